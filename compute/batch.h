@@ -1,0 +1,54 @@
+/*
+ * batch.h - sequences side by side, time-major, padded at the end.
+ */
+#ifndef BM_COMPUTE_BATCH_H
+#define BM_COMPUTE_BATCH_H
+
+#include "compute/tensor.h"
+
+#include <stdint.h>
+
+/* How B sequences of unequal length lie in a [T, B, ...] tensor. */
+typedef struct bm_extent {
+    size_t T;              /* frames of the longest sequence */
+    size_t B;              /* sequences */
+    const int32_t *frames; /* [B] on the host, each in 0 .. T; borrowed */
+} bm_extent;
+
+/* What the sequences say. Classes count from 0, which for CTC is the blank. */
+typedef struct bm_targets {
+    const int32_t *classes; /* all label sequences end to end, on the host */
+    const int32_t *count;   /* [B] on the host: labels of each sequence */
+} bm_targets;
+
+/* Made by a reader, owned by it. */
+typedef struct bm_batch {
+    bm_extent extent;
+    bm_tensor x; /* [T, B, D] on the backend; zero past a sequence's end */
+    bm_targets targets;
+    const int64_t *id; /* [B]: which sequences of the data set these are */
+} bm_batch;
+
+/* Sums, so that scores of batches and of workers add up. */
+typedef struct bm_score {
+    double loss;      /* nats, of the sequences that count */
+    double errors;    /* wrong frames, or edit distance of the best path */
+    double count;     /* what errors are out of: frames, or reference labels */
+    double sequences; /* that count */
+    double skipped;   /* sequences that do not: infeasible, or no numbers */
+    double frames;    /* that the loss saw, after the network's subsampling */
+    double blank;     /* CTC: sum over frames of the blank's probability */
+} bm_score;
+
+static inline void bm_score_add(bm_score *sum, const bm_score *more)
+{
+    sum->loss += more->loss;
+    sum->errors += more->errors;
+    sum->count += more->count;
+    sum->sequences += more->sequences;
+    sum->skipped += more->skipped;
+    sum->frames += more->frames;
+    sum->blank += more->blank;
+}
+
+#endif

@@ -1,0 +1,146 @@
+#include "core/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    int rank;
+    bm_level level;
+    void (*before)(void), (*after)(void);
+} setup = {0, BM_NOTE, NULL, NULL};
+
+void bm_log_setup(int rank, bm_level level)
+{
+    setup.rank = rank;
+    setup.level = level;
+}
+
+void bm_log_hook(void (*before)(void), void (*after)(void))
+{
+    setup.before = before;
+    setup.after = after;
+}
+
+void bm_log_time(char *out, size_t room)
+{
+    struct timespec now;
+    struct tm utc;
+    char text[32];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(out, room, "%s.%03uZ", text,
+             (unsigned)(now.tv_nsec / 1000000) % 1000u);
+}
+
+void bm_log(bm_level level, const char *format, ...)
+{
+    static const char *const names[] = {"error", "warning", "note", "detail"};
+    char when[40], words[4096];
+    va_list args;
+
+    if (level > setup.level || (level >= BM_NOTE && setup.rank != 0))
+        return;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    bm_log_time(when, sizeof when);
+    if (setup.before != NULL)
+        setup.before();
+    fprintf(stderr, "%s %s r%d %s\n", when, names[level], setup.rank, words);
+    if (setup.after != NULL)
+        setup.after();
+}
+
+struct bm_journal {
+    int fd;
+    const char *path;
+    bool failed; /* told once; training goes on without it */
+};
+
+/* A job that was killed may have left half a line. */
+static bool ends_within_a_line(int fd)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    char last = '\n';
+
+    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
+{
+    bm_journal *j = NULL;
+    size_t room = strlen(path) + 1;
+
+    if (rank != 0) {
+        *out = NULL;
+        return BM_OK;
+    }
+    j = malloc(sizeof *j + room);
+    if (j == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a journal");
+    j->path = memcpy(j + 1, path, room);
+    j->failed = false;
+    j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (j->fd < 0) {
+        free(j);
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    }
+    if (ends_within_a_line(j->fd) && write(j->fd, "\n", 1) != 1)
+        bm_log(BM_WARNING, "%s: %s", path, strerror(errno));
+    *out = j;
+    return BM_OK;
+}
+
+void bm_journal_close(bm_journal *j)
+{
+    if (j == NULL)
+        return;
+    close(j->fd);
+    free(j);
+}
+
+static json_t *value_of(const bm_field *f)
+{
+    if (f->text != NULL)
+        return json_string(f->text);
+    if (!isfinite(f->number))
+        return json_null();
+    if (f->number == floor(f->number) && fabs(f->number) < 0x1p53)
+        return json_integer((json_int_t)f->number);
+    return json_real(f->number);
+}
+
+void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
+{
+    json_t *row = NULL;
+    char *line = NULL, when[40];
+    size_t n = 0;
+
+    if (j == NULL)
+        return;
+    bm_log_time(when, sizeof when);
+    row = json_pack("{s:s, s:s}", "event", event, "time", when);
+    for (const bm_field *f = fields; row != NULL && f->key != NULL; f++)
+        json_object_set_new(row, f->key, value_of(f));
+    line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    n = line != NULL ? strlen(line) : 0;
+    if (n > 0)
+        line[n++] = '\n'; /* in place of the '\0': one write, one line */
+    if ((n == 0 || write(j->fd, line, n) != (ssize_t)n) && !j->failed) {
+        bm_log(BM_WARNING, "%s: lines are lost: %s", j->path, strerror(errno));
+        j->failed = true;
+    }
+    free(line);
+    json_decref(row);
+}

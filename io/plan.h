@@ -1,0 +1,82 @@
+/*
+ * plan.h - which sequences every worker trains on, block by block.
+ *
+ * A plan is a pure function of (seed, epoch, data set, N, settings): it
+ * shuffles units over all shards, cuts them into blocks of about equal frames,
+ * deals each block's units to N shares balanced by frames, and cuts a share
+ * into mini-batches. All ranks compute the same plan, so nothing is
+ * communicated, and a position is two integers. The union of the shares of an
+ * epoch is the data set, exactly once, for any N; it knows nothing of ranks.
+ */
+#ifndef BM_IO_PLAN_H
+#define BM_IO_PLAN_H
+
+#include "core/config.h"
+#include "io/dataset.h"
+
+#include <stdbool.h>
+
+/* A block of a run; enough to go on after a restart. */
+typedef struct bm_position {
+    int64_t epoch;
+    int64_t block;
+} bm_position;
+
+/* [batch] and [block] */
+typedef struct bm_plan_settings {
+    long sequences;    /* of a mini-batch; 0: by frames */
+    long frames;       /* of a mini-batch at most, padding included; 0: by
+                          sequences */
+    const char *order; /* random, sorted, file; see bm_batch_options */
+    long buckets;      /* a share is sorted by length in runs of so many
+                          mini-batches, then their order is shuffled */
+    long frames_per_worker, frames_total, steps; /* of a block: one of them */
+} bm_plan_settings;
+
+extern const bm_option bm_batch_options[];
+extern const bm_option bm_block_options[];
+
+/* Fills both sections; more or less than one size of a block, or of a
+ * mini-batch, is BM_ERR_CONFIG. */
+BM_CHECKED bm_status bm_plan_read(const bm_config *config,
+                                  bm_plan_settings *out);
+
+/* Frames of a block, all workers together, before evening out. */
+double bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
+                            int workers);
+
+typedef struct bm_plan bm_plan;
+
+/* The plan of an epoch. Everything is borrowed. */
+BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
+                                 const bm_plan_settings *s, int workers,
+                                 uint64_t seed, int64_t epoch);
+void bm_plan_free(bm_plan *p);
+
+int64_t bm_plan_blocks(const bm_plan *p);
+
+/* The units of a worker's share, numbers in the data set; borrowed. */
+size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
+                     const size_t **units);
+
+/*
+ * The mini-batches of a share: sequences end to end in *sequences (numbers in
+ * the data set), and where each mini-batch ends in *ends. Owned by `cut`, which
+ * starts as {0}, is reused and freed with bm_cut_free.
+ */
+typedef struct bm_cut {
+    size_t n_batches, n_sequences;
+    int64_t *sequences; /* [n_sequences] */
+    size_t *ends;       /* [n_batches] */
+    size_t room_sequences, room_ends;
+} bm_cut;
+
+BM_CHECKED bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker,
+                                 bm_cut *cut);
+void bm_cut_free(bm_cut *cut);
+
+/* Mini-batches of the longest share of a block; 0 if there is no such block. */
+BM_CHECKED bm_status bm_plan_steps(const bm_plan *p, int64_t block,
+                                   int64_t *steps);
+
+#endif
