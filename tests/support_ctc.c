@@ -3,6 +3,7 @@
 #include "models/loss.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,20 @@ float *normals(uint64_t key, size_t n, double scale)
     for (size_t i = 0; i < n; i++)
         x[i] = (float)(scale * normal((key << 32) + i));
     return x;
+}
+
+json_t *known_answers(void)
+{
+    const char *data = getenv("BMUF_DATA");
+    char path[1024];
+    json_t *known = NULL;
+
+    snprintf(path, sizeof path, "%s/../reference/known_answers/ctc_kat.json",
+             data ? data : BMUF_SOURCE "/../shared/data");
+    known = json_load_file(path, 0, NULL);
+    if (known == NULL)
+        print_message("no known answers here: %s\n", path);
+    return known;
 }
 
 void *zeros(size_t n, size_t size)

@@ -9,6 +9,8 @@
 #include "compute/backend.h"
 #include "tests/support.h"
 
+#include <jansson.h>
+
 enum { SEQUENCES = 16 }; /* of a batch, at most */
 
 /* On the host. What nobody sets or clears is NaN: padding of y, all of dy. */
@@ -58,6 +60,10 @@ double uniform(uint64_t key);
 size_t pick(uint64_t key, size_t n);
 double normal(uint64_t key);
 float *normals(uint64_t key, size_t n, double scale); /* free() it */
+
+/* BMUF_DATA/../reference/known_answers/ctc_kat.json, to be released with
+ * json_decref; NULL, and a line that says so, if it is not there. */
+json_t *known_answers(void);
 
 /* calloc that succeeds. */
 void *zeros(size_t n, size_t size);
