@@ -167,7 +167,7 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
     bm_rng rng = {
         bm_rng_fork(bm_rng_fork(p->key, (uint64_t)block), (uint64_t)worker), 0};
     size_t n = count_sequences(p, block, worker), n_batches = 0;
-    item *items = malloc((n + 1) * sizeof *items);
+    item *items = calloc(n + 1, sizeof *items);
     size_t *starts = malloc((n + 1) * sizeof *starts);
     size_t *which = malloc((n + 1) * sizeof *which);
     bm_status status = BM_OK;
