@@ -131,15 +131,15 @@ static size_t cut_batches(const bm_plan *p, const item *items, size_t n,
 
 static bm_status reserve(bm_cut *cut, size_t n, size_t n_batches)
 {
-    if (cut->room_sequences < n) {
-        int64_t *x = realloc(cut->sequences, n * sizeof *x);
+    if (cut->sequences == NULL || cut->room_sequences < n) {
+        int64_t *x = realloc(cut->sequences, (n + 1) * sizeof *x);
         if (x == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", n);
         cut->sequences = x;
         cut->room_sequences = n;
     }
-    if (cut->room_ends < n_batches) {
-        size_t *x = realloc(cut->ends, n_batches * sizeof *x);
+    if (cut->ends == NULL || cut->room_ends < n_batches) {
+        size_t *x = realloc(cut->ends, (n_batches + 1) * sizeof *x);
         if (x == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu mini-batches",
                            n_batches);

@@ -14,6 +14,15 @@ static const char *const orders[] = {"random", "sorted", "file"};
 
 /* ---- data sets --------------------------------------------------------- */
 
+static void *zeros(size_t n, size_t size)
+{
+    void *x = calloc(n + 1, size);
+
+    if (x == NULL)
+        abort();
+    return x;
+}
+
 /* A data set of n_units units; unit u has counts[u] sequences. */
 static bm_dataset make(size_t n_units, const int32_t *counts,
                        int32_t (*length)(void *, int64_t), void *context)
@@ -21,11 +30,10 @@ static bm_dataset make(size_t n_units, const int32_t *counts,
     bm_dataset d = {.n_units = n_units};
     int64_t first = 0;
 
-    d.units = calloc(n_units + 1, sizeof *d.units);
+    d.units = zeros(n_units, sizeof *d.units);
     for (size_t u = 0; u < n_units; u++)
         d.n += (size_t)counts[u];
-    d.lengths = calloc(2 * d.n + 1, sizeof *d.lengths);
-    assert_true(d.units != NULL && d.lengths != NULL);
+    d.lengths = zeros(2 * d.n, sizeof *d.lengths);
     for (size_t u = 0; u < n_units; u++) {
         bm_unit_at *unit = &d.units[u];
         *unit = (bm_unit_at){0, (int32_t)u, first, counts[u], 0};
@@ -68,10 +76,9 @@ static int32_t skewed(void *context, int64_t i)
 
 static bm_dataset random_set(bm_rng *rng, size_t n_units, int32_t most)
 {
-    int32_t *counts = calloc(n_units + 1, sizeof *counts);
+    int32_t *counts = zeros(n_units, sizeof *counts);
     bm_dataset d;
 
-    assert_non_null(counts);
     for (size_t u = 0; u < n_units; u++)
         counts[u] = (int32_t)bm_rng_below(rng, (uint64_t)most + 1);
     d = make(n_units, counts, skewed, rng);
@@ -195,8 +202,8 @@ static void check_epoch(const bm_dataset *d, const bm_plan_settings *s,
                         int workers, uint64_t seed)
 {
     bm_plan *p = plan_of(d, s, workers, seed, 3);
-    int *seen = calloc(d->n + 1, sizeof *seen);
-    int *seen_units = calloc(d->n_units + 1, sizeof *seen_units);
+    int *seen = zeros(d->n, sizeof *seen);
+    int *seen_units = zeros(d->n_units, sizeof *seen_units);
     bm_cut cut = {0};
     int64_t steps = 0;
 
@@ -284,7 +291,7 @@ static void test_blocks_are_about_equal(void **state)
 static void deal(const bm_dataset *d, const bm_plan *p, int workers,
                  int64_t *loads)
 {
-    bool *gone = calloc(d->n_units, sizeof *gone);
+    bool *gone = zeros(d->n_units, sizeof *gone);
 
     for (size_t i = 0; i < d->n_units; i++) {
         size_t largest = d->n_units;
@@ -315,7 +322,7 @@ static void test_units_are_dealt_largest_first_to_the_least_loaded(void **state)
     (void)state;
     FOR_EACH (c, crews) {
         bm_dataset d = random_set(&rng, 150, 9);
-        int64_t *loads = calloc((size_t)crews[c], sizeof *loads), largest = 0;
+        int64_t *loads = zeros((size_t)crews[c], sizeof *loads), largest = 0;
         bm_plan *p = NULL;
 
         s.frames_total = (long)d.frames; /* one block */
@@ -340,7 +347,7 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
         .frames = 150, .order = "random", .buckets = 4, .frames_total = 900};
     bm_plan *plans[] = {plan_of(&d, &s, 3, 5, 1), plan_of(&copy, &s, 3, 5, 1),
                         plan_of(&d, &s, 3, 5, 2), plan_of(&d, &s, 3, 6, 1)};
-    int64_t *x = calloc(2 * d.n, sizeof *x), *y = calloc(2 * d.n, sizeof *y);
+    int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
     size_t n = whole(plans[0], 3, x);
 
     (void)state;
@@ -370,7 +377,7 @@ static void test_file_and_sorted_order_know_no_chance(void **state)
 {
     bm_rng rng = bm_rng_make(5, "test", 0);
     bm_dataset d = random_set(&rng, 40, 9);
-    int64_t *x = calloc(2 * d.n, sizeof *x), *y = calloc(2 * d.n, sizeof *y);
+    int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
 
     (void)state;
     for (int o = 1; o < 3; o++) {
