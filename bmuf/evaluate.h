@@ -12,6 +12,7 @@
 
 typedef struct bm_evaluation {
     bm_score score;   /* as the loss counts: without what it skips */
+    double counted;   /* what the loss is a mean over: sequences, or frames */
     double sequences; /* all of them from here on */
     double frames;    /* of data */
     double labels;    /* of the references */

@@ -118,6 +118,14 @@ static void tell(int rank, int size)
     fprintf(stderr, "%s\n", words != NULL ? words + 2 : text);
 }
 
+/* Before ranks have met, all of them find the same faults. */
+static bool first_of_many(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
+}
+
 int bm_job_end(bm_status status)
 {
     int code = job.supervised ? job.code : bm_status_exit(status);
@@ -126,7 +134,7 @@ int bm_job_end(bm_status status)
     int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
 
     if (status != BM_OK && status != BM_STOPPED &&
-        (agreed < 0 || agreed == rank))
+        (agreed < 0 || agreed == rank) && first_of_many())
         tell(rank, size);
     fflush(stdout);
     if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)
