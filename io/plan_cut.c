@@ -129,24 +129,24 @@ static size_t cut_batches(const bm_plan *p, const item *items, size_t n,
     return n_batches;
 }
 
-static bm_status reserve(bm_cut *cut, size_t n, size_t n_batches)
+/* False if there is no memory. */
+static bool reserve(bm_cut *cut, size_t n, size_t n_batches)
 {
     if (cut->sequences == NULL || cut->room_sequences < n) {
         int64_t *x = realloc(cut->sequences, (n + 1) * sizeof *x);
         if (x == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", n);
+            return false;
         cut->sequences = x;
         cut->room_sequences = n;
     }
     if (cut->ends == NULL || cut->room_ends < n_batches) {
         size_t *x = realloc(cut->ends, (n_batches + 1) * sizeof *x);
         if (x == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu mini-batches",
-                           n_batches);
+            return false;
         cut->ends = x;
         cut->room_ends = n_batches;
     }
-    return BM_OK;
+    return true;
 }
 
 /* Mini-batches in the order `which`. */
@@ -182,7 +182,9 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
         which[b] = b;
     if (p->order == BM_ORDER_RANDOM)
         bm_rng_shuffle(&rng, which, n_batches);
-    BM_TRY_DONE(reserve(cut, n, n_batches));
+    if (!reserve(cut, n, n_batches))
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu mini-batches",
+                     n_batches);
     write_out(items, starts, which, n_batches, cut);
 done:
     free(items);
