@@ -2,12 +2,11 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 const bm_option bm_schedule_options[] = {
-    {"kind", BM_TEXT, offsetof(bm_schedule_settings, kind), "newbob", 0, 0,
-     NULL, "how the learning rate falls: constant, exponential, newbob"},
+    {"kind", BM_CHOICE, offsetof(bm_schedule_settings, kind), "newbob", 0, 0,
+     "constant exponential newbob", "how the learning rate falls"},
     {"decay", BM_FLOAT, offsetof(bm_schedule_settings, decay), "0.5", 0, 1,
      NULL, "factor of the rate, per epoch (exponential) or per decay (newbob)"},
     {"threshold", BM_FLOAT, offsetof(bm_schedule_settings, threshold), "0.01",
@@ -62,29 +61,12 @@ static const kind kinds[] = {
     {"newbob", decayed, newbob},
 };
 
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
 static const kind *find(const char *name)
 {
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
     return NULL;
-}
-
-bm_status bm_schedule_check(const bm_schedule_settings *set)
-{
-    char names[100] = "";
-
-    if (find(set->kind) != NULL)
-        return BM_OK;
-    for (size_t i = 0; i < KINDS; i++) {
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
-                 kinds[i].name);
-    }
-    return BM_FAIL(BM_ERR_CONFIG, "schedule.kind: '%s' is none of %s",
-                   set->kind, names);
 }
 
 bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate)

@@ -32,9 +32,6 @@ typedef struct bm_schedule_settings {
 
 extern const bm_option bm_schedule_options[];
 
-/* BM_ERR_CONFIG if `kind` is none, with a list of those there are. */
-BM_CHECKED bm_status bm_schedule_check(const bm_schedule_settings *set);
-
 typedef struct bm_schedule {
     bm_schedule_settings set;
     double start; /* [train] rate */
@@ -47,7 +44,7 @@ typedef struct bm_schedule {
 
 enum { BM_SCHEDULE_STATE = 4 };
 
-/* The settings' kind is borrowed, and one that bm_schedule_check has seen. */
+/* The settings' kind is borrowed. */
 bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate);
 
 /* The rate after so many epochs of training, counted in fractions. */
