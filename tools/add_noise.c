@@ -61,26 +61,6 @@ static void mix(float *x, float *noise, size_t n, bool is_pink, double decibels,
         x[i] /= (float)peak;
 }
 
-static bm_status read_wav(const char *path, SF_INFO *info, float **out)
-{
-    SNDFILE *file = sf_open(path, SFM_READ, info);
-    float *x;
-    size_t n;
-
-    if (file == NULL)
-        return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, sf_strerror(NULL));
-    n = (size_t)info->frames * (size_t)info->channels;
-    x = malloc((n + 1) * sizeof *x);
-    if (x == NULL || sf_read_float(file, x, (sf_count_t)n) != (sf_count_t)n) {
-        sf_close(file);
-        free(x);
-        return BM_FAIL(BM_ERR_FORMAT, "%s: is shorter than it says", path);
-    }
-    sf_close(file);
-    *out = x;
-    return BM_OK;
-}
-
 static bm_status write_wav(const char *path, SF_INFO *info, const float *x)
 {
     sf_count_t n = info->frames * info->channels, written;
@@ -102,18 +82,24 @@ static bm_status add_noise(const range *r, const char *path)
     double decibels = r->least + (r->most - r->least) * bm_rng_uniform(&rng);
     bool is_pink = bm_rng_below(&rng, 2) == 1;
     SF_INFO info = {0};
+    SNDFILE *file = sf_open(path, SFM_READ, &info);
     float *x = NULL, *noise = NULL;
     size_t n;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(read_wav(path, &info, &x));
+    if (file == NULL)
+        BM_FAIL_DONE(BM_ERR_MISSING, "%s: %s", path, sf_strerror(NULL));
     n = (size_t)info.frames * (size_t)info.channels;
+    x = malloc((n + 1) * sizeof *x);
     noise = malloc((n + 1) * sizeof *noise);
-    if (noise == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "%s: %zu samples of noise", path, n);
+    if (x == NULL || noise == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "%s: no memory for %zu samples", path, n);
+    if (sf_read_float(file, x, (sf_count_t)n) != (sf_count_t)n)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is shorter than it says", path);
     mix(x, noise, n, is_pink, decibels, &rng);
     BM_TRY_DONE(write_wav(path, &info, x));
 done:
+    sf_close(file);
     free(noise);
     free(x);
     return status;
