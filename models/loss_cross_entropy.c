@@ -1,0 +1,18 @@
+/* loss_cross_entropy.c - a class for every frame. */
+#include "models/loss.h"
+
+static void run(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
+                bm_tensor y, bm_tensor dy, float *work, bm_score *score)
+{
+    (void)policy;
+    (void)work;
+    bm_cross_entropy(be, e, t, y, dy, score);
+}
+
+const bm_loss_ops bm_loss_cross_entropy = {
+    .name = "cross_entropy",
+    .help = "a class for every frame",
+    .unit = "frame",
+    .per_frame = true,
+    .run = run,
+};
