@@ -1,7 +1,5 @@
 #include "cli/settings.h"
 
-#include "io/importer.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -28,19 +26,11 @@ const bm_section *bm_train_sections(void)
     return train_sections;
 }
 
-const bm_section *bm_pack_sections(void)
+void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 {
-    enum { MOST = 16 };
-    static bm_section sections[MOST + 2];
-    const bm_importer_ops *const *all = bm_importer_list();
-    int n = 0;
-
-    for (int i = 0; all[i] != NULL && n < MOST; i++)
-        if (all[i]->options != NULL)
-            sections[n++] = (bm_section){all[i]->section, all[i]->options};
-    sections[n++] = (bm_section){"shard", bm_shard_options};
-    sections[n] = (bm_section){0};
-    return sections;
+    out[0] = (bm_section){importer->section, importer->options};
+    out[1] = (bm_section){"shard", bm_shard_options};
+    out[2] = (bm_section){0};
 }
 
 /* What no table can say. */

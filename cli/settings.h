@@ -8,6 +8,7 @@
 #include "bmuf/filter.h"
 #include "bmuf/trainer.h"
 #include "cli/arguments.h"
+#include "io/importer.h"
 #include "io/plan.h"
 #include "models/model.h"
 #include "sgd/schedule.h"
@@ -28,9 +29,10 @@ typedef struct bm_settings {
     bm_filter filter; /* momentum resolved */
 } bm_settings;
 
-/* Sections of a training configuration; of `bmuf pack`. End with {0}. */
+/* Sections of a training configuration; of `bmuf pack` with one importer, three
+ * with the end. They end with {0}. */
 const bm_section *bm_train_sections(void);
-const bm_section *bm_pack_sections(void);
+void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*
  * Reads and checks everything: all faults at once. `path` may be NULL. ranks:

@@ -1,6 +1,6 @@
 #include "cli/version.h"
 
-#include "compute/backend.h"
+#include "compute/cpu_isa.h"
 
 #include <cblas.h>
 #include <hdf5.h>
@@ -22,6 +22,7 @@ void bm_version_print(FILE *out)
 {
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
     unsigned major = 0, minor = 0, release = 0;
+    const bm_isa *isa = NULL;
     int length = 0;
 
     MPI_Get_library_version(mpi, &length);
@@ -32,5 +33,6 @@ void bm_version_print(FILE *out)
     fprintf(out, "HDF5      %u.%u.%u\n", major, minor, release);
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "xxHash    %u\n", XXH_versionNumber());
-    fprintf(out, "loops     %s\n", bm_backend_loops());
+    if (bm_isa_find(&isa) == BM_OK)
+        fprintf(out, "loops     %s\n", isa->name);
 }
