@@ -210,7 +210,7 @@ static bm_status read_mfc(const uint8_t *file, size_t size, size_t dim,
     if (size < 4 || size % 4 != 0 || big_endian(file) != n - 1)
         *fault = "its length is not what its first four bytes say";
     else if ((n - 1) % dim != 0)
-        *fault = "it has no whole number of frames; feats.dim may be wrong";
+        *fault = "it has no whole number of frames; features.dim may be wrong";
     else if (n == 1)
         *fault = "it has no frames";
     if (*fault != NULL)

@@ -1,5 +1,5 @@
 /*
- * import_images.c - line images to sequences, by [images]. Ink is high and the
+ * import_images.c - line images to sequences, by [features]. Ink is high and the
  * ground is 0; a frame is some columns of pixels, from left to right, each from
  * top to bottom.
  */
@@ -90,7 +90,7 @@ static bm_status choose(const settings *s, invert *out)
             return BM_OK;
         }
     return BM_FAIL(BM_ERR_CONFIG,
-                   "images.invert: '%s' is none of auto, yes, no", s->invert);
+                   "features.invert: '%s' is none of auto, yes, no", s->invert);
 }
 
 static bm_status images_open(bm_importer *i, const char *path)
@@ -115,7 +115,7 @@ static void images_meta(const bm_importer *i, bm_shard_meta *meta)
 const bm_importer_ops bm_importer_images = {
     .name = "images",
     .help = "line images (PNG) to columns of pixels",
-    .section = "images",
+    .section = "features",
     .options = options,
     .settings_size = sizeof(settings),
     .store = "u8",
