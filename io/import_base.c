@@ -83,10 +83,12 @@ static json_t *to_json(const bm_option *o, const void *settings)
     case BM_INT:
         return json_integer(*(const long *)(const void *)field);
     case BM_FLOAT:
+    case BM_AUTO:
         return json_real(*(const double *)(const void *)field);
     case BM_FLAG:
         return json_boolean(*(const bool *)(const void *)field);
     case BM_TEXT:
+    case BM_CHOICE:
         return json_string(*(const char *const *)(const void *)field);
     }
     return NULL;
