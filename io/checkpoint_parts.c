@@ -67,6 +67,7 @@ static bm_status swap_rows(bm_comm *comm, const bm_state *states,
     if (table == NULL || p->rows == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu parts", p->n);
     BM_TRY_DONE(bm_comm_agree(comm, status));
+    BM_ASSERT(table != NULL && p->rows != NULL);
     for (int r = 0; r < bm_comm_rank(comm); r++)
         first += (size_t)counts[r];
     write_rows(table + first * WIDTH, states,
@@ -114,6 +115,7 @@ bm_status bm_parts_gather(bm_parts *out, bm_comm *comm, const bm_state *states,
     if (counts == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory to count parts");
     BM_TRY_DONE(bm_comm_agree(comm, status));
+    BM_ASSERT(counts != NULL);
     BM_TRY_DONE(count_rows(comm, n_states, counts, &p.n));
     BM_TRY_DONE(swap_rows(comm, states, counts, &p));
     for (size_t i = 0; i < p.n; i = bm_parts_end(&p, i))

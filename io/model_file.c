@@ -48,7 +48,8 @@ bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
     size_t at = 0, offset = 0;
 
     for (size_t i = 0; i < tensors_of(params); i++) {
-        bm_st_tensor t;
+        bm_st_tensor t = {0};
+
         BM_TRY(tensor_of(params, prefix, i, &t, &offset));
         BM_ASSERT(offset == at); /* end to end, from 0 to n */
         at += t.count;
@@ -85,7 +86,7 @@ bm_status bm_model_match(const bm_st_file *f, const char *path,
 
     for (size_t i = 0; i < tensors_of(params); i++) {
         const bm_st_tensor *found = NULL;
-        bm_st_tensor t;
+        bm_st_tensor t = {0};
 
         BM_TRY(tensor_of(params, prefix, i, &t, &offset));
         found = bm_st_find(f, t.name);
@@ -123,7 +124,7 @@ bm_status bm_model_read(bm_st_file *f, const bm_params *params,
     size_t end = offset + count, start = 0;
 
     for (size_t i = 0; i < tensors_of(params); i++) {
-        bm_st_tensor t;
+        bm_st_tensor t = {0};
         size_t from = 0, to = 0;
 
         BM_TRY(tensor_of(params, prefix, i, &t, &start));

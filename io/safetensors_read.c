@@ -305,7 +305,7 @@ static bm_status check_seal(const bm_st_file *f)
 {
     unsigned char found[BM_ST_SEAL_SIZE], right[BM_ST_SEAL_SIZE];
     const entry *e = f->n > 0 ? &f->entries[f->n - 1] : NULL;
-    XXH128_hash_t sum;
+    XXH128_hash_t sum = {0};
 
     if (e == NULL || !is_seal(e) || e->tensor.dtype != BM_U8 ||
         e->tensor.rank != 1 || e->tensor.count != sizeof found)

@@ -57,7 +57,7 @@ static bm_state part(int vector, size_t offset, size_t count)
     bm_state s = {.offset = offset, .count = count};
 
     snprintf(s.name, sizeof s.name, "%s", name_of(vector));
-    s.x = calloc(count + 1, sizeof *s.x);
+    s.x = calloc(count > 0 ? count : 1, sizeof *s.x);
     assert_non_null(s.x);
     return s;
 }

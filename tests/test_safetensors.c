@@ -501,6 +501,7 @@ static void check_length(const char *path, uint64_t length)
 /* `opening` again and again, to 16 MB. */
 static int read_repeated(const char *path, const char *opening)
 {
+    static const char begin[] = {'{', '"', 'a', '"', ':', '['};
     size_t n = (size_t)16 << 20, k = strlen(opening);
     char *header = malloc(n);
     bm_status status = BM_OK;
@@ -509,7 +510,7 @@ static int read_repeated(const char *path, const char *opening)
         return 1;
     for (size_t i = 0; i < n; i++)
         header[i] = opening[i % k];
-    memcpy(header, "{\"a\":[", 6);
+    memcpy(header, begin, sizeof begin);
     forge(path, header, n, 0);
     free(header);
     status = read_all(path, false);
