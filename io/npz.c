@@ -86,9 +86,9 @@ static unsigned char *put32(unsigned char *to, uint32_t x)
 /* What a local header and an entry of the directory share. */
 static unsigned char *put_common(unsigned char *to, const entry *e)
 {
-    to = put16(to, 20); /* version needed */
-    to = put16(to, 1 << 11); /* the name is UTF-8 */
-    to = put16(to, 0); /* stored */
+    to = put16(to, 20);         /* version needed */
+    to = put16(to, 1 << 11);    /* the name is UTF-8 */
+    to = put16(to, 0);          /* stored */
     to = put32(to, 0x00210000); /* 1 January 1980: equal runs, equal files */
     to = put32(to, e->crc);
     to = put32(to, e->size);
