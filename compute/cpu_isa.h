@@ -26,7 +26,7 @@
 
 /*
  * Elementwise loops over n floats, y may be x. Against the exact value exp is
- * off by at most 2 units in the last place, sigmoid by 3 and tanh by 4, down to
+ * off by at most 2 units in the last place, sigmoid and tanh by 3, down to
  * results of 2^-126; smaller ones become zero (exp) or stay below 2^-126
  * (sigmoid). exp saturates above 88.37. Not-a-numbers stay what they are.
  */

@@ -47,9 +47,9 @@ static inline float exponential(float x)
 {
     float within = x > 88.37f ? 88.37f : x, power, r;
 
-    within = within < -87.33f ? -87.33f : within;
+    within = within < -87.33655f ? -87.33655f : within;
     r = reduce(within, &power);
-    return x < -87.33f ? 0 : MADD(power, curve(r), power);
+    return x < -87.33655f ? 0 : MADD(power, curve(r), power);
 }
 
 static inline float sigmoid(float x)

@@ -1,0 +1,287 @@
+/* The cpu backend's loops, for every instruction set of this machine, against
+ * double precision. */
+#include "compute/cpu_isa.h"
+#include "core/rng.h"
+#include "tests/support.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+
+/* NULL: this machine does not run it. */
+static const bm_isa *find(const char *name)
+{
+    const bm_isa *isa = NULL;
+
+    setenv("BMUF_ISA", name, 1);
+    if (bm_isa_find(&isa) != BM_OK)
+        isa = NULL;
+    unsetenv("BMUF_ISA");
+    return isa;
+}
+
+/* Runs the body with `isa` set to each that there is. */
+#define FOR_EACH_ISA(isa)                                                      \
+    FOR_EACH (isa##_number, set_names)                                         \
+        for (const bm_isa *isa = find(set_names[isa##_number]); isa != NULL;   \
+             isa = NULL)
+
+static void fill(float *x, size_t n, uint64_t seed)
+{
+    bm_rng rng = bm_rng_make(seed, "test", 0);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(2 * bm_rng_uniform(&rng) - 1);
+}
+
+/* Units in the last place of the float nearest to `exact`. */
+static double ulps(float got, double exact)
+{
+    double unit = ldexp(1, ilogb(exact) - (FLT_MANT_DIG - 1));
+    return fabs(got - exact) / unit;
+}
+
+static double exact_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* The largest error over floats of either sign up to `most`, among results not
+ * below the smallest normal number. */
+static double worst(const bm_loops *loops, int f, double (*exact)(double),
+                    float most)
+{
+    enum { N = 1024, STRIDE = 1009 };
+    float x[N], y[N], next = most;
+    uint32_t bits = 0;
+    double error = 0;
+
+    while (next != 0) {
+        for (int i = 0; i < N; i++) {
+            memcpy(&bits, &next, sizeof bits);
+            x[i] = i % 2 == 0 ? next : -next;
+            bits = bits > STRIDE ? bits - STRIDE : 0;
+            memcpy(&next, &bits, sizeof bits);
+        }
+        if (f < 0)
+            loops->exp(N, x, y);
+        else
+            loops->activate((bm_activation)f, N, x, y);
+        for (int i = 0; i < N; i++) {
+            double e = exact(x[i]);
+            if (fabs(e) >= FLT_MIN)
+                error = fmax(error, ulps(y[i], e));
+            else
+                assert_true(fabsf(y[i]) <= FLT_MIN);
+        }
+    }
+    return error;
+}
+
+static void test_functions_are_as_near_as_promised(void **state)
+{
+    (void)state;
+    FOR_EACH_ISA (isa) {
+        double of_exp = worst(isa->loops, -1, exp, 88.37f);
+        double of_sigmoid =
+            worst(isa->loops, BM_SIGMOID, exact_sigmoid, FLT_MAX);
+        double of_tanh = worst(isa->loops, BM_TANH, tanh, FLT_MAX);
+
+        print_message("%s: exp %.2f, sigmoid %.2f, tanh %.2f ulp\n", isa->name,
+                      of_exp, of_sigmoid, of_tanh);
+        assert_true(of_exp <= 2);
+        assert_true(of_sigmoid <= 3);
+        assert_true(of_tanh <= 3);
+    }
+}
+
+static void test_functions_at_their_ends(void **state)
+{
+    const float x[] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1000, -1000};
+    enum { N = sizeof x / sizeof x[0] };
+    float y[N];
+
+    (void)state;
+    FOR_EACH_ISA (isa) {
+        isa->loops->exp(N, x, y);
+        assert_true(isfinite(y[0]) && y[0] > 2e38f && y[1] == 0);
+        assert_true(isnan(y[2]) && y[3] == 1 && y[4] == 1);
+        assert_true(y[5] == y[0] && y[6] == 0);
+        isa->loops->activate(BM_SIGMOID, N, x, y);
+        assert_true(y[0] == 1 && y[1] < FLT_MIN && isnan(y[2]));
+        assert_true(y[3] == 0.5f && y[5] == 1 && y[6] < FLT_MIN);
+        isa->loops->activate(BM_TANH, N, x, y);
+        assert_true(y[0] == 1 && y[1] == -1 && isnan(y[2]));
+        assert_true(y[3] == 0 && signbit(y[4]) && y[5] == 1 && y[6] == -1);
+        isa->loops->activate(BM_RELU, N, x, y);
+        assert_true(isinf(y[0]) && y[1] == 0 && isnan(y[2]));
+        assert_true(y[5] == 1000 && y[6] == 0);
+    }
+}
+
+/* The number that a vector of many gives is the one that it gives alone. */
+static void test_place_in_the_vector_does_not_matter(void **state)
+{
+    enum { N = 77 };
+    float x[N], y[N], alone = 0;
+
+    (void)state;
+    fill(x, N, 1);
+    FOR_EACH_ISA (isa)
+        for (int f = BM_RELU; f <= BM_SIGMOID; f++) {
+            isa->loops->activate((bm_activation)f, N, x, y);
+            for (int i = 0; i < N; i++) {
+                isa->loops->activate((bm_activation)f, 1, x + i, &alone);
+                assert_memory_equal(&alone, y + i, sizeof alone);
+            }
+        }
+}
+
+static void test_squares_have_the_same_bits_everywhere(void **state)
+{
+    enum { N = 1000 };
+    const size_t lengths[] = {0, 1, 15, 16, 17, 999};
+    const bm_isa *plain = find("baseline");
+    float x[N];
+
+    (void)state;
+    fill(x, N, 2);
+    x[3] = 1e30f;
+    x[500] = 1e-30f;
+    FOR_EACH_ISA (isa)
+        FOR_EACH (l, lengths) {
+            double got = isa->loops->squares(lengths[l], x);
+            double first = plain->loops->squares(lengths[l], x), exact = 0;
+
+            for (size_t i = 0; i < lengths[l]; i++)
+                exact += (double)x[i] * x[i];
+            assert_memory_equal(&got, &first, sizeof got);
+            assert_true(near(got, exact, 1e-14 * fmax(1, exact)));
+        }
+}
+
+static void test_momentum_has_the_same_bits_everywhere(void **state)
+{
+    enum { N = 101 };
+    float g[N], v0[N], w0[N], v[N], w[N], first_v[N], first_w[N];
+
+    (void)state;
+    fill(g, N, 3);
+    fill(v0, N, 4);
+    fill(w0, N, 5);
+    for (int nesterov = 0; nesterov < 2; nesterov++)
+        FOR_EACH_ISA (isa) {
+            bm_momentum m = {0.1f, 0.9f, 0.01f, 0, nesterov};
+
+            memcpy(v, v0, sizeof v);
+            memcpy(w, w0, sizeof w);
+            isa->loops->momentum(&m, 0.5f, N, g, v, w);
+            if (strcmp(isa->name, "baseline") == 0) {
+                memcpy(first_v, v, sizeof v);
+                memcpy(first_w, w, sizeof w);
+            }
+            assert_memory_equal(v, first_v, sizeof v);
+            assert_memory_equal(w, first_w, sizeof w);
+        }
+}
+
+/* Each number against the definition; u has 24 bits. */
+static void test_dropout_follows_the_stream(void **state)
+{
+    enum { N = 10007 };
+    static float x[N], y[N];
+    const uint64_t key = 0x123456789abcdefu;
+    const float p = 0.3f;
+    int kept = 0;
+
+    (void)state;
+    fill(x, N, 6);
+    FOR_EACH_ISA (isa) {
+        kept = 0;
+        isa->loops->dropout(N, p, key, x, y);
+        for (int i = 0; i < N; i++) {
+            double u = (double)(bm_rng_at(key, (uint64_t)i) >> 40) / 16777216;
+            assert_true(near(y[i], u < p ? 0 : x[i] / (1 - p), 1e-6));
+            kept += u >= p;
+        }
+        /* 5 standard deviations of a binomial distribution */
+        assert_true(fabs(kept - 0.7 * N) < 5 * sqrt(0.21 * N));
+    }
+}
+
+static void check_product(const bm_product *product, size_t m, size_t n,
+                          size_t k, bool transposed, bool add)
+{
+    enum { MOST = 24, K = 70, LDA = K + 3, N = 100, LDC = N + 5 };
+    static float a[MOST * LDA], b[K * N], c[MOST * LDC], got[MOST * LDC];
+    float *packed = NULL;
+
+    BM_ASSERT(m <= MOST && n <= N && k <= K);
+    packed = malloc(bm_packed(k, n) * sizeof *packed);
+    assert_non_null(packed);
+    fill(a, MOST * LDA, 7);
+    fill(b, K * N, 8);
+    fill(c, MOST * LDC, 9);
+    memcpy(got, c, sizeof got);
+    product->pack(transposed, k, n, b, packed);
+    product->multiply(m, n, k, a, LDA, packed, got, LDC, add);
+    for (size_t i = 0; i < MOST; i++)
+        for (size_t j = 0; j < LDC; j++) {
+            double sum = add ? c[i * LDC + j] : 0;
+            if (i >= m || j >= n) {
+                assert_true(got[i * LDC + j] == c[i * LDC + j]);
+                continue;
+            }
+            for (size_t l = 0; l < k; l++)
+                sum += (double)a[i * LDA + l] *
+                       (transposed ? b[j * k + l] : b[l * n + j]);
+            assert_true(near(got[i * LDC + j], sum, 2e-6));
+        }
+    free(packed);
+}
+
+static void test_products_of_all_sizes(void **state)
+{
+    const size_t columns[] = {1, 7, 16, 31, 32, 33, 100};
+
+    (void)state;
+    FOR_EACH_ISA (isa)
+        for (size_t m = 0; m <= 17; m++)
+            FOR_EACH (n, columns)
+                for (int t = 0; t < 4; t++)
+                    check_product(isa->product, m, columns[n],
+                                  m % 2 == 0 ? 70 : 1 + m, t & 1, t & 2);
+}
+
+static void test_unknown_set_is_told(void **state)
+{
+    const bm_isa *isa = NULL;
+
+    (void)state;
+    setenv("BMUF_ISA", "mmx", 1);
+    assert_int_equal(bm_isa_find(&isa), BM_ERR_CONFIG);
+    unsetenv("BMUF_ISA");
+    assert_non_null(strstr(bm_last_error(), "mmx"));
+    assert_non_null(strstr(bm_last_error(), "baseline"));
+    assert_null(isa);
+    assert_ok(bm_isa_find(&isa));
+    assert_non_null(isa);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions_are_as_near_as_promised),
+        cmocka_unit_test(test_functions_at_their_ends),
+        cmocka_unit_test(test_place_in_the_vector_does_not_matter),
+        cmocka_unit_test(test_squares_have_the_same_bits_everywhere),
+        cmocka_unit_test(test_momentum_has_the_same_bits_everywhere),
+        cmocka_unit_test(test_dropout_follows_the_stream),
+        cmocka_unit_test(test_products_of_all_sizes),
+        cmocka_unit_test(test_unknown_set_is_told),
+    };
+    return RUN_GROUP("kernels", tests);
+}

@@ -1,0 +1,381 @@
+/*
+ * LSTM against its equations in double precision, one sequence at a time, and
+ * gradients against differences of those. On the cpu for every instruction set;
+ * or on the backend that the first argument names.
+ */
+#include "compute/backend.h"
+#include "core/rng.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *backend = "cpu";
+static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+
+enum { MOST_B = 24 };
+
+typedef struct problem {
+    size_t D, H, R, T, B;
+    int32_t frames[MOST_B];
+} problem;
+
+/* Lengths in and out of order, of 0 and of 1; sizes about those of vectors and
+ * of tiles of the recurrent product. */
+static const problem problems[] = {
+    {3, 5, 2, 6, 4, {2, 6, 0, 1}},
+    {3, 5, 1, 6, 4, {6, 5, 5, 1}},
+    {1, 1, 2, 1, 1, {1}},
+    {2, 3, 2, 4, 3, {3, 2, 3}}, /* longer than any sequence */
+    {4, 33, 2, 5, 9, {5, 5, 4, 4, 3, 3, 3, 2, 1}},
+    {7, 16, 1, 4, 17, {1, 2, 3, 4, 4, 3, 2, 1, 0, 4, 4, 4, 4, 1, 2, 3, 4}},
+    {2, 4, 2, 3, 2, {0, 0}},
+};
+
+/* All that goes in and, in the same shapes, gradients: in doubles. */
+typedef struct numbers {
+    size_t n_x, n_y, n_wx, n_wh, n_b;
+    double *x, *wx, *wh, *b;
+} numbers;
+
+static double *room(size_t n)
+{
+    double *x = calloc(n, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+static bool inside(const problem *p, size_t t, size_t b)
+{
+    return t < (size_t)p->frames[b];
+}
+
+static numbers draw(const problem *p)
+{
+    size_t R = p->R, H = p->H, D = p->D;
+    numbers n = {.n_x = p->T * p->B * D,
+                 .n_y = p->T * p->B * R * H,
+                 .n_wx = R * 4 * H * D,
+                 .n_wh = R * 4 * H * H,
+                 .n_b = R * 4 * H};
+    bm_rng rng = bm_rng_make(1, "test", D * H);
+
+    n.x = room(n.n_x);
+    n.wx = room(n.n_wx);
+    n.wh = room(n.n_wh);
+    n.b = room(n.n_b);
+    for (size_t i = 0; i < n.n_x; i++)
+        if (inside(p, i / (p->B * D), i / D % p->B))
+            n.x[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < n.n_wx; i++)
+        n.wx[i] = (float)(bm_rng_normal(&rng) / sqrt((double)D));
+    for (size_t i = 0; i < n.n_wh; i++)
+        n.wh[i] = (float)(bm_rng_normal(&rng) / sqrt((double)H));
+    for (size_t i = 0; i < n.n_b; i++)
+        n.b[i] = (float)bm_rng_normal(&rng);
+    return n;
+}
+
+static void release(numbers *n)
+{
+    free(n->x);
+    free(n->wx);
+    free(n->wh);
+    free(n->b);
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* What goes into gate k of unit j. */
+static double before_gate(const problem *p, const numbers *n, size_t r,
+                          size_t k, size_t j, const double *x, const double *h)
+{
+    size_t row = (r * 4 + k) * p->H + j;
+    double sum = n->b[row];
+
+    for (size_t d = 0; d < p->D; d++)
+        sum += n->wx[row * p->D + d] * x[d];
+    for (size_t i = 0; i < p->H; i++)
+        sum += n->wh[row * p->H + i] * h[i];
+    return sum;
+}
+
+/* One direction over one sequence, by the equations in backend.h. */
+static void follow(const problem *p, const numbers *n, size_t r, size_t b,
+                   double *y)
+{
+    enum { MOST_H = 64 };
+    double h[MOST_H] = {0}, c[MOST_H] = {0}, new_h[MOST_H];
+    size_t length = (size_t)p->frames[b];
+
+    BM_ASSERT(p->H <= MOST_H);
+    for (size_t step = 0; step < length; step++) {
+        size_t t = r == 0 ? step : length - 1 - step;
+        const double *x = n->x + (t * p->B + b) * p->D;
+
+        for (size_t j = 0; j < p->H; j++) {
+            double i = sigmoid(before_gate(p, n, r, 0, j, x, h));
+            double f = sigmoid(before_gate(p, n, r, 1, j, x, h));
+            double g = tanh(before_gate(p, n, r, 2, j, x, h));
+            double o = sigmoid(before_gate(p, n, r, 3, j, x, h));
+            c[j] = f * c[j] + i * g;
+            new_h[j] = o * tanh(c[j]);
+        }
+        memcpy(h, new_h, p->H * sizeof *h);
+        for (size_t j = 0; j < p->H; j++)
+            y[((t * p->B + b) * p->R + r) * p->H + j] = h[j];
+    }
+}
+
+static void reference(const problem *p, const numbers *n, double *y)
+{
+    memset(y, 0, n->n_y * sizeof *y);
+    for (size_t r = 0; r < p->R; r++)
+        for (size_t b = 0; b < p->B; b++)
+            follow(p, n, r, b, y);
+}
+
+/* The weight of y[i] in a linear function of all outputs. */
+static double slope(size_t i)
+{
+    return (double)(bm_rng_at(99, i) >> 40) / 8388608 - 1;
+}
+
+static double outcome(const problem *p, const numbers *n, double *y)
+{
+    double sum = 0;
+
+    reference(p, n, y);
+    for (size_t i = 0; i < n->n_y; i++)
+        sum += slope(i) * y[i];
+    return sum;
+}
+
+typedef struct device_side {
+    bm_backend *be;
+    bm_lstm l;
+    bm_extent e;
+    float *wx, *wh, *b, *x, *y, *dy, *dx, *dwx, *dwh, *db, *kept;
+} device_side;
+
+/* n numbers on the backend: of x, or all of them `same`. */
+static float *place(bm_backend *be, const double *x, size_t n, double same)
+{
+    float *host = malloc((n + 1) * sizeof *host), *placed = NULL;
+
+    assert_non_null(host);
+    for (size_t i = 0; i < n; i++)
+        host[i] = (float)(x != NULL ? x[i] : same);
+    assert_ok(bm_alloc(be, n, &placed));
+    bm_put(be, placed, host, n);
+    assert_ok(bm_sync(be));
+    free(host);
+    return placed;
+}
+
+/* Whatever is to be written holds NAN, gradients to add to hold 1, and dy is
+ * NAN where nobody should look. */
+static device_side set_up(const problem *p, const numbers *n)
+{
+    device_side s = {.e = {p->T, p->B, p->frames}};
+    double *dy = room(n->n_y);
+    size_t per_frame = p->R * p->H;
+
+    assert_ok(bm_backend_open(&s.be, backend, 0));
+    s.wx = place(s.be, n->wx, n->n_wx, 0);
+    s.wh = place(s.be, n->wh, n->n_wh, 0);
+    s.b = place(s.be, n->b, n->n_b, 0);
+    s.x = place(s.be, n->x, n->n_x, 0);
+    s.l = (bm_lstm){p->D, p->H, p->R, s.wx, s.wh, s.b};
+    for (size_t i = 0; i < n->n_y; i++)
+        dy[i] = inside(p, i / (p->B * per_frame), i / per_frame % p->B)
+                    ? slope(i)
+                    : NAN;
+    s.dy = place(s.be, dy, n->n_y, 0);
+    s.y = place(s.be, NULL, n->n_y, NAN);
+    s.dx = place(s.be, NULL, n->n_x, NAN);
+    s.kept = place(s.be, NULL, bm_lstm_kept(&s.l, p->T, p->B), NAN);
+    s.dwx = place(s.be, NULL, n->n_wx, 1);
+    s.dwh = place(s.be, NULL, n->n_wh, 1);
+    s.db = place(s.be, NULL, n->n_b, 1);
+    free(dy);
+    return s;
+}
+
+static void tear_down(device_side *s)
+{
+    float *all[] = {s->wx, s->wh,  s->b,   s->x,  s->y,   s->dy,
+                    s->dx, s->dwx, s->dwh, s->db, s->kept};
+
+    FOR_EACH (i, all)
+        bm_free(s->be, all[i]);
+    bm_backend_close(s->be);
+}
+
+static float *fetch(bm_backend *be, const float *x, size_t n)
+{
+    float *host = malloc((n + 1) * sizeof *host);
+
+    assert_non_null(host);
+    bm_get(be, host, x, n);
+    assert_ok(bm_sync(be));
+    return host;
+}
+
+/* Every `step`-th derivative by w [n], one of the arrays of `n`. In doubles the
+ * differences are exact to 1e-9. */
+static void check_gradient(const problem *p, const numbers *all, double *w,
+                           size_t n, size_t step, bm_backend *be,
+                           const float *gradient, double was)
+{
+    const double h = 1e-5;
+    double *y = room(all->n_y);
+    float *got = fetch(be, gradient, n);
+
+    for (size_t i = 0; i < n; i++) {
+        double kept = w[i], up = 0, down = 0;
+        bool padding =
+            w == all->x && !inside(p, i / (p->B * p->D), i / p->D % p->B);
+
+        assert_true(isfinite(got[i]));
+        if (padding)
+            assert_true(got[i] == 0);
+        if (padding || i % step != 0)
+            continue;
+        w[i] = kept + h;
+        up = outcome(p, all, y);
+        w[i] = kept - h;
+        down = outcome(p, all, y);
+        w[i] = kept;
+        assert_true(near(got[i] - was, (up - down) / (2 * h), 1e-5));
+    }
+    free(got);
+    free(y);
+}
+
+static void check(const problem *p)
+{
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    double *expected = room(n.n_y);
+    float *y = NULL;
+    size_t step = p->H > 8 ? 41 : 1;
+
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    reference(p, &n, expected);
+    y = fetch(s.be, s.y, n.n_y);
+    for (size_t i = 0; i < n.n_y; i++) {
+        assert_true(near(y[i], expected[i], 2e-6));
+        assert_true(expected[i] != 0 || y[i] == 0);
+    }
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+                     s.dwh, s.db);
+    check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx, 0);
+    check_gradient(p, &n, n.wx, n.n_wx, step, s.be, s.dwx, 1);
+    check_gradient(p, &n, n.wh, n.n_wh, step, s.be, s.dwh, 1);
+    check_gradient(p, &n, n.b, n.n_b, step, s.be, s.db, 1);
+    free(y);
+    free(expected);
+    tear_down(&s);
+    release(&n);
+}
+
+static void test_lstm_follows_its_equations(void **state)
+{
+    (void)state;
+    FOR_EACH (i, problems)
+        check(&problems[i]);
+}
+
+static void test_lstm_on_every_instruction_set(void **state)
+{
+    (void)state;
+    if (strcmp(backend, "cpu") != 0)
+        skip();
+    FOR_EACH (i, set_names) {
+        bm_backend *be = NULL;
+
+        setenv("BMUF_ISA", set_names[i], 1);
+        if (bm_backend_open(&be, "cpu", 0) == BM_OK)
+            FOR_EACH (k, problems)
+                check(&problems[k]);
+        bm_backend_close(be);
+    }
+    unsetenv("BMUF_ISA");
+}
+
+static void test_input_gradient_is_left_out_on_request(void **state)
+{
+    const problem *p = &problems[0];
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    float *dx = NULL;
+
+    (void)state;
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+                     s.dwh, s.db);
+    dx = fetch(s.be, s.dx, n.n_x);
+    for (size_t i = 0; i < n.n_x; i++)
+        assert_true(isnan(dx[i])); /* as it was */
+    check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh, 1);
+    free(dx);
+    tear_down(&s);
+    release(&n);
+}
+
+/* Frames past the longest sequence. A BLAS may round otherwise with more rows.
+ */
+static void test_padding_changes_nothing(void **state)
+{
+    const problem *p = &problems[4];
+    problem longer = *p;
+    numbers n = draw(p), m = draw(p);
+    device_side s = set_up(p, &n), l;
+    float *y = NULL, *more = NULL;
+
+    (void)state;
+    longer.T += 3;
+    m.n_x = longer.T * p->B * p->D;
+    m.n_y = longer.T * p->B * p->R * p->H;
+    free(m.x);
+    m.x = room(m.n_x);
+    memcpy(m.x, n.x, n.n_x * sizeof *n.x);
+    l = set_up(&longer, &m);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_forward(l.be, &l.l, l.e, l.x, l.y, l.kept);
+    y = fetch(s.be, s.y, n.n_y);
+    more = fetch(l.be, l.y, m.n_y);
+    for (size_t i = 0; i < m.n_y; i++)
+        assert_true(i < n.n_y ? near(more[i], y[i], 1e-6) : more[i] == 0);
+    free(y);
+    free(more);
+    tear_down(&s);
+    tear_down(&l);
+    release(&n);
+    release(&m);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lstm_follows_its_equations),
+        cmocka_unit_test(test_lstm_on_every_instruction_set),
+        cmocka_unit_test(test_input_gradient_is_left_out_on_request),
+        cmocka_unit_test(test_padding_changes_nothing),
+    };
+    bm_backend *be = NULL;
+
+    if (argc > 1)
+        backend = argv[1];
+    if (bm_backend_open(&be, backend, 0) != BM_OK) {
+        print_message("no %s here: %s\n", backend, bm_last_error());
+        return SKIPPED;
+    }
+    bm_backend_close(be);
+    return RUN_GROUP("lstm", tests);
+}
