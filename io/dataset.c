@@ -131,7 +131,7 @@ static bm_status fill(bm_dataset *d)
     return BM_OK;
 }
 
-bm_status bm_dataset_open(bm_dataset **out, const char *directory)
+bm_status bm_dataset_open(bm_dataset **out, const char *path)
 {
     opened *o = calloc(1, sizeof *o);
     bm_dataset *d = NULL;
@@ -140,10 +140,10 @@ bm_status bm_dataset_open(bm_dataset **out, const char *directory)
     if (o == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a data set");
     d = &o->d;
-    d->directory = strdup(directory);
+    d->directory = strdup(path);
     if (d->directory == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a data set");
-    BM_TRY_DONE(bm_shard_list(directory, &d->paths, &d->n_shards));
+    BM_TRY_DONE(bm_shard_list(path, &d->paths, &d->n_shards));
     d->shards = calloc(d->n_shards, sizeof *d->shards);
     if (d->shards == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", d->n_shards);

@@ -22,46 +22,62 @@ static bool is_shard(const char *name)
            strcmp(name + n - suffix, BM_SHARD_SUFFIX) == 0;
 }
 
-static bm_status add(char ***paths, size_t *n, const char *directory,
-                     const char *name)
+/* Takes over `path`; NULL: there was no memory for it. */
+static bm_status add(char ***paths, size_t *n, char *path)
 {
     char **grown = realloc(*paths, (*n + 1) * sizeof *grown);
-    size_t size = strlen(directory) + strlen(name) + 2;
 
-    if (grown == NULL)
+    if (grown != NULL)
+        *paths = grown;
+    if (grown == NULL || path == NULL) {
+        free(path);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu paths", *n + 1);
-    *paths = grown;
-    grown[*n] = malloc(size);
-    if (grown[*n] == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a path");
-    snprintf(grown[(*n)++], size, "%s/%s", directory, name);
+    }
+    grown[(*n)++] = path;
     return BM_OK;
 }
 
-bm_status bm_shard_list(const char *directory, char ***paths, size_t *n)
+static char *join(const char *directory, const char *name)
 {
-    DIR *d = opendir(directory);
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = malloc(size);
+
+    if (path != NULL)
+        snprintf(path, size, "%s/%s", directory, name);
+    return path;
+}
+
+bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
+{
     const struct dirent *entry = NULL;
+    struct stat info;
     char **found = NULL;
     size_t count = 0;
+    DIR *d = NULL;
     bm_status status = BM_OK;
 
-    if (d == NULL)
-        return BM_FAIL(BM_ERR_MISSING, "data directory %s: %s", directory,
-                       strerror(errno));
-    while ((entry = readdir(d)) != NULL)
-        if (is_shard(entry->d_name))
-            BM_TRY_DONE(add(&found, &count, directory, entry->d_name));
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        BM_TRY_DONE(add(&found, &count, strdup(path)));
+    } else {
+        d = opendir(path);
+        if (d == NULL)
+            BM_FAIL_DONE(BM_ERR_MISSING, "data directory %s: %s", path,
+                         strerror(errno));
+        while ((entry = readdir(d)) != NULL)
+            if (is_shard(entry->d_name))
+                BM_TRY_DONE(add(&found, &count, join(path, entry->d_name)));
+    }
     if (count == 0)
         BM_FAIL_DONE(BM_ERR_MISSING,
                      "%s holds no *" BM_SHARD_SUFFIX "; bmuf pack makes them",
-                     directory);
+                     path);
     qsort(found, count, sizeof *found, by_name);
     *paths = found;
     *n = count;
     found = NULL;
 done:
-    closedir(d);
+    if (d != NULL)
+        closedir(d);
     bm_shard_list_free(found, count);
     return status;
 }

@@ -7,10 +7,10 @@
 
 #include "io/shard.h"
 
-/* The paths of all *.bmuf.h5 of a directory in the order of their names.
- * BM_ERR_MISSING if there is no directory, or no shard in it. */
-BM_CHECKED bm_status bm_shard_list(const char *directory, char ***paths,
-                                   size_t *n);
+/* The paths of all *.bmuf.h5 of a directory in the order of their names, or
+ * `path` itself if it is a file. BM_ERR_MISSING if there is neither, or no
+ * shard in the directory. */
+BM_CHECKED bm_status bm_shard_list(const char *path, char ***paths, size_t *n);
 void bm_shard_list_free(char **paths, size_t n);
 
 /* Whether they differ in what all shards of a data set share; `text` gets how,
