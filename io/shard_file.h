@@ -6,8 +6,6 @@
 
 #include "io/shard_impl.h"
 
-#define BM_SHARD_SUFFIX ".bmuf.h5"
-
 /* Bytes that grow at their end. */
 typedef struct bm_bytes {
     char *data;

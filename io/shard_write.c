@@ -125,8 +125,8 @@ void bm_shard_writer_close(bm_shard_writer *w)
 /* n bytes more at the end; NULL: only room for them. */
 static bm_status append(bm_bytes *b, const void *data, size_t n)
 {
-    if (n > b->room - b->n) {
-        size_t room = b->n + n > 2 * b->room ? b->n + n : 2 * b->room;
+    if (b->data == NULL || n > b->room - b->n) {
+        size_t room = b->n + n > 2 * b->room ? b->n + n + 1 : 2 * b->room;
         char *grown = realloc(b->data, room);
 
         if (grown == NULL)
@@ -164,20 +164,39 @@ static bm_status add_features(bm_shard_contents *c, const char *tag,
     return BM_OK;
 }
 
-static bm_status add_labels(bm_shard_contents *c, const char *tag,
-                            size_t frames, const int32_t *labels, size_t n)
+static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
+                                size_t frames, const int32_t *labels, size_t n)
 {
-    int32_t low = c->meta.per_frame ? 0 : 1;
-    int32_t length[] = {(int32_t)frames, (int32_t)n}, least = (int32_t)n;
+    int32_t low = meta->per_frame ? 0 : 1;
+    size_t classes = bm_vocab_size(meta->vocab);
 
-    for (size_t i = 0; i < n; i++) {
-        if (labels[i] < low ||
-            (size_t)labels[i] >= bm_vocab_size(c->meta.vocab))
+    if (tag[0] == '\0' || strlen(tag) > LONGEST_TAG)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
+                       LONGEST_TAG);
+    if (frames > INT32_MAX || n > INT32_MAX / 2 ||
+        frames > PTRDIFF_MAX / sizeof(float) / meta->features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "sequence %s: impossible length, %zu frames, %zu labels",
+                       tag, frames, n);
+    if (meta->per_frame && n != frames)
+        return BM_FAIL(BM_ERR_FORMAT, "sequence %s: %zu labels for %zu frames",
+                       tag, n, frames);
+    for (size_t i = 0; i < n; i++)
+        if (labels[i] < low || (size_t)labels[i] >= classes)
             return BM_FAIL(BM_ERR_FORMAT,
                            "sequence %s: label %d is outside [%d, %zu]", tag,
-                           labels[i], low, bm_vocab_size(c->meta.vocab) - 1);
-        least += !c->meta.per_frame && i > 0 && labels[i] == labels[i - 1];
-    }
+                           labels[i], low, classes - 1);
+    return BM_OK;
+}
+
+static bm_status add_labels(bm_shard_contents *c, size_t frames,
+                            const int32_t *labels, size_t n)
+{
+    int32_t length[] = {(int32_t)frames, (int32_t)n}, least = (int32_t)n;
+
+    for (size_t i = 1; i < n && !c->meta.per_frame; i++)
+        least += labels[i] == labels[i - 1];
     BM_TRY(append(&c->labels, labels, n * sizeof *labels));
     BM_TRY(append(&c->min_frames, &least, sizeof least));
     return append(&c->lengths, length, sizeof length);
@@ -291,21 +310,11 @@ bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
     bm_shard_contents *c = &w->c;
     size_t row = c->meta.features * bm_store_size(c->store);
 
-    if (tag[0] == '\0' || strlen(tag) > LONGEST_TAG)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
-                       LONGEST_TAG);
-    if (frames > INT32_MAX || n_labels > INT32_MAX / 2 ||
-        frames > PTRDIFF_MAX / sizeof(float) / c->meta.features)
-        return BM_FAIL(BM_ERR_FORMAT, "sequence %s: impossible length %zu", tag,
-                       frames);
-    if (c->meta.per_frame && n_labels != frames)
-        return BM_FAIL(BM_ERR_FORMAT, "sequence %s: %zu labels for %zu frames",
-                       tag, n_labels, frames);
+    BM_TRY(check_sequence(&c->meta, tag, frames, labels, n_labels));
     BM_TRY(add_features(c, tag, x, frames));
     BM_TRY(append(&c->tags, tag, strlen(tag) + 1));
     BM_TRY(add_speaker(c, speaker, x, frames));
-    BM_TRY(add_labels(c, tag, frames, labels, n_labels));
+    BM_TRY(add_labels(c, frames, labels, n_labels));
     if (c->inputs.n / row - w->first_frame < (size_t)w->unit_frames)
         return BM_OK;
     BM_TRY(end_unit(w));
