@@ -52,7 +52,8 @@ struct bm_reader {
     bm_position from;   /* where the thread begins */
     bm_plan *plan;      /* of the epoch it is in */
     int64_t plan_epoch; /* which one that is */
-    int unusable;       /* sequences that it told of */
+    int64_t told[TOLD]; /* unusable sequences */
+    int n_told;
 };
 
 /* ---- positions --------------------------------------------------------- */
@@ -102,13 +103,18 @@ static bool finite(const float *x, size_t n)
     return found == 0;
 }
 
+/* Once for each, in whatever epoch, as long as there are few. */
 static void tell(bm_reader *r, int64_t sequence)
 {
-    if (r->unusable++ >= TOLD)
+    if (r->n_told == TOLD)
         return;
+    for (int i = 0; i < r->n_told; i++)
+        if (r->told[i] == sequence)
+            return;
+    r->told[r->n_told++] = sequence;
     bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
            r->d->directory, bm_reader_tag(r, sequence),
-           r->unusable == TOLD ? "; others like it will not be told of" : "");
+           r->n_told == TOLD ? "; others like it will not be told of" : "");
 }
 
 /* A sequence with features that are no numbers is left without frames: CTC
