@@ -15,19 +15,17 @@
 #include "io/collate.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RING = 3, TOLD = 10, LONGEST_ERROR = 4096 };
 
-/* HDF5 may have been built for one thread at a time, whatever the file. */
-static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
-
 /* A block of the workers hosted here. */
 typedef struct block {
     bm_position at;
     bm_status status;
-    char error[LONGEST_ERROR]; /* bm_last_error of the thread */
+    char error[LONGEST_ERROR]; /* in the thread */
     int64_t steps;
     bm_share *shares; /* [last - first] */
 } block;
@@ -42,6 +40,7 @@ struct bm_reader {
     bm_position next; /* what the ring holds, or will hold, next */
     double stall;
 
+    pthread_mutex_t shards; /* guards the data set's */
     pthread_mutex_t lock;   /* guards what follows, to the thread's own */
     pthread_cond_t changed; /* a counter, or stop */
     block ring[RING];
@@ -53,7 +52,8 @@ struct bm_reader {
     bm_position from;   /* where the thread begins */
     bm_plan *plan;      /* of the epoch it is in */
     int64_t plan_epoch; /* which one that is */
-    int unusable;       /* sequences that it told of */
+    int64_t told[TOLD]; /* unusable sequences */
+    int n_told;
 };
 
 /* ---- positions --------------------------------------------------------- */
@@ -103,13 +103,18 @@ static bool finite(const float *x, size_t n)
     return found == 0;
 }
 
+/* Once for each, in whatever epoch, as long as there are few. */
 static void tell(bm_reader *r, int64_t sequence)
 {
-    if (r->unusable++ >= TOLD)
+    if (r->n_told == TOLD)
         return;
+    for (int i = 0; i < r->n_told; i++)
+        if (r->told[i] == sequence)
+            return;
+    r->told[r->n_told++] = sequence;
     bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
            r->d->directory, bm_reader_tag(r, sequence),
-           r->unusable == TOLD ? "; others like it will not be told of" : "");
+           r->n_told == TOLD ? "; others like it will not be told of" : "");
 }
 
 /* A sequence with features that are no numbers is left without frames: CTC
@@ -135,9 +140,9 @@ static bm_status read_share(bm_reader *r, bm_share *s)
     for (size_t i = 0; i < s->n_units && !stopping(r); i++) {
         bm_status status = BM_OK;
 
-        pthread_mutex_lock(&library);
+        pthread_mutex_lock(&r->shards);
         status = bm_share_read(s, r->d, i);
-        pthread_mutex_unlock(&library);
+        pthread_mutex_unlock(&r->shards);
         BM_TRY(status);
         screen(r, s, i);
     }
@@ -207,7 +212,7 @@ static void *read_ahead(void *self)
         b->at = at;
         b->status = status = read_block(r, b);
         if (status != BM_OK)
-            memcpy(b->error, bm_last_error(), strlen(bm_last_error()) + 1);
+            snprintf(b->error, sizeof b->error, "%s", bm_last_message());
         hand_over(r);
     }
     return NULL;
@@ -266,6 +271,7 @@ bm_status bm_reader_open(bm_reader **out, bm_dataset *d, bm_backend *be,
     BM_ASSERT(from.epoch >= 0 && from.block >= 0);
     if (r == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a reader");
+    pthread_mutex_init(&r->shards, NULL);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     r->d = d;
@@ -295,6 +301,7 @@ void bm_reader_close(bm_reader *r)
     bm_plan_free(r->plan);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->shards);
     free(r);
 }
 
@@ -322,18 +329,6 @@ static const block *take(bm_reader *r)
     return current(r);
 }
 
-/* Says here what went wrong in the thread: "file:line: words (status)". */
-static bm_status repeat(const block *b)
-{
-    const char *words = strstr(b->error, ": ");
-    size_t length = 0, tail = strlen(bm_status_text(b->status)) + 3;
-
-    words = words != NULL ? words + 2 : b->error;
-    length = strlen(words);
-    return BM_FAIL(b->status, "%.*s",
-                   (int)(length > tail ? length - tail : length), words);
-}
-
 bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
 {
     const block *b = current(r);
@@ -355,7 +350,7 @@ bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
     if (b->status != BM_OK) {
         stop_thread(r); /* it has ended; another call tries again */
         release(r);
-        return repeat(b);
+        return BM_FAIL(b->status, "%s", b->error);
     }
     *steps = b->steps;
     return BM_OK;
@@ -392,9 +387,9 @@ const char *bm_reader_tag(bm_reader *r, int64_t sequence)
 {
     const char *tag = "?";
 
-    pthread_mutex_lock(&library);
+    pthread_mutex_lock(&r->shards);
     if (bm_dataset_tag(r->d, sequence, &tag) != BM_OK)
         tag = "?";
-    pthread_mutex_unlock(&library);
+    pthread_mutex_unlock(&r->shards);
     return tag;
 }
