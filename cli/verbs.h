@@ -14,8 +14,7 @@
     X(train)                                                                   \
     X(eval)                                                                    \
     X(explain)                                                                 \
-    X(options)                                                                 \
-    X(bench)
+    X(options)
 
 #define X(name) extern const bm_verb bm_verb_##name;
 BM_VERBS(X)
