@@ -53,7 +53,7 @@ void bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
 static bm_status reserve(bm_sound *s, size_t n)
 {
     size_t room = 2 * s->room > n ? 2 * s->room : n;
-    float *grown = s->x;
+    float *grown = NULL;
 
     if (n <= s->room)
         return BM_OK;

@@ -270,7 +270,7 @@ static void test_real_recordings_are_usable(void **state)
         assert_int_equal(item.features, 40);
         assert_in_range(item.frames, 12, 230); /* 0.14 .. 2.28 s */
         for (size_t k = 0; k < item.frames * 40; k++)
-            assert_true(fabs(item.x[k]) < 20);
+            assert_true(fabsf(item.x[k]) < 20);
         items++;
     }
     assert_int_equal(items, 2);

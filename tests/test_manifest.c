@@ -5,6 +5,7 @@
 #include "tests/folder.h"
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void test_manifest_rows_are_its_lines(void **state)
@@ -83,11 +84,11 @@ static void test_all_faults_of_a_manifest_are_told_at_once(void **state)
 
 static void test_only_some_of_many_faults_are_told(void **state)
 {
-    char text[200] = "";
+    char text[151] = "";
 
     (void)state;
-    for (int i = 0; i < 50; i++)
-        strcat(text, "{}\n");
+    for (size_t i = 0; i < 50; i++)
+        snprintf(text + 3 * i, 4, "{}\n");
     write_text("m.jsonl", text);
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 100 faults:");
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:10: there is no \"image\"");
