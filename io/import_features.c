@@ -1,5 +1,5 @@
 /*
- * import_features.c - features that are there already, by [feats]: read, then
+ * import_features.c - features that are there already, by [features]: read, then
  * through the chain of feature_chain.h.
  */
 #include "io/feature_files.h"
@@ -22,6 +22,7 @@ static const bm_option options[] = {
 
 typedef struct features {
     bm_import_base base; /* must be first */
+    size_t mfc_dim;      /* features.dim as it was given */
     size_t dim;          /* of all files; 0: not known yet */
     const char *first;   /* the file that has it */
 } features;
@@ -30,9 +31,8 @@ static bm_status features_read(bm_importer *i, const bm_manifest_row *row,
                                bm_frames *x, bm_problem *problem)
 {
     const features *self = i->self;
-    const settings *s = i->settings;
 
-    BM_TRY(bm_feature_file_read(row->path, (size_t)s->dim, x, problem));
+    BM_TRY(bm_feature_file_read(row->path, self->mfc_dim, x, problem));
     if (!bm_problem_is(problem) && self->dim != 0 && x->dim != self->dim)
         bm_problem_set(problem, "%s has %zu numbers a frame, but %s has %zu",
                        row->path, x->dim, self->first, self->dim);
@@ -69,6 +69,7 @@ static bm_status features_open(bm_importer *i, const char *path)
 
     BM_TRY(bm_import_open(i, sizeof *self, path, "feats", features_read));
     self = i->self;
+    self->mfc_dim = (size_t)s->dim;
     BM_TRY(find_dim(i));
     s->dim = (long)self->dim;
     self->base.frame_shift = s->shift_ms / 1000 * (double)s->chain.subsample;

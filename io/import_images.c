@@ -1,5 +1,5 @@
 /*
- * import_images.c - line images to sequences, by [features]. Ink is high and the
+ * import_features.c - line images to sequences, by [features]. Ink is high and the
  * ground is 0; a frame is some columns of pixels, from left to right, each from
  * top to bottom.
  */

@@ -18,27 +18,26 @@ const bm_importer_ops *const *bm_importer_list(void)
     return importers;
 }
 
-static bm_status find(const char *name, const bm_importer_ops **out)
+static const bm_importer_ops *find(const char *name)
 {
     for (const bm_importer_ops *const *o = importers; *o != NULL; o++)
-        if (strcmp((*o)->name, name) == 0) {
-            *out = *o;
-            return BM_OK;
-        }
-#define X(known) " " #known
-    return BM_FAIL(BM_ERR_ARG, "there is no importer '%s'; there are:%s", name,
-                   BM_IMPORTERS(X));
-#undef X
+        if (strcmp((*o)->name, name) == 0)
+            return *o;
+    return NULL;
 }
 
 bm_status bm_importer_open(bm_importer **out, const char *name,
                            const bm_config *config, const char *path)
 {
-    const bm_importer_ops *ops = NULL;
+    const bm_importer_ops *ops = find(name);
     bm_importer *i = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(find(name, &ops));
+#define X(known) " " #known
+    if (ops == NULL)
+        return BM_FAIL(BM_ERR_ARG, "there is no importer '%s'; there are:%s",
+                       name, BM_IMPORTERS(X));
+#undef X
     i = calloc(1, sizeof *i);
     if (i == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");

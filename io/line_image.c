@@ -122,11 +122,13 @@ bm_status bm_line_image_columns(const bm_line_image *image, size_t height,
                                 bm_problem *problem)
 {
     size_t w = image->width, h = image->height, n = w * h, room;
-    size_t scaled = larger((2 * w * height + h) / (2 * h), 1);
+    size_t scaled = 0;
     double *a = NULL, *b = NULL;
     uint8_t *columns = NULL;
     bm_status status = BM_OK;
 
+    BM_ASSERT(n > 0 && height > 0);
+    scaled = larger((2 * w * height + h) / (2 * h), 1);
     room = larger(n, larger(w, scaled) * height);
     if (room > most_pixels) {
         bm_problem_set(problem, "%zu x %zu pixels are no line of writing", w,

@@ -7,20 +7,29 @@
 #include <math.h>
 #include <samplerate.h>
 #include <sndfile.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CHUNK = 16384 }; /* floats that are read at once */
 
-static SNDFILE *open_file(bm_sound *s, const char *path, bm_problem *problem)
+/* *frames is how many the head promises; 0: it does not say. */
+static SNDFILE *open_file(bm_sound *s, const char *path, size_t *frames,
+                          bm_problem *problem)
 {
     SF_INFO info = {0};
     SNDFILE *file = sf_open(path, SFM_READ, &info);
+    int family = info.format & SF_FORMAT_TYPEMASK;
 
     if (file == NULL) {
         bm_problem_set(problem, "%s: %s", path, sf_strerror(NULL));
         return NULL;
     }
+    *frames = 0; /* elsewhere an estimate, or what the file's size allows */
+    if (family == SF_FORMAT_FLAC && info.frames < SF_COUNT_MAX)
+        *frames = (size_t)info.frames;
     s->rate = info.samplerate;
     s->channels = info.channels;
     if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
@@ -34,7 +43,8 @@ static SNDFILE *open_file(bm_sound *s, const char *path, bm_problem *problem)
 
 void bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
 {
-    SNDFILE *file = open_file(s, path, problem);
+    size_t frames = 0;
+    SNDFILE *file = open_file(s, path, &frames, problem);
 
     if (file != NULL)
         sf_close(file);
@@ -43,7 +53,7 @@ void bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
 static bm_status reserve(bm_sound *s, size_t n)
 {
     size_t room = 2 * s->room > n ? 2 * s->room : n;
-    float *grown = s->x;
+    float *grown = NULL;
 
     if (n <= s->room)
         return BM_OK;
@@ -72,8 +82,38 @@ static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
     }
 }
 
-static void check(const bm_sound *s, const char *path, bm_problem *problem)
+/*
+ * Whether a WAV file ends before its head says: libsndfile plays what is left
+ * without a word. 0 and sizes near 2^31 and 2^32 are from programs that wrote
+ * to a pipe and could not know.
+ */
+static bool is_cut_short(const char *path)
 {
+    unsigned char head[8] = {0};
+    FILE *file = fopen(path, "rb");
+    struct stat info = {0};
+    bool cut = false;
+
+    if (file == NULL)
+        return false;
+    if (fread(head, 1, sizeof head, file) == sizeof head &&
+        fstat(fileno(file), &info) == 0 && memcmp(head, "RIFF", 4) == 0) {
+        off_t size =
+            head[4] | head[5] << 8 | head[6] << 16 | (off_t)head[7] << 24;
+        cut = size < 0x7ffff000 && size + 8 > info.st_size;
+    }
+    fclose(file);
+    return cut;
+}
+
+static void check(const bm_sound *s, const char *path, size_t promised,
+                  bm_problem *problem)
+{
+    if ((promised != 0 && s->n != promised) || is_cut_short(path)) {
+        bm_problem_set(problem, "%s is damaged or cut short after %zu samples",
+                       path, s->n);
+        return;
+    }
     for (size_t i = 0; i < s->n; i++)
         if (!isfinite(s->x[i])) {
             bm_problem_set(problem, "%s: sample %zu is not a finite number",
@@ -85,7 +125,8 @@ static void check(const bm_sound *s, const char *path, bm_problem *problem)
 bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                         bm_problem *problem)
 {
-    SNDFILE *file = open_file(s, path, problem);
+    size_t promised = 0;
+    SNDFILE *file = open_file(s, path, &promised, problem);
     float chunk[CHUNK];
     sf_count_t most, n = 0;
     bm_status status = BM_OK;
@@ -106,7 +147,7 @@ bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
     if (sf_error(file) != SF_ERR_NO_ERROR)
         bm_problem_set(problem, "%s: %s", path, sf_strerror(file));
     else
-        check(s, path, problem);
+        check(s, path, promised, problem);
 done:
     sf_close(file);
     return status;
