@@ -487,8 +487,8 @@ static void test_unknown_normalisation_is_named(void **state)
     bm_chain *chain = NULL;
 
     (void)state;
-    assert_int_equal(bm_chain_new(&chain, &s, "feats", 1, 1), BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "feats.normalise: 'speakers'"));
+    assert_int_equal(bm_chain_new(&chain, &s, "features", 1, 1), BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "features.normalise: 'speakers'"));
 }
 
 int main(void)

@@ -74,9 +74,9 @@ static void test_frames_are_columns_of_ink(void **state)
     static const int padded[] = {0, 0, 0, 0, 255, 0, 5, 100, 0, 0, 0, 0};
 
     (void)state;
-    import_grey(SET("images.height=2", "images.columns=2"), grey[0], 3, 2, 2, 4,
+    import_grey(SET("features.height=2", "features.columns=2"), grey[0], 3, 2, 2, 4,
                 by_two);
-    import_grey(SET("images.height=2", "images.columns=3", "images.pad=1"),
+    import_grey(SET("features.height=2", "features.columns=3", "features.pad=1"),
                 grey[0], 3, 2, 2, 6, padded);
 }
 
@@ -93,9 +93,9 @@ static void test_shrinking_averages_areas(void **state)
     static const int two_thirds[] = {20, 20, 0, 0};
 
     (void)state;
-    import_grey(SET("images.height=1", "images.columns=1"), half[0], 4, 2, 2, 1,
+    import_grey(SET("features.height=1", "features.columns=1"), half[0], 4, 2, 2, 1,
                 halved);
-    import_grey(SET("images.height=2", "images.columns=1"), thirds[0], 3, 3, 2,
+    import_grey(SET("features.height=2", "features.columns=1"), thirds[0], 3, 3, 2,
                 2, two_thirds);
 }
 
@@ -106,7 +106,7 @@ static void test_growing_goes_between_centres(void **state)
     static const int grown[] = {0, 0, 25, 25, 75, 75, 100, 100};
 
     (void)state;
-    import_grey(SET("images.height=2", "images.columns=1"), grey[0], 2, 1, 4, 2,
+    import_grey(SET("features.height=2", "features.columns=1"), grey[0], 2, 1, 4, 2,
                 grown);
 }
 
@@ -117,13 +117,13 @@ static void test_light_ink_on_dark_is_found(void **state)
     static const uint8_t light[1][3] = {{245, 55, 245}};
 
     (void)state;
-    import_grey(SET("images.height=1", "images.columns=3"), dark[0], 3, 1, 1, 3,
+    import_grey(SET("features.height=1", "features.columns=3"), dark[0], 3, 1, 1, 3,
                 as_ink);
-    import_grey(SET("images.height=1", "images.columns=3"), light[0], 3, 1, 1,
+    import_grey(SET("features.height=1", "features.columns=3"), light[0], 3, 1, 1,
                 3, as_ink);
-    import_grey(SET("images.height=1", "images.columns=3", "images.invert=no"),
+    import_grey(SET("features.height=1", "features.columns=3", "features.invert=no"),
                 dark[0], 3, 1, 1, 3, as_ground);
-    import_grey(SET("images.height=1", "images.columns=3", "images.invert=yes"),
+    import_grey(SET("features.height=1", "features.columns=3", "features.invert=yes"),
                 light[0], 3, 1, 1, 3, as_ground);
 }
 
@@ -189,7 +189,7 @@ static void test_odd_images_are_problems(void **state)
     fclose(file);
     write_bytes("cut.png", head, 50);
     write_png("flat.png", PNG_FORMAT_GRAY, grey, 64, 1);
-    assert_ok(open_importer(&i, "images", SET("images.height=4096"),
+    assert_ok(open_importer(&i, "images", SET("features.height=4096"),
                             "{\"id\":\"a\",\"image\":\"text.png\"}\n"
                             "{\"id\":\"b\",\"image\":\"cut.png\"}\n"
                             "{\"id\":\"c\",\"image\":\"flat.png\"}\n"));
@@ -199,9 +199,9 @@ static void test_odd_images_are_problems(void **state)
     assert_null(next_item(i).id);
     bm_importer_close(i);
     assert_int_equal(
-        open_importer(&i, "images", SET("images.invert=perhaps"), ""),
+        open_importer(&i, "images", SET("features.invert=perhaps"), ""),
         BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "images.invert: 'perhaps'"));
+    assert_non_null(strstr(bm_last_error(), "features.invert: 'perhaps'"));
 }
 
 static void test_real_lines_are_usable(void **state)
@@ -381,7 +381,7 @@ static void test_sphinx_files_are_read(void **state)
     (void)state;
     write_bytes("a.mfc", sphinx, sizeof sphinx);
     assert_string_equal(read_six("a.mfc", 3).text, "");
-    assert_non_null(strstr(read_six("a.mfc", 4).text, "feats.dim"));
+    assert_non_null(strstr(read_six("a.mfc", 4).text, "features.dim"));
     write_bytes("a.mfc", sphinx, sizeof sphinx - 4);
     assert_non_null(strstr(read_six("a.mfc", 3).text, "first four bytes"));
     write_bytes("a.mfc", "\0\0\0", 4);
@@ -408,8 +408,8 @@ static void test_feature_files_go_through_the_chain(void **state)
     write_bytes("b.mfc", sphinx, sizeof sphinx);
     assert_ok(
         open_importer(&i, "features",
-                      SET("feats.stack=2", "feats.subsample=2",
-                          "feats.shift_ms=12.5", "feats.dim=2"),
+                      SET("features.stack=2", "features.subsample=2",
+                          "features.shift_ms=12.5", "features.dim=2"),
                       "{\"id\":\"a\",\"feats\":\"a.npy\",\"text\":\"one\"}\n"
                       "{\"id\":\"b\",\"feats\":\"b.mfc\"}\n"));
     i->ops->meta(i, &meta);
@@ -439,7 +439,7 @@ static void test_feature_files_of_no_use_are_told(void **state)
                                    "{\"id\":\"b\",\"feats\":\"b.mfc\"}\n"),
                      BM_ERR_FORMAT);
     assert_non_null(strstr(bm_last_error(), "none of the 1 files"));
-    assert_non_null(strstr(bm_last_error(), "feats.dim may be wrong"));
+    assert_non_null(strstr(bm_last_error(), "features.dim may be wrong"));
 }
 
 static void test_real_features_are_usable(void **state)
@@ -453,7 +453,7 @@ static void test_real_features_are_usable(void **state)
         skip();
     unpack(archive);
     assert_ok(open_importer(
-        &i, "features", SET("feats.deltas=2"),
+        &i, "features", SET("features.deltas=2"),
         "{\"id\":\"a\",\"feats\":\"feat/an4_clstk/fash/an251-fash-b.mfc\"}\n"));
     item = next_item(i);
     assert_null(item.problem);
