@@ -1,0 +1,97 @@
+/*
+ * cpu_isa.h - the loops of the cpu backend that are compiled once for each
+ * instruction set, and the choice between them when the program runs.
+ *
+ * cpu_loops.c and cpu_product.c are those loops. CMakeLists.txt compiles each
+ * with BM_ISA set to every name of BM_ISAS, and with the compiler's flags for
+ * it. Each fills a table; a cpu backend takes the last one its machine can run,
+ * or the one that the environment variable BMUF_ISA names.
+ *
+ * Results of different sets may differ in the last bits where exp, tanh,
+ * sigmoid or a product of matrices is involved, and only there.
+ */
+#ifndef BM_COMPUTE_CPU_ISA_H
+#define BM_COMPUTE_CPU_ISA_H
+
+#include "compute/backend.h"
+
+#include <stdint.h>
+
+/* From the plainest to the best. */
+#ifdef __x86_64__
+#define BM_ISAS(X) X(baseline) X(avx2) X(avx512)
+#else
+#define BM_ISAS(X) X(baseline)
+#endif
+
+/*
+ * Elementwise loops over n floats, y may be x. Against the exact value exp is
+ * off by at most 2 units in the last place, sigmoid by 3 and tanh by 4, down to
+ * results of 2^-126; smaller ones become zero (exp) or stay below 2^-126
+ * (sigmoid). exp saturates above 88.37. Not-a-numbers stay what they are.
+ */
+typedef struct bm_loops {
+    void (*exp)(size_t n, const float *x, float *y);
+    void (*axpby)(size_t n, float a, const float *x, float b, float *y);
+    void (*activate)(bm_activation f, size_t n, const float *x, float *y);
+    void (*activate_back)(bm_activation f, size_t n, const float *y,
+                          const float *dy, float *dx);
+    void (*dropout)(size_t n, float p, uint64_t key, const float *x, float *y);
+
+    /* The square of the norm of x. The same bits for every instruction set. */
+    double (*squares)(size_t n, const float *x);
+    /* bm_momentum_step, with g <- scale g instead of clipping. */
+    void (*momentum)(const bm_momentum *m, float scale, size_t n,
+                     const float *g, float *v, float *w);
+
+    /*
+     * One frame of one sequence of an LSTM with n hidden units: gates [4, n]
+     * become gate values (b is added first), c and h [n] what follows from them
+     * and from the cells before, c0. c0 = NULL: zeros.
+     */
+    void (*lstm)(size_t n, float *gates, const float *b, const float *c0,
+                 float *c, float *h);
+    /* Backward: gate values become gradients of what went into the gates, dc
+     * [n] becomes the gradient of c0. The gradient of h is dh0 + dh1. */
+    void (*lstm_back)(size_t n, float *gates, const float *c0, const float *c,
+                      const float *dh0, const float *dh1, float *dc);
+} bm_loops;
+
+/*
+ * C [m, n] (+)= A [m, k] B [k, n] for few rows m and a B that is used many
+ * times: B is packed once, bm_packed() floats.
+ */
+typedef struct bm_product {
+    /* B [k, n] is b, or with `transposed` the transpose of b [n, k]. */
+    void (*pack)(bool transposed, size_t k, size_t n, const float *b,
+                 float *packed);
+    /* lda, ldc: floats from row to row. add: C += A B; else C = A B. */
+    void (*multiply)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                     const float *packed, float *c, size_t ldc, bool add);
+} bm_product;
+
+/* Enough for every instruction set. */
+static inline size_t bm_packed(size_t k, size_t n)
+{
+    return (n + 31) / 32 * 32 * k;
+}
+
+typedef struct bm_isa {
+    const char *name;
+    const bm_loops *loops;
+    const bm_product *product;
+} bm_isa;
+
+/* Fails if BMUF_ISA names none, or none that this machine runs. */
+BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
+
+/* Every table is called after its set: bm_loops_avx2. */
+#define BM_OF_ISA_(table, isa) table##_##isa
+#define BM_OF_ISA(table, isa)  BM_OF_ISA_(table, isa)
+#define X(isa)                                                                 \
+    extern const bm_loops bm_loops_##isa;                                      \
+    extern const bm_product bm_product_##isa;
+BM_ISAS(X)
+#undef X
+
+#endif

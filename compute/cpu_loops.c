@@ -1,0 +1,227 @@
+/*
+ * cpu_loops.c - elementwise arithmetic, written so that the compiler makes
+ * vectors of it: no branches, no calls. Compiled once for each instruction set,
+ * see cpu_isa.h.
+ */
+#include "compute/cpu_isa.h"
+#include "core/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+/* a b + c, in one rounding where the machine has an instruction for that. */
+#ifdef __FMA__
+#define MADD(a, b, c) fmaf(a, b, c)
+#else
+#define MADD(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* 2^n e^r = e^x with a whole number n and |r| <= ln(2) / 2. Adding 1.5 2^23
+ * rounds, and leaves n in the low bits. */
+static inline float reduce(float x, float *power)
+{
+    float turned = MADD(x, 1.44269504f, 12582912.0f);
+    float n = turned - 12582912.0f;
+    uint32_t bits;
+
+    memcpy(&bits, &turned, sizeof bits);
+    bits = (bits << 23) + 0x3f800000u;
+    memcpy(power, &bits, sizeof bits);
+    return MADD(n, 2.12194440e-4f, MADD(n, -0.693359375f, x));
+}
+
+/* e^r - 1, a minimax polynomial (Cephes, expf.c; S. L. Moshier). */
+static inline float curve(float r)
+{
+    float p = 1.9875691500e-4f;
+
+    p = MADD(p, r, 1.3981999507e-3f);
+    p = MADD(p, r, 8.3334519073e-3f);
+    p = MADD(p, r, 4.1665795894e-2f);
+    p = MADD(p, r, 1.6666665459e-1f);
+    p = MADD(p, r, 5.0000001201e-1f);
+    return MADD(p, r * r, r);
+}
+
+static inline float exponential(float x)
+{
+    float within = x > 88.37f ? 88.37f : x, power, r;
+
+    within = within < -87.33f ? -87.33f : within;
+    r = reduce(within, &power);
+    return x < -87.33f ? 0 : MADD(power, curve(r), power);
+}
+
+static inline float sigmoid(float x)
+{
+    return 1 / (1 + exponential(-x));
+}
+
+/* With e = e^2|x| - 1, which keeps its digits near zero: e / (e + 2). */
+static inline float tangent(float x)
+{
+    float a = 2 * fabsf(x), power, r, e;
+
+    a = a > 20 ? 20 : a; /* 1, to the last bit */
+    r = reduce(a, &power);
+    e = MADD(power, curve(r), power - 1);
+    return copysignf(e / (e + 2), x);
+}
+
+static void loop_exp(size_t n, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = exponential(x[i]);
+}
+
+static void loop_axpby(size_t n, float a, const float *x, float b, float *y)
+{
+    if (a == 0 && b == 0)
+        memset(y, 0, n * sizeof *y);
+    else if (b == 0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = a * x[i];
+    else if (a == 0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = b * y[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = a * x[i] + b * y[i];
+}
+
+static void loop_activate(bm_activation f, size_t n, const float *x, float *y)
+{
+    switch (f) {
+    case BM_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? 0 : x[i];
+        break;
+    case BM_TANH:
+        for (size_t i = 0; i < n; i++)
+            y[i] = tangent(x[i]);
+        break;
+    case BM_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            y[i] = sigmoid(x[i]);
+        break;
+    }
+}
+
+static void loop_activate_back(bm_activation f, size_t n, const float *y,
+                               const float *dy, float *dx)
+{
+    switch (f) {
+    case BM_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0 ? dy[i] : 0;
+        break;
+    case BM_TANH:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * (1 - y[i] * y[i]);
+        break;
+    case BM_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * (y[i] * (1 - y[i]));
+        break;
+    }
+}
+
+static void loop_dropout(size_t n, float p, uint64_t key, const float *x,
+                         float *y)
+{
+    float scale = 1 / (1 - p);
+
+    for (size_t i = 0; i < n; i++) {
+        float u = (float)(int32_t)(bm_rng_at(key, i) >> 40) * 0x1p-24f;
+        y[i] = u < p ? 0 : x[i] * scale;
+    }
+}
+
+/* Squares of floats are exact in doubles; sixteen sums in a fixed order. */
+static double loop_squares(size_t n, const float *x)
+{
+    enum { LANES = 16 };
+    double sum[LANES] = {0};
+    size_t whole = n - n % LANES;
+
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            sum[k] += (double)x[i + k] * x[i + k];
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += (double)x[i] * x[i];
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            sum[k] += sum[k + half];
+    return sum[0];
+}
+
+static void loop_momentum(const bm_momentum *m, float scale, size_t n,
+                          const float *restrict g, float *restrict v,
+                          float *restrict w)
+{
+    float rate = m->rate, mu = m->momentum, decay = m->decay;
+
+    if (m->nesterov)
+        for (size_t i = 0; i < n; i++) {
+            float step = rate * (g[i] * scale + decay * w[i]);
+            v[i] = mu * v[i] - step;
+            w[i] += mu * v[i] - step;
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            float step = rate * (g[i] * scale + decay * w[i]);
+            v[i] = mu * v[i] - step;
+            w[i] += v[i];
+        }
+}
+
+static void loop_lstm(size_t n, float *restrict gates, const float *restrict b,
+                      const float *restrict c0, float *restrict c,
+                      float *restrict h)
+{
+    float *restrict gi = gates, *restrict gf = gates + n;
+    float *restrict gg = gates + 2 * n, *restrict go = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = c0 != NULL ? c0[j] : 0;
+        gi[j] = sigmoid(gi[j] + b[j]);
+        gf[j] = sigmoid(gf[j] + b[n + j]);
+        gg[j] = tangent(gg[j] + b[2 * n + j]);
+        go[j] = sigmoid(go[j] + b[3 * n + j]);
+        c[j] = MADD(gf[j], before, gi[j] * gg[j]);
+        h[j] = go[j] * tangent(c[j]);
+    }
+}
+
+static void loop_lstm_back(size_t n, float *restrict gates,
+                           const float *restrict c0, const float *restrict c,
+                           const float *restrict dh0, const float *restrict dh1,
+                           float *restrict dc)
+{
+    float *restrict gi = gates, *restrict gf = gates + n;
+    float *restrict gg = gates + 2 * n, *restrict go = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = c0 != NULL ? c0[j] : 0;
+        float i = gi[j], f = gf[j], g = gg[j], o = go[j];
+        float dh = dh0[j] + dh1[j], out = tangent(c[j]);
+        float d = dc[j] + dh * o * (1 - out * out);
+        gi[j] = d * g * (i * (1 - i));
+        gf[j] = d * before * (f * (1 - f));
+        gg[j] = d * i * (1 - g * g);
+        go[j] = dh * out * (o * (1 - o));
+        dc[j] = d * f;
+    }
+}
+
+const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
+    .exp = loop_exp,
+    .axpby = loop_axpby,
+    .activate = loop_activate,
+    .activate_back = loop_activate_back,
+    .dropout = loop_dropout,
+    .squares = loop_squares,
+    .momentum = loop_momentum,
+    .lstm = loop_lstm,
+    .lstm_back = loop_lstm_back,
+};

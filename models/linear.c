@@ -1,0 +1,55 @@
+/* linear.c - y = W x + b, for every frame alone. */
+#include "models/layer.h"
+
+static bm_status plan(bm_layer *l)
+{
+    if (l->args[0] != '\0')
+        BM_TRY(bm_layer_count(l, "outputs", &l->n_out));
+    else if (l->n_out == 0)
+        return bm_layer_fail(l, "only the last layer's size follows from the "
+                                "vocabulary; give this one's, as in "
+                                "linear:128");
+    l->weights[0] = (bm_weight){"w", 2, {l->n_out, l->n_in, 1, 1}};
+    l->weights[1] = (bm_weight){"b", 1, {l->n_out, 1, 1, 1}};
+    l->n_weights = 2;
+    return BM_OK;
+}
+
+static void init(const bm_layer *l, float *w, bm_rng *rng)
+{
+    size_t n = l->n_out * l->n_in;
+
+    bm_layer_glorot(w, n, l->n_in, l->n_out, rng);
+    for (size_t i = 0; i < l->n_out; i++)
+        w[n + i] = 0;
+}
+
+static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
+{
+    bm_gemm(l->be, false, true, 1, bm_frames(x),
+            bm_matrix(l->w, l->n_out, l->n_in), 0, bm_frames(y));
+    bm_add_rows(l->be, bm_frames(y), l->w + l->n_out * l->n_in);
+    bm_clear_padding(l->be, p->out, y);
+}
+
+static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
+                     bm_tensor dy, bm_tensor dx)
+{
+    (void)p;
+    (void)y;
+    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 1,
+            bm_matrix(l->g, l->n_out, l->n_in));
+    bm_sum_rows(l->be, bm_frames(dy), l->g + l->n_out * l->n_in);
+    if (dx.data != NULL)
+        bm_gemm(l->be, false, false, 1, bm_frames(dy),
+                bm_matrix(l->w, l->n_out, l->n_in), 0, bm_frames(dx));
+}
+
+const bm_layer_ops bm_layer_linear = {
+    .name = "linear",
+    .help = "linear[:SIZE]  y = W x + b; the last layer needs no size",
+    .plan = plan,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,441 @@
+/*
+ * model.c - a stack of layers. Layer k reads stage k and writes stage k + 1;
+ * stage 0 is the batch. For each batch the stages are laid out in one piece of
+ * scratch: what every layer leaves (y, and what it keeps for its backward
+ * pass), two gradients that take turns, and the loss's workspace.
+ */
+#include "models/model.h"
+
+#include "models/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE = 16, /* floats: views begin at whole cache lines */
+    SCORE_FLOATS = sizeof(bm_score) / sizeof(float),
+};
+
+typedef struct stage {
+    bm_extent extent; /* frames: owned by the model, but for stage 0 */
+    bm_tensor x;
+} stage;
+
+typedef struct segment_name {
+    char text[64];
+} segment_name;
+
+struct bm_model {
+    bm_backend *be; /* borrowed */
+    char *net;
+    const bm_loss_ops *loss;
+    bm_infeasible policy;
+    bm_model_shape shape;
+    bm_layer *layers;
+    size_t n_layers;
+    size_t n_frozen; /* first layers, with nothing to learn */
+    bm_params params;
+    bm_segment *segments;
+    segment_name *names;
+    float *scores;
+
+    /* Of the batch at hand. */
+    stage *stages; /* n_layers + 1 */
+    int32_t *frames;
+    size_t frames_room; /* numbers in it */
+    float *scratch;
+    size_t scratch_room; /* floats in it */
+    float *gradient[2];  /* views into scratch */
+    float *work;         /* a view into scratch */
+};
+
+const bm_option bm_model_options[] = {
+    {"net", BM_TEXT, offsetof(bm_model_settings, net), NULL, 0, 0, NULL,
+     "the layers, from left to right, e.g. blstm:320*4 linear"},
+    {"loss", BM_CHOICE, offsetof(bm_model_settings, loss), "ctc", 0, 0,
+     "ctc cross_entropy", "what training makes small"},
+    {"infeasible", BM_CHOICE, offsetof(bm_model_settings, infeasible), "skip",
+     0, 0, "error skip zero",
+     "what to do with a sequence that has more labels than frames"},
+    {0},
+};
+
+/* Every layer's sizes and weights; the last one's size is the vocabulary's. */
+static bm_status plan(bm_model *m)
+{
+    size_t size = m->shape.n_features;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        bm_layer *l = &m->layers[k];
+        l->be = m->be;
+        l->n_in = size;
+        l->n_out = k + 1 == m->n_layers ? m->shape.n_classes : 0;
+        BM_TRY(l->ops->plan(l));
+        if (m->loss->per_frame && l->time_stride > 1)
+            return bm_layer_fail(l,
+                                 "%s has a target for every frame, and this "
+                                 "layer leaves frames out",
+                                 m->loss->name);
+        size = l->n_out;
+    }
+    if (size != m->shape.n_classes)
+        return bm_layer_fail(&m->layers[m->n_layers - 1],
+                             "the last layer has %zu outputs, but there are "
+                             "%zu classes; let the net end with linear",
+                             size, m->shape.n_classes);
+    return BM_OK;
+}
+
+static size_t weights(const bm_layer *l)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < l->n_weights; i++)
+        n += bm_count(
+            (bm_tensor){.rank = l->weights[i].rank,
+                        .dim = {l->weights[i].dim[0], l->weights[i].dim[1],
+                                l->weights[i].dim[2], l->weights[i].dim[3]}});
+    return n;
+}
+
+/* Names and places of all pieces in the flat vector. */
+static bm_status name_segments(bm_model *m)
+{
+    size_t n = m->n_layers * BM_LAYER_WEIGHTS, count = 0, offset = 0;
+
+    m->segments = calloc(n, sizeof *m->segments);
+    m->names = calloc(n, sizeof *m->names);
+    if (m->segments == NULL || m->names == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for names of weights");
+    for (size_t k = 0; k < m->n_layers; k++)
+        for (int i = 0; i < m->layers[k].n_weights; i++) {
+            const bm_weight *w = &m->layers[k].weights[i];
+            bm_segment *s = &m->segments[count];
+            bm_tensor shape = {.rank = w->rank};
+
+            memcpy(shape.dim, w->dim, sizeof shape.dim);
+            snprintf(m->names[count].text, sizeof m->names[count].text, "%s.%s",
+                     m->layers[k].name, w->name);
+            *s = (bm_segment){
+                m->names[count].text, offset, bm_count(shape), w->rank, {0}};
+            memcpy(s->dim, w->dim, sizeof s->dim);
+            offset += s->count;
+            count++;
+        }
+    m->params.n = offset;
+    m->params.segments = m->segments;
+    m->params.n_segments = count;
+    if (offset == 0)
+        return BM_FAIL(BM_ERR_CONFIG, "model.net: '%s' has nothing to learn",
+                       m->net);
+    return BM_OK;
+}
+
+/* Draws the weights. A layer's are keyed by its name. */
+static bm_status draw(bm_model *m, uint64_t seed)
+{
+    bm_params *p = &m->params;
+    float *w = NULL, *drawn = calloc(p->n, sizeof *drawn);
+    size_t offset = 0;
+    bm_status status = BM_OK;
+
+    if (drawn == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights", p->n);
+    BM_TRY_DONE(bm_alloc(m->be, p->n, &p->w));
+    BM_TRY_DONE(bm_alloc(m->be, p->n, &p->g));
+    for (size_t k = 0; k < m->n_layers; k++) {
+        bm_layer *l = &m->layers[k];
+        bm_rng rng = bm_rng_make(seed, l->name, 0);
+
+        l->w = p->w + offset;
+        l->g = p->g + offset;
+        w = drawn + offset;
+        if (l->ops->init != NULL)
+            l->ops->init(l, w, &rng);
+        offset += weights(l);
+    }
+    bm_put(m->be, p->w, drawn, p->n);
+    status = bm_sync(m->be);
+done:
+    free(drawn);
+    return status;
+}
+
+static bm_status choose(bm_model *m, const bm_model_settings *settings)
+{
+    m->loss = bm_loss_find(settings->loss);
+    if (m->loss == NULL)
+        return BM_FAIL(BM_ERR_CONFIG, "model.loss: '%s' is no loss",
+                       settings->loss);
+    m->policy = strcmp(settings->infeasible, "zero") == 0 ? BM_INFEASIBLE_ZERO
+                                                          : BM_INFEASIBLE_SKIP;
+    m->net = strdup(settings->net);
+    if (m->net == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a network");
+    return BM_OK;
+}
+
+bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
+                       const bm_model_shape *shape, bm_backend *be,
+                       uint64_t seed)
+{
+    bm_model *m = calloc(1, sizeof *m);
+    bm_status status = BM_OK;
+
+    BM_ASSERT(shape->n_features > 0 && shape->n_classes > 0);
+    if (m == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a network");
+    m->be = be;
+    m->shape = *shape;
+    m->params.be = be;
+    BM_TRY_DONE(choose(m, settings));
+    BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
+    BM_TRY_DONE(plan(m));
+    BM_TRY_DONE(name_segments(m));
+    BM_TRY_DONE(draw(m, seed));
+    while (m->layers[m->n_frozen].n_weights == 0)
+        m->n_frozen++;
+    m->stages = calloc(m->n_layers + 1, sizeof *m->stages);
+    if (m->stages == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a network");
+    BM_TRY_DONE(
+        bm_alloc(be, (size_t)shape->n_scores * SCORE_FLOATS, &m->scores));
+    *out = m;
+    m = NULL;
+done:
+    bm_model_free(m);
+    return status;
+}
+
+void bm_model_free(bm_model *m)
+{
+    if (m == NULL)
+        return;
+    bm_free(m->be, m->scratch);
+    bm_free(m->be, m->scores);
+    bm_free(m->be, m->params.g);
+    bm_free(m->be, m->params.w);
+    free(m->frames);
+    free(m->stages);
+    free(m->names);
+    free(m->segments);
+    free(m->layers);
+    free(m->net);
+    free(m);
+}
+
+bm_params *bm_model_params(bm_model *m)
+{
+    return &m->params;
+}
+
+const bm_loss_ops *bm_model_loss(const bm_model *m)
+{
+    return m->loss;
+}
+
+size_t bm_model_stride(const bm_model *m)
+{
+    size_t stride = 1;
+
+    for (size_t k = 0; k < m->n_layers; k++)
+        stride *= m->layers[k].time_stride;
+    return stride;
+}
+
+void bm_model_print(const bm_model *m, FILE *file)
+{
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+        fprintf(file, "%-14s %6zu -> %-6zu %10zu weights\n", l->name, l->n_in,
+                l->n_out, weights(l));
+    }
+}
+
+/* How many groups of `size` n things make, the last one perhaps not full. */
+static size_t groups(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+size_t bm_model_frames(const bm_model *m, size_t frames)
+{
+    for (size_t k = 0; k < m->n_layers; k++)
+        frames = groups(frames, m->layers[k].time_stride);
+    return frames;
+}
+
+size_t bm_model_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
+{
+    const int32_t *labels = b->targets.classes;
+    size_t count = 0;
+
+    for (size_t i = 0; i < b->extent.B; i++) {
+        size_t frames = (size_t)b->extent.frames[i];
+        size_t n = (size_t)b->targets.count[i];
+
+        bad[i] = m->loss->feasible != NULL &&
+                 !m->loss->feasible(bm_model_frames(m, frames), labels, n);
+        count += bad[i];
+        labels += n;
+    }
+    return count;
+}
+
+/* The extent after every layer. */
+static bm_status extend(bm_model *m, const bm_batch *b)
+{
+    size_t B = b->extent.B, n = m->n_layers * B;
+
+    BM_ASSERT(b->x.dim[2] == m->shape.n_features);
+    if (n > m->frames_room) {
+        int32_t *more = realloc(m->frames, n * sizeof *more);
+        if (more == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", B);
+        m->frames = more;
+        m->frames_room = n;
+    }
+    m->stages[0] = (stage){b->extent, b->x};
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_extent *in = &m->stages[k].extent;
+        size_t stride = m->layers[k].time_stride;
+        int32_t *frames = m->frames + k * B;
+
+        for (size_t i = 0; i < B; i++)
+            frames[i] = (int32_t)groups((size_t)in->frames[i], stride);
+        m->stages[k + 1].extent = (bm_extent){groups(in->T, stride), B, frames};
+    }
+    return BM_OK;
+}
+
+/* Moves on by n floats; NULL while the floats are only counted. */
+static float *take(float *scratch, size_t *used, size_t n)
+{
+    float *view = scratch != NULL ? scratch + *used : NULL;
+
+    *used += groups(n, LINE) * LINE;
+    return view;
+}
+
+static bm_pass pass(const bm_model *m, size_t layer, bool training,
+                    uint64_t key)
+{
+    return (bm_pass){m->stages[layer].extent, m->stages[layer + 1].extent,
+                     training, bm_rng_fork(key, layer)};
+}
+
+/* Hands out views of `scratch`, or NULL views; returns the floats it takes. */
+static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
+{
+    size_t used = 0, largest = 0;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, false, 0);
+        bm_tensor *y = &m->stages[k + 1].x;
+
+        *y = (bm_tensor){NULL, 3, {p.out.T, p.out.B, l->n_out, 1}};
+        y->data = take(scratch, &used, bm_count(*y));
+        largest = bm_count(*y) > largest ? bm_count(*y) : largest;
+        l->kept = l->ops->kept == NULL
+                      ? NULL
+                      : take(scratch, &used, l->ops->kept(l, &p));
+    }
+    m->gradient[0] = take(scratch, &used, largest);
+    m->gradient[1] = take(scratch, &used, largest);
+    m->work = m->loss->work == NULL
+                  ? NULL
+                  : take(scratch, &used,
+                         m->loss->work(m->stages[m->n_layers].extent,
+                                       b->targets, m->shape.n_classes));
+    return used;
+}
+
+static bm_status lay_out(bm_model *m, const bm_batch *b)
+{
+    size_t needed = 0;
+
+    BM_TRY(extend(m, b));
+    needed = carve(m, b, NULL);
+    if (needed > m->scratch_room) {
+        bm_free(m->be, m->scratch);
+        m->scratch = NULL;
+        m->scratch_room = 0;
+        BM_TRY(bm_alloc(m->be, needed, &m->scratch));
+        m->scratch_room = needed;
+    }
+    (void)carve(m, b, m->scratch);
+    return BM_OK;
+}
+
+/* Up to the loss, which leaves its gradient in dy unless that is NULL. */
+static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
+                float *dy, int score)
+{
+    const stage *last = &m->stages[m->n_layers];
+    bm_tensor d = last->x;
+
+    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    for (size_t k = 0; k < m->n_layers; k++) {
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, training, key);
+        l->ops->forward(l, &p, m->stages[k].x, m->stages[k + 1].x);
+    }
+    d.data = dy;
+    m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
+                 m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
+}
+
+void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
+{
+    bm_params *p = &m->params;
+    bm_status status = lay_out(m, b);
+    size_t turn = 0;
+
+    if (status != BM_OK) {
+        bm_remember(m->be, status);
+        return;
+    }
+    bm_axpby(m->be, p->n, 0, p->g, 0, p->g);
+    run(m, b, true, key, m->gradient[turn], score);
+    for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
+        bm_layer *l = &m->layers[k];
+        bm_pass l_pass = pass(m, k, true, key);
+        bm_tensor dy = m->stages[k + 1].x, dx = m->stages[k].x;
+
+        dy.data = m->gradient[turn];
+        dx.data = k > m->n_frozen ? m->gradient[1 - turn] : NULL;
+        l->ops->backward(l, &l_pass, m->stages[k].x, m->stages[k + 1].x, dy,
+                         dx);
+    }
+}
+
+void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
+{
+    bm_status status = lay_out(m, b);
+
+    if (status == BM_OK)
+        run(m, b, false, 0, NULL, score);
+    else
+        bm_remember(m->be, status);
+}
+
+bm_status bm_model_score(bm_model *m, int score, bm_score *out)
+{
+    float *x = m->scores + score * SCORE_FLOATS;
+    bm_score got = {0};
+
+    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    bm_get(m->be, (float *)&got, x, SCORE_FLOATS);
+    bm_axpby(m->be, SCORE_FLOATS, 0, x, 0, x);
+    BM_TRY(bm_sync(m->be));
+    *out = got;
+    return BM_OK;
+}
+
+bm_tensor bm_model_output(const bm_model *m, bm_extent *e)
+{
+    *e = m->stages[m->n_layers].extent;
+    return m->stages[m->n_layers].x;
+}

@@ -1,0 +1,207 @@
+#include "models/net.h"
+
+#include "core/config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 256, MOST_THINGS = 1 << 20 };
+
+static const bm_layer_ops *const known[] = {
+#define X(name) &bm_layer_##name,
+    BM_LAYERS(X)
+#undef X
+};
+
+static const char names[] =
+#define X(name) #name " "
+    BM_LAYERS(X)
+#undef X
+    ;
+
+static const char blanks[] = " \t\r\n";
+
+/* The line, as much of it as fits, and a second one that underlines the word.
+ */
+static void point(const bm_word *word, char *out, size_t room)
+{
+    enum { BEFORE = 40, WIDTH = 72, INDENT = 4 };
+    size_t from = word->start > BEFORE ? word->start - BEFORE : 0;
+    size_t shown = strlen(word->net + from), at = word->start - from;
+    size_t end = 0;
+    char line[WIDTH + 1] = "", mark[WIDTH + 1] = "";
+
+    shown = shown < WIDTH ? shown : WIDTH;
+    end = at + word->length < shown ? at + word->length : shown;
+    for (size_t i = 0; i < shown; i++) {
+        char c = word->net[from + i];
+        line[i] = strchr(blanks, c) != NULL ? ' ' : c;
+        mark[i] = i < at || i >= end ? ' ' : '~';
+    }
+    mark[at] = '^';
+    mark[end] = '\0';
+    snprintf(out, room, "\n%*s%s\n%*s%s", INDENT, "", line, INDENT, "", mark);
+}
+
+static bm_status fail_at(const bm_word *word, const char *format, va_list args)
+{
+    char what[256], where[256];
+
+    vsnprintf(what, sizeof what, format, args);
+    point(word, where, sizeof where);
+    return BM_FAIL(BM_ERR_CONFIG, "model.net: word %zu '%.*s': %s%s",
+                   word->number, (int)word->length, word->net + word->start,
+                   what, where);
+}
+
+static bm_status fail(const bm_word *word, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bm_status fail(const bm_word *word, const char *format, ...)
+{
+    va_list args;
+    bm_status status = BM_OK;
+
+    va_start(args, format);
+    status = fail_at(word, format, args);
+    va_end(args);
+    return status;
+}
+
+bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
+{
+    va_list args;
+    bm_status status = BM_OK;
+
+    va_start(args, format);
+    status = fail_at(&l->word, format, args);
+    va_end(args);
+    return status;
+}
+
+/* A whole number from 1 to `most` and nothing else. */
+static bool parse_count(const char *text, size_t most, size_t *out)
+{
+    char *end = NULL;
+    unsigned long value = 0;
+
+    errno = 0;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    value = strtoul(text, &end, 10);
+    if (*end != '\0' || errno != 0 || value < 1 || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+bm_status bm_layer_count(const bm_layer *l, const char *what, size_t *out)
+{
+    if (l->args[0] == '\0')
+        return bm_layer_fail(l, "the number of %s is missing: %s", what,
+                             l->ops->help);
+    if (!parse_count(l->args, MOST_THINGS, out))
+        return bm_layer_fail(l, "'%s' is no number of %s from 1 to %d", l->args,
+                             what, MOST_THINGS);
+    return BM_OK;
+}
+
+void bm_layer_glorot(float *w, size_t n, size_t fan_in, size_t fan_out,
+                     bm_rng *rng)
+{
+    double limit = sqrt(6.0 / (double)(fan_in + fan_out));
+
+    for (size_t i = 0; i < n; i++)
+        w[i] = (float)(limit * (2 * bm_rng_uniform(rng) - 1));
+}
+
+static const bm_layer_ops *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i]->name, name) == 0)
+            return known[i];
+    return NULL;
+}
+
+/* Takes "name:args*times" apart. */
+static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
+{
+    char text[64], nearest[40];
+    char *colon = NULL, *star = NULL;
+
+    if (word->length >= sizeof l->args)
+        return fail(word, "longer than any layer's description");
+    memcpy(text, word->net + word->start, word->length);
+    text[word->length] = '\0';
+    *times = 1;
+    *l = (bm_layer){.word = *word, .time_stride = 1};
+    star = strchr(text, '*');
+    if (star != NULL) {
+        *star = '\0';
+        if (!parse_count(star + 1, MOST_LAYERS, times))
+            return fail(word, "'%s' is no number of layers from 1 to %d",
+                        star + 1, MOST_LAYERS);
+    }
+    colon = strchr(text, ':');
+    if (colon != NULL) {
+        *colon = '\0';
+        snprintf(l->args, sizeof l->args, "%s", colon + 1);
+        if (l->args[0] == '\0')
+            return fail(word, "nothing follows the colon");
+    }
+    l->ops = find(text);
+    bm_nearest_word(text, names, nearest, sizeof nearest);
+    if (l->ops == NULL)
+        return fail(word, "no such layer; the nearest is %s", nearest);
+    return BM_OK;
+}
+
+/* The next word; false at the end of the line. */
+static bool next_word(bm_word *word)
+{
+    size_t start = word->start + word->length;
+
+    start += strspn(word->net + start, blanks);
+    word->start = start;
+    word->length = strcspn(word->net + start, blanks);
+    word->number++;
+    return word->length > 0;
+}
+
+bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n)
+{
+    bm_layer *layers = calloc(MOST_LAYERS, sizeof *layers);
+    bm_word word = {.net = net};
+    size_t count = 0;
+    bm_status status = BM_OK;
+
+    if (layers == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the layers of a network");
+    while (next_word(&word)) {
+        bm_layer l = {0};
+        size_t times = 0;
+
+        BM_TRY_DONE(parse_word(&word, &l, &times));
+        if (times > MOST_LAYERS - count) {
+            status = fail(&word, "more than %d layers in all", MOST_LAYERS);
+            goto done;
+        }
+        for (; times > 0; times--, count++) {
+            snprintf(l.name, sizeof l.name, "%zu.%s", count, l.ops->name);
+            layers[count] = l;
+        }
+    }
+    if (count == 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "model.net is empty; a network is at least 'linear'");
+    *out = layers;
+    *n = count;
+    layers = NULL;
+done:
+    free(layers);
+    return status;
+}
