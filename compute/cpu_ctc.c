@@ -17,7 +17,7 @@
  * that stand before the point, and takes neither exp nor log per state. Only
  * states are looked at that both have been reached and can still reach the end.
  */
-#include "compute/cpu_ctc_loops.h"
+#include "compute/cpu.h"
 #include "compute/cpu_loss.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ typedef struct row {
 typedef struct sequence {
     size_t T, L, W;        /* W = L + 1 */
     const int32_t *labels; /* [L] */
-    const bm_ctc_loops *loops;
+    const bm_loss_loops *loops;
     double log_sum; /* over the frames, of the logarithm of the sum of u */
     float *a;       /* [T + 1] rows: after t frames */
     float *emit;    /* [T] wides [W]: u of the symbols, then of the blank */
@@ -81,7 +81,6 @@ static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,
     size_t W = L + 1;
     sequence s = {.T = T, .L = L, .W = W, .labels = labels};
 
-    s.loops = &bm_ctc_loops_baseline;
     s.a = work;
     s.emit = s.a + (T + 1) * 4 * W;
     s.b[0] = row_of(s.emit + T * 2 * W, W);
@@ -143,15 +142,6 @@ static double errors(const sequence *s)
     return d[s->L];
 }
 
-static size_t place(size_t n, const float *x, float value)
-{
-    size_t k = 0;
-
-    while (k + 1 < n && x[k] != value)
-        k++;
-    return k;
-}
-
 /* Emissions, the best path, and y where the gradient will be. False if a frame
  * has no numbers. */
 static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
@@ -164,7 +154,7 @@ static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
         float *dx = bm_cpu_frame(dy, t, b);
         float top = s->loops->largest(C, x);
         float sum = s->loops->exp(C, x, top, s->u, s->p);
-        size_t best = place(C, x, top);
+        size_t best = bm_cpu_best(C, x, top);
         bm_wide emit = emit_of(s, t);
 
         if (!isfinite(sum))
@@ -324,12 +314,13 @@ void bm_cpu_ctc(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
     const int32_t *labels = t.classes;
     double sequences = 0;
 
-    (void)be;
     for (size_t b = 0; b < e.B; labels += t.count[b++]) {
         sequence s = lay_out((size_t)e.frames[b], labels, (size_t)t.count[b],
                              y.dim[2], work);
-        bm_score own = run(&s, b, policy, y, dy);
+        bm_score own;
 
+        s.loops = bm_cpu_isa(be)->loss;
+        own = run(&s, b, policy, y, dy);
         sequences += own.sequences;
         bm_score_add(score, &own);
     }

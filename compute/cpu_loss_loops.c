@@ -1,5 +1,9 @@
-/* cpu_ctc_loops.c - arithmetic on numbers m 2^e, many side by side. */
-#include "compute/cpu_ctc_loops.h"
+/*
+ * cpu_loss_loops.c - softmax, and arithmetic on numbers m 2^e, many side by
+ * side: no branches, no calls, so that the compiler makes vectors of it.
+ * Compiled once for each instruction set, see cpu_isa.h.
+ */
+#include "compute/cpu_isa.h"
 
 #include <string.h>
 
@@ -93,8 +97,9 @@ static float largest(size_t n, const float *x)
             lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
     for (size_t i = whole; i < n; i++)
         lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (size_t j = 1; j < LANES; j++)
-        lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
     return lane[0];
 }
 
@@ -105,84 +110,103 @@ static float wide_exp(size_t n, const float *x, float top, bm_wide wide,
     return sum(n, p);
 }
 
+/* Compilers believe `restrict` of parameters only; and without it that an
+ * output may be an input, and take no vectors. */
+static void add_two(size_t n, const float *restrict xm,
+                    const int32_t *restrict xe, const float *restrict ym,
+                    const int32_t *restrict ye, float um, int32_t ue,
+                    float *restrict m, int32_t *restrict e)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t top = larger(xe[i], ye[i]);
+        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top);
+
+        put(v * um, top + ue, &m[i], &e[i]);
+    }
+}
+
+static void add_three(size_t n, const float *restrict xm,
+                      const int32_t *restrict xe, const float *restrict ym,
+                      const int32_t *restrict ye, const float *restrict zm,
+                      const int32_t *restrict ze, const int32_t *restrict skip,
+                      const float *restrict um, const int32_t *restrict ue,
+                      float *restrict m, int32_t *restrict e)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t third = ze[i] + skip[i];
+        int32_t top = larger(larger(xe[i], ye[i]), third);
+        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top) +
+                  zm[i] * power(third - top);
+
+        put(v * um[i], top + ue[i], &m[i], &e[i]);
+    }
+}
+
+static void weigh_two(size_t n, const float *restrict xm,
+                      const int32_t *restrict xe, const float *restrict ym,
+                      const int32_t *restrict ye, const float *restrict am,
+                      const int32_t *restrict ae, int32_t scale, float um,
+                      int32_t ue, float *restrict q, float *restrict m,
+                      int32_t *restrict e)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t top = larger(xe[i], ye[i]);
+        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top);
+
+        q[i] = v * am[i] * power(top + ae[i] - scale);
+        put(v * um, top + ue, &m[i], &e[i]);
+    }
+}
+
+static void weigh_three(size_t n, const float *restrict xm,
+                        const int32_t *restrict xe, const float *restrict ym,
+                        const int32_t *restrict ye, const float *restrict zm,
+                        const int32_t *restrict ze,
+                        const int32_t *restrict skip, const float *restrict am,
+                        const int32_t *restrict ae, int32_t scale,
+                        const float *restrict um, const int32_t *restrict ue,
+                        float *restrict q, float *restrict m,
+                        int32_t *restrict e)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t third = ze[i] + skip[i];
+        int32_t top = larger(larger(xe[i], ye[i]), third);
+        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top) +
+                  zm[i] * power(third - top);
+
+        q[i] = v * am[i] * power(top + ae[i] - scale);
+        put(v * um[i], top + ue[i], &m[i], &e[i]);
+    }
+}
+
 static void forward_blank(size_t n, bm_wide x, bm_wide y, float um, int32_t ue,
                           bm_wide out)
 {
-    const float *restrict xm = x.m, *restrict ym = y.m;
-    const int32_t *restrict xe = x.e, *restrict ye = y.e;
-    float *restrict m = out.m;
-    int32_t *restrict e = out.e;
-
-    for (size_t i = 0; i < n; i++) {
-        int32_t top = larger(xe[i], ye[i]);
-        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top);
-
-        put(v * um, top + ue, &m[i], &e[i]);
-    }
+    add_two(n, x.m, x.e, y.m, y.e, um, ue, out.m, out.e);
 }
 
 static void forward_symbol(size_t n, bm_wide x, bm_wide y, bm_wide z,
-                           const int32_t *restrict skip, bm_wide u, bm_wide out)
+                           const int32_t *skip, bm_wide u, bm_wide out)
 {
-    const float *restrict xm = x.m, *restrict ym = y.m, *restrict zm = z.m;
-    const int32_t *restrict xe = x.e, *restrict ye = y.e, *restrict ze = z.e;
-    const float *restrict um = u.m;
-    const int32_t *restrict ue = u.e;
-    float *restrict m = out.m;
-    int32_t *restrict e = out.e;
-
-    for (size_t i = 0; i < n; i++) {
-        int32_t third = ze[i] + skip[i];
-        int32_t top = larger(larger(xe[i], ye[i]), third);
-        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top) +
-                  zm[i] * power(third - top);
-
-        put(v * um[i], top + ue[i], &m[i], &e[i]);
-    }
+    add_three(n, x.m, x.e, y.m, y.e, z.m, z.e, skip, u.m, u.e, out.m, out.e);
 }
 
 static void backward_blank(size_t n, bm_wide x, bm_wide y, bm_wide a,
-                           int32_t scale, float um, int32_t ue,
-                           float *restrict q, bm_wide out)
+                           int32_t scale, float um, int32_t ue, float *q,
+                           bm_wide out)
 {
-    const float *restrict xm = x.m, *restrict ym = y.m, *restrict am = a.m;
-    const int32_t *restrict xe = x.e, *restrict ye = y.e, *restrict ae = a.e;
-    float *restrict m = out.m;
-    int32_t *restrict e = out.e;
-
-    for (size_t i = 0; i < n; i++) {
-        int32_t top = larger(xe[i], ye[i]);
-        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top);
-
-        q[i] = v * am[i] * power(top + ae[i] - scale);
-        put(v * um, top + ue, &m[i], &e[i]);
-    }
+    weigh_two(n, x.m, x.e, y.m, y.e, a.m, a.e, scale, um, ue, q, out.m, out.e);
 }
 
 static void backward_symbol(size_t n, bm_wide x, bm_wide y, bm_wide z,
-                            const int32_t *restrict skip, bm_wide a,
-                            int32_t scale, bm_wide u, float *restrict q,
-                            bm_wide out)
+                            const int32_t *skip, bm_wide a, int32_t scale,
+                            bm_wide u, float *q, bm_wide out)
 {
-    const float *restrict xm = x.m, *restrict ym = y.m, *restrict zm = z.m;
-    const int32_t *restrict xe = x.e, *restrict ye = y.e, *restrict ze = z.e;
-    const float *restrict am = a.m, *restrict um = u.m;
-    const int32_t *restrict ae = a.e, *restrict ue = u.e;
-    float *restrict m = out.m;
-    int32_t *restrict e = out.e;
-
-    for (size_t i = 0; i < n; i++) {
-        int32_t third = ze[i] + skip[i];
-        int32_t top = larger(larger(xe[i], ye[i]), third);
-        float v = xm[i] * power(xe[i] - top) + ym[i] * power(ye[i] - top) +
-                  zm[i] * power(third - top);
-
-        q[i] = v * am[i] * power(top + ae[i] - scale);
-        put(v * um[i], top + ue[i], &m[i], &e[i]);
-    }
+    weigh_three(n, x.m, x.e, y.m, y.e, z.m, z.e, skip, a.m, a.e, scale, u.m,
+                u.e, q, out.m, out.e);
 }
 
-const bm_ctc_loops bm_ctc_loops_baseline = {
+const bm_loss_loops BM_OF_ISA(bm_loss_loops, BM_ISA) = {
     .exp = wide_exp,
     .largest = largest,
     .sum = sum,

@@ -1,10 +1,10 @@
 /*
- * cpu_ctc_loops.h - the inner loops of cpu_ctc.c, which says what they are for.
- * They have no branches and no calls, so that the compiler makes vectors of
- * them.
+ * cpu_loss_loops.h - the inner loops of the losses. cpu_ctc.c says what most of
+ * them are for; cpu_isa.h how they are compiled and chosen. The same bits for
+ * every instruction set.
  */
-#ifndef BM_COMPUTE_CPU_CTC_LOOPS_H
-#define BM_COMPUTE_CPU_CTC_LOOPS_H
+#ifndef BM_COMPUTE_CPU_LOSS_LOOPS_H
+#define BM_COMPUTE_CPU_LOSS_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,12 +28,12 @@ static inline bm_wide bm_wide_at(bm_wide x, size_t i)
     return y;
 }
 
-typedef struct bm_ctc_loops {
+typedef struct bm_loss_loops {
     /* exp(x[i] - top), both wide and, flushed to 0 below 2^-126, as it is; the
      * sum of the latter is returned. x - top <= 0; if one of them is no number
      * neither is the sum. */
     float (*exp)(size_t n, const float *x, float top, bm_wide wide, float *p);
-    float (*largest)(size_t n, const float *x);
+    float (*largest)(size_t n, const float *x); /* n > 0 */
     float (*sum)(size_t n, const float *x);
 
     /* out = (x + y) u, for one u. */
@@ -51,8 +51,6 @@ typedef struct bm_ctc_loops {
     void (*backward_symbol)(size_t n, bm_wide x, bm_wide y, bm_wide z,
                             const int32_t *skip, bm_wide a, int32_t scale,
                             bm_wide u, float *q, bm_wide out);
-} bm_ctc_loops;
-
-extern const bm_ctc_loops bm_ctc_loops_baseline;
+} bm_loss_loops;
 
 #endif
