@@ -1,0 +1,36 @@
+#include "cli/version.h"
+
+#include "compute/backend.h"
+
+#include <cblas.h>
+#include <hdf5.h>
+#include <jansson.h>
+#include <mpi.h>
+#include <string.h>
+#include <xxhash.h>
+
+#ifndef BMUF_REVISION
+#define BMUF_REVISION "unknown revision"
+#endif
+
+const char *bm_version(void)
+{
+    return BMUF_VERSION " (" BMUF_REVISION ")";
+}
+
+void bm_version_print(FILE *out)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+    unsigned major = 0, minor = 0, release = 0;
+    int length = 0;
+
+    MPI_Get_library_version(mpi, &length);
+    H5get_libversion(&major, &minor, &release);
+    fprintf(out, "bmuf %s\n", bm_version());
+    fprintf(out, "MPI       %.*s\n", (int)strcspn(mpi, ","), mpi);
+    fprintf(out, "BLAS      %s\n", openblas_get_config());
+    fprintf(out, "HDF5      %u.%u.%u\n", major, minor, release);
+    fprintf(out, "jansson   %s\n", jansson_version_str());
+    fprintf(out, "xxHash    %u\n", XXH_versionNumber());
+    fprintf(out, "loops     %s\n", bm_backend_loops());
+}
