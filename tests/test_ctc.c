@@ -3,6 +3,8 @@
  * in double; and what becomes of sequences without frames, without labels,
  * without a path, without numbers.
  */
+#include "compute/backend_ops.h"
+#include "models/decode.h"
 #include "models/edit.h"
 #include "models/loss.h"
 #include "tests/support_ctc.h"
@@ -294,7 +296,7 @@ static void test_every_instruction_set_has_the_same_bits(void **state)
     float *y = normals(9, (size_t)T * C, 3);
     float dy[3][T * C];
     int32_t labels[L];
-    bm_score score[3];
+    bm_score score[3] = {{.loss = 0}};
 
     (void)state;
     spell(C, L, 9, labels);
@@ -439,6 +441,22 @@ static void test_score_is_added_to(void **state)
     free(work);
 }
 
+static void test_backend_without_ctc_says_so(void **state)
+{
+    static const bm_backend_ops bare = {.name = "bare"};
+    bm_backend be = {.ops = &bare};
+    bm_extent e = {0};
+    bm_targets t = {0};
+    bm_tensor none = {NULL, 3, {0}};
+
+    (void)state;
+    bm_ctc(&be, e, t, BM_INFEASIBLE_SKIP, none, none, NULL, NULL);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(bm_last_error(), "bare"));
+    bm_cross_entropy(&be, e, t, none, none, NULL);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+}
+
 static void test_errors_are_the_distance_of_the_best_path(void **state)
 {
     (void)state;
@@ -446,21 +464,12 @@ static void test_errors_are_the_distance_of_the_best_path(void **state)
         size_t T = 5 + pick(n, 40), C = 2 + pick(n + 1000, 4), n_path = 0;
         size_t L = pick(n + 2000, T / 2);
         float *y = normals(n, T * C, 1);
-        int32_t labels[32], path[64], last = 0;
+        int32_t labels[32], path[64];
         bm_edits edits;
 
         for (size_t i = 0; i < L; i++)
             labels[i] = 1 + (int32_t)pick(1000 * n + i, C - 1);
-        for (size_t t = 0; t < T; t++) {
-            int32_t best = 0;
-
-            for (size_t k = 1; k < C; k++)
-                best =
-                    y[t * C + k] > y[t * C + (size_t)best] ? (int32_t)k : best;
-            if (best != 0 && best != last)
-                path[n_path++] = best;
-            last = best;
-        }
+        n_path = bm_decode_greedy(y, T, C, C, path, NULL);
         if (L + repeats(labels, L) <= T) {
             assert_ok(bm_edit(labels, L, path, n_path, &edits));
             assert_true(ctc_alone(T, C, y, labels, L, NULL).errors ==
@@ -501,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_when_nothing_counts_the_gradient_is_zero),
         cmocka_unit_test(test_no_frames_and_a_single_class),
         cmocka_unit_test(test_score_is_added_to),
+        cmocka_unit_test(test_backend_without_ctc_says_so),
         cmocka_unit_test(test_errors_are_the_distance_of_the_best_path),
         cmocka_unit_test(test_feasible_counts_the_blanks_between_repeats),
     };
