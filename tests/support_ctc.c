@@ -283,30 +283,37 @@ static bool says(size_t T, const size_t *path, const int32_t *labels, size_t L)
     return n == L;
 }
 
+/* The next of all paths; false after the last. */
+static bool advance(size_t T, size_t C, size_t *path)
+{
+    for (size_t t = 0; t < T; t++) {
+        if (++path[t] < C)
+            return true;
+        path[t] = 0;
+    }
+    return false;
+}
+
 double ctc_enumeration(size_t T, size_t C, const float *y,
                        const int32_t *labels, size_t L, double *dy)
 {
-    double lp[64], through[64] = {0}, total = 0;
-    size_t path[8] = {0}, paths = 1;
+    double lp[64] = {0}, through[64] = {0}, total = 0;
+    size_t path[8] = {0};
 
     assert_true(T <= 8 && T * C <= 64);
-    for (size_t t = 0; t < T; t++) {
+    for (size_t t = 0; t < T; t++)
         log_softmax(C, y + t * C, lp + t * C);
-        paths *= C;
-    }
-    for (size_t n = 0; n < paths; n++) {
+    do {
         double p = 0;
 
-        for (size_t t = 0, rest = n; t < T; t++, rest /= C) {
-            path[t] = rest % C;
+        for (size_t t = 0; t < T; t++)
             p += lp[t * C + path[t]];
-        }
         if (!says(T, path, labels, L))
             continue;
         total += exp(p);
         for (size_t t = 0; t < T; t++)
             through[t * C + path[t]] += exp(p);
-    }
+    } while (advance(T, C, path));
     for (size_t i = 0; i < T * C; i++)
         dy[i] = exp(lp[i]) - through[i] / total;
     return -log(total);

@@ -3,6 +3,8 @@
  * in double; and what becomes of sequences without frames, without labels,
  * without a path, without numbers.
  */
+#include "compute/backend_ops.h"
+#include "models/decode.h"
 #include "models/edit.h"
 #include "models/loss.h"
 #include "tests/support_ctc.h"
@@ -94,7 +96,7 @@ static void test_equal_logits_count_the_paths(void **state)
         spell(C, L, cases[i].r, labels);
         assert_int_equal(repeats(labels, L), cases[i].r);
         score = ctc_alone(T, C, y, labels, L, dy);
-        assert_true(near(score.loss, (double)T * log((double)C) - paths, 1e-5));
+        assert_true(near(score.loss, (double)T * log((double)C) - paths, 1e-6));
         assert_rows_sum_to_zero(T, C, dy, 1e-5);
         free(y);
         free(dy);
@@ -194,16 +196,16 @@ static void test_gradient_is_the_slope_of_the_loss(void **state)
     free(y);
 }
 
-/* Plain log space in float is off by 3e-3 at the last of these lengths. */
+/* Logarithms in float are off by 5e-5 at the third of these and by 1e-4 at the
+ * fourth; sums of floats with exponents only by roundings, up or down. */
 static void test_long_sequences_keep_their_digits(void **state)
 {
     static const struct {
         size_t T, C, L;
-        double scale, tolerance;
+        double scale;
     } cases[] = {
-        {100, 30, 20, 1, 2e-6},   {500, 80, 60, 1, 2e-5},
-        {2000, 80, 300, 1, 1e-4}, {2000, 80, 300, 8, 6e-4},
-        {4000, 3, 1200, 1, 1e-5},
+        {100, 30, 20, 1},   {500, 80, 60, 1},   {2000, 80, 300, 1},
+        {2000, 80, 300, 8}, {4000, 3, 1200, 1},
     };
 
     (void)state;
@@ -218,11 +220,8 @@ static void test_long_sequences_keep_their_digits(void **state)
             labels[j] = 1 + (int32_t)pick(j, C - 1);
         score = ctc_alone(T, C, y, labels, L, dy);
         loss = ctc_reference(T, C, y, labels, L, expected);
-        print_message("T %zu L %zu scale %g: loss %g, gradient %g\n", T, L,
-                      cases[i].scale, fabs(score.loss - loss) / loss,
-                      distance(n, dy, expected));
-        assert_true(near(score.loss, loss, 1e-6));
-        assert_true(distance(n, dy, expected) < cases[i].tolerance);
+        assert_true(near(score.loss, loss, 1e-7));
+        assert_true(distance(n, dy, expected) < 3e-6);
         free(y);
         free(dy);
         free(expected);
@@ -287,6 +286,34 @@ static void test_sequence_does_not_know_its_batch(void **state)
     }
     assert_memory_equal(&sum, &b.score, sizeof sum);
     batch_free(&b);
+}
+
+/* Their loops use no instruction that rounds otherwise. */
+static void test_every_instruction_set_has_the_same_bits(void **state)
+{
+    enum { T = 300, C = 37, L = 70 };
+    static const char *const sets[] = {"baseline", "avx2", "avx512"};
+    float *y = normals(9, (size_t)T * C, 3);
+    float dy[3][T * C];
+    int32_t labels[L];
+    bm_score score[3] = {{.loss = 0}};
+
+    (void)state;
+    spell(C, L, 9, labels);
+    FOR_EACH (i, sets) {
+        bm_backend *be = NULL;
+
+        setenv("BMUF_ISA", sets[i], 1);
+        if (bm_backend_open(&be, "cpu", 0) != BM_OK)
+            break; /* nor those after it */
+        bm_backend_close(be);
+        score[i] = ctc_alone(T, C, y, labels, L, dy[i]);
+        assert_memory_equal(&score[i], &score[0], sizeof score[0]);
+        assert_memory_equal(dy[i], dy[0], sizeof dy[0]);
+    }
+    unsetenv("BMUF_ISA");
+    assert_true(score[0].sequences == 1);
+    free(y);
 }
 
 static void test_infeasible_may_count_with_loss_zero(void **state)
@@ -414,6 +441,22 @@ static void test_score_is_added_to(void **state)
     free(work);
 }
 
+static void test_backend_without_ctc_says_so(void **state)
+{
+    static const bm_backend_ops bare = {.name = "bare"};
+    bm_backend be = {.ops = &bare};
+    bm_extent e = {0};
+    bm_targets t = {0};
+    bm_tensor none = {NULL, 3, {0}};
+
+    (void)state;
+    bm_ctc(&be, e, t, BM_INFEASIBLE_SKIP, none, none, NULL, NULL);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(bm_last_error(), "bare"));
+    bm_cross_entropy(&be, e, t, none, none, NULL);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+}
+
 static void test_errors_are_the_distance_of_the_best_path(void **state)
 {
     (void)state;
@@ -421,21 +464,12 @@ static void test_errors_are_the_distance_of_the_best_path(void **state)
         size_t T = 5 + pick(n, 40), C = 2 + pick(n + 1000, 4), n_path = 0;
         size_t L = pick(n + 2000, T / 2);
         float *y = normals(n, T * C, 1);
-        int32_t labels[32], path[64], last = 0;
+        int32_t labels[32], path[64];
         bm_edits edits;
 
         for (size_t i = 0; i < L; i++)
             labels[i] = 1 + (int32_t)pick(1000 * n + i, C - 1);
-        for (size_t t = 0; t < T; t++) {
-            int32_t best = 0;
-
-            for (size_t k = 1; k < C; k++)
-                best =
-                    y[t * C + k] > y[t * C + (size_t)best] ? (int32_t)k : best;
-            if (best != 0 && best != last)
-                path[n_path++] = best;
-            last = best;
-        }
+        n_path = bm_decode_greedy(y, T, C, C, path, NULL);
         if (L + repeats(labels, L) <= T) {
             assert_ok(bm_edit(labels, L, path, n_path, &edits));
             assert_true(ctc_alone(T, C, y, labels, L, NULL).errors ==
@@ -469,12 +503,14 @@ int main(void)
         cmocka_unit_test(test_gradient_is_the_slope_of_the_loss),
         cmocka_unit_test(test_long_sequences_keep_their_digits),
         cmocka_unit_test(test_sequence_does_not_know_its_batch),
+        cmocka_unit_test(test_every_instruction_set_has_the_same_bits),
         cmocka_unit_test(test_infeasible_may_count_with_loss_zero),
         cmocka_unit_test(test_sequence_without_numbers_is_skipped),
         cmocka_unit_test(test_impossible_class_matters_only_to_its_labels),
         cmocka_unit_test(test_when_nothing_counts_the_gradient_is_zero),
         cmocka_unit_test(test_no_frames_and_a_single_class),
         cmocka_unit_test(test_score_is_added_to),
+        cmocka_unit_test(test_backend_without_ctc_says_so),
         cmocka_unit_test(test_errors_are_the_distance_of_the_best_path),
         cmocka_unit_test(test_feasible_counts_the_blanks_between_repeats),
     };

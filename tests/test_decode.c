@@ -160,7 +160,8 @@ static void test_edits_of_other_programs(void **state)
         skip();
     json_array_foreach(json_object_get(known, "edit"), i, item)
     {
-        int32_t ref[MOST], hyp[MOST], costs[MOST], expected[MOST];
+        int32_t ref[MOST] = {0}, hyp[MOST] = {0}, costs[MOST] = {0};
+        int32_t expected[MOST] = {0};
         size_t n_ref = numbers(json_object_get(item, "ref"), ref);
         size_t n_hyp = numbers(json_object_get(item, "hyp"), hyp);
 
