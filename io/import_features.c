@@ -67,7 +67,7 @@ static bm_status features_open(bm_importer *i, const char *path)
     settings *s = i->settings;
     features *self = NULL;
 
-    BM_TRY(bm_import_open(i, sizeof *self, path, i->ops->section, features_read));
+    BM_TRY(bm_import_open(i, sizeof *self, path, "feats", features_read));
     self = i->self;
     self->mfc_dim = (size_t)s->dim;
     BM_TRY(find_dim(i));
