@@ -144,7 +144,7 @@ bm_status bm_dataset_open(bm_dataset **out, const char *path)
     if (d->directory == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a data set");
     BM_TRY_DONE(bm_shard_list(path, &d->paths, &d->n_shards));
-    d->shards = calloc(d->n_shards, sizeof *d->shards);
+    d->shards = calloc(d->n_shards, sizeof(bm_shard *));
     if (d->shards == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", d->n_shards);
     BM_TRY_DONE(open_shards(d));
@@ -191,7 +191,7 @@ static void keep_awake(opened *o, bm_shard *s)
         if (o->awake[i] != s)
             bm_shard_sleep(o->awake[i]);
         memmove(o->awake + i, o->awake + i + 1,
-                (o->n_awake - i - 1) * sizeof *o->awake);
+                (o->n_awake - i - 1) * sizeof(bm_shard *));
     }
     o->awake[o->n_awake - 1] = s;
 }

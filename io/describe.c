@@ -154,7 +154,7 @@ static bm_status print_json(const summary *s, FILE *out)
 bm_status bm_describe_data(const char *path, bool json, FILE *out)
 {
     bm_dataset *d = NULL;
-    summary s;
+    summary s = {.features_text = ""};
     bm_status status = BM_OK;
 
     BM_TRY(bm_dataset_open(&d, path));

@@ -322,7 +322,7 @@ bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
 bm_status bm_h5_table(const bm_h5_file *f, const char *name, hid_t type,
                       uint64_t columns, uint64_t *rows, void **out)
 {
-    bm_h5_array a;
+    bm_h5_array a = {0};
     void *data = NULL;
     bm_status status = BM_OK;
 
@@ -353,7 +353,7 @@ done:
 bm_status bm_h5_strings(const bm_h5_file *f, const char *name, uint64_t *rows,
                         size_t *width, char **out)
 {
-    bm_h5_array a;
+    bm_h5_array a = {0};
     char *raw = NULL, *text = NULL;
     bm_status status = BM_OK;
 

@@ -183,7 +183,8 @@ static bm_status check_scale(const bm_shard *s)
 }
 
 /* The texts of /targets/labels/classes as lines of a vocabulary file. */
-static bm_status join(const char *rows, size_t n, size_t width, char **out)
+static bm_status join(const char *rows, size_t n, size_t width, char **out,
+                      size_t *size)
 {
     char *text = malloc(n * (width + 1) + 1), *at = text;
 
@@ -198,6 +199,7 @@ static bm_status join(const char *rows, size_t n, size_t width, char **out)
     }
     *at = '\0';
     *out = text;
+    *size = (size_t)(at - text);
     return BM_OK;
 }
 
@@ -207,7 +209,7 @@ static bm_status read_vocab(bm_shard *s)
     char *rows = NULL, *text = NULL, *told = NULL;
     uint64_t n = 0;
     int64_t classes = 0;
-    size_t width = 0;
+    size_t width = 0, size = 0;
     bool words = false;
     bm_status status = BM_OK;
 
@@ -219,9 +221,9 @@ static bm_status read_vocab(bm_shard *s)
         BM_FAIL_DONE(BM_ERR_FORMAT,
                      "%s: %" PRIu64 " labels; num_classes is %" PRId64, s->path,
                      n, classes);
-    BM_TRY_DONE(join(rows, n, width, &text));
+    BM_TRY_DONE(join(rows, n, width, &text, &size));
     BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &told));
-    bm_digest(text, strlen(text), digest);
+    bm_digest(text, size, digest);
     if (strcmp(digest, told) != 0)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: its vocabulary is damaged", s->path);
     status = bm_vocab_parse(&s->vocab, text, words);

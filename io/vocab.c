@@ -322,7 +322,7 @@ static const char *spelled(const bm_vocab *v, size_t class)
     return symbol[0] == ' ' ? space : symbol;
 }
 
-bm_status bm_vocab_print(const bm_vocab *v, char **out)
+static bm_status print(const bm_vocab *v, char **out, size_t *length)
 {
     size_t size = 1;
     char *text = NULL, *at = NULL;
@@ -336,16 +336,24 @@ bm_status bm_vocab_print(const bm_vocab *v, char **out)
     for (size_t k = 0; k < v->n; k++)
         at += sprintf(at, "%s\n", spelled(v, k));
     *out = text;
+    *length = size - 1;
     return BM_OK;
+}
+
+bm_status bm_vocab_print(const bm_vocab *v, char **out)
+{
+    size_t length = 0;
+    return print(v, out, &length);
 }
 
 bm_status bm_vocab_write(const bm_vocab *v, const char *path)
 {
     char *text = NULL;
+    size_t length = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_vocab_print(v, &text));
-    status = bm_file_write(path, text, strlen(text));
+    BM_TRY(print(v, &text, &length));
+    status = bm_file_write(path, text, length);
     free(text);
     return status;
 }

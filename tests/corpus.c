@@ -34,6 +34,14 @@ void corpus_remove(char *directory)
     free(directory);
 }
 
+const char *corpus_path(const char *directory, const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
 size_t corpus_frames(size_t i)
 {
     return i % 7 * 3 + 2;
@@ -59,12 +67,11 @@ bm_vocab *corpus_vocab(size_t classes)
     static const char *const symbols[] = {"<blank>", "<space>", "a",
                                           "b",       "c",       "d"};
     char text[64] = "";
+    size_t n = 0;
     bm_vocab *v = NULL;
 
-    for (size_t k = 0; k < classes; k++) {
-        strcat(text, symbols[k]);
-        strcat(text, "\n");
-    }
+    for (size_t k = 0; k < classes; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", symbols[k]);
     assert_ok(bm_vocab_parse(&v, text, false));
     return v;
 }
@@ -117,4 +124,52 @@ size_t corpus_write(const corpus *c)
     assert_ok(bm_shard_writer_finish(w, &shards));
     bm_shard_writer_close(w);
     return shards;
+}
+
+/* Whether sequence i of the corpus stands at frame and label of x. */
+static bool holds(const bm_sequences *x, size_t at, size_t i,
+                  const float *frame, const int32_t *label)
+{
+    int32_t labels[CORPUS_LABELS];
+    size_t n = corpus_labels(i, labels);
+
+    if (x->frames[at] != (int32_t)corpus_frames(i) ||
+        x->labels[at] != (int32_t)n ||
+        memcmp(label, labels, n * sizeof *labels) != 0)
+        return false;
+    for (size_t t = 0; t < corpus_frames(i); t++)
+        for (size_t d = 0; d < CORPUS_D; d++)
+            if (frame[t * CORPUS_D + d] != corpus_value(i, t, d))
+                return false;
+    return true;
+}
+
+bool corpus_is(bm_dataset *d, const char *name, size_t n, bool *failed)
+{
+    bm_sequences x = {0};
+    const char *tag = NULL;
+    char expected[32];
+    size_t i = 0;
+    bool good = true;
+
+    *failed = false;
+    for (size_t u = 0; good && !*failed && u < d->n_units; u++) {
+        const float *frame = NULL;
+        const int32_t *label = NULL;
+
+        *failed = bm_dataset_read(d, u, &x) != BM_OK;
+        frame = x.x;
+        label = x.targets;
+        good = *failed || d->units[u].first == (int64_t)i;
+        for (size_t k = 0; good && !*failed && k < x.n; k++, i++) {
+            snprintf(expected, sizeof expected, "%s/%zu", name, i);
+            *failed = bm_dataset_tag(d, (int64_t)i, &tag) != BM_OK;
+            good = *failed || (strcmp(tag, expected) == 0 &&
+                               holds(&x, k, i, frame, label));
+            frame += (size_t)x.frames[k] * CORPUS_D;
+            label += x.labels[k];
+        }
+    }
+    bm_sequences_free(&x);
+    return good && (*failed || (i == n && d->n == n));
 }

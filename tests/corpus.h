@@ -6,13 +6,15 @@
 #ifndef BM_TESTS_CORPUS_H
 #define BM_TESTS_CORPUS_H
 
-#include "io/shard.h"
+#include "io/dataset.h"
 
 enum { CORPUS_D = 5, CORPUS_FRAMES = 20, CORPUS_LABELS = 3 };
 
 /* A new directory under /tmp; removed with all its files by corpus_remove. */
 char *corpus_directory(void);
 void corpus_remove(char *directory);
+/* directory/name, until the next call. */
+const char *corpus_path(const char *directory, const char *name);
 
 size_t corpus_frames(size_t i);
 size_t corpus_labels(size_t i, int32_t labels[CORPUS_LABELS]);
@@ -34,5 +36,9 @@ typedef struct corpus {
 corpus corpus_make(const char *directory, const char *name, size_t n);
 /* Returns how many shards there are. */
 size_t corpus_write(const corpus *c);
+
+/* Whether a data set holds sequences 0 .. n-1, bit for bit, and nothing else.
+ * *failed: it could not be read, and what was read till then is right. */
+bool corpus_is(bm_dataset *d, const char *name, size_t n, bool *failed);
 
 #endif

@@ -254,8 +254,9 @@ static void hear(void *self, const char *line)
 {
     heard *h = self;
 
-    strncat(h->text, line, sizeof h->text - strlen(h->text) - 2);
-    strcat(h->text, ".");
+    size_t n = strlen(h->text);
+
+    snprintf(h->text + n, sizeof h->text - n, "%s.", line);
 }
 
 static void just_end(void) {}
