@@ -27,6 +27,11 @@ static size_t runnable(void)
     return N_SETS;
 }
 
+const char *bm_isa_best(void)
+{
+    return sets[runnable() - 1].name;
+}
+
 bm_status bm_isa_find(const bm_isa **out)
 {
     const char *told = getenv("BMUF_ISA");

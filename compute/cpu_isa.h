@@ -84,6 +84,9 @@ typedef struct bm_isa {
     const bm_loss_loops *loss;
 } bm_isa;
 
+/* The name of the best set that this machine runs. */
+const char *bm_isa_best(void);
+
 /* Fails if BMUF_ISA names none, or none that this machine runs. */
 BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 

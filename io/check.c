@@ -148,7 +148,8 @@ static void inspect_labels(inspection *i, size_t sequence,
                            const int32_t *labels, size_t n, size_t frames)
 {
     int32_t low = bm_shard_lowest_label(i->s);
-    size_t repeats = 0, left = frames / (size_t)i->stride;
+    size_t repeats = 0,
+           left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
     char text[256];
 
     for (size_t k = 0; k < n; k++) {

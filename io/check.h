@@ -17,7 +17,7 @@
  * not belong together, files that were never finished.
  *
  * CTC needs a frame for every label and one between equal neighbours; of T
- * frames a network with that stride leaves T / stride, rounded down.
+ * frames a network with that stride leaves T / stride, rounded up.
  *
  * Fails only if there is nothing to check; *problems is how many there are.
  */

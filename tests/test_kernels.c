@@ -1,13 +1,17 @@
 /* The cpu backend's loops, for every instruction set of this machine, against
  * double precision. */
+#include "compute/blas.h"
 #include "compute/cpu_isa.h"
 #include "core/rng.h"
 #include "tests/support.h"
 
+#include <cblas.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
@@ -271,7 +275,49 @@ static void test_unknown_set_is_told(void **state)
     assert_non_null(isa);
 }
 
-int main(void)
+/* The exit status of this program, with that argument and choice of kernels. */
+static int run_again(const char *argument, const char *core)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+        if (core != NULL)
+            setenv("OPENBLAS_CORETYPE", core, 1);
+        else
+            unsetenv("OPENBLAS_CORETYPE");
+        execl("/proc/self/exe", "test_kernels", argument, (char *)NULL);
+        _exit(127);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* What the program run by the tests below says of OpenBLAS's choice. */
+enum { GOOD = 0, OLD = 1 };
+
+static int judge(char **argv)
+{
+    bm_blas_restart(argv);
+    return strcmp(openblas_get_corename(), "Prescott") == 0 ? OLD : GOOD;
+}
+
+static void test_old_kernels_of_openblas_are_not_accepted(void **state)
+{
+    (void)state;
+    if (strcmp(bm_isa_best(), "baseline") == 0)
+        skip();
+    assert_int_equal(run_again("judge", NULL), GOOD);
+}
+
+static void test_a_choice_of_kernels_is_respected(void **state)
+{
+    (void)state;
+    assert_int_equal(run_again("judge", "Prescott"), OLD);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_are_as_near_as_promised),
@@ -282,6 +328,11 @@ int main(void)
         cmocka_unit_test(test_dropout_follows_the_stream),
         cmocka_unit_test(test_products_of_all_sizes),
         cmocka_unit_test(test_unknown_set_is_told),
+        cmocka_unit_test(test_old_kernels_of_openblas_are_not_accepted),
+        cmocka_unit_test(test_a_choice_of_kernels_is_respected),
     };
+
+    if (argc > 1)
+        return judge(argv);
     return RUN_GROUP("kernels", tests);
 }

@@ -6,6 +6,7 @@
 #include "compute/backend.h"
 #include "core/rng.h"
 #include "tests/support.h"
+#include "tests/support_backend.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,11 @@ typedef struct problem {
     size_t D, H, R, T, B;
     int32_t frames[MOST_B];
 } problem;
+
+static bm_extent extent(const problem *p)
+{
+    return (bm_extent){p->T, p->B, p->frames};
+}
 
 /* Lengths in and out of order, of 0 and of 1; sizes about those of vectors and
  * of tiles of the recurrent product. */
@@ -46,11 +52,6 @@ static double *room(size_t n)
     return x;
 }
 
-static bool inside(const problem *p, size_t t, size_t b)
-{
-    return t < (size_t)p->frames[b];
-}
-
 static numbers draw(const problem *p)
 {
     size_t R = p->R, H = p->H, D = p->D;
@@ -60,13 +61,14 @@ static numbers draw(const problem *p)
                  .n_wh = R * 4 * H * H,
                  .n_b = R * 4 * H};
     bm_rng rng = bm_rng_make(1, "test", D * H);
+    bm_extent e = extent(p);
 
     n.x = room(n.n_x);
     n.wx = room(n.n_wx);
     n.wh = room(n.n_wh);
     n.b = room(n.n_b);
     for (size_t i = 0; i < n.n_x; i++)
-        if (inside(p, i / (p->B * D), i / D % p->B))
+        if (inside(&e, i, D))
             n.x[i] = (float)bm_rng_normal(&rng);
     for (size_t i = 0; i < n.n_wx; i++)
         n.wx[i] = (float)(bm_rng_normal(&rng) / sqrt((double)D));
@@ -163,16 +165,14 @@ typedef struct device_side {
 } device_side;
 
 /* n numbers on the backend: of x, or all of them `same`. */
-static float *place(bm_backend *be, const double *x, size_t n, double same)
+static float *place_all(bm_backend *be, const double *x, size_t n, double same)
 {
     float *host = malloc((n + 1) * sizeof *host), *placed = NULL;
 
     assert_non_null(host);
     for (size_t i = 0; i < n; i++)
         host[i] = (float)(x != NULL ? x[i] : same);
-    assert_ok(bm_alloc(be, n, &placed));
-    bm_put(be, placed, host, n);
-    assert_ok(bm_sync(be));
+    placed = place(be, host, n);
     free(host);
     return placed;
 }
@@ -181,27 +181,24 @@ static float *place(bm_backend *be, const double *x, size_t n, double same)
  * NAN where nobody should look. */
 static device_side set_up(const problem *p, const numbers *n)
 {
-    device_side s = {.e = {p->T, p->B, p->frames}};
+    device_side s = {.e = extent(p)};
     double *dy = room(n->n_y);
-    size_t per_frame = p->R * p->H;
 
     assert_ok(bm_backend_open(&s.be, backend, 0));
-    s.wx = place(s.be, n->wx, n->n_wx, 0);
-    s.wh = place(s.be, n->wh, n->n_wh, 0);
-    s.b = place(s.be, n->b, n->n_b, 0);
-    s.x = place(s.be, n->x, n->n_x, 0);
+    s.wx = place_all(s.be, n->wx, n->n_wx, 0);
+    s.wh = place_all(s.be, n->wh, n->n_wh, 0);
+    s.b = place_all(s.be, n->b, n->n_b, 0);
+    s.x = place_all(s.be, n->x, n->n_x, 0);
     s.l = (bm_lstm){p->D, p->H, p->R, s.wx, s.wh, s.b};
     for (size_t i = 0; i < n->n_y; i++)
-        dy[i] = inside(p, i / (p->B * per_frame), i / per_frame % p->B)
-                    ? slope(i)
-                    : NAN;
-    s.dy = place(s.be, dy, n->n_y, 0);
-    s.y = place(s.be, NULL, n->n_y, NAN);
-    s.dx = place(s.be, NULL, n->n_x, NAN);
-    s.kept = place(s.be, NULL, bm_lstm_kept(&s.l, p->T, p->B), NAN);
-    s.dwx = place(s.be, NULL, n->n_wx, 1);
-    s.dwh = place(s.be, NULL, n->n_wh, 1);
-    s.db = place(s.be, NULL, n->n_b, 1);
+        dy[i] = inside(&s.e, i, p->R * p->H) ? slope(i) : NAN;
+    s.dy = place_all(s.be, dy, n->n_y, 0);
+    s.y = place_all(s.be, NULL, n->n_y, NAN);
+    s.dx = place_all(s.be, NULL, n->n_x, NAN);
+    s.kept = place_all(s.be, NULL, bm_lstm_kept(&s.l, p->T, p->B), NAN);
+    s.dwx = place_all(s.be, NULL, n->n_wx, 1);
+    s.dwh = place_all(s.be, NULL, n->n_wh, 1);
+    s.db = place_all(s.be, NULL, n->n_b, 1);
     free(dy);
     return s;
 }
@@ -216,16 +213,6 @@ static void tear_down(device_side *s)
     bm_backend_close(s->be);
 }
 
-static float *fetch(bm_backend *be, const float *x, size_t n)
-{
-    float *host = malloc((n + 1) * sizeof *host);
-
-    assert_non_null(host);
-    bm_get(be, host, x, n);
-    assert_ok(bm_sync(be));
-    return host;
-}
-
 /* Every `step`-th derivative by w [n], one of the arrays of `n`. In doubles the
  * differences are exact to 1e-9. */
 static void check_gradient(const problem *p, const numbers *all, double *w,
@@ -235,11 +222,11 @@ static void check_gradient(const problem *p, const numbers *all, double *w,
     const double h = 1e-5;
     double *y = room(all->n_y);
     float *got = fetch(be, gradient, n);
+    bm_extent e = extent(p);
 
     for (size_t i = 0; i < n; i++) {
         double kept = w[i], up = 0, down = 0;
-        bool padding =
-            w == all->x && !inside(p, i / (p->B * p->D), i / p->D % p->B);
+        bool padding = w == all->x && !inside(&e, i, p->D);
 
         assert_true(isfinite(got[i]));
         if (padding)

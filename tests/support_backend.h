@@ -1,0 +1,16 @@
+/* support_backend.h - numbers on a backend, for tests. */
+#ifndef BM_TESTS_SUPPORT_BACKEND_H
+#define BM_TESTS_SUPPORT_BACKEND_H
+
+#include "compute/backend.h"
+
+/* A copy of n floats on the backend. Free with bm_free. */
+float *place(bm_backend *be, const float *host, size_t n);
+
+/* n floats from the backend, after a sync. Free with free. */
+float *fetch(bm_backend *be, const float *x, size_t n);
+
+/* Does element i of a [T, B, size] tensor belong to a frame, not to padding? */
+bool inside(const bm_extent *e, size_t i, size_t size);
+
+#endif
