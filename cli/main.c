@@ -2,6 +2,7 @@
 #include "cli/job.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
+#include "compute/blas.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
     const bm_verb *verb = NULL;
     bm_status status = BM_OK;
 
+    bm_blas_restart(argv);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe shows up where we write */
     if (argc < 2) {
         usage(stderr);
