@@ -1,28 +1,57 @@
 /* cpu_cross_entropy.c - a class for every frame: loss -log y, dy = y - onehot,
  * one sequence after the other. */
+#include "compute/cpu.h"
 #include "compute/cpu_loss.h"
 
 #include <math.h>
 
+/* Sum of exp(x - top); y [n], unless NULL, gets its terms. */
+static double exp_sum(const bm_isa *isa, size_t n, const float *x, float top,
+                      float *y)
+{
+    enum { PART = 256 };
+    double sum = 0;
+
+    for (size_t from = 0; from < n; from += PART) {
+        size_t m = n - from < PART ? n - from : PART;
+        float terms[PART], *out = y != NULL ? y + from : terms;
+
+        for (size_t i = 0; i < m; i++)
+            terms[i] = x[from + i] - top;
+        isa->loops->exp(m, terms, out);
+        sum += (double)isa->loss->sum(m, out);
+    }
+    return sum;
+}
+
+/* One frame of class k: its loss and whether another class is the best. */
+static void frame(const bm_isa *isa, size_t n, const float *x, size_t k,
+                  float *dx, bm_score *score)
+{
+    float top = isa->loss->largest(n, x);
+    double sum = exp_sum(isa, n, x, top, dx);
+    float part = (float)(1 / sum);
+
+    score->loss += log(sum) - (double)(x[k] - top);
+    score->errors += bm_cpu_best(n, x, top) != k;
+    if (dx == NULL)
+        return;
+    for (size_t i = 0; i < n; i++)
+        dx[i] *= part;
+    dx[k] -= 1;
+}
+
 /* The score of sequence b by itself; its rows of dy for the sum of losses. */
-static bm_score sequence(bm_extent e, size_t b, const int32_t *classes,
-                         bm_tensor y, bm_tensor dy)
+static bm_score sequence(const bm_isa *isa, bm_extent e, size_t b,
+                         const int32_t *classes, bm_tensor y, bm_tensor dy)
 {
     size_t frames = (size_t)e.frames[b];
     bm_score own = {
         .sequences = 1, .frames = (double)frames, .count = (double)frames};
 
-    for (size_t t = 0; t < frames; t++) {
-        const float *x = bm_cpu_frame(y, t, b);
-        float *dx = bm_cpu_frame(dy, t, b);
-        size_t k = (size_t)classes[t];
-        bm_softmax s = bm_cpu_softmax(y.dim[2], x, dx);
-
-        own.loss -= (double)(x[k] - s.top) - (double)s.log_sum;
-        own.errors += s.best != k;
-        if (dx != NULL)
-            dx[k] -= 1;
-    }
+    for (size_t t = 0; t < frames; t++)
+        frame(isa, y.dim[2], bm_cpu_frame(y, t, b), (size_t)classes[t],
+              bm_cpu_frame(dy, t, b), &own);
     return own;
 }
 
@@ -32,16 +61,14 @@ void bm_cpu_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
     const int32_t *classes = t.classes;
     double frames = 0;
 
-    (void)be;
     for (size_t b = 0; b < e.B; classes += t.count[b++]) {
-        bm_score own = sequence(e, b, classes, y, dy);
+        bm_score own = sequence(bm_cpu_isa(be), e, b, classes, y, dy);
 
-        if (isfinite(own.loss)) {
-            frames += own.frames;
-        } else {
+        if (!isfinite(own.loss)) {
             own = (bm_score){.skipped = 1};
             bm_cpu_clear_sequence(dy, b);
         }
+        frames += own.frames;
         bm_score_add(score, &own);
     }
     bm_cpu_mean_gradient(e, dy, frames);

@@ -3,79 +3,110 @@
  *
  * A label sequence of L symbols has 2 L + 1 states, blank l_0 blank l_1 ...
  * blank, kept as two arrays: blank i stands before symbol i, and blank L ends
- * the row. A path that ends in state s at frame t came from s or s - 1, or from
+ * the row. A path that is in state s at frame t came from s or s - 1, or from
  * s - 2 where that skips a blank between two different symbols:
  *
- *     a_t(s) = log p_t(s) + log(exp a(s) + exp a(s-1) + exp a(s-2))   at t - 1
- *     b_t(s) = the same from the end, without log p_t(s)
+ *     a_t(s) = u_t(s) (a_t-1(s) + a_t-1(s-1) + a_t-1(s-2)),  u_t = exp(x - max)
+ *     b_t(s) = the same from the end, without u_t(s)
  *     dy_t(k) = y_t(k) - sum over the states s of class k of
- *               exp(a_t(s) + b_t(s)) / sum over all states
+ *               a_t(s) b_t(s) / sum over all states
  *
- * All in float log space. Every row has its largest element subtracted, and
- * the posterior is normalised frame by frame: so what is lost does not grow
- * with the loss. Only states are looked at that both have been reached and can
- * still reach the end; a better path that goes nowhere costs no digits.
+ * These numbers leave the range of floats within a few frames and that of
+ * doubles within a few hundred, so each has an exponent of its own (bm_wide).
+ * That keeps 24 bits of every state, where logarithms in floats lose those
+ * that stand before the point, and takes neither exp nor log per state. Only
+ * states are looked at that both have been reached and can still reach the end.
  */
+#include "compute/cpu.h"
 #include "compute/cpu_loss.h"
 
 #include <math.h>
 #include <string.h>
 
-static const float never = -1e30f; /* log 0, such that never - never is one */
+/* The states of one frame. symbol[0] is never; symbol i is at i + 1. */
+typedef struct row {
+    bm_wide blank, symbol; /* [W] */
+} row;
 
-/* One sequence and the scratch it is worked out in. Rows of states are [2, W]:
- * W = L + 1 blanks, then as many symbols: with a `never` in front of them in a
- * and behind them in b, so that every state has neighbours. */
+/* One sequence and the scratch it is worked out in. */
 typedef struct sequence {
-    size_t T, L, W;
+    size_t T, L, W;        /* W = L + 1 */
     const int32_t *labels; /* [L] */
-    float *skip;           /* [W]: 0 if symbol i may follow i - 1, else never */
-    float *emit;           /* [T, W]: log p of the symbols, then of the blank */
-    float *a;              /* [T, 2, W] */
-    float *b, *next;       /* [2, W] of this frame and of the one after it */
-    float *q;              /* [2, W]: posterior of every state */
-    int32_t *path;         /* [T]: best path, repeats and blanks left out */
-    int32_t *distance;     /* [W] */
+    const bm_loss_loops *loops;
+    double log_sum; /* over the frames, of the logarithm of the sum of u */
+    float *a;       /* [T + 1] rows: after t frames */
+    float *emit;    /* [T] wides [W]: u of the symbols, then of the blank */
+    row b[2];       /* b u, of frames of even and odd number */
+    float *q;       /* [2 W]: posteriors, not normalised */
+    int32_t *skip;  /* [W]: 0 if symbol i may follow i - 1, else BM_NEVER */
+    bm_wide u;      /* [C]: of every class */
+    float *p;       /* [C]: u in a float */
+    int32_t *path;  /* [T]: best path, repeats and blanks left out */
     size_t n_path;
+    int32_t *distance; /* [W] */
 } sequence;
 
-static size_t room(size_t frames, size_t labels)
+static bm_wide wide(float *memory, size_t n)
 {
-    size_t W = labels + 1;
-    return W + 3 * frames * W + 3 * 2 * W + frames + W;
+    bm_wide x = {memory, (int32_t *)(void *)(memory + n)};
+    return x;
+}
+
+static row row_of(float *memory, size_t W)
+{
+    row r = {wide(memory, W), wide(memory + 2 * W, W)};
+    return r;
+}
+
+static size_t room(size_t T, size_t L, size_t C)
+{
+    size_t W = L + 1;
+    return (T + 1) * 4 * W + T * 2 * W + 2 * 4 * W + 2 * W + W + 3 * C + T + W;
 }
 
 size_t bm_ctc_work(bm_extent e, bm_targets t, size_t n_classes)
 {
     size_t most = 0;
 
-    (void)n_classes;
     for (size_t b = 0; b < e.B; b++) {
-        size_t n = room((size_t)e.frames[b], (size_t)t.count[b]);
+        size_t n = room((size_t)e.frames[b], (size_t)t.count[b], n_classes);
         most = n > most ? n : most;
     }
     return most;
 }
 
-static sequence lay_out(size_t frames, const int32_t *labels, size_t n_labels,
+static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,
                         float *work)
 {
-    size_t W = n_labels + 1;
-    sequence s = {.T = frames, .L = n_labels, .W = W, .labels = labels};
+    size_t W = L + 1;
+    sequence s = {.T = T, .L = L, .W = W, .labels = labels};
 
-    s.skip = work;
-    s.emit = s.skip + W;
-    s.a = s.emit + frames * W;
-    s.b = s.a + frames * 2 * W;
-    s.next = s.b + 2 * W;
-    s.q = s.next + 2 * W;
-    s.path = (int32_t *)(void *)(s.q + 2 * W);
-    s.distance = s.path + frames;
+    s.a = work;
+    s.emit = s.a + (T + 1) * 4 * W;
+    s.b[0] = row_of(s.emit + T * 2 * W, W);
+    s.b[1] = row_of(s.b[0].blank.m + 4 * W, W);
+    s.q = s.b[1].blank.m + 4 * W;
+    s.skip = (int32_t *)(void *)(s.q + 2 * W);
+    s.u = wide(s.q + 3 * W, C);
+    s.p = s.u.m + 2 * C;
+    s.path = (int32_t *)(void *)(s.p + C);
+    s.distance = s.path + T;
     for (size_t i = 0; i < W; i++) {
-        bool repeated = i > 0 && i < s.L && labels[i] == labels[i - 1];
-        s.skip[i] = repeated ? never : 0;
+        bool repeated = i > 0 && i < L && labels[i] == labels[i - 1];
+        s.skip[i] = repeated ? BM_NEVER : 0;
     }
     return s;
+}
+
+/* After t frames. */
+static row a_of(const sequence *s, size_t t)
+{
+    return row_of(s->a + t * 4 * s->W, s->W);
+}
+
+static bm_wide emit_of(const sequence *s, size_t t)
+{
+    return wide(s->emit + t * 2 * s->W, s->W);
 }
 
 static bool feasible(const sequence *s)
@@ -111,159 +142,145 @@ static double errors(const sequence *s)
     return d[s->L];
 }
 
-/* Emissions, the best path, and y where the gradient will be. */
-static void look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
+/* Emissions, the best path, and y where the gradient will be. False if a frame
+ * has no numbers. */
+static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
                  bm_score *own)
 {
-    size_t last = 0;
+    size_t last = 0, C = y.dim[2];
 
     for (size_t t = 0; t < s->T; t++) {
         const float *x = bm_cpu_frame(y, t, b);
-        float *emit = s->emit + t * s->W;
-        bm_softmax p = bm_cpu_softmax(y.dim[2], x, bm_cpu_frame(dy, t, b));
+        float *dx = bm_cpu_frame(dy, t, b);
+        float top = s->loops->largest(C, x);
+        float sum = s->loops->exp(C, x, top, s->u, s->p);
+        size_t best = bm_cpu_best(C, x, top);
+        bm_wide emit = emit_of(s, t);
 
-        for (size_t i = 0; i < s->L; i++)
-            emit[i] = fmaxf(x[s->labels[i]] - p.top - p.log_sum, never);
-        emit[s->L] = fmaxf(x[0] - p.top - p.log_sum, never);
-        if (isnan(p.sum))
-            own->loss = NAN;
-        own->blank += exp((double)emit[s->L]);
-        if (p.best != 0 && p.best != last)
-            s->path[s->n_path++] = (int32_t)p.best;
-        last = p.best;
+        if (!isfinite(sum))
+            return false;
+        for (size_t i = 0; i < s->L; i++) {
+            emit.m[i] = s->u.m[s->labels[i]];
+            emit.e[i] = s->u.e[s->labels[i]];
+        }
+        emit.m[s->L] = s->u.m[0];
+        emit.e[s->L] = s->u.e[0];
+        for (size_t k = 0; dx != NULL && k < C; k++)
+            dx[k] = s->p[k] / sum;
+        s->log_sum += log((double)sum);
+        own->blank += (double)(s->p[0] / sum);
+        if (best != 0 && best != last)
+            s->path[s->n_path++] = (int32_t)best;
+        last = best;
+    }
+    return true;
+}
+
+static void forget(size_t n, bm_wide x)
+{
+    for (size_t i = 0; i < n; i++) {
+        x.m[i] = 1;
+        x.e[i] = BM_NEVER;
     }
 }
 
-static float log_add(float x, float y, float z)
-{
-    float top = fmaxf(x, fmaxf(y, z));
-    return top + logf(expf(x - top) + expf(y - top) + expf(z - top));
-}
-
-/* Subtracts the largest element, which is returned. */
-static float normalise(size_t n, float *x)
-{
-    float top = never;
-
-    for (size_t i = 0; i < n; i++)
-        top = fmaxf(top, x[i]);
-    for (size_t i = 0; i < n; i++)
-        x[i] = fmaxf(x[i] - top, never);
-    return top;
-}
-
-static void clear(size_t n, float *x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = never;
-}
-
-/* The states of frame t that a path can be in: blanks from blank_from and
- * symbols from symbol_from on, both up to and without `to`. */
+/* The states that a path can be in at frame t: blanks from blank_from and
+ * symbols from symbol_from on, so many of them. */
 typedef struct window {
-    size_t blank_from, symbol_from, to;
+    size_t blank_from, blanks, symbol_from, symbols;
 } window;
 
 static window alive(const sequence *s, size_t t)
 {
     size_t left = s->T - t; /* frames, this one too */
-    window w = {0, 0, t + 1};
+    size_t from = s->L > left ? s->L - left : 0;
+    window w = {s->L + 1 > left ? s->L + 1 - left : 0, 0, from, 0};
 
-    if (s->L + 1 > left)
-        w.blank_from = s->L + 1 - left;
-    if (s->L > left)
-        w.symbol_from = s->L - left;
+    w.blanks = (t < s->L ? t + 1 : s->L + 1) - w.blank_from;
+    w.symbols = (t < s->L ? t + 1 : s->L) - w.symbol_from;
     return w;
 }
 
-/* Returns log p(labels). */
-static double forward(const sequence *s)
+/* Fills in a; returns log p(labels), and the exponent of p in *scale. */
+static double forward(const sequence *s, int32_t *scale)
 {
-    size_t W = s->W, L = s->L;
-    double scale = 0;
+    size_t L = s->L;
+    row a = a_of(s, 0);
+    double end = 0;
 
+    forget(s->W, a.blank);
+    forget(s->W, a.symbol);
+    a.blank.e[0] = 0;
     for (size_t t = 0; t < s->T; t++) {
-        const float *emit = s->emit + t * W;
-        float *blank = s->a + t * 2 * W, *symbol = blank + W;
-        const float *blank0 = blank - 2 * W, *symbol0 = symbol - 2 * W;
         window w = alive(s, t);
+        size_t i = w.blank_from, j = w.symbol_from;
+        bm_wide u = emit_of(s, t);
+        row from = a;
 
-        clear(2 * W, blank);
-        if (t == 0 && w.blank_from == 0)
-            blank[0] = emit[L];
-        if (t == 0 && w.symbol_from == 0 && L > 0)
-            symbol[1] = emit[0];
-        for (size_t i = w.blank_from; t > 0 && i < w.to && i <= L; i++)
-            blank[i] = emit[L] + log_add(blank0[i], symbol0[i], never);
-        for (size_t i = w.symbol_from; t > 0 && i < w.to && i < L; i++)
-            symbol[i + 1] = emit[i] + log_add(symbol0[i + 1], blank0[i],
-                                              symbol0[i] + s->skip[i]);
-        scale += (double)normalise(2 * W, blank);
+        a = a_of(s, t + 1);
+        forget(1, a.symbol);
+        if (t + 1 <= L) { /* not reached yet, but seen from the next frame */
+            forget(1, bm_wide_at(a.blank, t + 1));
+            forget(t + 2 <= L, bm_wide_at(a.symbol, t + 2));
+        }
+        s->loops->forward_blank(w.blanks, bm_wide_at(from.blank, i),
+                                bm_wide_at(from.symbol, i), u.m[L], u.e[L],
+                                bm_wide_at(a.blank, i));
+        s->loops->forward_symbol(w.symbols, bm_wide_at(from.symbol, j + 1),
+                                 bm_wide_at(from.blank, j),
+                                 bm_wide_at(from.symbol, j), s->skip + j,
+                                 bm_wide_at(u, j), bm_wide_at(a.symbol, j + 1));
     }
-    if (s->T == 0)
-        return 0;
-    return scale + (double)log_add(s->a[(s->T - 1) * 2 * W + L],
-                                   s->a[(s->T - 1) * 2 * W + W + L], never);
-}
-
-/* b of frame t from that of frame t + 1, to which p_t+1 is added on the way. */
-static void step_back(sequence *s, size_t t)
-{
-    size_t W = s->W, L = s->L;
-    const float *emit = s->emit + (t + 1) * W;
-    float *next = s->b, *b = s->next;
-    window w = alive(s, t);
-
-    for (size_t i = 0; i <= L; i++)
-        next[i] += emit[L];
-    for (size_t i = 0; i < L; i++)
-        next[W + i] += emit[i];
-    clear(2 * W, b);
-    for (size_t i = w.blank_from; i < w.to && i <= L; i++)
-        b[i] = log_add(next[i], next[W + i], never);
-    for (size_t i = w.symbol_from; i < w.to && i < L; i++)
-        b[W + i] =
-            log_add(next[W + i], next[i + 1], next[W + i + 1] + s->skip[i + 1]);
-    normalise(2 * W, b);
-    s->b = b;
-    s->next = next;
-}
-
-/* Takes the posterior of frame t off its row of the gradient. */
-static void subtract_posterior(const sequence *s, size_t t, float *dy)
-{
-    size_t W = s->W, L = s->L;
-    const float *a = s->a + t * 2 * W, *b = s->b;
-    float *q = s->q, sum = 0;
-
-    for (size_t i = 0; i <= L; i++)
-        q[i] = a[i] + b[i];
-    for (size_t i = 0; i < L; i++)
-        q[W + i] = a[W + i + 1] + b[W + i];
-    q[W + L] = never;
-    normalise(2 * W, q);
-    for (size_t i = 0; i < 2 * W; i++) {
-        q[i] = expf(q[i]);
-        sum += q[i];
-    }
-    for (size_t i = 0; i <= L; i++)
-        dy[0] -= q[i] / sum;
-    for (size_t i = 0; i < L; i++)
-        dy[s->labels[i]] -= q[W + i] / sum;
-}
-
-static void backward(sequence *s, size_t b, bm_tensor dy)
-{
-    size_t W = s->W, L = s->L;
-
-    clear(2 * W, s->b);
-    s->b[L] = 0;
+    *scale = a.blank.e[L] > a.symbol.e[L] ? a.blank.e[L] : a.symbol.e[L];
+    end = ldexp((double)a.blank.m[L], a.blank.e[L] - *scale);
     if (L > 0)
-        s->b[W + L - 1] = 0;
+        end += ldexp((double)a.symbol.m[L], a.symbol.e[L] - *scale);
+    return log(end) + *scale * log(2) - s->log_sum;
+}
+
+/* Takes the posteriors q of frame t off its row of the gradient. */
+static void subtract(const sequence *s, window w, float *dy)
+{
+    const float *q = s->q + s->W;
+    const int32_t *labels = s->labels + w.symbol_from;
+    float blank = s->loops->sum(w.blanks, s->q);
+    float part = 1 / (blank + s->loops->sum(w.symbols, q));
+
+    dy[0] -= blank * part;
+    for (size_t i = 0; i < w.symbols; i++)
+        dy[labels[i]] -= q[i] * part;
+}
+
+static void backward(const sequence *s, int32_t scale, size_t b, bm_tensor dy)
+{
+    size_t L = s->L;
+    row to = s->b[s->T % 2];
+
+    forget(s->W, to.blank);
+    forget(s->W, to.symbol);
+    to.blank.e[L] = 0;
     for (size_t t = s->T; t-- > 0;) {
-        if (t + 1 < s->T)
-            step_back(s, t);
-        subtract_posterior(s, t, bm_cpu_frame(dy, t, b));
+        window w = alive(s, t);
+        size_t i = w.blank_from, j = w.symbol_from;
+        row a = a_of(s, t + 1), from = to;
+        bm_wide u = emit_of(s, t);
+
+        to = s->b[t % 2];
+        forget(1, bm_wide_at(to.symbol, L));
+        if (i > 0) /* too late, but seen from the frame before */
+            forget(1, bm_wide_at(to.blank, i - 1));
+        if (j > 0)
+            forget(1, bm_wide_at(to.symbol, j - 1));
+        s->loops->backward_blank(w.blanks, bm_wide_at(from.blank, i),
+                                 bm_wide_at(from.symbol, i),
+                                 bm_wide_at(a.blank, i), scale, u.m[L], u.e[L],
+                                 s->q, bm_wide_at(to.blank, i));
+        s->loops->backward_symbol(
+            w.symbols, bm_wide_at(from.symbol, j),
+            bm_wide_at(from.blank, j + 1), bm_wide_at(from.symbol, j + 1),
+            s->skip + j + 1, bm_wide_at(a.symbol, j + 1), scale,
+            bm_wide_at(u, j), s->q + s->W, bm_wide_at(to.symbol, j));
+        subtract(s, w, bm_cpu_frame(dy, t, b));
     }
 }
 
@@ -273,20 +290,19 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
 {
     bm_score own = {
         .sequences = 1, .frames = (double)s->T, .count = (double)s->L};
-    bool can = feasible(s);
-    double log_p = 0;
+    bool can = feasible(s), counts = can || policy == BM_INFEASIBLE_ZERO;
+    int32_t scale = 0;
 
-    if (can || policy == BM_INFEASIBLE_ZERO) {
-        look(s, b, y, dy, &own);
-        log_p = can ? forward(s) : 0;
+    if (counts)
+        counts = look(s, b, y, dy, &own);
+    if (counts && can)
+        own.loss = -forward(s, &scale);
+    if (counts)
         own.errors = errors(s);
-        own.loss -= log_p;
-    }
-    if ((!can && policy == BM_INFEASIBLE_SKIP) || !isfinite(own.loss) ||
-        log_p < (double)never / 2)
+    if (!counts || scale < BM_NEVER / 8)
         own = (bm_score){.skipped = 1};
     if (can && own.skipped == 0 && dy.data != NULL)
-        backward(s, b, dy);
+        backward(s, scale, b, dy);
     else
         bm_cpu_clear_sequence(dy, b);
     return own;
@@ -298,12 +314,13 @@ void bm_cpu_ctc(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
     const int32_t *labels = t.classes;
     double sequences = 0;
 
-    (void)be;
     for (size_t b = 0; b < e.B; labels += t.count[b++]) {
-        sequence s =
-            lay_out((size_t)e.frames[b], labels, (size_t)t.count[b], work);
-        bm_score own = run(&s, b, policy, y, dy);
+        sequence s = lay_out((size_t)e.frames[b], labels, (size_t)t.count[b],
+                             y.dim[2], work);
+        bm_score own;
 
+        s.loops = bm_cpu_isa(be)->loss;
+        own = run(&s, b, policy, y, dy);
         sequences += own.sequences;
         bm_score_add(score, &own);
     }

@@ -2,10 +2,10 @@
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
  * instruction set, and the choice between them when the program runs.
  *
- * cpu_loops.c and cpu_product.c are those loops. CMakeLists.txt compiles each
- * with BM_ISA set to every name of BM_ISAS, and with the compiler's flags for
- * it. Each fills a table; a cpu backend takes the last one its machine can run,
- * or the one that the environment variable BMUF_ISA names.
+ * cpu_loops.c, cpu_product.c and cpu_loss_loops.c are those. CMakeLists.txt
+ * compiles each with BM_ISA set to every name of BM_ISAS, and with the
+ * compiler's flags for it. Each fills a table; a cpu backend takes the last one
+ * its machine can run, or the one that the environment variable BMUF_ISA names.
  *
  * Results of different sets may differ in the last bits where exp, tanh,
  * sigmoid or a product of matrices is involved, and only there.
@@ -14,6 +14,7 @@
 #define BM_COMPUTE_CPU_ISA_H
 
 #include "compute/backend.h"
+#include "compute/cpu_loss_loops.h"
 
 #include <stdint.h>
 
@@ -80,6 +81,7 @@ typedef struct bm_isa {
     const char *name;
     const bm_loops *loops;
     const bm_product *product;
+    const bm_loss_loops *loss;
 } bm_isa;
 
 /* The name of the best set that this machine runs. */
@@ -93,7 +95,8 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define BM_OF_ISA(table, isa)  BM_OF_ISA_(table, isa)
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
-    extern const bm_product bm_product_##isa;
+    extern const bm_product bm_product_##isa;                                  \
+    extern const bm_loss_loops bm_loss_loops_##isa;
 BM_ISAS(X)
 #undef X
 

@@ -1,36 +1,7 @@
 /* cpu_loss.c - what the losses of the cpu backend share. */
 #include "compute/cpu_loss.h"
 
-#include <math.h>
 #include <string.h>
-
-static size_t largest(size_t n, const float *x)
-{
-    size_t best = 0;
-
-    for (size_t k = 1; k < n; k++)
-        if (x[k] > x[best])
-            best = k;
-    return best;
-}
-
-bm_softmax bm_cpu_softmax(size_t n, const float *x, float *y)
-{
-    size_t best = largest(n, x);
-    bm_softmax s = {.top = x[best], .best = best};
-
-    for (size_t k = 0; k < n; k++) {
-        float e = expf(x[k] - s.top);
-
-        s.sum += e;
-        if (y != NULL)
-            y[k] = e;
-    }
-    s.log_sum = logf(s.sum);
-    for (size_t k = 0; y != NULL && k < n; k++)
-        y[k] /= s.sum;
-    return s;
-}
 
 void bm_cpu_clear_sequence(bm_tensor dy, size_t b)
 {

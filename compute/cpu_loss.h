@@ -1,22 +1,21 @@
 /*
- * cpu_loss.h - what the losses of the cpu backend share: the softmax of a frame
- * and the end of a gradient. Only compute/cpu_*.c include this.
+ * cpu_loss.h - what the losses of the cpu backend share: frames and the end of
+ * a gradient. Only compute/cpu_*.c include this.
  */
 #ifndef BM_COMPUTE_CPU_LOSS_H
 #define BM_COMPUTE_CPU_LOSS_H
 
 #include "compute/backend.h"
 
-/* log p(k) = x(k) - top - log_sum. */
-typedef struct bm_softmax {
-    float top;     /* the largest logit */
-    float sum;     /* of exp(x - top); no number if one of x is none */
-    float log_sum; /* its logarithm */
-    size_t best;   /* class of the largest logit, the first of equals */
-} bm_softmax;
+/* The first class of logit `top`, the largest of x [n]. */
+static inline size_t bm_cpu_best(size_t n, const float *x, float top)
+{
+    size_t k = 0;
 
-/* The softmax of x [n]; y [n], unless NULL, gets the probabilities. */
-bm_softmax bm_cpu_softmax(size_t n, const float *x, float *y);
+    while (k + 1 < n && x[k] != top)
+        k++;
+    return k;
+}
 
 /* Frame t of sequence b in x [T, B, C]; NULL if x has no data. */
 static inline float *bm_cpu_frame(bm_tensor x, size_t t, size_t b)

@@ -22,7 +22,7 @@ typedef struct bm_dataset {
     char *directory;
     size_t n_shards;
     char **paths;      /* [n_shards] */
-    bm_shard **shards; /* [n_shards], open; for one thread at a time */
+    bm_shard **shards; /* [n_shards]; for one thread at a time */
     size_t n_units;
     bm_unit_at *units;        /* [n_units] */
     size_t n;                 /* sequences */
@@ -33,9 +33,9 @@ typedef struct bm_dataset {
     uint64_t hash;            /* of the shards' hashes, in order */
 } bm_dataset;
 
-/* All *.bmuf.h5 of a directory. Everything that is wrong with any of them is
- * told together. */
-BM_CHECKED bm_status bm_dataset_open(bm_dataset **out, const char *directory);
+/* All *.bmuf.h5 of a directory, or one of them alone. Everything that is wrong
+ * with any of them is told together. */
+BM_CHECKED bm_status bm_dataset_open(bm_dataset **out, const char *path);
 void bm_dataset_close(bm_dataset *d);
 
 const bm_vocab *bm_dataset_vocab(const bm_dataset *d);

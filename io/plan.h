@@ -28,36 +28,49 @@ typedef struct bm_plan_settings {
     long frames;       /* of a mini-batch at most, padding included; 0: by
                           sequences */
     const char *order; /* random, sorted, file; see bm_batch_options */
-    long buckets;      /* a share is sorted by length in runs of so many
-                          mini-batches, then their order is shuffled */
+    long buckets;      /* a share in random order is sorted by length in runs
+                          of so many mini-batches, then these are shuffled */
     long frames_per_worker, frames_total, steps; /* of a block: one of them */
 } bm_plan_settings;
 
 extern const bm_option bm_batch_options[];
 extern const bm_option bm_block_options[];
 
-/* Fills both sections; more or less than one size of a block, or of a
- * mini-batch, is BM_ERR_CONFIG. */
+/* Fills both sections. More than one size of a block, or of a mini-batch, is
+ * BM_ERR_CONFIG; where none is given, it is 120000 frames per worker, or 16
+ * sequences. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);
 
-/* Frames of a block, all workers together, before evening out. */
+/*
+ * Frames of a block, all workers together, before evening out. Counted in
+ * steps, a block is that many mini-batches per worker of the data set's mean
+ * size: of sequences times the mean length, or of as many equally long
+ * sequences as fit into the frames of one.
+ */
 double bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
                             int workers);
 
 typedef struct bm_plan bm_plan;
 
-/* The plan of an epoch. Everything is borrowed. */
+/* The plan of an epoch. Everything is borrowed. Settings as bm_plan_read leaves
+ * them: one size of a block and one of a mini-batch. */
 BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                                  const bm_plan_settings *s, int workers,
                                  uint64_t seed, int64_t epoch);
 void bm_plan_free(bm_plan *p);
 
+/* The same in every epoch; 0 if there are no sequences. */
 int64_t bm_plan_blocks(const bm_plan *p);
 
 /* The units of a worker's share, numbers in the data set; borrowed. */
 size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
                      const size_t **units);
+
+/* Mean by largest frames of the shares of a block, which is the part of the
+ * time that workers of equal speed are busy: 1 if all shares are equal, little
+ * where units are large for a share. */
+double bm_plan_balance(const bm_plan *p, int64_t block);
 
 /*
  * The mini-batches of a share: sequences end to end in *sequences (numbers in

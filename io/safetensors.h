@@ -31,32 +31,42 @@ typedef struct bm_st_tensor {
 
 typedef struct bm_st_writer bm_st_writer;
 
-/* Opens the temporary file beside `path`, with room set aside for its size. */
-BM_CHECKED bm_status bm_st_create(bm_st_writer **out, const char *path);
-/* Text for __metadata__; before the first data. */
+/* Opens the temporary file beside `path`. With `sealed`, the last tensor will
+ * be a checksum of everything before it. */
+BM_CHECKED bm_status bm_st_create(bm_st_writer **out, const char *path,
+                                  bool sealed);
+/* Text for __metadata__, UTF-8; before the first data. */
 BM_CHECKED bm_status bm_st_meta(bm_st_writer *w, const char *key,
                                 const char *text);
+/* Tensors of large elements come first, so that all are aligned. t->count is
+ * not looked at. */
 BM_CHECKED bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t);
-/* The next bytes of the tensors, in the order in which they were declared. */
+/*
+ * The next whole elements of the tensors, in the order in which they were
+ * declared; a call may reach over several. The first one sets aside the room
+ * that the file will need. BM_ERR_NUMERIC names a tensor that is not finite.
+ */
 BM_CHECKED bm_status bm_st_write(bm_st_writer *w, const void *data,
                                  size_t size);
-/* With a checksum of everything before it as last tensor if `sealed`; fsync,
- * rename, fsync of the directory. *bytes, unless NULL: size of the file. */
-BM_CHECKED bm_status bm_st_commit(bm_st_writer *w, bool sealed,
-                                  uint64_t *bytes);
-/* Removes what was not committed. */
+/* fsync, rename, fsync of the directory, once all tensors are complete. *bytes,
+ * unless NULL: size of the file. */
+BM_CHECKED bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes);
+/* Removes what was not committed; an older file of that name stays. */
 void bm_st_close(bm_st_writer *w);
 
 /* ---- reading ------------------------------------------------------------- */
 
 typedef struct bm_st_file bm_st_file;
 
-/* Reads and checks the header; with `sealed`, the checksum of all bytes. */
+/* Reads and checks the header; with `sealed`, the checksum of all bytes.
+ * BM_ERR_MISSING: no such file; BM_ERR_FORMAT: it is not what it should be. */
 BM_CHECKED bm_status bm_st_open(bm_st_file **out, const char *path,
                                 bool sealed);
 void bm_st_free(bm_st_file *f);
+/* Tensors in the order of their data, the checksum left out. Borrowed. */
 size_t bm_st_count(const bm_st_file *f);
 const bm_st_tensor *bm_st_at(const bm_st_file *f, size_t i);
+/* NULL if there is none. */
 const bm_st_tensor *bm_st_find(const bm_st_file *f, const char *name);
 /* NULL if there is none. Borrowed. */
 const char *bm_st_text(const bm_st_file *f, const char *key);

@@ -5,9 +5,12 @@
  *     constant      rate
  *     exponential   rate * decay^epochs, epochs counted in fractions
  *     newbob        rate, times decay after each evaluation of the global model
- *                   whose error did not fall by more than `threshold`,
- * relative: (new - old) / |new| > -threshold (RETURNN's newbob_rel) warm-up any
- * of them times (frames + 1) / warmup_frames at first
+ *                   whose error did not fall by more than `threshold`:
+ *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel)
+ *
+ * Any of them begins with a warm-up, if there is one: times 0.1 + 0.9 epochs /
+ * warmup until that is 1. (Goyal et al. 2017 begin with a fraction as well: the
+ * first block shall learn something too.)
  */
 #ifndef BM_SGD_SCHEDULE_H
 #define BM_SGD_SCHEDULE_H
@@ -20,8 +23,10 @@ typedef struct bm_schedule_settings {
     const char *kind;
     double decay;
     double threshold;
-    long patience; /* newbob: evaluations without improvement that pass */
-    double least;  /* newbob: training ends when rate falls below */
+    long patience; /* newbob: evaluations in a row without improvement that
+                      pass before one decays */
+    double least;  /* newbob: training ends when rate falls below this share of
+                      the starting rate */
     double warmup; /* epochs */
 } bm_schedule_settings;
 
@@ -39,12 +44,14 @@ typedef struct bm_schedule {
 
 enum { BM_SCHEDULE_STATE = 4 };
 
+/* The settings' kind is borrowed. */
 bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate);
 
 /* The rate after so many epochs of training, counted in fractions. */
 double bm_schedule_rate(const bm_schedule *s, double epochs);
 
-/* The global model was evaluated. True if training should end. */
+/* The global model was evaluated: error >= 0. True if training should end. An
+ * error that is no finite number is no improvement, and is not remembered. */
 bool bm_schedule_evaluated(bm_schedule *s, double error);
 
 /* Writes to and reads from an array of BM_SCHEDULE_STATE numbers. */

@@ -1,0 +1,103 @@
+#include "bmuf/advice.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+bm_gains bm_gains_of(const bm_setting *s)
+{
+    bm_gains g = {.block = s->rate};
+    double n = round(s->epoch_frames / s->block_frames);
+
+    g.steady = s->rate / (1 - s->momentum);
+    g.blocks = s->momentum > 0 ? -1 / log(s->momentum) : 0;
+    g.frames = g.blocks * s->block_frames;
+    g.per_epoch = n < 1 ? 1 : n;
+    g.steps = s->epoch_frames / g.per_epoch / s->workers / s->batch_frames;
+    return g;
+}
+
+typedef struct listener {
+    void (*tell)(void *self, const char *text);
+    void *self;
+} listener;
+
+static void say(const listener *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const listener *l, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    l->tell(l->self, text);
+}
+
+static void advise_on_filter(const listener *l, const bm_setting *s,
+                             const bm_gains *g)
+{
+    if (s->rate >= 2)
+        say(l,
+            "bmuf.rate = %.4g moves the model %.4g times as far as its workers "
+            "went; from 2 on this is rarely stable",
+            s->rate, s->rate);
+    if (g->steady > 1.5 * s->workers)
+        say(l,
+            "bmuf.rate / (1 - bmuf.momentum) = %.4g is more than the %d "
+            "workers account for; expect overshooting",
+            g->steady, s->workers);
+    if (g->steady < 0.5 * s->workers)
+        say(l,
+            "bmuf.rate / (1 - bmuf.momentum) = %.4g: blocks move the model "
+            "less than %d workers in turn would; bmuf.momentum = %.4g makes up "
+            "for it",
+            g->steady, s->workers, 1 - 1.0 / s->workers);
+    if (g->frames * s->workers > s->epoch_frames * (double)s->epochs)
+        say(l,
+            "the time constant of block momentum, %.3g frames, times %d "
+            "workers is more than the %.3g frames of the whole training; "
+            "shorter blocks have a shorter one",
+            g->frames, s->workers, s->epoch_frames * (double)s->epochs);
+}
+
+bm_status bm_advise(const bm_setting *s,
+                    void (*tell)(void *self, const char *text), void *self)
+{
+    listener l = {tell, self};
+    bm_gains g = bm_gains_of(s);
+    double all = g.per_epoch * (double)s->epochs;
+
+    if (!s->blocks)
+        return BM_OK;
+    if (s->filtered && s->momentum > 0 && all < 1 / (1 - s->momentum))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%.0f blocks in %ld epochs are over before a block "
+                       "momentum of %.4g has had its effect, which takes %.0f; "
+                       "set block.frames_per_worker = %.0f, or more epochs",
+                       all, s->epochs, s->momentum, 1 / (1 - s->momentum),
+                       floor(s->epoch_frames * (double)s->epochs *
+                             (1 - s->momentum) / 4 / s->workers));
+    if (g.steps < 1)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a worker's share of a block is %.2g of a mini-batch; "
+                       "set block.frames_per_worker to %.0f or more, or take "
+                       "fewer workers or smaller mini-batches",
+                       g.steps, ceil(4 * s->batch_frames));
+    if (g.per_epoch < 2)
+        say(&l,
+            "an epoch is one block: workers meet only once; set "
+            "block.frames_per_worker below %.0f",
+            s->epoch_frames / 2 / s->workers);
+    if (s->reset && s->local_momentum > 0 &&
+        g.steps < 1 / (1 - s->local_momentum))
+        say(&l,
+            "sgd.momentum = %.4g needs %.0f steps to warm up, but begins anew "
+            "every %.1f; longer blocks, or sgd.local_state = average",
+            s->local_momentum, 1 / (1 - s->local_momentum), g.steps);
+    if (s->filtered && s->workers > 1)
+        advise_on_filter(&l, s, &g);
+    return BM_OK;
+}

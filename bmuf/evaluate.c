@@ -1,0 +1,337 @@
+#include "bmuf/evaluate.h"
+
+#include "core/clock.h"
+#include "models/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What shares add up to: a row of a table with a row for each share. */
+enum {
+    LOSS,
+    ERRORS,
+    COUNT,
+    SEQUENCES,
+    SKIPPED,
+    FRAMES,
+    BLANK,
+    ALL_SEQUENCES,
+    ALL_FRAMES,
+    LABELS,
+    SUBSTITUTIONS,
+    DELETIONS,
+    INSERTIONS,
+    WORDS,
+    WORD_ERRORS,
+    WRONG,
+    COLUMNS
+};
+
+struct bm_evaluator {
+    bm_comm *comm; /* borrowed, as all of these */
+    bm_model *model;
+    bm_backend *be;
+    bm_dataset *data;
+    bm_plan_settings plan;
+    int workers, first, last;
+    double *table; /* [workers, COLUMNS] */
+    float *logits; /* [room_logits], on the host */
+    size_t room_logits;
+    int32_t *labels; /* [room_labels]: a best path; twice: two word lists */
+    int32_t *words[2];
+    size_t room_labels;
+    int32_t space; /* its class; -1: words are not told apart */
+};
+
+/* The class of the blank between words; classes that are words have none. */
+static int32_t find_space(const bm_vocab *vocab)
+{
+    if (bm_vocab_words(vocab))
+        return -1;
+    for (size_t c = 1; c < bm_vocab_size(vocab); c++)
+        if (strcmp(bm_vocab_symbol(vocab, (int32_t)c), " ") == 0)
+            return (int32_t)c;
+    return -1;
+}
+
+bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
+                            bm_backend *be, bm_dataset *data,
+                            const bm_plan_settings *plan, int workers)
+{
+    bm_evaluator *e = calloc(1, sizeof *e);
+
+    if (e != NULL)
+        e->table = calloc(COLUMNS * (size_t)workers, sizeof *e->table);
+    if (e == NULL || e->table == NULL) {
+        bm_evaluator_close(e);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to evaluate %d shares",
+                       workers);
+    }
+    e->comm = comm;
+    e->model = model;
+    e->be = be;
+    e->data = data;
+    e->plan = *plan;
+    e->plan.order = "sorted";
+    e->workers = workers;
+    e->first = bm_comm_first(comm, workers, bm_comm_rank(comm));
+    e->last = bm_comm_first(comm, workers, bm_comm_rank(comm) + 1);
+    e->space = find_space(bm_dataset_vocab(data));
+    *out = e;
+    return BM_OK;
+}
+
+void bm_evaluator_close(bm_evaluator *e)
+{
+    if (e == NULL)
+        return;
+    free(e->table);
+    free(e->logits);
+    free(e->labels);
+    free(e->words[0]);
+    free(e->words[1]);
+    free(e);
+}
+
+static bm_status room_for_labels(bm_evaluator *e, size_t n)
+{
+    int32_t **all[] = {&e->labels, &e->words[0], &e->words[1]};
+
+    if (n <= e->room_labels)
+        return BM_OK;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        int32_t *grown = realloc(*all[i], n * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
+        *all[i] = grown;
+    }
+    e->room_labels = n;
+    return BM_OK;
+}
+
+static bm_status fetch(bm_evaluator *e, bm_tensor y)
+{
+    size_t n = bm_count(y);
+
+    if (n > e->room_logits) {
+        float *grown = realloc(e->logits, n * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu logits", n);
+        e->logits = grown;
+        e->room_logits = n;
+    }
+    bm_get(e->be, e->logits, y.data, n);
+    return bm_sync(e->be);
+}
+
+/* Every word becomes a number that equal words share: a hash of its letters
+ * (FNV-1a, 31 bits). Returns how many words there are. */
+static size_t to_words(const int32_t *labels, size_t n, int32_t space,
+                       int32_t *words)
+{
+    size_t n_words = 0;
+    bool within = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i] == space) {
+            within = false;
+            continue;
+        }
+        if (!within)
+            words[n_words++] = 0x011c9dc5;
+        within = true;
+        words[n_words - 1] =
+            (int32_t)((((uint32_t)words[n_words - 1] ^ (uint32_t)labels[i]) *
+                       16777619u) &
+                      0x7fffffffu);
+    }
+    return n_words;
+}
+
+/* Frame by frame there is nothing to align. */
+static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
+{
+    bm_edits edits = {0};
+
+    for (size_t i = 0; i < n; i++)
+        edits.substitutions += a[i] != b[i];
+    return edits;
+}
+
+static bm_status score_sequence(bm_evaluator *e, double *row,
+                                const int32_t *reference, size_t n_reference,
+                                size_t n_labels)
+{
+    bm_edits edits = {0};
+
+    if (bm_model_loss(e->model)->per_frame && n_labels == n_reference)
+        edits = compare_frames(reference, e->labels, n_labels);
+    else
+        BM_TRY(bm_edit(reference, n_reference, e->labels, n_labels, &edits));
+    row[LABELS] += (double)n_reference;
+    row[SUBSTITUTIONS] += (double)edits.substitutions;
+    row[DELETIONS] += (double)edits.deletions;
+    row[INSERTIONS] += (double)edits.insertions;
+    row[WRONG] += bm_edits_total(edits) > 0;
+    if (e->space >= 0) {
+        size_t a = to_words(reference, n_reference, e->space, e->words[0]);
+        size_t b = to_words(e->labels, n_labels, e->space, e->words[1]);
+        BM_TRY(bm_edit(e->words[0], a, e->words[1], b, &edits));
+        row[WORDS] += (double)a;
+        row[WORD_ERRORS] += (double)bm_edits_total(edits);
+    }
+    return BM_OK;
+}
+
+/* Classes of frames, not of sequences: what is wrong has been counted. */
+static size_t best_classes(const float *y, size_t frames, size_t stride,
+                           size_t n_classes, int32_t *labels)
+{
+    for (size_t t = 0; t < frames; t++) {
+        const float *row = y + t * stride;
+        size_t best = 0;
+
+        for (size_t c = 1; c < n_classes; c++)
+            best = row[c] > row[best] ? c : best;
+        labels[t] = (int32_t)best;
+    }
+    return frames;
+}
+
+static bm_status see_batch(bm_evaluator *e, const bm_batch *b, double *row,
+                           const bm_witness *witness)
+{
+    const int32_t *reference = b->targets.classes;
+    bool per_frame = bm_model_loss(e->model)->per_frame;
+    bm_extent extent = {0};
+    bm_tensor y = bm_model_output(e->model, &extent);
+    size_t C = y.dim[2], stride = extent.B * C;
+
+    BM_TRY(fetch(e, y));
+    for (size_t i = 0; i < extent.B; i++) {
+        size_t frames = (size_t)extent.frames[i];
+        size_t n = (size_t)b->targets.count[i], n_labels = 0;
+        const float *own = e->logits + i * C;
+
+        BM_TRY(room_for_labels(e, frames + n + 1));
+        n_labels = per_frame ? best_classes(own, frames, stride, C, e->labels)
+                             : bm_decode_greedy(own, frames, stride, C,
+                                                e->labels, NULL);
+        row[ALL_SEQUENCES] += 1;
+        row[ALL_FRAMES] += b->extent.frames[i];
+        BM_TRY(score_sequence(e, row, reference, n, n_labels));
+        if (witness != NULL)
+            BM_TRY(witness->see(witness->self, b->id[i], e->labels, n_labels,
+                                own, frames, stride));
+        reference += n;
+    }
+    return BM_OK;
+}
+
+static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
+                           int64_t steps, const bm_witness *witness)
+{
+    double *row = e->table + COLUMNS * (size_t)worker;
+
+    for (int64_t step = 0; step < steps; step++) {
+        const bm_batch *batch = NULL;
+
+        BM_TRY(bm_reader_batch(reader, worker, step, &batch));
+        if (batch == NULL)
+            break;
+        bm_model_evaluate(e->model, batch, worker - e->first);
+        BM_TRY(see_batch(e, batch, row, witness));
+    }
+    return BM_OK;
+}
+
+static bm_status note_score(bm_evaluator *e, int worker)
+{
+    double *row = e->table + COLUMNS * (size_t)worker;
+    bm_score s = {0};
+
+    BM_TRY(bm_model_score(e->model, worker - e->first, &s));
+    row[LOSS] = s.loss;
+    row[ERRORS] = s.errors;
+    row[COUNT] = s.count;
+    row[SEQUENCES] = s.sequences;
+    row[SKIPPED] = s.skipped;
+    row[FRAMES] = s.frames;
+    row[BLANK] = s.blank;
+    return BM_OK;
+}
+
+/* All blocks of the one epoch there is, for the shares of this rank. */
+static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
+{
+    bm_reader_settings set = {.plan = e->plan,
+                              .workers = e->workers,
+                              .first = e->first,
+                              .last = e->last,
+                              .once = true};
+    bm_position at = {0, 0};
+    bm_reader *reader = NULL;
+    int64_t steps = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_reader_open(&reader, e->data, e->be, &set, at));
+    for (;; at.block++) {
+        BM_TRY_DONE(bm_reader_block(reader, at, &steps));
+        if (steps == 0)
+            break;
+        for (int k = e->first; k < e->last; k++)
+            BM_TRY_DONE(see_share(e, reader, k, steps, witness));
+    }
+    for (int k = e->first; k < e->last; k++)
+        BM_TRY_DONE(note_score(e, k));
+done:
+    bm_reader_close(reader);
+    return status;
+}
+
+bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
+                      bm_evaluation *out)
+{
+    size_t size = COLUMNS * (size_t)e->workers;
+    double since = bm_clock(), sum[COLUMNS] = {0};
+
+    memset(e->table, 0, size * sizeof *e->table);
+    BM_TRY(bm_comm_agree(e->comm, see_all(e, witness)));
+    BM_TRY(bm_comm_sum(e->comm, e->table, size));
+    for (int k = 0; k < e->workers; k++)
+        for (int c = 0; c < COLUMNS; c++)
+            sum[c] += e->table[COLUMNS * (size_t)k + (size_t)c];
+    *out = (bm_evaluation){.score = {.loss = sum[LOSS],
+                                     .errors = sum[ERRORS],
+                                     .count = sum[COUNT],
+                                     .sequences = sum[SEQUENCES],
+                                     .skipped = sum[SKIPPED],
+                                     .frames = sum[FRAMES],
+                                     .blank = sum[BLANK]},
+                           .counted = bm_model_loss(e->model)->per_frame
+                                          ? sum[FRAMES]
+                                          : sum[SEQUENCES],
+                           .sequences = sum[ALL_SEQUENCES],
+                           .frames = sum[ALL_FRAMES],
+                           .labels = sum[LABELS],
+                           .substitutions = sum[SUBSTITUTIONS],
+                           .deletions = sum[DELETIONS],
+                           .insertions = sum[INSERTIONS],
+                           .words = sum[WORDS],
+                           .word_errors = sum[WORD_ERRORS],
+                           .wrong = sum[WRONG],
+                           .seconds = bm_clock() - since};
+    return BM_OK;
+}
+
+double bm_evaluation_loss(const bm_evaluation *e)
+{
+    return e->counted > 0 ? e->score.loss / e->counted : 0;
+}
+
+double bm_evaluation_ler(const bm_evaluation *e)
+{
+    double errors = e->substitutions + e->deletions + e->insertions;
+
+    return e->labels > 0 ? errors / e->labels : 0;
+}

@@ -1,0 +1,166 @@
+#include "cli/arguments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Equal, but that _ may stand for -. */
+static bool same_name(const char *given, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((given[i] == '_' ? '-' : given[i]) != name[i] || name[i] == '\0')
+            return false;
+    return name[n] == '\0';
+}
+
+static const bm_flag *find(const bm_verb *verb, const char *given, size_t n)
+{
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        if (same_name(given, n, f->name))
+            return f;
+    return NULL;
+}
+
+static const bm_flag *find_letter(const bm_verb *verb, char letter)
+{
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        if (f->letter == letter)
+            return f;
+    return NULL;
+}
+
+static bm_status unknown(const bm_verb *verb, const char *word)
+{
+    char list[1024] = "", near[64] = "";
+
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
+                 f->name);
+    bm_nearest_word(word, list, near, sizeof near);
+    return BM_FAIL(
+        BM_ERR_ARG, "bmuf %s: there is no option %s%s%s; see bmuf %s --help",
+        verb->name, word, near[0] ? "; did you mean " : "", near, verb->name);
+}
+
+static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
+{
+    if (a->n_given == BM_MOST_GIVEN)
+        return BM_FAIL(BM_ERR_ARG, "more than %d options", BM_MOST_GIVEN);
+    if (!f->many && bm_argument(a, f->name) != NULL)
+        return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s is given twice",
+                       a->verb->name, f->name);
+    a->given[a->n_given].flag = f;
+    a->given[a->n_given++].value = value;
+    return BM_OK;
+}
+
+/* An option that stands at argv[*i], with its value, which may be argv[*i + 1].
+ */
+static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i], *value = NULL;
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    size_t n = is_long ? strcspn(name, "=") : 1;
+    const bm_flag *f =
+        is_long ? find(a->verb, name, n) : find_letter(a->verb, name[0]);
+
+    if (f == NULL)
+        return unknown(a->verb, word);
+    if (name[n] != '\0')
+        value = name + n + (name[n] == '=');
+    if (f->value == NULL && value != NULL)
+        return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s takes no value",
+                       a->verb->name, f->name);
+    if (f->value != NULL && value == NULL) {
+        if (*i + 1 >= argc)
+            return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s needs a value: --%s %s",
+                           a->verb->name, f->name, f->name, f->value);
+        value = argv[++*i];
+    }
+    return give(a, f, value != NULL ? value : "");
+}
+
+bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
+                            char **argv)
+{
+    bool options = true;
+
+    memset(a, 0, sizeof *a);
+    a->verb = verb;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && word[0] == '-' && word[1] != '\0') {
+            BM_TRY(read_option(a, argc, argv, &i));
+        } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_NOUNS) {
+            return BM_FAIL(BM_ERR_ARG, "bmuf %s: '%s' is one too many: %s %s",
+                           verb->name, word, verb->name, verb->nouns);
+        } else {
+            a->nouns[a->n_nouns++] = word;
+        }
+    }
+    if (a->n_nouns < verb->least)
+        return BM_FAIL(BM_ERR_ARG,
+                       "bmuf %s needs %s; see bmuf %s --help for examples",
+                       verb->name, verb->nouns, verb->name);
+    return BM_OK;
+}
+
+const char *bm_argument(const bm_arguments *a, const char *name)
+{
+    for (int i = a->n_given; i-- > 0;)
+        if (strcmp(a->given[i].flag->name, name) == 0)
+            return a->given[i].value;
+    return NULL;
+}
+
+bm_status bm_argument_number(const bm_arguments *a, const char *name,
+                             long fallback, long least, long most, long *out)
+{
+    const char *text = bm_argument(a, name);
+    char *end = NULL;
+    long x = fallback;
+
+    if (text != NULL) {
+        errno = 0;
+        x = strtol(text, &end, 10);
+        if (errno != 0 || end == text || *end != '\0' || x < least || x > most)
+            return BM_FAIL(BM_ERR_ARG,
+                           "--%s %s: not a whole number in [%ld, %ld]", name,
+                           text, least, most);
+    }
+    *out = x;
+    return BM_OK;
+}
+
+bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
+{
+    for (int i = 0; i < a->n_given; i++)
+        if (strcmp(a->given[i].flag->name, "set") == 0)
+            BM_TRY(bm_config_set(config, a->given[i].value));
+    return BM_OK;
+}
+
+void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
+{
+    fprintf(out, "bmuf %s %s\n  %s\n\n%s\n", verb->name, verb->nouns,
+            verb->help, verb->text);
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++) {
+        char left[64], letter[8] = "    ";
+
+        if (f->letter != 0)
+            snprintf(letter, sizeof letter, "-%c, ", f->letter);
+        snprintf(left, sizeof left, "%s--%s %s", letter, f->name,
+                 f->value != NULL ? f->value : "");
+        fprintf(out, "  %-26s %s\n", left, f->help);
+    }
+    if (all)
+        fprintf(out, "\nExit codes: 0 done, 64 usage, 65 bad data, 66 missing "
+                     "input, 69 rank or host\nlost, 70 bug, 71 out of memory, "
+                     "73 cannot create, 74 I/O, 75 stopped cleanly: run\n"
+                     "again to go on, 76 diverged, 78 configuration, 128+n "
+                     "signal n.\n");
+}

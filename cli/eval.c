@@ -1,0 +1,278 @@
+/* eval.c - bmuf eval: a model on a data set. */
+#include "bmuf/evaluate.h"
+#include "cli/job.h"
+#include "cli/recogniser.h"
+#include "cli/settings.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "io/npz.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Shares of a data set: enough for any sensible number of ranks, and the same
+ * for all, so that results have the same bits. */
+enum { SHARES = 64 };
+
+typedef struct scoring {
+    bm_comm *comm;
+    bm_recogniser net;
+    bm_dataset *data;
+    bm_npz *dump;
+    char *text; /* "sequence\ttranscript\n" of this rank, in any order */
+    size_t length, room;
+    bool transcripts;
+} scoring;
+
+/* ---- transcripts -------------------------------------------------------- */
+
+static bm_status append(scoring *s, const char *text)
+{
+    size_t n = strlen(text);
+
+    if (s->length + n + 1 > s->room) {
+        size_t room = 2 * (s->length + n + 1);
+        char *grown = realloc(s->text, room);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
+        s->text = grown;
+        s->room = room;
+    }
+    memcpy(s->text + s->length, text, n + 1);
+    s->length += n;
+    return BM_OK;
+}
+
+static bm_status see(void *self, int64_t sequence, const int32_t *labels,
+                     size_t n, const float *logits, size_t frames,
+                     size_t stride)
+{
+    scoring *s = self;
+    const char *tag = NULL;
+    char *text = NULL, number[32];
+    bm_status status = BM_OK;
+
+    if (s->dump != NULL) {
+        BM_TRY(bm_dataset_tag(s->data, sequence, &tag));
+        BM_TRY(bm_npz_add(s->dump, tag, logits, frames,
+                          bm_vocab_size(s->net.vocab), stride));
+    }
+    if (!s->transcripts)
+        return BM_OK;
+    BM_TRY(bm_vocab_decode(s->net.vocab, labels, n, &text));
+    snprintf(number, sizeof number, "%lld\t", (long long)sequence);
+    status = append(s, number);
+    if (status == BM_OK)
+        status = append(s, text);
+    if (status == BM_OK)
+        status = append(s, "\n");
+    free(text);
+    return status;
+}
+
+/* Takes "sequence\ttext\n" lines apart, into a place for each sequence. */
+static void sort_in(char *text, char **lines, size_t n)
+{
+    char *rest = NULL;
+
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *words = NULL;
+        unsigned long long k = strtoull(line, &words, 10);
+        if (k < n && *words == '\t')
+            lines[k] = words + 1;
+    }
+}
+
+static bm_status write_trn(scoring *s, char *const *lines, const char *path)
+{
+    FILE *memory = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    bm_status status = BM_OK;
+
+    memory = open_memstream(&text, &size);
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
+    for (size_t i = 0; i < s->data->n && status == BM_OK; i++) {
+        const char *tag = NULL;
+        status = bm_dataset_tag(s->data, (int64_t)i, &tag);
+        if (status == BM_OK)
+            fprintf(memory, "%s (%s)\n", lines[i] != NULL ? lines[i] : "", tag);
+    }
+    fclose(memory);
+    if (status == BM_OK)
+        status = bm_file_write(path, text, size);
+    free(text);
+    return status;
+}
+
+/* Collective: every rank's lines reach rank 0, which writes them in order. */
+static bm_status gather_transcripts(scoring *s, const char *path)
+{
+    int rank = bm_comm_rank(s->comm), size = bm_comm_size(s->comm);
+    char **lines = calloc(s->data->n + 1, sizeof *lines);
+    char **texts = calloc((size_t)size, sizeof *texts);
+    bm_status status = BM_OK;
+
+    if (lines == NULL || texts == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
+    for (int r = 0; r < size && status == BM_OK; r++) {
+        uint64_t n = s->length;
+
+        BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, &n, sizeof n, r));
+        texts[r] = calloc(n + 1, 1);
+        if (texts[r] == NULL)
+            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for transcripts");
+        if (r == rank && n > 0)
+            memcpy(texts[r], s->text, n);
+        BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, texts[r], n, r));
+        sort_in(texts[r], lines, s->data->n);
+    }
+    if (rank == 0)
+        status = write_trn(s, lines, path);
+done:
+    for (int r = 0; texts != NULL && r < size; r++)
+        free(texts[r]);
+    free((void *)texts);
+    free((void *)lines);
+    return bm_comm_agree(s->comm, status);
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static void print_json(const bm_evaluation *e)
+{
+    json_t *o = json_pack(
+        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "loss",
+        bm_evaluation_loss(e), "ler", bm_evaluation_ler(e), "sequences",
+        (json_int_t)e->sequences, "wrong", (json_int_t)e->wrong, "labels",
+        (json_int_t)e->labels, "substitutions", (json_int_t)e->substitutions,
+        "deletions", (json_int_t)e->deletions, "insertions",
+        (json_int_t)e->insertions, "skipped", (json_int_t)e->score.skipped,
+        "frames", (json_int_t)e->frames, "seconds", e->seconds);
+
+    json_object_set_new(o, "wer",
+                        e->words > 0 ? json_real(e->word_errors / e->words)
+                                     : json_null());
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+}
+
+static void print_table(const bm_evaluation *e, const char *unit)
+{
+    printf("sequences       %.0f, %.0f of them with errors (%.2f %%)\n",
+           e->sequences, e->wrong, 100 * e->wrong / fmax(e->sequences, 1));
+    printf("loss            %.6g nats per %s\n", bm_evaluation_loss(e), unit);
+    printf("label errors    %.2f %%  (%.0f substitutions, %.0f deletions, %.0f "
+           "insertions in %.0f)\n",
+           100 * bm_evaluation_ler(e), e->substitutions, e->deletions,
+           e->insertions, e->labels);
+    if (e->words > 0)
+        printf("word errors     %.2f %%  (%.0f in %.0f)\n",
+               100 * e->word_errors / e->words, e->word_errors, e->words);
+    if (e->score.skipped > 0)
+        printf("skipped         %.0f sequences that the loss cannot use\n",
+               e->score.skipped);
+    printf("speed           %.0f frames/s\n", e->frames / e->seconds);
+}
+
+static bm_status score(scoring *s, const bm_arguments *a,
+                       const bm_plan_settings *plan)
+{
+    const char *hyp = bm_argument(a, "hyp");
+    bm_witness witness = {s, see};
+    bm_evaluator *evaluator = NULL;
+    bm_evaluation e = {0};
+    bm_status status = BM_OK;
+
+    s->transcripts = hyp != NULL;
+    BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->net.be,
+                             s->data, plan, SHARES));
+    status = bm_evaluate(evaluator, &witness, &e);
+    bm_evaluator_close(evaluator);
+    BM_TRY(status);
+    if (hyp != NULL)
+        BM_TRY(gather_transcripts(s, hyp));
+    if (s->dump != NULL)
+        BM_TRY(bm_npz_finish(s->dump));
+    if (bm_comm_rank(s->comm) != 0)
+        return BM_OK;
+    if (bm_argument(a, "json") != NULL)
+        print_json(&e);
+    else
+        print_table(&e, bm_model_loss(s->net.model)->unit);
+    return BM_OK;
+}
+
+static bm_status open_alone(scoring *s, const bm_arguments *a)
+{
+    const char *dump = bm_argument(a, "dump");
+
+    BM_TRY(bm_recogniser_read(&s->net, a->nouns[0], SHARES));
+    BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
+    BM_TRY(bm_recogniser_fits(&s->net, s->data));
+    if (dump != NULL)
+        BM_TRY(bm_npz_create(&s->dump, dump));
+    return BM_OK;
+}
+
+static const bm_section sections[] = {
+    {"batch", bm_batch_options}, {"block", bm_block_options}, {0}};
+
+static bm_status eval(const bm_arguments *a)
+{
+    scoring s = {0};
+    bm_config *config = NULL;
+    bm_plan_settings plan;
+    long threads = 1;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
+    BM_TRY_DONE(bm_config_new(&config));
+    BM_TRY_DONE(bm_arguments_set(a, config));
+    BM_TRY_DONE(bm_config_check(config, sections));
+    BM_TRY_DONE(bm_plan_read(config, &plan));
+    BM_TRY_DONE(bm_job_start(a, &s.comm));
+    if (s.comm == NULL)
+        goto done;
+    if (bm_comm_size(s.comm) > SHARES)
+        BM_FAIL_DONE(BM_ERR_ARG, "bmuf eval is for %d ranks at most", SHARES);
+    if (bm_comm_size(s.comm) > 1 && bm_argument(a, "dump") != NULL)
+        BM_FAIL_DONE(BM_ERR_ARG, "--dump is written by one rank: leave out -n");
+    BM_TRY_DONE(bm_job_threads(s.comm, threads));
+    BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
+    status = score(&s, a, &plan);
+done:
+    bm_npz_close(s.dump);
+    bm_recogniser_close(&s.net);
+    bm_dataset_close(s.data);
+    free(s.text);
+    bm_config_free(config);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"json", 0, NULL, "one JSON object instead of a table", false},
+    {"hyp", 0, "FILE", "write transcripts: words (id), a line each", false},
+    {"dump", 0, "FILE.npz", "write the logits of every sequence", false},
+    {"ranks", 'n', "RANKS", "start so many MPI processes", false},
+    {"threads", 0, "N", "of the BLAS library, per rank; default 1", false},
+    {"set", 0, "SECTION.KEY=VALUE", "batch.* settings; may be repeated", true},
+    {0},
+};
+
+const bm_verb bm_verb_eval = {
+    .name = "eval",
+    .nouns = "MODEL DIR",
+    .help = "loss, label and word error rates, transcripts",
+    .text = "  bmuf eval run/model.safetensors data/test\n"
+            "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n",
+    .flags = flags,
+    .least = 2,
+    .most = 2,
+    .run = eval,
+};

@@ -1,0 +1,204 @@
+#include "cli/explain.h"
+
+#include "cli/recogniser.h"
+#include "cli/verbs.h"
+
+#include <math.h>
+#include <string.h>
+
+static double batch_frames(const bm_plan_settings *p, const bm_dataset *d)
+{
+    double mean = (double)d->frames / (double)(d->n ? d->n : 1);
+
+    return p->frames > 0 ? fmax((double)p->frames, mean)
+                         : (double)p->sequences * mean;
+}
+
+bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data)
+{
+    bool filtered = strcmp(s->train.strategy, "bmuf") == 0;
+    const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+
+    return (bm_setting){.workers = (int)s->job.workers,
+                        .filtered = filtered,
+                        .blocks = ops->unit == BM_BLOCK,
+                        .momentum = filtered ? s->filter.momentum : 0,
+                        .rate = filtered ? s->filter.rate : 1,
+                        .local_momentum = s->sgd.momentum,
+                        .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
+                        .block_frames = bm_plan_block_frames(
+                            &s->plan, data, (int)s->job.workers),
+                        .epoch_frames = (double)data->frames,
+                        .batch_frames = batch_frames(&s->plan, data),
+                        .epochs = s->train.epochs};
+}
+
+static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
+{
+    fprintf(out,
+            "block gain        %.6g          (zeta: what a new block update "
+            "counts at once)\n"
+            "steady gain       %.6g          (zeta / (1 - eta): what it counts "
+            "in the end)\n"
+            "block momentum    %.6g\n",
+            g->block, g->steady, s->momentum);
+    if (g->blocks > 0)
+        fprintf(out,
+                "time constant     %.4g blocks = %.4g frames of all workers\n",
+                g->blocks, g->frames);
+}
+
+static void print_blocks(const bm_setting *s, const bm_gains *g, FILE *out)
+{
+    fprintf(out,
+            "block             %.0f frames = %.0f a worker = about %.1f "
+            "mini-batches a worker\n"
+            "blocks            %.0f an epoch, %.0f in %ld epochs\n",
+            s->epoch_frames / g->per_epoch,
+            s->epoch_frames / g->per_epoch / s->workers, g->steps, g->per_epoch,
+            g->per_epoch * (double)s->epochs, s->epochs);
+}
+
+/* Floats per weight that a rank keeps, apart from activations. */
+static double copies(const bm_settings *s, int ranks)
+{
+    double hosted = ceil((double)s->job.workers / ranks), n = 2; /* w, g */
+
+    n += bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET ? 1 : hosted;
+    n += 3;                                 /* kept, host, staging */
+    n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
+    if (strcmp(s->train.strategy, "bmuf") == 0)
+        n += 1 + 3.0 / ranks; /* start; W, Delta and G of a slice */
+    return n;
+}
+
+static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
+                       double weights, size_t features, FILE *out)
+{
+    double bytes = 2 * 4 * weights * (ranks - 1) / ranks;
+    double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
+
+    fprintf(out,
+            "memory            about %.0f MB a rank for weights and states, "
+            "%.0f MB for blocks of data\n"
+            "checkpoint        about %.0f MB\n",
+            4e-6 * weights * copies(s, ranks),
+            3 * share * (double)features * 4e-6,
+            4e-6 * weights * (what->filtered ? 2 : 1));
+    if (ranks > 1)
+        fprintf(out,
+                "exchange          %.1f MB sent by each of %d ranks per %s; at "
+                "1 GB/s %.3g s,\n"
+                "                  below 5 %% of the time if that takes %.3g s "
+                "or longer\n",
+                1e-6 * bytes, ranks, what->blocks ? "block" : "step",
+                1e-9 * bytes, 19e-9 * bytes);
+}
+
+static void print_advice(void *self, const char *text)
+{
+    fprintf(self, "warning: %s\n", text);
+}
+
+static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
+                              int ranks, FILE *out)
+{
+    bm_setting what = bm_setting_of(s, data);
+    bm_gains gains = bm_gains_of(&what);
+    bm_recogniser net = {0};
+
+    BM_TRY(bm_recogniser_new(&net, &s->model, data, 1, (uint64_t)s->job.seed));
+    fprintf(out,
+            "data              %zu sequences, %.0f frames of %zu numbers, "
+            "%zu classes\n",
+            data->n, what.epoch_frames, data->features, data->classes);
+    bm_model_print(net.model, out);
+    fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
+            s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
+    if (what.filtered)
+        print_filter(&what, &gains, out);
+    print_blocks(&what, &gains, out);
+    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
+               data->features, out);
+    bm_recogniser_close(&net);
+    return bm_advise(&what, print_advice, out);
+}
+
+/* Workers that cannot be dealt out evenly leave ranks waiting. */
+static bm_status check_ranks(const bm_settings *s, int ranks, FILE *out)
+{
+    long n = s->job.workers;
+    long most = (n + ranks - 1) / ranks;
+
+    if (ranks > n)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%d ranks are too many: there are %ld workers", ranks,
+                       n);
+    if (n % ranks != 0)
+        fprintf(out,
+                "warning: %ld workers on %d ranks: some host %ld, others %ld; "
+                "%.0f %% of the ranks' time is waiting\n",
+                n, ranks, most, most - 1,
+                100 * (1 - (double)n / (double)(most * ranks)));
+    return BM_OK;
+}
+
+bm_status bm_explain(const bm_settings *s, int ranks, FILE *out)
+{
+    const char *others[] = {s->data.dev, s->data.test};
+    bm_dataset *data = NULL, *other = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(check_ranks(s, ranks, out));
+    BM_TRY(bm_dataset_open(&data, s->data.train));
+    for (size_t i = 0; i < 2 && status == BM_OK; i++) {
+        if (others[i][0] == '\0')
+            continue;
+        status = bm_dataset_open(&other, others[i]);
+        if (status == BM_OK && other->features != data->features)
+            status = BM_FAIL(
+                BM_ERR_FORMAT, "%s has %zu features per frame, %s has %zu",
+                others[i], other->features, s->data.train, data->features);
+        bm_dataset_close(other);
+        other = NULL;
+    }
+    if (status == BM_OK)
+        status = explain_data(s, data, ranks, out);
+    bm_dataset_close(data);
+    return status;
+}
+
+static bm_status explain(const bm_arguments *a)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    long ranks = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
+    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
+    status = bm_explain(&set, (int)ranks, stdout);
+    bm_config_free(config);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"ranks", 'n', "RANKS", "as if on so many MPI processes", false},
+    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
+    {0},
+};
+
+const bm_verb bm_verb_explain = {
+    .name = "explain",
+    .nouns = "CONFIG",
+    .help = "what block size and block momentum come to",
+    .text = "  bmuf explain my.ini\n"
+            "  bmuf explain my.ini -n 16 --set job.workers=64\n\n"
+            "Prints block gain, steady gain, time constants, blocks per epoch, "
+            "memory and\nthe bytes of an exchange; warns of what is unwise, "
+            "and fails as training would.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = explain,
+};

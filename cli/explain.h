@@ -1,0 +1,15 @@
+/* explain.h - what a configuration comes to, without training. */
+#ifndef BM_CLI_EXPLAIN_H
+#define BM_CLI_EXPLAIN_H
+
+#include "bmuf/advice.h"
+#include "cli/settings.h"
+#include "io/dataset.h"
+
+bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data);
+
+/* Opens the data and the network, prints gains, time constants, blocks, memory
+ * and the bytes of an exchange. Fails as training would at its start. */
+BM_CHECKED bm_status bm_explain(const bm_settings *s, int ranks, FILE *out);
+
+#endif

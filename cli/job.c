@@ -1,0 +1,160 @@
+#include "cli/job.h"
+
+#include "cli/launch.h"
+#include "core/log.h"
+
+#include <cblas.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    bm_comm *comm;
+    bool supervised; /* this process is the supervisor */
+    int code;        /* what mpirun ended with */
+} job;
+
+static volatile sig_atomic_t asked;
+
+static void on_signal(int number)
+{
+    if (asked != 0)
+        _exit(128 + number);
+    asked = number;
+}
+
+int bm_job_signal(void)
+{
+    return asked;
+}
+
+/* SIGUSR1 is what mpirun passes on at once. */
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    struct sigaction action = {0};
+
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+/* A rank whose launcher is gone has nobody else to end it. */
+static void *watch_launcher(void *parent)
+{
+    struct timespec pause = {0, 250000000};
+
+    while (getppid() == *(pid_t *)parent)
+        nanosleep(&pause, NULL);
+    fprintf(stderr, "rank %d: its launcher is gone; leaving\n",
+            bm_comm_rank(job.comm));
+    _exit(bm_status_exit(BM_ERR_COMM));
+    return NULL;
+}
+
+static bm_status watch(void)
+{
+    static pid_t parent;
+    pthread_t thread;
+    sigset_t all, before;
+    int error = 0;
+
+    parent = getppid();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, watch_launcher, &parent);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        return BM_FAIL(BM_ERR_MEMORY, "no thread to watch the launcher: %s",
+                       strerror(error));
+    pthread_detach(thread);
+    return BM_OK;
+}
+
+static bool under_a_launcher(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") != NULL ||
+           getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
+}
+
+bm_status bm_job_start(const bm_arguments *a, bm_comm **comm)
+{
+    long ranks = 0;
+
+    BM_TRY(bm_argument_number(a, "ranks", 0, 1, 1 << 20, &ranks));
+    if (ranks > 1 && !under_a_launcher()) {
+        job.supervised = true;
+        *comm = NULL;
+        return bm_launch(a, ranks, &job.code);
+    }
+    catch_signals();
+    BM_TRY(bm_comm_open(&job.comm));
+    bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
+    if (under_a_launcher())
+        BM_TRY(watch());
+    *comm = job.comm;
+    return BM_OK;
+}
+
+/* mpirun's code is that of the rank which failed, and has been told by it. */
+bm_status bm_job_result(void)
+{
+    return BM_OK;
+}
+
+/* "rank 3: words" without the file and line, which are for us. */
+static void tell(int rank, int size)
+{
+    const char *text = bm_last_error(), *words = strstr(text, ": ");
+
+    fprintf(stderr, "bmuf: ");
+    if (size > 1)
+        fprintf(stderr, "rank %d: ", rank);
+    fprintf(stderr, "%s\n", words != NULL ? words + 2 : text);
+}
+
+/* Before ranks have met, all of them find the same faults. */
+static bool first_of_many(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
+}
+
+int bm_job_end(bm_status status)
+{
+    int code = job.supervised ? job.code : bm_status_exit(status);
+    int rank = job.comm != NULL ? bm_comm_rank(job.comm) : 0;
+    int size = job.comm != NULL ? bm_comm_size(job.comm) : 1;
+    int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
+
+    if (status != BM_OK && status != BM_STOPPED &&
+        (agreed < 0 || agreed == rank) && first_of_many())
+        tell(rank, size);
+    fflush(stdout);
+    if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)
+        bm_comm_abort(job.comm, code); /* the others do not know yet */
+    bm_comm_close(job.comm);
+    return code;
+}
+
+bm_status bm_job_threads(bm_comm *comm, long threads)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    long ranks = here != NULL ? strtol(here, NULL, 10) : bm_comm_size(comm);
+
+    openblas_set_num_threads((int)threads);
+    if (ranks * threads > cores)
+        bm_log(BM_NOTE,
+               "%ld rank%s with %ld thread%s share %ld core%s of this host: "
+               "slower, but the same bits",
+               ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+               cores, cores == 1 ? "" : "s");
+    return BM_OK;
+}

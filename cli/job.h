@@ -1,0 +1,34 @@
+/*
+ * job.h - the processes of one run of a verb: how they start, stop and fail
+ * together.
+ *
+ * A verb that computes calls bm_job_start. Given -n RANKS, and not yet under
+ * mpirun, it becomes the supervisor: it starts mpirun with the same command,
+ * passes signals on, and ends with its exit code.
+ */
+#ifndef BM_CLI_JOB_H
+#define BM_CLI_JOB_H
+
+#include "cli/arguments.h"
+#include "comm/comm.h"
+
+/*
+ * Joins the job. *comm is NULL in the supervisor, which has nothing to do but
+ * return bm_job_result(). Otherwise it belongs to the job until bm_job_end.
+ */
+BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bm_comm **comm);
+bm_status bm_job_result(void);
+
+/* Tells a failure once, by the rank that knows, and leaves together with all
+ * other ranks. What main returns. */
+int bm_job_end(bm_status status);
+
+/* Signals that ask for an end: after the first one this is its number; a second
+ * one ends the process at once. */
+int bm_job_signal(void);
+
+/* Threads per rank: for the BLAS library. Warns if all ranks of this host
+ * together have more threads than it has cores. Collective. */
+BM_CHECKED bm_status bm_job_threads(bm_comm *comm, long threads);
+
+#endif

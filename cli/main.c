@@ -1,0 +1,85 @@
+/* main.c - finds the verb, runs it, and tells how it went. */
+#include "cli/job.h"
+#include "cli/verbs.h"
+#include "cli/version.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const bm_verb *const verbs[] = {
+#define X(name) &bm_verb_##name,
+    BM_VERBS(X)
+#undef X
+        NULL,
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "bmuf VERB ... trains speech and handwriting recognisers on "
+                 "many workers at once.\n\n"
+                 "  bmuf pack --audio train.jsonl --out data/train\n"
+                 "  bmuf train my.ini --out run/1 -n 4\n\n");
+    for (size_t i = 0; verbs[i] != NULL; i++)
+        fprintf(out, "  %-8s %-16s %s\n", verbs[i]->name, verbs[i]->nouns,
+                verbs[i]->help);
+    fprintf(out, "\nbmuf VERB --help says more about each; bmuf --version "
+                 "tells the build.\n");
+}
+
+static const bm_verb *find(const char *name)
+{
+    for (size_t i = 0; verbs[i] != NULL; i++)
+        if (strcmp(verbs[i]->name, name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
+static int unknown_verb(const char *name)
+{
+    char list[256] = "", near[32] = "";
+
+    for (size_t i = 0; verbs[i] != NULL; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
+                 verbs[i]->name);
+    bm_nearest_word(name, list, near, sizeof near);
+    fprintf(stderr, "bmuf: there is no verb '%s'; did you mean %s?\n", name,
+            near);
+    return bm_status_exit(BM_ERR_ARG);
+}
+
+int main(int argc, char **argv)
+{
+    static bm_arguments arguments;
+    const bm_verb *verb = NULL;
+    bm_status status = BM_OK;
+
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows up where we write */
+    if (argc < 2) {
+        usage(stderr);
+        return bm_status_exit(BM_ERR_ARG);
+    }
+    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        bm_version_print(stdout);
+        return 0;
+    }
+    verb = find(argv[1]);
+    if (verb == NULL)
+        return unknown_verb(argv[1]);
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+            bm_arguments_help(verb, argv[i][1] == '-', stdout);
+            return 0;
+        }
+    status = bm_arguments_read(&arguments, verb, argc - 2, argv + 2);
+    arguments.argc = argc;
+    arguments.argv = argv;
+    if (status == BM_OK)
+        status = verb->run(&arguments);
+    return bm_job_end(status);
+}

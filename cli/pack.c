@@ -1,0 +1,277 @@
+/* pack.c - bmuf pack: recordings, line images or features become shards. */
+#include "cli/settings.h"
+#include "cli/verbs.h"
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "io/importer.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TOLD = 10 };
+
+typedef struct packing {
+    bm_importer *importer;
+    bm_config *config;
+    bm_vocab *vocab;
+    bm_shard_writer *writer;
+    const char *directory;
+    int32_t *labels; /* [room] */
+    size_t room;
+
+    size_t n, unusable, unknown, with_unknown, frames, n_labels;
+    char first_unknown[64];
+    double since, told;
+} packing;
+
+static bool is_shard(const char *name)
+{
+    static const char ending[] = ".bmuf.h5";
+    size_t n = strlen(name), k = sizeof ending - 1;
+
+    return n > k && strcmp(name + n - k, ending) == 0;
+}
+
+/* Shards of an earlier packing are in the way; with --force they go. */
+static bm_status clear_directory(const char *path, bool force)
+{
+    DIR *directory = NULL;
+    const struct dirent *entry = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_file_make_directory(path));
+    directory = opendir(path);
+    if (directory == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s cannot be opened", path);
+    while (status == BM_OK && (entry = readdir(directory)) != NULL) {
+        char file[4096];
+
+        if (!is_shard(entry->d_name))
+            continue;
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        if (!force)
+            status = BM_FAIL(BM_ERR_CREATE,
+                             "%s has shards in it already; give another --out, "
+                             "or --force to replace them",
+                             path);
+        else if (unlink(file) != 0)
+            status = BM_FAIL(BM_ERR_IO, "%s cannot be removed", file);
+    }
+    closedir(directory);
+    return status;
+}
+
+static bm_status learn_vocab(packing *p, bool words)
+{
+    const char *text = NULL;
+
+    BM_TRY(bm_vocab_new(&p->vocab, words));
+    for (;;) {
+        BM_TRY(p->importer->ops->text(p->importer, &text));
+        if (text == NULL)
+            break;
+        BM_TRY(bm_vocab_learn(p->vocab, text));
+    }
+    bm_vocab_sort(p->vocab);
+    return BM_OK;
+}
+
+static bm_status get_vocab(packing *p, const bm_arguments *a)
+{
+    const char *units = bm_argument(a, "units");
+    const char *path = bm_argument(a, "vocab");
+    bool words = units != NULL && strcmp(units, "words") == 0;
+
+    if (units != NULL && !words && strcmp(units, "characters") != 0)
+        return BM_FAIL(BM_ERR_ARG, "--units %s: words or characters", units);
+    if (path != NULL)
+        return bm_vocab_read(&p->vocab, path, words);
+    return learn_vocab(p, words);
+}
+
+static bm_status open_writer(packing *p, const char *name)
+{
+    const bm_importer_ops *ops = p->importer->ops;
+    bm_shard_settings set = {0};
+    bm_shard_meta meta = {0};
+
+    BM_TRY(bm_config_fill(p->config, "shard", bm_shard_options, &set));
+    if (bm_config_text(p->config, "shard", "store") == NULL)
+        set.store = ops->store;
+    ops->meta(p->importer, &meta);
+    meta.vocab = p->vocab;
+    return bm_shard_writer_open(&p->writer, p->directory, name, &set, &meta);
+}
+
+static bm_status encode(packing *p, const char *text, size_t *n)
+{
+    size_t unknown = 0;
+    char first[64] = "";
+
+    if (strlen(text) + 1 > p->room) {
+        size_t room = 2 * strlen(text) + 64;
+        int32_t *grown = realloc(p->labels, room * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", room);
+        p->labels = grown;
+        p->room = room;
+    }
+    *n = bm_vocab_encode(p->vocab, text, p->labels, &unknown, first);
+    p->unknown += unknown;
+    p->with_unknown += unknown > 0;
+    if (unknown > 0 && p->first_unknown[0] == '\0')
+        memcpy(p->first_unknown, first, sizeof first);
+    return BM_OK;
+}
+
+static void show_progress(packing *p)
+{
+    double now = bm_clock();
+
+    if (now - p->told < 5)
+        return;
+    p->told = now;
+    bm_log(BM_NOTE, "%zu sequences, %.0f a second", p->n,
+           (double)p->n / (now - p->since));
+}
+
+static bm_status pack_all(packing *p)
+{
+    bm_item item = {0};
+
+    p->since = p->told = bm_clock();
+    for (;;) {
+        size_t n = 0;
+
+        BM_TRY(p->importer->ops->next(p->importer, &item));
+        if (item.id == NULL)
+            return BM_OK;
+        if (item.problem != NULL) {
+            if (p->unusable++ < TOLD)
+                bm_log(BM_WARNING, "%s is left out: %s", item.id, item.problem);
+            continue;
+        }
+        BM_TRY(encode(p, item.text != NULL ? item.text : "", &n));
+        BM_TRY(bm_shard_writer_add(p->writer, item.id, item.speaker, item.x,
+                                   item.frames, p->labels, n));
+        p->n++;
+        p->frames += item.frames;
+        p->n_labels += n;
+        show_progress(p);
+    }
+}
+
+static bm_status write_all(packing *p, const char *name)
+{
+    char path[4096];
+    size_t shards = 0;
+
+    BM_TRY(open_writer(p, name));
+    BM_TRY(pack_all(p));
+    if (p->unusable > TOLD)
+        bm_log(BM_WARNING, ".. and %zu more are left out", p->unusable - TOLD);
+    if (p->unknown > 0)
+        bm_log(BM_WARNING,
+               "%zu symbols in %zu texts are not in the vocabulary and left "
+               "out, '%s' for one",
+               p->unknown, p->with_unknown, p->first_unknown);
+    if (p->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "nothing to pack: no sequence is usable");
+    BM_TRY(bm_shard_writer_finish(p->writer, &shards));
+    snprintf(path, sizeof path, "%s/vocab.txt", p->directory);
+    BM_TRY(bm_vocab_write(p->vocab, path));
+    printf("%zu sequences, %zu frames, %zu labels, %zu classes in %zu shard%s "
+           "of %s; %zu left out, %zu symbols unknown\n",
+           p->n, p->frames, p->n_labels, bm_vocab_size(p->vocab), shards,
+           shards == 1 ? "" : "s", p->directory, p->unusable, p->unknown);
+    return BM_OK;
+}
+
+/* Which importer was asked for, and its manifest. */
+static bm_status find_source(const bm_arguments *a,
+                             const bm_importer_ops **importer,
+                             const char **path)
+{
+    const bm_importer_ops *const *all = bm_importer_list();
+
+    *importer = NULL;
+    for (size_t i = 0; all[i] != NULL; i++) {
+        const char *given = bm_argument(a, all[i]->name);
+
+        if (given == NULL)
+            continue;
+        if (*importer != NULL)
+            return BM_FAIL(BM_ERR_ARG, "--%s and --%s: one of them",
+                           (*importer)->name, all[i]->name);
+        *importer = all[i];
+        *path = given;
+    }
+    if (*importer == NULL)
+        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs a manifest: --audio, "
+                                   "--images or --features FILE");
+    return BM_OK;
+}
+
+static bm_status pack(const bm_arguments *a)
+{
+    packing p = {.directory = bm_argument(a, "out")};
+    const char *name = bm_argument(a, "name"), *path = NULL;
+    const bm_importer_ops *importer = NULL;
+    bm_section sections[3];
+    bm_status status = BM_OK;
+
+    BM_TRY(find_source(a, &importer, &path));
+    if (p.directory == NULL)
+        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs --out DIR");
+    bm_pack_sections(importer, sections);
+    BM_TRY_DONE(bm_config_new(&p.config));
+    BM_TRY_DONE(bm_arguments_set(a, p.config));
+    BM_TRY_DONE(bm_config_check(p.config, sections));
+    BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path));
+    BM_TRY_DONE(get_vocab(&p, a));
+    BM_TRY_DONE(clear_directory(p.directory, bm_argument(a, "force") != NULL));
+    BM_TRY_DONE(write_all(&p, name != NULL ? name : "data"));
+done:
+    bm_shard_writer_close(p.writer);
+    bm_vocab_free(p.vocab);
+    bm_importer_close(p.importer);
+    bm_config_free(p.config);
+    free(p.labels);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"audio", 0, "FILE", "manifest of recordings: WAV, FLAC", false},
+    {"images", 0, "FILE", "manifest of line images: PNG", false},
+    {"features", 0, "FILE", "manifest of features: .npy, .mfc", false},
+    {"out", 'o', "DIR", "where the shards go", false},
+    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
+    {"units", 0, "KIND", "characters (default) or words of the texts", false},
+    {"vocab", 0, "FILE|DIR", "take the symbols from there, as for test data",
+     false},
+    {"name", 0, "NAME", "of the files: NAME-00000.bmuf.h5; default: data",
+     false},
+    {"force", 0, NULL, "replace the shards that are there", false},
+    {0},
+};
+
+const bm_verb bm_verb_pack = {
+    .name = "pack",
+    .nouns = "",
+    .help = "make shards of recordings, line images or features",
+    .text =
+        "  bmuf pack --audio train.jsonl --out data/train\n"
+        "  bmuf pack --audio test.jsonl --out data/test --vocab data/train\n\n"
+        "A manifest is a line of JSON per sequence, paths relative to it:\n"
+        "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
+        "\"speaker\": \"s1\"}\n"
+        "with \"image\" or \"feats\" for \"audio\". bmuf options --pack lists "
+        "the settings.\n",
+    .flags = flags,
+    .least = 0,
+    .most = 0,
+    .run = pack,
+};

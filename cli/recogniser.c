@@ -1,0 +1,167 @@
+#include "cli/recogniser.h"
+
+#include "core/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bm_status build(bm_recogniser *r, int n_scores, uint64_t seed)
+{
+    bm_model_shape shape = {.n_features = r->features,
+                            .n_classes = bm_vocab_size(r->vocab),
+                            .n_scores = n_scores};
+
+    BM_TRY(bm_backend_open(&r->be, "cpu", 0));
+    return bm_model_new(&r->model, &r->settings, &shape, r->be, seed);
+}
+
+static bm_status copy_vocab(const bm_vocab *from, bm_vocab **out)
+{
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_print(from, &text));
+    status = bm_vocab_parse(out, text, bm_vocab_words(from));
+    free(text);
+    return status;
+}
+
+bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
+                            const bm_dataset *data, int n_scores, uint64_t seed)
+{
+    bm_status status = BM_OK;
+
+    memset(r, 0, sizeof *r);
+    r->settings = *settings;
+    r->features = data->features;
+    r->features_text = strdup(bm_shard_features_text(data->shards[0]));
+    if (r->features_text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a recogniser");
+    status = copy_vocab(bm_dataset_vocab(data), &r->vocab);
+    if (status == BM_OK)
+        status = build(r, n_scores, seed);
+    if (status != BM_OK)
+        bm_recogniser_close(r);
+    return status;
+}
+
+static bm_status read_size(const char *path, const char *key, size_t *out)
+{
+    char *text = NULL, *end = NULL;
+
+    BM_TRY(bm_checkpoint_text(path, key, &text));
+    *out = strtoull(text, &end, 10);
+    if (end == text || *end != '\0') {
+        free(text);
+        return BM_FAIL(BM_ERR_FORMAT, "%s: its %s is no number", path, key);
+    }
+    free(text);
+    return BM_OK;
+}
+
+static bm_status read_texts(bm_recogniser *r, const char *path)
+{
+    static const char *const keys[] = {"net", "loss", "infeasible"};
+    const char **fields[] = {&r->settings.net, &r->settings.loss,
+                             &r->settings.infeasible};
+    char *symbols = NULL, *units = NULL;
+    bm_status status = BM_OK;
+
+    for (size_t i = 0; i < 3; i++) {
+        BM_TRY(bm_checkpoint_text(path, keys[i], &r->texts[i]));
+        *fields[i] = r->texts[i];
+    }
+    BM_TRY(read_size(path, "features", &r->features));
+    BM_TRY(bm_checkpoint_text(path, "feature_settings", &r->features_text));
+    BM_TRY_DONE(bm_checkpoint_text(path, "vocabulary", &symbols));
+    BM_TRY_DONE(bm_checkpoint_text(path, "units", &units));
+    BM_TRY_DONE(
+        bm_vocab_parse(&r->vocab, symbols, strcmp(units, "words") == 0));
+done:
+    free(symbols);
+    free(units);
+    return status;
+}
+
+bm_status bm_recogniser_read(bm_recogniser *r, const char *path, int n_scores)
+{
+    bm_params *params = NULL;
+    float *model = NULL;
+    bm_status status = BM_OK;
+
+    memset(r, 0, sizeof *r);
+    BM_TRY_DONE(read_texts(r, path));
+    BM_TRY_DONE(build(r, n_scores, 0));
+    params = bm_model_params(r->model);
+    model = malloc((params->n + 1) * sizeof *model);
+    if (model == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
+    BM_TRY_DONE(bm_model_import(path, params, model));
+    bm_put(r->be, params->w, model, params->n);
+    BM_TRY_DONE(bm_sync(r->be));
+done:
+    free(model);
+    if (status != BM_OK)
+        bm_recogniser_close(r);
+    return status;
+}
+
+void bm_recogniser_close(bm_recogniser *r)
+{
+    bm_model_free(r->model);
+    bm_backend_close(r->be);
+    bm_vocab_free(r->vocab);
+    free(r->features_text);
+    for (size_t i = 0; i < 3; i++)
+        free(r->texts[i]);
+    memset(r, 0, sizeof *r);
+}
+
+bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data)
+{
+    const char *text = bm_shard_features_text(data->shards[0]);
+
+    if (data->features != r->features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has %zu features per frame, the model is for %zu; "
+                       "pack it with the same features.* settings",
+                       data->directory, data->features, r->features);
+    if (!bm_vocab_equal(r->vocab, bm_dataset_vocab(data)))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has other symbols than the model; pack it with "
+                       "--vocab TRAINING-DATA",
+                       data->directory);
+    if (strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
+        r->features_text[0] != '\0')
+        bm_log(BM_WARNING,
+               "%s: its features were made by other settings than the model's; "
+               "bmuf info tells them",
+               data->directory);
+    return BM_OK;
+}
+
+bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,
+                              const float *model)
+{
+    char *symbols = NULL, features[24];
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_print(r->vocab, &symbols));
+    snprintf(features, sizeof features, "%zu", r->features);
+    {
+        bm_text texts[] = {
+            {"net", r->settings.net},
+            {"loss", r->settings.loss},
+            {"infeasible", r->settings.infeasible},
+            {"features", features},
+            {"feature_settings", r->features_text},
+            {"vocabulary", symbols},
+            {"units", bm_vocab_words(r->vocab) ? "words" : "characters"},
+            {0},
+        };
+        status = bm_model_export(path, bm_model_params(r->model), model, texts);
+    }
+    free(symbols);
+    return status;
+}

@@ -1,0 +1,100 @@
+#include "cli/settings.h"
+
+#include <math.h>
+#include <string.h>
+
+static const bm_option data_options[] = {
+    {"train", BM_TEXT, offsetof(bm_data_settings, train), NULL, 0, 0, NULL,
+     "directory of shards to train on, as bmuf pack makes it"},
+    {"dev", BM_TEXT, offsetof(bm_data_settings, dev), "", 0, 0, NULL,
+     "directory of shards to evaluate on after every epoch"},
+    {"test", BM_TEXT, offsetof(bm_data_settings, test), "", 0, 0, NULL,
+     "directory of shards to evaluate the final model on"},
+    {0},
+};
+
+static const bm_section train_sections[] = {
+    {"data", data_options},      {"model", bm_model_options},
+    {"train", bm_train_options}, {"job", bm_job_options},
+    {"batch", bm_batch_options}, {"block", bm_block_options},
+    {"sgd", bm_sgd_options},     {"schedule", bm_schedule_options},
+    {"bmuf", bm_filter_options}, {0},
+};
+
+const bm_section *bm_train_sections(void)
+{
+    return train_sections;
+}
+
+void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
+{
+    out[0] = (bm_section){importer->section, importer->options};
+    out[1] = (bm_section){"shard", bm_shard_options};
+    out[2] = (bm_section){0};
+}
+
+/* What no table can say. */
+static bm_status check_together(const bm_settings *s, const bm_config *config)
+{
+    const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+
+    if (strcmp(s->train.strategy, "local") == 0 && s->job.workers > 1)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s: train.strategy = local is for one worker, not %ld;"
+                       " set job.workers = 1, or take ssgd, average or bmuf",
+                       bm_config_origin(config, "train", "strategy"),
+                       s->job.workers);
+    BM_ASSERT(ops != NULL);
+    if (ops->unit == BM_STEP && strcmp(s->sgd.local_state, "average") == 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s: sgd.local_state = average has no meaning with "
+                       "train.strategy = %s, which has one momentum for all",
+                       bm_config_origin(config, "sgd", "local_state"),
+                       ops->name);
+    if (strcmp(s->schedule.kind, "newbob") == 0 && s->data.dev[0] == '\0')
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "schedule.kind = newbob listens to the error on "
+                       "data.dev, which is not set; set it, or take "
+                       "schedule.kind = exponential");
+    return BM_OK;
+}
+
+static bm_status fill(const bm_config *config, bm_settings *s)
+{
+    BM_TRY(bm_config_check(config, train_sections));
+    BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
+    BM_TRY(bm_config_fill(config, "model", bm_model_options, &s->model));
+    BM_TRY(bm_config_fill(config, "train", bm_train_options, &s->train));
+    BM_TRY(bm_config_fill(config, "job", bm_job_options, &s->job));
+    BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &s->sgd));
+    BM_TRY(
+        bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
+    BM_TRY(bm_config_fill(config, "bmuf", bm_filter_options, &s->filter));
+    BM_TRY(bm_plan_read(config, &s->plan));
+    if (isnan(s->filter.momentum))
+        s->filter.momentum = bm_filter_momentum((int)s->job.workers);
+    return check_together(s, config);
+}
+
+bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
+                           bm_config **config, bm_settings *out)
+{
+    bm_config *c = NULL;
+    char workers[40];
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&c));
+    if (path != NULL)
+        BM_TRY_DONE(bm_config_read(c, path));
+    BM_TRY_DONE(bm_arguments_set(a, c));
+    if (bm_config_text(c, "job", "workers") == NULL) {
+        snprintf(workers, sizeof workers, "job.workers=%ld", ranks);
+        BM_TRY_DONE(bm_config_set(c, workers));
+    }
+    BM_TRY_DONE(fill(c, out));
+    *config = c;
+    c = NULL;
+done:
+    bm_config_free(c);
+    return status;
+}

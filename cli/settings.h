@@ -1,0 +1,45 @@
+/*
+ * settings.h - all settings of a training run: the sections, in the order of
+ * docs/options.md, and their values.
+ */
+#ifndef BM_CLI_SETTINGS_H
+#define BM_CLI_SETTINGS_H
+
+#include "bmuf/filter.h"
+#include "bmuf/trainer.h"
+#include "cli/arguments.h"
+#include "io/importer.h"
+#include "io/plan.h"
+#include "models/model.h"
+#include "sgd/schedule.h"
+
+/* [data] */
+typedef struct bm_data_settings {
+    const char *train, *dev, *test; /* directories of shards; "": none */
+} bm_data_settings;
+
+typedef struct bm_settings {
+    bm_data_settings data;
+    bm_model_settings model;
+    bm_train_settings train;
+    bm_job job;
+    bm_plan_settings plan;
+    bm_sgd_settings sgd;
+    bm_schedule_settings schedule;
+    bm_filter filter; /* momentum resolved */
+} bm_settings;
+
+/* Sections of a training configuration; of `bmuf pack` with one importer, three
+ * with the end. They end with {0}. */
+const bm_section *bm_train_sections(void);
+void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
+
+/*
+ * Reads and checks everything: all faults at once. `path` may be NULL. ranks:
+ * for [job] workers, where it is not set.
+ */
+BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
+                                      long ranks, bm_config **config,
+                                      bm_settings *out);
+
+#endif

@@ -1,0 +1,13 @@
+# BMUF_REVISION: the commit this tree was configured at, for `bmuf --version`
+# and the journal; "unknown" outside git.
+find_package(Git QUIET)
+set(BMUF_REVISION "")
+if(GIT_FOUND)
+  execute_process(
+    COMMAND ${GIT_EXECUTABLE} describe --always --dirty --tags
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    OUTPUT_VARIABLE BMUF_REVISION OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+if(NOT BMUF_REVISION)
+  set(BMUF_REVISION unknown)
+endif()

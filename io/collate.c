@@ -1,0 +1,139 @@
+/*
+ * collate.c - sequences become columns of [T, B, D], padded with zeros.
+ */
+#include "io/collate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a mini-batch needs room for. */
+typedef struct extent {
+    size_t T, B, classes;
+} extent;
+
+static extent measure(const bm_collator *c, const bm_share *share,
+                      const int64_t *sequences, size_t n)
+{
+    extent e = {0, n, 0};
+
+    for (size_t b = 0; b < n; b++) {
+        const bm_sample *s = bm_share_sample(share, c->d, sequences[b]);
+
+        if (e.T < (size_t)s->frames)
+            e.T = (size_t)s->frames;
+        e.classes += (size_t)s->labels;
+    }
+    return e;
+}
+
+static bm_status reserve_x(bm_collator *c, size_t n)
+{
+    if (c->x != NULL && n <= c->room_x)
+        return BM_OK;
+    bm_free(c->be, c->x);
+    free(c->host);
+    c->x = NULL;
+    c->host = malloc((n + 1) * sizeof *c->host);
+    if (c->host == NULL)
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "no memory for a mini-batch of %zu floats", n);
+    BM_TRY(bm_alloc(c->be, n, &c->x));
+    c->room_x = n;
+    return BM_OK;
+}
+
+static bm_status reserve(bm_collator *c, extent e)
+{
+    BM_TRY(reserve_x(c, e.T * e.B * c->d->features));
+    if (c->id == NULL || e.B > c->room_sequences) {
+        free(c->frames);
+        free(c->count);
+        free(c->id);
+        c->frames = malloc((e.B + 1) * sizeof *c->frames);
+        c->count = malloc((e.B + 1) * sizeof *c->count);
+        c->id = malloc((e.B + 1) * sizeof *c->id);
+        c->room_sequences = e.B;
+    }
+    if (c->classes == NULL || e.classes > c->room_classes) {
+        free(c->classes);
+        c->classes = malloc((e.classes + 1) * sizeof *c->classes);
+        c->room_classes = e.classes;
+    }
+    if (c->frames == NULL || c->count == NULL || c->id == NULL ||
+        c->classes == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", e.B);
+    return BM_OK;
+}
+
+/* Column b of host [T, B, D]. */
+static void write_column(const bm_collator *c, const bm_sample *s, extent e,
+                         size_t b)
+{
+    size_t features = c->d->features, frames = (size_t)s->frames;
+    size_t row = features * sizeof *c->host;
+
+    for (size_t t = 0; t < e.T; t++) {
+        float *x = c->host + (t * e.B + b) * features;
+        if (t < frames)
+            memcpy(x, s->x + t * features, row);
+        else
+            memset(x, 0, row);
+    }
+}
+
+static void write_all(bm_collator *c, const bm_share *share,
+                      const int64_t *sequences, extent e)
+{
+    size_t n = e.T * e.B * c->d->features;
+    int32_t *classes = c->classes;
+
+    for (size_t b = 0; b < e.B; b++) {
+        const bm_sample *s = bm_share_sample(share, c->d, sequences[b]);
+
+        write_column(c, s, e, b);
+        c->frames[b] = s->frames;
+        c->count[b] = s->labels;
+        c->id[b] = sequences[b];
+        for (int32_t i = 0; i < s->labels; i++)
+            *classes++ = s->targets[i];
+    }
+    bm_put(c->be, c->x, c->host, n);
+}
+
+bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
+                     const bm_batch **out)
+{
+    const bm_cut *cut = &share->cut;
+    const int64_t *sequences = NULL;
+    size_t from = 0;
+    extent e;
+
+    if (step >= (int64_t)cut->n_batches) {
+        *out = NULL;
+        return BM_OK;
+    }
+    from = step > 0 ? cut->ends[step - 1] : 0;
+    sequences = cut->sequences + from;
+    e = measure(c, share, sequences, cut->ends[step] - from);
+    BM_TRY(reserve(c, e));
+    write_all(c, share, sequences, e);
+    c->batch = (bm_batch){
+        .extent = {e.T, e.B, c->frames},
+        .x = {c->x, 3, {e.T, e.B, c->d->features, 1}},
+        .targets = {c->classes, c->count},
+        .id = c->id,
+    };
+    *out = &c->batch;
+    return BM_OK;
+}
+
+void bm_collator_free(bm_collator *c)
+{
+    bm_free(c->be, c->x);
+    free(c->host);
+    free(c->frames);
+    free(c->count);
+    free(c->id);
+    free(c->classes);
+    *c = (bm_collator){0};
+}

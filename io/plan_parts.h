@@ -1,0 +1,28 @@
+/*
+ * plan_parts.h - what plan.c makes and plan_cut.c cuts; for these two alone.
+ */
+#ifndef BM_IO_PLAN_PARTS_H
+#define BM_IO_PLAN_PARTS_H
+
+#include "io/plan.h"
+
+typedef enum bm_order {
+    BM_ORDER_RANDOM,
+    BM_ORDER_SORTED,
+    BM_ORDER_FILE
+} bm_order;
+
+struct bm_plan {
+    const bm_dataset *d; /* borrowed */
+    bm_plan_settings set;
+    bm_order order;
+    int workers;
+    uint64_t key;   /* of the epoch; mini-batches have streams within it */
+    size_t n;       /* units with sequences */
+    size_t *units;  /* [n]: block by block, in a block worker by worker */
+    int32_t *owner; /* [n]: the worker that trains on it */
+    int64_t blocks;
+    size_t *start; /* [blocks + 1]: where the blocks begin */
+};
+
+#endif

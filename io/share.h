@@ -1,0 +1,40 @@
+/*
+ * share.h - a worker's share of a block, in memory: what the reader's thread
+ * fills and mini-batches are made from.
+ */
+#ifndef BM_IO_SHARE_H
+#define BM_IO_SHARE_H
+
+#include "io/plan.h"
+
+/* A sequence, inside the unit it was read with. */
+typedef struct bm_sample {
+    const float *x;         /* [frames, D] */
+    const int32_t *targets; /* [labels] */
+    int32_t frames, labels;
+} bm_sample;
+
+/* Starts as {0}, is reused from block to block. */
+typedef struct bm_share {
+    bm_cut cut; /* its mini-batches */
+    size_t n_units;
+    size_t *units;      /* [n_units]: numbers in the data set, rising */
+    size_t *first;      /* [n_units + 1]: where a unit's samples begin */
+    bm_sequences *read; /* [room_units] */
+    bm_sample *samples; /* [cut.n_sequences], unit after unit */
+    size_t room_units, room_samples;
+} bm_share;
+
+/* Finds out what there is to be read. */
+BM_CHECKED bm_status bm_share_plan(bm_share *s, const bm_dataset *d,
+                                   const bm_plan *p, int64_t block, int worker);
+void bm_share_free(bm_share *s);
+
+/* Reads its unit number `i`. */
+BM_CHECKED bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i);
+
+/* One of its sequences, by its number in the data set. */
+const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
+                                 int64_t sequence);
+
+#endif

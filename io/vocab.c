@@ -1,0 +1,465 @@
+/*
+ * vocab.c - symbols in an array, found through a hash table of class numbers
+ * (open addressing, linear steps, at most half full).
+ */
+#include "io/vocab.h"
+
+#include "core/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum { LARGEST_FILE = 1 << 28, FIRST_ROOM = 64 };
+
+static const char blank[] = "<blank>";
+static const char space[] = "<space>";
+
+struct bm_vocab {
+    bool words;
+    char **symbols; /* [n] */
+    size_t n, room;
+    int32_t *table; /* [slots]: a class, or -1 */
+    size_t slots;   /* a power of two */
+};
+
+/* A run of bytes inside a text; NULL at its end. */
+typedef struct piece {
+    const char *at;
+    size_t n;
+} piece;
+
+/* Where to look next, and what a character is preceded by. */
+typedef struct cursor {
+    const char *at;
+    bool words;
+} cursor;
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Bytes of the character at `text`, 0 if they are not UTF-8: no surrogates, no
+ * longer forms than needed, nothing above U+10FFFF. */
+static size_t character(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    unsigned char low = 0x80, high = 0xbf; /* bounds of the second byte */
+    size_t n = 0;
+
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xc2 || p[0] > 0xf4)
+        return 0;
+    n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (p[0] == 0xe0)
+        low = 0xa0;
+    if (p[0] == 0xed)
+        high = 0x9f;
+    if (p[0] == 0xf0)
+        low = 0x90;
+    if (p[0] == 0xf4)
+        high = 0x8f;
+    for (size_t i = 1; i < n; i++) {
+        if (p[i] < low || p[i] > high)
+            return 0;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return n;
+}
+
+/* Offset of the first byte that is not UTF-8, or of the end. */
+static size_t valid(const char *text)
+{
+    size_t i = 0, n = 0;
+
+    while (text[i] != '\0' && (n = character(text + i)) > 0)
+        i += n;
+    return i;
+}
+
+static cursor begin(const char *text, bool words)
+{
+    while (is_space(*text))
+        text++;
+    return (cursor){text, words};
+}
+
+/* The next symbol: a word, a character, or one space for a run of them. A byte
+ * that is not UTF-8 stands for itself. */
+static piece next(cursor *c)
+{
+    const char *from = c->at, *to = from;
+    size_t n = 0;
+
+    if (*from == '\0')
+        return (piece){NULL, 0};
+    if (is_space(*from)) {
+        while (is_space(*to))
+            to++;
+        c->at = to;
+        return *to != '\0' ? (piece){" ", 1} : (piece){NULL, 0};
+    }
+    if (!c->words) {
+        n = character(from);
+        n = n > 0 ? n : 1;
+        c->at = from + n;
+        return (piece){from, n};
+    }
+    while (*to != '\0' && !is_space(*to))
+        to++;
+    n = (size_t)(to - from);
+    while (is_space(*to))
+        to++;
+    c->at = to;
+    return (piece){from, n};
+}
+
+static bool same(const char *symbol, piece p)
+{
+    return strncmp(symbol, p.at, p.n) == 0 && symbol[p.n] == '\0';
+}
+
+/* The slot of a symbol, or the free one where it belongs. */
+static size_t slot(const bm_vocab *v, piece p)
+{
+    size_t i = (size_t)XXH3_64bits(p.at, p.n) & (v->slots - 1);
+
+    while (v->table[i] >= 0 && !same(v->symbols[v->table[i]], p))
+        i = (i + 1) & (v->slots - 1);
+    return i;
+}
+
+static void index_all(bm_vocab *v)
+{
+    memset(v->table, 0xff, v->slots * sizeof *v->table);
+    for (size_t k = 0; k < v->n; k++) {
+        piece p = {v->symbols[k], strlen(v->symbols[k])};
+        v->table[slot(v, p)] = (int32_t)k;
+    }
+}
+
+static bm_status grow(bm_vocab *v)
+{
+    size_t room = v->room ? 2 * v->room : FIRST_ROOM;
+    char **symbols = realloc(v->symbols, room * sizeof *symbols);
+    int32_t *table = NULL;
+
+    if (symbols != NULL)
+        v->symbols = symbols;
+    table = malloc(2 * room * sizeof *table);
+    if (symbols == NULL || table == NULL) {
+        free(table);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu symbols", room);
+    }
+    free(v->table);
+    v->table = table;
+    v->slots = 2 * room;
+    v->room = room;
+    index_all(v);
+    return BM_OK;
+}
+
+/* *fresh: it was not there yet. */
+static bm_status add(bm_vocab *v, piece p, bool *fresh)
+{
+    size_t i = 0;
+
+    if (v->n == v->room)
+        BM_TRY(grow(v));
+    i = slot(v, p);
+    *fresh = v->table[i] < 0;
+    if (!*fresh)
+        return BM_OK;
+    if (v->n == INT32_MAX)
+        return BM_FAIL(BM_ERR_FORMAT, "more than %d symbols", INT32_MAX);
+    v->symbols[v->n] = strndup(p.at, p.n);
+    if (v->symbols[v->n] == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a symbol");
+    v->table[i] = (int32_t)v->n++;
+    return BM_OK;
+}
+
+bm_status bm_vocab_new(bm_vocab **out, bool words)
+{
+    bm_vocab *v = calloc(1, sizeof *v);
+    bool fresh = false;
+    bm_status status = BM_OK;
+
+    if (v == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a vocabulary");
+    v->words = words;
+    BM_TRY_DONE(add(v, (piece){blank, sizeof blank - 1}, &fresh));
+    *out = v;
+    v = NULL;
+done:
+    bm_vocab_free(v);
+    return status;
+}
+
+void bm_vocab_free(bm_vocab *v)
+{
+    if (v == NULL)
+        return;
+    for (size_t k = 0; k < v->n; k++)
+        free(v->symbols[k]);
+    free(v->symbols);
+    free(v->table);
+    free(v);
+}
+
+/* Where a message says it is: "vocab.txt:7" or "line 7". */
+static const char *place(char out[PATH_MAX + 32], const char *path, size_t line)
+{
+    if (path != NULL)
+        snprintf(out, PATH_MAX + 32, "%s:%zu", path, line);
+    else
+        snprintf(out, PATH_MAX + 32, "vocabulary, line %zu", line);
+    return out;
+}
+
+/* One line of a file; `p` holds no newline. */
+static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
+{
+    char where[PATH_MAX + 32], text[64];
+    bool fresh = false;
+
+    place(where, path, line);
+    snprintf(text, sizeof text, "%.*s", (int)(p.n < 60 ? p.n : 60), p.at);
+    if (line == 1) {
+        if (!same(blank, p))
+            return BM_FAIL(BM_ERR_FORMAT, "%s: is \"%s\", must be %s", where,
+                           text, blank);
+        return BM_OK;
+    }
+    if (p.n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: is empty; a space is written %s",
+                       where, space);
+    if (!v->words && same(space, p))
+        p = (piece){" ", 1};
+    else if (!v->words && character(p.at) != p.n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: \"%s\" is not one character; are the units words?",
+                       where, text);
+    for (size_t i = 0; v->words && i < p.n; i++)
+        if (is_space(p.at[i]))
+            return BM_FAIL(BM_ERR_FORMAT, "%s: white space inside \"%s\"",
+                           where, text);
+    BM_TRY(add(v, p, &fresh));
+    if (!fresh)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: \"%s\" is there twice", where, text);
+    return BM_OK;
+}
+
+static bm_status parse(bm_vocab **out, const char *text, bool words,
+                       const char *path)
+{
+    char where[PATH_MAX + 32];
+    size_t bad = valid(text), line = 0;
+    bm_vocab *v = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_vocab_new(&v, words));
+    for (const char *at = text; *at != '\0';) {
+        size_t n = strcspn(at, "\n");
+        size_t end = n > 0 && at[n - 1] == '\r' ? n - 1 : n;
+
+        line++;
+        if ((size_t)(at - text) + n > bad)
+            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is not UTF-8",
+                         place(where, path, line));
+        BM_TRY_DONE(add_line(v, (piece){at, end}, path, line));
+        at += at[n] == '\n' ? n + 1 : n;
+    }
+    if (line == 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is empty, must begin with %s",
+                     place(where, path, 1), blank);
+    *out = v;
+    v = NULL;
+done:
+    bm_vocab_free(v);
+    return status;
+}
+
+bm_status bm_vocab_parse(bm_vocab **out, const char *text, bool words)
+{
+    return parse(out, text, words, NULL);
+}
+
+bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
+{
+    char file[PATH_MAX];
+    struct stat info;
+    char *text = NULL;
+    size_t size = 0;
+    int length = 0;
+    bm_status status = BM_OK;
+
+    length = stat(path, &info) == 0 && S_ISDIR(info.st_mode)
+                 ? snprintf(file, sizeof file, "%s/vocab.txt", path)
+                 : snprintf(file, sizeof file, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof file)
+        return BM_FAIL(BM_ERR_MISSING, "%.60s..: too long a path", path);
+    BM_TRY(bm_file_read(file, LARGEST_FILE, &text, &size));
+    if (strlen(text) != size)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is 0; not a text", file,
+                     strlen(text));
+    BM_TRY_DONE(parse(out, text, words, file));
+done:
+    free(text);
+    return status;
+}
+
+static const char *spelled(const bm_vocab *v, size_t class)
+{
+    const char *symbol = v->symbols[class];
+    return symbol[0] == ' ' ? space : symbol;
+}
+
+bm_status bm_vocab_print(const bm_vocab *v, char **out)
+{
+    size_t size = 1;
+    char *text = NULL, *at = NULL;
+
+    for (size_t k = 0; k < v->n; k++)
+        size += strlen(spelled(v, k)) + 1;
+    text = malloc(size);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to print %zu symbols", v->n);
+    at = text;
+    for (size_t k = 0; k < v->n; k++)
+        at += sprintf(at, "%s\n", spelled(v, k));
+    *out = text;
+    return BM_OK;
+}
+
+bm_status bm_vocab_write(const bm_vocab *v, const char *path)
+{
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_print(v, &text));
+    status = bm_file_write(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+bm_status bm_vocab_learn(bm_vocab *v, const char *text)
+{
+    cursor c = begin(text, v->words);
+    size_t bad = valid(text);
+    bool fresh = false;
+
+    if (text[bad] != '\0')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "a text is not UTF-8 from its byte %zu on: \"%.60s\"",
+                       bad, text);
+    for (piece p = next(&c); p.at != NULL; p = next(&c))
+        BM_TRY(add(v, p, &fresh));
+    return BM_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+void bm_vocab_sort(bm_vocab *v)
+{
+    qsort(v->symbols + 1, v->n - 1, sizeof *v->symbols, by_bytes);
+    index_all(v);
+}
+
+size_t bm_vocab_size(const bm_vocab *v)
+{
+    return v->n;
+}
+
+const char *bm_vocab_symbol(const bm_vocab *v, int32_t class)
+{
+    BM_ASSERT(class >= 0 && (size_t) class < v->n);
+    return v->symbols[class];
+}
+
+bool bm_vocab_words(const bm_vocab *v)
+{
+    return v->words;
+}
+
+bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
+{
+    bool equal = a->words == b->words && a->n == b->n;
+
+    for (size_t k = 0; equal && k < a->n; k++)
+        equal = strcmp(a->symbols[k], b->symbols[k]) == 0;
+    return equal;
+}
+
+/* As much of a symbol as fits into 64 bytes, in whole characters. */
+static void show(piece p, char *out)
+{
+    size_t n = 0, k = 0;
+
+    while (n < p.n && (k = character(p.at + n)) > 0 && n + k < 64)
+        n += k;
+    n = n == 0 ? 1 : n; /* one byte that is not UTF-8 */
+    memcpy(out, p.at, n);
+    out[n] = '\0';
+}
+
+size_t bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
+                       size_t *unknown, char *first)
+{
+    cursor c = begin(text, v->words);
+    size_t n = 0;
+
+    *unknown = 0;
+    if (first != NULL)
+        *first = '\0';
+    for (piece p = next(&c); p.at != NULL; p = next(&c)) {
+        int32_t class = v->table[slot(v, p)];
+
+        if (class > 0) { /* the blank's name is no symbol of a text */
+            labels[n++] = class;
+            continue;
+        }
+        if (first != NULL && *unknown == 0)
+            show(p, first);
+        ++*unknown;
+    }
+    return n;
+}
+
+bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
+                          char **out)
+{
+    size_t size = 1;
+    char *text = NULL, *at = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i] < 0 || (size_t)labels[i] >= v->n)
+            return BM_FAIL(BM_ERR_ARG, "label %d is none of %zu classes",
+                           labels[i], v->n);
+        size += strlen(v->symbols[labels[i]]) + 1;
+    }
+    text = at = malloc(size);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text of %zu", size);
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i] == 0)
+            continue; /* the blank says nothing */
+        if (v->words && at != text)
+            *at++ = ' ';
+        at += sprintf(at, "%s", v->symbols[labels[i]]);
+    }
+    *at = '\0';
+    *out = text;
+    return BM_OK;
+}

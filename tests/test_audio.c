@@ -1,0 +1,298 @@
+/*
+ * bmuf pack --audio up to the shards, on recordings made here.
+ */
+#include "core/log.h"
+#include "io/fbank.h"
+#include "io/sound.h"
+#include "tests/folder.h"
+#include "tests/importing.h"
+#include "tests/support.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char two_tones[] =
+    "{\"id\":\"a\",\"audio\":\"a.wav\",\"text\":\"low\",\"speaker\":\"x\"}\n"
+    "{\"id\":\"b\",\"audio\":\"b.wav\",\"text\":\"high\",\"speaker\":\"y\"}\n";
+
+static void test_items_are_the_filter_bank_of_their_recordings(void **state)
+{
+    bm_fbank_settings bank = {8000, 40, 25, 10, "povey", 0.97, 20, 0, true};
+    bm_importer *i = NULL;
+    bm_fbank *f = NULL;
+    bm_item item;
+    bm_sound s = {0};
+    bm_problem problem = {""};
+    float *y = NULL;
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, 8000);
+    write_tone("b.wav", 4000, 1, 8000);
+    assert_ok(bm_sound_read(&s, in_folder("a.wav"), 0, &problem));
+    assert_ok(bm_fbank_new(&f, &bank));
+    y = malloc(98 * 40 * sizeof *y);
+    assert_non_null(y);
+    bm_fbank_apply(f, s.x, s.n, y);
+    assert_ok(
+        open_importer(&i, "audio", SET("features.normalise=none"), two_tones));
+    item = next_item(i);
+    assert_string_equal(item.id, "a");
+    assert_string_equal(item.text, "low");
+    assert_string_equal(item.speaker, "x");
+    assert_null(item.problem);
+    assert_int_equal(item.frames, 98);
+    assert_int_equal(item.features, 40);
+    assert_memory_equal(item.x, y, 98 * 40 * sizeof *y);
+    assert_string_equal(next_item(i).id, "b");
+    assert_null(next_item(i).id);
+    assert_string_equal(next_item(i).id, "a"); /* and again */
+    bm_importer_close(i);
+    bm_fbank_free(f);
+    bm_sound_free(&s);
+    free(y);
+}
+
+static void test_texts_are_there_without_the_recordings(void **state)
+{
+    static const char *const texts[] = {"low", "high", NULL, "low"};
+    bm_importer *i = NULL;
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, 8000);
+    write_tone("b.wav", 4000, 1, 8000);
+    assert_ok(open_importer(&i, "audio", NULL, two_tones));
+    remove(in_folder("a.wav"));
+    remove(in_folder("b.wav"));
+    FOR_EACH (k, texts) {
+        const char *text = NULL;
+
+        assert_ok(i->ops->text(i, &text));
+        if (texts[k] == NULL)
+            assert_null(text);
+        else
+            assert_string_equal(text, texts[k]);
+    }
+    assert_non_null(next_item(i).problem);
+    bm_importer_close(i);
+}
+
+static void test_settings_are_told_as_json(void **state)
+{
+    bm_importer *i = NULL;
+    bm_shard_meta meta;
+    json_t *object = NULL;
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, 8000);
+    write_tone("b.wav", 4000, 1, 8000);
+    assert_ok(open_importer(
+        &i, "audio",
+        SET("features.stack=3", "features.subsample=3", "features.deltas=1"),
+        two_tones));
+    i->ops->meta(i, &meta);
+    assert_int_equal(meta.features, 40 * 2 * 3);
+    assert_true(near(meta.frame_shift, 0.03, 1e-12));
+    assert_false(meta.per_frame);
+    object = json_loads(meta.features_text, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(object, "kind")),
+                        "audio");
+    assert_int_equal(json_integer_value(json_object_get(object, "rate")), 8000);
+    assert_true(json_real_value(json_object_get(object, "high_hz")) == 4000);
+    assert_true(json_real_value(json_object_get(object, "preemphasis")) ==
+                0.97);
+    assert_true(json_is_true(json_object_get(object, "snip_edges")));
+    assert_int_equal(json_object_size(object), 19);
+    json_decref(object);
+    assert_int_equal(next_item(i).frames, 33); /* of 98 */
+    bm_importer_close(i);
+}
+
+static void test_speakers_and_all_are_normalised_as_a_whole(void **state)
+{
+    static const char *const by[] = {"features.normalise=speaker",
+                                     "features.normalise=global"};
+    static const char manifest[] =
+        "{\"id\":\"a\",\"audio\":\"a.wav\",\"speaker\":\"x\"}\n"
+        "{\"id\":\"bad\",\"audio\":\"bad.wav\",\"speaker\":\"z\"}\n"
+        "{\"id\":\"b\",\"audio\":\"b.wav\",\"speaker\":\"y\"}\n"
+        "{\"id\":\"c\",\"audio\":\"c.wav\",\"speaker\":\"x\"}\n";
+
+    (void)state;
+    write_noise("a.wav", 8000, 1000);
+    write_noise("b.wav", 4000, 3000);
+    write_noise("c.wav", 2345, 9000);
+    write_text("bad.wav", "no sound");
+    FOR_EACH (k, by) {
+        bm_importer *i = NULL;
+        double sum[2] = {0}, squares[2] = {0}, n[2] = {0};
+
+        assert_ok(open_importer(&i, "audio", SET(by[k], "features.mels=1"),
+                                manifest));
+        for (bm_item item = next_item(i); item.id != NULL;
+             item = next_item(i)) {
+            size_t group = k == 0 && item.speaker[0] == 'y';
+
+            assert_int_equal(item.problem != NULL, item.id[1] == 'a');
+            n[group] += (double)item.frames;
+            for (size_t t = 0; t < item.frames; t++) {
+                sum[group] += item.x[t];
+                squares[group] += (double)item.x[t] * item.x[t];
+            }
+        }
+        for (size_t g = 0; g < 2 - k; g++) {
+            assert_true(fabs(sum[g] / n[g]) < 1e-4);
+            assert_true(near(squares[g] / n[g], 1, 1e-3));
+        }
+        bm_importer_close(i);
+    }
+}
+
+/* The first frame of "a" under these settings. */
+static void first_frame(bm_config *config, float out[40])
+{
+    bm_importer *i = NULL;
+    bm_item item;
+
+    assert_ok(open_importer(&i, "audio", config, two_tones));
+    item = next_item(i);
+    assert_int_equal(item.features, 40);
+    memcpy(out, item.x, 40 * sizeof *out);
+    bm_importer_close(i);
+}
+
+static void test_dither_depends_on_the_seed_alone(void **state)
+{
+    float none[40], one[40], again[40], two[40];
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, 8000);
+    write_tone("b.wav", 4000, 1, 8000);
+    first_frame(SET("features.seed=1"), none);
+    first_frame(SET("features.dither=1"), one);
+    first_frame(SET("features.dither=1", "features.seed=1"), again);
+    first_frame(SET("features.dither=1", "features.seed=2"), two);
+    assert_memory_equal(one, again, sizeof one);
+    assert_memory_not_equal(one, none, sizeof one);
+    assert_memory_not_equal(one, two, sizeof one);
+}
+
+static void test_mixed_rates_are_told_with_the_remedy(void **state)
+{
+    bm_importer *i = NULL;
+
+    (void)state;
+    write_tone("a.wav", 16000, 1, 16000);
+    write_tone("b.wav", 8000, 1, 8000);
+    assert_int_equal(open_importer(&i, "audio", NULL, two_tones),
+                     BM_ERR_FORMAT);
+    assert_null(i);
+    assert_non_null(strstr(bm_last_error(), "a.wav has 16000 Hz"));
+    assert_non_null(strstr(bm_last_error(), "b.wav has 8000 Hz"));
+    assert_non_null(strstr(bm_last_error(), "--set features.rate=8000"));
+    assert_ok(open_importer(&i, "audio", SET("features.rate=8000"), two_tones));
+    assert_int_equal(next_item(i).frames, 98);
+    assert_int_equal(next_item(i).frames, 98);
+    bm_importer_close(i);
+}
+
+static void test_a_missing_channel_is_told(void **state)
+{
+    bm_importer *i = NULL;
+
+    (void)state;
+    write_tone("a.wav", 8000, 2, 8000);
+    write_tone("b.wav", 8000, 1, 8000);
+    assert_int_equal(
+        open_importer(&i, "audio", SET("features.channel=2"), two_tones),
+        BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "b.wav has 1 channel, no"));
+}
+
+static void test_odd_recordings_are_problems_of_their_items(void **state)
+{
+    bm_importer *i = NULL;
+    bm_item item;
+
+    (void)state;
+    write_text("a.wav", "no sound");
+    write_tone("b.wav", 96, 1, 8000);
+    assert_ok(open_importer(&i, "audio", NULL, two_tones));
+    item = next_item(i);
+    assert_string_equal(item.id, "a");
+    assert_non_null(strstr(item.problem, "a.wav: "));
+    assert_string_equal(next_item(i).problem,
+                        "0.012 s is shorter than one window of 25 ms");
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
+    write_text("b.wav", "neither");
+    assert_int_equal(open_importer(&i, "audio", NULL, two_tones),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "none of the 2 recordings"));
+}
+
+static void test_speakers_must_be_named_to_normalise_by_them(void **state)
+{
+    bm_importer *i = NULL;
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, 8000);
+    assert_int_equal(open_importer(&i, "audio",
+                                   SET("features.normalise=speaker"),
+                                   "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"),
+                     BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "m.jsonl:1 names no \"speaker\""));
+}
+
+static void test_real_recordings_are_usable(void **state)
+{
+    const char *archive = real_data("speech/fsdd/fsdd-wav.tar.xz");
+    bm_importer *i = NULL;
+    size_t items = 0;
+    bm_shard_meta meta;
+
+    (void)state;
+    if (archive == NULL)
+        skip();
+    unpack(archive);
+    assert_ok(
+        open_importer(&i, "audio", NULL,
+                      "{\"id\":\"a\",\"audio\":\"recordings/0_george_0.wav\","
+                      "\"text\":\"zero\"}\n"
+                      "{\"id\":\"b\",\"audio\":\"recordings/7_jackson_32.wav\","
+                      "\"text\":\"seven\"}\n"));
+    i->ops->meta(i, &meta);
+    assert_non_null(strstr(meta.features_text, "\"rate\": 8000"));
+    for (bm_item item = next_item(i); item.id != NULL; item = next_item(i)) {
+        assert_null(item.problem);
+        assert_int_equal(item.features, 40);
+        assert_in_range(item.frames, 12, 230); /* 0.14 .. 2.28 s */
+        for (size_t k = 0; k < item.frames * 40; k++)
+            assert_true(fabsf(item.x[k]) < 20);
+        items++;
+    }
+    assert_int_equal(items, 2);
+    bm_importer_close(i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_are_the_filter_bank_of_their_recordings),
+        cmocka_unit_test(test_texts_are_there_without_the_recordings),
+        cmocka_unit_test(test_settings_are_told_as_json),
+        cmocka_unit_test(test_speakers_and_all_are_normalised_as_a_whole),
+        cmocka_unit_test(test_dither_depends_on_the_seed_alone),
+        cmocka_unit_test(test_mixed_rates_are_told_with_the_remedy),
+        cmocka_unit_test(test_a_missing_channel_is_told),
+        cmocka_unit_test(test_odd_recordings_are_problems_of_their_items),
+        cmocka_unit_test(test_speakers_must_be_named_to_normalise_by_them),
+        cmocka_unit_test(test_real_recordings_are_usable),
+    };
+
+    bm_log_setup(0, BM_ERROR);
+    return cmocka_run_group_tests_name("audio", tests, folder_make,
+                                       folder_remove);
+}

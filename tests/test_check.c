@@ -1,0 +1,397 @@
+/*
+ * What is told about a data set: everything wrong with it, and what is in it.
+ */
+#include "core/file.h"
+#include "io/check.h"
+#include "io/child.h"
+#include "io/describe.h"
+#include "tests/corpus.h"
+#include "tests/support.h"
+
+#include <fcntl.h>
+#include <hdf5.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the check of a directory prints; free(). */
+static char *checked(const char *directory, int stride, size_t *problems)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_ok(bm_check_directory(directory, stride, out, problems));
+    fclose(out);
+    return text;
+}
+
+static void assert_told(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t lines_with(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        n++;
+    return n;
+}
+
+static void pack(corpus c)
+{
+    corpus_write(&c);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+}
+
+static void test_good_data_have_no_problems(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "set", 40);
+    size_t problems = 9, frames = 0;
+    char summary[64];
+
+    (void)_;
+    c.settings.shard_mb = 0.001;
+    pack(c);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 0);
+    for (size_t i = 0; i < 40; i++)
+        frames += corpus_frames(i);
+    snprintf(summary, sizeof summary, "40 sequences, %zu frames", frames);
+    assert_told(text, summary);
+    assert_told(text, "no problems");
+    assert_int_equal(lines_with(text, "\n"), 1);
+    free(text);
+    corpus_remove(directory);
+}
+
+/* The corpus's third label repeats the second or not: feasibility by hand. */
+static void test_a_stride_makes_sequences_too_short(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, line[128];
+    size_t problems = 0, expected = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "set", 14));
+    text = checked(directory, 4, &problems);
+    for (size_t i = 0; i < 14; i++) {
+        int32_t labels[CORPUS_LABELS];
+        size_t n = corpus_labels(i, labels), repeats = 0;
+
+        for (size_t k = 1; k < n; k++)
+            repeats += labels[k] == labels[k - 1];
+        if (corpus_frames(i) / 4 >= n + repeats)
+            continue;
+        expected++;
+        snprintf(line, sizeof line,
+                 "sequence set/%zu: %zu labels with %zu repeats need %zu "
+                 "frames, but %zu / 4 = %zu",
+                 i, n, repeats, n + repeats, corpus_frames(i),
+                 corpus_frames(i) / 4);
+        assert_told(text, line);
+    }
+    assert_true(expected > 2);
+    assert_int_equal(problems, expected);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void add(bm_shard_writer *w, const char *tag, const float *x,
+                size_t frames, size_t labels)
+{
+    static const int32_t some[] = {1, 2, 3};
+    assert_ok(bm_shard_writer_add(w, tag, NULL, x, frames, some, labels));
+}
+
+static void test_odd_sequences_are_named(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "odd", 0);
+    bm_shard_writer *w = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 0;
+
+    (void)_;
+    assert_ok(bm_shard_writer_open(&w, directory, "odd", &c.settings, &c.meta));
+    add(w, "good", x, CORPUS_FRAMES, 3);
+    add(w, "mute", x, CORPUS_FRAMES, 0);
+    add(w, "void", x, 0, 0);
+    x[3 * CORPUS_D + 4] = NAN;
+    x[5 * CORPUS_D] = -INFINITY;
+    add(w, "sick", x, CORPUS_FRAMES, 3);
+    assert_ok(bm_shard_writer_finish(w, &problems));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 3);
+    assert_told(text, "sequence mute: has no labels");
+    assert_told(text, "sequence void: has no frames");
+    assert_told(text, "sequence sick: 2 values are NaN or infinite, first in "
+                      "frame 3, column 4");
+    assert_told(text, ": 3 problems\n");
+    free(text);
+    corpus_remove(directory);
+}
+
+static void test_ten_of_a_kind_are_told_and_the_rest_counted(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    size_t problems = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "set", 40));
+    text = checked(directory, 100, &problems);
+    assert_int_equal(problems, 40);
+    assert_int_equal(lines_with(text, "sequence set/"), 10);
+    assert_told(text, ".. and 30 more sequences too short for CTC\n");
+    free(text);
+    corpus_remove(directory);
+}
+
+static void flip(const char *path, const char *array, off_t offset)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t id = H5Dopen2(file, array, H5P_DEFAULT);
+    off_t at = (off_t)H5Dget_offset(id) + offset;
+    unsigned char byte = 0;
+    int fd = -1;
+
+    H5Dclose(id);
+    H5Fclose(file);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+static void test_every_problem_of_every_shard_is_told(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, path[256];
+    corpus b = corpus_make(directory, "b", 12);
+    corpus c = corpus_make(directory, "c", 12);
+    corpus d = corpus_make(directory, "d", 12);
+    size_t problems = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "a", 12));
+    b.meta.features = 7;
+    pack(b);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    c.meta.vocab = corpus_vocab(6);
+    pack(c);
+    d.meta.features_text = "{}";
+    pack(d);
+    snprintf(path, sizeof path, "%s/a-00000.bmuf.h5", directory);
+    flip(path, "inputs", 0);
+    flip(path, "targets/data/classes", 0);
+    flip(path, "inputs", 800); /* another unit */
+    flip(path, "bmuf/min_frames", 12 * 4 - 4);
+    snprintf(path, sizeof path, "%s/d-00000.bmuf.h5", directory);
+    flip(path, "bmuf/frame_offset", 8);
+    flip(path, "seqTags", 1);
+    snprintf(path, sizeof path, "%s/c-00001.bmuf.h5", directory);
+    assert_ok(bm_file_write(path, "\211HDF\r\n\032\n", 8));
+    snprintf(path, sizeof path, "%s/.e-00000.bmuf.h5.tmp", directory);
+    assert_ok(bm_file_write(path, "", 0));
+
+    text = checked(directory, 1, &problems);
+    assert_told(text, "a-00000.bmuf.h5: the features of unit 0 (first sequence "
+                      "a/0) are damaged");
+    assert_told(text, "a-00000.bmuf.h5: the features of unit 1");
+    assert_told(text, "sequence a/11: /bmuf/min_frames");
+    assert_told(text, "b-00000.bmuf.h5 has 7 features a frame, ");
+    assert_told(text, "c-00000.bmuf.h5 has 6 classes, ");
+    assert_told(text, "c-00001.bmuf.h5: truncated");
+    assert_told(text, "d-00000.bmuf.h5: its features were made in another way");
+    assert_told(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
+    assert_told(text, "d-00000.bmuf.h5: /seqTags is damaged");
+    assert_told(text, ".e-00000.bmuf.h5.tmp: left by a bmuf pack");
+    assert_told(text, ": 5 shards, 48 sequences, ");
+    assert_told(text, ": 10 problems\n");
+    assert_int_equal(problems, 10);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void test_nothing_to_check_is_missing_input(void **_)
+{
+    char *directory = corpus_directory();
+    size_t problems = 0;
+
+    (void)_;
+    assert_int_equal(bm_check_directory(directory, 1, stdout, &problems),
+                     BM_ERR_MISSING);
+    corpus_remove(directory);
+}
+
+/* ---- work in a child ----------------------------------------------------- */
+
+typedef struct heard {
+    char text[64];
+    void (*end)(void);
+} heard;
+
+static void work(void *self, FILE *say)
+{
+    const heard *h = self;
+
+    fprintf(say, "one\ntwo\nthr");
+    fflush(say);
+    h->end();
+}
+
+static void hear(void *self, const char *line)
+{
+    heard *h = self;
+
+    strncat(h->text, line, sizeof h->text - strlen(h->text) - 2);
+    strcat(h->text, ".");
+}
+
+static void just_end(void) {}
+
+static void be_killed(void)
+{
+    raise(SIGKILL);
+}
+
+static void loop(void)
+{
+    for (volatile bool forever = true; forever;)
+        ;
+}
+
+static void leave(void)
+{
+    _exit(5);
+}
+
+static void test_a_child_is_heard_until_it_ends_or_crashes(void **_)
+{
+    static const struct {
+        void (*end)(void);
+        int ended, or_else;
+    } cases[] = {
+        {just_end, 0, 0},
+        {be_killed, SIGKILL, SIGKILL},
+        {leave, -1, -1},
+        {loop, SIGXCPU, SIGKILL},
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        heard h = {.end = cases[i].end};
+        bm_child child = {.work = work, .hear = hear, .self = &h, .seconds = 1};
+        int ended = 77;
+
+        assert_ok(bm_child_run(&child, &ended));
+        assert_true(ended == cases[i].ended || ended == cases[i].or_else);
+        assert_string_equal(h.text, "one.two."); /* no half lines */
+    }
+}
+
+/* ---- describing ---------------------------------------------------------- */
+
+static char *described(const char *path, bool json)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_ok(bm_describe_data(path, json, out));
+    fclose(out);
+    return text;
+}
+
+static json_int_t number(const json_t *root, const char *key)
+{
+    const json_t *value = json_object_get(root, key);
+
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void test_a_data_set_is_described_for_programs(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "set", 70);
+    json_t *root = NULL;
+    const json_t *quantiles = NULL;
+    /* 2, 5, .. 20 frames, ten times each: the 4th, 18th, 35th, 53rd, 67th */
+    const int expected[] = {2, 2, 5, 11, 17, 20, 20};
+
+    (void)_;
+    c.settings.store = "u8";
+    pack(c);
+    text = described(directory, true);
+    root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    assert_int_equal(number(root, "shards"), 1);
+    assert_int_equal(number(root, "sequences"), 70);
+    assert_int_equal(number(root, "frames"),
+                     10 * (2 + 5 + 8 + 11 + 14 + 17 + 20));
+    assert_int_equal(number(root, "labels"), 10 * (1 + 1 + 5 * 3));
+    assert_int_equal(number(root, "features"), CORPUS_D);
+    assert_int_equal(number(root, "classes"), 5);
+    assert_string_equal(json_string_value(json_object_get(root, "store")),
+                        "u8");
+    assert_string_equal(json_string_value(json_object_get(
+                            json_object_get(root, "made_with"), "kind")),
+                        "corpus");
+    quantiles = json_object_get(root, "frames_quantiles");
+    FOR_EACH (i, expected)
+        assert_int_equal(json_integer_value(json_array_get(quantiles, i)),
+                         expected[i]);
+    json_decref(root);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void test_a_shard_is_described_for_people(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, path[256];
+    corpus c = corpus_make(directory, "set", 70);
+
+    (void)_;
+    c.meta.frame_shift = 10; /* 770 frames: 2.14 hours */
+    pack(c);
+    snprintf(path, sizeof path, "%s/set-00000.bmuf.h5", directory);
+    text = described(path, false);
+    assert_told(text, "70 in 1 shard,");
+    assert_told(text, "770, 2.14 hours");
+    assert_told(text, "5 a frame, stored as f32");
+    assert_told(text, "5 characters, blank included");
+    assert_told(text, "frames of a sequence 2, 2, 5, 11, 17, 20, 20 ");
+    assert_told(text, "{\"kind\": \"corpus\"}");
+    free(text);
+    corpus_remove(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_data_have_no_problems),
+        cmocka_unit_test(test_a_stride_makes_sequences_too_short),
+        cmocka_unit_test(test_odd_sequences_are_named),
+        cmocka_unit_test(test_ten_of_a_kind_are_told_and_the_rest_counted),
+        cmocka_unit_test(test_every_problem_of_every_shard_is_told),
+        cmocka_unit_test(test_nothing_to_check_is_missing_input),
+        cmocka_unit_test(test_a_child_is_heard_until_it_ends_or_crashes),
+        cmocka_unit_test(test_a_data_set_is_described_for_programs),
+        cmocka_unit_test(test_a_shard_is_described_for_people),
+    };
+
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return RUN_GROUP("check", tests);
+}
