@@ -86,7 +86,8 @@ static void check_network(const char *net, const char *loss)
     for (size_t i = 0; i < p->n; i++)
         norm += (double)g[i] * g[i];
     norm = sqrt(norm);
-    assert_true(p->n > 0 && norm > 0.01);
+    assert_true(norm > 0.01);
+    BM_ASSERT(p->n > 0);
     for (size_t k = 0; k < 60; k++) {
         double side[2], slope = k == 0 ? norm : g[(k * 37) % p->n];
 
