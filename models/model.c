@@ -104,6 +104,7 @@ static bm_status name_segments(bm_model *m)
 {
     size_t n = m->n_layers * BM_LAYER_WEIGHTS, count = 0, offset = 0;
 
+    BM_ASSERT(n > 0);
     m->segments = calloc(n, sizeof *m->segments);
     m->names = calloc(n, sizeof *m->names);
     if (m->segments == NULL || m->names == NULL)
@@ -136,10 +137,12 @@ static bm_status name_segments(bm_model *m)
 static bm_status draw(bm_model *m, uint64_t seed)
 {
     bm_params *p = &m->params;
-    float *w = NULL, *drawn = calloc(p->n, sizeof *drawn);
+    float *w = NULL, *drawn = NULL;
     size_t offset = 0;
     bm_status status = BM_OK;
 
+    BM_ASSERT(p->n > 0);
+    drawn = calloc(p->n, sizeof *drawn);
     if (drawn == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights", p->n);
     BM_TRY_DONE(bm_alloc(m->be, p->n, &p->w));

@@ -186,6 +186,7 @@ bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n)
         size_t times = 0;
 
         BM_TRY_DONE(parse_word(&word, &l, &times));
+        BM_ASSERT(l.ops != NULL);
         if (times > MOST_LAYERS - count) {
             status = fail(&word, "more than %d layers in all", MOST_LAYERS);
             goto done;

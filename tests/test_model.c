@@ -87,6 +87,7 @@ static void check_network(const char *net, const char *loss)
         norm += (double)g[i] * g[i];
     norm = sqrt(norm);
     assert_true(norm > 0.01);
+    BM_ASSERT(p->n > 0);
     for (size_t k = 0; k < 60; k++) {
         double side[2], slope = k == 0 ? norm : g[(k * 37) % p->n];
 
@@ -443,17 +444,17 @@ static void test_faults_point_at_their_word(void **state)
 /* The mark stands under its word in a line that is too long to be shown. */
 static void test_long_lines_are_shown_in_part(void **state)
 {
-    char net[2000] = "", word[20];
+    char net[2000] = "";
+    size_t length = 0;
     const char *line = NULL, *mark = NULL;
     bm_model *m = NULL;
     bm_model_settings set = {net, "ctc", "skip"};
     bm_model_shape shape = {D, C, 1};
 
     (void)state;
-    for (int i = 0; i < 100; i++) {
-        snprintf(word, sizeof word, "linear:%d ", i + 10);
-        strcat(net, i == 60 ? "liner:70 " : word);
-    }
+    for (int i = 0; i < 100; i++)
+        length += (size_t)snprintf(net + length, sizeof net - length, "%s:%d ",
+                                   i == 60 ? "liner" : "linear", i + 10);
     assert_int_equal(bm_model_new(&m, &set, &shape, be, 1), BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_error(), "word 61 'liner:70'"));
     line = strchr(bm_last_error(), '\n') + 1;
