@@ -73,7 +73,6 @@ int main(int argc, char **argv)
     verb = find(argv[1]);
     if (verb == NULL)
         return unknown_verb(argv[1]);
-    bm_blas_restart(argv);
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             bm_arguments_help(verb, argv[i][1] == '-', stdout);
