@@ -1,7 +1,7 @@
 /*
- * import_features.c - line images to sequences, by [features]. Ink is high and the
- * ground is 0; a frame is some columns of pixels, from left to right, each from
- * top to bottom.
+ * import_features.c - line images to sequences, by [features]. Ink is high and
+ * the ground is 0; a frame is some columns of pixels, from left to right, each
+ * from top to bottom.
  */
 #include "io/import_base.h"
 #include "io/line_image.h"
