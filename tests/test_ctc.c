@@ -97,6 +97,11 @@ static void test_equal_logits_count_the_paths(void **state)
         assert_int_equal(repeats(labels, L), cases[i].r);
         score = ctc_alone(T, C, y, labels, L, dy);
         assert_true(near(score.loss, (double)T * log((double)C) - paths, 1e-6));
+        assert_true(near(score.chance, score.loss, 1e-6));
+        y[0] = 1; /* chance knows no logits */
+        score = ctc_alone(T, C, y, labels, L, dy);
+        assert_true(
+            near(score.chance, (double)T * log((double)C) - paths, 1e-12));
         assert_rows_sum_to_zero(T, C, dy, 1e-5);
         free(y);
         free(dy);
