@@ -125,12 +125,12 @@ static bool feasible(const sequence *s)
 }
 
 /* The loss of equal logits: T ln C - ln binomial(T + L - r, 2 L). */
-static double chance(const sequence *s)
+static double chance(const sequence *s, size_t n_classes)
 {
     double n = (double)(s->T + s->L - repeats(s)), k = 2 * (double)s->L;
     double paths = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 
-    return (double)s->T * log((double)s->C) - paths;
+    return (double)s->T * log((double)n_classes) - paths;
 }
 
 /* Levenshtein's distance of the best path from the labels. */
@@ -312,7 +312,7 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
         counts = look(s, b, y, dy, &own);
     if (counts && can) {
         own.loss = -forward(s, &scale);
-        own.chance = chance(s);
+        own.chance = chance(s, y.dim[2]);
     }
     if (counts)
         own.errors = errors(s);
