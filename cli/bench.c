@@ -56,7 +56,10 @@ typedef struct bench {
     int32_t *frames, *classes, *count;
     float *dy, *work; /* of the loss alone */
     float *score;
+    float *square[3]; /* [LARGEST, LARGEST]: what the peak is measured with */
 } bench;
+
+enum { LARGEST = 1536 };
 
 /* ---- what is computed --------------------------------------------------- */
 
@@ -142,6 +145,8 @@ static bm_status open(bench *b, const workload *w)
     BM_TRY(bm_backend_open(&b->be, "cpu", 0));
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
     BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
+    for (size_t i = 0; i < 3; i++)
+        BM_TRY(bm_alloc(b->be, (size_t)LARGEST * LARGEST, &b->square[i]));
     BM_TRY(draw(b, w));
     b->batch.extent = (bm_extent){w->T, w->B, b->frames};
     b->batch.targets = (bm_targets){b->classes, b->count};
@@ -157,6 +162,8 @@ static void shut(bench *b)
         bm_free(b->be, b->dy);
         bm_free(b->be, b->work);
         bm_free(b->be, b->score);
+        for (size_t i = 0; i < 3; i++)
+            bm_free(b->be, b->square[i]);
     }
     bm_backend_close(b->be);
     free(b->frames);
@@ -204,33 +211,25 @@ static double median(size_t n, double *x)
 }
 
 /* FLOP/s of square products of the size that this machine likes best. */
-static bm_status peak(bm_backend *be, double *out)
+static bm_status peak(bench *b, double *out)
 {
-    static const size_t sizes[] = {512, 768, 1024, 1536};
-    enum { LARGEST = 1536 };
-    float *x[3] = {NULL};
+    static const size_t sizes[] = {512, 768, 1024, LARGEST};
     double best = 0;
-    bm_status status = BM_OK;
 
-    for (size_t i = 0; i < 3; i++)
-        BM_TRY_DONE(bm_alloc(be, (size_t)LARGEST * LARGEST, &x[i]));
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        size_t n = sizes[k], repeats = 1 + 2 * LARGEST / n / (1 + n / 700);
+        size_t n = sizes[k], repeats = LARGEST / n * LARGEST / n;
         double began = clock_now(), rate = 0;
 
         for (size_t i = 0; i < repeats; i++)
-            bm_gemm(be, false, false, 1, bm_matrix(x[0], n, n),
-                    bm_matrix(x[1], n, n), 0, bm_matrix(x[2], n, n));
-        BM_TRY_DONE(bm_sync(be));
-        rate =
-            2.0 * (double)(n * n * n) * (double)repeats / (clock_now() - began);
+            bm_gemm(b->be, false, false, 1, bm_matrix(b->square[0], n, n),
+                    bm_matrix(b->square[1], n, n), 0,
+                    bm_matrix(b->square[2], n, n));
+        BM_TRY(bm_sync(b->be));
+        rate = 2.0 * (double)(n * n * n * repeats) / (clock_now() - began);
         best = rate > best ? rate : best;
     }
     *out = best;
-done:
-    for (size_t i = 0; i < 3; i++)
-        bm_free(be, x[i]);
-    return status;
+    return BM_OK;
 }
 
 /* Steps for `least` seconds; how long one took. */
@@ -259,7 +258,7 @@ static bm_status measure(const workload *w, size_t rounds, result *out)
     BM_TRY_DONE(open(&b, w));
     BM_TRY_DONE(time_steps(&b, w, 0.2, &r.step));
     for (size_t i = 0; i < rounds; i++) {
-        BM_TRY_DONE(peak(b.be, &peaks[i]));
+        BM_TRY_DONE(peak(&b, &peaks[i]));
         BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
         shares[i] = r.flops / steps[i] / peaks[i];
     }
