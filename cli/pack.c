@@ -86,7 +86,9 @@ static bm_status get_vocab(packing *p, const bm_arguments *a)
     bool words = units != NULL && strcmp(units, "words") == 0;
 
     if (units != NULL && !words && strcmp(units, "characters") != 0)
-        return BM_FAIL(BM_ERR_ARG, "--units %s: words or characters", units);
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --units %s is neither words nor characters",
+                       units);
     if (path != NULL)
         return bm_vocab_read(&p->vocab, path, words);
     return learn_vocab(p, words);
@@ -204,13 +206,13 @@ static bm_status find_source(const bm_arguments *a,
         if (given == NULL)
             continue;
         if (*importer != NULL)
-            return BM_FAIL(BM_ERR_ARG, "--%s and --%s: one of them",
+            return BM_FAIL(BM_ERR_ARG, "pack: --%s and --%s: give one of them",
                            (*importer)->name, all[i]->name);
         *importer = all[i];
         *path = given;
     }
     if (*importer == NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs a manifest: --audio, "
+        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest: --audio, "
                                    "--images or --features FILE");
     return BM_OK;
 }
@@ -225,7 +227,7 @@ static bm_status pack(const bm_arguments *a)
 
     BM_TRY(find_source(a, &importer, &path));
     if (p.directory == NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs --out DIR");
+        return BM_FAIL(BM_ERR_ARG, "pack needs --out DIR");
     BM_ASSERT(importer != NULL);
     bm_pack_sections(importer, sections);
     BM_TRY_DONE(bm_config_new(&p.config));
