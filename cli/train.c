@@ -531,18 +531,21 @@ static void journal_stop(training *t)
            (long long)t->blocks);
 }
 
+/* All ranks find the same; one tells it. */
 static void log_advice(void *self, const char *text)
 {
-    (void)self;
-    bm_log(BM_WARNING, "%s", text);
+    const training *t = self;
+
+    if (bm_comm_rank(t->comm) == 0)
+        bm_log(BM_WARNING, "%s", text);
 }
 
 /* What is unwise about the settings, or too much so. */
-static bm_status warn(const training *t)
+static bm_status warn(training *t)
 {
     bm_setting what = bm_setting_of(t->set, t->train);
 
-    return bm_advise(&what, log_advice, NULL);
+    return bm_advise(&what, log_advice, t);
 }
 
 static bm_status work(training *t)
@@ -550,8 +553,8 @@ static bm_status work(training *t)
     bool stopped = false;
 
     BM_TRY(bm_comm_agree(t->comm, open_alone(t)));
-    BM_TRY(open_trainer(t));
-    BM_TRY(warn(t));
+    BM_TRY(bm_comm_agree(t->comm, open_trainer(t)));
+    BM_TRY(bm_comm_agree(t->comm, warn(t)));
     if (!t->run->fresh)
         BM_TRY(resume(t));
     journal_start(t);
