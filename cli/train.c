@@ -556,7 +556,7 @@ static bm_status work(training *t)
 {
     bool stopped = false;
 
-    BM_TRY(open_trainer(t));
+    BM_TRY(bm_comm_agree(t->comm, open_trainer(t)));
     if (!t->run->fresh)
         BM_TRY(resume(t));
     journal_start(t);
