@@ -118,8 +118,8 @@ static bm_status gather_transcripts(scoring *s, const char *path)
     bm_status status = BM_OK;
 
     if (lines == NULL || texts == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
-    for (int r = 0; r < size && status == BM_OK; r++) {
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for transcripts");
+    for (int r = 0; r < size; r++) {
         uint64_t n = s->length;
 
         BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, &n, sizeof n, r));
@@ -267,12 +267,12 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"json", 0, NULL, "one JSON object instead of a table", false},
-    {"hyp", 0, "FILE", "write transcripts: words (id), a line each", false},
-    {"dump", 0, "FILE.npz", "write the logits of every sequence", false},
-    {"ranks", 'n', "RANKS", "start so many MPI processes", false},
-    {"threads", 0, "N", "of the BLAS library, per rank; default 1", false},
-    {"set", 0, "SECTION.KEY=VALUE", "batch.* settings; may be repeated", true},
+    {"json", NULL, "one JSON object instead of a table", 0, false},
+    {"hyp", "FILE", "write transcripts: words (id), a line each", 0, false},
+    {"dump", "FILE.npz", "write the logits of every sequence", 0, false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"threads", "N", "of the BLAS library, per rank; default 1", 0, false},
+    {"set", "SECTION.KEY=VALUE", "batch.* settings; may be repeated", 0, true},
     {0},
 };
 

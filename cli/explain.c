@@ -213,8 +213,8 @@ static bm_status explain(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"ranks", 'n', "RANKS", "as if on so many MPI processes", false},
-    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
+    {"ranks", "RANKS", "as if on so many MPI processes", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {0},
 };
 

@@ -556,7 +556,7 @@ static bm_status work(training *t)
 {
     bool stopped = false;
 
-    BM_TRY(open_trainer(t));
+    BM_TRY(bm_comm_agree(t->comm, open_trainer(t)));
     if (!t->run->fresh)
         BM_TRY(resume(t));
     journal_start(t);
@@ -661,10 +661,10 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"out", 'o', "RUN", "directory of the run; default: run", false},
-    {"ranks", 'n', "RANKS", "start so many MPI processes", false},
-    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
-    {"dry-run", 0, NULL, "check everything and say what would be done", false},
+    {"out", "RUN", "directory of the run; default: run", 'o', false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"dry-run", NULL, "check everything and say what would be done", 0, false},
     {0},
 };
 
