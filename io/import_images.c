@@ -1,5 +1,5 @@
 /*
- * import_features.c - line images to sequences, by [features]. Ink is high and
+ * import_images.c - line images to sequences, by [features]. Ink is high and
  * the ground is 0; a frame is some columns of pixels, from left to right, each
  * from top to bottom.
  */
@@ -29,6 +29,13 @@ static const bm_option options[] = {
 /* What a stored byte counts. */
 static const double scale = 1.0 / 255;
 
+typedef enum invert { AUTO, YES, NO } invert;
+
+typedef struct images {
+    bm_import_base base; /* must be first */
+    invert invert;
+} images;
+
 /* Grey columns [width, height] to frames; the last is filled up. */
 static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
                      bool light_ink, bm_frames *x)
@@ -50,6 +57,7 @@ static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
 static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
                              bm_frames *x, bm_problem *problem)
 {
+    const images *self = i->self;
     const settings *s = i->settings;
     bm_line_image image = {0};
     uint8_t *grey = NULL;
@@ -60,9 +68,8 @@ static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
     BM_TRY_DONE(bm_line_image_read(&image, row->path, problem));
     if (bm_problem_is(problem))
         goto done;
-    light_ink =
-        strcmp(s->invert, "yes") == 0 ||
-        (strcmp(s->invert, "auto") == 0 && bm_line_image_is_dark(&image));
+    light_ink = self->invert == YES ||
+                (self->invert == AUTO && bm_line_image_is_dark(&image));
     BM_TRY_DONE(bm_line_image_columns(&image, (size_t)s->height, &grey, &width,
                                       problem));
     if (!bm_problem_is(problem))
