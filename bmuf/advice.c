@@ -36,10 +36,17 @@ static void say(const listener *l, const char *format, ...)
     l->tell(l->self, text);
 }
 
+/* Updates until a momentum has had its effect; just below what rounding makes
+ * of 1 / (1 - 0.9). */
+static double warm_up(double momentum)
+{
+    return (1 - 1e-9) / (1 - momentum);
+}
+
 /* block.frames_per_worker with which an epoch has so many blocks. */
 static double block_for(const bm_setting *s, double per_epoch)
 {
-    return floor(s->epoch_frames / per_epoch / s->workers);
+    return floor(s->epoch_frames / per_epoch / s->workers + 1e-6);
 }
 
 static void advise_on_filter(const listener *l, const bm_setting *s,
@@ -85,18 +92,18 @@ static void advise_on_blocks(const listener *l, const bm_setting *s,
             100 * s->balance, block_for(s, g->per_epoch),
             fmax(block_for(s, 8 * g->per_epoch), 1));
     if (s->reset && s->local_momentum > 0 &&
-        g->steps < 1 / (1 - s->local_momentum))
+        g->steps < warm_up(s->local_momentum))
         say(l,
             "sgd.momentum = %.4g needs %.0f steps to warm up, but begins anew "
             "every %.1f; longer blocks, or sgd.local_state = average",
-            s->local_momentum, 1 / (1 - s->local_momentum), g->steps);
+            s->local_momentum, warm_up(s->local_momentum), g->steps);
 }
 
 /* With what is wrong a run would be in vain. */
 static bm_status refuse(const bm_setting *s, const bm_gains *g)
 {
     double all = g->per_epoch * (double)s->epochs;
-    double warm = 1 / (1 - s->momentum);
+    double warm = warm_up(s->momentum);
 
     if (s->filtered && s->momentum > 0 && all < warm)
         return BM_FAIL(BM_ERR_CONFIG,

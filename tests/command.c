@@ -149,7 +149,7 @@ static int make_terminal(void)
     return control;
 }
 
-outcome run_command(const command *c)
+outcome command_run(const command *c)
 {
     int control = c->columns > 0 ? make_terminal() : -1, state = 0;
     outcome o = {0};

@@ -25,13 +25,13 @@ typedef struct outcome {
     const char *err; /* messages */
 } outcome;
 
-outcome run_command(const command *c);
+outcome command_run(const command *c);
 
 /* bmuf WORDS.., plainly; and under mpirun -np RANKS. */
 #define BMUF(...)                                                              \
-    run_command(&(command){.words = (const char *const[]){__VA_ARGS__, NULL}})
+    command_run(&(command){.words = (const char *const[]){__VA_ARGS__, NULL}})
 #define BMUF_ON(n, ...)                                                        \
-    run_command(&(command){.words = (const char *const[]){__VA_ARGS__, NULL},  \
+    command_run(&(command){.words = (const char *const[]){__VA_ARGS__, NULL},  \
                            .ranks = (n)})
 
 /* Fails, and shows what was printed, unless it ended with this code. */

@@ -85,7 +85,7 @@ static void test_options_are_listed_with_their_defaults(void **_)
 
 static void test_a_reader_may_have_had_enough(void **_)
 {
-    outcome o = run_command(&(command){
+    outcome o = command_run(&(command){
         .words = (const char *const[]){"options", NULL}, .deaf = true});
 
     (void)_;
@@ -95,7 +95,7 @@ static void test_a_reader_may_have_had_enough(void **_)
 
 static void test_results_that_cannot_be_written_are_a_failure(void **_)
 {
-    outcome o = run_command(&(command){
+    outcome o = command_run(&(command){
         .words = (const char *const[]){"options", NULL}, .out = "/dev/full"});
 
     (void)_;
@@ -204,7 +204,7 @@ static void test_a_full_disk_is_named_and_leaves_nothing(void **_)
 {
     static const char *const words[] = {"pack",  "--audio", "train.jsonl",
                                         "--out", "full",    NULL};
-    outcome o = run_command(&(command){.words = words, .file_bytes = 20000});
+    outcome o = command_run(&(command){.words = words, .file_bytes = 20000});
 
     (void)_;
     assert_fails(o, 74, "full/", "File too large");
