@@ -389,10 +389,10 @@ static bm_status run(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"quick", 0, NULL, "fewer repetitions", false},
-    {"only", 0, "NAME", "workloads whose name contains this", false},
-    {"json", 0, NULL, "JSON instead of a table", false},
-    {"peer", 0, NULL, "how to measure PyTorch on the same steps", false},
+    {"quick", NULL, "fewer repetitions", 0, false},
+    {"only", "NAME", "workloads whose name contains this", 0, false},
+    {"json", NULL, "JSON instead of a table", 0, false},
+    {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
     {0},
 };
 

@@ -112,8 +112,8 @@ static bm_status options(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"pack", 0, NULL, "those of bmuf pack instead of bmuf train", false},
-    {"markdown", 0, NULL, "all of them, as docs/options.md", false},
+    {"pack", NULL, "those of bmuf pack instead of bmuf train", 0, false},
+    {"markdown", NULL, "all of them, as docs/options.md", 0, false},
     {0},
 };
 

@@ -118,7 +118,8 @@ void bm_recogniser_close(bm_recogniser *r)
     memset(r, 0, sizeof *r);
 }
 
-bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data)
+bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
+                             bool tell)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
 
@@ -132,7 +133,7 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data)
                        "%s has other symbols than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    if (strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
+    if (tell && strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
         r->features_text[0] != '\0')
         bm_log(BM_WARNING,
                "%s: its features were made by other settings than the model's; "

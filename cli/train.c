@@ -60,6 +60,11 @@ static bm_params *params_of(const training *t)
     return bm_model_params(t->net.model);
 }
 
+static bool is_first(const training *t)
+{
+    return bm_comm_rank(t->comm) == 0;
+}
+
 static int hosted(const training *t, int *first)
 {
     int rank = bm_comm_rank(t->comm), n = (int)t->set->job.workers;
@@ -89,9 +94,9 @@ static bm_status open_network(training *t)
     BM_TRY(bm_recogniser_new(&t->net, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
     if (t->dev != NULL)
-        BM_TRY(bm_recogniser_fits(&t->net, t->dev));
+        BM_TRY(bm_recogniser_fits(&t->net, t->dev, is_first(t)));
     if (t->test != NULL)
-        BM_TRY(bm_recogniser_fits(&t->net, t->test));
+        BM_TRY(bm_recogniser_fits(&t->net, t->test, is_first(t)));
     p = params_of(t);
     t->host = malloc((p->n + 1) * sizeof *t->host);
     if (t->host == NULL)
@@ -99,11 +104,27 @@ static bm_status open_network(training *t)
     return bm_alloc(p->be, p->n, &t->kept);
 }
 
-/* Every rank for itself; what can fail on one of them only. */
+static void log_advice(void *self, const char *text)
+{
+    if (is_first(self))
+        bm_log(BM_WARNING, "%s", text);
+}
+
+/* What is unwise about the settings, or too much so. */
+static bm_status warn(training *t)
+{
+    bm_setting what = {0};
+
+    BM_TRY(bm_setting_of(t->set, t->train, &what));
+    return bm_advise(&what, log_advice, t);
+}
+
+/* Every rank for itself, before anything is written. */
 static bm_status open_alone(training *t)
 {
     BM_TRY(open_data(t));
-    return open_network(t);
+    BM_TRY(open_network(t));
+    return warn(t);
 }
 
 static bm_status open_evaluator(training *t, bm_dataset *data,
@@ -531,27 +552,11 @@ static void journal_stop(training *t)
            (long long)t->blocks);
 }
 
-static void log_advice(void *self, const char *text)
-{
-    (void)self;
-    bm_log(BM_WARNING, "%s", text);
-}
-
-/* What is unwise about the settings, or too much so. */
-static bm_status warn(const training *t)
-{
-    bm_setting what = bm_setting_of(t->set, t->train);
-
-    return bm_advise(&what, log_advice, NULL);
-}
-
 static bm_status work(training *t)
 {
     bool stopped = false;
 
-    BM_TRY(bm_comm_agree(t->comm, open_alone(t)));
-    BM_TRY(open_trainer(t));
-    BM_TRY(warn(t));
+    BM_TRY(bm_comm_agree(t->comm, open_trainer(t)));
     if (!t->run->fresh)
         BM_TRY(resume(t));
     journal_start(t);
@@ -581,12 +586,14 @@ static bm_status keep_config_text(training *t)
 static bm_status train_in(bm_comm *comm, const bm_config *config,
                           const bm_settings *set, const char *directory)
 {
-    bm_run run;
+    bm_run run = {.lock = -1};
     training t = {.comm = comm, .set = set, .config = config, .run = &run};
     bm_status status = BM_OK;
 
     BM_TRY(bm_job_threads(comm, set->job.threads));
-    status = bm_run_open(&run, directory, comm, config);
+    status = bm_comm_agree(comm, open_alone(&t));
+    if (status == BM_OK)
+        status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)
         status = keep_config_text(&t);
     if (status == BM_OK)
@@ -602,6 +609,25 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
     return status;
 }
 
+/* What would be done, and whether it could be. */
+static bm_status try_out(const bm_settings *set, const bm_config *config,
+                         const char *directory, long ranks)
+{
+    BM_TRY(bm_explain(set, (int)ranks, stdout));
+    return bm_run_check(directory, config);
+}
+
+/* As many workers as mpirun has started ranks, if nothing is said. */
+static bm_status read_again(const bm_arguments *a, long ranks,
+                            bm_config **config, bm_settings *set)
+{
+    bm_config *before = *config;
+
+    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, config, set));
+    bm_config_free(before);
+    return bm_settings_fit(set, ranks);
+}
+
 static bm_status train(const bm_arguments *a)
 {
     const char *out = bm_argument(a, "out");
@@ -611,11 +637,14 @@ static bm_status train(const bm_arguments *a)
     long ranks = 0;
     bm_status status = BM_OK;
 
+    if (out == NULL)
+        out = "run";
     /* Before anything starts: settings are wrong on all ranks alike. */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
-    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
+    BM_TRY_DONE(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
+    BM_TRY_DONE(bm_settings_fit(&set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
-        status = bm_explain(&set, (int)ranks, stdout);
+        status = try_out(&set, config, out, ranks);
         goto done;
     }
     BM_TRY_DONE(bm_job_start(a, &comm));
@@ -623,23 +652,19 @@ static bm_status train(const bm_arguments *a)
         status = bm_job_result();
         goto done;
     }
-    if (bm_argument(a, "ranks") == NULL) { /* as many as mpirun started */
-        bm_config_free(config);
-        config = NULL;
-        BM_TRY_DONE(bm_settings_read(a, a->nouns[0], bm_comm_size(comm),
-                                     &config, &set));
-    }
-    status = train_in(comm, config, &set, out != NULL ? out : "run");
+    ranks = bm_comm_size(comm);
+    BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
+    status = train_in(comm, config, &set, out);
 done:
     bm_config_free(config);
     return status;
 }
 
 static const bm_flag flags[] = {
-    {"out", 'o', "RUN", "directory of the run; default: run", false},
-    {"ranks", 'n', "RANKS", "start so many MPI processes", false},
-    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
-    {"dry-run", 0, NULL, "check everything and say what would be done", false},
+    {"out", "RUN", "directory of the run; default: run", 'o', false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"dry-run", NULL, "check everything and say what would be done", 0, false},
     {0},
 };
 

@@ -1,7 +1,7 @@
 /*
- * import_features.c - line images to sequences, by [features]. Ink is high and the
- * ground is 0; a frame is some columns of pixels, from left to right, each from
- * top to bottom.
+ * import_features.c - line images to sequences, by [features]. Ink is high and
+ * the ground is 0; a frame is some columns of pixels, from left to right, each
+ * from top to bottom.
  */
 #include "io/import_base.h"
 #include "io/line_image.h"
@@ -21,20 +21,13 @@ static const bm_option options[] = {
      "width of a frame"},
     {"pad", BM_INT, offsetof(settings, pad), "0", 0, 4096, "pixels",
      "columns of background added at both ends"},
-    {"invert", BM_TEXT, offsetof(settings, invert), "auto", 0, 0, NULL,
-     "ink is light on dark: yes, no, auto (what most of an image is)"},
+    {"invert", BM_CHOICE, offsetof(settings, invert), "auto", 0, 0,
+     "auto yes no", "ink is light on dark; auto: what most of an image is"},
     {0},
 };
 
 /* What a stored byte counts. */
 static const double scale = 1.0 / 255;
-
-typedef enum invert { AUTO, YES, NO } invert;
-
-typedef struct images {
-    bm_import_base base; /* must be first */
-    invert invert;
-} images;
 
 /* Grey columns [width, height] to frames; the last is filled up. */
 static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
@@ -57,7 +50,6 @@ static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
 static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
                              bm_frames *x, bm_problem *problem)
 {
-    const images *self = i->self;
     const settings *s = i->settings;
     bm_line_image image = {0};
     uint8_t *grey = NULL;
@@ -68,8 +60,9 @@ static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
     BM_TRY_DONE(bm_line_image_read(&image, row->path, problem));
     if (bm_problem_is(problem))
         goto done;
-    light_ink = self->invert == YES ||
-                (self->invert == AUTO && bm_line_image_is_dark(&image));
+    light_ink =
+        strcmp(s->invert, "yes") == 0 ||
+        (strcmp(s->invert, "auto") == 0 && bm_line_image_is_dark(&image));
     BM_TRY_DONE(bm_line_image_columns(&image, (size_t)s->height, &grey, &width,
                                       problem));
     if (!bm_problem_is(problem))
@@ -80,26 +73,10 @@ done:
     return status;
 }
 
-static bm_status choose(const settings *s, invert *out)
-{
-    static const char *const names[] = {"auto", "yes", "no"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(s->invert, names[i]) == 0) {
-            *out = (invert)i;
-            return BM_OK;
-        }
-    return BM_FAIL(BM_ERR_CONFIG,
-                   "features.invert: '%s' is none of auto, yes, no", s->invert);
-}
-
 static bm_status images_open(bm_importer *i, const char *path)
 {
-    invert chosen = AUTO;
-
-    BM_TRY(choose(i->settings, &chosen));
-    BM_TRY(bm_import_open(i, sizeof(images), path, "image", images_read));
-    ((images *)i->self)->invert = chosen;
+    BM_TRY(
+        bm_import_open(i, sizeof(bm_import_base), path, "image", images_read));
     return bm_import_describe(i);
 }
 

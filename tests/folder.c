@@ -11,8 +11,7 @@
 
 static char folder[] = "/tmp/bmuf_test_XXXXXX";
 
-/* Runs a program with its words, the last of them NULL. */
-static void run(char *const words[])
+void run_command(char *const words[])
 {
     int status = 0;
     pid_t child = fork();
@@ -35,7 +34,7 @@ int folder_make(void **state)
 int folder_remove(void **state)
 {
     (void)state;
-    run((char *[]){"rm", "-rf", folder, NULL});
+    run_command((char *[]){"rm", "-rf", folder, NULL});
     return 0;
 }
 
@@ -77,5 +76,5 @@ const char *real_data(const char *name)
 
 void unpack(const char *archive)
 {
-    run((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
+    run_command((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
 }

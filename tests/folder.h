@@ -22,4 +22,7 @@ const char *real_data(const char *name);
 /* Unpacks a tar archive of the real data into the folder. */
 void unpack(const char *archive);
 
+/* Runs a program with its words, the last of them NULL; it has to succeed. */
+void run_command(char *const words[]);
+
 #endif

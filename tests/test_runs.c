@@ -1,0 +1,354 @@
+/*
+ * Whole runs: what a configuration trains is the same model, bit for bit, on
+ * any number of ranks, and its journal tells all of it.
+ */
+#include "tests/digits.h"
+#include "tests/folder.h"
+#include "tests/remains.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The same settings on 1 .. 4 ranks leave one model. */
+static void assert_same_on_all_ranks(const char *settings)
+{
+    char run[16];
+    program p;
+
+    remove_run("p1");
+    train(&p, "p1", 1, settings);
+    assert_ended(&p, 0);
+    for (int ranks = 2; ranks <= (short_tests() ? 3 : 4); ranks++) {
+        snprintf(run, sizeof run, "p%d", ranks);
+        remove_run(run);
+        train(&p, run, ranks, settings);
+        assert_ended(&p, 0);
+        assert_same_model("p1", run);
+    }
+}
+
+static void assert_same_for(const char *strategy, const char *sum)
+{
+    char settings[256];
+
+    for (int workers = 4; workers <= 6; workers += 2) {
+        snprintf(settings, sizeof settings,
+                 "train.strategy=%s; job.sum=%s; job.workers=%d", strategy, sum,
+                 workers);
+        assert_same_on_all_ranks(settings);
+        if (short_tests())
+            break;
+    }
+}
+
+static void test_bmuf_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("bmuf", "tree");
+    assert_same_for("bmuf", "exact");
+}
+
+static void test_averaging_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("average", "tree");
+    assert_same_for("average", "exact");
+}
+
+static void test_synchronous_sgd_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("ssgd", "tree");
+    assert_same_for("ssgd", "exact");
+}
+
+/* Settings that may not, or that have to, change the model. */
+typedef struct variant {
+    const char *settings;
+    int ranks;
+} variant;
+
+static void assert_same_models(const variant *v, size_t n)
+{
+    program p;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *run = i == 0 ? "first" : "other";
+        remove_run(run);
+        train(&p, run, v[i].ranks, v[i].settings);
+        assert_ended(&p, 0);
+        if (i > 0)
+            assert_same_model("first", run);
+    }
+}
+
+#define SAME(...)                                                              \
+    assert_same_models((const variant[]){__VA_ARGS__},                         \
+                       sizeof((const variant[]){__VA_ARGS__}) /                \
+                           sizeof(variant))
+
+static void test_runs_repeat_themselves(void **state)
+{
+    (void)state;
+    SAME({"", 1}, {"", 1}, {"", 3}, {"", 3});
+}
+
+static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
+{
+    (void)s;
+    SAME({"", 3}, {"job.coordinator=root", 1}, {"job.coordinator=root", 2},
+         {"job.coordinator=root", 3},
+         {"job.coordinator=root; job.sum=tree; job.workers=4", 4});
+}
+
+static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
+{
+    (void)state;
+    SAME({"sgd.local_state=keep", 1}, {"sgd.local_state=keep", 3});
+    SAME({"sgd.local_state=average", 1}, {"sgd.local_state=average", 3});
+    SAME({"sgd.local_state=average; job.sum=exact; train.strategy=average", 1},
+         {"sgd.local_state=average; job.sum=exact; train.strategy=average", 4});
+}
+
+static void test_synchronous_sgd_of_one_worker_is_local_training(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=local; job.workers=1", 1},
+         {"train.strategy=ssgd; job.workers=1", 1},
+         {"train.strategy=ssgd; job.workers=1; job.sum=exact", 1});
+}
+
+static void test_averaging_is_bmuf_without_momentum(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=average", 2},
+         {"train.strategy=bmuf; bmuf.momentum=0; bmuf.rate=1", 2});
+}
+
+static void test_other_settings_are_other_models(void **state)
+{
+    static const char *const others[] = {
+        "job.seed=2",       "job.workers=6", "train.strategy=average",
+        "bmuf.nesterov=no", "sgd.clip=1",    "model.net=blstm:12 linear"};
+    program p;
+
+    (void)state;
+    remove_run("first");
+    train(&p, "first", 1, "");
+    assert_ended(&p, 0);
+    FOR_EACH (i, others) {
+        json_t *a = NULL, *b = NULL;
+
+        remove_run("other");
+        train(&p, "other", 1, others[i]);
+        assert_ended(&p, 0);
+        a = last_event("first", "end");
+        b = last_event("other", "end");
+        assert_string_not_equal(text(a, "digest"), text(b, "digest"));
+        json_decref(a);
+        json_decref(b);
+    }
+}
+
+/* ---- uneven data -------------------------------------------------------- */
+
+static void test_workers_without_data_hang_nobody(void **state)
+{
+    static const char *const settings[] = {
+        "data.train=few; job.workers=6; train.epochs=7",
+        "data.train=few; job.workers=6; train.strategy=ssgd",
+        "data.train=few; job.workers=6; train.epochs=7; "
+        "sgd.local_state=average"};
+
+    (void)state;
+    digits_pack("few", 1000, NULL); /* at most 3 units */
+    FOR_EACH (i, settings)
+        if (i == 0 || !short_tests())
+            assert_same_on_all_ranks(settings[i]);
+}
+
+static void test_more_ranks_than_workers_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "crowded", 3, "job.workers=2");
+    assert_ended(&p, 78);
+    assert_said(&p, "3 ranks");
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+}
+
+/* ---- the journal -------------------------------------------------------- */
+
+static void assert_numbers(const json_t *event, const char *const *keys)
+{
+    for (; *keys != NULL; keys++)
+        number(event, *keys);
+}
+
+/* The parts of a block's time add up to it. */
+static void assert_times(const json_t *block)
+{
+    double seconds = number(block, "seconds");
+    double sum = number(block, "compute_s") + number(block, "wait_s") +
+                 number(block, "exchange_s") + number(block, "stall_s");
+
+    if (fabs(sum - seconds) > 0.05 * seconds + 0.02)
+        fail_msg("%g s of a block's %g s are told", sum, seconds);
+    assert_true(number(block, "compute_s") >= 0);
+    assert_true(number(block, "stall_s") >= 0);
+}
+
+static void assert_block(const json_t *block)
+{
+    assert_numbers(block, (const char *const[]){
+                              "epoch", "block", "loss", "error", "rate",
+                              "frames", "seconds", "frames_per_s", "compute_s",
+                              "wait_s", "exchange_s", "stall_s", "g_norm",
+                              "delta_norm", "cos_g_delta", "skipped", NULL});
+    assert_true(number(block, "loss") > 0);
+    assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
+    assert_times(block);
+}
+
+static void assert_eval(const json_t *eval)
+{
+    assert_numbers(eval, (const char *const[]){"epoch", "block", "loss", "ler",
+                                               "sequences", "frames", "seconds",
+                                               NULL});
+    assert_string_equal(text(eval, "data"), "dev");
+    assert_int_equal(number(eval, "sequences"), 20);
+}
+
+static void assert_journal(const char *run, int epochs)
+{
+    json_t *all = journal(run), *row = NULL;
+    double frames = number(json_array_get(all, 0), "frames");
+    double blocks = number(json_array_get(all, 0), "blocks_per_epoch");
+    double seen = 0, next = 0, evals = 0;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        const char *kind = text(row, "event");
+
+        assert_non_null(strchr(text(row, "time"), 'Z'));
+        if (strcmp(kind, "block") == 0) {
+            assert_block(row);
+            assert_true(number(row, "epoch") == floor(next / blocks));
+            assert_true(number(row, "block") == fmod(next, blocks));
+            seen += number(row, "frames");
+            next++;
+        }
+        if (strcmp(kind, "eval") == 0) {
+            assert_eval(row);
+            evals++;
+            assert_true(number(row, "epoch") == evals);
+            assert_true(seen == evals * frames); /* the set, once an epoch */
+        }
+    }
+    assert_true(next == epochs * blocks);
+    assert_true(evals == epochs);
+    row = json_array_get(all, json_array_size(all) - 1);
+    assert_string_equal(text(row, "event"), "end");
+    assert_string_equal(text(row, "reason"), "done");
+    assert_int_equal(strlen(text(row, "digest")), 32);
+    assert_true(number(row, "epochs") == epochs);
+    assert_true(number(row, "blocks") == epochs * blocks);
+    assert_true(number(row, "frames") == epochs * frames);
+    assert_true(number(row, "seconds") > 0);
+    json_decref(all);
+}
+
+static void test_the_journal_tells_every_block(void **state)
+{
+    program p;
+
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks += 2) {
+        remove_run("told");
+        train(&p, "told", ranks, "train.epochs=3");
+        assert_ended(&p, 0);
+        assert_journal("told", 3);
+        assert_true(events("told", "checkpoint") >= 2);
+    }
+    remove_run("told");
+    train(&p, "told", 2,
+          "train.epochs=3; job.workers=6; block.frames_total=0; "
+          "block.steps=2");
+    assert_ended(&p, 0);
+    assert_journal("told", 3);
+}
+
+static void test_a_resolved_configuration_trains_the_same_model(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("first");
+    remove_run("again");
+    train(&p, "first", 2,
+          "job.workers=3; sgd.momentum=0.8; bmuf.rate=0.9; sgd.nesterov=yes; "
+          "schedule.kind=exponential; batch.order=sorted; train.rate=0.0123");
+    assert_ended(&p, 0);
+    RUN_PROGRAM(&p, "train", "first/config.ini", "--out", "again");
+    assert_ended(&p, 0);
+    assert_same_model("first", "again");
+}
+
+static void test_ranks_are_the_workers_where_none_are_told(void **state)
+{
+    json_t *start = NULL;
+    program p;
+
+    (void)state;
+    write_text("bare.ini", "[data]\ntrain = train\ndev = dev\n[model]\nnet = "
+                           "blstm:12 linear\n[train]\nepochs = 4\n");
+    RUN_PROGRAM(&p, "train", "bare.ini", "--out", "three", "-n", "3");
+    assert_ended(&p, 0);
+    start = last_event("three", "start");
+    assert_true(number(start, "workers") == 3);
+    assert_true(number(start, "ranks") == 3);
+    json_decref(start);
+    RUN_PROGRAM(&p, "train", "three/config.ini", "--out", "one");
+    assert_ended(&p, 0);
+    assert_same_model("three", "one");
+}
+
+static int prepare(void **state)
+{
+    if (folder_make(state) != 0)
+        return 1;
+    digits_make();
+    return 0;
+}
+
+static int clean(void **state)
+{
+    return programs_end(state) + folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_runs_repeat_themselves),
+        cmocka_unit_test(
+            test_the_one_coordinator_has_the_bits_of_the_sharded_one),
+        cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
+        cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
+        cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
+        cmocka_unit_test(test_other_settings_are_other_models),
+        cmocka_unit_test(test_workers_without_data_hang_nobody),
+        cmocka_unit_test(test_more_ranks_than_workers_are_refused),
+        cmocka_unit_test(test_the_journal_tells_every_block),
+        cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
+        cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),
+    };
+
+    return cmocka_run_group_tests_name("runs", tests, prepare, clean);
+}
