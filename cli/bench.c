@@ -37,7 +37,7 @@ static const workload workloads[] = {
     {"ctc alone", NULL, "ctc", 0, 0, 0, 80, 80, 32, 800, 100},
 };
 
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0], MOST_ROUNDS = 15 };
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0], MOST_ROUNDS = 9 };
 
 typedef struct result {
     double flops;   /* of the products of a step */
@@ -139,7 +139,7 @@ static bm_status open_loss(bench *b, const workload *w)
         b->be, loss->work(batch->extent, batch->targets, w->classes), &b->work);
 }
 
-static bm_status open(bench *b, const workload *w)
+static bm_status set_up(bench *b, const workload *w)
 {
     memset(b, 0, sizeof *b);
     BM_TRY(bm_backend_open(&b->be, "cpu", 0));
@@ -153,7 +153,7 @@ static bm_status open(bench *b, const workload *w)
     return w->net != NULL ? open_model(b, w) : open_loss(b, w);
 }
 
-static void shut(bench *b)
+static void clear_up(bench *b)
 {
     bm_sgd_free(b->sgd);
     bm_model_free(b->model);
@@ -255,10 +255,12 @@ static bm_status measure(const workload *w, size_t rounds, result *out)
     result r = {.flops = step_flops(w)};
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(open(&b, w));
+    BM_TRY_DONE(set_up(&b, w));
     BM_TRY_DONE(time_steps(&b, w, 0.2, &r.step));
     for (size_t i = 0; i < rounds; i++) {
-        BM_TRY_DONE(peak(&b, &peaks[i]));
+        peaks[i] = 1;
+        if (r.flops > 0)
+            BM_TRY_DONE(peak(&b, &peaks[i]));
         BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
         shares[i] = r.flops / steps[i] / peaks[i];
     }
@@ -268,7 +270,7 @@ static bm_status measure(const workload *w, size_t rounds, result *out)
     r.share = median(rounds, shares);
     *out = r;
 done:
-    shut(&b);
+    clear_up(&b);
     return status;
 }
 
@@ -311,57 +313,81 @@ static json_t *row_json(const workload *w, const result *r)
 }
 
 static const char peer[] =
-    "The same steps in PyTorch, one line each, on the core that bmuf bench ran "
-    "on.\ntorch_peer.py is no part of this program; docs/performance.md says "
+    "The same steps in PyTorch on one core, timed by the processor's clock as "
+    "well.\ntorch_peer.py is no part of this program; docs/performance.md says "
     "what it does.\n\n"
     "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
-    "  P='taskset -c 1 python3 torch_peer.py --device cpu --precision fp32 "
-    "--clip 5'\n"
-    "  $P --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
+    "  clock='import runpy, sys, time; time.perf_counter = time.process_time; "
+    "\\\n"
+    "      runpy.run_path(sys.argv.pop(1), run_name=\"__main__\")'\n"
+    "  peer() { taskset -c 1 python3 -c \"$clock\" torch_peer.py --device cpu "
+    "\\\n"
+    "      --precision fp32 --clip 5 \"$@\"; }\n"
+    "  peer --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
     "--batch 16 --T 200\n"
-    "  $P --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
+    "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
     "--batch 16 --T 200\n"
-    "  $P --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
+    "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
     "--batch 256\n";
+
+static bool chosen(const workload *w, const char *only)
+{
+    return only == NULL || strstr(w->name, only) != NULL;
+}
+
+static bm_status check_choice(const char *only)
+{
+    for (size_t i = 0; i < WORKLOADS; i++)
+        if (chosen(&workloads[i], only))
+            return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "--only %s: there are blstm 4x320, blstm 3x128, dnn 6x1024 "
+                   "and ctc alone",
+                   only);
+}
+
+/* Tells each workload as it is measured, or adds it to rows. */
+static bm_status measure_all(const char *only, size_t rounds, json_t *rows)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        const workload *w = &workloads[i];
+        result r;
+
+        if (!chosen(w, only))
+            continue;
+        BM_TRY(measure(w, rounds, &r));
+        if (rows != NULL)
+            json_array_append_new(rows, row_json(w, &r));
+        else
+            print_row(w, &r);
+    }
+    return BM_OK;
+}
 
 static bm_status run(const bm_arguments *a)
 {
-    bool json = bm_argument(a, "json") != NULL;
-    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : 9;
+    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : MOST_ROUNDS;
     const char *only = bm_argument(a, "only");
     json_t *rows = NULL;
+    bm_status status = BM_OK;
 
     if (bm_argument(a, "peer") != NULL) {
         fputs(peer, stdout);
         return BM_OK;
     }
+    BM_TRY(check_choice(only));
     openblas_set_num_threads(1);
-    rows = json_array();
-    if (!json)
+    if (bm_argument(a, "json") != NULL)
+        rows = json_array();
+    else
         print_head();
-    for (size_t i = 0; i < WORKLOADS; i++) {
-        const workload *w = &workloads[i];
-        result r;
-        bm_status status = BM_OK;
-
-        if (only != NULL && strstr(w->name, only) == NULL)
-            continue;
-        status = measure(w, rounds, &r);
-        if (status != BM_OK) {
-            json_decref(rows);
-            return status;
-        }
-        if (json)
-            json_array_append_new(rows, row_json(w, &r));
-        else
-            print_row(w, &r);
-    }
-    if (json) {
+    status = measure_all(only, rounds, rows);
+    if (status == BM_OK && rows != NULL) {
         json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
         putchar('\n');
     }
     json_decref(rows);
-    return BM_OK;
+    return status;
 }
 
 static const bm_flag flags[] = {

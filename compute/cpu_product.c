@@ -89,6 +89,8 @@ static void multiply_tile(size_t rows, size_t k, const float *a, size_t lda,
         ROW_CASE(7);
         ROW_CASE(8);
 #undef ROW_CASE
+    default:
+        BM_ASSERT(rows >= 1 && rows <= ROWS);
     }
 }
 

@@ -83,6 +83,19 @@ static void test_options_are_listed_with_their_defaults(void **_)
     assert_null(strstr(o.out, "[bmuf]"));
 }
 
+static void test_bench_tells_rates(void **_)
+{
+    outcome o = BMUF("bench", "--quick", "--only", "ctc");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "frames/s");
+    assert_says(o.out, "ctc alone");
+    o = BMUF("bench", "--only", "transformer");
+    assert_code(o, 64);
+    assert_says(o.err, "blstm 4x320");
+}
+
 static void test_a_reader_may_have_had_enough(void **_)
 {
     outcome o = command_run(&(command){
@@ -477,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(test_version_tells_the_libraries),
         cmocka_unit_test(test_options_are_listed_with_their_defaults),
+        cmocka_unit_test(test_bench_tells_rates),
         cmocka_unit_test(test_a_reader_may_have_had_enough),
         cmocka_unit_test(test_results_that_cannot_be_written_are_a_failure),
         cmocka_unit_test(test_unknown_words_have_a_nearest_one),
