@@ -80,10 +80,18 @@ done:
     return status;
 }
 
+/* The text is the configuration's, which may be gone later. */
+static invert choose(const settings *s)
+{
+    if (strcmp(s->invert, "auto") == 0)
+        return AUTO;
+    return strcmp(s->invert, "yes") == 0 ? YES : NO;
+}
+
 static bm_status images_open(bm_importer *i, const char *path)
 {
-    BM_TRY(
-        bm_import_open(i, sizeof(bm_import_base), path, "image", images_read));
+    BM_TRY(bm_import_open(i, sizeof(images), path, "image", images_read));
+    ((images *)i->self)->invert = choose(i->settings);
     return bm_import_describe(i);
 }
 
