@@ -49,6 +49,21 @@ static double block_for(const bm_setting *s, double per_epoch)
     return floor(s->epoch_frames / per_epoch / s->workers + 1e-6);
 }
 
+/* What to do for so many blocks in an epoch; a block is a unit at least. */
+static const char *remedy(const bm_setting *s, double per_epoch, char text[160])
+{
+    double frames = block_for(s, per_epoch);
+
+    if (s->units == 0 || s->units >= per_epoch * s->workers)
+        snprintf(text, 160, "set block.frames_per_worker = %.0f", frames);
+    else
+        snprintf(text, 160,
+                 "pack with shard.unit_frames = %.0f and set "
+                 "block.frames_per_worker = %.0f",
+                 fmax(floor(frames / 8), 1), frames);
+    return text;
+}
+
 static void advise_on_filter(const listener *l, const bm_setting *s,
                              const bm_gains *g)
 {
@@ -104,20 +119,20 @@ static bm_status refuse(const bm_setting *s, const bm_gains *g)
 {
     double all = g->per_epoch * (double)s->epochs;
     double warm = warm_up(s->momentum);
+    char text[160];
 
     if (s->filtered && s->momentum > 0 && all < warm)
         return BM_FAIL(BM_ERR_CONFIG,
                        "%.0f blocks in %ld epochs are over before a block "
                        "momentum of %.4g has had its effect, which takes %.0f; "
-                       "set block.frames_per_worker = %.0f, or more epochs",
+                       "%s, or more epochs",
                        all, s->epochs, s->momentum, warm,
-                       block_for(s, 4 * warm / (double)s->epochs));
+                       remedy(s, 4 * warm / (double)s->epochs, text));
     if (s->filtered && s->workers > 1 && g->per_epoch < 2)
         return BM_FAIL(BM_ERR_CONFIG,
                        "an epoch is one block: workers would meet only once; "
-                       "set block.frames_per_worker = %.0f, or take fewer "
-                       "workers",
-                       block_for(s, 4));
+                       "%s, or take fewer workers",
+                       remedy(s, 4, text));
     if (g->steps < 1)
         return BM_FAIL(BM_ERR_CONFIG,
                        "a worker's share of a block is %.2g of a mini-batch; "

@@ -23,6 +23,7 @@ typedef struct bm_setting {
     double batch_frames; /* of a mini-batch */
     double balance;      /* part of the time that workers are busy, if they are
                             equally fast; 0: not known */
+    double units;        /* of reading, in the data set; 0: not known */
     long epochs;
 } bm_setting;
 

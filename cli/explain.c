@@ -46,6 +46,7 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .epoch_frames = (double)data->frames,
                         .batch_frames = batch_frames(&s->plan, data),
                         .balance = balance_of(plan),
+                        .units = (double)data->n_units,
                         .epochs = s->train.epochs};
     bm_plan_free(plan);
     return BM_OK;

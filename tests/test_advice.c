@@ -264,6 +264,11 @@ static void test_one_block_an_epoch_is_refused(void **_)
     s.block_frames = s.epoch_frames;
     assert_refuses(&s, "an epoch is one block");
     assert_refuses(&s, "block.frames_per_worker = 3000000,"); /* 192e6 / 64 */
+    s.units = 4 * 16;
+    assert_refuses(&s, "; set block.frames_per_worker = 3000000,");
+    s.units = 4 * 16 - 1; /* a worker and block would be without */
+    assert_refuses(&s, "; pack with shard.unit_frames = 375000 and set "
+                       "block.frames_per_worker = 3000000,");
     s.filtered = false; /* averages: only unwise */
     s.momentum = 0;
     assert_warns(&s, "an epoch is one block");

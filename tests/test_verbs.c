@@ -519,7 +519,7 @@ static void test_spoken_digits_end_to_end(void **_)
                              "[schedule]\nkind = constant\n"
                              "[block]\nsteps = 2\n");
     assert_code(BMUF("explain", "digits.ini"), 0);
-    assert_code(BMUF("train", "digits.ini", "--dry-run"), 0);
+    assert_code(BMUF("train", "digits.ini", "--dry-run", "--out", "drun"), 0);
     assert_code(BMUF("train", "digits.ini", "--out", "drun", "-n", "2"), 0);
     result =
         parse(BMUF("eval", "drun/model.safetensors", "dtest", "--json").out);
