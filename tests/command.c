@@ -44,9 +44,9 @@ static void open_deaf(void)
     close(ends[1]);
 }
 
-static void open_terminal(int control, int columns)
+static void open_terminal(int control, const command *c)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)c->columns};
     int terminal = -1;
 
     setsid();
@@ -56,7 +56,7 @@ static void open_terminal(int control, int columns)
         _exit(126);
     close(terminal);
     close(control);
-    setenv("TERM", "xterm", 1);
+    setenv("TERM", c->term != NULL ? c->term : "xterm", 1);
     unsetenv("COLUMNS");
 }
 
@@ -85,7 +85,7 @@ static void become(const command *c, int control)
     if (chdir(in_folder(".")) != 0)
         _exit(126);
     if (control >= 0) {
-        open_terminal(control, c->columns);
+        open_terminal(control, c);
     } else {
         open_as(STDERR_FILENO, "stderr");
         if (c->deaf)

@@ -13,6 +13,7 @@ typedef struct command {
     int ranks;                /* of an mpirun in front of it; 0: none */
     long file_bytes;          /* the longest file it may write; 0: any */
     int columns;              /* of a terminal, for all it prints; 0: none */
+    const char *term;         /* the terminal's TERM; NULL: xterm */
     const char *out;          /* where its results go; NULL: outcome.out */
     bool deaf;                /* results go to a pipe that nobody reads */
 } command;
