@@ -29,9 +29,11 @@ static const bm_option options[] = {
 /* What a stored byte counts. */
 static const double scale = 1.0 / 255;
 
+typedef enum invert { AUTO, YES, NO } invert;
+
 typedef struct images {
     bm_import_base base; /* must be first */
-    bool always, never;  /* what `invert` says; neither: look at the image */
+    invert invert;
 } images;
 
 /* Grey columns [width, height] to frames; the last is filled up. */
@@ -66,7 +68,8 @@ static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
     BM_TRY_DONE(bm_line_image_read(&image, row->path, problem));
     if (bm_problem_is(problem))
         goto done;
-    light_ink = self->always || (!self->never && bm_line_image_is_dark(&image));
+    light_ink = self->invert == YES ||
+                (self->invert == AUTO && bm_line_image_is_dark(&image));
     BM_TRY_DONE(bm_line_image_columns(&image, (size_t)s->height, &grey, &width,
                                       problem));
     if (!bm_problem_is(problem))
@@ -77,15 +80,18 @@ done:
     return status;
 }
 
+/* The text is the configuration's, which may be gone later. */
+static invert choose(const settings *s)
+{
+    if (strcmp(s->invert, "auto") == 0)
+        return AUTO;
+    return strcmp(s->invert, "yes") == 0 ? YES : NO;
+}
+
 static bm_status images_open(bm_importer *i, const char *path)
 {
-    const settings *s = i->settings;
-    images *self = NULL;
-
-    BM_TRY(bm_import_open(i, sizeof *self, path, "image", images_read));
-    self = i->self;
-    self->always = strcmp(s->invert, "yes") == 0;
-    self->never = strcmp(s->invert, "no") == 0;
+    BM_TRY(bm_import_open(i, sizeof(images), path, "image", images_read));
+    ((images *)i->self)->invert = choose(i->settings);
     return bm_import_describe(i);
 }
 
