@@ -87,6 +87,22 @@ static const char *value_of(const bm_config *config, const char *section,
     return text != NULL ? text : o->fallback != NULL ? o->fallback : "";
 }
 
+/* 0.02 and 2e-2 are one number. */
+static bool same_value(const bm_option *o, const char *a, const char *b)
+{
+    char *end_a = NULL, *end_b = NULL;
+    double x = 0, y = 0;
+
+    if (strcmp(a, b) == 0)
+        return true;
+    if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
+        return false;
+    x = strtod(a, &end_a);
+    y = strtod(b, &end_b);
+    return end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0' &&
+           x == y;
+}
+
 /* Lists every setting that differs from those the run was started with. */
 static bm_status compare(const bm_run *run, const bm_config *now)
 {
@@ -102,7 +118,7 @@ static bm_status compare(const bm_run *run, const bm_config *now)
         for (const bm_option *o = s->options; o->key != NULL; o++) {
             const char *a = value_of(then, s->name, o);
             const char *b = value_of(now, s->name, o);
-            if (strcmp(a, b) == 0 || may_change(s->name, o->key))
+            if (same_value(o, a, b) || may_change(s->name, o->key))
                 continue;
             differing++;
             snprintf(list + strlen(list), sizeof list - strlen(list),

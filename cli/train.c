@@ -249,13 +249,16 @@ static bm_status check_manifest(const training *t, const bm_checkpoint *c,
                    path, t->set->data.train);
 }
 
-/* The newest checkpoint that is whole; each that is not is named. */
+/* The newest checkpoint that is whole; each that is not is named. Directories
+ * may look different to other hosts: what rank 0 sees is what there is. */
 static bm_status resume(training *t)
 {
     enum { MOST = 1024 };
-    int64_t blocks[MOST];
+    int64_t blocks[MOST] = {0};
     size_t n = bm_checkpoint_list(t->run->checkpoints, blocks, MOST);
 
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, &n, sizeof n, 0));
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, blocks, sizeof blocks, 0));
     for (size_t i = 0; i < n; i++) {
         bm_checkpoint c = describe(t);
         char path[2200];
@@ -271,17 +274,18 @@ static bm_status resume(training *t)
                        path, bm_last_error());
             continue;
         }
-        BM_TRY(check_manifest(t, &c, path));
+        BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
         take_over(t, &c);
         bm_log(BM_NOTE, "going on from %s", path);
         return bm_trainer_resume(t->trainer, c.position, c.numbers[REFERENCE]);
     }
-    if (n > 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: none of the %zu checkpoints can be used; to begin "
-                       "anew give another --out",
-                       t->run->checkpoints, n);
-    return BM_OK;
+    if (n == 0)
+        return BM_OK;
+    return bm_comm_agree(
+        t->comm, BM_FAIL(BM_ERR_FORMAT,
+                         "%s: none of the %zu checkpoints can be used; to "
+                         "begin anew give another --out",
+                         t->run->checkpoints, n));
 }
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -559,6 +563,11 @@ static bm_status work(training *t)
     BM_TRY(bm_comm_agree(t->comm, open_trainer(t)));
     if (!t->run->fresh)
         BM_TRY(resume(t));
+    if (over(t))
+        bm_log(BM_NOTE,
+               "%s has been trained to its end already; a larger train.epochs "
+               "goes on",
+               t->run->directory);
     journal_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0)
         bm_model_print(t->net.model, stderr);

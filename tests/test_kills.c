@@ -1,2 +1,166 @@
+/*
+ * Runs that are killed, at moments drawn by chance: all processes leave, the
+ * message names the rank, and the run that goes on ends with the model of one
+ * that was never disturbed.
+ */
+#include "core/rng.h"
+#include "tests/digits.h"
+#include "tests/folder.h"
+#include "tests/remains.h"
 #include "tests/support.h"
-int main(void){return 0;}
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* 600 blocks; so many that it takes some kills to get through. */
+static const char settings[] =
+    "train.epochs=150; schedule.kind=constant; train.checkpoint_every=3";
+
+static bm_rng chance;
+
+static int draw(int n)
+{
+    return (int)(bm_rng_uniform(&chance) * n);
+}
+
+/* A living rank of the program, or 0. */
+static pid_t some_rank(const program *p, int *rank)
+{
+    pid_t all[FAMILY], ranks[FAMILY];
+    size_t n = family(p, all), found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (rank_of(all[i]) >= 0)
+            ranks[found++] = all[i];
+    if (found == 0)
+        return 0;
+    found = (size_t)draw((int)found);
+    *rank = rank_of(ranks[found]);
+    return ranks[found];
+}
+
+/* What a kill is to prove besides the digest. */
+static void assert_left(program *p, const pid_t *all, size_t n)
+{
+    double since = now();
+
+    program_wait(p);
+    assert_gone(all, n);
+    assert_true(now() - since < 10);
+}
+
+static void kill_everything(program *p)
+{
+    pid_t all[FAMILY];
+    size_t n = family(p, all);
+
+    kill(p->pid, SIGKILL);
+    assert_left(p, all, n);
+    assert_int_equal(p->code, 128 + SIGKILL);
+}
+
+static void kill_one_rank(program *p)
+{
+    char words[64];
+    pid_t all[FAMILY];
+    size_t n = family(p, all);
+    int rank = -1;
+    pid_t one = some_rank(p, &rank);
+
+    if (one == 0 || rank < 0) { /* not yet, or no longer */
+        kill_everything(p);
+        return;
+    }
+    kill(one, SIGKILL);
+    assert_left(p, all, n);
+    if (p->code == 0) /* it was too late */
+        return;
+    assert_int_equal(p->code, 128 + SIGKILL);
+    snprintf(words, sizeof words, "rank %d on ", rank);
+    assert_said(p, words);
+    assert_said(p, "was ended by signal 9");
+    assert_int_equal(times_said(p, "bmuf: "), 1);
+}
+
+/* Some time after the start, or after the first block. */
+static void wait_a_while(program *p, const char *run, int blocks)
+{
+    double until = 0;
+
+    if (draw(4) > 0)
+        event_comes(p, run, "block", blocks + 1);
+    until = now() + 0.6 * bm_rng_uniform(&chance);
+    while (now() < until && program_runs(p))
+        pause_for(0.001);
+}
+
+/* Starts or goes on, and kills at some time. Whether it has ended before. */
+static bool disturb(const char *run, int ranks, bool whole)
+{
+    int blocks = events(run, "block");
+    program p;
+
+    train_start(&p, run, ranks, settings);
+    wait_a_while(&p, run, blocks);
+    print_message("%d rank%s, %s killed: %d blocks, and %d\n", ranks,
+                  ranks > 1 ? "s" : "", whole ? "all" : "one", blocks,
+                  events(run, "block") - blocks);
+    if (!program_runs(&p)) {
+        assert_ended(&p, 0);
+        return true;
+    }
+    if (whole || ranks == 1)
+        kill_everything(&p);
+    else
+        kill_one_rank(&p);
+    return p.code == 0;
+}
+
+static void test_killed_runs_go_on_to_the_same_model(void **state)
+{
+    int kills = short_tests() ? 5 : 20;
+    program p;
+
+    (void)state;
+    train(&p, "straight", 1, settings);
+    assert_ended(&p, 0);
+    for (int i = 0; i < kills; i++)
+        if (disturb("killed", 1 + i % 4, draw(2) == 0)) {
+            assert_same_model("straight", "killed");
+            remove_run("killed");
+        }
+    train(&p, "killed", 2, settings);
+    assert_ended(&p, 0);
+    assert_same_model("straight", "killed");
+}
+
+static int prepare(void **state)
+{
+    const char *given = getenv("BMUF_TEST_SEED");
+    unsigned long seed =
+        given != NULL ? strtoul(given, NULL, 10) : (unsigned long)time(NULL);
+
+    print_message("BMUF_TEST_SEED=%lu repeats this\n", seed);
+    chance = bm_rng_make(seed, "kills", 0);
+    if (folder_make(state) != 0)
+        return 1;
+    digits_make();
+    return 0;
+}
+
+static int clean(void **state)
+{
+    return programs_end(state) + folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed_runs_go_on_to_the_same_model),
+    };
+
+    return cmocka_run_group_tests_name("kills", tests, prepare, clean);
+}

@@ -1,2 +1,333 @@
+/*
+ * Runs that are stopped, and go on: the model they end with is that of a run
+ * that was never disturbed, whenever it was stopped and on however many ranks
+ * it went on.
+ */
+#include "tests/digits.h"
+#include "tests/folder.h"
+#include "tests/remains.h"
+#include "tests/scratch.h"
 #include "tests/support.h"
-int main(void){return 0;}
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Long enough to be stopped several times: 200 blocks. */
+static const char enough[] = "train.epochs=50; train.checkpoint_every=50";
+
+/* An undisturbed run of these settings, under this name. */
+static void run_straight(const char *run, const char *settings)
+{
+    program p;
+
+    remove_run(run);
+    train(&p, run, 1, settings);
+    assert_ended(&p, 0);
+}
+
+/* ---- at every block ----------------------------------------------------- */
+
+/* Goes on from a copy of "every" that has no checkpoint after this block. */
+static void go_on_from(int block, int blocks, const char *settings)
+{
+    char line[64];
+    program p;
+
+    copy_run("every", "rest");
+    for (int later = block + 1; later <= blocks; later++)
+        assert_int_equal(unlink(checkpoint_of("rest", later)), 0);
+    assert_int_equal(unlink(in_folder("rest/model.safetensors")), 0);
+    train(&p, "rest", 1 + block % 4, settings);
+    assert_ended(&p, 0);
+    snprintf(line, sizeof line, "block-%08d", block);
+    if (block > 0)
+        assert_said(&p, line);
+    else
+        assert_not_said(&p, "going on");
+    assert_same_model("every", "rest");
+}
+
+static void assert_resumes_everywhere(const char *settings)
+{
+    char every[512];
+    int blocks = 0;
+
+    snprintf(every, sizeof every,
+             "%s; train.epochs=2; train.checkpoint_every=1; train.keep=100",
+             settings);
+    run_straight("every", every);
+    assert_int_equal(checkpoints("every", &blocks), 8);
+    assert_int_equal(blocks, 8);
+    for (int k = 0; k < blocks; k += short_tests() ? 3 : 1)
+        go_on_from(k, blocks, every);
+}
+
+static void test_bmuf_goes_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=bmuf");
+}
+
+static void test_kept_momenta_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact");
+}
+
+static void test_other_strategies_go_on(void **state)
+{
+    static const char *const settings[] = {
+        "train.strategy=ssgd; train.epochs=2; train.checkpoint_every=3",
+        "train.strategy=average; sgd.local_state=average; train.epochs=2; "
+        "train.checkpoint_every=3",
+        "job.coordinator=root; bmuf.nesterov=no; train.epochs=2; "
+        "train.checkpoint_every=3"};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, settings) {
+        run_straight("every", settings[i]);
+        copy_run("every", "rest");
+        assert_int_equal(unlink(checkpoint_of("rest", 8)), 0);
+        train(&p, "rest", 2, settings[i]);
+        assert_ended(&p, 0);
+        assert_said(&p, "block-00000006");
+        assert_same_model("every", "rest");
+    }
+}
+
+/* ---- signals ------------------------------------------------------------ */
+
+/* Sends a signal some blocks after the start. Whether it came in time. */
+static bool stop_after(int blocks, int number, const char *run, int ranks)
+{
+    int before = events(run, "block");
+    program p;
+
+    train_start(&p, run, ranks, enough);
+    if (!event_comes(&p, run, "block", before + blocks))
+        return false;
+    kill(p.pid, number);
+    program_wait(&p);
+    if (p.code == 0)
+        return false;
+    assert_ended(&p, 75);
+    assert_said(&p, "the same command goes on");
+    assert_not_said(&p, "ended by");
+    return true;
+}
+
+/* The last words of a run that was stopped agree with its checkpoints. */
+static void assert_stopped(const char *run)
+{
+    json_t *end = last_event(run, "end");
+    int newest = 0;
+
+    assert_string_equal(text(end, "reason"), "stopped");
+    assert_true(checkpoints(run, &newest) > 0);
+    assert_int_equal(number(end, "blocks"), newest);
+    json_decref(end);
+    assert_int_not_equal(access(in_folder("stopped/model.safetensors"), F_OK),
+                         0);
+}
+
+static void test_runs_that_signals_stop_go_on(void **state)
+{
+    static const struct {
+        int signal, ranks;
+    } stops[] = {
+        {SIGTERM, 1}, {SIGINT, 3}, {SIGTERM, 2}, {SIGINT, 1}, {SIGHUP, 4}};
+    int stopped = 0;
+    program p;
+
+    (void)state;
+    run_straight("straight", enough);
+    remove_run("stopped");
+    FOR_EACH (i, stops) {
+        if (!stop_after(10, stops[i].signal, "stopped", stops[i].ranks))
+            break;
+        assert_stopped("stopped");
+        stopped++;
+    }
+    assert_in_range(stopped, 2, 5);
+    train(&p, "stopped", 2, enough);
+    assert_ended(&p, 0);
+    assert_same_model("straight", "stopped");
+}
+
+/* mpirun may not be there yet, or have no ranks, or ranks that do not listen.
+ */
+static void test_signals_before_training_stop_it_as_well(void **state)
+{
+    static const double when[] = {0, 0.03, 0.1, 0.2, 0.3, 0.4};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, when) {
+        remove_run("early");
+        train_start(&p, "early", 2,
+                    "train.epochs=100000; "
+                    "train.checkpoint_every=1000");
+        while (times_said(&p, "starting") == 0)
+            pause_for(0.001);
+        pause_for(when[i]);
+        kill(p.pid, SIGTERM);
+        assert_ended(&p, 75);
+    }
+}
+
+/* A block that takes far longer than anybody waits. */
+static const char endless[] = "model.net=blstm:500*3 linear; "
+                              "train.epochs=1000; block.frames_total=2000";
+
+static void test_a_second_signal_stops_at_once(void **state)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    pid_t all[FAMILY];
+    program p;
+
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        double since = 0;
+        size_t n = 0;
+
+        remove_run("twice");
+        train_start(&p, "twice", ranks, endless);
+        assert_true(event_comes(&p, "twice", "start", 1));
+        n = family(&p, all);
+        assert_true(ranks == 1 || n == 3); /* alone, Open MPI adds its own */
+        kill(p.pid, numbers[ranks - 1]);
+        pause_for(0.1);
+        since = now();
+        kill(p.pid, numbers[ranks - 1]);
+        assert_ended(&p, 128 + numbers[ranks - 1]);
+        assert_true(now() - since < 5);
+        assert_gone(all, n);
+        assert_int_equal(events("twice", "block"), 0);
+    }
+}
+
+/* ---- finished, or of another kind --------------------------------------- */
+
+static void test_a_finished_run_is_left_as_it_is(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    copy_run("done", "again");
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "again", ranks, "");
+        assert_ended(&p, 0);
+        assert_said(&p, "has been trained to its end");
+        assert_int_equal(events("again", "block"), events("done", "block"));
+        assert_same_model("done", "again");
+    }
+}
+
+static void test_more_epochs_go_on_with_a_finished_run(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("long", "train.epochs=4; schedule.kind=constant");
+    run_straight("short", "train.epochs=2; schedule.kind=constant");
+    train(&p, "short", 2,
+          "train.epochs=4; schedule.kind=constant; "
+          "train.keep=1; train.checkpoint_every=1");
+    assert_ended(&p, 0);
+    assert_same_model("long", "short");
+}
+
+static void test_other_settings_are_refused_by_name(void **state)
+{
+    size_t size[2];
+    char *config[2];
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    config[0] = slurp(in_folder("done/config.ini"), &size[0]);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks,
+              "train.rate=0.5; job.workers=5; sgd.clip=7; train.epochs=9");
+        assert_ended(&p, 78);
+        assert_said(&p, "train.rate: 0.02, now 0.5");
+        assert_said(&p, "job.workers: 4, now 5");
+        assert_said(&p, "sgd.clip: 5, now 7");
+        assert_not_said(&p, "train.epochs:");
+        assert_not_said(&p, "model.net:");
+        assert_int_equal(times_said(&p, "started with other settings"), 1);
+    }
+    config[1] = slurp(in_folder("done/config.ini"), &size[1]);
+    assert_string_equal(config[0], config[1]);
+    free(config[0]);
+    free(config[1]);
+    assert_int_equal(events("done", "start"), 1);
+}
+
+static void test_equal_settings_may_be_written_otherwise(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    train(&p, "done", 1,
+          "train.rate=2e-2; sgd.clip=5.0; bmuf.nesterov=yes; "
+          "batch.sequences=2");
+    assert_ended(&p, 0);
+}
+
+static void test_other_data_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    digits_pack("data", 60, NULL);
+    run_straight("done", "data.train=data");
+    remove_run("data");
+    digits_pack("data", 200, NULL); /* other units */
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks, "data.train=data");
+        assert_ended(&p, 78);
+        assert_said(&p, "other data");
+        assert_int_equal(times_said(&p, "bmuf: "), 1);
+    }
+    train(&p, "done", 1, "data.train=train");
+    assert_ended(&p, 78);
+    assert_said(&p, "data.train: data, now train");
+}
+
+static int prepare(void **state)
+{
+    if (folder_make(state) != 0)
+        return 1;
+    digits_make();
+    return 0;
+}
+
+static int clean(void **state)
+{
+    return programs_end(state) + folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bmuf_goes_on_from_every_block),
+        cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
+        cmocka_unit_test(test_other_strategies_go_on),
+        cmocka_unit_test(test_runs_that_signals_stop_go_on),
+        cmocka_unit_test(test_signals_before_training_stop_it_as_well),
+        cmocka_unit_test(test_a_second_signal_stops_at_once),
+        cmocka_unit_test(test_a_finished_run_is_left_as_it_is),
+        cmocka_unit_test(test_more_epochs_go_on_with_a_finished_run),
+        cmocka_unit_test(test_other_settings_are_refused_by_name),
+        cmocka_unit_test(test_equal_settings_may_be_written_otherwise),
+        cmocka_unit_test(test_other_data_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("stop", tests, prepare, clean);
+}
