@@ -74,10 +74,11 @@ static void test_frames_are_columns_of_ink(void **state)
     static const int padded[] = {0, 0, 0, 0, 255, 0, 5, 100, 0, 0, 0, 0};
 
     (void)state;
-    import_grey(SET("features.height=2", "features.columns=2"), grey[0], 3, 2, 2, 4,
-                by_two);
-    import_grey(SET("features.height=2", "features.columns=3", "features.pad=1"),
-                grey[0], 3, 2, 2, 6, padded);
+    import_grey(SET("features.height=2", "features.columns=2"), grey[0], 3, 2,
+                2, 4, by_two);
+    import_grey(
+        SET("features.height=2", "features.columns=3", "features.pad=1"),
+        grey[0], 3, 2, 2, 6, padded);
 }
 
 static void test_shrinking_averages_areas(void **state)
@@ -93,10 +94,10 @@ static void test_shrinking_averages_areas(void **state)
     static const int two_thirds[] = {20, 20, 0, 0};
 
     (void)state;
-    import_grey(SET("features.height=1", "features.columns=1"), half[0], 4, 2, 2, 1,
-                halved);
-    import_grey(SET("features.height=2", "features.columns=1"), thirds[0], 3, 3, 2,
-                2, two_thirds);
+    import_grey(SET("features.height=1", "features.columns=1"), half[0], 4, 2,
+                2, 1, halved);
+    import_grey(SET("features.height=2", "features.columns=1"), thirds[0], 3, 3,
+                2, 2, two_thirds);
 }
 
 static void test_growing_goes_between_centres(void **state)
@@ -106,8 +107,8 @@ static void test_growing_goes_between_centres(void **state)
     static const int grown[] = {0, 0, 25, 25, 75, 75, 100, 100};
 
     (void)state;
-    import_grey(SET("features.height=2", "features.columns=1"), grey[0], 2, 1, 4, 2,
-                grown);
+    import_grey(SET("features.height=2", "features.columns=1"), grey[0], 2, 1,
+                4, 2, grown);
 }
 
 static void test_light_ink_on_dark_is_found(void **state)
@@ -117,14 +118,16 @@ static void test_light_ink_on_dark_is_found(void **state)
     static const uint8_t light[1][3] = {{245, 55, 245}};
 
     (void)state;
-    import_grey(SET("features.height=1", "features.columns=3"), dark[0], 3, 1, 1, 3,
-                as_ink);
-    import_grey(SET("features.height=1", "features.columns=3"), light[0], 3, 1, 1,
-                3, as_ink);
-    import_grey(SET("features.height=1", "features.columns=3", "features.invert=no"),
-                dark[0], 3, 1, 1, 3, as_ground);
-    import_grey(SET("features.height=1", "features.columns=3", "features.invert=yes"),
-                light[0], 3, 1, 1, 3, as_ground);
+    import_grey(SET("features.height=1", "features.columns=3"), dark[0], 3, 1,
+                1, 3, as_ink);
+    import_grey(SET("features.height=1", "features.columns=3"), light[0], 3, 1,
+                1, 3, as_ink);
+    import_grey(
+        SET("features.height=1", "features.columns=3", "features.invert=no"),
+        dark[0], 3, 1, 1, 3, as_ground);
+    import_grey(
+        SET("features.height=1", "features.columns=3", "features.invert=yes"),
+        light[0], 3, 1, 1, 3, as_ground);
 }
 
 static void test_what_is_transparent_is_white(void **state)
