@@ -4,10 +4,27 @@
 
 enum { DASHES = 60 }; /* mpirun's lines have 74 */
 
+static const char forwards[] = "mpirun: Forwarding signal";
+
 static void let_go(bm_relay *r, FILE *to)
 {
     fwrite(r->held, 1, r->n_held, to);
     r->n_held = r->line = 0;
+}
+
+/* Whether a line that begins so may turn out to be mpirun's own. */
+static bool may_be_a_remark(const bm_relay *r)
+{
+    size_t n = r->n_held < sizeof forwards ? r->n_held : sizeof forwards - 1;
+
+    return memcmp(r->held, forwards, n) == 0 ||
+           (r->held[0] == '-' && r->held[r->n_held - 1] == '-');
+}
+
+static bool forwards_a_signal(const bm_relay *r)
+{
+    return r->n_held >= sizeof forwards &&
+           memcmp(r->held, forwards, sizeof forwards - 1) == 0;
 }
 
 /* Whether the line that ends here is one of dashes. */
@@ -53,19 +70,29 @@ static void end_remark(bm_relay *r, FILE *to)
     r->in = BM_RELAY_START;
 }
 
+/* A line is whole. */
+static void settle(bm_relay *r, FILE *to)
+{
+    bool dashes = ends_dashes(r);
+
+    r->line = r->n_held;
+    if (r->in == BM_RELAY_REMARK && dashes) {
+        end_remark(r, to);
+    } else if (dashes) {
+        r->in = BM_RELAY_REMARK;
+    } else if (r->in == BM_RELAY_START) {
+        if (forwards_a_signal(r))
+            r->n_held = 0;
+        let_go(r, to);
+    }
+}
+
 static void hold(bm_relay *r, char c, FILE *to)
 {
     r->held[r->n_held++] = c;
     if (c == '\n') {
-        bool dashes = ends_dashes(r);
-        r->line = r->n_held;
-        if (r->in == BM_RELAY_REMARK && dashes)
-            end_remark(r, to);
-        else if (dashes)
-            r->in = BM_RELAY_REMARK;
-        else if (r->in == BM_RELAY_START)
-            let_go(r, to);
-    } else if (r->in == BM_RELAY_START && c != '-') {
+        settle(r, to);
+    } else if (r->in == BM_RELAY_START && !may_be_a_remark(r)) {
         let_go(r, to);
         r->in = BM_RELAY_LINE;
     }

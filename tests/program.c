@@ -124,13 +124,18 @@ bool program_runs(program *p)
     return false;
 }
 
+/* The last lines of a file. */
 static void show(const char *path)
 {
+    enum { LAST = 24 };
+    static char lines[LAST][400];
     FILE *file = fopen(path, "r");
-    char line[1024];
+    size_t n = 0;
 
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        print_message("    | %s", line);
+    while (file != NULL && fgets(lines[n % LAST], sizeof lines[0], file))
+        n++;
+    for (size_t i = n < LAST ? 0 : n - LAST; i < n; i++)
+        print_message("    | %s", lines[i % LAST]);
     if (file != NULL)
         fclose(file);
 }
