@@ -68,7 +68,7 @@ static void print_line(char *const *words)
     fputc('\n', stderr);
 }
 
-/* Ranks write into a pipe: they are told that it ends at a terminal. */
+/* Ranks write into a pipe: they are told what ends at a terminal. */
 static void tell_terminal(void)
 {
     struct winsize size;
@@ -76,7 +76,8 @@ static void tell_terminal(void)
 
     if (!isatty(STDERR_FILENO))
         return;
-    setenv("BMUF_TERMINAL", "1", 1);
+    setenv("BMUF_TERMINAL", isatty(STDOUT_FILENO) ? "stderr stdout" : "stderr",
+           1);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         snprintf(columns, sizeof columns, "%d", size.ws_col);
         setenv("COLUMNS", columns, 1);

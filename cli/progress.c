@@ -16,12 +16,20 @@ static struct {
     char line[512];
 } bar;
 
+/* Here, or where the supervisor passes things on to. */
+static bool ends_at_terminal(int fd, const char *name)
+{
+    const char *told = getenv("BMUF_TERMINAL");
+
+    return isatty(fd) || (told != NULL && strstr(told, name) != NULL);
+}
+
 static bool terminal(void)
 {
     const char *term = getenv("TERM");
 
-    return (isatty(STDERR_FILENO) || getenv("BMUF_TERMINAL") != NULL) &&
-           term != NULL && strcmp(term, "dumb") != 0;
+    return ends_at_terminal(STDERR_FILENO, "stderr") && term != NULL &&
+           strcmp(term, "dumb") != 0;
 }
 
 static size_t width(void)
@@ -35,9 +43,11 @@ static size_t width(void)
     return told > 0 ? (size_t)told : 80;
 }
 
+static const char erasure[] = "\r\033[K";
+
 static void erase(void)
 {
-    fputs("\r\033[K", stderr);
+    fputs(erasure, stderr);
 }
 
 static void draw(void)
@@ -102,4 +112,6 @@ void bm_progress_close(void)
     bm_log_hook(NULL, NULL);
     erase();
     fflush(stderr);
+    if (ends_at_terminal(STDOUT_FILENO, "stdout"))
+        fputs(erasure, stdout); /* results may overtake the line before */
 }
