@@ -36,6 +36,34 @@ static void say(const listener *l, const char *format, ...)
     l->tell(l->self, text);
 }
 
+/* Updates until a momentum has had its effect; just below what rounding makes
+ * of 1 / (1 - 0.9). */
+static double warm_up(double momentum)
+{
+    return (1 - 1e-9) / (1 - momentum);
+}
+
+/* block.frames_per_worker with which an epoch has so many blocks. */
+static double block_for(const bm_setting *s, double per_epoch)
+{
+    return floor(s->epoch_frames / per_epoch / s->workers + 1e-6);
+}
+
+/* What to do for so many blocks in an epoch; a block is a unit at least. */
+static const char *remedy(const bm_setting *s, double per_epoch, char text[160])
+{
+    double frames = block_for(s, per_epoch);
+
+    if (s->units == 0 || s->units >= per_epoch * s->workers)
+        snprintf(text, 160, "set block.frames_per_worker = %.0f", frames);
+    else
+        snprintf(text, 160,
+                 "pack with shard.unit_frames = %.0f and set "
+                 "block.frames_per_worker = %.0f",
+                 fmax(floor(frames / 8), 1), frames);
+    return text;
+}
+
 static void advise_on_filter(const listener *l, const bm_setting *s,
                              const bm_gains *g)
 {
@@ -55,12 +83,63 @@ static void advise_on_filter(const listener *l, const bm_setting *s,
             "less than %d workers in turn would; bmuf.momentum = %.4g makes up "
             "for it",
             g->steady, s->workers, 1 - 1.0 / s->workers);
-    if (g->frames * s->workers > s->epoch_frames * (double)s->epochs)
+    if (g->frames > s->epoch_frames)
         say(l,
-            "the time constant of block momentum, %.3g frames, times %d "
-            "workers is more than the %.3g frames of the whole training; "
-            "shorter blocks have a shorter one",
-            g->frames, s->workers, s->epoch_frames * (double)s->epochs);
+            "the time constant of block momentum, %.3g frames, is more than "
+            "the %.3g frames of an epoch: what is filtered is the same data "
+            "again; block.frames_per_worker = %.0f has a shorter one",
+            g->frames, s->epoch_frames, block_for(s, ceil(g->blocks)));
+}
+
+static void advise_on_blocks(const listener *l, const bm_setting *s,
+                             const bm_gains *g)
+{
+    if (g->per_epoch < 2)
+        say(l,
+            "an epoch is one block: workers meet only once; "
+            "block.frames_per_worker = %.0f has them meet four times",
+            block_for(s, 4));
+    if (s->balance > 0 && s->balance < 0.8)
+        say(l,
+            "workers are busy %.0f %% of the time: what is read at once is "
+            "large beside a share of %.0f frames; pack with shard.unit_frames "
+            "= %.0f, or take longer blocks",
+            100 * s->balance, block_for(s, g->per_epoch),
+            fmax(block_for(s, 8 * g->per_epoch), 1));
+    if (s->reset && s->local_momentum > 0 &&
+        g->steps < warm_up(s->local_momentum))
+        say(l,
+            "sgd.momentum = %.4g needs %.0f steps to warm up, but begins anew "
+            "every %.1f; longer blocks, or sgd.local_state = average",
+            s->local_momentum, warm_up(s->local_momentum), g->steps);
+}
+
+/* With what is wrong a run would be in vain. */
+static bm_status refuse(const bm_setting *s, const bm_gains *g)
+{
+    double all = g->per_epoch * (double)s->epochs;
+    double warm = warm_up(s->momentum);
+    char text[160];
+
+    if (s->filtered && s->momentum > 0 && all < warm)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%.0f blocks in %ld epochs are over before a block "
+                       "momentum of %.4g has had its effect, which takes %.0f; "
+                       "%s, or more epochs",
+                       all, s->epochs, s->momentum, warm,
+                       remedy(s, 4 * warm / (double)s->epochs, text));
+    if (s->filtered && s->workers > 1 && g->per_epoch < 2)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "an epoch is one block: workers would meet only once; "
+                       "%s, or take fewer workers",
+                       remedy(s, 4, text));
+    if (g->steps < 1)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a worker's share of a block is %.2g of a mini-batch; "
+                       "set block.frames_per_worker to %.0f or more, or take "
+                       "fewer workers or smaller mini-batches",
+                       g->steps, ceil(4 * s->batch_frames));
+    return BM_OK;
 }
 
 bm_status bm_advise(const bm_setting *s,
@@ -68,35 +147,11 @@ bm_status bm_advise(const bm_setting *s,
 {
     listener l = {tell, self};
     bm_gains g = bm_gains_of(s);
-    double all = g.per_epoch * (double)s->epochs;
 
     if (!s->blocks)
         return BM_OK;
-    if (s->filtered && s->momentum > 0 && all < 1 / (1 - s->momentum))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%.0f blocks in %ld epochs are over before a block "
-                       "momentum of %.4g has had its effect, which takes %.0f; "
-                       "set block.frames_per_worker = %.0f, or more epochs",
-                       all, s->epochs, s->momentum, 1 / (1 - s->momentum),
-                       floor(s->epoch_frames * (double)s->epochs *
-                             (1 - s->momentum) / 4 / s->workers));
-    if (g.steps < 1)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "a worker's share of a block is %.2g of a mini-batch; "
-                       "set block.frames_per_worker to %.0f or more, or take "
-                       "fewer workers or smaller mini-batches",
-                       g.steps, ceil(4 * s->batch_frames));
-    if (g.per_epoch < 2)
-        say(&l,
-            "an epoch is one block: workers meet only once; set "
-            "block.frames_per_worker below %.0f",
-            s->epoch_frames / 2 / s->workers);
-    if (s->reset && s->local_momentum > 0 &&
-        g.steps < 1 / (1 - s->local_momentum))
-        say(&l,
-            "sgd.momentum = %.4g needs %.0f steps to warm up, but begins anew "
-            "every %.1f; longer blocks, or sgd.local_state = average",
-            s->local_momentum, 1 / (1 - s->local_momentum), g.steps);
+    BM_TRY(refuse(s, &g));
+    advise_on_blocks(&l, s, &g);
     if (s->filtered && s->workers > 1)
         advise_on_filter(&l, s, &g);
     return BM_OK;

@@ -21,6 +21,9 @@ typedef struct bm_setting {
     double block_frames; /* of all workers together */
     double epoch_frames;
     double batch_frames; /* of a mini-batch */
+    double balance;      /* part of the time that workers are busy, if they are
+                            equally fast; 0: not known */
+    double units;        /* of reading, in the data set; 0: not known */
     long epochs;
 } bm_setting;
 
@@ -37,8 +40,9 @@ bm_gains bm_gains_of(const bm_setting *s);
 
 /*
  * Calls tell() for everything that is unwise. Fails with BM_ERR_CONFIG, and a
- * proposal, if training would end before block momentum has had any effect, or
- * a worker would have less than one mini-batch in a block.
+ * proposal, if training would end before block momentum has had any effect, if
+ * an epoch is one block and there is something to filter, or if a worker would
+ * have less than one mini-batch in a block.
  */
 BM_CHECKED bm_status bm_advise(const bm_setting *s,
                                void (*tell)(void *self, const char *text),

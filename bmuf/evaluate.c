@@ -6,27 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What shares add up to: a row of a table with a row for each share. */
-enum {
-    LOSS,
-    ERRORS,
-    COUNT,
-    SEQUENCES,
-    SKIPPED,
-    FRAMES,
-    BLANK,
-    ALL_SEQUENCES,
-    ALL_FRAMES,
-    LABELS,
-    SUBSTITUTIONS,
-    DELETIONS,
-    INSERTIONS,
-    WORDS,
-    WORD_ERRORS,
-    WRONG,
-    COLUMNS
-};
-
 struct bm_evaluator {
     bm_comm *comm; /* borrowed, as all of these */
     bm_model *model;
@@ -34,8 +13,8 @@ struct bm_evaluator {
     bm_dataset *data;
     bm_plan_settings plan;
     int workers, first, last;
-    double *table; /* [workers, COLUMNS] */
-    float *logits; /* [room_logits], on the host */
+    bm_evaluation *table; /* [workers]: what each share comes to */
+    float *logits;        /* [room_logits], on the host */
     size_t room_logits;
     int32_t *labels; /* [room_labels]: a best path; twice: two word lists */
     int32_t *words[2];
@@ -61,7 +40,7 @@ bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
     bm_evaluator *e = calloc(1, sizeof *e);
 
     if (e != NULL)
-        e->table = calloc(COLUMNS * (size_t)workers, sizeof *e->table);
+        e->table = calloc((size_t)workers, sizeof *e->table);
     if (e == NULL || e->table == NULL) {
         bm_evaluator_close(e);
         return BM_FAIL(BM_ERR_MEMORY, "no memory to evaluate %d shares",
@@ -158,7 +137,7 @@ static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
     return edits;
 }
 
-static bm_status score_sequence(bm_evaluator *e, double *row,
+static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
                                 const int32_t *reference, size_t n_reference,
                                 size_t n_labels)
 {
@@ -168,17 +147,17 @@ static bm_status score_sequence(bm_evaluator *e, double *row,
         edits = compare_frames(reference, e->labels, n_labels);
     else
         BM_TRY(bm_edit(reference, n_reference, e->labels, n_labels, &edits));
-    row[LABELS] += (double)n_reference;
-    row[SUBSTITUTIONS] += (double)edits.substitutions;
-    row[DELETIONS] += (double)edits.deletions;
-    row[INSERTIONS] += (double)edits.insertions;
-    row[WRONG] += bm_edits_total(edits) > 0;
+    own->labels += (double)n_reference;
+    own->substitutions += (double)edits.substitutions;
+    own->deletions += (double)edits.deletions;
+    own->insertions += (double)edits.insertions;
+    own->wrong += bm_edits_total(edits) > 0;
     if (e->space >= 0) {
         size_t a = to_words(reference, n_reference, e->space, e->words[0]);
         size_t b = to_words(e->labels, n_labels, e->space, e->words[1]);
         BM_TRY(bm_edit(e->words[0], a, e->words[1], b, &edits));
-        row[WORDS] += (double)a;
-        row[WORD_ERRORS] += (double)bm_edits_total(edits);
+        own->words += (double)a;
+        own->word_errors += (double)bm_edits_total(edits);
     }
     return BM_OK;
 }
@@ -198,8 +177,8 @@ static size_t best_classes(const float *y, size_t frames, size_t stride,
     return frames;
 }
 
-static bm_status see_batch(bm_evaluator *e, const bm_batch *b, double *row,
-                           const bm_witness *witness)
+static bm_status see_batch(bm_evaluator *e, const bm_batch *b,
+                           bm_evaluation *own, const bm_witness *witness)
 {
     const int32_t *reference = b->targets.classes;
     bool per_frame = bm_model_loss(e->model)->per_frame;
@@ -211,18 +190,19 @@ static bm_status see_batch(bm_evaluator *e, const bm_batch *b, double *row,
     for (size_t i = 0; i < extent.B; i++) {
         size_t frames = (size_t)extent.frames[i];
         size_t n = (size_t)b->targets.count[i], n_labels = 0;
-        const float *own = e->logits + i * C;
+        const float *logits = e->logits + i * C;
 
         BM_TRY(room_for_labels(e, frames + n + 1));
-        n_labels = per_frame ? best_classes(own, frames, stride, C, e->labels)
-                             : bm_decode_greedy(own, frames, stride, C,
-                                                e->labels, NULL);
-        row[ALL_SEQUENCES] += 1;
-        row[ALL_FRAMES] += b->extent.frames[i];
-        BM_TRY(score_sequence(e, row, reference, n, n_labels));
+        n_labels =
+            per_frame
+                ? best_classes(logits, frames, stride, C, e->labels)
+                : bm_decode_greedy(logits, frames, stride, C, e->labels, NULL);
+        own->sequences += 1;
+        own->frames += b->extent.frames[i];
+        BM_TRY(score_sequence(e, own, reference, n, n_labels));
         if (witness != NULL)
             BM_TRY(witness->see(witness->self, b->id[i], e->labels, n_labels,
-                                own, frames, stride));
+                                logits, frames, stride));
         reference += n;
     }
     return BM_OK;
@@ -231,7 +211,7 @@ static bm_status see_batch(bm_evaluator *e, const bm_batch *b, double *row,
 static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
                            int64_t steps, const bm_witness *witness)
 {
-    double *row = e->table + COLUMNS * (size_t)worker;
+    bm_evaluation *own = &e->table[worker];
 
     for (int64_t step = 0; step < steps; step++) {
         const bm_batch *batch = NULL;
@@ -240,24 +220,8 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
         if (batch == NULL)
             break;
         bm_model_evaluate(e->model, batch, worker - e->first);
-        BM_TRY(see_batch(e, batch, row, witness));
+        BM_TRY(see_batch(e, batch, own, witness));
     }
-    return BM_OK;
-}
-
-static bm_status note_score(bm_evaluator *e, int worker)
-{
-    double *row = e->table + COLUMNS * (size_t)worker;
-    bm_score s = {0};
-
-    BM_TRY(bm_model_score(e->model, worker - e->first, &s));
-    row[LOSS] = s.loss;
-    row[ERRORS] = s.errors;
-    row[COUNT] = s.count;
-    row[SEQUENCES] = s.sequences;
-    row[SKIPPED] = s.skipped;
-    row[FRAMES] = s.frames;
-    row[BLANK] = s.blank;
     return BM_OK;
 }
 
@@ -283,44 +247,44 @@ static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
             BM_TRY_DONE(see_share(e, reader, k, steps, witness));
     }
     for (int k = e->first; k < e->last; k++)
-        BM_TRY_DONE(note_score(e, k));
+        BM_TRY_DONE(bm_model_score(e->model, k - e->first, &e->table[k].score));
 done:
     bm_reader_close(reader);
     return status;
 }
 
+static void add(bm_evaluation *sum, const bm_evaluation *more)
+{
+    bm_score_add(&sum->score, &more->score);
+    sum->sequences += more->sequences;
+    sum->frames += more->frames;
+    sum->labels += more->labels;
+    sum->substitutions += more->substitutions;
+    sum->deletions += more->deletions;
+    sum->insertions += more->insertions;
+    sum->words += more->words;
+    sum->word_errors += more->word_errors;
+    sum->wrong += more->wrong;
+}
+
+/* The table is of doubles alone, and a share's row is zero elsewhere. */
 bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
                       bm_evaluation *out)
 {
-    size_t size = COLUMNS * (size_t)e->workers;
-    double since = bm_clock(), sum[COLUMNS] = {0};
+    enum { COLUMNS = sizeof *e->table / sizeof(double) };
+    size_t n = (size_t)e->workers;
+    double since = bm_clock();
+    bm_evaluation sum = {0};
 
-    memset(e->table, 0, size * sizeof *e->table);
+    memset(e->table, 0, n * sizeof *e->table);
     BM_TRY(bm_comm_agree(e->comm, see_all(e, witness)));
-    BM_TRY(bm_comm_sum(e->comm, e->table, size));
-    for (int k = 0; k < e->workers; k++)
-        for (int c = 0; c < COLUMNS; c++)
-            sum[c] += e->table[COLUMNS * (size_t)k + (size_t)c];
-    *out = (bm_evaluation){.score = {.loss = sum[LOSS],
-                                     .errors = sum[ERRORS],
-                                     .count = sum[COUNT],
-                                     .sequences = sum[SEQUENCES],
-                                     .skipped = sum[SKIPPED],
-                                     .frames = sum[FRAMES],
-                                     .blank = sum[BLANK]},
-                           .counted = bm_model_loss(e->model)->per_frame
-                                          ? sum[FRAMES]
-                                          : sum[SEQUENCES],
-                           .sequences = sum[ALL_SEQUENCES],
-                           .frames = sum[ALL_FRAMES],
-                           .labels = sum[LABELS],
-                           .substitutions = sum[SUBSTITUTIONS],
-                           .deletions = sum[DELETIONS],
-                           .insertions = sum[INSERTIONS],
-                           .words = sum[WORDS],
-                           .word_errors = sum[WORD_ERRORS],
-                           .wrong = sum[WRONG],
-                           .seconds = bm_clock() - since};
+    BM_TRY(bm_comm_sum(e->comm, (double *)(void *)e->table, COLUMNS * n));
+    for (size_t k = 0; k < n; k++)
+        add(&sum, &e->table[k]);
+    sum.counted = bm_model_loss(e->model)->per_frame ? sum.score.frames
+                                                     : sum.score.sequences;
+    sum.seconds = bm_clock() - since;
+    *out = sum;
     return BM_OK;
 }
 

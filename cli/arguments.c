@@ -36,9 +36,10 @@ static bm_status unknown(const bm_verb *verb, const char *word)
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
                  f->name);
-    bm_nearest_word(word, list, near, sizeof near);
+    if (word[1] == '-') /* a letter is near to everything */
+        bm_nearest_word(word, list, near, sizeof near);
     return BM_FAIL(
-        BM_ERR_ARG, "bmuf %s: there is no option %s%s%s; see bmuf %s --help",
+        BM_ERR_ARG, "%s: there is no option %s%s%s; see bmuf %s --help",
         verb->name, word, near[0] ? "; did you mean " : "", near, verb->name);
 }
 
@@ -47,8 +48,8 @@ static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
     if (a->n_given == BM_MOST_GIVEN)
         return BM_FAIL(BM_ERR_ARG, "more than %d options", BM_MOST_GIVEN);
     if (!f->many && bm_argument(a, f->name) != NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s is given twice",
-                       a->verb->name, f->name);
+        return BM_FAIL(BM_ERR_ARG, "%s: --%s is given twice", a->verb->name,
+                       f->name);
     a->given[a->n_given].flag = f;
     a->given[a->n_given++].value = value;
     return BM_OK;
@@ -70,11 +71,11 @@ static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
     if (name[n] != '\0')
         value = name + n + (name[n] == '=');
     if (f->value == NULL && value != NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s takes no value",
-                       a->verb->name, f->name);
+        return BM_FAIL(BM_ERR_ARG, "%s: --%s takes no value", a->verb->name,
+                       f->name);
     if (f->value != NULL && value == NULL) {
         if (*i + 1 >= argc)
-            return BM_FAIL(BM_ERR_ARG, "bmuf %s: --%s needs a value: --%s %s",
+            return BM_FAIL(BM_ERR_ARG, "%s: --%s needs a value: --%s %s",
                            a->verb->name, f->name, f->name, f->value);
         value = argv[++*i];
     }
@@ -96,15 +97,17 @@ bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
         } else if (options && word[0] == '-' && word[1] != '\0') {
             BM_TRY(read_option(a, argc, argv, &i));
         } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_NOUNS) {
-            return BM_FAIL(BM_ERR_ARG, "bmuf %s: '%s' is one too many: %s %s",
-                           verb->name, word, verb->name, verb->nouns);
+            return BM_FAIL(BM_ERR_ARG,
+                           "%s: '%s' is one too many; it is bmuf %s%s%s",
+                           verb->name, word, verb->name,
+                           verb->nouns[0] != '\0' ? " " : "", verb->nouns);
         } else {
             a->nouns[a->n_nouns++] = word;
         }
     }
     if (a->n_nouns < verb->least)
         return BM_FAIL(BM_ERR_ARG,
-                       "bmuf %s needs %s; see bmuf %s --help for examples",
+                       "%s needs %s; see bmuf %s --help for examples",
                        verb->name, verb->nouns, verb->name);
     return BM_OK;
 }
@@ -129,8 +132,8 @@ bm_status bm_argument_number(const bm_arguments *a, const char *name,
         x = strtol(text, &end, 10);
         if (errno != 0 || end == text || *end != '\0' || x < least || x > most)
             return BM_FAIL(BM_ERR_ARG,
-                           "--%s %s: not a whole number in [%ld, %ld]", name,
-                           text, least, most);
+                           "%s: --%s %s is not a whole number in [%ld, %ld]",
+                           a->verb->name, name, text, least, most);
     }
     *out = x;
     return BM_OK;

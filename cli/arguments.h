@@ -15,10 +15,10 @@ struct bm_arguments;
 /* One option of a verb. Lists end with an all-zero row. */
 typedef struct bm_flag {
     const char *name;  /* "out" */
-    char letter;       /* 'n'; 0: none */
     const char *value; /* "RUN"; NULL: takes none */
     const char *help;
-    bool many; /* may be given more than once */
+    char letter; /* 'n'; 0: none */
+    bool many;   /* may be given more than once */
 } bm_flag;
 
 typedef struct bm_verb {

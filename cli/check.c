@@ -16,7 +16,7 @@ static bm_status check(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"stride", 0, "N", "the network keeps one frame of N", false},
+    {"stride", "N", "the network keeps one frame of N", 0, false},
     {0},
 };
 

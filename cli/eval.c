@@ -118,8 +118,8 @@ static bm_status gather_transcripts(scoring *s, const char *path)
     bm_status status = BM_OK;
 
     if (lines == NULL || texts == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
-    for (int r = 0; r < size && status == BM_OK; r++) {
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for transcripts");
+    for (int r = 0; r < size; r++) {
         uint64_t n = s->length;
 
         BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, &n, sizeof n, r));
@@ -146,12 +146,13 @@ done:
 static void print_json(const bm_evaluation *e)
 {
     json_t *o = json_pack(
-        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "loss",
-        bm_evaluation_loss(e), "ler", bm_evaluation_ler(e), "sequences",
+        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
+        "loss", bm_evaluation_loss(e), "ler", bm_evaluation_ler(e), "sequences",
         (json_int_t)e->sequences, "wrong", (json_int_t)e->wrong, "labels",
         (json_int_t)e->labels, "substitutions", (json_int_t)e->substitutions,
         "deletions", (json_int_t)e->deletions, "insertions",
-        (json_int_t)e->insertions, "skipped", (json_int_t)e->score.skipped,
+        (json_int_t)e->insertions, "words", (json_int_t)e->words, "word_errors",
+        (json_int_t)e->word_errors, "skipped", (json_int_t)e->score.skipped,
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
     json_object_set_new(o, "wer",
@@ -214,7 +215,7 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 
     BM_TRY(bm_recogniser_read(&s->net, a->nouns[0], SHARES));
     BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
-    BM_TRY(bm_recogniser_fits(&s->net, s->data));
+    BM_TRY(bm_recogniser_fits(&s->net, s->data, bm_comm_rank(s->comm) == 0));
     if (dump != NULL)
         BM_TRY(bm_npz_create(&s->dump, dump));
     return BM_OK;
@@ -223,15 +224,28 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 static const bm_section sections[] = {
     {"batch", bm_batch_options}, {"block", bm_block_options}, {0}};
 
+static bm_status check_ranks(const bm_arguments *a, long ranks)
+{
+    if (ranks > SHARES)
+        return BM_FAIL(BM_ERR_ARG, "eval: %ld ranks are more than %d", ranks,
+                       SHARES);
+    if (ranks > 1 && bm_argument(a, "dump") != NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "eval: --dump is written by one rank; leave out -n");
+    return BM_OK;
+}
+
 static bm_status eval(const bm_arguments *a)
 {
     scoring s = {0};
     bm_config *config = NULL;
     bm_plan_settings plan;
-    long threads = 1;
+    long threads = 1, ranks = 1;
     bm_status status = BM_OK;
 
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
+    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
+    BM_TRY(check_ranks(a, ranks));
     BM_TRY_DONE(bm_config_new(&config));
     BM_TRY_DONE(bm_arguments_set(a, config));
     BM_TRY_DONE(bm_config_check(config, sections));
@@ -239,10 +253,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY_DONE(bm_job_start(a, &s.comm));
     if (s.comm == NULL)
         goto done;
-    if (bm_comm_size(s.comm) > SHARES)
-        BM_FAIL_DONE(BM_ERR_ARG, "bmuf eval is for %d ranks at most", SHARES);
-    if (bm_comm_size(s.comm) > 1 && bm_argument(a, "dump") != NULL)
-        BM_FAIL_DONE(BM_ERR_ARG, "--dump is written by one rank: leave out -n");
+    BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));
     BM_TRY_DONE(bm_job_threads(s.comm, threads));
     BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
     status = score(&s, a, &plan);
@@ -256,12 +267,12 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"json", 0, NULL, "one JSON object instead of a table", false},
-    {"hyp", 0, "FILE", "write transcripts: words (id), a line each", false},
-    {"dump", 0, "FILE.npz", "write the logits of every sequence", false},
-    {"ranks", 'n', "RANKS", "start so many MPI processes", false},
-    {"threads", 0, "N", "of the BLAS library, per rank; default 1", false},
-    {"set", 0, "SECTION.KEY=VALUE", "batch.* settings; may be repeated", true},
+    {"json", NULL, "one JSON object instead of a table", 0, false},
+    {"hyp", "FILE", "write transcripts: words (id), a line each", 0, false},
+    {"dump", "FILE.npz", "write the logits of every sequence", 0, false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"threads", "N", "of the BLAS library, per rank; default 1", 0, false},
+    {"set", "SECTION.KEY=VALUE", "batch.* settings; may be repeated", 0, true},
     {0},
 };
 

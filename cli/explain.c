@@ -14,23 +14,42 @@ static double batch_frames(const bm_plan_settings *p, const bm_dataset *d)
                          : (double)p->sequences * mean;
 }
 
-bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data)
+/* Part of the time that workers of equal speed are busy in an epoch. */
+static double balance_of(const bm_plan *plan)
+{
+    int64_t n = bm_plan_blocks(plan);
+    double sum = 0;
+
+    for (int64_t b = 0; b < n; b++)
+        sum += 1 / bm_plan_balance(plan, b);
+    return n > 0 ? (double)n / sum : 0;
+}
+
+bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
+                        bm_setting *out)
 {
     bool filtered = strcmp(s->train.strategy, "bmuf") == 0;
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+    bm_plan *plan = NULL;
 
-    return (bm_setting){.workers = (int)s->job.workers,
+    BM_TRY(bm_plan_new(&plan, data, &s->plan, (int)s->job.workers,
+                       (uint64_t)s->job.seed, 0));
+    *out = (bm_setting){.workers = (int)s->job.workers,
                         .filtered = filtered,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = filtered ? s->filter.momentum : 0,
                         .rate = filtered ? s->filter.rate : 1,
                         .local_momentum = s->sgd.momentum,
                         .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
-                        .block_frames = bm_plan_block_frames(
-                            &s->plan, data, (int)s->job.workers),
+                        .block_frames = (double)data->frames /
+                                        fmax((double)bm_plan_blocks(plan), 1),
                         .epoch_frames = (double)data->frames,
                         .batch_frames = batch_frames(&s->plan, data),
+                        .balance = balance_of(plan),
+                        .units = (double)data->n_units,
                         .epochs = s->train.epochs};
+    bm_plan_free(plan);
+    return BM_OK;
 }
 
 static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
@@ -57,6 +76,10 @@ static void print_blocks(const bm_setting *s, const bm_gains *g, FILE *out)
             s->epoch_frames / g->per_epoch,
             s->epoch_frames / g->per_epoch / s->workers, g->steps, g->per_epoch,
             g->per_epoch * (double)s->epochs, s->epochs);
+    fprintf(out,
+            "balance           workers of equal speed are busy %.0f %% of "
+            "the time\n",
+            100 * s->balance);
 }
 
 /* Floats per weight that a rank keeps, apart from activations. */
@@ -100,14 +123,39 @@ static void print_advice(void *self, const char *text)
     fprintf(self, "warning: %s\n", text);
 }
 
+/* The network, if the other data sets are for it too. */
+static bm_status open_network(const bm_settings *s, const bm_dataset *data,
+                              bm_recogniser *net)
+{
+    const char *others[] = {s->data.dev, s->data.test};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_recogniser_new(net, &s->model, data, 1, (uint64_t)s->job.seed));
+    for (size_t i = 0; i < 2 && status == BM_OK; i++) {
+        bm_dataset *other = NULL;
+
+        if (others[i][0] == '\0')
+            continue;
+        status = bm_dataset_open(&other, others[i]);
+        if (status == BM_OK)
+            status = bm_recogniser_fits(net, other, true);
+        bm_dataset_close(other);
+    }
+    if (status != BM_OK)
+        bm_recogniser_close(net);
+    return status;
+}
+
 static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
                               int ranks, FILE *out)
 {
-    bm_setting what = bm_setting_of(s, data);
-    bm_gains gains = bm_gains_of(&what);
+    bm_setting what = {0};
+    bm_gains gains = {0};
     bm_recogniser net = {0};
 
-    BM_TRY(bm_recogniser_new(&net, &s->model, data, 1, (uint64_t)s->job.seed));
+    BM_TRY(bm_setting_of(s, data, &what));
+    gains = bm_gains_of(&what);
+    BM_TRY(open_network(s, data, &net));
     fprintf(out,
             "data              %zu sequences, %.0f frames of %zu numbers, "
             "%zu classes\n",
@@ -125,45 +173,28 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
 }
 
 /* Workers that cannot be dealt out evenly leave ranks waiting. */
-static bm_status check_ranks(const bm_settings *s, int ranks, FILE *out)
+static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
 {
     long n = s->job.workers;
     long most = (n + ranks - 1) / ranks;
 
-    if (ranks > n)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks are too many: there are %ld workers", ranks,
-                       n);
     if (n % ranks != 0)
         fprintf(out,
                 "warning: %ld workers on %d ranks: some host %ld, others %ld; "
                 "%.0f %% of the ranks' time is waiting\n",
                 n, ranks, most, most - 1,
                 100 * (1 - (double)n / (double)(most * ranks)));
-    return BM_OK;
 }
 
 bm_status bm_explain(const bm_settings *s, int ranks, FILE *out)
 {
-    const char *others[] = {s->data.dev, s->data.test};
-    bm_dataset *data = NULL, *other = NULL;
+    bm_dataset *data = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(check_ranks(s, ranks, out));
+    BM_TRY(bm_settings_fit(s, ranks));
+    warn_of_ranks(s, ranks, out);
     BM_TRY(bm_dataset_open(&data, s->data.train));
-    for (size_t i = 0; i < 2 && status == BM_OK; i++) {
-        if (others[i][0] == '\0')
-            continue;
-        status = bm_dataset_open(&other, others[i]);
-        if (status == BM_OK && other->features != data->features)
-            status = BM_FAIL(
-                BM_ERR_FORMAT, "%s has %zu features per frame, %s has %zu",
-                others[i], other->features, s->data.train, data->features);
-        bm_dataset_close(other);
-        other = NULL;
-    }
-    if (status == BM_OK)
-        status = explain_data(s, data, ranks, out);
+    status = explain_data(s, data, ranks, out);
     bm_dataset_close(data);
     return status;
 }
@@ -183,8 +214,8 @@ static bm_status explain(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"ranks", 'n', "RANKS", "as if on so many MPI processes", false},
-    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
+    {"ranks", "RANKS", "as if on so many MPI processes", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {0},
 };
 

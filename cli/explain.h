@@ -6,7 +6,9 @@
 #include "cli/settings.h"
 #include "io/dataset.h"
 
-bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data);
+/* What bm_advise is to judge. */
+BM_CHECKED bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
+                                   bm_setting *out);
 
 /* Opens the data and the network, prints gains, time constants, blocks, memory
  * and the bytes of an exchange. Fails as training would at its start. */

@@ -147,7 +147,7 @@ static bm_status info(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"json", 0, NULL, "JSON instead of words", false},
+    {"json", NULL, "JSON instead of words", 0, false},
     {0},
 };
 

@@ -4,6 +4,8 @@
 #include "core/log.h"
 
 #include <cblas.h>
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -128,8 +130,27 @@ static bool first_of_many(void)
     return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
 }
 
-int bm_job_end(bm_status status)
+/* A reader that had enough, as head has, is no failure. */
+static bool reader_is_gone(void)
 {
+    struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+static bm_status flush_results(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return BM_OK;
+    if (reader_is_gone())
+        return BM_OK;
+    return BM_FAIL(BM_ERR_IO, "results cannot be written to stdout: %s",
+                   strerror(errno));
+}
+
+int bm_job_end(bm_status result)
+{
+    bm_status status = result == BM_OK ? flush_results() : result;
     int code = job.supervised ? job.code : bm_status_exit(status);
     int rank = job.comm != NULL ? bm_comm_rank(job.comm) : 0;
     int size = job.comm != NULL ? bm_comm_size(job.comm) : 1;

@@ -21,7 +21,7 @@ bm_status bm_job_result(void);
 
 /* Tells a failure once, by the rank that knows, and leaves together with all
  * other ranks. What main returns. */
-int bm_job_end(bm_status status);
+int bm_job_end(bm_status result);
 
 /* Signals that ask for an end: after the first one this is its number; a second
  * one ends the process at once. */

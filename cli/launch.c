@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,19 +68,31 @@ static void print_line(char *const *words)
     fputc('\n', stderr);
 }
 
+/* Ranks write into a pipe: they are told that it ends at a terminal. */
+static void tell_terminal(void)
+{
+    struct winsize size;
+    char columns[16];
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    setenv("BMUF_TERMINAL", "1", 1);
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        snprintf(columns, sizeof columns, "%d", size.ws_col);
+        setenv("COLUMNS", columns, 1);
+    }
+}
+
 /* In the child: does not return. */
 static void become_launcher(char **words, pid_t parent, int said)
 {
-    bool terminal = isatty(STDERR_FILENO) != 0;
-
+    tell_terminal();
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || dup2(said, STDERR_FILENO) < 0)
         _exit(bm_status_exit(BM_ERR_COMM));
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    if (terminal)
-        setenv("BMUF_TERMINAL", "1", 1);
     execvp(words[0], words);
     fprintf(stderr, "bmuf: %s: %s; install Open MPI, or leave out -n\n",
             words[0], strerror(errno));

@@ -36,7 +36,7 @@ static const bm_verb *find(const char *name)
     return NULL;
 }
 
-static int unknown_verb(const char *name)
+static bm_status unknown_verb(const char *name)
 {
     char list[256] = "", near[32] = "";
 
@@ -44,9 +44,9 @@ static int unknown_verb(const char *name)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
                  verbs[i]->name);
     bm_nearest_word(name, list, near, sizeof near);
-    fprintf(stderr, "bmuf: there is no verb '%s'; did you mean %s?\n", name,
-            near);
-    return bm_status_exit(BM_ERR_ARG);
+    return BM_FAIL(BM_ERR_ARG,
+                   "there is no verb '%s'; did you mean %s? See bmuf --help",
+                   name, near);
 }
 
 int main(int argc, char **argv)
@@ -56,11 +56,11 @@ int main(int argc, char **argv)
     bm_status status = BM_OK;
 
     bm_blas_restart(argv);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows up where we write */
-    if (argc < 2) {
-        usage(stderr);
-        return bm_status_exit(BM_ERR_ARG);
-    }
+    signal(SIGPIPE, SIG_IGN); /* these two show up where we write */
+    signal(SIGXFSZ, SIG_IGN);
+    if (argc < 2)
+        return bm_job_end(
+            BM_FAIL(BM_ERR_ARG, "what is to be done? See bmuf --help"));
     if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0 ||
         strcmp(argv[1], "help") == 0) {
         usage(stdout);
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     }
     verb = find(argv[1]);
     if (verb == NULL)
-        return unknown_verb(argv[1]);
+        return bm_job_end(unknown_verb(argv[1]));
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             bm_arguments_help(verb, argv[i][1] == '-', stdout);

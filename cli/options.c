@@ -2,6 +2,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *kind(const bm_option *o)
@@ -29,17 +30,37 @@ static void list_words(const char *words, char *out, size_t room)
     out[n] = '\0';
 }
 
+/* "0", "0.9999", "1e6": as one would type it. */
+static const char *bound(double x, char out[24])
+{
+    char text[24];
+    const char *e = NULL;
+
+    if (x >= 1e5 && fmod(x, 1e5) == 0)
+        snprintf(text, sizeof text, "%.0e", x);
+    else
+        snprintf(text, sizeof text, "%.16g", x);
+    e = strstr(text, "e+");
+    if (e != NULL)
+        snprintf(out, 24, "%.*se%s", (int)(e - text), text,
+                 e + 2 + strspn(e + 2, "0"));
+    else
+        snprintf(out, 24, "%s", text);
+    return out;
+}
+
 static void describe(const bm_option *o, char *out, size_t room)
 {
-    char words[200];
+    char words[200], low[24], high[24];
 
     if (o->type == BM_CHOICE)
         list_words(o->unit, words, sizeof words);
     else
         snprintf(words, sizeof words, "%s", kind(o));
     if (o->type != BM_CHOICE && (o->min != 0 || o->max != 0))
-        snprintf(out, room, "%s, %.6g to %.6g%s%s", words, o->min, o->max,
-                 o->unit ? " " : "", o->unit ? o->unit : "");
+        snprintf(out, room, "%s, %s to %s%s%s", words, bound(o->min, low),
+                 bound(o->max, high), o->unit ? " " : "",
+                 o->unit ? o->unit : "");
     else
         snprintf(out, room, "%s%s%s", words,
                  o->type != BM_CHOICE && o->unit ? " " : "",
@@ -61,26 +82,82 @@ static void print_plain(const bm_section *sections)
     }
 }
 
+/* What a section is about, for readers of the page. */
+static const char *about(const char *section)
+{
+    static const char *const known[][2] = {
+        {"data", "Shards, as `bmuf pack` makes them."},
+        {"model", "The network; its layers are in [layers.md](layers.md)."},
+        {"train", "What is done, and for how long; strategies are in "
+                  "[strategies.md](strategies.md)."},
+        {"job", "Who does it. The number of workers decides the result; the "
+                "number of ranks (`-n`) does not."},
+        {"batch", "Mini-batches: one of the two sizes."},
+        {"block", "What a worker learns from between two exchanges: one of the "
+                  "three sizes. How to\nchoose is in [tuning.md](tuning.md)."},
+        {"sgd", "The update of every worker, see [sgd.md](sgd.md)."},
+        {"schedule", "The learning rate over time, see [sgd.md](sgd.md)."},
+        {"bmuf", "The filter of `train.strategy = bmuf`; formulas and gains "
+                 "are in [tuning.md](tuning.md)."},
+        {"features", "How features are made, see [features.md](features.md)."},
+        {"shard", "The files, see [shards.md](shards.md)."},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i][0], section) == 0)
+            return known[i][1];
+    return "";
+}
+
+static void print_default(const bm_option *o)
+{
+    if (o->fallback == NULL)
+        printf("required");
+    else if (o->fallback[0] == '\0')
+        printf("none");
+    else
+        printf("`%s`", o->fallback);
+}
+
 static void print_markdown(const char *title, const bm_section *sections)
 {
     printf("\n## %s\n", title);
     for (const bm_section *s = sections; s->name != NULL; s++) {
-        printf("\n### [%s]\n\n| setting | default | values | meaning |\n"
-               "|---|---|---|---|\n",
-               s->name);
+        printf("\n### [%s]\n\n%s\n\n| setting | default | values | meaning "
+               "|\n|---|---|---|---|\n",
+               s->name, about(s->name));
         for (const bm_option *o = s->options; o->key != NULL; o++) {
             char what[300];
 
             describe(o, what, sizeof what);
-            printf("| `%s` | %s%s%s | %s | %s |\n", o->key,
-                   o->fallback == NULL ? "required" : "`",
-                   o->fallback == NULL      ? ""
-                   : o->fallback[0] == '\0' ? " "
-                                            : o->fallback,
-                   o->fallback == NULL ? "" : "`", what, o->help);
+            printf("| `%s` | ", o->key);
+            print_default(o);
+            printf(" | %s | %s |\n", what, o->help);
         }
     }
 }
+
+static const char introduction[] =
+    "# Settings\n\n"
+    "Made by `bmuf options --markdown` from the tables that check them; a test "
+    "compares.\n\n"
+    "A configuration file of `bmuf train` needs two of them, and has a few "
+    "more:\n\n"
+    "```ini\n"
+    "[data]\n"
+    "train = data/train      ; a comment begins with ; after a blank\n"
+    "dev = data/dev\n"
+    "[model]\n"
+    "net = stack:3 blstm:320*4\n"
+    "    linear              ; an indented line goes on with the value\n"
+    "[job]\n"
+    "workers = 16\n"
+    "```\n\n"
+    "`--set section.key=value` changes one for a run, or for `bmuf pack`, "
+    "which "
+    "has no file.\nAll that is wrong is told at once, with its place and the "
+    "nearest known name; nothing\nstarts then. `RUN/config.ini` has every "
+    "setting of a run with its value, and can be\ntrained from again.\n";
 
 static bm_status options(const bm_arguments *a)
 {
@@ -88,10 +165,8 @@ static bm_status options(const bm_arguments *a)
     bool markdown = bm_argument(a, "markdown") != NULL;
 
     if (markdown) {
-        printf("# Settings\n\nMade by `bmuf options --markdown`; a test "
-               "compares them. A configuration file holds\nthose of `bmuf "
-               "train`; each can be changed by `--set section.key=value`.\n");
-        print_markdown("bmuf train", bm_train_sections());
+        printf("%s", introduction);
+        print_markdown("bmuf train CONFIG", bm_train_sections());
     } else if (bm_argument(a, "pack") == NULL) {
         print_plain(bm_train_sections());
     }
@@ -112,8 +187,8 @@ static bm_status options(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"pack", 0, NULL, "those of bmuf pack instead of bmuf train", false},
-    {"markdown", 0, NULL, "all of them, as docs/options.md", false},
+    {"pack", NULL, "those of bmuf pack instead of bmuf train", 0, false},
+    {"markdown", NULL, "all of them, as docs/options.md", 0, false},
     {0},
 };
 

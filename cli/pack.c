@@ -86,7 +86,9 @@ static bm_status get_vocab(packing *p, const bm_arguments *a)
     bool words = units != NULL && strcmp(units, "words") == 0;
 
     if (units != NULL && !words && strcmp(units, "characters") != 0)
-        return BM_FAIL(BM_ERR_ARG, "--units %s: words or characters", units);
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --units %s is neither words nor characters",
+                       units);
     if (path != NULL)
         return bm_vocab_read(&p->vocab, path, words);
     return learn_vocab(p, words);
@@ -204,13 +206,13 @@ static bm_status find_source(const bm_arguments *a,
         if (given == NULL)
             continue;
         if (*importer != NULL)
-            return BM_FAIL(BM_ERR_ARG, "--%s and --%s: one of them",
+            return BM_FAIL(BM_ERR_ARG, "pack: --%s and --%s: give one of them",
                            (*importer)->name, all[i]->name);
         *importer = all[i];
         *path = given;
     }
     if (*importer == NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs a manifest: --audio, "
+        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest: --audio, "
                                    "--images or --features FILE");
     return BM_OK;
 }
@@ -225,7 +227,8 @@ static bm_status pack(const bm_arguments *a)
 
     BM_TRY(find_source(a, &importer, &path));
     if (p.directory == NULL)
-        return BM_FAIL(BM_ERR_ARG, "bmuf pack needs --out DIR");
+        return BM_FAIL(BM_ERR_ARG, "pack needs --out DIR");
+    BM_ASSERT(importer != NULL);
     bm_pack_sections(importer, sections);
     BM_TRY_DONE(bm_config_new(&p.config));
     BM_TRY_DONE(bm_arguments_set(a, p.config));
@@ -244,17 +247,17 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"audio", 0, "FILE", "manifest of recordings: WAV, FLAC", false},
-    {"images", 0, "FILE", "manifest of line images: PNG", false},
-    {"features", 0, "FILE", "manifest of features: .npy, .mfc", false},
-    {"out", 'o', "DIR", "where the shards go", false},
-    {"set", 0, "SECTION.KEY=VALUE", "change a setting; may be repeated", true},
-    {"units", 0, "KIND", "characters (default) or words of the texts", false},
-    {"vocab", 0, "FILE|DIR", "take the symbols from there, as for test data",
+    {"audio", "FILE", "manifest of recordings: WAV, FLAC", 0, false},
+    {"images", "FILE", "manifest of line images: PNG", 0, false},
+    {"features", "FILE", "manifest of features: .npy, .mfc", 0, false},
+    {"out", "DIR", "where the shards go", 'o', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"units", "KIND", "characters (default) or words of the texts", 0, false},
+    {"vocab", "FILE|DIR", "take the symbols from there, as for test data", 0,
      false},
-    {"name", 0, "NAME", "of the files: NAME-00000.bmuf.h5; default: data",
+    {"name", "NAME", "of the files: NAME-00000.bmuf.h5; default: data", 0,
      false},
-    {"force", 0, NULL, "replace the shards that are there", false},
+    {"force", NULL, "replace the shards that are there", 0, false},
     {0},
 };
 

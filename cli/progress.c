@@ -58,9 +58,11 @@ bool bm_progress_open(bool here)
 
 static void format_time(double s, char *out, size_t room)
 {
-    long n = s < 0 || s > 3.6e6 ? 0 : (long)(s + 0.5);
+    long n = s < 0 || s > 3.6e6 ? -1 : (long)(s + 0.5);
 
-    if (n >= 3600)
+    if (n < 0)
+        snprintf(out, room, "?");
+    else if (n >= 3600)
         snprintf(out, room, "%ld:%02ld:%02ld", n / 3600, n / 60 % 60, n % 60);
     else
         snprintf(out, room, "%ld:%02ld", n / 60, n % 60);

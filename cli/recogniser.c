@@ -27,6 +27,20 @@ static bm_status copy_vocab(const bm_vocab *from, bm_vocab **out)
     return status;
 }
 
+/* Labels of sequences are none of frames. */
+static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data)
+{
+    bool per_frame = bm_shard_per_frame(data->shards[0]);
+
+    if (per_frame == bm_model_loss(r->model)->per_frame)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s has labels of %s, which model.loss = %s is not for; %s",
+                   data->directory, per_frame ? "frames" : "whole sequences",
+                   bm_model_loss(r->model)->name,
+                   per_frame ? "take cross_entropy" : "take ctc");
+}
+
 bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
                             const bm_dataset *data, int n_scores, uint64_t seed)
 {
@@ -41,6 +55,8 @@ bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
     status = copy_vocab(bm_dataset_vocab(data), &r->vocab);
     if (status == BM_OK)
         status = build(r, n_scores, seed);
+    if (status == BM_OK)
+        status = check_labels(r, data);
     if (status != BM_OK)
         bm_recogniser_close(r);
     return status;
@@ -118,7 +134,8 @@ void bm_recogniser_close(bm_recogniser *r)
     memset(r, 0, sizeof *r);
 }
 
-bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data)
+bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
+                             bool tell)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
 
@@ -127,12 +144,13 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data)
                        "%s has %zu features per frame, the model is for %zu; "
                        "pack it with the same features.* settings",
                        data->directory, data->features, r->features);
+    BM_TRY(check_labels(r, data));
     if (!bm_vocab_equal(r->vocab, bm_dataset_vocab(data)))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has other symbols than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    if (strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
+    if (tell && strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
         r->features_text[0] != '\0')
         bm_log(BM_WARNING,
                "%s: its features were made by other settings than the model's; "

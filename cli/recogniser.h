@@ -31,9 +31,9 @@ BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, const char *path,
 void bm_recogniser_close(bm_recogniser *r);
 
 /* The data set has this recogniser's features and symbols, or the message says
- * in what they differ. */
+ * in what they differ. `tell`: warn if features were made in another way. */
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
-                                        const bm_dataset *data);
+                                        const bm_dataset *data, bool tell);
 
 /* Writes `model`, n floats on the host, with all that _read needs. */
 BM_CHECKED bm_status bm_recogniser_write(const bm_recogniser *r,

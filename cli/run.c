@@ -182,12 +182,8 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     return bm_journal_open(&run->journal, run->journal_path, 0);
 }
 
-bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
-                      const bm_config *config)
+static bm_status name_files(bm_run *run, const char *directory)
 {
-    bm_status status = BM_OK;
-    int told[2] = {0, 0};
-
     memset(run, 0, sizeof *run);
     run->lock = -1;
     if (strlen(directory) >= sizeof run->directory)
@@ -201,6 +197,27 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
              directory);
     snprintf(run->model_path, sizeof run->model_path, "%s/model.safetensors",
              directory);
+    return BM_OK;
+}
+
+bm_status bm_run_check(const char *directory, const bm_config *config)
+{
+    bm_run run;
+
+    BM_TRY(name_files(&run, directory));
+    if (!exists(directory))
+        return BM_OK;
+    BM_TRY(check_ownership(&run));
+    return exists(run.config_path) ? compare(&run, config) : BM_OK;
+}
+
+bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
+                      const bm_config *config)
+{
+    bm_status status = BM_OK;
+    int told[2] = {0, 0};
+
+    BM_TRY(name_files(run, directory));
     if (bm_comm_rank(comm) == 0)
         status = open_as_root(run, config);
     BM_TRY(bm_comm_agree(comm, status));

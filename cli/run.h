@@ -30,4 +30,8 @@ BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);
 void bm_run_close(bm_run *run);
 
+/* Fails as bm_run_open would, but for other jobs; touches nothing. */
+BM_CHECKED bm_status bm_run_check(const char *directory,
+                                  const bm_config *config);
+
 #endif

@@ -98,3 +98,13 @@ done:
     bm_config_free(c);
     return status;
 }
+
+bm_status bm_settings_fit(const bm_settings *s, long ranks)
+{
+    if (ranks > s->job.workers)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%ld ranks are too many for job.workers = %ld; start "
+                       "fewer, or set more workers",
+                       ranks, s->job.workers);
+    return BM_OK;
+}

@@ -42,4 +42,7 @@ BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       long ranks, bm_config **config,
                                       bm_settings *out);
 
+/* No rank is without a worker. */
+BM_CHECKED bm_status bm_settings_fit(const bm_settings *s, long ranks);
+
 #endif

@@ -14,7 +14,8 @@
     X(train)                                                                   \
     X(eval)                                                                    \
     X(explain)                                                                 \
-    X(options)
+    X(options)                                                                 \
+    X(bench)
 
 #define X(name) extern const bm_verb bm_verb_##name;
 BM_VERBS(X)

@@ -32,6 +32,7 @@ typedef struct bm_batch {
 /* Sums, so that scores of batches and of workers add up. */
 typedef struct bm_score {
     double loss;      /* nats, of the sequences that count */
+    double chance;    /* their loss if all classes were equally likely */
     double errors;    /* wrong frames, or edit distance of the best path */
     double count;     /* what errors are out of: frames, or reference labels */
     double sequences; /* that count */
@@ -43,6 +44,7 @@ typedef struct bm_score {
 static inline void bm_score_add(bm_score *sum, const bm_score *more)
 {
     sum->loss += more->loss;
+    sum->chance += more->chance;
     sum->errors += more->errors;
     sum->count += more->count;
     sum->sequences += more->sequences;

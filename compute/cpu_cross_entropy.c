@@ -46,8 +46,10 @@ static bm_score sequence(const bm_isa *isa, bm_extent e, size_t b,
                          const int32_t *classes, bm_tensor y, bm_tensor dy)
 {
     size_t frames = (size_t)e.frames[b];
-    bm_score own = {
-        .sequences = 1, .frames = (double)frames, .count = (double)frames};
+    bm_score own = {.chance = (double)frames * log((double)y.dim[2]),
+                    .sequences = 1,
+                    .frames = (double)frames,
+                    .count = (double)frames};
 
     for (size_t t = 0; t < frames; t++)
         frame(isa, y.dim[2], bm_cpu_frame(y, t, b), (size_t)classes[t],

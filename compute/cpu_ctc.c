@@ -109,13 +109,28 @@ static bm_wide emit_of(const sequence *s, size_t t)
     return wide(s->emit + t * 2 * s->W, s->W);
 }
 
-static bool feasible(const sequence *s)
+/* Adjacent equal labels, which a blank must part. */
+static size_t repeats(const sequence *s)
 {
-    size_t needed = s->L;
+    size_t n = 0;
 
     for (size_t i = 1; i < s->L; i++)
-        needed += s->labels[i] == s->labels[i - 1];
-    return s->T >= needed;
+        n += s->labels[i] == s->labels[i - 1];
+    return n;
+}
+
+static bool feasible(const sequence *s)
+{
+    return s->T >= s->L + repeats(s);
+}
+
+/* The loss of equal logits: T ln C - ln binomial(T + L - r, 2 L). */
+static double chance(const sequence *s, size_t n_classes)
+{
+    double n = (double)(s->T + s->L - repeats(s)), k = 2 * (double)s->L;
+    double paths = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
+
+    return (double)s->T * log((double)n_classes) - paths;
 }
 
 /* Levenshtein's distance of the best path from the labels. */
@@ -295,8 +310,10 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
 
     if (counts)
         counts = look(s, b, y, dy, &own);
-    if (counts && can)
+    if (counts && can) {
         own.loss = -forward(s, &scale);
+        own.chance = chance(s, y.dim[2]);
+    }
     if (counts)
         own.errors = errors(s);
     if (!counts || scale < BM_NEVER / 8)

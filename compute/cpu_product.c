@@ -89,6 +89,8 @@ static void multiply_tile(size_t rows, size_t k, const float *a, size_t lda,
         ROW_CASE(7);
         ROW_CASE(8);
 #undef ROW_CASE
+    default:
+        BM_ASSERT(rows >= 1 && rows <= ROWS);
     }
 }
 
@@ -104,10 +106,11 @@ static void multiply(size_t m, size_t n, size_t k, const float *a, size_t lda,
                      const float *packed, float *c, size_t ldc, bool add)
 {
     float tile[ROWS * COLUMNS];
+    size_t tiles = (m + ROWS - 1) / ROWS; /* of about as many rows each */
 
     for (size_t j = 0; j < n; j += COLUMNS, packed += k * COLUMNS)
-        for (size_t i = 0; i < m; i += ROWS) {
-            size_t rows = m - i < ROWS ? m - i : ROWS;
+        for (size_t t = 0; t < tiles; t++) {
+            size_t i = t * m / tiles, rows = (t + 1) * m / tiles - i;
             size_t columns = n - j < COLUMNS ? n - j : COLUMNS;
 
             multiply_tile(rows, k, a + i * lda, lda, packed, tile);

@@ -37,8 +37,9 @@ typedef struct bm_chain_settings {
                      "this many are put side by side into one"),               \
         BM_CHAIN_ROW(owner, subsample, BM_INT, "1", 1, 64, "frames",           \
                      "keep the first of every so many"),                       \
-        BM_CHAIN_ROW(owner, normalise, BM_TEXT, "utterance", 0, 0, NULL,       \
-                     "to mean 0 over: none, utterance, speaker, global"),      \
+        BM_CHAIN_ROW(owner, normalise, BM_CHOICE, "utterance", 0, 0,           \
+                     "none utterance speaker global",                          \
+                     "over what to bring to mean 0"),                          \
         BM_CHAIN_ROW(owner, variance, BM_FLAG, "yes", 0, 0, NULL,              \
                      "normalise to variance 1 as well")
 

@@ -16,10 +16,16 @@ enum { LONGEST_TEXT = 1 << 20, LONGEST_STRING = 1 << 12, MOST_FILTERS = 8 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local char said[512];
 
-/* The library may have been built without threads. */
+/* The library may have been built without threads. What it does at exit fails
+ * badly where a disk was full: all files are closed by then. */
 void bm_h5_enter(void)
 {
+    static bool entered;
+
     pthread_mutex_lock(&mutex);
+    if (!entered)
+        H5dont_atexit();
+    entered = true;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
@@ -30,8 +36,15 @@ void bm_h5_leave(void)
 
 static herr_t note(unsigned n, const H5E_error2_t *error, void *_)
 {
+    static const char before[] = "error message = '";
+    const char *system = strstr(error->desc, before);
+
     (void)_;
-    if (n == 0)
+    if (n == 0 && system != NULL)
+        snprintf(said, sizeof said, "%.*s",
+                 (int)strcspn(system + sizeof before - 1, "'"),
+                 system + sizeof before - 1);
+    else if (n == 0)
         snprintf(said, sizeof said, "%s: %s", error->func_name, error->desc);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * import_features.c - features that are there already, by [features]: read, then
- * through the chain of feature_chain.h.
+ * import_features.c - features that are there already, by [features]: read,
+ * then through the chain of feature_chain.h.
  */
 #include "io/feature_files.h"
 #include "io/import_base.h"

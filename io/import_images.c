@@ -1,7 +1,7 @@
 /*
- * import_features.c - line images to sequences, by [features]. Ink is high and the
- * ground is 0; a frame is some columns of pixels, from left to right, each from
- * top to bottom.
+ * import_images.c - line images to sequences, by [features]. Ink is high and
+ * the ground is 0; a frame is some columns of pixels, from left to right, each
+ * from top to bottom.
  */
 #include "io/import_base.h"
 #include "io/line_image.h"
@@ -21,8 +21,8 @@ static const bm_option options[] = {
      "width of a frame"},
     {"pad", BM_INT, offsetof(settings, pad), "0", 0, 4096, "pixels",
      "columns of background added at both ends"},
-    {"invert", BM_TEXT, offsetof(settings, invert), "auto", 0, 0, NULL,
-     "ink is light on dark: yes, no, auto (what most of an image is)"},
+    {"invert", BM_CHOICE, offsetof(settings, invert), "auto", 0, 0,
+     "auto yes no", "ink is light on dark; auto: what most of an image is"},
     {0},
 };
 
@@ -80,26 +80,18 @@ done:
     return status;
 }
 
-static bm_status choose(const settings *s, invert *out)
+/* The text is the configuration's, which may be gone later. */
+static invert choose(const settings *s)
 {
-    static const char *const names[] = {"auto", "yes", "no"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(s->invert, names[i]) == 0) {
-            *out = (invert)i;
-            return BM_OK;
-        }
-    return BM_FAIL(BM_ERR_CONFIG,
-                   "features.invert: '%s' is none of auto, yes, no", s->invert);
+    if (strcmp(s->invert, "auto") == 0)
+        return AUTO;
+    return strcmp(s->invert, "yes") == 0 ? YES : NO;
 }
 
 static bm_status images_open(bm_importer *i, const char *path)
 {
-    invert chosen = AUTO;
-
-    BM_TRY(choose(i->settings, &chosen));
     BM_TRY(bm_import_open(i, sizeof(images), path, "image", images_read));
-    ((images *)i->self)->invert = chosen;
+    ((images *)i->self)->invert = choose(i->settings);
     return bm_import_describe(i);
 }
 

@@ -120,9 +120,11 @@ static bm_status put_central(bm_npz *z, const entry *e)
 /* The header of a .npy file, version 1, padded to 128 bytes. */
 static void npy_header(char *out, size_t rows, size_t cols)
 {
+    static const unsigned char magic[10] = {0x93, 'N', 'U', 'M',  'P',
+                                            'Y',  1,   0,   0x76, 0};
     int n = 0;
 
-    memcpy(out, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(out, magic, sizeof magic);
     n = snprintf(out + 10, 118,
                  "{'descr': '<f4', 'fortran_order': False, "
                  "'shape': (%zu, %zu), }",

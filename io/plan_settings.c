@@ -3,8 +3,6 @@
  */
 #include "io/plan.h"
 
-#include <string.h>
-
 /* Where nothing is said. */
 enum { SEQUENCES = 16, FRAMES_PER_WORKER = 120000 };
 
@@ -16,8 +14,8 @@ const bm_option bm_batch_options[] = {
     {"frames", BM_INT, AT(frames), "0", 0, 1e9, "frames",
      "largest size of a mini-batch, padding included; 0: batch.sequences "
      "decides"},
-    {"order", BM_TEXT, AT(order), "random", 0, 0, NULL,
-     "of sequences in an epoch: random, sorted (short ones first), file"},
+    {"order", BM_CHOICE, AT(order), "random", 0, 0, "random sorted file",
+     "of sequences in an epoch; sorted: short ones first"},
     {"buckets", BM_INT, AT(buckets), "16", 1, 1e6, "mini-batches",
      "how many are drawn together and sorted by length before they are cut; "
      "more: less padding, 1: most random"},
@@ -36,15 +34,6 @@ const bm_option bm_block_options[] = {
 
 static bm_status check_batch(bm_plan_settings *s)
 {
-    static const char *const orders[] = {"random", "sorted", "file"};
-    bool known = false;
-
-    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
-        known = known || strcmp(s->order, orders[i]) == 0;
-    if (!known)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "batch.order: %s is none of random, sorted, file",
-                       s->order);
     if (s->sequences > 0 && s->frames > 0)
         return BM_FAIL(BM_ERR_CONFIG,
                        "batch.sequences = %ld and batch.frames = %ld: a "

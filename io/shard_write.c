@@ -22,8 +22,10 @@ const bm_option bm_shard_options[] = {
      1e9, "frames", "a read unit ends with the sequence that reaches these"},
     {"shard_mb", BM_FLOAT, offsetof(bm_shard_settings, shard_mb), "256", 0.001,
      1e6, "MB", "a shard ends with the unit that reaches these"},
-    {"store", BM_TEXT, offsetof(bm_shard_settings, store), "f32", 0, 0, NULL,
-     "how features lie in the file: f32, f16, or u8 (images)"},
+    {"store", BM_CHOICE, offsetof(bm_shard_settings, store), "f32", 0, 0,
+     "f32 f16 u8",
+     "how features lie in the file; u8, for images, is their "
+     "default"},
     {0},
 };
 

@@ -11,7 +11,7 @@
 
 static char folder[] = "/tmp/bmuf_test_XXXXXX";
 
-void run_command(char *const words[])
+void run_tool(char *const words[])
 {
     int status = 0;
     pid_t child = fork();
@@ -34,7 +34,7 @@ int folder_make(void **state)
 int folder_remove(void **state)
 {
     (void)state;
-    run_command((char *[]){"rm", "-rf", folder, NULL});
+    run_tool((char *[]){"rm", "-rf", folder, NULL});
     return 0;
 }
 
@@ -76,5 +76,5 @@ const char *real_data(const char *name)
 
 void unpack(const char *archive)
 {
-    run_command((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
+    run_tool((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
 }

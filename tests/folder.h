@@ -23,6 +23,6 @@ const char *real_data(const char *name);
 void unpack(const char *archive);
 
 /* Runs a program with its words, the last of them NULL; it has to succeed. */
-void run_command(char *const words[]);
+void run_tool(char *const words[]);
 
 #endif

@@ -137,13 +137,13 @@ int checkpoints(const char *run, int *newest)
 void copy_run(const char *from, const char *to)
 {
     remove_run(to);
-    run_command((char *[]){"cp", "-r", (char *)in_folder(from),
+    run_tool((char *[]){"cp", "-r", (char *)in_folder(from),
                            (char *)in_folder(to), NULL});
 }
 
 void remove_run(const char *run)
 {
-    run_command((char *[]){"rm", "-rf", (char *)in_folder(run), NULL});
+    run_tool((char *[]){"rm", "-rf", (char *)in_folder(run), NULL});
 }
 
 void damage(const char *path, double share, size_t bytes)

@@ -97,6 +97,11 @@ static void test_equal_logits_count_the_paths(void **state)
         assert_int_equal(repeats(labels, L), cases[i].r);
         score = ctc_alone(T, C, y, labels, L, dy);
         assert_true(near(score.loss, (double)T * log((double)C) - paths, 1e-6));
+        assert_true(near(score.chance, score.loss, 1e-6));
+        y[0] = 1; /* chance knows no logits */
+        score = ctc_alone(T, C, y, labels, L, dy);
+        assert_true(
+            near(score.chance, (double)T * log((double)C) - paths, 1e-12));
         assert_rows_sum_to_zero(T, C, dy, 1e-5);
         free(y);
         free(dy);
@@ -425,7 +430,14 @@ static void test_score_is_added_to(void **state)
     bm_extent e = {2, 1, &frames};
     bm_targets t = {labels, &count};
     bm_tensor x = {y, 3, {2, 1, 2, 1}}, none = {NULL, 3, {2, 1, 2, 1}};
-    bm_score score = {100, 10, 20, 30, 40, 50, 60};
+    bm_score score = {.loss = 100,
+                      .chance = 70,
+                      .errors = 10,
+                      .count = 20,
+                      .sequences = 30,
+                      .skipped = 40,
+                      .frames = 50,
+                      .blank = 60};
     float *work = zeros(bm_ctc_work(e, t, 2), sizeof *work);
     bm_backend *be = NULL;
 
@@ -436,6 +448,7 @@ static void test_score_is_added_to(void **state)
     /* 1 and then either class: p = 1. */
     assert_true(score.loss == 100 && score.errors == 10 && score.count == 21);
     assert_true(score.sequences == 31 && score.skipped == 40);
+    assert_true(near(score.chance, 70 + log(4.0 / 3), 1e-12)); /* 3 of 4 */
     assert_true(score.frames == 52 && near(score.blank, 60.5, 1e-6));
     bm_backend_close(be);
     free(work);

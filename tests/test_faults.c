@@ -327,7 +327,7 @@ static void make_sick(const char *name, int sequence)
     meta.vocab = bm_shard_vocab(s);
     meta.features_text = bm_shard_features_text(s);
     meta.frame_shift = bm_shard_frame_shift(s);
-    run_command((char *[]){"mkdir", "-p", (char *)in_folder(name), NULL});
+    run_tool((char *[]){"mkdir", "-p", (char *)in_folder(name), NULL});
     assert_ok(
         bm_shard_writer_open(&w, in_folder(name), "data", &settings, &meta));
     for (size_t u = 0; u < bm_shard_units(s); u++) {

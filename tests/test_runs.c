@@ -305,7 +305,9 @@ static void test_ranks_are_the_workers_where_none_are_told(void **state)
 
     (void)state;
     write_text("bare.ini", "[data]\ntrain = train\ndev = dev\n[model]\nnet = "
-                           "blstm:12 linear\n[train]\nepochs = 4\n");
+                           "blstm:12 linear\n[train]\nepochs = "
+                           "4\n[batch]\nsequences = 2\n[block]\n"
+                           "frames_per_worker = 300\n");
     RUN_PROGRAM(&p, "train", "bare.ini", "--out", "three", "-n", "3");
     assert_ended(&p, 0);
     start = last_event("three", "start");

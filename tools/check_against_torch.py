@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Computes a model's outputs again in PyTorch, and compares.
+
+    bmuf eval run/model.safetensors data/test --dump logits.npz
+    tools/check_against_torch.py run/model.safetensors data/test logits.npz
+
+Every sequence goes through torch alone, in double, without padding; bmuf had it
+in a mini-batch. Prints the largest difference of the logits, and the mean CTC
+loss, for comparison with that of bmuf eval. Needs torch, numpy, h5py. Networks
+of linear, relu, tanh, sigmoid, lstm, blstm, dropout, stack and subsample.
+"""
+import glob
+import json
+import re
+import sys
+
+import h5py
+import numpy as np
+import torch
+
+
+def read_model(path):
+    """The weights, by name, and the network's words, * written out."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        data = f.read()
+    net = header.pop("__metadata__")["net"]
+    weights = {}
+    for name, t in header.items():
+        begin, end = t["data_offsets"]
+        x = np.frombuffer(data[begin:end], "<f4").reshape(t["shape"])
+        weights[name] = torch.from_numpy(x.astype(np.float64))
+    words = []
+    for word in net.split():
+        one, times = re.fullmatch(r"(.*?)(?:\*(\d+))?", word).groups()
+        words += [one] * int(times or 1)
+    return words, weights
+
+
+def read_data(directory):
+    """tag, frames [T, D], labels of every sequence."""
+    for path in sorted(glob.glob(directory + "/*.bmuf.h5")):
+        with h5py.File(path, "r") as f:
+            x, labels = f["inputs"][:], f["targets/data/classes"][:]
+            if x.dtype == np.uint8:
+                x = f["bmuf/quant/offset"][:] + f["bmuf/quant/scale"][:] * x
+            at = label = 0
+            for tag, (n, k) in zip(f["seqTags"][:], f["seqLengths"][:]):
+                yield (tag.decode(), x[at : at + n].astype(np.float64),
+                       labels[label : label + k])
+                at, label = at + n, label + k
+
+
+def lstm(x, directions, w):
+    """w: name of a weight -> tensor, as docs/layers.md describes them."""
+    hidden = w("wh").shape[2]
+    rnn = torch.nn.LSTM(x.shape[1], hidden, bidirectional=directions == 2)
+    rnn = rnn.double()
+    wx, b = w("wx").view(directions, 4 * hidden, -1), w("b").view(directions, -1)
+    for r in range(directions):
+        end = "_l0" + ("_reverse" if r else "")
+        getattr(rnn, "weight_ih" + end).copy_(wx[r])
+        getattr(rnn, "weight_hh" + end).copy_(w("wh")[r])
+        getattr(rnn, "bias_ih" + end).copy_(b[r])
+        getattr(rnn, "bias_hh" + end).zero_()
+    return rnn(x.unsqueeze(1))[0].squeeze(1)
+
+
+def layer(x, word, w):
+    kind, _, size = word.partition(":")
+    if kind in ("lstm", "blstm"):
+        return lstm(x, 2 if kind == "blstm" else 1, w)
+    if kind == "linear":
+        return x @ w("w").T + w("b")
+    if kind in ("relu", "tanh", "sigmoid"):
+        return getattr(torch, kind)(x)
+    if kind == "stack":
+        n = int(size)
+        return torch.nn.functional.pad(
+            x, (0, 0, 0, -len(x) % n)).reshape(-1, n * x.shape[1])
+    if kind == "subsample":
+        return x[:: int(size)]
+    if kind == "dropout":
+        return x
+    sys.exit("no layer '%s' here" % kind)
+
+
+@torch.no_grad()
+def main(model, directory, dump):
+    words, weights = read_model(model)
+    theirs = np.load(dump)
+    apart = largest = loss = count = 0
+    for tag, x, labels in read_data(directory):
+        x = torch.from_numpy(x)
+        for k, word in enumerate(words):
+            name = "%d.%s." % (k, word.partition(":")[0])
+            x = layer(x, word, lambda piece: weights[name + piece])
+        apart = max(apart, np.abs(x.numpy() - theirs[tag]).max())
+        largest = max(largest, x.abs().max().item())
+        loss += torch.nn.functional.ctc_loss(
+            x.log_softmax(1), torch.from_numpy(labels), [len(x)], [len(labels)],
+            reduction="sum", zero_infinity=True).item()
+        count += 1
+    print("%d sequences; logits to %.3g, at most %.2g apart; "
+          "loss %.6f a sequence" % (count, largest, apart, loss / count))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
