@@ -74,11 +74,14 @@ static bm_status train_block(bm_training *t)
 {
     bm_block_report r = {0};
     double since = bm_clock(), rate = rate_now(t), seconds = 0, frames = 0;
+    double met = 0;
 
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
     frames = bm_learner_frames(t->learner);
+    met = bm_clock();
     BM_TRY(bm_comm_sum(t->comm, &frames, 1));
     seconds = bm_clock() - since;
+    r.wait_s += bm_clock() - met;
     t->blocks++;
     t->frames += frames;
     t->seconds += seconds;

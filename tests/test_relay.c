@@ -60,13 +60,17 @@ static void assert_passes(const char *words, const char *expected)
     }
 }
 
+/* All of them, one after another; free(). */
 static char *join(const char *const *texts)
 {
-    char *all = calloc(1, 1 << 16);
+    char *all = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&all, &size);
 
-    assert_non_null(all);
+    assert_non_null(to);
     for (; *texts != NULL; texts++)
-        strcat(all, *texts);
+        fputs(*texts, to);
+    fclose(to);
     return all;
 }
 
@@ -110,24 +114,30 @@ static void test_other_remarks_pass(void **state)
 
 static void test_everything_else_passes(void **state)
 {
-    static const char *const texts[] = {
-        "",
-        "\n",
-        "a line\n",
-        "no end",
-        "-",
-        "-------\n",
-        "- item\n",
-        "\rprogress 1 %\033[K\rprogress 2 %\033[K",
-        "mpirun: what\n",
-        "mpi",
-        DASHES "half a remark",
-        "--- a ---\nb\n",
-        "m\n-\nx\n"};
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        "a line\n",
+                                        "no end",
+                                        "-",
+                                        "-------\n",
+                                        "- item\n",
+                                        "\r 1 %\033[K\r 2 %\033[K",
+                                        "mpirun: what\n",
+                                        "mpi",
+                                        "--- a ---\nb\n",
+                                        "m\n-\nx\n"};
 
     (void)state;
     FOR_EACH (i, texts)
         assert_passes(texts[i], texts[i]);
+}
+
+static void test_half_a_remark_passes_at_the_end(void **state)
+{
+    static const char half[] = DASHES "half a remark";
+
+    (void)state;
+    assert_passes(half, half);
 }
 
 static void test_a_line_without_end_passes(void **state)
@@ -150,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_what_ranks_have_told_is_not_told_again),
         cmocka_unit_test(test_other_remarks_pass),
         cmocka_unit_test(test_everything_else_passes),
+        cmocka_unit_test(test_half_a_remark_passes_at_the_end),
         cmocka_unit_test(test_a_line_without_end_passes),
     };
 

@@ -60,7 +60,7 @@ static void assert_resumes_everywhere(const char *settings)
     run_straight("every", every);
     assert_int_equal(checkpoints("every", &blocks), 8);
     assert_int_equal(blocks, 8);
-    for (int k = 0; k < blocks; k += short_tests() ? 3 : 1)
+    for (int k = 0; k < blocks; k += short_tests() ? 4 : 1)
         go_on_from(k, blocks, every);
 }
 
@@ -166,6 +166,8 @@ static void test_signals_before_training_stop_it_as_well(void **state)
 
     (void)state;
     FOR_EACH (i, when) {
+        if (short_tests() && i % 2 == 1)
+            continue;
         remove_run("early");
         train_start(&p, "early", 2,
                     "train.epochs=100000; "
