@@ -125,21 +125,33 @@ static size_t as_letters(const char *text, int *out)
     size_t n = 0;
 
     for (; *text != '\0'; text++)
-        out[n++] = *text;
+        out[n++] = (unsigned char)*text;
     return n;
 }
 
-/* Words as numbers: their letters, in base 256, which are few. */
+/* The number of a word: in what order they are met. */
+static int number_of(const char *word, size_t length)
+{
+    static char known[200][LONGEST];
+    static int n;
+
+    for (int i = 0; i < n; i++)
+        if (strlen(known[i]) == length && memcmp(known[i], word, length) == 0)
+            return i;
+    assert_true(n < 200 && length < LONGEST);
+    memcpy(known[n], word, length);
+    return n++;
+}
+
 static size_t as_words(const char *text, int *out)
 {
     size_t n = 0;
 
-    for (size_t i = 0; text[i] != '\0'; i++) {
-        if (text[i] == ' ')
-            continue;
-        if (i == 0 || text[i - 1] == ' ')
-            out[n++] = 0;
-        out[n - 1] = out[n - 1] * 3 % 65521 * 37 + text[i];
+    while (*(text += strspn(text, " ")) != '\0') {
+        size_t length = strcspn(text, " ");
+
+        out[n++] = number_of(text, length);
+        text += length;
     }
     return n;
 }

@@ -545,7 +545,7 @@ static void test_handwritten_lines_end_to_end(void **_)
                      "shard.unit_frames=400"),
                 0);
     assert_code(BMUF("check", "hand"), 0);
-    assert_text(parse(BMUF("info", "hand", "--json").out), "store", "u8");
+    assert_says(BMUF("info", "hand").out, "stored as u8");
     write_text("hand.ini", "[data]\ntrain = hand\n"
                            "[model]\nnet = blstm:8 linear\n"
                            "[train]\nepochs = 1\nrate = 0.02\n"
