@@ -176,6 +176,9 @@ static char **command(const bm_arguments *a, char *count, char *scratch)
                     "btl_base_warn_component_unused",
                     "0",
                     "--mca",
+                    "odls_base_sigkill_timeout", /* all is on disk by then */
+                    "0",
+                    "--mca",
                     "orte_tmpdir_base",
                     scratch,
                     "--mca",

@@ -80,6 +80,7 @@ static void become_program(const program *p, const char *const *words,
     for (size_t i = 0; words[i] != NULL && i < WORDS; i++)
         line[i + 1] = words[i];
     setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* Open MPI's */
+    setenv("TMPDIR", in_folder(""), 1);
     if (chdir(in_folder("")) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(1);
     execv(BMUF_PROGRAM, (char *const *)line);

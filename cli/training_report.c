@@ -1,0 +1,151 @@
+/* training_report.c - what a training run tells: journal, log, bar, table. */
+#include "cli/progress.h"
+#include "cli/training.h"
+#include "cli/version.h"
+
+#include <math.h>
+#include <xxhash.h>
+
+void bm_report_start(const bm_training *t)
+{
+    const bm_settings *s = t->set;
+
+    bm_journal_write(
+        t->run->journal, "start",
+        (bm_field[]){
+            {"attempt", t->run->attempt, NULL},
+            {"version", 0, bm_version()},
+            {"workers", (double)s->job.workers, NULL},
+            {"ranks", bm_comm_size(t->comm), NULL},
+            {"threads", (double)s->job.threads, NULL},
+            {"strategy", 0, s->train.strategy},
+            {"net", 0, s->model.net},
+            {"weights", (double)bm_training_params(t)->n, NULL},
+            {"sequences", (double)t->train->n, NULL},
+            {"frames", (double)t->train->frames, NULL},
+            {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
+            {0}});
+}
+
+void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
+{
+    bm_journal_write(
+        t->run->journal, "eval",
+        (bm_field[]){
+            {"epoch", (double)t->epochs, NULL},
+            {"block", (double)t->blocks, NULL},
+            {"data", 0, data},
+            {"loss", bm_evaluation_loss(e), NULL},
+            {"ler", bm_evaluation_ler(e), NULL},
+            {"wer", e->words > 0 ? e->word_errors / e->words : NAN, NULL},
+            {"sequences", e->sequences, NULL},
+            {"wrong", e->wrong, NULL},
+            {"skipped", e->score.skipped, NULL},
+            {"blank", e->score.blank / e->score.frames, NULL},
+            {"frames", e->frames, NULL},
+            {"seconds", e->seconds, NULL},
+            {0}});
+}
+
+void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
+                     double frames, double seconds)
+{
+    int64_t blocks = bm_reader_blocks(t->reader);
+    double stall = bm_reader_stall(t->reader);
+    bool per_frame = bm_model_loss(t->net.model)->per_frame;
+    double counted = per_frame ? r->score.frames : r->score.sequences;
+    double loss = r->score.loss / counted;
+    double error = r->score.errors / r->score.count;
+
+    bm_journal_write(
+        t->run->journal, "block",
+        (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
+                     {"block", (double)r->at.block, NULL},
+                     {"loss", loss, NULL},
+                     {"error", error, NULL},
+                     {"rate", rate, NULL},
+                     {"frames", frames, NULL},
+                     {"seconds", seconds, NULL},
+                     {"frames_per_s", frames / seconds, NULL},
+                     {"compute_s", r->compute_s - stall, NULL},
+                     {"wait_s", r->wait_s, NULL},
+                     {"exchange_s", r->exchange_s, NULL},
+                     {"stall_s", stall, NULL},
+                     {"g_norm", r->update.g_norm, NULL},
+                     {"delta_norm", r->update.delta_norm, NULL},
+                     {"cos_g_delta", r->update.cos, NULL},
+                     {"skipped", r->score.skipped, NULL},
+                     {"bad_steps", r->bad_steps, NULL},
+                     {"left_out", r->left_out, NULL},
+                     {"blank", r->score.blank / r->score.frames, NULL},
+                     {0}});
+    if (t->terminal)
+        bm_progress_show(&(bm_progress){
+            .epoch = (long)r->at.epoch + 1,
+            .epochs = t->set->train.epochs,
+            .block = (long)r->at.block + 1,
+            .blocks = (long)blocks,
+            .loss = loss,
+            .frames_per_s = frames / seconds,
+            .exchange_share = (r->exchange_s + r->wait_s) / seconds,
+            .workers = t->set->job.workers});
+    else
+        bm_log(BM_NOTE,
+               "epoch %lld/%ld block %lld/%lld loss %.4g error %.1f %% rate "
+               "%.3g %.0f frames/s",
+               (long long)r->at.epoch + 1, t->set->train.epochs,
+               (long long)r->at.block + 1, (long long)blocks, loss, 100 * error,
+               rate, frames / seconds);
+}
+
+void bm_report_stop(bm_training *t)
+{
+    bm_journal_write(t->run->journal, "end",
+                     (bm_field[]){{"reason", 0, "stopped"},
+                                  {"epochs", (double)t->epochs, NULL},
+                                  {"blocks", (double)t->blocks, NULL},
+                                  {"frames", t->frames, NULL},
+                                  {"seconds", t->seconds, NULL},
+                                  {0}});
+    bm_progress_close();
+    bm_log(BM_NOTE, "stopped after block %lld; the same command goes on",
+           (long long)t->blocks);
+}
+
+static void digest(const bm_training *t, char *out, size_t room)
+{
+    XXH128_hash_t sum =
+        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
+
+    snprintf(out, room, "%016llx%016llx", (unsigned long long)sum.high64,
+             (unsigned long long)sum.low64);
+}
+
+void bm_report_end(bm_training *t, const bm_evaluation *test)
+{
+    char sum[40];
+
+    digest(t, sum, sizeof sum);
+    bm_journal_write(
+        t->run->journal, "end",
+        (bm_field[]){{"reason", 0, t->ended ? "converged" : "done"},
+                     {"epochs", (double)t->epochs, NULL},
+                     {"blocks", (double)t->blocks, NULL},
+                     {"frames", t->frames, NULL},
+                     {"seconds", t->seconds, NULL},
+                     {"digest", 0, sum},
+                     {0}});
+    bm_progress_close();
+    if (bm_comm_rank(t->comm) != 0)
+        return;
+    printf("epochs    %lld%s\nblocks    %lld\nframes    %.0f\n"
+           "seconds   %.1f (%.0f frames/s)\n",
+           (long long)t->epochs, t->ended ? " (ended by the schedule)" : "",
+           (long long)t->blocks, t->frames, t->seconds,
+           t->frames / fmax(t->seconds, 1e-9));
+    if (t->best >= 0)
+        printf("dev LER   %.2f %% at best\n", 100 * t->best);
+    if (test != NULL)
+        printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));
+    printf("model     %s\ndigest    %s\n", t->run->model_path, sum);
+}
