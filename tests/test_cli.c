@@ -442,8 +442,6 @@ static void test_ranks_tell_a_fault_once(void **_)
         78, "has had its effect");
     assert_fails(BMUF("eval", "m", "test", "-n", "2", "--dump", "x.npz"), 64,
                  "--dump is written by one rank");
-    assert_fails(BMUF_ON(2, "eval", "m", "test", "--dump", "x.npz"), 64,
-                 "--dump is written by one rank");
 }
 
 /* Advice and the warning about features, which all ranks have. */

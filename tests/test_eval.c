@@ -27,6 +27,12 @@ static double number(const json_t *o, const char *key)
     return json_number_value(value);
 }
 
+/* Windows of 25 ms every 10 ms that lie within a recording, at 8000 Hz. */
+static size_t frames_of(size_t i)
+{
+    return 1 + (800 * strlen(speech_text(i)) - 200) / 80;
+}
+
 static json_t *evaluate(const char *data, const char *hyp)
 {
     outcome o = BMUF("eval", "half.safetensors", data, "--json", "--hyp", hyp);
@@ -125,21 +131,33 @@ static size_t as_letters(const char *text, int *out)
     size_t n = 0;
 
     for (; *text != '\0'; text++)
-        out[n++] = *text;
+        out[n++] = (unsigned char)*text;
     return n;
 }
 
-/* Words as numbers: their letters, in base 256, which are few. */
+/* The number of a word: in what order they are met. */
+static int number_of(const char *word, size_t length)
+{
+    static char known[200][LONGEST];
+    static int n;
+
+    for (int i = 0; i < n; i++)
+        if (strlen(known[i]) == length && memcmp(known[i], word, length) == 0)
+            return i;
+    assert_true(n < 200 && length < LONGEST);
+    memcpy(known[n], word, length);
+    return n++;
+}
+
 static size_t as_words(const char *text, int *out)
 {
     size_t n = 0;
 
-    for (size_t i = 0; text[i] != '\0'; i++) {
-        if (text[i] == ' ')
-            continue;
-        if (i == 0 || text[i - 1] == ' ')
-            out[n++] = 0;
-        out[n - 1] = out[n - 1] * 3 % 65521 * 37 + text[i];
+    while (*(text += strspn(text, " ")) != '\0') {
+        size_t length = strcspn(text, " ");
+
+        out[n++] = number_of(text, length);
+        text += length;
     }
     return n;
 }
@@ -171,7 +189,7 @@ static void test_errors_are_those_of_the_transcripts(void **_)
         all = (errors){all.s + e.s, all.d + e.d, all.i + e.i};
         word_errors += sum(compare(speech_text(i), words[i], as_words, &n));
         n_words += (double)n;
-        frames += 1 + (double)((800 * strlen(speech_text(i)) - 200) / 80);
+        frames += (double)frames_of(i);
     }
     assert_true(sum(all) > 0 && sum(all) < labels); /* or nothing is shown */
     assert_true(number(result, "labels") == labels);
@@ -299,11 +317,9 @@ static void test_transcripts_are_the_best_paths_of_the_logits(void **_)
     assert_int_equal(d.n, N);
     for (size_t i = 0; i < N; i++) {
         const dump_array *a = NULL;
-        size_t frames = 1 + (800 * strlen(speech_text(i)) - 200) / 80;
-
         snprintf(id, sizeof id, "test-%zu", i);
         a = dump_find(&d, id);
-        assert_int_equal(a->rows, (frames + 1) / 2); /* stack:2 */
+        assert_int_equal(a->rows, (frames_of(i) + 1) / 2); /* stack:2 */
         assert_int_equal(a->columns, 5);
         decode(a, best);
         assert_string_equal(best, words[i]);

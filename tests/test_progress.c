@@ -144,12 +144,11 @@ static void test_ranks_draw_on_the_supervisors_terminal(void **_)
 static void test_a_wide_terminal_is_told_everything(void **_)
 {
     outcome o = train_at(200, NULL, "wide", "1");
-    const char *last = NULL;
+    const char *last = "";
 
     (void)_;
     for (const char *at = o.out; (at = strstr(at, "\repoch ")) != NULL; at++)
         last = at + 1;
-    assert_non_null(last);
     assert_true(strncmp(last, "epoch 3/3 block 3/3 100% ", 25) == 0);
     assert_says(last, "k frames/s  loss ");
     assert_says(last, "%  2 workers\033[K");
