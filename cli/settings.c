@@ -76,22 +76,35 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     return check_together(s, config);
 }
 
+/* What follows from other settings, or from nothing being said, is said in the
+ * configuration, which a run keeps. */
+static bm_status resolve(bm_config *config, const char *name, long value)
+{
+    char text[80], section[16] = "";
+    size_t n = strcspn(name, ".");
+
+    memcpy(section, name, n);
+    if (value == 0 || bm_config_text(config, section, name + n + 1) != NULL)
+        return BM_OK;
+    snprintf(text, sizeof text, "%s=%ld", name, value);
+    return bm_config_set(config, text);
+}
+
 bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
                            bm_config **config, bm_settings *out)
 {
     bm_config *c = NULL;
-    char workers[40];
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_config_new(&c));
     if (path != NULL)
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
-    if (bm_config_text(c, "job", "workers") == NULL) {
-        snprintf(workers, sizeof workers, "job.workers=%ld", ranks);
-        BM_TRY_DONE(bm_config_set(c, workers));
-    }
+    BM_TRY_DONE(resolve(c, "job.workers", ranks));
     BM_TRY_DONE(fill(c, out));
+    BM_TRY_DONE(resolve(c, "batch.sequences", out->plan.sequences));
+    BM_TRY_DONE(
+        resolve(c, "block.frames_per_worker", out->plan.frames_per_worker));
     *config = c;
     c = NULL;
 done:
