@@ -138,7 +138,7 @@ void copy_run(const char *from, const char *to)
 {
     remove_run(to);
     run_tool((char *[]){"cp", "-r", (char *)in_folder(from),
-                           (char *)in_folder(to), NULL});
+                        (char *)in_folder(to), NULL});
 }
 
 void remove_run(const char *run)
