@@ -250,7 +250,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY_DONE(bm_arguments_set(a, config));
     BM_TRY_DONE(bm_config_check(config, sections));
     BM_TRY_DONE(bm_plan_read(config, &plan));
-    BM_TRY_DONE(bm_job_start(a, &s.comm));
+    BM_TRY_DONE(bm_job_start(a, false, &s.comm));
     if (s.comm == NULL)
         goto done;
     BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));

@@ -86,7 +86,7 @@ static bool under_a_launcher(void)
            getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
 }
 
-bm_status bm_job_start(const bm_arguments *a, bm_comm **comm)
+bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
 {
     long ranks = 0;
 
@@ -96,7 +96,8 @@ bm_status bm_job_start(const bm_arguments *a, bm_comm **comm)
         *comm = NULL;
         return bm_launch(a, ranks, &job.code);
     }
-    catch_signals();
+    if (stoppable)
+        catch_signals();
     BM_TRY(bm_comm_open(&job.comm));
     bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
     if (under_a_launcher())

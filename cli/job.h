@@ -13,10 +13,13 @@
 #include "comm/comm.h"
 
 /*
- * Joins the job. *comm is NULL in the supervisor, which has nothing to do but
- * return bm_job_result(). Otherwise it belongs to the job until bm_job_end.
+ * Joins the job. `stoppable`: the verb looks at bm_job_signal now and then; of
+ * others a signal ends the process. *comm is NULL in the supervisor, which has
+ * nothing to do but return bm_job_result(). Otherwise it belongs to the job
+ * until bm_job_end.
  */
-BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bm_comm **comm);
+BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bool stoppable,
+                                  bm_comm **comm);
 bm_status bm_job_result(void);
 
 /* Tells a failure once, by the rank that knows, and leaves together with all

@@ -225,7 +225,7 @@ static bm_status train(const bm_arguments *a)
         status = try_out(&set, config, out, ranks);
         goto done;
     }
-    BM_TRY_DONE(bm_job_start(a, &comm));
+    BM_TRY_DONE(bm_job_start(a, true, &comm));
     if (comm == NULL) {
         status = bm_job_result();
         goto done;

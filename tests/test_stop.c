@@ -181,9 +181,8 @@ static void test_signals_before_training_stop_it_as_well(void **state)
 }
 
 /* A block that takes far longer than anybody waits. */
-static const char endless[] = "model.net=blstm:500*3 linear; "
-                              "train.strategy=average; "
-                              "train.epochs=1000; block.frames_total=2000";
+static const char endless[] = "model.net=blstm:600*3 linear; "
+                              "train.epochs=1000; block.frames_total=1200";
 
 static void test_a_second_signal_stops_at_once(void **state)
 {
