@@ -159,8 +159,7 @@ static void test_workers_without_data_hang_nobody(void **state)
     static const char *const settings[] = {
         "data.train=few; job.workers=6; train.epochs=7",
         "data.train=few; job.workers=6; train.strategy=ssgd",
-        "data.train=few; job.workers=6; train.epochs=7; "
-        "sgd.local_state=average"};
+        "data.train=few; job.workers=6; train.epochs=7; sgd.local_state=keep"};
 
     (void)state;
     digits_pack("few", 1000, NULL); /* at most 3 units */
