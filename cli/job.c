@@ -88,10 +88,11 @@ static bool under_a_launcher(void)
 
 bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
 {
+    bool launched = under_a_launcher(); /* MPI_Init changes the environment */
     long ranks = 0;
 
     BM_TRY(bm_argument_number(a, "ranks", 0, 1, 1 << 20, &ranks));
-    if (ranks > 1 && !under_a_launcher()) {
+    if (ranks > 1 && !launched) {
         job.supervised = true;
         *comm = NULL;
         return bm_launch(a, ranks, &job.code);
@@ -100,7 +101,7 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         catch_signals();
     BM_TRY(bm_comm_open(&job.comm));
     bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
-    if (under_a_launcher())
+    if (launched)
         BM_TRY(watch());
     *comm = job.comm;
     return BM_OK;
