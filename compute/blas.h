@@ -2,6 +2,8 @@
 #ifndef BM_COMPUTE_BLAS_H
 #define BM_COMPUTE_BLAS_H
 
+#include "core/status.h"
+
 /*
  * To be called first in main, before MPI_Init. OpenBLAS chooses its kernels by
  * model number while the program is loaded, and for a processor that is newer
@@ -11,5 +13,12 @@
  * has set OPENBLAS_CORETYPE, or the program cannot be started again.
  */
 void bm_blas_restart(char **argv);
+
+/*
+ * OpenBLAS takes 128 MB of address space at its first product, and tries for
+ * ever if there is none. This asks first, and lets it take them. BM_ERR_MEMORY
+ * if they are not there. Cheap after the first time.
+ */
+BM_CHECKED bm_status bm_blas_reserve(void);
 
 #endif
