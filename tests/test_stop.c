@@ -170,7 +170,7 @@ static void test_signals_before_training_stop_it_as_well(void **state)
             continue;
         remove_run("early");
         train_start(&p, "early", 2,
-                    "train.epochs=100000; "
+                    "train.epochs=100000; schedule.kind=constant; "
                     "train.checkpoint_every=1000");
         while (times_said(&p, "starting") == 0)
             pause_for(0.001);
