@@ -80,6 +80,35 @@ static bm_status watch(void)
     return BM_OK;
 }
 
+enum { MEETING_S = 60 };
+static volatile sig_atomic_t lost; /* the exit code for it */
+
+/* Open MPI waits for ever for a rank that dies while all of them meet. */
+static void nobody_came(int number)
+{
+    static const char words[] = "bmuf: the other ranks did not come within a "
+                                "minute; leaving\n";
+    ssize_t told = write(STDERR_FILENO, words, sizeof words - 1);
+
+    (void)number;
+    (void)told;
+    _exit(lost);
+}
+
+static bm_status meet(bool launched)
+{
+    bm_status status = BM_OK;
+
+    lost = bm_status_exit(BM_ERR_COMM);
+    if (launched) {
+        signal(SIGALRM, nobody_came);
+        alarm(MEETING_S);
+    }
+    status = bm_comm_open(&job.comm);
+    alarm(0);
+    return status;
+}
+
 static bool under_a_launcher(void)
 {
     return getenv("OMPI_COMM_WORLD_SIZE") != NULL ||
@@ -99,7 +128,7 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
     }
     if (stoppable)
         catch_signals();
-    BM_TRY(bm_comm_open(&job.comm));
+    BM_TRY(meet(launched));
     bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
     if (launched)
         BM_TRY(watch());
