@@ -13,12 +13,53 @@ static const bm_option data_options[] = {
     {0},
 };
 
+static void check_strategy(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+    bm_sgd_settings sgd = {0};
+    bm_job job = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
+        bm_config_fault(faults, config, "train", "strategy",
+                        "train.strategy = local is for one worker, not %ld; "
+                        "set job.workers = 1, or take ssgd, average or bmuf",
+                        job.workers);
+    if (bm_strategy_find(train.strategy)->unit == BM_STEP &&
+        bm_sgd_local_state(&sgd) == BM_LOCAL_AVERAGE)
+        bm_config_fault(faults, config, "sgd", "local_state",
+                        "sgd.local_state = average has no meaning with "
+                        "train.strategy = %s, which has one momentum for all",
+                        train.strategy);
+}
+
+static void check_schedule(const bm_config *config, bm_faults *faults)
+{
+    bm_schedule_settings schedule = {0};
+    bm_data_settings data = {0};
+
+    bm_config_peek(config, "schedule", bm_schedule_options, &schedule);
+    bm_config_peek(config, "data", data_options, &data);
+    if (strcmp(schedule.kind, "newbob") == 0 && data.dev[0] == '\0')
+        bm_config_fault(faults, config, "schedule", "kind",
+                        "schedule.kind = newbob listens to the error on "
+                        "data.dev, which is not set; set it, or take "
+                        "schedule.kind = exponential");
+}
+
 static const bm_section train_sections[] = {
-    {"data", data_options},      {"model", bm_model_options},
-    {"train", bm_train_options}, {"job", bm_job_options},
-    {"batch", bm_batch_options}, {"block", bm_block_options},
-    {"sgd", bm_sgd_options},     {"schedule", bm_schedule_options},
-    {"bmuf", bm_filter_options}, {0},
+    {"data", data_options, NULL},
+    {"model", bm_model_options, bm_model_check},
+    {"train", bm_train_options, check_strategy},
+    {"job", bm_job_options, NULL},
+    {"batch", bm_batch_options, bm_batch_check},
+    {"block", bm_block_options, bm_block_check},
+    {"sgd", bm_sgd_options, NULL},
+    {"schedule", bm_schedule_options, check_schedule},
+    {"bmuf", bm_filter_options, NULL},
+    {0},
 };
 
 const bm_section *bm_train_sections(void)
@@ -28,35 +69,9 @@ const bm_section *bm_train_sections(void)
 
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 {
-    out[0] = (bm_section){importer->section, importer->options};
-    out[1] = (bm_section){"shard", bm_shard_options};
+    out[0] = (bm_section){importer->section, importer->options, NULL};
+    out[1] = (bm_section){"shard", bm_shard_options, NULL};
     out[2] = (bm_section){0};
-}
-
-/* What no table can say. */
-static bm_status check_together(const bm_settings *s, const bm_config *config)
-{
-    const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
-
-    if (strcmp(s->train.strategy, "local") == 0 && s->job.workers > 1)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%s: train.strategy = local is for one worker, not %ld;"
-                       " set job.workers = 1, or take ssgd, average or bmuf",
-                       bm_config_origin(config, "train", "strategy"),
-                       s->job.workers);
-    BM_ASSERT(ops != NULL);
-    if (ops->unit == BM_STEP && strcmp(s->sgd.local_state, "average") == 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%s: sgd.local_state = average has no meaning with "
-                       "train.strategy = %s, which has one momentum for all",
-                       bm_config_origin(config, "sgd", "local_state"),
-                       ops->name);
-    if (strcmp(s->schedule.kind, "newbob") == 0 && s->data.dev[0] == '\0')
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "schedule.kind = newbob listens to the error on "
-                       "data.dev, which is not set; set it, or take "
-                       "schedule.kind = exponential");
-    return BM_OK;
 }
 
 static bm_status fill(const bm_config *config, bm_settings *s)
@@ -73,7 +88,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_plan_read(config, &s->plan));
     if (isnan(s->filter.momentum))
         s->filter.momentum = bm_filter_momentum((int)s->job.workers);
-    return check_together(s, config);
+    return BM_OK;
 }
 
 /* What follows from other settings, or from nothing being said, is said in the

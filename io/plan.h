@@ -36,9 +36,12 @@ typedef struct bm_plan_settings {
 extern const bm_option bm_batch_options[];
 extern const bm_option bm_block_options[];
 
-/* Fills both sections. More than one size of a block, or of a mini-batch, is
- * BM_ERR_CONFIG; where none is given, it is 120000 frames per worker, or 16
- * sequences. */
+/* Of their bm_section: mini-batches have one size, and so have blocks. */
+void bm_batch_check(const bm_config *config, bm_faults *faults);
+void bm_block_check(const bm_config *config, bm_faults *faults);
+
+/* Fills both from a configuration that bm_config_check has passed. Where no
+ * size is given, it is 16 sequences, or 120000 frames per worker. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);
 

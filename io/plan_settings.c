@@ -32,40 +32,36 @@ const bm_option bm_block_options[] = {
     {0},
 };
 
-static bm_status check_batch(bm_plan_settings *s)
+void bm_batch_check(const bm_config *config, bm_faults *faults)
 {
-    if (s->sequences > 0 && s->frames > 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "batch.sequences = %ld and batch.frames = %ld: a "
-                       "mini-batch has one size; leave one of them out",
-                       s->sequences, s->frames);
-    if (s->sequences == 0 && s->frames == 0)
-        s->sequences = SEQUENCES;
-    return BM_OK;
+    bm_plan_settings s = {0};
+
+    bm_config_peek(config, "batch", bm_batch_options, &s);
+    if (s.sequences > 0 && s.frames > 0)
+        bm_config_fault(faults, config, "batch", "frames",
+                        "batch.sequences = %ld and batch.frames = %ld: a "
+                        "mini-batch has one size; leave one of them out",
+                        s.sequences, s.frames);
 }
 
-static bm_status check_block(bm_plan_settings *s)
+void bm_block_check(const bm_config *config, bm_faults *faults)
 {
-    const char *sizes[] = {
-        s->frames_per_worker > 0 ? "block.frames_per_worker" : NULL,
-        s->frames_total > 0 ? "block.frames_total" : NULL,
-        s->steps > 0 ? "block.steps" : NULL,
-    };
+    static const char *const keys[] = {"frames_per_worker", "frames_total",
+                                       "steps"};
+    bm_plan_settings s = {0};
+    const long *sizes[] = {&s.frames_per_worker, &s.frames_total, &s.steps};
     const char *given = NULL;
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (sizes[i] == NULL)
-            continue;
-        if (given != NULL)
-            return BM_FAIL(BM_ERR_CONFIG,
-                           "%s and %s: a block has one size; leave one of "
-                           "them out",
-                           given, sizes[i]);
-        given = sizes[i];
+    bm_config_peek(config, "block", bm_block_options, &s);
+    for (size_t i = 0; i < 3; i++) {
+        if (*sizes[i] > 0 && given != NULL)
+            bm_config_fault(faults, config, "block", keys[i],
+                            "block.%s and block.%s: a block has one size; "
+                            "leave one of them out",
+                            given, keys[i]);
+        if (*sizes[i] > 0)
+            given = keys[i];
     }
-    if (given == NULL)
-        s->frames_per_worker = FRAMES_PER_WORKER;
-    return BM_OK;
 }
 
 bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
@@ -74,8 +70,10 @@ bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
 
     BM_TRY(bm_config_fill(config, "batch", bm_batch_options, &s));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s));
-    BM_TRY(check_batch(&s));
-    BM_TRY(check_block(&s));
+    if (s.sequences == 0 && s.frames == 0)
+        s.sequences = SEQUENCES;
+    if (s.frames_per_worker == 0 && s.frames_total == 0 && s.steps == 0)
+        s.frames_per_worker = FRAMES_PER_WORKER;
     *out = s;
     return BM_OK;
 }

@@ -61,10 +61,22 @@ const bm_option bm_model_options[] = {
     {0},
 };
 
+static size_t weights(const bm_layer *l)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < l->n_weights; i++)
+        n += bm_count(
+            (bm_tensor){.rank = l->weights[i].rank,
+                        .dim = {l->weights[i].dim[0], l->weights[i].dim[1],
+                                l->weights[i].dim[2], l->weights[i].dim[3]}});
+    return n;
+}
+
 /* Every layer's sizes and weights; the last one's size is the vocabulary's. */
 static bm_status plan(bm_model *m)
 {
-    size_t size = m->shape.n_features;
+    size_t size = m->shape.n_features, n = 0;
 
     for (size_t k = 0; k < m->n_layers; k++) {
         bm_layer *l = &m->layers[k];
@@ -78,25 +90,23 @@ static bm_status plan(bm_model *m)
                                  "layer leaves frames out",
                                  m->loss->name);
         size = l->n_out;
+        n += weights(l);
     }
-    if (size != m->shape.n_classes)
-        return bm_layer_fail(&m->layers[m->n_layers - 1],
-                             "the last layer has %zu outputs, but there are "
-                             "%zu classes; let the net end with linear",
-                             size, m->shape.n_classes);
+    if (n == 0)
+        return BM_FAIL(BM_ERR_CONFIG, "model.net has nothing to learn");
     return BM_OK;
 }
 
-static size_t weights(const bm_layer *l)
+static bm_status check_outputs(const bm_model *m)
 {
-    size_t n = 0;
+    const bm_layer *last = &m->layers[m->n_layers - 1];
 
-    for (int i = 0; i < l->n_weights; i++)
-        n += bm_count(
-            (bm_tensor){.rank = l->weights[i].rank,
-                        .dim = {l->weights[i].dim[0], l->weights[i].dim[1],
-                                l->weights[i].dim[2], l->weights[i].dim[3]}});
-    return n;
+    if (last->n_out != m->shape.n_classes)
+        return bm_layer_fail(last,
+                             "the last layer has %zu outputs, but there are "
+                             "%zu classes; let the net end with linear",
+                             last->n_out, m->shape.n_classes);
+    return BM_OK;
 }
 
 /* Names and places of all pieces in the flat vector. */
@@ -127,9 +137,6 @@ static bm_status name_segments(bm_model *m)
     m->params.n = offset;
     m->params.segments = m->segments;
     m->params.n_segments = count;
-    if (offset == 0)
-        return BM_FAIL(BM_ERR_CONFIG, "model.net: '%s' has nothing to learn",
-                       m->net);
     return BM_OK;
 }
 
@@ -179,6 +186,26 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     return BM_OK;
 }
 
+/* Data are seen as one feature and one class. */
+void bm_model_check(const bm_config *config, bm_faults *faults)
+{
+    bm_model_settings set = {0};
+    bm_model m = {.shape = {.n_features = 1, .n_classes = 1}};
+    bm_status status = BM_OK;
+
+    bm_config_peek(config, "model", bm_model_options, &set);
+    if (bm_config_text(config, "model", "net") == NULL)
+        return; /* that it is missing is told already */
+    m.loss = bm_loss_find(set.loss);
+    status = bm_net_parse(set.net, &m.layers, &m.n_layers);
+    if (status == BM_OK)
+        status = plan(&m);
+    if (status != BM_OK)
+        bm_config_fault(faults, config, "model", "net", "%s",
+                        bm_last_message());
+    free(m.layers);
+}
+
 bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
                        const bm_model_shape *shape, bm_backend *be,
                        uint64_t seed)
@@ -195,6 +222,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(choose(m, settings));
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
     BM_TRY_DONE(plan(m));
+    BM_TRY_DONE(check_outputs(m));
     BM_TRY_DONE(name_segments(m));
     BM_TRY_DONE(draw(m, seed));
     while (m->layers[m->n_frozen].n_weights == 0)

@@ -325,11 +325,12 @@ static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
 static const char faults[] = "[data]\n"
                              "trian = train\n"
                              "[model]\n"
-                             "net = blstm:8 linear\n"
+                             "net = blstm:8 lineal\n"
                              "loss = ctcc\n"
                              "[train]\n"
                              "epochs = 0\n"
                              "rate = fast\n"
+                             "strategy = local\n"
                              "[bmuf]\n"
                              "momentum = 1.5\n"
                              "[blok]\n"
@@ -338,19 +339,33 @@ static const char faults[] = "[data]\n"
                              "nesterov = maybe\n"
                              "nonsense\n"
                              "[batch]\n"
-                             "order = backwards\n";
+                             "order = backwards\n"
+                             "sequences = 8\n"
+                             "frames = 1000\n"
+                             "[block]\n"
+                             "steps = 3\n"
+                             "frames_total = 1000\n"
+                             "[job]\n"
+                             "workers = 2\n"
+                             "[schedule]\n"
+                             "kind = newbob\n";
 
 #define ALL_FAULTS                                                             \
-    "10 settings are wrong", "faults.ini:2: data.trian is unknown",            \
+    "15 settings are wrong", "faults.ini:2: data.trian is unknown",            \
         "nearest is data.train", "missing: data.train",                        \
+        "faults.ini:4: model.net: word 2 'lineal': no such layer",             \
         "faults.ini:5: model.loss: 'ctcc'", "ctc cross_entropy",               \
         "faults.ini:7: train.epochs: 0 is outside [1, ",                       \
         "faults.ini:8: train.rate: 'fast' is not a number",                    \
-        "faults.ini:10: bmuf.momentum: 1.5 is outside [0, 0.9999]",            \
-        "faults.ini:12: section [blok] is unknown; the nearest is [block]",    \
-        "faults.ini:14: sgd.nesterov: 'maybe' is not yes or no",               \
-        "faults.ini:15: neither [section] nor key = value",                    \
-        "faults.ini:17: batch.order: 'backwards'"
+        "faults.ini:9: train.strategy = local is for one worker, not 2",       \
+        "faults.ini:11: bmuf.momentum: 1.5 is outside [0, 0.9999]",            \
+        "faults.ini:13: section [blok] is unknown; the nearest is [block]",    \
+        "faults.ini:15: sgd.nesterov: 'maybe' is not yes or no",               \
+        "faults.ini:16: neither [section] nor key = value",                    \
+        "faults.ini:18: batch.order: 'backwards'",                             \
+        "faults.ini:20: batch.sequences = 8 and batch.frames = 1000",          \
+        "faults.ini:22: block.frames_total and block.steps",                   \
+        "faults.ini:27: schedule.kind = newbob listens to"
 
 static void test_all_wrong_settings_are_told_before_anything_starts(void **_)
 {
@@ -433,7 +448,7 @@ static void test_ranks_tell_a_fault_once(void **_)
 {
     (void)_;
     assert_fails(BMUF_ON(2, "trian"), 64, "did you mean train?");
-    assert_fails(BMUF_ON(2, "train", "faults.ini"), 78, "10 settings");
+    assert_fails(BMUF_ON(2, "train", "faults.ini"), 78, "15 settings");
     assert_fails(BMUF_ON(2, "train", "tiny.ini", "--out", "foreign"), 73,
                  "rank 0: foreign has files in it");
     assert_fails(BMUF_ON(3, "train", "tiny.ini"), 78, "3 ranks are too many");

@@ -101,8 +101,8 @@ static void test_data_that_are_not_there_are_told_once(void **state)
         int code;
     } rows[] = {{"data.train=nowhere", "nowhere", 66},
                 {"data.dev=nowhere", "nowhere", 66},
-                {"model.net=blstm:12 lineal", "lineal", 78},
-                {"model.net=blstm:0 linear", "blstm", 78}};
+                {"model.net=blstm:12 linear:5", "outputs, but there are", 78},
+                {"model.net=blstm:12", "24 outputs", 78}};
     program p;
 
     (void)state;

@@ -688,13 +688,19 @@ static void test_a_block_has_a_size_per_worker_or_in_total(void **state)
 
 static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
 {
+    static const bm_section sections[] = {
+        {"batch", bm_batch_options, bm_batch_check},
+        {"block", bm_block_options, bm_block_check},
+        {0}};
     bm_config *config = NULL;
     bm_status status = BM_OK;
 
     assert_ok(bm_config_new(&config));
     for (; *settings != NULL; settings++)
         assert_ok(bm_config_set(config, *settings));
-    status = bm_plan_read(config, out);
+    status = bm_config_check(config, sections);
+    if (status == BM_OK)
+        status = bm_plan_read(config, out);
     out->order = NULL; /* was the configuration's */
     bm_config_free(config);
     return status;
