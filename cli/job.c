@@ -1,5 +1,6 @@
 #include "cli/job.h"
 
+#include "cli/attendance.h"
 #include "cli/launch.h"
 #include "core/log.h"
 
@@ -48,30 +49,45 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
+/* What the launcher calls this rank; NULL: nothing. MPI_Init changes the
+ * environment. */
+static const char *given_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return rank != NULL ? rank : getenv("PMIX_RANK");
+}
+
+static struct {
+    pid_t pid;
+    char rank[16]; /* that it has given to this process */
+} launcher;
+
 /* A rank whose launcher is gone has nobody else to end it. */
-static void *watch_launcher(void *parent)
+static void *watch_launcher(void *unused)
 {
     struct timespec pause = {0, 250000000};
 
-    while (getppid() == *(pid_t *)parent)
+    while (getppid() == launcher.pid)
         nanosleep(&pause, NULL);
-    fprintf(stderr, "rank %d: its launcher is gone; leaving\n",
-            bm_comm_rank(job.comm));
+    fprintf(stderr, "rank %s: its launcher is gone; leaving\n", launcher.rank);
     _exit(bm_status_exit(BM_ERR_COMM));
-    return NULL;
+    return unused;
 }
 
 static bm_status watch(void)
 {
-    static pid_t parent;
+    const char *rank = given_rank();
     pthread_t thread;
     sigset_t all, before;
     int error = 0;
 
-    parent = getppid();
+    launcher.pid = getppid();
+    snprintf(launcher.rank, sizeof launcher.rank, "%s",
+             rank != NULL ? rank : "?");
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, watch_launcher, &parent);
+    error = pthread_create(&thread, NULL, watch_launcher, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         return BM_FAIL(BM_ERR_MEMORY, "no thread to watch the launcher: %s",
@@ -128,10 +144,11 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
     }
     if (stoppable)
         catch_signals();
-    BM_TRY(meet(launched));
-    bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
     if (launched)
         BM_TRY(watch());
+    bm_attendance_sign();
+    BM_TRY(meet(launched));
+    bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
     *comm = job.comm;
     return BM_OK;
 }
@@ -156,7 +173,7 @@ static void tell(int rank, int size)
 /* Before ranks have met, all of them find the same faults. */
 static bool first_of_many(void)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *rank = given_rank();
 
     return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
 }
@@ -194,6 +211,7 @@ int bm_job_end(bm_status result)
     if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)
         bm_comm_abort(job.comm, code); /* the others do not know yet */
     bm_comm_close(job.comm);
+    bm_attendance_leave();
     return code;
 }
 

@@ -2,12 +2,15 @@
  * launch.c - one mpirun, in a session of its own so that a Ctrl-C reaches only
  * the supervisor: mpirun would leave its ranks two seconds, a block may take
  * longer. SIGUSR1 is what mpirun passes on at once; it is sent again and again,
- * as the first ones may come before there are ranks.
+ * as the first ones may come before there are ranks. An mpirun that outlives
+ * the death of a rank for long is ended.
  */
 #define _GNU_SOURCE /* nftw, pipe2 */
 #include "cli/launch.h"
 
+#include "cli/attendance.h"
 #include "cli/relay.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +23,18 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { MOURNING_S = 5 }; /* for mpirun to notice that a rank is gone */
+
+typedef struct session {
+    char **words;       /* of mpirun's command line; borrowed */
+    char scratch[1024]; /* shared memory, sockets and signatures of the ranks */
+    long ranks;
+    bm_relay relay;
+    int missing;  /* a rank that is gone; -1: none */
+    double since; /* when that was seen */
+    bool lost;    /* mpirun did not notice */
+} session;
 
 static volatile sig_atomic_t signals, last_signal;
 
@@ -49,7 +64,7 @@ static int remove_one(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
-/* The session's shared memory and sockets live and die with the attempt. */
+/* It lives and dies with the attempt. */
 static bm_status make_scratch(char *path, size_t room)
 {
     const char *base = getenv("TMPDIR");
@@ -85,18 +100,19 @@ static void tell_terminal(void)
 }
 
 /* In the child: does not return. */
-static void become_launcher(char **words, pid_t parent, int said)
+static void become_launcher(const session *s, pid_t parent, int said)
 {
     tell_terminal();
+    bm_attendance_offer(s->scratch);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || dup2(said, STDERR_FILENO) < 0)
         _exit(bm_status_exit(BM_ERR_COMM));
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    execvp(words[0], words);
+    execvp(s->words[0], s->words);
     fprintf(stderr, "bmuf: %s: %s; install Open MPI, or leave out -n\n",
-            words[0], strerror(errno));
+            s->words[0], strerror(errno));
     _exit(bm_status_exit(BM_ERR_MISSING));
 }
 
@@ -118,26 +134,38 @@ static void hear(int said, bm_relay *relay, bool all)
         poll(NULL, 0, 5); /* it is about to end */
 }
 
+/* Whether mpirun goes on without one of its ranks. */
+static bool is_bereft(session *s)
+{
+    int missing = bm_attendance_missing(s->scratch, s->ranks);
+
+    if (missing != s->missing)
+        s->since = bm_clock();
+    s->missing = missing;
+    return missing >= 0 && bm_clock() - s->since > MOURNING_S;
+}
+
 /* The first signal asks for an end, the second is one. Processes on other hosts
  * may hold mpirun's pipe open after it is gone. */
-static int wait_for(pid_t child, int said, bm_relay *relay)
+static int wait_for(session *s, pid_t child, int said)
 {
     int state = 0;
 
     while (waitpid(child, &state, WNOHANG) == 0) {
-        if (signals > 1)
+        s->lost = s->lost || is_bereft(s);
+        if (signals > 1 || s->lost)
             kill(-child, SIGKILL);
         else if (signals == 1)
             kill(child, SIGUSR1);
-        hear(said, relay, false);
+        hear(said, &s->relay, false);
     }
-    hear(said, relay, true);
-    bm_relay_end(relay, stderr);
+    hear(said, &s->relay, true);
+    bm_relay_end(&s->relay, stderr);
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
 /* What the supervisor ends with, and what only it can tell. */
-static int judge(const bm_arguments *a, const bm_relay *relay, int code)
+static int judge(const bm_arguments *a, const session *s, int code)
 {
     bool trains = strcmp(a->verb->name, "train") == 0;
 
@@ -148,15 +176,20 @@ static int judge(const bm_arguments *a, const bm_relay *relay, int code)
     if (code <= 128)
         return code;
     fprintf(stderr, "bmuf: ");
-    if (relay->signal > 0)
-        fprintf(stderr, "rank %ld on %s", relay->rank, relay->host);
+    if (s->lost)
+        fprintf(stderr, "rank %d is gone, and mpirun waited for it",
+                s->missing);
+    else if (s->relay.signal > 0)
+        fprintf(stderr, "rank %ld on %s was ended by signal %d (%s)",
+                s->relay.rank, s->relay.host, code - 128,
+                strsignal(code - 128));
     else
-        fprintf(stderr, "mpirun or a rank");
-    fprintf(stderr, " was ended by signal %d (%s)%s\n", code - 128,
-            strsignal(code - 128),
+        fprintf(stderr, "mpirun or a rank was ended by signal %d (%s)",
+                code - 128, strsignal(code - 128));
+    fprintf(stderr, "%s\n",
             trains ? "; the same command goes on from the last checkpoint"
                    : "");
-    return code;
+    return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
 }
 
 /* mpirun and what it starts; free() the list, its words are borrowed. */
@@ -198,22 +231,21 @@ static char **command(const bm_arguments *a, char *count, char *scratch)
     return words;
 }
 
-static bm_status supervise(const bm_arguments *a, char **words, int *code)
+static bm_status supervise(const bm_arguments *a, session *s, int *code)
 {
     pid_t parent = getpid(), child = -1;
-    bm_relay relay = {0};
     int said[2] = {-1, -1};
 
-    print_line(words);
+    print_line(s->words);
     fflush(NULL);
     catch_signals();
     if (pipe2(said, O_CLOEXEC) == 0)
         child = fork();
     if (child == 0)
-        become_launcher(words, parent, said[1]);
+        become_launcher(s, parent, said[1]);
     close(said[1]);
     if (child > 0)
-        *code = judge(a, &relay, wait_for(child, said[0], &relay));
+        *code = judge(a, s, wait_for(s, child, said[0]));
     close(said[0]);
     if (child < 0)
         return BM_FAIL(BM_ERR_MEMORY, "mpirun cannot be started: %s",
@@ -223,17 +255,18 @@ static bm_status supervise(const bm_arguments *a, char **words, int *code)
 
 bm_status bm_launch(const bm_arguments *a, long ranks, int *code)
 {
-    char scratch[1024] = "", count[24], **words = NULL;
+    session s = {.ranks = ranks, .missing = -1};
+    char count[24];
     bm_status status = BM_OK;
 
-    BM_TRY(make_scratch(scratch, sizeof scratch));
+    BM_TRY(make_scratch(s.scratch, sizeof s.scratch));
     snprintf(count, sizeof count, "%ld", ranks);
-    words = command(a, count, scratch);
-    if (words != NULL)
-        status = supervise(a, words, code);
+    s.words = command(a, count, s.scratch);
+    if (s.words != NULL)
+        status = supervise(a, &s, code);
     else
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a command line");
-    free((void *)words);
-    nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free((void *)s.words);
+    nftw(s.scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return status;
 }
