@@ -211,8 +211,10 @@ static bm_status score(scoring *s, const bm_arguments *a,
 
 static bm_status open_alone(scoring *s, const bm_arguments *a)
 {
-    const char *dump = bm_argument(a, "dump");
+    const char *dump = bm_argument(a, "dump"), *hyp = bm_argument(a, "hyp");
 
+    if (hyp != NULL && bm_comm_rank(s->comm) == 0)
+        BM_TRY(bm_file_try(hyp));
     BM_TRY(bm_recogniser_read(&s->net, a->nouns[0], SHARES));
     BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
     BM_TRY(bm_recogniser_fits(&s->net, s->data, bm_comm_rank(s->comm) == 0));

@@ -57,6 +57,23 @@ bm_status bm_file_commit(const char *temporary, const char *path)
     return BM_OK;
 }
 
+bm_status bm_file_try(const char *path)
+{
+    char temporary[PATH_MAX];
+    struct stat info;
+    int fd = -1;
+
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return BM_FAIL(BM_ERR_CREATE, "%s is a directory", path);
+    bm_file_temporary(path, temporary, sizeof temporary);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", temporary, strerror(errno));
+    close(fd);
+    unlink(temporary);
+    return BM_OK;
+}
+
 bm_status bm_file_write(const char *path, const void *data, size_t size)
 {
     char temporary[PATH_MAX];

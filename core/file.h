@@ -24,6 +24,10 @@ BM_CHECKED bm_status bm_file_commit(const char *temporary, const char *path);
 BM_CHECKED bm_status bm_file_write(const char *path, const void *data,
                                    size_t size);
 
+/* Whether bm_file_write could put a file there; says so before there is one to
+ * lose. */
+BM_CHECKED bm_status bm_file_try(const char *path);
+
 /* A whole file into memory, with a '\0' behind it; free() it. A file of more
  * than `most` bytes is BM_ERR_FORMAT, a missing one BM_ERR_MISSING. */
 BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,

@@ -430,6 +430,9 @@ static void test_data_of_another_kind_is_refused(void **_)
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
         "no/", "No such file");
+    /* Before work is lost: even the model has not been looked at. */
+    assert_fails(BMUF("eval", "no.safetensors", "test", "--hyp", "test"), 73,
+                 "test is a directory");
 }
 
 static void test_words_as_units_have_no_word_error_rate(void **_)
