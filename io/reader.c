@@ -11,6 +11,7 @@
 #include "io/reader.h"
 
 #include "core/clock.h"
+#include "core/finite.h"
 #include "core/log.h"
 #include "io/collate.h"
 
@@ -91,18 +92,6 @@ static bool stopping(bm_reader *r)
     return stop;
 }
 
-static bool finite(const float *x, size_t n)
-{
-    uint32_t found = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = 0;
-        memcpy(&bits, x + i, sizeof bits);
-        found |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return found == 0;
-}
-
 /* Once for each, in whatever epoch, as long as there are few. */
 static void tell(bm_reader *r, int64_t sequence)
 {
@@ -126,7 +115,7 @@ static void screen(bm_reader *r, const bm_share *s, size_t i)
     for (size_t k = s->first[i]; k < s->first[i + 1]; k++, sequence++) {
         bm_sample *x = &s->samples[k];
 
-        if (finite(x->x, (size_t)x->frames * r->d->features))
+        if (bm_all_finite(x->x, (size_t)x->frames * r->d->features))
             continue;
         x->frames = 0;
         if (r->per_frame)

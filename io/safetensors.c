@@ -1,5 +1,7 @@
 #include "io/safetensors_layout.h"
 
+#include "core/finite.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -45,30 +47,18 @@ bool bm_st_multiply(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
-/* Exponent bits all set: infinite, or no number. */
-static bool odd_bits(float x)
-{
-    uint32_t bits = 0;
-
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7f800000u) == 0x7f800000u;
-}
-
-/* Runs without a branch inside compile to vector code: saving and loading
- * check every number. */
 static size_t first_odd_float(const float *x, size_t n)
 {
     enum { RUN = 1024 };
 
     for (size_t from = 0; from < n; from += RUN) {
         size_t to = n - from < RUN ? n : from + RUN;
-        unsigned odd = 0;
 
-        for (size_t i = from; i < to; i++)
-            odd |= odd_bits(x[i]);
-        for (size_t i = from; odd && i < to; i++)
-            if (odd_bits(x[i]))
-                return i;
+        if (bm_all_finite(x + from, to - from))
+            continue;
+        while (isfinite(x[from]))
+            from++;
+        return from;
     }
     return n;
 }

@@ -125,3 +125,16 @@ const char *digits_file(const char *name)
     snprintf(path, sizeof path, "%s/data-00000.bmuf.h5", name);
     return in_folder(path);
 }
+
+int digits_set_up(void **state)
+{
+    if (folder_make(state) != 0)
+        return 1;
+    digits_make();
+    return 0;
+}
+
+int digits_tear_down(void **state)
+{
+    return programs_end(state) + folder_remove(state);
+}

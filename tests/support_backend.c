@@ -4,6 +4,34 @@
 
 #include <stdlib.h>
 
+bm_backend *cpu;
+
+int open_cpu(void **state)
+{
+    (void)state;
+    assert_ok(bm_backend_open(&cpu, "cpu", 0));
+    return 0;
+}
+
+int close_cpu(void **state)
+{
+    (void)state;
+    bm_backend_close(cpu);
+    return 0;
+}
+
+bool have_backend(const char *name)
+{
+    bm_backend *one = NULL;
+
+    if (bm_backend_open(&one, name, 0) != BM_OK) {
+        print_message("no %s here: %s\n", name, bm_last_error());
+        return false;
+    }
+    bm_backend_close(one);
+    return true;
+}
+
 float *place(bm_backend *be, const float *host, size_t n)
 {
     float *placed = NULL;

@@ -4,6 +4,14 @@
 
 #include "compute/backend.h"
 
+/* For groups of tests on the CPU, which share this backend. */
+extern bm_backend *cpu;
+int open_cpu(void **state);
+int close_cpu(void **state);
+
+/* Whether the machine has it; if not, says why. */
+bool have_backend(const char *name);
+
 /* A copy of n floats on the backend. Free with bm_free. */
 float *place(bm_backend *be, const float *host, size_t n);
 

@@ -435,19 +435,6 @@ static void test_infeasible_sequences_go_by_policy(void **state)
     }
 }
 
-static int prepare(void **state)
-{
-    if (folder_make(state) != 0)
-        return 1;
-    digits_make();
-    return 0;
-}
-
-static int clean(void **state)
-{
-    return programs_end(state) + folder_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,5 +452,6 @@ int main(void)
         cmocka_unit_test(test_infeasible_sequences_go_by_policy),
     };
 
-    return cmocka_run_group_tests_name("faults", tests, prepare, clean);
+    return cmocka_run_group_tests_name("faults", tests, digits_set_up,
+                                       digits_tear_down);
 }

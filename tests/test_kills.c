@@ -192,15 +192,7 @@ static int prepare(void **state)
 
     print_message("BMUF_TEST_SEED=%lu repeats this\n", seed);
     chance = bm_rng_make(seed, "kills", 0);
-    if (folder_make(state) != 0)
-        return 1;
-    digits_make();
-    return 0;
-}
-
-static int clean(void **state)
-{
-    return programs_end(state) + folder_remove(state);
+    return digits_set_up(state);
 }
 
 int main(void)
@@ -210,5 +202,6 @@ int main(void)
         cmocka_unit_test(test_killed_runs_go_on_to_the_same_model),
     };
 
-    return cmocka_run_group_tests_name("kills", tests, prepare, clean);
+    return cmocka_run_group_tests_name("kills", tests, prepare,
+                                       digits_tear_down);
 }

@@ -15,8 +15,6 @@ enum { T = 5, B = 4, D = 3, N_X = T * B * D };
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {3, 5, 0, 1};
 
-static bm_backend *be;
-
 /* Between -1 and 1, and not near 0, where relu has a corner. */
 static float draw(bm_rng *rng)
 {
@@ -43,7 +41,7 @@ static void set_up(rig *r, const char *net, bool training)
     *r = (rig){0};
     assert_ok(bm_net_parse(net, &r->l, &n));
     assert_int_equal(n, 1);
-    r->l->be = be;
+    r->l->be = cpu;
     r->l->n_in = D;
     assert_ok(r->l->ops->plan(r->l));
     stride = r->l->time_stride;
@@ -67,16 +65,16 @@ static void set_up(rig *r, const char *net, bool training)
         r->slope[i] = inside(&r->pass.out, i, r->l->n_out) ? draw(&rng) : 0;
     for (size_t i = 0; i < r->n_w; i++)
         r->w[i] = draw(&rng);
-    r->l->w = place(be, r->w, r->n_w);
-    assert_ok(bm_alloc(be, r->n_w, &r->l->g));
+    r->l->w = place(cpu, r->w, r->n_w);
+    assert_ok(bm_alloc(cpu, r->n_w, &r->l->g));
     kept = r->l->ops->kept != NULL ? r->l->ops->kept(r->l, &r->pass) : 0;
-    assert_ok(bm_alloc(be, kept, &r->l->kept));
-    r->x = (bm_tensor){place(be, r->host, N_X), 3, {T, B, D, 1}};
-    r->dx = (bm_tensor){place(be, r->host, N_X), 3, {T, B, D, 1}};
+    assert_ok(bm_alloc(cpu, kept, &r->l->kept));
+    r->x = (bm_tensor){place(cpu, r->host, N_X), 3, {T, B, D, 1}};
+    r->dx = (bm_tensor){place(cpu, r->host, N_X), 3, {T, B, D, 1}};
     r->y = (bm_tensor){NULL, 3, {r->pass.out.T, B, r->l->n_out, 1}};
     r->dy = r->y;
-    r->y.data = place(be, r->slope, r->n_y);
-    r->dy.data = place(be, r->slope, r->n_y);
+    r->y.data = place(cpu, r->slope, r->n_y);
+    r->dy.data = place(cpu, r->slope, r->n_y);
 }
 
 static void tear_down(rig *r)
@@ -85,7 +83,7 @@ static void tear_down(rig *r)
                     r->y.data, r->dy.data, r->dx.data};
 
     FOR_EACH (i, all)
-        bm_free(be, all[i]);
+        bm_free(cpu, all[i]);
     free(r->l);
     free(r->w);
     free(r->slope);
@@ -96,10 +94,10 @@ static double outcome(rig *r)
     double sum = 0;
     float *y = NULL;
 
-    bm_put(be, r->x.data, r->host, N_X);
-    bm_put(be, r->l->w, r->w, r->n_w);
+    bm_put(cpu, r->x.data, r->host, N_X);
+    bm_put(cpu, r->l->w, r->w, r->n_w);
     r->l->ops->forward(r->l, &r->pass, r->x, r->y);
-    y = fetch(be, r->y.data, r->n_y);
+    y = fetch(cpu, r->y.data, r->n_y);
     for (size_t i = 0; i < r->n_y; i++) {
         assert_true(isfinite(y[i]));
         if (inside(&r->pass.out, i, r->l->n_out))
@@ -144,11 +142,11 @@ static void check_layer(const char *net, bool training)
     assert_non_null(ones);
     for (size_t i = 0; i < r.n_w; i++)
         ones[i] = 1; /* gradients are added */
-    bm_put(be, r.l->g, ones, r.n_w);
+    bm_put(cpu, r.l->g, ones, r.n_w);
     (void)outcome(&r);
     r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
-    g = fetch(be, r.l->g, r.n_w);
-    dx = fetch(be, r.dx.data, N_X);
+    g = fetch(cpu, r.l->g, r.n_w);
+    dx = fetch(cpu, r.dx.data, N_X);
     for (size_t i = 0; i < r.n_w; i++)
         assert_true(near(g[i] - 1, difference(&r, &r.w[i]), 1e-4));
     for (size_t i = 0; i < N_X; i++)
@@ -183,7 +181,7 @@ static void test_stack_lays_frames_side_by_side(void **state)
     (void)state;
     set_up(&r, "stack:2", false);
     (void)outcome(&r);
-    y = fetch(be, r.y.data, r.n_y);
+    y = fetch(cpu, r.y.data, r.n_y);
     assert_int_equal(r.n_y, 3 * B * 2 * D);
     for (size_t t = 0; t < 6; t++)
         for (size_t b = 0; b < B; b++)
@@ -202,7 +200,7 @@ static void test_subsample_keeps_the_first_of_each_group(void **state)
     (void)state;
     set_up(&r, "subsample:3", false);
     (void)outcome(&r);
-    y = fetch(be, r.y.data, r.n_y);
+    y = fetch(cpu, r.y.data, r.n_y);
     assert_int_equal(r.n_y, 2 * B * D);
     assert_memory_equal(y, r.host, B * D * sizeof *y);
     assert_memory_equal(y + B * D, r.host + 3 * B * D, B * D * sizeof *y);
@@ -219,12 +217,12 @@ static void test_dropout_drops_in_training_only(void **state)
     (void)state;
     set_up(&r, "dropout:0.5", false);
     (void)outcome(&r);
-    y = fetch(be, r.y.data, r.n_y);
+    y = fetch(cpu, r.y.data, r.n_y);
     assert_memory_equal(y, r.host, sizeof r.host);
     free(y);
     r.pass.training = true;
     (void)outcome(&r);
-    y = fetch(be, r.y.data, r.n_y);
+    y = fetch(cpu, r.y.data, r.n_y);
     for (size_t i = 0; i < N_X; i++) {
         assert_true(y[i] == 0 || near(y[i], 2 * r.host[i], 1e-6));
         zeros += y[i] == 0 && r.host[i] != 0;
@@ -232,20 +230,6 @@ static void test_dropout_drops_in_training_only(void **state)
     assert_true(zeros > 0);
     free(y);
     tear_down(&r);
-}
-
-static int open_backend(void **state)
-{
-    (void)state;
-    assert_ok(bm_backend_open(&be, "cpu", 0));
-    return 0;
-}
-
-static int close_backend(void **state)
-{
-    (void)state;
-    bm_backend_close(be);
-    return 0;
 }
 
 int main(void)
@@ -256,6 +240,5 @@ int main(void)
         cmocka_unit_test(test_subsample_keeps_the_first_of_each_group),
         cmocka_unit_test(test_dropout_drops_in_training_only),
     };
-    return cmocka_run_group_tests_name("layer", tests, open_backend,
-                                       close_backend);
+    return cmocka_run_group_tests_name("layer", tests, open_cpu, close_cpu);
 }

@@ -13,8 +13,6 @@ enum { T = 5, B = 4, D = 3, C = 4, N_X = T * B * D };
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {3, 5, 0, 1};
 
-static bm_backend *be;
-
 /* Between -1 and 1, and not near 0, where relu has a corner. */
 static float draw(bm_rng *rng)
 {
@@ -32,7 +30,7 @@ static bm_model *build(const char *net, const char *loss)
     bm_model_settings set = {net, loss, "skip"};
     bm_model_shape shape = {D, C, 2};
 
-    assert_ok(bm_model_new(&m, &set, &shape, be, 7));
+    assert_ok(bm_model_new(&m, &set, &shape, cpu, 7));
     return m;
 }
 
@@ -50,7 +48,8 @@ static bm_batch make_batch(float *x, int32_t *count, bool per_frame,
             x[i] = draw(&rng);
     for (int i = 0; i < B; i++)
         count[i] = per_frame ? lengths[i] : lengths[i] > 2 ? 2 : 0;
-    b.x = (bm_tensor){place(be, x, (T + late) * B * D), 3, {T + late, B, D, 1}};
+    b.x =
+        (bm_tensor){place(cpu, x, (T + late) * B * D), 3, {T + late, B, D, 1}};
     return b;
 }
 
@@ -80,9 +79,9 @@ static void check_network(const char *net, const char *loss)
     double norm = 0, h = 0x1p-6;
 
     bm_model_gradient(m, &b, 1, 1);
-    g = fetch(be, p->g, p->n);
-    w = fetch(be, p->w, p->n);
-    moved = fetch(be, p->w, p->n);
+    g = fetch(cpu, p->g, p->n);
+    w = fetch(cpu, p->w, p->n);
+    moved = fetch(cpu, p->w, p->n);
     for (size_t i = 0; i < p->n; i++)
         norm += (double)g[i] * g[i];
     norm = sqrt(norm);
@@ -97,7 +96,7 @@ static void check_network(const char *net, const char *loss)
                 moved[i] = k == 0 ? (float)(w[i] + step * g[i] / norm) : w[i];
             if (k > 0)
                 moved[(k * 37) % p->n] += (float)step;
-            bm_put(be, p->w, moved, p->n);
+            bm_put(cpu, p->w, moved, p->n);
             side[s] = loss_of(m, &b);
         }
         assert_true(near((side[0] - side[1]) / (2 * h), slope, 5e-4));
@@ -105,7 +104,7 @@ static void check_network(const char *net, const char *loss)
     free(g);
     free(w);
     free(moved);
-    bm_free(be, b.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -132,19 +131,19 @@ static void test_padding_and_history_change_nothing(void **state)
 
     (void)state;
     bm_model_gradient(m, &a, 1, 0);
-    tight = fetch(be, p->g, p->n);
+    tight = fetch(cpu, p->g, p->n);
     bm_model_gradient(m, &b, 1, 0); /* needs more scratch */
-    loose = fetch(be, p->g, p->n);
+    loose = fetch(cpu, p->g, p->n);
     bm_model_gradient(m, &a, 1, 0);
-    again = fetch(be, p->g, p->n);
+    again = fetch(cpu, p->g, p->n);
     assert_memory_equal(again, tight, p->n * sizeof *tight);
     for (size_t i = 0; i < p->n; i++)
         assert_true(near(loose[i], tight[i], 1e-6));
     free(tight);
     free(loose);
     free(again);
-    bm_free(be, a.x.data);
-    bm_free(be, b.x.data);
+    bm_free(cpu, a.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -161,7 +160,7 @@ static void test_key_draws_the_dropout_of_a_pass(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         bm_model_gradient(m, &b, i == 2 ? 43 : 42, 0);
-        g[i] = fetch(be, p->g, p->n);
+        g[i] = fetch(cpu, p->g, p->n);
     }
     assert_memory_equal(g[0], g[1], p->n * sizeof **g);
     assert_memory_not_equal(g[0], g[2], p->n * sizeof **g);
@@ -169,7 +168,7 @@ static void test_key_draws_the_dropout_of_a_pass(void **state)
     assert_true(loss_of(m, &b) == before);
     for (int i = 0; i < 3; i++)
         free(g[i]);
-    bm_free(be, b.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -191,7 +190,7 @@ static void test_scores_add_up_until_they_are_read(void **state)
     assert_true(one.frames == 3 + 5 + 1 && two.frames == 18);
     assert_true(one.loss > 0 && near(two.loss, 2 * one.loss, 1e-12));
     assert_true(none.loss == 0 && none.frames == 0);
-    bm_free(be, b.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -207,10 +206,10 @@ static void test_descent_lowers_the_loss(void **state)
     (void)state;
     for (int i = 0; i < 200; i++) {
         bm_model_gradient(m, &b, 0, 1);
-        bm_axpby(be, p->n, -0.3f, p->g, 1, p->w);
+        bm_axpby(cpu, p->n, -0.3f, p->g, 1, p->w);
     }
     assert_true(loss_of(m, &b) < first / 4);
-    bm_free(be, b.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -230,8 +229,8 @@ static void test_output_is_that_of_the_last_batch(void **state)
     assert_true(e.T == 3 && e.B == B && e.frames[0] == 2 && e.frames[1] == 3);
     assert_true(e.frames[2] == 0 && e.frames[3] == 1);
     assert_true(out.dim[0] == 3 && out.dim[1] == B && out.dim[2] == C);
-    w = fetch(be, p->w, p->n);
-    y = fetch(be, out.data, 3 * B * C);
+    w = fetch(cpu, p->w, p->n);
+    y = fetch(cpu, out.data, 3 * B * C);
     for (size_t c = 0; c < C; c++) { /* frames 0 and 1 of sequence 1 */
         double sum = w[C * 2 * D + c];
         for (size_t d = 0; d < 2 * D; d++)
@@ -240,7 +239,7 @@ static void test_output_is_that_of_the_last_batch(void **state)
     }
     free(w);
     free(y);
-    bm_free(be, b.x.data);
+    bm_free(cpu, b.x.data);
     bm_model_free(m);
 }
 
@@ -294,7 +293,7 @@ static void test_weights_begin_as_documented(void **state)
 {
     bm_model *m = build("lstm:50 linear", "ctc");
     bm_params *p = bm_model_params(m);
-    float *w = fetch(be, p->w, p->n);
+    float *w = fetch(cpu, p->w, p->n);
     const double limit[] = {sqrt(6.0 / (D + 50)), sqrt(6.0 / 100), 0,
                             sqrt(6.0 / (50 + C)), 0};
 
@@ -335,9 +334,9 @@ static void test_weights_follow_from_the_seed(void **state)
         bm_model_settings set = {"blstm:4*2 linear", "ctc", "skip"};
         bm_model_shape shape = {8, C, 1};
 
-        assert_ok(bm_model_new(&m, &set, &shape, be, seeds[i]));
+        assert_ok(bm_model_new(&m, &set, &shape, cpu, seeds[i]));
         n = bm_model_params(m)->n;
-        w[i] = fetch(be, bm_model_params(m)->w, n);
+        w[i] = fetch(cpu, bm_model_params(m)->w, n);
         bm_model_free(m);
     }
     assert_memory_equal(w[0], w[1], n * sizeof **w);
@@ -432,7 +431,7 @@ static void test_faults_point_at_their_word(void **state)
         bm_model_settings set = {faults[i].net, faults[i].loss, "skip"};
         bm_model_shape shape = {D, C, 1};
 
-        assert_int_equal(bm_model_new(&m, &set, &shape, be, 1), BM_ERR_CONFIG);
+        assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
         assert_null(m);
         if (strstr(bm_last_error(), faults[i].message) == NULL)
             print_error("%s\nbut expected\n%s\n", bm_last_error(),
@@ -455,7 +454,7 @@ static void test_long_lines_are_shown_in_part(void **state)
     for (int i = 0; i < 100; i++)
         length += (size_t)snprintf(net + length, sizeof net - length, "%s:%d ",
                                    i == 60 ? "liner" : "linear", i + 10);
-    assert_int_equal(bm_model_new(&m, &set, &shape, be, 1), BM_ERR_CONFIG);
+    assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_error(), "word 61 'liner:70'"));
     line = strchr(bm_last_error(), '\n') + 1;
     mark = strchr(line, '\n') + 1;
@@ -486,20 +485,6 @@ static void test_options_fill_the_settings(void **state)
     bm_config_free(config);
 }
 
-static int open_backend(void **state)
-{
-    (void)state;
-    assert_ok(bm_backend_open(&be, "cpu", 0));
-    return 0;
-}
-
-static int close_backend(void **state)
-{
-    (void)state;
-    bm_backend_close(be);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +504,5 @@ int main(void)
         cmocka_unit_test(test_long_lines_are_shown_in_part),
         cmocka_unit_test(test_options_fill_the_settings),
     };
-    return cmocka_run_group_tests_name("model", tests, open_backend,
-                                       close_backend);
+    return cmocka_run_group_tests_name("model", tests, open_cpu, close_cpu);
 }

@@ -108,37 +108,31 @@ static void assert_messages_survive(const char *text)
     free(s);
 }
 
+static void assert_draws_at(int columns, const char *ranks)
+{
+    char out[20];
+    outcome o;
+
+    snprintf(out, sizeof out, "drawn-%d-%s", columns, ranks);
+    o = train_at(columns, NULL, out, ranks);
+    assert_redrawn(o.out, (size_t)columns);
+    assert_messages_survive(o.out);
+}
+
 static void test_one_line_is_redrawn_in_place(void **_)
 {
-    static const int widths[] = {20, 80, 200};
-
     (void)_;
-    FOR_EACH (i, widths) {
-        char out[20];
-        outcome o;
-
-        snprintf(out, sizeof out, "one-%zu", i);
-        o = train_at(widths[i], NULL, out, "1");
-        assert_redrawn(o.out, (size_t)widths[i]);
-        assert_messages_survive(o.out);
-    }
+    assert_draws_at(20, "1");
+    assert_draws_at(80, "1");
+    assert_draws_at(200, "1");
 }
 
 /* The ranks write into a pipe of the supervisor. */
 static void test_ranks_draw_on_the_supervisors_terminal(void **_)
 {
-    static const int widths[] = {20, 200};
-
     (void)_;
-    FOR_EACH (i, widths) {
-        char out[20];
-        outcome o;
-
-        snprintf(out, sizeof out, "two-%zu", i);
-        o = train_at(widths[i], NULL, out, "2");
-        assert_redrawn(o.out, (size_t)widths[i]);
-        assert_messages_survive(o.out);
-    }
+    assert_draws_at(20, "2");
+    assert_draws_at(200, "2");
 }
 
 static void test_a_wide_terminal_is_told_everything(void **_)

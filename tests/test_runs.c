@@ -318,19 +318,6 @@ static void test_ranks_are_the_workers_where_none_are_told(void **state)
     assert_same_model("three", "one");
 }
 
-static int prepare(void **state)
-{
-    if (folder_make(state) != 0)
-        return 1;
-    digits_make();
-    return 0;
-}
-
-static int clean(void **state)
-{
-    return programs_end(state) + folder_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,5 +338,6 @@ int main(void)
         cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),
     };
 
-    return cmocka_run_group_tests_name("runs", tests, prepare, clean);
+    return cmocka_run_group_tests_name("runs", tests, digits_set_up,
+                                       digits_tear_down);
 }

@@ -302,19 +302,6 @@ static void test_other_data_are_refused(void **state)
     assert_said(&p, "data.train: data, now train");
 }
 
-static int prepare(void **state)
-{
-    if (folder_make(state) != 0)
-        return 1;
-    digits_make();
-    return 0;
-}
-
-static int clean(void **state)
-{
-    return programs_end(state) + folder_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,5 +318,6 @@ int main(void)
         cmocka_unit_test(test_other_data_are_refused),
     };
 
-    return cmocka_run_group_tests_name("stop", tests, prepare, clean);
+    return cmocka_run_group_tests_name("stop", tests, digits_set_up,
+                                       digits_tear_down);
 }
