@@ -1,0 +1,185 @@
+/*
+ * config_file.c - a list of settings as an INI file, by inih, and back.
+ */
+#include "core/config_parts.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The file while inih reads it. inih's handler is told no line numbers. */
+typedef struct source {
+    FILE *file;
+    const char *path;
+    bm_config *config;
+    int line;
+    bool open;   /* a setting of this file was the last that was read */
+    bool unread; /* the line has something to say, but was not understood */
+    bm_status status;
+} source;
+
+static const char *here(const source *s, char *text, size_t room)
+{
+    snprintf(text, room, "%s:%d", s->path, s->line);
+    return text;
+}
+
+static void close_line(source *s)
+{
+    char where[512];
+
+    if (s->unread)
+        bm_fault_add(&s->config->faults, here(s, where, sizeof where),
+                     "neither [section] nor key = value");
+    s->unread = false;
+}
+
+/* Goes on with the value of the last setting. */
+static void append(source *s, char *more)
+{
+    bm_entry *e = &s->config->entries[s->config->n - 1];
+    size_t n = strcspn(more, "\r\n"), length = strlen(e->value);
+    char *comment = strstr(more, " ;"), *grown = NULL;
+
+    if (comment != NULL)
+        n = (size_t)(comment - more);
+    while (n > 0 && strchr(" \t", more[n - 1]) != NULL)
+        n--;
+    grown = realloc(e->value, length + n + 2);
+    if (grown == NULL) {
+        s->status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", s->path);
+        return;
+    }
+    grown[length] = ' ';
+    memcpy(grown + length + 1, more, n);
+    grown[length + 1 + n] = '\0';
+    e->value = grown;
+}
+
+/* An indented line without a setting of its own, below a setting. */
+static bool continues(const source *s, const char *line, size_t indent)
+{
+    return s->open && s->status == BM_OK && indent > 0 &&
+           strchr("\r\n;#[", line[0]) == NULL && strchr(line, '=') == NULL &&
+           strstr(line, ": ") == NULL;
+}
+
+/* inih's reader: like fgets, but counts lines, drops their indentation and puts
+ * continued values together. */
+static char *read_line(char *line, int room, void *context)
+{
+    source *s = context;
+    char where[512], first;
+    size_t length, indent;
+
+    close_line(s);
+    if (fgets(line, room, s->file) == NULL)
+        return NULL;
+    s->line++;
+    length = strlen(line);
+    if (!feof(s->file) && (length == 0 || line[length - 1] != '\n')) {
+        bm_fault_add(&s->config->faults, here(s, where, sizeof where),
+                     "longer than %d characters, or not text", BM_LONGEST_LINE);
+        for (int c = 0; c != EOF && c != '\n';)
+            c = fgetc(s->file);
+        line[0] = '\0';
+        return line;
+    }
+    indent = strspn(line, " \t");
+    memmove(line, line + indent, length - indent + 1);
+    if (continues(s, line, indent)) {
+        append(s, line);
+        line[0] = '\0';
+        return line;
+    }
+    first = line[0];
+    if (s->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
+        first = line[3]; /* the mark that some editors put first */
+    s->unread = strchr("\r\n;#", first) == NULL &&
+                !(first == '[' && strchr(line, ']') != NULL);
+    return line;
+}
+
+static int take(void *context, const char *section, const char *key,
+                const char *text)
+{
+    source *s = context;
+    const bm_entry *before = bm_config_find(s->config, section, key);
+    char where[512];
+
+    here(s, where, sizeof where);
+    s->unread = false;
+    s->open = false;
+    if (section[0] == '\0')
+        bm_fault_add(&s->config->faults, where,
+                     "%s stands before any [section]", key);
+    else if (before != NULL)
+        bm_fault_add(&s->config->faults, where, "%s.%s was already set in %s",
+                     section, key, before->origin);
+    else if (s->status == BM_OK)
+        s->status = bm_config_add(s->config, section, key, text, where);
+    s->open = s->config->n > 0 && bm_config_find(s->config, section, key) ==
+                                      &s->config->entries[s->config->n - 1];
+    return 1;
+}
+
+bm_status bm_config_read(bm_config *config, const char *path)
+{
+    source s = {.path = path, .config = config};
+
+    s.file = fopen(path, "r");
+    if (s.file == NULL)
+        return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
+                       path, strerror(errno));
+    if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
+        s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
+    close_line(&s);
+    if (ferror(s.file) && s.status == BM_OK)
+        s.status = BM_FAIL(BM_ERR_IO, "%s: cannot be read", path);
+    fclose(s.file);
+    return s.status;
+}
+
+/* A long value goes on in indented lines, broken at blanks. */
+static void write_value(const char *key, const char *text, FILE *file)
+{
+    enum { WIDE = 100 };
+    size_t column = strlen(key) + 3;
+
+    fprintf(file, "%s = ", key);
+    while (*text != '\0') {
+        size_t n = strcspn(text, " ");
+        size_t blanks = strspn(text + n, " ");
+
+        fprintf(file, "%.*s", (int)n, text);
+        column += n;
+        text += n + blanks;
+        if (*text != '\0' && column > WIDE && strchr(text, '=') == NULL) {
+            fputs("\n    ", file);
+            column = 4;
+        } else if (*text != '\0') {
+            fprintf(file, "%*s", (int)blanks, "");
+            column += blanks;
+        }
+    }
+    fputc('\n', file);
+}
+
+bm_status bm_config_write(const bm_config *config, const bm_section *sections,
+                          FILE *file)
+{
+    for (const bm_section *s = sections; s->name != NULL; s++) {
+        fprintf(file, "%s[%s]\n", s == sections ? "" : "\n", s->name);
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const bm_entry *e = bm_config_find(config, s->name, o->key);
+            const char *text = e != NULL ? e->value : o->fallback;
+            if (text != NULL)
+                write_value(o->key, text, file);
+        }
+    }
+    if (fflush(file) != 0 || ferror(file))
+        return BM_FAIL(BM_ERR_IO, "the configuration cannot be written");
+    return BM_OK;
+}

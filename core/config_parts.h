@@ -1,0 +1,40 @@
+/* config_parts.h - what the files of config.h share: the list of settings, and
+ * the list of faults in them. */
+#ifndef BM_CORE_CONFIG_PARTS_H
+#define BM_CORE_CONFIG_PARTS_H
+
+#include "core/config.h"
+
+/* inih's line buffer is 200 bytes in the builds that distributions ship. */
+enum { BM_LONGEST_LINE = 196 };
+
+typedef struct bm_entry {
+    char *section, *key, *value;
+    char *origin; /* "run.ini:12", "command line" */
+} bm_entry;
+
+struct bm_faults {
+    int n, told; /* told: those that fitted into text */
+    size_t length;
+    char text[3072];
+};
+
+struct bm_config {
+    bm_entry *entries;
+    size_t n, room;
+    bm_faults faults; /* of the file's text */
+};
+
+/* One more setting; all four texts are copied. */
+BM_CHECKED bm_status bm_config_add(bm_config *config, const char *section,
+                                   const char *key, const char *text,
+                                   const char *origin);
+
+/* The last one of that name, which counts; NULL: none. config may be NULL. */
+const bm_entry *bm_config_find(const bm_config *config, const char *section,
+                               const char *key);
+
+void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

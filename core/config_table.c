@@ -1,0 +1,305 @@
+/*
+ * config_table.c - what tables say about settings. Faults are collected, so
+ * that a user can mend all of them at once.
+ */
+#include "core/config_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One setting as C sees it. */
+typedef union value {
+    long number;
+    double real;
+    bool flag;
+    const char *text;
+} value;
+
+static void add_fault(bm_faults *f, const char *where, const char *format,
+                      va_list args)
+{
+    size_t room = sizeof f->text - f->length;
+    char line[512];
+    int length;
+
+    vsnprintf(line, sizeof line, format, args);
+    length = snprintf(f->text + f->length, room, "\n  %s: %s", where, line);
+    f->n++;
+    if (length > 0 && (size_t)length < room) {
+        f->length += (size_t)length;
+        f->told++;
+    } else {
+        f->text[f->length] = '\0';
+    }
+}
+
+void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_fault(f, where, format, args);
+    va_end(args);
+}
+
+void bm_config_fault(bm_faults *faults, const bm_config *config,
+                     const char *section, const char *key, const char *format,
+                     ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_fault(faults, bm_config_origin(config, section, key), format, args);
+    va_end(args);
+}
+
+static bm_status verdict(const bm_faults *f)
+{
+    if (f->n == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG, "%d setting%s wrong:%s%s", f->n,
+                   f->n == 1 ? " is" : "s are", f->text,
+                   f->told < f->n ? "\n  ..." : "");
+}
+
+/* Edit distance between a word and one of ours, which are short. */
+static size_t distance(const char *word, const char *ours)
+{
+    enum { LONGEST = 64 };
+    size_t row[LONGEST], n = strlen(ours);
+
+    if (n >= LONGEST)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; word[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t change = diagonal + (word[i - 1] != ours[j - 1]);
+            size_t insert = row[j - 1] + 1, drop = row[j] + 1;
+            diagonal = row[j];
+            row[j] = change < insert ? change : insert;
+            row[j] = row[j] < drop ? row[j] : drop;
+        }
+    }
+    return row[n];
+}
+
+static const bm_option *nearest_option(const bm_option *options,
+                                       const char *key)
+{
+    const bm_option *best = options;
+
+    for (const bm_option *o = options; o->key != NULL; o++)
+        if (distance(key, o->key) < distance(key, best->key))
+            best = o;
+    return best;
+}
+
+static const bm_section *nearest_section(const bm_section *sections,
+                                         const char *name)
+{
+    const bm_section *best = sections;
+
+    for (const bm_section *s = sections; s->name != NULL; s++)
+        if (distance(name, s->name) < distance(name, best->name))
+            best = s;
+    return best;
+}
+
+/* Is the text one of the blank-separated words of a list? */
+static bool is_word_of(const char *text, const char *list)
+{
+    size_t length = strlen(text);
+
+    for (const char *word = list; *word != '\0';) {
+        size_t n = strcspn(word, " ");
+        if (n == length && strncmp(word, text, n) == 0)
+            return true;
+        word += n + strspn(word + n, " ");
+    }
+    return false;
+}
+
+void bm_nearest_word(const char *word, const char *list, char *out, size_t room)
+{
+    size_t best = SIZE_MAX;
+
+    for (const char *ours = list; *ours != '\0';) {
+        char one[64];
+        size_t n = strcspn(ours, " "), d = 0;
+
+        snprintf(one, sizeof one, "%.*s", (int)n, ours);
+        d = distance(word, one);
+        if (d < best) {
+            best = d;
+            snprintf(out, room, "%s", one);
+        }
+        ours += n + strspn(ours + n, " ");
+    }
+}
+
+/* False unless all of the text is a value of the option's type. */
+static bool parse(const bm_option *o, const char *text, value *out)
+{
+    char *end = NULL;
+
+    errno = 0;
+    switch (o->type) {
+    case BM_INT:
+        out->number = strtol(text, &end, 10);
+        return errno == 0 && end != text && *end == '\0';
+    case BM_FLOAT:
+        out->real = strtod(text, &end);
+        return end != text && *end == '\0' && isfinite(out->real);
+    case BM_FLAG:
+        out->flag = strcmp(text, "yes") == 0;
+        return out->flag || strcmp(text, "no") == 0;
+    case BM_AUTO:
+        out->real = NAN;
+        if (strcmp(text, "auto") == 0)
+            return true;
+        out->real = strtod(text, &end);
+        return end != text && *end == '\0' && isfinite(out->real);
+    case BM_TEXT:
+        out->text = text;
+        return true;
+    case BM_CHOICE:
+        out->text = text;
+        return is_word_of(text, o->unit);
+    }
+    return false;
+}
+
+static bool within_bounds(const bm_option *o, const value *v)
+{
+    double x = o->type == BM_INT ? (double)v->number : v->real;
+
+    if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
+        return true;
+    return (o->min == 0 && o->max == 0) || isnan(x) ||
+           (x >= o->min && x <= o->max);
+}
+
+static void check_option(bm_faults *f, const bm_config *config,
+                         const char *section, const bm_option *o)
+{
+    static const char *const kinds[] = {"a whole number", "a number",
+                                        "yes or no",      "a number or auto",
+                                        "text",           "one of"};
+    const bm_entry *e = bm_config_find(config, section, o->key);
+    const char *text = e != NULL ? e->value : o->fallback;
+    const char *where = e != NULL ? e->origin : text ? "default" : "missing";
+    value v = {0};
+
+    if (text == NULL)
+        bm_fault_add(f, where, "%s.%s: %s", section, o->key, o->help);
+    else if (!parse(o, text, &v))
+        bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%s", section, o->key,
+                     text, kinds[o->type], o->type == BM_CHOICE ? ": " : "",
+                     o->type == BM_CHOICE ? o->unit : "");
+    else if (!within_bounds(o, &v))
+        bm_fault_add(f, where, "%s.%s: %s is outside [%.12g, %.12g]%s%s",
+                     section, o->key, text, o->min, o->max, o->unit ? " " : "",
+                     o->unit ? o->unit : "");
+}
+
+static void check_section(bm_faults *f, const bm_config *config,
+                          const char *section, const bm_option *options)
+{
+    for (size_t i = 0; config != NULL && i < config->n; i++) {
+        const bm_entry *e = &config->entries[i];
+        const bm_option *nearest = nearest_option(options, e->key);
+        if (strcmp(e->section, section) == 0 &&
+            (nearest->key == NULL || strcmp(e->key, nearest->key) != 0))
+            bm_fault_add(f, e->origin, "%s.%s is unknown; the nearest is %s.%s",
+                         section, e->key, section,
+                         nearest->key != NULL ? nearest->key : "(nothing)");
+    }
+    for (const bm_option *o = options; o->key != NULL; o++)
+        check_option(f, config, section, o);
+}
+
+bm_status bm_config_check(const bm_config *config, const bm_section *sections)
+{
+    bm_faults f = config->faults;
+
+    BM_ASSERT(sections->name != NULL);
+    for (size_t i = 0; i < config->n; i++) {
+        const bm_entry *e = &config->entries[i];
+        const bm_section *nearest = nearest_section(sections, e->section);
+        if (strcmp(e->section, nearest->name) != 0)
+            bm_fault_add(&f, e->origin,
+                         "section [%s] is unknown; the nearest is [%s]",
+                         e->section, nearest->name);
+    }
+    for (const bm_section *s = sections; s->name != NULL; s++)
+        check_section(&f, config, s->name, s->options);
+    for (const bm_section *s = sections; s->name != NULL; s++)
+        if (s->check != NULL)
+            s->check(config, &f);
+    return verdict(&f);
+}
+
+static void store(const bm_option *o, const value *v, void *field)
+{
+    switch (o->type) {
+    case BM_INT:
+        *(long *)field = v->number;
+        break;
+    case BM_FLOAT:
+    case BM_AUTO:
+        *(double *)field = v->real;
+        break;
+    case BM_FLAG:
+        *(bool *)field = v->flag;
+        break;
+    case BM_TEXT:
+    case BM_CHOICE:
+        *(const char **)field = v->text;
+        break;
+    }
+}
+
+/* The value that is given if it may be, else the default, else nothing. */
+static value look_up(const bm_config *config, const char *section,
+                     const bm_option *o)
+{
+    const bm_entry *e = bm_config_find(config, section, o->key);
+    value v = {0};
+
+    if (e != NULL && parse(o, e->value, &v) && within_bounds(o, &v))
+        return v;
+    v = (value){0};
+    if (o->fallback != NULL)
+        (void)parse(o, o->fallback, &v);
+    else if (o->type == BM_TEXT || o->type == BM_CHOICE)
+        v.text = "";
+    return v;
+}
+
+void bm_config_peek(const bm_config *config, const char *section,
+                    const bm_option *options, void *settings)
+{
+    for (const bm_option *o = options; o->key != NULL; o++) {
+        value v = look_up(config, section, o);
+        store(o, &v, (char *)settings + o->offset);
+    }
+}
+
+bm_status bm_config_fill(const bm_config *config, const char *section,
+                         const bm_option *options, void *settings)
+{
+    bm_faults f = config != NULL ? config->faults : (bm_faults){0};
+
+    check_section(&f, config, section, options);
+    BM_TRY(verdict(&f));
+    bm_config_peek(config, section, options, settings);
+    return BM_OK;
+}
