@@ -12,8 +12,8 @@
  */
 void bm_attendance_offer(const char *directory);
 
-/* For a rank, before it meets the others, and when it leaves in order. Without
- * an offer they do nothing. */
+/* For a rank, first of all, and when it leaves in order. Without an offer they
+ * do nothing. */
 void bm_attendance_sign(void);
 void bm_attendance_leave(void);
 

@@ -146,7 +146,6 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         catch_signals();
     if (launched)
         BM_TRY(watch());
-    bm_attendance_sign();
     BM_TRY(meet(launched));
     bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
     *comm = job.comm;

@@ -1,4 +1,5 @@
 /* main.c - finds the verb, runs it, and tells how it went. */
+#include "cli/attendance.h"
 #include "cli/job.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
     bm_status status = BM_OK;
 
     bm_blas_restart(argv);
+    bm_attendance_sign();
     signal(SIGPIPE, SIG_IGN); /* these two show up where we write */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2)
