@@ -49,15 +49,45 @@ static double block_for(const bm_setting *s, double per_epoch)
     return floor(s->epoch_frames / per_epoch / s->workers + 1e-6);
 }
 
-/* What to do for so many blocks in an epoch; a block is a unit at least. */
-static const char *remedy(const bm_setting *s, double per_epoch, char text[160])
+/* The fewest blocks in an epoch with which a run is not in vain. */
+static double fewest(const bm_setting *s)
 {
-    double frames = block_for(s, per_epoch);
+    double meetings = s->filtered && s->workers > 1 ? 2 : 1;
+    double warm = s->filtered && s->momentum > 0 ? warm_up(s->momentum) : 0;
 
-    if (s->units == 0 || s->units >= per_epoch * s->workers)
-        snprintf(text, 160, "set block.frames_per_worker = %.0f", frames);
+    return fmax(meetings, ceil(warm / (double)s->epochs));
+}
+
+/* Blocks in an epoch, as near to `wanted` as the rules allow; 0: there is too
+ * little data for any number. The size is rounded down, so one more may be
+ * made of it, and a worker needs a mini-batch in each. */
+static double allowed(const bm_setting *s, double wanted)
+{
+    double least = fewest(s);
+    double most =
+        floor(s->epoch_frames / s->workers / s->batch_frames - 1e-6) - 1;
+
+    return most < least ? 0 : fmax(least, fmin(wanted, most));
+}
+
+/* What to do for about so many blocks in an epoch; a block is a unit at least.
+ */
+static const char *remedy(const bm_setting *s, double wanted, char text[200])
+{
+    double blocks = allowed(s, wanted), frames = 0;
+
+    if (blocks == 0) {
+        snprintf(text, 200,
+                 "the data are too few for %d workers with mini-batches of "
+                 "%.0f frames; take smaller ones",
+                 s->workers, s->batch_frames);
+        return text;
+    }
+    frames = block_for(s, blocks);
+    if (s->units == 0 || s->units >= blocks * s->workers)
+        snprintf(text, 200, "set block.frames_per_worker = %.0f", frames);
     else
-        snprintf(text, 160,
+        snprintf(text, 200,
                  "pack with shard.unit_frames = %.0f and set "
                  "block.frames_per_worker = %.0f",
                  fmax(floor(frames / 8), 1), frames);
@@ -119,7 +149,7 @@ static bm_status refuse(const bm_setting *s, const bm_gains *g)
 {
     double all = g->per_epoch * (double)s->epochs;
     double warm = warm_up(s->momentum);
-    char text[160];
+    char text[200];
 
     if (s->filtered && s->momentum > 0 && all < warm)
         return BM_FAIL(BM_ERR_CONFIG,
@@ -134,11 +164,13 @@ static bm_status refuse(const bm_setting *s, const bm_gains *g)
                        "%s, or take fewer workers",
                        remedy(s, 4, text));
     if (g->steps < 1)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "a worker's share of a block is %.2g of a mini-batch; "
-                       "set block.frames_per_worker to %.0f or more, or take "
-                       "fewer workers or smaller mini-batches",
-                       g->steps, ceil(4 * s->batch_frames));
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "a worker's share of a block is %.2g of a mini-batch; "
+            "%s, or take fewer workers or smaller mini-batches",
+            g->steps,
+            remedy(s, s->epoch_frames / s->workers / 4 / s->batch_frames,
+                   text));
     return BM_OK;
 }
 

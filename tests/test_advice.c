@@ -4,10 +4,12 @@
 #include "bmuf/advice.h"
 
 #include "bmuf/filter.h"
+#include "core/rng.h"
 #include "tests/support.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sixteen workers as CNTK has them by default: blocks of 120000 samples for
@@ -307,7 +309,63 @@ static void test_a_share_holds_a_mini_batch(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
     s.batch_frames = 240000;
     assert_refuses(&s, "a worker's share of a block is 0.5 of a mini-batch");
-    assert_refuses(&s, "block.frames_per_worker to 960000 or more");
+    /* four mini-batches */
+    assert_refuses(&s, "set block.frames_per_worker = 960000, or take fewer");
+}
+
+/* The number behind these words in a proposal; 0: there is none. */
+static double proposed(const char *words)
+{
+    const char *at = strstr(bm_last_error(), words);
+
+    return at != NULL ? strtod(at + strlen(words), NULL) : 0;
+}
+
+static void ignore(void *self, const char *text)
+{
+    (void)self;
+    (void)text;
+}
+
+/* Who does what a refusal says is not refused again; who is told that the data
+ * are too few finds no block size at all. */
+static void test_what_is_proposed_is_accepted(void **_)
+{
+    bm_rng rng = bm_rng_make(3, "advice", 0);
+    int proposals = 0, hopeless = 0;
+
+    (void)_;
+    for (int i = 0; i < 20000; i++) {
+        bm_setting s = sensible();
+        double frames = 0;
+
+        s.workers = 1 + (int)bm_rng_below(&rng, 16);
+        s.momentum = 1 - 1.0 / s.workers;
+        s.filtered = i % 4 != 0;
+        s.momentum *= s.filtered;
+        s.epochs = 1 + (long)bm_rng_below(&rng, 5);
+        s.batch_frames = 100 + (double)bm_rng_below(&rng, 3000);
+        s.epoch_frames = s.batch_frames * (1 + 400 * bm_rng_uniform(&rng));
+        s.block_frames = s.epoch_frames * bm_rng_uniform(&rng) + 1;
+        if (bm_advise(&s, ignore, NULL) == BM_OK)
+            continue;
+        frames = proposed("block.frames_per_worker = ");
+        if (frames > 0) {
+            s.block_frames = frames * s.workers;
+            assert_ok(bm_advise(&s, ignore, NULL));
+            proposals++;
+            continue;
+        }
+        assert_non_null(strstr(bm_last_error(), "the data are too few"));
+        for (int blocks = 1; blocks < 100; blocks++) {
+            s.block_frames = s.epoch_frames / blocks;
+            /* There is a margin of one block. */
+            if (bm_advise(&s, ignore, NULL) == BM_OK)
+                assert_true(bm_gains_of(&s).steps < 2);
+        }
+        hopeless++;
+    }
+    assert_true(proposals > 1000 && hopeless > 100);
 }
 
 int main(void)
@@ -327,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_one_block_an_epoch_is_refused),
         cmocka_unit_test(test_training_is_longer_than_momentum_needs),
         cmocka_unit_test(test_a_share_holds_a_mini_batch),
+        cmocka_unit_test(test_what_is_proposed_is_accepted),
     };
     return RUN_GROUP("advice", tests);
 }
