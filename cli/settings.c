@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#define BM_ONE(name) 1 +
+
 static const bm_option data_options[] = {
     {"train", BM_TEXT, offsetof(bm_data_settings, train), NULL, 0, 0, NULL,
      "directory of shards to train on, as bmuf pack makes it"},
@@ -58,13 +60,23 @@ static const bm_section train_sections[] = {
     {"block", bm_block_options, bm_block_check},
     {"sgd", bm_sgd_options, NULL},
     {"schedule", bm_schedule_options, check_schedule},
-    {"bmuf", bm_filter_options, NULL},
-    {0},
 };
 
+enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
+
+/* Behind these, a section for each strategy that has settings of its own. */
 const bm_section *bm_train_sections(void)
 {
-    return train_sections;
+    static bm_section all[N_SECTIONS + BM_STRATEGIES(BM_ONE) 1];
+    const bm_strategy_ops *const *strategies = bm_strategy_list();
+    size_t n = N_SECTIONS;
+
+    memcpy(all, train_sections, sizeof train_sections);
+    for (; *strategies != NULL; strategies++)
+        if ((*strategies)->options != NULL)
+            all[n++] =
+                (bm_section){(*strategies)->name, (*strategies)->options, NULL};
+    return all;
 }
 
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
@@ -76,7 +88,7 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 
 static bm_status fill(const bm_config *config, bm_settings *s)
 {
-    BM_TRY(bm_config_check(config, train_sections));
+    BM_TRY(bm_config_check(config, bm_train_sections()));
     BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
     BM_TRY(bm_config_fill(config, "model", bm_model_options, &s->model));
     BM_TRY(bm_config_fill(config, "train", bm_train_options, &s->train));

@@ -17,11 +17,7 @@ static const bm_layer_ops *const known[] = {
 #undef X
 };
 
-static const char names[] =
-#define X(name) #name " "
-    BM_LAYERS(X)
-#undef X
-    ;
+static const char names[] = BM_LAYERS(BM_WORD);
 
 static const char blanks[] = " \t\r\n";
 
@@ -154,10 +150,10 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
             return fail(word, "nothing follows the colon");
     }
     l->ops = find(text);
+    if (l->ops != NULL)
+        return BM_OK;
     bm_nearest_word(text, names, nearest, sizeof nearest);
-    if (l->ops == NULL)
-        return fail(word, "no such layer; the nearest is %s", nearest);
-    return BM_OK;
+    return fail(word, "no such layer; the nearest is %s", nearest);
 }
 
 /* The next word; false at the end of the line. */
