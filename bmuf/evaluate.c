@@ -1,5 +1,6 @@
 #include "bmuf/evaluate.h"
 
+#include "bmuf/misfits.h"
 #include "core/clock.h"
 #include "models/decode.h"
 
@@ -11,6 +12,7 @@ struct bm_evaluator {
     bm_model *model;
     bm_backend *be;
     bm_dataset *data;
+    bm_misfits *misfits;
     bm_plan_settings plan;
     int workers, first, last;
     bm_evaluation *table; /* [workers]: what each share comes to */
@@ -19,14 +21,13 @@ struct bm_evaluator {
     int32_t *labels; /* [room_labels]: a best path; twice: two word lists */
     int32_t *words[2];
     size_t room_labels;
+    bool labels_are_words;
     int32_t space; /* its class; -1: words are not told apart */
 };
 
-/* The class of the blank between words; classes that are words have none. */
+/* The class of the blank between words. */
 static int32_t find_space(const bm_vocab *vocab)
 {
-    if (bm_vocab_words(vocab))
-        return -1;
     for (size_t c = 1; c < bm_vocab_size(vocab); c++)
         if (strcmp(bm_vocab_symbol(vocab, (int32_t)c), " ") == 0)
             return (int32_t)c;
@@ -34,36 +35,41 @@ static int32_t find_space(const bm_vocab *vocab)
 }
 
 bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
-                            bm_backend *be, bm_dataset *data,
-                            const bm_plan_settings *plan, int workers)
+                            bm_dataset *data, const bm_plan_settings *plan,
+                            int workers)
 {
     bm_evaluator *e = calloc(1, sizeof *e);
+    bm_status status = BM_OK;
 
-    if (e != NULL)
-        e->table = calloc((size_t)workers, sizeof *e->table);
-    if (e == NULL || e->table == NULL) {
-        bm_evaluator_close(e);
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to evaluate %d shares",
-                       workers);
-    }
+    if (e == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to evaluate");
+    BM_TRY_DONE(bm_misfits_new(&e->misfits, model));
+    e->table = calloc((size_t)workers, sizeof *e->table);
+    if (e->table == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to evaluate %d shares", workers);
     e->comm = comm;
     e->model = model;
-    e->be = be;
+    e->be = bm_model_params(model)->be;
     e->data = data;
     e->plan = *plan;
     e->plan.order = "sorted";
     e->workers = workers;
     e->first = bm_comm_first(comm, workers, bm_comm_rank(comm));
     e->last = bm_comm_first(comm, workers, bm_comm_rank(comm) + 1);
+    e->labels_are_words = bm_vocab_words(bm_dataset_vocab(data));
     e->space = find_space(bm_dataset_vocab(data));
     *out = e;
-    return BM_OK;
+    e = NULL;
+done:
+    bm_evaluator_close(e);
+    return status;
 }
 
 void bm_evaluator_close(bm_evaluator *e)
 {
     if (e == NULL)
         return;
+    bm_misfits_free(e->misfits);
     free(e->table);
     free(e->logits);
     free(e->labels);
@@ -143,16 +149,21 @@ static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
 {
     bm_edits edits = {0};
 
-    if (bm_model_loss(e->model)->per_frame && n_labels == n_reference)
+    if (bm_model_loss(e->model)->per_frame) {
+        BM_ASSERT(n_labels == n_reference);
         edits = compare_frames(reference, e->labels, n_labels);
-    else
+    } else {
         BM_TRY(bm_edit(reference, n_reference, e->labels, n_labels, &edits));
+    }
     own->labels += (double)n_reference;
     own->substitutions += (double)edits.substitutions;
     own->deletions += (double)edits.deletions;
     own->insertions += (double)edits.insertions;
     own->wrong += bm_edits_total(edits) > 0;
-    if (e->space >= 0) {
+    if (e->labels_are_words) {
+        own->words += (double)n_reference;
+        own->word_errors += (double)bm_edits_total(edits);
+    } else if (e->space >= 0) {
         size_t a = to_words(reference, n_reference, e->space, e->words[0]);
         size_t b = to_words(e->labels, n_labels, e->space, e->words[1]);
         BM_TRY(bm_edit(e->words[0], a, e->words[1], b, &edits));
@@ -162,18 +173,14 @@ static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
     return BM_OK;
 }
 
-/* Classes of frames, not of sequences: what is wrong has been counted. */
-static size_t best_classes(const float *y, size_t frames, size_t stride,
-                           size_t n_classes, int32_t *labels)
+/* Labels of a sequence into e->labels; returns how many. */
+static size_t decode(bm_evaluator *e, const float *logits, size_t frames,
+                     size_t stride, size_t n_classes)
 {
-    for (size_t t = 0; t < frames; t++) {
-        const float *row = y + t * stride;
-        size_t best = 0;
-
-        for (size_t c = 1; c < n_classes; c++)
-            best = row[c] > row[best] ? c : best;
-        labels[t] = (int32_t)best;
-    }
+    if (!bm_model_loss(e->model)->per_frame)
+        return bm_decode_greedy(logits, frames, stride, n_classes, e->labels,
+                                NULL);
+    bm_decode_frames(logits, frames, stride, n_classes, e->labels);
     return frames;
 }
 
@@ -181,7 +188,6 @@ static bm_status see_batch(bm_evaluator *e, const bm_batch *b,
                            bm_evaluation *own, const bm_witness *witness)
 {
     const int32_t *reference = b->targets.classes;
-    bool per_frame = bm_model_loss(e->model)->per_frame;
     bm_extent extent = {0};
     bm_tensor y = bm_model_output(e->model, &extent);
     size_t C = y.dim[2], stride = extent.B * C;
@@ -193,10 +199,7 @@ static bm_status see_batch(bm_evaluator *e, const bm_batch *b,
         const float *logits = e->logits + i * C;
 
         BM_TRY(room_for_labels(e, frames + n + 1));
-        n_labels =
-            per_frame
-                ? best_classes(logits, frames, stride, C, e->labels)
-                : bm_decode_greedy(logits, frames, stride, C, e->labels, NULL);
+        n_labels = decode(e, logits, frames, stride, C);
         own->sequences += 1;
         own->frames += b->extent.frames[i];
         BM_TRY(score_sequence(e, own, reference, n, n_labels));
@@ -215,10 +218,12 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
 
     for (int64_t step = 0; step < steps; step++) {
         const bm_batch *batch = NULL;
+        const bool *bad = NULL;
 
         BM_TRY(bm_reader_batch(reader, worker, step, &batch));
         if (batch == NULL)
             break;
+        BM_TRY(bm_misfits_look(e->misfits, reader, batch, &bad));
         bm_model_evaluate(e->model, batch, worker - e->first);
         BM_TRY(see_batch(e, batch, own, witness));
     }
@@ -248,6 +253,7 @@ static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
     }
     for (int k = e->first; k < e->last; k++)
         BM_TRY_DONE(bm_model_score(e->model, k - e->first, &e->table[k].score));
+    bm_misfits_end(e->misfits);
 done:
     bm_reader_close(reader);
     return status;

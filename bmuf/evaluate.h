@@ -42,8 +42,7 @@ typedef struct bm_evaluator bm_evaluator;
  * mini-batches are cut; their order is by length.
  */
 BM_CHECKED bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm,
-                                       bm_model *model, bm_backend *be,
-                                       bm_dataset *data,
+                                       bm_model *model, bm_dataset *data,
                                        const bm_plan_settings *plan,
                                        int workers);
 void bm_evaluator_close(bm_evaluator *e);

@@ -16,9 +16,8 @@ typedef struct bm_learner bm_learner;
  * The model and the reader are borrowed; dropout is drawn from `seed`.
  */
 BM_CHECKED bm_status bm_learner_open(bm_learner **out, bm_model *model,
-                                     bm_reader *reader,
-                                     const bm_model_settings *settings,
-                                     uint64_t seed, int first);
+                                     bm_reader *reader, uint64_t seed,
+                                     int first);
 void bm_learner_close(bm_learner *l);
 
 bm_task bm_learner_task(bm_learner *l);

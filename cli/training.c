@@ -81,8 +81,8 @@ static bm_status open_evaluator(bm_training *t, bm_dataset *data,
 {
     if (data == NULL)
         return BM_OK;
-    return bm_evaluator_open(out, t->comm, t->net.model, t->net.be, data,
-                             &t->set->plan, (int)t->set->job.workers);
+    return bm_evaluator_open(out, t->comm, t->net.model, data, &t->set->plan,
+                             (int)t->set->job.workers);
 }
 
 static bm_status keep_text(bm_training *t)
@@ -111,8 +111,7 @@ bm_status bm_training_start(bm_training *t)
     bm_position start = {0, 0};
 
     BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
-    BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, &t->set->model,
-                           seed, first));
+    BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, seed, first));
     task = bm_learner_task(t->learner);
     BM_TRY(bm_trainer_open(&t->trainer, t->config, t->comm,
                            bm_training_params(t), &task));
@@ -123,7 +122,6 @@ bm_status bm_training_start(bm_training *t)
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a list of states");
-    t->best = -1;
     return keep_text(t);
 }
 

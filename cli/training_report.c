@@ -41,6 +41,7 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
             {"sequences", e->sequences, NULL},
             {"wrong", e->wrong, NULL},
             {"skipped", e->score.skipped, NULL},
+            {"zeroed", e->score.zeroed, NULL},
             {"blank", e->score.blank / e->score.frames, NULL},
             {"frames", e->frames, NULL},
             {"seconds", e->seconds, NULL},
@@ -75,6 +76,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"delta_norm", r->update.delta_norm, NULL},
                      {"cos_g_delta", r->update.cos, NULL},
                      {"skipped", r->score.skipped, NULL},
+                     {"zeroed", r->score.zeroed, NULL},
                      {"bad_steps", r->bad_steps, NULL},
                      {"left_out", r->left_out, NULL},
                      {"blank", r->score.blank / r->score.frames, NULL},
@@ -143,8 +145,9 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
            (long long)t->epochs, t->ended ? " (ended by the schedule)" : "",
            (long long)t->blocks, t->frames, t->seconds,
            t->frames / fmax(t->seconds, 1e-9));
-    if (t->best >= 0)
-        printf("dev LER   %.2f %% at best\n", 100 * t->best);
+    if (t->schedule.last >= 0)
+        printf("dev LER   %.2f %%, %.2f %% at best\n", 100 * t->schedule.last,
+               100 * t->schedule.best);
     if (test != NULL)
         printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));
     printf("model     %s\ndigest    %s\n", t->run->model_path, sum);

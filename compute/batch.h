@@ -37,6 +37,7 @@ typedef struct bm_score {
     double count;     /* what errors are out of: frames, or reference labels */
     double sequences; /* that count */
     double skipped;   /* sequences that do not: infeasible, or no numbers */
+    double zeroed;    /* infeasible ones that count with loss 0 */
     double frames;    /* that the loss saw, after the network's subsampling */
     double blank;     /* CTC: sum over frames of the blank's probability */
 } bm_score;
@@ -49,6 +50,7 @@ static inline void bm_score_add(bm_score *sum, const bm_score *more)
     sum->count += more->count;
     sum->sequences += more->sequences;
     sum->skipped += more->skipped;
+    sum->zeroed += more->zeroed;
     sum->frames += more->frames;
     sum->blank += more->blank;
 }

@@ -43,3 +43,10 @@ size_t bm_decode_greedy(const float *y, size_t frames, size_t stride,
         *score = log_p;
     return n;
 }
+
+void bm_decode_frames(const float *y, size_t frames, size_t stride,
+                      size_t n_classes, int32_t *classes)
+{
+    for (size_t t = 0; t < frames; t++)
+        classes[t] = (int32_t)largest(n_classes, y + t * stride);
+}

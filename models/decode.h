@@ -16,4 +16,8 @@
 size_t bm_decode_greedy(const float *y, size_t frames, size_t stride,
                         size_t n_classes, int32_t *labels, double *score);
 
+/* The best class of every frame, of the same y. */
+void bm_decode_frames(const float *y, size_t frames, size_t stride,
+                      size_t n_classes, int32_t *classes);
+
 #endif

@@ -54,22 +54,27 @@ const bm_option bm_model_options[] = {
     {"net", BM_TEXT, offsetof(bm_model_settings, net), NULL, 0, 0, NULL,
      "the layers, from left to right, e.g. blstm:320*4 linear"},
     {"loss", BM_CHOICE, offsetof(bm_model_settings, loss), "ctc", 0, 0,
-     "ctc cross_entropy", "what training makes small"},
+     BM_LOSSES(BM_WORD), "what training makes small"},
     {"infeasible", BM_CHOICE, offsetof(bm_model_settings, infeasible), "skip",
      0, 0, "error skip zero",
      "what to do with a sequence that has more labels than frames"},
     {0},
 };
 
+static size_t numbers(const bm_weight *w)
+{
+    bm_tensor shape = {.rank = w->rank};
+
+    memcpy(shape.dim, w->dim, sizeof shape.dim);
+    return bm_count(shape);
+}
+
 static size_t weights(const bm_layer *l)
 {
     size_t n = 0;
 
     for (int i = 0; i < l->n_weights; i++)
-        n += bm_count(
-            (bm_tensor){.rank = l->weights[i].rank,
-                        .dim = {l->weights[i].dim[0], l->weights[i].dim[1],
-                                l->weights[i].dim[2], l->weights[i].dim[3]}});
+        n += numbers(&l->weights[i]);
     return n;
 }
 
@@ -123,13 +128,11 @@ static bm_status name_segments(bm_model *m)
         for (int i = 0; i < m->layers[k].n_weights; i++) {
             const bm_weight *w = &m->layers[k].weights[i];
             bm_segment *s = &m->segments[count];
-            bm_tensor shape = {.rank = w->rank};
 
-            memcpy(shape.dim, w->dim, sizeof shape.dim);
             snprintf(m->names[count].text, sizeof m->names[count].text, "%s.%s",
                      m->layers[k].name, w->name);
             *s = (bm_segment){
-                m->names[count].text, offset, bm_count(shape), w->rank, {0}};
+                m->names[count].text, offset, numbers(w), w->rank, {0}};
             memcpy(s->dim, w->dim, sizeof s->dim);
             offset += s->count;
             count++;
@@ -178,8 +181,10 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     if (m->loss == NULL)
         return BM_FAIL(BM_ERR_CONFIG, "model.loss: '%s' is no loss",
                        settings->loss);
-    m->policy = strcmp(settings->infeasible, "zero") == 0 ? BM_INFEASIBLE_ZERO
-                                                          : BM_INFEASIBLE_SKIP;
+    m->policy = strcmp(settings->infeasible, "error") == 0 ? BM_INFEASIBLE_ERROR
+                : strcmp(settings->infeasible, "zero") == 0
+                    ? BM_INFEASIBLE_ZERO
+                    : BM_INFEASIBLE_SKIP;
     m->net = strdup(settings->net);
     if (m->net == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a network");
@@ -297,10 +302,9 @@ size_t bm_model_frames(const bm_model *m, size_t frames)
     return frames;
 }
 
-size_t bm_model_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
+void bm_model_misfits(const bm_model *m, const bm_batch *b, bool *bad)
 {
     const int32_t *labels = b->targets.classes;
-    size_t count = 0;
 
     for (size_t i = 0; i < b->extent.B; i++) {
         size_t frames = (size_t)b->extent.frames[i];
@@ -308,10 +312,13 @@ size_t bm_model_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
 
         bad[i] = m->loss->feasible != NULL &&
                  !m->loss->feasible(bm_model_frames(m, frames), labels, n);
-        count += bad[i];
         labels += n;
     }
-    return count;
+}
+
+bm_infeasible bm_model_infeasible(const bm_model *m)
+{
+    return m->policy;
 }
 
 /* The extent after every layer. */

@@ -329,6 +329,7 @@ static void test_infeasible_may_count_with_loss_zero(void **state)
     batch_run(&skip, "ctc", BM_INFEASIBLE_SKIP);
     batch_run(&zero, "ctc", BM_INFEASIBLE_ZERO);
     assert_true(zero.score.sequences == 5 && zero.score.skipped == 0);
+    assert_true(zero.score.zeroed == 1 && skip.score.zeroed == 0);
     assert_true(zero.score.loss == skip.score.loss);
     assert_true(zero.score.count == skip.score.count + 4);
     assert_true(zero.score.frames == skip.score.frames + 4);

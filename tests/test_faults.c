@@ -427,8 +427,19 @@ static void test_infeasible_sequences_go_by_policy(void **state)
         assert_true(sum_of("skips", "skipped") == 2); /* once an epoch */
         assert_int_equal(times_said(&p, "do not fit into"), 2);
         assert_said(&p, tag);
+        remove_run("counts");
+        train(&p, "counts", ranks, "data.train=long; model.infeasible=zero");
+        assert_ended(&p, 0);
+        assert_true(sum_of("counts", "zeroed") == 2);
+        assert_true(sum_of("counts", "skipped") == 0);
+        assert_int_equal(times_said(&p, "counted with loss 0"), 2);
         remove_run("refuses");
         train(&p, "refuses", ranks, "data.train=long; model.infeasible=error");
+        assert_ended(&p, 65);
+        assert_told_once(&p, ranks);
+        assert_said(&p, tag);
+        remove_run("refuses");
+        train(&p, "refuses", ranks, "data.dev=long; model.infeasible=error");
         assert_ended(&p, 65);
         assert_told_once(&p, ranks);
         assert_said(&p, tag);

@@ -1,0 +1,112 @@
+#include "bmuf/misfits.h"
+
+#include "core/log.h"
+
+#include <stdlib.h>
+
+enum { TOLD = 10 }; /* sequences to name */
+
+struct bm_misfits {
+    const bm_model *model; /* borrowed */
+    bool *bad;             /* [room] */
+    size_t room;
+    int found;
+};
+
+bm_status bm_misfits_new(bm_misfits **out, const bm_model *model)
+{
+    bm_misfits *m = calloc(1, sizeof *m);
+
+    if (m == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to look at sequences");
+    m->model = model;
+    *out = m;
+    return BM_OK;
+}
+
+void bm_misfits_free(bm_misfits *m)
+{
+    if (m == NULL)
+        return;
+    free(m->bad);
+    free(m);
+}
+
+static bm_status make_room(bm_misfits *m, size_t n)
+{
+    bool *grown = NULL;
+
+    if (n <= m->room)
+        return BM_OK;
+    grown = realloc(m->bad, n * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", n);
+    m->bad = grown;
+    m->room = n;
+    return BM_OK;
+}
+
+static const char *fate(const bm_misfits *m)
+{
+    return bm_model_infeasible(m->model) == BM_INFEASIBLE_ZERO
+               ? "counted with loss 0"
+               : "skipped";
+}
+
+/* Labels and adjacent equal pairs of a sequence: what CTC needs frames for. */
+static void needs(const bm_batch *b, size_t i, int *labels, int *repeats)
+{
+    const int32_t *classes = b->targets.classes;
+    int n = b->targets.count[i];
+
+    for (size_t j = 0; j < i; j++)
+        classes += b->targets.count[j];
+    *labels = n;
+    *repeats = 0;
+    for (int j = 1; j < n; j++)
+        *repeats += classes[j] == classes[j - 1];
+}
+
+static bm_status tell(bm_misfits *m, bm_reader *reader, const bm_batch *b,
+                      size_t i)
+{
+    bool refuse = bm_model_infeasible(m->model) == BM_INFEASIBLE_ERROR;
+    size_t frames = bm_model_frames(m->model, (size_t)b->extent.frames[i]);
+    const char *tag = NULL;
+    int labels = 0, repeats = 0;
+
+    if (m->found++ >= TOLD && !refuse)
+        return BM_OK;
+    tag = bm_reader_tag(reader, b->id[i]);
+    needs(b, i, &labels, &repeats);
+    if (refuse)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: %d labels with %d repeats do not fit into %zu "
+                       "frames; leave it out, subsample less, or set "
+                       "model.infeasible = skip",
+                       tag, labels, repeats, frames);
+    bm_log(BM_WARNING,
+           "%s: %d labels with %d repeats do not fit into %zu frames, %s", tag,
+           labels, repeats, frames, fate(m));
+    return BM_OK;
+}
+
+bm_status bm_misfits_look(bm_misfits *m, bm_reader *reader,
+                          const bm_batch *batch, const bool **bad)
+{
+    BM_TRY(make_room(m, batch->extent.B));
+    bm_model_misfits(m->model, batch, m->bad);
+    for (size_t i = 0; i < batch->extent.B; i++)
+        if (m->bad[i])
+            BM_TRY(tell(m, reader, batch, i));
+    *bad = m->bad;
+    return BM_OK;
+}
+
+void bm_misfits_end(bm_misfits *m)
+{
+    if (m->found > TOLD)
+        bm_log(BM_WARNING, ".. and %d more sequences %s", m->found - TOLD,
+               fate(m));
+    m->found = 0;
+}

@@ -1,0 +1,29 @@
+/*
+ * misfits.h - sequences that the loss cannot use, found before anything is
+ * computed: they are told by name, or they end the work, as model.infeasible
+ * says.
+ */
+#ifndef BM_BMUF_MISFITS_H
+#define BM_BMUF_MISFITS_H
+
+#include "io/reader.h"
+#include "models/model.h"
+
+typedef struct bm_misfits bm_misfits;
+
+/* The model is borrowed. */
+BM_CHECKED bm_status bm_misfits_new(bm_misfits **out, const bm_model *model);
+void bm_misfits_free(bm_misfits *m);
+
+/*
+ * Looks at a batch of the reader's and tells the first few that do not fit.
+ * bad [B] says of each sequence whether it is one; borrowed until the next
+ * call. Fails with BM_ERR_FORMAT at the first one if they are errors.
+ */
+BM_CHECKED bm_status bm_misfits_look(bm_misfits *m, bm_reader *reader,
+                                     const bm_batch *batch, const bool **bad);
+
+/* Says how many more there were, and begins anew. */
+void bm_misfits_end(bm_misfits *m);
+
+#endif
