@@ -146,14 +146,16 @@ done:
 static void print_json(const bm_evaluation *e)
 {
     json_t *o = json_pack(
-        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
+        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:f}",
         "loss", bm_evaluation_loss(e), "ler", bm_evaluation_ler(e), "sequences",
         (json_int_t)e->sequences, "wrong", (json_int_t)e->wrong, "labels",
         (json_int_t)e->labels, "substitutions", (json_int_t)e->substitutions,
         "deletions", (json_int_t)e->deletions, "insertions",
         (json_int_t)e->insertions, "words", (json_int_t)e->words, "word_errors",
         (json_int_t)e->word_errors, "skipped", (json_int_t)e->score.skipped,
-        "frames", (json_int_t)e->frames, "seconds", e->seconds);
+        "zeroed", (json_int_t)e->score.zeroed, "frames", (json_int_t)e->frames,
+        "seconds", e->seconds);
 
     json_object_set_new(o, "wer",
                         e->words > 0 ? json_real(e->word_errors / e->words)
@@ -178,6 +180,9 @@ static void print_table(const bm_evaluation *e, const char *unit)
     if (e->score.skipped > 0)
         printf("skipped         %.0f sequences that the loss cannot use\n",
                e->score.skipped);
+    if (e->score.zeroed > 0)
+        printf("with loss 0     %.0f sequences that the loss cannot use\n",
+               e->score.zeroed);
     printf("speed           %.0f frames/s\n", e->frames / e->seconds);
 }
 
@@ -191,8 +196,8 @@ static bm_status score(scoring *s, const bm_arguments *a,
     bm_status status = BM_OK;
 
     s->transcripts = hyp != NULL;
-    BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->net.be,
-                             s->data, plan, SHARES));
+    BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->data, plan,
+                             SHARES));
     status = bm_evaluate(evaluator, &witness, &e);
     bm_evaluator_close(evaluator);
     BM_TRY(status);
@@ -273,7 +278,8 @@ done:
 static const bm_flag flags[] = {
     {"json", NULL, "one JSON object instead of a table", 0, false},
     {"hyp", "FILE", "write transcripts: words (id), a line each", 0, false},
-    {"dump", "FILE.npz", "write the logits of every sequence", 0, false},
+    {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
+     false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
     {"threads", "N", "of the BLAS library, per rank; default 1", 0, false},
     {"set", "SECTION.KEY=VALUE", "batch.* settings; may be repeated", 0, true},

@@ -90,8 +90,10 @@ static double copies(const bm_settings *s, int ranks)
     n += bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET ? 1 : hosted;
     n += 3;                                 /* kept, host, staging */
     n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
+    if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
+        n += 1; /* the model at the block's start */
     if (strcmp(s->train.strategy, "bmuf") == 0)
-        n += 1 + 3.0 / ranks; /* start; W, Delta and G of a slice */
+        n += 3.0 / ranks; /* W, Delta and G of a slice */
     return n;
 }
 

@@ -16,15 +16,16 @@ static bm_status build(bm_recogniser *r, int n_scores, uint64_t seed)
     return bm_model_new(&r->model, &r->settings, &shape, r->be, seed);
 }
 
-static bm_status copy_vocab(const bm_vocab *from, bm_vocab **out)
+static bm_status copy_vocab(bm_recogniser *r, const bm_vocab *from)
 {
-    char *text = NULL;
-    bm_status status = BM_OK;
+    BM_TRY(bm_vocab_print(from, &r->symbols));
+    return bm_vocab_parse(&r->vocab, r->symbols, bm_vocab_words(from));
+}
 
-    BM_TRY(bm_vocab_print(from, &text));
-    status = bm_vocab_parse(out, text, bm_vocab_words(from));
-    free(text);
-    return status;
+static void set_features(bm_recogniser *r, size_t features)
+{
+    r->features = features;
+    snprintf(r->width, sizeof r->width, "%zu", features);
 }
 
 /* Labels of sequences are none of frames. */
@@ -48,11 +49,11 @@ bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
 
     memset(r, 0, sizeof *r);
     r->settings = *settings;
-    r->features = data->features;
+    set_features(r, data->features);
     r->features_text = strdup(bm_shard_features_text(data->shards[0]));
     if (r->features_text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a recogniser");
-    status = copy_vocab(bm_dataset_vocab(data), &r->vocab);
+    status = copy_vocab(r, bm_dataset_vocab(data));
     if (status == BM_OK)
         status = build(r, n_scores, seed);
     if (status == BM_OK)
@@ -81,21 +82,22 @@ static bm_status read_texts(bm_recogniser *r, const char *path)
     static const char *const keys[] = {"net", "loss", "infeasible"};
     const char **fields[] = {&r->settings.net, &r->settings.loss,
                              &r->settings.infeasible};
-    char *symbols = NULL, *units = NULL;
+    char *units = NULL;
+    size_t features = 0;
     bm_status status = BM_OK;
 
     for (size_t i = 0; i < 3; i++) {
         BM_TRY(bm_checkpoint_text(path, keys[i], &r->texts[i]));
         *fields[i] = r->texts[i];
     }
-    BM_TRY(read_size(path, "features", &r->features));
+    BM_TRY(read_size(path, "features", &features));
+    set_features(r, features);
     BM_TRY(bm_checkpoint_text(path, "feature_settings", &r->features_text));
-    BM_TRY_DONE(bm_checkpoint_text(path, "vocabulary", &symbols));
+    BM_TRY_DONE(bm_checkpoint_text(path, "vocabulary", &r->symbols));
     BM_TRY_DONE(bm_checkpoint_text(path, "units", &units));
     BM_TRY_DONE(
-        bm_vocab_parse(&r->vocab, symbols, strcmp(units, "words") == 0));
+        bm_vocab_parse(&r->vocab, r->symbols, strcmp(units, "words") == 0));
 done:
-    free(symbols);
     free(units);
     return status;
 }
@@ -129,6 +131,7 @@ void bm_recogniser_close(bm_recogniser *r)
     bm_backend_close(r->be);
     bm_vocab_free(r->vocab);
     free(r->features_text);
+    free(r->symbols);
     for (size_t i = 0; i < 3; i++)
         free(r->texts[i]);
     memset(r, 0, sizeof *r);
@@ -159,27 +162,28 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
     return BM_OK;
 }
 
+void bm_recogniser_texts(const bm_recogniser *r,
+                         bm_text out[BM_RECOGNISER_TEXTS])
+{
+    const bm_text texts[BM_RECOGNISER_TEXTS] = {
+        {"net", r->settings.net},
+        {"loss", r->settings.loss},
+        {"infeasible", r->settings.infeasible},
+        {"features", r->width},
+        {"feature_settings", r->features_text},
+        {"vocabulary", r->symbols},
+        {"units", bm_vocab_words(r->vocab) ? "words" : "characters"},
+        {0},
+    };
+
+    memcpy(out, texts, sizeof texts);
+}
+
 bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,
                               const float *model)
 {
-    char *symbols = NULL, features[24];
-    bm_status status = BM_OK;
+    bm_text texts[BM_RECOGNISER_TEXTS];
 
-    BM_TRY(bm_vocab_print(r->vocab, &symbols));
-    snprintf(features, sizeof features, "%zu", r->features);
-    {
-        bm_text texts[] = {
-            {"net", r->settings.net},
-            {"loss", r->settings.loss},
-            {"infeasible", r->settings.infeasible},
-            {"features", features},
-            {"feature_settings", r->features_text},
-            {"vocabulary", symbols},
-            {"units", bm_vocab_words(r->vocab) ? "words" : "characters"},
-            {0},
-        };
-        status = bm_model_export(path, bm_model_params(r->model), model, texts);
-    }
-    free(symbols);
-    return status;
+    bm_recogniser_texts(r, texts);
+    return bm_model_export(path, bm_model_params(r->model), model, texts);
 }

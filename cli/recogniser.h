@@ -14,7 +14,9 @@ typedef struct bm_recogniser {
     bm_model *model;
     bm_vocab *vocab;
     size_t features;
+    char width[24];      /* that number as text */
     char *features_text; /* how the features are made */
+    char *symbols;       /* the vocabulary as text */
     bm_model_settings settings;
     char *texts[3]; /* that settings point to, when read from a file */
 } bm_recogniser;
@@ -25,7 +27,7 @@ BM_CHECKED bm_status bm_recogniser_new(bm_recogniser *r,
                                        const bm_dataset *data, int n_scores,
                                        uint64_t seed);
 
-/* From model.safetensors. */
+/* From model.safetensors, or from a checkpoint. */
 BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, const char *path,
                                         int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
@@ -35,7 +37,12 @@ void bm_recogniser_close(bm_recogniser *r);
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
                                         const bm_dataset *data, bool tell);
 
-/* Writes `model`, n floats on the host, with all that _read needs. */
+/* All that _read needs besides weights, ended by {0}; borrowed. */
+enum { BM_RECOGNISER_TEXTS = 8 };
+void bm_recogniser_texts(const bm_recogniser *r,
+                         bm_text out[BM_RECOGNISER_TEXTS]);
+
+/* Writes `model`, n floats on the host, with these texts. */
 BM_CHECKED bm_status bm_recogniser_write(const bm_recogniser *r,
                                          const char *path, const float *model);
 

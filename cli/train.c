@@ -50,8 +50,6 @@ static bm_status end_epoch(bm_training *t)
         return BM_OK;
     BM_TRY(evaluate(t, t->on_dev, "dev", &e));
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
-    if (t->best < 0 || bm_evaluation_ler(&e) < t->best)
-        t->best = bm_evaluation_ler(&e);
     bm_log(BM_NOTE,
            "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
            (long long)t->epochs, t->set->train.epochs, bm_evaluation_loss(&e),

@@ -30,7 +30,7 @@ typedef struct bm_training {
     char *config_text;
 
     int64_t epochs, blocks; /* done */
-    double frames, seconds, best;
+    double frames, seconds;
     bool ended;
     bool terminal;
 } bm_training;

@@ -12,8 +12,7 @@ enum {
     BLOCKS_DONE,
     FRAMES,
     SECONDS,
-    BEST_LER, /* of the evaluations on dev; negative: none yet */
-    ENDED,    /* the schedule ended training */
+    ENDED, /* the schedule ended training */
 };
 
 static bm_checkpoint describe(bm_training *t)
@@ -30,20 +29,20 @@ static bm_checkpoint describe(bm_training *t)
     c.numbers[BLOCKS_DONE] = (double)t->blocks;
     c.numbers[FRAMES] = t->frames;
     c.numbers[SECONDS] = t->seconds;
-    c.numbers[BEST_LER] = t->best;
     c.numbers[ENDED] = t->ended;
     return c;
 }
 
 bm_status bm_training_save(bm_training *t)
 {
-    bm_text texts[] = {
-        {"config", t->config_text}, {"program", bm_version()}, {0}};
+    bm_text texts[2 + BM_RECOGNISER_TEXTS] = {{"config", t->config_text},
+                                              {"program", bm_version()}};
     bm_checkpoint c = describe(t);
     char path[2200];
     uint64_t bytes = 0;
     double since = bm_clock();
 
+    bm_recogniser_texts(&t->net, texts + 2); /* it serves as a model, too */
     c.texts = texts;
     bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
     BM_TRY(bm_checkpoint_save(path, t->comm, &c, &bytes));
@@ -66,7 +65,6 @@ static void take_over(bm_training *t, const bm_checkpoint *c)
     t->blocks = (int64_t)c->numbers[BLOCKS_DONE];
     t->frames = c->numbers[FRAMES];
     t->seconds = c->numbers[SECONDS];
-    t->best = c->numbers[BEST_LER];
     t->ended = c->numbers[ENDED] != 0;
 }
 

@@ -8,6 +8,7 @@
 #include "tests/support.h"
 #include "tests/support_ctc.h"
 
+#include <glob.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,16 +34,21 @@ static size_t frames_of(size_t i)
     return 1 + (800 * strlen(speech_text(i)) - 200) / 80;
 }
 
+static json_t *result_of(outcome o)
+{
+    json_t *result = json_loads(o.out, JSON_REJECT_DUPLICATES, NULL);
+
+    assert_code(o, 0);
+    assert_non_null(result);
+    return result;
+}
+
 static json_t *evaluate(const char *data, const char *hyp)
 {
     outcome o = BMUF("eval", "half.safetensors", data, "--json", "--hyp", hyp);
-    json_t *result = NULL;
 
-    assert_code(o, 0);
     assert_string_equal(o.err, "");
-    result = json_loads(o.out, JSON_REJECT_DUPLICATES, NULL);
-    assert_non_null(result);
-    return result;
+    return result_of(o);
 }
 
 /* ---- transcripts -------------------------------------------------------- */
@@ -244,7 +250,7 @@ static void assert_same_result(const char *a, const char *b)
     assert_non_null(y);
     json_object_del(x, "seconds");
     json_object_del(y, "seconds");
-    assert_int_equal(json_object_size(x), 13);
+    assert_int_equal(json_object_size(x), 14);
     assert_true(json_equal(x, y));
     json_decref(x);
     json_decref(y);
@@ -405,7 +411,10 @@ static void test_what_ctc_cannot_align_is_counted(void **_)
     assert_code(BMUF("pack", "--audio", "short.jsonl", "--out", "short",
                      "--vocab", "train", "--set", "features.mels=8"),
                 0);
-    result = evaluate("short", "short.trn");
+    assert_says(BMUF("eval", "half.safetensors", "short").err,
+                "v: 8 labels with 2 repeats do not fit into 9 frames, "
+                "skipped");
+    result = result_of(BMUF("eval", "half.safetensors", "short", "--json"));
     assert_true(number(result, "skipped") == 1);
     assert_true(number(result, "sequences") == 2);
     assert_true(number(result, "labels") == 15);
@@ -435,7 +444,26 @@ static void test_data_of_another_kind_is_refused(void **_)
                  "test is a directory");
 }
 
-static void test_words_as_units_have_no_word_error_rate(void **_)
+/* The last checkpoint of a run holds its model. */
+static void test_a_checkpoint_is_scored_like_its_model(void **_)
+{
+    outcome model, checkpoint;
+    glob_t found = {0};
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "kept"), 0);
+    assert_int_equal(
+        glob(in_folder("kept/checkpoints/*.safetensors"), 0, NULL, &found), 0);
+    model = BMUF("eval", "kept/model.safetensors", "test", "--json");
+    checkpoint =
+        BMUF("eval", found.gl_pathv[found.gl_pathc - 1], "test", "--json");
+    assert_code(model, 0);
+    assert_code(checkpoint, 0);
+    assert_same_result(model.out, checkpoint.out);
+    globfree(&found);
+}
+
+static void test_words_as_units_make_label_errors_word_errors(void **_)
 {
     outcome o;
     json_t *result = NULL;
@@ -453,8 +481,9 @@ static void test_words_as_units_have_no_word_error_rate(void **_)
              "w.trn");
     assert_code(o, 0);
     result = json_loads(o.out, 0, NULL);
-    assert_true(json_is_null(json_object_get(result, "wer")));
-    assert_true(number(result, "words") == 0);
+    assert_true(number(result, "words") > 0);
+    assert_true(number(result, "words") == number(result, "labels"));
+    assert_true(number(result, "wer") == number(result, "ler"));
     json_decref(result);
 }
 
@@ -482,7 +511,8 @@ int main(void)
         cmocka_unit_test(test_one_sequence_alone_has_its_own_loss),
         cmocka_unit_test(test_what_ctc_cannot_align_is_counted),
         cmocka_unit_test(test_data_of_another_kind_is_refused),
-        cmocka_unit_test(test_words_as_units_have_no_word_error_rate),
+        cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
+        cmocka_unit_test(test_words_as_units_make_label_errors_word_errors),
     };
     return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);
 }
