@@ -157,6 +157,8 @@ static bm_status work(bm_training *t)
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);
+    BM_TRY(enter_global(t));
+    BM_TRY(leave_global(t));
     bm_report_stop(t);
     return BM_STOPPED;
 }
@@ -174,12 +176,8 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)
         status = work(&t);
-    if (status != BM_OK && status != BM_STOPPED && run.journal != NULL)
-        bm_journal_write(run.journal, "end",
-                         (bm_field[]){{"reason", 0, bm_status_text(status)},
-                                      {"message", 0, bm_last_error()},
-                                      {0}});
-    bm_progress_close();
+    if (status != BM_OK && status != BM_STOPPED)
+        bm_report_failure(&t, status);
     bm_training_close(&t);
     bm_run_close(&run);
     return status;
