@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "io/importer.h"
+#include "io/shard.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -27,15 +28,15 @@ typedef struct packing {
     double since, told;
 } packing;
 
-static bool is_shard(const char *name)
+static bool ends_with(const char *name, const char *ending)
 {
-    static const char ending[] = ".bmuf.h5";
-    size_t n = strlen(name), k = sizeof ending - 1;
+    size_t n = strlen(name), k = strlen(ending);
 
     return n > k && strcmp(name + n - k, ending) == 0;
 }
 
-/* Shards of an earlier packing are in the way; with --force they go. */
+/* Shards of an earlier packing are in the way; with --force they go, and so
+ * does what a packing that was killed has left. */
 static bm_status clear_directory(const char *path, bool force)
 {
     DIR *directory = NULL;
@@ -49,15 +50,17 @@ static bm_status clear_directory(const char *path, bool force)
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
 
-        if (!is_shard(entry->d_name))
+        bool shard = ends_with(entry->d_name, BM_SHARD_SUFFIX);
+
+        if (!shard && !ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (!force)
+        if (shard && !force)
             status = BM_FAIL(BM_ERR_CREATE,
                              "%s has shards in it already; give another --out, "
                              "or --force to replace them",
                              path);
-        else if (unlink(file) != 0)
+        else if (force && unlink(file) != 0)
             status = BM_FAIL(BM_ERR_IO, "%s cannot be removed", file);
     }
     closedir(directory);

@@ -170,7 +170,7 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
     bm_training t = {.comm = comm, .set = set, .config = config, .run = &run};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_job_threads(comm, set->job.threads));
+    bm_job_threads(comm, set->job.threads);
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
@@ -222,10 +222,8 @@ static bm_status train(const bm_arguments *a)
         goto done;
     }
     BM_TRY_DONE(bm_job_start(a, true, &comm));
-    if (comm == NULL) {
-        status = bm_job_result();
+    if (comm == NULL)
         goto done;
-    }
     ranks = bm_comm_size(comm);
     BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
     status = train_in(comm, config, &set, out);

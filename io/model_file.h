@@ -11,6 +11,10 @@
 #define BM_CHECKPOINT_FORMAT "bmuf-checkpoint 1"
 #define BM_MODEL_FORMAT      "bmuf-model 1"
 
+/* A checkpoint, which is taken only whole, or a model of any origin. */
+BM_CHECKED bm_status bm_model_open(bm_st_file **out, const char *path,
+                                   bool *checkpoint);
+
 /* Its data are then the vector as it lies. */
 BM_CHECKED bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
                                       const char *prefix);

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#define BM_SHARD_SUFFIX ".bmuf.h5"
-
 enum { BM_SHARD_VERSION = 1, BM_DIGEST_LENGTH = 32 };
 
 /* Columns of /bmuf/block: the units. */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST_TAG = 255, LONGEST_META = 60000 };
+enum { LONGEST_META = 60000 };
 
 const bm_option bm_shard_options[] = {
     {"unit_frames", BM_INT, offsetof(bm_shard_settings, unit_frames), "2000", 1,
@@ -172,10 +172,10 @@ static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
     int32_t low = meta->per_frame ? 0 : 1;
     size_t classes = bm_vocab_size(meta->vocab);
 
-    if (tag[0] == '\0' || strlen(tag) > LONGEST_TAG)
+    if (tag[0] == '\0' || strlen(tag) > BM_LONGEST_TAG)
         return BM_FAIL(BM_ERR_FORMAT,
                        "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
-                       LONGEST_TAG);
+                       BM_LONGEST_TAG);
     if (frames > INT32_MAX || n > INT32_MAX / 2 ||
         frames > PTRDIFF_MAX / sizeof(float) / meta->features)
         return BM_FAIL(BM_ERR_FORMAT,

@@ -7,6 +7,7 @@
 #include "tests/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -397,6 +398,20 @@ static void test_wrong_settings_of_the_command_line_are_told(void **_)
     assert_false(is_there("d"));
 }
 
+static void test_a_supervisor_that_cannot_start_says_so(void **_)
+{
+    const char *before = getenv("TMPDIR");
+    char kept[400];
+    outcome o;
+
+    (void)_;
+    snprintf(kept, sizeof kept, "%s", before != NULL ? before : "/tmp");
+    setenv("TMPDIR", "no/such/folder", 1);
+    o = BMUF("train", "tiny.ini", "-n", "2", "--out", "nowhere");
+    setenv("TMPDIR", kept, 1);
+    assert_fails(o, 73, "no/such/folder");
+}
+
 static void test_settings_that_do_not_go_together_are_refused(void **_)
 {
     (void)_;
@@ -521,6 +536,7 @@ int main(void)
         cmocka_unit_test(
             test_all_wrong_settings_are_told_before_anything_starts),
         cmocka_unit_test(test_wrong_settings_of_the_command_line_are_told),
+        cmocka_unit_test(test_a_supervisor_that_cannot_start_says_so),
         cmocka_unit_test(test_settings_that_do_not_go_together_are_refused),
         cmocka_unit_test(test_a_wrong_net_leaves_no_run_behind),
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),

@@ -441,6 +441,21 @@ static void test_a_worker_that_diverges_is_left_out_and_named(void **state)
     }
 }
 
+/* ---- bugs --------------------------------------------------------------- */
+
+/* abort() is what a failed assertion calls. */
+static void test_a_bug_has_an_exit_code_of_its_own(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("bug");
+    train_start(&p, "bug", 1, endless);
+    assert_true(event_comes(&p, "bug", "block", 1));
+    assert_int_equal(kill(p.pid, SIGABRT), 0);
+    assert_ended(&p, 70);
+}
+
 /* ---- sequences that do not fit ------------------------------------------ */
 
 static const char too_long[] =
@@ -510,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_divergence_ends_training_but_not_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
         cmocka_unit_test(test_a_worker_that_diverges_is_left_out_and_named),
+        cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
         cmocka_unit_test(test_infeasible_sequences_go_by_policy),
     };
 
