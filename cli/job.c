@@ -147,7 +147,7 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
     if (launched)
         BM_TRY(watch());
     BM_TRY(meet(launched));
-    bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
+    bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;
     return BM_OK;
 }

@@ -67,6 +67,27 @@ static void describe(const bm_option *o, char *out, size_t room)
                  o->type != BM_CHOICE && o->unit ? o->unit : "");
 }
 
+/* What the words of some choices stand for. */
+static const struct {
+    const char *section, *key, *word, *const *help;
+} choices[] = {
+#define X(name) {"train", "strategy", #name, &bm_strategy_##name.help},
+    BM_STRATEGIES(X)
+#undef X
+#define X(name) {"model", "loss", #name, &bm_loss_##name.help},
+        BM_LOSSES(X)
+#undef X
+};
+
+static void print_choices(const char *section, const char *key,
+                          const char *line)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (strcmp(choices[i].section, section) == 0 &&
+            strcmp(choices[i].key, key) == 0)
+            printf(line, choices[i].word, *choices[i].help);
+}
+
 static void print_plain(const bm_section *sections)
 {
     for (const bm_section *s = sections; s->name != NULL; s++) {
@@ -78,6 +99,7 @@ static void print_plain(const bm_section *sections)
             printf("  %s = %s\n      %s (%s)\n", o->key,
                    o->fallback != NULL ? o->fallback : "<required>", o->help,
                    what);
+            print_choices(s->name, o->key, "      %s: %s\n");
         }
     }
 }
@@ -119,9 +141,10 @@ static void print_default(const bm_option *o)
         printf("`%s`", o->fallback);
 }
 
-static void print_markdown(const char *title, const bm_section *sections)
+static void print_markdown(const char *title, const char *what_for,
+                           const bm_section *sections)
 {
-    printf("\n## %s\n", title);
+    printf("\n## %s\n\n%s.\n", title, what_for);
     for (const bm_section *s = sections; s->name != NULL; s++) {
         printf("\n### [%s]\n\n%s\n\n| setting | default | values | meaning "
                "|\n|---|---|---|---|\n",
@@ -132,7 +155,9 @@ static void print_markdown(const char *title, const bm_section *sections)
             describe(o, what, sizeof what);
             printf("| `%s` | ", o->key);
             print_default(o);
-            printf(" | %s | %s |\n", what, o->help);
+            printf(" | %s | %s", what, o->help);
+            print_choices(s->name, o->key, "; `%s`: %s");
+            printf(" |\n");
         }
     }
 }
@@ -166,7 +191,8 @@ static bm_status options(const bm_arguments *a)
 
     if (markdown) {
         printf("%s", introduction);
-        print_markdown("bmuf train CONFIG", bm_train_sections());
+        print_markdown("bmuf train CONFIG", "A training run",
+                       bm_train_sections());
     } else if (bm_argument(a, "pack") == NULL) {
         print_plain(bm_train_sections());
     }
@@ -177,9 +203,9 @@ static bm_status options(const bm_arguments *a)
         bm_pack_sections(all[i], sections);
         snprintf(title, sizeof title, "bmuf pack --%s", all[i]->name);
         if (markdown) {
-            print_markdown(title, sections);
+            print_markdown(title, all[i]->help, sections);
         } else if (bm_argument(a, "pack") != NULL) {
-            printf("; %s\n", title);
+            printf("; %s: %s\n", title, all[i]->help);
             print_plain(sections);
         }
     }

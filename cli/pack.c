@@ -214,9 +214,11 @@ static bm_status find_source(const bm_arguments *a,
         *importer = all[i];
         *path = given;
     }
+#define X(name) " --" #name
     if (*importer == NULL)
-        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest: --audio, "
-                                   "--images or --features FILE");
+        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest FILE after one of%s",
+                       BM_IMPORTERS(X));
+#undef X
     return BM_OK;
 }
 
@@ -250,10 +252,10 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"audio", "FILE", "manifest of recordings: WAV, FLAC", 0, false},
-    {"images", "FILE", "manifest of line images: PNG", 0, false},
-    {"features", "FILE", "manifest of features: .npy, .mfc", 0, false},
-    {"out", "DIR", "where the shards go", 'o', false},
+#define X(name) {#name, "FILE", "manifest of " #name ", a line each", 0, false},
+    BM_IMPORTERS(X)
+#undef X
+        {"out", "DIR", "where the shards go", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"units", "KIND", "characters (default) or words of the texts", 0, false},
     {"vocab", "FILE|DIR", "take the symbols from there, as for test data", 0,

@@ -14,15 +14,13 @@
 
 static struct {
     int rank;
-    bm_level level;
     void (*before)(void), (*after)(void);
     bm_journal *journal; /* borrowed; NULL: none */
-} setup = {.level = BM_NOTE};
+} setup;
 
-void bm_log_setup(int rank, bm_level level)
+void bm_log_setup(int rank)
 {
     setup.rank = rank;
-    setup.level = level;
 }
 
 void bm_log_hook(void (*before)(void), void (*after)(void))
@@ -46,11 +44,11 @@ void bm_log_time(char *out, size_t room)
 
 void bm_log(bm_level level, const char *format, ...)
 {
-    static const char *const names[] = {"error", "warning", "note", "detail"};
+    static const char *const names[] = {"warning", "note"};
     char when[40], words[4096];
     va_list args;
 
-    if (level > setup.level || (level >= BM_NOTE && setup.rank != 0))
+    if (level == BM_NOTE && setup.rank != 0)
         return;
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);

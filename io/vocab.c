@@ -33,7 +33,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Where to look next, and what a character is preceded by. */
+/* Where to look next. */
 typedef struct cursor {
     const char *at;
     bool words;

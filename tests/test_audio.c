@@ -292,7 +292,6 @@ int main(void)
         cmocka_unit_test(test_real_recordings_are_usable),
     };
 
-    bm_log_setup(0, BM_ERROR);
     return cmocka_run_group_tests_name("audio", tests, folder_make,
                                        folder_remove);
 }
