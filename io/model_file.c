@@ -171,6 +171,22 @@ bm_status bm_model_open(bm_st_file **out, const char *path, bool *checkpoint)
     return BM_OK;
 }
 
+bm_status bm_model_text(const bm_st_file *f, const char *path, const char *key,
+                        char **out)
+{
+    const char *text = bm_st_text(f, key);
+    char *copy = NULL;
+
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: there is no text '%s' in it", path,
+                       key);
+    copy = strdup(text);
+    if (copy == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the %s of %s", key, path);
+    *out = copy;
+    return BM_OK;
+}
+
 bm_status bm_model_import(const char *path, const bm_params *params,
                           float *model)
 {

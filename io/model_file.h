@@ -15,6 +15,11 @@
 BM_CHECKED bm_status bm_model_open(bm_st_file **out, const char *path,
                                    bool *checkpoint);
 
+/* One of the texts it was written with; free() it. BM_ERR_FORMAT: there is none
+ * of that name. `path`: for words. */
+BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
+                                   const char *key, char **out);
+
 /* Its data are then the vector as it lies. */
 BM_CHECKED bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
                                       const char *prefix);
