@@ -65,10 +65,12 @@ static size_t room(size_t T, size_t L, size_t C)
     return (T + 1) * 4 * W + T * 2 * W + 2 * 4 * W + 2 * W + W + 3 * C + T + W;
 }
 
-size_t bm_ctc_work(bm_extent e, bm_targets t, size_t n_classes)
+size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
+                       size_t n_classes)
 {
     size_t most = 0;
 
+    (void)be;
     for (size_t b = 0; b < e.B; b++) {
         size_t n = room((size_t)e.frames[b], (size_t)t.count[b], n_classes);
         most = n > most ? n : most;
