@@ -310,7 +310,7 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
     if (counts)
         own.errors = errors(s);
     own.zeroed = counts && !can;
-    if (!counts || scale < BM_NEVER / 8)
+    if (!counts || scale < BM_LEAST)
         own = (bm_score){.skipped = 1};
     if (can && own.skipped == 0 && dy.data != NULL)
         backward(s, scale, b, dy);

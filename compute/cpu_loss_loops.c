@@ -65,7 +65,7 @@ static void split_exp(size_t n, const float *restrict x, float top,
         m[i] = y * (r * r) + r + 1;
         e[i] = (int32_t)(bits_of(turned) - bits_of(turn));
         p[i] = m[i] * power(e[i]);
-        e[i] = d > least ? e[i] : BM_NEVER / 4;
+        e[i] = d > least ? e[i] : BM_NEVER;
     }
 }
 
