@@ -1,5 +1,6 @@
 #include "io/check.h"
 
+#include "compute/batch.h"
 #include "io/child.h"
 #include "io/shard_impl.h"
 #include "io/shard_list.h"
@@ -148,19 +149,17 @@ static void inspect_labels(inspection *i, size_t sequence,
                            const int32_t *labels, size_t n, size_t frames)
 {
     int32_t low = bm_shard_lowest_label(i->s);
-    size_t repeats = 0,
-           left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
+    size_t left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
+    size_t repeats = i->s->per_frame ? 0 : bm_ctc_repeats(labels, n);
     char text[256];
 
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++)
         if (labels[k] < low || (size_t)labels[k] >= i->s->t.classes) {
             snprintf(text, sizeof text, "label %d is outside [%d, %zu]",
                      labels[k], low, i->s->t.classes - 1);
             say_of(i, LABEL, sequence, text);
             return;
         }
-        repeats += !i->s->per_frame && k > 0 && labels[k] == labels[k - 1];
-    }
     if (i->min_frames != NULL &&
         i->min_frames[sequence] != (int64_t)(n + repeats))
         say_of(i, DAMAGED, sequence, "/bmuf/min_frames is not its labels'");

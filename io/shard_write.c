@@ -2,6 +2,7 @@
  * shard_write.c - gathers a shard in memory, as it will lie in the file, and
  * writes it when it is full: see shard_file.c.
  */
+#include "compute/batch.h"
 #include "core/file.h"
 #include "io/crc32c.h"
 #include "io/shard_file.h"
@@ -195,10 +196,10 @@ static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
 static bm_status add_labels(bm_shard_contents *c, size_t frames,
                             const int32_t *labels, size_t n)
 {
-    int32_t length[] = {(int32_t)frames, (int32_t)n}, least = (int32_t)n;
+    size_t repeats = c->meta.per_frame ? 0 : bm_ctc_repeats(labels, n);
+    int32_t length[] = {(int32_t)frames, (int32_t)n};
+    int32_t least = (int32_t)(n + repeats);
 
-    for (size_t i = 1; i < n && !c->meta.per_frame; i++)
-        least += labels[i] == labels[i - 1];
     BM_TRY(append(&c->labels, labels, n * sizeof *labels));
     BM_TRY(append(&c->min_frames, &least, sizeof least));
     return append(&c->lengths, length, sizeof length);
