@@ -52,8 +52,6 @@ struct bm_shard {
     bool awake; /* the next three are open */
     bm_h5_file file;
     bm_h5_array inputs, targets;
-    void *raw; /* a unit as it lies in the file */
-    size_t raw_room;
 };
 
 /* XXH3-128 as 32 hexadecimal digits. */

@@ -71,7 +71,6 @@ void bm_shard_close(bm_shard *s)
     free(s->features_text);
     free(s->tags_digest);
     free(s->tags);
-    free(s->raw);
     free(s->path);
     free(s);
 }
@@ -209,21 +208,6 @@ const char *bm_shard_tag_or(bm_shard *s, size_t sequence)
                                                                          : "?";
 }
 
-static bm_status make_raw(bm_shard *s, size_t size)
-{
-    void *grown = NULL;
-
-    if (size <= s->raw_room)
-        return BM_OK;
-    grown = realloc(s->raw, size);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", size,
-                       s->path);
-    s->raw = grown;
-    s->raw_room = size;
-    return BM_OK;
-}
-
 /* The bytes of a unit: features to `raw`, labels to their place. */
 static bm_status fetch(bm_shard *s, const uint64_t *u, void *raw,
                        int32_t *targets)
@@ -257,31 +241,38 @@ bm_status bm_shard_load(bm_shard *s, size_t unit, bm_sequences *out)
     const uint64_t *u = t->unit + unit * BM_UNIT_COLUMNS;
     size_t frames = u[BM_UNIT_FRAMES], labels = u[BM_UNIT_LABELS];
     size_t size = frames * t->features * bm_store_size(t->store);
-    void *raw = NULL;
+    void *packed = NULL, *raw = NULL; /* as it lies in the file */
     bm_status status = BM_OK;
 
     BM_ASSERT(unit < t->units);
     out->n = 0;
     BM_TRY(bm_sequences_reserve(out, u[BM_UNIT_SEQUENCES], frames, labels,
                                 t->features));
-    if (t->store != BM_STORE_F32)
-        BM_TRY(make_raw(s, size));
-    raw = t->store == BM_STORE_F32 ? out->x : s->raw;
+    if (t->store != BM_STORE_F32) {
+        packed = malloc(size + 1);
+        if (packed == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", size,
+                           s->path);
+    }
+    raw = packed != NULL ? packed : out->x;
     bm_h5_enter();
     status = fetch(s, u, raw, out->targets);
     bm_h5_leave();
-    BM_TRY(status);
-    BM_TRY(check_crc(s, unit, 0, raw, size));
-    BM_TRY(check_crc(s, unit, 1, out->targets, labels * sizeof *out->targets));
-    if (t->store != BM_STORE_F32)
-        bm_store_unpack(t->store, raw, out->x, frames, t->features, t->scale,
+    BM_TRY_DONE(status);
+    BM_TRY_DONE(check_crc(s, unit, 0, raw, size));
+    BM_TRY_DONE(
+        check_crc(s, unit, 1, out->targets, labels * sizeof *out->targets));
+    if (packed != NULL)
+        bm_store_unpack(t->store, packed, out->x, frames, t->features, t->scale,
                         t->offset);
     for (size_t i = 0; i < u[BM_UNIT_SEQUENCES]; i++) {
         out->frames[i] = t->lengths[2 * (u[BM_UNIT_SEQUENCE] + i)];
         out->labels[i] = t->lengths[2 * (u[BM_UNIT_SEQUENCE] + i) + 1];
     }
     out->n = u[BM_UNIT_SEQUENCES];
-    return BM_OK;
+done:
+    free(packed);
+    return status;
 }
 
 bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
