@@ -278,6 +278,22 @@ static void forge_huge_chunked(hid_t file)
     H5Pclose(plist);
 }
 
+/* All chunks are there, with so few bytes that they cannot be the array. */
+static void forge_small_chunks(hid_t file)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), id = 0;
+    hsize_t chunk[2] = {1 << 20, CORPUS_D}, at[2] = {0, 0};
+
+    H5Pset_chunk(plist, 2, chunk);
+    H5Pset_deflate(plist, 1);
+    replace(file, "inputs", H5T_IEEE_F32LE, 2, 1 << 22, CORPUS_D, plist);
+    id = H5Dopen2(file, "inputs", H5P_DEFAULT);
+    for (; at[0] < 1 << 22; at[0] += 1 << 20)
+        assert_true(H5Dwrite_chunk(id, H5P_DEFAULT, 0, at, 9, "nonsense") >= 0);
+    H5Dclose(id);
+    H5Pclose(plist);
+}
+
 static void forge_huge_table(hid_t file)
 {
     replace(file, "seqLengths", H5T_STD_I32LE, 2, (hsize_t)1 << 50, 2,
@@ -384,6 +400,7 @@ static void test_forged_shards_are_refused(void **_)
         {forge_virtual, "/inputs is incomplete, or does not lie"},
         {forge_huge, "/inputs is incomplete"},
         {forge_huge_chunked, "/inputs is incomplete"},
+        {forge_small_chunks, "/inputs is incomplete"},
         {forge_huge_table, "/seqLengths is incomplete"},
         {forge_rank, "/inputs has 3 dimensions"},
         {forge_columns, "/inputs has 6 columns; feat_dim is 5"},
