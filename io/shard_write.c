@@ -215,7 +215,7 @@ static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
     char *copy = NULL;
 
     *out = -1;
-    if (speaker == NULL)
+    if (speaker == NULL || speaker[0] == '\0')
         return BM_OK;
     *out = c->speaker.n > 0 ? before[c->speaker.n / sizeof *before - 1] : -1;
     if (*out >= 0 && strcmp(names[*out], speaker) == 0)

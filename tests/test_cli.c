@@ -159,6 +159,7 @@ static void test_values_of_options_are_checked(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--out=a", "-ob"), 64,
                  "--out is given twice");
     assert_fails(BMUF("check", "train", "--stride", "0"), 64, "--stride 0");
+    assert_fails(BMUF("check", "train", "--limit", "-1"), 64, "--limit -1");
     assert_fails(BMUF("train", "tiny.ini", "--set", "epochs"), 64,
                  "'epochs' is not section.key=value");
     assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--units",
@@ -297,6 +298,14 @@ static void test_check_lists_all_problems(void **_)
     assert_says(o.out, "broken/data-00002.bmuf.h5: ");
     assert_says(o.out, "broken/.data-00009.bmuf.h5.tmp: ");
     assert_says(o.out, ": 3 problems");
+    o = BMUF("check", "broken", "--stride", "100");
+    assert_code(o, 65);
+    assert_true(count_of(o.out, " frames, but ") > 10);
+    o = BMUF("check", "broken", "--stride", "100", "--limit", "2");
+    assert_code(o, 65);
+    assert_int_equal(count_of(o.out, " frames, but "), 2);
+    assert_says(o.out, " more sequences too short for CTC\n");
+    assert_says(o.out, "damaged units or tables: 1\n");
 }
 
 static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
