@@ -110,43 +110,98 @@ static void test_settings_are_told_as_json(void **state)
     bm_importer_close(i);
 }
 
-static void test_speakers_and_all_are_normalised_as_a_whole(void **state)
+/* A frame of one band, and whose it is. */
+typedef struct frame {
+    double x;
+    char recording, speaker;
+} frame;
+
+enum { ALL_FRAMES = 98 + 48 + 27 };
+
+/* Those of a, b and c, which last 8000, 4000 and 2345 samples. */
+static void read_frames(const char *normalise, frame out[ALL_FRAMES])
 {
-    static const char *const by[] = {"features.normalise=speaker",
-                                     "features.normalise=global"};
     static const char manifest[] =
         "{\"id\":\"a\",\"audio\":\"a.wav\",\"speaker\":\"x\"}\n"
         "{\"id\":\"bad\",\"audio\":\"bad.wav\",\"speaker\":\"z\"}\n"
         "{\"id\":\"b\",\"audio\":\"b.wav\",\"speaker\":\"y\"}\n"
         "{\"id\":\"c\",\"audio\":\"c.wav\",\"speaker\":\"x\"}\n";
+    bm_importer *i = NULL;
+    size_t n = 0;
+
+    assert_ok(open_importer(&i, "audio", SET(normalise, "features.mels=1"),
+                            manifest));
+    for (bm_item item = next_item(i); item.id != NULL; item = next_item(i)) {
+        assert_int_equal(item.problem != NULL, item.id[1] == 'a');
+        assert_true(n + item.frames <= ALL_FRAMES);
+        for (size_t t = 0; t < item.frames; t++)
+            out[n++] = (frame){item.x[t], item.id[0], item.speaker[0]};
+    }
+    assert_int_equal(n, ALL_FRAMES);
+    bm_importer_close(i);
+}
+
+typedef bool together(const frame *a, const frame *b);
+
+static bool same_recording(const frame *a, const frame *b)
+{
+    return a->recording == b->recording;
+}
+
+static bool same_speaker(const frame *a, const frame *b)
+{
+    return a->speaker == b->speaker;
+}
+
+static bool any(const frame *a, const frame *b)
+{
+    (void)a;
+    (void)b;
+    return true;
+}
+
+/* Over the frames together with `of`: the mean of (x - center)^power. */
+static double moment(const frame *all, const frame *of, together *with,
+                     double center, double power)
+{
+    double sum = 0, n = 0;
+
+    for (size_t t = 0; t < ALL_FRAMES; t++)
+        if (with(&all[t], of)) {
+            sum += pow(all[t].x - center, power);
+            n++;
+        }
+    return sum / n;
+}
+
+static void test_frames_are_normalised_with_those_they_belong_to(void **state)
+{
+    static const struct {
+        const char *by;
+        together *with, *narrower;
+    } cases[] = {
+        {"features.normalise=utterance", same_recording, NULL},
+        {"features.normalise=speaker", same_speaker, same_recording},
+        {"features.normalise=global", any, same_speaker},
+    };
+    frame raw[ALL_FRAMES], y[ALL_FRAMES];
 
     (void)state;
     write_noise("a.wav", 8000, 1000);
     write_noise("b.wav", 4000, 3000);
     write_noise("c.wav", 2345, 9000);
     write_text("bad.wav", "no sound");
-    FOR_EACH (k, by) {
-        bm_importer *i = NULL;
-        double sum[2] = {0}, squares[2] = {0}, n[2] = {0};
+    read_frames("features.normalise=none", raw);
+    FOR_EACH (k, cases) {
+        read_frames(cases[k].by, y);
+        for (size_t t = 0; t < ALL_FRAMES; t++) {
+            double mean = moment(raw, &raw[t], cases[k].with, 0, 1);
+            double variance = moment(raw, &raw[t], cases[k].with, mean, 2);
 
-        assert_ok(open_importer(&i, "audio", SET(by[k], "features.mels=1"),
-                                manifest));
-        for (bm_item item = next_item(i); item.id != NULL;
-             item = next_item(i)) {
-            size_t group = k == 0 && item.speaker[0] == 'y';
-
-            assert_int_equal(item.problem != NULL, item.id[1] == 'a');
-            n[group] += (double)item.frames;
-            for (size_t t = 0; t < item.frames; t++) {
-                sum[group] += item.x[t];
-                squares[group] += (double)item.x[t] * item.x[t];
-            }
+            assert_true(near(y[t].x, (raw[t].x - mean) / sqrt(variance), 1e-5));
         }
-        for (size_t g = 0; g < 2 - k; g++) {
-            assert_true(fabs(sum[g] / n[g]) < 1e-4);
-            assert_true(near(squares[g] / n[g], 1, 1e-3));
-        }
-        bm_importer_close(i);
+        if (cases[k].narrower != NULL) /* the first frame is of a, of x */
+            assert_true(fabs(moment(y, y, cases[k].narrower, 0, 1)) > 0.1);
     }
 }
 
@@ -283,7 +338,7 @@ int main(void)
         cmocka_unit_test(test_items_are_the_filter_bank_of_their_recordings),
         cmocka_unit_test(test_texts_are_there_without_the_recordings),
         cmocka_unit_test(test_settings_are_told_as_json),
-        cmocka_unit_test(test_speakers_and_all_are_normalised_as_a_whole),
+        cmocka_unit_test(test_frames_are_normalised_with_those_they_belong_to),
         cmocka_unit_test(test_dither_depends_on_the_seed_alone),
         cmocka_unit_test(test_mixed_rates_are_told_with_the_remedy),
         cmocka_unit_test(test_a_missing_channel_is_told),
