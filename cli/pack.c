@@ -5,7 +5,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "io/importer.h"
-#include "io/shard.h"
+#include "io/shard_list.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -82,19 +82,55 @@ static bm_status learn_vocab(packing *p, bool words)
     return BM_OK;
 }
 
+/* The symbols of the shards at `path`; *out stays NULL if none are there. */
+static bm_status copy_vocab(const char *path, bm_vocab **out)
+{
+    char **paths = NULL;
+    size_t n = 0;
+    bm_shard *shard = NULL;
+    bm_status status = bm_shard_list(path, &paths, &n);
+
+    if (status == BM_ERR_MISSING)
+        return BM_OK;
+    BM_TRY_DONE(status);
+    if (ends_with(paths[0], BM_SHARD_SUFFIX)) {
+        BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
+        status = bm_vocab_copy(out, bm_shard_vocab(shard));
+    }
+done:
+    bm_shard_close(shard);
+    bm_shard_list_free(paths, n);
+    return status;
+}
+
+static const char *kind(bool words)
+{
+    return words ? "words" : "characters";
+}
+
+/* Shards know whether their symbols are words; a text does not. */
 static bm_status get_vocab(packing *p, const bm_arguments *a)
 {
     const char *units = bm_argument(a, "units");
     const char *path = bm_argument(a, "vocab");
-    bool words = units != NULL && strcmp(units, "words") == 0;
+    bool words = units != NULL && strcmp(units, kind(true)) == 0;
 
-    if (units != NULL && !words && strcmp(units, "characters") != 0)
+    if (units != NULL && strcmp(units, kind(words)) != 0)
         return BM_FAIL(BM_ERR_ARG,
                        "pack: --units %s is neither words nor characters",
                        units);
-    if (path != NULL)
+    if (path == NULL)
+        return learn_vocab(p, words);
+    BM_TRY(copy_vocab(path, &p->vocab));
+    if (p->vocab == NULL)
         return bm_vocab_read(&p->vocab, path, words);
-    return learn_vocab(p, words);
+    if (units != NULL && words != bm_vocab_words(p->vocab))
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "pack: --units %s, but the symbols of --vocab %s are %s; "
+            "leave --units out",
+            units, path, kind(!words));
+    return BM_OK;
 }
 
 static bm_status open_writer(packing *p, const char *name)
@@ -277,7 +313,10 @@ const bm_verb bm_verb_pack = {
         "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
         "\"speaker\": \"s1\"}\n"
         "with \"image\" or \"feats\" for \"audio\". bmuf options --pack lists "
-        "the settings.\n",
+        "the settings.\n\n"
+        "Shards that --vocab names know whether their symbols are words; with "
+        "a text\n"
+        "of words, as vocab.txt may be, give --units words too.\n",
     .flags = flags,
     .least = 0,
     .most = 0,

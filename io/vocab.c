@@ -346,6 +346,17 @@ bm_status bm_vocab_print(const bm_vocab *v, char **out)
     return print(v, out, &length);
 }
 
+bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v)
+{
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_print(v, &text));
+    status = bm_vocab_parse(out, text, v->words);
+    free(text);
+    return status;
+}
+
 bm_status bm_vocab_write(const bm_vocab *v, const char *path)
 {
     char *text = NULL;
