@@ -166,8 +166,10 @@ static const char introduction[] =
     "# Settings\n\n"
     "Made by `bmuf options --markdown` from the tables that check them; a test "
     "compares.\n\n"
-    "A configuration file of `bmuf train` needs two of them, and has a few "
-    "more:\n\n"
+    "A configuration file of `bmuf train` needs `data.train` and `model.net`. "
+    "It needs\n`data.dev` as well, unless `schedule.kind` is `constant` or "
+    "`exponential`: the default,\n`newbob`, goes by the error on dev, and "
+    "without it training ends at once with exit\ncode 78. A short file:\n\n"
     "```ini\n"
     "[data]\n"
     "train = data/train      ; a comment begins with ; after a blank\n"
@@ -178,11 +180,11 @@ static const char introduction[] =
     "[job]\n"
     "workers = 16\n"
     "```\n\n"
-    "`--set section.key=value` changes one for a run, or for `bmuf pack`, "
-    "which "
-    "has no file.\nAll that is wrong is told at once, with its place and the "
-    "nearest known name; nothing\nstarts then. `RUN/config.ini` has every "
-    "setting of a run with its value, and can be\ntrained from again.\n";
+    "`--set section.key=value` changes a setting for a run. `bmuf pack` and "
+    "`bmuf eval`\n([eval.md](eval.md)) have no file, and take `--set` alone. "
+    "All that is wrong is told\nat once, with its place and the nearest known "
+    "name; nothing starts then. `RUN/config.ini`\nhas every "
+    "setting of a run with its value, and can be trained from again.\n";
 
 static bm_status options(const bm_arguments *a)
 {
