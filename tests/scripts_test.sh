@@ -76,3 +76,64 @@ sed 's/.*"text": "\([^"]*\)".*/\1/' "$work"/one/*.jsonl | awk '
         if (lengths != 7 || words != 10) { print lengths, words; bad = 1 }
         exit bad
     }' || fault 'the texts are not strings of 1 to 7 digits'
+
+# A copy of the scripts, to change; the program in it notes what it packs.
+tree=$work/tree
+mkdir -p "$tree/build/release" "$work/archives/some"
+cp -r "$scripts" "$tree/scripts"
+sed -i 's/ 1200 / 3 /; s/ 120 / 2 /; s/ 240 / 2 /' "$tree/scripts/make_speech"
+cat >"$tree/build/release/bmuf" <<'END'
+#!/bin/sh
+# Called as bmuf pack --KIND MANIFEST --out DIR ..
+mkdir "$5"
+echo packed >&2
+END
+chmod +x "$tree/build/release/bmuf"
+change() { echo '#' >>"$1"; }
+speech_and_shards() {
+    "$tree/scripts/make_speech" "$work/again" "$seed"
+    "$tree/scripts/pack_sets" audio "$work/again" "$work/shards" --units "$units"
+}
+data() { BMUF_DATA=$work/archives "$tree/scripts/pack_data" some some audio; }
+# makes COMMAND MADE PACKED WHY: so many sets are made or archives unpacked, and
+# so many packed. A second time there is nothing to do.
+makes() {
+    for wanted in "$2 $3" '0 0'; do
+        "$1" >"$work/said" 2>&1 || fault "$4: $(cat "$work/said")"
+        found=$(awk '/ recordings$|^unpacking / { made++ } /^packed$/ { packed++ }
+            END { print made + 0, packed + 0 }' "$work/said")
+        [ "$found" = "$wanted" ] || fault "$4: $found, not $wanted"
+    done
+}
+seed=7 units=words
+makes speech_and_shards 3 3 'another script than the one above'
+[ "$(find "$work/again" -name '*.wav' | wc -l)" = 7 ] || fault 'old speech stays'
+units=characters
+makes speech_and_shards 0 3 'other options'
+seed=8
+makes speech_and_shards 3 3 'another seed'
+change "$BMUF_NOISE"
+makes speech_and_shards 3 3 'other noise'
+echo '[ $# != 1 ] || echo 1.52' >>"$work/bin/espeak-ng"
+makes speech_and_shards 3 3 'another espeak-ng'
+change "$tree/scripts/make_speech"
+makes speech_and_shards 3 3 'another make_speech'
+change "$tree/scripts/pack_sets"
+makes speech_and_shards 0 3 'another pack_sets'
+change "$tree/build/release/bmuf"
+makes speech_and_shards 0 3 'another program'
+echo '{}' >>"$work/again/dev.jsonl"
+makes speech_and_shards 0 3 'another manifest'
+
+printf 'id\tfile\tspk\tsplit\ttext\n' >"$work/archives/some/manifest.tsv"
+for set in train dev test; do
+    printf '%s-1\tf/1.wav\tann\t%s\tone\n' $set $set
+done >>"$work/archives/some/manifest.tsv"
+tar -c -f "$work/archives/some/f.tar.gz" -C "$work" manifest.tsv
+makes data 1 3 'nothing is there'
+touch -d yesterday "$work/archives/some/f.tar.gz"
+makes data 1 3 'another archive'
+change "$tree/scripts/pack_data"
+makes data 1 3 'another pack_data'
+sed -i 's/\tone/\ttwo/' "$work/archives/some/manifest.tsv"
+makes data 0 3 'another manifest of the archives'
