@@ -32,6 +32,7 @@ END
 # Notes who asks for what. What is in the file unknown cannot be installed.
 stand_in bin/apt-get <<'END'
 echo "$FAKE_USER $DEBIAN_FRONTEND $*" >>"$FAKE/asked"
+echo 'Reading package lists...'
 [ "$1" = install ] || exit 0
 for word; do
     grep -qx -e "$word" "$FAKE/unknown" || echo "$word installed" >>"$FAKE/installed"
@@ -49,14 +50,16 @@ fi
 [ "$1" = true ] || FAKE_USER=root exec "$@"
 END
 
-# setup USER [OPTION]: its exit goes to code, what it prints to said. USER is
-# root, nobody (there is no sudo), sudoer, or password (a sudo that asks for it).
+# setup USER [OPTION]: its exit goes to code, its messages to said; it has no
+# results. USER is root, nobody (there is no sudo), sudoer, or password (a sudo
+# that asks for it).
 setup() {
     path=$work/bin code=0
     case $1 in sudoer | password) path=$path:$work/sudo ;; esac
     rm -f "$work/asked"
     FAKE=$work FAKE_USER=$1 PATH=$path "$scripts/setup" ${2+"$2"} \
-        </dev/null >"$work/said" 2>&1 || code=$?
+        </dev/null >"$work/results" 2>"$work/said" || code=$?
+    [ ! -s "$work/results" ] || fault 'it prints to standard output'
 }
 # have_all_but PACKAGE...: of what setup wants.
 have_all_but() {
