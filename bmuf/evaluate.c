@@ -184,8 +184,9 @@ static size_t decode(bm_evaluator *e, const float *logits, size_t frames,
     return frames;
 }
 
-static bm_status see_batch(bm_evaluator *e, const bm_batch *b,
-                           bm_evaluation *own, const bm_witness *witness)
+static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
+                           const bm_batch *b, bm_evaluation *own,
+                           const bm_witness *witness)
 {
     const int32_t *reference = b->targets.classes;
     bm_extent extent = {0};
@@ -204,8 +205,9 @@ static bm_status see_batch(bm_evaluator *e, const bm_batch *b,
         own->frames += b->extent.frames[i];
         BM_TRY(score_sequence(e, own, reference, n, n_labels));
         if (witness != NULL)
-            BM_TRY(witness->see(witness->self, b->id[i], e->labels, n_labels,
-                                logits, frames, stride));
+            BM_TRY(witness->see(witness->self, b->id[i],
+                                bm_reader_tag(reader, b->id[i]), e->labels,
+                                n_labels, logits, frames, stride));
         reference += n;
     }
     return BM_OK;
@@ -225,7 +227,7 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
             break;
         BM_TRY(bm_misfits_look(e->misfits, reader, batch, &bad));
         bm_model_evaluate(e->model, batch, worker - e->first);
-        BM_TRY(see_batch(e, batch, own, witness));
+        BM_TRY(see_batch(e, reader, batch, own, witness));
     }
     return BM_OK;
 }

@@ -29,9 +29,9 @@ double bm_evaluation_ler(const bm_evaluation *e);  /* errors / labels */
  * labels of the best path, and logits [frames, C], `stride` floats apart. */
 typedef struct bm_witness {
     void *self;
-    bm_status (*see)(void *self, int64_t sequence, const int32_t *labels,
-                     size_t n, const float *logits, size_t frames,
-                     size_t stride);
+    bm_status (*see)(void *self, int64_t sequence, const char *tag,
+                     const int32_t *labels, size_t n, const float *logits,
+                     size_t frames, size_t stride);
 } bm_witness;
 
 typedef struct bm_evaluator bm_evaluator;

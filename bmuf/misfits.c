@@ -53,41 +53,30 @@ static const char *fate(const bm_misfits *m)
                : "skipped";
 }
 
-/* Labels and adjacent equal pairs of a sequence: what CTC needs frames for. */
-static void needs(const bm_batch *b, size_t i, int *labels, int *repeats)
-{
-    const int32_t *classes = b->targets.classes;
-    int n = b->targets.count[i];
-
-    for (size_t j = 0; j < i; j++)
-        classes += b->targets.count[j];
-    *labels = n;
-    *repeats = 0;
-    for (int j = 1; j < n; j++)
-        *repeats += classes[j] == classes[j - 1];
-}
-
 static bm_status tell(bm_misfits *m, bm_reader *reader, const bm_batch *b,
                       size_t i)
 {
     bool refuse = bm_model_infeasible(m->model) == BM_INFEASIBLE_ERROR;
     size_t frames = bm_model_frames(m->model, (size_t)b->extent.frames[i]);
+    const int32_t *labels = b->targets.classes;
+    size_t n = (size_t)b->targets.count[i], repeats = 0;
     const char *tag = NULL;
-    int labels = 0, repeats = 0;
 
     if (m->found++ >= TOLD && !refuse)
         return BM_OK;
     tag = bm_reader_tag(reader, b->id[i]);
-    needs(b, i, &labels, &repeats);
+    for (size_t j = 0; j < i; j++)
+        labels += b->targets.count[j];
+    repeats = bm_ctc_repeats(labels, n);
     if (refuse)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %d labels with %d repeats do not fit into %zu "
+                       "%s: %zu labels with %zu repeats do not fit into %zu "
                        "frames; leave it out, subsample less, or set "
                        "model.infeasible = skip",
-                       tag, labels, repeats, frames);
+                       tag, n, repeats, frames);
     bm_log(BM_WARNING,
-           "%s: %d labels with %d repeats do not fit into %zu frames, %s", tag,
-           labels, repeats, frames, fate(m));
+           "%s: %zu labels with %zu repeats do not fit into %zu frames, %s",
+           tag, n, repeats, frames, fate(m));
     return BM_OK;
 }
 

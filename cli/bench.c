@@ -136,7 +136,8 @@ static bm_status open_loss(bench *b, const workload *w)
     BM_TRY(bm_alloc(b->be, bm_count(batch->x), &b->dy));
     BM_TRY(bm_alloc(b->be, sizeof(bm_score) / sizeof(float), &b->score));
     return bm_alloc(
-        b->be, loss->work(batch->extent, batch->targets, w->classes), &b->work);
+        b->be, loss->work(b->be, batch->extent, batch->targets, w->classes),
+        &b->work);
 }
 
 static bm_status set_up(bench *b, const workload *w)

@@ -45,20 +45,17 @@ static bm_status append(scoring *s, const char *text)
     return BM_OK;
 }
 
-static bm_status see(void *self, int64_t sequence, const int32_t *labels,
-                     size_t n, const float *logits, size_t frames,
-                     size_t stride)
+static bm_status see(void *self, int64_t sequence, const char *tag,
+                     const int32_t *labels, size_t n, const float *logits,
+                     size_t frames, size_t stride)
 {
     scoring *s = self;
-    const char *tag = NULL;
     char *text = NULL, number[32];
     bm_status status = BM_OK;
 
-    if (s->dump != NULL) {
-        BM_TRY(bm_dataset_tag(s->data, sequence, &tag));
+    if (s->dump != NULL)
         BM_TRY(bm_npz_add(s->dump, tag, logits, frames,
                           bm_vocab_size(s->net.vocab), stride));
-    }
     if (!s->transcripts)
         return BM_OK;
     BM_TRY(bm_vocab_decode(s->net.vocab, labels, n, &text));
@@ -109,36 +106,49 @@ static bm_status write_trn(scoring *s, char *const *lines, const char *path)
     return status;
 }
 
+/* Room for the lines of each rank; lengths [size]. */
+static bm_status make_texts(int size, const double *lengths, char **texts)
+{
+    for (int r = 0; r < size; r++) {
+        texts[r] = calloc((size_t)lengths[r] + 1, 1);
+        if (texts[r] == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
+    }
+    return BM_OK;
+}
+
 /* Collective: every rank's lines reach rank 0, which writes them in order. */
 static bm_status gather_transcripts(scoring *s, const char *path)
 {
     int rank = bm_comm_rank(s->comm), size = bm_comm_size(s->comm);
     char **lines = calloc(s->data->n + 1, sizeof *lines);
     char **texts = calloc((size_t)size, sizeof *texts);
+    double *lengths = calloc((size_t)size, sizeof *lengths);
     bm_status status = BM_OK;
 
-    if (lines == NULL || texts == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for transcripts");
+    if (lines == NULL || texts == NULL || lengths == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
+    BM_TRY_DONE(bm_comm_agree(s->comm, status));
+    lengths[rank] = (double)s->length;
+    BM_TRY_DONE(bm_comm_sum(s->comm, lengths, (size_t)size));
+    BM_TRY_DONE(bm_comm_agree(s->comm, make_texts(size, lengths, texts)));
+    if (s->length > 0)
+        memcpy(texts[rank], s->text, s->length);
     for (int r = 0; r < size; r++) {
-        uint64_t n = s->length;
-
-        BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, &n, sizeof n, r));
-        texts[r] = calloc(n + 1, 1);
-        if (texts[r] == NULL)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for transcripts");
-        if (r == rank && n > 0)
-            memcpy(texts[r], s->text, n);
-        BM_TRY_DONE(bm_comm_broadcast_bytes(s->comm, texts[r], n, r));
+        BM_TRY_DONE(
+            bm_comm_broadcast_bytes(s->comm, texts[r], (size_t)lengths[r], r));
         sort_in(texts[r], lines, s->data->n);
     }
     if (rank == 0)
         status = write_trn(s, lines, path);
+    status = bm_comm_agree(s->comm, status);
 done:
     for (int r = 0; texts != NULL && r < size; r++)
         free(texts[r]);
     free((void *)texts);
     free((void *)lines);
-    return bm_comm_agree(s->comm, status);
+    free(lengths);
+    return status;
 }
 
 /* ---- results ------------------------------------------------------------ */
@@ -263,7 +273,7 @@ static bm_status eval(const bm_arguments *a)
     if (s.comm == NULL)
         goto done;
     BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));
-    BM_TRY_DONE(bm_job_threads(s.comm, threads));
+    bm_job_threads(s.comm, threads);
     BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
     status = score(&s, a, &plan);
 done:
@@ -282,7 +292,8 @@ static const bm_flag flags[] = {
      false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
     {"threads", "N", "of the BLAS library, per rank; default 1", 0, false},
-    {"set", "SECTION.KEY=VALUE", "batch.* settings; may be repeated", 0, true},
+    {"set", "SECTION.KEY=VALUE", "batch.sequences or .frames; may be repeated",
+     0, true},
     {0},
 };
 

@@ -2,7 +2,7 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "io/describe.h"
-#include "io/safetensors.h"
+#include "io/model_file.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -66,10 +66,10 @@ static void print_tensors(const bm_st_file *f)
 
 static bm_status describe_tensors(const char *path, bool json)
 {
-    bool sealed = strstr(path, "block-") != NULL;
+    bool checkpoint = false;
     bm_st_file *f = NULL;
 
-    BM_TRY(bm_st_open(&f, path, sealed));
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
     if (json)
         print_tensors_json(f);
     else

@@ -147,26 +147,18 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
     if (launched)
         BM_TRY(watch());
     BM_TRY(meet(launched));
-    bm_log_setup(bm_comm_rank(job.comm), BM_NOTE);
+    bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;
     return BM_OK;
 }
 
-/* mpirun's code is that of the rank which failed, and has been told by it. */
-bm_status bm_job_result(void)
-{
-    return BM_OK;
-}
-
-/* "rank 3: words" without the file and line, which are for us. */
+/* "rank 3: words"; file and line are for us. */
 static void tell(int rank, int size)
 {
-    const char *text = bm_last_error(), *words = strstr(text, ": ");
-
     fprintf(stderr, "bmuf: ");
     if (size > 1)
         fprintf(stderr, "rank %d: ", rank);
-    fprintf(stderr, "%s\n", words != NULL ? words + 2 : text);
+    fprintf(stderr, "%s\n", bm_last_message());
 }
 
 /* Before ranks have met, all of them find the same faults. */
@@ -198,7 +190,8 @@ static bm_status flush_results(void)
 int bm_job_end(bm_status result)
 {
     bm_status status = result == BM_OK ? flush_results() : result;
-    int code = job.supervised ? job.code : bm_status_exit(status);
+    int code =
+        job.supervised && status == BM_OK ? job.code : bm_status_exit(status);
     int rank = job.comm != NULL ? bm_comm_rank(job.comm) : 0;
     int size = job.comm != NULL ? bm_comm_size(job.comm) : 1;
     int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
@@ -214,7 +207,7 @@ int bm_job_end(bm_status result)
     return code;
 }
 
-bm_status bm_job_threads(bm_comm *comm, long threads)
+void bm_job_threads(const bm_comm *comm, long threads)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -227,5 +220,4 @@ bm_status bm_job_threads(bm_comm *comm, long threads)
                "slower, but the same bits",
                ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
                cores, cores == 1 ? "" : "s");
-    return BM_OK;
 }

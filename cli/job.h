@@ -15,12 +15,11 @@
 /*
  * Joins the job. `stoppable`: the verb looks at bm_job_signal now and then; of
  * others a signal ends the process. *comm is NULL in the supervisor, which has
- * nothing to do but return bm_job_result(). Otherwise it belongs to the job
- * until bm_job_end.
+ * nothing to do but return BM_OK. Otherwise it belongs to the job until
+ * bm_job_end.
  */
 BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bool stoppable,
                                   bm_comm **comm);
-bm_status bm_job_result(void);
 
 /* Tells a failure once, by the rank that knows, and leaves together with all
  * other ranks. What main returns. */
@@ -30,8 +29,8 @@ int bm_job_end(bm_status result);
  * one ends the process at once. */
 int bm_job_signal(void);
 
-/* Threads per rank: for the BLAS library. Warns if all ranks of this host
- * together have more threads than it has cores. Collective. */
-BM_CHECKED bm_status bm_job_threads(bm_comm *comm, long threads);
+/* Threads per rank: for the BLAS library. Says so if all ranks of this host
+ * together have more threads than it has cores. */
+void bm_job_threads(const bm_comm *comm, long threads);
 
 #endif

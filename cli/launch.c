@@ -235,22 +235,23 @@ static bm_status supervise(const bm_arguments *a, session *s, int *code)
 {
     pid_t parent = getpid(), child = -1;
     int said[2] = {-1, -1};
+    bm_status status = BM_OK;
 
     print_line(s->words);
     fflush(NULL);
     catch_signals();
     if (pipe2(said, O_CLOEXEC) == 0)
         child = fork();
+    if (child < 0)
+        status = BM_FAIL(BM_ERR_MEMORY, "mpirun cannot be started: %s",
+                         strerror(errno));
     if (child == 0)
         become_launcher(s, parent, said[1]);
     close(said[1]);
     if (child > 0)
         *code = judge(a, s, wait_for(s, child, said[0]));
     close(said[0]);
-    if (child < 0)
-        return BM_FAIL(BM_ERR_MEMORY, "mpirun cannot be started: %s",
-                       strerror(errno));
-    return BM_OK;
+    return status;
 }
 
 bm_status bm_launch(const bm_arguments *a, long ranks, int *code)

@@ -67,6 +67,27 @@ static void describe(const bm_option *o, char *out, size_t room)
                  o->type != BM_CHOICE && o->unit ? o->unit : "");
 }
 
+/* What the words of some choices stand for. */
+static const struct {
+    const char *section, *key, *word, *const *help;
+} choices[] = {
+#define X(name) {"train", "strategy", #name, &bm_strategy_##name.help},
+    BM_STRATEGIES(X)
+#undef X
+#define X(name) {"model", "loss", #name, &bm_loss_##name.help},
+        BM_LOSSES(X)
+#undef X
+};
+
+static void print_choices(const char *section, const char *key,
+                          const char *line)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (strcmp(choices[i].section, section) == 0 &&
+            strcmp(choices[i].key, key) == 0)
+            printf(line, choices[i].word, *choices[i].help);
+}
+
 static void print_plain(const bm_section *sections)
 {
     for (const bm_section *s = sections; s->name != NULL; s++) {
@@ -78,6 +99,7 @@ static void print_plain(const bm_section *sections)
             printf("  %s = %s\n      %s (%s)\n", o->key,
                    o->fallback != NULL ? o->fallback : "<required>", o->help,
                    what);
+            print_choices(s->name, o->key, "      %s: %s\n");
         }
     }
 }
@@ -119,9 +141,10 @@ static void print_default(const bm_option *o)
         printf("`%s`", o->fallback);
 }
 
-static void print_markdown(const char *title, const bm_section *sections)
+static void print_markdown(const char *title, const char *what_for,
+                           const bm_section *sections)
 {
-    printf("\n## %s\n", title);
+    printf("\n## %s\n\n%s.\n", title, what_for);
     for (const bm_section *s = sections; s->name != NULL; s++) {
         printf("\n### [%s]\n\n%s\n\n| setting | default | values | meaning "
                "|\n|---|---|---|---|\n",
@@ -132,7 +155,9 @@ static void print_markdown(const char *title, const bm_section *sections)
             describe(o, what, sizeof what);
             printf("| `%s` | ", o->key);
             print_default(o);
-            printf(" | %s | %s |\n", what, o->help);
+            printf(" | %s | %s", what, o->help);
+            print_choices(s->name, o->key, "; `%s`: %s");
+            printf(" |\n");
         }
     }
 }
@@ -141,8 +166,10 @@ static const char introduction[] =
     "# Settings\n\n"
     "Made by `bmuf options --markdown` from the tables that check them; a test "
     "compares.\n\n"
-    "A configuration file of `bmuf train` needs two of them, and has a few "
-    "more:\n\n"
+    "A configuration file of `bmuf train` needs `data.train` and `model.net`. "
+    "It needs\n`data.dev` as well, unless `schedule.kind` is `constant` or "
+    "`exponential`: the default,\n`newbob`, goes by the error on dev, and "
+    "without it training ends at once with exit\ncode 78. A short file:\n\n"
     "```ini\n"
     "[data]\n"
     "train = data/train      ; a comment begins with ; after a blank\n"
@@ -153,11 +180,11 @@ static const char introduction[] =
     "[job]\n"
     "workers = 16\n"
     "```\n\n"
-    "`--set section.key=value` changes one for a run, or for `bmuf pack`, "
-    "which "
-    "has no file.\nAll that is wrong is told at once, with its place and the "
-    "nearest known name; nothing\nstarts then. `RUN/config.ini` has every "
-    "setting of a run with its value, and can be\ntrained from again.\n";
+    "`--set section.key=value` changes a setting for a run. `bmuf pack` and "
+    "`bmuf eval`\n([eval.md](eval.md)) have no file, and take `--set` alone. "
+    "All that is wrong is told\nat once, with its place and the nearest known "
+    "name; nothing starts then. `RUN/config.ini`\nhas every "
+    "setting of a run with its value, and can be trained from again.\n";
 
 static bm_status options(const bm_arguments *a)
 {
@@ -166,7 +193,8 @@ static bm_status options(const bm_arguments *a)
 
     if (markdown) {
         printf("%s", introduction);
-        print_markdown("bmuf train CONFIG", bm_train_sections());
+        print_markdown("bmuf train CONFIG", "A training run",
+                       bm_train_sections());
     } else if (bm_argument(a, "pack") == NULL) {
         print_plain(bm_train_sections());
     }
@@ -177,9 +205,9 @@ static bm_status options(const bm_arguments *a)
         bm_pack_sections(all[i], sections);
         snprintf(title, sizeof title, "bmuf pack --%s", all[i]->name);
         if (markdown) {
-            print_markdown(title, sections);
+            print_markdown(title, all[i]->help, sections);
         } else if (bm_argument(a, "pack") != NULL) {
-            printf("; %s\n", title);
+            printf("; %s: %s\n", title, all[i]->help);
             print_plain(sections);
         }
     }

@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "io/importer.h"
+#include "io/shard_list.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -27,15 +28,15 @@ typedef struct packing {
     double since, told;
 } packing;
 
-static bool is_shard(const char *name)
+static bool ends_with(const char *name, const char *ending)
 {
-    static const char ending[] = ".bmuf.h5";
-    size_t n = strlen(name), k = sizeof ending - 1;
+    size_t n = strlen(name), k = strlen(ending);
 
     return n > k && strcmp(name + n - k, ending) == 0;
 }
 
-/* Shards of an earlier packing are in the way; with --force they go. */
+/* Shards of an earlier packing are in the way; with --force they go, and so
+ * does what a packing that was killed has left. */
 static bm_status clear_directory(const char *path, bool force)
 {
     DIR *directory = NULL;
@@ -49,15 +50,17 @@ static bm_status clear_directory(const char *path, bool force)
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
 
-        if (!is_shard(entry->d_name))
+        bool shard = ends_with(entry->d_name, BM_SHARD_SUFFIX);
+
+        if (!shard && !ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (!force)
+        if (shard && !force)
             status = BM_FAIL(BM_ERR_CREATE,
                              "%s has shards in it already; give another --out, "
                              "or --force to replace them",
                              path);
-        else if (unlink(file) != 0)
+        else if (force && unlink(file) != 0)
             status = BM_FAIL(BM_ERR_IO, "%s cannot be removed", file);
     }
     closedir(directory);
@@ -79,19 +82,55 @@ static bm_status learn_vocab(packing *p, bool words)
     return BM_OK;
 }
 
+/* The symbols of the shards at `path`; *out stays NULL if none are there. */
+static bm_status copy_vocab(const char *path, bm_vocab **out)
+{
+    char **paths = NULL;
+    size_t n = 0;
+    bm_shard *shard = NULL;
+    bm_status status = bm_shard_list(path, &paths, &n);
+
+    if (status == BM_ERR_MISSING)
+        return BM_OK;
+    BM_TRY_DONE(status);
+    if (ends_with(paths[0], BM_SHARD_SUFFIX)) {
+        BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
+        status = bm_vocab_copy(out, bm_shard_vocab(shard));
+    }
+done:
+    bm_shard_close(shard);
+    bm_shard_list_free(paths, n);
+    return status;
+}
+
+static const char *kind(bool words)
+{
+    return words ? "words" : "characters";
+}
+
+/* Shards know whether their symbols are words; a text does not. */
 static bm_status get_vocab(packing *p, const bm_arguments *a)
 {
     const char *units = bm_argument(a, "units");
     const char *path = bm_argument(a, "vocab");
-    bool words = units != NULL && strcmp(units, "words") == 0;
+    bool words = units != NULL && strcmp(units, kind(true)) == 0;
 
-    if (units != NULL && !words && strcmp(units, "characters") != 0)
+    if (units != NULL && strcmp(units, kind(words)) != 0)
         return BM_FAIL(BM_ERR_ARG,
                        "pack: --units %s is neither words nor characters",
                        units);
-    if (path != NULL)
+    if (path == NULL)
+        return learn_vocab(p, words);
+    BM_TRY(copy_vocab(path, &p->vocab));
+    if (p->vocab == NULL)
         return bm_vocab_read(&p->vocab, path, words);
-    return learn_vocab(p, words);
+    if (units != NULL && words != bm_vocab_words(p->vocab))
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "pack: --units %s, but the symbols of --vocab %s are %s; "
+            "leave --units out",
+            units, path, kind(!words));
+    return BM_OK;
 }
 
 static bm_status open_writer(packing *p, const char *name)
@@ -211,9 +250,11 @@ static bm_status find_source(const bm_arguments *a,
         *importer = all[i];
         *path = given;
     }
+#define X(name) " --" #name
     if (*importer == NULL)
-        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest: --audio, "
-                                   "--images or --features FILE");
+        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest FILE after one of%s",
+                       BM_IMPORTERS(X));
+#undef X
     return BM_OK;
 }
 
@@ -247,10 +288,10 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"audio", "FILE", "manifest of recordings: WAV, FLAC", 0, false},
-    {"images", "FILE", "manifest of line images: PNG", 0, false},
-    {"features", "FILE", "manifest of features: .npy, .mfc", 0, false},
-    {"out", "DIR", "where the shards go", 'o', false},
+#define X(name) {#name, "FILE", "manifest of " #name ", a line each", 0, false},
+    BM_IMPORTERS(X)
+#undef X
+        {"out", "DIR", "where the shards go", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"units", "KIND", "characters (default) or words of the texts", 0, false},
     {"vocab", "FILE|DIR", "take the symbols from there, as for test data", 0,
@@ -272,7 +313,10 @@ const bm_verb bm_verb_pack = {
         "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
         "\"speaker\": \"s1\"}\n"
         "with \"image\" or \"feats\" for \"audio\". bmuf options --pack lists "
-        "the settings.\n",
+        "the settings.\n\n"
+        "Shards that --vocab names know whether their symbols are words; with "
+        "a text\n"
+        "of words, as vocab.txt may be, give --units words too.\n",
     .flags = flags,
     .least = 0,
     .most = 0,

@@ -1,6 +1,7 @@
 #include "cli/recogniser.h"
 
 #include "core/log.h"
+#include "io/model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,18 +64,23 @@ bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
     return status;
 }
 
-static bm_status read_size(const char *path, const char *key, size_t *out)
+static bm_status read_width(bm_recogniser *r, const bm_st_file *f,
+                            const char *path)
 {
+    enum { MOST = 1 << 20 };
     char *text = NULL, *end = NULL;
+    unsigned long long width = 0;
+    bm_status status = BM_OK;
 
-    BM_TRY(bm_checkpoint_text(path, key, &text));
-    *out = strtoull(text, &end, 10);
-    if (end == text || *end != '\0') {
-        free(text);
-        return BM_FAIL(BM_ERR_FORMAT, "%s: its %s is no number", path, key);
-    }
+    BM_TRY(bm_model_text(f, path, "features", &text));
+    width = strtoull(text, &end, 10);
+    if (*end != '\0' || width < 1 || width > MOST)
+        status = BM_FAIL(BM_ERR_FORMAT, "%s: '%.20s' is no number of features",
+                         path, text);
+    else
+        set_features(r, width);
     free(text);
-    return BM_OK;
+    return status;
 }
 
 static bm_status read_texts(bm_recogniser *r, const char *path)
@@ -82,23 +88,25 @@ static bm_status read_texts(bm_recogniser *r, const char *path)
     static const char *const keys[] = {"net", "loss", "infeasible"};
     const char **fields[] = {&r->settings.net, &r->settings.loss,
                              &r->settings.infeasible};
+    bool checkpoint = false;
+    bm_st_file *f = NULL;
     char *units = NULL;
-    size_t features = 0;
     bm_status status = BM_OK;
 
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
     for (size_t i = 0; i < 3; i++) {
-        BM_TRY(bm_checkpoint_text(path, keys[i], &r->texts[i]));
+        BM_TRY_DONE(bm_model_text(f, path, keys[i], &r->texts[i]));
         *fields[i] = r->texts[i];
     }
-    BM_TRY(read_size(path, "features", &features));
-    set_features(r, features);
-    BM_TRY(bm_checkpoint_text(path, "feature_settings", &r->features_text));
-    BM_TRY_DONE(bm_checkpoint_text(path, "vocabulary", &r->symbols));
-    BM_TRY_DONE(bm_checkpoint_text(path, "units", &units));
+    BM_TRY_DONE(read_width(r, f, path));
+    BM_TRY_DONE(bm_model_text(f, path, "feature_settings", &r->features_text));
+    BM_TRY_DONE(bm_model_text(f, path, "vocabulary", &r->symbols));
+    BM_TRY_DONE(bm_model_text(f, path, "units", &units));
     BM_TRY_DONE(
         bm_vocab_parse(&r->vocab, r->symbols, strcmp(units, "words") == 0));
 done:
     free(units);
+    bm_st_free(f);
     return status;
 }
 

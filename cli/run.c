@@ -179,7 +179,9 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     BM_TRY(bm_file_make_directory(run->checkpoints));
     BM_TRY(write_config(run, config));
     run->attempt = 1 + attempts(run->journal_path);
-    return bm_journal_open(&run->journal, run->journal_path, 0);
+    BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
+    bm_log_journal(run->journal);
+    return BM_OK;
 }
 
 static bm_status name_files(bm_run *run, const char *directory)
@@ -231,6 +233,7 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
 
 void bm_run_close(bm_run *run)
 {
+    bm_log_journal(NULL);
     bm_journal_close(run->journal);
     if (run->lock >= 0)
         close(run->lock);

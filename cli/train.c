@@ -157,6 +157,8 @@ static bm_status work(bm_training *t)
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);
+    BM_TRY(enter_global(t));
+    BM_TRY(leave_global(t));
     bm_report_stop(t);
     return BM_STOPPED;
 }
@@ -168,18 +170,14 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
     bm_training t = {.comm = comm, .set = set, .config = config, .run = &run};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_job_threads(comm, set->job.threads));
+    bm_job_threads(comm, set->job.threads);
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)
         status = work(&t);
-    if (status != BM_OK && status != BM_STOPPED && run.journal != NULL)
-        bm_journal_write(run.journal, "end",
-                         (bm_field[]){{"reason", 0, bm_status_text(status)},
-                                      {"message", 0, bm_last_error()},
-                                      {0}});
-    bm_progress_close();
+    if (status != BM_OK && status != BM_STOPPED)
+        bm_report_failure(&t, status);
     bm_training_close(&t);
     bm_run_close(&run);
     return status;
@@ -224,10 +222,8 @@ static bm_status train(const bm_arguments *a)
         goto done;
     }
     BM_TRY_DONE(bm_job_start(a, true, &comm));
-    if (comm == NULL) {
-        status = bm_job_result();
+    if (comm == NULL)
         goto done;
-    }
     ranks = bm_comm_size(comm);
     BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
     status = train_in(comm, config, &set, out);

@@ -56,7 +56,9 @@ void bm_report_start(const bm_training *t);
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      double frames, double seconds);
 void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e);
-void bm_report_stop(bm_training *t);
+/* Ends before the last epoch's; `host` holds the global model for a stop. */
+void bm_report_failure(const bm_training *t, bm_status status);
+void bm_report_stop(const bm_training *t);
 /* The end event and the final table; `test` is NULL without data.test. */
 void bm_report_end(bm_training *t, const bm_evaluation *test);
 

@@ -100,20 +100,6 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                rate, frames / seconds);
 }
 
-void bm_report_stop(bm_training *t)
-{
-    bm_journal_write(t->run->journal, "end",
-                     (bm_field[]){{"reason", 0, "stopped"},
-                                  {"epochs", (double)t->epochs, NULL},
-                                  {"blocks", (double)t->blocks, NULL},
-                                  {"frames", t->frames, NULL},
-                                  {"seconds", t->seconds, NULL},
-                                  {0}});
-    bm_progress_close();
-    bm_log(BM_NOTE, "stopped after block %lld; the same command goes on",
-           (long long)t->blocks);
-}
-
 static void digest(const bm_training *t, char *out, size_t room)
 {
     XXH128_hash_t sum =
@@ -123,21 +109,44 @@ static void digest(const bm_training *t, char *out, size_t room)
              (unsigned long long)sum.low64);
 }
 
+/* digest and message: NULL if there is none. */
+static void write_end(const bm_training *t, const char *reason, const char *sum,
+                      const char *message)
+{
+    bm_journal_write(
+        t->run->journal, "end",
+        (bm_field[]){{"reason", 0, reason},
+                     {"epochs", (double)t->epochs, NULL},
+                     {"blocks", (double)t->blocks, NULL},
+                     {"frames", t->frames, NULL},
+                     {"seconds", t->seconds, NULL},
+                     {"digest", NAN, sum},
+                     {message != NULL ? "message" : NULL, 0, message},
+                     {0}});
+    bm_progress_close();
+}
+
+void bm_report_failure(const bm_training *t, bm_status status)
+{
+    write_end(t, bm_status_text(status), NULL, bm_last_message());
+}
+
+void bm_report_stop(const bm_training *t)
+{
+    char sum[40];
+
+    digest(t, sum, sizeof sum);
+    write_end(t, "stopped", sum, NULL);
+    bm_log(BM_NOTE, "stopped after block %lld; the same command goes on",
+           (long long)t->blocks);
+}
+
 void bm_report_end(bm_training *t, const bm_evaluation *test)
 {
     char sum[40];
 
     digest(t, sum, sizeof sum);
-    bm_journal_write(
-        t->run->journal, "end",
-        (bm_field[]){{"reason", 0, t->ended ? "converged" : "done"},
-                     {"epochs", (double)t->epochs, NULL},
-                     {"blocks", (double)t->blocks, NULL},
-                     {"frames", t->frames, NULL},
-                     {"seconds", t->seconds, NULL},
-                     {"digest", 0, sum},
-                     {0}});
-    bm_progress_close();
+    write_end(t, t->ended ? "converged" : "done", sum, NULL);
     if (bm_comm_rank(t->comm) != 0)
         return;
     printf("epochs    %lld%s\nblocks    %lld\nframes    %.0f\n"

@@ -101,7 +101,7 @@ bm_status bm_training_resume(bm_training *t)
         if (status != BM_OK) {
             if (bm_comm_rank(t->comm) == 0)
                 bm_log(BM_WARNING, "%s cannot be used, trying an older one: %s",
-                       path, bm_last_error());
+                       path, bm_last_message());
             continue;
         }
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));

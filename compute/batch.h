@@ -21,6 +21,17 @@ typedef struct bm_targets {
     const int32_t *count;   /* [B] on the host: labels of each sequence */
 } bm_targets;
 
+/* Adjacent equal labels, which a blank must part: with n labels CTC needs
+ * n + repeats frames. */
+static inline size_t bm_ctc_repeats(const int32_t *labels, size_t n)
+{
+    size_t repeats = 0;
+
+    for (size_t i = 1; i < n; i++)
+        repeats += labels[i] == labels[i - 1];
+    return repeats;
+}
+
 /* Made by a reader, owned by it. */
 typedef struct bm_batch {
     bm_extent extent;

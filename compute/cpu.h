@@ -16,6 +16,7 @@ static inline const bm_isa *bm_cpu_isa(const bm_backend *be)
 
 /* See backend.h. */
 void bm_cpu_sum_rows(bm_backend *be, bm_tensor y, float *b);
+size_t bm_cpu_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
 void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
                          const float *x, float *y, float *kept);
 void bm_cpu_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,

@@ -6,30 +6,29 @@
 #include <math.h>
 
 /* Sum of exp(x - top); y [n], unless NULL, gets its terms. */
-static double exp_sum(const bm_isa *isa, size_t n, const float *x, float top,
-                      float *y)
+static double exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
+                      float top, float *y)
 {
     enum { PART = 256 };
+    float terms[PART], m[PART];
+    int32_t e[PART];
     double sum = 0;
 
     for (size_t from = 0; from < n; from += PART) {
-        size_t m = n - from < PART ? n - from : PART;
-        float terms[PART], *out = y != NULL ? y + from : terms;
+        size_t part = n - from < PART ? n - from : PART;
 
-        for (size_t i = 0; i < m; i++)
-            terms[i] = x[from + i] - top;
-        isa->loops->exp(m, terms, out);
-        sum += (double)isa->loss->sum(m, out);
+        sum += (double)loops->exp(part, x + from, top, (bm_wide){m, e},
+                                  y != NULL ? y + from : terms);
     }
     return sum;
 }
 
 /* One frame of class k: its loss and whether another class is the best. */
-static void frame(const bm_isa *isa, size_t n, const float *x, size_t k,
-                  float *dx, bm_score *score)
+static void frame(const bm_loss_loops *loops, size_t n, const float *x,
+                  size_t k, float *dx, bm_score *score)
 {
-    float top = isa->loss->largest(n, x);
-    double sum = exp_sum(isa, n, x, top, dx);
+    float top = loops->largest(n, x);
+    double sum = exp_sum(loops, n, x, top, dx);
     float part = (float)(1 / sum);
 
     score->loss += log(sum) - (double)(x[k] - top);
@@ -42,7 +41,7 @@ static void frame(const bm_isa *isa, size_t n, const float *x, size_t k,
 }
 
 /* The score of sequence b by itself; its rows of dy for the sum of losses. */
-static bm_score sequence(const bm_isa *isa, bm_extent e, size_t b,
+static bm_score sequence(const bm_loss_loops *loops, bm_extent e, size_t b,
                          const int32_t *classes, bm_tensor y, bm_tensor dy)
 {
     size_t frames = (size_t)e.frames[b];
@@ -52,7 +51,7 @@ static bm_score sequence(const bm_isa *isa, bm_extent e, size_t b,
                     .count = (double)frames};
 
     for (size_t t = 0; t < frames; t++)
-        frame(isa, y.dim[2], bm_cpu_frame(y, t, b), (size_t)classes[t],
+        frame(loops, y.dim[2], bm_cpu_frame(y, t, b), (size_t)classes[t],
               bm_cpu_frame(dy, t, b), &own);
     return own;
 }
@@ -64,7 +63,7 @@ void bm_cpu_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
     double frames = 0;
 
     for (size_t b = 0; b < e.B; classes += t.count[b++]) {
-        bm_score own = sequence(bm_cpu_isa(be), e, b, classes, y, dy);
+        bm_score own = sequence(bm_cpu_isa(be)->loss, e, b, classes, y, dy);
 
         if (!isfinite(own.loss)) {
             own = (bm_score){.skipped = 1};

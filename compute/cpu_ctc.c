@@ -31,6 +31,7 @@ typedef struct row {
 /* One sequence and the scratch it is worked out in. */
 typedef struct sequence {
     size_t T, L, W;        /* W = L + 1 */
+    size_t repeats;        /* r */
     const int32_t *labels; /* [L] */
     const bm_loss_loops *loops;
     double log_sum; /* over the frames, of the logarithm of the sum of u */
@@ -64,10 +65,12 @@ static size_t room(size_t T, size_t L, size_t C)
     return (T + 1) * 4 * W + T * 2 * W + 2 * 4 * W + 2 * W + W + 3 * C + T + W;
 }
 
-size_t bm_ctc_work(bm_extent e, bm_targets t, size_t n_classes)
+size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
+                       size_t n_classes)
 {
     size_t most = 0;
 
+    (void)be;
     for (size_t b = 0; b < e.B; b++) {
         size_t n = room((size_t)e.frames[b], (size_t)t.count[b], n_classes);
         most = n > most ? n : most;
@@ -79,7 +82,11 @@ static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,
                         float *work)
 {
     size_t W = L + 1;
-    sequence s = {.T = T, .L = L, .W = W, .labels = labels};
+    sequence s = {.T = T,
+                  .L = L,
+                  .W = W,
+                  .repeats = bm_ctc_repeats(labels, L),
+                  .labels = labels};
 
     s.a = work;
     s.emit = s.a + (T + 1) * 4 * W;
@@ -109,25 +116,10 @@ static bm_wide emit_of(const sequence *s, size_t t)
     return wide(s->emit + t * 2 * s->W, s->W);
 }
 
-/* Adjacent equal labels, which a blank must part. */
-static size_t repeats(const sequence *s)
-{
-    size_t n = 0;
-
-    for (size_t i = 1; i < s->L; i++)
-        n += s->labels[i] == s->labels[i - 1];
-    return n;
-}
-
-static bool feasible(const sequence *s)
-{
-    return s->T >= s->L + repeats(s);
-}
-
 /* The loss of equal logits: T ln C - ln binomial(T + L - r, 2 L). */
 static double chance(const sequence *s, size_t n_classes)
 {
-    double n = (double)(s->T + s->L - repeats(s)), k = 2 * (double)s->L;
+    double n = (double)(s->T + s->L - s->repeats), k = 2 * (double)s->L;
     double paths = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 
     return (double)s->T * log((double)n_classes) - paths;
@@ -305,7 +297,8 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
 {
     bm_score own = {
         .sequences = 1, .frames = (double)s->T, .count = (double)s->L};
-    bool can = feasible(s), counts = can || policy == BM_INFEASIBLE_ZERO;
+    bool can = s->T >= s->L + s->repeats,
+         counts = can || policy == BM_INFEASIBLE_ZERO;
     int32_t scale = 0;
 
     if (counts)
@@ -317,7 +310,7 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
     if (counts)
         own.errors = errors(s);
     own.zeroed = counts && !can;
-    if (!counts || scale < BM_NEVER / 8)
+    if (!counts || scale < BM_LEAST)
         own = (bm_score){.skipped = 1};
     if (can && own.skipped == 0 && dy.data != NULL)
         backward(s, scale, b, dy);

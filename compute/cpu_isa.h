@@ -7,8 +7,8 @@
  * compiler's flags for it. Each fills a table; a cpu backend takes the last one
  * its machine can run, or the one that the environment variable BMUF_ISA names.
  *
- * Results of different sets may differ in the last bits where exp, tanh,
- * sigmoid or a product of matrices is involved, and only there.
+ * Results of different sets may differ in the last bits where tanh, sigmoid or
+ * a product of matrices is involved, and only there.
  */
 #ifndef BM_COMPUTE_CPU_ISA_H
 #define BM_COMPUTE_CPU_ISA_H
@@ -26,13 +26,11 @@
 #endif
 
 /*
- * Elementwise loops over n floats, y may be x. Against the exact value exp is
- * off by at most 2 units in the last place, sigmoid and tanh by 3, down to
- * results of 2^-126; smaller ones become zero (exp) or stay below 2^-126
- * (sigmoid). exp saturates above 88.37. Not-a-numbers stay what they are.
+ * Elementwise loops over n floats, y may be x. Against the exact value sigmoid
+ * and tanh are off by at most 3 units in the last place, down to results of
+ * 2^-126; smaller ones stay below that. Not-a-numbers stay what they are.
  */
 typedef struct bm_loops {
-    void (*exp)(size_t n, const float *x, float *y);
     void (*axpby)(size_t n, float a, const float *x, float b, float *y);
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,

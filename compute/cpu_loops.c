@@ -9,69 +9,37 @@
 #include <math.h>
 #include <string.h>
 
-/* a b + c, in one rounding where the machine has an instruction for that. */
+/* In one rounding where the machine has an instruction for that. */
 #ifdef __FMA__
 #define MADD(a, b, c) fmaf(a, b, c)
-#else
-#define MADD(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* 2^n e^r = e^x with a whole number n and |r| <= ln(2) / 2. Adding 1.5 2^23
- * rounds, and leaves n in the low bits. */
-static inline float reduce(float x, float *power)
-{
-    float turned = MADD(x, 1.44269504f, 12582912.0f);
-    float n = turned - 12582912.0f;
-    uint32_t bits;
+#include "compute/cpu_exp.h"
 
-    memcpy(&bits, &turned, sizeof bits);
-    bits = (bits << 23) + 0x3f800000u;
-    memcpy(power, &bits, sizeof bits);
-    return MADD(n, 2.12194440e-4f, MADD(n, -0.693359375f, x));
-}
-
-/* e^r - 1, a minimax polynomial (Cephes, expf.c; S. L. Moshier). */
-static inline float curve(float r)
-{
-    float p = 1.9875691500e-4f;
-
-    p = MADD(p, r, 1.3981999507e-3f);
-    p = MADD(p, r, 8.3334519073e-3f);
-    p = MADD(p, r, 4.1665795894e-2f);
-    p = MADD(p, r, 1.6666665459e-1f);
-    p = MADD(p, r, 5.0000001201e-1f);
-    return MADD(p, r * r, r);
-}
-
-static inline float exponential(float x)
-{
-    float within = x > 88.37f ? 88.37f : x, power, r;
-
-    within = within < -87.33655f ? -87.33655f : within;
-    r = reduce(within, &power);
-    return x < -87.33655f ? 0 : MADD(power, curve(r), power);
-}
-
+/* 1 / (1 + e^-x), with -x cut where e^-x leaves the range of floats. */
 static inline float sigmoid(float x)
 {
-    return 1 / (1 + exponential(-x));
+    float a = -x, power, r;
+    int32_t n;
+
+    a = a > 88.37f ? 88.37f : a;
+    a = a < -88.37f ? -88.37f : a;
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    return 1 / (1 + MADD(power, bm_exp_curve(r), power));
 }
 
 /* With e = e^2|x| - 1, which keeps its digits near zero: e / (e + 2). */
 static inline float tangent(float x)
 {
     float a = 2 * fabsf(x), power, r, e;
+    int32_t n;
 
     a = a > 20 ? 20 : a; /* 1, to the last bit */
-    r = reduce(a, &power);
-    e = MADD(power, curve(r), power - 1);
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    e = MADD(power, bm_exp_curve(r), power - 1);
     return copysignf(e / (e + 2), x);
-}
-
-static void loop_exp(size_t n, const float *x, float *y)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = exponential(x[i]);
 }
 
 static void loop_axpby(size_t n, float a, const float *x, float b, float *y)
@@ -215,7 +183,6 @@ static void loop_lstm_back(size_t n, float *restrict gates,
 }
 
 const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
-    .exp = loop_exp,
     .axpby = loop_axpby,
     .activate = loop_activate,
     .activate_back = loop_activate_back,

@@ -3,25 +3,10 @@
  * side: no branches, no calls, so that the compiler makes vectors of it.
  * Compiled once for each instruction set, see cpu_isa.h.
  */
+#include "compute/cpu_exp.h"
 #include "compute/cpu_isa.h"
 
-#include <string.h>
-
 enum { LANES = 16 };
-
-static inline uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static inline int32_t larger(int32_t a, int32_t b)
 {
@@ -31,41 +16,32 @@ static inline int32_t larger(int32_t a, int32_t b)
 /* 2^n for n <= 127, and 0 below 2^-126. */
 static inline float power(int32_t n)
 {
-    return float_of((uint32_t)(larger(n, -127) + 127) << 23);
+    return bm_exp_power(larger(n, -127));
 }
 
 /* x 2^e with x taken apart: 1 <= m < 2. */
 static inline void put(float x, int32_t e, float *m, int32_t *out)
 {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = bm_bits_of(x);
 
-    *m = float_of((bits & 0x007fffffu) | 0x3f800000u);
+    *m = bm_float_of((bits & 0x007fffffu) | 0x3f800000u);
     *out = larger(e + (int32_t)(bits >> 23) - 127, BM_NEVER);
 }
 
-/* Cephes' expf (S. L. Moshier): e^x = 2^n e^r, |r| <= ln(2) / 2. Adding 1.5
- * 2^23 rounds to a whole number and leaves it in the low bits. */
 static void split_exp(size_t n, const float *restrict x, float top,
                       float *restrict m, int32_t *restrict e, float *restrict p)
 {
-    const float turn = 12582912.0f, least = -2e6f;
+    const float least = -2e6f;
 
     for (size_t i = 0; i < n; i++) {
-        float d = x[i] - top, turned, whole, r, y = 1.9875691500e-4f;
+        float d = x[i] - top, r;
+        int32_t exponent;
 
         d = d < least ? least : d;
-        turned = d * 1.44269504f + turn;
-        whole = turned - turn;
-        r = d - whole * 0.693359375f + whole * 2.12194440e-4f;
-        y = y * r + 1.3981999507e-3f;
-        y = y * r + 8.3334519073e-3f;
-        y = y * r + 4.1665795894e-2f;
-        y = y * r + 1.6666665459e-1f;
-        y = y * r + 5.0000001201e-1f;
-        m[i] = y * (r * r) + r + 1;
-        e[i] = (int32_t)(bits_of(turned) - bits_of(turn));
+        r = bm_exp_reduce(d, &exponent);
+        m[i] = bm_exp_curve(r) + 1;
+        e[i] = d > least ? exponent : BM_NEVER;
         p[i] = m[i] * power(e[i]);
-        e[i] = d > least ? e[i] : BM_NEVER / 4;
     }
 }
 

@@ -11,15 +11,18 @@
 
 /*
  * Numbers m 2^e, with m a float of about 1 and e an integer: what a probability
- * is after thousands of frames, without logarithms and to all 24 bits. Those
- * below 2^bm_never are as good as 0, which there is no other way to write.
+ * is after thousands of frames, without logarithms and to all 24 bits.
+ * 2^BM_NEVER is as good as 0, which there is no other way to write.
  */
 typedef struct bm_wide {
     float *m;
     int32_t *e;
 } bm_wide;
 
-enum { BM_NEVER = -(1 << 28) };
+/* Exponents: of what stands for 0, where a sum of seven stays within 32 bits;
+ * and of the least probability of a sequence that is not skipped, so far above
+ * that no zero is taken for it. */
+enum { BM_NEVER = -(1 << 28), BM_LEAST = BM_NEVER / 8 };
 
 /* From number i on. */
 static inline bm_wide bm_wide_at(bm_wide x, size_t i)
@@ -29,9 +32,10 @@ static inline bm_wide bm_wide_at(bm_wide x, size_t i)
 }
 
 typedef struct bm_loss_loops {
-    /* exp(x[i] - top), both wide and, flushed to 0 below 2^-126, as it is; the
-     * sum of the latter is returned. x - top <= 0; if one of them is no number
-     * neither is the sum. */
+    /* exp(x[i] - top), both wide and, flushed to 0 below 2^-126, as it is, off
+     * by at most 2 units in the last place; the sum of the latter is returned.
+     * x - top <= 0; below -2e6 it counts as -infinity; if one of them is no
+     * number neither is the sum. */
     float (*exp)(size_t n, const float *x, float top, bm_wide wide, float *p);
     float (*largest)(size_t n, const float *x); /* n > 0 */
     float (*sum)(size_t n, const float *x);

@@ -36,11 +36,13 @@ static size_t room_for_packed(size_t H)
     return forward > backward ? forward : backward;
 }
 
-size_t bm_lstm_kept(const bm_lstm *l, size_t T, size_t B)
+size_t bm_cpu_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     size_t H = l->n_hidden;
-    return T * B * l->directions * 5 * H + 2 * B * H + room_for_packed(H) +
-           LINE;
+
+    (void)be;
+    return e.T * e.B * l->directions * 5 * H + 2 * e.B * H +
+           room_for_packed(H) + LINE;
 }
 
 static direction carve(bm_backend *be, const bm_lstm *l, bm_extent e, size_t r,

@@ -142,10 +142,17 @@ bm_status bm_config_read(bm_config *config, const char *path)
     return s.status;
 }
 
+/* Whether a line that begins so would be read as one more of the value. */
+static bool can_go_on(const char *text)
+{
+    return text[0] != '\0' && strchr("#;[", text[0]) == NULL &&
+           strchr(text, '=') == NULL && strstr(text, ": ") == NULL;
+}
+
 /* A long value goes on in indented lines, broken at blanks. */
 static void write_value(const char *key, const char *text, FILE *file)
 {
-    enum { WIDE = 100 };
+    enum { WIDE = BM_LONGEST_LINE / 2 };
     size_t column = strlen(key) + 3;
 
     fprintf(file, "%s = ", key);
@@ -156,7 +163,7 @@ static void write_value(const char *key, const char *text, FILE *file)
         fprintf(file, "%.*s", (int)n, text);
         column += n;
         text += n + blanks;
-        if (*text != '\0' && column > WIDE && strchr(text, '=') == NULL) {
+        if (column > WIDE && can_go_on(text)) {
             fputs("\n    ", file);
             column = 4;
         } else if (*text != '\0') {

@@ -14,14 +14,13 @@
 
 static struct {
     int rank;
-    bm_level level;
     void (*before)(void), (*after)(void);
-} setup = {0, BM_NOTE, NULL, NULL};
+    bm_journal *journal; /* borrowed; NULL: none */
+} setup;
 
-void bm_log_setup(int rank, bm_level level)
+void bm_log_setup(int rank)
 {
     setup.rank = rank;
-    setup.level = level;
 }
 
 void bm_log_hook(void (*before)(void), void (*after)(void))
@@ -45,11 +44,11 @@ void bm_log_time(char *out, size_t room)
 
 void bm_log(bm_level level, const char *format, ...)
 {
-    static const char *const names[] = {"error", "warning", "note", "detail"};
+    static const char *const names[] = {"warning", "note"};
     char when[40], words[4096];
     va_list args;
 
-    if (level > setup.level || (level >= BM_NOTE && setup.rank != 0))
+    if (level == BM_NOTE && setup.rank != 0)
         return;
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
@@ -60,12 +59,20 @@ void bm_log(bm_level level, const char *format, ...)
     fprintf(stderr, "%s %s r%d %s\n", when, names[level], setup.rank, words);
     if (setup.after != NULL)
         setup.after();
+    if (level == BM_WARNING)
+        bm_journal_write(setup.journal, "warning",
+                         (bm_field[]){{"message", 0, words}, {0}});
+}
+
+void bm_log_journal(bm_journal *j)
+{
+    setup.journal = j;
 }
 
 struct bm_journal {
     int fd;
     const char *path;
-    bool failed; /* told once; training goes on without it */
+    _Atomic bool failed; /* told once; training goes on without it */
 };
 
 /* A job that was killed may have left half a line. */
@@ -138,8 +145,8 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
     if (n > 0)
         line[n++] = '\n'; /* in place of the '\0': one write, one line */
     if ((n == 0 || write(j->fd, line, n) != (ssize_t)n) && !j->failed) {
-        bm_log(BM_WARNING, "%s: lines are lost: %s", j->path, strerror(errno));
         j->failed = true;
+        bm_log(BM_WARNING, "%s: lines are lost: %s", j->path, strerror(errno));
     }
     free(line);
     json_decref(row);

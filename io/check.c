@@ -1,5 +1,6 @@
 #include "io/check.h"
 
+#include "compute/batch.h"
 #include "io/child.h"
 #include "io/shard_impl.h"
 #include "io/shard_list.h"
@@ -9,8 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_TOLD = 10 };
 
 /* Letter in the pipe, what many of them are called. */
 #define KINDS(X)                                                               \
@@ -43,12 +42,14 @@ typedef struct inspection {
     FILE *say;
     bm_sequences x;
     int32_t *min_frames; /* NULL: not there */
+    bool named;          /* tags can be read */
 } inspection;
 
 /* In the parent, for all shards. */
 typedef struct tally {
     FILE *out;
     int stride;
+    size_t limit;             /* of lines of a kind */
     const char *path, *first; /* this shard; the first that could be read */
     size_t count[N_KINDS];
     uint64_t sequences, frames, labels;
@@ -57,7 +58,7 @@ typedef struct tally {
 
 static void tell(tally *t, kind k, const char *text)
 {
-    if (t->count[k]++ < MOST_TOLD)
+    if (t->count[k]++ < t->limit)
         fprintf(t->out, "%s\n", text);
 }
 
@@ -75,8 +76,12 @@ static void say_of(inspection *i, kind k, size_t sequence, const char *text)
 {
     char line[1024];
 
-    snprintf(line, sizeof line, "%s: sequence %s: %s", i->s->path,
-             bm_shard_tag_or(i->s, sequence), text);
+    if (i->named)
+        snprintf(line, sizeof line, "%s: sequence %s: %s", i->s->path,
+                 bm_shard_tag_or(i->s, sequence), text);
+    else
+        snprintf(line, sizeof line, "%s: sequence number %zu: %s", i->s->path,
+                 sequence, text);
     say(i, k, line);
 }
 
@@ -144,57 +149,79 @@ static void inspect_features(inspection *i, size_t sequence, const float *x,
     say_of(i, NOT_FINITE, sequence, text);
 }
 
-static void inspect_labels(inspection *i, size_t sequence,
-                           const int32_t *labels, size_t n, size_t frames)
+/* `repeats` is -1 where it is not known. */
+static void inspect_length(inspection *i, size_t sequence, size_t n,
+                           int64_t repeats, size_t frames)
+{
+    size_t left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
+    size_t least = n + (repeats > 0 ? (size_t)repeats : 0);
+    char text[256], with[64] = "";
+
+    if (frames == 0 || n == 0)
+        say_of(i, EMPTY, sequence,
+               frames == 0 ? "has no frames" : "has no labels");
+    if (i->s->per_frame || left >= least)
+        return;
+    if (repeats >= 0)
+        snprintf(with, sizeof with, " with %" PRId64 " repeats", repeats);
+    snprintf(text, sizeof text,
+             "%zu labels%s need %zu frames, but %zu / %d = %zu are left; lower "
+             "the stride or leave it out",
+             n, with, least, frames, i->stride, left);
+    say_of(i, INFEASIBLE, sequence, text);
+}
+
+/* Returns how many of the labels are equal to the one before. */
+static int64_t inspect_labels(inspection *i, size_t sequence,
+                              const int32_t *labels, size_t n)
 {
     int32_t low = bm_shard_lowest_label(i->s);
-    size_t repeats = 0,
-           left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
-    char text[256];
+    size_t repeats = i->s->per_frame ? 0 : bm_ctc_repeats(labels, n), bad = 0;
+    char text[128];
 
     for (size_t k = 0; k < n; k++) {
-        if (labels[k] < low || (size_t)labels[k] >= i->s->t.classes) {
-            snprintf(text, sizeof text, "label %d is outside [%d, %zu]",
-                     labels[k], low, i->s->t.classes - 1);
+        if (labels[k] >= low && (size_t)labels[k] < i->s->t.classes)
+            continue;
+        snprintf(text, sizeof text, "label %d is outside [%d, %zu]", labels[k],
+                 low, i->s->t.classes - 1);
+        if (bad++ == 0)
             say_of(i, LABEL, sequence, text);
-            return;
-        }
-        repeats += !i->s->per_frame && k > 0 && labels[k] == labels[k - 1];
     }
     if (i->min_frames != NULL &&
         i->min_frames[sequence] != (int64_t)(n + repeats))
         say_of(i, DAMAGED, sequence, "/bmuf/min_frames is not its labels'");
-    if (i->s->per_frame || left >= n + repeats)
-        return;
-    snprintf(text, sizeof text,
-             "%zu labels with %zu repeats need %zu frames, but %zu / %d = %zu "
-             "are left; lower the stride or leave it out",
-             n, repeats, n + repeats, frames, i->stride, left);
-    say_of(i, INFEASIBLE, sequence, text);
+    return (int64_t)repeats;
 }
 
+static bool is_sound(const inspection *i, bm_status status)
+{
+    if (status != BM_OK)
+        say(i, DAMAGED, bm_last_message());
+    return status == BM_OK;
+}
+
+/* Where features or labels are damaged, the rest is looked at all the same. */
 static void inspect_unit(inspection *i, size_t unit)
 {
-    const float *x = NULL;
-    const int32_t *labels = NULL;
-    size_t sequence = bm_shard_unit(i->s, unit).first;
+    bm_unit_size u = bm_shard_unit(i->s, unit);
+    const int32_t *length = bm_shard_lengths(i->s) + 2 * u.first;
+    bool features = is_sound(i, bm_shard_load_features(i->s, unit, &i->x));
+    bool labels = is_sound(i, bm_shard_load_labels(i->s, unit, &i->x));
+    size_t frame = 0, label = 0;
 
-    if (bm_shard_load(i->s, unit, &i->x) != BM_OK) {
-        say(i, DAMAGED, bm_last_message());
-        return;
-    }
-    x = i->x.x;
-    labels = i->x.targets;
-    for (size_t k = 0; k < i->x.n; k++, sequence++) {
-        size_t frames = (size_t)i->x.frames[k], n = (size_t)i->x.labels[k];
+    for (size_t k = 0; k < u.sequences; k++) {
+        size_t sequence = u.first + k, n = (size_t)length[2 * k + 1];
+        size_t frames = (size_t)length[2 * k];
+        int64_t repeats = -1;
 
-        if (frames == 0 || n == 0)
-            say_of(i, EMPTY, sequence,
-                   frames == 0 ? "has no frames" : "has no labels");
-        inspect_features(i, sequence, x, frames);
-        inspect_labels(i, sequence, labels, n, frames);
-        x += frames * i->x.features;
-        labels += n;
+        if (features)
+            inspect_features(i, sequence, i->x.x + frame * i->x.features,
+                             frames);
+        if (labels)
+            repeats = inspect_labels(i, sequence, i->x.targets + label, n);
+        inspect_length(i, sequence, n, repeats, frames);
+        frame += frames;
+        label += n;
     }
 }
 
@@ -205,9 +232,10 @@ static void inspect_first(const inspection *i, const char *path)
 
     if (path == NULL || bm_shard_open(&first, path) != BM_OK)
         return;
-    if (bm_shard_compare(first, i->s, line, sizeof line))
-        say(i, DIFFERENT, line);
-    else if (strcmp(first->features_text, i->s->features_text) != 0) {
+    for (int way = 0; way < BM_SHARD_WAYS; way++)
+        if (bm_shard_compare(first, i->s, way, line, sizeof line))
+            say(i, DIFFERENT, line);
+    if (strcmp(first->features_text, i->s->features_text) != 0) {
         snprintf(line, sizeof line,
                  "%s: its features were made in another way than those of %s",
                  i->s->path, path);
@@ -229,8 +257,7 @@ static void inspect(void *self, FILE *to)
         return;
     }
     inspect_first(&i, t->first);
-    if (i.s->t.n > 0 && bm_shard_tag(i.s, 0, &tag) != BM_OK)
-        say(&i, DAMAGED, bm_last_message());
+    i.named = i.s->t.n == 0 || is_sound(&i, bm_shard_tag(i.s, 0, &tag));
     inspect_tables(&i);
     for (size_t k = 0; k < bm_shard_units(i.s); k++) {
         inspect_unit(&i, k);
@@ -327,10 +354,13 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
 
     for (int k = 0; k < N_KINDS; k++) {
         problems += t->count[k];
-        if (t->count[k] > MOST_TOLD)
-            fprintf(t->out, ".. and %zu more %s\n", t->count[k] - MOST_TOLD,
+        if (t->count[k] > t->limit)
+            fprintf(t->out, ".. and %zu more %s\n", t->count[k] - t->limit,
                     kinds[k]);
     }
+    for (int k = 0; k < N_KINDS; k++)
+        if (t->count[k] > 0)
+            fprintf(t->out, "%s: %zu\n", kinds[k], t->count[k]);
     fprintf(t->out,
             "%s: %zu shard%s, %" PRIu64 " sequences, %" PRIu64
             " frames, %" PRIu64 " labels: ",
@@ -343,10 +373,11 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
     return problems;
 }
 
-bm_status bm_check_directory(const char *directory, int stride, FILE *out,
-                             size_t *problems)
+bm_status bm_check_directory(const char *directory, int stride, size_t limit,
+                             FILE *out, size_t *problems)
 {
-    tally t = {.out = out, .stride = stride};
+    tally t = {
+        .out = out, .stride = stride, .limit = limit > 0 ? limit : SIZE_MAX};
     char **paths = NULL;
     size_t n = 0;
     bm_status status = BM_OK;

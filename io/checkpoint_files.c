@@ -16,26 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bm_status bm_checkpoint_text(const char *path, const char *key, char **out)
-{
-    bm_st_file *f = NULL;
-    const char *text = NULL;
-    bm_status status = BM_OK;
-
-    BM_TRY(bm_st_open(&f, path, false));
-    text = bm_st_text(f, key);
-    if (text == NULL)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: there is no text '%s' in it", path,
-                     key);
-    text = strdup(text);
-    if (text == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the %s of %s", key, path);
-    *out = (char *)text;
-done:
-    bm_st_free(f);
-    return status;
-}
-
 void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
                         size_t room)
 {

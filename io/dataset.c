@@ -43,8 +43,9 @@ static void compare(faults *f, const bm_shard *first, const bm_shard *s)
 {
     char text[1024];
 
-    if (bm_shard_compare(first, s, text, sizeof text))
-        tell(f, BM_ERR_FORMAT, text);
+    for (int way = 0; way < BM_SHARD_WAYS; way++)
+        if (bm_shard_compare(first, s, way, text, sizeof text))
+            tell(f, BM_ERR_FORMAT, text);
 }
 
 static bm_status open_shards(bm_dataset *d)

@@ -5,6 +5,7 @@
 #include "io/feature_files.h"
 
 #include "core/file.h"
+#include "core/finite.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -229,14 +230,6 @@ static bool ends_with(const char *path, const char *ending)
     return n >= m && strcmp(path + n - m, ending) == 0;
 }
 
-static bool all_finite(const bm_frames *x)
-{
-    for (size_t i = 0; i < x->n * x->dim; i++)
-        if (!isfinite(x->x[i]))
-            return false;
-    return true;
-}
-
 bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
                                bm_problem *problem)
 {
@@ -256,7 +249,7 @@ bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
     else
         fault = "it is neither .npy nor .mfc";
     status = BM_OK;
-    if (fault == NULL && !all_finite(x))
+    if (fault == NULL && !bm_all_finite(x->x, x->n * x->dim))
         fault = "it has numbers that are not finite";
     if (fault != NULL)
         bm_problem_set(problem, "%s: %s", path, fault);

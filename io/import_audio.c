@@ -209,7 +209,7 @@ static void audio_close(bm_importer *i)
 
 const bm_importer_ops bm_importer_audio = {
     .name = "audio",
-    .help = "recordings (WAV, FLAC ..) to log-mel features",
+    .help = "Recordings (WAV, FLAC ..) to log-mel features",
     .section = "features",
     .options = options,
     .settings_size = sizeof(settings),

@@ -79,7 +79,7 @@ static bm_status features_open(bm_importer *i, const char *path)
 
 const bm_importer_ops bm_importer_features = {
     .name = "features",
-    .help = "features in files (.npy, .mfc)",
+    .help = "Features in files (.npy, .mfc)",
     .section = "features",
     .options = options,
     .settings_size = sizeof(settings),

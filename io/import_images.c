@@ -106,7 +106,7 @@ static void images_meta(const bm_importer *i, bm_shard_meta *meta)
 
 const bm_importer_ops bm_importer_images = {
     .name = "images",
-    .help = "line images (PNG) to columns of pixels",
+    .help = "Line images (PNG) to columns of pixels",
     .section = "features",
     .options = options,
     .settings_size = sizeof(settings),

@@ -4,6 +4,8 @@
  */
 #include "io/manifest.h"
 
+#include "io/shard.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -173,6 +175,8 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
     path = text_of(m, line, object, kind, true);
     text = text_of(m, line, object, "text", false);
     speaker = text_of(m, line, object, "speaker", false);
+    if (id != NULL && strlen(id) > BM_LONGEST_TAG)
+        fault(m, line, "its id is longer than %d bytes", BM_LONGEST_TAG);
     if (m->faults.n > before || id == NULL || path == NULL)
         return BM_OK;
     text = text != NULL ? text : "";

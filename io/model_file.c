@@ -155,9 +155,7 @@ done:
     return status;
 }
 
-/* A checkpoint is taken only whole; anything else is a model of its own. */
-static bm_status open_model(bm_st_file **out, const char *path,
-                            bool *checkpoint)
+bm_status bm_model_open(bm_st_file **out, const char *path, bool *checkpoint)
 {
     const char *format = NULL;
     bm_st_file *f = NULL;
@@ -173,6 +171,22 @@ static bm_status open_model(bm_st_file **out, const char *path,
     return BM_OK;
 }
 
+bm_status bm_model_text(const bm_st_file *f, const char *path, const char *key,
+                        char **out)
+{
+    const char *text = bm_st_text(f, key);
+    char *copy = NULL;
+
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: there is no text '%s' in it", path,
+                       key);
+    copy = strdup(text);
+    if (copy == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the %s of %s", key, path);
+    *out = copy;
+    return BM_OK;
+}
+
 bm_status bm_model_import(const char *path, const bm_params *params,
                           float *model)
 {
@@ -182,7 +196,7 @@ bm_status bm_model_import(const char *path, const bm_params *params,
     float *x = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(open_model(&f, path, &checkpoint));
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
     prefix = checkpoint ? "model." : "";
     BM_TRY_DONE(bm_model_match(f, path, params, prefix));
     for (size_t i = 0; i < bm_st_count(f) && !checkpoint; i++)

@@ -11,6 +11,15 @@
 #define BM_CHECKPOINT_FORMAT "bmuf-checkpoint 1"
 #define BM_MODEL_FORMAT      "bmuf-model 1"
 
+/* A checkpoint, which is taken only whole, or a model of any origin. */
+BM_CHECKED bm_status bm_model_open(bm_st_file **out, const char *path,
+                                   bool *checkpoint);
+
+/* One of the texts it was written with; free() it. BM_ERR_FORMAT: there is none
+ * of that name. `path`: for words. */
+BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
+                                   const char *key, char **out);
+
 /* Its data are then the vector as it lies. */
 BM_CHECKED bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
                                       const char *prefix);

@@ -198,8 +198,9 @@ bm_status bm_npz_finish(bm_npz *z)
     BM_TRY(put(z, end, sizeof end));
     z->file = NULL;
     if (fclose(file) != 0) {
+        int error = errno;
         unlink(z->temporary);
-        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(errno));
+        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(error));
     }
     return bm_file_commit(z->temporary, z->path);
 }

@@ -28,7 +28,9 @@ typedef struct block {
     bm_status status;
     char error[LONGEST_ERROR]; /* in the thread */
     int64_t steps;
-    bm_share *shares; /* [last - first] */
+    bm_share *shares;  /* [last - first] */
+    int64_t odd[TOLD]; /* sequences with features that are no numbers */
+    int n_odd;
 } block;
 
 struct bm_reader {
@@ -40,6 +42,8 @@ struct bm_reader {
     bm_collator collator;
     bm_position next; /* what the ring holds, or will hold, next */
     double stall;
+    int64_t told[TOLD]; /* unusable sequences */
+    int n_told;
 
     pthread_mutex_t shards; /* guards the data set's */
     pthread_mutex_t lock;   /* guards what follows, to the thread's own */
@@ -53,8 +57,6 @@ struct bm_reader {
     bm_position from;   /* where the thread begins */
     bm_plan *plan;      /* of the epoch it is in */
     int64_t plan_epoch; /* which one that is */
-    int64_t told[TOLD]; /* unusable sequences */
-    int n_told;
 };
 
 /* ---- positions --------------------------------------------------------- */
@@ -92,23 +94,9 @@ static bool stopping(bm_reader *r)
     return stop;
 }
 
-/* Once for each, in whatever epoch, as long as there are few. */
-static void tell(bm_reader *r, int64_t sequence)
-{
-    if (r->n_told == TOLD)
-        return;
-    for (int i = 0; i < r->n_told; i++)
-        if (r->told[i] == sequence)
-            return;
-    r->told[r->n_told++] = sequence;
-    bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
-           r->d->directory, bm_reader_tag(r, sequence),
-           r->n_told == TOLD ? "; others like it will not be told of" : "");
-}
-
 /* A sequence with features that are no numbers is left without frames: CTC
  * skips it and counts it as skipped, cross entropy sees nothing of it. */
-static void screen(bm_reader *r, const bm_share *s, size_t i)
+static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 {
     int64_t sequence = r->d->units[s->units[i]].first;
 
@@ -120,11 +108,12 @@ static void screen(bm_reader *r, const bm_share *s, size_t i)
         x->frames = 0;
         if (r->per_frame)
             x->labels = 0;
-        tell(r, sequence);
+        if (b->n_odd < TOLD)
+            b->odd[b->n_odd++] = sequence;
     }
 }
 
-static bm_status read_share(bm_reader *r, bm_share *s)
+static bm_status read_share(bm_reader *r, block *b, bm_share *s)
 {
     for (size_t i = 0; i < s->n_units && !stopping(r); i++) {
         bm_status status = BM_OK;
@@ -133,7 +122,7 @@ static bm_status read_share(bm_reader *r, bm_share *s)
         status = bm_share_read(s, r->d, i);
         pthread_mutex_unlock(&r->shards);
         BM_TRY(status);
-        screen(r, s, i);
+        screen(r, b, s, i);
     }
     return BM_OK;
 }
@@ -154,13 +143,14 @@ static bm_status plan_epoch(bm_reader *r, int64_t epoch)
 
 static bm_status read_block(bm_reader *r, block *b)
 {
+    b->n_odd = 0;
     BM_TRY(plan_epoch(r, b->at.epoch));
     BM_TRY(bm_plan_steps(r->plan, b->at.block, &b->steps));
     for (int k = r->set.first; k < r->set.last; k++) {
         bm_share *s = &b->shares[k - r->set.first];
 
         BM_TRY(bm_share_plan(s, r->d, r->plan, b->at.block, k));
-        BM_TRY(read_share(r, s));
+        BM_TRY(read_share(r, b, s));
     }
     return BM_OK;
 }
@@ -318,6 +308,20 @@ static const block *take(bm_reader *r)
     return current(r);
 }
 
+/* Once for each, in whatever epoch, as long as there are few. */
+static void tell(bm_reader *r, int64_t sequence)
+{
+    if (r->n_told == TOLD)
+        return;
+    for (int i = 0; i < r->n_told; i++)
+        if (r->told[i] == sequence)
+            return;
+    r->told[r->n_told++] = sequence;
+    bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
+           r->d->directory, bm_reader_tag(r, sequence),
+           r->n_told == TOLD ? "; others like it will not be told of" : "");
+}
+
 bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
 {
     const block *b = current(r);
@@ -335,6 +339,8 @@ bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
         b = take(r);
         r->next = after(r, at);
         r->stall += bm_clock() - start;
+        for (int i = 0; i < b->n_odd; i++)
+            tell(r, b->odd[i]);
     }
     if (b->status != BM_OK) {
         stop_thread(r); /* it has ended; another call tries again */

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#define BM_SHARD_SUFFIX ".bmuf.h5"
-
 enum { BM_SHARD_VERSION = 1, BM_DIGEST_LENGTH = 32 };
 
 /* Columns of /bmuf/block: the units. */
@@ -52,8 +50,6 @@ struct bm_shard {
     bool awake; /* the next three are open */
     bm_h5_file file;
     bm_h5_array inputs, targets;
-    void *raw; /* a unit as it lies in the file */
-    size_t raw_room;
 };
 
 /* XXH3-128 as 32 hexadecimal digits. */
@@ -74,8 +70,13 @@ BM_CHECKED bm_status bm_shard_wake(bm_shard *s);
  * same. A directory may hold more shards than a process may open files. */
 void bm_shard_sleep(bm_shard *s);
 
-/* bm_shard_read without its look at the labels: they may be out of range. */
-BM_CHECKED bm_status bm_shard_load(bm_shard *s, size_t unit, bm_sequences *out);
+/* The two halves of bm_shard_read, for who wants the one though the other is
+ * damaged: to out->x, or to out->targets, which may be out of range. Nothing
+ * else of `out` is filled in; both make room for all of the unit. */
+BM_CHECKED bm_status bm_shard_load_features(bm_shard *s, size_t unit,
+                                            bm_sequences *out);
+BM_CHECKED bm_status bm_shard_load_labels(bm_shard *s, size_t unit,
+                                          bm_sequences *out);
 
 /* The tag for a message, "?" if it cannot be read. */
 const char *bm_shard_tag_or(bm_shard *s, size_t sequence);

@@ -94,24 +94,28 @@ static const char *task(const bm_shard *s)
     return s->per_frame ? "frames" : "sequences";
 }
 
-bool bm_shard_compare(const bm_shard *a, const bm_shard *b, char *text,
+bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int way, char *text,
                       size_t room)
 {
-    if (a->t.features != b->t.features)
+    bool differ[BM_SHARD_WAYS] = {a->t.features != b->t.features,
+                                  !bm_vocab_equal(a->vocab, b->vocab),
+                                  a->per_frame != b->per_frame};
+
+    if (!differ[way])
+        return false;
+    if (way == 0)
         snprintf(text, room, "%s has %zu features a frame, %s has %zu", b->path,
                  b->t.features, a->path, a->t.features);
+    else if (way == 2)
+        snprintf(text, room, "%s has labels of %s, %s of %s", b->path, task(b),
+                 a->path, task(a));
     else if (a->t.classes != b->t.classes)
         snprintf(text, room, "%s has %zu classes, %s has %zu", b->path,
                  b->t.classes, a->path, a->t.classes);
-    else if (!bm_vocab_equal(a->vocab, b->vocab))
+    else
         snprintf(text, room,
                  "%s has another vocabulary of %zu classes than %s; pack both "
                  "with the same --vocab",
                  b->path, b->t.classes, a->path);
-    else if (a->per_frame != b->per_frame)
-        snprintf(text, room, "%s has labels of %s, %s of %s", b->path, task(b),
-                 a->path, task(a));
-    else
-        return false;
     return true;
 }

@@ -13,9 +13,12 @@
 BM_CHECKED bm_status bm_shard_list(const char *path, char ***paths, size_t *n);
 void bm_shard_list_free(char **paths, size_t n);
 
-/* Whether they differ in what all shards of a data set share; `text` gets how,
- * with both files' names. */
-bool bm_shard_compare(const bm_shard *a, const bm_shard *b, char *text,
+/* What all shards of a data set share is compared in so many ways. */
+enum { BM_SHARD_WAYS = 3 };
+
+/* Whether they differ in one of these ways; `text` gets how, with both files'
+ * names. */
+bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int way, char *text,
                       size_t room);
 
 #endif

@@ -71,7 +71,6 @@ void bm_shard_close(bm_shard *s)
     free(s->features_text);
     free(s->tags_digest);
     free(s->tags);
-    free(s->raw);
     free(s->path);
     free(s);
 }
@@ -209,32 +208,6 @@ const char *bm_shard_tag_or(bm_shard *s, size_t sequence)
                                                                          : "?";
 }
 
-static bm_status make_raw(bm_shard *s, size_t size)
-{
-    void *grown = NULL;
-
-    if (size <= s->raw_room)
-        return BM_OK;
-    grown = realloc(s->raw, size);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", size,
-                       s->path);
-    s->raw = grown;
-    s->raw_room = size;
-    return BM_OK;
-}
-
-/* The bytes of a unit: features to `raw`, labels to their place. */
-static bm_status fetch(bm_shard *s, const uint64_t *u, void *raw,
-                       int32_t *targets)
-{
-    BM_TRY(bm_shard_wake(s));
-    BM_TRY(bm_h5_rows(&s->file, &s->inputs, u[BM_UNIT_FRAME], u[BM_UNIT_FRAMES],
-                      raw));
-    return bm_h5_rows(&s->file, &s->targets, u[BM_UNIT_LABEL],
-                      u[BM_UNIT_LABELS], targets);
-}
-
 static bm_status check_crc(bm_shard *s, size_t unit, int column,
                            const void *data, size_t size)
 {
@@ -251,57 +224,94 @@ static bm_status check_crc(bm_shard *s, size_t unit, int column,
                    bm_shard_tag_or(s, first), found, told);
 }
 
-bm_status bm_shard_load(bm_shard *s, size_t unit, bm_sequences *out)
+static bm_status make_room(const bm_shard *s, size_t unit, bm_sequences *out)
+{
+    bm_unit_size u = bm_shard_unit(s, unit);
+
+    out->n = 0;
+    return bm_sequences_reserve(out, u.sequences, u.frames, u.labels,
+                                s->t.features);
+}
+
+static bm_status fetch(bm_shard *s, const bm_h5_array *a, uint64_t first,
+                       uint64_t rows, void *out)
+{
+    bm_status status = BM_OK;
+
+    bm_h5_enter();
+    status = bm_shard_wake(s);
+    if (status == BM_OK)
+        status = bm_h5_rows(&s->file, a, first, rows, out);
+    bm_h5_leave();
+    return status;
+}
+
+bm_status bm_shard_load_features(bm_shard *s, size_t unit, bm_sequences *out)
 {
     const bm_shard_tables *t = &s->t;
     const uint64_t *u = t->unit + unit * BM_UNIT_COLUMNS;
-    size_t frames = u[BM_UNIT_FRAMES], labels = u[BM_UNIT_LABELS];
+    size_t frames = u[BM_UNIT_FRAMES];
     size_t size = frames * t->features * bm_store_size(t->store);
-    void *raw = NULL;
+    void *packed = NULL, *raw = NULL; /* as it lies in the file */
     bm_status status = BM_OK;
 
-    BM_ASSERT(unit < t->units);
-    out->n = 0;
-    BM_TRY(bm_sequences_reserve(out, u[BM_UNIT_SEQUENCES], frames, labels,
-                                t->features));
-    if (t->store != BM_STORE_F32)
-        BM_TRY(make_raw(s, size));
-    raw = t->store == BM_STORE_F32 ? out->x : s->raw;
-    bm_h5_enter();
-    status = fetch(s, u, raw, out->targets);
-    bm_h5_leave();
-    BM_TRY(status);
-    BM_TRY(check_crc(s, unit, 0, raw, size));
-    BM_TRY(check_crc(s, unit, 1, out->targets, labels * sizeof *out->targets));
-    if (t->store != BM_STORE_F32)
-        bm_store_unpack(t->store, raw, out->x, frames, t->features, t->scale,
-                        t->offset);
-    for (size_t i = 0; i < u[BM_UNIT_SEQUENCES]; i++) {
-        out->frames[i] = t->lengths[2 * (u[BM_UNIT_SEQUENCE] + i)];
-        out->labels[i] = t->lengths[2 * (u[BM_UNIT_SEQUENCE] + i) + 1];
+    BM_TRY(make_room(s, unit, out));
+    if (t->store != BM_STORE_F32) {
+        packed = malloc(size + 1);
+        if (packed == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", size,
+                           s->path);
     }
-    out->n = u[BM_UNIT_SEQUENCES];
+    raw = packed != NULL ? packed : out->x;
+    BM_TRY_DONE(fetch(s, &s->inputs, u[BM_UNIT_FRAME], frames, raw));
+    BM_TRY_DONE(check_crc(s, unit, 0, raw, size));
+    if (packed != NULL)
+        bm_store_unpack(t->store, packed, out->x, frames, t->features, t->scale,
+                        t->offset);
+done:
+    free(packed);
+    return status;
+}
+
+bm_status bm_shard_load_labels(bm_shard *s, size_t unit, bm_sequences *out)
+{
+    const uint64_t *u = s->t.unit + unit * BM_UNIT_COLUMNS;
+    size_t labels = u[BM_UNIT_LABELS];
+
+    BM_TRY(make_room(s, unit, out));
+    BM_TRY(fetch(s, &s->targets, u[BM_UNIT_LABEL], labels, out->targets));
+    return check_crc(s, unit, 1, out->targets, labels * sizeof *out->targets);
+}
+
+static bm_status check_labels(bm_shard *s, size_t sequence,
+                              const int32_t *label, int32_t n)
+{
+    int32_t low = bm_shard_lowest_label(s);
+
+    for (int32_t j = 0; j < n; j++)
+        if (label[j] < low || (size_t)label[j] >= s->t.classes)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: sequence %s: label %d is outside [%d, %zu]; "
+                           "run bmuf check",
+                           s->path, bm_shard_tag_or(s, sequence), label[j], low,
+                           s->t.classes - 1);
     return BM_OK;
 }
 
 bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
 {
-    int32_t low = bm_shard_lowest_label(s);
-    size_t k = 0;
+    bm_unit_size u = bm_shard_unit(s, unit);
+    const int32_t *length = s->t.lengths + 2 * u.first, *label = NULL;
 
-    BM_TRY(bm_shard_load(s, unit, out));
-    for (size_t i = 0; i < out->n; i++)
-        for (int32_t j = 0; j < out->labels[i]; j++, k++)
-            if (out->targets[k] < low ||
-                (size_t)out->targets[k] >= s->t.classes) {
-                out->n = 0;
-                return BM_FAIL(
-                    BM_ERR_FORMAT,
-                    "%s: sequence %s: label %d is outside [%d, %zu]; "
-                    "run bmuf check",
-                    s->path,
-                    bm_shard_tag_or(s, bm_shard_unit(s, unit).first + i),
-                    out->targets[k], low, s->t.classes - 1);
-            }
+    BM_TRY(bm_shard_load_features(s, unit, out));
+    BM_TRY(bm_shard_load_labels(s, unit, out));
+    label = out->targets;
+    for (size_t i = 0; i < u.sequences; i++) {
+        out->frames[i] = length[2 * i];
+        out->labels[i] = length[2 * i + 1];
+        BM_TRY(check_labels(s, u.first + i, label, out->labels[i]));
+        label += out->labels[i];
+    }
+    out->n = u.sequences;
     return BM_OK;
 }

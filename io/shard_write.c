@@ -2,6 +2,7 @@
  * shard_write.c - gathers a shard in memory, as it will lie in the file, and
  * writes it when it is full: see shard_file.c.
  */
+#include "compute/batch.h"
 #include "core/file.h"
 #include "io/crc32c.h"
 #include "io/shard_file.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST_TAG = 255, LONGEST_META = 60000 };
+enum { LONGEST_META = 60000 };
 
 const bm_option bm_shard_options[] = {
     {"unit_frames", BM_INT, offsetof(bm_shard_settings, unit_frames), "2000", 1,
@@ -172,10 +173,10 @@ static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
     int32_t low = meta->per_frame ? 0 : 1;
     size_t classes = bm_vocab_size(meta->vocab);
 
-    if (tag[0] == '\0' || strlen(tag) > LONGEST_TAG)
+    if (tag[0] == '\0' || strlen(tag) > BM_LONGEST_TAG)
         return BM_FAIL(BM_ERR_FORMAT,
                        "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
-                       LONGEST_TAG);
+                       BM_LONGEST_TAG);
     if (frames > INT32_MAX || n > INT32_MAX / 2 ||
         frames > PTRDIFF_MAX / sizeof(float) / meta->features)
         return BM_FAIL(BM_ERR_FORMAT,
@@ -195,10 +196,10 @@ static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
 static bm_status add_labels(bm_shard_contents *c, size_t frames,
                             const int32_t *labels, size_t n)
 {
-    int32_t length[] = {(int32_t)frames, (int32_t)n}, least = (int32_t)n;
+    size_t repeats = c->meta.per_frame ? 0 : bm_ctc_repeats(labels, n);
+    int32_t length[] = {(int32_t)frames, (int32_t)n};
+    int32_t least = (int32_t)(n + repeats);
 
-    for (size_t i = 1; i < n && !c->meta.per_frame; i++)
-        least += labels[i] == labels[i - 1];
     BM_TRY(append(&c->labels, labels, n * sizeof *labels));
     BM_TRY(append(&c->min_frames, &least, sizeof least));
     return append(&c->lengths, length, sizeof length);
@@ -214,7 +215,7 @@ static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
     char *copy = NULL;
 
     *out = -1;
-    if (speaker == NULL)
+    if (speaker == NULL || speaker[0] == '\0')
         return BM_OK;
     *out = c->speaker.n > 0 ? before[c->speaker.n / sizeof *before - 1] : -1;
     if (*out >= 0 && strcmp(names[*out], speaker) == 0)

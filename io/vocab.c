@@ -33,7 +33,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Where to look next, and what a character is preceded by. */
+/* Where to look next. */
 typedef struct cursor {
     const char *at;
     bool words;
@@ -344,6 +344,17 @@ bm_status bm_vocab_print(const bm_vocab *v, char **out)
 {
     size_t length = 0;
     return print(v, out, &length);
+}
+
+bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v)
+{
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_print(v, &text));
+    status = bm_vocab_parse(out, text, v->words);
+    free(text);
+    return status;
 }
 
 bm_status bm_vocab_write(const bm_vocab *v, const char *path)

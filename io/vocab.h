@@ -31,6 +31,8 @@ BM_CHECKED bm_status bm_vocab_parse(bm_vocab **out, const char *text,
                                     bool words);
 BM_CHECKED bm_status bm_vocab_print(const bm_vocab *v, char **out);
 
+BM_CHECKED bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v);
+
 /* Adds the symbols of a text that are not there yet. */
 BM_CHECKED bm_status bm_vocab_learn(bm_vocab *v, const char *text);
 /* Puts all symbols but the blank into byte order, after the last _learn. */

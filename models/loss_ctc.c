@@ -2,14 +2,9 @@
  * see bm_ctc. */
 #include "models/loss.h"
 
-/* Two equal labels in a row need a blank between them. */
 static bool feasible(size_t frames, const int32_t *labels, size_t n)
 {
-    size_t needed = n;
-
-    for (size_t i = 1; i < n; i++)
-        needed += labels[i] == labels[i - 1];
-    return frames >= needed;
+    return frames >= n + bm_ctc_repeats(labels, n);
 }
 
 const bm_loss_ops bm_loss_ctc = {

@@ -48,7 +48,7 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
 static size_t kept(const bm_layer *l, const bm_pass *p)
 {
     bm_lstm v = view(l, l->w);
-    return bm_lstm_kept(&v, p->in.T, p->in.B);
+    return bm_lstm_kept(l->be, &v, p->in);
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)

@@ -385,7 +385,7 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
     m->work = m->loss->work == NULL
                   ? NULL
                   : take(scratch, &used,
-                         m->loss->work(m->stages[m->n_layers].extent,
+                         m->loss->work(m->be, m->stages[m->n_layers].extent,
                                        b->targets, m->shape.n_classes));
     return used;
 }

@@ -2,7 +2,7 @@
 #ifndef BM_TESTS_SUPPORT_BACKEND_H
 #define BM_TESTS_SUPPORT_BACKEND_H
 
-#include "compute/backend.h"
+#include "compute/backend_ops.h"
 
 /* For groups of tests on the CPU, which share this backend. */
 extern bm_backend *cpu;
@@ -11,6 +11,9 @@ int close_cpu(void **state);
 
 /* Whether the machine has it; if not, says why. */
 bool have_backend(const char *name);
+
+/* A backend called "bare" that can do nothing but wait. */
+bm_backend bare_backend(void);
 
 /* A copy of n floats on the backend. Free with bm_free. */
 float *place(bm_backend *be, const float *host, size_t n);

@@ -122,7 +122,7 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     assert_ok(bm_backend_open(&be, loss_backend, 0));
     assert_ok(bm_alloc(be, n, &y));
     assert_ok(bm_alloc(be, n, &dy));
-    assert_ok(bm_alloc(be, ops->work ? ops->work(e, t, b->C) : 0, &work));
+    assert_ok(bm_alloc(be, ops->work ? ops->work(be, e, t, b->C) : 0, &work));
     assert_ok(bm_alloc(be, floats, &score[0]));
     assert_ok(bm_alloc(be, floats, &score[1]));
     bm_put(be, y, b->y, n);

@@ -2,7 +2,9 @@
  * bmuf pack --audio up to the shards, on recordings made here.
  */
 #include "core/log.h"
+#include "core/rng.h"
 #include "io/fbank.h"
+#include "io/feature_chain.h"
 #include "io/sound.h"
 #include "tests/folder.h"
 #include "tests/importing.h"
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static const char two_tones[] =
     "{\"id\":\"a\",\"audio\":\"a.wav\",\"text\":\"low\",\"speaker\":\"x\"}\n"
@@ -110,43 +113,217 @@ static void test_settings_are_told_as_json(void **state)
     bm_importer_close(i);
 }
 
-static void test_speakers_and_all_are_normalised_as_a_whole(void **state)
+/* A frame of one band, and whose it is. */
+typedef struct frame {
+    double x;
+    char recording, speaker;
+} frame;
+
+enum { ALL_FRAMES = 98 + 48 + 27 };
+
+/* Those of a, b and c, which last 8000, 4000 and 2345 samples. */
+static void read_frames(const char *normalise, frame out[ALL_FRAMES])
 {
-    static const char *const by[] = {"features.normalise=speaker",
-                                     "features.normalise=global"};
     static const char manifest[] =
         "{\"id\":\"a\",\"audio\":\"a.wav\",\"speaker\":\"x\"}\n"
         "{\"id\":\"bad\",\"audio\":\"bad.wav\",\"speaker\":\"z\"}\n"
         "{\"id\":\"b\",\"audio\":\"b.wav\",\"speaker\":\"y\"}\n"
         "{\"id\":\"c\",\"audio\":\"c.wav\",\"speaker\":\"x\"}\n";
+    bm_importer *i = NULL;
+    size_t n = 0;
+
+    assert_ok(open_importer(&i, "audio", SET(normalise, "features.mels=1"),
+                            manifest));
+    for (bm_item item = next_item(i); item.id != NULL; item = next_item(i)) {
+        assert_int_equal(item.problem != NULL, item.id[1] == 'a');
+        assert_true(n + item.frames <= ALL_FRAMES);
+        for (size_t t = 0; t < item.frames; t++)
+            out[n++] = (frame){item.x[t], item.id[0], item.speaker[0]};
+    }
+    assert_int_equal(n, ALL_FRAMES);
+    bm_importer_close(i);
+}
+
+typedef bool together(const frame *a, const frame *b);
+
+static bool same_recording(const frame *a, const frame *b)
+{
+    return a->recording == b->recording;
+}
+
+static bool same_speaker(const frame *a, const frame *b)
+{
+    return a->speaker == b->speaker;
+}
+
+static bool any(const frame *a, const frame *b)
+{
+    (void)a;
+    (void)b;
+    return true;
+}
+
+/* Over the frames together with `of`: the mean of (x - center)^power. */
+static double moment(const frame *all, const frame *of, together *with,
+                     double center, double power)
+{
+    double sum = 0, n = 0;
+
+    for (size_t t = 0; t < ALL_FRAMES; t++)
+        if (with(&all[t], of)) {
+            sum += pow(all[t].x - center, power);
+            n++;
+        }
+    return sum / n;
+}
+
+static void test_frames_are_normalised_with_those_they_belong_to(void **state)
+{
+    static const struct {
+        const char *by;
+        together *with, *narrower;
+    } cases[] = {
+        {"features.normalise=utterance", same_recording, NULL},
+        {"features.normalise=speaker", same_speaker, same_recording},
+        {"features.normalise=global", any, same_speaker},
+    };
+    frame raw[ALL_FRAMES] = {{0}}, y[ALL_FRAMES] = {{0}};
 
     (void)state;
     write_noise("a.wav", 8000, 1000);
     write_noise("b.wav", 4000, 3000);
     write_noise("c.wav", 2345, 9000);
     write_text("bad.wav", "no sound");
-    FOR_EACH (k, by) {
+    read_frames("features.normalise=none", raw);
+    FOR_EACH (k, cases) {
+        read_frames(cases[k].by, y);
+        for (size_t t = 0; t < ALL_FRAMES; t++) {
+            double mean = moment(raw, &raw[t], cases[k].with, 0, 1);
+            double variance = moment(raw, &raw[t], cases[k].with, mean, 2);
+
+            assert_true(near(y[t].x, (raw[t].x - mean) / sqrt(variance), 1e-5));
+        }
+        if (cases[k].narrower != NULL) /* the first frame is of a, of x */
+            assert_true(fabs(moment(y, y, cases[k].narrower, 0, 1)) > 0.1);
+    }
+}
+
+/* What settings must come to: as the functions take them. */
+typedef struct recipe {
+    const char *set[2];
+    bm_fbank_settings bank;
+    bm_chain_settings chain;
+    long channel;
+    double dither;
+    uint64_t seed;
+} recipe;
+
+/* One setting, another or NULL, and what differs from the defaults then. */
+#define RECIPES(X)                                                             \
+    X("features.normalise=utterance", NULL, (void)0)                           \
+    X("features.rate=6000", NULL, r.bank.rate = 6000)                          \
+    X("features.mels=17", NULL, r.bank.mels = 17)                              \
+    X("features.window_ms=30", NULL, r.bank.window_ms = 30)                    \
+    X("features.shift_ms=8", NULL, r.bank.shift_ms = 8)                        \
+    X("features.window=hanning", NULL, r.bank.window = "hanning")              \
+    X("features.window=hamming", NULL, r.bank.window = "hamming")              \
+    X("features.window=blackman", NULL, r.bank.window = "blackman")            \
+    X("features.window=rectangular", NULL, r.bank.window = "rectangular")      \
+    X("features.preemphasis=0.5", NULL, r.bank.preemphasis = 0.5)              \
+    X("features.low_hz=120", NULL, r.bank.low_hz = 120)                        \
+    X("features.high_hz=3500", NULL, r.bank.high_hz = 3500)                    \
+    X("features.high_hz=-200", NULL, r.bank.high_hz = 3800)                    \
+    X("features.snip_edges=no", NULL, r.bank.snip_edges = false)               \
+    X("features.channel=1", NULL, r.channel = 1)                               \
+    X("features.channel=2", NULL, r.channel = 2)                               \
+    X("features.dither=2", NULL, r.dither = 2)                                 \
+    X("features.dither=2", "features.seed=5", (r.dither = 2, r.seed = 5))      \
+    X("features.deltas=1", NULL, r.chain.deltas = 1)                           \
+    X("features.deltas=2", NULL, r.chain.deltas = 2)                           \
+    X("features.deltas=1", "features.delta_window=3",                          \
+      (r.chain.deltas = 1, r.chain.delta_window = 3))                          \
+    X("features.stack=3", NULL, r.chain.stack = 3)                             \
+    X("features.subsample=3", NULL, r.chain.subsample = 3)                     \
+    X("features.variance=no", NULL, r.chain.variance = false)                  \
+    X("features.normalise=none", NULL, r.chain.normalise = "none")
+
+#define X(...) +1
+enum { N_RECIPES = 0 RECIPES(X) };
+#undef X
+
+static recipe recipe_of(size_t k)
+{
+    recipe r = {{NULL},
+                {8000, 40, 25, 10, "povey", 0.97, 20, 0, true},
+                {0, 2, 1, 1, "utterance", true},
+                0,
+                0,
+                1};
+    size_t n = 0;
+
+#define X(one, other, change)                                                  \
+    if (n++ == k) {                                                            \
+        r.set[0] = one;                                                        \
+        r.set[1] = other;                                                      \
+        change;                                                                \
+    }
+    RECIPES(X)
+#undef X
+    return r;
+}
+
+/* The frames of a.wav, step by step; borrowed from the chain. */
+static const bm_frames *prepare(const recipe *r, bm_chain **chain)
+{
+    bm_rng noise = bm_rng_make(r->seed, "dither", XXH3_64bits("a", 1));
+    bm_sound s = {0};
+    bm_problem problem = {""};
+    bm_fbank *bank = NULL;
+    bm_frames x = {0};
+    const bm_frames *y = NULL;
+
+    assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel, &problem));
+    assert_ok(bm_sound_resample(&s, r->bank.rate, &problem));
+    assert_false(bm_problem_is(&problem));
+    bm_dither(s.x, s.n, r->dither, noise.key);
+    assert_ok(bm_fbank_new(&bank, &r->bank));
+    assert_ok(
+        bm_frames_shape(&x, bm_fbank_frames(bank, s.n), (size_t)r->bank.mels));
+    bm_fbank_apply(bank, s.x, s.n, x.x);
+    assert_ok(bm_chain_new(chain, &r->chain, "features", x.dim, 1));
+    assert_ok(bm_chain_apply(*chain, 0, &x, &y));
+    bm_frames_free(&x);
+    bm_fbank_free(bank);
+    bm_sound_free(&s);
+    return y;
+}
+
+static void test_every_setting_reaches_its_place(void **state)
+{
+    uint64_t seen[N_RECIPES];
+
+    (void)state;
+    write_tone("a.wav", 4000, 2, 8000);
+    for (size_t k = 0; k < N_RECIPES; k++) {
+        recipe r = recipe_of(k);
+        bm_chain *chain = NULL;
+        const bm_frames *y = prepare(&r, &chain);
+        size_t bytes = y->n * y->dim * sizeof *y->x;
         bm_importer *i = NULL;
-        double sum[2] = {0}, squares[2] = {0}, n[2] = {0};
+        bm_item item;
 
-        assert_ok(open_importer(&i, "audio", SET(by[k], "features.mels=1"),
-                                manifest));
-        for (bm_item item = next_item(i); item.id != NULL;
-             item = next_item(i)) {
-            size_t group = k == 0 && item.speaker[0] == 'y';
-
-            assert_int_equal(item.problem != NULL, item.id[1] == 'a');
-            n[group] += (double)item.frames;
-            for (size_t t = 0; t < item.frames; t++) {
-                sum[group] += item.x[t];
-                squares[group] += (double)item.x[t] * item.x[t];
-            }
-        }
-        for (size_t g = 0; g < 2 - k; g++) {
-            assert_true(fabs(sum[g] / n[g]) < 1e-4);
-            assert_true(near(squares[g] / n[g], 1, 1e-3));
-        }
+        assert_ok(open_importer(&i, "audio", SET(r.set[0], r.set[1]),
+                                "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"));
+        item = next_item(i);
+        assert_null(item.problem);
+        assert_int_equal(item.frames, y->n);
+        assert_int_equal(item.features, y->dim);
+        assert_memory_equal(item.x, y->x, bytes);
+        seen[k] = XXH3_64bits(item.x, bytes);
+        for (size_t other = 0; other < k; other++)
+            assert_true(seen[k] != seen[other]);
         bm_importer_close(i);
+        bm_chain_free(chain);
     }
 }
 
@@ -283,7 +460,8 @@ int main(void)
         cmocka_unit_test(test_items_are_the_filter_bank_of_their_recordings),
         cmocka_unit_test(test_texts_are_there_without_the_recordings),
         cmocka_unit_test(test_settings_are_told_as_json),
-        cmocka_unit_test(test_speakers_and_all_are_normalised_as_a_whole),
+        cmocka_unit_test(test_frames_are_normalised_with_those_they_belong_to),
+        cmocka_unit_test(test_every_setting_reaches_its_place),
         cmocka_unit_test(test_dither_depends_on_the_seed_alone),
         cmocka_unit_test(test_mixed_rates_are_told_with_the_remedy),
         cmocka_unit_test(test_a_missing_channel_is_told),
@@ -292,7 +470,6 @@ int main(void)
         cmocka_unit_test(test_real_recordings_are_usable),
     };
 
-    bm_log_setup(0, BM_ERROR);
     return cmocka_run_group_tests_name("audio", tests, folder_make,
                                        folder_remove);
 }

@@ -6,6 +6,7 @@
 #include "io/child.h"
 #include "io/describe.h"
 #include "tests/corpus.h"
+#include "tests/forge.h"
 #include "tests/support.h"
 
 #include <fcntl.h>
@@ -19,16 +20,22 @@
 #include <unistd.h>
 
 /* What the check of a directory prints; free(). */
-static char *checked(const char *directory, int stride, size_t *problems)
+static char *checked_some(const char *directory, int stride, size_t limit,
+                          size_t *problems)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    assert_ok(bm_check_directory(directory, stride, out, problems));
+    assert_ok(bm_check_directory(directory, stride, limit, out, problems));
     fclose(out);
     return text;
+}
+
+static char *checked(const char *directory, int stride, size_t *problems)
+{
+    return checked_some(directory, stride, 0, problems);
 }
 
 static void assert_told(const char *text, const char *part)
@@ -142,11 +149,11 @@ static void test_odd_sequences_are_named(void **_)
     corpus_remove(directory);
 }
 
-static void test_ten_of_a_kind_are_told_and_the_rest_counted(void **_)
+static void test_all_are_told_unless_there_is_a_limit(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
     size_t problems = 0, expected = 0;
-    char more[64];
+    char line[64];
 
     (void)_;
     pack(corpus_make(directory, "set", 40));
@@ -157,10 +164,20 @@ static void test_ten_of_a_kind_are_told_and_the_rest_counted(void **_)
     assert_true(expected > 10);
     text = checked(directory, 100, &problems);
     assert_int_equal(problems, expected);
+    assert_int_equal(lines_with(text, "sequence set/"), expected);
+    snprintf(line, sizeof line, "\nsequences too short for CTC: %zu\n",
+             expected);
+    assert_told(text, line);
+    assert_int_equal(lines_with(text, "more"), 0);
+    free(text);
+
+    text = checked_some(directory, 100, 10, &problems);
+    assert_int_equal(problems, expected);
     assert_int_equal(lines_with(text, "sequence set/"), 10);
-    snprintf(more, sizeof more, ".. and %zu more sequences too short for CTC\n",
+    assert_told(text, line);
+    snprintf(line, sizeof line, ".. and %zu more sequences too short for CTC\n",
              expected - 10);
-    assert_told(text, more);
+    assert_told(text, line);
     free(text);
     corpus_remove(directory);
 }
@@ -193,6 +210,8 @@ static void test_every_problem_of_every_shard_is_told(void **_)
     (void)_;
     pack(corpus_make(directory, "a", 12));
     b.meta.features = 7;
+    bm_vocab_free((bm_vocab *)b.meta.vocab);
+    b.meta.vocab = corpus_vocab(6);
     pack(b);
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     c.meta.vocab = corpus_vocab(6);
@@ -215,9 +234,12 @@ static void test_every_problem_of_every_shard_is_told(void **_)
     text = checked(directory, 1, &problems);
     assert_told(text, "a-00000.bmuf.h5: the features of unit 0 (first sequence "
                       "a/0) are damaged");
+    assert_told(text, "a-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                      "a/0) are damaged");
     assert_told(text, "a-00000.bmuf.h5: the features of unit 1");
     assert_told(text, "sequence a/11: /bmuf/min_frames");
     assert_told(text, "b-00000.bmuf.h5 has 7 features a frame, ");
+    assert_told(text, "b-00000.bmuf.h5 has 6 classes, ");
     assert_told(text, "c-00000.bmuf.h5 has 6 classes, ");
     assert_told(text, "c-00001.bmuf.h5: truncated");
     assert_told(text, "d-00000.bmuf.h5: its features were made in another way");
@@ -225,10 +247,126 @@ static void test_every_problem_of_every_shard_is_told(void **_)
     assert_told(text, "d-00000.bmuf.h5: /seqTags is damaged");
     assert_told(text, ".e-00000.bmuf.h5.tmp: left by a bmuf pack");
     assert_told(text, ": 5 shards, 48 sequences, ");
-    assert_told(text, ": 10 problems\n");
-    assert_int_equal(problems, 10);
+    assert_told(text, ": 12 problems\n");
+    assert_int_equal(problems, 12);
     free(text);
     corpus_remove(directory);
+}
+
+/* What is wrong with set-00000 of a corpus, of 12 sequences, once `spoil` has
+ * been at it; free(). */
+static char *spoilt(void (*spoil)(const char *path), int stride,
+                    size_t *problems)
+{
+    char *directory = corpus_directory(), *text = NULL;
+
+    pack(corpus_make(directory, "set", 12));
+    spoil(corpus_path(directory, "set-00000.bmuf.h5"));
+    text = checked(directory, stride, problems);
+    corpus_remove(directory);
+    return text;
+}
+
+/* Unit 0 has labels 1; 2; 3 3 4; 4 4 1; 1 1 2. */
+static void put_labels_out_of_range(const char *path)
+{
+    forge_label(path, 1, 0);
+    forge_label(path, 3, 5);
+    forge_label(path, 7, -7);
+}
+
+static void test_labels_out_of_range_are_told(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(put_labels_out_of_range, 1, &problems);
+
+    (void)_;
+    assert_told(text, "sequence set/1: label 0 is outside [1, 4]\n");
+    assert_told(text, "sequence set/2: label 5 is outside [1, 4]\n");
+    assert_told(text, "sequence set/3: label -7 is outside [1, 4]\n");
+    /* one repeat less, and no blank label any more */
+    assert_told(text, "sequence set/2: /bmuf/min_frames is not its labels'\n");
+    assert_told(text, "sequences with labels out of range: 3\n");
+    assert_int_equal(problems, 4);
+    free(text);
+}
+
+static void damage_labels(const char *path)
+{
+    flip(path, "targets/data/classes", 0);
+}
+
+static void test_damaged_labels_alone_are_told(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(damage_labels, 1, &problems);
+
+    (void)_;
+    assert_told(text, "set-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                      "set/0) are damaged");
+    assert_told(text, "damaged units or tables: 1\n");
+    assert_int_equal(problems, 1);
+    free(text);
+}
+
+static void damage_features(const char *path)
+{
+    flip(path, "inputs", 0);
+}
+
+static void spare(const char *path)
+{
+    (void)path;
+}
+
+static void damage_both(const char *path)
+{
+    damage_features(path);
+    damage_labels(path);
+}
+
+/* A stride of 4 leaves 2 frames of the 8 of sequence 2, and 3 of the 11 of
+ * sequence 3, for three labels of which two are equal. */
+static void test_damage_hides_no_sequence_that_is_too_short(void **_)
+{
+    static const char two[] = "2: 3 labels with 1 repeats need 4 frames, "
+                              "but 8 / 4 = 2 are left";
+    static const char three[] = "3: 3 labels with 1 repeats need 4 frames, "
+                                "but 11 / 4 = 3 are left";
+    size_t sound = 0, problems = 0;
+    char *text = spoilt(spare, 4, &sound);
+
+    (void)_;
+    assert_told(text, two);
+    assert_told(text, three);
+    free(text);
+    text = spoilt(damage_features, 4, &problems);
+    assert_told(text, "the features of unit 0");
+    assert_told(text, two);
+    assert_told(text, three);
+    assert_int_equal(problems, sound + 1);
+    free(text);
+    text = spoilt(damage_both, 4, &problems);
+    assert_told(text, "the features of unit 0");
+    assert_told(text, "the labels of unit 0");
+    assert_told(text, "2: 3 labels need 3 frames, but 8 / 4 = 2 are left");
+    free(text);
+}
+
+static void damage_tags(const char *path)
+{
+    flip(path, "seqTags", 1);
+}
+
+static void test_sequences_without_tags_have_numbers(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(damage_tags, 4, &problems);
+
+    (void)_;
+    assert_told(text, "set-00000.bmuf.h5: /seqTags is damaged\n");
+    assert_told(text, "set-00000.bmuf.h5: sequence number 2: 3 labels with");
+    free(text);
 }
 
 static void test_nothing_to_check_is_missing_input(void **_)
@@ -237,7 +375,7 @@ static void test_nothing_to_check_is_missing_input(void **_)
     size_t problems = 0;
 
     (void)_;
-    assert_int_equal(bm_check_directory(directory, 1, stdout, &problems),
+    assert_int_equal(bm_check_directory(directory, 1, 0, stdout, &problems),
                      BM_ERR_MISSING);
     corpus_remove(directory);
 }
@@ -393,8 +531,12 @@ int main(void)
         cmocka_unit_test(test_good_data_have_no_problems),
         cmocka_unit_test(test_a_stride_makes_sequences_too_short),
         cmocka_unit_test(test_odd_sequences_are_named),
-        cmocka_unit_test(test_ten_of_a_kind_are_told_and_the_rest_counted),
+        cmocka_unit_test(test_all_are_told_unless_there_is_a_limit),
         cmocka_unit_test(test_every_problem_of_every_shard_is_told),
+        cmocka_unit_test(test_labels_out_of_range_are_told),
+        cmocka_unit_test(test_damaged_labels_alone_are_told),
+        cmocka_unit_test(test_damage_hides_no_sequence_that_is_too_short),
+        cmocka_unit_test(test_sequences_without_tags_have_numbers),
         cmocka_unit_test(test_nothing_to_check_is_missing_input),
         cmocka_unit_test(test_a_child_is_heard_until_it_ends_or_crashes),
         cmocka_unit_test(test_a_data_set_is_described_for_programs),

@@ -3,6 +3,7 @@
  * and loaded in others; and what a failure on one rank does to all.
  */
 #include "io/checkpoint.h"
+#include "io/model_file.h"
 #include "io/safetensors.h"
 #include "tests/scratch.h"
 #include "tests/support.h"
@@ -569,10 +570,12 @@ static void test_a_model_is_exported_and_imported(void **state)
     assert_int_equal(bm_st_count(f), 4);
     assert_string_equal(bm_st_at(f, 0)->name, "0.conv.w");
     bm_st_free(f);
-    assert_ok(bm_checkpoint_text(path, "config", &text));
+    assert_ok(bm_st_open(&f, path, false));
+    assert_ok(bm_model_text(f, path, "config", &text));
     assert_string_equal(text, texts[0].text);
     free(text);
-    assert_int_equal(bm_checkpoint_text(path, "license", &text), BM_ERR_FORMAT);
+    assert_int_equal(bm_model_text(f, path, "license", &text), BM_ERR_FORMAT);
+    bm_st_free(f);
     assert_ok(bm_model_import(path, &params, y));
     assert_memory_equal(x, y, sizeof x);
     assert_ok(bm_model_export(scratch_file(&s, "again"), &params, y, texts));

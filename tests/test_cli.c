@@ -7,6 +7,7 @@
 #include "tests/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -158,6 +159,7 @@ static void test_values_of_options_are_checked(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--out=a", "-ob"), 64,
                  "--out is given twice");
     assert_fails(BMUF("check", "train", "--stride", "0"), 64, "--stride 0");
+    assert_fails(BMUF("check", "train", "--limit", "-1"), 64, "--limit -1");
     assert_fails(BMUF("train", "tiny.ini", "--set", "epochs"), 64,
                  "'epochs' is not section.key=value");
     assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--units",
@@ -296,6 +298,14 @@ static void test_check_lists_all_problems(void **_)
     assert_says(o.out, "broken/data-00002.bmuf.h5: ");
     assert_says(o.out, "broken/.data-00009.bmuf.h5.tmp: ");
     assert_says(o.out, ": 3 problems");
+    o = BMUF("check", "broken", "--stride", "100");
+    assert_code(o, 65);
+    assert_true(count_of(o.out, " frames, but ") > 10);
+    o = BMUF("check", "broken", "--stride", "100", "--limit", "2");
+    assert_code(o, 65);
+    assert_int_equal(count_of(o.out, " frames, but "), 2);
+    assert_says(o.out, " more sequences too short for CTC\n");
+    assert_says(o.out, "damaged units or tables: 1\n");
 }
 
 static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
@@ -395,6 +405,20 @@ static void test_wrong_settings_of_the_command_line_are_told(void **_)
     assert_fails(BMUF("eval", "m", "d", "--set", "batch.frames=x"), 78,
                  "batch.frames: 'x'");
     assert_false(is_there("d"));
+}
+
+static void test_a_supervisor_that_cannot_start_says_so(void **_)
+{
+    const char *before = getenv("TMPDIR");
+    char kept[400];
+    outcome o;
+
+    (void)_;
+    snprintf(kept, sizeof kept, "%s", before != NULL ? before : "/tmp");
+    setenv("TMPDIR", "no/such/folder", 1);
+    o = BMUF("train", "tiny.ini", "-n", "2", "--out", "nowhere");
+    setenv("TMPDIR", kept, 1);
+    assert_fails(o, 73, "no/such/folder");
 }
 
 static void test_settings_that_do_not_go_together_are_refused(void **_)
@@ -521,6 +545,7 @@ int main(void)
         cmocka_unit_test(
             test_all_wrong_settings_are_told_before_anything_starts),
         cmocka_unit_test(test_wrong_settings_of_the_command_line_are_told),
+        cmocka_unit_test(test_a_supervisor_that_cannot_start_says_so),
         cmocka_unit_test(test_settings_that_do_not_go_together_are_refused),
         cmocka_unit_test(test_a_wrong_net_leaves_no_run_behind),
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),

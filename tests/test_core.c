@@ -380,8 +380,9 @@ static void count_hook(void)
     hooks_called++;
 }
 
-/* What rank `rank`, set to `level`, says of one message of each level. */
-static char *what_is_said(const char *path, int rank, bm_level level)
+/* What a rank says of a warning and a note; warnings stand in the journal, too.
+ */
+static char *what_is_said(const char *path, int rank, bm_journal *journal)
 {
     int kept = dup(STDERR_FILENO), fd = 0;
     size_t n = 0;
@@ -390,52 +391,59 @@ static char *what_is_said(const char *path, int rank, bm_level level)
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
     close(fd);
-    bm_log_setup(rank, level);
+    bm_log_setup(rank);
     bm_log_hook(count_hook, count_hook);
-    bm_log(BM_ERROR, "disk %d", 1);
-    bm_log(BM_WARNING, "disk %d", 2);
-    bm_log(BM_NOTE, "disk %d", 3);
-    bm_log(BM_DETAIL, "disk %d", 4);
+    bm_log_journal(journal);
+    bm_log(BM_WARNING, "disk %d", 1);
+    bm_log(BM_NOTE, "disk %d", 2);
+    bm_log_journal(NULL);
+    bm_log(BM_WARNING, "disk %d", 1);
     bm_log_hook(NULL, NULL);
-    bm_log_setup(0, BM_NOTE);
+    bm_log_setup(0);
     fflush(stderr);
     assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
     close(kept);
     return slurp(path, &n);
 }
 
-static void test_messages_have_levels_and_notes_come_from_rank_0(void **state)
+static void test_notes_come_from_rank_0_and_warnings_are_kept(void **state)
 {
-    static const struct {
-        int rank;
-        bm_level level;
-        const char *said;
-    } rows[] = {{0, BM_ERROR, "1"},   {0, BM_WARNING, "12"},
-                {0, BM_NOTE, "123"},  {0, BM_DETAIL, "1234"},
-                {3, BM_DETAIL, "12"}, {3, BM_ERROR, "1"}};
-    static const char *const names[] = {"error", "warning", "note", "detail"};
+    static const char *const said[] = {[0] = "121", [3] = "11"};
+    static const char *const names[] = {"warning", "note"};
     scratch s = scratch_open();
     char expected[40];
 
     (void)state;
-    FOR_EACH (i, rows) {
+    for (int rank = 0; rank <= 3; rank += 3) {
         char *text = NULL, *line = NULL;
+        bm_journal *j = NULL;
+        json_t *row = NULL;
 
         hooks_called = 0;
-        text =
-            what_is_said(scratch_file(&s, "said"), rows[i].rank, rows[i].level);
+        assert_ok(bm_journal_open(&j, scratch_file(&s, "journal"), rank));
+        text = what_is_said(scratch_file(&s, "said"), rank, j);
+        bm_journal_close(j);
         line = text;
-        for (const char *k = rows[i].said; *k != '\0'; k++) {
+        for (const char *k = said[rank]; *k != '\0'; k++) {
             snprintf(expected, sizeof expected, " %s r%d disk %c\n",
-                     names[*k - '1'], rows[i].rank, *k);
+                     names[*k - '1'], rank, *k);
             assert_int_equal(line[10], 'T');
             assert_int_equal(line[23], 'Z');
             assert_memory_equal(line + 24, expected, strlen(expected));
             line += 24 + strlen(expected);
         }
         assert_int_equal(*line, '\0');
-        assert_int_equal(hooks_called, 2 * (int)strlen(rows[i].said));
+        assert_int_equal(hooks_called, 2 * (int)strlen(said[rank]));
         free(text);
+        if (rank > 0)
+            continue;
+        row = json_load_file(scratch_file(&s, "journal"), 0, NULL);
+        assert_non_null(row); /* one line: one warning */
+        assert_string_equal(json_string_value(json_object_get(row, "event")),
+                            "warning");
+        assert_string_equal(json_string_value(json_object_get(row, "message")),
+                            "disk 1");
+        json_decref(row);
     }
     scratch_close(&s);
 }
@@ -467,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_rows_of_a_journal_are_json),
         cmocka_unit_test(test_half_a_line_of_a_killed_job_is_ended),
         cmocka_unit_test(test_only_rank_0_keeps_a_journal),
-        cmocka_unit_test(test_messages_have_levels_and_notes_come_from_rank_0),
+        cmocka_unit_test(test_notes_come_from_rank_0_and_warnings_are_kept),
         cmocka_unit_test(test_the_clock_counts_seconds),
     };
     return RUN_GROUP("core", tests);

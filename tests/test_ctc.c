@@ -3,10 +3,10 @@
  * in double; and what becomes of sequences without frames, without labels,
  * without a path, without numbers.
  */
-#include "compute/backend_ops.h"
 #include "models/decode.h"
 #include "models/edit.h"
 #include "models/loss.h"
+#include "tests/support_backend.h"
 #include "tests/support_ctc.h"
 
 #include <math.h>
@@ -439,11 +439,12 @@ static void test_score_is_added_to(void **state)
                       .skipped = 40,
                       .frames = 50,
                       .blank = 60};
-    float *work = zeros(bm_ctc_work(e, t, 2), sizeof *work);
+    float *work = NULL;
     bm_backend *be = NULL;
 
     (void)state;
     assert_ok(bm_backend_open(&be, "cpu", 0));
+    work = zeros(bm_ctc_work(be, e, t, 2), sizeof *work);
     bm_ctc(be, e, t, BM_INFEASIBLE_SKIP, x, none, work, &score);
     assert_ok(bm_sync(be));
     /* 1 and then either class: p = 1. */
@@ -457,8 +458,7 @@ static void test_score_is_added_to(void **state)
 
 static void test_backend_without_ctc_says_so(void **state)
 {
-    static const bm_backend_ops bare = {.name = "bare"};
-    bm_backend be = {.ops = &bare};
+    bm_backend be = bare_backend();
     bm_extent e = {0};
     bm_targets t = {0};
     bm_tensor none = {NULL, 3, {0}};
@@ -467,6 +467,9 @@ static void test_backend_without_ctc_says_so(void **state)
     bm_ctc(&be, e, t, BM_INFEASIBLE_SKIP, none, none, NULL, NULL);
     assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
     assert_non_null(strstr(bm_last_error(), "bare"));
+    assert_int_equal(bm_ctc_work(&be, e, t, 2), 0);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(bm_last_error(), "ctc is not available"));
     bm_cross_entropy(&be, e, t, none, none, NULL);
     assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
 }

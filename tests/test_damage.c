@@ -2,10 +2,10 @@
  * Damaged and forged shards: none crashes us, none is taken for good.
  */
 #include "core/file.h"
-#include "io/crc32c.h"
 #include "io/dataset.h"
 #include "io/shard_impl.h"
 #include "tests/corpus.h"
+#include "tests/forge.h"
 #include "tests/support.h"
 
 #include <fcntl.h>
@@ -201,52 +201,6 @@ static void test_no_flipped_byte_is_taken_for_good_data(void **_)
 
 /* ---- files made to harm -------------------------------------------------- */
 
-/* HDF5 1.10 may not find an attribute it is to overwrite: a new one. */
-static void set_attribute(hid_t file, const char *name, hid_t type,
-                          const void *value)
-{
-    hid_t extent = H5Screate(H5S_SCALAR), id = 0;
-
-    H5Adelete_by_name(file, "bmuf", name, H5P_DEFAULT);
-    id = H5Acreate_by_name(file, "bmuf", name, type, extent, H5P_DEFAULT,
-                           H5P_DEFAULT, H5P_DEFAULT);
-    assert_true(H5Awrite(id, type, value) >= 0);
-    H5Aclose(id);
-    H5Sclose(extent);
-}
-
-/* Computes the digest of the tables anew, as whoever forges them would. */
-static void seal(hid_t file)
-{
-    char digest[BM_DIGEST_LENGTH + 1];
-    int32_t lengths[24];
-    uint64_t unit[10 * BM_UNIT_COLUMNS];
-    uint32_t crc[20];
-    bm_shard_tables t = {.n = 12,
-                         .store = BM_STORE_F32,
-                         .lengths = lengths,
-                         .unit = unit,
-                         .crc = crc};
-    hid_t id = H5Dopen2(file, "seqLengths", H5P_DEFAULT);
-    hid_t type = 0;
-
-    H5Dread(id, H5T_NATIVE_INT32, 0, 0, 0, lengths);
-    H5Dclose(id);
-    id = H5Dopen2(file, "bmuf/block_crc32c", H5P_DEFAULT);
-    t.units = (size_t)H5Dget_storage_size(id) / 8;
-    assert_true(t.units <= 10);
-    H5Dread(id, H5T_NATIVE_UINT32, 0, 0, 0, crc);
-    H5Dclose(id);
-    id = H5Dopen2(file, "bmuf/block", H5P_DEFAULT);
-    H5Dread(id, H5T_NATIVE_UINT64, 0, 0, 0, unit);
-    H5Dclose(id);
-    assert_ok(bm_shard_digest(&t, digest));
-    type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, BM_DIGEST_LENGTH);
-    set_attribute(file, "tables_xxh3", type, digest);
-    H5Tclose(type);
-}
-
 static void forge_external_link(hid_t file)
 {
     H5Ldelete(file, "inputs", H5P_DEFAULT);
@@ -324,6 +278,22 @@ static void forge_huge_chunked(hid_t file)
     H5Pclose(plist);
 }
 
+/* All chunks are there, with so few bytes that they cannot be the array. */
+static void forge_small_chunks(hid_t file)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), id = 0;
+    hsize_t chunk[2] = {1 << 20, CORPUS_D}, at[2] = {0, 0};
+
+    H5Pset_chunk(plist, 2, chunk);
+    H5Pset_deflate(plist, 1);
+    replace(file, "inputs", H5T_IEEE_F32LE, 2, 1 << 22, CORPUS_D, plist);
+    id = H5Dopen2(file, "inputs", H5P_DEFAULT);
+    for (; at[0] < 1 << 22; at[0] += 1 << 20)
+        assert_true(H5Dwrite_chunk(id, H5P_DEFAULT, 0, at, 9, "nonsense") >= 0);
+    H5Dclose(id);
+    H5Pclose(plist);
+}
+
 static void forge_huge_table(hid_t file)
 {
     replace(file, "seqLengths", H5T_STD_I32LE, 2, (hsize_t)1 << 50, 2,
@@ -367,20 +337,6 @@ static void forge_no_vocabulary(hid_t file)
     H5Ldelete(file, "targets/labels/classes", H5P_DEFAULT);
 }
 
-/* Changes a number in a table and seals it. */
-static void set(hid_t file, const char *name, hid_t type, size_t at,
-                uint32_t value)
-{
-    uint32_t x[64]; /* the bits, whatever the type */
-    hid_t id = H5Dopen2(file, name, H5P_DEFAULT);
-
-    H5Dread(id, type, 0, 0, 0, x);
-    x[at] = value;
-    assert_true(H5Dwrite(id, type, 0, 0, 0, x) >= 0);
-    H5Dclose(id);
-    seal(file);
-}
-
 static void set_unit(hid_t file, size_t column, uint64_t value)
 {
     uint64_t x[10 * BM_UNIT_COLUMNS];
@@ -390,17 +346,17 @@ static void set_unit(hid_t file, size_t column, uint64_t value)
     x[BM_UNIT_COLUMNS + column] = value; /* of unit 1 */
     assert_true(H5Dwrite(id, H5T_NATIVE_UINT64, 0, 0, 0, x) >= 0);
     H5Dclose(id);
-    seal(file);
+    forge_seal(file);
 }
 
 static void forge_negative_length(hid_t file)
 {
-    set(file, "seqLengths", H5T_NATIVE_INT32, 4, (uint32_t)-3);
+    forge_number(file, "seqLengths", H5T_NATIVE_INT32, 4, (uint32_t)-3);
 }
 
 static void forge_long_length(hid_t file)
 {
-    set(file, "seqLengths", H5T_NATIVE_INT32, 4, INT32_MAX);
+    forge_number(file, "seqLengths", H5T_NATIVE_INT32, 4, INT32_MAX);
 }
 
 static void forge_unit_start(hid_t file)
@@ -421,13 +377,13 @@ static void forge_unit_frames(hid_t file)
 static void forge_version(hid_t file)
 {
     int64_t version = 2;
-    set_attribute(file, "format_version", H5T_STD_I64LE, &version);
+    forge_attribute(file, "format_version", H5T_STD_I64LE, &version);
 }
 
 static void forge_classes(hid_t file)
 {
     int64_t classes = -1;
-    set_attribute(file, "num_classes", H5T_STD_I64LE, &classes);
+    forge_attribute(file, "num_classes", H5T_STD_I64LE, &classes);
 }
 
 static void test_forged_shards_are_refused(void **_)
@@ -444,6 +400,7 @@ static void test_forged_shards_are_refused(void **_)
         {forge_virtual, "/inputs is incomplete, or does not lie"},
         {forge_huge, "/inputs is incomplete"},
         {forge_huge_chunked, "/inputs is incomplete"},
+        {forge_small_chunks, "/inputs is incomplete"},
         {forge_huge_table, "/seqLengths is incomplete"},
         {forge_rank, "/inputs has 3 dimensions"},
         {forge_columns, "/inputs has 6 columns; feat_dim is 5"},
@@ -493,25 +450,10 @@ static void test_a_label_out_of_range_is_refused_when_read(void **_)
     (void)_;
     corpus_write(&c);
     FOR_EACH (i, bad) {
-        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-        hid_t id = H5Dopen2(file, "targets/data/classes", H5P_DEFAULT);
-        int32_t labels[64];
         bm_sequences x = {0};
         bm_shard *s = NULL;
-        bm_unit_size unit;
 
-        H5Dread(id, H5T_NATIVE_INT32, 0, 0, 0, labels);
-        labels[1] = bad[i]; /* the label of sequence 1 */
-        H5Dwrite(id, H5T_NATIVE_INT32, 0, 0, 0, labels);
-        H5Dclose(id);
-        H5Fclose(file);
-        assert_ok(bm_shard_open(&s, path));
-        unit = bm_shard_unit(s, 0);
-        bm_shard_close(s);
-        file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-        set(file, "bmuf/block_crc32c", H5T_NATIVE_UINT32, 1,
-            bm_crc32c(labels, unit.labels * sizeof *labels));
-        H5Fclose(file);
+        forge_label(path, 1, bad[i]); /* of sequence 1 */
         assert_ok(bm_shard_open(&s, path));
         assert_int_equal(bm_shard_read(s, 0, &x), BM_ERR_FORMAT);
         assert_non_null(strstr(bm_last_error(), "sequence set/1: label "));

@@ -5,6 +5,7 @@
 #include "tests/command.h"
 #include "tests/dump.h"
 #include "tests/folder.h"
+#include "tests/scratch.h"
 #include "tests/support.h"
 #include "tests/support_ctc.h"
 
@@ -463,6 +464,25 @@ static void test_a_checkpoint_is_scored_like_its_model(void **_)
     globfree(&found);
 }
 
+/* A model of another hand: one byte of its header says otherwise. */
+static void test_a_model_without_features_is_refused(void **_)
+{
+    static const char right[] = "\"features\":\"8\"";
+    size_t size = 0;
+    char *model = slurp(in_folder("half.safetensors"), &size), *at = NULL;
+
+    (void)_;
+    for (size_t i = 0; at == NULL && i + sizeof right < size; i++)
+        if (memcmp(model + i, right, sizeof right - 1) == 0)
+            at = model + i;
+    assert_non_null(at);
+    at[sizeof right - 3] = '0';
+    write_bytes("odd.safetensors", model, size);
+    free(model);
+    assert_fails(BMUF("eval", "odd.safetensors", "test"), 65,
+                 "odd.safetensors: '0' is no number of features");
+}
+
 static void test_words_as_units_make_label_errors_word_errors(void **_)
 {
     outcome o;
@@ -512,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_what_ctc_cannot_align_is_counted),
         cmocka_unit_test(test_data_of_another_kind_is_refused),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
+        cmocka_unit_test(test_a_model_without_features_is_refused),
         cmocka_unit_test(test_words_as_units_make_label_errors_word_errors),
     };
     return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);

@@ -65,6 +65,10 @@ static void spoil_during(const char *strategy, int ranks)
     assert_said(&p, "unit ");
     end = last_event("fails", "end");
     assert_non_null(strstr(text(end, "message"), "bad/data-00000.bmuf.h5"));
+    assert_null(strstr(text(end, "message"), ".c:")); /* for people */
+    assert_string_equal(text(end, "reason"), "file has unexpected contents");
+    assert_true(number(end, "blocks") > 0 && number(end, "frames") > 0);
+    assert_true(json_is_null(json_object_get(end, "digest")));
     json_decref(end);
 }
 
@@ -311,8 +315,9 @@ static void test_divergence_ends_training_but_not_the_checkpoint(void **state)
         }
 }
 
-/* A set like "train" in which one value is none. */
-static void make_sick(const char *name, int sequence)
+/* A set like "train" in which one sequence has another value in it, or is
+ * blown up. */
+static void make_sick(const char *name, int sequence, float value, float scale)
 {
     bm_shard_settings settings = {
         .unit_frames = 60, .shard_mb = 1, .store = "f32"};
@@ -338,14 +343,18 @@ static void make_sick(const char *name, int sequence)
         x = unit.x;
         labels = unit.targets;
         for (size_t i = 0; i < unit.n; i++, n++) {
+            size_t size = (size_t)unit.frames[i] * meta.features;
             const char *tag = NULL;
+
             assert_ok(bm_shard_tag(s, n, &tag));
             if ((int)n == sequence)
-                x[17] = NAN;
+                x[17] = value;
+            for (size_t k = 0; (int)n == sequence && k < size; k++)
+                x[k] *= scale;
             assert_ok(bm_shard_writer_add(w, tag, NULL, x,
                                           (size_t)unit.frames[i], labels,
                                           (size_t)unit.labels[i]));
-            x += (size_t)unit.frames[i] * meta.features;
+            x += size;
             labels += unit.labels[i];
         }
     }
@@ -379,7 +388,7 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
 
     (void)state;
     remove_run("sick");
-    make_sick("sick", 7);
+    make_sick("sick", 7, NAN, 1);
     for (int ranks = 1; ranks <= 2; ranks++) {
         const char *run = ranks == 1 ? "one" : "two";
         remove_run(run);
@@ -390,6 +399,61 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
         assert_true(sum_of(run, "left_out") == 0);
     }
     assert_same_model("one", "two");
+}
+
+/* One sequence of enormous features throws the worker that meets it off its
+ * course: that share is left out, named once whatever the ranks, and the worker
+ * goes on well, whatever becomes of its momentum. */
+static void test_a_worker_that_diverges_is_left_out_and_named(void **state)
+{
+    static const char *const policies[] = {"reset", "keep", "average"};
+    char settings[256];
+    program p;
+
+    (void)state;
+    remove_run("wild");
+    make_sick("wild", 7, 1, 1e6f);
+    FOR_EACH (i, policies) {
+        snprintf(settings, sizeof settings,
+                 "data.train=wild; train.epochs=3; sgd.clip=0; "
+                 "train.rate=0.005; model.net=linear:20 relu linear; "
+                 "sgd.local_state=%s",
+                 policies[i]);
+        for (int ranks = 1; ranks <= 3; ranks += 2) {
+            const char *run = ranks == 1 ? "one" : "three";
+            json_t *warning = NULL;
+            int left_out = 0;
+
+            remove_run(run);
+            train(&p, run, ranks, settings);
+            assert_ended(&p, 0);
+            left_out = (int)sum_of(run, "left_out");
+            assert_true(left_out > 0 && left_out <= 3); /* once an epoch */
+            assert_int_equal(times_said(&p, "is left out of block"), left_out);
+            assert_int_equal(events(run, "warning"), left_out);
+            warning = last_event(run, "warning");
+            assert_said(&p, text(warning, "message"));
+            assert_int_equal(strncmp(text(warning, "message"), "worker ", 7),
+                             0);
+            json_decref(warning);
+        }
+        assert_same_model("one", "three");
+    }
+}
+
+/* ---- bugs --------------------------------------------------------------- */
+
+/* abort() is what a failed assertion calls. */
+static void test_a_bug_has_an_exit_code_of_its_own(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("bug");
+    train_start(&p, "bug", 1, endless);
+    assert_true(event_comes(&p, "bug", "block", 1));
+    assert_int_equal(kill(p.pid, SIGABRT), 0);
+    assert_ended(&p, 70);
 }
 
 /* ---- sequences that do not fit ------------------------------------------ */
@@ -460,6 +524,8 @@ int main(void)
         cmocka_unit_test(test_a_directory_of_something_else_is_not_touched),
         cmocka_unit_test(test_divergence_ends_training_but_not_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
+        cmocka_unit_test(test_a_worker_that_diverges_is_left_out_and_named),
+        cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
         cmocka_unit_test(test_infeasible_sequences_go_by_policy),
     };
 

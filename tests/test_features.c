@@ -332,8 +332,8 @@ static void test_stacking_keeps_features_together(void **state)
     assert_memory_equal(y, expected, sizeof y);
 }
 
-/* Four sequences of two speakers, of two features; the second one is far from
- * zero. */
+/* Four sequences of two speakers, of two features: the first lies elsewhere in
+ * each sequence, the second is far from zero. */
 enum { SEQUENCES = 4, LONGEST = 9, DIM = 2 };
 
 typedef struct corpus {
@@ -354,15 +354,14 @@ static void make_corpus(corpus *c)
         size_t n = LONGEST - s;
         for (size_t i = 0; i < n * DIM; i++)
             c->x[s][i] = (float)(bm_rng_normal(&rng) * (double)(s + 1) +
-                                 (i % 2 == 1 ? 1000 : (double)s));
+                                 (i % 2 == 1 ? 1000 : 5 * (double)s));
         c->frames[s] = (bm_frames){.x = c->x[s], .n = n, .dim = DIM};
     }
 }
 
-/* Adds the moments of what the chain makes of the corpus to those of group
- * s % groups. */
-static void run_chain(const bm_chain_settings *settings, size_t groups,
-                      double moments[][BM_MOMENTS(DIM)])
+/* What the chain makes of every sequence. */
+static void run_chain(const bm_chain_settings *settings,
+                      float y[SEQUENCES][LONGEST * DIM])
 {
     corpus c;
     bm_chain *chain = NULL;
@@ -372,52 +371,91 @@ static void run_chain(const bm_chain_settings *settings, size_t groups,
     for (size_t s = 0; bm_chain_learns(chain) && s < SEQUENCES; s++)
         assert_ok(bm_chain_learn(chain, speaker_of(s), &c.frames[s]));
     for (size_t s = 0; s < SEQUENCES; s++) {
-        double *m = moments[s % groups];
-        const bm_frames *y = NULL;
+        const bm_frames *out = NULL;
 
-        assert_ok(bm_chain_apply(chain, speaker_of(s), &c.frames[s], &y));
-        assert_int_equal(y->n, c.frames[s].n);
-        m[0] += (double)y->n;
-        for (size_t i = 0; i < y->n * DIM; i++) {
-            m[1 + i % DIM] += y->x[i];
-            m[1 + DIM + i % DIM] += (double)y->x[i] * y->x[i];
-        }
+        assert_ok(bm_chain_apply(chain, speaker_of(s), &c.frames[s], &out));
+        assert_int_equal(out->n, c.frames[s].n);
+        assert_int_equal(out->dim, DIM);
+        memcpy(y[s], out->x, out->n * DIM * sizeof **y);
     }
     bm_chain_free(chain);
 }
 
+/* Over what normalisation goes: the group of each sequence. */
+static const struct {
+    const char *name;
+    size_t group[SEQUENCES];
+} groupings[] = {
+    {"utterance", {0, 1, 2, 3}},
+    {"speaker", {0, 1, 0, 1}},
+    {"global", {0, 0, 0, 0}},
+};
+
+/* Feature d of all frames of a group: their mean, and their mean squared
+ * distance from it. */
+static void measure(const corpus *c, const size_t *group, size_t of, size_t d,
+                    double *mean, double *variance)
+{
+    double sum[2] = {0}, n = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        n = 0;
+        for (size_t s = 0; s < SEQUENCES; s++)
+            for (size_t t = 0; group[s] == of && t < c->frames[s].n; t++, n++) {
+                double x = c->x[s][t * DIM + d];
+                sum[pass] += pass == 0 ? x : (x - *mean) * (x - *mean);
+            }
+        *mean = sum[0] / n;
+    }
+    *variance = sum[1] / n;
+}
+
 static void test_normalisation_is_of_its_group(void **state)
 {
-    static const struct {
-        const char *name;
-        size_t groups;
-    } cases[] = {{"utterance", SEQUENCES}, {"speaker", 2}, {"global", 1}};
+    corpus c;
 
     (void)state;
-    FOR_EACH (c, cases)
+    make_corpus(&c);
+    FOR_EACH (k, groupings)
         for (int variance = 0; variance < 2; variance++) {
-            bm_chain_settings s = {0, 2, 1, 1, cases[c].name, variance == 1};
-            double m[SEQUENCES][BM_MOMENTS(DIM)] = {{0}};
+            bm_chain_settings set = {
+                0, 2, 1, 1, groupings[k].name, variance == 1};
+            float y[SEQUENCES][LONGEST * DIM];
 
-            run_chain(&s, cases[c].groups, m);
-            for (size_t g = 0; g < cases[c].groups; g++)
-                for (size_t d = 0; d < DIM; d++) {
-                    double var = m[g][1 + DIM + d] / m[g][0];
-                    assert_true(fabs(m[g][1 + d] / m[g][0]) < 1e-4);
-                    assert_int_equal(near(var, 1, 1e-4), variance == 1);
+            run_chain(&set, y);
+            for (size_t s = 0; s < SEQUENCES; s++)
+                for (size_t i = 0; i < c.frames[s].n * DIM; i++) {
+                    double mean = 0, var = 0;
+
+                    measure(&c, groupings[k].group, groupings[k].group[s],
+                            i % DIM, &mean, &var);
+                    assert_true(near(y[s][i],
+                                     (c.x[s][i] - mean) /
+                                         (variance == 1 ? sqrt(var) : 1),
+                                     1e-6));
                 }
         }
 }
 
-/* Otherwise the test above would show less. */
+/* Neither a speaker's recording nor a speaker among all has mean 0. */
 static void test_wider_groups_leave_narrower_ones_as_they_are(void **state)
 {
-    bm_chain_settings s = {0, 2, 1, 1, "global", true};
-    double m[SEQUENCES][BM_MOMENTS(DIM)] = {{0}};
-
     (void)state;
-    run_chain(&s, SEQUENCES, m);
-    assert_true(fabs(m[3][1] / m[3][0] - m[0][1] / m[0][0]) > 0.1);
+    for (size_t k = 1; k < 3; k++) {
+        const size_t *narrow = groupings[k - 1].group;
+        bm_chain_settings set = {0, 2, 1, 1, groupings[k].name, true};
+        float y[SEQUENCES][LONGEST * DIM];
+
+        run_chain(&set, y);
+        for (size_t g = 0; g < 2; g++) { /* the first feature of a group */
+            double sum = 0, n = 0;
+
+            for (size_t s = 0; s < SEQUENCES; s++)
+                for (size_t t = 0; narrow[s] == g && t < LONGEST - s; t++, n++)
+                    sum += y[s][t * DIM];
+            assert_true(fabs(sum / n) > 0.1);
+        }
+    }
 }
 
 static void test_no_normalisation_leaves_the_bits(void **state)

@@ -195,7 +195,7 @@ static device_side set_up(const problem *p, const numbers *n)
     s.dy = place_all(s.be, dy, n->n_y, 0);
     s.y = place_all(s.be, NULL, n->n_y, NAN);
     s.dx = place_all(s.be, NULL, n->n_x, NAN);
-    s.kept = place_all(s.be, NULL, bm_lstm_kept(&s.l, p->T, p->B), NAN);
+    s.kept = place_all(s.be, NULL, bm_lstm_kept(s.be, &s.l, s.e), NAN);
     s.dwx = place_all(s.be, NULL, n->n_wx, 1);
     s.dwh = place_all(s.be, NULL, n->n_wh, 1);
     s.db = place_all(s.be, NULL, n->n_b, 1);
@@ -315,6 +315,19 @@ static void test_input_gradient_is_left_out_on_request(void **state)
     release(&n);
 }
 
+static void test_backend_without_lstm_says_so(void **state)
+{
+    bm_backend be = bare_backend();
+    bm_lstm l = {1, 1, 1, NULL, NULL, NULL};
+    bm_extent e = {0};
+
+    (void)state;
+    assert_int_equal(bm_lstm_kept(&be, &l, e), 0);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(
+        strstr(bm_last_error(), "lstm is not available on backend bare"));
+}
+
 /* Frames past the longest sequence. A BLAS may round otherwise with more rows.
  */
 static void test_padding_changes_nothing(void **state)
@@ -353,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lstm_follows_its_equations),
         cmocka_unit_test(test_lstm_on_every_instruction_set),
         cmocka_unit_test(test_input_gradient_is_left_out_on_request),
+        cmocka_unit_test(test_backend_without_lstm_says_so),
         cmocka_unit_test(test_padding_changes_nothing),
     };
 

@@ -289,24 +289,26 @@ static void test_frames_and_strides_multiply(void **state)
     bm_model_free(m);
 }
 
-static void test_weights_begin_as_documented(void **state)
+/* 50 units in each direction, and a linear layer. */
+static void check_first_weights(const char *net, int directions)
 {
-    bm_model *m = build("lstm:50 linear", "ctc");
+    bm_model *m = build(net, "ctc");
     bm_params *p = bm_model_params(m);
     float *w = fetch(cpu, p->w, p->n);
     const double limit[] = {sqrt(6.0 / (D + 50)), sqrt(6.0 / 100), 0,
-                            sqrt(6.0 / (50 + C)), 0};
+                            sqrt(6.0 / (directions * 50 + C)), 0};
 
-    (void)state;
     for (size_t k = 0; k < p->n_segments; k++) {
         const bm_segment *s = &p->segments[k];
         double squares = 0, largest = 0;
+        if (k == 2)
+            assert_int_equal(s->count, directions * 4 * 50);
         for (size_t i = 0; i < s->count; i++) {
             double x = w[s->offset + i];
             squares += x * x;
             largest = fmax(largest, fabs(x));
-            if (k == 2) /* b: i, f, g, o */
-                assert_true(x == (i / 50 == 1 ? 1 : 0));
+            if (k == 2) /* b: i, f, g, o of one direction, then the other */
+                assert_true(x == (i / 50 % 4 == 1 ? 1 : 0));
         }
         if (limit[k] > 0) {
             assert_true(largest <= limit[k] * 1.000001);
@@ -320,6 +322,13 @@ static void test_weights_begin_as_documented(void **state)
     }
     free(w);
     bm_model_free(m);
+}
+
+static void test_weights_begin_as_documented(void **state)
+{
+    (void)state;
+    check_first_weights("lstm:50 linear", 1);
+    check_first_weights("blstm:50 linear", 2);
 }
 
 static void test_weights_follow_from_the_seed(void **state)

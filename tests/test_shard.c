@@ -1,6 +1,6 @@
 /*
- * Shards and data sets: what is written comes back, in the layout that RETURNN
- * reads too.
+ * Shards and data sets: what is written comes back. How it lies in the file is
+ * the subject of test_layout.c.
  */
 #include "core/file.h"
 #include "io/crc32c.h"
@@ -250,71 +250,6 @@ static void test_room_for_sequences_grows_and_keeps_what_was_there(void **_)
                      BM_ERR_MEMORY);
     bm_sequences_free(&s);
     assert_null(s.x);
-}
-
-/* The core of RETURNN's HDFDataset, by plain HDF5 calls with conversion. */
-static void test_returnn_finds_what_it_looks_for(void **_)
-{
-    char *directory = corpus_directory();
-    corpus c = corpus_make(directory, "set", 10);
-    hid_t file = 0, id = 0, type = 0;
-    int32_t lengths[20], labels[30], size[2], expected[CORPUS_LABELS];
-    float x[500 * CORPUS_D];
-    double sums[2 * CORPUS_D], sum = 0;
-    char tags[10][8];
-    int64_t number = 0;
-    size_t frame = 0, label = 0;
-
-    (void)_;
-    c.settings.store = "f16";
-    corpus_write(&c);
-    file = H5Fopen(corpus_path(directory, "set-00000.bmuf.h5"), H5F_ACC_RDONLY,
-                   H5P_DEFAULT);
-    id = H5Aopen(file, "inputPattSize", H5P_DEFAULT);
-    assert_true(H5Aread(id, H5T_NATIVE_INT64, &number) >= 0);
-    assert_int_equal(number, CORPUS_D);
-    H5Aclose(id);
-    id = H5Aopen_by_name(file, "targets/size", "classes", H5P_DEFAULT,
-                         H5P_DEFAULT);
-    assert_true(H5Aread(id, H5T_NATIVE_INT32, size) >= 0);
-    assert_true(size[0] == 5 && size[1] == 1);
-    H5Aclose(id);
-    id = H5Dopen2(file, "seqLengths", H5P_DEFAULT);
-    assert_true(H5Dread(id, H5T_NATIVE_INT32, 0, 0, 0, lengths) >= 0);
-    H5Dclose(id);
-    id = H5Dopen2(file, "targets/data/classes", H5P_DEFAULT);
-    assert_true(H5Dread(id, H5T_NATIVE_INT32, 0, 0, 0, labels) >= 0);
-    H5Dclose(id);
-    id = H5Dopen2(file, "inputs", H5P_DEFAULT); /* HDF5 knows our half */
-    assert_true(H5Dread(id, H5T_NATIVE_FLOAT, 0, 0, 0, x) >= 0);
-    H5Dclose(id);
-    id = H5Dopen2(file, "seqTags", H5P_DEFAULT);
-    type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, sizeof tags[0]);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    assert_true(H5Dread(id, type, 0, 0, 0, tags) >= 0);
-    assert_string_equal(tags[9], "set/9");
-    H5Tclose(type);
-    H5Dclose(id);
-    for (size_t i = 0; i < 10; i++) {
-        size_t n = corpus_labels(i, expected);
-
-        assert_int_equal(lengths[2 * i], corpus_frames(i));
-        assert_int_equal(lengths[2 * i + 1], n);
-        assert_memory_equal(labels + label, expected, n * sizeof *expected);
-        assert_true(x[frame * CORPUS_D + 1] == corpus_value(i, 0, 1));
-        frame += corpus_frames(i);
-        label += n;
-        for (size_t t = 0; i % 3 == 1 && t < corpus_frames(i); t++)
-            sum += (double)corpus_value(i, t, 2) * corpus_value(i, t, 2);
-    }
-    id = H5Dopen2(file, "bmuf/cmvn/sumsq", H5P_DEFAULT);
-    assert_true(H5Dread(id, H5T_NATIVE_DOUBLE, 0, 0, 0, sums) >= 0);
-    assert_true(near(sums[CORPUS_D + 2], sum, 1e-12)); /* the second speaker */
-    H5Dclose(id);
-    H5Fclose(file);
-    bm_vocab_free((bm_vocab *)c.meta.vocab);
-    corpus_remove(directory);
 }
 
 static void test_equal_contents_give_equal_files(void **_)
@@ -575,7 +510,6 @@ int main(void)
         cmocka_unit_test(test_empty_sequences_are_kept),
         cmocka_unit_test(
             test_room_for_sequences_grows_and_keeps_what_was_there),
-        cmocka_unit_test(test_returnn_finds_what_it_looks_for),
         cmocka_unit_test(test_equal_contents_give_equal_files),
         cmocka_unit_test(test_a_sequence_that_does_not_fit_is_left_out),
         cmocka_unit_test(

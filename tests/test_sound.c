@@ -120,6 +120,42 @@ static void test_resampling_keeps_the_tone(void **state)
     }
 }
 
+/* From 16 to 8 kHz: 3 kHz is below the new half rate and stays; 6 kHz is above
+ * it and has to go, or it would become 2 kHz. */
+static void
+test_resampling_takes_away_what_the_new_rate_cannot_hold(void **state)
+{
+    static const struct {
+        double hz;
+        bool stays;
+    } tones[] = {{3000, true}, {6000, false}};
+    static int x[LONGEST];
+
+    (void)state;
+    FOR_EACH (k, tones) {
+        bm_problem problem;
+        bm_sound s;
+        double power = 0;
+
+        make_tone(x, LONGEST, 1, tones[k].hz, 16000);
+        write_sound("high.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, LONGEST, 1,
+                    16000);
+        s = read_sound("high.wav", 0, &problem);
+        assert_ok(bm_sound_resample(&s, 8000, &problem));
+        for (size_t i = 100; i < s.n - 100; i++) /* between its two clicks */
+            power += (double)s.x[i] * s.x[i] / (double)(s.n - 200);
+        power /= 9000.0 * 9000 / 2; /* of the sine */
+        if (tones[k].stays) {
+            assert_true(near(power, 1, 0.01));
+            assert_true(near(power_at(s.x, s.n, tones[k].hz, 8000),
+                             9000.0 * 9000 / 4, 0.01));
+        } else {
+            assert_true(power < 1e-8); /* -80 dB */
+        }
+        bm_sound_free(&s);
+    }
+}
+
 static void test_what_is_no_recording_is_a_problem(void **state)
 {
     bm_problem problem;
@@ -245,6 +281,8 @@ int main(void)
         cmocka_unit_test(test_every_format_gives_the_same_samples),
         cmocka_unit_test(test_one_channel_or_the_mean_of_all),
         cmocka_unit_test(test_resampling_keeps_the_tone),
+        cmocka_unit_test(
+            test_resampling_takes_away_what_the_new_rate_cannot_hold),
         cmocka_unit_test(test_what_is_no_recording_is_a_problem),
         cmocka_unit_test(test_recordings_that_end_early_are_problems),
         cmocka_unit_test(test_a_streamed_recording_is_whole),

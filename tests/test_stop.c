@@ -128,6 +128,7 @@ static void assert_stopped(const char *run)
     assert_string_equal(text(end, "reason"), "stopped");
     assert_true(checkpoints(run, &newest) > 0);
     assert_int_equal(number(end, "blocks"), newest);
+    assert_int_equal(strlen(text(end, "digest")), 32);
     json_decref(end);
     assert_int_not_equal(access(in_folder("stopped/model.safetensors"), F_OK),
                          0);

@@ -152,6 +152,35 @@ static void test_shards_are_replaced_by_force_only(void **_)
     assert_says(BMUF("info", "forced").out, "sequences  42 in 1 shard");
 }
 
+static void test_what_a_killed_packing_left_goes_by_force(void **_)
+{
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "left"), 0);
+    write_text("left/.data-00001.bmuf.h5.tmp", "half a shard");
+    assert_code(BMUF("check", "left"), 65);
+    assert_code(
+        BMUF("pack", "--audio", "test.jsonl", "--out", "left", "--force"), 0);
+    assert_code(BMUF("check", "left"), 0);
+}
+
+static void test_an_id_has_a_longest_length(void **_)
+{
+    char line[400], id[257];
+
+    (void)_;
+    memset(id, 'i', 256);
+    id[256] = '\0';
+    snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             id);
+    write_text("ids.jsonl", line);
+    assert_fails(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 65,
+                 "ids.jsonl:1: its id is longer than 255 bytes");
+    snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             id + 1);
+    write_text("ids.jsonl", line);
+    assert_code(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 0);
+}
+
 static void test_shards_end_by_size(void **_)
 {
     outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "many",
@@ -433,6 +462,10 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_text(json_object_get(run, "eval"), "data", "test");
     assert_says(BMUF("info", "run").out, "  reason           \"done\"\n");
 
+    /* What it is does not depend on where it lies. */
+    run_tool((char *[]){"cp", "-r", (char *)in_folder("run"),
+                        (char *)in_folder("block-1"), NULL});
+    assert_code(BMUF("info", "block-1/model.safetensors"), 0);
     model = parse(BMUF("info", "run/model.safetensors", "--json").out);
     assert_text(model, "net", "stack:2 blstm:16 linear");
     assert_text(model, "loss", "ctc");
@@ -574,6 +607,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recordings_become_shards),
         cmocka_unit_test(test_shards_are_replaced_by_force_only),
+        cmocka_unit_test(test_what_a_killed_packing_left_goes_by_force),
+        cmocka_unit_test(test_an_id_has_a_longest_length),
         cmocka_unit_test(test_shards_end_by_size),
         cmocka_unit_test(test_words_can_be_the_units),
         cmocka_unit_test(test_unknown_symbols_are_counted),
