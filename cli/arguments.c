@@ -1,5 +1,7 @@
 #include "cli/arguments.h"
 
+#include "core/words.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

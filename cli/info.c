@@ -1,6 +1,7 @@
 /* info.c - bmuf info: what a path holds. */
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "io/describe.h"
 #include "io/model_file.h"
 
@@ -9,12 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), k = strlen(ending);
-    return n >= k && strcmp(text + n - k, ending) == 0;
-}
 
 static const char *const keys[] = {"format",   "program",   "net",
                                    "loss",     "units",     "features",
@@ -139,7 +134,7 @@ static bm_status info(const bm_arguments *a)
     if (stat(path, &what) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: there is no such file or directory",
                        path);
-    if (ends_with(path, ".safetensors"))
+    if (bm_ends_with(path, ".safetensors"))
         return describe_tensors(path, json);
     if (S_ISDIR(what.st_mode) && access(journal, F_OK) == 0)
         return describe_run(path, json);

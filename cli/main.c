@@ -4,6 +4,7 @@
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "compute/blas.h"
+#include "core/words.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/words.h"
 #include "io/importer.h"
 #include "io/shard_list.h"
 
@@ -28,13 +29,6 @@ typedef struct packing {
     double since, told;
 } packing;
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t n = strlen(name), k = strlen(ending);
-
-    return n > k && strcmp(name + n - k, ending) == 0;
-}
-
 /* Shards of an earlier packing are in the way; with --force they go, and so
  * does what a packing that was killed has left. */
 static bm_status clear_directory(const char *path, bool force)
@@ -50,9 +44,9 @@ static bm_status clear_directory(const char *path, bool force)
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
 
-        bool shard = ends_with(entry->d_name, BM_SHARD_SUFFIX);
+        bool shard = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX);
 
-        if (!shard && !ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
+        if (!shard && !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
         if (shard && !force)
@@ -93,7 +87,7 @@ static bm_status copy_vocab(const char *path, bm_vocab **out)
     if (status == BM_ERR_MISSING)
         return BM_OK;
     BM_TRY_DONE(status);
-    if (ends_with(paths[0], BM_SHARD_SUFFIX)) {
+    if (bm_ends_with(paths[0], BM_SHARD_SUFFIX)) {
         BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
         status = bm_vocab_copy(out, bm_shard_vocab(shard));
     }

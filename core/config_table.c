@@ -3,6 +3,7 @@
  * that a user can mend all of them at once.
  */
 #include "core/config_parts.h"
+#include "core/words.h"
 
 #include <errno.h>
 #include <math.h>
@@ -67,37 +68,13 @@ static bm_status verdict(const bm_faults *f)
                    f->told < f->n ? "\n  ..." : "");
 }
 
-/* Edit distance between a word and one of ours, which are short. */
-static size_t distance(const char *word, const char *ours)
-{
-    enum { LONGEST = 64 };
-    size_t row[LONGEST], n = strlen(ours);
-
-    if (n >= LONGEST)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; word[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t change = diagonal + (word[i - 1] != ours[j - 1]);
-            size_t insert = row[j - 1] + 1, drop = row[j] + 1;
-            diagonal = row[j];
-            row[j] = change < insert ? change : insert;
-            row[j] = row[j] < drop ? row[j] : drop;
-        }
-    }
-    return row[n];
-}
-
 static const bm_option *nearest_option(const bm_option *options,
                                        const char *key)
 {
     const bm_option *best = options;
 
     for (const bm_option *o = options; o->key != NULL; o++)
-        if (distance(key, o->key) < distance(key, best->key))
+        if (bm_word_distance(key, o->key) < bm_word_distance(key, best->key))
             best = o;
     return best;
 }
@@ -108,41 +85,10 @@ static const bm_section *nearest_section(const bm_section *sections,
     const bm_section *best = sections;
 
     for (const bm_section *s = sections; s->name != NULL; s++)
-        if (distance(name, s->name) < distance(name, best->name))
+        if (bm_word_distance(name, s->name) <
+            bm_word_distance(name, best->name))
             best = s;
     return best;
-}
-
-/* Is the text one of the blank-separated words of a list? */
-static bool is_word_of(const char *text, const char *list)
-{
-    size_t length = strlen(text);
-
-    for (const char *word = list; *word != '\0';) {
-        size_t n = strcspn(word, " ");
-        if (n == length && strncmp(word, text, n) == 0)
-            return true;
-        word += n + strspn(word + n, " ");
-    }
-    return false;
-}
-
-void bm_nearest_word(const char *word, const char *list, char *out, size_t room)
-{
-    size_t best = SIZE_MAX;
-
-    for (const char *ours = list; *ours != '\0';) {
-        char one[64];
-        size_t n = strcspn(ours, " "), d = 0;
-
-        snprintf(one, sizeof one, "%.*s", (int)n, ours);
-        d = distance(word, one);
-        if (d < best) {
-            best = d;
-            snprintf(out, room, "%s", one);
-        }
-        ours += n + strspn(ours + n, " ");
-    }
 }
 
 /* False unless all of the text is a value of the option's type. */
@@ -172,7 +118,7 @@ static bool parse(const bm_option *o, const char *text, value *out)
         return true;
     case BM_CHOICE:
         out->text = text;
-        return is_word_of(text, o->unit);
+        return bm_is_word_of(text, o->unit);
     }
     return false;
 }

@@ -1,6 +1,7 @@
 #include "io/check.h"
 
 #include "compute/batch.h"
+#include "core/words.h"
 #include "io/child.h"
 #include "io/shard_impl.h"
 #include "io/shard_list.h"
@@ -328,16 +329,13 @@ static bm_status check_shard(tally *t)
 /* What a killed bmuf pack leaves behind. */
 static void check_unfinished(tally *t, const char *directory)
 {
-    static const char suffix[] = BM_SHARD_SUFFIX ".tmp";
     DIR *d = opendir(directory);
     const struct dirent *entry = NULL;
     char line[1024];
 
     while (d != NULL && (entry = readdir(d)) != NULL) {
-        size_t n = strlen(entry->d_name);
-
-        if (n < sizeof suffix || entry->d_name[0] != '.' ||
-            strcmp(entry->d_name + n - strlen(suffix), suffix) != 0)
+        if (entry->d_name[0] != '.' ||
+            !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
             continue;
         snprintf(line, sizeof line,
                  "%s/%s: left by a bmuf pack that did not finish; pack again",

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/finite.h"
+#include "core/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -224,12 +225,6 @@ static bm_status read_mfc(const uint8_t *file, size_t size, size_t dim,
     return BM_OK;
 }
 
-static bool ends_with(const char *path, const char *ending)
-{
-    size_t n = strlen(path), m = strlen(ending);
-    return n >= m && strcmp(path + n - m, ending) == 0;
-}
-
 bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
                                bm_problem *problem)
 {
@@ -242,9 +237,9 @@ bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
         return status;
     if (status != BM_OK)
         fault = "it cannot be read, or has more than 2 GiB";
-    else if (ends_with(path, ".npy"))
+    else if (bm_ends_with(path, ".npy"))
         BM_TRY_DONE(read_npy((const uint8_t *)file, size, x, &fault));
-    else if (ends_with(path, ".mfc"))
+    else if (bm_ends_with(path, ".mfc"))
         BM_TRY_DONE(read_mfc((const uint8_t *)file, size, mfc_dim, x, &fault));
     else
         fault = "it is neither .npy nor .mfc";

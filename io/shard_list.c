@@ -1,5 +1,6 @@
 #include "io/shard_list.h"
 
+#include "core/words.h"
 #include "io/shard_impl.h"
 
 #include <dirent.h>
@@ -16,10 +17,7 @@ static int by_name(const void *a, const void *b)
 
 static bool is_shard(const char *name)
 {
-    size_t n = strlen(name), suffix = strlen(BM_SHARD_SUFFIX);
-
-    return n > suffix && name[0] != '.' &&
-           strcmp(name + n - suffix, BM_SHARD_SUFFIX) == 0;
+    return name[0] != '.' && bm_ends_with(name, BM_SHARD_SUFFIX);
 }
 
 /* Takes over `path`; NULL: there was no memory for it. */

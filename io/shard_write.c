@@ -4,6 +4,7 @@
  */
 #include "compute/batch.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "io/crc32c.h"
 #include "io/shard_file.h"
 #include "io/store.h"
@@ -72,7 +73,7 @@ static bm_status check_directory(const char *directory, const char *name)
 
         if (length > n + suffix && strncmp(at, name, n) == 0 && at[n] == '-' &&
             strspn(at + n + 1, "0123456789") == length - n - 1 - suffix &&
-            strcmp(at + length - suffix, BM_SHARD_SUFFIX) == 0)
+            bm_ends_with(at, BM_SHARD_SUFFIX))
             status = BM_FAIL(BM_ERR_CREATE,
                              "%s already holds %s; remove its shards or take "
                              "another directory",

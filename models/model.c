@@ -6,6 +6,7 @@
  */
 #include "models/model.h"
 
+#include "core/words.h"
 #include "models/net.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #include "models/net.h"
 
 #include "core/config.h"
+#include "core/words.h"
 
 #include <errno.h>
 #include <math.h>
