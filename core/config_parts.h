@@ -1,5 +1,5 @@
-/* config_parts.h - what the files of config.h share: the list of settings, and
- * the list of faults in them. */
+/* config_parts.h - what the files of config.h share: the list of settings with
+ * what is wrong in the text they came from. */
 #ifndef BM_CORE_CONFIG_PARTS_H
 #define BM_CORE_CONFIG_PARTS_H
 
@@ -12,12 +12,6 @@ typedef struct bm_entry {
     char *section, *key, *value;
     char *origin; /* "run.ini:12", "command line" */
 } bm_entry;
-
-struct bm_faults {
-    int n, told; /* told: those that fitted into text */
-    size_t length;
-    char text[3072];
-};
 
 struct bm_config {
     bm_entry *entries;
@@ -33,8 +27,5 @@ BM_CHECKED bm_status bm_config_add(bm_config *config, const char *section,
 /* The last one of that name, which counts; NULL: none. config may be NULL. */
 const bm_entry *bm_config_find(const bm_config *config, const char *section,
                                const char *key);
-
-void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

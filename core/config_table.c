@@ -21,33 +21,6 @@ typedef union value {
     const char *text;
 } value;
 
-static void add_fault(bm_faults *f, const char *where, const char *format,
-                      va_list args)
-{
-    size_t room = sizeof f->text - f->length;
-    char line[512];
-    int length;
-
-    vsnprintf(line, sizeof line, format, args);
-    length = snprintf(f->text + f->length, room, "\n  %s: %s", where, line);
-    f->n++;
-    if (length > 0 && (size_t)length < room) {
-        f->length += (size_t)length;
-        f->told++;
-    } else {
-        f->text[f->length] = '\0';
-    }
-}
-
-void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    add_fault(f, where, format, args);
-    va_end(args);
-}
-
 void bm_config_fault(bm_faults *faults, const bm_config *config,
                      const char *section, const char *key, const char *format,
                      ...)
@@ -55,7 +28,8 @@ void bm_config_fault(bm_faults *faults, const bm_config *config,
     va_list args;
 
     va_start(args, format);
-    add_fault(faults, bm_config_origin(config, section, key), format, args);
+    bm_fault_add_list(faults, bm_config_origin(config, section, key), format,
+                      args);
     va_end(args);
 }
 
@@ -63,9 +37,8 @@ static bm_status verdict(const bm_faults *f)
 {
     if (f->n == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG, "%d setting%s wrong:%s%s", f->n,
-                   f->n == 1 ? " is" : "s are", f->text,
-                   f->told < f->n ? "\n  ..." : "");
+    return BM_FAIL(BM_ERR_CONFIG, "%zu setting%s wrong:%s%s", f->n,
+                   f->n == 1 ? " is" : "s are", f->text, bm_faults_more(f));
 }
 
 static const bm_option *nearest_option(const bm_option *options,

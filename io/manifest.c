@@ -4,6 +4,7 @@
  */
 #include "io/manifest.h"
 
+#include "core/faults.h"
 #include "io/shard.h"
 
 #include <errno.h>
@@ -15,19 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_TOLD = 20 };
-
 /* A row as places in the text. */
 typedef struct entry {
     size_t id, path, text, speaker;
     size_t line, speaker_number;
 } entry;
-
-/* What is wrong, a line each. */
-typedef struct faults {
-    size_t n, told, length;
-    char text[3400];
-} faults;
 
 struct bm_manifest {
     char *path;
@@ -37,7 +30,7 @@ struct bm_manifest {
     char *text;
     size_t used, text_room;
     size_t speakers;
-    faults faults;
+    bm_faults faults;
 };
 
 /* For putting rows in the order of one of their texts. */
@@ -51,39 +44,25 @@ static void fault(bm_manifest *m, size_t line, const char *format, ...)
 
 static void fault(bm_manifest *m, size_t line, const char *format, ...)
 {
-    faults *f = &m->faults;
-    size_t room = sizeof f->text - f->length;
-    char words[512];
+    char where[600];
     va_list args;
-    int length;
 
+    snprintf(where, sizeof where, "%.500s:%zu", m->path, line);
     va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
+    bm_fault_add_list(&m->faults, where, format, args);
     va_end(args);
-    f->n++;
-    if (f->told == MOST_TOLD)
-        return;
-    length = snprintf(f->text + f->length, room, "\n  %s:%zu: %s", m->path,
-                      line, words);
-    if (length > 0 && (size_t)length < room) {
-        f->length += (size_t)length;
-        f->told++;
-    } else {
-        f->text[f->length] = '\0';
-    }
 }
 
 /* `one` and `many` say what there is one of, or are many of. */
 static bm_status verdict(const bm_manifest *m, bm_status status,
                          const char *one, const char *many)
 {
-    const faults *f = &m->faults;
+    const bm_faults *f = &m->faults;
 
     if (f->n == 0)
         return BM_OK;
     return BM_FAIL(status, "%s: %zu %s:%s%s", m->path, f->n,
-                   f->n == 1 ? one : many, f->text,
-                   f->told < f->n ? "\n  ..." : "");
+                   f->n == 1 ? one : many, f->text, bm_faults_more(f));
 }
 
 /* Appends `length` bytes and a '\0' if `ends`; *at is where they begin. */

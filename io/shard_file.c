@@ -9,6 +9,7 @@
 #include "io/shard_file.h"
 
 #include "core/file.h"
+#include "io/feature_ops.h"
 #include "io/store.h"
 
 #include <fcntl.h>
@@ -233,12 +234,12 @@ static void put_speakers(target *t, const bm_shard_contents *c)
     put_texts(t, "bmuf/speakers", names, n);
     make_group(t, "bmuf/cmvn");
     for (size_t i = 0; i < n; i++)
-        part[i] = m[i * (1 + 2 * columns)];
+        part[i] = m[i * BM_MOMENTS(columns)];
     put(t, "bmuf/cmvn/count", H5T_IEEE_F64LE, n, 0, part);
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < n; i++)
             memcpy(part + i * columns,
-                   m + i * (1 + 2 * columns) + 1 + k * columns,
+                   m + i * BM_MOMENTS(columns) + 1 + k * columns,
                    columns * sizeof *part);
         put(t, parts[k], H5T_IEEE_F64LE, n, columns, part);
     }

@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "io/crc32c.h"
+#include "io/feature_ops.h"
 #include "io/shard_file.h"
 #include "io/store.h"
 
@@ -212,7 +213,8 @@ static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
 {
     const int32_t *before = (const int32_t *)(void *)c->speaker.data;
     const char *const *names = (const char *const *)(void *)c->speakers.data;
-    size_t n = c->speakers.n / sizeof *names, columns = 2 * c->meta.features;
+    size_t n = c->speakers.n / sizeof *names,
+           moments = BM_MOMENTS(c->meta.features);
     char *copy = NULL;
 
     *out = -1;
@@ -226,13 +228,13 @@ static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
             *out = (int32_t)i;
             return BM_OK;
         }
-    BM_TRY(append(&c->moments, NULL, (1 + columns) * sizeof(double)));
+    BM_TRY(append(&c->moments, NULL, moments * sizeof(double)));
     BM_TRY(append(&c->speakers, NULL, sizeof copy));
     copy = strdup(speaker);
     if (copy == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a speaker");
-    memset(c->moments.data + c->moments.n, 0, (1 + columns) * sizeof(double));
-    c->moments.n += (1 + columns) * sizeof(double);
+    memset(c->moments.data + c->moments.n, 0, moments * sizeof(double));
+    c->moments.n += moments * sizeof(double);
     memcpy(c->speakers.data + c->speakers.n, &copy, sizeof copy);
     c->speakers.n += sizeof copy;
     *out = (int32_t)n;
@@ -244,21 +246,15 @@ static bm_status add_speaker(bm_shard_contents *c, const char *speaker,
                              const float *x, size_t frames)
 {
     size_t columns = c->meta.features;
-    double *m = NULL;
     int32_t number = -1;
 
     BM_TRY(find_speaker(c, speaker, &number));
     BM_TRY(append(&c->speaker, &number, sizeof number));
     if (number < 0)
         return BM_OK;
-    m = (double *)(void *)c->moments.data + (size_t)number * (1 + 2 * columns);
-    m[0] += (double)frames;
-    for (size_t t = 0; t < frames; t++)
-        for (size_t d = 0; d < columns; d++) {
-            double value = x[t * columns + d];
-            m[1 + d] += value;
-            m[1 + columns + d] += value * value;
-        }
+    bm_moments_add((double *)(void *)c->moments.data +
+                       (size_t)number * BM_MOMENTS(columns),
+                   x, frames, columns);
     return BM_OK;
 }
 

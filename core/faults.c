@@ -1,0 +1,34 @@
+#include "core/faults.h"
+
+#include <stdio.h>
+
+enum { MOST_TOLD = 20 };
+
+void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
+                       va_list args)
+{
+    size_t room = sizeof f->text - f->length;
+    char words[640];
+    int length;
+
+    f->n++;
+    if (f->told == MOST_TOLD)
+        return;
+    vsnprintf(words, sizeof words, format, args);
+    length = snprintf(f->text + f->length, room, "\n  %s: %s", where, words);
+    if (length > 0 && (size_t)length < room) {
+        f->length += (size_t)length;
+        f->told++;
+    } else {
+        f->text[f->length] = '\0';
+    }
+}
+
+void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    bm_fault_add_list(f, where, format, args);
+    va_end(args);
+}
