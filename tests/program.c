@@ -68,15 +68,18 @@ static int open_for_writing(const char *path)
 }
 
 /* In the child. It must not outlive the test, whatever becomes of that. */
-static void become_program(const program *p, const char *const *words,
-                           pid_t parent)
+static void end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+}
+
+static void become_program(const program *p, const char *const *words)
 {
     const char *line[WORDS + 2] = {BMUF_PROGRAM};
     int out = open_for_writing(p->out), err = open_for_writing(p->err);
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     for (size_t i = 0; words[i] != NULL && i < WORDS; i++)
         line[i + 1] = words[i];
     setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* Open MPI's */
@@ -87,21 +90,66 @@ static void become_program(const program *p, const char *const *words,
     _exit(127);
 }
 
-void program_start(program *p, const char *const *words)
+/* In a process between the test and the program. */
+static void become_launcher(const program *p, const char *const *words,
+                            int tell)
 {
-    pid_t parent = getpid();
+    pid_t rank = 0;
+
+    setenv("PMI_RANK", "0", 1);
+    rank = fork();
+    if (rank == 0)
+        become_program(p, words);
+    if (rank > 0 && write(tell, &rank, sizeof rank) == sizeof rank)
+        waitpid(rank, NULL, 0);
+    _exit(0);
+}
+
+static void prepare(program *p)
+{
     char name[32];
 
-    assert_true(n_started < STARTED);
+    assert_true(n_started + 2 <= STARTED);
     snprintf(name, sizeof name, "said-%zu.out", n_started);
     snprintf(p->out, sizeof p->out, "%s", in_folder(name));
     snprintf(name, sizeof name, "said-%zu.err", n_started);
     snprintf(p->err, sizeof p->err, "%s", in_folder(name));
     p->code = -1;
+}
+
+void program_start(program *p, const char *const *words)
+{
+    pid_t parent = getpid();
+
+    prepare(p);
     p->pid = fork();
     assert_true(p->pid >= 0);
-    if (p->pid == 0)
-        become_program(p, words, parent);
+    if (p->pid == 0) {
+        end_with(parent);
+        become_program(p, words);
+    }
+    started[n_started++] = p->pid;
+}
+
+void program_launch(program *p, program *launcher, const char *const *words)
+{
+    pid_t parent = getpid();
+    int ends[2];
+
+    prepare(p);
+    *launcher = *p;
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_int_equal(pipe(ends), 0);
+    launcher->pid = fork();
+    assert_true(launcher->pid >= 0);
+    if (launcher->pid == 0) {
+        end_with(parent);
+        become_launcher(p, words, ends[1]);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &p->pid, sizeof p->pid), sizeof p->pid);
+    close(ends[0]);
+    started[n_started++] = launcher->pid;
     started[n_started++] = p->pid;
 }
 

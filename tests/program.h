@@ -34,6 +34,10 @@ void program_wait(program *p);
      program_wait(p))
 bool program_runs(program *p);
 
+/* Starts it as the only rank of a launcher that does nothing else. When that
+ * has been killed and waited for, the program can be waited for. */
+void program_launch(program *p, program *launcher, const char *const *words);
+
 /* bmuf train into a directory of the folder; settings "section.key=value; ..".
  * One rank is started without -n. */
 void train_start(program *p, const char *run, int ranks, const char *settings);

@@ -5,6 +5,7 @@
 #include "tests/digits.h"
 #include "tests/folder.h"
 #include "tests/remains.h"
+#include "tests/scratch.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -93,6 +94,61 @@ static void test_runs_repeat_themselves(void **state)
 {
     (void)state;
     SAME({"", 1}, {"", 1}, {"", 3}, {"", 3});
+    SAME({"job.sum=exact", 3}, {"job.sum=exact", 3});
+    SAME({"train.strategy=average", 3}, {"train.strategy=average", 3});
+    SAME({"train.strategy=average; job.sum=exact", 3},
+         {"train.strategy=average; job.sum=exact", 3});
+    SAME({"train.strategy=ssgd", 3}, {"train.strategy=ssgd", 3});
+    SAME({"train.strategy=ssgd; job.sum=exact", 3},
+         {"train.strategy=ssgd; job.sum=exact", 3});
+}
+
+/* |x - y| / |y| of the weights that two runs have left, with settings of their
+ * own. */
+static double distance(const variant *one, const variant *other)
+{
+    const variant *v[] = {one, other};
+    char *file[2];
+    const float *w[2];
+    size_t size[2];
+    double sum = 0, norm = 0;
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t header = 0;
+        program p;
+
+        remove_run("far");
+        train(&p, "far", v[i]->ranks, v[i]->settings);
+        assert_ended(&p, 0);
+        file[i] = slurp(in_folder("far/model.safetensors"), &size[i]);
+        memcpy(&header, file[i], sizeof header);
+        w[i] = (const float *)(const void *)(file[i] + sizeof header + header);
+        size[i] -= sizeof header + header;
+    }
+    assert_int_equal(size[0], size[1]);
+    for (size_t k = 0; k < size[0] / sizeof(float); k++) {
+        double x = w[0][k], y = w[1][k];
+
+        sum += (x - y) * (x - y);
+        norm += y * y;
+    }
+    free(file[0]);
+    free(file[1]);
+    return sqrt(sum / norm);
+}
+
+/* Where the order of sums is the library's the bits are too, and no more. */
+static void test_faster_sums_are_nearly_as_good(void **state)
+{
+    static const variant tree = {"", 1}, other = {"job.seed=2", 1};
+    static const variant fast[] = {{"job.sum=fast", 3},
+                                   {"job.sum=ring", 3},
+                                   {"job.sum=fast; job.coordinator=root", 2}};
+
+    (void)state;
+    FOR_EACH (i, fast)
+        assert_true(distance(&fast[i], &tree) < 1e-4);
+    assert_true(distance(&other, &tree) > 0.1);
 }
 
 static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
@@ -281,6 +337,38 @@ static void test_the_journal_tells_every_block(void **state)
     assert_journal("told", 3);
 }
 
+/* Averaging has G alone, which is also what is added; steps have no blocks. */
+static void test_what_a_strategy_has_not_is_null(void **state)
+{
+    static const char *const keys[] = {"g_norm", "delta_norm", "cos_g_delta"};
+    static const char *const settings[] = {"train.strategy=average",
+                                           "train.strategy=ssgd"};
+
+    (void)state;
+    FOR_EACH (i, settings) {
+        json_t *all = NULL, *row = NULL;
+        size_t k = 0;
+        program p;
+
+        remove_run("null");
+        train(&p, "null", 2, settings[i]);
+        assert_ended(&p, 0);
+        all = journal("null");
+        json_array_foreach(all, k, row)
+        {
+            if (strcmp(text(row, "event"), "block") != 0)
+                continue;
+            FOR_EACH (n, keys)
+                assert_int_equal(json_is_null(json_object_get(row, keys[n])),
+                                 i == 1 || n == 2);
+            if (i == 0)
+                assert_true(number(row, keys[0]) > 0 &&
+                            number(row, keys[0]) == number(row, keys[1]));
+        }
+        json_decref(all);
+    }
+}
+
 static void test_a_resolved_configuration_trains_the_same_model(void **state)
 {
     program p;
@@ -325,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
         cmocka_unit_test(test_runs_repeat_themselves),
+        cmocka_unit_test(test_faster_sums_are_nearly_as_good),
         cmocka_unit_test(
             test_the_one_coordinator_has_the_bits_of_the_sharded_one),
         cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
@@ -334,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_workers_without_data_hang_nobody),
         cmocka_unit_test(test_more_ranks_than_workers_are_refused),
         cmocka_unit_test(test_the_journal_tells_every_block),
+        cmocka_unit_test(test_what_a_strategy_has_not_is_null),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
         cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),
     };

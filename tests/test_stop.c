@@ -18,13 +18,18 @@
 static const char enough[] = "train.epochs=50; train.checkpoint_every=50";
 
 /* An undisturbed run of these settings, under this name. */
-static void run_straight(const char *run, const char *settings)
+static void run_straight_on(int ranks, const char *run, const char *settings)
 {
     program p;
 
     remove_run(run);
-    train(&p, run, 1, settings);
+    train(&p, run, ranks, settings);
     assert_ended(&p, 0);
+}
+
+static void run_straight(const char *run, const char *settings)
+{
+    run_straight_on(1, run, settings);
 }
 
 /* ---- at every block ----------------------------------------------------- */
@@ -49,7 +54,8 @@ static void go_on_from(int block, int blocks, const char *settings)
     assert_same_model("every", "rest");
 }
 
-static void assert_resumes_everywhere(const char *settings)
+/* The undisturbed run is on so many ranks. */
+static void assert_resumes_everywhere(const char *settings, int ranks)
 {
     char every[512];
     int blocks = 0;
@@ -57,7 +63,7 @@ static void assert_resumes_everywhere(const char *settings)
     snprintf(every, sizeof every,
              "%s; train.epochs=2; train.checkpoint_every=1; train.keep=100",
              settings);
-    run_straight("every", every);
+    run_straight_on(ranks, "every", every);
     assert_int_equal(checkpoints("every", &blocks), 8);
     assert_int_equal(blocks, 8);
     for (int k = 0; k < blocks; k += short_tests() ? 4 : 1)
@@ -67,35 +73,42 @@ static void assert_resumes_everywhere(const char *settings)
 static void test_bmuf_goes_on_from_every_block(void **state)
 {
     (void)state;
-    assert_resumes_everywhere("train.strategy=bmuf");
+    assert_resumes_everywhere("train.strategy=bmuf", 1);
 }
 
 static void test_kept_momenta_go_on_from_every_block(void **state)
 {
     (void)state;
-    assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact");
+    assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
 }
 
-static void test_other_strategies_go_on(void **state)
+static void test_synchronous_sgd_goes_on_from_every_block(void **state)
 {
-    static const char *const settings[] = {
-        "train.strategy=ssgd; train.epochs=2; train.checkpoint_every=3",
-        "train.strategy=average; sgd.local_state=average; train.epochs=2; "
-        "train.checkpoint_every=3",
-        "job.coordinator=root; bmuf.nesterov=no; train.epochs=2; "
-        "train.checkpoint_every=3"};
+    (void)state;
+    assert_resumes_everywhere("train.strategy=ssgd", 3);
+}
+
+static void test_averaging_goes_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=average; sgd.local_state=average",
+                              3);
+}
+
+static void test_the_one_coordinator_goes_on(void **state)
+{
+    static const char settings[] = "job.coordinator=root; bmuf.nesterov=no; "
+                                   "train.epochs=2; train.checkpoint_every=3";
     program p;
 
     (void)state;
-    FOR_EACH (i, settings) {
-        run_straight("every", settings[i]);
-        copy_run("every", "rest");
-        assert_int_equal(unlink(checkpoint_of("rest", 8)), 0);
-        train(&p, "rest", 2, settings[i]);
-        assert_ended(&p, 0);
-        assert_said(&p, "block-00000006");
-        assert_same_model("every", "rest");
-    }
+    run_straight("every", settings);
+    copy_run("every", "rest");
+    assert_int_equal(unlink(checkpoint_of("rest", 8)), 0);
+    train(&p, "rest", 2, settings);
+    assert_ended(&p, 0);
+    assert_said(&p, "block-00000006");
+    assert_same_model("every", "rest");
 }
 
 /* ---- signals ------------------------------------------------------------ */
@@ -308,7 +321,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bmuf_goes_on_from_every_block),
         cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
-        cmocka_unit_test(test_other_strategies_go_on),
+        cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
+        cmocka_unit_test(test_averaging_goes_on_from_every_block),
+        cmocka_unit_test(test_the_one_coordinator_goes_on),
         cmocka_unit_test(test_runs_that_signals_stop_go_on),
         cmocka_unit_test(test_signals_before_training_stop_it_as_well),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
