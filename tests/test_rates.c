@@ -23,11 +23,11 @@ static const double told = 1e-8;
 
 /* No ratio of two errors that 20 recordings allow is the threshold itself. */
 static const rule newbob = {.kind = "newbob",
-                            .rate = 0.02,
+                            .rate = 0.3,
                             .decay = 0.6,
-                            .threshold = 0.037,
+                            .threshold = 0.007,
                             .least = 0.1,
-                            .warmup = 1.5,
+                            .warmup = 0.75,
                             .patience = 1};
 
 static void write_settings(const rule *r, int epochs, char out[512])
@@ -42,7 +42,7 @@ static void write_settings(const rule *r, int epochs, char out[512])
 
 /* What an evaluation leaves behind. */
 typedef struct course {
-    double factor, old;
+    double factor, old, best;
     int bad, decays, improvements;
 } course;
 
@@ -52,6 +52,7 @@ static void evaluated(course *c, const rule *r, double error)
                 !((error - c->old) / fabs(error) <= -r->threshold);
 
     c->old = error;
+    c->best = fmin(c->best, error);
     if (!slow) {
         c->improvements++;
         c->bad = 0;
@@ -80,7 +81,7 @@ static course follow(const char *run, const rule *r)
 {
     json_t *all = journal(run), *row = NULL;
     double blocks = number(json_array_get(all, 0), "blocks_per_epoch");
-    course c = {.factor = 1};
+    course c = {.factor = 1, .best = INFINITY};
     size_t i = 0;
 
     json_array_foreach(all, i, row)
@@ -118,7 +119,7 @@ static void assert_reason(const char *run, const char *reason, int epochs)
 static void test_newbob_follows_the_errors_until_it_ends(void **state)
 {
     static const int ranks[] = {1, 3, 2}, epochs[] = {4, 9, 400};
-    char settings[512];
+    char settings[512], words[100];
     course c;
     program p;
 
@@ -135,6 +136,9 @@ static void test_newbob_follows_the_errors_until_it_ends(void **state)
     assert_true(c.improvements > 1 && c.decays == 5); /* 0.6^5 < 0.1 */
     assert_reason("newbob", "converged", events("newbob", "eval"));
     assert_printed(&p, "(ended by the schedule)");
+    snprintf(words, sizeof words, "dev LER   %.2f %%, %.2f %% at best",
+             100 * c.old, 100 * c.best);
+    assert_printed(&p, words);
 }
 
 static void test_other_schedules_look_at_no_error(void **state)
