@@ -129,6 +129,7 @@ static bm_status gather_transcripts(scoring *s, const char *path)
     if (lines == NULL || texts == NULL || lengths == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
     BM_TRY_DONE(bm_comm_agree(s->comm, status));
+    BM_ASSERT(lines != NULL && texts != NULL && lengths != NULL);
     lengths[rank] = (double)s->length;
     BM_TRY_DONE(bm_comm_sum(s->comm, lengths, (size_t)size));
     BM_TRY_DONE(bm_comm_agree(s->comm, make_texts(size, lengths, texts)));
