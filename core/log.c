@@ -42,10 +42,22 @@ void bm_log_time(char *out, size_t room)
              (unsigned)(now.tv_nsec / 1000000) % 1000u);
 }
 
-void bm_log(bm_level level, const char *format, ...)
+static void say(bm_level level, const char *words)
 {
     static const char *const names[] = {"warning", "note"};
-    char when[40], words[4096];
+    char when[40];
+
+    bm_log_time(when, sizeof when);
+    if (setup.before != NULL)
+        setup.before();
+    fprintf(stderr, "%s %s r%d %s\n", when, names[level], setup.rank, words);
+    if (setup.after != NULL)
+        setup.after();
+}
+
+void bm_log(bm_level level, const char *format, ...)
+{
+    char words[4096];
     va_list args;
 
     if (level == BM_NOTE && setup.rank != 0)
@@ -53,12 +65,7 @@ void bm_log(bm_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    bm_log_time(when, sizeof when);
-    if (setup.before != NULL)
-        setup.before();
-    fprintf(stderr, "%s %s r%d %s\n", when, names[level], setup.rank, words);
-    if (setup.after != NULL)
-        setup.after();
+    say(level, words);
     if (level == BM_WARNING)
         bm_journal_write(setup.journal, "warning",
                          (bm_field[]){{"message", 0, words}, {0}});
@@ -131,7 +138,7 @@ static json_t *value_of(const bm_field *f)
 void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
 {
     json_t *row = NULL;
-    char *line = NULL, when[40];
+    char *line = NULL, when[40], words[4096];
     size_t n = 0;
 
     if (j == NULL)
@@ -146,7 +153,9 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
         line[n++] = '\n'; /* in place of the '\0': one write, one line */
     if ((n == 0 || write(j->fd, line, n) != (ssize_t)n) && !j->failed) {
         j->failed = true;
-        bm_log(BM_WARNING, "%s: lines are lost: %s", j->path, strerror(errno));
+        snprintf(words, sizeof words, "%s: lines are lost: %s", j->path,
+                 strerror(errno));
+        say(BM_WARNING, words);
     }
     free(line);
     json_decref(row);
