@@ -469,14 +469,15 @@ static void test_a_model_without_features_is_refused(void **_)
 {
     static const char right[] = "\"features\":\"8\"";
     size_t size = 0;
-    char *model = slurp(in_folder("half.safetensors"), &size), *at = NULL;
+    char *model = slurp(in_folder("half.safetensors"), &size);
+    size_t at = 0;
 
     (void)_;
-    for (size_t i = 0; at == NULL && i + sizeof right < size; i++)
-        if (memcmp(model + i, right, sizeof right - 1) == 0)
-            at = model + i;
-    assert_non_null(at);
-    at[sizeof right - 3] = '0';
+    while (at + sizeof right < size &&
+           memcmp(model + at, right, sizeof right - 1) != 0)
+        at++;
+    assert_true(at + sizeof right < size);
+    model[at + sizeof right - 3] = '0';
     write_bytes("odd.safetensors", model, size);
     free(model);
     assert_fails(BMUF("eval", "odd.safetensors", "test"), 65,
