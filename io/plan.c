@@ -90,12 +90,15 @@ static void put_in_order(bm_plan *p, card *cards)
 }
 
 /* As many as make blocks of the size asked for, if units are small enough. */
-static int64_t count_blocks(const bm_plan *p)
+static bm_status count_blocks(bm_plan *p)
 {
-    double size = bm_plan_block_frames(&p->set, p->d, p->workers);
-    double blocks = size > 0 ? round((double)p->d->frames / size) : 1;
+    double size = 0, blocks = 1;
 
-    return (int64_t)fmin(fmax(blocks, 1), (double)p->n);
+    BM_TRY(bm_plan_block_frames(&p->set, p->d, p->workers, &size));
+    if (size > 0)
+        blocks = round((double)p->d->frames / size);
+    p->blocks = (int64_t)fmin(fmax(blocks, 1), (double)p->n);
+    return BM_OK;
 }
 
 /* A block ends with the unit whose middle comes last before the block's share
@@ -175,7 +178,7 @@ static void deal(bm_plan *p, int64_t block, card *cards, hand *hands)
 static bm_status lay_out(bm_plan *p, card *cards, hand *hands)
 {
     put_in_order(p, cards);
-    p->blocks = count_blocks(p);
+    BM_TRY(count_blocks(p));
     p->start = calloc((size_t)p->blocks + 1, sizeof *p->start);
     if (p->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to plan %lld blocks",
@@ -203,12 +206,13 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     hand *hands = malloc((size_t)workers * sizeof *hands);
     bm_status status = BM_OK;
 
-    BM_ASSERT(workers > 0 && (s->sequences > 0) != (s->frames > 0));
+    BM_ASSERT(workers > 0 && (s->sequences == 0 || s->frames == 0));
     if (p == NULL || cards == NULL || hands == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to plan %zu units for %d",
                      d->n_units, workers);
     p->d = d;
     p->set = *s;
+    p->set.frames = bm_plan_batch_frames(s, d);
     p->order = order_of(s->order);
     p->workers = workers;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
