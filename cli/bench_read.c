@@ -24,8 +24,8 @@
 typedef struct workload {
     const char *name, *store;
     size_t features;
-    int32_t shortest, longest; /* sequences, in frames */
-    size_t n, copies;          /* sequences of what is written; of that */
+    size_t shortest, longest; /* sequences, in frames */
+    size_t n, copies;         /* sequences of what is written; of that */
 } workload;
 
 static const workload workloads[] = {
@@ -65,11 +65,11 @@ static bm_status add_all(bm_shard_writer *w, const workload *l, const float *x)
     char tag[32];
 
     for (size_t i = 0; i < l->n; i++) {
-        int32_t frames =
-            l->shortest + (int32_t)bm_rng_below(
-                              &rng, (uint64_t)(l->longest - l->shortest + 1));
+        size_t frames = l->shortest + (size_t)bm_rng_below(
+                                          &rng, l->longest - l->shortest + 1);
+
         snprintf(tag, sizeof tag, "%zu", i);
-        BM_TRY(bm_shard_writer_add(w, tag, NULL, x, (size_t)frames, &label, 1));
+        BM_TRY(bm_shard_writer_add(w, tag, NULL, x, frames, &label, 1));
     }
     return BM_OK;
 }
@@ -82,7 +82,7 @@ static bm_status write_shard(const bench *b, const workload *l)
                           .features_text = "",
                           .quant_scale = 1.0 / 16,
                           .quant_offset = -8};
-    float *x = calloc((size_t)l->longest * l->features, sizeof *x);
+    float *x = calloc(l->longest * l->features, sizeof *x);
     bm_shard_writer *w = NULL;
     bm_vocab *vocab = NULL;
     size_t shards = 0;
