@@ -106,7 +106,7 @@ done:
 /* More shards are more names of the one. */
 static bm_status name_copies(const bench *b, size_t copies)
 {
-    char one[PATH_MAX + 32], other[PATH_MAX + 32];
+    char one[PATH_MAX + 64], other[PATH_MAX + 64];
 
     snprintf(one, sizeof one, "%s/bench-00000" BM_SHARD_SUFFIX, b->directory);
     for (size_t i = 1; i < copies; i++) {
