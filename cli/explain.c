@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOKED_AT = 16 }; /* blocks of an epoch, for their mini-batches */
+enum { LOOKED_AT = 8 }; /* blocks of an epoch, for their mini-batches */
 
 /* The mean size of a mini-batch. One that is counted in frames is as full as it
  * turns out to be: the first block is looked at. */
