@@ -170,8 +170,11 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
     bm_training t = {.comm = comm, .set = set, .config = config, .run = &run};
     bm_status status = BM_OK;
 
-    bm_job_threads(comm, set->job.threads);
-    status = bm_comm_agree(comm, bm_training_open(&t));
+    status = bm_training_open(&t);
+    if (status == BM_OK)
+        status = bm_job_compute(comm, t.net.be, set->job.threads,
+                                set->job.precision);
+    status = bm_comm_agree(comm, status);
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)

@@ -19,15 +19,18 @@ typedef struct bm_scratch {
     size_t bytes;
 } bm_scratch;
 
+/* Makes room for so many bytes, at a cache line; what was in it is lost. */
+BM_CHECKED bm_status bm_reserve(bm_scratch *s, size_t bytes);
+
 typedef struct bm_cpu {
     const bm_isa *isa; /* borrowed */
     bm_pool *pool;
     bm_precision precision;
     bm_bf16_units bf16;
-    bm_dnn *dnn; /* BM_BF16_OF_DNN, else NULL */
+    bm_dnn *dnn;          /* BM_BF16_OF_DNN, else NULL */
     bm_scratch factor[2]; /* A and B of a product in bf16 */
-    double *squares; /* of the parts of a norm */
-    size_t n_squares;
+    bm_scratch squares;   /* doubles: of the parts of a norm */
+    bm_scratch scores;    /* bm_scores: of the sequences of a batch */
 } bm_cpu;
 
 static inline bm_cpu *bm_cpu_of(const bm_backend *be)
@@ -49,7 +52,8 @@ static inline void bm_cpu_run(const bm_backend *be, size_t parts,
 /* Units for bf16 on this machine, or those that BMUF_BF16 names. */
 BM_CHECKED bm_status bm_bf16_choose(bm_bf16_units *out);
 
-/* bm_remember, of what went wrong on any thread: messages are a thread's own. */
+/* bm_remember, of what went wrong on any thread: messages are a thread's own.
+ */
 void bm_cpu_remember(bm_backend *be, bm_status of_a_thread);
 
 /* A matrix in a product; `ld` floats from row to row. */

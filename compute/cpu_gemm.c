@@ -1,10 +1,10 @@
 /*
  * cpu_gemm.c - products of matrices: large ones by a library, a part of C for
  * each thread; small ones with a factor that is used many times by
- * cpu_product.c. In bf16 both factors are rounded first. The units for fp32 then
- * multiply them without another rounding, since the product of two bf16 has 16
- * bits; units of their own are reached through oneDNN (docs/decisions/9-bf16.md
- * on which of the two is taken).
+ * cpu_product.c. In bf16 both factors are rounded first. The units for fp32
+ * then multiply them without another rounding, since the product of two bf16
+ * has 16 bits; units of their own are reached through oneDNN
+ * (docs/decisions/9-bf16.md on which of the two is taken).
  */
 #include "compute/cpu.h"
 
@@ -26,21 +26,6 @@ typedef struct product {
     _Atomic bm_status status; /* of a part that failed */
 } product;
 
-static bm_status reserve(bm_scratch *s, size_t bytes)
-{
-    enum { LINE = 64 };
-
-    if (bytes <= s->bytes)
-        return BM_OK;
-    free(s->x);
-    s->bytes = bytes / LINE * LINE + LINE;
-    s->x = aligned_alloc(LINE, s->bytes);
-    if (s->x != NULL)
-        return BM_OK;
-    s->bytes = 0;
-    return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of bf16", bytes);
-}
-
 /* Which units are taken, unless the environment variable BMUF_BF16 says fp32 or
  * onednn. */
 bm_status bm_bf16_choose(bm_bf16_units *out)
@@ -61,8 +46,8 @@ bm_status bm_bf16_choose(bm_bf16_units *out)
         return BM_FAIL(BM_ERR_CONFIG, "BMUF_BF16=%s: there are fp32 and onednn",
                        told);
     if (own && units == BM_DNN_NONE)
-        return BM_FAIL(BM_ERR_UNSUPPORTED,
-                       "BMUF_BF16=%s: %s", told, bm_dnn_version() == NULL
+        return BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_BF16=%s: %s", told,
+                       bm_dnn_version() == NULL
                            ? "this build has no oneDNN"
                            : "this processor has no units for bf16");
     *out = own ? BM_BF16_OF_DNN : BM_BF16_OF_FP32;
@@ -163,12 +148,18 @@ static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
                               const uint16_t **halves)
 {
     bm_cpu *cpu = bm_cpu_of(be);
-    rounding r = {cpu->isa->loops, x->x, x->ld, rows, columns,
-                  bm_pool_threads(cpu->pool), NULL, NULL};
+    rounding r = {cpu->isa->loops,
+                  x->x,
+                  x->ld,
+                  rows,
+                  columns,
+                  bm_pool_threads(cpu->pool),
+                  NULL,
+                  NULL};
 
-    BM_TRY(reserve(into, rows * columns *
-                             (halves != NULL ? sizeof(uint16_t)
-                                             : sizeof(float))));
+    BM_TRY(bm_reserve(into,
+                      rows * columns *
+                          (halves != NULL ? sizeof(uint16_t) : sizeof(float))));
     if (halves != NULL)
         *halves = r.halved = into->x;
     else
@@ -184,14 +175,12 @@ static bm_status round_factors(bm_backend *be, product *p)
     bool halves = cpu->bf16 == BM_BF16_OF_DNN && p->alpha == 1 &&
                   (p->beta == 0 || p->beta == 1);
 
-    BM_TRY(round_factor(be, &cpu->factor[0], &p->a,
-                        p->a.transposed ? p->k : p->m,
-                        p->a.transposed ? p->m : p->k,
-                        halves ? &p->a16 : NULL));
+    BM_TRY(
+        round_factor(be, &cpu->factor[0], &p->a, p->a.transposed ? p->k : p->m,
+                     p->a.transposed ? p->m : p->k, halves ? &p->a16 : NULL));
     return round_factor(be, &cpu->factor[1], &p->b,
                         p->b.transposed ? p->n : p->k,
-                        p->b.transposed ? p->k : p->n,
-                        halves ? &p->b16 : NULL);
+                        p->b.transposed ? p->k : p->n, halves ? &p->b16 : NULL);
 }
 
 /* ---- a product ---------------------------------------------------------- */

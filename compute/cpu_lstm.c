@@ -13,7 +13,8 @@
  * so that no product over all frames sees it.
  *
  * Directions are independent of each other, and so are sequences: each thread
- * takes a direction, or some sequences of one, from the first frame to the last.
+ * takes a direction, or some sequences of one, from the first frame to the
+ * last.
  */
 #include "compute/cpu.h"
 
@@ -36,8 +37,8 @@ typedef struct direction {
 typedef struct sweep {
     direction direction[2];
     size_t runs;
-    float *y;            /* forward */
-    const float *dy;     /* backward */
+    float *y;                    /* forward */
+    const float *dy;             /* backward */
     _Atomic bm_status status[2]; /* of each direction */
 } sweep;
 
@@ -66,7 +67,8 @@ size_t bm_cpu_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     size_t H = l->n_hidden;
 
-    return LINE + l->directions * (e.T * e.B * 5 * H + room_for_one(be, H, e.B));
+    return LINE +
+           l->directions * (e.T * e.B * 5 * H + room_for_one(be, H, e.B));
 }
 
 static sweep carve(bm_backend *be, const bm_lstm *l, bm_extent e, float *kept)

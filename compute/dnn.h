@@ -35,7 +35,8 @@ typedef enum bm_dnn_units {
 } bm_dnn_units;
 bm_dnn_units bm_dnn_bf16(void);
 
-/* A and B in bf16, sums and C in fp32. Usable from several threads at a time. */
+/* A and B in bf16, sums and C in fp32. Usable from several threads at a time.
+ */
 typedef struct bm_dnn bm_dnn;
 BM_CHECKED bm_status bm_dnn_open(bm_dnn **out);
 void bm_dnn_close(bm_dnn *d);

@@ -6,9 +6,7 @@ const char *bm_dnn_version(void)
     return NULL;
 }
 
-void bm_dnn_start(void)
-{
-}
+void bm_dnn_start(void) {}
 
 bm_dnn_units bm_dnn_bf16(void)
 {

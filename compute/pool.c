@@ -1,7 +1,7 @@
 /*
  * pool.c - a round is one operation. Threads that wait look for the next round
- * for some tens of microseconds before they go to sleep: operations follow each other
- * closely while a network is computed.
+ * for some tens of microseconds before they go to sleep: operations follow each
+ * other closely while a network is computed.
  */
 #include "compute/pool.h"
 
