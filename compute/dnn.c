@@ -328,7 +328,7 @@ static bm_status compute(const bm_dnn *d, const ready *r, const uint16_t *a,
     dnnl_memory_desc_t mds[] = {r->a, r->b, r->c, r->scratch};
     size_t bytes = dnnl_memory_desc_get_size(MD(r->scratch));
     void *scratch = aligned_alloc(LINE, bytes / LINE * LINE + LINE);
-    void *data[] = {(void *)(uintptr_t)a, (void *)(uintptr_t)b, c, scratch};
+    void *data[] = {(void *)a, (void *)b, c, scratch};
     bm_status status = BM_OK;
 
     if (scratch == NULL)
@@ -394,7 +394,7 @@ bm_status bm_dnn_pack(bm_dnn *d, bool transposed, size_t k, size_t n,
 {
     static const int names[] = {DNNL_ARG_FROM, DNNL_ARG_TO};
     dnnl_memory_desc_t mds[2] = {0};
-    void *data[] = {(void *)(uintptr_t)b, packed};
+    void *data[] = {(void *)b, packed};
     dnnl_primitive_desc_t planned = NULL;
     dnnl_primitive_t reorder = NULL;
     dnnl_status_t s = describe_matrix(&mds[0], k, n, dnnl_bf16, transposed,

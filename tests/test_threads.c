@@ -239,7 +239,7 @@ static bool open_bf16(const char *unit, size_t threads, bm_backend **out)
 static double rounded(float x)
 {
     int e = 0;
-    double m = frexp(x, &e);
+    double m = frexp((double)x, &e);
 
     return ldexp(nearbyint(ldexp(m, 8)), e - 8);
 }
