@@ -7,13 +7,13 @@
 #ifndef BM_CLI_BENCH_H
 #define BM_CLI_BENCH_H
 
-#include "core/status.h"
+#include "comm/comm.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#define BM_BENCHES(X) X(train)
+#define BM_BENCHES(X) X(train) X(exchange)
 
 enum { BM_BENCH_ROUNDS = 9, BM_BENCH_COLUMNS = 12 }; /* at most */
 
@@ -33,6 +33,10 @@ typedef struct bm_bench_part {
     /* One row, in so many rounds: a number for every column, NAN if the row
      * has none. */
     bm_status (*measure)(size_t row, size_t rounds, double *out);
+    /* The same for a part that measures two ranks or more: collective, the
+     * numbers are rank 0's. A part has this one or the other. */
+    bm_status (*measure_ranks)(bm_comm *comm, size_t row, size_t rounds,
+                               double *out);
     const char *peer; /* how to measure another program; NULL: unknown */
 } bm_bench_part;
 
