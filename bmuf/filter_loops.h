@@ -7,12 +7,16 @@
 
 #include "core/isa.h"
 
+#include <stdbool.h>
+
 typedef struct bm_filter_loops {
     /* bm_filter_block, see filter.h; ahead is eta, or 0. */
     void (*block)(size_t n, double eta, double zeta, double ahead,
                   const float *g, float *model, float *delta, float *start);
     /* sum += {a a, a b, b b}, in an order that depends on n alone. */
     void (*products)(size_t n, const float *a, const float *b, double sum[3]);
+    /* y = a - b. Are all of them numbers? */
+    bool (*subtract)(size_t n, const float *a, const float *b, float *y);
 } bm_filter_loops;
 
 /* Those of this machine. */

@@ -1,14 +1,32 @@
 /* sum_loops.c - written so that the compiler makes vectors of it. */
 #include "comm/sum_loops.h"
 
+#include "core/stream.h"
+
 #include <math.h>
-#include <string.h>
+
+static inline size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void copy(size_t n, const float *x, float *y)
+{
+    for (; n >= BM_STRIDE; n -= BM_STRIDE, x += BM_STRIDE, y += BM_STRIDE) {
+        bm_ask(x);
+        memcpy(y, x, BM_STRIDE * sizeof *y);
+    }
+    memcpy(y, x, n * sizeof *y);
+}
 
 static void blend(size_t n, double a, float *restrict y, double b,
                   const float *restrict x)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] = (float)(a * y[i] + b * x[i]);
+    for (size_t from = 0; from < n; from += BM_STRIDE) {
+        bm_ask(x + from);
+        for (size_t i = from; i < least(from + BM_STRIDE, n); i++)
+            y[i] = (float)(a * y[i] + b * x[i]);
+    }
 }
 
 /* Without their signs floats are in the order of their bits, infinity and what
@@ -56,6 +74,7 @@ static void add_ints(size_t n, const int64_t *restrict x, int64_t *restrict y)
 }
 
 const bm_sum_loops BM_OF_ISA(bm_sum_loops, BM_ISA) = {
+    .copy = copy,
     .blend = blend,
     .largest = largest,
     .digits = digits,

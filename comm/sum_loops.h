@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 typedef struct bm_sum_loops {
+    void (*copy)(size_t n, const float *x, float *y); /* y = x */
     /* y = a y + b x: two products and a sum in double, then one rounding to
      * float. All modes that round do it here. */
     void (*blend)(size_t n, double a, float *y, double b, const float *x);
