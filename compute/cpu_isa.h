@@ -2,10 +2,10 @@
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
  * instruction set, and the choice between them when the program runs.
  *
- * cpu_loops.c, cpu_product.c and cpu_loss_loops.c are those. CMakeLists.txt
- * compiles each with BM_ISA set to every name of BM_ISAS, and with the
- * compiler's flags for it. Each fills a table; a cpu backend takes the last one
- * its machine can run, or the one that the environment variable BMUF_ISA names.
+ * cpu_product.c and cpu_*loops.c are those. CMakeLists.txt compiles each with
+ * BM_ISA set to every name of BM_ISAS, and with the compiler's flags for it.
+ * Each fills a table; a cpu backend takes the last one its machine can run, or
+ * the one that the environment variable BMUF_ISA names.
  *
  * Results of different sets may differ in the last bits where tanh, sigmoid or
  * a product of matrices is involved, and only there.
@@ -14,6 +14,7 @@
 #define BM_COMPUTE_CPU_ISA_H
 
 #include "compute/backend.h"
+#include "compute/cpu_image_loops.h"
 #include "compute/cpu_loss_loops.h"
 
 #include <stdint.h>
@@ -80,6 +81,8 @@ typedef struct bm_isa {
     const bm_loops *loops;
     const bm_product *product;
     const bm_loss_loops *loss;
+    const bm_conv_loops *conv;
+    const bm_image_loops *image;
 } bm_isa;
 
 /* The name of the best set that this machine runs. */
@@ -94,7 +97,9 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
-    extern const bm_loss_loops bm_loss_loops_##isa;
+    extern const bm_loss_loops bm_loss_loops_##isa;                            \
+    extern const bm_conv_loops bm_conv_loops_##isa;                            \
+    extern const bm_image_loops bm_image_loops_##isa;
 BM_ISAS(X)
 #undef X
 
