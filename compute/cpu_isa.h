@@ -36,7 +36,12 @@ typedef struct bm_loops {
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,
                           const float *dy, float *dx);
-    void (*dropout)(size_t n, float p, uint64_t key, const float *x, float *y);
+    /* The n numbers from number `first` of a vector on. */
+    void (*dropout)(size_t n, float p, uint64_t key, size_t first,
+                    const float *x, float *y);
+    /* Rounded to bf16, nearest even; as floats, and in bf16. */
+    void (*round_bf16)(size_t n, const float *x, float *y);
+    void (*to_bf16)(size_t n, const float *x, uint16_t *y);
 
     /* The square of the norm of x. The same bits for every instruction set. */
     double (*squares)(size_t n, const float *x);

@@ -39,7 +39,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 {
     (void)p;
     (void)y;
-    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 1,
+    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 0,
             bm_matrix(l->g, l->n_out, l->n_in));
     bm_sum_rows(l->be, bm_frames(dy), l->g + l->n_out * l->n_in);
     if (dx.data != NULL)

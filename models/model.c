@@ -450,7 +450,6 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
-    bm_params *p = &m->params;
     bm_status status = lay_out(m, b);
     size_t turn = 0;
 
@@ -458,7 +457,6 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         bm_remember(m->be, status);
         return;
     }
-    bm_axpby(m->be, p->n, 0, p->g, 0, p->g);
     run(m, b, true, key, m->gradient[turn], score);
     for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
         bm_layer *l = &m->layers[k];

@@ -19,25 +19,25 @@ static bm_status plan(bm_layer *l)
     return BM_OK;
 }
 
-static bm_pool view(const bm_layer *l)
+static bm_pooling view(const bm_layer *l)
 {
-    return (bm_pool){l->n_in / l->channels, l->channels, l->time, l->rows};
+    return (bm_pooling){l->n_in / l->channels, l->channels, l->time, l->rows};
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
-    bm_pool v = view(l);
-    bm_pool_forward(l->be, &v, p->in, p->out, x.data, y.data);
+    bm_pooling v = view(l);
+    bm_pooling_forward(l->be, &v, p->in, p->out, x.data, y.data);
 }
 
 static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
                      bm_tensor dy, bm_tensor dx)
 {
-    bm_pool v = view(l);
+    bm_pooling v = view(l);
 
     if (dx.data != NULL)
-        bm_pool_backward(l->be, &v, p->in, p->out, x.data, y.data, dy.data,
-                         dx.data);
+        bm_pooling_backward(l->be, &v, p->in, p->out, x.data, y.data, dy.data,
+                            dx.data);
 }
 
 const bm_layer_ops bm_layer_pool = {

@@ -242,7 +242,7 @@ static void test_convolution_is_the_sum_it_is_said_to_be(void **state)
 }
 
 /* The largest number of a window, and where it is; the first of equal ones. */
-static size_t find_largest(const bm_pool *p, const frames *x, size_t b,
+static size_t find_largest(const bm_pooling *p, const frames *x, size_t b,
                            size_t t, size_t h, size_t c)
 {
     size_t best = SIZE_MAX;
@@ -259,7 +259,7 @@ static size_t find_largest(const bm_pool *p, const frames *x, size_t b,
     return best;
 }
 
-static void check_pool(bm_backend *be, const bm_pool *p, const frames *x,
+static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
                        const frames *dy)
 {
     size_t rows = bm_windows(p->rows, p->height), C = p->channels;
@@ -277,8 +277,9 @@ static void check_pool(bm_backend *be, const bm_pool *p, const frames *x,
             y[i] = x->x[best];
             dx[best] += dy->x[i];
         }
-    bm_pool_forward(be, p, x->e, dy->e, x_there, y_there);
-    bm_pool_backward(be, p, x->e, dy->e, x_there, y_there, dy_there, dx_there);
+    bm_pooling_forward(be, p, x->e, dy->e, x_there, y_there);
+    bm_pooling_backward(be, p, x->e, dy->e, x_there, y_there, dy_there,
+                        dx_there);
     check_frames(be, dy, y_there, y, 0);
     check_frames(be, x, dx_there, dx, 0);
     free(y);
@@ -303,8 +304,9 @@ static void test_pooling_takes_the_first_of_the_largest(void **state)
     FOR_EACH (s, sizes)
         FOR_EACH (h, heights)
             FOR_EACH (c, channels) {
-                bm_pool p = {heights[h], channels[c], side_by_side(sizes[s][0]),
-                             side_by_side(sizes[s][1])};
+                bm_pooling p = {heights[h], channels[c],
+                                side_by_side(sizes[s][0]),
+                                side_by_side(sizes[s][1])};
                 size_t rows = bm_windows(p.rows, p.height);
                 frames *x =
                     draw((bm_window){1, 1, 0, 0}, p.height * p.channels, s);
@@ -324,14 +326,14 @@ static void test_pooling_keeps_what_is_no_number(void **state)
     const int32_t two[] = {2};
     const float x[] = {1, NAN, NAN, 1};
     bm_extent in = {2, 1, two}, out = {1, 1, (const int32_t[]){1}};
-    bm_pool p = {2, 1, side_by_side(2), side_by_side(2)};
+    bm_pooling p = {2, 1, side_by_side(2), side_by_side(2)};
 
     (void)state;
     FOR_EACH_SET(be)
     {
         float *there = place(be, x, 4), *y = place(be, x, 1), *got = NULL;
 
-        bm_pool_forward(be, &p, in, out, there, y);
+        bm_pooling_forward(be, &p, in, out, there, y);
         got = fetch(be, y, 1);
         assert_true(isnan(got[0]));
         free(got);

@@ -1,4 +1,5 @@
-/* cpu_pool.c - max pooling over windows that lie side by side, channels last.
+/* cpu_pooling.c - max pooling over windows that lie side by side, channels
+ * last.
  */
 #include "compute/cpu.h"
 
@@ -11,8 +12,8 @@ typedef struct column {
     size_t x, y; /* where they begin: floats */
 } column;
 
-static column column_at(const bm_pool *p, bm_extent in, bm_extent out, size_t t,
-                        size_t b)
+static column column_at(const bm_pooling *p, bm_extent in, bm_extent out,
+                        size_t t, size_t b)
 {
     size_t H = p->height, C = p->channels, rows = p->rows.size;
     size_t windows = bm_windows(p->rows, H), full = H / rows;
@@ -26,8 +27,8 @@ static column column_at(const bm_pool *p, bm_extent in, bm_extent out, size_t t,
                     bm_cpu_at(out, t, b, windows * C)};
 }
 
-void bm_cpu_pool_forward(bm_backend *be, const bm_pool *p, bm_extent in,
-                         bm_extent out, const float *x, float *y)
+void bm_cpu_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                            bm_extent out, const float *x, float *y)
 {
     const bm_image_loops *loops = bm_cpu_isa(be)->image;
     size_t C = p->channels, n = bm_windows(p->rows, p->height) * C;
@@ -46,9 +47,9 @@ void bm_cpu_pool_forward(bm_backend *be, const bm_pool *p, bm_extent in,
             }
 }
 
-void bm_cpu_pool_backward(bm_backend *be, const bm_pool *p, bm_extent in,
-                          bm_extent out, const float *x, const float *y,
-                          const float *dy, float *dx)
+void bm_cpu_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, const float *y,
+                             const float *dy, float *dx)
 {
     const bm_image_loops *loops = bm_cpu_isa(be)->image;
     size_t C = p->channels;
