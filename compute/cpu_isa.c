@@ -1,7 +1,13 @@
 #include "compute/cpu_isa.h"
 
 static const bm_isa sets[] = {
-#define X(isa) {#isa, &bm_loops_##isa, &bm_product_##isa, &bm_loss_loops_##isa},
+#define X(isa)                                                                 \
+    {#isa,                                                                     \
+     &bm_loops_##isa,                                                          \
+     &bm_product_##isa,                                                        \
+     &bm_loss_loops_##isa,                                                     \
+     &bm_conv_loops_##isa,                                                     \
+     &bm_image_loops_##isa},
     BM_ISAS(X)
 #undef X
 };

@@ -1,7 +1,6 @@
 /*
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
- * instruction set, as core/isa.h says: those of cpu_loops.c, cpu_product.c and
- * cpu_loss_loops.c.
+ * instruction set, as core/isa.h says: those of cpu_product.c and cpu_*loops.c.
  *
  * Results of different sets may differ in the last bits where tanh, sigmoid or
  * a product of matrices is involved, and only there.
@@ -10,6 +9,7 @@
 #define BM_COMPUTE_CPU_ISA_H
 
 #include "compute/backend.h"
+#include "compute/cpu_image_loops.h"
 #include "compute/cpu_loss_loops.h"
 #include "core/isa.h"
 
@@ -75,6 +75,8 @@ typedef struct bm_isa {
     const bm_loops *loops;
     const bm_product *product;
     const bm_loss_loops *loss;
+    const bm_conv_loops *conv;
+    const bm_image_loops *image;
 } bm_isa;
 
 /* Fails as bm_isa_choose does. */
@@ -83,7 +85,9 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
-    extern const bm_loss_loops bm_loss_loops_##isa;
+    extern const bm_loss_loops bm_loss_loops_##isa;                            \
+    extern const bm_conv_loops bm_conv_loops_##isa;                            \
+    extern const bm_image_loops bm_image_loops_##isa;
 BM_ISAS(X)
 #undef X
 

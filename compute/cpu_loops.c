@@ -64,6 +64,10 @@ static void loop_activate(bm_activation f, size_t n, const float *x, float *y)
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] < 0 ? 0 : x[i];
         break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? BM_LEAK * x[i] : x[i];
+        break;
     case BM_TANH:
         for (size_t i = 0; i < n; i++)
             y[i] = tangent(x[i]);
@@ -82,6 +86,10 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
     case BM_RELU:
         for (size_t i = 0; i < n; i++)
             dx[i] = y[i] > 0 ? dy[i] : 0;
+        break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0 ? dy[i] : BM_LEAK * dy[i];
         break;
     case BM_TANH:
         for (size_t i = 0; i < n; i++)

@@ -4,13 +4,15 @@
 static bm_status plan(bm_layer *l)
 {
     if (l->args[0] != '\0')
-        BM_TRY(bm_layer_count(l, "outputs", &l->n_out));
+        BM_TRY(bm_layer_count(l, "outputs", l->args, &l->n_out));
     else if (l->n_out == 0)
         return bm_layer_fail(l, "only the last layer's size follows from the "
                                 "vocabulary; give this one's, as in "
                                 "linear:128");
-    l->weights[0] = (bm_weight){"w", 2, {l->n_out, l->n_in, 1, 1}};
-    l->weights[1] = (bm_weight){"b", 1, {l->n_out, 1, 1, 1}};
+    l->weights[0] =
+        (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
+    l->weights[1] =
+        (bm_weight){.name = "b", .rank = 1, .dim = {l->n_out, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }

@@ -6,11 +6,14 @@ static bm_status plan(bm_layer *l)
 {
     size_t R = l->ops == &bm_layer_blstm ? 2 : 1, H = 0, D = l->n_in;
 
-    BM_TRY(bm_layer_count(l, "units", &H));
+    BM_TRY(bm_layer_count(l, "units", l->args, &H));
     l->n_out = R * H;
-    l->weights[0] = (bm_weight){"wx", 2, {R * 4 * H, D, 1, 1}};
-    l->weights[1] = (bm_weight){"wh", 3, {R, 4 * H, H, 1}};
-    l->weights[2] = (bm_weight){"b", 1, {R * 4 * H, 1, 1, 1}};
+    l->weights[0] =
+        (bm_weight){.name = "wx", .rank = 2, .dim = {R * 4 * H, D, 1, 1}};
+    l->weights[1] =
+        (bm_weight){.name = "wh", .rank = 3, .dim = {R, 4 * H, H, 1}};
+    l->weights[2] =
+        (bm_weight){.name = "b", .rank = 1, .dim = {R * 4 * H, 1, 1, 1}};
     l->n_weights = 3;
     return BM_OK;
 }

@@ -65,6 +65,17 @@ static void test_synchronous_sgd_has_one_result_on_any_ranks(void **state)
     assert_same_for("ssgd", "exact");
 }
 
+static void test_batch_statistics_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_all_ranks("job.workers=5; " NORMALISED);
+    if (short_tests())
+        return;
+    assert_same_on_all_ranks("train.strategy=average; job.sum=exact; "
+                             "job.workers=4; " NORMALISED);
+    assert_same_on_all_ranks("train.strategy=ssgd; job.workers=4; " NORMALISED);
+}
+
 /* Settings that may not, or that have to, change the model. */
 typedef struct variant {
     const char *settings;
@@ -414,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
         cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
         cmocka_unit_test(test_runs_repeat_themselves),
         cmocka_unit_test(test_faster_sums_are_nearly_as_good),
         cmocka_unit_test(

@@ -98,7 +98,7 @@ static float *loops_on(size_t threads)
     bm_dropout(be, LONG, 0.3f, 77, dx, all + 3 * LONG);
     bm_add_rows(be, bm_matrix(all, 1009, 99), dx);
     bm_sum_rows(be, bm_matrix(all + LONG, 1009, 99), dx);
-    bm_momentum_step(be, &m, LONG, dx, dy, all + 4 * LONG,
+    bm_momentum_step(be, &m, LONG, 0, dx, dy, all + 4 * LONG,
                      (double *)(void *)skipped);
     got = fetch(be, all, 5 * LONG);
     bm_free(be, all);
