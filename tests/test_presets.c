@@ -8,13 +8,14 @@
 
 static void test_crnn_trains_a_block(void **state)
 {
+    static const char crnn[] = BMUF_PRESETS "/crnn.ini";
     program p;
     json_t *block = NULL;
 
     (void)state;
-    RUN_PROGRAM(&p, "train", BMUF_PRESETS "/crnn.ini", "--out", "crnn", "--set",
-                "data.train=train", "--set", "data.dev=dev", "--set",
-                "train.epochs=1", "--set", "block.frames_total=100000");
+    RUN_PROGRAM(&p, "train", crnn, "--out", "crnn", "--set", "data.train=train",
+                "--set", "data.dev=dev", "--set", "train.epochs=1", "--set",
+                "train.strategy=local", "--set", "job.workers=1");
     assert_ended(&p, 0);
     assert_int_equal(events("crnn", "block"), 1);
     block = last_event("crnn", "block");
