@@ -71,19 +71,19 @@ static double rate_now(const bm_training *t)
 static bm_status train_block(bm_training *t)
 {
     bm_block_report r = {0};
-    double since = bm_clock(), rate = rate_now(t), seconds = 0, frames = 0;
-    double met = 0;
+    double since = bm_clock(), rate = rate_now(t), seconds = 0, met = 0;
+    bm_passed passed = {0};
 
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
-    frames = bm_learner_frames(t->learner);
+    passed = bm_learner_passed(t->learner);
     met = bm_clock();
-    BM_TRY(bm_comm_sum(t->comm, &frames, 1));
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 2));
     seconds = bm_clock() - since;
     r.wait_s += bm_clock() - met;
     t->blocks++;
-    t->frames += frames;
+    t->frames += passed.frames;
     t->seconds += seconds;
-    bm_report_block(t, &r, rate, frames, seconds);
+    bm_report_block(t, &r, rate, passed, seconds);
     if (r.at.block + 1 == bm_reader_blocks(t->reader))
         BM_TRY(end_epoch(t));
     return BM_OK;
