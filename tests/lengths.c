@@ -4,15 +4,6 @@
 
 #include <stdlib.h>
 
-void *zeros(size_t n, size_t size)
-{
-    void *x = calloc(n + 1, size);
-
-    if (x == NULL)
-        abort();
-    return x;
-}
-
 bm_dataset lengths_make(size_t n_units, const int32_t *counts,
                         int32_t (*length)(void *, int64_t), void *context)
 {
