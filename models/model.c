@@ -515,6 +515,23 @@ bm_status bm_model_score(bm_model *m, int score, bm_score *out)
     return BM_OK;
 }
 
+double bm_model_flops(const bm_model *m)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, true, 0);
+        bm_flops one = {0};
+        size_t passes = k > m->n_frozen ? 3 : k == m->n_frozen ? 2 : 1;
+
+        if (l->ops->flops != NULL)
+            one = l->ops->flops(l, &p);
+        sum += (double)passes * one.input + 3 * one.inner;
+    }
+    return sum;
+}
+
 bm_tensor bm_model_output(const bm_model *m, bm_extent *e)
 {
     *e = m->stages[m->n_layers].extent;
