@@ -12,7 +12,7 @@ struct bm_learner {
     bm_rng random;
     int first;
     bm_position at;
-    double frames;
+    bm_passed passed;
 };
 
 bm_status bm_learner_open(bm_learner **out, bm_model *model, bm_reader *reader,
@@ -63,8 +63,9 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
     for (size_t i = 0; i < b->extent.B; i++) {
         if (!bad[i] || keep)
             n += per_frame ? b->extent.frames[i] : 1;
-        l->frames += b->extent.frames[i];
+        l->passed.frames += b->extent.frames[i];
     }
+    l->passed.padded += (double)(b->extent.T * b->extent.B);
     *samples = n;
     return BM_OK;
 }
@@ -102,10 +103,10 @@ bm_task bm_learner_task(bm_learner *l)
     return (bm_task){l, move, gradient, score};
 }
 
-double bm_learner_frames(bm_learner *l)
+bm_passed bm_learner_passed(bm_learner *l)
 {
-    double frames = l->frames;
+    bm_passed passed = l->passed;
 
-    l->frames = 0;
-    return frames;
+    l->passed = (bm_passed){0};
+    return passed;
 }

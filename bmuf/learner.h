@@ -22,7 +22,12 @@ void bm_learner_close(bm_learner *l);
 
 bm_task bm_learner_task(bm_learner *l);
 
-/* Frames of data that passed by here since the last call. */
-double bm_learner_frames(bm_learner *l);
+/* Frames of data that passed by here since the last call, and of mini-batches:
+ * the same with the padding. */
+typedef struct bm_passed {
+    double frames, padded;
+} bm_passed;
+
+bm_passed bm_learner_passed(bm_learner *l);
 
 #endif

@@ -1,196 +1,24 @@
-/*
- * bench.c - bmuf bench: training steps of standard networks on one thread, in
- * frames/s, and as a share of what products of large matrices reach on this
- * machine at the same time.
- *
- * Time is the processor's, spent by this process: programs beside it count
- * less. What remains of their noise, and of a clock that changes, is in steps
- * and peak alike, so they take turns, and the median of their ratios is told.
- */
+/* bench.c - bmuf bench: which parts of bench.h are measured, and how their
+ * numbers are shown. */
+#include "cli/bench.h"
+#include "cli/job.h"
 #include "cli/verbs.h"
-#include "core/rng.h"
-#include "models/model.h"
-#include "sgd/sgd.h"
 
-#include <cblas.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-typedef struct workload {
-    const char *name, *net, *loss;
-    size_t layers, units, directions; /* directions 0: linear and relu */
-    size_t features, classes;         /* D, V */
-    size_t B, T, labels;              /* labels a sequence */
-} workload;
-
-static const workload workloads[] = {
-    {"blstm 4x320", "blstm:320*4 linear", "ctc", 4, 320, 2, 120, 30, 16, 200,
-     25},
-    {"blstm 3x128", "blstm:128*3 linear", "ctc", 3, 128, 2, 120, 30, 16, 200,
-     25},
-    {"dnn 6x1024",
-     "linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
-     "linear:1024 relu linear:1024 relu linear",
-     "cross_entropy", 6, 1024, 0, 440, 2000, 256, 1, 1},
-    {"ctc alone", NULL, "ctc", 0, 0, 0, 80, 80, 32, 800, 100},
+static const bm_bench_part *const parts[] = {
+#define X(name) &bm_bench_##name,
+    BM_BENCHES(X)
+#undef X
 };
 
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0], MOST_ROUNDS = 9 };
+enum { PARTS = sizeof parts / sizeof parts[0] };
 
-typedef struct result {
-    double flops;   /* of the products of a step */
-    double step;    /* seconds, median */
-    double fastest; /* seconds a step, of the best round */
-    double peak;    /* FLOP/s, median */
-    double share;   /* of the peak, median of ratios */
-} result;
-
-/* What a step needs. */
-typedef struct bench {
-    bm_backend *be;
-    bm_model *model; /* NULL: the loss alone */
-    bm_sgd *sgd;
-    bm_batch batch;
-    int32_t *frames, *classes, *count;
-    float *dy, *work; /* of the loss alone */
-    float *score;
-    float *square[3]; /* [LARGEST, LARGEST]: what the peak is measured with */
-} bench;
-
-enum { LARGEST = 1536 };
-
-/* ---- what is computed --------------------------------------------------- */
-
-/*
- * A product of [m, k] and [k, n] counts 2 m n k. With F = T B frames, of which
- * (T - 1) B have one before them, a layer of R directions with D inputs and H
- * units takes forward
- *
- *     2 R 4 H (T B D + (T - 1) B H)        and a linear one  2 T B D H
- *
- * and backward twice that: gradients of the weights and of what was multiplied
- * with them; but nobody asks for the gradient of the network's own input.
- */
-static double step_flops(const workload *w)
-{
-    double frames = (double)(w->T * w->B), before = frames - (double)w->B;
-    double H = (double)w->units, D = (double)w->features, sum = 0;
-    double R = w->directions > 0 ? (double)w->directions : 1;
-    double gates = w->directions > 0 ? 4 : 1;
-
-    for (size_t k = 0; k < w->layers; k++) {
-        double input = 2 * R * gates * H * frames * D;
-        double hidden = w->directions > 0 ? 2 * R * gates * H * before * H : 0;
-
-        sum += (k > 0 ? 3 : 2) * input + 3 * hidden;
-        D = R * H;
-    }
-    return w->layers > 0 ? sum + 3 * 2 * frames * D * (double)w->classes : 0;
-}
-
-static bm_status draw(bench *b, const workload *w)
-{
-    size_t n = w->T * w->B * w->features, labels = w->B * w->labels;
-    bm_rng rng = bm_rng_make(1, "bench", 0);
-    float *x = malloc(n * sizeof *x);
-    bool ctc = strcmp(w->loss, "ctc") == 0;
-
-    b->frames = malloc(w->B * sizeof *b->frames);
-    b->count = malloc(w->B * sizeof *b->count);
-    b->classes = malloc(labels * sizeof *b->classes);
-    if (x == NULL || !b->frames || !b->count || !b->classes) {
-        free(x);
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
-    }
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)bm_rng_normal(&rng);
-    for (size_t i = 0; i < labels; i++)
-        b->classes[i] = (int32_t)(ctc ? 1 + bm_rng_below(&rng, w->classes - 1)
-                                      : bm_rng_below(&rng, w->classes));
-    for (size_t i = 0; i < w->B; i++) {
-        b->frames[i] = (int32_t)w->T;
-        b->count[i] = (int32_t)w->labels;
-    }
-    bm_put(b->be, b->batch.x.data, x, n);
-    free(x);
-    return bm_sync(b->be);
-}
-
-static bm_status open_model(bench *b, const workload *w)
-{
-    bm_model_settings settings = {w->net, w->loss, "skip"};
-    bm_model_shape shape = {w->features, w->classes, 1};
-    bm_sgd_settings sgd = {.momentum = 0.9, .clip = 5, .local_state = "keep"};
-
-    BM_TRY(bm_model_new(&b->model, &settings, &shape, b->be, 1));
-    return bm_sgd_new(&b->sgd, &sgd, bm_model_params(b->model));
-}
-
-static bm_status open_loss(bench *b, const workload *w)
-{
-    const bm_loss_ops *loss = bm_loss_find(w->loss);
-    const bm_batch *batch = &b->batch;
-
-    BM_TRY(bm_alloc(b->be, bm_count(batch->x), &b->dy));
-    BM_TRY(bm_alloc(b->be, sizeof(bm_score) / sizeof(float), &b->score));
-    return bm_alloc(
-        b->be, loss->work(b->be, batch->extent, batch->targets, w->classes),
-        &b->work);
-}
-
-static bm_status set_up(bench *b, const workload *w)
-{
-    memset(b, 0, sizeof *b);
-    BM_TRY(bm_backend_open(&b->be, "cpu", 0));
-    b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
-    BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
-    for (size_t i = 0; i < 3; i++)
-        BM_TRY(bm_alloc(b->be, (size_t)LARGEST * LARGEST, &b->square[i]));
-    BM_TRY(draw(b, w));
-    b->batch.extent = (bm_extent){w->T, w->B, b->frames};
-    b->batch.targets = (bm_targets){b->classes, b->count};
-    return w->net != NULL ? open_model(b, w) : open_loss(b, w);
-}
-
-static void clear_up(bench *b)
-{
-    bm_sgd_free(b->sgd);
-    bm_model_free(b->model);
-    if (b->be != NULL) {
-        bm_free(b->be, b->batch.x.data);
-        bm_free(b->be, b->dy);
-        bm_free(b->be, b->work);
-        bm_free(b->be, b->score);
-        for (size_t i = 0; i < 3; i++)
-            bm_free(b->be, b->square[i]);
-    }
-    bm_backend_close(b->be);
-    free(b->frames);
-    free(b->count);
-    free(b->classes);
-}
-
-static bm_status step(bench *b, const workload *w)
-{
-    if (b->model != NULL) {
-        bm_model_gradient(b->model, &b->batch, 0, 0);
-        bm_sgd_step(b->sgd, 1e-4f);
-    } else {
-        bm_tensor dy = b->batch.x;
-
-        dy.data = b->dy;
-        bm_loss_find(w->loss)->run(b->be, b->batch.extent, b->batch.targets,
-                                   BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
-                                   (bm_score *)(void *)b->score);
-    }
-    return bm_sync(b->be);
-}
-
-/* ---- how fast ----------------------------------------------------------- */
-
-static double clock_now(void)
+double bm_bench_clock(void)
 {
     struct timespec t;
 
@@ -204,186 +32,158 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts x. */
-static double median(size_t n, double *x)
+double bm_bench_median(size_t n, double *x)
 {
     qsort(x, n, sizeof *x, ascending);
     return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* FLOP/s of square products of the size that this machine likes best. */
-static bm_status peak(bench *b, double *out)
+/* A part by its name, a row by a piece of its. */
+static bool chosen(const bm_bench_part *p, size_t row, const char *only)
 {
-    static const size_t sizes[] = {512, 768, 1024, LARGEST};
-    double best = 0;
-
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        size_t n = sizes[k], repeats = LARGEST / n * LARGEST / n;
-        double began = clock_now(), rate = 0;
-
-        for (size_t i = 0; i < repeats; i++)
-            bm_gemm(b->be, false, false, 1, bm_matrix(b->square[0], n, n),
-                    bm_matrix(b->square[1], n, n), 0,
-                    bm_matrix(b->square[2], n, n));
-        BM_TRY(bm_sync(b->be));
-        rate = 2.0 * (double)(n * n * n * repeats) / (clock_now() - began);
-        best = rate > best ? rate : best;
-    }
-    *out = best;
-    return BM_OK;
+    return only == NULL || strcmp(p->name, only) == 0 ||
+           strstr(p->row(row), only) != NULL;
 }
 
-/* Steps for `least` seconds; how long one took. */
-static bm_status time_steps(bench *b, const workload *w, double least,
-                            double *out)
+/* How many of its rows are. */
+static size_t chosen_rows(const bm_bench_part *p, const char *only)
 {
-    double began = clock_now(), spent = 0;
     size_t n = 0;
 
-    while (spent < least) {
-        BM_TRY(step(b, w));
-        spent = clock_now() - began;
-        n++;
-    }
-    *out = spent / (double)n;
-    return BM_OK;
-}
-
-static bm_status measure(const workload *w, size_t rounds, result *out)
-{
-    double steps[MOST_ROUNDS], peaks[MOST_ROUNDS], shares[MOST_ROUNDS];
-    bench b;
-    result r = {.flops = step_flops(w)};
-    bm_status status = BM_OK;
-
-    BM_TRY_DONE(set_up(&b, w));
-    BM_TRY_DONE(time_steps(&b, w, 0.2, &r.step));
-    for (size_t i = 0; i < rounds; i++) {
-        peaks[i] = 1;
-        if (r.flops > 0)
-            BM_TRY_DONE(peak(&b, &peaks[i]));
-        BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
-        shares[i] = r.flops / steps[i] / peaks[i];
-    }
-    r.step = median(rounds, steps);
-    r.fastest = steps[0]; /* sorted by now */
-    r.peak = median(rounds, peaks);
-    r.share = median(rounds, shares);
-    *out = r;
-done:
-    clear_up(&b);
-    return status;
-}
-
-/* ---- telling ------------------------------------------------------------ */
-
-static void print_head(void)
-{
-    printf("one thread, fp32, seconds of processor time; OpenBLAS kernels: "
-           "%s\n\n"
-           "%-12s %12s %10s %10s %10s %12s\n",
-           openblas_get_corename(), "", "frames/s", "ms/step", "GFLOP/s",
-           "of sgemm", "sgemm");
-}
-
-static void print_row(const workload *w, const result *r)
-{
-    double frames = (double)(w->T * w->B);
-
-    printf("%-12s %12.0f %10.2f", w->name, frames / r->step, 1e3 * r->step);
-    if (r->flops > 0)
-        printf(" %10.1f %8.0f %% %12.1f", 1e-9 * r->flops / r->step,
-               100 * r->share, 1e-9 * r->peak);
-    printf("\n");
-    fflush(stdout);
-}
-
-static json_t *row_json(const workload *w, const result *r)
-{
-    double frames = (double)(w->T * w->B);
-    json_t *o = json_pack("{s:s, s:f, s:f, s:f}", "name", w->name,
-                          "frames_per_s", frames / r->step, "step_ms",
-                          1e3 * r->step, "step_ms_min", 1e3 * r->fastest);
-
-    if (r->flops > 0) {
-        json_object_set_new(o, "gflops", json_real(1e-9 * r->flops / r->step));
-        json_object_set_new(o, "sgemm_gflops", json_real(1e-9 * r->peak));
-        json_object_set_new(o, "share", json_real(r->share));
-    }
-    return o;
-}
-
-static const char peer[] =
-    "The same steps in PyTorch on one core, timed by the processor's clock as "
-    "well.\ntorch_peer.py is no part of this program; docs/performance.md says "
-    "what it does.\n\n"
-    "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
-    "  clock='import runpy, sys, time; time.perf_counter = time.process_time; "
-    "\\\n"
-    "      runpy.run_path(sys.argv.pop(1), run_name=\"__main__\")'\n"
-    "  peer() { taskset -c 1 python3 -c \"$clock\" torch_peer.py --device cpu "
-    "\\\n"
-    "      --precision fp32 --clip 5 \"$@\"; }\n"
-    "  peer --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
-    "--batch 16 --T 200\n"
-    "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
-    "--batch 16 --T 200\n"
-    "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
-    "--batch 256\n";
-
-static bool chosen(const workload *w, const char *only)
-{
-    return only == NULL || strstr(w->name, only) != NULL;
+    for (size_t i = 0; p->row(i) != NULL; i++)
+        n += chosen(p, i, only);
+    return n;
 }
 
 static bm_status check_choice(const char *only)
 {
-    for (size_t i = 0; i < WORKLOADS; i++)
-        if (chosen(&workloads[i], only))
-            return BM_OK;
-    return BM_FAIL(BM_ERR_ARG,
-                   "--only %s: there are blstm 4x320, blstm 3x128, dnn 6x1024 "
-                   "and ctc alone",
-                   only);
+    char names[1024] = "";
+    size_t n = 0, length = 0;
+
+    for (size_t k = 0; k < PARTS; k++) {
+        n += chosen_rows(parts[k], only);
+        for (size_t i = 0; parts[k]->row(i) != NULL; i++) {
+            length = strlen(names);
+            snprintf(names + length, sizeof names - length, "%s%s",
+                     length > 0 ? ", " : "", parts[k]->row(i));
+        }
+    }
+    if (n > 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG, "--only %s: there are %s", only, names);
 }
 
-/* Tells each workload as it is measured, or adds it to rows. */
-static bm_status measure_all(const char *only, size_t rounds, json_t *rows)
+static void print_head(const bm_bench_part *p)
 {
-    for (size_t i = 0; i < WORKLOADS; i++) {
-        const workload *w = &workloads[i];
-        result r;
+    p->head(stdout);
+    printf("\n\n%-12s", "");
+    for (const bm_bench_column *c = p->columns; c->key != NULL; c++)
+        if (c->title != NULL)
+            printf(" %12s", c->title);
+    printf("\n");
+}
 
-        if (!chosen(w, only))
+static void print_row(const bm_bench_part *p, size_t row, const double *x)
+{
+    printf("%-12s", p->row(row));
+    for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++) {
+        if (c->title == NULL)
             continue;
-        BM_TRY(measure(w, rounds, &r));
-        if (rows != NULL)
-            json_array_append_new(rows, row_json(w, &r));
+        if (isnan(*x))
+            printf(" %12s", "");
+        else if (c->share)
+            printf(" %10.*f %%", c->digits, 100 * *x);
         else
-            print_row(w, &r);
+            printf(" %12.*f", c->digits, *x);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static json_t *row_json(const bm_bench_part *p, size_t row, const double *x)
+{
+    json_t *o = json_pack("{s:s}", "name", p->row(row));
+
+    for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++)
+        if (!isnan(*x))
+            json_object_set_new(o, c->key, json_real(*x));
+    return o;
+}
+
+/* What many ranks do is another part's matter than what one does. */
+static bool fits(const bm_bench_part *p, const bm_comm *comm)
+{
+    return (p->measure_ranks != NULL) == (bm_comm_size(comm) > 1);
+}
+
+/* Tells each row as it is measured, or adds it to rows; rank 0 does. */
+static bm_status measure(const bm_bench_part *p, bm_comm *comm,
+                         const char *only, size_t rounds, json_t *rows)
+{
+    bool tells = bm_comm_rank(comm) == 0;
+
+    if (tells && rows == NULL)
+        print_head(p);
+    for (size_t i = 0; p->row(i) != NULL; i++) {
+        double x[BM_BENCH_COLUMNS] = {0};
+
+        if (!chosen(p, i, only))
+            continue;
+        if (p->measure_ranks != NULL)
+            BM_TRY(p->measure_ranks(comm, i, rounds, x));
+        else
+            BM_TRY(p->measure(i, rounds, x));
+        if (rows != NULL)
+            json_array_append_new(rows, row_json(p, i, x));
+        else if (tells)
+            print_row(p, i, x);
     }
     return BM_OK;
 }
 
+static bm_status measure_all(bm_comm *comm, const char *only, size_t rounds,
+                             json_t *rows)
+{
+    for (size_t k = 0; k < PARTS; k++) {
+        if (chosen_rows(parts[k], only) == 0)
+            continue;
+        if (fits(parts[k], comm))
+            BM_TRY(measure(parts[k], comm, only, rounds, rows));
+        else if (bm_comm_rank(comm) == 0)
+            fprintf(stderr, "part %s: bmuf bench%s --only %s\n", parts[k]->name,
+                    parts[k]->measure_ranks != NULL ? " -n 2" : "",
+                    parts[k]->name);
+    }
+    return BM_OK;
+}
+
+static void print_peers(void)
+{
+    for (size_t k = 0; k < PARTS; k++)
+        if (parts[k]->peer != NULL)
+            fputs(parts[k]->peer, stdout);
+}
+
 static bm_status run(const bm_arguments *a)
 {
-    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : MOST_ROUNDS;
+    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS;
     const char *only = bm_argument(a, "only");
     json_t *rows = NULL;
+    bm_comm *comm = NULL;
     bm_status status = BM_OK;
 
     if (bm_argument(a, "peer") != NULL) {
-        fputs(peer, stdout);
+        print_peers();
         return BM_OK;
     }
     BM_TRY(check_choice(only));
-    openblas_set_num_threads(1);
+    BM_TRY(bm_job_start(a, false, &comm));
+    if (comm == NULL)
+        return BM_OK;
     if (bm_argument(a, "json") != NULL)
         rows = json_array();
-    else
-        print_head();
-    status = measure_all(only, rounds, rows);
-    if (status == BM_OK && rows != NULL) {
+    status = measure_all(comm, only, rounds, rows);
+    if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0) {
         json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
         putchar('\n');
     }
@@ -393,7 +193,8 @@ static bm_status run(const bm_arguments *a)
 
 static const bm_flag flags[] = {
     {"quick", NULL, "fewer repetitions", 0, false},
-    {"only", "NAME", "workloads whose name contains this", 0, false},
+    {"only", "NAME", "a part, or rows whose name contains this", 0, false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
     {"json", NULL, "JSON instead of a table", 0, false},
     {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
     {0},
@@ -403,12 +204,16 @@ const bm_verb bm_verb_bench = {
     .name = "bench",
     .nouns = "",
     .help = "frames/s of this machine, and how far from its peak",
-    .text = "  bmuf bench\n"
-            "  taskset -c 1 bmuf bench --only blstm\n\n"
-            "Training steps (forward, backward, clipped momentum update) on "
-            "one thread, with\nrandom data: frames/s, the rate of their "
-            "matrix products, and that as a share of\nwhat sgemm reaches on "
-            "large square matrices at the same time. Medians.\n",
+    .text =
+        "  bmuf bench\n"
+        "  taskset -c 1 bmuf bench --only blstm\n"
+        "  bmuf bench -n 2\n\n"
+        "Training steps (forward, backward, clipped momentum update) on "
+        "one thread, with\nrandom data: frames/s, the rate of their "
+        "matrix products, and that as a share of\nwhat sgemm reaches on "
+        "large square matrices at the same time. With two ranks or more: what "
+        "a block's exchange\ncosts beside MPI_Allreduce of the same bytes. "
+        "Medians.\n",
     .flags = flags,
     .most = 0,
     .run = run,

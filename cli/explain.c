@@ -6,12 +6,14 @@
 #include <math.h>
 #include <string.h>
 
+enum { LOOKED_AT = 16 }; /* blocks of an epoch, for their padding */
+
 static double batch_frames(const bm_plan_settings *p, const bm_dataset *d)
 {
     double mean = (double)d->frames / (double)(d->n ? d->n : 1);
+    double frames = (double)bm_plan_batch_frames(p, d);
 
-    return p->frames > 0 ? fmax((double)p->frames, mean)
-                         : (double)p->sequences * mean;
+    return frames > 0 ? fmax(frames, mean) : (double)p->sequences * mean;
 }
 
 /* Part of the time that workers of equal speed are busy in an epoch. */
@@ -25,16 +27,20 @@ static double balance_of(const bm_plan *plan)
     return n > 0 ? (double)n / sum : 0;
 }
 
-bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
-                        bm_setting *out)
+bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
+                        bm_plan **out)
+{
+    return bm_plan_new(out, data, &s->plan, (int)s->job.workers,
+                       (uint64_t)s->job.seed, 0);
+}
+
+bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data,
+                         const bm_plan *plan)
 {
     bool filtered = strcmp(s->train.strategy, "bmuf") == 0;
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
-    bm_plan *plan = NULL;
 
-    BM_TRY(bm_plan_new(&plan, data, &s->plan, (int)s->job.workers,
-                       (uint64_t)s->job.seed, 0));
-    *out = (bm_setting){.workers = (int)s->job.workers,
+    return (bm_setting){.workers = (int)s->job.workers,
                         .filtered = filtered,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = filtered ? s->filter.momentum : 0,
@@ -48,8 +54,6 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .balance = balance_of(plan),
                         .units = (double)data->n_units,
                         .epochs = s->train.epochs};
-    bm_plan_free(plan);
-    return BM_OK;
 }
 
 static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
@@ -80,6 +84,25 @@ static void print_blocks(const bm_setting *s, const bm_gains *g, FILE *out)
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
             100 * s->balance);
+}
+
+/* Of mini-batches of blocks from all over the epoch. */
+static bm_status print_padding(const bm_plan *plan, FILE *out)
+{
+    int64_t blocks = bm_plan_blocks(plan);
+    int64_t n = blocks < LOOKED_AT ? blocks : LOOKED_AT;
+    double frames = 0, padded = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double more = 0;
+
+        BM_TRY(bm_plan_padded(plan, i * blocks / n, &more));
+        padded += more;
+        frames += bm_plan_frames(plan, i * blocks / n);
+    }
+    fprintf(out, "padding           %.1f %% of the frames in mini-batches\n",
+            padded > 0 ? 100 * (1 - frames / padded) : 0);
+    return BM_OK;
 }
 
 /* Floats per weight that a rank keeps, apart from activations. */
@@ -151,13 +174,16 @@ static bm_status open_network(const bm_settings *s, const bm_dataset *data,
 static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
                               int ranks, FILE *out)
 {
+    bm_plan *plan = NULL;
     bm_setting what = {0};
     bm_gains gains = {0};
     bm_recogniser net = {0};
+    bm_status status = BM_OK;
 
-    BM_TRY(bm_setting_of(s, data, &what));
+    BM_TRY(bm_first_plan(s, data, &plan));
+    what = bm_setting_of(s, data, plan);
     gains = bm_gains_of(&what);
-    BM_TRY(open_network(s, data, &net));
+    BM_TRY_DONE(open_network(s, data, &net));
     fprintf(out,
             "data              %zu sequences, %.0f frames of %zu numbers, "
             "%zu classes\n",
@@ -168,10 +194,14 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     if (what.filtered)
         print_filter(&what, &gains, out);
     print_blocks(&what, &gains, out);
+    BM_TRY_DONE(print_padding(plan, out));
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
+    status = bm_advise(&what, print_advice, out);
+done:
     bm_recogniser_close(&net);
-    return bm_advise(&what, print_advice, out);
+    bm_plan_free(plan);
+    return status;
 }
 
 /* Workers that cannot be dealt out evenly leave ranks waiting. */

@@ -129,7 +129,6 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
     BM_TRY_DONE(bm_arguments_set(a, c));
     BM_TRY_DONE(resolve(c, "job.workers", ranks));
     BM_TRY_DONE(fill(c, out));
-    BM_TRY_DONE(resolve(c, "batch.sequences", out->plan.sequences));
     BM_TRY_DONE(
         resolve(c, "block.frames_per_worker", out->plan.frames_per_worker));
     *config = c;

@@ -71,19 +71,19 @@ static double rate_now(const bm_training *t)
 static bm_status train_block(bm_training *t)
 {
     bm_block_report r = {0};
-    double since = bm_clock(), rate = rate_now(t), seconds = 0, frames = 0;
-    double met = 0;
+    double since = bm_clock(), rate = rate_now(t), seconds = 0, met = 0;
+    bm_passed passed = {0};
 
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
-    frames = bm_learner_frames(t->learner);
+    passed = bm_learner_passed(t->learner);
     met = bm_clock();
-    BM_TRY(bm_comm_sum(t->comm, &frames, 1));
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 2));
     seconds = bm_clock() - since;
     r.wait_s += bm_clock() - met;
     t->blocks++;
-    t->frames += frames;
+    t->frames += passed.frames;
     t->seconds += seconds;
-    bm_report_block(t, &r, rate, frames, seconds);
+    bm_report_block(t, &r, rate, passed, seconds);
     if (r.at.block + 1 == bm_reader_blocks(t->reader))
         BM_TRY(end_epoch(t));
     return BM_OK;
@@ -170,8 +170,11 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
     bm_training t = {.comm = comm, .set = set, .config = config, .run = &run};
     bm_status status = BM_OK;
 
-    bm_job_threads(comm, set->job.threads);
-    status = bm_comm_agree(comm, bm_training_open(&t));
+    status = bm_training_open(&t);
+    if (status == BM_OK)
+        status = bm_job_compute(comm, t.net.be, set->job.threads,
+                                set->job.precision);
+    status = bm_comm_agree(comm, status);
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)

@@ -63,8 +63,11 @@ static void log_advice(void *self, const char *text)
 static bm_status warn(bm_training *t)
 {
     bm_setting what = {0};
+    bm_plan *plan = NULL;
 
-    BM_TRY(bm_setting_of(t->set, t->train, &what));
+    BM_TRY(bm_first_plan(t->set, t->train, &plan));
+    what = bm_setting_of(t->set, t->train, plan);
+    bm_plan_free(plan);
     return bm_advise(&what, log_advice, t);
 }
 

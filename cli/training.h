@@ -54,7 +54,7 @@ BM_CHECKED bm_status bm_training_resume(bm_training *t);
 /* Lines of the journal, of the log, and the bar; rank 0's alone. */
 void bm_report_start(const bm_training *t);
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
-                     double frames, double seconds);
+                     bm_passed passed, double seconds);
 void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e);
 /* Ends before the last epoch's; `host` holds the global model for a stop. */
 void bm_report_failure(const bm_training *t, bm_status status);

@@ -18,6 +18,7 @@ void bm_report_start(const bm_training *t)
             {"workers", (double)s->job.workers, NULL},
             {"ranks", bm_comm_size(t->comm), NULL},
             {"threads", (double)s->job.threads, NULL},
+            {"precision", 0, s->job.precision},
             {"strategy", 0, s->train.strategy},
             {"net", 0, s->model.net},
             {"weights", (double)bm_training_params(t)->n, NULL},
@@ -49,10 +50,10 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
 }
 
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
-                     double frames, double seconds)
+                     bm_passed passed, double seconds)
 {
     int64_t blocks = bm_reader_blocks(t->reader);
-    double stall = bm_reader_stall(t->reader);
+    double stall = bm_reader_stall(t->reader), frames = passed.frames;
     bool per_frame = bm_model_loss(t->net.model)->per_frame;
     double counted = per_frame ? r->score.frames : r->score.sequences;
     double loss = r->score.loss / counted;
@@ -68,6 +69,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"frames", frames, NULL},
                      {"seconds", seconds, NULL},
                      {"frames_per_s", frames / seconds, NULL},
+                     {"padding", 1 - frames / passed.padded, NULL},
                      {"compute_s", r->compute_s - stall, NULL},
                      {"wait_s", r->wait_s, NULL},
                      {"exchange_s", r->exchange_s, NULL},

@@ -19,6 +19,9 @@ typedef struct bm_scratch {
     size_t bytes;
 } bm_scratch;
 
+/* Makes room for so many bytes, at a cache line; what was in it is lost. */
+BM_CHECKED bm_status bm_reserve(bm_scratch *s, size_t bytes);
+
 typedef struct bm_cpu {
     const bm_isa *isa; /* borrowed */
     bm_pool *pool;
@@ -26,8 +29,8 @@ typedef struct bm_cpu {
     bm_bf16_units bf16;
     bm_dnn *dnn;          /* BM_BF16_OF_DNN, else NULL */
     bm_scratch factor[2]; /* A and B of a product in bf16 */
-    double *squares;      /* of the parts of a norm */
-    size_t n_squares;
+    bm_scratch squares;   /* doubles: of the parts of a norm */
+    bm_scratch scores;    /* bm_scores: of the sequences of a batch */
 } bm_cpu;
 
 static inline bm_cpu *bm_cpu_of(const bm_backend *be)

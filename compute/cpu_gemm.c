@@ -26,21 +26,6 @@ typedef struct product {
     _Atomic bm_status status; /* of a part that failed */
 } product;
 
-static bm_status reserve(bm_scratch *s, size_t bytes)
-{
-    enum { LINE = 64 };
-
-    if (bytes <= s->bytes)
-        return BM_OK;
-    free(s->x);
-    s->bytes = bytes / LINE * LINE + LINE;
-    s->x = aligned_alloc(LINE, s->bytes);
-    if (s->x != NULL)
-        return BM_OK;
-    s->bytes = 0;
-    return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of bf16", bytes);
-}
-
 /* Which units are taken, unless the environment variable BMUF_BF16 says fp32 or
  * onednn. */
 bm_status bm_bf16_choose(bm_bf16_units *out)
@@ -172,8 +157,8 @@ static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
                   NULL,
                   NULL};
 
-    BM_TRY(
-        reserve(into, rows * columns *
+    BM_TRY(bm_reserve(into,
+                      rows * columns *
                           (halves != NULL ? sizeof(uint16_t) : sizeof(float))));
     if (halves != NULL)
         *halves = r.halved = into->x;

@@ -138,7 +138,7 @@ bm_dnn_units bm_dnn_bf16(void)
 /* A product ready to be computed. */
 typedef struct ready {
     bm_dnn_product key;
-    dnnl_memory_desc_t a, b, c;
+    dnnl_memory_desc_t a, b, c, scratch;
     dnnl_primitive_t primitive;
 } ready;
 
@@ -165,6 +165,7 @@ static void drop(ready *r)
     forget(r->a);
     forget(r->b);
     forget(r->c);
+    forget(r->scratch);
     if (r->primitive != NULL)
         dnnl_primitive_destroy(r->primitive);
 }
@@ -235,11 +236,15 @@ static dnnl_status_t describe_packed(const bm_dnn *d, dnnl_memory_desc_t *md,
     return s;
 }
 
+/* Scratch is ours: oneDNN's own is shared by threads that compute the same. */
 static dnnl_status_t attributes(bool add, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     dnnl_status_t s = dnnl_primitive_attr_create(out);
 
+    if (s == dnnl_success)
+        s = dnnl_primitive_attr_set_scratchpad_mode(*out,
+                                                    dnnl_scratchpad_mode_user);
     if (s == dnnl_success && add)
         s = dnnl_post_ops_create(&ops);
     if (s == dnnl_success && add)
@@ -270,6 +275,10 @@ static bm_status make(const bm_dnn *d, const bm_dnn_product *p, ready *out)
     if (s == dnnl_success)
         s = plan(&planned, d->engine, r.a, r.b, r.c, attr);
     if (s == dnnl_success)
+        s = copy_described(
+            &r.scratch,
+            dnnl_primitive_desc_query_md(planned, dnnl_query_scratchpad_md, 0));
+    if (s == dnnl_success)
         s = dnnl_primitive_create(&r.primitive, planned);
     if (planned != NULL)
         dnnl_primitive_desc_destroy(planned);
@@ -282,12 +291,14 @@ static bm_status make(const bm_dnn *d, const bm_dnn_product *p, ready *out)
     return check(s, "no such product in bf16");
 }
 
-/* Computes `primitive` with three arguments. */
+enum { ARGUMENTS = 4 };
+
+/* Computes `primitive` with n arguments. */
 static bm_status execute(const bm_dnn *d, dnnl_primitive_t primitive,
                          const int *names, const dnnl_memory_desc_t *mds,
                          void *const *data, int n)
 {
-    dnnl_exec_arg_t args[3] = {{0}};
+    dnnl_exec_arg_t args[ARGUMENTS] = {{0}};
     dnnl_stream_t stream = NULL;
     dnnl_status_t s =
         dnnl_stream_create(&stream, d->engine, dnnl_stream_default_flags);
@@ -311,11 +322,20 @@ static bm_status execute(const bm_dnn *d, dnnl_primitive_t primitive,
 static bm_status compute(const bm_dnn *d, const ready *r, const uint16_t *a,
                          const void *b, float *c)
 {
-    static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-    dnnl_memory_desc_t mds[] = {r->a, r->b, r->c};
-    void *data[] = {(void *)(uintptr_t)a, (void *)(uintptr_t)b, c};
+    enum { LINE = 64 };
+    static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
+                                DNNL_ARG_SCRATCHPAD};
+    dnnl_memory_desc_t mds[] = {r->a, r->b, r->c, r->scratch};
+    size_t bytes = dnnl_memory_desc_get_size(MD(r->scratch));
+    void *scratch = aligned_alloc(LINE, bytes / LINE * LINE + LINE);
+    void *data[] = {(void *)a, (void *)b, c, scratch};
+    bm_status status = BM_OK;
 
-    return execute(d, r->primitive, names, mds, data, 3);
+    if (scratch == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a product in bf16");
+    status = execute(d, r->primitive, names, mds, data, ARGUMENTS);
+    free(scratch);
+    return status;
 }
 
 static bool same(const bm_dnn_product *x, const bm_dnn_product *y)
@@ -373,8 +393,8 @@ bm_status bm_dnn_pack(bm_dnn *d, bool transposed, size_t k, size_t n,
                       const uint16_t *b, void *packed)
 {
     static const int names[] = {DNNL_ARG_FROM, DNNL_ARG_TO};
-    dnnl_memory_desc_t mds[2] = {{0}};
-    void *data[] = {(void *)(uintptr_t)b, packed};
+    dnnl_memory_desc_t mds[2] = {0};
+    void *data[] = {(void *)b, packed};
     dnnl_primitive_desc_t planned = NULL;
     dnnl_primitive_t reorder = NULL;
     dnnl_status_t s = describe_matrix(&mds[0], k, n, dnnl_bf16, transposed,

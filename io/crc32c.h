@@ -11,4 +11,7 @@
 /* Safe in any thread. */
 uint32_t bm_crc32c(const void *data, size_t size);
 
+/* The same, without the processor's own instruction for it. */
+uint32_t bm_crc32c_plain(const void *data, size_t size);
+
 #endif

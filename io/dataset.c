@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AWAKE = 32, MOST_TOLD = 20 };
+enum { MOST_AWAKE = 16, MOST_TOLD = 20 };
 
 /* The whole of it: the last shards read, oldest first. */
 typedef struct opened {

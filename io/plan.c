@@ -17,7 +17,6 @@ typedef struct card {
     size_t unit;
     size_t place;  /* in the epoch's order */
     double length; /* mean frames of its sequences, or all its frames */
-    int32_t owner;
 } card;
 
 /* What a worker has got of a block so far. */
@@ -25,6 +24,13 @@ typedef struct hand {
     double frames;
     int32_t worker;
 } hand;
+
+/* Room to plan in. */
+typedef struct table {
+    card *cards;   /* [units] */
+    hand *hands;   /* [workers] */
+    size_t *begin; /* [workers + 1] */
+} table;
 
 static int compare(double a, double b)
 {
@@ -52,15 +58,6 @@ static int by_length_falling(const void *a, const void *b)
     return difference != 0 ? difference : compare_places(x->place, y->place);
 }
 
-static int by_owner(const void *a, const void *b)
-{
-    const card *x = a, *y = b;
-
-    if (x->owner != y->owner)
-        return x->owner < y->owner ? -1 : 1;
-    return compare_places(x->place, y->place);
-}
-
 static int64_t frames_of(const bm_plan *p, size_t place)
 {
     return p->d->units[p->units[place]].frames;
@@ -82,7 +79,7 @@ static void put_in_order(bm_plan *p, card *cards)
     for (size_t i = 0; i < p->n; i++) {
         const bm_unit_at *u = &p->d->units[p->units[i]];
         cards[i] =
-            (card){p->units[i], i, (double)u->frames / (double)u->sequences, 0};
+            (card){p->units[i], i, (double)u->frames / (double)u->sequences};
     }
     qsort(cards, p->n, sizeof *cards, by_length);
     for (size_t i = 0; i < p->n; i++)
@@ -90,12 +87,15 @@ static void put_in_order(bm_plan *p, card *cards)
 }
 
 /* As many as make blocks of the size asked for, if units are small enough. */
-static int64_t count_blocks(const bm_plan *p)
+static bm_status count_blocks(bm_plan *p)
 {
-    double size = bm_plan_block_frames(&p->set, p->d, p->workers);
-    double blocks = size > 0 ? round((double)p->d->frames / size) : 1;
+    double size = 0, blocks = 1;
 
-    return (int64_t)fmin(fmax(blocks, 1), (double)p->n);
+    BM_TRY(bm_plan_block_frames(&p->set, p->d, p->workers, &size));
+    if (size > 0)
+        blocks = round((double)p->d->frames / size);
+    p->blocks = (int64_t)fmin(fmax(blocks, 1), (double)p->n);
+    return BM_OK;
 }
 
 /* A block ends with the unit whose middle comes last before the block's share
@@ -148,41 +148,57 @@ static void sift(hand *hands, size_t n)
     }
 }
 
-static void deal(bm_plan *p, int64_t block, card *cards, hand *hands)
+/* Units of a block by owner, those of an owner in the epoch's order. */
+static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
+                          size_t n, table *t)
+{
+    memset(t->begin, 0, ((size_t)p->workers + 1) * sizeof *t->begin);
+    for (size_t i = 0; i < n; i++)
+        t->begin[owner[i] + 1]++;
+    for (int k = 0; k < p->workers; k++)
+        t->begin[k + 1] += t->begin[k];
+    for (size_t i = 0; i < n; i++)
+        t->cards[t->begin[owner[i]]++].unit = units[i];
+    for (size_t i = 0, k = 0; i < n; i++) { /* begin[k] is k's end by now */
+        while (i == t->begin[k])
+            k++;
+        units[i] = t->cards[i].unit;
+        owner[i] = (int32_t)k;
+    }
+}
+
+static void deal(bm_plan *p, int64_t block, table *t)
 {
     size_t first = p->start[block], n = p->start[block + 1] - first;
+    int32_t *owner = p->owner + first;
 
     for (int k = 0; k < p->workers; k++)
-        hands[k] = (hand){0, k};
+        t->hands[k] = (hand){0, k};
     for (size_t i = 0; i < n; i++)
-        cards[i] =
-            (card){p->units[first + i], i, (double)frames_of(p, first + i), 0};
-    qsort(cards, n, sizeof *cards, by_length_falling);
+        t->cards[i] =
+            (card){p->units[first + i], i, (double)frames_of(p, first + i)};
+    qsort(t->cards, n, sizeof *t->cards, by_length_falling);
     for (size_t i = 0; i < n; i++) {
-        cards[i].owner = hands[0].worker;
-        hands[0].frames += cards[i].length;
-        sift(hands, (size_t)p->workers);
+        owner[t->cards[i].place] = t->hands[0].worker;
+        t->hands[0].frames += t->cards[i].length;
+        sift(t->hands, (size_t)p->workers);
     }
-    qsort(cards, n, sizeof *cards, by_owner);
-    for (size_t i = 0; i < n; i++) {
-        p->units[first + i] = cards[i].unit;
-        p->owner[first + i] = cards[i].owner;
-    }
+    sort_by_owner(p, p->units + first, owner, n, t);
 }
 
 /* ---- the plan ---------------------------------------------------------- */
 
-static bm_status lay_out(bm_plan *p, card *cards, hand *hands)
+static bm_status lay_out(bm_plan *p, table *t)
 {
-    put_in_order(p, cards);
-    p->blocks = count_blocks(p);
+    put_in_order(p, t->cards);
+    BM_TRY(count_blocks(p));
     p->start = calloc((size_t)p->blocks + 1, sizeof *p->start);
     if (p->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to plan %lld blocks",
                        (long long)p->blocks);
     find_blocks(p);
     for (int64_t b = 0; b < p->blocks; b++)
-        deal(p, b, cards, hands);
+        deal(p, b, t);
     return BM_OK;
 }
 
@@ -199,16 +215,18 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
 {
     bm_plan *p = calloc(1, sizeof *p);
     size_t room = d->n_units + 1;
-    card *cards = malloc(room * sizeof *cards);
-    hand *hands = malloc((size_t)workers * sizeof *hands);
+    table t = {malloc(room * sizeof *t.cards),
+               malloc((size_t)workers * sizeof *t.hands),
+               malloc(((size_t)workers + 1) * sizeof *t.begin)};
     bm_status status = BM_OK;
 
-    BM_ASSERT(workers > 0 && (s->sequences > 0) != (s->frames > 0));
-    if (p == NULL || cards == NULL || hands == NULL)
+    BM_ASSERT(workers > 0 && (s->sequences == 0 || s->frames == 0));
+    if (!p || !t.cards || !t.hands || !t.begin)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to plan %zu units for %d",
                      d->n_units, workers);
     p->d = d;
     p->set = *s;
+    p->set.frames = bm_plan_batch_frames(s, d);
     p->order = order_of(s->order);
     p->workers = workers;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
@@ -217,13 +235,14 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     if (p->units == NULL || p->owner == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a plan of %zu units",
                      d->n_units);
-    BM_TRY_DONE(lay_out(p, cards, hands));
+    BM_TRY_DONE(lay_out(p, &t));
     *out = p;
     p = NULL;
 done:
     bm_plan_free(p);
-    free(cards);
-    free(hands);
+    free(t.cards);
+    free(t.hands);
+    free(t.begin);
     return status;
 }
 

@@ -26,7 +26,7 @@ typedef struct bm_position {
 typedef struct bm_plan_settings {
     long sequences;    /* of a mini-batch; 0: by frames */
     long frames;       /* of a mini-batch at most, padding included; 0: by
-                          sequences */
+                          sequences, or, if that is 0, by 16 of mean length */
     const char *order; /* random, sorted, file; see bm_batch_options */
     long buckets;      /* a share in random order is sorted by length in runs
                           of so many mini-batches, then these are shuffled */
@@ -41,23 +41,27 @@ void bm_batch_check(const bm_config *config, bm_faults *faults);
 void bm_block_check(const bm_config *config, bm_faults *faults);
 
 /* Fills both from a configuration that bm_config_check has passed. Where no
- * size is given, it is 16 sequences, or 120000 frames per worker. */
+ * size of a block is given, it is 120000 frames per worker. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);
+
+/* Frames of the largest mini-batch; 0: they are counted in sequences. */
+long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d);
 
 /*
  * Frames of a block, all workers together, before evening out. Counted in
  * steps, a block is that many mini-batches per worker of the data set's mean
- * size: of sequences times the mean length, or of as many equally long
- * sequences as fit into the frames of one.
+ * size: of sequences times the mean length, or as full as shares of that size
+ * are found to be.
  */
-double bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
-                            int workers);
+BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
+                                          const bm_dataset *d, int workers,
+                                          double *out);
 
 typedef struct bm_plan bm_plan;
 
 /* The plan of an epoch. Everything is borrowed. Settings as bm_plan_read leaves
- * them: one size of a block and one of a mini-batch. */
+ * them: one size of a block, and at most one of a mini-batch. */
 BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                                  const bm_plan_settings *s, int workers,
                                  uint64_t seed, int64_t epoch);
@@ -94,5 +98,11 @@ void bm_cut_free(bm_cut *cut);
 /* Mini-batches of the longest share of a block; 0 if there is no such block. */
 BM_CHECKED bm_status bm_plan_steps(const bm_plan *p, int64_t block,
                                    int64_t *steps);
+
+/* Frames of a block, all workers together, and of its mini-batches, which is
+ * those and the padding. */
+double bm_plan_frames(const bm_plan *p, int64_t block);
+BM_CHECKED bm_status bm_plan_padded(const bm_plan *p, int64_t block,
+                                    double *frames);
 
 #endif

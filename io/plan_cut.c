@@ -1,13 +1,18 @@
 /*
  * plan_cut.c - a share's sequences in mini-batches: shuffled, sorted by length
  * in windows so that those of like length meet, cut, and the mini-batches
- * shuffled again. As RETURNN's "laplace" order, but for the last step.
+ * shuffled again. As RETURNN's "laplace" order, but for the last step, and that
+ * mini-batches that are counted in frames end where lengths jump.
  */
 #include "io/plan_parts.h"
 
 #include "core/rng.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+/* A mini-batch costs a CALLth of its most frames, besides its own. */
+enum { CALL = 48, FINE = 64 };
 
 /* A sequence of a share, while it looks for its mini-batch. */
 typedef struct item {
@@ -101,32 +106,96 @@ static void sort_windows(const bm_plan *p, item *items, size_t n)
     }
 }
 
-/* How many of the next n > 0 sequences make a mini-batch. */
-static size_t batch(const bm_plan_settings *s, const item *items, size_t n)
-{
-    int64_t longest = 0;
-    size_t i = 0;
-
-    for (; i < n; i++) {
-        if (longest < items[i].frames)
-            longest = items[i].frames;
-        if (s->frames > 0 ? i > 0 && longest * (int64_t)(i + 1) > s->frames
-                          : i >= (size_t)s->sequences)
-            break;
-    }
-    return i;
-}
-
-/* starts [n + 1] gets where mini-batches begin and where the last one ends. */
-static size_t cut_batches(const bm_plan *p, const item *items, size_t n,
-                          size_t *starts)
+/* Sequences in file order or sorted, so many at a time. */
+static size_t cut_by_number(size_t size, size_t n, size_t *starts)
 {
     size_t n_batches = 0;
 
-    starts[0] = 0;
-    for (size_t i = 0; i < n; starts[++n_batches] = i)
-        i += batch(&p->set, items + i, n - i);
+    for (size_t i = 0; i < n; i += size)
+        starts[n_batches++] = i;
+    starts[n_batches] = n;
     return n_batches;
+}
+
+/* The cheapest way to cut all sequences before a place. */
+typedef struct way {
+    int64_t cost;
+    size_t last; /* where its last mini-batch begins */
+    size_t run;  /* where the equally long ones before the place begin */
+} way;
+
+/*
+ * The last mini-batch before `end` may begin at any sequence from which on it
+ * fits into the frames of one. Of those far back only the first of a run of
+ * equally long ones are tried, and the first that fits: many that are short
+ * have few lengths.
+ */
+static void cut_before(const bm_plan_settings *s, const item *items, way *ways,
+                       size_t end)
+{
+    way *w = &ways[end];
+    int64_t longest = 0;
+
+    w->cost = INT64_MAX;
+    w->run = end > 1 && items[end - 2].frames == items[end - 1].frames
+                 ? ways[end - 1].run
+                 : end - 1;
+    for (size_t i = end, most = end; i > 0;) {
+        size_t next = end - i < FINE ? i - 1 : ways[i].run;
+        int64_t cost = 0;
+
+        if (longest < items[i - 1].frames)
+            longest = items[i - 1].frames;
+        if (longest > 0)
+            most = longest < s->frames ? (size_t)(s->frames / longest) : 1;
+        if (end - i >= most)
+            return;
+        i = end - next > most ? end - most : next;
+        cost = ways[i].cost + s->frames + CALL * longest * (int64_t)(end - i);
+        if (cost < w->cost) {
+            w->cost = cost;
+            w->last = i;
+        }
+    }
+}
+
+/* Such that frames, with padding, and a CALLth of the most for every
+ * mini-batch are least in sum. */
+static size_t cut_by_frames(const bm_plan_settings *s, const item *items,
+                            size_t n, way *ways, size_t *starts)
+{
+    size_t n_batches = 0;
+
+    ways[0] = (way){0};
+    for (size_t end = 1; end <= n; end++)
+        cut_before(s, items, ways, end);
+    for (size_t at = n; at > 0; at = ways[at].last)
+        n_batches++;
+    starts[n_batches] = n;
+    for (size_t at = n, b = n_batches; b-- > 0;)
+        starts[b] = at = ways[at].last;
+    return n_batches;
+}
+
+bm_status bm_plan_count(const bm_plan_settings *s, const int32_t *lengths,
+                        size_t n, size_t *batches)
+{
+    item *items = malloc((n + 1) * sizeof *items);
+    size_t *starts = malloc((n + 1) * sizeof *starts);
+    way *ways = malloc((n + 1) * sizeof *ways);
+    bm_status status = BM_OK;
+
+    if (!items || !starts || !ways)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu sequences", n);
+    for (size_t i = 0; i < n; i++)
+        items[i] = (item){0, i, lengths[i]};
+    qsort(items, n, sizeof *items, rising);
+    *batches = cut_by_frames(s, items, n, ways, starts);
+done:
+    free(items);
+    free(starts);
+    free(ways);
+    return status;
 }
 
 /* False if there is no memory. */
@@ -169,15 +238,18 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
     size_t n = count_sequences(p, block, worker), n_batches = 0;
     item *items = calloc(n + 1, sizeof *items);
     size_t *starts = malloc((n + 1) * sizeof *starts);
+    way *ways = p->set.frames > 0 ? malloc((n + 1) * sizeof *ways) : NULL;
     size_t *which = malloc((n + 1) * sizeof *which);
     bm_status status = BM_OK;
 
-    if (items == NULL || starts == NULL || which == NULL)
+    if (!items || !starts || !which || (p->set.frames > 0 && !ways))
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a share of %zu sequences",
                      n);
     list(p, block, worker, &rng, items);
     sort_windows(p, items, n);
-    n_batches = cut_batches(p, items, n, starts);
+    n_batches = ways != NULL
+                    ? cut_by_frames(&p->set, items, n, ways, starts)
+                    : cut_by_number((size_t)p->set.sequences, n, starts);
     for (size_t b = 0; b < n_batches; b++)
         which[b] = b;
     if (p->order == BM_ORDER_RANDOM)
@@ -188,6 +260,7 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
     write_out(items, starts, which, n_batches, cut);
 done:
     free(items);
+    free(ways);
     free(starts);
     free(which);
     return status;
@@ -215,4 +288,46 @@ bm_status bm_plan_steps(const bm_plan *p, int64_t block, int64_t *steps)
 done:
     bm_cut_free(&cut);
     return status;
+}
+
+/* Frames of a share's mini-batches, padding included. */
+static double padded_frames(const bm_plan *p, const bm_cut *cut)
+{
+    double sum = 0;
+
+    for (size_t b = 0, i = 0; b < cut->n_batches; b++) {
+        size_t first = i;
+        double longest = 0;
+
+        for (; i < cut->ends[b]; i++)
+            longest = fmax(longest, p->d->lengths[2 * cut->sequences[i]]);
+        sum += longest * (double)(i - first);
+    }
+    return sum;
+}
+
+bm_status bm_plan_padded(const bm_plan *p, int64_t block, double *frames)
+{
+    bm_status status = BM_OK;
+    bm_cut cut = {0};
+    double sum = 0;
+
+    for (int k = 0; k < p->workers; k++) {
+        BM_TRY_DONE(bm_plan_cut(p, block, k, &cut));
+        sum += padded_frames(p, &cut);
+    }
+    *frames = sum;
+done:
+    bm_cut_free(&cut);
+    return status;
+}
+
+double bm_plan_frames(const bm_plan *p, int64_t block)
+{
+    double sum = 0;
+
+    BM_ASSERT(block >= 0 && block < p->blocks);
+    for (size_t i = p->start[block]; i < p->start[block + 1]; i++)
+        sum += (double)p->d->units[p->units[i]].frames;
+    return sum;
 }

@@ -1,5 +1,6 @@
 /*
- * plan_parts.h - what plan.c makes and plan_cut.c cuts; for these two alone.
+ * plan_parts.h - what plan.c makes and plan_cut.c cuts, and how the latter
+ * counts; for the plan's own files.
  */
 #ifndef BM_IO_PLAN_PARTS_H
 #define BM_IO_PLAN_PARTS_H
@@ -24,5 +25,11 @@ struct bm_plan {
     int64_t blocks;
     size_t *start; /* [blocks + 1]: where the blocks begin */
 };
+
+/* How many mini-batches sequences of these lengths make that are sorted all
+ * together, and cut by s->frames > 0. */
+BM_CHECKED bm_status bm_plan_count(const bm_plan_settings *s,
+                                   const int32_t *lengths, size_t n,
+                                   size_t *batches);
 
 #endif

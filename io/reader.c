@@ -100,7 +100,8 @@ static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 {
     int64_t sequence = r->d->units[s->units[i]].first;
 
-    for (size_t k = s->first[i]; k < s->first[i + 1]; k++, sequence++) {
+    for (size_t k = s->begin[i].sequences; k < s->begin[i + 1].sequences;
+         k++, sequence++) {
         bm_sample *x = &s->samples[k];
 
         if (bm_all_finite(x->x, (size_t)x->frames * r->d->features))

@@ -111,10 +111,15 @@ static bm_status read_tables(bm_shard *s)
     return BM_OK;
 }
 
+/* As they were computed, which is as they were told. */
+typedef struct digests {
+    char tables[BM_DIGEST_LENGTH + 1], labels[BM_DIGEST_LENGTH + 1];
+} digests;
+
 /* The tables against the digest written with them. */
-static bm_status check_digest(bm_shard *s)
+static bm_status check_tables(bm_shard *s, char *found)
 {
-    char found[BM_DIGEST_LENGTH + 1], *told = NULL;
+    char *told = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_shard_digest(&s->t, found));
@@ -203,9 +208,8 @@ static bm_status join(const char *rows, size_t n, size_t width, char **out,
     return BM_OK;
 }
 
-static bm_status read_vocab(bm_shard *s)
+static bm_status read_vocab(bm_shard *s, char *digest)
 {
-    char digest[BM_DIGEST_LENGTH + 1];
     char *rows = NULL, *text = NULL, *told = NULL;
     uint64_t n = 0;
     int64_t classes = 0;
@@ -238,46 +242,41 @@ done:
 }
 
 /* Of the digests, the shape and how features were made. */
-static bm_status hash_all(bm_shard *s)
+static bm_status hash_all(bm_shard *s, const digests *d)
 {
     XXH3_state_t *state = XXH3_createState();
-    char *labels = NULL, *tables = NULL;
     uint64_t shape[] = {s->t.features, s->t.classes, s->t.store, s->per_frame,
                         bm_vocab_words(s->vocab)};
-    bm_status status = BM_OK;
 
     if (state == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a hash");
-    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &labels));
-    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "tables_xxh3", &tables));
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a hash");
     XXH3_64bits_reset(state);
     XXH3_64bits_update(state, shape, sizeof shape);
-    XXH3_64bits_update(state, labels, strlen(labels));
-    XXH3_64bits_update(state, tables, strlen(tables));
+    XXH3_64bits_update(state, d->labels, BM_DIGEST_LENGTH);
+    XXH3_64bits_update(state, d->tables, BM_DIGEST_LENGTH);
     XXH3_64bits_update(state, s->tags_digest, strlen(s->tags_digest));
     XXH3_64bits_update(state, s->features_text, strlen(s->features_text));
     s->hash = XXH3_64bits_digest(state);
-done:
     XXH3_freeState(state);
-    free(labels);
-    free(tables);
-    return status;
+    return BM_OK;
 }
 
 static bm_status read_all(bm_shard *s)
 {
+    digests d;
+
     if (stat(s->path, &s->identity) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", s->path, strerror(errno));
     BM_TRY(bm_shard_wake(s));
     BM_TRY(read_format(s));
     BM_TRY(read_shape(s));
     BM_TRY(read_tables(s));
-    BM_TRY(check_digest(s));
+    BM_TRY(check_tables(s, d.tables));
     BM_TRY(check_units(s));
     BM_TRY(check_scale(s));
-    BM_TRY(read_vocab(s));
+    BM_TRY(read_vocab(s, d.labels));
     BM_TRY(bm_h5_text(&s->file, "bmuf", "tags_xxh3", &s->tags_digest));
-    return hash_all(s);
+    return hash_all(s, &d);
 }
 
 bm_status bm_shard_open(bm_shard **out, const char *path)

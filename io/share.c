@@ -9,21 +9,17 @@
 
 static bool reserve_units(bm_share *s, size_t n)
 {
-    size_t *units = NULL, *first = NULL;
-    bm_sequences *read = NULL;
+    size_t *units = NULL;
+    bm_place *begin = NULL;
 
-    if (s->units != NULL && n <= s->room_units)
+    if (s->units != NULL && s->begin != NULL && n <= s->room_units)
         return true;
     units = realloc(s->units, (n + 1) * sizeof *units);
     s->units = units != NULL ? units : s->units;
-    first = realloc(s->first, (n + 1) * sizeof *first);
-    s->first = first != NULL ? first : s->first;
-    read = realloc(s->read, (n + 1) * sizeof *read);
-    s->read = read != NULL ? read : s->read;
-    if (units == NULL || first == NULL || read == NULL)
+    begin = realloc(s->begin, (n + 1) * sizeof *begin);
+    s->begin = begin != NULL ? begin : s->begin;
+    if (units == NULL || begin == NULL)
         return false;
-    for (size_t i = s->room_units; i < n; i++)
-        s->read[i] = (bm_sequences){0};
     s->room_units = n;
     return true;
 }
@@ -49,11 +45,29 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* Where each unit will lie. */
+static void lay_out(bm_share *s, const bm_dataset *d)
+{
+    bm_place at = {0};
+
+    for (size_t i = 0; i < s->n_units; i++) {
+        const bm_unit_at *u = &d->units[s->units[i]];
+        bm_unit_size size = bm_shard_unit(d->shards[u->shard], (size_t)u->unit);
+
+        s->begin[i] = at;
+        at.sequences += size.sequences;
+        at.frames += size.frames;
+        at.labels += size.labels;
+    }
+    s->begin[s->n_units] = at;
+}
+
 bm_status bm_share_plan(bm_share *s, const bm_dataset *d, const bm_plan *p,
                         int64_t block, int worker)
 {
     const size_t *units = NULL;
     size_t n = bm_plan_units(p, block, worker, &units);
+    bm_place end;
 
     BM_TRY(bm_plan_cut(p, block, worker, &s->cut));
     if (!reserve_units(s, n) || !reserve_samples(s, s->cut.n_sequences))
@@ -65,39 +79,51 @@ bm_status bm_share_plan(bm_share *s, const bm_dataset *d, const bm_plan *p,
         s->units[i] = units[i];
     qsort(s->units, n, sizeof *s->units, by_number);
     s->n_units = n;
-    s->first[0] = 0;
-    for (size_t i = 0; i < n; i++)
-        s->first[i + 1] = s->first[i] + (size_t)d->units[s->units[i]].sequences;
-    return BM_OK;
+    lay_out(s, d);
+    end = s->begin[n];
+    return bm_sequences_reserve(&s->all, end.sequences, end.frames, end.labels,
+                                d->features);
 }
 
 void bm_share_free(bm_share *s)
 {
-    for (size_t i = 0; i < s->room_units; i++)
-        bm_sequences_free(&s->read[i]);
+    bm_sequences_free(&s->all);
     bm_cut_free(&s->cut);
     free(s->units);
-    free(s->first);
-    free(s->read);
+    free(s->begin);
     free(s->samples);
     *s = (bm_share){0};
 }
 
+/* The memory of a unit, with room for it and no more. */
+static bm_sequences part(const bm_share *s, size_t i)
+{
+    bm_place from = s->begin[i], to = s->begin[i + 1];
+    size_t D = s->all.features;
+
+    return (bm_sequences){.features = D,
+                          .x = s->all.x + from.frames * D,
+                          .frames = s->all.frames + from.sequences,
+                          .targets = s->all.targets + from.labels,
+                          .labels = s->all.labels + from.sequences,
+                          .room_x = (to.frames - from.frames) * D,
+                          .room_targets = to.labels - from.labels,
+                          .room_n = to.sequences - from.sequences};
+}
+
 bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
 {
-    bm_sequences *in = &s->read[i];
-    bm_sample *out = s->samples + s->first[i];
-    const float *x = NULL;
-    const int32_t *targets = NULL;
+    bm_sequences in = part(s, i);
+    bm_sample *out = s->samples + s->begin[i].sequences;
+    const float *x = in.x;
+    const int32_t *targets = in.targets;
 
-    BM_TRY(bm_dataset_read(d, s->units[i], in));
-    BM_ASSERT(in->n == s->first[i + 1] - s->first[i]);
-    x = in->x;
-    targets = in->targets;
-    for (size_t k = 0; k < in->n; k++) {
-        out[k] = (bm_sample){x, targets, in->frames[k], in->labels[k]};
-        x += (size_t)in->frames[k] * in->features;
-        targets += in->labels[k];
+    BM_TRY(bm_dataset_read(d, s->units[i], &in));
+    BM_ASSERT(in.n == s->begin[i + 1].sequences - s->begin[i].sequences);
+    for (size_t k = 0; k < in.n; k++) {
+        out[k] = (bm_sample){x, targets, in.frames[k], in.labels[k]};
+        x += (size_t)in.frames[k] * in.features;
+        targets += in.labels[k];
     }
     return BM_OK;
 }
@@ -114,6 +140,6 @@ const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
         else
             to = middle;
     }
-    return s->samples + s->first[from] +
+    return s->samples + s->begin[from].sequences +
            (sequence - d->units[s->units[from]].first);
 }

@@ -7,21 +7,27 @@
 
 #include "io/plan.h"
 
-/* A sequence, inside the unit it was read with. */
+/* A sequence, in the share's memory. */
 typedef struct bm_sample {
     const float *x;         /* [frames, D] */
     const int32_t *targets; /* [labels] */
     int32_t frames, labels;
 } bm_sample;
 
-/* Starts as {0}, is reused from block to block. */
+/* How many of each come before something. */
+typedef struct bm_place {
+    size_t sequences, frames, labels;
+} bm_place;
+
+/* Starts as {0}, is reused from block to block. Units lie in one piece of
+ * memory: shares are about equal from block to block, units are not. */
 typedef struct bm_share {
     bm_cut cut; /* its mini-batches */
     size_t n_units;
     size_t *units;      /* [n_units]: numbers in the data set, rising */
-    size_t *first;      /* [n_units + 1]: where a unit's samples begin */
-    bm_sequences *read; /* [room_units] */
-    bm_sample *samples; /* [cut.n_sequences], unit after unit */
+    bm_place *begin;    /* [n_units + 1]: where they lie, and where all end */
+    bm_sequences all;   /* unit after unit */
+    bm_sample *samples; /* [cut.n_sequences] */
     size_t room_units, room_samples;
 } bm_share;
 

@@ -92,6 +92,9 @@ static void test_bench_tells_rates(void **_)
     assert_code(o, 0);
     assert_says(o.out, "frames/s");
     assert_says(o.out, "ctc alone");
+    o = BMUF("bench", "--quick", "--only", "read u8");
+    assert_code(o, 0);
+    assert_says(o.out, "as batches");
     o = BMUF("bench", "--only", "transformer");
     assert_code(o, 64);
     assert_says(o.err, "blstm 4x320");

@@ -82,7 +82,7 @@ static float *draw_weights(size_t n)
     return w;
 }
 
-static double *zeros(size_t n)
+static double *doubles(size_t n)
 {
     double *x = calloc(n + 1, sizeof *x);
 
@@ -220,8 +220,8 @@ static void test_convolution_is_the_sum_it_is_said_to_be(void **state)
         float *w = draw_weights(n_w + N);
         frames *x = draw((bm_window){1, 1, 0, 0}, c.height * C, k);
         frames *dy = draw(c.time, rows * N, k + 100);
-        convolved all = {zeros(count(dy)), zeros(count(x)), zeros(n_w),
-                         zeros(N)};
+        convolved all = {doubles(count(dy)), doubles(count(x)), doubles(n_w),
+                         doubles(N)};
 
         c.w = w;
         c.b = w + n_w;
@@ -263,7 +263,7 @@ static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
                        const frames *dy)
 {
     size_t rows = bm_windows(p->rows, p->height), C = p->channels;
-    double *y = zeros(count(dy)), *dx = zeros(count(x));
+    double *y = doubles(count(dy)), *dx = doubles(count(x));
     float *x_there = place(be, x->x, count(x));
     float *y_there = place(be, dy->x, count(dy));
     float *dy_there = place(be, dy->x, count(dy));
@@ -372,8 +372,9 @@ static void check_norm(bm_backend *be, const bm_norm *n, const frames *x,
                        const frames *dy)
 {
     size_t C = n->channels;
-    double *y = zeros(count(x)), *seen = zeros(count(x)), *dx = zeros(count(x));
-    double *dw = zeros(4 * C); /* of gamma, beta, mean, var */
+    double *y = doubles(count(x)), *seen = doubles(count(x)),
+           *dx = doubles(count(x));
+    double *dw = doubles(4 * C); /* of gamma, beta, mean, var */
     float *x_there = place(be, x->x, count(x)), *kept = NULL, *w = NULL;
     float *dy_there = place(be, dy->x, count(x)), *g = NULL;
     float *out = place(be, x->x, count(x));

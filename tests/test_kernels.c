@@ -248,7 +248,8 @@ static float nearest_bf16(float x)
     memcpy(&low, &near_zero, sizeof low);
     memcpy(&high, &far, sizeof high);
     to_low = fabs((double)x - low);
-    to_high = isinf(high) ? ldexp(1, 128) - fabs(x) : fabs((double)high - x);
+    to_high =
+        isinf(high) ? ldexp(1, 128) - fabs((double)x) : fabs((double)high - x);
     if (to_low != to_high)
         return to_low < to_high ? low : high;
     return (near_zero & 0x10000u) == 0 ? low : high;

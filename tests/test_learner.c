@@ -112,10 +112,21 @@ static double count(const bm_cut *cut, int64_t step, double (*of)(int64_t))
     return sum;
 }
 
+/* Frames of a mini-batch of the cut, padding included. */
+static double padded(const bm_cut *cut, int64_t step)
+{
+    size_t from = step > 0 ? cut->ends[step - 1] : 0;
+    double longest = 0;
+
+    for (size_t i = from; i < cut->ends[step]; i++)
+        longest = fmax(longest, frames_of(cut->sequences[i]));
+    return longest * (double)(cut->ends[step] - from);
+}
+
 /* What a block's shares were like. */
 typedef struct seen {
     int empty, ragged; /* shares without data; mini-batches that are not full */
-    double frames;
+    double frames, padded;
 } seen;
 
 /* One share: samples of every step, and past its end. */
@@ -138,6 +149,7 @@ static double check_share(fixture *f, const bm_cut *cut, int worker,
             double sequences = count(cut, step, every_sequence);
             s->ragged += sequences < (double)plan.sequences;
             s->frames += count(cut, step, frames_of);
+            s->padded += padded(cut, step);
         }
     }
     s->empty += cut->n_batches == 0;
@@ -148,6 +160,7 @@ static double check_share(fixture *f, const bm_cut *cut, int worker,
 static void check_counts(fixture *f, double (*of)(int64_t),
                          double (*samples)(const bm_score *))
 {
+    bm_passed passed = {0};
     seen s = {0};
     double frames = 0;
 
@@ -178,8 +191,10 @@ static void check_counts(fixture *f, double (*of)(int64_t),
     for (int64_t id = 0; id < N; id++)
         frames += 2 * frames_of(id);
     assert_true(s.frames == frames);
-    assert_true(bm_learner_frames(f->learner) == frames);
-    assert_true(bm_learner_frames(f->learner) == 0);
+    passed = bm_learner_passed(f->learner);
+    assert_true(passed.frames == frames && passed.padded == s.padded);
+    passed = bm_learner_passed(f->learner);
+    assert_true(passed.frames == 0 && passed.padded == 0);
 }
 
 static double sequences(const bm_score *s)

@@ -306,7 +306,8 @@ static void test_bits_do_not_depend_on_what_companions_hold(void **state)
 static void test_collating_leaves_zeros_behind_every_sequence(void **state)
 {
     static int64_t order[] = {0, 1, 2, 3, 4, 3, 0, 1};
-    static size_t ends[] = {5, 8}, zero[] = {0, SEQUENCES};
+    static size_t ends[] = {5, 8}, zero[] = {0};
+    static bm_place begin[] = {{0}, {.sequences = SEQUENCES}};
     static const company c = {0};
     float x[SEQUENCES][LONGEST * D];
     bm_sample samples[SEQUENCES];
@@ -316,7 +317,7 @@ static void test_collating_leaves_zeros_behind_every_sequence(void **state)
         .cut = {.n_batches = 2, .sequences = order, .ends = ends},
         .n_units = 1,
         .units = zero,
-        .first = zero,
+        .begin = begin,
         .samples = samples,
     };
     bm_collator collator = {.be = cpu, .d = &d};

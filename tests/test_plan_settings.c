@@ -28,18 +28,20 @@ static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
 
 static void test_one_size_is_taken_and_none_gives_the_default(void **state)
 {
+    const bm_dataset d = {.n = 4, .frames = 100}, empty = {0};
     bm_plan_settings s = {0};
 
     (void)state;
     assert_ok(read_plan((const char *[]){NULL}, &s));
-    assert_int_equal(s.sequences, 16);
-    assert_int_equal(s.frames, 0);
+    assert_int_equal(s.sequences + s.frames, 0);
+    assert_int_equal(bm_plan_batch_frames(&s, &d), 16 * 25); /* the mean */
+    assert_int_equal(bm_plan_batch_frames(&s, &empty), 16);
     assert_int_equal(s.frames_per_worker, 120000);
     assert_int_equal(s.frames_total + s.steps, 0);
     assert_ok(read_plan(
         (const char *[]){"batch.frames=8000", "block.steps=7", NULL}, &s));
     assert_int_equal(s.sequences, 0);
-    assert_int_equal(s.frames, 8000);
+    assert_int_equal(bm_plan_batch_frames(&s, &d), 8000);
     assert_int_equal(s.steps, 7);
     assert_int_equal(s.frames_per_worker + s.frames_total, 0);
 }

@@ -271,13 +271,16 @@ static void assert_times(const json_t *block)
 
 static void assert_block(const json_t *block)
 {
-    assert_numbers(block, (const char *const[]){
-                              "epoch", "block", "loss", "error", "rate",
-                              "frames", "seconds", "frames_per_s", "compute_s",
-                              "wait_s", "exchange_s", "stall_s", "g_norm",
-                              "delta_norm", "cos_g_delta", "skipped", NULL});
+    assert_numbers(block,
+                   (const char *const[]){
+                       "epoch", "block", "loss", "error", "rate", "frames",
+                       "seconds", "frames_per_s", "padding", "compute_s",
+                       "wait_s", "exchange_s", "stall_s", "g_norm",
+                       "delta_norm", "cos_g_delta", "skipped", NULL});
     assert_true(number(block, "loss") > 0);
     assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
+    assert_true(number(block, "padding") >= 0); /* of one of two at most */
+    assert_true(number(block, "padding") < 0.5);
     assert_times(block);
 }
 

@@ -418,6 +418,28 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
     assert_after(o.out, "at 1 GB/s ", 2 * 4 * weights * 3 / 4 * 1e-9, 2);
 }
 
+/* All sequences in one mini-batch, and each in its own. */
+static void test_explain_counts_padding(void **_)
+{
+    static const char *const size[] = {"batch.sequences=42",
+                                       "batch.sequences=1"};
+    double frames = (double)total(42, frames_of), longest = 0;
+    double percent[] = {0, 0};
+
+    (void)_;
+    for (size_t i = 0; i < 42; i++)
+        longest = fmax(longest, (double)frames_of(i));
+    percent[0] = 100 * (1 - frames / (42 * longest));
+    FOR_EACH (i, size) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", "job.workers=1",
+                         "--set", "train.strategy=local", "--set",
+                         "block.frames_total=10000", "--set", size[i]);
+
+        assert_code(o, 0);
+        assert_true(fabs(after(o.out, "padding ") - percent[i]) < 0.051);
+    }
+}
+
 static void test_explain_refuses_and_warns(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "--set", "bmuf.rate=2.5", "--set",
@@ -618,6 +640,7 @@ int main(void)
         cmocka_unit_test(test_check_knows_what_a_stride_leaves),
         cmocka_unit_test(test_explain_prints_what_formulas_say),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
+        cmocka_unit_test(test_explain_counts_padding),
         cmocka_unit_test(test_explain_refuses_and_warns),
         cmocka_unit_test(test_a_model_is_trained_and_described),
         cmocka_unit_test(test_a_run_can_be_repeated_from_what_it_leaves),

@@ -1,0 +1,304 @@
+/*
+ * bench_train.c - training steps of standard networks on one thread, in
+ * frames/s, and as a share of what products of large matrices reach on this
+ * machine at the same time.
+ *
+ * Time is the processor's, spent by this process: programs beside it count
+ * less. What remains of their noise, and of a clock that changes, is in steps
+ * and peak alike, so they take turns, and the median of their ratios is told.
+ */
+#include "cli/bench.h"
+#include "core/rng.h"
+#include "models/model.h"
+#include "sgd/sgd.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct workload {
+    const char *name, *net, *loss;
+    size_t layers, units, directions; /* directions 0: linear and relu */
+    size_t features, classes;         /* D, V */
+    size_t B, T, labels;              /* labels a sequence */
+} workload;
+
+static const workload workloads[] = {
+    {"blstm 4x320", "blstm:320*4 linear", "ctc", 4, 320, 2, 120, 30, 16, 200,
+     25},
+    {"blstm 3x128", "blstm:128*3 linear", "ctc", 3, 128, 2, 120, 30, 16, 200,
+     25},
+    {"dnn 6x1024",
+     "linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
+     "linear:1024 relu linear:1024 relu linear",
+     "cross_entropy", 6, 1024, 0, 440, 2000, 256, 1, 1},
+    {"ctc alone", NULL, "ctc", 0, 0, 0, 80, 80, 32, 800, 100},
+};
+
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+
+/* What is told of a workload. */
+enum { FRAMES_PER_S, STEP_MS, STEP_MS_MIN, GFLOPS, SHARE, SGEMM_GFLOPS };
+
+static const bm_bench_column columns[] = {
+    [FRAMES_PER_S] = {"frames_per_s", "frames/s", 0, false},
+    [STEP_MS] = {"step_ms", "ms/step", 2, false},
+    [STEP_MS_MIN] = {"step_ms_min", NULL, 0, false}, /* of the best round */
+    [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
+    [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
+    [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
+    {0},
+};
+
+/* What a step needs. */
+typedef struct bench {
+    bm_backend *be;
+    bm_model *model; /* NULL: the loss alone */
+    bm_sgd *sgd;
+    bm_batch batch;
+    int32_t *frames, *classes, *count;
+    float *dy, *work; /* of the loss alone */
+    float *score;
+    float *square[3]; /* [LARGEST, LARGEST]: what the peak is measured with */
+} bench;
+
+enum { LARGEST = 1536 };
+
+/* ---- what is computed --------------------------------------------------- */
+
+/*
+ * A product of [m, k] and [k, n] counts 2 m n k. With F = T B frames, of which
+ * (T - 1) B have one before them, a layer of R directions with D inputs and H
+ * units takes forward
+ *
+ *     2 R 4 H (T B D + (T - 1) B H)        and a linear one  2 T B D H
+ *
+ * and backward twice that: gradients of the weights and of what was multiplied
+ * with them; but nobody asks for the gradient of the network's own input.
+ */
+static double step_flops(const workload *w)
+{
+    double frames = (double)(w->T * w->B), before = frames - (double)w->B;
+    double H = (double)w->units, D = (double)w->features, sum = 0;
+    double R = w->directions > 0 ? (double)w->directions : 1;
+    double gates = w->directions > 0 ? 4 : 1;
+
+    for (size_t k = 0; k < w->layers; k++) {
+        double input = 2 * R * gates * H * frames * D;
+        double hidden = w->directions > 0 ? 2 * R * gates * H * before * H : 0;
+
+        sum += (k > 0 ? 3 : 2) * input + 3 * hidden;
+        D = R * H;
+    }
+    return w->layers > 0 ? sum + 3 * 2 * frames * D * (double)w->classes : 0;
+}
+
+static bm_status draw(bench *b, const workload *w)
+{
+    size_t n = w->T * w->B * w->features, labels = w->B * w->labels;
+    bm_rng rng = bm_rng_make(1, "bench", 0);
+    float *x = malloc(n * sizeof *x);
+    bool ctc = strcmp(w->loss, "ctc") == 0;
+
+    b->frames = malloc(w->B * sizeof *b->frames);
+    b->count = malloc(w->B * sizeof *b->count);
+    b->classes = malloc(labels * sizeof *b->classes);
+    if (x == NULL || !b->frames || !b->count || !b->classes) {
+        free(x);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < labels; i++)
+        b->classes[i] = (int32_t)(ctc ? 1 + bm_rng_below(&rng, w->classes - 1)
+                                      : bm_rng_below(&rng, w->classes));
+    for (size_t i = 0; i < w->B; i++) {
+        b->frames[i] = (int32_t)w->T;
+        b->count[i] = (int32_t)w->labels;
+    }
+    bm_put(b->be, b->batch.x.data, x, n);
+    free(x);
+    return bm_sync(b->be);
+}
+
+static bm_status open_model(bench *b, const workload *w)
+{
+    bm_model_settings settings = {w->net, w->loss, "skip"};
+    bm_model_shape shape = {w->features, w->classes, 1};
+    bm_sgd_settings sgd = {.momentum = 0.9, .clip = 5, .local_state = "keep"};
+
+    BM_TRY(bm_model_new(&b->model, &settings, &shape, b->be, 1));
+    return bm_sgd_new(&b->sgd, &sgd, bm_model_params(b->model));
+}
+
+static bm_status open_loss(bench *b, const workload *w)
+{
+    const bm_loss_ops *loss = bm_loss_find(w->loss);
+    const bm_batch *batch = &b->batch;
+
+    BM_TRY(bm_alloc(b->be, bm_count(batch->x), &b->dy));
+    BM_TRY(bm_alloc(b->be, sizeof(bm_score) / sizeof(float), &b->score));
+    return bm_alloc(
+        b->be, loss->work(b->be, batch->extent, batch->targets, w->classes),
+        &b->work);
+}
+
+static bm_status set_up(bench *b, const workload *w)
+{
+    memset(b, 0, sizeof *b);
+    BM_TRY(bm_backend_open(&b->be, "cpu", 0));
+    b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
+    BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
+    for (size_t i = 0; i < 3; i++)
+        BM_TRY(bm_alloc(b->be, (size_t)LARGEST * LARGEST, &b->square[i]));
+    BM_TRY(draw(b, w));
+    b->batch.extent = (bm_extent){w->T, w->B, b->frames};
+    b->batch.targets = (bm_targets){b->classes, b->count};
+    return w->net != NULL ? open_model(b, w) : open_loss(b, w);
+}
+
+static void clear_up(bench *b)
+{
+    bm_sgd_free(b->sgd);
+    bm_model_free(b->model);
+    if (b->be != NULL) {
+        bm_free(b->be, b->batch.x.data);
+        bm_free(b->be, b->dy);
+        bm_free(b->be, b->work);
+        bm_free(b->be, b->score);
+        for (size_t i = 0; i < 3; i++)
+            bm_free(b->be, b->square[i]);
+    }
+    bm_backend_close(b->be);
+    free(b->frames);
+    free(b->count);
+    free(b->classes);
+}
+
+static bm_status step(bench *b, const workload *w)
+{
+    if (b->model != NULL) {
+        bm_model_gradient(b->model, &b->batch, 0, 0);
+        bm_sgd_step(b->sgd, 1e-4f);
+    } else {
+        bm_tensor dy = b->batch.x;
+
+        dy.data = b->dy;
+        bm_loss_find(w->loss)->run(b->be, b->batch.extent, b->batch.targets,
+                                   BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
+                                   (bm_score *)(void *)b->score);
+    }
+    return bm_sync(b->be);
+}
+
+/* ---- how fast ----------------------------------------------------------- */
+
+/* FLOP/s of square products of the size that this machine likes best. */
+static bm_status peak(bench *b, double *out)
+{
+    static const size_t sizes[] = {512, 768, 1024, LARGEST};
+    double best = 0;
+
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        size_t n = sizes[k], repeats = LARGEST / n * LARGEST / n;
+        double began = bm_bench_clock(), rate = 0;
+
+        for (size_t i = 0; i < repeats; i++)
+            bm_gemm(b->be, false, false, 1, bm_matrix(b->square[0], n, n),
+                    bm_matrix(b->square[1], n, n), 0,
+                    bm_matrix(b->square[2], n, n));
+        BM_TRY(bm_sync(b->be));
+        rate = 2.0 * (double)(n * n * n * repeats) / (bm_bench_clock() - began);
+        best = rate > best ? rate : best;
+    }
+    *out = best;
+    return BM_OK;
+}
+
+/* Steps for `least` seconds; how long one took. */
+static bm_status time_steps(bench *b, const workload *w, double least,
+                            double *out)
+{
+    double began = bm_bench_clock(), spent = 0;
+    size_t n = 0;
+
+    while (spent < least) {
+        BM_TRY(step(b, w));
+        spent = bm_bench_clock() - began;
+        n++;
+    }
+    *out = spent / (double)n;
+    return BM_OK;
+}
+
+static bm_status measure(size_t row, size_t rounds, double *out)
+{
+    const workload *w = &workloads[row];
+    double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
+    double shares[BM_BENCH_ROUNDS], flops = step_flops(w), seconds = 0;
+    bench b;
+    bm_status status = BM_OK;
+
+    openblas_set_num_threads(1);
+    BM_TRY_DONE(set_up(&b, w));
+    BM_TRY_DONE(time_steps(&b, w, 0.2, &seconds));
+    for (size_t i = 0; i < rounds; i++) {
+        peaks[i] = 1;
+        if (flops > 0)
+            BM_TRY_DONE(peak(&b, &peaks[i]));
+        BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
+        shares[i] = flops / steps[i] / peaks[i];
+    }
+    seconds = bm_bench_median(rounds, steps);
+    out[FRAMES_PER_S] = (double)(w->T * w->B) / seconds;
+    out[STEP_MS] = 1e3 * seconds;
+    out[STEP_MS_MIN] = 1e3 * steps[0]; /* sorted by now */
+    out[GFLOPS] = flops > 0 ? 1e-9 * flops / seconds : NAN;
+    out[SHARE] = flops > 0 ? bm_bench_median(rounds, shares) : NAN;
+    out[SGEMM_GFLOPS] = flops > 0 ? 1e-9 * bm_bench_median(rounds, peaks) : NAN;
+done:
+    clear_up(&b);
+    return status;
+}
+
+/* ---- telling ------------------------------------------------------------ */
+
+static const char peer[] =
+    "The same steps in PyTorch on one core, timed by the processor's clock as "
+    "well.\ntorch_peer.py is no part of this program; docs/performance.md says "
+    "what it does.\n\n"
+    "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
+    "  clock='import runpy, sys, time; time.perf_counter = time.process_time; "
+    "\\\n"
+    "      runpy.run_path(sys.argv.pop(1), run_name=\"__main__\")'\n"
+    "  peer() { taskset -c 1 python3 -c \"$clock\" torch_peer.py --device cpu "
+    "\\\n"
+    "      --precision fp32 --clip 5 \"$@\"; }\n"
+    "  peer --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
+    "--batch 16 --T 200\n"
+    "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
+    "--batch 16 --T 200\n"
+    "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
+    "--batch 256\n";
+
+static void print_head(FILE *out)
+{
+    fprintf(out,
+            "one thread, fp32, seconds of processor time; OpenBLAS kernels: %s",
+            openblas_get_corename());
+}
+
+static const char *row(size_t i)
+{
+    return i < WORKLOADS ? workloads[i].name : NULL;
+}
+
+const bm_bench_part bm_bench_train = {
+    .name = "train",
+    .row = row,
+    .columns = columns,
+    .head = print_head,
+    .measure = measure,
+    .peer = peer,
+};
