@@ -262,6 +262,44 @@ static void test_threads_change_no_bit(void **state)
     }
 }
 
+/* To the last bit, where nothing is a product of matrices. */
+static void test_instruction_sets_agree(void **state)
+{
+    static const char *const sets[] = {"baseline", "avx2", "avx512"};
+    static const struct {
+        const char *net;
+        double tolerance;
+    } nets[] = {{"conv:19,3x5", 2e-5},
+                {"pool:2x2", 0},
+                {"batchnorm", 0},
+                {"leaky_relu", 0}};
+    bm_backend *mine = cpu;
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        float *plain = NULL;
+
+        FOR_EACH (k, sets) {
+            float *all = NULL;
+            size_t n = 0;
+
+            setenv("BMUF_ISA", sets[k], 1);
+            if (bm_backend_open(&cpu, "cpu", 0) != BM_OK)
+                continue; /* not on this machine */
+            all = everything(nets[i].net, 1, &n);
+            plain = plain != NULL ? plain : all;
+            for (size_t j = 0; j < n; j++)
+                assert_true(near(all[j], plain[j], nets[i].tolerance));
+            if (all != plain)
+                free(all);
+            bm_backend_close(cpu);
+        }
+        free(plain);
+    }
+    unsetenv("BMUF_ISA");
+    cpu = mine;
+}
+
 /* By a tenth of the way to those of the batch; both begin as PyTorch's. */
 static void test_statistics_follow_the_data(void **state)
 {
@@ -433,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_layer_differentiates_itself),
         cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_statistics_follow_the_data),
         cmocka_unit_test(test_columns_pass_through_and_end_flat),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
