@@ -43,7 +43,7 @@ static bm_status set_up(bench *b, bm_comm *comm, const char *mode)
 {
     char workers[64], sum[64];
 
-    *b = (bench){.comm = comm, .params.n = FLOATS};
+    *b = (bench){.comm = comm, .params = {.n = FLOATS, .n_learned = FLOATS}};
     snprintf(workers, sizeof workers, "job.workers=%d", bm_comm_size(comm));
     snprintf(sum, sizeof sum, "job.sum=%s", mode);
     BM_TRY(bm_config_new(&b->config));

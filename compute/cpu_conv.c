@@ -9,6 +9,9 @@
  *
  * The gradient of x is the same sum over dy: apart by the strides, with zeros
  * between, with the kernel turned round in time and height, and stride 1.
+ *
+ * Threads take chunks of y and of dx, and rows of the kernel's gradient: each
+ * number is summed by one thread, in one order.
  */
 #include "compute/cpu.h"
 
@@ -19,6 +22,7 @@ enum { LINE = 64 / sizeof(float), CHUNK = 1 << 14 /* floats */ };
 /* What is convolved with what kind of window; not with which weights. */
 typedef struct sweep {
     const bm_isa *isa;
+    size_t threads;
     bm_extent in, out;
     size_t height, channels;         /* of x */
     size_t out_height, out_channels; /* of y */
@@ -50,9 +54,11 @@ static void measure(sweep *s)
         most > s->time.size ? (most - s->time.size) / s->time.stride + 1 : 1;
 }
 
-static sweep forward_sweep(const bm_conv *c)
+static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
 {
-    sweep s = {.height = c->height,
+    sweep s = {.isa = bm_cpu_isa(be),
+               .threads = bm_pool_threads(bm_cpu_of(be)->pool),
+               .height = c->height,
                .channels = c->channels,
                .out_height = bm_windows(c->rows, c->height),
                .out_channels = c->out_channels,
@@ -69,9 +75,11 @@ static bm_window turned(bm_window w)
     return (bm_window){w.size, 1, w.size - 1 - w.before, 0};
 }
 
-static sweep backward_sweep(const bm_conv *c)
+static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
 {
-    sweep s = {.height = bm_windows(c->rows, c->height),
+    sweep s = {.isa = bm_cpu_isa(be),
+               .threads = bm_pool_threads(bm_cpu_of(be)->pool),
+               .height = bm_windows(c->rows, c->height),
                .channels = c->out_channels,
                .out_height = c->height,
                .out_channels = c->channels,
@@ -83,10 +91,17 @@ static sweep backward_sweep(const bm_conv *c)
     return s;
 }
 
-/* Floats: columns, weights packed, weights turned, and a row of y. */
+/* Floats: columns of each thread, weights packed, weights turned, and a row of
+ * y. */
 typedef struct scratch {
     float *columns, *packed, *turned, *row;
 } scratch;
+
+/* Of one thread. */
+static size_t room_for_columns(const sweep *s)
+{
+    return round_up(columns_of(s, s->chunk) * s->column);
+}
 
 static size_t kernel(const sweep *s)
 {
@@ -97,8 +112,8 @@ static size_t kernel(const sweep *s)
 static size_t carve(const sweep *s, float *work, scratch *out)
 {
     size_t sizes[4] = {
-        columns_of(s, s->chunk) * s->column,
-        bm_packed(kernel(s), s->out_channels), kernel(s) * s->out_channels,
+        s->threads * room_for_columns(s), bm_packed(kernel(s), s->out_channels),
+        kernel(s) * s->out_channels,
         s->out_height * s->out_channels + bm_packed(1, s->out_channels)};
     float **views[4] = {&out->columns, &out->packed, &out->turned, &out->row};
     size_t used = 0;
@@ -112,11 +127,10 @@ static size_t carve(const sweep *s, float *work, scratch *out)
 
 size_t bm_cpu_conv_work(bm_backend *be, const bm_conv *c)
 {
-    sweep there = forward_sweep(c), back = backward_sweep(c);
+    sweep there = forward_sweep(be, c), back = backward_sweep(be, c);
     scratch views;
     size_t a = carve(&there, NULL, &views), b = carve(&back, NULL, &views);
 
-    (void)be;
     return a > b ? a : b;
 }
 
@@ -139,99 +153,151 @@ static void place(const sweep *s, const float *frame, float *column)
             memcpy(column + h * apart * C, frame + h * C, C * sizeof *column);
 }
 
-/* The columns under frames t .. t + n - 1 of y, of sequence b. */
-static void gather(const sweep *s, const float *x, size_t b, size_t t, size_t n,
-                   float *columns)
+/* Frames t .. t + n - 1 of y, of sequence b. */
+typedef struct chunk {
+    size_t number, b, t, n; /* n = 0: there are no more */
+} chunk;
+
+/* The one after `last`, which is {0} at first. */
+static chunk next(const sweep *s, chunk last)
 {
-    size_t first = t * s->time.stride, end = first + columns_of(s, n);
+    chunk c = {last.number + (last.n > 0), last.b, last.t + last.n, 0};
+
+    while (c.b < s->out.B && c.t >= (size_t)s->out.frames[c.b])
+        c = (chunk){c.number, c.b + 1, 0, 0};
+    if (c.b < s->out.B) {
+        size_t left = (size_t)s->out.frames[c.b] - c.t;
+        c.n = left < s->chunk ? left : s->chunk;
+    }
+    return c;
+}
+
+/* The columns under a chunk. */
+static void gather(const sweep *s, const float *x, chunk c, float *columns)
+{
+    size_t first = c.t * s->time.stride, end = first + columns_of(s, c.n);
     size_t apart = s->apart[0], before = s->time.before;
 
     for (size_t i = first; i < end; i++, columns += s->column) {
         size_t from = (i - before) / apart;
         bool there = i >= before && (i - before) % apart == 0 &&
-                     from < (size_t)s->in.frames[b];
+                     from < (size_t)s->in.frames[c.b];
 
         place(s,
-              there ? x + bm_cpu_at(s->in, from, b, s->height * s->channels)
+              there ? x + bm_cpu_at(s->in, from, c.b, s->height * s->channels)
                     : NULL,
               columns);
     }
 }
 
-/* y of all frames; zeros past a sequence's end. w [time, rows, C, N]. */
-static void convolve(const sweep *s, const float *x, const float *w,
-                     const float *b, const scratch *r, float *y)
+/* What threads share. */
+typedef struct job {
+    const sweep *s;
+    const scratch *r;
+    const float *x, *dy;
+    float *y, *dw;
+} job;
+
+static float *columns_for(const job *j, size_t part)
 {
-    const bm_conv_loops *loops = s->isa->conv;
+    return j->r->columns + part * room_for_columns(j->s);
+}
+
+static void convolve_part(void *self, size_t part)
+{
+    const job *j = self;
+    const sweep *s = j->s;
     size_t frame = s->out_height * s->out_channels;
+    float *columns = columns_for(j, part);
 
-    loops->pack(kernel(s), s->out_channels, w, r->packed);
-    memset(r->row, 0, bm_packed(1, s->out_channels) * sizeof *r->row);
-    if (b != NULL)
-        memcpy(r->row, b, s->out_channels * sizeof *b);
-    for (size_t i = 0; i < s->out.B; i++) {
-        size_t frames = (size_t)s->out.frames[i], t = 0, n = 0;
-
-        for (; t < frames; t += n) {
-            n = frames - t < s->chunk ? frames - t : s->chunk;
-            gather(s, x, i, t, n, r->columns);
-            for (size_t k = 0; k < n; k++)
-                loops->convolve(s->out_height, s->out_channels, s->time.size,
-                                s->rows.size * s->channels,
-                                r->columns + k * s->time.stride * s->column,
-                                s->column, s->rows.stride * s->channels,
-                                r->packed, r->row,
-                                y + bm_cpu_at(s->out, t + k, i, frame));
-        }
-        for (; t < s->out.T; t++)
-            memset(y + bm_cpu_at(s->out, t, i, frame), 0, frame * sizeof *y);
+    for (chunk c = next(s, (chunk){0}); c.n > 0; c = next(s, c)) {
+        if (c.number % s->threads != part)
+            continue;
+        gather(s, j->x, c, columns);
+        for (size_t k = 0; k < c.n; k++)
+            s->isa->conv->convolve(
+                s->out_height, s->out_channels, s->time.size,
+                s->rows.size * s->channels,
+                columns + k * s->time.stride * s->column, s->column,
+                s->rows.stride * s->channels, j->r->packed, j->r->row,
+                j->y + bm_cpu_at(s->out, c.t + k, c.b, frame));
     }
+}
+
+/* y of all frames; zeros past a sequence's end. w [time, rows, C, N]; b NULL:
+ * zeros. */
+static void convolve(bm_backend *be, const sweep *s, const float *x,
+                     const float *w, const float *b, const scratch *r, float *y)
+{
+    size_t N = s->out_channels;
+    bm_tensor all = {y, 3, {s->out.T, s->out.B, s->out_height * N, 1}};
+    job j = {.s = s, .r = r, .x = x, .y = y};
+
+    s->isa->conv->pack(kernel(s), N, w, r->packed);
+    memset(r->row, 0, bm_packed(1, N) * sizeof *r->row);
+    if (b != NULL)
+        memcpy(r->row, b, N * sizeof *b);
+    bm_cpu_run(be, s->threads, convolve_part, &j);
+    bm_cpu_clear_padding(be, s->out, all);
 }
 
 void bm_cpu_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
                          bm_extent out, const float *x, float *y, float *work)
 {
-    sweep s = forward_sweep(c);
+    sweep s = forward_sweep(be, c);
     scratch r;
 
-    s.isa = bm_cpu_isa(be);
     s.in = in;
     s.out = out;
     carve(&s, work, &r);
-    convolve(&s, x, c->w, c->b, &r, y);
+    convolve(be, &s, x, c->w, c->b, &r, y);
+}
+
+/* Some rows of dw [time, rows C, N], of all frames. */
+static void learn_part(void *self, size_t part)
+{
+    enum { TILE = 8 }; /* rows that are better not parted */
+    const job *j = self;
+    const sweep *s = j->s;
+    size_t N = s->out_channels, frame = s->out_height * N;
+    size_t m = s->rows.size * s->channels;
+    size_t from = bm_part(kernel(s), TILE, s->threads, part);
+    size_t to = bm_part(kernel(s), TILE, s->threads, part + 1);
+    float *columns = columns_for(j, part);
+
+    for (chunk c = next(s, (chunk){0}); c.n > 0; c = next(s, c)) {
+        gather(s, j->x, c, columns);
+        for (size_t row = from, n = 0; row < to; row += n) {
+            n = (row / m + 1) * m < to ? (row / m + 1) * m - row : to - row;
+            s->isa->conv->correlate(c.n, s->out_height, n, N,
+                                    columns + row / m * s->column + row % m,
+                                    s->time.stride * s->column,
+                                    s->rows.stride * s->channels,
+                                    j->dy + bm_cpu_at(s->out, c.t, c.b, frame),
+                                    s->out.B * frame, j->dw + row * N);
+        }
+    }
 }
 
 /* dw and db are sums over the windows of all frames. */
-static void learn(const sweep *s, const float *x, const float *dy,
-                  const scratch *r, float *dw, float *db)
+static void learn(bm_backend *be, const sweep *s, const float *x,
+                  const float *dy, const scratch *r, float *dw, float *db)
 {
-    const bm_isa *isa = s->isa;
+    const bm_loops *loops = s->isa->loops;
     size_t N = s->out_channels, frame = s->out_height * N;
-    size_t m = s->rows.size * s->channels;
+    job j = {.s = s, .r = r, .x = x, .dy = dy, .dw = dw};
 
     memset(dw, 0, kernel(s) * N * sizeof *dw);
-    memset(db, 0, N * sizeof *db);
+    bm_cpu_run(be, s->threads, learn_part, &j);
     memset(r->row, 0, frame * sizeof *r->row);
-    for (size_t i = 0; i < s->out.B; i++) {
-        size_t frames = (size_t)s->out.frames[i], n = 0;
-
-        for (size_t t = 0; t < frames; t += n) {
-            const float *d = dy + bm_cpu_at(s->out, t, i, frame);
-
-            n = frames - t < s->chunk ? frames - t : s->chunk;
-            gather(s, x, i, t, n, r->columns);
-            for (size_t k = 0; k < s->time.size; k++)
-                isa->conv->correlate(
-                    n, s->out_height, m, N, r->columns + k * s->column,
-                    s->time.stride * s->column, s->rows.stride * s->channels, d,
-                    s->out.B * frame, dw + k * m * N);
-            for (size_t k = 0; k < n; k++)
-                isa->loops->axpby(frame, 1, d + k * s->out.B * frame, 1,
-                                  r->row);
-        }
-    }
+    for (size_t t = 0; t < s->out.T; t++)
+        for (size_t b = 0; b < s->out.B; b++)
+            if (t < (size_t)s->out.frames[b])
+                loops->axpby(frame, 1, dy + bm_cpu_at(s->out, t, b, frame), 1,
+                             r->row);
+    memset(db, 0, N * sizeof *db);
     for (size_t h = 0; h < s->out_height; h++)
-        isa->loops->axpby(N, 1, r->row + h * N, 1, db);
+        loops->axpby(N, 1, r->row + h * N, 1, db);
 }
 
 /* w [time, rows, C, N] turned round in time and rows, [time, rows, N, C]. */
@@ -252,17 +318,16 @@ void bm_cpu_conv_backward(bm_backend *be, const bm_conv *c, bm_extent in,
                           bm_extent out, const float *x, const float *dy,
                           float *work, float *dx, float *dw, float *db)
 {
-    sweep there = forward_sweep(c), back = backward_sweep(c);
+    sweep there = forward_sweep(be, c), back = backward_sweep(be, c);
     scratch r;
 
-    there.isa = back.isa = bm_cpu_isa(be);
     there.in = back.out = in;
     there.out = back.in = out;
     carve(&there, work, &r);
-    learn(&there, x, dy, &r, dw, db);
+    learn(be, &there, x, dy, &r, dw, db);
     if (dx == NULL)
         return;
     carve(&back, work, &r);
     turn(c, r.turned);
-    convolve(&back, dy, r.turned, NULL, &r, dx);
+    convolve(be, &back, dy, r.turned, NULL, &r, dx);
 }

@@ -4,6 +4,9 @@
  * Sums go over pieces of the batch that stay in the L1 cache: floats within a
  * piece, doubles from piece to piece (Chan, Golub and LeVeque 1983). Channels
  * are few, so that rows of `fold` positions are looked at as one, [fold C].
+ *
+ * Threads take groups of frames. There are always as many of them, joined in
+ * one order, so that the number of threads changes no bit.
  */
 #include "compute/cpu.h"
 
@@ -11,47 +14,69 @@
 #include <string.h>
 
 enum { ROW = 256, PIECE = 1 << 13, LINE = 64 / sizeof(float) }; /* floats */
+enum { GROUPS = 16 };
 
 /* Of the batch, and views of `kept`. */
 typedef struct pass {
     const bm_norm *n;
     const bm_image_loops *loops;
     bm_extent e;
-    size_t fold;
-    double *count;              /* positions */
-    double *mean, *squares;     /* [C]; sums of (x - mean)^2 */
-    double *slope, *slope_x;    /* [C]: sums of dy, and of dy (x - mean) */
-    float *a, *b, *c;           /* [fold C]: factors */
-    float *center, *sum, *more; /* [fold C]: about the mean; of a piece */
+    size_t threads, fold, row; /* row = fold C */
+    const float *x, *dy;
+    float *out;
+    double *sums;   /* [1 + GROUPS, 1 + 2 C]: of the batch, then of groups */
+    double *slopes; /* [2, C]: sums of dy, and of dy (x - mean) */
+    float *a, *b, *c, *center; /* [row]: factors, and about the mean */
+    float *own;                /* [threads, 3, row] */
 } pass;
 
-enum { DOUBLES = 4, FLOATS = 6 };
+static size_t round_up(size_t n)
+{
+    return (n + LINE - 1) / LINE * LINE;
+}
+
+/* Floats from view to view. */
+static size_t room_for_sums(size_t C)
+{
+    return round_up((1 + GROUPS) * (1 + 2 * C) * 2);
+}
+
+static size_t room_for_slopes(size_t C)
+{
+    return round_up(2 * C * 2);
+}
 
 static pass view(bm_backend *be, const bm_norm *n, bm_extent e, float *kept)
 {
-    size_t C = n->channels, fold = C < ROW ? ROW / C : 1, row = fold * C;
-    pass p = {.n = n, .loops = bm_cpu_isa(be)->image, .e = e, .fold = fold};
-    float *floats = kept + LINE + 2 * DOUBLES * C;
+    size_t C = n->channels, fold = C < ROW ? ROW / C : 1;
+    pass p = {.n = n,
+              .loops = bm_cpu_isa(be)->image,
+              .e = e,
+              .threads = bm_pool_threads(bm_cpu_of(be)->pool),
+              .fold = fold,
+              .row = fold * C};
 
-    p.count = (double *)(void *)kept;
-    p.mean = (double *)(void *)(kept + LINE);
-    p.squares = p.mean + C;
-    p.slope = p.squares + C;
-    p.slope_x = p.slope + C;
-    p.a = floats;
-    p.b = floats + row;
-    p.c = floats + 2 * row;
-    p.center = floats + 3 * row;
-    p.sum = floats + 4 * row;
-    p.more = floats + 5 * row;
+    p.sums = (double *)(void *)kept;
+    kept += room_for_sums(C);
+    p.slopes = (double *)(void *)kept;
+    kept += room_for_slopes(C);
+    p.a = kept;
+    p.b = p.a + p.row;
+    p.c = p.b + p.row;
+    p.center = p.c + p.row;
+    p.own = p.center + p.row;
     return p;
 }
 
 size_t bm_cpu_norm_kept(bm_backend *be, const bm_norm *n)
 {
-    (void)be;
-    return LINE + 2 * DOUBLES * n->channels + FLOATS * (n->channels + ROW);
+    size_t C = n->channels, row = C < ROW ? ROW : C;
+    size_t threads = bm_pool_threads(bm_cpu_of(be)->pool);
+
+    return room_for_sums(C) + room_for_slopes(C) + (4 + 3 * threads) * row;
 }
+
+/* ---- pieces ------------------------------------------------------------- */
 
 /* Frames without padding that lie one behind the other. */
 typedef struct piece {
@@ -67,12 +92,13 @@ static bool valid(bm_extent e, size_t frame)
     return frame / e.B < (size_t)e.frames[frame % e.B];
 }
 
-/* The one after `last`, which is {0} at first. */
-static piece next(const pass *p, piece last)
+/* The first piece of a group from frame `at` on. */
+static piece find(const pass *p, size_t group, size_t at)
 {
     size_t C = p->n->channels, frame = p->n->positions * C;
-    size_t end = p->e.T * p->e.B, most = PIECE / frame > 0 ? PIECE / frame : 1;
-    piece x = {.at = last.at + last.frames};
+    size_t end = bm_part(p->e.T * p->e.B, 1, GROUPS, group + 1);
+    size_t most = PIECE / frame > 0 ? PIECE / frame : 1;
+    piece x = {.at = at};
 
     while (x.at < end && !valid(p->e, x.at))
         x.at++;
@@ -83,22 +109,40 @@ static piece next(const pass *p, piece last)
     x.rows = x.positions / p->fold;
     x.rest = x.positions % p->fold * C;
     x.begin = x.at * frame;
-    x.rest_at = x.begin + x.rows * p->fold * C;
+    x.rest_at = x.begin + x.rows * p->row;
     return x;
 }
 
-static void clear(const pass *p, float *sum)
+static piece first(const pass *p, size_t group)
 {
-    memset(sum, 0, p->fold * p->n->channels * sizeof *sum);
+    return find(p, group, bm_part(p->e.T * p->e.B, 1, GROUPS, group));
+}
+
+static piece next(const pass *p, size_t group, piece last)
+{
+    return find(p, group, last.at + last.frames);
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+/* One of a thread's own. */
+static float *own(const pass *p, size_t part, size_t which)
+{
+    return p->own + (3 * part + which) * p->row;
+}
+
+static void clear(const pass *p, float *row)
+{
+    memset(row, 0, p->row * sizeof *row);
 }
 
 /* The sum over the fold, of channel c. */
-static double folded(const pass *p, const float *sum, size_t c)
+static double folded(const pass *p, const float *row, size_t c)
 {
     double all = 0;
 
     for (size_t k = 0; k < p->fold; k++)
-        all += sum[k * p->n->channels + c];
+        all += row[k * p->n->channels + c];
     return all;
 }
 
@@ -109,42 +153,86 @@ static void set(const pass *p, float *row, size_t c, double value)
         row[k * p->n->channels + c] = (float)value;
 }
 
-/* Mean and sum of squares of a piece, and of all that came before. */
-static void join(const pass *p, const piece *x)
-{
-    double n = (double)x->positions, all = *p->count + n;
+/* ---- forward ------------------------------------------------------------ */
 
-    for (size_t c = 0; c < p->n->channels; c++) {
-        double off = p->center[c] - p->mean[c];
-        p->squares[c] +=
-            folded(p, p->more, c) + off * off * n * *p->count / all;
-        p->mean[c] += off * n / all;
-    }
-    *p->count = all;
+/* Of so many positions: means, and sums of squares about them. */
+typedef struct moments {
+    double *count, *mean, *squares; /* [1], [C], [C] */
+} moments;
+
+/* Number 0 is the batch, the others are its groups. */
+static moments moments_of(const pass *p, size_t i)
+{
+    size_t C = p->n->channels;
+    double *row = p->sums + i * (1 + 2 * C);
+
+    return (moments){row, row + 1, row + 1 + C};
 }
 
-static void find_moments(const pass *p, const float *x)
+static void begin(const pass *p, moments m)
 {
-    size_t C = p->n->channels, row = p->fold * C;
+    memset(m.count, 0, (1 + 2 * p->n->channels) * sizeof *m.count);
+}
 
-    *p->count = 0;
-    memset(p->mean, 0, 2 * C * sizeof *p->mean); /* and squares */
-    for (piece i = next(p, (piece){0}); i.frames > 0; i = next(p, i)) {
-        clear(p, p->sum);
-        clear(p, p->more);
-        p->loops->sums(i.rows, row, x + i.begin, p->sum);
-        p->loops->sums(1, i.rest, x + i.rest_at, p->sum);
-        for (size_t c = 0; c < C; c++)
-            set(p, p->center, c, folded(p, p->sum, c) / (double)i.positions);
-        p->loops->squares(i.rows, row, x + i.begin, p->center, p->more);
-        p->loops->squares(1, i.rest, x + i.rest_at, p->center, p->more);
-        join(p, &i);
+/* n > 0 positions more, of channel c; m.count is to follow. */
+static void join(moments m, size_t c, double n, double mean, double squares)
+{
+    double all = *m.count + n, off = mean - m.mean[c];
+
+    m.squares[c] += squares + off * off * n * *m.count / all;
+    m.mean[c] += off * n / all;
+}
+
+static void measure(const pass *p, const piece *i, size_t part, moments m)
+{
+    float *sum = own(p, part, 0), *center = own(p, part, 1);
+    float *squares = own(p, part, 2);
+    double n = (double)i->positions;
+
+    clear(p, sum);
+    clear(p, squares);
+    p->loops->sums(i->rows, p->row, p->x + i->begin, sum);
+    p->loops->sums(1, i->rest, p->x + i->rest_at, sum);
+    for (size_t c = 0; c < p->n->channels; c++)
+        set(p, center, c, folded(p, sum, c) / n);
+    p->loops->squares(i->rows, p->row, p->x + i->begin, center, squares);
+    p->loops->squares(1, i->rest, p->x + i->rest_at, center, squares);
+    for (size_t c = 0; c < p->n->channels; c++)
+        join(m, c, n, center[c], folded(p, squares, c));
+    *m.count += n;
+}
+
+static void measure_part(void *self, size_t part)
+{
+    const pass *p = self;
+
+    for (size_t g = part; g < GROUPS; g += p->threads) {
+        moments m = moments_of(p, 1 + g);
+
+        begin(p, m);
+        for (piece i = first(p, g); i.frames > 0; i = next(p, g, i))
+            measure(p, &i, part, m);
     }
 }
 
-static double variance(const pass *p, size_t c)
+static void find_moments(bm_backend *be, pass *p)
 {
-    return *p->count > 0 ? p->squares[c] / *p->count : 0;
+    moments all = moments_of(p, 0);
+
+    bm_cpu_run(be, p->threads, measure_part, p);
+    begin(p, all);
+    for (size_t g = 0; g < GROUPS; g++) {
+        moments m = moments_of(p, 1 + g);
+
+        for (size_t c = 0; c<p->n->channels && * m.count> 0; c++)
+            join(all, c, *m.count, m.mean[c], m.squares[c]);
+        *all.count += *m.count;
+    }
+}
+
+static double variance(moments m, size_t c)
+{
+    return *m.count > 0 ? m.squares[c] / *m.count : 0;
 }
 
 static double invert(double var)
@@ -152,59 +240,106 @@ static double invert(double var)
     return 1 / sqrt(fmax(var, 0) + BM_NORM_EPSILON);
 }
 
-static void clear_padding(bm_backend *be, const bm_norm *n, bm_extent e,
-                          float *x)
+static void scale_part(void *self, size_t part)
 {
-    bm_tensor all = {x, 3, {e.T, e.B, n->positions * n->channels, 1}};
-    bm_cpu_clear_padding(be, e, all);
+    const pass *p = self;
+
+    for (size_t g = part; g < GROUPS; g += p->threads)
+        for (piece i = first(p, g); i.frames > 0; i = next(p, g, i)) {
+            p->loops->scale(i.rows, p->row, p->a, p->center, p->b,
+                            p->x + i.begin, p->out + i.begin);
+            p->loops->scale(1, i.rest, p->a, p->center, p->b, p->x + i.rest_at,
+                            p->out + i.rest_at);
+        }
+}
+
+/* Runs the work that writes p->out, and clears what it leaves. */
+static void write_out(bm_backend *be, pass *p,
+                      void (*part)(void *self, size_t part))
+{
+    bm_tensor all = {
+        p->out, 3, {p->e.T, p->e.B, p->n->positions * p->n->channels, 1}};
+
+    bm_cpu_run(be, p->threads, part, p);
+    bm_cpu_clear_padding(be, p->e, all);
 }
 
 void bm_cpu_norm_forward(bm_backend *be, const bm_norm *n, bm_extent e,
                          bool training, const float *x, float *y, float *kept)
 {
     pass p = view(be, n, e, kept);
-    size_t row = p.fold * n->channels;
+    moments m = moments_of(&p, 0);
 
+    p.x = x;
+    p.out = y;
     if (training)
-        find_moments(&p, x);
+        find_moments(be, &p);
     for (size_t c = 0; c < n->channels; c++) {
-        double mean = training ? p.mean[c] : n->mean[c];
-        double a = n->gamma[c] * invert(training ? variance(&p, c) : n->var[c]);
+        double mean = training ? m.mean[c] : n->mean[c];
+        double a = n->gamma[c] * invert(training ? variance(m, c) : n->var[c]);
 
         set(&p, p.center, c, mean);
         set(&p, p.a, c, a);
         set(&p, p.b, c, n->beta[c] + a * (p.center[c] - mean));
     }
-    for (piece i = next(&p, (piece){0}); i.frames > 0; i = next(&p, i)) {
-        p.loops->scale(i.rows, row, p.a, p.center, p.b, x + i.begin,
-                       y + i.begin);
-        p.loops->scale(1, i.rest, p.a, p.center, p.b, x + i.rest_at,
-                       y + i.rest_at);
-    }
-    clear_padding(be, n, e, y);
+    write_out(be, &p, scale_part);
 }
 
-static void find_slopes(const pass *p, const float *x, const float *dy)
-{
-    size_t C = p->n->channels, row = p->fold * C;
+/* ---- backward ----------------------------------------------------------- */
 
-    memset(p->slope, 0, 2 * C * sizeof *p->slope); /* and slope_x */
-    for (size_t c = 0; c < C; c++)
-        set(p, p->center, c, p->mean[c]);
-    for (piece i = next(p, (piece){0}); i.frames > 0; i = next(p, i)) {
-        clear(p, p->sum);
-        clear(p, p->more);
-        p->loops->products(i.rows, row, dy + i.begin, x + i.begin, p->center,
-                           p->sum, p->more);
-        p->loops->products(1, i.rest, dy + i.rest_at, x + i.rest_at, p->center,
-                           p->sum, p->more);
-        for (size_t c = 0; c < C; c++) {
-            double sum = folded(p, p->sum, c);
-            p->slope[c] += sum;
-            p->slope_x[c] +=
-                folded(p, p->more, c) + sum * (p->center[c] - p->mean[c]);
+/* A group's row of p->sums is of slopes now: [2, C]. */
+static void slopes_part(void *self, size_t part)
+{
+    const pass *p = self;
+    size_t C = p->n->channels;
+    float *sum = own(p, part, 0), *product = own(p, part, 1);
+
+    for (size_t g = part; g < GROUPS; g += p->threads) {
+        double *slopes = moments_of(p, 1 + g).mean;
+
+        memset(slopes, 0, 2 * C * sizeof *slopes);
+        for (piece i = first(p, g); i.frames > 0; i = next(p, g, i)) {
+            clear(p, sum);
+            clear(p, product);
+            p->loops->products(i.rows, p->row, p->dy + i.begin, p->x + i.begin,
+                               p->center, sum, product);
+            p->loops->products(1, i.rest, p->dy + i.rest_at, p->x + i.rest_at,
+                               p->center, sum, product);
+            for (size_t c = 0; c < C; c++) {
+                slopes[c] += folded(p, sum, c);
+                slopes[C + c] += folded(p, product, c);
+            }
         }
     }
+}
+
+/* About the mean itself, from which p->center is off by rounding. */
+static void find_slopes(bm_backend *be, pass *p)
+{
+    size_t C = p->n->channels;
+    moments m = moments_of(p, 0);
+
+    bm_cpu_run(be, p->threads, slopes_part, p);
+    memset(p->slopes, 0, 2 * C * sizeof *p->slopes);
+    for (size_t g = 0; g < GROUPS; g++)
+        for (size_t i = 0; i < 2 * C; i++)
+            p->slopes[i] += moments_of(p, 1 + g).mean[i];
+    for (size_t c = 0; c < C; c++)
+        p->slopes[C + c] += p->slopes[c] * (p->center[c] - m.mean[c]);
+}
+
+static void mix_part(void *self, size_t part)
+{
+    const pass *p = self;
+
+    for (size_t g = part; g < GROUPS; g += p->threads)
+        for (piece i = first(p, g); i.frames > 0; i = next(p, g, i)) {
+            p->loops->mix(i.rows, p->row, p->a, p->b, p->center, p->c,
+                          p->dy + i.begin, p->x + i.begin, p->out + i.begin);
+            p->loops->mix(1, i.rest, p->a, p->b, p->center, p->c,
+                          p->dy + i.rest_at, p->x + i.rest_at,
+                          p->out + i.rest_at);
+        }
 }
 
 /*
@@ -212,25 +347,21 @@ static void find_slopes(const pass *p, const float *x, const float *dy)
  *
  * with r = 1 / sqrt(var + epsilon).
  */
-static void follow(const pass *p, const float *x, const float *dy, float *dx)
+static void follow(bm_backend *be, pass *p)
 {
-    size_t row = p->fold * p->n->channels;
+    size_t C = p->n->channels;
+    moments m = moments_of(p, 0);
 
-    for (size_t c = 0; c < p->n->channels; c++) {
-        double r = invert(variance(p, c)), a = p->n->gamma[c] * r;
-        double b = -a * r * r * p->slope_x[c] / *p->count;
+    for (size_t c = 0; c < C; c++) {
+        double r = invert(variance(m, c)), a = p->n->gamma[c] * r;
+        double b = -a * r * r * p->slopes[C + c] / *m.count;
 
         set(p, p->a, c, a);
         set(p, p->b, c, b);
         set(p, p->c, c,
-            b * (p->center[c] - p->mean[c]) - a * p->slope[c] / *p->count);
+            b * (p->center[c] - m.mean[c]) - a * p->slopes[c] / *m.count);
     }
-    for (piece i = next(p, (piece){0}); i.frames > 0; i = next(p, i)) {
-        p->loops->mix(i.rows, row, p->a, p->b, p->center, p->c, dy + i.begin,
-                      x + i.begin, dx + i.begin);
-        p->loops->mix(1, i.rest, p->a, p->b, p->center, p->c, dy + i.rest_at,
-                      x + i.rest_at, dx + i.rest_at);
-    }
+    write_out(be, p, mix_part);
 }
 
 void bm_cpu_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
@@ -239,17 +370,20 @@ void bm_cpu_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
                           float *mean_off, float *var_off)
 {
     pass p = view(be, n, e, kept);
-    bool empty = *p.count == 0;
+    moments m = moments_of(&p, 0);
+    bool empty = *m.count == 0;
+    size_t C = n->channels;
 
-    find_slopes(&p, x, dy);
-    for (size_t c = 0; c < n->channels; c++) {
-        dgamma[c] = (float)(p.slope_x[c] * invert(variance(&p, c)));
-        dbeta[c] = (float)p.slope[c];
-        mean_off[c] = empty ? 0 : (float)(n->mean[c] - p.mean[c]);
-        var_off[c] = empty ? 0 : (float)(n->var[c] - variance(&p, c));
+    p.x = x;
+    p.dy = dy;
+    p.out = dx;
+    find_slopes(be, &p);
+    for (size_t c = 0; c < C; c++) {
+        dgamma[c] = (float)(p.slopes[C + c] * invert(variance(m, c)));
+        dbeta[c] = (float)p.slopes[c];
+        mean_off[c] = empty ? 0 : (float)(n->mean[c] - m.mean[c]);
+        var_off[c] = empty ? 0 : (float)(n->var[c] - variance(m, c));
     }
-    if (dx == NULL)
-        return;
-    follow(&p, x, dy, dx);
-    clear_padding(be, n, e, dx);
+    if (dx != NULL)
+        follow(be, &p);
 }

@@ -27,46 +27,80 @@ static column column_at(const bm_pooling *p, bm_extent in, bm_extent out,
                     bm_cpu_at(out, t, b, windows * C)};
 }
 
+/* Threads take frames of y, whose windows do not meet. */
+typedef struct job {
+    const bm_image_loops *loops;
+    const bm_pooling *p;
+    bm_extent in, out;
+    const float *x, *top, *dy; /* top: y of the forward pass */
+    float *y, *dx;             /* one of them is NULL */
+    size_t parts;
+} job;
+
+static void pool_frame(const job *j, size_t t, size_t b)
+{
+    column c = column_at(j->p, j->in, j->out, t, b);
+    size_t rows = c.full.count * j->p->channels;
+
+    j->loops->largest(&c.full, j->x + c.x, j->y + c.y);
+    j->loops->largest(&c.last, j->x + c.x + rows * c.full.rows,
+                      j->y + c.y + rows);
+}
+
+static void pool_frame_back(const job *j, size_t t, size_t b)
+{
+    column c = column_at(j->p, j->in, j->out, t, b);
+    size_t rows = c.full.count * j->p->channels;
+
+    j->loops->largest_back(&c.full, j->x + c.x, j->top + c.y, j->dy + c.y,
+                           j->dx + c.x);
+    c.x += rows * c.full.rows;
+    c.y += rows;
+    j->loops->largest_back(&c.last, j->x + c.x, j->top + c.y, j->dy + c.y,
+                           j->dx + c.x);
+}
+
+static void pool_part(void *self, size_t part)
+{
+    const job *j = self;
+    size_t to = bm_part(j->out.T, 1, j->parts, part + 1);
+
+    for (size_t t = bm_part(j->out.T, 1, j->parts, part); t < to; t++)
+        for (size_t b = 0; b < j->out.B; b++)
+            if (t < (size_t)j->out.frames[b]) {
+                if (j->y != NULL)
+                    pool_frame(j, t, b);
+                else
+                    pool_frame_back(j, t, b);
+            }
+}
+
+static void run(bm_backend *be, job *j)
+{
+    j->loops = bm_cpu_isa(be)->image;
+    j->parts = bm_pool_threads(bm_cpu_of(be)->pool);
+    bm_cpu_run(be, j->parts, pool_part, j);
+}
+
 void bm_cpu_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
                             bm_extent out, const float *x, float *y)
 {
-    const bm_image_loops *loops = bm_cpu_isa(be)->image;
-    size_t C = p->channels, n = bm_windows(p->rows, p->height) * C;
+    size_t n = bm_windows(p->rows, p->height) * p->channels;
+    bm_tensor all = {y, 3, {out.T, out.B, n, 1}};
+    job j = {.p = p, .in = in, .out = out, .x = x, .y = y};
 
-    for (size_t t = 0; t < out.T; t++)
-        for (size_t b = 0; b < out.B; b++)
-            if (t < (size_t)out.frames[b]) {
-                column c = column_at(p, in, out, t, b);
-                size_t rows = c.full.count * C;
-
-                loops->largest(&c.full, x + c.x, y + c.y);
-                loops->largest(&c.last, x + c.x + rows * c.full.rows,
-                               y + c.y + rows);
-            } else {
-                memset(y + bm_cpu_at(out, t, b, n), 0, n * sizeof *y);
-            }
+    run(be, &j);
+    bm_cpu_clear_padding(be, out, all);
 }
 
 void bm_cpu_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
                              bm_extent out, const float *x, const float *y,
                              const float *dy, float *dx)
 {
-    const bm_image_loops *loops = bm_cpu_isa(be)->image;
-    size_t C = p->channels;
-    bm_tensor all = {dx, 3, {in.T, in.B, p->height * C, 1}};
+    bm_tensor all = {dx, 3, {in.T, in.B, p->height * p->channels, 1}};
+    job j = {
+        .p = p, .in = in, .out = out, .x = x, .top = y, .dy = dy, .dx = dx};
 
-    for (size_t t = 0; t < out.T; t++)
-        for (size_t b = 0; b < out.B; b++)
-            if (t < (size_t)out.frames[b]) {
-                column c = column_at(p, in, out, t, b);
-                size_t rows = c.full.count * C;
-
-                loops->largest_back(&c.full, x + c.x, y + c.y, dy + c.y,
-                                    dx + c.x);
-                c.x += rows * c.full.rows;
-                c.y += rows;
-                loops->largest_back(&c.last, x + c.x, y + c.y, dy + c.y,
-                                    dx + c.x);
-            }
+    run(be, &j);
     bm_cpu_clear_padding(be, in, all);
 }

@@ -217,6 +217,89 @@ static void test_every_layer_differentiates_itself(void **state)
     }
 }
 
+/* y, dx and g end to end. */
+static float *everything(const char *net, size_t threads, size_t *n)
+{
+    rig r;
+    float *all = NULL, *y = NULL, *dx = NULL, *g = NULL;
+
+    assert_ok(bm_backend_use(cpu, threads, BM_FP32));
+    set_up(&r, net, 9, 5);
+    (void)outcome(&r);
+    y = fetch(cpu, r.y.data, r.n_y);
+    r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
+    dx = fetch(cpu, r.dx.data, r.n_x);
+    g = fetch(cpu, r.l->g, r.n_w);
+    *n = r.n_y + r.n_x + r.n_w;
+    all = numbers(*n);
+    memcpy(all, y, r.n_y * sizeof *all);
+    memcpy(all + r.n_y, dx, r.n_x * sizeof *all);
+    memcpy(all + r.n_y + r.n_x, g, r.n_w * sizeof *all);
+    free(y);
+    free(dx);
+    free(g);
+    tear_down(&r);
+    assert_ok(bm_backend_use(cpu, 1, BM_FP32));
+    return all;
+}
+
+static void test_threads_change_no_bit(void **state)
+{
+    static const char *const nets[] = {"conv:19,3x5", "conv:33,4x3,stride=3x2",
+                                       "pool:2x2", "batchnorm"};
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        size_t n = 0;
+        float *alone = everything(nets[i], 1, &n);
+
+        for (size_t threads = 2; threads <= 5; threads += 3) {
+            float *shared = everything(nets[i], threads, &n);
+            assert_memory_equal(shared, alone, n * sizeof *alone);
+            free(shared);
+        }
+        free(alone);
+    }
+}
+
+/* To the last bit, where nothing is a product of matrices. */
+static void test_instruction_sets_agree(void **state)
+{
+    static const char *const sets[] = {"baseline", "avx2", "avx512"};
+    static const struct {
+        const char *net;
+        double tolerance;
+    } nets[] = {{"conv:19,3x5", 2e-5},
+                {"pool:2x2", 0},
+                {"batchnorm", 0},
+                {"leaky_relu", 0}};
+    bm_backend *mine = cpu;
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        float *plain = NULL;
+
+        FOR_EACH (k, sets) {
+            float *all = NULL;
+            size_t n = 0;
+
+            setenv("BMUF_ISA", sets[k], 1);
+            if (bm_backend_open(&cpu, "cpu", 0) != BM_OK)
+                continue; /* not on this machine */
+            all = everything(nets[i].net, 1, &n);
+            plain = plain != NULL ? plain : all;
+            for (size_t j = 0; j < n; j++)
+                assert_true(near(all[j], plain[j], nets[i].tolerance));
+            if (all != plain)
+                free(all);
+            bm_backend_close(cpu);
+        }
+        free(plain);
+    }
+    unsetenv("BMUF_ISA");
+    cpu = mine;
+}
+
 /* By a tenth of the way to those of the batch; both begin as PyTorch's. */
 static void test_statistics_follow_the_data(void **state)
 {
@@ -387,6 +470,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_layer_differentiates_itself),
+        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_statistics_follow_the_data),
         cmocka_unit_test(test_columns_pass_through_and_end_flat),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
