@@ -1,6 +1,7 @@
 /* bench.c - bmuf bench: which parts of bench.h are measured, and how their
  * numbers are shown. */
 #include "cli/bench.h"
+#include "cli/job.h"
 #include "cli/verbs.h"
 
 #include <jansson.h>
@@ -72,9 +73,9 @@ static bm_status check_choice(const char *only)
     return BM_FAIL(BM_ERR_ARG, "--only %s: there are %s", only, names);
 }
 
-static void print_head(const bm_bench_part *p)
+static void print_head(const bm_bench_part *p, const bm_bench *how)
 {
-    p->head(stdout);
+    p->head(how, stdout);
     printf("\n\n%-12s", "");
     for (const bm_bench_column *c = p->columns; c->key != NULL; c++)
         if (c->title != NULL)
@@ -109,22 +110,49 @@ static json_t *row_json(const bm_bench_part *p, size_t row, const double *x)
     return o;
 }
 
-/* Tells each row as it is measured, or adds it to rows. */
-static bm_status measure(const bm_bench_part *p, const char *only,
-                         size_t rounds, json_t *rows)
+/* What many ranks do is another part's matter than what one does. */
+static bool fits(const bm_bench_part *p, const bm_comm *comm)
 {
-    if (chosen_rows(p, only) > 0 && rows == NULL)
-        print_head(p);
+    return (p->measure_ranks != NULL) == (bm_comm_size(comm) > 1);
+}
+
+/* Tells each row as it is measured, or adds it to rows; rank 0 does. */
+static bm_status measure(const bm_bench_part *p, const bm_bench *how,
+                         bm_comm *comm, const char *only, json_t *rows)
+{
+    bool tells = bm_comm_rank(comm) == 0;
+
+    if (tells && rows == NULL)
+        print_head(p, how);
     for (size_t i = 0; p->row(i) != NULL; i++) {
         double x[BM_BENCH_COLUMNS] = {0};
 
         if (!chosen(p, i, only))
             continue;
-        BM_TRY(p->measure(i, rounds, x));
+        if (p->measure_ranks != NULL)
+            BM_TRY(p->measure_ranks(how, comm, i, x));
+        else
+            BM_TRY(p->measure(how, i, x));
         if (rows != NULL)
             json_array_append_new(rows, row_json(p, i, x));
-        else
+        else if (tells)
             print_row(p, i, x);
+    }
+    return BM_OK;
+}
+
+static bm_status measure_all(const bm_bench *how, bm_comm *comm,
+                             const char *only, json_t *rows)
+{
+    for (size_t k = 0; k < PARTS; k++) {
+        if (chosen_rows(parts[k], only) == 0)
+            continue;
+        if (fits(parts[k], comm))
+            BM_TRY(measure(parts[k], how, comm, only, rows));
+        else if (bm_comm_rank(comm) == 0)
+            fprintf(stderr, "part %s: bmuf bench%s --only %s\n", parts[k]->name,
+                    parts[k]->measure_ranks != NULL ? " -n 2" : "",
+                    parts[k]->name);
     }
     return BM_OK;
 }
@@ -138,9 +166,12 @@ static void print_peers(void)
 
 static bm_status run(const bm_arguments *a)
 {
-    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS;
-    const char *only = bm_argument(a, "only");
+    bm_bench how = {.rounds =
+                        bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS};
+    long threads = 1;
+    const char *precision = NULL, *only = bm_argument(a, "only");
     json_t *rows = NULL;
+    bm_comm *comm = NULL;
     bm_status status = BM_OK;
 
     if (bm_argument(a, "peer") != NULL) {
@@ -148,11 +179,17 @@ static bm_status run(const bm_arguments *a)
         return BM_OK;
     }
     BM_TRY(check_choice(only));
+    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
+    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
+    how.threads = (size_t)threads;
+    how.precision = strcmp(precision, "bf16") == 0 ? BM_BF16 : BM_FP32;
+    BM_TRY(bm_job_start(a, false, &comm));
+    if (comm == NULL)
+        return BM_OK;
     if (bm_argument(a, "json") != NULL)
         rows = json_array();
-    for (size_t k = 0; k < PARTS && status == BM_OK; k++)
-        status = measure(parts[k], only, rounds, rows);
-    if (status == BM_OK && rows != NULL) {
+    status = measure_all(&how, comm, only, rows);
+    if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0) {
         json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
         putchar('\n');
     }
@@ -163,6 +200,9 @@ static bm_status run(const bm_arguments *a)
 static const bm_flag flags[] = {
     {"quick", NULL, "fewer repetitions", 0, false},
     {"only", "NAME", "a part, or rows whose name contains this", 0, false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"threads", "N", "of a rank, for training steps; default 1", 0, false},
+    {"precision", "P", "of training steps: fp32 (default) or bf16", 0, false},
     {"json", NULL, "JSON instead of a table", 0, false},
     {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
     {0},
@@ -172,12 +212,16 @@ const bm_verb bm_verb_bench = {
     .name = "bench",
     .nouns = "",
     .help = "frames/s of this machine, and how far from its peak",
-    .text = "  bmuf bench\n"
-            "  taskset -c 1 bmuf bench --only blstm\n\n"
-            "Training steps (forward, backward, clipped momentum update) on "
-            "one thread, with\nrandom data: frames/s, the rate of their "
-            "matrix products, and that as a share of\nwhat sgemm reaches on "
-            "large square matrices at the same time. Medians.\n",
+    .text =
+        "  bmuf bench\n"
+        "  taskset -c 1 bmuf bench --only blstm\n"
+        "  bmuf bench -n 2\n\n"
+        "Training steps (forward, backward, clipped momentum update) on "
+        "one thread, with\nrandom data: frames/s, the rate of their "
+        "matrix products, and that as a share of\nwhat sgemm reaches on "
+        "large square matrices at the same time. With two ranks or more: what "
+        "a block's exchange\ncosts beside MPI_Allreduce of the same bytes. "
+        "Medians.\n",
     .flags = flags,
     .most = 0,
     .run = run,

@@ -261,11 +261,13 @@ static bm_status eval(const bm_arguments *a)
     bm_config *config = NULL;
     bm_plan_settings plan;
     long threads = 1, ranks = 1;
+    const char *precision = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_ranks(a, ranks));
+    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
     BM_TRY_DONE(bm_config_new(&config));
     BM_TRY_DONE(bm_arguments_set(a, config));
     BM_TRY_DONE(bm_config_check(config, sections));
@@ -274,8 +276,10 @@ static bm_status eval(const bm_arguments *a)
     if (s.comm == NULL)
         goto done;
     BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));
-    bm_job_threads(s.comm, threads);
-    BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
+    status = open_alone(&s, a);
+    if (status == BM_OK)
+        status = bm_job_compute(s.comm, s.net.be, threads, precision);
+    BM_TRY_DONE(bm_comm_agree(s.comm, status));
     status = score(&s, a, &plan);
 done:
     bm_npz_close(s.dump);
@@ -292,7 +296,8 @@ static const bm_flag flags[] = {
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
-    {"threads", "N", "of the BLAS library, per rank; default 1", 0, false},
+    {"threads", "N", "of each rank; default 1", 0, false},
+    {"precision", "P", "fp32 (default) or bf16", 0, false},
     {"set", "SECTION.KEY=VALUE", "batch.sequences or .frames; may be repeated",
      0, true},
     {0},

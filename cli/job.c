@@ -1,13 +1,14 @@
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "cli/job.h"
 
 #include "cli/attendance.h"
 #include "cli/launch.h"
 #include "core/log.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,17 +208,44 @@ int bm_job_end(bm_status result)
     return code;
 }
 
-void bm_job_threads(const bm_comm *comm, long threads)
+/* Cores that this process may use. */
+static long cores_of_process(void)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0
+               ? CPU_COUNT(&set)
+               : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static const char *plural(long n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void note_cores(const bm_comm *comm, long threads)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), own = cores_of_process();
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     long ranks = here != NULL ? strtol(here, NULL, 10) : bm_comm_size(comm);
 
-    openblas_set_num_threads((int)threads);
     if (ranks * threads > cores)
         bm_log(BM_NOTE,
                "%ld rank%s with %ld thread%s share %ld core%s of this host: "
                "slower, but the same bits",
-               ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
-               cores, cores == 1 ? "" : "s");
+               ranks, plural(ranks), threads, plural(threads), cores,
+               plural(cores));
+    else if (threads > own)
+        bm_log(BM_NOTE,
+               "%ld threads share %ld core%s, to which this rank is bound; "
+               "mpirun --bind-to none lets it go",
+               threads, own, plural(own));
+}
+
+bm_status bm_job_compute(const bm_comm *comm, bm_backend *be, long threads,
+                         const char *precision)
+{
+    note_cores(comm, threads);
+    return bm_backend_use(be, (size_t)threads,
+                          strcmp(precision, "bf16") == 0 ? BM_BF16 : BM_FP32);
 }

@@ -40,37 +40,40 @@ static void frame(const bm_loss_loops *loops, size_t n, const float *x,
     dx[k] -= 1;
 }
 
+typedef struct job {
+    const bm_loss_loops *loops;
+    bm_extent e;
+    bm_targets t;
+    bm_tensor y, dy;
+} job;
+
 /* The score of sequence b by itself; its rows of dy for the sum of losses. */
-static bm_score sequence(const bm_loss_loops *loops, bm_extent e, size_t b,
-                         const int32_t *classes, bm_tensor y, bm_tensor dy)
+static bm_score one(const void *self, size_t part, size_t b)
 {
-    size_t frames = (size_t)e.frames[b];
-    bm_score own = {.chance = (double)frames * log((double)y.dim[2]),
+    const job *j = self;
+    const int32_t *classes = bm_cpu_labels(j->t, b);
+    size_t frames = (size_t)j->e.frames[b], C = j->y.dim[2];
+    bm_score own = {.chance = (double)frames * log((double)C),
                     .sequences = 1,
                     .frames = (double)frames,
                     .count = (double)frames};
 
+    (void)part;
     for (size_t t = 0; t < frames; t++)
-        frame(loops, y.dim[2], bm_cpu_frame(y, t, b), (size_t)classes[t],
-              bm_cpu_frame(dy, t, b), &own);
-    return own;
+        frame(j->loops, C, bm_cpu_frame(j->y, t, b), (size_t)classes[t],
+              bm_cpu_frame(j->dy, t, b), &own);
+    if (isfinite(own.loss))
+        return own;
+    bm_cpu_clear_sequence(j->dy, b);
+    return (bm_score){.skipped = 1};
 }
 
 void bm_cpu_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                           bm_tensor y, bm_tensor dy, bm_score *score)
 {
-    const int32_t *classes = t.classes;
-    double frames = 0;
+    job j = {bm_cpu_isa(be)->loss, e, t, y, dy};
+    bm_score all = bm_cpu_score(be, e.B, &j, one);
 
-    for (size_t b = 0; b < e.B; classes += t.count[b++]) {
-        bm_score own = sequence(bm_cpu_isa(be)->loss, e, b, classes, y, dy);
-
-        if (!isfinite(own.loss)) {
-            own = (bm_score){.skipped = 1};
-            bm_cpu_clear_sequence(dy, b);
-        }
-        frames += own.frames;
-        bm_score_add(score, &own);
-    }
-    bm_cpu_mean_gradient(e, dy, frames);
+    bm_score_add(score, &all);
+    bm_cpu_mean_gradient(be, e, dy, all.frames);
 }

@@ -17,6 +17,7 @@
  * that stand before the point, and takes neither exp nor log per state. Only
  * states are looked at that both have been reached and can still reach the end.
  */
+#define _DEFAULT_SOURCE /* lgamma_r */
 #include "compute/cpu.h"
 #include "compute/cpu_loss.h"
 
@@ -70,12 +71,11 @@ size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
 {
     size_t most = 0;
 
-    (void)be;
     for (size_t b = 0; b < e.B; b++) {
         size_t n = room((size_t)e.frames[b], (size_t)t.count[b], n_classes);
         most = n > most ? n : most;
     }
-    return most;
+    return most * bm_pool_threads(bm_cpu_of(be)->pool);
 }
 
 static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,
@@ -120,7 +120,9 @@ static bm_wide emit_of(const sequence *s, size_t t)
 static double chance(const sequence *s, size_t n_classes)
 {
     double n = (double)(s->T + s->L - s->repeats), k = 2 * (double)s->L;
-    double paths = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
+    int sign = 0; /* lgamma keeps it where threads would meet */
+    double paths = lgamma_r(n + 1, &sign) - lgamma_r(k + 1, &sign) -
+                   lgamma_r(n - k + 1, &sign);
 
     return (double)s->T * log((double)n_classes) - paths;
 }
@@ -319,21 +321,36 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
     return own;
 }
 
+/* A batch, and scratch for each part of it. */
+typedef struct job {
+    const bm_loss_loops *loops;
+    bm_extent e;
+    bm_targets t;
+    bm_infeasible policy;
+    bm_tensor y, dy;
+    float *work;
+    size_t floats; /* of it for a part */
+} job;
+
+static bm_score one(const void *self, size_t part, size_t b)
+{
+    const job *j = self;
+    sequence s =
+        lay_out((size_t)j->e.frames[b], bm_cpu_labels(j->t, b),
+                (size_t)j->t.count[b], j->y.dim[2], j->work + part * j->floats);
+
+    s.loops = j->loops;
+    return run(&s, b, j->policy, j->y, j->dy);
+}
+
 void bm_cpu_ctc(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
                 bm_tensor y, bm_tensor dy, float *work, bm_score *score)
 {
-    const int32_t *labels = t.classes;
-    double sequences = 0;
+    size_t floats = bm_cpu_ctc_work(be, e, t, y.dim[2]) /
+                    bm_pool_threads(bm_cpu_of(be)->pool);
+    job j = {bm_cpu_isa(be)->loss, e, t, policy, y, dy, work, floats};
+    bm_score all = bm_cpu_score(be, e.B, &j, one);
 
-    for (size_t b = 0; b < e.B; labels += t.count[b++]) {
-        sequence s = lay_out((size_t)e.frames[b], labels, (size_t)t.count[b],
-                             y.dim[2], work);
-        bm_score own;
-
-        s.loops = bm_cpu_isa(be)->loss;
-        own = run(&s, b, policy, y, dy);
-        sequences += own.sequences;
-        bm_score_add(score, &own);
-    }
-    bm_cpu_mean_gradient(e, dy, sequences);
+    bm_score_add(score, &all);
+    bm_cpu_mean_gradient(be, e, dy, all.sequences);
 }

@@ -1,11 +1,6 @@
 /*
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
- * instruction set, and the choice between them when the program runs.
- *
- * cpu_loops.c, cpu_product.c and cpu_loss_loops.c are those. CMakeLists.txt
- * compiles each with BM_ISA set to every name of BM_ISAS, and with the
- * compiler's flags for it. Each fills a table; a cpu backend takes the last one
- * its machine can run, or the one that the environment variable BMUF_ISA names.
+ * instruction set, as core/isa.h says: those of cpu_product.c and cpu_*loops.c.
  *
  * Results of different sets may differ in the last bits where tanh, sigmoid or
  * a product of matrices is involved, and only there.
@@ -14,16 +9,11 @@
 #define BM_COMPUTE_CPU_ISA_H
 
 #include "compute/backend.h"
+#include "compute/cpu_image_loops.h"
 #include "compute/cpu_loss_loops.h"
+#include "core/isa.h"
 
 #include <stdint.h>
-
-/* From the plainest to the best. */
-#ifdef __x86_64__
-#define BM_ISAS(X) X(baseline) X(avx2) X(avx512)
-#else
-#define BM_ISAS(X) X(baseline)
-#endif
 
 /*
  * Elementwise loops over n floats, y may be x. Against the exact value sigmoid
@@ -35,7 +25,12 @@ typedef struct bm_loops {
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,
                           const float *dy, float *dx);
-    void (*dropout)(size_t n, float p, uint64_t key, const float *x, float *y);
+    /* The n numbers from number `first` of a vector on. */
+    void (*dropout)(size_t n, float p, uint64_t key, size_t first,
+                    const float *x, float *y);
+    /* Rounded to bf16, nearest even; as floats, and in bf16. */
+    void (*round_bf16)(size_t n, const float *x, float *y);
+    void (*to_bf16)(size_t n, const float *x, uint16_t *y);
 
     /* The square of the norm of x. The same bits for every instruction set. */
     double (*squares)(size_t n, const float *x);
@@ -80,21 +75,19 @@ typedef struct bm_isa {
     const bm_loops *loops;
     const bm_product *product;
     const bm_loss_loops *loss;
+    const bm_conv_loops *conv;
+    const bm_image_loops *image;
 } bm_isa;
 
-/* The name of the best set that this machine runs. */
-const char *bm_isa_best(void);
-
-/* Fails if BMUF_ISA names none, or none that this machine runs. */
+/* Fails as bm_isa_choose does. */
 BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 
-/* Every table is called after its set: bm_loops_avx2. */
-#define BM_OF_ISA_(table, isa) table##_##isa
-#define BM_OF_ISA(table, isa)  BM_OF_ISA_(table, isa)
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
-    extern const bm_loss_loops bm_loss_loops_##isa;
+    extern const bm_loss_loops bm_loss_loops_##isa;                            \
+    extern const bm_conv_loops bm_conv_loops_##isa;                            \
+    extern const bm_image_loops bm_image_loops_##isa;
 BM_ISAS(X)
 #undef X
 

@@ -64,6 +64,10 @@ static void loop_activate(bm_activation f, size_t n, const float *x, float *y)
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] < 0 ? 0 : x[i];
         break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? BM_LEAK * x[i] : x[i];
+        break;
     case BM_TANH:
         for (size_t i = 0; i < n; i++)
             y[i] = tangent(x[i]);
@@ -83,6 +87,10 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
         for (size_t i = 0; i < n; i++)
             dx[i] = y[i] > 0 ? dy[i] : 0;
         break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0 ? dy[i] : BM_LEAK * dy[i];
+        break;
     case BM_TANH:
         for (size_t i = 0; i < n; i++)
             dx[i] = dy[i] * (1 - y[i] * y[i]);
@@ -94,15 +102,37 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
     }
 }
 
-static void loop_dropout(size_t n, float p, uint64_t key, const float *x,
-                         float *y)
+static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
+                         const float *x, float *y)
 {
     float scale = 1 / (1 - p);
 
     for (size_t i = 0; i < n; i++) {
-        float u = (float)(int32_t)(bm_rng_at(key, i) >> 40) * 0x1p-24f;
+        float u = (float)(int32_t)(bm_rng_at(key, first + i) >> 40) * 0x1p-24f;
         y[i] = u < p ? 0 : x[i] * scale;
     }
+}
+
+/* bf16 is the upper half of a float; adding half of its last place, less a bit
+ * if that is even, rounds. What is no number stays none. */
+static inline uint32_t round_bits(float x)
+{
+    uint32_t bits = bm_bits_of(x);
+    uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+
+    return (x == x ? rounded : bits | 0x400000u) & 0xffff0000u;
+}
+
+static void loop_round_bf16(size_t n, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = bm_float_of(round_bits(x[i]));
+}
+
+static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (uint16_t)(round_bits(x[i]) >> 16);
 }
 
 /* Squares of floats are exact in doubles; sixteen sums in a fixed order. */
@@ -187,6 +217,8 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .activate = loop_activate,
     .activate_back = loop_activate_back,
     .dropout = loop_dropout,
+    .round_bf16 = loop_round_bf16,
+    .to_bf16 = loop_to_bf16,
     .squares = loop_squares,
     .momentum = loop_momentum,
     .lstm = loop_lstm,

@@ -8,44 +8,7 @@
  * Compiled once for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu_isa.h"
-
-#include <string.h>
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#if defined __AVX512F__
-enum { LANES = 16, ROWS = 8 };
-typedef __m512 vector;
-#define SPREAD(x)     _mm512_set1_ps(x)
-#define MADD(a, b, c) _mm512_fmadd_ps(a, b, c)
-#elif defined __FMA__
-enum { LANES = 8, ROWS = 6 };
-typedef __m256 vector;
-#define SPREAD(x)     _mm256_set1_ps(x)
-#define MADD(a, b, c) _mm256_fmadd_ps(a, b, c)
-#else
-enum { LANES = 4, ROWS = 4 };
-typedef float vector __attribute__((vector_size(16)));
-#define SPREAD(x)     ((vector){x, x, x, x})
-#define MADD(a, b, c) ((a) * (b) + (c))
-#endif
-
-enum { COLUMNS = 2 * LANES };
-
-static inline vector load(const float *x)
-{
-    vector v;
-
-    memcpy(&v, x, sizeof v);
-    return v;
-}
-
-static inline void store(float *x, vector v)
-{
-    memcpy(x, &v, sizeof v);
-}
+#include "compute/cpu_vector.h"
 
 /* tile [rows, COLUMNS] = a [rows, k] panel [k, COLUMNS]. Becomes straight code,
  * since `rows` is a constant wherever it is called. */

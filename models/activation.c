@@ -1,4 +1,5 @@
-/* activation.c - relu, tanh, sigmoid: y = f(x), number by number. */
+/* activation.c - relu, leaky_relu, tanh, sigmoid: y = f(x), number by number.
+ */
 #include "models/layer.h"
 
 static bm_status plan(bm_layer *l)
@@ -6,14 +7,16 @@ static bm_status plan(bm_layer *l)
     if (l->args[0] != '\0')
         return bm_layer_fail(l, "%s takes no arguments", l->ops->name);
     l->n_out = l->n_in;
+    l->channels = l->channels_in;
     return BM_OK;
 }
 
 static bm_activation function(const bm_layer *l)
 {
-    return l->ops == &bm_layer_relu   ? BM_RELU
-           : l->ops == &bm_layer_tanh ? BM_TANH
-                                      : BM_SIGMOID;
+    return l->ops == &bm_layer_relu         ? BM_RELU
+           : l->ops == &bm_layer_leaky_relu ? BM_LEAKY_RELU
+           : l->ops == &bm_layer_tanh       ? BM_TANH
+                                            : BM_SIGMOID;
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
@@ -43,5 +46,6 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     }
 
 ACTIVATION(relu, "y = max(x, 0)");
+ACTIVATION(leaky_relu, "y = x, or 0.01 x below 0");
 ACTIVATION(tanh, "y = tanh(x)");
 ACTIVATION(sigmoid, "y = 1 / (1 + exp(-x))");

@@ -17,6 +17,7 @@ static bm_status plan(bm_layer *l)
     if (*end != '\0' || !(l->rate >= 0) || !(l->rate < 1))
         return bm_layer_fail(l, "'%s' is no probability in [0, 1)", l->args);
     l->n_out = l->n_in;
+    l->channels = l->channels_in;
     return BM_OK;
 }
 

@@ -4,13 +4,15 @@
 static bm_status plan(bm_layer *l)
 {
     if (l->args[0] != '\0')
-        BM_TRY(bm_layer_count(l, "outputs", &l->n_out));
+        BM_TRY(bm_layer_count(l, "outputs", l->args, &l->n_out));
     else if (l->n_out == 0)
         return bm_layer_fail(l, "only the last layer's size follows from the "
                                 "vocabulary; give this one's, as in "
                                 "linear:128");
-    l->weights[0] = (bm_weight){"w", 2, {l->n_out, l->n_in, 1, 1}};
-    l->weights[1] = (bm_weight){"b", 1, {l->n_out, 1, 1, 1}};
+    l->weights[0] =
+        (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
+    l->weights[1] =
+        (bm_weight){.name = "b", .rank = 1, .dim = {l->n_out, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
@@ -22,6 +24,13 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
     bm_layer_glorot(w, n, l->n_in, l->n_out, rng);
     for (size_t i = 0; i < l->n_out; i++)
         w[n + i] = 0;
+}
+
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    double frames = (double)(p->in.T * p->in.B);
+
+    return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
@@ -37,7 +46,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 {
     (void)p;
     (void)y;
-    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 1,
+    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 0,
             bm_matrix(l->g, l->n_out, l->n_in));
     bm_sum_rows(l->be, bm_frames(dy), l->g + l->n_out * l->n_in);
     if (dx.data != NULL)
@@ -50,6 +59,7 @@ const bm_layer_ops bm_layer_linear = {
     .help = "linear[:SIZE]  y = W x + b; the last layer needs no size",
     .plan = plan,
     .init = init,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };

@@ -6,11 +6,14 @@ static bm_status plan(bm_layer *l)
 {
     size_t R = l->ops == &bm_layer_blstm ? 2 : 1, H = 0, D = l->n_in;
 
-    BM_TRY(bm_layer_count(l, "units", &H));
+    BM_TRY(bm_layer_count(l, "units", l->args, &H));
     l->n_out = R * H;
-    l->weights[0] = (bm_weight){"wx", 2, {R * 4 * H, D, 1, 1}};
-    l->weights[1] = (bm_weight){"wh", 3, {R, 4 * H, H, 1}};
-    l->weights[2] = (bm_weight){"b", 1, {R * 4 * H, 1, 1, 1}};
+    l->weights[0] =
+        (bm_weight){.name = "wx", .rank = 2, .dim = {R * 4 * H, D, 1, 1}};
+    l->weights[1] =
+        (bm_weight){.name = "wh", .rank = 3, .dim = {R, 4 * H, H, 1}};
+    l->weights[2] =
+        (bm_weight){.name = "b", .rank = 1, .dim = {R * 4 * H, 1, 1, 1}};
     l->n_weights = 3;
     return BM_OK;
 }
@@ -51,6 +54,20 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_lstm_kept(l->be, &v, p->in);
 }
 
+/* Every frame but the first has one before it. */
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    bm_lstm v = view(l, l->w);
+    double gates = 4 * (double)v.n_hidden * (double)v.directions;
+    double T = (double)p->in.T, B = (double)p->in.B;
+    double after = T > 0 ? (T - 1) * B : 0;
+
+    return (bm_flops){
+        .input = 2 * gates * T * B * (double)v.n_in,
+        .inner = 2 * gates * after * (double)v.n_hidden,
+    };
+}
+
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_lstm v = view(l, l->w);
@@ -73,6 +90,7 @@ const bm_layer_ops bm_layer_lstm = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };
@@ -84,6 +102,7 @@ const bm_layer_ops bm_layer_blstm = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };

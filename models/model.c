@@ -6,9 +6,11 @@
  */
 #include "models/model.h"
 
+#include "core/clock.h"
 #include "core/words.h"
 #include "models/net.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +38,7 @@ struct bm_model {
     bm_layer *layers;
     size_t n_layers;
     size_t n_frozen; /* first layers, with nothing to learn */
+    bm_model_times spent;
     bm_params params;
     bm_segment *segments;
     segment_name *names;
@@ -70,33 +73,37 @@ static size_t numbers(const bm_weight *w)
     return bm_count(shape);
 }
 
-static size_t weights(const bm_layer *l)
+/* Numbers that it learns, or its statistics. */
+static size_t weights(const bm_layer *l, bool statistics)
 {
     size_t n = 0;
 
     for (int i = 0; i < l->n_weights; i++)
-        n += numbers(&l->weights[i]);
+        if (l->weights[i].statistic == statistics)
+            n += numbers(&l->weights[i]);
     return n;
 }
 
 /* Every layer's sizes and weights; the last one's size is the vocabulary's. */
 static bm_status plan(bm_model *m)
 {
-    size_t size = m->shape.n_features, n = 0;
+    size_t size = m->shape.n_features, channels = 0, n = 0;
 
     for (size_t k = 0; k < m->n_layers; k++) {
         bm_layer *l = &m->layers[k];
         l->be = m->be;
         l->n_in = size;
+        l->channels_in = channels;
         l->n_out = k + 1 == m->n_layers ? m->shape.n_classes : 0;
         BM_TRY(l->ops->plan(l));
-        if (m->loss->per_frame && l->time_stride > 1)
+        if (m->loss->per_frame && !bm_layer_keeps_frames(l))
             return bm_layer_fail(l,
                                  "%s has a target for every frame, and this "
                                  "layer leaves frames out",
                                  m->loss->name);
         size = l->n_out;
-        n += weights(l);
+        channels = l->channels;
+        n += weights(l, false);
     }
     if (n == 0)
         return BM_FAIL(BM_ERR_CONFIG, "model.net has nothing to learn");
@@ -115,41 +122,61 @@ static bm_status check_outputs(const bm_model *m)
     return BM_OK;
 }
 
-/* Names and places of all pieces in the flat vector. */
+/* Names and places of what is learned, or of the statistics, behind all that
+ * is there already. */
+static void add_segments(bm_model *m, bool statistics)
+{
+    bm_params *p = &m->params;
+
+    for (size_t k = 0; k < m->n_layers; k++)
+        for (int i = 0; i < m->layers[k].n_weights; i++) {
+            const bm_weight *w = &m->layers[k].weights[i];
+            bm_segment *s = &m->segments[p->n_segments];
+            segment_name *name = &m->names[p->n_segments];
+
+            if (w->statistic != statistics)
+                continue;
+            snprintf(name->text, sizeof name->text, "%s.%s", m->layers[k].name,
+                     w->name);
+            *s = (bm_segment){name->text, p->n, numbers(w), w->rank, {0}};
+            memcpy(s->dim, w->dim, sizeof s->dim);
+            p->n += s->count;
+            p->n_segments++;
+        }
+}
+
+/* The flat vector. */
 static bm_status name_segments(bm_model *m)
 {
-    size_t n = m->n_layers * BM_LAYER_WEIGHTS, count = 0, offset = 0;
+    size_t n = m->n_layers * BM_LAYER_WEIGHTS;
 
     BM_ASSERT(n > 0);
     m->segments = calloc(n, sizeof *m->segments);
     m->names = calloc(n, sizeof *m->names);
     if (m->segments == NULL || m->names == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for names of weights");
-    for (size_t k = 0; k < m->n_layers; k++)
-        for (int i = 0; i < m->layers[k].n_weights; i++) {
-            const bm_weight *w = &m->layers[k].weights[i];
-            bm_segment *s = &m->segments[count];
-
-            snprintf(m->names[count].text, sizeof m->names[count].text, "%s.%s",
-                     m->layers[k].name, w->name);
-            *s = (bm_segment){
-                m->names[count].text, offset, numbers(w), w->rank, {0}};
-            memcpy(s->dim, w->dim, sizeof s->dim);
-            offset += s->count;
-            count++;
-        }
-    m->params.n = offset;
     m->params.segments = m->segments;
-    m->params.n_segments = count;
+    add_segments(m, false);
+    m->params.n_learned = m->params.n;
+    add_segments(m, true);
     return BM_OK;
+}
+
+/* A layer's statistics begin with what its plan says. */
+static void start_statistics(const bm_layer *l, float *s)
+{
+    for (int i = 0; i < l->n_weights; i++)
+        for (size_t k = 0;
+             l->weights[i].statistic && k < numbers(&l->weights[i]); k++)
+            *s++ = l->weights[i].start;
 }
 
 /* Draws the weights. A layer's are keyed by its name. */
 static bm_status draw(bm_model *m, uint64_t seed)
 {
     bm_params *p = &m->params;
-    float *w = NULL, *drawn = NULL;
-    size_t offset = 0;
+    float *drawn = NULL;
+    size_t learned = 0, statistics = p->n_learned;
     bm_status status = BM_OK;
 
     BM_ASSERT(p->n > 0);
@@ -162,12 +189,15 @@ static bm_status draw(bm_model *m, uint64_t seed)
         bm_layer *l = &m->layers[k];
         bm_rng rng = bm_rng_make(seed, l->name, 0);
 
-        l->w = p->w + offset;
-        l->g = p->g + offset;
-        w = drawn + offset;
+        l->w = p->w + learned;
+        l->g = p->g + learned;
+        l->s = p->w + statistics;
+        l->gs = p->g + statistics;
         if (l->ops->init != NULL)
-            l->ops->init(l, w, &rng);
-        offset += weights(l);
+            l->ops->init(l, drawn + learned, &rng);
+        start_statistics(l, drawn + statistics);
+        learned += weights(l, false);
+        statistics += weights(l, true);
     }
     bm_put(m->be, p->w, drawn, p->n);
     status = bm_sync(m->be);
@@ -192,11 +222,11 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     return BM_OK;
 }
 
-/* Data are seen as one feature and one class. */
+/* Data are seen as one class, and as frames so high that every kernel fits. */
 void bm_model_check(const bm_config *config, bm_faults *faults)
 {
     bm_model_settings set = {0};
-    bm_model m = {.shape = {.n_features = 1, .n_classes = 1}};
+    bm_model m = {.shape = {.n_features = 1 << 16, .n_classes = 1}};
     bm_status status = BM_OK;
 
     bm_config_peek(config, "model", bm_model_options, &set);
@@ -277,7 +307,7 @@ size_t bm_model_stride(const bm_model *m)
     size_t stride = 1;
 
     for (size_t k = 0; k < m->n_layers; k++)
-        stride *= m->layers[k].time_stride;
+        stride *= m->layers[k].time.stride;
     return stride;
 }
 
@@ -286,20 +316,14 @@ void bm_model_print(const bm_model *m, FILE *file)
     for (size_t k = 0; k < m->n_layers; k++) {
         const bm_layer *l = &m->layers[k];
         fprintf(file, "%-14s %6zu -> %-6zu %10zu weights\n", l->name, l->n_in,
-                l->n_out, weights(l));
+                l->n_out, weights(l, false));
     }
-}
-
-/* How many groups of `size` n things make, the last one perhaps not full. */
-static size_t groups(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
 }
 
 size_t bm_model_frames(const bm_model *m, size_t frames)
 {
     for (size_t k = 0; k < m->n_layers; k++)
-        frames = groups(frames, m->layers[k].time_stride);
+        frames = bm_windows(m->layers[k].time, frames);
     return frames;
 }
 
@@ -338,12 +362,13 @@ static bm_status extend(bm_model *m, const bm_batch *b)
     m->stages[0] = (stage){b->extent, b->x};
     for (size_t k = 0; k < m->n_layers; k++) {
         const bm_extent *in = &m->stages[k].extent;
-        size_t stride = m->layers[k].time_stride;
+        bm_window time = m->layers[k].time;
         int32_t *frames = m->frames + k * B;
 
         for (size_t i = 0; i < B; i++)
-            frames[i] = (int32_t)groups((size_t)in->frames[i], stride);
-        m->stages[k + 1].extent = (bm_extent){groups(in->T, stride), B, frames};
+            frames[i] = (int32_t)bm_windows(time, (size_t)in->frames[i]);
+        m->stages[k + 1].extent =
+            (bm_extent){bm_windows(time, in->T), B, frames};
     }
     return BM_OK;
 }
@@ -353,7 +378,7 @@ static float *take(float *scratch, size_t *used, size_t n)
 {
     float *view = scratch != NULL ? scratch + *used : NULL;
 
-    *used += groups(n, LINE) * LINE;
+    *used += (n + LINE - 1) / LINE * LINE;
     return view;
 }
 
@@ -414,6 +439,7 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 {
     const stage *last = &m->stages[m->n_layers];
     bm_tensor d = last->x;
+    double began = bm_clock(), ran = 0;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
     for (size_t k = 0; k < m->n_layers; k++) {
@@ -421,23 +447,28 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
         bm_pass p = pass(m, k, training, key);
         l->ops->forward(l, &p, m->stages[k].x, m->stages[k + 1].x);
     }
+    ran = bm_clock();
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
                  m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
+    if (training) {
+        m->spent.forward += ran - began;
+        m->spent.loss += bm_clock() - ran;
+    }
 }
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
-    bm_params *p = &m->params;
     bm_status status = lay_out(m, b);
+    double since = 0;
     size_t turn = 0;
 
     if (status != BM_OK) {
         bm_remember(m->be, status);
         return;
     }
-    bm_axpby(m->be, p->n, 0, p->g, 0, p->g);
     run(m, b, true, key, m->gradient[turn], score);
+    since = bm_clock();
     for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
         bm_layer *l = &m->layers[k];
         bm_pass l_pass = pass(m, k, true, key);
@@ -448,6 +479,17 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         l->ops->backward(l, &l_pass, m->stages[k].x, m->stages[k + 1].x, dy,
                          dx);
     }
+    m->spent.backward += bm_clock() - since;
+}
+
+bm_model_times bm_model_spent(bm_model *m)
+{
+    bm_model_times spent = m->spent;
+
+    m->spent = (bm_model_times){0};
+    if (!bm_on_host(m->be))
+        spent = (bm_model_times){NAN, NAN, NAN};
+    return spent;
 }
 
 void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
@@ -471,6 +513,23 @@ bm_status bm_model_score(bm_model *m, int score, bm_score *out)
     BM_TRY(bm_sync(m->be));
     *out = got;
     return BM_OK;
+}
+
+double bm_model_flops(const bm_model *m)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, true, 0);
+        bm_flops one = {0};
+        size_t passes = k > m->n_frozen ? 3 : k == m->n_frozen ? 2 : 1;
+
+        if (l->ops->flops != NULL)
+            one = l->ops->flops(l, &p);
+        sum += (double)passes * one.input + 3 * one.inner;
+    }
+    return sum;
 }
 
 bm_tensor bm_model_output(const bm_model *m, bm_extent *e)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 256, MOST_THINGS = 1 << 20 };
+enum { MOST_LAYERS = 256, MOST_THINGS = 1 << 20, MOST_FRAMES = 1024 };
 
 static const bm_layer_ops *const known[] = {
 #define X(name) &bm_layer_##name,
@@ -80,8 +80,9 @@ bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
     return status;
 }
 
-/* A whole number from 1 to `most` and nothing else. */
-static bool parse_count(const char *text, size_t most, size_t *out)
+/* A whole number from `least` to `most` and nothing else. */
+static bool parse_number(const char *text, size_t least, size_t most,
+                         size_t *out)
 {
     char *end = NULL;
     unsigned long value = 0;
@@ -90,21 +91,59 @@ static bool parse_count(const char *text, size_t most, size_t *out)
     if (text[0] < '0' || text[0] > '9')
         return false;
     value = strtoul(text, &end, 10);
-    if (*end != '\0' || errno != 0 || value < 1 || value > most)
+    if (*end != '\0' || errno != 0 || value < least || value > most)
         return false;
     *out = value;
     return true;
 }
 
-bm_status bm_layer_count(const bm_layer *l, const char *what, size_t *out)
+static bm_status missing(const bm_layer *l, const char *what)
 {
-    if (l->args[0] == '\0')
-        return bm_layer_fail(l, "the number of %s is missing: %s", what,
-                             l->ops->help);
-    if (!parse_count(l->args, MOST_THINGS, out))
-        return bm_layer_fail(l, "'%s' is no number of %s from 1 to %d", l->args,
-                             what, MOST_THINGS);
+    return bm_layer_fail(l, "the %s is missing: %s", what, l->ops->help);
+}
+
+bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
+                         size_t *out)
+{
+    char number[40];
+
+    snprintf(number, sizeof number, "number of %s", what);
+    if (text == NULL || text[0] == '\0')
+        return missing(l, number);
+    if (!parse_number(text, 1, MOST_THINGS, out))
+        return bm_layer_fail(l, "'%s' is no %s from 1 to %d", text, number,
+                             MOST_THINGS);
     return BM_OK;
+}
+
+bm_status bm_layer_pair(const bm_layer *l, const char *what, const char *text,
+                        size_t least, size_t out[2])
+{
+    char frames[40];
+    const char *x = NULL;
+
+    if (text == NULL || text[0] == '\0')
+        return missing(l, what);
+    x = strchr(text, 'x');
+    x = x != NULL ? x : text + strlen(text);
+    snprintf(frames, sizeof frames, "%.*s", (int)(x - text), text);
+    if (*x == '\0' || !parse_number(frames, least, MOST_FRAMES, &out[0]) ||
+        !parse_number(x + 1, least, MOST_FRAMES, &out[1]))
+        return bm_layer_fail(l,
+                             "'%s' is no %s, as in 3x3: frames, rows, %zu "
+                             "to %d of each",
+                             text, what, least, MOST_FRAMES);
+    return BM_OK;
+}
+
+const char *bm_layer_argument(char **rest)
+{
+    char *word = *rest, *comma = word != NULL ? strchr(word, ',') : NULL;
+
+    *rest = comma != NULL ? comma + 1 : NULL;
+    if (comma != NULL)
+        *comma = '\0';
+    return word;
 }
 
 void bm_layer_glorot(float *w, size_t n, size_t fan_in, size_t fan_out,
@@ -135,11 +174,11 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
     memcpy(text, word->net + word->start, word->length);
     text[word->length] = '\0';
     *times = 1;
-    *l = (bm_layer){.word = *word, .time_stride = 1};
+    *l = (bm_layer){.word = *word, .time = {1, 1, 0, 0}};
     star = strchr(text, '*');
     if (star != NULL) {
         *star = '\0';
-        if (!parse_count(star + 1, MOST_LAYERS, times))
+        if (!parse_number(star + 1, 1, MOST_LAYERS, times))
             return fail(word, "'%s' is no number of layers from 1 to %d",
                         star + 1, MOST_LAYERS);
     }

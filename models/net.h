@@ -10,7 +10,7 @@
 
 /*
  * One layer for each word, or as many as it says after '*': ops, name, args,
- * word and time_stride = 1 are set. Free the array with free(); its words
+ * word and time are set. Free the array with free(); its words
  * borrow `net`. Fails with BM_ERR_CONFIG, pointing at the word that is wrong.
  */
 BM_CHECKED bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n);

@@ -5,24 +5,31 @@
  */
 #include "models/layer.h"
 
+/* Groups of `stride` frames, of which the first `size` are taken. */
+static bm_status plan_groups(bm_layer *l, bool whole)
+{
+    size_t n = 0;
+
+    BM_TRY(bm_layer_count(l, "frames", l->args, &n));
+    l->time = whole ? (bm_window){n, n, 0, n - 1} : (bm_window){1, n, 0, 0};
+    l->n_out = l->n_in * l->time.size;
+    return BM_OK;
+}
+
 static bm_status plan_stack(bm_layer *l)
 {
-    BM_TRY(bm_layer_count(l, "frames", &l->time_stride));
-    l->n_out = l->n_in * l->time_stride;
-    return BM_OK;
+    return plan_groups(l, true);
 }
 
 static bm_status plan_subsample(bm_layer *l)
 {
-    BM_TRY(bm_layer_count(l, "frames", &l->time_stride));
-    l->n_out = l->n_in;
-    return BM_OK;
+    return plan_groups(l, false);
 }
 
 /* How frame number k of each group lies in x and in y, where T has one. */
 static bm_runs group(const bm_layer *l, const bm_pass *p, size_t k)
 {
-    size_t B = p->in.B, D = l->n_in, n = l->time_stride;
+    size_t B = p->in.B, D = l->n_in, n = l->time.stride;
 
     return (bm_runs){
         .outer = p->in.T > k ? (p->in.T - k + n - 1) / n : 0,
@@ -35,18 +42,13 @@ static bm_runs group(const bm_layer *l, const bm_pass *p, size_t k)
     };
 }
 
-static size_t frames_taken(const bm_layer *l)
-{
-    return l->ops == &bm_layer_stack ? l->time_stride : 1;
-}
-
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     size_t B = p->in.B, D = l->n_in;
 
-    if (p->in.T % l->time_stride != 0 && frames_taken(l) > 1)
+    if (p->in.T % l->time.stride != 0 && l->time.size > 1)
         bm_axpby(l->be, bm_count(y), 0, y.data, 0, y.data);
-    for (size_t k = 0; k < frames_taken(l) && k < p->in.T; k++) {
+    for (size_t k = 0; k < l->time.size && k < p->in.T; k++) {
         bm_runs r = group(l, p, k);
         bm_copy_runs(l->be, &r, x.data + k * B * D, y.data + k * D);
     }
@@ -61,9 +63,9 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     (void)y;
     if (dx.data == NULL)
         return;
-    if (frames_taken(l) < l->time_stride)
+    if (l->time.size < l->time.stride)
         bm_axpby(l->be, bm_count(dx), 0, dx.data, 0, dx.data);
-    for (size_t k = 0; k < frames_taken(l) && k < p->in.T; k++) {
+    for (size_t k = 0; k < l->time.size && k < p->in.T; k++) {
         bm_runs r = group(l, p, k);
         bm_runs back = {r.outer,   r.inner,   r.n,      r.outer_y,
                         r.inner_y, r.outer_x, r.inner_x};

@@ -147,7 +147,7 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
     for (; *settings != NULL; settings++)
         assert_ok(bm_config_set(j.config, *settings));
     assert_ok(bm_backend_open(&j.params.be, "cpu", 0));
-    j.params.n = N;
+    j.params.n = j.params.n_learned = N;
     assert_ok(bm_alloc(j.params.be, N, &j.params.w));
     assert_ok(bm_alloc(j.params.be, N, &j.params.g));
     return j;

@@ -4,25 +4,16 @@
 
 #include <stdlib.h>
 
-void *lengths_room(size_t n, size_t size)
-{
-    void *x = calloc(n + 1, size);
-
-    if (x == NULL)
-        abort();
-    return x;
-}
-
 bm_dataset lengths_make(size_t n_units, const int32_t *counts,
                         int32_t (*length)(void *, int64_t), void *context)
 {
     bm_dataset d = {.n_units = n_units};
     int64_t first = 0;
 
-    d.units = lengths_room(n_units, sizeof *d.units);
+    d.units = zeros(n_units, sizeof *d.units);
     for (size_t u = 0; u < n_units; u++)
         d.n += (size_t)counts[u];
-    d.lengths = lengths_room(2 * d.n, sizeof *d.lengths);
+    d.lengths = zeros(2 * d.n, sizeof *d.lengths);
     for (size_t u = 0; u < n_units; u++) {
         bm_unit_at *unit = &d.units[u];
         *unit = (bm_unit_at){0, (int32_t)u, first, counts[u], 0};
@@ -60,7 +51,7 @@ static int32_t skewed(void *context, int64_t i)
 
 bm_dataset lengths_random(bm_rng *rng, size_t n_units, int32_t most)
 {
-    int32_t *counts = lengths_room(n_units, sizeof *counts);
+    int32_t *counts = zeros(n_units, sizeof *counts);
     bm_dataset d;
 
     for (size_t u = 0; u < n_units; u++)

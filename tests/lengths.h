@@ -7,9 +7,6 @@
 #include "core/rng.h"
 #include "io/plan.h"
 
-/* Zeros: n of this size and one more; never NULL. free() it. */
-void *lengths_room(size_t n, size_t size);
-
 /* A data set of n_units units; unit u has counts[u] sequences. */
 bm_dataset lengths_make(size_t n_units, const int32_t *counts,
                         int32_t (*length)(void *, int64_t), void *context);

@@ -43,6 +43,11 @@ void program_launch(program *p, program *launcher, const char *const *words);
 void train_start(program *p, const char *run, int ranks, const char *settings);
 void train(program *p, const char *run, int ranks, const char *settings);
 
+/* Of these settings one: a network with convolutions and statistics. */
+#define NORMALISED                                                             \
+    "model.net=conv:2,3x3 batchnorm leaky_relu pool:1x2 blstm:6 batchnorm "    \
+    "dropout:0.2 linear"
+
 void assert_ended(program *p, int code);
 /* On stderr; and how often. */
 void assert_said(const program *p, const char *words);

@@ -55,13 +55,6 @@ json_t *known_answers(void)
     return known;
 }
 
-void *zeros(size_t n, size_t size)
-{
-    void *x = calloc(n ? n : 1, size);
-    assert_non_null(x);
-    return x;
-}
-
 batch batch_new(size_t T, size_t B, size_t C)
 {
     batch b = {.T = T, .B = B, .C = C};

@@ -65,7 +65,4 @@ float *normals(uint64_t key, size_t n, double scale); /* free() it */
  * json_decref; NULL, and a line that says so, if it is not there. */
 json_t *known_answers(void);
 
-/* calloc that succeeds. */
-void *zeros(size_t n, size_t size);
-
 #endif

@@ -126,7 +126,7 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
             for (int block = 0; block < 400; block++) {
                 x = 1;
                 before = model;
-                bm_filter_block(&f, 1, &x, &model, &delta);
+                bm_filter_block(&f, 1, &x, &model, &delta, &x);
                 first = block == 0 ? model : first;
             }
             assert_true(near(first, bm_gains_of(&s).block, 1e-6));

@@ -22,7 +22,7 @@ static void test_nesterov_filter_is_nesterov_sgd_on_minus_g(void **state)
         double g = sin(t * t);
 
         x = (float)g;
-        bm_filter_block(&filter, 1, &x, &model, &delta);
+        bm_filter_block(&filter, 1, &x, &model, &delta, &x);
         v = 0.9 * v - g;
         start -= 0.7 * (0.9 * v - g);
         assert_true(near(x, start, 1e-5));
@@ -42,15 +42,15 @@ static void test_filter_has_the_published_form(void **state)
     (void)state;
     FOR_EACH (t, g) {
         x = g[t];
-        bm_filter_block(&cbm, 1, &x, &model[0], &delta[0]);
+        bm_filter_block(&cbm, 1, &x, &model[0], &delta[0], &x);
         assert_true(x == classical[t] && model[0] == classical[t]);
         x = g[t];
-        bm_filter_block(&nbm, 1, &x, &model[1], &delta[1]);
+        bm_filter_block(&nbm, 1, &x, &model[1], &delta[1], &x);
         assert_true(x == ahead[t] && model[1] == classical[t]);
         bm_filter_start(&nbm, 1, &model[1], &delta[1], &x);
         assert_true(x == ahead[t]);
         x = g[t];
-        bm_filter_block(&ma, 1, &x, &model[2], &delta[2]);
+        bm_filter_block(&ma, 1, &x, &model[2], &delta[2], &x);
         assert_true(x == averaging[t] && model[2] == averaging[t]);
     }
 }
@@ -74,7 +74,7 @@ static void test_filter_has_its_steady_gain(void **state)
         for (int t = 0; t < 400; t++) {
             x = 0.25f;
             last = model;
-            bm_filter_block(&filter, 1, &x, &model, &delta);
+            bm_filter_block(&filter, 1, &x, &model, &delta, &x);
         }
         assert_true(near(model - last, 0.25 * 0.5 / (1 - 0.9375), 1e-4));
     }
@@ -92,7 +92,7 @@ static void test_filter_converges_as_fast_as_predicted(void **state)
     (void)state;
     for (int t = 1; t <= 60; t++) {
         x = (float)(-c * start);
-        bm_filter_block(&filter, 1, &x, &model, &delta);
+        bm_filter_block(&filter, 1, &x, &model, &delta, &x);
         start = x;
         /* Over a window: a single block may swing either way. */
         norm[t > 30] = fmax(norm[t > 30], fabs(start) / pow(radius, t));
@@ -109,7 +109,7 @@ static void block(const bm_filter *f, double c, float *model, float *delta)
 
     bm_filter_start(f, 1, model, delta, &x);
     x = (float)(-c * x);
-    bm_filter_block(f, 1, &x, model, delta);
+    bm_filter_block(f, 1, &x, model, delta, &x);
 }
 
 /* That is a linear map of (model, Delta). */

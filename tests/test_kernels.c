@@ -222,7 +222,8 @@ static void test_dropout_follows_the_stream(void **state)
     fill(x, N, 6);
     FOR_EACH_ISA (isa) {
         kept = 0;
-        isa->loops->dropout(N, p, key, x, y);
+        isa->loops->dropout(5001, p, key, 0, x, y);
+        isa->loops->dropout(N - 5001, p, key, 5001, x + 5001, y + 5001);
         for (int i = 0; i < N; i++) {
             double u = (double)(bm_rng_at(key, (uint64_t)i) >> 40) / 16777216;
             assert_true(near(y[i], u < p ? 0 : x[i] / (1 - p), 1e-6));
@@ -230,6 +231,59 @@ static void test_dropout_follows_the_stream(void **state)
         }
         /* 5 standard deviations of a binomial distribution */
         assert_true(fabs(kept - 0.7 * N) < 5 * sqrt(0.21 * N));
+    }
+}
+
+/* The bf16 nearest to x, of two the one whose last bit is 0, by looking at both
+ * neighbours in double. */
+static float nearest_bf16(float x)
+{
+    uint32_t bits = 0, near_zero = 0, far = 0;
+    float low = 0, high = 0;
+    double to_low = 0, to_high = 0;
+
+    memcpy(&bits, &x, sizeof bits);
+    near_zero = bits & 0xffff0000u;
+    far = near_zero + 0x10000u;
+    memcpy(&low, &near_zero, sizeof low);
+    memcpy(&high, &far, sizeof high);
+    to_low = fabs((double)x - low);
+    to_high =
+        isinf(high) ? ldexp(1, 128) - fabs((double)x) : fabs((double)high - x);
+    if (to_low != to_high)
+        return to_low < to_high ? low : high;
+    return (near_zero & 0x10000u) == 0 ? low : high;
+}
+
+static void test_bf16_is_the_nearest(void **state)
+{
+    enum { N = 4096 };
+    static float x[N], y[N];
+    static uint16_t halves[N];
+    const float special[] = {0.0f,      -0.0f,     INFINITY,   -INFINITY,
+                             FLT_MAX,   -FLT_MAX,  FLT_MIN,    0x1p-149f,
+                             0x1.01p0f, 0x1.03p0f, -0x1.01p0f, 0x1.010002p0f};
+    bm_rng rng = bm_rng_make(8, "bf16", 0);
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        uint32_t bits = (uint32_t)bm_rng_below(&rng, UINT32_MAX);
+        if (i % 4 == 0)
+            bits = (bits & 0xffff0000u) | 0x8000u; /* half way */
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+    memcpy(x, special, sizeof special);
+    FOR_EACH_ISA (isa) {
+        isa->loops->round_bf16(N, x, y);
+        isa->loops->to_bf16(N, x, halves);
+        for (int i = 0; i < N; i++) {
+            uint32_t bits = (uint32_t)halves[i] << 16;
+            float half = 0, want = isinf(x[i]) ? x[i] : nearest_bf16(x[i]);
+
+            memcpy(&half, &bits, sizeof half);
+            assert_true(isnan(x[i]) ? isnan(y[i]) && isnan(half)
+                                    : y[i] == want && half == want);
+        }
     }
 }
 
@@ -344,6 +398,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_squares_have_the_same_bits_everywhere),
         cmocka_unit_test(test_momentum_has_the_same_bits_everywhere),
         cmocka_unit_test(test_dropout_follows_the_stream),
+        cmocka_unit_test(test_bf16_is_the_nearest),
         cmocka_unit_test(test_products_of_all_sizes),
         cmocka_unit_test(test_unknown_set_is_told),
         cmocka_unit_test(test_old_kernels_of_openblas_are_not_accepted),

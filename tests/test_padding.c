@@ -26,11 +26,16 @@ static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 /* Layers that mix frames, behind some that bring bias into empty ones. */
 static const struct {
     const char *net, *loss;
+    bool mixes; /* in training, on purpose */
 } networks[] = {
-    {"linear:6 sigmoid stack:2 blstm:5 linear", "ctc"},
-    {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc"},
-    {"linear:5 stack:3 lstm:8 linear", "ctc"},
-    {"linear:7 sigmoid lstm:33 linear", "cross_entropy"},
+    {"linear:6 sigmoid stack:2 blstm:5 linear", "ctc", false},
+    {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc", false},
+    {"linear:5 stack:3 lstm:8 linear", "ctc", false},
+    {"linear:7 sigmoid lstm:33 linear", "cross_entropy", false},
+    {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride=1x2 lstm:6 linear",
+     "ctc", false},
+    {"sigmoid conv:4,4x3 batchnorm relu pool:2x1 blstm:6 batchnorm linear",
+     "ctc", true},
 };
 
 /* Which sequences stand side by side, and frames of nothing behind. */
@@ -253,7 +258,7 @@ static void check_bits(bm_backend *be, size_t network)
     }
     assert_int_equal(n[0], n[1]);
     assert_memory_equal(y[0], y[1], n[0] * sizeof **y);
-    if (!bm_model_loss(r.m)->per_frame)
+    if (!bm_model_loss(r.m)->per_frame && !networks[network].mixes)
         assert_memory_equal(g[0], g[1], weights * sizeof **g);
     for (size_t k = 0; k < 2; k++) {
         free(y[k]);
@@ -270,7 +275,8 @@ static void on_every_set(void (*check)(bm_backend *be, size_t network))
         setenv("BMUF_ISA", set_names[i], 1);
         if (bm_backend_open(&be, "cpu", 0) == BM_OK)
             FOR_EACH (k, networks)
-                check(be, k);
+                if (check != check_gradients || !networks[k].mixes)
+                    check(be, k);
         bm_backend_close(be);
     }
     unsetenv("BMUF_ISA");

@@ -103,8 +103,8 @@ static void check_epoch(const bm_dataset *d, const bm_plan_settings *s,
                         int workers, uint64_t seed)
 {
     bm_plan *p = plan_of(d, s, workers, seed, 3);
-    int *seen = lengths_room(d->n, sizeof *seen);
-    int *seen_units = lengths_room(d->n_units, sizeof *seen_units);
+    int *seen = zeros(d->n, sizeof *seen);
+    int *seen_units = zeros(d->n_units, sizeof *seen_units);
     bm_cut cut = {0};
     int64_t steps = 0;
 
@@ -192,7 +192,7 @@ static void test_blocks_are_about_equal(void **state)
 static void deal(const bm_dataset *d, const bm_plan *p, int workers,
                  int64_t *loads)
 {
-    bool *gone = lengths_room(d->n_units, sizeof *gone);
+    bool *gone = zeros(d->n_units, sizeof *gone);
 
     for (size_t i = 0; i < d->n_units; i++) {
         size_t largest = d->n_units;
@@ -223,8 +223,7 @@ static void test_units_are_dealt_largest_first_to_the_least_loaded(void **state)
     (void)state;
     FOR_EACH (c, crews) {
         bm_dataset d = lengths_random(&rng, 150, 9);
-        int64_t *loads = lengths_room((size_t)crews[c], sizeof *loads),
-                largest = 0;
+        int64_t *loads = zeros((size_t)crews[c], sizeof *loads), largest = 0;
         bm_plan *p = NULL;
 
         s.frames_total = (long)d.frames; /* one block */
@@ -250,8 +249,7 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
         .frames = 150, .order = "random", .buckets = 4, .frames_total = 900};
     bm_plan *plans[] = {plan_of(&d, &s, 3, 5, 1), plan_of(&copy, &s, 3, 5, 1),
                         plan_of(&d, &s, 3, 5, 2), plan_of(&d, &s, 3, 6, 1)};
-    int64_t *x = lengths_room(2 * d.n, sizeof *x),
-            *y = lengths_room(2 * d.n, sizeof *y);
+    int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
     size_t n = whole(plans[0], 3, x);
 
     (void)state;
@@ -281,8 +279,7 @@ static void test_file_and_sorted_order_know_no_chance(void **state)
 {
     bm_rng rng = bm_rng_make(5, "test", 0);
     bm_dataset d = lengths_random(&rng, 40, 9);
-    int64_t *x = lengths_room(2 * d.n, sizeof *x),
-            *y = lengths_room(2 * d.n, sizeof *y);
+    int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
 
     (void)state;
     for (int o = 1; o < 3; o++) {

@@ -74,7 +74,7 @@ static int64_t cost(int64_t frames, int64_t longest, size_t n)
 /* Of all ways to cut rising lengths; O(n^2). */
 static int64_t least_cost(int64_t frames, const int32_t *lengths, size_t n)
 {
-    int64_t *least = lengths_room(n + 1, sizeof *least), out = 0;
+    int64_t *least = zeros(n + 1, sizeof *least), out = 0;
 
     for (size_t end = 1; end <= n; end++) {
         least[end] = INT64_MAX;
@@ -104,7 +104,7 @@ static double excess(const bm_dataset *d, int64_t frames)
                           .order = "sorted",
                           .buckets = 1,
                           .frames_total = (long)d->frames};
-    int32_t *lengths = lengths_room(d->n, sizeof *lengths);
+    int32_t *lengths = zeros(d->n, sizeof *lengths);
     bm_plan *p = plan_of(d, &s, 1, 1, 0);
     bm_cut cut = {0};
     int64_t least = 0, found = 0;

@@ -95,6 +95,12 @@ static void test_averaging_goes_on_from_every_block(void **state)
                               3);
 }
 
+static void test_batch_statistics_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=bmuf; " NORMALISED, 1);
+}
+
 static void test_the_one_coordinator_goes_on(void **state)
 {
     static const char settings[] = "job.coordinator=root; bmuf.nesterov=no; "
@@ -323,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
         cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
         cmocka_unit_test(test_averaging_goes_on_from_every_block),
+        cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
         cmocka_unit_test(test_the_one_coordinator_goes_on),
         cmocka_unit_test(test_runs_that_signals_stop_go_on),
         cmocka_unit_test(test_signals_before_training_stop_it_as_well),

@@ -33,7 +33,7 @@ int main(void)
 
     BM_TRY_DONE(bm_comm_open(&comm));
     BM_TRY_DONE(mean_of_two(comm, &x));
-    bm_filter_block(&filter, 1, &x, &model, &delta);
+    bm_filter_block(&filter, 1, &x, &model, &delta, &x);
     printf("%g\n", (double)model);
 done:
     bm_comm_close(comm);

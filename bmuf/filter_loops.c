@@ -1,0 +1,92 @@
+/* filter_loops.c - written so that the compiler makes vectors of it. */
+#include "bmuf/filter_loops.h"
+
+#include "core/stream.h"
+
+#include <math.h>
+
+/* The product of two floats is exact in double: the same bits either way. */
+#ifdef __FMA__
+#define MADD(a, b, c) fma(a, b, c)
+#else
+#define MADD(a, b, c) ((a) * (b) + (c))
+#endif
+
+static inline size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Every element is by itself: g may be start. The sum of two floats has the
+ * same bits in float and by way of double. */
+static void block(size_t n, double eta, double zeta, double ahead,
+                  const float *g, float *restrict model, float *restrict delta,
+                  float *start)
+{
+    for (size_t from = 0; from < n; from += BM_STRIDE) {
+        bm_ask(model + from);
+        bm_ask(delta + from);
+#pragma GCC ivdep
+        for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
+            float change = (float)(eta * delta[i] + zeta * g[i]);
+            float next = model[i] + change;
+
+            delta[i] = change;
+            model[i] = next;
+            start[i] = (float)(next + ahead * change);
+        }
+    }
+}
+
+static void products(size_t n, const float *restrict a, const float *restrict b,
+                     double sum[3])
+{
+    enum { LANES = 16 };
+    double aa[LANES] = {0}, ab[LANES] = {0}, bb[LANES] = {0};
+    size_t whole = n - n % LANES;
+
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            double x = a[i + k], y = b[i + k];
+            aa[k] = MADD(x, x, aa[k]);
+            ab[k] = MADD(x, y, ab[k]);
+            bb[k] = MADD(y, y, bb[k]);
+        }
+    for (size_t i = whole; i < n; i++) {
+        double x = a[i], y = b[i];
+        aa[i - whole] = MADD(x, x, aa[i - whole]);
+        ab[i - whole] = MADD(x, y, ab[i - whole]);
+        bb[i - whole] = MADD(y, y, bb[i - whole]);
+    }
+    for (size_t k = 0; k < LANES; k++) {
+        sum[0] += aa[k];
+        sum[1] += ab[k];
+        sum[2] += bb[k];
+    }
+}
+
+static bool subtract(size_t n, const float *restrict a, const float *restrict b,
+                     float *restrict y)
+{
+    uint32_t odd = 0;
+
+    for (size_t from = 0; from < n; from += BM_STRIDE) {
+        bm_ask(a + from);
+        bm_ask(b + from);
+        for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
+            float x = a[i] - b[i];
+            uint32_t bits = 0;
+
+            memcpy(&bits, &x, sizeof bits);
+            odd |= (bits & 0x7f800000u) == 0x7f800000u;
+            y[i] = x;
+        }
+    }
+    return odd == 0;
+}
+
+const bm_filter_loops BM_OF_ISA(bm_filter_loops, BM_ISA) = {
+    .block = block,
+    .products = products,
+    .subtract = subtract,
+};

@@ -1,0 +1,63 @@
+/*
+ * dnn.h - products of matrices by oneDNN, if the build has it (bm_dnn_version
+ * is not NULL): faster than a BLAS where one factor is small, and the way to a
+ * processor's units for bf16. Its C interface changed between versions 2 and 3;
+ * dnn.c alone knows both.
+ *
+ * C [m, n] = op(A) op(B), row-major, `ld` numbers from row to row.
+ */
+#ifndef BM_COMPUTE_DNN_H
+#define BM_COMPUTE_DNN_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "2.6.3"; NULL: this build has none, and nothing below may be called. */
+const char *bm_dnn_version(void);
+
+/* Every thread's first call: it computes by itself, and starts no others. */
+void bm_dnn_start(void);
+
+/* C = alpha op(A) op(B) + beta C, in fp32. */
+void bm_dnn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,
+                  float alpha, const float *a, size_t lda, const float *b,
+                  size_t ldb, float beta, float *c, size_t ldc);
+
+/* Has this machine units that multiply bf16: matrices of them (AMX), or pairs
+ * within vectors? */
+typedef enum bm_dnn_units {
+    BM_DNN_NONE,
+    BM_DNN_PAIRS,
+    BM_DNN_MATRICES,
+} bm_dnn_units;
+bm_dnn_units bm_dnn_bf16(void);
+
+/* A and B in bf16, sums and C in fp32. Usable from several threads at a time.
+ */
+typedef struct bm_dnn bm_dnn;
+BM_CHECKED bm_status bm_dnn_open(bm_dnn **out);
+void bm_dnn_close(bm_dnn *d);
+
+typedef struct bm_dnn_product {
+    size_t m, n, k;
+    size_t lda, ldb, ldc;
+    bool trans_a, trans_b;
+    bool packed; /* B as bm_dnn_pack leaves it; ldb and trans_b have no say */
+    bool add;    /* C += */
+} bm_dnn_product;
+
+BM_CHECKED bm_status bm_dnn_multiply(bm_dnn *d, const bm_dnn_product *p,
+                                     const uint16_t *a, const void *b,
+                                     float *c);
+
+/* For a B [k, n] that is used many times, with about m rows of A each time:
+ * bytes it takes, and b [k, n], or with `transposed` [n, k], laid out so. */
+BM_CHECKED bm_status bm_dnn_packed(bm_dnn *d, size_t k, size_t n,
+                                   size_t *bytes);
+BM_CHECKED bm_status bm_dnn_pack(bm_dnn *d, bool transposed, size_t k, size_t n,
+                                 const uint16_t *b, void *packed);
+
+#endif
