@@ -17,6 +17,7 @@
     X(UNREADABLE, "shards that cannot be read")                                \
     X(UNFINISHED, "files that were never finished")                            \
     X(DIFFERENT, "shards that do not belong together")                         \
+    X(TWICE, "sequences with the name of another")                             \
     X(DAMAGED, "damaged units or tables")                                      \
     X(EMPTY, "empty sequences")                                                \
     X(NOT_FINITE, "sequences that are not finite")                             \
@@ -43,8 +44,14 @@ typedef struct inspection {
     FILE *say;
     bm_sequences x;
     int32_t *min_frames; /* NULL: not there */
-    bool named;          /* tags can be read */
+    bool has_names;      /* tags can be read */
 } inspection;
+
+/* A sequence's name, and whose it is. */
+typedef struct named {
+    uint64_t hash;
+    uint32_t shard, sequence;
+} named;
 
 /* In the parent, for all shards. */
 typedef struct tally {
@@ -55,6 +62,9 @@ typedef struct tally {
     size_t count[N_KINDS];
     uint64_t sequences, frames, labels;
     bool whole; /* this shard was read to its end */
+    named *names;
+    size_t n_names, room_names;
+    uint32_t shard, sequence; /* which one's name is heard next */
 } tally;
 
 static void tell(tally *t, kind k, const char *text)
@@ -77,7 +87,7 @@ static void say_of(inspection *i, kind k, size_t sequence, const char *text)
 {
     char line[1024];
 
-    if (i->named)
+    if (i->has_names)
         snprintf(line, sizeof line, "%s: sequence %s: %s", i->s->path,
                  bm_shard_tag_or(i->s, sequence), text);
     else
@@ -245,7 +255,18 @@ static void inspect_first(const inspection *i, const char *path)
     bm_shard_close(first);
 }
 
-/* The child's part: a shard from end to end, then its size. */
+/* All names, as hashes. */
+static void say_names(const inspection *i)
+{
+    const char *tag = NULL;
+
+    for (size_t k = 0; i->has_names && k < i->s->t.n; k++)
+        if (bm_shard_tag(i->s, k, &tag) == BM_OK)
+            fprintf(i->say, "#%016" PRIx64 "\n",
+                    (uint64_t)XXH3_64bits(tag, strlen(tag)));
+}
+
+/* The child's part: a shard from end to end, then its names and its size. */
 static void inspect(void *self, FILE *to)
 {
     const tally *t = self;
@@ -258,24 +279,42 @@ static void inspect(void *self, FILE *to)
         return;
     }
     inspect_first(&i, t->first);
-    i.named = i.s->t.n == 0 || is_sound(&i, bm_shard_tag(i.s, 0, &tag));
+    i.has_names = i.s->t.n == 0 || is_sound(&i, bm_shard_tag(i.s, 0, &tag));
     inspect_tables(&i);
     for (size_t k = 0; k < bm_shard_units(i.s); k++) {
         inspect_unit(&i, k);
         frames += bm_shard_unit(i.s, k).frames;
         labels += bm_shard_unit(i.s, k).labels;
     }
+    say_names(&i);
     fprintf(to, "=%zu %" PRIu64 " %" PRIu64 "\n", i.s->t.n, frames, labels);
     free(i.min_frames);
     bm_sequences_free(&i.x);
     bm_shard_close(i.s);
 }
 
+/* Without memory for it, it is not compared. */
+static void keep_name(tally *t, uint64_t hash)
+{
+    if (t->n_names == t->room_names) {
+        size_t room = 2 * t->room_names + 1024;
+        named *grown = realloc(t->names, room * sizeof *grown);
+
+        if (grown == NULL)
+            return;
+        t->names = grown;
+        t->room_names = room;
+    }
+    t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
+}
+
 static void hear(void *self, const char *line)
 {
     tally *t = self;
 
-    if (line[0] == '=') {
+    if (line[0] == '#') {
+        keep_name(t, strtoull(line + 1, NULL, 16));
+    } else if (line[0] == '=') {
         char *end = NULL;
 
         t->sequences += strtoull(line + 1, &end, 10);
@@ -346,6 +385,36 @@ static void check_unfinished(tally *t, const char *directory)
         closedir(d);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static void check_names(tally *t, char **paths)
+{
+    char line[1024];
+
+    if (t->n_names > 0)
+        qsort(t->names, t->n_names, sizeof *t->names, by_name);
+    for (size_t i = 1; i < t->n_names; i++) {
+        const named *x = &t->names[i - 1], *y = &t->names[i];
+
+        if (x->hash != y->hash)
+            continue;
+        snprintf(line, sizeof line,
+                 "%s: sequence number %u has the name of number %u of %s",
+                 paths[y->shard], (unsigned)y->sequence, (unsigned)x->sequence,
+                 paths[x->shard]);
+        tell(t, TWICE, line);
+    }
+}
+
 static size_t summarize(const tally *t, const char *directory, size_t shards)
 {
     size_t problems = 0;
@@ -385,10 +454,14 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
     check_unfinished(&t, directory);
     for (size_t i = 0; i < n; i++) {
         t.path = paths[i];
+        t.shard = (uint32_t)i;
+        t.sequence = 0;
         BM_TRY_DONE(check_shard(&t));
     }
+    check_names(&t, paths);
     *problems = summarize(&t, directory, n);
 done:
+    free(t.names);
     bm_shard_list_free(paths, n);
     return status;
 }

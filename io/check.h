@@ -13,8 +13,9 @@
  * Reads all of a directory's shards, each in a process of its own, and writes
  * every problem as a line, then how many there are of each kind, and a summary:
  * shards that cannot be read, units with a wrong checksum, sequences that are
- * empty, not finite, have labels out of range or too few frames for CTC, shards
- * that do not belong together, files that were never finished. Damage hides
+ * empty, not finite, have labels out of range, too few frames for CTC or the
+ * name of another, shards that do not belong together, files that were never
+ * finished. Damage hides
  * nothing else: features and labels of a unit are judged by themselves.
  *
  * CTC needs a frame for every label and one between equal neighbours; of T

@@ -149,6 +149,42 @@ static void test_odd_sequences_are_named(void **_)
     corpus_remove(directory);
 }
 
+/* Within a shard, and across two. */
+static void test_names_that_are_given_twice_are_told(void **_)
+{
+    static const char *const names[] = {"a", "b", "a", "c", "d"};
+    char *directory = corpus_directory(), *text = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 0;
+
+    (void)_;
+    for (size_t shard = 0; shard < 2; shard++) {
+        corpus c = corpus_make(directory, shard > 0 ? "y" : "x", 0);
+        bm_shard_writer *w = NULL;
+
+        assert_ok(
+            bm_shard_writer_open(&w, directory, c.name, &c.settings, &c.meta));
+        for (size_t i = 0; i < 4; i++) /* a b a c, c d a b */
+            add(w, names[shard > 0 ? (i + 3) % 5 : i], x, CORPUS_FRAMES, 3);
+        assert_ok(bm_shard_writer_finish(w, &problems));
+        bm_shard_writer_close(w);
+        bm_vocab_free((bm_vocab *)c.meta.vocab);
+    }
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 4);
+    assert_told(text, "x-00000.bmuf.h5: sequence number 2 has the name of "
+                      "number 0 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 0 has the name of "
+                      "number 3 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 2 has the name of "
+                      "number 2 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 3 has the name of "
+                      "number 1 of ");
+    assert_told(text, "sequences with the name of another: 4\n");
+    free(text);
+    corpus_remove(directory);
+}
+
 static void test_all_are_told_unless_there_is_a_limit(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
@@ -531,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_good_data_have_no_problems),
         cmocka_unit_test(test_a_stride_makes_sequences_too_short),
         cmocka_unit_test(test_odd_sequences_are_named),
+        cmocka_unit_test(test_names_that_are_given_twice_are_told),
         cmocka_unit_test(test_all_are_told_unless_there_is_a_limit),
         cmocka_unit_test(test_every_problem_of_every_shard_is_told),
         cmocka_unit_test(test_labels_out_of_range_are_told),
