@@ -141,6 +141,19 @@ bm_status bm_argument_number(const bm_arguments *a, const char *name,
     return BM_OK;
 }
 
+bm_status bm_argument_word(const bm_arguments *a, const char *name,
+                           const char *words, const char *fallback,
+                           const char **out)
+{
+    const char *word = bm_argument(a, name);
+
+    if (word != NULL && !bm_is_word_of(word, words))
+        return BM_FAIL(BM_ERR_ARG, "%s: --%s %s: there are %s", a->verb->name,
+                       name, word, words);
+    *out = word != NULL ? word : fallback;
+    return BM_OK;
+}
+
 bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
 {
     for (int i = 0; i < a->n_given; i++)

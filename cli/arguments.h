@@ -58,6 +58,11 @@ BM_CHECKED bm_status bm_argument_number(const bm_arguments *a, const char *name,
                                         long fallback, long least, long most,
                                         long *out);
 
+/* One of some words, or `fallback` if it was not given. */
+BM_CHECKED bm_status bm_argument_word(const bm_arguments *a, const char *name,
+                                      const char *words, const char *fallback,
+                                      const char **out);
+
 /* All --set of the command line, into a configuration. */
 BM_CHECKED bm_status bm_arguments_set(const bm_arguments *a, bm_config *config);
 

@@ -73,9 +73,9 @@ static bm_status check_choice(const char *only)
     return BM_FAIL(BM_ERR_ARG, "--only %s: there are %s", only, names);
 }
 
-static void print_head(const bm_bench_part *p)
+static void print_head(const bm_bench_part *p, const bm_bench *how)
 {
-    p->head(stdout);
+    p->head(how, stdout);
     printf("\n\n%-12s", "");
     for (const bm_bench_column *c = p->columns; c->key != NULL; c++)
         if (c->title != NULL)
@@ -117,22 +117,22 @@ static bool fits(const bm_bench_part *p, const bm_comm *comm)
 }
 
 /* Tells each row as it is measured, or adds it to rows; rank 0 does. */
-static bm_status measure(const bm_bench_part *p, bm_comm *comm,
-                         const char *only, size_t rounds, json_t *rows)
+static bm_status measure(const bm_bench_part *p, const bm_bench *how,
+                         bm_comm *comm, const char *only, json_t *rows)
 {
     bool tells = bm_comm_rank(comm) == 0;
 
     if (tells && rows == NULL)
-        print_head(p);
+        print_head(p, how);
     for (size_t i = 0; p->row(i) != NULL; i++) {
         double x[BM_BENCH_COLUMNS] = {0};
 
         if (!chosen(p, i, only))
             continue;
         if (p->measure_ranks != NULL)
-            BM_TRY(p->measure_ranks(comm, i, rounds, x));
+            BM_TRY(p->measure_ranks(how, comm, i, x));
         else
-            BM_TRY(p->measure(i, rounds, x));
+            BM_TRY(p->measure(how, i, x));
         if (rows != NULL)
             json_array_append_new(rows, row_json(p, i, x));
         else if (tells)
@@ -141,14 +141,14 @@ static bm_status measure(const bm_bench_part *p, bm_comm *comm,
     return BM_OK;
 }
 
-static bm_status measure_all(bm_comm *comm, const char *only, size_t rounds,
-                             json_t *rows)
+static bm_status measure_all(const bm_bench *how, bm_comm *comm,
+                             const char *only, json_t *rows)
 {
     for (size_t k = 0; k < PARTS; k++) {
         if (chosen_rows(parts[k], only) == 0)
             continue;
         if (fits(parts[k], comm))
-            BM_TRY(measure(parts[k], comm, only, rounds, rows));
+            BM_TRY(measure(parts[k], how, comm, only, rows));
         else if (bm_comm_rank(comm) == 0)
             fprintf(stderr, "part %s: bmuf bench%s --only %s\n", parts[k]->name,
                     parts[k]->measure_ranks != NULL ? " -n 2" : "",
@@ -166,8 +166,10 @@ static void print_peers(void)
 
 static bm_status run(const bm_arguments *a)
 {
-    size_t rounds = bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS;
-    const char *only = bm_argument(a, "only");
+    bm_bench how = {.rounds =
+                        bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS};
+    long threads = 1;
+    const char *precision = NULL, *only = bm_argument(a, "only");
     json_t *rows = NULL;
     bm_comm *comm = NULL;
     bm_status status = BM_OK;
@@ -177,12 +179,16 @@ static bm_status run(const bm_arguments *a)
         return BM_OK;
     }
     BM_TRY(check_choice(only));
+    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
+    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
+    how.threads = (size_t)threads;
+    how.precision = strcmp(precision, "bf16") == 0 ? BM_BF16 : BM_FP32;
     BM_TRY(bm_job_start(a, false, &comm));
     if (comm == NULL)
         return BM_OK;
     if (bm_argument(a, "json") != NULL)
         rows = json_array();
-    status = measure_all(comm, only, rounds, rows);
+    status = measure_all(&how, comm, only, rows);
     if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0) {
         json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
         putchar('\n');
@@ -195,6 +201,8 @@ static const bm_flag flags[] = {
     {"quick", NULL, "fewer repetitions", 0, false},
     {"only", "NAME", "a part, or rows whose name contains this", 0, false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"threads", "N", "of a rank, for training steps; default 1", 0, false},
+    {"precision", "P", "of training steps: fp32 (default) or bf16", 0, false},
     {"json", NULL, "JSON instead of a table", 0, false},
     {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
     {0},

@@ -8,6 +8,7 @@
 #define BM_CLI_BENCH_H
 
 #include "comm/comm.h"
+#include "compute/backend.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,17 +26,24 @@ typedef struct bm_bench_column {
     bool share;        /* 1 is 100 % there */
 } bm_bench_column;
 
+/* How to measure. */
+typedef struct bm_bench {
+    size_t rounds;  /* at most BM_BENCH_ROUNDS */
+    size_t threads; /* of a rank */
+    bm_precision precision;
+} bm_bench;
+
 typedef struct bm_bench_part {
     const char *name;
     const char *(*row)(size_t i); /* what is measured; NULL: no more rows */
     const bm_bench_column *columns;
-    void (*head)(FILE *out); /* what holds for all rows, a line */
-    /* One row, in so many rounds: a number for every column, NAN if the row
-     * has none. */
-    bm_status (*measure)(size_t row, size_t rounds, double *out);
+    /* What holds for all rows. */
+    void (*head)(const bm_bench *how, FILE *out);
+    /* One row: a number for every column, NAN if the row has none. */
+    bm_status (*measure)(const bm_bench *how, size_t row, double *out);
     /* The same for a part that measures two ranks or more: collective, the
      * numbers are rank 0's. A part has this one or the other. */
-    bm_status (*measure_ranks)(bm_comm *comm, size_t row, size_t rounds,
+    bm_status (*measure_ranks)(const bm_bench *how, bm_comm *comm, size_t row,
                                double *out);
     const char *peer; /* how to measure another program; NULL: unknown */
 } bm_bench_part;

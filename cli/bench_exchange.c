@@ -109,7 +109,8 @@ static bm_status block(bench *b, size_t round, double *add, double *exchange,
     return since(b, &clock, copy);
 }
 
-static bm_status measure(bm_comm *comm, size_t row, size_t rounds, double *out)
+static bm_status measure(const bm_bench *how, bm_comm *comm, size_t row,
+                         double *out)
 {
     double exchange[BM_BENCH_ROUNDS], add[BM_BENCH_ROUNDS];
     double copy[BM_BENCH_ROUNDS], library[BM_BENCH_ROUNDS];
@@ -122,26 +123,27 @@ static bm_status measure(bm_comm *comm, size_t row, size_t rounds, double *out)
         bm_strategy_open(&b.strategy, "bmuf", b.config, comm, &b.params));
     BM_TRY_DONE(block(&b, 0, &add[0], &exchange[0], &copy[0]));
     BM_TRY_DONE(allreduce(&b, &before)); /* both have their memory by now */
-    for (size_t i = 0; i < rounds; i++) {
+    for (size_t i = 0; i < how->rounds; i++) {
         BM_TRY_DONE(allreduce(&b, &before));
         BM_TRY_DONE(block(&b, i, &add[i], &exchange[i], &copy[i]));
         BM_TRY_DONE(allreduce(&b, &after));
         library[i] = (before + after) / 2;
         ratio[i] = exchange[i] / library[i];
     }
-    out[MS] = 1e3 * bm_bench_median(rounds, exchange);
+    out[MS] = 1e3 * bm_bench_median(how->rounds, exchange);
     out[GB_PER_S] = 1e-9 * FLOATS * sizeof(float) / (1e-3 * out[MS]);
-    out[RATIO] = bm_bench_median(rounds, ratio);
-    out[ALLREDUCE_MS] = 1e3 * bm_bench_median(rounds, library);
-    out[ADD_MS] = 1e3 * bm_bench_median(rounds, add);
-    out[COPY_MS] = 1e3 * bm_bench_median(rounds, copy);
+    out[RATIO] = bm_bench_median(how->rounds, ratio);
+    out[ALLREDUCE_MS] = 1e3 * bm_bench_median(how->rounds, library);
+    out[ADD_MS] = 1e3 * bm_bench_median(how->rounds, add);
+    out[COPY_MS] = 1e3 * bm_bench_median(how->rounds, copy);
 done:
     clear_up(&b);
     return status;
 }
 
-static void print_head(FILE *out)
+static void print_head(const bm_bench *how, FILE *out)
 {
+    (void)how;
     fprintf(out,
             "exchange of 112 MB, one worker a rank: scatter, filter, gather; "
             "beside MPI_Allreduce");

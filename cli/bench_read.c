@@ -280,7 +280,7 @@ static bm_status measure_start(bench *b, size_t rounds, double *out)
     return BM_OK;
 }
 
-static bm_status measure(size_t row, size_t rounds, double *out)
+static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *l = &workloads[row];
     bench b = {.epoch = 1};
@@ -291,10 +291,10 @@ static bm_status measure(size_t row, size_t rounds, double *out)
     BM_TRY_DONE(make_directory(&b));
     BM_TRY_DONE(write_shard(&b, l));
     BM_TRY_DONE(name_copies(&b, l->copies));
-    BM_TRY_DONE(measure_start(&b, rounds, out));
+    BM_TRY_DONE(measure_start(&b, how->rounds, out));
     if (l->copies == 1) {
         BM_TRY_DONE(open_data(&b));
-        BM_TRY_DONE(measure_reading(&b, l, rounds, out));
+        BM_TRY_DONE(measure_reading(&b, l, how->rounds, out));
     }
 done:
     close_data(&b);
@@ -305,8 +305,9 @@ done:
 
 /* ---- telling ------------------------------------------------------------- */
 
-static void print_head(FILE *out)
+static void print_head(const bm_bench *how, FILE *out)
 {
+    (void)how;
     fprintf(out,
             "reading from files in memory, GB of float32 features by seconds "
             "of processor time:\nof the reader's thread, with mini-batches "

@@ -1,13 +1,16 @@
 /*
- * bench_train.c - training steps of standard networks on one thread, in
- * frames/s, and as a share of what products of large matrices reach on this
- * machine at the same time.
+ * bench_train.c - training steps of standard networks, in frames/s, and as a
+ * share of what products of large matrices reach on this machine at the same
+ * time.
  *
  * Time is the processor's, spent by this process: programs beside it count
- * less. What remains of their noise, and of a clock that changes, is in steps
- * and peak alike, so they take turns, and the median of their ratios is told.
+ * less; with several threads it is the clock's. What remains of their noise,
+ * and of a clock that changes, is in steps and peak alike, so they take turns,
+ * and the median of their ratios is told.
  */
 #include "cli/bench.h"
+#include "compute/dnn.h"
+#include "core/clock.h"
 #include "core/rng.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
@@ -19,32 +22,53 @@
 
 typedef struct workload {
     const char *name, *net, *loss;
-    size_t layers, units, directions; /* directions 0: linear and relu */
-    size_t features, classes;         /* D, V */
-    size_t B, T, labels;              /* labels a sequence */
+    size_t features, classes; /* D, V */
+    size_t B, T, labels;      /* labels a sequence */
 } workload;
 
 static const workload workloads[] = {
-    {"blstm 4x320", "blstm:320*4 linear", "ctc", 4, 320, 2, 120, 30, 16, 200,
-     25},
-    {"blstm 3x128", "blstm:128*3 linear", "ctc", 3, 128, 2, 120, 30, 16, 200,
-     25},
+    {"blstm 4x320", "blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
+    {"blstm B=32", "blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
+    {"blstm 3x128", "blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
     {"dnn 6x1024",
      "linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
-     "cross_entropy", 6, 1024, 0, 440, 2000, 256, 1, 1},
-    {"ctc alone", NULL, "ctc", 0, 0, 0, 80, 80, 32, 800, 100},
+     "cross_entropy", 440, 2000, 256, 1, 1},
+    {"crnn", /* experiments/presets/crnn.ini without dropout */
+     "conv:16,3x3 batchnorm leaky_relu pool:2x2 "
+     "conv:32,3x3 batchnorm leaky_relu pool:2x2 "
+     "conv:48,3x3 batchnorm leaky_relu pool:1x2 "
+     "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
+     "blstm:256*3 linear",
+     "ctc", 48, 104, 16, 600, 40},
+    {"ctc alone", NULL, "ctc", 80, 80, 32, 800, 100},
 };
 
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
 /* What is told of a workload. */
-enum { FRAMES_PER_S, STEP_MS, STEP_MS_MIN, GFLOPS, SHARE, SGEMM_GFLOPS };
+enum {
+    FRAMES_PER_S,
+    STEP_MS,
+    STEP_MS_MIN,
+    FORWARD,
+    LOSS,
+    BACKWARD,
+    UPDATE,
+    GFLOPS,
+    SHARE,
+    SGEMM_GFLOPS,
+    PHASES = GFLOPS - FORWARD,
+};
 
 static const bm_bench_column columns[] = {
     [FRAMES_PER_S] = {"frames_per_s", "frames/s", 0, false},
     [STEP_MS] = {"step_ms", "ms/step", 2, false},
     [STEP_MS_MIN] = {"step_ms_min", NULL, 0, false}, /* of the best round */
+    [FORWARD] = {"forward", "forward", 1, true},     /* shares of the step */
+    [LOSS] = {"loss", "loss", 1, true},
+    [BACKWARD] = {"backward", "backward", 1, true},
+    [UPDATE] = {"update", "update", 1, true},
     [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
     [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
     [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
@@ -61,38 +85,13 @@ typedef struct bench {
     float *dy, *work; /* of the loss alone */
     float *score;
     float *square[3]; /* [LARGEST, LARGEST]: what the peak is measured with */
+    bool many;        /* threads, whose processor time says nothing */
+    double update;    /* seconds that the last steps' updates took */
 } bench;
 
 enum { LARGEST = 1536 };
 
 /* ---- what is computed --------------------------------------------------- */
-
-/*
- * A product of [m, k] and [k, n] counts 2 m n k. With F = T B frames, of which
- * (T - 1) B have one before them, a layer of R directions with D inputs and H
- * units takes forward
- *
- *     2 R 4 H (T B D + (T - 1) B H)        and a linear one  2 T B D H
- *
- * and backward twice that: gradients of the weights and of what was multiplied
- * with them; but nobody asks for the gradient of the network's own input.
- */
-static double step_flops(const workload *w)
-{
-    double frames = (double)(w->T * w->B), before = frames - (double)w->B;
-    double H = (double)w->units, D = (double)w->features, sum = 0;
-    double R = w->directions > 0 ? (double)w->directions : 1;
-    double gates = w->directions > 0 ? 4 : 1;
-
-    for (size_t k = 0; k < w->layers; k++) {
-        double input = 2 * R * gates * H * frames * D;
-        double hidden = w->directions > 0 ? 2 * R * gates * H * before * H : 0;
-
-        sum += (k > 0 ? 3 : 2) * input + 3 * hidden;
-        D = R * H;
-    }
-    return w->layers > 0 ? sum + 3 * 2 * frames * D * (double)w->classes : 0;
-}
 
 static bm_status draw(bench *b, const workload *w)
 {
@@ -144,10 +143,12 @@ static bm_status open_loss(bench *b, const workload *w)
         &b->work);
 }
 
-static bm_status set_up(bench *b, const workload *w)
+static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
 {
     memset(b, 0, sizeof *b);
+    b->many = how->threads > 1;
     BM_TRY(bm_backend_open(&b->be, "cpu", 0));
+    BM_TRY(bm_backend_use(b->be, how->threads, how->precision));
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
     BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
     for (size_t i = 0; i < 3; i++)
@@ -176,11 +177,20 @@ static void clear_up(bench *b)
     free(b->classes);
 }
 
+static double seconds(const bench *b)
+{
+    return b->many ? bm_clock() : bm_bench_clock();
+}
+
 static bm_status step(bench *b, const workload *w)
 {
     if (b->model != NULL) {
+        double since = 0;
+
         bm_model_gradient(b->model, &b->batch, 0, 0);
+        since = bm_clock();
         bm_sgd_step(b->sgd, 1e-4f);
+        b->update += bm_clock() - since;
     } else {
         bm_tensor dy = b->batch.x;
 
@@ -202,14 +212,14 @@ static bm_status peak(bench *b, double *out)
 
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
         size_t n = sizes[k], repeats = LARGEST / n * LARGEST / n;
-        double began = bm_bench_clock(), rate = 0;
+        double began = seconds(b), rate = 0;
 
         for (size_t i = 0; i < repeats; i++)
             bm_gemm(b->be, false, false, 1, bm_matrix(b->square[0], n, n),
                     bm_matrix(b->square[1], n, n), 0,
                     bm_matrix(b->square[2], n, n));
         BM_TRY(bm_sync(b->be));
-        rate = 2.0 * (double)(n * n * n * repeats) / (bm_bench_clock() - began);
+        rate = 2.0 * (double)(n * n * n * repeats) / (seconds(b) - began);
         best = rate > best ? rate : best;
     }
     *out = best;
@@ -220,43 +230,63 @@ static bm_status peak(bench *b, double *out)
 static bm_status time_steps(bench *b, const workload *w, double least,
                             double *out)
 {
-    double began = bm_bench_clock(), spent = 0;
+    double began = seconds(b), spent = 0;
     size_t n = 0;
 
     while (spent < least) {
         BM_TRY(step(b, w));
-        spent = bm_bench_clock() - began;
+        spent = seconds(b) - began;
         n++;
     }
     *out = spent / (double)n;
     return BM_OK;
 }
 
-static bm_status measure(size_t row, size_t rounds, double *out)
+/* Shares of the steps since the last call, by the clock. */
+static void note_phases(bench *b, double *out)
+{
+    bm_model_times t = bm_model_spent(b->model);
+    double all = t.forward + t.loss + t.backward + b->update;
+    double parts[PHASES] = {t.forward, t.loss, t.backward, b->update};
+
+    for (size_t i = 0; i < PHASES; i++)
+        out[i] = parts[i] / all;
+    b->update = 0;
+}
+
+static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *w = &workloads[row];
     double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
-    double shares[BM_BENCH_ROUNDS], flops = step_flops(w), seconds = 0;
+    double shares[BM_BENCH_ROUNDS], flops = 0, median = 0;
     bench b;
     bm_status status = BM_OK;
 
-    openblas_set_num_threads(1);
-    BM_TRY_DONE(set_up(&b, w));
-    BM_TRY_DONE(time_steps(&b, w, 0.2, &seconds));
-    for (size_t i = 0; i < rounds; i++) {
+    BM_TRY_DONE(set_up(&b, how, w));
+    BM_TRY_DONE(time_steps(&b, w, 0.2, &median));
+    for (size_t i = FORWARD; i <= SGEMM_GFLOPS; i++)
+        out[i] = NAN;
+    if (b.model != NULL) {
+        flops = bm_model_flops(b.model);
+        note_phases(&b, out + FORWARD);
+    }
+    for (size_t i = 0; i < how->rounds; i++) {
         peaks[i] = 1;
         if (flops > 0)
             BM_TRY_DONE(peak(&b, &peaks[i]));
         BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
         shares[i] = flops / steps[i] / peaks[i];
     }
-    seconds = bm_bench_median(rounds, steps);
-    out[FRAMES_PER_S] = (double)(w->T * w->B) / seconds;
-    out[STEP_MS] = 1e3 * seconds;
+    median = bm_bench_median(how->rounds, steps);
+    out[FRAMES_PER_S] = (double)(w->T * w->B) / median;
+    out[STEP_MS] = 1e3 * median;
     out[STEP_MS_MIN] = 1e3 * steps[0]; /* sorted by now */
-    out[GFLOPS] = flops > 0 ? 1e-9 * flops / seconds : NAN;
-    out[SHARE] = flops > 0 ? bm_bench_median(rounds, shares) : NAN;
-    out[SGEMM_GFLOPS] = flops > 0 ? 1e-9 * bm_bench_median(rounds, peaks) : NAN;
+    if (flops > 0) {
+        note_phases(&b, out + FORWARD);
+        out[GFLOPS] = 1e-9 * flops / median;
+        out[SHARE] = bm_bench_median(how->rounds, shares);
+        out[SGEMM_GFLOPS] = 1e-9 * bm_bench_median(how->rounds, peaks);
+    }
 done:
     clear_up(&b);
     return status;
@@ -282,11 +312,18 @@ static const char peer[] =
     "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
     "--batch 256\n";
 
-static void print_head(FILE *out)
+static void print_head(const bm_bench *how, FILE *out)
 {
+    const char *dnn = bm_dnn_version();
+
     fprintf(out,
-            "one thread, fp32, seconds of processor time; OpenBLAS kernels: %s",
-            openblas_get_corename());
+            "%zu thread%s, %s, seconds of %s; products by %s %s; shares of a "
+            "step by its parts",
+            how->threads, how->threads == 1 ? "" : "s",
+            how->precision == BM_BF16 ? "bf16" : "fp32",
+            how->threads == 1 ? "processor time" : "the clock",
+            dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
+            dnn != NULL ? dnn : openblas_get_corename());
 }
 
 static const char *row(size_t i)

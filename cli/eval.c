@@ -255,17 +255,6 @@ static bm_status check_ranks(const bm_arguments *a, long ranks)
     return BM_OK;
 }
 
-static bm_status read_precision(const bm_arguments *a, const char **out)
-{
-    const char *told = bm_argument(a, "precision");
-
-    if (told != NULL && strcmp(told, "fp32") != 0 && strcmp(told, "bf16") != 0)
-        return BM_FAIL(BM_ERR_ARG, "--precision %s: there are fp32 and bf16",
-                       told);
-    *out = told != NULL ? told : "fp32";
-    return BM_OK;
-}
-
 static bm_status eval(const bm_arguments *a)
 {
     scoring s = {0};
@@ -278,7 +267,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_ranks(a, ranks));
-    BM_TRY(read_precision(a, &precision));
+    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
     BM_TRY_DONE(bm_config_new(&config));
     BM_TRY_DONE(bm_arguments_set(a, config));
     BM_TRY_DONE(bm_config_check(config, sections));

@@ -6,14 +6,24 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOKED_AT = 16 }; /* blocks of an epoch, for their padding */
+enum { LOOKED_AT = 16 }; /* blocks of an epoch, for their mini-batches */
 
-static double batch_frames(const bm_plan_settings *p, const bm_dataset *d)
+/* The mean size of a mini-batch. One that is counted in frames is as full as it
+ * turns out to be: the first block is looked at. */
+static bm_status batch_frames(const bm_settings *s, const bm_dataset *d,
+                              const bm_plan *plan, double *out)
 {
     double mean = (double)d->frames / (double)(d->n ? d->n : 1);
-    double frames = (double)bm_plan_batch_frames(p, d);
+    double most = (double)bm_plan_batch_frames(&s->plan, d);
+    bm_filling f = {0};
 
-    return frames > 0 ? fmax(frames, mean) : (double)p->sequences * mean;
+    if (most > 0 && bm_plan_blocks(plan) > 0)
+        BM_TRY(bm_plan_fill(plan, 0, &f));
+    if (f.frames > 0)
+        *out = f.frames / f.batches;
+    else
+        *out = most > 0 ? most : (double)s->plan.sequences * mean;
+    return BM_OK;
 }
 
 /* Part of the time that workers of equal speed are busy in an epoch. */
@@ -34,13 +44,15 @@ bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
                        (uint64_t)s->job.seed, 0);
 }
 
-bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data,
-                         const bm_plan *plan)
+bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
+                        const bm_plan *plan, bm_setting *out)
 {
     bool filtered = strcmp(s->train.strategy, "bmuf") == 0;
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+    double batch = 0;
 
-    return (bm_setting){.workers = (int)s->job.workers,
+    BM_TRY(batch_frames(s, data, plan, &batch));
+    *out = (bm_setting){.workers = (int)s->job.workers,
                         .filtered = filtered,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = filtered ? s->filter.momentum : 0,
@@ -50,10 +62,11 @@ bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .block_frames = (double)data->frames /
                                         fmax((double)bm_plan_blocks(plan), 1),
                         .epoch_frames = (double)data->frames,
-                        .batch_frames = batch_frames(&s->plan, data),
+                        .batch_frames = batch,
                         .balance = balance_of(plan),
                         .units = (double)data->n_units,
                         .epochs = s->train.epochs};
+    return BM_OK;
 }
 
 static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
@@ -71,38 +84,35 @@ static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
                 g->blocks, g->frames);
 }
 
-static void print_blocks(const bm_setting *s, const bm_gains *g, FILE *out)
+/* Of blocks from all over the epoch. */
+static bm_status survey(const bm_plan *plan, bm_filling *out)
 {
+    int64_t blocks = bm_plan_blocks(plan);
+    int64_t n = blocks < LOOKED_AT ? blocks : LOOKED_AT;
+
+    for (int64_t i = 0; i < n; i++)
+        BM_TRY(bm_plan_fill(plan, i * blocks / n, out));
+    return BM_OK;
+}
+
+static void print_blocks(const bm_setting *s, const bm_gains *g,
+                         const bm_filling *f, FILE *out)
+{
+    double share = s->epoch_frames / g->per_epoch / s->workers;
+
     fprintf(out,
             "block             %.0f frames = %.0f a worker = about %.1f "
             "mini-batches a worker\n"
             "blocks            %.0f an epoch, %.0f in %ld epochs\n",
-            s->epoch_frames / g->per_epoch,
-            s->epoch_frames / g->per_epoch / s->workers, g->steps, g->per_epoch,
+            share * s->workers, share,
+            f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
             g->per_epoch * (double)s->epochs, s->epochs);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
             100 * s->balance);
-}
-
-/* Of mini-batches of blocks from all over the epoch. */
-static bm_status print_padding(const bm_plan *plan, FILE *out)
-{
-    int64_t blocks = bm_plan_blocks(plan);
-    int64_t n = blocks < LOOKED_AT ? blocks : LOOKED_AT;
-    double frames = 0, padded = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        double more = 0;
-
-        BM_TRY(bm_plan_padded(plan, i * blocks / n, &more));
-        padded += more;
-        frames += bm_plan_frames(plan, i * blocks / n);
-    }
     fprintf(out, "padding           %.1f %% of the frames in mini-batches\n",
-            padded > 0 ? 100 * (1 - frames / padded) : 0);
-    return BM_OK;
+            f->padded > 0 ? 100 * (1 - f->frames / f->padded) : 0);
 }
 
 /* Floats per weight that a rank keeps, apart from activations. */
@@ -176,13 +186,15 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
 {
     bm_plan *plan = NULL;
     bm_setting what = {0};
+    bm_filling filling = {0};
     bm_gains gains = {0};
     bm_recogniser net = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
-    what = bm_setting_of(s, data, plan);
+    BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
     gains = bm_gains_of(&what);
+    BM_TRY_DONE(survey(plan, &filling));
     BM_TRY_DONE(open_network(s, data, &net));
     fprintf(out,
             "data              %zu sequences, %.0f frames of %zu numbers, "
@@ -193,8 +205,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
     if (what.filtered)
         print_filter(&what, &gains, out);
-    print_blocks(&what, &gains, out);
-    BM_TRY_DONE(print_padding(plan, out));
+    print_blocks(&what, &gains, &filling, out);
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     status = bm_advise(&what, print_advice, out);

@@ -11,8 +11,8 @@ BM_CHECKED bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
                                    bm_plan **out);
 
 /* What bm_advise is to judge. */
-bm_setting bm_setting_of(const bm_settings *s, const bm_dataset *data,
-                         const bm_plan *plan);
+BM_CHECKED bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
+                                   const bm_plan *plan, bm_setting *out);
 
 /* Opens the data and the network, prints gains, time constants, blocks,
  * padding, memory and the bytes of an exchange. Fails as training would at its

@@ -1,4 +1,5 @@
 /* info.c - bmuf info: what a path holds. */
+#include "cli/phases.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
@@ -73,23 +74,22 @@ static bm_status describe_tensors(const char *path, bool json)
     return BM_OK;
 }
 
-/* The last event of each kind tells what became of a run. */
-static bm_status describe_run(const char *directory, bool json)
-{
-    static const char *const kinds[] = {"start", "block", "checkpoint", "eval",
-                                        "end"};
-    enum { KINDS = sizeof kinds / sizeof kinds[0] };
-    json_t *last[KINDS] = {0}, *all = json_object();
-    char path[4096], *text = NULL, *rest = NULL;
-    size_t size = 0;
+static const char *const kinds[] = {"start", "block", "checkpoint", "eval",
+                                    "end"};
 
-    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
-    BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* The last event of each kind, and where the time of all of them went. */
+static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases)
+{
+    char *rest = NULL;
+
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         const char *event = json_string_value(json_object_get(row, "event"));
 
+        bm_phases_add(phases, row);
         for (size_t i = 0; event != NULL && i < KINDS; i++)
             if (strcmp(event, kinds[i]) == 0) {
                 json_decref(last[i]);
@@ -97,26 +97,46 @@ static bm_status describe_run(const char *directory, bool json)
             }
         json_decref(row);
     }
+}
+
+static void print_event(const char *kind, json_t *event)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    printf("%s\n", kind);
+    json_object_foreach(event, key, value)
+    {
+        char *shown =
+            json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        printf("  %-16s %s\n", key, shown);
+        free(shown);
+    }
+}
+
+static bm_status describe_run(const char *directory, bool json)
+{
+    json_t *last[KINDS] = {0}, *all = json_object();
+    bm_phases phases = {0};
+    char path[4096], *text = NULL;
+    size_t size = 0;
+
+    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
+    BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
+    read_journal(text, last, &phases);
     for (size_t i = 0; i < KINDS; i++) {
         if (last[i] == NULL)
             continue;
         json_object_set_new(all, kinds[i], last[i]);
-        if (!json) {
-            printf("%s\n", kinds[i]);
-            const char *key = NULL;
-            json_t *value = NULL;
-            json_object_foreach(last[i], key, value)
-            {
-                char *shown =
-                    json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-                printf("  %-16s %s\n", key, shown);
-                free(shown);
-            }
-        }
+        if (!json)
+            print_event(kinds[i], last[i]);
     }
     if (json) {
+        json_object_set_new(all, "phases", bm_phases_json(&phases));
         json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
         putchar('\n');
+    } else {
+        bm_phases_print(&phases, stdout);
     }
     json_decref(all);
     free(text);

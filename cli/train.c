@@ -34,9 +34,12 @@ static bm_status leave_global(bm_training *t)
 static bm_status evaluate(bm_training *t, bm_evaluator *e, const char *data,
                           bm_evaluation *out)
 {
+    double since = bm_clock();
+
     BM_TRY(enter_global(t));
     BM_TRY(bm_evaluate(e, NULL, out));
     BM_TRY(leave_global(t));
+    out->seconds = bm_clock() - since;
     bm_report_eval(t, data, out);
     return BM_OK;
 }
@@ -121,17 +124,27 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
     return saved == t->blocks ? BM_OK : bm_training_save(t);
 }
 
-/* What is left when it is over: the model, the last numbers, a table. */
-static bm_status finish(bm_training *t)
+/* The global model, on the host, and with `path` in a file. */
+static bm_status leave_model(bm_training *t, const char *path)
 {
-    bm_evaluation e = {0};
+    double since = bm_clock();
     bm_status status = BM_OK;
 
     BM_TRY(enter_global(t));
     BM_TRY(leave_global(t));
-    if (bm_comm_rank(t->comm) == 0)
-        status = bm_recogniser_write(&t->net, t->run->model_path, t->host);
-    BM_TRY(bm_comm_agree(t->comm, status));
+    if (bm_comm_rank(t->comm) == 0 && path != NULL)
+        status = bm_recogniser_write(&t->net, path, t->host);
+    status = bm_comm_agree(t->comm, status);
+    t->model_s += bm_clock() - since;
+    return status;
+}
+
+/* What is left when it is over: the model, the last numbers, a table. */
+static bm_status finish(bm_training *t)
+{
+    bm_evaluation e = {0};
+
+    BM_TRY(leave_model(t, t->run->model_path));
     if (t->on_test != NULL)
         BM_TRY(evaluate(t, t->on_test, "test", &e));
     bm_report_end(t, t->on_test != NULL ? &e : NULL);
@@ -157,17 +170,21 @@ static bm_status work(bm_training *t)
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);
-    BM_TRY(enter_global(t));
-    BM_TRY(leave_global(t));
+    BM_TRY(leave_model(t, NULL));
     bm_report_stop(t);
     return BM_STOPPED;
 }
 
 static bm_status train_in(bm_comm *comm, const bm_config *config,
-                          const bm_settings *set, const char *directory)
+                          const bm_settings *set, const char *directory,
+                          double began)
 {
     bm_run run = {.lock = -1};
-    bm_training t = {.comm = comm, .set = set, .config = config, .run = &run};
+    bm_training t = {.comm = comm,
+                     .set = set,
+                     .config = config,
+                     .run = &run,
+                     .began = began};
     bm_status status = BM_OK;
 
     status = bm_training_open(&t);
@@ -212,6 +229,7 @@ static bm_status train(const bm_arguments *a)
     bm_config *config = NULL;
     bm_comm *comm = NULL;
     long ranks = 0;
+    double began = bm_clock();
     bm_status status = BM_OK;
 
     if (out == NULL)
@@ -229,7 +247,7 @@ static bm_status train(const bm_arguments *a)
         goto done;
     ranks = bm_comm_size(comm);
     BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
-    status = train_in(comm, config, &set, out);
+    status = train_in(comm, config, &set, out, began);
 done:
     bm_config_free(config);
     return status;

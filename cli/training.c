@@ -65,10 +65,12 @@ static bm_status warn(bm_training *t)
     bm_setting what = {0};
     bm_plan *plan = NULL;
 
+    bm_status status = BM_OK;
+
     BM_TRY(bm_first_plan(t->set, t->train, &plan));
-    what = bm_setting_of(t->set, t->train, plan);
+    status = bm_setting_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
-    return bm_advise(&what, log_advice, t);
+    return status == BM_OK ? bm_advise(&what, log_advice, t) : status;
 }
 
 /* Every rank for itself, before anything is written. */

@@ -31,6 +31,8 @@ typedef struct bm_training {
 
     int64_t epochs, blocks; /* done */
     double frames, seconds;
+    double began;   /* the program, by the clock */
+    double model_s; /* spent on leaving a model */
     bool ended;
     bool terminal;
 } bm_training;

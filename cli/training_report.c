@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 #include "cli/training.h"
 #include "cli/version.h"
+#include "core/clock.h"
 
 #include <math.h>
 #include <xxhash.h>
@@ -25,6 +26,7 @@ void bm_report_start(const bm_training *t)
             {"sequences", (double)t->train->n, NULL},
             {"frames", (double)t->train->frames, NULL},
             {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
+            {"seconds", bm_clock() - t->began, NULL},
             {0}});
 }
 
@@ -55,6 +57,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     int64_t blocks = bm_reader_blocks(t->reader);
     double stall = bm_reader_stall(t->reader), frames = passed.frames;
     bool per_frame = bm_model_loss(t->net.model)->per_frame;
+    bm_model_times spent = bm_model_spent(t->net.model);
     double counted = per_frame ? r->score.frames : r->score.sequences;
     double loss = r->score.loss / counted;
     double error = r->score.errors / r->score.count;
@@ -71,6 +74,10 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"frames_per_s", frames / seconds, NULL},
                      {"padding", 1 - frames / passed.padded, NULL},
                      {"compute_s", r->compute_s - stall, NULL},
+                     {"forward_s", spent.forward, NULL},
+                     {"loss_s", spent.loss, NULL},
+                     {"backward_s", spent.backward, NULL},
+                     {"update_s", r->update_s, NULL},
                      {"wait_s", r->wait_s, NULL},
                      {"exchange_s", r->exchange_s, NULL},
                      {"stall_s", stall, NULL},
@@ -122,6 +129,8 @@ static void write_end(const bm_training *t, const char *reason, const char *sum,
                      {"blocks", (double)t->blocks, NULL},
                      {"frames", t->frames, NULL},
                      {"seconds", t->seconds, NULL},
+                     {"model_s", t->model_s, NULL},
+                     {"total_s", bm_clock() - t->began, NULL},
                      {"digest", NAN, sum},
                      {message != NULL ? "message" : NULL, 0, message},
                      {0}});

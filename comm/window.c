@@ -165,6 +165,7 @@ bm_status bm_window_open(bm_window **out, bm_comm *comm, size_t size)
     if (w == NULL || w->part == NULL || table == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a window");
     BM_TRY_DONE(bm_comm_agree(comm, status));
+    BM_ASSERT(w != NULL && w->part != NULL && table != NULL); /* agreed */
     w->rank = bm_comm_rank(comm);
     w->size = bm_comm_size(comm);
     if (!alone_everywhere(comm)) {

@@ -99,10 +99,15 @@ void bm_cut_free(bm_cut *cut);
 BM_CHECKED bm_status bm_plan_steps(const bm_plan *p, int64_t block,
                                    int64_t *steps);
 
-/* Frames of a block, all workers together, and of its mini-batches, which is
- * those and the padding. */
-double bm_plan_frames(const bm_plan *p, int64_t block);
-BM_CHECKED bm_status bm_plan_padded(const bm_plan *p, int64_t block,
-                                    double *frames);
+/* Of all workers' mini-batches of a block. */
+typedef struct bm_filling {
+    double batches;
+    double frames; /* of sequences */
+    double padded; /* the same with the padding */
+} bm_filling;
+
+/* Adds a block's to *sum. */
+BM_CHECKED bm_status bm_plan_fill(const bm_plan *p, int64_t block,
+                                  bm_filling *sum);
 
 #endif

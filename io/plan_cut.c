@@ -290,44 +290,33 @@ done:
     return status;
 }
 
-/* Frames of a share's mini-batches, padding included. */
-static double padded_frames(const bm_plan *p, const bm_cut *cut)
+static void add_share(const bm_plan *p, const bm_cut *cut, bm_filling *sum)
 {
-    double sum = 0;
-
     for (size_t b = 0, i = 0; b < cut->n_batches; b++) {
         size_t first = i;
         double longest = 0;
 
-        for (; i < cut->ends[b]; i++)
-            longest = fmax(longest, p->d->lengths[2 * cut->sequences[i]]);
-        sum += longest * (double)(i - first);
+        for (; i < cut->ends[b]; i++) {
+            double frames = p->d->lengths[2 * cut->sequences[i]];
+
+            sum->frames += frames;
+            longest = fmax(longest, frames);
+        }
+        sum->padded += longest * (double)(i - first);
     }
-    return sum;
+    sum->batches += (double)cut->n_batches;
 }
 
-bm_status bm_plan_padded(const bm_plan *p, int64_t block, double *frames)
+bm_status bm_plan_fill(const bm_plan *p, int64_t block, bm_filling *sum)
 {
     bm_status status = BM_OK;
     bm_cut cut = {0};
-    double sum = 0;
 
     for (int k = 0; k < p->workers; k++) {
         BM_TRY_DONE(bm_plan_cut(p, block, k, &cut));
-        sum += padded_frames(p, &cut);
+        add_share(p, &cut, sum);
     }
-    *frames = sum;
 done:
     bm_cut_free(&cut);
     return status;
-}
-
-double bm_plan_frames(const bm_plan *p, int64_t block)
-{
-    double sum = 0;
-
-    BM_ASSERT(block >= 0 && block < p->blocks);
-    for (size_t i = p->start[block]; i < p->start[block + 1]; i++)
-        sum += (double)p->d->units[p->units[i]].frames;
-    return sum;
 }

@@ -105,6 +105,15 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_conv_work(l->be, &c);
 }
 
+/* Padding of columns is counted, as in most programs' numbers. */
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    double columns = (double)(p->out.T * p->out.B);
+
+    return (bm_flops){.input =
+                          2 * columns * (double)l->n_out * (double)kernel(l)};
+}
+
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_conv c = view(l);
@@ -128,6 +137,7 @@ const bm_layer_ops bm_layer_conv = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };

@@ -26,6 +26,13 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
         w[n + i] = 0;
 }
 
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    double frames = (double)(p->in.T * p->in.B);
+
+    return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
+}
+
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_gemm(l->be, false, true, 1, bm_frames(x),
@@ -52,6 +59,7 @@ const bm_layer_ops bm_layer_linear = {
     .help = "linear[:SIZE]  y = W x + b; the last layer needs no size",
     .plan = plan,
     .init = init,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };

@@ -54,6 +54,20 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_lstm_kept(l->be, &v, p->in);
 }
 
+/* Every frame but the first has one before it. */
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    bm_lstm v = view(l, l->w);
+    double gates = 4 * (double)v.n_hidden * (double)v.directions;
+    double T = (double)p->in.T, B = (double)p->in.B;
+    double after = T > 0 ? (T - 1) * B : 0;
+
+    return (bm_flops){
+        .input = 2 * gates * T * B * (double)v.n_in,
+        .inner = 2 * gates * after * (double)v.n_hidden,
+    };
+}
+
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_lstm v = view(l, l->w);
@@ -76,6 +90,7 @@ const bm_layer_ops bm_layer_lstm = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };
@@ -87,6 +102,7 @@ const bm_layer_ops bm_layer_blstm = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .flops = flops,
     .forward = forward,
     .backward = backward,
 };

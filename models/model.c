@@ -6,9 +6,11 @@
  */
 #include "models/model.h"
 
+#include "core/clock.h"
 #include "core/words.h"
 #include "models/net.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +38,7 @@ struct bm_model {
     bm_layer *layers;
     size_t n_layers;
     size_t n_frozen; /* first layers, with nothing to learn */
+    bm_model_times spent;
     bm_params params;
     bm_segment *segments;
     segment_name *names;
@@ -436,6 +439,7 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 {
     const stage *last = &m->stages[m->n_layers];
     bm_tensor d = last->x;
+    double began = bm_clock(), ran = 0;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
     for (size_t k = 0; k < m->n_layers; k++) {
@@ -443,14 +447,20 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
         bm_pass p = pass(m, k, training, key);
         l->ops->forward(l, &p, m->stages[k].x, m->stages[k + 1].x);
     }
+    ran = bm_clock();
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
                  m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
+    if (training) {
+        m->spent.forward += ran - began;
+        m->spent.loss += bm_clock() - ran;
+    }
 }
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
     bm_status status = lay_out(m, b);
+    double since = 0;
     size_t turn = 0;
 
     if (status != BM_OK) {
@@ -458,6 +468,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         return;
     }
     run(m, b, true, key, m->gradient[turn], score);
+    since = bm_clock();
     for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
         bm_layer *l = &m->layers[k];
         bm_pass l_pass = pass(m, k, true, key);
@@ -468,6 +479,17 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         l->ops->backward(l, &l_pass, m->stages[k].x, m->stages[k + 1].x, dy,
                          dx);
     }
+    m->spent.backward += bm_clock() - since;
+}
+
+bm_model_times bm_model_spent(bm_model *m)
+{
+    bm_model_times spent = m->spent;
+
+    m->spent = (bm_model_times){0};
+    if (!bm_on_host(m->be))
+        spent = (bm_model_times){NAN, NAN, NAN};
+    return spent;
 }
 
 void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
@@ -491,6 +513,23 @@ bm_status bm_model_score(bm_model *m, int score, bm_score *out)
     BM_TRY(bm_sync(m->be));
     *out = got;
     return BM_OK;
+}
+
+double bm_model_flops(const bm_model *m)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, true, 0);
+        bm_flops one = {0};
+        size_t passes = k > m->n_frozen ? 3 : k == m->n_frozen ? 2 : 1;
+
+        if (l->ops->flops != NULL)
+            one = l->ops->flops(l, &p);
+        sum += (double)passes * one.input + 3 * one.inner;
+    }
+    return sum;
 }
 
 bm_tensor bm_model_output(const bm_model *m, bm_extent *e)

@@ -35,11 +35,13 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
     bm_rng rng = bm_rng_make(9, "test", 0);
     bm_dataset d = lengths_random(&rng, 100, 9);
     bm_plan_settings sizes[] = {{.sequences = 5}, {.frames = 150}};
+    bm_cut cut = {0};
 
     (void)state;
     FOR_EACH (i, sizes) {
         bm_plan *p = NULL;
-        double told = 0;
+        bm_filling all = {0};
+        double batches = 0;
 
         sizes[i].order = "random";
         sizes[i].buckets = 2;
@@ -47,13 +49,19 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
         p = plan_of(&d, &sizes[i], 3, 1, 0);
         assert_true(bm_plan_blocks(p) > 2);
         for (int64_t b = 0; b < bm_plan_blocks(p); b++) {
-            assert_ok(bm_plan_padded(p, b, &told));
-            assert_true(told == (double)padded(&d, p, b, 3));
-            assert_true(bm_plan_frames(p, b) ==
-                        (double)block_frames(p, &d, b, 3));
+            bm_filling f = {0};
+
+            assert_ok(bm_plan_fill(p, b, &f));
+            assert_ok(bm_plan_fill(p, b, &all));
+            assert_true(f.padded == (double)padded(&d, p, b, 3));
+            assert_true(f.frames == (double)block_frames(p, &d, b, 3));
+            for (int k = 0; k < 3; k++, batches += (double)cut.n_batches)
+                assert_ok(bm_plan_cut(p, b, k, &cut));
         }
+        assert_true(all.frames == (double)d.frames && all.batches == batches);
         bm_plan_free(p);
     }
+    bm_cut_free(&cut);
     lengths_drop(&d);
 }
 

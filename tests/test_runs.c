@@ -2,6 +2,7 @@
  * Whole runs: what a configuration trains is the same model, bit for bit, on
  * any number of ranks, and its journal tells all of it.
  */
+#include "tests/command.h"
 #include "tests/digits.h"
 #include "tests/folder.h"
 #include "tests/remains.h"
@@ -267,16 +268,54 @@ static void assert_times(const json_t *block)
         fail_msg("%g s of a block's %g s are told", sum, seconds);
     assert_true(number(block, "compute_s") >= 0);
     assert_true(number(block, "stall_s") >= 0);
+    assert_true(number(block, "forward_s") + number(block, "loss_s") +
+                    number(block, "backward_s") + number(block, "update_s") <=
+                number(block, "compute_s") + 1e-6);
+}
+
+/* What a job did, event by event, is all it did; bmuf info adds it up. */
+static void assert_phases(const char *run, json_t *all)
+{
+    static const char *const parts[] = {
+        "start",    "stall", "forward",  "loss", "backward",   "update",
+        "learning", "wait",  "exchange", "eval", "checkpoint", "model"};
+    outcome o = BMUF("info", run, "--json");
+    json_t *info = json_loads(o.out, 0, NULL), *row = NULL;
+    json_t *phases = json_object_get(info, "phases");
+    double told = 0, sum = 0, total = 0;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        const char *kind = text(row, "event");
+
+        if (strcmp(kind, "end") == 0) {
+            told += number(row, "model_s");
+            total += number(row, "total_s");
+        } else if (strcmp(kind, "warning") != 0) {
+            told += number(row, "seconds");
+        }
+    }
+    FOR_EACH (k, parts)
+        sum += number(phases, parts[k]);
+    assert_true(fabs(sum - told) <= 0.02 * told);
+    assert_true(near(sum + number(phases, "other"), total, 1e-6));
+    assert_true(near(number(phases, "total"), total, 1e-6));
+    assert_true(number(phases, "other") >= 0);
+    assert_true(number(phases, "other") < 0.05 * total);
+    json_decref(info);
 }
 
 static void assert_block(const json_t *block)
 {
     assert_numbers(block,
                    (const char *const[]){
-                       "epoch", "block", "loss", "error", "rate", "frames",
-                       "seconds", "frames_per_s", "padding", "compute_s",
-                       "wait_s", "exchange_s", "stall_s", "g_norm",
-                       "delta_norm", "cos_g_delta", "skipped", NULL});
+                       "epoch",      "block",     "loss",       "error",
+                       "rate",       "frames",    "seconds",    "frames_per_s",
+                       "padding",    "compute_s", "forward_s",  "loss_s",
+                       "backward_s", "update_s",  "wait_s",     "exchange_s",
+                       "stall_s",    "g_norm",    "delta_norm", "cos_g_delta",
+                       "skipped",    NULL});
     assert_true(number(block, "loss") > 0);
     assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
     assert_true(number(block, "padding") >= 0); /* of one of two at most */
@@ -330,6 +369,7 @@ static void assert_journal(const char *run, int epochs)
     assert_true(number(row, "blocks") == epochs * blocks);
     assert_true(number(row, "frames") == epochs * frames);
     assert_true(number(row, "seconds") > 0);
+    assert_phases(run, all);
     json_decref(all);
 }
 
