@@ -1,6 +1,7 @@
 #include "cli/version.h"
 
 #include "compute/cpu_isa.h"
+#include "compute/dnn.h"
 
 #include <cblas.h>
 #include <hdf5.h>
@@ -30,6 +31,8 @@ void bm_version_print(FILE *out)
     fprintf(out, "bmuf %s\n", bm_version());
     fprintf(out, "MPI       %.*s\n", (int)strcspn(mpi, ","), mpi);
     fprintf(out, "BLAS      %s\n", openblas_get_config());
+    fprintf(out, "oneDNN    %s\n",
+            bm_dnn_version() != NULL ? bm_dnn_version() : "none");
     fprintf(out, "HDF5      %u.%u.%u\n", major, minor, release);
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "xxHash    %u\n", XXH_versionNumber());

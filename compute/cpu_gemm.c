@@ -4,7 +4,7 @@
  * cpu_product.c. In bf16 both factors are rounded first. The units for fp32
  * then multiply them without another rounding, since the product of two bf16
  * has 16 bits; units of their own are reached through oneDNN
- * (docs/decisions/9-bf16.md on which of the two is taken).
+ * (docs/decisions/10-bf16.md on which of the two is taken).
  */
 #include "compute/cpu.h"
 

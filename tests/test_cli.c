@@ -67,6 +67,7 @@ static void test_version_tells_the_libraries(void **_)
     assert_true(strncmp(o.out, "bmuf 0.", 7) == 0);
     assert_says(o.out, "\nMPI ");
     assert_says(o.out, "\nBLAS ");
+    assert_says(o.out, "\noneDNN ");
     assert_says(o.out, "\nHDF5 ");
 }
 
