@@ -150,9 +150,12 @@ static bm_status measure_all(const bm_bench *how, bm_comm *comm,
         if (fits(parts[k], comm))
             BM_TRY(measure(parts[k], how, comm, only, rows));
         else if (bm_comm_rank(comm) == 0)
-            fprintf(stderr, "part %s: bmuf bench%s --only %s\n", parts[k]->name,
-                    parts[k]->measure_ranks != NULL ? " -n 2" : "",
-                    parts[k]->name);
+            fprintf(stderr,
+                    parts[k]->measure_ranks != NULL
+                        ? "%s takes two ranks or more: bmuf bench -n 2 --only "
+                          "%s\n"
+                        : "%s takes one rank: bmuf bench --only %s\n",
+                    parts[k]->name, parts[k]->name);
     }
     return BM_OK;
 }

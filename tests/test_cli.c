@@ -105,6 +105,9 @@ static void test_bench_tells_rates(void **_)
     o = BMUF("bench", "--quick", "--only", "read u8");
     assert_code(o, 0);
     assert_says(o.out, "as batches");
+    o = BMUF("bench", "--only", "exchange");
+    assert_code(o, 0);
+    assert_says(o.err, "bmuf bench -n 2 --only exchange");
     o = BMUF("bench", "--only", "transformer");
     assert_code(o, 64);
     assert_says(o.err, "blstm 4x320");
