@@ -52,9 +52,10 @@ static void append(source *s, char *more)
         s->status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", s->path);
         return;
     }
-    grown[length] = ' ';
-    memcpy(grown + length + 1, more, n);
-    grown[length + 1 + n] = '\0';
+    if (length > 0)
+        grown[length++] = ' ';
+    memcpy(grown + length, more, n);
+    grown[length + n] = '\0';
     e->value = grown;
 }
 

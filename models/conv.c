@@ -14,7 +14,7 @@ static bm_window same(size_t size, size_t stride)
     return (bm_window){size, stride, (size - 1) / 2, size / 2};
 }
 
-/* "32,3x3,stride=2x2,pad=1x1" */
+/* "32,3x3,stride:2x2,pad:1x1" */
 static bm_status read_arguments(bm_layer *l)
 {
     size_t size[2] = {0}, stride[2] = {1, 1}, pad[2] = {0};
@@ -27,15 +27,15 @@ static bm_status read_arguments(bm_layer *l)
         bm_layer_count(l, "channels", bm_layer_argument(&rest), &l->channels));
     BM_TRY(bm_layer_pair(l, "kernel", bm_layer_argument(&rest), 1, size));
     while ((word = bm_layer_argument(&rest)) != NULL)
-        if (strncmp(word, "stride=", 7) == 0) {
+        if (strncmp(word, "stride:", 7) == 0) {
             BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, stride));
-        } else if (strncmp(word, "pad=", 4) == 0) {
+        } else if (strncmp(word, "pad:", 4) == 0) {
             BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, pad));
             padded = true;
         } else {
             return bm_layer_fail(l,
-                                 "'%s' is neither stride=TIMExHEIGHT nor "
-                                 "pad=TIMExHEIGHT",
+                                 "'%s' is neither stride:TIMExHEIGHT nor "
+                                 "pad:TIMExHEIGHT",
                                  word);
         }
     l->time = same(size[0], stride[0]);
@@ -132,7 +132,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_conv = {
     .name = "conv",
-    .help = "conv:CHANNELS,TIMExHEIGHT[,stride=TxH][,pad=TxH]  convolution of "
+    .help = "conv:CHANNELS,TIMExHEIGHT[,stride:TxH][,pad:TxH]  convolution of "
             "columns of pixels",
     .plan = plan,
     .init = init,

@@ -196,11 +196,11 @@ static void test_every_layer_differentiates_itself(void **state)
     static const char *const nets[] = {
         "conv:3,3x3",
         "conv:2,1x1",
-        "conv:2,5x3,stride=2x1",
-        "conv:3,2x4,stride=1x2",
-        "conv:2,3x3,pad=0x0",
-        "conv:2,4x2,stride=3x2,pad=3x1",
-        "conv:2,3x3,pad=2x1,stride=2x2",
+        "conv:2,5x3,stride:2x1",
+        "conv:3,2x4,stride:1x2",
+        "conv:2,3x3,pad:0x0",
+        "conv:2,4x2,stride:3x2,pad:3x1",
+        "conv:2,3x3,pad:2x1,stride:2x2",
         "pool:2x2",
         "pool:3x1",
         "pool:1x4",
@@ -245,7 +245,7 @@ static float *everything(const char *net, size_t threads, size_t *n)
 
 static void test_threads_change_no_bit(void **state)
 {
-    static const char *const nets[] = {"conv:19,3x5", "conv:33,4x3,stride=3x2",
+    static const char *const nets[] = {"conv:19,3x5", "conv:33,4x3,stride:3x2",
                                        "pool:2x2", "batchnorm"};
 
     (void)state;
@@ -352,7 +352,7 @@ static void test_columns_pass_through_and_end_flat(void **state)
                                     {42, 3},   {21, 3}};
     size_t n = 0;
     bm_layer *l = plan_all("conv:16,3x3 leaky_relu pool:2x2 dropout:0.5 "
-                           "batchnorm conv:32,3x5,stride=1x2 blstm:7 tanh "
+                           "batchnorm conv:32,3x5,stride:1x2 blstm:7 tanh "
                            "conv:3,1x1 pool:2x2",
                            10, &n);
 
@@ -377,10 +377,10 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
     } cases[] = {
         {"conv:2,3x3", {0, 1, 2, 5, 8, 9}},
         {"conv:2,4x4", {0, 1, 2, 5, 8, 9}},
-        {"conv:2,3x3,stride=2x1", {0, 1, 1, 3, 4, 5}},
-        {"conv:2,4x1,stride=3x1", {0, 1, 1, 2, 3, 3}},
-        {"conv:2,3x1,pad=0x0", {0, 0, 0, 3, 6, 7}},
-        {"conv:2,3x1,pad=2x0", {0, 3, 4, 7, 10, 11}},
+        {"conv:2,3x3,stride:2x1", {0, 1, 1, 3, 4, 5}},
+        {"conv:2,4x1,stride:3x1", {0, 1, 1, 2, 3, 3}},
+        {"conv:2,3x1,pad:0x0", {0, 0, 0, 3, 6, 7}},
+        {"conv:2,3x1,pad:2x0", {0, 3, 4, 7, 10, 11}},
         {"pool:2x2", {0, 1, 1, 3, 4, 5}},
         {"pool:3x2", {0, 1, 1, 2, 3, 3}},
         {"stack:3", {0, 1, 1, 2, 3, 3}},
@@ -418,21 +418,21 @@ static void test_faults_point_at_their_word(void **state)
         {"conv:8,3x3x3 linear", "ctc", "'3x3x3' is no kernel"},
         {"conv:8,0x3 linear", "ctc", "'0x3' is no kernel"},
         {"conv:8,3x2000 linear", "ctc", "'3x2000' is no kernel"},
-        {"conv:8,3x3,stride=2 linear", "ctc", "'2' is no stride"},
-        {"conv:8,3x3,stride=0x1 linear", "ctc", "'0x1' is no stride"},
-        {"conv:8,3x3,pad=-1x1 linear", "ctc", "'-1x1' is no padding"},
-        {"conv:8,3x3,pad= linear", "ctc", "the padding is missing"},
+        {"conv:8,3x3,stride:2 linear", "ctc", "'2' is no stride"},
+        {"conv:8,3x3,stride:0x1 linear", "ctc", "'0x1' is no stride"},
+        {"conv:8,3x3,pad:-1x1 linear", "ctc", "'-1x1' is no padding"},
+        {"conv:8,3x3,pad: linear", "ctc", "the padding is missing"},
         {"conv:8,3x3,same linear", "ctc",
-         "'same' is neither stride=TIMExHEIGHT nor pad=TIMExHEIGHT"},
+         "'same' is neither stride:TIMExHEIGHT nor pad:TIMExHEIGHT"},
         {"conv:8,3x3, linear", "ctc", "'' is neither"},
-        {"conv:8,3x3,pad=3x1 linear", "ctc",
+        {"conv:8,3x3,pad:3x1 linear", "ctc",
          "the kernel is not larger than its padding"},
-        {"relu conv:8,3x7,pad=1x0 linear", "ctc",
-         "word 2 'conv:8,3x7,pad=1x0': the kernel is higher than the 6 rows"},
-        {"conv:8,3x3,stride=2x1 linear", "cross_entropy",
-         "word 1 'conv:8,3x3,stride=2x1': cross_entropy has a target for "
+        {"relu conv:8,3x7,pad:1x0 linear", "ctc",
+         "word 2 'conv:8,3x7,pad:1x0': the kernel is higher than the 6 rows"},
+        {"conv:8,3x3,stride:2x1 linear", "cross_entropy",
+         "word 1 'conv:8,3x3,stride:2x1': cross_entropy has a target for "
          "every frame"},
-        {"conv:8,3x3,pad=0x1 linear", "cross_entropy", "a target for every"},
+        {"conv:8,3x3,pad:0x1 linear", "cross_entropy", "a target for every"},
         {"pool linear", "ctc", "the window is missing: pool:TIMExHEIGHT"},
         {"pool:2 linear", "ctc", "'2' is no window, as in 3x3"},
         {"pool:2x2 linear", "cross_entropy", "a target for every frame"},

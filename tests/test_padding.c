@@ -32,7 +32,7 @@ static const struct {
     {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc", false},
     {"linear:5 stack:3 lstm:8 linear", "ctc", false},
     {"linear:7 sigmoid lstm:33 linear", "cross_entropy", false},
-    {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride=1x2 lstm:6 linear",
+    {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride:1x2 lstm:6 linear",
      "ctc", false},
     {"sigmoid conv:4,4x3 batchnorm relu pool:2x1 blstm:6 batchnorm linear",
      "ctc", true},
