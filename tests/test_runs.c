@@ -182,6 +182,12 @@ static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
          {"sgd.local_state=average; job.sum=exact; train.strategy=average", 4});
 }
 
+static void test_rounded_factors_know_no_ranks(void **state)
+{
+    (void)state;
+    SAME({"job.precision=bf16", 1}, {"job.precision=bf16", 2});
+}
+
 static void test_synchronous_sgd_of_one_worker_is_local_training(void **state)
 {
     (void)state;
@@ -200,8 +206,9 @@ static void test_averaging_is_bmuf_without_momentum(void **state)
 static void test_other_settings_are_other_models(void **state)
 {
     static const char *const others[] = {
-        "job.seed=2",       "job.workers=6", "train.strategy=average",
-        "bmuf.nesterov=no", "sgd.clip=1",    "model.net=blstm:12 linear"};
+        "job.seed=2",        "job.workers=6", "train.strategy=average",
+        "bmuf.nesterov=no",  "sgd.clip=1",    "model.net=blstm:12 linear",
+        "job.precision=bf16"};
     program p;
 
     (void)state;
@@ -474,6 +481,7 @@ int main(void)
         cmocka_unit_test(
             test_the_one_coordinator_has_the_bits_of_the_sharded_one),
         cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
+        cmocka_unit_test(test_rounded_factors_know_no_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_other_settings_are_other_models),

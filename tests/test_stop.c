@@ -101,20 +101,33 @@ static void test_batch_statistics_go_on_from_every_block(void **state)
     assert_resumes_everywhere("train.strategy=bmuf; " NORMALISED, 1);
 }
 
-static void test_the_one_coordinator_goes_on(void **state)
+/* Without its last checkpoint, a run on one rank goes on with two. */
+static void assert_goes_on(const char *settings)
 {
-    static const char settings[] = "job.coordinator=root; bmuf.nesterov=no; "
-                                   "train.epochs=2; train.checkpoint_every=3";
+    char every[256];
     program p;
 
-    (void)state;
-    run_straight("every", settings);
+    snprintf(every, sizeof every,
+             "%s; train.epochs=2; train.checkpoint_every=3", settings);
+    run_straight("every", every);
     copy_run("every", "rest");
     assert_int_equal(unlink(checkpoint_of("rest", 8)), 0);
-    train(&p, "rest", 2, settings);
+    train(&p, "rest", 2, every);
     assert_ended(&p, 0);
     assert_said(&p, "block-00000006");
     assert_same_model("every", "rest");
+}
+
+static void test_the_one_coordinator_goes_on(void **state)
+{
+    (void)state;
+    assert_goes_on("job.coordinator=root; bmuf.nesterov=no");
+}
+
+static void test_rounded_factors_go_on(void **state)
+{
+    (void)state;
+    assert_goes_on("job.precision=bf16");
 }
 
 /* ---- signals ------------------------------------------------------------ */
@@ -331,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_averaging_goes_on_from_every_block),
         cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
         cmocka_unit_test(test_the_one_coordinator_goes_on),
+        cmocka_unit_test(test_rounded_factors_go_on),
         cmocka_unit_test(test_runs_that_signals_stop_go_on),
         cmocka_unit_test(test_signals_before_training_stop_it_as_well),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
