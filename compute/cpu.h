@@ -61,7 +61,13 @@ typedef struct bm_factor {
     const float *x;
     size_t ld;
     bool transposed;
+    bool rounded; /* by bm_cpu_round */
 } bm_factor;
+
+/* What is a factor more than once need be rounded only once: x becomes what a
+ * product makes of it. False, and x as it is, if products do not round, or not
+ * to floats. */
+bool bm_cpu_round(bm_backend *be, size_t n, float *x);
 
 /* C [m, n] = alpha op(A) op(B) + beta C, in the backend's precision, on all
  * threads; ldc floats from row to row. */

@@ -157,6 +157,8 @@ static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
                   NULL,
                   NULL};
 
+    if (x->rounded && halves == NULL)
+        return BM_OK;
     BM_TRY(bm_reserve(into,
                       rows * columns *
                           (halves != NULL ? sizeof(uint16_t) : sizeof(float))));
@@ -167,6 +169,25 @@ static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
     x->ld = columns;
     bm_cpu_run(be, r.parts, round_part, &r);
     return BM_OK;
+}
+
+bool bm_cpu_round(bm_backend *be, size_t n, float *x)
+{
+    enum { ROW = 1 << 12 };
+    bm_cpu *cpu = bm_cpu_of(be);
+    rounding r = {.loops = cpu->isa->loops,
+                  .x = x,
+                  .ld = ROW,
+                  .rows = n / ROW,
+                  .columns = ROW,
+                  .parts = bm_pool_threads(cpu->pool),
+                  .rounded = x};
+
+    if (cpu->precision != BM_BF16 || cpu->bf16 != BM_BF16_OF_FP32)
+        return false;
+    bm_cpu_run(be, r.parts, round_part, &r);
+    r.loops->round_bf16(n % ROW, x + n / ROW * ROW, x + n / ROW * ROW);
+    return true;
 }
 
 static bm_status round_factors(bm_backend *be, product *p)
@@ -241,7 +262,7 @@ void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
                  const float *b, float *packed)
 {
     bm_cpu *cpu = bm_cpu_of(be);
-    bm_factor all = {b, transposed ? k : n, transposed};
+    bm_factor all = {.x = b, .ld = transposed ? k : n};
     const uint16_t *halves = NULL;
     bm_status status = BM_OK;
 

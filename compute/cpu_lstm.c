@@ -223,9 +223,10 @@ void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
     sweep s = carve(be, l, e, kept);
 
     s.y = y;
-    bm_cpu_multiply(be, e.T * e.B, R * 4 * H, D, 1, (bm_factor){x, D, false},
-                    (bm_factor){l->wx, D, true}, 0, s.direction[0].gates,
-                    R * 4 * H);
+    bm_cpu_multiply(be, e.T * e.B, R * 4 * H, D, 1,
+                    (bm_factor){.x = x, .ld = D},
+                    (bm_factor){.x = l->wx, .ld = D, .transposed = true}, 0,
+                    s.direction[0].gates, R * 4 * H);
     for (size_t r = 0; r < R; r++)
         bm_cpu_pack(be, true, H, 4 * H, l->wh + r * 4 * H * H,
                     s.direction[r].packed);
@@ -234,13 +235,13 @@ void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
 
 /* dwh = (gradients of the gates)' (h of the frame before, which is zero at the
  * first): one product over all frames but one. */
-static void recurrent_gradient(bm_backend *be, const direction *d,
+static void recurrent_gradient(bm_backend *be, const direction *d, bool rounded,
                                const float *y, float *dwh)
 {
     size_t H = d->l->n_hidden, R = d->l->directions, T = d->e.T, B = d->e.B;
     size_t gates = d->r == 0 ? 1 : 0, before = d->r == 0 ? 0 : 1;
-    bm_factor a = {d->gates + at(d, gates, 0, 4 * H), R * 4 * H, true};
-    bm_factor b = {y + at(d, before, 0, H), R * H, false};
+    bm_factor a = {d->gates + at(d, gates, 0, 4 * H), R * 4 * H, true, rounded};
+    bm_factor b = {.x = y + at(d, before, 0, H), .ld = R * H};
 
     bm_cpu_multiply(be, 4 * H, H, T > 0 ? (T - 1) * B : 0, 1, a, b, 0,
                     dwh + d->r * 4 * H * H, H);
@@ -255,20 +256,22 @@ void bm_cpu_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     size_t frames = e.T * e.B, n_gates = R * 4 * H;
     sweep s = carve(be, l, e, kept);
     float *gates = s.direction[0].gates;
+    bool rounded = false;
 
     s.dy = dy;
     for (size_t r = 0; r < R; r++)
         bm_cpu_pack(be, false, 4 * H, H, l->wh + r * 4 * H * H,
                     s.direction[r].packed);
     run(be, &s, R, sweep_backward);
-    for (size_t r = 0; r < R; r++)
-        recurrent_gradient(be, &s.direction[r], y, dwh);
-    bm_cpu_multiply(be, n_gates, D, frames, 1,
-                    (bm_factor){gates, n_gates, true}, (bm_factor){x, D, false},
-                    0, dwx, D);
     bm_cpu_sum_rows(be, bm_matrix(gates, frames, n_gates), db);
+    rounded = bm_cpu_round(be, frames * n_gates, gates);
+    for (size_t r = 0; r < R; r++)
+        recurrent_gradient(be, &s.direction[r], rounded, y, dwh);
+    bm_cpu_multiply(be, n_gates, D, frames, 1,
+                    (bm_factor){gates, n_gates, true, rounded},
+                    (bm_factor){.x = x, .ld = D}, 0, dwx, D);
     if (dx != NULL)
         bm_cpu_multiply(be, frames, D, n_gates, 1,
-                        (bm_factor){gates, n_gates, false},
-                        (bm_factor){l->wx, D, false}, 0, dx, D);
+                        (bm_factor){gates, n_gates, false, rounded},
+                        (bm_factor){.x = l->wx, .ld = D}, 0, dx, D);
 }
