@@ -5,10 +5,10 @@
  */
 #include "models/model.h"
 #include "models/net.h"
+#include "tests/layer_rig.h"
 #include "tests/support.h"
 #include "tests/support_backend.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,178 +17,41 @@ enum { T = 7, B = 4 };
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {4, 7, 0, 1};
 
-typedef struct rig {
-    bm_layer *l; /* one */
-    bm_pass pass;
-    int32_t out_frames[B];
-    size_t n_x, n_y, n_w, n_s;
-    bm_tensor x, y, dy, dx;
-    float *x_host, *w_host, *slope; /* slope: dy */
-} rig;
-
-static float *numbers(size_t n)
+/* Numbers of x further from each other than a difference steps, in the order
+ * that they have, so that the largest stays the largest. */
+static void part(rig *r)
 {
-    float *x = calloc(n + 1, sizeof *x);
+    float *copy = zeros(r->n_x, sizeof *copy);
 
-    assert_non_null(x);
-    return x;
-}
-
-/* Numbers between -1 and 1, but not near 0, where leaky_relu has a corner. */
-static void draw(float *x, size_t n, const char *what)
-{
-    bm_rng rng = bm_rng_make(3, what, 0);
-
-    for (size_t i = 0; i < n; i++) {
-        x[i] = (float)(2 * bm_rng_uniform(&rng) - 1);
-        x[i] += x[i] < 0 ? -0.1f : 0.1f;
-    }
-}
-
-/* Further from each other than a difference steps, in the order that they have,
- * so that the largest stays the largest. */
-static void part(float *x, size_t n)
-{
-    float *copy = numbers(n);
-
-    memcpy(copy, x, n * sizeof *x);
-    for (size_t i = 0; i < n; i++) {
+    memcpy(copy, r->x_host, r->n_x * sizeof *copy);
+    for (size_t i = 0; i < r->n_x; i++) {
         size_t rank = 0;
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < r->n_x; k++)
             rank += copy[k] < copy[i];
-        x[i] = 0.15f * (float)rank;
+        if (inside(&r->pass.in, i, r->l->n_in))
+            r->x_host[i] = 0.15f * (float)rank;
     }
     free(copy);
 }
 
-static void clear_padding(const bm_extent *e, float *x, size_t n, size_t size)
+static rig set_up(const char *net, size_t height, size_t channels)
 {
-    for (size_t i = 0; i < n; i++)
-        x[i] = inside(e, i, size) ? x[i] : 0;
-}
+    rig r = rig_open(net, (bm_extent){T, B, lengths},
+                     height * (channels > 0 ? channels : 1), channels);
 
-static void set_up(rig *r, const char *net, size_t height, size_t channels)
-{
-    size_t n = 0, D = height * (channels > 0 ? channels : 1);
-
-    *r = (rig){0};
-    assert_ok(bm_net_parse(net, &r->l, &n));
-    assert_int_equal(n, 1);
-    r->l->be = cpu;
-    r->l->n_in = D;
-    r->l->channels_in = channels;
-    assert_ok(r->l->ops->plan(r->l));
-    for (int b = 0; b < B; b++)
-        r->out_frames[b] = (int32_t)bm_windows(r->l->time, (size_t)lengths[b]);
-    r->pass = (bm_pass){{T, B, lengths},
-                        {bm_windows(r->l->time, T), B, r->out_frames},
-                        true,
-                        5};
-    r->n_x = T * B * D;
-    r->n_y = r->pass.out.T * B * r->l->n_out;
-    for (int i = 0; i < r->l->n_weights; i++) {
-        const bm_weight *w = &r->l->weights[i];
-        *(w->statistic ? &r->n_s : &r->n_w) +=
-            w->dim[0] * w->dim[1] * w->dim[2] * w->dim[3];
-    }
-    r->x_host = numbers(r->n_x);
-    r->w_host = numbers(r->n_w);
-    r->slope = numbers(r->n_y);
-    draw(r->x_host, r->n_x, "x");
-    if (r->l->ops == &bm_layer_pool)
-        part(r->x_host, r->n_x);
-    clear_padding(&r->pass.in, r->x_host, r->n_x, D);
-    draw(r->slope, r->n_y, "slope");
-    clear_padding(&r->pass.out, r->slope, r->n_y, r->l->n_out);
-    draw(r->w_host, r->n_w, "w");
-    r->l->w = place(cpu, r->w_host, r->n_w);
-    r->l->g = place(cpu, r->w_host, r->n_w); /* to be overwritten */
-    r->l->s = place(cpu, r->x_host, r->n_s);
-    r->l->gs = place(cpu, r->x_host, r->n_s);
-    n = r->l->ops->kept != NULL ? r->l->ops->kept(r->l, &r->pass) : 0;
-    assert_ok(bm_alloc(cpu, n, &r->l->kept));
-    r->x = (bm_tensor){place(cpu, r->x_host, r->n_x), 3, {T, B, D, 1}};
-    r->dx = (bm_tensor){place(cpu, r->x_host, r->n_x), 3, {T, B, D, 1}};
-    r->y = (bm_tensor){NULL, 3, {r->pass.out.T, B, r->l->n_out, 1}};
-    r->dy = r->y;
-    r->y.data = place(cpu, r->slope, r->n_y);
-    r->dy.data = place(cpu, r->slope, r->n_y);
-}
-
-static void tear_down(rig *r)
-{
-    float *all[] = {r->l->w,   r->l->g,   r->l->s,    r->l->gs,  r->l->kept,
-                    r->x.data, r->y.data, r->dy.data, r->dx.data};
-
-    FOR_EACH (i, all)
-        bm_free(cpu, all[i]);
-    free(r->l);
-    free(r->x_host);
-    free(r->w_host);
-    free(r->slope);
-}
-
-static double outcome(rig *r)
-{
-    double sum = 0;
-    float *y = NULL;
-
-    bm_put(cpu, r->x.data, r->x_host, r->n_x);
-    bm_put(cpu, r->l->w, r->w_host, r->n_w);
-    r->l->ops->forward(r->l, &r->pass, r->x, r->y);
-    y = fetch(cpu, r->y.data, r->n_y);
-    for (size_t i = 0; i < r->n_y; i++) {
-        assert_true(isfinite(y[i]));
-        if (inside(&r->pass.out, i, r->l->n_out))
-            sum += (double)r->slope[i] * y[i];
-        else
-            assert_true(y[i] == 0);
-    }
-    free(y);
-    return sum;
-}
-
-/* The derivative by *value, a number of x or w, extrapolated from differences
- * with two steps, so that the error of truncation falls as h^4. */
-static double difference(rig *r, float *value)
-{
-    const float h = 0x1p-4f, was = *value;
-    double d[2];
-
-    for (int k = 0; k < 2; k++) {
-        float step = k == 0 ? h : h / 2;
-        double up = 0, down = 0;
-        *value = was + step;
-        up = outcome(r);
-        *value = was - step;
-        down = outcome(r);
-        d[k] = (up - down) / (2.0 * step);
-    }
-    *value = was;
-    return (4 * d[1] - d[0]) / 3;
+    if (r.l->ops == &bm_layer_pool)
+        part(&r);
+    return r;
 }
 
 /* Rounding adds half units of 2^-22 of about 60 outputs, over h: 5e-5; and of
  * 2^-19 where pool's numbers are large, of one output. */
 static void check_layer(const char *net, size_t height, size_t channels)
 {
-    rig r;
-    float *g = NULL, *dx = NULL;
+    rig r = set_up(net, height, channels);
 
-    set_up(&r, net, height, channels);
-    (void)outcome(&r);
-    r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
-    g = fetch(cpu, r.l->g, r.n_w);
-    dx = fetch(cpu, r.dx.data, r.n_x);
-    for (size_t i = 0; i < r.n_w; i++)
-        assert_true(near(g[i], difference(&r, &r.w_host[i]), 1e-4));
-    for (size_t i = 0; i < r.n_x; i++)
-        assert_true(inside(&r.pass.in, i, r.l->n_in)
-                        ? near(dx[i], difference(&r, &r.x_host[i]), 1e-4)
-                        : dx[i] == 0);
-    free(g);
-    free(dx);
-    tear_down(&r);
+    rig_check(&r, 1e-4);
+    rig_close(&r);
 }
 
 static void test_every_layer_differentiates_itself(void **state)
@@ -220,25 +83,25 @@ static void test_every_layer_differentiates_itself(void **state)
 /* y, dx and g end to end. */
 static float *everything(const char *net, size_t threads, size_t *n)
 {
-    rig r;
+    rig r = {0};
     float *all = NULL, *y = NULL, *dx = NULL, *g = NULL;
 
     assert_ok(bm_backend_use(cpu, threads, BM_FP32));
-    set_up(&r, net, 9, 5);
-    (void)outcome(&r);
+    r = set_up(net, 9, 5);
+    (void)rig_outcome(&r);
     y = fetch(cpu, r.y.data, r.n_y);
     r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
     dx = fetch(cpu, r.dx.data, r.n_x);
     g = fetch(cpu, r.l->g, r.n_w);
     *n = r.n_y + r.n_x + r.n_w;
-    all = numbers(*n);
+    all = zeros(*n, sizeof *all);
     memcpy(all, y, r.n_y * sizeof *all);
     memcpy(all + r.n_y, dx, r.n_x * sizeof *all);
     memcpy(all + r.n_y + r.n_x, g, r.n_w * sizeof *all);
     free(y);
     free(dx);
     free(g);
-    tear_down(&r);
+    rig_close(&r);
     assert_ok(bm_backend_use(cpu, 1, BM_FP32));
     return all;
 }
@@ -303,15 +166,14 @@ static void test_instruction_sets_agree(void **state)
 /* By a tenth of the way to those of the batch; both begin as PyTorch's. */
 static void test_statistics_follow_the_data(void **state)
 {
-    rig r;
+    rig r = set_up("batchnorm", 6, 1);
     float *gs = NULL;
     double mean = 0, square = 0, n = 0;
 
     (void)state;
-    set_up(&r, "batchnorm", 6, 1);
     assert_int_equal(r.n_s, 2);
     assert_true(r.l->weights[2].start == 0 && r.l->weights[3].start == 1);
-    (void)outcome(&r);
+    (void)rig_outcome(&r);
     r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
     gs = fetch(cpu, r.l->gs, 2);
     for (size_t i = 0; i < r.n_x; i++)
@@ -321,11 +183,11 @@ static void test_statistics_follow_the_data(void **state)
             n++;
         }
     mean /= n;
-    assert_true(near(gs[0], 0.1 * (r.x_host[0] - mean), 1e-5));
+    assert_true(near(gs[0], 0.1 * (r.s_host[0] - mean), 1e-5));
     assert_true(
-        near(gs[1], 0.1 * (r.x_host[1] - (square / n - mean * mean)), 1e-5));
+        near(gs[1], 0.1 * (r.s_host[1] - (square / n - mean * mean)), 1e-5));
     free(gs);
-    tear_down(&r);
+    rig_close(&r);
 }
 
 static bm_layer *plan_all(const char *net, size_t features, size_t *n)
