@@ -26,7 +26,7 @@ static void block(size_t n, double eta, double zeta, double ahead,
     for (size_t from = 0; from < n; from += BM_STRIDE) {
         bm_ask(model + from);
         bm_ask(delta + from);
-#pragma GCC ivdep
+#pragma omp simd
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float change = (float)(eta * delta[i] + zeta * g[i]);
             float next = model[i] + change;
