@@ -328,9 +328,12 @@ static void test_units_that_are_none_are_refused(void **state)
 
     (void)state;
     setenv("BMUF_BF16", "abacus", 1);
-    assert_int_equal(bm_backend_open(&be, "cpu", 0), BM_ERR_CONFIG);
-    unsetenv("BMUF_BF16");
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    assert_int_equal(bm_backend_use(be, 1, BM_BF16), BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_error(), "abacus"));
+    assert_ok(bm_backend_use(be, 2, BM_FP32)); /* it is as good as new */
+    unsetenv("BMUF_BF16");
+    bm_backend_close(be);
 }
 
 static void test_backend_without_bf16_says_so(void **state)
