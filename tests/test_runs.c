@@ -2,6 +2,7 @@
  * Whole runs: what a configuration trains is the same model, bit for bit, on
  * any number of ranks, and its journal tells all of it.
  */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "tests/command.h"
 #include "tests/digits.h"
 #include "tests/folder.h"
@@ -10,8 +11,10 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The same settings on 1 .. 4 ranks leave one model. */
 static void assert_same_on_all_ranks(const char *settings)
@@ -230,6 +233,35 @@ static void test_other_settings_are_other_models(void **state)
 }
 
 /* ---- uneven data -------------------------------------------------------- */
+
+/* Threads that share cores, and those that share the one a rank is bound to. */
+static void test_threads_without_cores_are_told(void **state)
+{
+    char many[40];
+    cpu_set_t all, one;
+    program p;
+
+    (void)state;
+    snprintf(many, sizeof many, "job.threads=%ld",
+             sysconf(_SC_NPROCESSORS_ONLN) + 1);
+    remove_run("threads");
+    train(&p, "threads", 1, many);
+    assert_ended(&p, 0);
+    assert_said(&p, "slower, but the same bits");
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        return;
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    remove_run("threads");
+    train(&p, "threads", 1, "job.threads=2");
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_ended(&p, 0);
+    assert_said(&p, "2 threads share 1 core, to which this rank is bound");
+}
 
 static void test_workers_without_data_hang_nobody(void **state)
 {
@@ -485,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_other_settings_are_other_models),
+        cmocka_unit_test(test_threads_without_cores_are_told),
         cmocka_unit_test(test_workers_without_data_hang_nobody),
         cmocka_unit_test(test_more_ranks_than_workers_are_refused),
         cmocka_unit_test(test_the_journal_tells_every_block),
