@@ -310,7 +310,10 @@ static const char peer[] =
     "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
     "--batch 16 --T 200\n"
     "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
-    "--batch 256\n";
+    "--batch 256\n\n"
+    "Also --batch 32, --mode compile, and --precision amp_bf16 beside bmuf "
+    "bench\n--precision bf16. The peer of the row crnn is in words alone, in "
+    "docs/performance.md.\n";
 
 static void print_head(const bm_bench *how, FILE *out)
 {
