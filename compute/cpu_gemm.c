@@ -65,7 +65,7 @@ void bm_cpu_remember(bm_backend *be, bm_status of_a_thread)
 static void multiply_fp32(const product *p, size_t m, size_t n, const float *a,
                           const float *b, float *c)
 {
-    if (bm_dnn_version() != NULL)
+    if (bm_dnn_has())
         bm_dnn_sgemm(p->a.transposed, p->b.transposed, m, n, p->k, p->alpha, a,
                      p->a.ld, b, p->b.ld, p->beta, c, p->ldc);
     else

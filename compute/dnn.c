@@ -91,9 +91,14 @@ static dnnl_status_t plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
 
 /* ---- what needs no state ------------------------------------------------ */
 
+bool bm_dnn_has(void)
+{
+    return true;
+}
+
 const char *bm_dnn_version(void)
 {
-    static char text[32];
+    static _Thread_local char text[32];
     const dnnl_version_t *v = dnnl_version();
 
     snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);

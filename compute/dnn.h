@@ -1,8 +1,7 @@
 /*
- * dnn.h - products of matrices by oneDNN, if the build has it (bm_dnn_version
- * is not NULL): faster than a BLAS where one factor is small, and the way to a
- * processor's units for bf16. Its C interface changed between versions 2 and 3;
- * dnn.c alone knows both.
+ * dnn.h - products of matrices by oneDNN: faster than a BLAS where one factor
+ * is small, and the way to a processor's units for bf16. Its C interface
+ * changed between versions 2 and 3; dnn.c alone knows both.
  *
  * C [m, n] = op(A) op(B), row-major, `ld` numbers from row to row.
  */
@@ -15,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "2.6.3"; NULL: this build has none, and nothing below may be called. */
+/* Has this build oneDNN? If not, nothing here multiplies, and the version is
+ * NULL; else it is "2.6.3", the calling thread's own. */
+bool bm_dnn_has(void);
 const char *bm_dnn_version(void);
 
 /* Every thread's first call: it computes by itself, and starts no others. */
