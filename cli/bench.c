@@ -219,11 +219,11 @@ const bm_verb bm_verb_bench = {
         "  bmuf bench\n"
         "  taskset -c 1 bmuf bench --only blstm\n"
         "  bmuf bench -n 2\n\n"
-        "Training steps (forward, backward, clipped momentum update) on "
-        "one thread, with\nrandom data: frames/s, the rate of their "
-        "matrix products, and that as a share of\nwhat sgemm reaches on "
-        "large square matrices at the same time. With two ranks or more: what "
-        "a block's exchange\ncosts beside MPI_Allreduce of the same bytes. "
+        "Training steps (forward, backward, clipped momentum update) with "
+        "random data:\nframes/s, the rate of their products, and that as a "
+        "share of what products of\nlarge square matrices reach at the same "
+        "time. Reading, from files in memory. With\ntwo ranks or more: a "
+        "block's exchange, beside MPI_Allreduce of the same bytes.\n"
         "Medians.\n",
     .flags = flags,
     .most = 0,

@@ -6,7 +6,6 @@
 #include "tests/folder.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,69 +83,6 @@ static void test_options_are_listed_with_their_defaults(void **_)
     assert_says(o.out, "[features]");
     assert_says(o.out, "  mels = 40\n");
     assert_null(strstr(o.out, "[bmuf]"));
-}
-
-static double rate(const json_t *row, const char *key)
-{
-    const json_t *value = json_object_get(row, key);
-
-    assert_true(json_is_real(value));
-    return json_real_value(value);
-}
-
-static void test_bench_tells_rates(void **_)
-{
-    outcome o = BMUF("bench", "--quick", "--only", "ctc");
-
-    (void)_;
-    assert_code(o, 0);
-    assert_says(o.out, "frames/s");
-    assert_says(o.out, "ctc alone");
-    o = BMUF("bench", "--quick", "--only", "read u8");
-    assert_code(o, 0);
-    assert_says(o.out, "as batches");
-    o = BMUF("bench", "--only", "exchange");
-    assert_code(o, 0);
-    assert_says(o.err, "bmuf bench -n 2 --only exchange");
-    o = BMUF("bench", "--only", "transformer");
-    assert_code(o, 64);
-    assert_says(o.err, "blstm 4x320");
-}
-
-/* T = 200, B = 16, D = 120, three layers of two directions with H = 128 units,
- * 30 classes: a product counts 2 m n k, three times in all, but for the
- * gradient of the input. */
-static void test_bench_counts_what_it_computes(void **_)
-{
-    const double F = 200 * 16, before = 199 * 16, H = 128, gates = 2 * 4 * H;
-    const double first = 2 * 2 * gates * F * 120 + 3 * 2 * gates * before * H;
-    const double next = 3 * 2 * gates * (F * 2 * H + before * H);
-    const double flops = first + 2 * next + 3 * 2 * F * 2 * H * 30;
-    outcome o = BMUF("bench", "--quick", "--json", "--only", "3x128");
-    json_t *rows = json_loads(o.out, 0, NULL), *row = json_array_get(rows, 0);
-    double parts = 0;
-
-    (void)_;
-    assert_code(o, 0);
-    assert_int_equal(json_array_size(rows), 1);
-    assert_true(near(rate(row, "gflops") * rate(row, "step_ms") / flops * 1e6,
-                     1, 1e-4));
-    assert_true(near(rate(row, "frames_per_s") * rate(row, "step_ms") / F / 1e3,
-                     1, 1e-4));
-    parts = rate(row, "forward") + rate(row, "loss") + rate(row, "backward") +
-            rate(row, "update");
-    assert_true(near(parts, 1, 1e-5));
-    json_decref(rows);
-    o = BMUF("bench", "--quick", "--only", "3x128", "--precision", "bf16",
-             "--threads", "2");
-    assert_code(o, 0);
-    assert_says(o.out, "2 threads, bf16");
-    o = BMUF("bench", "--precision", "fp8");
-    assert_code(o, 64);
-    assert_says(o.err, "there are fp32 bf16");
-    o = BMUF("bench", "--peer");
-    assert_code(o, 0);
-    assert_says(o.out, "torch_peer.py");
 }
 
 static void test_a_reader_may_have_had_enough(void **_)
@@ -579,8 +515,6 @@ int main(void)
         cmocka_unit_test(test_every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(test_version_tells_the_libraries),
         cmocka_unit_test(test_options_are_listed_with_their_defaults),
-        cmocka_unit_test(test_bench_tells_rates),
-        cmocka_unit_test(test_bench_counts_what_it_computes),
         cmocka_unit_test(test_a_reader_may_have_had_enough),
         cmocka_unit_test(test_results_that_cannot_be_written_are_a_failure),
         cmocka_unit_test(test_unknown_words_have_a_nearest_one),
