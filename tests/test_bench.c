@@ -28,6 +28,10 @@ static void test_bench_tells_rates(void **_)
     o = BMUF("bench", "--only", "exchange");
     assert_code(o, 0);
     assert_says(o.err, "bmuf bench -n 2 --only exchange");
+    o = BMUF("bench", "-n", "2", "--quick", "--only", "tree");
+    assert_code(o, 0);
+    assert_says(o.out, "allreduces");
+    assert_says(o.out, "tree");
     o = BMUF("bench", "--only", "transformer");
     assert_code(o, 64);
     assert_says(o.err, "blstm 4x320");
