@@ -1,0 +1,172 @@
+/* cuda.c - one GPU: opening it, waiting for it, moving data. */
+#include "compute/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bm_status bm_cuda_status(cudaError_t error, const char *what)
+{
+    if (error == cudaSuccess)
+        return BM_OK;
+    return BM_FAIL(error == cudaErrorMemoryAllocation ? BM_ERR_MEMORY
+                                                      : BM_ERR_DEVICE,
+                   "%s: %s", what, cudaGetErrorString(error));
+}
+
+void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess)
+        bm_remember(be, bm_cuda_status(error, what));
+}
+
+void bm_cuda_fork(bm_backend *be)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    BM_CUDA(be, cudaEventRecord(cuda->forked, cuda->stream));
+    BM_CUDA(be, cudaStreamWaitEvent(cuda->side, cuda->forked, 0));
+}
+
+void bm_cuda_join(bm_backend *be)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    BM_CUDA(be, cudaEventRecord(cuda->joined, cuda->side));
+    BM_CUDA(be, cudaStreamWaitEvent(cuda->stream, cuda->joined, 0));
+}
+
+static void cuda_close(bm_backend *be)
+{
+    bm_cuda *cuda = be->self;
+
+    if (cuda == NULL)
+        return;
+    if (cuda->stream != NULL)
+        cudaStreamSynchronize(cuda->stream);
+    bm_cuda_products_close(be);
+    bm_cuda_ring_close(be);
+    bm_cuda_memory_close(be);
+    cudaFree(cuda->partial);
+    if (cuda->joined != NULL)
+        cudaEventDestroy(cuda->joined);
+    if (cuda->forked != NULL)
+        cudaEventDestroy(cuda->forked);
+    if (cuda->side != NULL)
+        cudaStreamDestroy(cuda->side);
+    if (cuda->stream != NULL)
+        cudaStreamDestroy(cuda->stream);
+    free(cuda);
+    be->self = NULL;
+}
+
+static bm_status describe(bm_cuda *cuda, int index)
+{
+    struct cudaDeviceProp properties;
+
+    BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&properties, index),
+                          "properties of the device"));
+    cuda->device = index;
+    cuda->major = properties.major;
+    cuda->minor = properties.minor;
+    cuda->multiprocessors = properties.multiProcessorCount;
+    memcpy(cuda->name, properties.name, sizeof cuda->name);
+    return BM_OK;
+}
+
+static bm_status start(bm_backend *be, bm_cuda *cuda)
+{
+    BM_TRY(bm_cuda_status(
+        cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+        "stream"));
+    BM_TRY(bm_cuda_status(
+        cudaStreamCreateWithFlags(&cuda->side, cudaStreamNonBlocking),
+        "stream"));
+    BM_TRY(bm_cuda_status(
+        cudaEventCreateWithFlags(&cuda->forked, cudaEventDisableTiming),
+        "event"));
+    BM_TRY(bm_cuda_status(
+        cudaEventCreateWithFlags(&cuda->joined, cudaEventDisableTiming),
+        "event"));
+    BM_TRY(bm_cuda_status(cudaMalloc((void **)&cuda->partial,
+                                     BM_PARTIALS * sizeof *cuda->partial),
+                          "cudaMalloc"));
+    BM_TRY(bm_cuda_memory_open(be));
+    BM_TRY(bm_cuda_ring_open(be));
+    return bm_cuda_products_open(be);
+}
+
+static bm_status cuda_open(bm_backend *be, int index)
+{
+    bm_cuda *cuda = calloc(1, sizeof *cuda);
+    bm_status status = BM_OK;
+
+    if (cuda == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    be->self = cuda;
+    BM_TRY_DONE(bm_cuda_status(cudaSetDevice(index), "cudaSetDevice"));
+    BM_TRY_DONE(describe(cuda, index));
+    status = start(be, cuda);
+done:
+    if (status != BM_OK)
+        cuda_close(be);
+    return status;
+}
+
+/* Threads are the host's. */
+static bm_status cuda_use(bm_backend *be, size_t threads,
+                          bm_precision precision)
+{
+    (void)threads;
+    bm_cuda_of(be)->precision = precision;
+    return BM_OK;
+}
+
+static void cuda_sync(bm_backend *be)
+{
+    cudaError_t error = cudaStreamSynchronize(bm_cuda_of(be)->stream);
+
+    if (be->failed == BM_OK) /* else what was told first stands */
+        bm_cuda_note(be, error, "queued work");
+}
+
+static void cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
+{
+    float *y = bm_cuda_write(be, dst, n);
+
+    BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
+                                bm_cuda_of(be)->stream));
+}
+
+static void cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
+{
+    const float *x = bm_cuda_read(be, src, n);
+
+    BM_CUDA(be, cudaMemcpyAsync(dst, x, n * sizeof *dst, cudaMemcpyDeviceToHost,
+                                bm_cuda_of(be)->stream));
+}
+
+void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
+                   float *y)
+{
+    const float *from = a == 0 ? NULL : bm_cuda_read(be, x, n);
+    float *to = NULL;
+
+    if (b != 0)
+        (void)bm_cuda_read(be, y, n);
+    to = bm_cuda_write(be, y, n);
+    BM_CUDA(be, bm_kernel_axpby(bm_cuda_of(be)->stream, n, a, from, b, to));
+}
+
+const bm_backend_ops bm_backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .use = cuda_use,
+    .sync = cuda_sync,
+    .alloc = bm_cuda_alloc,
+    .free = bm_cuda_free,
+    .put = cuda_put,
+    .get = cuda_get,
+    .axpby = bm_cuda_axpby,
+    .gemm = bm_cuda_gemm,
+};

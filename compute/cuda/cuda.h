@@ -1,0 +1,140 @@
+/*
+ * cuda.h - what the host code of the cuda backend shares.
+ *
+ * Everything is queued on one stream, `stream`. Work that may run beside it
+ * goes to `side`, between bm_cuda_fork and bm_cuda_join. Host code calls the
+ * runtime and launches kernels through BM_CUDA alone.
+ *
+ * Forms. With BM_BF16 a vector on the device has two forms: the floats that
+ * callers see, and a bf16 twin. One or both are current. An operation reads and
+ * writes through
+ *
+ *     x   = bm_cuda_read(be, x, n)         floats, made current
+ *     x16 = bm_cuda_read16(be, x, n)       bf16, made current
+ *     y   = bm_cuda_write(be, y, n)        floats, of which all will be written
+ *     y16 = bm_cuda_write16(be, y, n)      bf16, likewise
+ *     y16 = bm_cuda_write_both(be, y, n)   both; y is where the floats go
+ *
+ * which convert no more often than needed: a product leaves bf16 alone if bf16
+ * is all that its readers ask for. To change y in part, read it, then write it.
+ * No operation touches a vector of its caller in another way. What is kept for
+ * a backward pass is the operation's own, and has no forms.
+ */
+#ifndef BM_COMPUTE_CUDA_CUDA_H
+#define BM_COMPUTE_CUDA_CUDA_H
+
+#include "compute/backend_ops.h"
+#include "compute/cuda/kernels.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+typedef struct bm_cuda_memory bm_cuda_memory;     /* cuda_forms.c */
+typedef struct bm_cuda_products bm_cuda_products; /* cuda_products.c */
+typedef struct bm_cuda_ring bm_cuda_ring;         /* cuda_ring.c */
+
+typedef struct bm_cuda {
+    int device;
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    char name[256];
+    bm_precision precision;
+    cudaStream_t stream, side;
+    cudaEvent_t forked, joined;
+    bm_cuda_memory *memory; /* what bm_alloc gave */
+    bm_cuda_products *products;
+    bm_cuda_ring *ring;
+    double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
+} bm_cuda;
+
+static inline bm_cuda *bm_cuda_of(const bm_backend *be)
+{
+    return be->self;
+}
+
+BM_CHECKED bm_status bm_cuda_status(cudaError_t error, const char *what);
+
+/* For queued calls, which cannot return. */
+void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
+
+/* Calls the runtime or a launcher, unless something has failed before. */
+#define BM_CUDA(be, call)                                                      \
+    do {                                                                       \
+        if ((be)->failed == BM_OK)                                             \
+            bm_cuda_note((be), (call), #call);                                 \
+    } while (0)
+
+/* What is queued on `side` from here on begins after all that is on `stream`;
+ * what is queued on `stream` after the join begins after all that is on `side`.
+ */
+void bm_cuda_fork(bm_backend *be);
+void bm_cuda_join(bm_backend *be);
+
+/* Forms, see above. */
+BM_CHECKED bm_status bm_cuda_memory_open(bm_backend *be);
+void bm_cuda_memory_close(bm_backend *be);
+bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out);
+void bm_cuda_free(bm_backend *be, float *x);
+const float *bm_cuda_read(bm_backend *be, const float *x, size_t n);
+const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n);
+float *bm_cuda_write(bm_backend *be, float *x, size_t n);
+bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n);
+bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n);
+
+/* Numbers of the host, on the device until `stream` has done what is queued on
+ * it until the next call but some hundred: lengths, labels. The host's may
+ * change at once. NULL after a failure. */
+BM_CHECKED bm_status bm_cuda_ring_open(bm_backend *be);
+void bm_cuda_ring_close(bm_backend *be);
+const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes);
+static inline const int32_t *bm_cuda_frames(bm_backend *be, bm_extent e)
+{
+    return bm_cuda_send(be, e.frames, e.B * sizeof *e.frames);
+}
+
+/* A matrix in a product: where it lies, as what, how many numbers from row to
+ * row. */
+typedef enum bm_cuda_type { BM_CUDA_F32, BM_CUDA_BF16 } bm_cuda_type;
+typedef struct bm_cuda_factor {
+    const void *x;
+    bm_cuda_type type;
+    size_t ld;
+    bool transposed;
+} bm_cuda_factor;
+
+/* What a product does with each number before it is stored. */
+typedef struct bm_cuda_finish {
+    const float *bias; /* [n], added to every row; NULL: none */
+    bool relu;
+} bm_cuda_finish;
+
+/*
+ * C [m, n] = finish(alpha op(A) op(B) + beta C), queued on `stream`; A and B
+ * are of one type. Floats are multiplied as the backend's precision says: TF32
+ * or fp32. finish NULL: nothing. The same bits for the same shapes on one kind
+ * of device, always.
+ */
+BM_CHECKED bm_status bm_cuda_products_open(bm_backend *be);
+void bm_cuda_products_close(bm_backend *be);
+void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
+                      size_t k, float alpha, bm_cuda_factor a, bm_cuda_factor b,
+                      float beta, void *c, bm_cuda_type c_type, size_t ldc,
+                      const bm_cuda_finish *finish);
+
+/* The form of x [n] that products take here, as a factor with `ld`. */
+bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,
+                                 size_t ld, bool transposed);
+
+/* Frame t of sequence b among frames of n floats. */
+static inline size_t bm_cuda_at(bm_extent e, size_t t, size_t b, size_t n)
+{
+    return (t * e.B + b) * n;
+}
+
+/* Operations: see backend.h. Each is in the file of its name. */
+void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
+                   float *y);
+void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
+                  bm_tensor a, bm_tensor b, float beta, bm_tensor c);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * cuda_forms.c - memory of the device, and which form of it is current. All of
+ * it is floats, but for spans where the bf16 twin is current too, or alone.
+ * Spans never overlap. There are as many as vectors in use: some dozens.
+ */
+#include "compute/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct span {
+    size_t first, last; /* [first, last) */
+    bool alone;         /* the floats there are out of date */
+} span;
+
+typedef struct piece {
+    float *x;
+    size_t n;
+    bm_bf16 *twin; /* NULL: nobody has asked for it */
+    span *spans;
+    size_t n_spans, room;
+} piece;
+
+struct bm_cuda_memory {
+    piece *pieces;
+    size_t n_pieces, room;
+};
+
+bm_status bm_cuda_memory_open(bm_backend *be)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    cuda->memory = calloc(1, sizeof *cuda->memory);
+    if (cuda->memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    return BM_OK;
+}
+
+static void let_go(piece *p)
+{
+    cudaFree(p->twin);
+    cudaFree(p->x);
+    free(p->spans);
+}
+
+void bm_cuda_memory_close(bm_backend *be)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+
+    if (m == NULL)
+        return;
+    for (size_t i = 0; i < m->n_pieces; i++)
+        let_go(&m->pieces[i]);
+    free(m->pieces);
+    free(m);
+}
+
+/* Room for one more at the end of a vector of things. */
+static bm_status grow(void *vector, size_t n, size_t *room, size_t size)
+{
+    void **x = vector;
+    void *more = NULL;
+
+    if (n < *room)
+        return BM_OK;
+    more = realloc(*x, (2 * *room + 16) * size);
+    if (more == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    *x = more;
+    *room = 2 * *room + 16;
+    return BM_OK;
+}
+
+bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    bm_cuda_memory *m = cuda->memory;
+    size_t bytes = (n > 0 ? n : 1) * sizeof(float);
+    float *x = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
+    BM_TRY(bm_cuda_status(cudaMalloc((void **)&x, bytes), "cudaMalloc"));
+    status =
+        bm_cuda_status(cudaMemsetAsync(x, 0, bytes, cuda->stream), "memset");
+    if (status != BM_OK) {
+        cudaFree(x);
+        return status;
+    }
+    m->pieces[m->n_pieces++] = (piece){.x = x, .n = n > 0 ? n : 1};
+    *out = x;
+    return BM_OK;
+}
+
+static piece *find(bm_backend *be, const float *x, size_t n)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+
+    for (size_t i = 0; i < m->n_pieces; i++) {
+        piece *p = &m->pieces[i];
+        if (x >= p->x && x + n <= p->x + p->n)
+            return p;
+    }
+    BM_ASSERT(!"memory of this backend");
+    return NULL;
+}
+
+/* The stream may still use it: cudaFree waits. */
+void bm_cuda_free(bm_backend *be, float *x)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+    piece *p = find(be, x, 0);
+
+    let_go(p);
+    *p = m->pieces[--m->n_pieces];
+}
+
+static bool overlaps(const span *s, size_t first, size_t last)
+{
+    return s->first < last && first < s->last;
+}
+
+static bool covers(const span *s, size_t first, size_t last)
+{
+    return s->first <= first && last <= s->last;
+}
+
+static void widen(bm_backend *be, piece *p, span *s)
+{
+    BM_CUDA(be, bm_kernel_widen(bm_cuda_of(be)->stream, s->last - s->first,
+                                p->twin + s->first, p->x + s->first));
+    s->alone = false;
+}
+
+/* Floats are current in [first, last). */
+static void widen_all(bm_backend *be, piece *p, size_t first, size_t last)
+{
+    for (size_t i = 0; i < p->n_spans; i++)
+        if (p->spans[i].alone && overlaps(&p->spans[i], first, last))
+            widen(be, p, &p->spans[i]);
+}
+
+/* [first, last) is about to be written: no span says anything of it. What a
+ * span says of numbers beside it is kept as floats. */
+static void forget(bm_backend *be, piece *p, size_t first, size_t last)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < p->n_spans; i++) {
+        span *s = &p->spans[i];
+        bool within = first <= s->first && s->last <= last;
+
+        if (!overlaps(s, first, last)) {
+            p->spans[kept++] = *s;
+            continue;
+        }
+        if (s->alone && !within)
+            widen(be, p, s);
+    }
+    p->n_spans = kept;
+}
+
+static void remember(bm_backend *be, piece *p, span s)
+{
+    bm_status status = grow(&p->spans, p->n_spans, &p->room, sizeof *p->spans);
+
+    if (status != BM_OK)
+        bm_remember(be, status);
+    else if (s.first < s.last)
+        p->spans[p->n_spans++] = s;
+}
+
+static bool have_twin(bm_backend *be, piece *p)
+{
+    if (p->twin == NULL)
+        BM_CUDA(be, cudaMalloc((void **)&p->twin, p->n * sizeof *p->twin));
+    return p->twin != NULL;
+}
+
+const float *bm_cuda_read(bm_backend *be, const float *x, size_t n)
+{
+    piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    widen_all(be, p, first, first + n);
+    return x;
+}
+
+const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n)
+{
+    piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    for (size_t i = 0; i < p->n_spans; i++)
+        if (covers(&p->spans[i], first, first + n))
+            return p->twin + first;
+    widen_all(be, p, first, first + n);
+    forget(be, p, first, first + n);
+    if (!have_twin(be, p))
+        return NULL;
+    BM_CUDA(be, bm_kernel_round(bm_cuda_of(be)->stream, n, x, p->twin + first));
+    remember(be, p, (span){first, first + n, false});
+    return p->twin + first;
+}
+
+float *bm_cuda_write(bm_backend *be, float *x, size_t n)
+{
+    piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    forget(be, p, first, first + n);
+    return x;
+}
+
+static bm_bf16 *write_twin(bm_backend *be, float *x, size_t n, bool alone)
+{
+    piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    forget(be, p, first, first + n);
+    if (!have_twin(be, p))
+        return NULL;
+    remember(be, p, (span){first, first + n, alone});
+    return p->twin + first;
+}
+
+bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n)
+{
+    return write_twin(be, x, n, true);
+}
+
+bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n)
+{
+    return write_twin(be, x, n, false);
+}

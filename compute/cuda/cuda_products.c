@@ -1,0 +1,251 @@
+/*
+ * cuda_products.c - products of matrices, by cublasLt. How a shape is best
+ * multiplied is asked for once: the library's first answer, which for one kind
+ * of device is always the same.
+ */
+#include "compute/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKSPACE = 32 << 20, BUCKETS = 256 };
+
+/* All that the answer depends on. */
+typedef struct shape {
+    size_t m, n, k, lda, ldb, ldc;
+    int trans_a, trans_b, type, c_type, bias, relu, precision, accumulates;
+} shape;
+
+typedef struct plan {
+    shape of;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    struct plan *next;
+} plan;
+
+struct bm_cuda_products {
+    cublasLtHandle_t lt;
+    void *workspace[2]; /* of `stream`, of any other */
+    plan *plans[BUCKETS];
+};
+
+static bm_status blas_status(cublasStatus_t s, const char *what)
+{
+    if (s == CUBLAS_STATUS_SUCCESS)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_DEVICE, "%s: %s", what, cublasLtGetStatusString(s));
+}
+
+bm_status bm_cuda_products_open(bm_backend *be)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    bm_cuda_products *p = cuda->products = calloc(1, sizeof *p);
+
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    for (int i = 0; i < 2; i++)
+        BM_TRY(bm_cuda_status(cudaMalloc(&p->workspace[i], WORKSPACE),
+                              "cudaMalloc"));
+    return blas_status(cublasLtCreate(&p->lt), "cublasLt does not start");
+}
+
+static void free_plan(plan *p)
+{
+    if (p->c != NULL)
+        cublasLtMatrixLayoutDestroy(p->c);
+    if (p->b != NULL)
+        cublasLtMatrixLayoutDestroy(p->b);
+    if (p->a != NULL)
+        cublasLtMatrixLayoutDestroy(p->a);
+    if (p->operation != NULL)
+        cublasLtMatmulDescDestroy(p->operation);
+    free(p);
+}
+
+void bm_cuda_products_close(bm_backend *be)
+{
+    bm_cuda_products *p = bm_cuda_of(be)->products;
+
+    if (p == NULL)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (plan *next, *one = p->plans[i]; one != NULL; one = next) {
+            next = one->next;
+            free_plan(one);
+        }
+    if (p->lt != NULL)
+        cublasLtDestroy(p->lt);
+    for (int i = 0; i < 2; i++)
+        cudaFree(p->workspace[i]);
+    free(p);
+}
+
+static cudaDataType type_of(int type)
+{
+    return type == BM_CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+#define SET(p, what, value)                                                    \
+    blas_status(cublasLtMatmulDescSetAttribute((p)->operation,                 \
+                                               CUBLASLT_MATMUL_DESC_##what,    \
+                                               &(value), sizeof(value)),       \
+                #what)
+
+/* cuBLAS is column-major: it makes C' = op(B)' op(A)', so its A is our B. */
+static bm_status describe(plan *p)
+{
+    const shape *s = &p->of;
+    bool tf32 = s->type == BM_CUDA_F32 && s->precision != BM_FP32;
+    cublasOperation_t a = s->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t b = s->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t finish =
+        s->bias ? s->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
+        : s->relu ? CUBLASLT_EPILOGUE_RELU
+                  : CUBLASLT_EPILOGUE_DEFAULT;
+    cudaDataType bias_type = CUDA_R_32F;
+
+    BM_TRY(
+        blas_status(cublasLtMatmulDescCreate(&p->operation,
+                                             tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F,
+                                             CUDA_R_32F),
+                    "matmul descriptor"));
+    BM_TRY(SET(p, TRANSA, a));
+    BM_TRY(SET(p, TRANSB, b));
+    BM_TRY(SET(p, EPILOGUE, finish));
+    if (s->bias)
+        BM_TRY(SET(p, BIAS_DATA_TYPE, bias_type));
+    BM_TRY(blas_status(cublasLtMatrixLayoutCreate(
+                           &p->a, type_of(s->type), s->trans_b ? s->k : s->n,
+                           s->trans_b ? s->n : s->k, (int64_t)s->ldb),
+                       "layout"));
+    BM_TRY(blas_status(cublasLtMatrixLayoutCreate(
+                           &p->b, type_of(s->type), s->trans_a ? s->m : s->k,
+                           s->trans_a ? s->k : s->m, (int64_t)s->lda),
+                       "layout"));
+    return blas_status(cublasLtMatrixLayoutCreate(&p->c, type_of(s->c_type),
+                                                  s->n, s->m, (int64_t)s->ldc),
+                       "layout");
+}
+
+static bm_status choose(bm_cuda_products *products, plan *p)
+{
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t best;
+    size_t room = WORKSPACE;
+    int n = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(
+        blas_status(cublasLtMatmulPreferenceCreate(&preference), "preference"));
+    BM_TRY_DONE(
+        blas_status(cublasLtMatmulPreferenceSetAttribute(
+                        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                        &room, sizeof room),
+                    "preference"));
+    BM_TRY_DONE(blas_status(
+        cublasLtMatmulAlgoGetHeuristic(products->lt, p->operation, p->a, p->b,
+                                       p->c, p->c, preference, 1, &best, &n),
+        "no way to multiply these matrices"));
+    if (n == 0)
+        BM_FAIL_DONE(BM_ERR_DEVICE, "no way to multiply %zu x %zu by %zu x %zu",
+                     p->of.m, p->of.k, p->of.k, p->of.n);
+    p->algorithm = best.algo;
+done:
+    if (preference != NULL)
+        cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+static bm_status find(bm_cuda_products *products, const shape *of, plan **out)
+{
+    size_t bucket = (of->m * 31 + of->n * 17 + of->k) % BUCKETS;
+    plan *p = products->plans[bucket];
+    bm_status status = BM_OK;
+
+    while (p != NULL && memcmp(&p->of, of, sizeof *of) != 0)
+        p = p->next;
+    *out = p;
+    if (p != NULL)
+        return BM_OK;
+    p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to plan a product");
+    p->of = *of;
+    BM_TRY_DONE(describe(p));
+    BM_TRY_DONE(choose(products, p));
+    p->next = products->plans[bucket];
+    products->plans[bucket] = p;
+    *out = p;
+    p = NULL;
+done:
+    if (p != NULL)
+        free_plan(p);
+    return status;
+}
+
+void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
+                      size_t k, float alpha, bm_cuda_factor a, bm_cuda_factor b,
+                      float beta, void *c, bm_cuda_type c_type, size_t ldc,
+                      const bm_cuda_finish *finish)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    bm_cuda_products *products = cuda->products;
+    const float *bias = finish != NULL ? finish->bias : NULL;
+    plan *p = NULL;
+    shape s;
+    bm_status status = BM_OK;
+
+    if (m == 0 || n == 0 || be->failed != BM_OK)
+        return;
+    BM_ASSERT(k > 0 && a.type == b.type);
+    memset(&s, 0, sizeof s); /* padding too: it is compared */
+    s.m = m, s.n = n, s.k = k, s.lda = a.ld, s.ldb = b.ld, s.ldc = ldc;
+    s.trans_a = a.transposed, s.trans_b = b.transposed;
+    s.type = a.type, s.c_type = c_type, s.accumulates = beta != 0;
+    s.bias = bias != NULL, s.relu = finish != NULL && finish->relu;
+    s.precision = cuda->precision;
+    BM_TRY_DONE(find(products, &s, &p));
+    if (bias != NULL)
+        BM_TRY_DONE(SET(p, BIAS_POINTER, bias));
+    status = blas_status(
+        cublasLtMatmul(products->lt, p->operation, &alpha, b.x, p->a, a.x, p->b,
+                       &beta, c, p->c, c, p->c, &p->algorithm,
+                       products->workspace[stream != cuda->stream], WORKSPACE,
+                       stream),
+        "product");
+done:
+    if (status != BM_OK)
+        bm_remember(be, status);
+}
+
+bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,
+                                 size_t ld, bool transposed)
+{
+    if (bm_cuda_of(be)->precision == BM_BF16)
+        return (bm_cuda_factor){bm_cuda_read16(be, x, n), BM_CUDA_BF16, ld,
+                                transposed};
+    return (bm_cuda_factor){bm_cuda_read(be, x, n), BM_CUDA_F32, ld,
+                            transposed};
+}
+
+void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
+                  bm_tensor a, bm_tensor b, float beta, bm_tensor c)
+{
+    size_t m = c.dim[0], n = c.dim[1], k = a.dim[trans_a ? 0 : 1];
+    float *out = NULL;
+
+    if (k == 0) { /* nothing to add up */
+        bm_cuda_axpby(be, m * n, 0, c.data, beta, c.data);
+        return;
+    }
+    if (beta != 0)
+        (void)bm_cuda_read(be, c.data, m * n);
+    out = bm_cuda_write(be, c.data, m * n);
+    bm_cuda_multiply(
+        be, bm_cuda_of(be)->stream, m, n, k, alpha,
+        bm_cuda_factor_of(be, a.data, bm_count(a), a.dim[1], trans_a),
+        bm_cuda_factor_of(be, b.data, bm_count(b), b.dim[1], trans_b), beta,
+        out, BM_CUDA_F32, n, NULL);
+}

@@ -1,0 +1,73 @@
+/*
+ * kernel.h - what every file of kernels begins with. Kernels are started with
+ * BM_LAUNCH and take their shared memory from BM_SHARED; so the tests can run
+ * them on the host as well, see tests/emulation.
+ *
+ * A sum has a fixed order: threads first, then blocks, in doubles where people
+ * read it or it steers training. No float is added by an atomic.
+ */
+#ifndef BM_COMPUTE_CUDA_KERNEL_H
+#define BM_COMPUTE_CUDA_KERNEL_H
+
+#include "compute/cuda/kernels.h"
+
+#ifdef BM_EMULATED
+#include "tests/emulation/device.h"
+#else
+#include <cuda_bf16.h>
+#define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
+    (kernel<<<grid, block, shared, stream>>>(__VA_ARGS__), cudaGetLastError())
+#define BM_SHARED(type, name)                                                  \
+    extern __shared__ __align__(128) unsigned char bm_shared_[];               \
+    type *name = (type *)(void *)bm_shared_
+#endif
+
+#define BM_INLINE static __device__ __forceinline__
+
+static const unsigned bm_block = 256; /* threads, unless there is a reason */
+
+/* Blocks for n elements, each thread going on with strides of the grid. */
+static inline unsigned bm_grid(size_t n)
+{
+    size_t blocks = (n + bm_block - 1) / bm_block;
+    return (unsigned)(blocks < 4096 ? blocks : 4096);
+}
+
+#define BM_EACH(i, n)                                                          \
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);    \
+         i += (size_t)gridDim.x * blockDim.x)
+
+BM_INLINE float bm_of_bf16(bm_bf16 x)
+{
+    return __int_as_float((int)((uint32_t)x.bits << 16));
+}
+
+/* To nearest even; no number stays none. */
+BM_INLINE bm_bf16 bm_to_bf16(float x)
+{
+    __nv_bfloat16 r = __float2bfloat16(x);
+    bm_bf16 y;
+    memcpy(&y, &r, sizeof y);
+    return y;
+}
+
+/* The sum over a block of up to 1024 threads, on all of them, in a fixed order.
+ * `room`: 32 numbers in shared memory. */
+template <typename T> __device__ static T bm_block_sum(T x, T *room)
+{
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    unsigned warps = (blockDim.x + 31) / 32;
+
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(~0u, x, step);
+    __syncthreads(); /* room may still be in use */
+    if (lane == 0)
+        room[warp] = x;
+    __syncthreads();
+    x = 0;
+    for (unsigned w = 0; w < warps; w++)
+        x += room[w];
+    return x;
+}
+
+#endif

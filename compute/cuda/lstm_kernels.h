@@ -1,0 +1,44 @@
+/*
+ * lstm_kernels.h - launchers of the recurrence of an LSTM, as kernels.h.
+ *
+ * Gates stand in the order i, f, g, o; direction 1 runs from the last frame to
+ * the first. Where a sequence has ended (t >= its frames) h and c are zero in
+ * both directions, so that direction 1 begins with zeros at each sequence's own
+ * last frame; y and the gradients of gates are zero there.
+ */
+#ifndef BM_COMPUTE_CUDA_LSTM_KERNELS_H
+#define BM_COMPUTE_CUDA_LSTM_KERNELS_H
+
+#include "compute/cuda/kernels.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All time steps of all directions in one kernel, lstm_cluster.cu: bf16 with
+ * sums in fp32. */
+typedef struct bm_lstm_cluster {
+    size_t T, B, H, R;
+    const int32_t *frames; /* [B] */
+    const bm_bf16 *wh;     /* [R, 4 H, H] */
+    bm_bf16 *gates;        /* [T, B, R, 4, H]: before, wx x + b; after, i f g o;
+                              backward: before, i f g o; after, the gradients
+                              with respect to wx x + wh h + b */
+    bm_bf16 *y;            /* [T, B, R, H]; backward: not touched */
+    float *cells;          /* [T, B, R, H]: c */
+    const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
+} bm_lstm_cluster;
+
+/* Whether this device (compute capability `major`) has such kernels for H. */
+bool bm_kernel_lstm_cluster_fits(int major, size_t H);
+cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
+                                           const bm_lstm_cluster *l);
+cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,
+                                            const bm_lstm_cluster *l);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
