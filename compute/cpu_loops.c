@@ -60,6 +60,9 @@ static void loop_axpby(size_t n, float a, const float *x, float b, float *y)
 static void loop_activate(bm_activation f, size_t n, const float *x, float *y)
 {
     switch (f) {
+    case BM_IDENTITY:
+        memmove(y, x, n * sizeof *y);
+        break;
     case BM_RELU:
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] < 0 ? 0 : x[i];
@@ -83,6 +86,9 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
                                const float *dy, float *dx)
 {
     switch (f) {
+    case BM_IDENTITY:
+        memmove(dx, dy, n * sizeof *dx);
+        break;
     case BM_RELU:
         for (size_t i = 0; i < n; i++)
             dx[i] = y[i] > 0 ? dy[i] : 0;
