@@ -55,8 +55,7 @@ static size_t takes(const bm_layer *l, size_t n)
 
     if (k < n && l[k + 1].f != BM_IDENTITY)
         k++;
-    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0 &&
-        l[k + 1].time.size * l[k + 1].rows.size <= BM_NORM_PLACES)
+    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0)
         k++;
     return k;
 }
