@@ -33,7 +33,7 @@ typedef struct pass {
     const float *x, *top, *dy; /* top: y of the forward pass */
     float *y, *dx;
     double *sums;   /* [1 + GROUPS, 1 + 2 C]: of the batch, then of groups */
-    double *slopes; /* [2, C]: sums of dy, and of dy (x - mean) */
+    double *slopes; /* [2, C]: sums of dz, and of dz (x - mean) */
     float *a, *b, *c, *center; /* [row]: factors, and about the mean */
     float *own; /* [threads, own_floats]: three rows, a piece, a frame of y */
     size_t own_floats;
@@ -284,8 +284,8 @@ static double invert(double var)
     return 1 / sqrt(fmax(var, 0) + BM_NORM_EPSILON);
 }
 
-/* z of a frame, f(z) in fact. */
-static void scale(const pass *p, const float *x, float *z)
+/* f(z) of a frame. */
+static void activate(const pass *p, const float *x, float *z)
 {
     size_t rows = p->n->height / p->fold, done = rows * p->row;
 
@@ -337,10 +337,10 @@ static void write_frame(const pass *p, size_t part, size_t t, size_t b)
 
     end = end < (size_t)p->in.frames[b] ? end : (size_t)p->in.frames[b];
     if (p->places == NULL)
-        scale(p, p->x + at, p->y + at);
+        activate(p, p->x + at, p->y + at);
     else
         for (size_t i = from; i < end; i++) {
-            scale(p, p->x + bm_cpu_at(p->in, i, b, p->frame), z);
+            activate(p, p->x + bm_cpu_at(p->in, i, b, p->frame), z);
             raise(p, i - from, z, p->y + at, p->places + at);
         }
 }
@@ -382,7 +382,7 @@ void bm_cpu_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* dz of frame t of sequence b. */
+/* The gradient by z, dz, of frame t of sequence b. */
 static void lower(const pass *p, size_t part, size_t t, size_t b, float *dz)
 {
     size_t at = bm_cpu_at(p->out, t / p->n->time.size, b, p->out_frame);
