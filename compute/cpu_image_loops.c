@@ -110,14 +110,6 @@ static void loop_lower(size_t count, size_t rows, size_t n, int32_t first,
         }
 }
 
-static void loop_sums(size_t rows, size_t n, const float *restrict x,
-                      float *restrict sum)
-{
-    for (size_t r = 0; r < rows; r++, x += n)
-        for (size_t i = 0; i < n; i++)
-            sum[i] += x[i];
-}
-
 static void loop_squares(size_t rows, size_t n, const float *restrict x,
                          const float *restrict center, float *restrict sum)
 {
@@ -161,7 +153,6 @@ const bm_image_loops BM_OF_ISA(bm_image_loops, BM_ISA) = {
     .largest_back = loop_largest_back,
     .raise = loop_raise,
     .lower = loop_lower,
-    .sums = loop_sums,
     .squares = loop_squares,
     .scale = loop_scale,
     .products = loop_products,

@@ -53,8 +53,7 @@ typedef struct bm_image_loops {
     void (*lower)(size_t count, size_t rows, size_t n, int32_t first,
                   const int32_t *place, const float *dy, float *dx);
 
-    void (*sums)(size_t rows, size_t n, const float *x, float *sum);
-    /* Of (x - center)^2. */
+    /* Sums of (x - center)^2. */
     void (*squares)(size_t rows, size_t n, const float *x, const float *center,
                     float *sum);
     /* y = a (x - center) + b */

@@ -235,8 +235,8 @@ static void measure(const pass *p, const piece *i, size_t part, moments m)
 
     clear(p, sum);
     clear(p, squares);
-    p->image->sums(i->rows, p->row, x, sum);
-    p->image->sums(1, i->rest, x + i->rest_at, sum);
+    p->loops->add_rows(i->rows, p->row, p->row, x, sum);
+    p->loops->add_rows(1, i->rest, 0, x + i->rest_at, sum);
     for (size_t c = 0; c < p->n->channels; c++)
         set(p, center, c, folded(p, sum, c) / n);
     p->image->squares(i->rows, p->row, x, center, squares);
