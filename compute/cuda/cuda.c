@@ -194,5 +194,6 @@ const bm_backend_ops bm_backend_cuda = {
     .dropout = bm_cuda_dropout,
     .clear_padding = bm_cuda_clear_padding,
     .copy_runs = bm_cuda_copy_runs,
+    .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
 };

@@ -100,6 +100,8 @@ void *bm_cuda_scratch(bm_backend *be, size_t bytes);
 BM_CHECKED bm_status bm_cuda_ring_open(bm_backend *be);
 void bm_cuda_ring_close(bm_backend *be);
 const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes);
+/* Where each sequence's labels begin, [B], by how many each has. */
+const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B);
 static inline const int32_t *bm_cuda_frames(bm_backend *be, bm_extent e)
 {
     return bm_cuda_send(be, e.frames, e.B * sizeof *e.frames);
@@ -163,5 +165,7 @@ void bm_cuda_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped);
+void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
+                           bm_tensor y, bm_tensor dy, bm_score *score);
 
 #endif

@@ -85,6 +85,34 @@ typedef struct bm_update {
 cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                              int multiprocessors, double *partial);
 
+/* cross_entropy.cu */
+
+/* Of a frame, or of a sequence: then loss is NaN if it is skipped. */
+typedef struct bm_cross_sum {
+    double loss, errors;
+} bm_cross_sum;
+
+typedef struct bm_cross_verdict {
+    double frames;  /* of sequences that count */
+    double skipped; /* sequences */
+} bm_cross_verdict;
+
+/* bm_cross_entropy of y [T, B, C]. */
+typedef struct bm_cross {
+    size_t T, B, C;
+    const int32_t *frames, *begins; /* [B]; in classes */
+    const int32_t *classes;
+    const float *y;
+    bm_out dy;                  /* x NULL: none */
+    float factor;               /* of the mean, if no sequence is skipped */
+    double chance;              /* log C */
+    bm_cross_sum *of_frames;    /* [B, T] of scratch */
+    bm_cross_sum *of_sequences; /* [B] */
+    bm_cross_verdict *verdict;
+    bm_score *score;
+} bm_cross;
+cudaError_t bm_kernel_cross_entropy(cudaStream_t stream, const bm_cross *c);
+
 #ifdef __cplusplus
 }
 #endif

@@ -51,7 +51,7 @@ BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
 }
 
 /* If g is not all numbers, w and v stay, but w16 still becomes w. */
-__global__ __launch_bounds__(256, 8) static void update(bm_update u, bool wide,
+__global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
                                                         unsigned parts,
                                                         const double *partial)
 {
@@ -109,7 +109,7 @@ cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                       bm_is_wide(one.g), partial);
     if (error != cudaSuccess)
         return error;
-    return BM_LAUNCH(stream, update, /* all of them at work at once */
-                     blocks(all, 8 * (size_t)multiprocessors), bm_block, 0, one,
+    return BM_LAUNCH(stream, update, /* as many as work at once */
+                     blocks(all, 4 * (size_t)multiprocessors), bm_block, 0, one,
                      wide, parts, partial);
 }
