@@ -150,10 +150,12 @@ static double below(double x) /* the normal distribution */
  * 1 - F^n over x > 0 less that of F^n over x < 0. */
 double bm_cost_slowest(int n)
 {
-    const double step = 1e-3, most = 10;
+    const double step = 1e-3;
     double sum = 0;
 
-    for (double x = step / 2; x < most; x += step)
+    for (int k = 0; k < 10000; k++) {
+        double x = (k + 0.5) * step;
         sum += step * (1 - pow(below(x), n) - pow(below(-x), n));
+    }
     return n > 1 ? sum : 0;
 }

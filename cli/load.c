@@ -14,10 +14,8 @@
 typedef struct tally {
     double blocks, batches, frames, compute, backward, stall;
     double sum, squares; /* of a mini-batch's time in each block */
-    double *seconds;     /* of each block */
-    size_t room;
-    bool first;    /* the next block is an attempt's first */
-    json_t *start; /* the last one */
+    bool first;          /* the next block is an attempt's first */
+    json_t *start;       /* the last one */
 } tally;
 
 static double number(const json_t *event, const char *key)
@@ -25,30 +23,15 @@ static double number(const json_t *event, const char *key)
     return json_number_value(json_object_get(event, key));
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static bm_status add_block(tally *t, const json_t *event)
+static void add_block(tally *t, const json_t *event)
 {
     double compute = number(event, "compute_s");
     double batches = number(event, "batches") / number(t->start, "ranks");
-    size_t n = (size_t)t->blocks;
 
     if (t->first || !(batches > 0)) { /* cold, or of an older program */
         t->first = false;
-        return BM_OK;
+        return;
     }
-    if (n == t->room) {
-        double *more = realloc(t->seconds, (2 * n + 64) * sizeof *more);
-        if (more == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for a journal");
-        t->seconds = more;
-        t->room = 2 * n + 64;
-    }
-    t->seconds[n] = number(event, "seconds");
     t->blocks++;
     t->batches += batches;
     t->frames += number(event, "frames") / number(t->start, "ranks");
@@ -57,24 +40,21 @@ static bm_status add_block(tally *t, const json_t *event)
     t->stall += number(event, "stall_s");
     t->sum += compute / batches;
     t->squares += compute / batches * compute / batches;
-    return BM_OK;
 }
 
-static bm_status add_line(tally *t, const char *line)
+static void add_line(tally *t, const char *line)
 {
     json_t *event = json_loads(line, 0, NULL);
     const char *kind = json_string_value(json_object_get(event, "event"));
-    bm_status status = BM_OK;
 
     if (kind != NULL && strcmp(kind, "start") == 0) {
         json_decref(t->start);
         t->start = json_incref(event);
         t->first = true;
     } else if (kind != NULL && strcmp(kind, "block") == 0 && t->start != NULL) {
-        status = add_block(t, event);
+        add_block(t, event);
     }
     json_decref(event);
-    return status;
 }
 
 /* Layers of a network that have something to send. */
@@ -132,8 +112,6 @@ static bm_status settle(tally *t, const char *path, bm_load *out,
                            .frames = t->frames / t->batches,
                            .step_s = out->step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", strategy);
-    qsort(t->seconds, (size_t)t->blocks, sizeof *t->seconds, by_size);
-    of->seconds = t->seconds[(size_t)t->blocks / 2];
     return count_layers(net, &out->layers);
 }
 
@@ -146,13 +124,11 @@ bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 
     snprintf(path, sizeof path, "%s/journal.jsonl", directory);
     BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
-    for (char *line = strtok_r(text, "\n", &rest);
-         line != NULL && status == BM_OK; line = strtok_r(NULL, "\n", &rest))
-        status = add_line(&t, line);
-    if (status == BM_OK)
-        status = settle(&t, path, out, of);
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        add_line(&t, line);
+    status = settle(&t, path, out, of);
     json_decref(t.start);
-    free(t.seconds);
     free(text);
     return status;
 }
@@ -173,10 +149,8 @@ static bm_status look(const bm_settings *s, const bm_dataset *data,
                      .step_s = step_s,
                      .backward_s = step_s * 2 / 3, /* two products for one */
                      .block_steps = bm_gains_of(&what).steps};
-    *of = (bm_load_source){.workers = what.workers,
-                           .frames = what.batch_frames,
-                           .step_s = step_s,
-                           .seconds = out->block_steps * step_s};
+    *of = (bm_load_source){
+        .workers = what.workers, .frames = what.batch_frames, .step_s = step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", s->train.strategy);
     status = count_layers(s->model.net, &out->layers);
 done:

@@ -14,7 +14,6 @@ typedef struct bm_load_source {
     double blocks;      /* that were looked at */
     double frames;      /* of a mini-batch */
     double step_s;      /* measured: of a worker's mini-batch, all in all */
-    double seconds;     /* of a block, its median */
     char strategy[32];
 } bm_load_source;
 
