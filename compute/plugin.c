@@ -84,8 +84,10 @@ bm_status bm_plugin_load(const char *name, const bm_backend_ops **out)
     BM_TRY_DONE(load_needed(name, p));
     dlclose(handle);
     BM_TRY_DONE(open_plugin(name, path, RTLD_NOW, &handle, &p));
-    *out = p->ops;
     handle = NULL; /* for good */
+    if (p->watcher != NULL)
+        bm_span_watch(p->watcher);
+    *out = p->ops;
 done:
     if (handle != NULL)
         dlclose(handle);

@@ -11,6 +11,7 @@
 #define BM_COMPUTE_PLUGIN_H
 
 #include "compute/backend_ops.h"
+#include "core/span.h"
 
 /* Grows with the list of operations by itself; to be counted up if anything
  * else between program and plugin changes. */
@@ -23,6 +24,7 @@ typedef struct bm_plugin {
                                      all lists here it ends with NULL */
     const char *const *places;    /* where they are looked for */
     const bm_backend_ops *ops;
+    const bm_span_watcher *watcher; /* watches all spans; NULL: none does */
 } bm_plugin;
 
 /* Both stay loaded until the process ends. BM_ERR_UNSUPPORTED: there is no such

@@ -6,7 +6,7 @@
  */
 #include "models/model.h"
 
-#include "core/clock.h"
+#include "core/span.h"
 #include "core/words.h"
 #include "models/net.h"
 
@@ -439,7 +439,8 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 {
     const stage *last = &m->stages[m->n_layers];
     bm_tensor d = last->x;
-    double began = bm_clock(), ran = 0;
+    bm_model_times spent = {0};
+    bm_span span = bm_span_begin("forward");
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
     for (size_t k = 0; k < m->n_layers; k++) {
@@ -447,20 +448,22 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
         bm_pass p = pass(m, k, training, key);
         l->ops->forward(l, &p, m->stages[k].x, m->stages[k + 1].x);
     }
-    ran = bm_clock();
+    spent.forward = bm_span_end(span);
+    span = bm_span_begin("loss");
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
                  m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
+    spent.loss = bm_span_end(span);
     if (training) {
-        m->spent.forward += ran - began;
-        m->spent.loss += bm_clock() - ran;
+        m->spent.forward += spent.forward;
+        m->spent.loss += spent.loss;
     }
 }
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
     bm_status status = lay_out(m, b);
-    double since = 0;
+    bm_span span;
     size_t turn = 0;
 
     if (status != BM_OK) {
@@ -468,7 +471,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         return;
     }
     run(m, b, true, key, m->gradient[turn], score);
-    since = bm_clock();
+    span = bm_span_begin("backward");
     for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
         bm_layer *l = &m->layers[k];
         bm_pass l_pass = pass(m, k, true, key);
@@ -479,7 +482,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         l->ops->backward(l, &l_pass, m->stages[k].x, m->stages[k + 1].x, dy,
                          dx);
     }
-    m->spent.backward += bm_clock() - since;
+    m->spent.backward += bm_span_end(span);
 }
 
 bm_model_times bm_model_spent(bm_model *m)

@@ -25,6 +25,7 @@
 
 #include "compute/backend_ops.h"
 #include "compute/cuda/kernels.h"
+#include "core/span.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -48,6 +49,7 @@ typedef struct bm_cuda {
 } bm_cuda;
 
 extern const bm_backend_ops bm_backend_cuda; /* cuda.c */
+extern const bm_span_watcher bm_cuda_nvtx;   /* cuda_nvtx.c */
 
 static inline bm_cuda *bm_cuda_of(const bm_backend *be)
 {

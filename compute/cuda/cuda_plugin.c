@@ -34,4 +34,5 @@ const bm_plugin bm_plugin_cuda = {
     .libraries = libraries,
     .places = places,
     .ops = &bm_backend_cuda,
+    .watcher = &bm_cuda_nvtx,
 };

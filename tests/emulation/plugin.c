@@ -5,4 +5,5 @@
 const bm_plugin bm_plugin_cuda = {
     .abi = BM_PLUGIN_ABI,
     .ops = &bm_backend_cuda,
+    .watcher = &bm_cuda_nvtx,
 };
