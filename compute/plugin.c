@@ -56,7 +56,7 @@ static bm_status open_plugin(const char *name, const char *path, int how,
 
 static bm_status load_needed(const char *name, const bm_plugin *p)
 {
-    const char *const *library = p->libraries;
+    const char *const *library = p->libraries, *const *extra = p->extras;
 
     if (p->driver != NULL && dlopen(p->driver, RTLD_NOW | RTLD_GLOBAL) == NULL)
         return BM_FAIL(BM_ERR_DEVICE, "no %s here: no driver: %s", name,
@@ -65,6 +65,9 @@ static bm_status load_needed(const char *name, const bm_plugin *p)
         if (bm_library_load(*library, p->places) != BM_OK)
             return BM_FAIL(BM_ERR_DEVICE, "no %s here: %s", name,
                            bm_last_message());
+    for (; extra != NULL && *extra != NULL; extra++)
+        if (bm_library_load(*extra, p->places) != BM_OK)
+            continue; /* it does without */
     return BM_OK;
 }
 

@@ -20,9 +20,10 @@ enum { BM_PLUGIN_ABI = 1 << 16 | (int)sizeof(bm_backend_ops) };
 typedef struct bm_plugin {
     int abi;            /* BM_PLUGIN_ABI, for ever the first field */
     const char *driver; /* the library that a device comes with; NULL: none */
-    const char *const *libraries; /* loaded in this order before the plugin; as
-                                     all lists here it ends with NULL */
-    const char *const *places;    /* where they are looked for */
+    const char *const *libraries; /* loaded in this order before the plugin;
+                                     every list here ends with NULL */
+    const char *const *extras;    /* those it can do without; NULL: none */
+    const char *const *places;    /* where both are looked for */
     const bm_backend_ops *ops;
     const bm_span_watcher *watcher; /* watches all spans; NULL: none does */
 } bm_plugin;

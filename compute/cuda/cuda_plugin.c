@@ -14,6 +14,9 @@ static const char *const libraries[] = {
     NULL,
 };
 
+/* Whoever uses one asks the loader for it by its name. */
+static const char *const extras[] = {"libcudnn.so.9", NULL};
+
 static const char *const places[] = {
     "$BMUF_CUDA_LIB",
     "",
@@ -32,6 +35,7 @@ const bm_plugin bm_plugin_cuda = {
     .abi = BM_PLUGIN_ABI,
     .driver = "libcuda.so.1",
     .libraries = libraries,
+    .extras = extras,
     .places = places,
     .ops = &bm_backend_cuda,
     .watcher = &bm_cuda_nvtx,

@@ -20,12 +20,14 @@ static const bm_backend_ops ops = {
     .name = "whole", .open = start, .close = stop};
 
 static const char *const libraries[] = {"libfake_arithmetic.so.1", NULL};
+static const char *const extras[] = {"libfake_comfort.so.1", NULL};
 static const char *const places[] = {"$FAKE_LIB", "", "$FAKE_PREFIX/l*b", NULL};
 
 const bm_plugin bm_plugin_whole = {
     .abi = BM_PLUGIN_ABI,
     .driver = "libfake_driver.so.1",
     .libraries = libraries,
+    .extras = extras,
     .places = places,
     .ops = &ops,
 };
