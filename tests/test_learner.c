@@ -41,13 +41,14 @@ static char *make_data(bool per_frame)
     return directory;
 }
 
-static void start(fixture *f, const char *loss, const char *infeasible)
+static void start_with(fixture *f, const char *loss, const char *infeasible,
+                       const bm_plan_settings *cut)
 {
     bool per_frame = strcmp(loss, "cross_entropy") == 0;
     bm_model_settings set = {per_frame ? "linear" : "stack:3 linear", loss,
                              infeasible};
     bm_model_shape shape = {CORPUS_D, 5, WORKERS};
-    bm_reader_settings reading = {.plan = plan,
+    bm_reader_settings reading = {.plan = *cut,
                                   .workers = WORKERS,
                                   .first = 0,
                                   .last = WORKERS,
@@ -60,6 +61,11 @@ static void start(fixture *f, const char *loss, const char *infeasible)
     assert_ok(bm_reader_open(&f->reader, f->d, cpu, &reading, first));
     assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0));
     f->task = bm_learner_task(f->learner);
+}
+
+static void start(fixture *f, const char *loss, const char *infeasible)
+{
+    start_with(f, loss, infeasible, &plan);
 }
 
 static void end(fixture *f)
@@ -392,6 +398,63 @@ static void test_the_mean_is_weighted_by_samples(void **state)
     bm_comm_close(comm);
 }
 
+/* ---- a device is not waited for ------------------------------------------ */
+
+static int waits;
+static const bm_backend_ops *real;
+
+static void wait_and_count(bm_backend *be)
+{
+    waits++;
+    real->sync(be);
+}
+
+/* How often a block waits, of mini-batches of so many sequences. */
+static int waits_of_a_block(bm_comm *comm, long sequences, int64_t *steps)
+{
+    bm_plan_settings cut = plan;
+    bm_backend_ops counting = *cpu->ops;
+    bm_block_report report;
+    bm_config *config = NULL;
+    bm_trainer *trainer = NULL;
+    fixture f;
+
+    cut.sequences = sequences;
+    start_with(&f, "ctc", "skip", &cut);
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "job.workers=5"));
+    assert_ok(bm_config_set(config, "sgd.local_state=average"));
+    assert_ok(bm_trainer_open(&trainer, config, comm, bm_model_params(f.model),
+                              &f.task));
+    assert_ok(f.task.block(f.task.self, (bm_position){0, 0}, steps));
+    real = cpu->ops;
+    counting.sync = wait_and_count;
+    cpu->ops = &counting;
+    waits = 0;
+    assert_ok(bm_trainer_block(trainer, rate, &report));
+    cpu->ops = real;
+    bm_trainer_close(trainer);
+    bm_config_free(config);
+    end(&f);
+    return waits;
+}
+
+static void test_a_block_waits_as_often_whatever_its_mini_batches(void **state)
+{
+    int64_t few = 0, many = 0;
+    int of_few = 0, of_many = 0;
+    bm_comm *comm = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open_alone(&comm));
+    of_few = waits_of_a_block(comm, 6, &few);
+    of_many = waits_of_a_block(comm, 1, &many);
+    assert_true(many > few);
+    assert_true(of_few > 0);
+    assert_int_equal(of_many, of_few);
+    bm_comm_close(comm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_frames_are_counted_for_cross_entropy),
         cmocka_unit_test(test_misfits_may_be_errors),
         cmocka_unit_test(test_the_mean_is_weighted_by_samples),
+        cmocka_unit_test(test_a_block_waits_as_often_whatever_its_mini_batches),
     };
     return cmocka_run_group_tests_name("learner", tests, open_cpu, close_cpu);
 }

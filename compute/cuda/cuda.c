@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bm_status bm_cuda_status(cudaError_t error, const char *what)
 {
@@ -84,6 +85,7 @@ static bm_status describe(bm_cuda *cuda)
     cuda->major = p.major;
     cuda->minor = p.minor;
     cuda->multiprocessors = p.multiProcessorCount;
+    memcpy(cuda->name, p.name, sizeof cuda->name);
     snprintf(cuda->about, sizeof cuda->about,
              "%s, compute capability %d.%d, %.1f GiB, driver for CUDA %d.%d",
              p.name, p.major, p.minor,

@@ -38,7 +38,8 @@ typedef struct bm_cuda {
     int device;
     int major, minor; /* compute capability */
     int multiprocessors;
-    char about[400]; /* name, compute capability, .. */
+    char name[256];
+    char about[400]; /* that, its compute capability, .. */
     bm_precision precision;
     cudaStream_t stream, side;
     cudaEvent_t forked, joined;
