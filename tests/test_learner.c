@@ -16,6 +16,7 @@
 /* Units of 30 frames for 5 workers: shares are uneven, some have no data. */
 enum { N = 24, WORKERS = 5, STRIDE = 3 };
 static const double rate = 0.05;
+static bm_comm *comm;
 
 static const bm_plan_settings plan = {
     .sequences = 3, .order = "random", .buckets = 2, .frames_total = 90};
@@ -346,7 +347,7 @@ static double distance(const double *x, const double *y, size_t n)
     return sqrt(sum);
 }
 
-static void check_mean(bm_comm *comm, const char *loss)
+static void check_mean(const char *loss)
 {
     static const char *const settings[] = {"job.workers=5", "sgd.momentum=0",
                                            "train.strategy=average",
@@ -389,13 +390,9 @@ static void check_mean(bm_comm *comm, const char *loss)
 
 static void test_the_mean_is_weighted_by_samples(void **state)
 {
-    bm_comm *comm = NULL;
-
     (void)state;
-    assert_ok(bm_comm_open_alone(&comm));
-    check_mean(comm, "ctc");
-    check_mean(comm, "cross_entropy");
-    bm_comm_close(comm);
+    check_mean("ctc");
+    check_mean("cross_entropy");
 }
 
 /* ---- a device is not waited for ------------------------------------------ */
@@ -410,7 +407,7 @@ static void wait_and_count(bm_backend *be)
 }
 
 /* How often a block waits, of mini-batches of so many sequences. */
-static int waits_of_a_block(bm_comm *comm, long sequences, int64_t *steps)
+static int waits_of_a_block(long sequences, int64_t *steps)
 {
     bm_plan_settings cut = plan;
     bm_backend_ops counting = *cpu->ops;
@@ -431,7 +428,7 @@ static int waits_of_a_block(bm_comm *comm, long sequences, int64_t *steps)
     counting.sync = wait_and_count;
     cpu->ops = &counting;
     waits = 0;
-    assert_ok(bm_trainer_block(trainer, rate, &report));
+    assert_ok(bm_trainer_block(trainer, 1e-4, &report));
     cpu->ops = real;
     bm_trainer_close(trainer);
     bm_config_free(config);
@@ -443,16 +440,25 @@ static void test_a_block_waits_as_often_whatever_its_mini_batches(void **state)
 {
     int64_t few = 0, many = 0;
     int of_few = 0, of_many = 0;
-    bm_comm *comm = NULL;
 
     (void)state;
-    assert_ok(bm_comm_open_alone(&comm));
-    of_few = waits_of_a_block(comm, 6, &few);
-    of_many = waits_of_a_block(comm, 1, &many);
+    of_few = waits_of_a_block(6, &few);
+    of_many = waits_of_a_block(1, &many);
     assert_true(many > few);
     assert_true(of_few > 0);
     assert_int_equal(of_many, of_few);
+}
+
+static int set_up(void **state)
+{
+    assert_ok(bm_comm_open_alone(&comm));
+    return open_cpu(state);
+}
+
+static int tear_down(void **state)
+{
     bm_comm_close(comm);
+    return close_cpu(state);
 }
 
 int main(void)
@@ -465,5 +471,5 @@ int main(void)
         cmocka_unit_test(test_the_mean_is_weighted_by_samples),
         cmocka_unit_test(test_a_block_waits_as_often_whatever_its_mini_batches),
     };
-    return cmocka_run_group_tests_name("learner", tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests_name("learner", tests, set_up, tear_down);
 }
