@@ -421,6 +421,7 @@ static int waits_of_a_block(long sequences, int64_t *steps)
     assert_ok(bm_config_new(&config));
     assert_ok(bm_config_set(config, "job.workers=5"));
     assert_ok(bm_config_set(config, "sgd.local_state=average"));
+    assert_ok(bm_config_set(config, "train.diverged=0"));
     assert_ok(bm_trainer_open(&trainer, config, comm, bm_model_params(f.model),
                               &f.task));
     assert_ok(f.task.block(f.task.self, (bm_position){0, 0}, steps));
