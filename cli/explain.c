@@ -161,12 +161,13 @@ static void print_advice(void *self, const char *text)
 
 /* The network, if the other data sets are for it too. */
 static bm_status open_network(const bm_settings *s, const bm_dataset *data,
-                              bm_recogniser *net)
+                              bm_backend *be, bm_recogniser *net)
 {
     const char *others[] = {s->data.dev, s->data.test};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_recogniser_new(net, &s->model, data, 1, (uint64_t)s->job.seed));
+    BM_TRY(
+        bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
         bm_dataset *other = NULL;
 
@@ -189,6 +190,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_setting what = {0};
     bm_filling filling = {0};
     bm_gains gains = {0};
+    bm_backend *be = NULL;
     bm_recogniser net = {0};
     bm_status status = BM_OK;
 
@@ -196,7 +198,8 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
     gains = bm_gains_of(&what);
     BM_TRY_DONE(survey(plan, &filling));
-    BM_TRY_DONE(open_network(s, data, &net));
+    BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
+    BM_TRY_DONE(open_network(s, data, be, &net));
     fprintf(out,
             "data              %zu sequences, %.0f frames of %zu numbers, "
             "%zu classes\n",
@@ -212,6 +215,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     status = bm_advise(&what, print_advice, out);
 done:
     bm_recogniser_close(&net);
+    bm_backend_close(be);
     bm_plan_free(plan);
     return status;
 }

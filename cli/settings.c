@@ -135,6 +135,20 @@ done:
     return status;
 }
 
+bm_status bm_settings_decide(bm_settings *s, bm_config *config,
+                             const char *device, const char *precision)
+{
+    char text[80];
+
+    snprintf(text, sizeof text, "job.device=%s", device);
+    BM_TRY(bm_config_set(config, text));
+    snprintf(text, sizeof text, "job.precision=%s", precision);
+    BM_TRY(bm_config_set(config, text));
+    s->job.device = device;
+    s->job.precision = precision;
+    return BM_OK;
+}
+
 bm_status bm_settings_fit(const bm_settings *s, long ranks)
 {
     if (ranks > s->job.workers)

@@ -43,6 +43,11 @@ BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       long ranks, bm_config **config,
                                       bm_settings *out);
 
+/* What was left to the machine, as it came out: a run keeps that. */
+BM_CHECKED bm_status bm_settings_decide(bm_settings *s, bm_config *config,
+                                        const char *device,
+                                        const char *precision);
+
 /* No rank is without a worker. */
 BM_CHECKED bm_status bm_settings_fit(const bm_settings *s, long ranks);
 

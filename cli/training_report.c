@@ -19,6 +19,8 @@ void bm_report_start(const bm_training *t)
             {"workers", (double)s->job.workers, NULL},
             {"ranks", bm_comm_size(t->comm), NULL},
             {"threads", (double)s->job.threads, NULL},
+            {"device", 0, s->job.device},
+            {"hardware", 0, bm_backend_about(t->device->be)},
             {"precision", 0, s->job.precision},
             {"strategy", 0, s->train.strategy},
             {"block_momentum", s->filtered ? s->filter.momentum : NAN, NULL},

@@ -1,7 +1,7 @@
 /* training_state.c - checkpoints of a training run, and the way back. */
 #include "cli/training.h"
 #include "cli/version.h"
-#include "core/clock.h"
+#include "core/span.h"
 
 #include <string.h>
 
@@ -43,20 +43,25 @@ bm_status bm_training_save(bm_training *t)
     bm_checkpoint c = describe(t);
     char path[2200];
     uint64_t bytes = 0;
-    double since = bm_clock();
+    double seconds = 0;
+    bm_span span;
+    bm_status status = BM_OK;
 
     bm_recogniser_texts(&t->net, texts + 2); /* it serves as a model, too */
     c.texts = texts;
     bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
-    BM_TRY(bm_checkpoint_save(path, t->comm, &c, &bytes));
-    if (bm_comm_rank(t->comm) == 0)
+    span = bm_span_begin("checkpoint");
+    status = bm_checkpoint_save(path, t->comm, &c, &bytes);
+    if (status == BM_OK && bm_comm_rank(t->comm) == 0)
         bm_checkpoint_prune(t->run->checkpoints, (size_t)t->set->train.keep);
+    seconds = bm_span_end(span);
+    BM_TRY(status);
     bm_journal_write(
         t->run->journal, "checkpoint",
         (bm_field[]){{"block", (double)t->blocks, NULL},
                      {"file", 0, path + strlen(t->run->directory) + 1},
                      {"bytes", (double)bytes, NULL},
-                     {"seconds", bm_clock() - since, NULL},
+                     {"seconds", seconds, NULL},
                      {0}});
     return BM_OK;
 }
