@@ -23,7 +23,11 @@ typedef struct batch {
     bm_score score;
 } batch;
 
-extern const char *loss_backend; /* "cpu", or what a test's main says */
+/* "cpu", or what a test's main says before its first batch. It is opened once,
+ * until loss_close. */
+extern const char *loss_backend;
+bm_backend *loss_open(void);
+void loss_close(void);
 
 batch batch_new(size_t T, size_t B, size_t C);
 void batch_free(batch *b);

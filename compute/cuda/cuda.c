@@ -169,4 +169,6 @@ const bm_backend_ops bm_backend_cuda = {
     .get = cuda_get,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
+    .ctc_work = bm_cuda_ctc_work,
+    .ctc = bm_cuda_ctc,
 };

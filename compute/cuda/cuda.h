@@ -136,5 +136,10 @@ void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y);
 void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
                   bm_tensor a, bm_tensor b, float beta, bm_tensor c);
+size_t bm_cuda_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
+                        size_t n_classes);
+void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
+                 bm_infeasible policy, bm_tensor y, bm_tensor dy, float *work,
+                 bm_score *score);
 
 #endif
