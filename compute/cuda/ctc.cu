@@ -46,7 +46,7 @@ BM_INLINE wide make_wide(float m, int e)
 /* 2^n for n <= 127, and 0 below 2^-126. */
 BM_INLINE float power(int n)
 {
-    return __int_as_float((max(n, -127) + 127) << 23);
+    return __int_as_float(max(n, -127) * (1 << 23) + (127 << 23));
 }
 
 /* The same number with 1 <= m < 2. */
@@ -223,19 +223,17 @@ struct feed {
     wide left;  /* the symbol on the left of its first pair, before the frame */
     wide blank; /* emission */
 };
+typedef feed feeds_of_warp[2][CHUNK];
 
 /* A sequence in one direction; frames count from where that begins. */
 template <bool BACKWARD> struct course {
     int T, L, W;
-    const wide *emit;
+    const wide *emit; /* its first row */
+    pair *rows;       /* likewise */
+    ptrdiff_t next;   /* from row to row */
     const int32_t *labels;
-    pair *rows;
     wide *edges;
 
-    __device__ __forceinline__ size_t row(int t) const
-    {
-        return (size_t)(BACKWARD ? T - 1 - t : t) * (size_t)W;
-    }
     /* Symbol i, or whatever else is in the row. */
     __device__ __forceinline__ int symbol(int i) const
     {
@@ -254,79 +252,121 @@ BM_INLINE course<BACKWARD> course_of(const bm_ctc_job &c,
                                      const bm_ctc_sequence &s)
 {
     course<BACKWARD> w;
+    size_t first = s.pair_at;
 
     w.T = s.frames;
     w.L = s.labels;
     w.W = s.labels + 1;
-    w.emit = c.emit + s.pair_at;
+    w.next = BACKWARD ? -w.W : w.W;
+    if (BACKWARD)
+        first += (size_t)(w.T - 1) * (size_t)w.W;
+    w.emit = c.emit + first;
+    w.rows = (BACKWARD ? c.backward : c.forward) + first;
     w.labels = c.labels + s.label_at;
-    w.rows = (BACKWARD ? c.backward : c.forward) + s.pair_at;
     w.edges = c.edges + 2 * s.frame_at + (BACKWARD ? s.frames : 0);
     return w;
 }
 
-/* All frames of one strip of pairs, by `warps` warps of the block. */
+/* A thread on its way. */
+struct walker {
+    pair x;
+    wide ahead[CHUNK]; /* emissions of its symbol: of the next CHUNK frames */
+    const wide *emit;  /* and the one after */
+    pair *row;
+    int skip;
+    bool first, last; /* of its warp */
+    bool stores;
+};
+
+/* A chunk of frames; if not WHOLE, there are only `left` until the end. The
+ * feeds of this warp and of the next, for this chunk. */
+template <bool BACKWARD, bool WHOLE>
+BM_INLINE void walk_chunk(walker &w, ptrdiff_t next, int left, const feed *own,
+                          feed *onward)
+{
+    for (int k = 0; k < CHUNK; k++) {
+        wide u = w.ahead[k], near = from_left(w.x.symbol);
+        feed f;
+        pair y;
+
+        if (!WHOLE && k >= left)
+            break;
+        f = own[k];
+        if (WHOLE || k + CHUNK < left)
+            w.ahead[k] = *w.emit;
+        w.emit += next;
+        if (w.last)
+            onward[k].left = w.x.symbol;
+        y = move(w.x, w.first ? f.left : near, w.skip);
+        w.x.blank = times(y.blank, f.blank);
+        w.x.symbol = times(y.symbol, u);
+        if (w.stores)
+            *w.row = BACKWARD ? y : w.x;
+        w.row += next;
+    }
+    w.x.blank = put(w.x.blank);
+    w.x.symbol = put(w.x.symbol);
+}
+
+/* All frames of one strip of pairs, by `warps` warps of the block. What the
+ * last one feeds to nobody goes to the edges. */
 template <bool BACKWARD>
-BM_INLINE void walk_strip(const course<BACKWARD> &w, int strip, bool last,
-                          int warps, feed (*feeds)[2][CHUNK])
+BM_INLINE void walk_strip(const course<BACKWARD> &c, int strip, int warps,
+                          feeds_of_warp *feeds)
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int i = (strip * warps + warp) * 32 + lane;
-    int chunks = (w.T + CHUNK - 1) / CHUNK;
-    int skip = w.skip(i), symbol = w.symbol(i);
-    bool edged = strip > 0 && warp == 0; /* `left` is in device memory */
-    pair x = {make_wide(1, i == 0 ? 0 : (int)NEVER), make_wide(1, NEVER)};
-    wide ahead[CHUNK]; /* emissions of the symbol, for the next CHUNK frames */
+    int chunks = (c.T + CHUNK - 1) / CHUNK;
+    bool edged = strip > 0 && warp == 0;
+    const wide *blanks = c.emit + lane * c.next + c.L; /* of a chunk */
+    walker w;
 
-    for (int k = 0; k < CHUNK; k++)
-        ahead[k] = w.emit[w.row(min(k, w.T - 1)) + symbol];
-    if (lane < CHUNK && lane < w.T) {
-        feeds[warp][0][lane].blank = w.emit[w.row(lane) + w.L];
+    w.x.blank = make_wide(1, i == 0 ? 0 : (int)NEVER);
+    w.x.symbol = make_wide(1, NEVER);
+    w.emit = c.emit + c.symbol(i);
+    w.row = c.rows + i;
+    w.skip = c.skip(i);
+    w.first = lane == 0;
+    w.last = lane == 31;
+    w.stores = i < c.W;
+    for (int k = 0; k < CHUNK; k++) {
+        w.ahead[k] = k < c.T ? *w.emit : make_wide(1, NEVER);
+        w.emit += c.next;
+    }
+    if (lane < CHUNK && lane < c.T) {
+        feed f = {edged ? c.edges[lane] : make_wide(1, NEVER), *blanks};
+        feeds[warp][0][lane].blank = f.blank;
         if (warp == 0)
-            feeds[0][0][lane].left =
-                edged ? w.edges[lane] : make_wide(1, NEVER);
+            feeds[0][0][lane].left = f.left;
     }
     __syncthreads();
     for (int tick = 0; tick < chunks + warps - 1; tick++) {
-        int chunk = tick - warp, first = chunk * CHUNK;
-        int other = first + CHUNK + lane; /* a frame of the next chunk */
-        bool fetches = lane < CHUNK && other < w.T;
-        const feed *now = feeds[warp][chunk & 1];
-        feed *then = &feeds[warp][~chunk & 1][lane % CHUNK];
-        wide blank = make_wide(1, NEVER), left = blank;
+        int chunk = tick - warp, left = c.T - chunk * CHUNK, turn = chunk & 1;
+        bool fetches = lane < CHUNK && lane + CHUNK < left;
+        feed *then = &feeds[warp][1 - turn][lane % CHUNK];
+        feed f = {make_wide(1, NEVER), make_wide(1, NEVER)};
 
         if (chunk >= 0 && chunk < chunks) {
-            if (fetches) {
-                blank = w.emit[w.row(other) + w.L];
-                left = edged ? w.edges[other] : left;
-            }
-            for (int k = 0; k < CHUNK; k++) {
-                int t = first + k;
-                wide u = ahead[k], near = from_left(x.symbol);
-                feed f;
-                pair y;
-
-                if (t >= w.T)
-                    break;
-                f = now[k];
-                if (t + CHUNK < w.T)
-                    ahead[k] = w.emit[w.row(t + CHUNK) + symbol];
-                if (lane == 31 && warp + 1 < warps)
-                    feeds[warp + 1][chunk & 1][k].left = x.symbol;
-                else if (lane == 31 && !last)
-                    w.edges[t] = x.symbol;
-                y = move(x, lane == 0 ? f.left : near, skip);
-                x.blank = times(y.blank, f.blank);
-                x.symbol = times(y.symbol, u);
-                if (i < w.W)
-                    w.rows[w.row(t) + i] = BACKWARD ? y : x;
-            }
-            x.blank = put(x.blank);
-            x.symbol = put(x.symbol);
-            if (fetches) {
-                then->blank = blank;
-                if (warp == 0)
-                    then->left = left;
+            blanks += CHUNK * c.next;
+            if (fetches)
+                f.blank = *blanks;
+            if (fetches && edged)
+                f.left = c.edges[(chunk + 1) * CHUNK + lane];
+            if (left >= 2 * CHUNK)
+                walk_chunk<BACKWARD, true>(w, c.next, left, feeds[warp][turn],
+                                           feeds[warp + 1][turn]);
+            else
+                walk_chunk<BACKWARD, false>(w, c.next, left, feeds[warp][turn],
+                                            feeds[warp + 1][turn]);
+            if (fetches)
+                then->blank = f.blank;
+            if (fetches && warp == 0)
+                then->left = f.left;
+            if (warp + 1 == warps) {
+                __syncwarp();
+                if (lane < CHUNK && lane < left)
+                    c.edges[chunk * CHUNK + lane] =
+                        feeds[warps][turn][lane].left;
             }
         }
         __syncthreads();
@@ -335,7 +375,7 @@ BM_INLINE void walk_strip(const course<BACKWARD> &w, int strip, bool last,
 
 template <bool BACKWARD>
 BM_INLINE void walk_sequence(const bm_ctc_job &c, const bm_ctc_sequence &s,
-                             feed (*feeds)[2][CHUNK])
+                             feeds_of_warp *feeds)
 {
     course<BACKWARD> w = course_of<BACKWARD>(c, s);
     int warps = (int)blockDim.x / 32;
@@ -346,7 +386,7 @@ BM_INLINE void walk_sequence(const bm_ctc_job &c, const bm_ctc_sequence &s,
     if ((int)threadIdx.x >= 32 * warps)
         return;
     for (int strip = 0; strip < strips; strip++)
-        walk_strip(w, strip, strip + 1 == strips, warps, feeds);
+        walk_strip(w, strip, warps, feeds);
 }
 
 /* On one thread, when all rows are there. */
@@ -384,7 +424,7 @@ BM_INLINE bm_ctc_verdict judge_infeasible(const bm_ctc_job &c,
 
 __global__ static void __launch_bounds__(32 * MOST_WARPS) walk(bm_ctc_job c)
 {
-    __shared__ feed feeds[MOST_WARPS][2][CHUNK];
+    __shared__ feeds_of_warp feeds[MOST_WARPS + 1];
     const bm_ctc_sequence s = c.sequence[blockIdx.x];
     bm_ctc_verdict *verdict = &c.verdict[blockIdx.x];
 

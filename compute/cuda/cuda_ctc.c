@@ -104,7 +104,8 @@ static void describe(bm_extent e, bm_targets t, size_t C, totals n,
     int32_t *next = labels + n.labels, *heads = next + n.labels;
     totals at = {0};
 
-    memcpy(labels, t.classes, n.labels * sizeof *labels);
+    if (n.labels > 0)
+        memcpy(labels, t.classes, n.labels * sizeof *labels);
     for (size_t b = 0; b < e.B; b++) {
         size_t T = (size_t)e.frames[b], L = (size_t)t.count[b];
         size_t repeats = bm_ctc_repeats(labels + at.labels, L);
