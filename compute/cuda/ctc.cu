@@ -28,7 +28,7 @@
 
 enum {
     CHUNK = 8,      /* frames */
-    MOST_WARPS = 16 /* of a walk's block */
+    MOST_WARPS = 12 /* of a walk's block: registers for no more */
 };
 
 /* As in cpu_loss_loops.h. */
@@ -225,12 +225,17 @@ struct feed {
 };
 typedef feed feeds_of_warp[2][CHUNK];
 
-/* A sequence in one direction; frames count from where that begins. */
+/* What a walk is for: the loss alone; or states of the first half of the frames
+ * of each direction, then posteriors where the other one has been. */
+enum role { PASS, STORE, MEET };
+
+/* Some frames of a sequence in one direction. Rows begin with the first one. */
 template <bool BACKWARD> struct course {
-    int T, L, W;
-    const wide *emit; /* its first row */
-    pair *rows;       /* likewise */
-    ptrdiff_t next;   /* from row to row */
+    int from, T, L, W; /* frames before these, and of these */
+    const wide *emit;
+    pair *rows;
+    float *posterior;
+    ptrdiff_t next; /* from row to row */
     const int32_t *labels;
     wide *edges;
 
@@ -247,24 +252,44 @@ template <bool BACKWARD> struct course {
     }
 };
 
-template <bool BACKWARD>
+template <bool BACKWARD, role ROLE>
 BM_INLINE course<BACKWARD> course_of(const bm_ctc_job &c,
                                      const bm_ctc_sequence &s)
 {
+    int half = BACKWARD ? s.frames / 2 : s.frames - s.frames / 2;
     course<BACKWARD> w;
-    size_t first = s.pair_at;
+    ptrdiff_t first = (ptrdiff_t)s.pair_at;
 
-    w.T = s.frames;
+    w.from = ROLE == MEET ? half : 0;
+    w.T = ROLE == STORE ? half : s.frames - w.from;
     w.L = s.labels;
     w.W = s.labels + 1;
     w.next = BACKWARD ? -w.W : w.W;
-    if (BACKWARD)
-        first += (size_t)(w.T - 1) * (size_t)w.W;
+    first += (BACKWARD ? s.frames - 1 - w.from : w.from) * (ptrdiff_t)w.W;
     w.emit = c.emit + first;
-    w.rows = (BACKWARD ? c.backward : c.forward) + first;
+    w.rows = c.states + first;
+    w.posterior = c.posterior + 2 * first;
     w.labels = c.labels + s.label_at;
     w.edges = c.edges + 2 * s.frame_at + (BACKWARD ? s.frames : 0);
     return w;
+}
+
+/* Pair i before the first frame. */
+template <bool BACKWARD> BM_INLINE pair begin(const course<BACKWARD> &c, int i)
+{
+    const wide *u = c.emit - c.next;
+    pair x = {make_wide(1, i == 0 ? 0 : (int)NEVER), make_wide(1, NEVER)};
+
+    if (c.from > 0 && i < c.W) {
+        x = (c.rows - c.next)[i];
+        if (BACKWARD) {
+            x.blank = times(x.blank, u[c.L]);
+            x.symbol = times(x.symbol, u[c.symbol(i)]);
+        }
+        x.blank = put(x.blank);
+        x.symbol = put(x.symbol);
+    }
+    return x;
 }
 
 /* A thread on its way. */
@@ -272,17 +297,35 @@ struct walker {
     pair x;
     wide ahead[CHUNK]; /* emissions of its symbol: of the next CHUNK frames */
     const wide *emit;  /* and the one after */
-    pair *row;
-    int skip;
-    bool first, last; /* of its warp */
-    bool stores;
+    pair *row;         /* its own; to meet, the other direction's, likewise */
+    wide blank[CHUNK], symbol[CHUNK];
+    float *posterior;
+    int skip, scale;
+    bool first, last;         /* of its warp */
+    bool is_blank, is_symbol; /* it has one */
 };
+
+/* The posterior of one state, over 2^scale. */
+BM_INLINE float meet(wide x, wide y, int scale)
+{
+    return x.m * y.m * power(x.e + y.e - scale);
+}
+
+/* Numbers of the other direction: blank L - i and symbol L - 1 - i. */
+BM_INLINE void look_ahead(walker &w, int k, ptrdiff_t next)
+{
+    if (w.is_blank)
+        w.blank[k] = w.row->blank;
+    if (w.is_symbol)
+        w.symbol[k] = w.row[-1].symbol;
+    w.row += next;
+}
 
 /* A chunk of frames; if not WHOLE, there are only `left` until the end. The
  * feeds of this warp and of the next, for this chunk. */
-template <bool BACKWARD, bool WHOLE>
-BM_INLINE void walk_chunk(walker &w, ptrdiff_t next, int left, const feed *own,
-                          feed *onward)
+template <bool BACKWARD, role ROLE, bool WHOLE>
+BM_INLINE void walk_chunk(walker &w, const course<BACKWARD> &c, int left,
+                          const feed *own, feed *onward)
 {
     for (int k = 0; k < CHUNK; k++) {
         wide u = w.ahead[k], near = from_left(w.x.symbol);
@@ -294,70 +337,88 @@ BM_INLINE void walk_chunk(walker &w, ptrdiff_t next, int left, const feed *own,
         f = own[k];
         if (WHOLE || k + CHUNK < left)
             w.ahead[k] = *w.emit;
-        w.emit += next;
+        w.emit += c.next;
         if (w.last)
             onward[k].left = w.x.symbol;
         y = move(w.x, w.first ? f.left : near, w.skip);
         w.x.blank = times(y.blank, f.blank);
         w.x.symbol = times(y.symbol, u);
-        if (w.stores)
-            *w.row = BACKWARD ? y : w.x;
-        w.row += next;
+        y = BACKWARD ? y : w.x;
+        if (ROLE == STORE) {
+            if (w.is_blank)
+                *w.row = y;
+            w.row += c.next;
+        } else if (ROLE == MEET) {
+            if (w.is_blank)
+                *w.posterior = meet(y.blank, w.blank[k], w.scale);
+            if (w.is_symbol)
+                w.posterior[BACKWARD ? c.L : c.W] =
+                    meet(y.symbol, w.symbol[k], w.scale);
+            w.posterior += 2 * c.next;
+            if (WHOLE || k + CHUNK < left)
+                look_ahead(w, k, c.next);
+        }
     }
     w.x.blank = put(w.x.blank);
     w.x.symbol = put(w.x.symbol);
 }
 
-/* All frames of one strip of pairs, by `warps` warps of the block. What the
- * last one feeds to nobody goes to the edges. */
-template <bool BACKWARD>
+/* All frames of one strip of pairs, by the block's warps. What the last one
+ * feeds to nobody goes to the edges. end: the last pair. */
+template <bool BACKWARD, role ROLE>
 BM_INLINE void walk_strip(const course<BACKWARD> &c, int strip, int warps,
-                          feeds_of_warp *feeds)
+                          int scale, feeds_of_warp *feeds, pair *end)
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int i = (strip * warps + warp) * 32 + lane;
     int chunks = (c.T + CHUNK - 1) / CHUNK;
+    int busy = min(warps, (c.W + 31) / 32 - strip * warps);
     bool edged = strip > 0 && warp == 0;
     const wide *blanks = c.emit + lane * c.next + c.L; /* of a chunk */
     walker w;
 
-    w.x.blank = make_wide(1, i == 0 ? 0 : (int)NEVER);
-    w.x.symbol = make_wide(1, NEVER);
+    w.x = begin(c, i);
     w.emit = c.emit + c.symbol(i);
-    w.row = c.rows + i;
+    w.row = c.rows + (ROLE == MEET ? c.L - i : i);
+    w.posterior = c.posterior + (BACKWARD ? c.L - i : i);
     w.skip = c.skip(i);
+    w.scale = scale;
     w.first = lane == 0;
     w.last = lane == 31;
-    w.stores = i < c.W;
+    w.is_blank = i < c.W;
+    w.is_symbol = i < c.L;
     for (int k = 0; k < CHUNK; k++) {
-        w.ahead[k] = k < c.T ? *w.emit : make_wide(1, NEVER);
+        w.ahead[k] = w.blank[k] = w.symbol[k] = make_wide(1, NEVER);
+        if (k < c.T)
+            w.ahead[k] = *w.emit;
         w.emit += c.next;
+        if (ROLE == MEET && k < c.T)
+            look_ahead(w, k, c.next);
     }
     if (lane < CHUNK && lane < c.T) {
-        feed f = {edged ? c.edges[lane] : make_wide(1, NEVER), *blanks};
-        feeds[warp][0][lane].blank = f.blank;
+        feeds[warp][0][lane].blank = *blanks;
         if (warp == 0)
-            feeds[0][0][lane].left = f.left;
+            feeds[0][0][lane].left =
+                edged ? c.edges[lane] : make_wide(1, NEVER);
     }
     __syncthreads();
-    for (int tick = 0; tick < chunks + warps - 1; tick++) {
+    for (int tick = 0; tick < chunks + busy - 1; tick++) {
         int chunk = tick - warp, left = c.T - chunk * CHUNK, turn = chunk & 1;
         bool fetches = lane < CHUNK && lane + CHUNK < left;
+        feed *now = feeds[warp][turn], *onward = feeds[warp + 1][turn];
         feed *then = &feeds[warp][1 - turn][lane % CHUNK];
         feed f = {make_wide(1, NEVER), make_wide(1, NEVER)};
 
-        if (chunk >= 0 && chunk < chunks) {
+        if (chunk >= 0 && chunk < chunks && warp < busy) {
             blanks += CHUNK * c.next;
             if (fetches)
                 f.blank = *blanks;
             if (fetches && edged)
                 f.left = c.edges[(chunk + 1) * CHUNK + lane];
             if (left >= 2 * CHUNK)
-                walk_chunk<BACKWARD, true>(w, c.next, left, feeds[warp][turn],
-                                           feeds[warp + 1][turn]);
+                walk_chunk<BACKWARD, ROLE, true>(w, c, left, now, onward);
             else
-                walk_chunk<BACKWARD, false>(w, c.next, left, feeds[warp][turn],
-                                            feeds[warp + 1][turn]);
+                walk_chunk<BACKWARD, ROLE, false>(w, c, left, now, onward);
             if (fetches)
                 then->blank = f.blank;
             if (fetches && warp == 0)
@@ -365,42 +426,63 @@ BM_INLINE void walk_strip(const course<BACKWARD> &c, int strip, int warps,
             if (warp + 1 == warps) {
                 __syncwarp();
                 if (lane < CHUNK && lane < left)
-                    c.edges[chunk * CHUNK + lane] =
-                        feeds[warps][turn][lane].left;
+                    c.edges[chunk * CHUNK + lane] = onward[lane].left;
             }
         }
         __syncthreads();
     }
+    if (i == c.L)
+        end->blank = w.x.blank;
+    if (i + 1 == c.L)
+        end->symbol = w.x.symbol;
 }
 
+/* The exponent of the most probable state at the first frame, where the other
+ * direction has been; on all threads. */
 template <bool BACKWARD>
-BM_INLINE void walk_sequence(const bm_ctc_job &c, const bm_ctc_sequence &s,
-                             feeds_of_warp *feeds)
+BM_INLINE int scale_of(const course<BACKWARD> &c, int *room)
 {
-    course<BACKWARD> w = course_of<BACKWARD>(c, s);
-    int warps = (int)blockDim.x / 32;
-    int strips = (w.W + 32 * warps - 1) / (32 * warps);
+    if (threadIdx.x == 0)
+        *room = 2 * NEVER;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < c.W && c.T > 0; i += (int)blockDim.x) {
+        wide left = i > 0 ? begin(c, i - 1).symbol : make_wide(1, NEVER);
+        pair y = move(begin(c, i), left, c.skip(i));
+        int blank = put(c.rows[c.L - i].blank).e, most = 0;
 
-    if (strips == 1) /* a shorter one than others: the rest wait for nobody */
-        warps = (w.W + 31) / 32;
-    if ((int)threadIdx.x >= 32 * warps)
-        return;
-    for (int strip = 0; strip < strips; strip++)
-        walk_strip(w, strip, warps, feeds);
+        if (!BACKWARD) {
+            y.blank = times(y.blank, c.emit[c.L]);
+            y.symbol = times(y.symbol, c.emit[c.symbol(i)]);
+        }
+        most = put(y.blank).e + blank;
+        if (i < c.L)
+            most =
+                max(most, put(y.symbol).e + put(c.rows[c.L - 1 - i].symbol).e);
+        atomicMax(room, most);
+    }
+    __syncthreads();
+    return *room;
 }
 
-/* On one thread, when all rows are there. */
-BM_INLINE bm_ctc_verdict judge(const bm_ctc_job &c, const bm_ctc_sequence &s)
+template <bool BACKWARD, role ROLE>
+BM_INLINE void walk_sequence(const bm_ctc_job &c, const bm_ctc_sequence &s,
+                             feeds_of_warp *feeds, pair *end, int *room)
 {
-    const pair *end =
-        c.forward + s.pair_at + (size_t)s.frames * ((size_t)s.labels + 1);
-    wide blank = make_wide(1, 0), symbol = make_wide(1, NEVER);
+    course<BACKWARD> w = course_of<BACKWARD, ROLE>(c, s);
+    int scale = ROLE == MEET ? scale_of(w, room) : 0;
+    int warps = (int)blockDim.x / 32;
+
+    for (int strip = 0; strip * 32 * warps < w.W; strip++)
+        walk_strip<BACKWARD, ROLE>(w, strip, warps, scale, feeds, end);
+}
+
+/* On one thread, from the last pair's numbers after the last frame. */
+BM_INLINE bm_ctc_verdict judge(const bm_ctc_sequence &s, pair end)
+{
+    wide blank = put(end.blank);
+    wide symbol = s.labels > 0 ? put(end.symbol) : make_wide(1, NEVER);
     bm_ctc_verdict v;
 
-    if (s.frames > 0)
-        blank = put(end[-1].blank);
-    if (s.labels > 0)
-        symbol = put(end[-2].symbol);
     v.scale = max(blank.e, symbol.e);
     v.end = ldexp((double)blank.m, blank.e - v.scale);
     if (s.labels > 0)
@@ -422,39 +504,46 @@ BM_INLINE bm_ctc_verdict judge_infeasible(const bm_ctc_job &c,
     return v;
 }
 
+template <role ROLE>
 __global__ static void __launch_bounds__(32 * MOST_WARPS) walk(bm_ctc_job c)
 {
     __shared__ feeds_of_warp feeds[MOST_WARPS + 1];
+    __shared__ pair end;
+    __shared__ int room;
     const bm_ctc_sequence s = c.sequence[blockIdx.x];
-    bm_ctc_verdict *verdict = &c.verdict[blockIdx.x];
+    bm_ctc_verdict v;
 
-    if (!s.feasible) {
-        bm_ctc_verdict v = judge_infeasible(c, s);
-        if (blockIdx.y == 0 && threadIdx.x == 0)
-            *verdict = v;
-        return;
-    }
     if (blockIdx.y == 1) {
-        if (s.frames > 0)
-            walk_sequence<true>(c, s, feeds);
+        if (s.feasible)
+            walk_sequence<true, ROLE>(c, s, feeds, &end, &room);
         return;
     }
-    if (s.frames > 0)
-        walk_sequence<false>(c, s, feeds);
+    if (s.feasible)
+        walk_sequence<false, ROLE>(c, s, feeds, &end, &room);
+    if (ROLE == STORE)
+        return;
+    __syncthreads();
+    v = s.feasible ? judge(s, end) : judge_infeasible(c, s);
     if (threadIdx.x == 0)
-        *verdict = judge(c, s);
+        c.verdict[blockIdx.x] = v;
 }
 
 cudaError_t bm_kernel_ctc_walk(cudaStream_t stream, const bm_ctc_job *c,
-                               bool backward)
+                               bool posteriors)
 {
     size_t warps = (c->most_labels + 1 + 31) / 32;
     size_t strips = (warps + MOST_WARPS - 1) / MOST_WARPS;
-    dim3 grid((unsigned)c->B, backward ? 2 : 1);
+    unsigned threads = (unsigned)(32 * ((warps + strips - 1) / strips));
+    dim3 one((unsigned)c->B, 1), both((unsigned)c->B, 2);
     bm_ctc_job job = *c;
+    cudaError_t error = cudaSuccess;
 
-    warps = (warps + strips - 1) / strips;
-    return BM_LAUNCH(stream, walk, grid, (unsigned)(32 * warps), 0, job);
+    if (!posteriors)
+        return BM_LAUNCH(stream, walk<PASS>, one, threads, 0, job);
+    error = BM_LAUNCH(stream, walk<STORE>, both, threads, 0, job);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, walk<MEET>, both, threads, 0, job);
 }
 
 BM_INLINE void store(float *y, float x)
@@ -467,26 +556,6 @@ BM_INLINE void store(bm_bf16 *y, float x)
     *y = bm_to_bf16(x);
 }
 
-/* The rows of a frame, as posteriors: not normalised, of state blank or symbol
- * i. */
-struct posterior {
-    const pair *a, *b; /* [W] */
-    int L, scale;
-
-    __device__ __forceinline__ float of(wide x, wide y) const
-    {
-        return x.m * y.m * power(x.e + y.e - scale);
-    }
-    __device__ __forceinline__ float blank(int i) const
-    {
-        return of(a[i].blank, b[L - i].blank);
-    }
-    __device__ __forceinline__ float symbol(int i) const
-    {
-        return of(a[i].symbol, b[L - 1 - i].symbol);
-    }
-};
-
 /* A frame of the gradient: first of all classes as if none were a label, then
  * of those that are. */
 template <typename OUT>
@@ -497,15 +566,14 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const place &p, size_t row,
     const bm_ctc_frame f = c.frame[s.frame_at + p.t];
     const float *x = c.y + row * c.C;
     const int32_t *labels = c.labels + s.label_at;
-    size_t at = s.pair_at + p.t * p.W;
-    posterior q = {c.forward + at, c.backward + at, s.labels,
-                   c.verdict[p.b].scale};
+    const float *blanks = c.posterior + 2 * (s.pair_at + p.t * p.W);
+    const float *symbols = blanks + p.W;
     float blank = 0, rest = 0, part = 0;
 
-    for (int i = lane; i <= q.L; i += 32)
-        blank += q.blank(i);
-    for (int i = lane; i < q.L; i += 32)
-        rest += q.symbol(i);
+    for (int i = lane; i <= s.labels; i += 32)
+        blank += blanks[i];
+    for (int i = lane; i < s.labels; i += 32)
+        rest += symbols[i];
     blank = warp_sum(blank);
     rest = warp_sum(rest);
     part = 1 / (blank + rest);
@@ -519,7 +587,7 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const place &p, size_t row,
         float g = narrow(wide_exp(x[k] - f.top)) / f.sum, sum = 0;
 
         for (; i >= 0; i = c.next[s.label_at + (size_t)i])
-            sum += q.symbol(i);
+            sum += symbols[i];
         store(dy + k, (g - sum * part) * factor);
     }
 }

@@ -73,10 +73,11 @@ typedef struct bm_ctc_job {
     const int32_t *labels, *next, *heads;
 
     /* Scratch: of each sequence, as long as it says. */
-    bm_ctc_pair *forward, *backward; /* [T, W] */
-    bm_ctc_frame *frame;             /* [T] */
-    bm_ctc_verdict *verdict;         /* [B] */
-    bm_ctc_wide *emit;  /* [T, W]: exp(x - top) of symbols, then of the blank */
+    bm_ctc_pair *states;     /* [T, W] */
+    bm_ctc_frame *frame;     /* [T] */
+    bm_ctc_verdict *verdict; /* [B] */
+    bm_ctc_wide *emit; /* [T, W]: exp(x - top) of symbols, then of the blank */
+    float *posterior;  /* [T, 2, W]: of blanks and of symbols, times anything */
     bm_ctc_wide *edges; /* [2, T]: between strips */
     bm_ctc_sums *sums;  /* [B] */
     bm_score *own;      /* [B] */
@@ -87,10 +88,9 @@ typedef struct bm_ctc_job {
 /* Fills in frame and emit. */
 cudaError_t bm_kernel_ctc_look(cudaStream_t stream, const bm_ctc_job *c);
 
-/* After that: forward and verdict; and backward, if there will be a gradient.
- */
+/* After that: verdict, and the posteriors if there will be a gradient. */
 cudaError_t bm_kernel_ctc_walk(cudaStream_t stream, const bm_ctc_job *c,
-                               bool backward);
+                               bool posteriors);
 
 /* Beside that: sums. */
 cudaError_t bm_kernel_ctc_errors(cudaStream_t stream, const bm_ctc_job *c);

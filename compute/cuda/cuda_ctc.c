@@ -40,11 +40,11 @@ static size_t lay_out(bm_ctc_job *c, totals n, size_t B, float *work)
 {
     size_t used = 0;
 
-    c->forward = take(work, &used, n.pairs, sizeof *c->forward);
-    c->backward = take(work, &used, n.pairs, sizeof *c->backward);
+    c->states = take(work, &used, n.pairs, sizeof *c->states);
     c->frame = take(work, &used, n.frames, sizeof *c->frame);
     c->verdict = take(work, &used, B, sizeof *c->verdict);
     c->emit = take(work, &used, n.pairs, sizeof *c->emit);
+    c->posterior = take(work, &used, 2 * n.pairs, sizeof *c->posterior);
     c->edges = take(work, &used, 2 * n.frames, sizeof *c->edges);
     c->sums = take(work, &used, B, sizeof *c->sums);
     c->own = take(work, &used, B, sizeof *c->own);
