@@ -297,6 +297,48 @@ static void test_sequence_does_not_know_its_batch(void **state)
     batch_free(&b);
 }
 
+/* Nor how long the others are, where that changes how the work is cut. */
+static void test_long_and_short_sequences_share_a_batch(void **state)
+{
+    enum { C = 30 };
+    static const size_t frames[] = {90, 470, 1, 200}, L[] = {40, 420, 1, 150};
+    batch b = batch_new(470, 4, C);
+
+    (void)state;
+    for (size_t n = 0; n < b.B; n++) {
+        float *y = normals(200 + n, frames[n] * C, 2);
+        int32_t labels[LONGEST];
+
+        spell(C, L[n], 9 % L[n], labels);
+        batch_put(&b, n, frames[n], y, labels, L[n]);
+        free(y);
+    }
+    batch_run(&b, "ctc", BM_INFEASIBLE_SKIP);
+    assert_true(b.score.sequences == 4);
+    for (size_t n = 0; n < b.B; n++)
+        assert_as_alone(&b, n, 4);
+    batch_free(&b);
+}
+
+/* Half a unit of 8 bits, where the gradient goes to products alone. */
+static void test_bf16_rounds_the_gradient_and_nothing_else(void **state)
+{
+    batch full = mixed(), half = mixed();
+
+    (void)state;
+    batch_run(&full, "ctc", BM_INFEASIBLE_SKIP);
+    assert_ok(bm_backend_use(loss_open(), 1, BM_BF16));
+    batch_run(&half, "ctc", BM_INFEASIBLE_SKIP);
+    loss_close();
+    assert_memory_equal(&half.score, &full.score, sizeof full.score);
+    for (size_t i = 0; i < full.T * full.B * full.C; i++) {
+        double g = (double)full.dy[i];
+        assert_true(fabs((double)half.dy[i] - g) <= 0x1p-8 * fabs(g));
+    }
+    batch_free(&full);
+    batch_free(&half);
+}
+
 /* Their loops use no instruction that rounds otherwise. */
 static void test_every_instruction_set_has_the_same_bits(void **state)
 {
@@ -531,6 +573,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gradient_is_the_slope_of_the_loss),
         cmocka_unit_test(test_long_sequences_keep_their_digits),
         cmocka_unit_test(test_sequence_does_not_know_its_batch),
+        cmocka_unit_test(test_long_and_short_sequences_share_a_batch),
+        cmocka_unit_test(test_bf16_rounds_the_gradient_and_nothing_else),
         cmocka_unit_test(test_every_instruction_set_has_the_same_bits),
         cmocka_unit_test(test_infeasible_may_count_with_loss_zero),
         cmocka_unit_test(test_sequence_without_numbers_is_skipped),

@@ -171,9 +171,11 @@ static void test_equal_logits(void **state)
     size_t i = 0;
 
     (void)state;
-    json_array_foreach(field(known, "uniform"), i,
-                       item) if (!short_tests() || size(item, "T") <= 1000)
-        check_uniform(item);
+    json_array_foreach(field(known, "uniform"), i, item)
+    {
+        if (!short_tests() || size(item, "T") <= 1000)
+            check_uniform(item);
+    }
     assert_true(i > 0);
 }
 
