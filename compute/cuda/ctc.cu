@@ -18,33 +18,22 @@ BM_INLINE float warp_most(float x)
     return x;
 }
 
-/* The frame of a warp: number `row` of [T, B], in its sequence. */
-struct place {
-    const bm_ctc_sequence *s;
-    size_t b, t, W;
-};
+/* A block has frames of one sequence, a warp every eighth of them. */
+static const unsigned warps_of_frames = 8, frames_of_warp = 4;
 
-BM_INLINE place place_of(const bm_ctc_job &c, size_t row)
+static dim3 grid_of_frames(const bm_ctc_job &c)
 {
-    size_t b = row % c.B;
-    place p = {c.sequence + b, b, row / c.B, (size_t)c.sequence[b].labels + 1};
-    return p;
+    size_t frames = (size_t)warps_of_frames * frames_of_warp;
+    size_t blocks = (c.T + frames - 1) / frames;
+    return dim3((unsigned)c.B, (unsigned)min(blocks, (size_t)65535));
 }
 
-static const unsigned warps_of_frames = 8; /* of a block of look or gradient */
-
-static unsigned blocks_of_frames(size_t rows)
-{
-    size_t blocks = (rows + warps_of_frames - 1) / warps_of_frames;
-    return (unsigned)(blocks < 4096 ? blocks : 4096);
-}
-
-#define EACH_ROW(row, c)                                                       \
-    for (size_t row = (size_t)blockIdx.x * warps_of_frames + threadIdx.x / 32; \
-         row < (c).T * (c).B; row += (size_t)gridDim.x * warps_of_frames)
+#define EACH_FRAME(t, n)                                                       \
+    for (size_t t = (size_t)blockIdx.y * warps_of_frames + threadIdx.x / 32;   \
+         t < (n); t += (size_t)gridDim.y * warps_of_frames)
 
 /* The first class of the largest logit; any, if there are no numbers. */
-BM_INLINE int best_of(const float *x, size_t C, float top, unsigned lane)
+BM_INLINE int best_of(const float *x, size_t C, float top, size_t lane)
 {
     int best = 0x7fffffff;
 
@@ -58,20 +47,18 @@ BM_INLINE int best_of(const float *x, size_t C, float top, unsigned lane)
 
 __global__ static void look(bm_ctc_job c)
 {
-    unsigned lane = threadIdx.x % 32;
+    const bm_ctc_sequence s = c.sequence[blockIdx.x];
+    const int32_t *labels = c.labels + s.label_at;
+    size_t W = (size_t)s.labels + 1, lane = threadIdx.x % 32;
 
-    EACH_ROW(row, c)
+    EACH_FRAME(t, (size_t)s.frames)
     {
-        place p = place_of(c, row);
-        const float *x = c.y + row * c.C;
-        const int32_t *labels = c.labels + p.s->label_at;
-        wide *emit = c.emit + p.s->pair_at + p.t * p.W;
+        const float *x = c.y + (t * c.B + blockIdx.x) * c.C;
+        wide *emit = c.emit + s.pair_at + t * W;
         float top = -INFINITY, sum = 0;
         bool numbers = true;
         int best = 0;
 
-        if (p.t >= (size_t)p.s->frames)
-            continue;
         for (size_t k = lane; k < c.C; k += 32)
             top = fmaxf(top, x[k]);
         top = warp_most(top);
@@ -80,27 +67,26 @@ __global__ static void look(bm_ctc_job c)
         sum = warp_sum(sum);
         best = best_of(x, c.C, top, lane);
         numbers = isfinite(sum);
-        for (size_t i = lane; i < p.W; i += 32) {
-            size_t k = i + 1 < p.W ? (size_t)labels[i] : 0;
+        for (size_t i = lane; i < W; i += 32) {
+            size_t k = i + 1 < W ? (size_t)labels[i] : 0;
             emit[i] = numbers ? wide_exp(x[k] - top) : make_wide(1, NEVER);
         }
         if (lane == 0) {
-            bm_ctc_frame f = {top, sum, narrow(wide_exp(x[0] - top)) / sum,
-                              best};
-            c.frame[p.s->frame_at + p.t] = f;
+            float blank = narrow(wide_exp(x[0] - top)) / sum;
+            bm_ctc_frame f = {top, sum, blank, best};
+            c.frame[s.frame_at + t] = f;
         }
     }
 }
 
 cudaError_t bm_kernel_ctc_look(cudaStream_t stream, const bm_ctc_job *c)
 {
-    size_t rows = c->T * c->B;
     bm_ctc_job job = *c;
 
-    if (rows == 0)
+    if (c->T == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, look, blocks_of_frames(rows), 32 * warps_of_frames,
-                     0, job);
+    return BM_LAUNCH(stream, look, grid_of_frames(job), 32 * warps_of_frames, 0,
+                     job);
 }
 
 BM_INLINE void store(float *y, float x)
@@ -113,18 +99,19 @@ BM_INLINE void store(bm_bf16 *y, float x)
     *y = bm_to_bf16(x);
 }
 
-/* A frame of the gradient: first of all classes as if none were a label, then
- * of those that are. */
+/* Frame t of the gradient: first of all classes as if none were a label, then
+ * of those that are. x and dy [C]. */
 template <typename OUT>
-BM_INLINE void gradient_row(const bm_ctc_job &c, const place &p, size_t row,
-                            float factor, OUT *dy, int lane)
+BM_INLINE void gradient_row(const bm_ctc_job &c, const bm_ctc_sequence &s,
+                            size_t t, float factor, const float *x, OUT *dy,
+                            int lane)
 {
-    const bm_ctc_sequence &s = *p.s;
-    const bm_ctc_frame f = c.frame[s.frame_at + p.t];
-    const float *x = c.y + row * c.C;
+    const bm_ctc_frame f = c.frame[s.frame_at + t];
     const int32_t *labels = c.labels + s.label_at;
-    const float *blanks = c.posterior + 2 * (s.pair_at + p.t * p.W);
-    const float *symbols = blanks + p.W;
+    const int32_t *heads = c.heads + s.label_at, *next = c.next + s.label_at;
+    size_t W = (size_t)s.labels + 1;
+    const float *blanks = c.posterior + 2 * (s.pair_at + t * W);
+    const float *symbols = blanks + W;
     float blank = 0, rest = 0, part = 0;
 
     for (int i = lane; i <= s.labels; i += 32)
@@ -140,10 +127,10 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const place &p, size_t row,
     }
     __syncwarp();
     for (int h = lane; h < s.heads; h += 32) {
-        int i = c.heads[s.label_at + (size_t)h], k = labels[i];
+        int k = labels[heads[h]];
         float g = narrow(wide_exp(x[k] - f.top)) / f.sum, sum = 0;
 
-        for (; i >= 0; i = c.next[s.label_at + (size_t)i])
+        for (int i = heads[h]; i >= 0; i = next[i])
             sum += symbols[i];
         store(dy + k, (g - sum * part) * factor);
     }
@@ -162,34 +149,35 @@ BM_INLINE int count_all(const bm_ctc_job &c)
 
 template <typename OUT> __global__ static void gradient(bm_ctc_job c, OUT *dy)
 {
+    const bm_ctc_sequence s = c.sequence[blockIdx.x];
+    bool known = s.feasible && c.verdict[blockIdx.x].counts;
     int n = count_all(c), lane = (int)(threadIdx.x % 32);
     float factor = n > 0 ? (float)(1.0 / n) : 0;
 
-    EACH_ROW(row, c)
+    EACH_FRAME(t, c.T)
     {
-        place p = place_of(c, row);
-        OUT *out = dy + row * c.C;
+        size_t row = (t * c.B + blockIdx.x) * c.C;
 
-        if (p.t < (size_t)p.s->frames && p.s->feasible && c.verdict[p.b].counts)
-            gradient_row(c, p, row, factor, out, lane);
+        if (known && t < (size_t)s.frames)
+            gradient_row(c, s, t, factor, c.y + row, dy + row, lane);
         else
             for (size_t k = (size_t)lane; k < c.C; k += 32)
-                store(out + k, 0);
+                store(dy + row + k, 0);
     }
 }
 
 cudaError_t bm_kernel_ctc_gradient(cudaStream_t stream, const bm_ctc_job *c,
                                    float *dy, bm_bf16 *dy16)
 {
-    size_t rows = c->T * c->B;
-    unsigned blocks = blocks_of_frames(rows), threads = 32 * warps_of_frames;
     bm_ctc_job job = *c;
+    dim3 grid = grid_of_frames(job);
+    unsigned threads = 32 * warps_of_frames;
 
-    if (rows == 0)
+    if (c->T == 0)
         return cudaSuccess;
     if (dy16 != NULL)
-        return BM_LAUNCH(stream, gradient, blocks, threads, 0, job, dy16);
-    return BM_LAUNCH(stream, gradient, blocks, threads, 0, job, dy);
+        return BM_LAUNCH(stream, gradient, grid, threads, 0, job, dy16);
+    return BM_LAUNCH(stream, gradient, grid, threads, 0, job, dy);
 }
 
 BM_INLINE bm_score score_of(const bm_ctc_job &c, size_t b)

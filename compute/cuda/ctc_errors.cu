@@ -33,22 +33,30 @@ BM_INLINE void add_frames(const bm_ctc_frame *frame, int T, int lane,
     }
 }
 
-/* On one warp: the best path, repeats and blanks left out; its length. */
+/* On one warp: the best path, repeats and blanks left out; its length. Four
+ * loads at a time are on their way. */
 BM_INLINE int find_path(const bm_ctc_frame *frame, int T, int lane,
                         int32_t *path)
 {
     int n = 0, before = 0;
 
-    for (int first = 0; first < T; first += 32) {
-        int t = first + lane, best = t < T ? frame[t].best : 0;
-        int left = __shfl_up_sync(~0u, best, 1);
-        bool kept = best != 0 && best != (lane == 0 ? before : left);
-        unsigned all = __ballot_sync(~0u, kept);
+    for (int first = 0; first < T; first += 4 * 32) {
+        int best[4];
 
-        if (kept)
-            path[n + __popc(all & ((1u << lane) - 1))] = best;
-        n += __popc(all);
-        before = __shfl_sync(~0u, best, 31);
+        for (int i = 0; i < 4; i++) {
+            int t = first + 32 * i + lane;
+            best[i] = t < T ? frame[t].best : 0;
+        }
+        for (int i = 0; i < 4; i++) {
+            int left = __shfl_up_sync(~0u, best[i], 1);
+            bool kept = best[i] != 0 && best[i] != (lane == 0 ? before : left);
+            unsigned all = __ballot_sync(~0u, kept);
+
+            if (kept)
+                path[n + __popc(all & ((1u << lane) - 1))] = best[i];
+            n += __popc(all);
+            before = __shfl_sync(~0u, best[i], 31);
+        }
     }
     return n;
 }
@@ -75,6 +83,7 @@ BM_INLINE void measure_strip(const int32_t *labels, int L, const int32_t *path,
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int warps = (int)blockDim.x / 32;
+    int busy = min(warps, (L + TILE - 1) / TILE - strip * warps);
     int tile = strip * warps + warp, row = tile * TILE + lane * ROWS;
     int chunks = (n + 31 + COLUMNS - 1) / COLUMNS;
     int label[ROWS], d[ROWS], corner = row; /* D(row, j) of the last column */
@@ -84,9 +93,9 @@ BM_INLINE void measure_strip(const int32_t *labels, int L, const int32_t *path,
         label[r] = row + r < L ? labels[row + r] : -1;
         d[r] = row + r + 1;
     }
-    for (int tick = 0; tick < chunks + 2 * (warps - 1); tick++) {
+    for (int tick = 0; tick < chunks + 2 * (busy - 1); tick++) {
         int chunk = tick - 2 * warp, own = chunk * COLUMNS + lane;
-        bool active = chunk >= 0 && chunk < chunks && tile * TILE < L;
+        bool active = chunk >= 0 && chunk < chunks && warp < busy;
         column entry = {0, own + 1}; /* D(0, j) = j */
 
         if (active && own < n) {
@@ -104,11 +113,10 @@ BM_INLINE void measure_strip(const int32_t *labels, int L, const int32_t *path,
             x = lane == 0 ? first : near;
             above = corner = x.distance;
             for (int r = 0; r < ROWS; r++) {
-                int best = diagonal + (label[r] != x.symbol);
+                int other = min(diagonal + (label[r] != x.symbol), d[r] + 1);
 
                 diagonal = d[r];
-                above = min(best, min(d[r], above) + 1);
-                d[r] = above;
+                above = d[r] = min(other, above + 1);
             }
             x.distance = above;
             if (lane == 31)
@@ -128,17 +136,13 @@ __global__ static void __launch_bounds__(32 * MOST_WARPS) errors(bm_ctc_job c)
     const bm_ctc_frame *frame = c.frame + s.frame_at;
     bm_ctc_sums *sums = &c.sums[blockIdx.x];
     int32_t *path = c.path + s.frame_at, *border = c.border + s.frame_at;
-    int rows = TILE * (int)blockDim.x / 32;
+    int rows = TILE * (int)blockDim.x / 32, lane = (int)threadIdx.x % 32;
 
     if (threadIdx.x < 32) {
-        int lane = (int)threadIdx.x;
-        int n = find_path(frame, s.frames, lane, path);
-
+        n_path = find_path(frame, s.frames, lane, path);
+        sums->errors = n_path; /* if there are no labels */
+    } else if (threadIdx.x < 64) {
         add_frames(frame, s.frames, lane, sums);
-        if (lane == 0) {
-            n_path = n;
-            sums->errors = n; /* if there are no labels */
-        }
     }
     __syncthreads();
     for (int strip = 0; strip * rows < s.labels; strip++)
@@ -151,7 +155,7 @@ cudaError_t bm_kernel_ctc_errors(cudaStream_t stream, const bm_ctc_job *c)
     size_t warps = (c->most_labels + TILE - 1) / TILE;
     bm_ctc_job job = *c;
 
-    warps = max(min(warps, (size_t)MOST_WARPS), (size_t)1);
+    warps = max(min(warps, (size_t)MOST_WARPS), (size_t)2);
     return BM_LAUNCH(stream, errors, (unsigned)c->B, (unsigned)(32 * warps), 0,
                      job);
 }
