@@ -8,6 +8,7 @@
 #include <string.h>
 
 const char *loss_backend = "cpu";
+bm_precision loss_precision = BM_FP32;
 static bm_backend *opened;
 
 bm_backend *loss_open(void)
@@ -126,6 +127,7 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     bm_backend *be = loss_open();
     bm_score blind;
 
+    assert_ok(bm_backend_use(be, 1, loss_precision));
     assert_ok(bm_alloc(be, n, &y));
     assert_ok(bm_alloc(be, n, &dy));
     assert_ok(bm_alloc(be, ops->work ? ops->work(be, e, t, b->C) : 0, &work));

@@ -23,9 +23,10 @@ typedef struct batch {
     bm_score score;
 } batch;
 
-/* "cpu", or what a test's main says before its first batch. It is opened once,
- * until loss_close. */
+/* "cpu" and fp32, or what a test's main says. The backend is opened by the
+ * first batch, and stays until loss_close. */
 extern const char *loss_backend;
+extern bm_precision loss_precision;
 bm_backend *loss_open(void);
 void loss_close(void);
 
