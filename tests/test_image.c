@@ -108,10 +108,8 @@ static void check(bm_backend *be, size_t n, const float *x,
 {
     float *got = fetch(be, x, n);
 
-    for (size_t i = 0; i < n; i++) {
-        if (!near(got[i], expected[i], tolerance))
-            print_message("DBG %zu of %zu %g %g\n", i, n, got[i], expected[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        assert_true(near(got[i], expected[i], tolerance));
     free(got);
 }
 
