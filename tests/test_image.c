@@ -1,6 +1,7 @@
 /*
  * Convolution, pooling and batch normalisation of columns of pixels, against
- * sums over all places in double precision, for every instruction set.
+ * sums over all places in double precision, for every instruction set of the
+ * CPU, or in both precisions of the backend that the first argument names.
  */
 #include "core/rng.h"
 #include "tests/support.h"
@@ -15,17 +16,28 @@ enum { T = 9, B = 4 };
 /* Out of order, one empty, one of one frame, one of all. */
 static const int32_t lengths[B] = {6, 0, 9, 1};
 
-static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+static const char *backend = "cpu";
 
-/* The cpu backend with that instruction set; NULL: not on this machine. */
+/* Of the CPU an instruction set, else a precision. */
+static const char *const set_names[] = {"baseline", "avx2", "avx512", "fp32",
+                                        "bf16"};
+static bool rounds; /* to bf16: what products take, and what they leave */
+
+/* The backend with that set; NULL: not on this machine. */
 static bm_backend *open_set(const char *name)
 {
+    bool precision = strcmp(name, "fp32") == 0 || strcmp(name, "bf16") == 0;
     bm_backend *be = NULL;
 
-    setenv("BMUF_ISA", name, 1);
-    if (bm_backend_open(&be, "cpu", 0) != BM_OK)
+    rounds = strcmp(name, "bf16") == 0;
+    if (precision != (strcmp(backend, "cpu") != 0))
+        return NULL;
+    setenv("BMUF_ISA", precision ? "" : name, 1);
+    if (bm_backend_open(&be, backend, 0) != BM_OK)
         be = NULL;
     unsetenv("BMUF_ISA");
+    if (be != NULL && rounds)
+        assert_ok(bm_backend_use(be, 1, BM_BF16));
     return be;
 }
 
@@ -47,6 +59,18 @@ static size_t count(const frames *f)
     return f->e.T * B * f->n;
 }
 
+/* A normal number that is one of bf16, too. */
+static float draw_one(bm_rng *rng)
+{
+    float x = (float)bm_rng_normal(rng);
+    uint32_t bits = 0;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* As many frames as there are windows over those of the batch. */
 static frames *draw(bm_window time, size_t n, uint64_t seed)
 {
@@ -61,7 +85,7 @@ static frames *draw(bm_window time, size_t n, uint64_t seed)
     f->x = malloc((count(f) + 1) * sizeof *f->x);
     assert_non_null(f->x);
     for (size_t i = 0; i < count(f); i++)
-        f->x[i] = inside(&f->e, i, n) ? (float)bm_rng_normal(&rng) : NAN;
+        f->x[i] = inside(&f->e, i, n) ? draw_one(&rng) : NAN;
     return f;
 }
 
@@ -78,7 +102,7 @@ static float *draw_weights(size_t n)
 
     assert_non_null(w);
     for (size_t i = 0; i < n; i++)
-        w[i] = (float)bm_rng_normal(&rng);
+        w[i] = draw_one(&rng);
     return w;
 }
 
@@ -127,6 +151,8 @@ static const bm_conv convolutions[] = {
     {6, 17, 7, {2, 2, 1, 1}, {4, 3, 3, 3}, NULL, NULL},
     {40, 1, 2, {7, 1, 3, 3}, {3, 1, 1, 1}, NULL, NULL},
     {700, 9, 4, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL},
+    {700, 37, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL}, /* in pieces, */
+    {700, 2, 37, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL}, /* as dy here */
 };
 
 /* Everything that the definition says, term by term. */
@@ -165,10 +191,16 @@ static void add_window(const bm_conv *c, const frames *x, const frames *dy,
 }
 
 /* n products of about one add up to about sqrt(n), and every addition rounds
- * off half a unit in the last place of that. */
+ * off half a unit in the last place of that. Products of bf16 are exact. */
 static double rounding(size_t n)
 {
     return fmax(1e-5, 1.5e-7 * (double)n);
+}
+
+/* In bf16 what is stored is rounded once more. */
+static double stored(double tolerance)
+{
+    return rounds ? fmax(0x1p-8, tolerance) : tolerance;
 }
 
 static void check_conv(bm_backend *be, const bm_conv *c, const frames *x,
@@ -192,8 +224,8 @@ static void check_conv(bm_backend *be, const bm_conv *c, const frames *x,
                      db);
     bm_conv_backward(be, &there, x->e, dy->e, x_there, dy_there, work, dx, dw,
                      db);
-    check_frames(be, dy, y, expected->y, rounding(n_w / N));
-    check_frames(be, x, dx, expected->dx, rounding(n_w / c->channels));
+    check_frames(be, dy, y, expected->y, stored(rounding(n_w / N)));
+    check_frames(be, x, dx, expected->dx, stored(rounding(n_w / c->channels)));
     check(be, n_w, dw, expected->dw, rounding(16 * dy->n / N));
     check(be, N, db, expected->db, rounding(16 * dy->n / N));
     bm_free(be, w);
@@ -278,8 +310,8 @@ static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
     bm_pooling_forward(be, p, x->e, dy->e, x_there, y_there);
     bm_pooling_backward(be, p, x->e, dy->e, x_there, y_there, dy_there,
                         dx_there);
-    check_frames(be, dy, y_there, y, 0);
-    check_frames(be, x, dx_there, dx, 0);
+    check_frames(be, dy, y_there, y, stored(0));
+    check_frames(be, x, dx_there, dx, stored(0));
     free(y);
     free(dx);
     bm_free(be, x_there);
@@ -403,12 +435,12 @@ static void check_norm(bm_backend *be, const bm_norm *n, const frames *x,
     there.var = w + 3 * C;
     assert_ok(bm_alloc(be, bm_norm_kept(be, n), &kept));
     bm_norm_forward(be, &there, x->e, false, x_there, out, kept);
-    check_frames(be, x, out, seen, 1e-5);
+    check_frames(be, x, out, seen, stored(1e-5));
     bm_norm_forward(be, &there, x->e, true, x_there, out, kept);
-    check_frames(be, x, out, y, 1e-5);
+    check_frames(be, x, out, y, stored(1e-5));
     bm_norm_backward(be, &there, x->e, x_there, dy_there, kept, out, g, g + C,
                      g + 2 * C, g + 3 * C);
-    check_frames(be, x, out, dx, 1e-5);
+    check_frames(be, x, out, dx, stored(1e-5));
     check(be, 4 * C, g, dw, rounding(16 * n->positions));
     free(y);
     free(seen);
@@ -490,7 +522,7 @@ static void test_batch_without_frames_teaches_nothing(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convolution_is_the_sum_it_is_said_to_be),
@@ -499,5 +531,10 @@ int main(void)
         cmocka_unit_test(test_batch_normalisation_is_what_it_is_said_to_be),
         cmocka_unit_test(test_batch_without_frames_teaches_nothing),
     };
+
+    if (argc > 1)
+        backend = argv[1];
+    if (!have_backend(backend))
+        return SKIPPED;
     return RUN_GROUP("image", tests);
 }

@@ -169,4 +169,12 @@ const bm_backend_ops bm_backend_cuda = {
     .get = cuda_get,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
+    .conv_work = bm_cuda_conv_work,
+    .conv_forward = bm_cuda_conv_forward,
+    .conv_backward = bm_cuda_conv_backward,
+    .pooling_forward = bm_cuda_pooling_forward,
+    .pooling_backward = bm_cuda_pooling_backward,
+    .norm_kept = bm_cuda_norm_kept,
+    .norm_forward = bm_cuda_norm_forward,
+    .norm_backward = bm_cuda_norm_backward,
 };

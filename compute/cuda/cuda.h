@@ -11,9 +11,11 @@
  *
  *     x   = bm_cuda_read(be, x, n)         floats, made current
  *     x16 = bm_cuda_read16(be, x, n)       bf16, made current
- *     y   = bm_cuda_write(be, y, n)        floats, of which all will be written
- *     y16 = bm_cuda_write16(be, y, n)      bf16, likewise
- *     y16 = bm_cuda_write_both(be, y, n)   both; y is where the floats go
+ *     x   = bm_cuda_read_any(be, x, n)     bf16 if it alone is current, else
+ * floats y   = bm_cuda_write(be, y, n)        floats, of which all will be
+ * written y16 = bm_cuda_write16(be, y, n)      bf16, likewise y16 =
+ * bm_cuda_write_both(be, y, n)   both; y is where the floats go y   =
+ * bm_cuda_write_any(be, y, n)    what products take: bf16 or floats
  *
  * which convert no more often than needed: a product leaves bf16 alone if bf16
  * is all that its readers ask for. To change y in part, read it, then write it.
@@ -77,9 +79,11 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out);
 void bm_cuda_free(bm_backend *be, float *x);
 const float *bm_cuda_read(bm_backend *be, const float *x, size_t n);
 const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n);
+bm_source bm_cuda_read_any(bm_backend *be, const float *x, size_t n);
 float *bm_cuda_write(bm_backend *be, float *x, size_t n);
 bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n);
 bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n);
+bm_target bm_cuda_write_any(bm_backend *be, float *x, size_t n);
 
 /* Numbers of the host, on the device until `stream` has done what is queued on
  * it until the next call but some hundred: lengths, labels. The host's may
@@ -136,5 +140,23 @@ void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y);
 void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
                   bm_tensor a, bm_tensor b, float beta, bm_tensor c);
+size_t bm_cuda_conv_work(bm_backend *be, const bm_conv *c);
+void bm_cuda_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
+                          bm_extent out, const float *x, float *y, float *work);
+void bm_cuda_conv_backward(bm_backend *be, const bm_conv *c, bm_extent in,
+                           bm_extent out, const float *x, const float *dy,
+                           float *work, float *dx, float *dw, float *db);
+void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, float *y);
+void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                              bm_extent out, const float *x, const float *y,
+                              const float *dy, float *dx);
+size_t bm_cuda_norm_kept(bm_backend *be, const bm_norm *n);
+void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent e,
+                          bool training, const float *x, float *y, float *kept);
+void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
+                           const float *x, const float *dy, float *kept,
+                           float *dx, float *dgamma, float *dbeta,
+                           float *mean_off, float *var_off);
 
 #endif

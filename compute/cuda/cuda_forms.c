@@ -203,6 +203,17 @@ const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n)
     return p->twin + first;
 }
 
+bm_source bm_cuda_read_any(bm_backend *be, const float *x, size_t n)
+{
+    piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    for (size_t i = 0; i < p->n_spans; i++)
+        if (p->spans[i].alone && covers(&p->spans[i], first, first + n))
+            return (bm_source){p->twin + first, true};
+    return (bm_source){bm_cuda_read(be, x, n), false};
+}
+
 float *bm_cuda_write(bm_backend *be, float *x, size_t n)
 {
     piece *p = find(be, x, n);
@@ -232,4 +243,11 @@ bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n)
 bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n)
 {
     return write_twin(be, x, n, false);
+}
+
+bm_target bm_cuda_write_any(bm_backend *be, float *x, size_t n)
+{
+    if (bm_cuda_of(be)->precision == BM_BF16)
+        return (bm_target){bm_cuda_write16(be, x, n), true};
+    return (bm_target){bm_cuda_write(be, x, n), false};
 }

@@ -7,6 +7,7 @@
 #define BM_COMPUTE_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,16 @@ extern "C" {
 typedef struct bm_bf16 {
     uint16_t bits;
 } bm_bf16;
+
+/* A vector, in one of its forms. */
+typedef struct bm_source {
+    const void *x;
+    bool bf16;
+} bm_source;
+typedef struct bm_target {
+    void *x;
+    bool bf16;
+} bm_target;
 
 enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
 

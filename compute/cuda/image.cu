@@ -1,0 +1,699 @@
+/*
+ * image.cu - pooling and batch normalisation of columns of pixels.
+ *
+ * All kernels go over cells: the windows of a frame, or its rows where there
+ * are none, a cell for each V channels. A block takes frames one behind the
+ * other; a thread keeps its channels, so that their factors and sums stay in
+ * registers. What is behind the normalisation, a function and the largest of a
+ * window, is done again in the backward pass rather than kept: x has to be read
+ * there anyway.
+ *
+ * For each number of x, in bytes of bf16 and with windows of w places: the
+ * moments read 2, forward 2 and writes 2 / w; slopes read 2 + 2 / w, backward
+ * as many and writes 2.
+ */
+#include "compute/cuda/image_kernels.h"
+#include "compute/cuda/kernel.h"
+
+/* Of the CPU. */
+static const float leak = 0.01f;
+static const double epsilon = 1e-5;
+
+static const size_t SLAB = 64, CELLS = 1024, BLOCKS = 2048;
+
+/* ---- V numbers side by side ---------------------------------------------- */
+
+template <int V> struct some {
+    float x[V];
+};
+
+BM_INLINE void take(bm_source s, size_t i, some<1> *out)
+{
+    out->x[0] = s.bf16 ? bm_of_bf16(((const bm_bf16 *)s.x)[i])
+                       : ((const float *)s.x)[i];
+}
+
+BM_INLINE void part(unsigned two, float *x)
+{
+    x[0] = __int_as_float((int)(two << 16));
+    x[1] = __int_as_float((int)(two & 0xffff0000u));
+}
+
+BM_INLINE void take(bm_source s, size_t i, some<8> *out)
+{
+    if (s.bf16) {
+        uint4 u = ((const uint4 *)s.x)[i / 8];
+        part(u.x, out->x);
+        part(u.y, out->x + 2);
+        part(u.z, out->x + 4);
+        part(u.w, out->x + 6);
+    } else {
+        float4 u = ((const float4 *)s.x)[i / 4];
+        float4 v = ((const float4 *)s.x)[i / 4 + 1];
+        out->x[0] = u.x, out->x[1] = u.y, out->x[2] = u.z, out->x[3] = u.w;
+        out->x[4] = v.x, out->x[5] = v.y, out->x[6] = v.z, out->x[7] = v.w;
+    }
+}
+
+BM_INLINE void give(bm_target t, size_t i, const some<1> &in)
+{
+    if (t.bf16)
+        ((bm_bf16 *)t.x)[i] = bm_to_bf16(in.x[0]);
+    else
+        ((float *)t.x)[i] = in.x[0];
+}
+
+BM_INLINE unsigned join(float a, float b)
+{
+    return bm_to_bf16(a).bits | (unsigned)bm_to_bf16(b).bits << 16;
+}
+
+BM_INLINE void give(bm_target t, size_t i, const some<8> &in)
+{
+    const float *x = in.x;
+
+    if (t.bf16) {
+        ((uint4 *)t.x)[i / 8] = make_uint4(join(x[0], x[1]), join(x[2], x[3]),
+                                           join(x[4], x[5]), join(x[6], x[7]));
+    } else {
+        ((float4 *)t.x)[i / 4] = make_float4(x[0], x[1], x[2], x[3]);
+        ((float4 *)t.x)[i / 4 + 1] = make_float4(x[4], x[5], x[6], x[7]);
+    }
+}
+
+template <int V> BM_INLINE void load(const float *x, size_t c, some<V> *out)
+{
+    for (int v = 0; v < V; v++)
+        out->x[v] = x[c + v];
+}
+
+/* ---- cells --------------------------------------------------------------- */
+
+/* A block: `width` threads side by side, each with V channels; frames. */
+struct share {
+    size_t frames, each; /* in all, of a block */
+    unsigned grid, width, threads;
+};
+
+static share share_of(size_t frames, size_t rows, size_t channels, int V,
+                      size_t most)
+{
+    size_t groups = channels / (size_t)V, cells = rows * groups;
+    share s = {frames, 1, 0, 0, 0};
+
+    if (frames == 0 || cells == 0)
+        return s;
+    s.each = (frames + most - 1) / most;
+    if (s.each * cells < CELLS)
+        s.each = (CELLS + cells - 1) / cells;
+    s.grid = (unsigned)((frames + s.each - 1) / s.each);
+    s.width = (unsigned)(groups < SLAB ? groups : SLAB);
+    s.threads = bm_block / s.width * s.width;
+    return s;
+}
+
+/* What a thread has to do with one cell. */
+struct cell {
+    size_t frame; /* of windows: t' B + b */
+    unsigned row, t, b;
+};
+
+/* Number i of the cells of a block that begin with frame `first`. */
+BM_INLINE cell find(size_t first, unsigned i, unsigned rows, size_t B)
+{
+    unsigned down = i / rows;
+    cell c;
+
+    c.frame = first + down;
+    c.row = i - down * rows;
+    c.t = (unsigned)c.frame / (unsigned)B;
+    c.b = (unsigned)c.frame - c.t * (unsigned)B;
+    return c;
+}
+
+/* For each slab of channels, c of this thread, which may lie behind the last;
+ * all threads take part. For n cells of a block, those of this thread. */
+#define EACH_SLAB(c, V, s, channels)                                           \
+    for (unsigned c = threadIdx.x % (s).width * (V), slab_ = 0;                \
+         slab_ < (channels); slab_ += (s).width * (V), c += (s).width * (V))
+#define EACH_CELL(i, s, n)                                                     \
+    for (unsigned i = threadIdx.x / (s).width; i < (n);                        \
+         i += blockDim.x / (s).width)
+
+BM_INLINE unsigned own_frames(const share &s, size_t first)
+{
+    return (unsigned)(s.frames - first < s.each ? s.frames - first : s.each);
+}
+
+/* Places of a window: channel c of the first, and how many of them there are
+ * in all and without padding. */
+struct window {
+    size_t at, apart; /* numbers, from frame to frame */
+    unsigned frames, rows, valid;
+};
+
+BM_INLINE window look(const bm_panes &p, const cell &at, unsigned c)
+{
+    unsigned t = at.t * p.time, h = at.row * p.rows;
+    unsigned T = (unsigned)p.T - t, left = p.height - h;
+    unsigned there = (unsigned)p.in[at.b];
+    window w;
+
+    w.apart = p.B * p.height * p.channels;
+    w.at = t * w.apart + ((size_t)at.b * p.height + h) * p.channels + c;
+    w.frames = T < p.time ? T : p.time;
+    w.rows = left < p.rows ? left : p.rows;
+    w.valid = there <= t ? 0 : there - t < w.frames ? there - t : w.frames;
+    return w;
+}
+
+/* ---- what is seen there -------------------------------------------------- */
+
+template <int F> BM_INLINE float function(float z)
+{
+    switch (F) {
+    case BM_BENT:
+        return z < 0 ? 0 : z;
+    case BM_LEAKY:
+        return z < 0 ? leak * z : z;
+    case BM_TANGENT:
+        return tanhf(z);
+    case BM_LOGISTIC:
+        return 1 / (1 + expf(-z));
+    default:
+        return z;
+    }
+}
+
+/* By way of y = f(z). */
+template <int F> BM_INLINE float slope(float y)
+{
+    switch (F) {
+    case BM_BENT:
+        return y > 0 ? 1 : 0;
+    case BM_LEAKY:
+        return y > 0 ? 1 : leak;
+    case BM_TANGENT:
+        return 1 - y * y;
+    case BM_LOGISTIC:
+        return y * (1 - y);
+    default:
+        return 1;
+    }
+}
+
+/* z of x, and f(z). Not normal: x itself. */
+template <int V, int F, bool NORMAL> struct eye {
+    some<V> a, center, b;
+
+    __device__ void load_factors(const float *factors, unsigned C, unsigned c)
+    {
+        if (NORMAL) {
+            load(factors, c, &a);
+            load(factors + C, c, &center);
+            load(factors + 2 * (size_t)C, c, &b);
+        }
+    }
+    __device__ float see(float x, int v) const
+    {
+        return NORMAL ? function<F>(__fmaf_rn(a.x[v], x - center.x[v], b.x[v]))
+                      : x;
+    }
+};
+
+/* The largest of a window, its number there, and x; what is no number is larger
+ * than any. */
+template <int V> struct peak {
+    some<V> y, x;
+    unsigned place[V];
+};
+
+template <int V, int F, bool NORMAL>
+BM_INLINE void climb(const eye<V, F, NORMAL> &e, bm_source x, const window &w,
+                     unsigned channels, peak<V> *top)
+{
+    unsigned place = 0;
+
+    for (unsigned i = 0; i < w.valid; i++)
+        for (unsigned j = 0; j < w.rows; j++, place++) {
+            some<V> here;
+            take(x, w.at + i * w.apart + (size_t)j * channels, &here);
+            for (int v = 0; v < V; v++) {
+                float y = e.see(here.x[v], v);
+                if (place == 0 || y > top->y.x[v] || y != y) {
+                    top->y.x[v] = y;
+                    top->x.x[v] = here.x[v];
+                    top->place[v] = place;
+                }
+            }
+        }
+}
+
+/* ---- kernels ------------------------------------------------------------- */
+
+template <int V, int F, bool NORMAL>
+__global__ static void forward(bm_panes p, share s, const float *factors,
+                               bm_source x, bm_target y)
+{
+    size_t first = blockIdx.x * s.each;
+    unsigned n = own_frames(s, first);
+
+    EACH_SLAB(c, V, s, p.channels)
+    {
+        eye<V, F, NORMAL> e;
+
+        if (c >= p.channels)
+            continue;
+        e.load_factors(factors, p.channels, c);
+        EACH_CELL(i, s, n * p.out_height)
+        {
+            cell at = find(first, i, p.out_height, p.B);
+            window w = look(p, at, c);
+            peak<V> top = {};
+
+            if (at.t < (unsigned)p.out[at.b])
+                climb(e, x, w, p.channels, &top);
+            give(y, (at.frame * p.out_height + at.row) * p.channels + c, top.y);
+        }
+    }
+}
+
+/* dx = a f' dy at the largest, and b (x - center) + c everywhere; not normal:
+ * dy, and 0. */
+template <int V, int F, bool NORMAL>
+__global__ static void backward(bm_panes p, share s, const float *factors,
+                                bm_source x, bm_source dy, bm_target dx)
+{
+    size_t first = blockIdx.x * s.each;
+    unsigned n = own_frames(s, first);
+
+    EACH_SLAB(c, V, s, p.channels)
+    {
+        eye<V, F, NORMAL> e;
+        some<V> b = {}, shift = {};
+
+        if (c >= p.channels)
+            continue;
+        e.load_factors(factors, p.channels, c);
+        if (NORMAL) {
+            load(factors + 3 * (size_t)p.channels, c, &b);
+            load(factors + 4 * (size_t)p.channels, c, &shift);
+        }
+        EACH_CELL(i, s, n * p.out_height)
+        {
+            cell at = find(first, i, p.out_height, p.B);
+            window w = look(p, at, c);
+            peak<V> top = {};
+            some<V> g = {};
+            unsigned place = 0;
+
+            if (at.t < (unsigned)p.out[at.b]) {
+                climb(e, x, w, p.channels, &top);
+                take(dy, (at.frame * p.out_height + at.row) * p.channels + c,
+                     &g);
+            }
+            for (int v = 0; NORMAL && v < V; v++)
+                g.x[v] *= slope<F>(top.y.x[v]) * e.a.x[v];
+            for (unsigned i = 0; i < w.frames; i++)
+                for (unsigned j = 0; j < w.rows; j++, place++) {
+                    size_t to = w.at + i * w.apart + (size_t)j * p.channels;
+                    some<V> here = {};
+
+                    if (NORMAL && i < w.valid)
+                        take(x, to, &here);
+                    for (int v = 0; v < V && i < w.valid; v++) {
+                        float d = top.place[v] == place ? g.x[v] : 0;
+                        here.x[v] =
+                            NORMAL ? d + __fmaf_rn(b.x[v],
+                                                   here.x[v] - e.center.x[v],
+                                                   shift.x[v])
+                                   : d;
+                    }
+                    give(dx, to, here);
+                }
+        }
+    }
+}
+
+/* Two sums for each channel of a slab, from those of each thread; into row
+ * blockIdx.x of partial [.., 2, C]. */
+template <int V>
+BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
+                    unsigned C, double *partial)
+{
+    __shared__ double room[2 * V][bm_block];
+    unsigned me = threadIdx.x, row = me / s.width, rows = blockDim.x / s.width;
+
+    __syncthreads(); /* room may still be in use */
+    for (int i = 0; i < 2; i++)
+        for (int v = 0; v < V; v++)
+            room[i * V + v][me] = sums[i][v];
+    for (unsigned step = bm_block / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if (row < step && row + step < rows)
+            for (int i = 0; i < 2 * V; i++)
+                room[i][me] += room[i][me + step * s.width];
+    }
+    if (row > 0 || c >= C)
+        return;
+    for (int i = 0; i < 2; i++)
+        for (int v = 0; v < V; v++)
+            partial[((size_t)blockIdx.x * 2 + i) * C + c + v] =
+                room[i * V + v][me];
+}
+
+/* Sums of x and of x^2, about zero in doubles; a thread sums about the first
+ * number that it sees, so that floats do. */
+template <int V>
+__global__ static void measure(bm_panes p, share s, bm_source x,
+                               double *partial)
+{
+    size_t first = blockIdx.x * s.each;
+    unsigned n = own_frames(s, first);
+
+    EACH_SLAB(c, V, s, p.channels)
+    {
+        some<V> about = {}, sum = {}, square = {};
+        double sums[2][V], count = 0;
+
+        if (c < p.channels)
+            EACH_CELL(i, s, n * p.height)
+            {
+                cell at = find(first, i, p.height, p.B);
+                some<V> here;
+
+                if (at.t >= (unsigned)p.in[at.b])
+                    continue;
+                take(x, (at.frame * p.height + at.row) * p.channels + c, &here);
+                if (count == 0)
+                    about = here;
+                count++;
+                for (int v = 0; v < V; v++) {
+                    float d = here.x[v] - about.x[v];
+                    sum.x[v] += d;
+                    square.x[v] = __fmaf_rn(d, d, square.x[v]);
+                }
+            }
+        for (int v = 0; v < V; v++) {
+            double m = about.x[v], d = sum.x[v];
+            sums[0][v] = d + count * m;
+            sums[1][v] = square.x[v] + 2 * m * d + count * m * m;
+        }
+        fold<V>(sums, s, c, p.channels, partial);
+    }
+}
+
+/* Sums of f' dy, and of that times x - center. */
+template <int V, int F>
+__global__ static void slopes(bm_panes p, share s, const float *factors,
+                              bm_source x, bm_source dy, double *partial)
+{
+    size_t first = blockIdx.x * s.each;
+    unsigned n = own_frames(s, first);
+
+    EACH_SLAB(c, V, s, p.channels)
+    {
+        some<V> sum = {}, product = {};
+        double sums[2][V];
+        eye<V, F, true> e;
+
+        if (c < p.channels) {
+            e.load_factors(factors, p.channels, c);
+            EACH_CELL(i, s, n * p.out_height)
+            {
+                cell at = find(first, i, p.out_height, p.B);
+                peak<V> top = {};
+                some<V> g;
+
+                if (at.t >= (unsigned)p.out[at.b])
+                    continue;
+                climb(e, x, look(p, at, c), p.channels, &top);
+                take(dy, (at.frame * p.out_height + at.row) * p.channels + c,
+                     &g);
+                for (int v = 0; v < V; v++) {
+                    float d = g.x[v] * slope<F>(top.y.x[v]);
+                    sum.x[v] += d;
+                    product.x[v] =
+                        __fmaf_rn(d, top.x.x[v] - e.center.x[v], product.x[v]);
+                }
+            }
+        }
+        for (int v = 0; v < V; v++) {
+            sums[0][v] = sum.x[v];
+            sums[1][v] = product.x[v];
+        }
+        fold<V>(sums, s, c, p.channels, partial);
+    }
+}
+
+/* ---- a block for each channel, which adds up the stripes ------------------
+ */
+
+BM_INLINE double invert(double var)
+{
+    return 1 / sqrt(var + epsilon);
+}
+
+BM_INLINE double add_up(const double *partial, unsigned stripes, unsigned C,
+                        unsigned which, double *room)
+{
+    double sum = 0;
+
+    for (unsigned i = threadIdx.x; i < stripes; i += blockDim.x)
+        sum += partial[((size_t)i * 2 + which) * C + blockIdx.x];
+    return bm_block_sum(sum, room);
+}
+
+/* y = a (x - center) + b */
+BM_INLINE void prepare(const bm_norm_pass &p, double mean, double var)
+{
+    unsigned c = blockIdx.x, C = p.panes.channels;
+    float a = (float)(p.gamma[c] * invert(var)), center = (float)mean;
+
+    p.factors[c] = a;
+    p.factors[C + c] = center;
+    p.factors[2 * (size_t)C + c] =
+        (float)(p.beta[c] + (double)a * (center - mean));
+}
+
+__global__ static void finish_moments(bm_norm_pass p, unsigned stripes)
+{
+    __shared__ double room[32];
+    unsigned c = blockIdx.x, C = p.panes.channels;
+    double sum = add_up(p.partial, stripes, C, 0, room);
+    double squares = add_up(p.partial, stripes, C, 1, room);
+    double n = p.positions, mean = n > 0 ? sum / n : 0;
+    double var = n > 0 ? squares / n - mean * mean : 0;
+
+    if (threadIdx.x > 0)
+        return;
+    var = var < 0 ? 0 : var;
+    p.moments[c] = mean;
+    p.moments[C + c] = var;
+    prepare(p, mean, var);
+}
+
+__global__ static void given(bm_norm_pass p)
+{
+    unsigned c = blockIdx.x;
+
+    if (threadIdx.x == 0)
+        prepare(p, p.mean[c], p.var[c] < 0 ? 0 : p.var[c]);
+}
+
+/*
+ * dx = gamma r (dy - mean of dy - (x - mean) r^2 mean of dy (x - mean))
+ *
+ * with r = 1 / sqrt(var + epsilon).
+ */
+__global__ static void finish_slopes(bm_norm_pass p, unsigned stripes)
+{
+    __shared__ double room[32];
+    unsigned c = blockIdx.x, C = p.panes.channels;
+    double sum = add_up(p.partial, stripes, C, 0, room);
+    double product = add_up(p.partial, stripes, C, 1, room);
+    double mean = p.moments[c], var = p.moments[C + c], r = invert(var);
+    double n = p.positions, off = p.factors[C + c] - mean, a = 0, b = 0;
+
+    if (threadIdx.x > 0)
+        return;
+    product += sum * off; /* about the mean itself */
+    p.dgamma[c] = (float)(product * r);
+    p.dbeta[c] = (float)sum;
+    p.mean_off[c] = n > 0 ? (float)(p.mean[c] - mean) : 0;
+    p.var_off[c] = n > 0 ? (float)(p.var[c] - var) : 0;
+    if (n > 0) {
+        a = p.gamma[c] * r;
+        b = -a * r * r * product / n;
+    }
+    p.factors[3 * (size_t)C + c] = (float)b;
+    p.factors[4 * (size_t)C + c] = n > 0 ? (float)(b * off - a * sum / n) : 0;
+}
+
+/* ---- launchers ----------------------------------------------------------- */
+
+static bool wide(unsigned channels, const void *a, const void *b, const void *c)
+{
+    return channels % 8 == 0 && (uintptr_t)a % 16 == 0 &&
+           (uintptr_t)b % 16 == 0 && (uintptr_t)c % 16 == 0;
+}
+
+static unsigned threads_for(unsigned stripes)
+{
+    return stripes == 0         ? 32
+           : stripes < bm_block ? (stripes + 31) / 32 * 32
+                                : bm_block;
+}
+
+template <int V, int F, bool NORMAL>
+static cudaError_t run_forward(cudaStream_t stream, const bm_panes *panes,
+                               const float *factors, bm_source x, bm_target y)
+{
+    const bm_panes p = *panes;
+    const share s =
+        share_of(p.out_frames * p.B, p.out_height, p.channels, V, BLOCKS);
+    auto kernel = forward<V, F, NORMAL>;
+
+    if (s.grid == 0)
+        return cudaSuccess;
+    return BM_LAUNCH(stream, kernel, s.grid, s.threads, 0, p, s, factors, x, y);
+}
+
+template <int V, int F, bool NORMAL>
+static cudaError_t run_backward(cudaStream_t stream, const bm_panes *panes,
+                                const float *factors, bm_source x, bm_source dy,
+                                bm_target dx)
+{
+    const bm_panes p = *panes;
+    const share s =
+        share_of(p.out_frames * p.B, p.out_height, p.channels, V, BLOCKS);
+    auto kernel = backward<V, F, NORMAL>;
+
+    if (s.grid == 0)
+        return cudaSuccess;
+    return BM_LAUNCH(stream, kernel, s.grid, s.threads, 0, p, s, factors, x, dy,
+                     dx);
+}
+
+cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
+                                      bm_source x, bm_target y)
+{
+    return wide(p->channels, x.x, y.x, NULL)
+               ? run_forward<8, BM_STRAIGHT, false>(stream, p, NULL, x, y)
+               : run_forward<1, BM_STRAIGHT, false>(stream, p, NULL, x, y);
+}
+
+cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
+                                       bm_source x, bm_source dy, bm_target dx)
+{
+    return wide(p->channels, x.x, dy.x, dx.x)
+               ? run_backward<8, BM_STRAIGHT, false>(stream, p, NULL, x, dy, dx)
+               : run_backward<1, BM_STRAIGHT, false>(stream, p, NULL, x, dy,
+                                                     dx);
+}
+
+template <int V>
+static cudaError_t run_measure(cudaStream_t stream, const bm_norm_pass *pass)
+{
+    const bm_norm_pass p = *pass;
+    const share s = share_of(p.panes.T * p.panes.B, p.panes.height,
+                             p.panes.channels, V, BM_STRIPES);
+    auto kernel = measure<V>;
+    cudaError_t error = cudaSuccess;
+
+    if (s.grid > 0)
+        error = BM_LAUNCH(stream, kernel, s.grid, s.threads, 0, p.panes, s, p.x,
+                          p.partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, finish_moments, p.panes.channels,
+                     threads_for(s.grid), 0, p, s.grid);
+}
+
+cudaError_t bm_kernel_norm_measure(cudaStream_t stream, const bm_norm_pass *p)
+{
+    return wide(p->panes.channels, p->x.x, NULL, NULL)
+               ? run_measure<8>(stream, p)
+               : run_measure<1>(stream, p);
+}
+
+cudaError_t bm_kernel_norm_given(cudaStream_t stream, const bm_norm_pass *pass)
+{
+    const bm_norm_pass p = *pass;
+
+    return BM_LAUNCH(stream, given, p.panes.channels, 32, 0, p);
+}
+
+template <int V, int F>
+static cudaError_t run_slopes(cudaStream_t stream, const bm_norm_pass *pass)
+{
+    const bm_norm_pass p = *pass;
+    const share s = share_of(p.panes.out_frames * p.panes.B, p.panes.out_height,
+                             p.panes.channels, V, BM_STRIPES);
+    auto kernel = slopes<V, F>;
+    cudaError_t error = cudaSuccess;
+
+    if (s.grid > 0)
+        error = BM_LAUNCH(stream, kernel, s.grid, s.threads, 0, p.panes, s,
+                          p.factors, p.x, p.dy, p.partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, finish_slopes, p.panes.channels,
+                     threads_for(s.grid), 0, p, s.grid);
+}
+
+/* `call` with F a constant. */
+#define OF_SHAPE(f, ...)                                                       \
+    switch (f) {                                                               \
+    case BM_BENT: {                                                            \
+        enum { F = BM_BENT };                                                  \
+        __VA_ARGS__;                                                           \
+    }                                                                          \
+    case BM_LEAKY: {                                                           \
+        enum { F = BM_LEAKY };                                                 \
+        __VA_ARGS__;                                                           \
+    }                                                                          \
+    case BM_TANGENT: {                                                         \
+        enum { F = BM_TANGENT };                                               \
+        __VA_ARGS__;                                                           \
+    }                                                                          \
+    case BM_LOGISTIC: {                                                        \
+        enum { F = BM_LOGISTIC };                                              \
+        __VA_ARGS__;                                                           \
+    }                                                                          \
+    default: {                                                                 \
+        enum { F = BM_STRAIGHT };                                              \
+        __VA_ARGS__;                                                           \
+    }                                                                          \
+    }
+
+cudaError_t bm_kernel_norm_forward(cudaStream_t stream, const bm_norm_pass *p)
+{
+    bool eight = wide(p->panes.channels, p->x.x, p->y.x, NULL);
+
+    OF_SHAPE(p->f, return eight
+                              ? run_forward<8, F, true>(stream, &p->panes,
+                                                        p->factors, p->x, p->y)
+                              : run_forward<1, F, true>(stream, &p->panes,
+                                                        p->factors, p->x, p->y))
+}
+
+cudaError_t bm_kernel_norm_slopes(cudaStream_t stream, const bm_norm_pass *p)
+{
+    bool eight = wide(p->panes.channels, p->x.x, p->dy.x, NULL);
+
+    OF_SHAPE(p->f, return eight ? run_slopes<8, F>(stream, p)
+                                : run_slopes<1, F>(stream, p))
+}
+
+cudaError_t bm_kernel_norm_backward(cudaStream_t stream, const bm_norm_pass *p)
+{
+    bool eight = wide(p->panes.channels, p->x.x, p->dy.x, p->dx.x);
+
+    OF_SHAPE(p->f, return eight ? run_backward<8, F, true>(stream, &p->panes,
+                                                           p->factors, p->x,
+                                                           p->dy, p->dx)
+                                : run_backward<1, F, true>(stream, &p->panes,
+                                                           p->factors, p->x,
+                                                           p->dy, p->dx))
+}
