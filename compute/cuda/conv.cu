@@ -147,9 +147,9 @@ static cudaError_t gather_of(cudaStream_t stream, const bm_gather *given,
 }
 
 cudaError_t bm_kernel_gather(cudaStream_t stream, const bm_gather *g,
-                             size_t first, size_t n, bm_source x, void *matrix)
+                             size_t first, size_t n, bm_in x, void *matrix)
 {
-    return x.bf16 ? gather_of<bm_bf16>(stream, g, first, n, x.x, matrix)
+    return x.half ? gather_of<bm_bf16>(stream, g, first, n, x.x, matrix)
                   : gather_of<float>(stream, g, first, n, x.x, matrix);
 }
 
@@ -176,7 +176,7 @@ __global__ static void pack(bm_kernel_of_conv c, size_t n, E *out)
 }
 
 cudaError_t bm_kernel_pack(cudaStream_t stream, const bm_kernel_of_conv *given,
-                           size_t n_rows, bm_target out)
+                           size_t n_rows, bm_out out)
 {
     const bm_kernel_of_conv c = *given;
     size_t n = n_rows * (c.turned ? c.channels : c.out_channels);
@@ -185,7 +185,7 @@ cudaError_t bm_kernel_pack(cudaStream_t stream, const bm_kernel_of_conv *given,
 
     if (n == 0)
         return cudaSuccess;
-    if (out.bf16)
+    if (out.half)
         return BM_LAUNCH(stream, pack<bm_bf16>, bm_grid(n), bm_block, 0, c, n,
                          half);
     return BM_LAUNCH(stream, pack<float>, bm_grid(n), bm_block, 0, c, n, whole);

@@ -46,7 +46,7 @@ static void measure(sweep *s, bool ones)
     g->width = (unsigned)s->k;
     g->ones = ones;
     frame = s->out_height * s->k * s->size;
-    s->frames = frame < PIECE ? PIECE / frame : 1;
+    s->frames = frame > 0 && frame < PIECE ? PIECE / frame : 1;
 }
 
 static size_t size_of(const bm_backend *be)
@@ -158,11 +158,11 @@ static bm_cuda_factor factor(const sweep *s, const void *x, size_t ld,
 }
 
 /* x [n] in the form that products take. */
-static bm_source read(bm_backend *be, const sweep *s, const float *x, size_t n)
+static bm_in read(bm_backend *be, const sweep *s, const float *x, size_t n)
 {
     if (s->size == sizeof(float))
-        return (bm_source){bm_cuda_read(be, x, n), false};
-    return (bm_source){bm_cuda_read16(be, x, n), true};
+        return (bm_in){bm_cuda_read(be, x, n), false};
+    return (bm_in){bm_cuda_read16(be, x, n), true};
 }
 
 /* y of all frames: zeros past a sequence's end. */
@@ -173,9 +173,9 @@ static void convolve(bm_backend *be, const sweep *s, const bm_kernel_of_conv *w,
     cudaStream_t stream = bm_cuda_of(be)->stream;
     size_t frames = out.T * out.B, N = s->out_channels;
     size_t n_x = in.T * in.B * s->height * s->channels;
-    bm_source from = read(be, s, x, n_x);
-    bm_target to = bm_cuda_write_any(be, y, frames * s->out_height * N);
-    bm_target weights = {r->weights, s->size != sizeof(float)};
+    bm_in from = read(be, s, x, n_x);
+    bm_out to = bm_cuda_out(be, y, frames * s->out_height * N);
+    bm_out weights = {r->weights, s->size != sizeof(float)};
 
     BM_CUDA(be, bm_kernel_pack(stream, w, s->k, weights));
     for (size_t f = 0, n = 0; f < frames; f += n) {
@@ -186,7 +186,7 @@ static void convolve(bm_backend *be, const sweep *s, const bm_kernel_of_conv *w,
                          factor(s, r->windows, s->k, false),
                          factor(s, r->weights, N, false), 0,
                          (char *)to.x + f * s->out_height * N * s->size,
-                         to.bf16 ? BM_CUDA_BF16 : BM_CUDA_F32, N, NULL);
+                         to.half ? BM_CUDA_BF16 : BM_CUDA_F32, N, NULL);
     }
 }
 
@@ -233,8 +233,8 @@ static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
     cudaStream_t stream = bm_cuda_of(be)->stream;
     size_t frames = out.T * out.B, N = s->out_channels;
     size_t frame = s->out_height * N;
-    bm_source from = read(be, s, x, in.T * in.B * s->height * s->channels);
-    bm_source slopes = read(be, s, dy, frames * frame);
+    bm_in from = read(be, s, x, in.T * in.B * s->height * s->channels);
+    bm_in slopes = read(be, s, dy, frames * frame);
     bm_gather copy = plain(s);
 
     BM_CUDA(be, cudaMemsetAsync(r->dw, 0, s->k * N * sizeof *r->dw, stream));

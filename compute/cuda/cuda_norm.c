@@ -56,8 +56,8 @@ void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent e,
     cudaStream_t stream = bm_cuda_of(be)->stream;
     bm_norm_pass p = pass(be, n, e, kept);
 
-    p.x = bm_cuda_read_any(be, x, numbers(n, e));
-    p.y = bm_cuda_write_any(be, y, numbers(n, e));
+    p.x = bm_cuda_in(be, x, numbers(n, e));
+    p.y = bm_cuda_out(be, y, numbers(n, e));
     if (training)
         BM_CUDA(be, bm_kernel_norm_measure(stream, &p));
     else
@@ -74,8 +74,8 @@ void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
     bm_norm_pass p = pass(be, n, e, kept);
     size_t C = n->channels;
 
-    p.x = bm_cuda_read_any(be, x, numbers(n, e));
-    p.dy = bm_cuda_read_any(be, dy, numbers(n, e));
+    p.x = bm_cuda_in(be, x, numbers(n, e));
+    p.dy = bm_cuda_in(be, dy, numbers(n, e));
     p.dgamma = bm_cuda_write(be, dgamma, C);
     p.dbeta = bm_cuda_write(be, dbeta, C);
     p.mean_off = bm_cuda_write(be, mean_off, C);
@@ -83,6 +83,6 @@ void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
     BM_CUDA(be, bm_kernel_norm_slopes(stream, &p));
     if (dx == NULL)
         return;
-    p.dx = bm_cuda_write_any(be, dx, numbers(n, e));
+    p.dx = bm_cuda_out(be, dx, numbers(n, e));
     BM_CUDA(be, bm_kernel_norm_backward(stream, &p));
 }

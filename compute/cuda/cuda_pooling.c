@@ -26,10 +26,8 @@ void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
                              bm_extent out, const float *x, float *y)
 {
     bm_panes all = panes(be, p, in, out);
-    bm_source from =
-        bm_cuda_read_any(be, x, numbers(in, p->height, p->channels));
-    bm_target to =
-        bm_cuda_write_any(be, y, numbers(out, all.out_height, p->channels));
+    bm_in from = bm_cuda_in(be, x, numbers(in, p->height, p->channels));
+    bm_out to = bm_cuda_out(be, y, numbers(out, all.out_height, p->channels));
 
     BM_CUDA(be,
             bm_kernel_pooling_forward(bm_cuda_of(be)->stream, &all, from, to));
@@ -42,10 +40,10 @@ void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
 {
     bm_panes all = panes(be, p, in, out);
     size_t n = numbers(in, p->height, p->channels);
-    bm_source from = bm_cuda_read_any(be, x, n);
-    bm_source slopes =
-        bm_cuda_read_any(be, dy, numbers(out, all.out_height, p->channels));
-    bm_target to = bm_cuda_write_any(be, dx, n);
+    bm_in from = bm_cuda_in(be, x, n);
+    bm_in slopes =
+        bm_cuda_in(be, dy, numbers(out, all.out_height, p->channels));
+    bm_out to = bm_cuda_out(be, dx, n);
 
     (void)y;
     BM_CUDA(be, bm_kernel_pooling_backward(bm_cuda_of(be)->stream, &all, from,

@@ -27,9 +27,9 @@ template <int V> struct some {
     float x[V];
 };
 
-BM_INLINE void take(bm_source s, size_t i, some<1> *out)
+BM_INLINE void take(bm_in s, size_t i, some<1> *out)
 {
-    out->x[0] = s.bf16 ? bm_of_bf16(((const bm_bf16 *)s.x)[i])
+    out->x[0] = s.half ? bm_of_bf16(((const bm_bf16 *)s.x)[i])
                        : ((const float *)s.x)[i];
 }
 
@@ -39,9 +39,9 @@ BM_INLINE void part(unsigned two, float *x)
     x[1] = __int_as_float((int)(two & 0xffff0000u));
 }
 
-BM_INLINE void take(bm_source s, size_t i, some<8> *out)
+BM_INLINE void take(bm_in s, size_t i, some<8> *out)
 {
-    if (s.bf16) {
+    if (s.half) {
         uint4 u = ((const uint4 *)s.x)[i / 8];
         part(u.x, out->x);
         part(u.y, out->x + 2);
@@ -55,9 +55,9 @@ BM_INLINE void take(bm_source s, size_t i, some<8> *out)
     }
 }
 
-BM_INLINE void give(bm_target t, size_t i, const some<1> &in)
+BM_INLINE void give(bm_out t, size_t i, const some<1> &in)
 {
-    if (t.bf16)
+    if (t.half)
         ((bm_bf16 *)t.x)[i] = bm_to_bf16(in.x[0]);
     else
         ((float *)t.x)[i] = in.x[0];
@@ -68,11 +68,11 @@ BM_INLINE unsigned join(float a, float b)
     return bm_to_bf16(a).bits | (unsigned)bm_to_bf16(b).bits << 16;
 }
 
-BM_INLINE void give(bm_target t, size_t i, const some<8> &in)
+BM_INLINE void give(bm_out t, size_t i, const some<8> &in)
 {
     const float *x = in.x;
 
-    if (t.bf16) {
+    if (t.half) {
         ((uint4 *)t.x)[i / 8] = make_uint4(join(x[0], x[1]), join(x[2], x[3]),
                                            join(x[4], x[5]), join(x[6], x[7]));
     } else {
@@ -229,7 +229,7 @@ template <int V> struct peak {
 };
 
 template <int V, int F, bool NORMAL>
-BM_INLINE void climb(const eye<V, F, NORMAL> &e, bm_source x, const window &w,
+BM_INLINE void climb(const eye<V, F, NORMAL> &e, bm_in x, const window &w,
                      unsigned channels, peak<V> *top)
 {
     unsigned place = 0;
@@ -253,7 +253,7 @@ BM_INLINE void climb(const eye<V, F, NORMAL> &e, bm_source x, const window &w,
 
 template <int V, int F, bool NORMAL>
 __global__ static void forward(bm_panes p, share s, const float *factors,
-                               bm_source x, bm_target y)
+                               bm_in x, bm_out y)
 {
     size_t first = blockIdx.x * s.each;
     unsigned n = own_frames(s, first);
@@ -282,7 +282,7 @@ __global__ static void forward(bm_panes p, share s, const float *factors,
  * dy, and 0. */
 template <int V, int F, bool NORMAL>
 __global__ static void backward(bm_panes p, share s, const float *factors,
-                                bm_source x, bm_source dy, bm_target dx)
+                                bm_in x, bm_in dy, bm_out dx)
 {
     size_t first = blockIdx.x * s.each;
     unsigned n = own_frames(s, first);
@@ -365,8 +365,7 @@ BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
 /* Sums of x and of x^2, about zero in doubles; a thread sums about the first
  * number that it sees, so that floats do. */
 template <int V>
-__global__ static void measure(bm_panes p, share s, bm_source x,
-                               double *partial)
+__global__ static void measure(bm_panes p, share s, bm_in x, double *partial)
 {
     size_t first = blockIdx.x * s.each;
     unsigned n = own_frames(s, first);
@@ -406,7 +405,7 @@ __global__ static void measure(bm_panes p, share s, bm_source x,
 /* Sums of f' dy, and of that times x - center. */
 template <int V, int F>
 __global__ static void slopes(bm_panes p, share s, const float *factors,
-                              bm_source x, bm_source dy, double *partial)
+                              bm_in x, bm_in dy, double *partial)
 {
     size_t first = blockIdx.x * s.each;
     unsigned n = own_frames(s, first);
@@ -547,7 +546,7 @@ static unsigned threads_for(unsigned stripes)
 
 template <int V, int F, bool NORMAL>
 static cudaError_t run_forward(cudaStream_t stream, const bm_panes *panes,
-                               const float *factors, bm_source x, bm_target y)
+                               const float *factors, bm_in x, bm_out y)
 {
     const bm_panes p = *panes;
     const share s =
@@ -561,8 +560,8 @@ static cudaError_t run_forward(cudaStream_t stream, const bm_panes *panes,
 
 template <int V, int F, bool NORMAL>
 static cudaError_t run_backward(cudaStream_t stream, const bm_panes *panes,
-                                const float *factors, bm_source x, bm_source dy,
-                                bm_target dx)
+                                const float *factors, bm_in x, bm_in dy,
+                                bm_out dx)
 {
     const bm_panes p = *panes;
     const share s =
@@ -576,7 +575,7 @@ static cudaError_t run_backward(cudaStream_t stream, const bm_panes *panes,
 }
 
 cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
-                                      bm_source x, bm_target y)
+                                      bm_in x, bm_out y)
 {
     return wide(p->channels, x.x, y.x, NULL)
                ? run_forward<8, BM_STRAIGHT, false>(stream, p, NULL, x, y)
@@ -584,7 +583,7 @@ cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
 }
 
 cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
-                                       bm_source x, bm_source dy, bm_target dx)
+                                       bm_in x, bm_in dy, bm_out dx)
 {
     return wide(p->channels, x.x, dy.x, dx.x)
                ? run_backward<8, BM_STRAIGHT, false>(stream, p, NULL, x, dy, dx)

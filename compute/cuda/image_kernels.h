@@ -42,7 +42,7 @@ enum { BM_GATHER_UNIT = 16 };
 /* n frames of the matrix, from number `first` on; x and the matrix are of one
  * form. */
 cudaError_t bm_kernel_gather(cudaStream_t stream, const bm_gather *g,
-                             size_t first, size_t n, bm_source x, void *matrix);
+                             size_t first, size_t n, bm_in x, void *matrix);
 
 /* What such rows are multiplied by: w [time, rows, C, N], then b [N] if there
  * is one, then zeros; n_rows in all. Turned: w turned round in time and rows,
@@ -53,7 +53,7 @@ typedef struct bm_kernel_of_conv {
     bool turned;
 } bm_kernel_of_conv;
 cudaError_t bm_kernel_pack(cudaStream_t stream, const bm_kernel_of_conv *c,
-                           size_t n_rows, bm_target out);
+                           size_t n_rows, bm_out out);
 
 /* image.cu */
 
@@ -67,9 +67,9 @@ typedef struct bm_panes {
 } bm_panes;
 
 cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
-                                      bm_source x, bm_target y);
+                                      bm_in x, bm_out y);
 cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
-                                       bm_source x, bm_source dy, bm_target dx);
+                                       bm_in x, bm_in dy, bm_out dx);
 
 /* A function of the normalised, in the order of bm_activation, behind none. */
 typedef enum bm_shape {
@@ -90,8 +90,8 @@ typedef struct bm_norm_pass {
     double *moments; /* [2, C]: of the batch */
     double *partial; /* [BM_STRIPES, 2, C] */
     float *factors;  /* [5, C] */
-    bm_source x, dy;
-    bm_target y, dx;
+    bm_in x, dy;
+    bm_out y, dx;
     float *dgamma, *dbeta, *mean_off, *var_off; /* [C] */
 } bm_norm_pass;
 enum { BM_STRIPES = 512, BM_FACTORS = 5 };
