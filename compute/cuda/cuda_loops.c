@@ -37,10 +37,7 @@ void bm_cuda_activate(bm_backend *be, bm_activation f, size_t n, const float *x,
 void bm_cuda_activate_back(bm_backend *be, bm_activation f, size_t n,
                            const float *y, const float *dy, float *dx)
 {
-    bm_in out = {bm_cuda_of(be)->precision == BM_BF16
-                     ? (const void *)bm_cuda_read16(be, y, n)
-                     : bm_cuda_read(be, y, n),
-                 bm_cuda_of(be)->precision == BM_BF16};
+    bm_in out = bm_cuda_in(be, y, n);
     bm_in from = bm_cuda_in(be, dy, n);
     bm_out to = bm_cuda_out(be, dx, n);
 

@@ -222,17 +222,24 @@ static cudaError_t launch_back(cudaStream_t stream, bm_activation f, size_t n,
                      f, n, y, dy, dx, wide);
 }
 
+template <typename Y>
+static cudaError_t back_to_half(cudaStream_t stream, bm_activation f, size_t n,
+                                const Y *y, bm_in dy, bm_bf16 *dx)
+{
+    return dy.half ? launch_back(stream, f, n, y, (const bm_bf16 *)dy.x, dx)
+                   : launch_back(stream, f, n, y, (const float *)dy.x, dx);
+}
+
 cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
                                     size_t n, bm_in y, bm_in dy, bm_out dx)
 {
     if (!dx.half)
         return launch_back(stream, f, n, (const float *)y.x,
                            (const float *)dy.x, (float *)dx.x);
-    if (!dy.half)
-        return launch_back(stream, f, n, (const bm_bf16 *)y.x,
-                           (const float *)dy.x, (bm_bf16 *)dx.x);
-    return launch_back(stream, f, n, (const bm_bf16 *)y.x,
-                       (const bm_bf16 *)dy.x, (bm_bf16 *)dx.x);
+    if (y.half)
+        return back_to_half(stream, f, n, (const bm_bf16 *)y.x, dy,
+                            (bm_bf16 *)dx.x);
+    return back_to_half(stream, f, n, (const float *)y.x, dy, (bm_bf16 *)dx.x);
 }
 
 /* ---- memory as such ------------------------------------------------------ */
