@@ -173,13 +173,15 @@ void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
 void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
                               bm_extent out, const float *x, const float *y,
                               const float *dy, float *dx);
-size_t bm_cuda_norm_kept(bm_backend *be, const bm_norm *n);
-void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent e,
-                          bool training, const float *x, float *y, float *kept);
-void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
-                           const float *x, const float *dy, float *kept,
-                           float *dx, float *dgamma, float *dbeta,
-                           float *mean_off, float *var_off);
+size_t bm_cuda_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out);
+void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
+                          bm_extent out, bool training, const float *x,
+                          float *y, float *kept);
+void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
+                           bm_extent out, const float *x, const float *y,
+                           const float *dy, float *kept, float *dx,
+                           float *dgamma, float *dbeta, float *mean_off,
+                           float *var_off);
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped);

@@ -16,33 +16,34 @@
 template <int F> BM_INLINE float function(float z)
 {
     switch (F) {
-    case BM_BENT:
+    case BM_RELU:
         return z < 0 ? 0 : z;
-    case BM_LEAKY:
+    case BM_LEAKY_RELU:
         return z < 0 ? BM_LEAK * z : z;
-    case BM_TANGENT:
+    case BM_TANH:
         return tanhf(z);
-    case BM_LOGISTIC:
+    case BM_SIGMOID:
         return 1 / (1 + expf(-z));
     default:
         return z;
     }
 }
 
-/* By way of y = f(z). */
-template <int F> BM_INLINE float slope(float y)
+/* dy f'(z), by way of y = f(z); what relu holds back is zero, whatever it was.
+ */
+template <int F> BM_INLINE float pass_back(float y, float dy)
 {
     switch (F) {
-    case BM_BENT:
-        return y > 0 ? 1 : 0;
-    case BM_LEAKY:
-        return y > 0 ? 1 : BM_LEAK;
-    case BM_TANGENT:
-        return 1 - y * y;
-    case BM_LOGISTIC:
-        return y * (1 - y);
+    case BM_RELU:
+        return y > 0 ? dy : 0;
+    case BM_LEAKY_RELU:
+        return y > 0 ? dy : BM_LEAK * dy;
+    case BM_TANH:
+        return dy * (1 - y * y);
+    case BM_SIGMOID:
+        return dy * (y * (1 - y));
     default:
-        return 1;
+        return dy;
     }
 }
 
@@ -157,7 +158,7 @@ __global__ static void backward(bm_panes p, share s, const float *factors,
                      &g);
             }
             for (int v = 0; NORMAL && v < V; v++)
-                g.x[v] *= slope<F>(top.y.x[v]) * e.a.x[v];
+                g.x[v] = e.a.x[v] * pass_back<F>(top.y.x[v], g.x[v]);
             for (unsigned i = 0; i < w.frames; i++)
                 for (unsigned j = 0; j < w.rows; j++, place++) {
                     size_t to = w.at + i * w.apart + (size_t)j * p.channels;
@@ -274,7 +275,7 @@ __global__ static void slopes(bm_panes p, share s, const float *factors,
                 take(dy, (at.frame * p.out_height + at.row) * p.channels + c,
                      &g);
                 for (int v = 0; v < V; v++) {
-                    float d = g.x[v] * slope<F>(top.y.x[v]);
+                    float d = pass_back<F>(top.y.x[v], g.x[v]);
                     sum.x[v] += d;
                     product.x[v] =
                         __fmaf_rn(d, top.x.x[v] - e.center.x[v], product.x[v]);
@@ -422,16 +423,16 @@ cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
                                       bm_in x, bm_out y)
 {
     return wide(p->channels, x.x, y.x, NULL)
-               ? run_forward<8, BM_STRAIGHT, false>(stream, p, NULL, x, y)
-               : run_forward<1, BM_STRAIGHT, false>(stream, p, NULL, x, y);
+               ? run_forward<8, BM_IDENTITY, false>(stream, p, NULL, x, y)
+               : run_forward<1, BM_IDENTITY, false>(stream, p, NULL, x, y);
 }
 
 cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
                                        bm_in x, bm_in dy, bm_out dx)
 {
     return wide(p->channels, x.x, dy.x, dx.x)
-               ? run_backward<8, BM_STRAIGHT, false>(stream, p, NULL, x, dy, dx)
-               : run_backward<1, BM_STRAIGHT, false>(stream, p, NULL, x, dy,
+               ? run_backward<8, BM_IDENTITY, false>(stream, p, NULL, x, dy, dx)
+               : run_backward<1, BM_IDENTITY, false>(stream, p, NULL, x, dy,
                                                      dx);
 }
 
@@ -488,24 +489,24 @@ static cudaError_t run_slopes(cudaStream_t stream, const bm_norm_pass *pass)
 /* `call` with F a constant. */
 #define OF_SHAPE(f, ...)                                                       \
     switch (f) {                                                               \
-    case BM_BENT: {                                                            \
-        enum { F = BM_BENT };                                                  \
+    case BM_RELU: {                                                            \
+        enum { F = BM_RELU };                                                  \
         __VA_ARGS__;                                                           \
     }                                                                          \
-    case BM_LEAKY: {                                                           \
-        enum { F = BM_LEAKY };                                                 \
+    case BM_LEAKY_RELU: {                                                      \
+        enum { F = BM_LEAKY_RELU };                                            \
         __VA_ARGS__;                                                           \
     }                                                                          \
-    case BM_TANGENT: {                                                         \
-        enum { F = BM_TANGENT };                                               \
+    case BM_TANH: {                                                            \
+        enum { F = BM_TANH };                                                  \
         __VA_ARGS__;                                                           \
     }                                                                          \
-    case BM_LOGISTIC: {                                                        \
-        enum { F = BM_LOGISTIC };                                              \
+    case BM_SIGMOID: {                                                         \
+        enum { F = BM_SIGMOID };                                               \
         __VA_ARGS__;                                                           \
     }                                                                          \
     default: {                                                                 \
-        enum { F = BM_STRAIGHT };                                              \
+        enum { F = BM_IDENTITY };                                              \
         __VA_ARGS__;                                                           \
     }                                                                          \
     }

@@ -71,20 +71,11 @@ cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
 cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
                                        bm_in x, bm_in dy, bm_out dx);
 
-/* A function of the normalised, in the order of bm_activation, behind none. */
-typedef enum bm_shape {
-    BM_STRAIGHT,
-    BM_BENT,
-    BM_LEAKY,
-    BM_TANGENT,
-    BM_LOGISTIC,
-} bm_shape;
-
 /* Batch normalisation, the function f behind it, and the largest of each
  * window behind that. What is not asked for need not be set. */
 typedef struct bm_norm_pass {
     bm_panes panes;
-    bm_shape f;
+    bm_activation f;
     double positions; /* of all frames but padding */
     const float *gamma, *beta, *mean, *var;
     double *moments; /* [2, C]: of the batch */
