@@ -266,12 +266,14 @@ static void test_function_and_windows_can_be_done_in_one(void **state)
                 float *w = draw_weights(4 * C);
                 bm_norm n = norm_of(H, C, w);
                 frames *x = frames_draw(n.time, H * C, s), *dy = NULL;
+                bool slow = strcmp(frames_backend, "cpu") != 0 && C == 100;
 
                 n.f = functions[f];
                 n.time = side_by_side(windows[k][0]);
                 n.rows = side_by_side(windows[k][1]);
                 dy = frames_draw(n.time, bm_windows(n.rows, H) * C, s + 100);
-                FOR_EACH_SET(be)
+                if (!slow || k == 1) /* where a device is emulated */
+                    FOR_EACH_SET(be)
                 check_joined(be, &n, x, dy);
                 free(w);
                 frames_free(x);
