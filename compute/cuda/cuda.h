@@ -174,6 +174,26 @@ void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
 void bm_cuda_clear_padding(bm_backend *be, bm_extent e, bm_tensor x);
 void bm_cuda_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
                        float *y);
+size_t bm_cuda_conv_work(bm_backend *be, const bm_conv *c);
+void bm_cuda_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
+                          bm_extent out, const float *x, float *y, float *work);
+void bm_cuda_conv_backward(bm_backend *be, const bm_conv *c, bm_extent in,
+                           bm_extent out, const float *x, const float *dy,
+                           float *work, float *dx, float *dw, float *db);
+void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, float *y);
+void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                              bm_extent out, const float *x, const float *y,
+                              const float *dy, float *dx);
+size_t bm_cuda_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out);
+void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
+                          bm_extent out, bool training, const float *x,
+                          float *y, float *kept);
+void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
+                           bm_extent out, const float *x, const float *y,
+                           const float *dy, float *kept, float *dx,
+                           float *dgamma, float *dbeta, float *mean_off,
+                           float *var_off);
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped);
