@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* All time steps of all directions in one kernel, lstm_cluster.cu: bf16 with
+/* All time steps of all directions in one kernel, lstm_cluster.h: bf16 with
  * sums in fp32. */
 typedef struct bm_lstm_cluster {
     size_t T, B, H, R;
