@@ -277,7 +277,7 @@ static void check_unit_back(const problem *p, const arrays *a,
         const bm_bf16 *d = got->gates + at * 4 * H + u;
         double i = value(gates[0]), f = value(gates[H]);
         double g = value(gates[2 * H]), o = value(gates[3 * H]);
-        double out = tanh(a->cells[at * H + u]), edh;
+        double c = a->cells[at * H + u], out = tanh(c), edh;
         double dh = gradient(p, a, got, t, b, r, u, &edh);
         double c0 =
             before(p, r, t, b, &t0) ? a->cells[row(p, t0, b, r) * H + u] : 0;

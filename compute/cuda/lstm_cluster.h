@@ -35,9 +35,10 @@
  * which are rounded to bf16 (2^-8) or go into what is. f multiplies c step by
  * step and has all of fp32's digits but two, as all there is backward.
  *
- * H is padded to the next size that there is, with units that stay zero.
- * Registers hold no more than H = 512 so: for 1024, wh would fill those of 128
- * blocks with both directions, which no cluster spans.
+ * H is padded to the next size that there is, with units that stay zero. Up to
+ * 512, wh fits into half of the registers of 16 blocks, the biggest cluster;
+ * for 1024 it would take 64 blocks a direction, a barrier of the grid in each
+ * step instead of messages, and h from global memory.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_CLUSTER_H
 #define BM_COMPUTE_CUDA_LSTM_CLUSTER_H

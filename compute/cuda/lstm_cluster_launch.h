@@ -59,7 +59,7 @@ static cudaError_t ask(const lstm_pass *p, lstm_variant *v)
 
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = {p->cluster, 1, 1};
-    if (error == cudaSuccess && p->cluster > 8) /* more than any device has */
+    if (error == cudaSuccess && p->cluster > 8) /* not on every device */
         error = cudaFuncSetAttribute(
             kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (error == cudaSuccess)
@@ -96,6 +96,8 @@ static cudaError_t launch(lstm_pass passes[LSTM_SIZES], cudaStream_t stream,
         return cudaErrorNotSupported;
     if (l->T == 0 || l->B == 0)
         return cudaSuccess;
+    if ((uintptr_t)l->gates % 16 != 0 || (uintptr_t)l->cells % 16 != 0)
+        return cudaErrorMisalignedAddress;
     few = eights <= (size_t)p->eight.clusters;
     v = few ? p->eight : p->sixteen;
     return BM_LAUNCH_CLUSTER(stream, v.kernel, p->cluster,
