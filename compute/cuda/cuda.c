@@ -1,6 +1,7 @@
 /* cuda.c - one GPU: opening it, waiting for it, moving data. */
 #include "compute/cuda/cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,18 +78,43 @@ static void cuda_close(bm_backend *be)
     be->self = NULL;
 }
 
-static bm_status describe(bm_cuda *cuda, int index)
+/* Ranks of one host take its devices in turn. */
+static bm_status choose(bm_cuda *cuda, int index)
 {
-    struct cudaDeviceProp properties;
+    int n = 0;
+    cudaError_t error = cudaGetDeviceCount(&n);
 
-    BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&properties, index),
+    if (error != cudaSuccess || n == 0)
+        return BM_FAIL(BM_ERR_DEVICE,
+                       "no cuda here: there is a driver, but no device: %s",
+                       cudaGetErrorString(error));
+    cuda->device = index % n;
+    return bm_cuda_status(cudaSetDevice(cuda->device), "cudaSetDevice");
+}
+
+static bm_status describe(bm_cuda *cuda)
+{
+    struct cudaDeviceProp p;
+    int driver = 0;
+
+    BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&p, cuda->device),
                           "properties of the device"));
-    cuda->device = index;
-    cuda->major = properties.major;
-    cuda->minor = properties.minor;
-    cuda->multiprocessors = properties.multiProcessorCount;
-    memcpy(cuda->name, properties.name, sizeof cuda->name);
+    BM_TRY(bm_cuda_status(cudaDriverGetVersion(&driver), "driver"));
+    cuda->major = p.major;
+    cuda->minor = p.minor;
+    cuda->multiprocessors = p.multiProcessorCount;
+    memcpy(cuda->name, p.name, sizeof cuda->name);
+    snprintf(cuda->about, sizeof cuda->about,
+             "%s, compute capability %d.%d, %.1f GiB, driver for CUDA %d.%d",
+             p.name, p.major, p.minor,
+             (double)p.totalGlobalMem / (double)(1 << 30), driver / 1000,
+             driver % 1000 / 10);
     return BM_OK;
+}
+
+static const char *cuda_about(const bm_backend *be)
+{
+    return bm_cuda_of(be)->about;
 }
 
 static bm_status start(bm_backend *be, bm_cuda *cuda)
@@ -121,8 +147,8 @@ static bm_status cuda_open(bm_backend *be, int index)
     if (cuda == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
     be->self = cuda;
-    BM_TRY_DONE(bm_cuda_status(cudaSetDevice(index), "cudaSetDevice"));
-    BM_TRY_DONE(describe(cuda, index));
+    BM_TRY_DONE(choose(cuda, index));
+    BM_TRY_DONE(describe(cuda));
     status = start(be, cuda);
 done:
     if (status != BM_OK)
@@ -179,14 +205,21 @@ const bm_backend_ops bm_backend_cuda = {
     .name = "cuda",
     .open = cuda_open,
     .close = cuda_close,
+    .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
     .put = cuda_put,
     .get = cuda_get,
+    .stage_open = bm_cuda_stage_open,
+    .stage_close = bm_cuda_stage_close,
+    .stage_room = bm_cuda_stage_room,
+    .stage_send = bm_cuda_stage_send,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
+    .linear_forward = bm_cuda_linear_forward,
+    .linear_backward = bm_cuda_linear_backward,
     .add_rows = bm_cuda_add_rows,
     .sum_rows = bm_cuda_sum_rows,
     .activate = bm_cuda_activate,

@@ -29,6 +29,7 @@
 
 #include "compute/backend_ops.h"
 #include "compute/cuda/kernels.h"
+#include "core/span.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -42,6 +43,7 @@ typedef struct bm_cuda {
     int major, minor; /* compute capability */
     int multiprocessors;
     char name[256];
+    char about[400]; /* that, its compute capability, .. */
     bm_precision precision;
     cudaStream_t stream, side;
     cudaEvent_t forked, joined;
@@ -52,6 +54,9 @@ typedef struct bm_cuda {
     void *scratch;
     size_t scratch_bytes;
 } bm_cuda;
+
+extern const bm_backend_ops bm_backend_cuda; /* cuda.c */
+extern const bm_span_watcher bm_cuda_nvtx;   /* cuda_nvtx.c */
 
 static inline bm_cuda *bm_cuda_of(const bm_backend *be)
 {
@@ -106,6 +111,13 @@ static inline const int32_t *bm_cuda_frames(bm_backend *be, bm_extent e)
 {
     return bm_cuda_send(be, e.frames, e.B * sizeof *e.frames);
 }
+
+/* A bm_stage's, cuda_stage.c. */
+BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);
+void bm_cuda_stage_close(bm_backend *be, void *self);
+BM_CHECKED bm_status bm_cuda_stage_room(bm_backend *be, void *self, size_t n,
+                                        float **host);
+float *bm_cuda_stage_send(bm_backend *be, void *self, size_t n);
 
 /* A matrix in a product: where it lies, as what, how many numbers from row to
  * row. */
@@ -167,5 +179,11 @@ void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            double *skipped);
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                            bm_tensor y, bm_tensor dy, bm_score *score);
+
+void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
+                            const float *x, float *y);
+void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
+                             const float *x, const float *y, float *dy,
+                             float *dx, float *dw, float *db);
 
 #endif
