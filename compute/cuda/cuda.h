@@ -104,15 +104,15 @@ typedef struct bm_cuda_factor {
 
 /* What a product does with each number before it is stored. */
 typedef struct bm_cuda_finish {
-    const float *bias; /* [n], added to every row; NULL: none */
+    const void *bias; /* [n], of C's type, added to every row; NULL: none */
     bool relu;
 } bm_cuda_finish;
 
 /*
  * C [m, n] = finish(alpha op(A) op(B) + beta C), queued on `stream`; A and B
  * are of one type. Floats are multiplied as the backend's precision says: TF32
- * or fp32. finish NULL: nothing. The same bits for the same shapes on one kind
- * of device, always.
+ * or fp32. finish NULL: nothing. The same bits for the same shapes, in memory
+ * that is aligned alike, on one kind of device, always.
  */
 BM_CHECKED bm_status bm_cuda_products_open(bm_backend *be);
 void bm_cuda_products_close(bm_backend *be);

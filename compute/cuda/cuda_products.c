@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE = 32 << 20, BUCKETS = 256 };
+enum { WORKSPACE = 32 << 20, STREAMS = 3, BUCKETS = 256 };
 
 /* All that the answer depends on. */
 typedef struct shape {
     size_t m, n, k, lda, ldb, ldc;
+    uint32_t align_a, align_b, align_c; /* bytes */
     int trans_a, trans_b, type, c_type, bias, relu, precision, accumulates;
 } shape;
 
@@ -26,7 +27,7 @@ typedef struct plan {
 
 struct bm_cuda_products {
     cublasLtHandle_t lt;
-    void *workspace[2]; /* of `stream`, of any other */
+    void *workspace[STREAMS]; /* of `stream`, of `side`, of any other */
     plan *plans[BUCKETS];
 };
 
@@ -44,7 +45,7 @@ bm_status bm_cuda_products_open(bm_backend *be)
 
     if (p == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < STREAMS; i++)
         BM_TRY(bm_cuda_status(cudaMalloc(&p->workspace[i], WORKSPACE),
                               "cudaMalloc"));
     return blas_status(cublasLtCreate(&p->lt), "cublasLt does not start");
@@ -76,7 +77,7 @@ void bm_cuda_products_close(bm_backend *be)
         }
     if (p->lt != NULL)
         cublasLtDestroy(p->lt);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < STREAMS; i++)
         cudaFree(p->workspace[i]);
     free(p);
 }
@@ -103,7 +104,7 @@ static bm_status describe(plan *p)
         s->bias ? s->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
         : s->relu ? CUBLASLT_EPILOGUE_RELU
                   : CUBLASLT_EPILOGUE_DEFAULT;
-    cudaDataType bias_type = CUDA_R_32F;
+    cudaDataType bias_type = type_of(s->c_type);
 
     BM_TRY(
         blas_status(cublasLtMatmulDescCreate(&p->operation,
@@ -129,6 +130,12 @@ static bm_status describe(plan *p)
                        "layout");
 }
 
+#define PREFER(preference, what, value)                                        \
+    blas_status(                                                               \
+        cublasLtMatmulPreferenceSetAttribute(                                  \
+            preference, CUBLASLT_MATMUL_PREF_##what, &(value), sizeof(value)), \
+        #what)
+
 static bm_status choose(bm_cuda_products *products, plan *p)
 {
     cublasLtMatmulPreference_t preference = NULL;
@@ -139,11 +146,11 @@ static bm_status choose(bm_cuda_products *products, plan *p)
 
     BM_TRY_DONE(
         blas_status(cublasLtMatmulPreferenceCreate(&preference), "preference"));
-    BM_TRY_DONE(
-        blas_status(cublasLtMatmulPreferenceSetAttribute(
-                        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                        &room, sizeof room),
-                    "preference"));
+    BM_TRY_DONE(PREFER(preference, MAX_WORKSPACE_BYTES, room));
+    BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_A_BYTES, p->of.align_b));
+    BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_B_BYTES, p->of.align_a));
+    BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_C_BYTES, p->of.align_c));
+    BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_D_BYTES, p->of.align_c));
     BM_TRY_DONE(blas_status(
         cublasLtMatmulAlgoGetHeuristic(products->lt, p->operation, p->a, p->b,
                                        p->c, p->c, preference, 1, &best, &n),
@@ -185,6 +192,19 @@ done:
     return status;
 }
 
+/* The library takes 256 for granted if nobody tells. */
+static uint32_t alignment(const void *x)
+{
+    uintptr_t at = (uintptr_t)x | 256;
+    return (uint32_t)(at & (~at + 1));
+}
+
+static void *workspace(const bm_cuda *cuda, cudaStream_t stream)
+{
+    int i = stream == cuda->stream ? 0 : stream == cuda->side ? 1 : 2;
+    return cuda->products->workspace[i];
+}
+
 void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
                       size_t k, float alpha, bm_cuda_factor a, bm_cuda_factor b,
                       float beta, void *c, bm_cuda_type c_type, size_t ldc,
@@ -192,7 +212,7 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
 {
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_products *products = cuda->products;
-    const float *bias = finish != NULL ? finish->bias : NULL;
+    const void *bias = finish != NULL ? finish->bias : NULL;
     plan *p = NULL;
     shape s;
     bm_status status = BM_OK;
@@ -202,6 +222,8 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     BM_ASSERT(k > 0 && a.type == b.type);
     memset(&s, 0, sizeof s); /* padding too: it is compared */
     s.m = m, s.n = n, s.k = k, s.lda = a.ld, s.ldb = b.ld, s.ldc = ldc;
+    s.align_a = alignment(a.x), s.align_b = alignment(b.x);
+    s.align_c = alignment(c);
     s.trans_a = a.transposed, s.trans_b = b.transposed;
     s.type = a.type, s.c_type = c_type, s.accumulates = beta != 0;
     s.bias = bias != NULL, s.relu = finish != NULL && finish->relu;
@@ -212,8 +234,7 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     status = blas_status(
         cublasLtMatmul(products->lt, p->operation, &alpha, b.x, p->a, a.x, p->b,
                        &beta, c, p->c, c, p->c, &p->algorithm,
-                       products->workspace[stream != cuda->stream], WORKSPACE,
-                       stream),
+                       workspace(cuda, stream), WORKSPACE, stream),
         "product");
 done:
     if (status != BM_OK)

@@ -24,6 +24,14 @@ struct operation {
     void *bias;
     cudaDataType bias_type;
 };
+
+/* What somebody said of his pointers: bytes. */
+struct alignment {
+    uint32_t a = 256, b = 256, c = 256, d = 256;
+};
+static_assert(sizeof(alignment) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
+              "");
+static_assert(sizeof(alignment) <= sizeof(cublasLtMatmulAlgo_t), "");
 static_assert(sizeof(layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 static_assert(sizeof(operation) <= sizeof(cublasLtMatmulDescOpaque_t), "");
 
@@ -51,6 +59,11 @@ void set(void *x, cudaDataType type, size_t i, double value)
         ((__half *)x)[i] = __float2half((float)value);
     else
         ((float *)x)[i] = (float)value;
+}
+
+bool aligned(const void *x, uint32_t bytes)
+{
+    return (uintptr_t)x % bytes == 0;
 }
 
 /* What TF32 multiplies: 10 bits behind the point. */
@@ -212,6 +225,7 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
     *out = new cublasLtMatmulPreferenceOpaque_t();
+    new (*out) alignment;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -222,20 +236,30 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 }
 
 cublasStatus_t
-cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                     cublasLtMatmulPreferenceAttributes_t,
-                                     const void *, size_t)
+cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                     cublasLtMatmulPreferenceAttributes_t what,
+                                     const void *value, size_t)
 {
+    alignment &says = *(alignment *)(void *)p;
+
+    if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+        says.a = *(const uint32_t *)value;
+    else if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES)
+        says.b = *(const uint32_t *)value;
+    else if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES)
+        says.c = *(const uint32_t *)value;
+    else if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
+        says.d = *(const uint32_t *)value;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* As the library refuses: shapes that do not fit, leading dimensions too short.
- */
+/* As the library refuses: shapes that do not fit, leading dimensions too short,
+ * a bias of another type than the outcome. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t c,
-    cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t out[],
-    int *n)
+    cublasLtMatmulPreference_t preference, int,
+    cublasLtMatmulHeuristicResult_t out[], int *n)
 {
     const operation &o = of(d);
     uint64_t m = o.trans_a ? of(a).cols : of(a).rows;
@@ -246,9 +270,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *n = 0;
     if (m != of(c).rows || n_b != of(c).cols || k != k_b || k == 0 ||
         of(a).ld < (int64_t)of(a).rows || of(b).ld < (int64_t)of(b).rows ||
-        of(c).ld < (int64_t)of(c).rows || of(a).type != of(b).type)
+        of(c).ld < (int64_t)of(c).rows || of(a).type != of(b).type ||
+        ((o.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 &&
+         o.bias_type != of(c).type))
         return CUBLAS_STATUS_INVALID_VALUE;
     memset(out, 0, sizeof *out);
+    memcpy(&out->algo, preference, sizeof(alignment));
     out->state = CUBLAS_STATUS_SUCCESS;
     *n = 1;
     return CUBLAS_STATUS_SUCCESS;
@@ -260,11 +287,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                               cublasLtMatrixLayout_t lb, const void *beta,
                               const void *c, cublasLtMatrixLayout_t lc, void *d,
                               cublasLtMatrixLayout_t ld,
-                              const cublasLtMatmulAlgo_t *, void *, size_t,
+                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
                               cudaStream_t stream)
 {
+    const alignment &needs = *(const alignment *)(const void *)algo;
     float f = *(const float *)alpha, g = *(const float *)beta;
     operation o = of(desc);
+    if (!aligned(a, needs.a) || !aligned(b, needs.b) || !aligned(c, needs.c) ||
+        !aligned(d, needs.d))
+        return CUBLAS_STATUS_INVALID_VALUE;
     layout a_of = of(la), b_of = of(lb), c_of = of(lc), d_of = of(ld);
 
     bm_emulate_queue(stream, [=]() {
