@@ -1,0 +1,85 @@
+/* cuda_lstm.c - LSTM over whole sequences, by the engine that is chosen. */
+#include "compute/cuda/cuda_lstm.h"
+
+#include <stdlib.h>
+
+static const bm_lstm_engine *const engines[] = {
+#define X(name) &bm_lstm_##name,
+    BM_LSTM_ENGINES(X)
+#undef X
+        NULL,
+};
+
+bm_status bm_cuda_lstm_open(bm_backend *be)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    cuda->lstm = calloc(1, sizeof *cuda->lstm);
+    if (cuda->lstm == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    return BM_OK;
+}
+
+void bm_cuda_lstm_close(bm_backend *be)
+{
+    struct bm_cuda_lstm *own = bm_cuda_of(be)->lstm;
+
+    if (own == NULL)
+        return;
+    for (size_t i = 0; engines[i] != NULL; i++)
+        if (engines[i]->close != NULL)
+            engines[i]->close(be);
+    cudaFree(own->partial);
+    free(own);
+}
+
+static const bm_lstm_engine *engine(bm_backend *be, const bm_lstm *l,
+                                    bm_extent e)
+{
+    (void)be, (void)l, (void)e;
+    return engines[0];
+}
+
+static bool empty(bm_extent e)
+{
+    return e.T == 0 || e.B == 0;
+}
+
+size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
+{
+    const bm_lstm_engine *with = empty(e) ? NULL : engine(be, l, e);
+    return with != NULL ? with->kept(be, l, e) : 0;
+}
+
+void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                          const float *x, float *y, float *kept)
+{
+    const bm_lstm_engine *with = empty(e) ? NULL : engine(be, l, e);
+
+    if (with != NULL)
+        with->forward(be, l, e, x, y, kept);
+}
+
+static void clear(bm_backend *be, float *x, size_t n)
+{
+    bm_cuda_axpby(be, n, 0, x, 0, x);
+}
+
+void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                           const float *x, const float *y, const float *dy,
+                           float *kept, float *dx, float *dwx, float *dwh,
+                           float *db)
+{
+    size_t n = l->directions * 4 * l->n_hidden;
+    const bm_lstm_engine *with = NULL;
+
+    if (empty(e)) {
+        clear(be, dwx, n * l->n_in);
+        clear(be, dwh, n * l->n_hidden);
+        clear(be, db, n);
+        return;
+    }
+    with = engine(be, l, e);
+    if (with != NULL)
+        with->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
+}

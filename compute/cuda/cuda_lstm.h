@@ -1,0 +1,71 @@
+/*
+ * cuda_lstm.h - engines of the LSTM: each computes a layer as backend.h says.
+ * Which of them does is chosen by timing, see cuda_lstm_choice.c.
+ *
+ * To add one: a const bm_lstm_engine at the end of its file, and its line in
+ * BM_LSTM_ENGINES. One that makes the recurrence alone takes its products from
+ * bm_lstm_around_forward and _backward.
+ */
+#ifndef BM_COMPUTE_CUDA_CUDA_LSTM_H
+#define BM_COMPUTE_CUDA_CUDA_LSTM_H
+
+#include "compute/cuda/cuda.h"
+
+typedef struct bm_lstm_engine {
+    const char *name;
+    /* What keeps it from such a layer and batch; NULL: nothing. NULL instead of
+     * a function: nothing ever does. */
+    const char *(*obstacle)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    /* As in backend.h; there is at least one frame. */
+    size_t (*kept)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    void (*forward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+                    const float *x, float *y, float *kept);
+    void (*backward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+                     const float *x, const float *y, const float *dy,
+                     float *kept, float *dx, float *dwx, float *dwh, float *db);
+    void (*close)(bm_backend *be); /* NULL: there is nothing to close */
+} bm_lstm_engine;
+
+/* Of equally fast ones the first is taken. */
+#define BM_LSTM_ENGINES(X) X(steps)
+#define X(name)            extern const bm_lstm_engine bm_lstm_##name;
+BM_LSTM_ENGINES(X)
+#undef X
+
+/* Of a backend: what engines keep from call to call. */
+struct bm_cuda_lstm {
+    struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
+    float *partial;              /* for sums over frames */
+    size_t n_partial;
+};
+
+/* The recurrence over all frames of all directions. S: bf16 if `bf16`, else
+ * floats. The rest as lstm_kernels.h says. */
+typedef struct bm_lstm_sweep {
+    size_t T, B, H, R;
+    bool bf16;
+    const int32_t *frames; /* [B], on the device */
+    const void *wh;        /* S [R, 4 H, H] */
+    void *gates;           /* S [T, B, R, 4, H] */
+    float *cells;          /* [T, B, R, H] */
+    void *y;               /* S [T, B, R, H]; backward NULL */
+    const void *dy;        /* S [T, B, R, H]; forward NULL */
+} bm_lstm_sweep;
+typedef void (*bm_lstm_sweeper)(bm_backend *be, const bm_lstm_sweep *s);
+
+/* All of forward and backward but the recurrence; `kept` is gates and cells. */
+size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+void bm_lstm_around_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                            const float *x, float *y, float *kept,
+                            bm_lstm_sweeper sweep);
+void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                             const float *x, const float *y, const float *dy,
+                             float *kept, float *dx, float *dwx, float *dwh,
+                             float *db, bm_lstm_sweeper sweep);
+
+static inline bool bm_lstm_in_bf16(const bm_backend *be)
+{
+    return bm_cuda_of(be)->precision == BM_BF16;
+}
+
+#endif

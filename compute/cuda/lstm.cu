@@ -1,0 +1,242 @@
+/* lstm.cu - one time step of an LSTM, a thread for each unit of each sequence,
+ * and sums over frames. */
+#include "compute/cuda/kernel.h"
+#include "compute/cuda/lstm_step_kernels.h"
+
+BM_INLINE float get(const float *x)
+{
+    return *x;
+}
+
+BM_INLINE float get(const bm_bf16 *x)
+{
+    return bm_of_bf16(*x);
+}
+
+BM_INLINE void put(float *x, float value)
+{
+    *x = value;
+}
+
+BM_INLINE void put(bm_bf16 *x, float value)
+{
+    *x = bm_to_bf16(value);
+}
+
+BM_INLINE float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+__global__ static void place(bm_lstm_place from, bm_lstm_place *at)
+{
+    *at = from;
+}
+
+cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
+                                 bm_lstm_place *at)
+{
+    bm_lstm_place now = *from;
+
+    return BM_LAUNCH(stream, place, 1, 1, 0, now, at);
+}
+
+/* Where unit j of sequence b stands in [T, B, R, H] at frame t; four times as
+ * far, less 3 j, in gates. */
+BM_INLINE size_t unit(const bm_lstm_step &s, size_t B, size_t t, size_t b,
+                      size_t j)
+{
+    return ((t * B + b) * s.R + s.r) * s.H + j;
+}
+
+template <typename S>
+__global__ static void step_forward(bm_lstm_step s, const float *recurrent,
+                                    S *h)
+{
+    bm_lstm_place at = *s.at;
+    size_t step = at.step + s.step, H = s.H;
+    size_t t = s.r == 0 ? step : at.T - 1 - step;
+    size_t before = s.r == 0 ? t - 1 : t + 1;
+    size_t j = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (step >= at.T || j >= H)
+        return;
+    for (size_t b = blockIdx.y; b < at.B; b += gridDim.y) {
+        size_t i = b * H + j, u = unit(s, at.B, t, b, j);
+        S *gates = (S *)at.gates + (4 * (u - j) + j);
+        const float *wh = recurrent + b * 4 * H + j;
+
+        if (t < (size_t)at.frames[b]) {
+            float c0 = step > 0 ? at.cells[unit(s, at.B, before, b, j)] : 0.0f;
+            float in = sigmoid(get(gates) + wh[0]);
+            float forget = sigmoid(get(gates + H) + wh[H]);
+            float g = tanhf(get(gates + 2 * H) + wh[2 * H]);
+            float out = sigmoid(get(gates + 3 * H) + wh[3 * H]);
+            float c = forget * c0 + in * g, y = out * tanhf(c);
+
+            put(gates, in);
+            put(gates + H, forget);
+            put(gates + 2 * H, g);
+            put(gates + 3 * H, out);
+            at.cells[u] = c;
+            put((S *)at.y + u, y);
+            put(h + i, y);
+        } else {
+            at.cells[u] = 0;
+            put((S *)at.y + u, 0);
+            put(h + i, 0);
+        }
+    }
+}
+
+template <typename S>
+__global__ static void step_backward(bm_lstm_step s, const float *dh, float *dc,
+                                     S *dgates)
+{
+    bm_lstm_place at = *s.at;
+    size_t done = at.step + s.step, H = s.H;
+    size_t t = s.r == 0 ? at.T - 1 - done : done;
+    size_t before = s.r == 0 ? t - 1 : t + 1;
+    size_t j = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    bool first = done + 1 == at.T; /* of the forward pass */
+
+    if (done >= at.T || j >= H)
+        return;
+    for (size_t b = blockIdx.y; b < at.B; b += gridDim.y) {
+        size_t i = b * H + j, u = unit(s, at.B, t, b, j);
+        S *gates = (S *)at.gates + (4 * (u - j) + j);
+        S *sent = dgates + b * 4 * H + j;
+        float di = 0, df = 0, dg = 0, d_out = 0;
+
+        if (t < (size_t)at.frames[b]) {
+            float c0 = first ? 0.0f : at.cells[unit(s, at.B, before, b, j)];
+            float in = get(gates), forget = get(gates + H);
+            float g = get(gates + 2 * H), out = get(gates + 3 * H);
+            float d_h = get((const S *)at.dy + u) + dh[i];
+            float squashed = tanhf(at.cells[u]);
+            float d = dc[i] + d_h * out * (1 - squashed * squashed);
+
+            di = d * g * (in * (1 - in));
+            df = d * c0 * (forget * (1 - forget));
+            dg = d * in * (1 - g * g);
+            d_out = d_h * squashed * (out * (1 - out));
+            dc[i] = d * forget;
+        } else {
+            dc[i] = 0;
+        }
+        put(gates, di);
+        put(gates + H, df);
+        put(gates + 2 * H, dg);
+        put(gates + 3 * H, d_out);
+        put(sent, di);
+        put(sent + H, df);
+        put(sent + 2 * H, dg);
+        put(sent + 3 * H, d_out);
+    }
+}
+
+/* Small blocks: a step is short, and all multiprocessors shall have some. */
+static const unsigned step_block = 128;
+
+/* Of units, of sequences. */
+static dim3 step_grid(const bm_lstm_step *s)
+{
+    return dim3((unsigned)((s->H + step_block - 1) / step_block),
+                (unsigned)(s->rows < 65535 ? s->rows : 65535));
+}
+
+cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,
+                                const float *recurrent, void *h)
+{
+    bm_lstm_step of = *s;
+
+    if (s->bf16)
+        return BM_LAUNCH(stream, step_forward<bm_bf16>, step_grid(s),
+                         step_block, 0, of, recurrent, (bm_bf16 *)h);
+    return BM_LAUNCH(stream, step_forward<float>, step_grid(s), step_block, 0,
+                     of, recurrent, (float *)h);
+}
+
+cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
+                                     const float *dh, float *dc, void *dgates)
+{
+    bm_lstm_step of = *s;
+
+    if (s->bf16)
+        return BM_LAUNCH(stream, step_backward<bm_bf16>, step_grid(s),
+                         step_block, 0, of, dh, dc, (bm_bf16 *)dgates);
+    return BM_LAUNCH(stream, step_backward<float>, step_grid(s), step_block, 0,
+                     of, dh, dc, (float *)dgates);
+}
+
+BM_INLINE float2 get_two(const float *x)
+{
+    return *(const float2 *)x;
+}
+
+BM_INLINE float2 get_two(const bm_bf16 *x)
+{
+    uint32_t both = *(const uint32_t *)x;
+    float2 y;
+
+    y.x = __int_as_float((int)(both << 16));
+    y.y = __int_as_float((int)(both & 0xffff0000u));
+    return y;
+}
+
+/* 32 threads side by side take two columns each, 8 below each other every
+ * eighth row of the block's part. */
+template <typename S>
+__global__ static void sum_part(size_t rows, size_t cols, const S *x,
+                                float *work)
+{
+    __shared__ float2 sums[8][32];
+    size_t first = rows * blockIdx.y / gridDim.y;
+    size_t last = rows * (blockIdx.y + 1) / gridDim.y;
+    size_t col = 2 * ((size_t)blockIdx.x * 32 + threadIdx.x);
+    float2 sum = {0, 0};
+
+    if (col < cols)
+        for (size_t i = first + threadIdx.y; i < last; i += 8) {
+            float2 two = get_two(x + i * cols + col);
+            sum.x += two.x;
+            sum.y += two.y;
+        }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || col >= cols)
+        return;
+    for (unsigned i = 1; i < 8; i++) {
+        sum.x += sums[i][threadIdx.x].x;
+        sum.y += sums[i][threadIdx.x].y;
+    }
+    work[blockIdx.y * cols + col] = sum.x;
+    work[blockIdx.y * cols + col + 1] = sum.y;
+}
+
+__global__ static void sum_parts(size_t cols, const float *work, float *y)
+{
+    BM_EACH(i, cols)
+    {
+        float sum = 0;
+        for (size_t part = 0; part < BM_LSTM_SUM_PARTS; part++)
+            sum += work[part * cols + i];
+        y[i] = sum;
+    }
+}
+
+cudaError_t bm_kernel_lstm_sum(cudaStream_t stream, size_t rows, size_t cols,
+                               const void *x, bool bf16, float *work, float *y)
+{
+    dim3 grid((unsigned)((cols + 63) / 64), BM_LSTM_SUM_PARTS), block(32, 8);
+    cudaError_t error = bf16
+                            ? BM_LAUNCH(stream, sum_part<bm_bf16>, grid, block,
+                                        0, rows, cols, (const bm_bf16 *)x, work)
+                            : BM_LAUNCH(stream, sum_part<float>, grid, block, 0,
+                                        rows, cols, (const float *)x, work);
+
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, sum_parts, bm_grid(cols), bm_block, 0, cols, work,
+                     y);
+}
