@@ -2,6 +2,11 @@
  * LSTM against its equations in double precision, one sequence at a time, and
  * gradients against differences of those. On the cpu for every instruction set;
  * or on the backend that the first argument names.
+ *
+ * Of bf16 the difference as a whole is bounded, as a share of the numbers as a
+ * whole: each way from an input to an outcome rounds its factors (x, w, b, dy)
+ * once, and in each time step h, gates and their gradients, all by at most
+ * 2^-9 and about as often up as down.
  */
 #include "compute/backend.h"
 #include "core/rng.h"
@@ -16,6 +21,8 @@ static const char *backend = "cpu";
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
 enum { MOST_B = 24 };
+
+static bm_precision precision = BM_FP32;
 
 typedef struct problem {
     size_t D, H, R, T, B;
@@ -184,6 +191,7 @@ static device_side set_up(const problem *p, const numbers *n)
     double *dy = room(n->n_y);
 
     assert_ok(bm_backend_open(&s.be, backend, 0));
+    assert_ok(bm_backend_use(s.be, 1, precision));
     s.wx = place_all(s.be, n->wx, n->n_wx);
     s.wh = place_all(s.be, n->wh, n->n_wh);
     s.b = place_all(s.be, n->b, n->n_b);
@@ -212,6 +220,26 @@ static void tear_down(device_side *s)
     bm_backend_close(s->be);
 }
 
+/* Numbers beside those expected: each of them in fp32, all of them in bf16. */
+typedef struct comparison {
+    double tolerance; /* of fp32 */
+    double off, norm; /* sums of squares */
+} comparison;
+
+static void compare(comparison *c, double got, double expected)
+{
+    assert_true(isfinite(got));
+    assert_true(precision == BM_BF16 || near(got, expected, c->tolerance));
+    c->off += (got - expected) * (got - expected);
+    c->norm += expected * expected;
+}
+
+static void conclude(const comparison *c, const problem *p)
+{
+    double bound = (double)(p->T + 1) * 2 / 256;
+    assert_true(precision != BM_BF16 || sqrt(c->off) <= bound * sqrt(c->norm));
+}
+
 /* Every `step`-th derivative by w [n], one of the arrays of `n`. In doubles the
  * differences are exact to 1e-9. */
 static void check_gradient(const problem *p, const numbers *all, double *w,
@@ -222,6 +250,7 @@ static void check_gradient(const problem *p, const numbers *all, double *w,
     double *y = room(all->n_y);
     float *got = fetch(be, gradient, n);
     bm_extent e = extent(p);
+    comparison c = {.tolerance = 1e-5};
 
     for (size_t i = 0; i < n; i++) {
         double kept = w[i], up = 0, down = 0;
@@ -237,8 +266,9 @@ static void check_gradient(const problem *p, const numbers *all, double *w,
         w[i] = kept - h;
         down = outcome(p, all, y);
         w[i] = kept;
-        assert_true(near(got[i], (up - down) / (2 * h), 1e-5));
+        compare(&c, got[i], (up - down) / (2 * h));
     }
+    conclude(&c, p);
     free(got);
     free(y);
 }
@@ -250,14 +280,16 @@ static void check(const problem *p)
     double *expected = room(n.n_y);
     float *y = NULL;
     size_t step = p->H > 8 ? 41 : 1;
+    comparison c = {.tolerance = 2e-6};
 
     bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     reference(p, &n, expected);
     y = fetch(s.be, s.y, n.n_y);
     for (size_t i = 0; i < n.n_y; i++) {
-        assert_true(near(y[i], expected[i], 2e-6));
+        compare(&c, y[i], expected[i]);
         assert_true(expected[i] != 0 || y[i] == 0);
     }
+    conclude(&c, p);
     bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
                      s.dwh, s.db);
     check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx);
@@ -275,6 +307,15 @@ static void test_lstm_follows_its_equations(void **state)
     (void)state;
     FOR_EACH (i, problems)
         check(&problems[i]);
+}
+
+static void test_lstm_in_bf16(void **state)
+{
+    (void)state;
+    precision = BM_BF16;
+    FOR_EACH (i, problems)
+        check(&problems[i]);
+    precision = BM_FP32;
 }
 
 static void test_lstm_on_every_instruction_set(void **state)
@@ -310,6 +351,42 @@ static void test_input_gradient_is_left_out_on_request(void **state)
         assert_true(isnan(dx[i])); /* as it was */
     check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh);
     free(dx);
+    tear_down(&s);
+    release(&n);
+}
+
+/* What backward still works on beside, if it does, nobody sees. */
+static void test_vectors_may_be_used_at_once(void **state)
+{
+    const problem *p = &problems[0];
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    float *twice = place_all(s.be, NULL, n.n_wh);
+    float *nothing = calloc(n.n_x, sizeof *nothing), *now = NULL, *later = NULL;
+
+    (void)state;
+    assert_non_null(nothing);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+                     s.dwh, s.db);
+    bm_axpby(s.be, n.n_wh, 2, s.dwh, 0, twice);
+    now = fetch(s.be, twice, n.n_wh);
+    later = fetch(s.be, s.dwh, n.n_wh);
+    for (size_t i = 0; i < n.n_wh; i++)
+        assert_true(now[i] == 2 * later[i]);
+
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+                     s.dwh, s.db);
+    bm_put(s.be, s.x, nothing, n.n_x);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    check_gradient(p, &n, n.x, n.n_x, 1, s.be, s.dx);
+    check_gradient(p, &n, n.wx, n.n_wx, 1, s.be, s.dwx);
+    check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh);
+    free(now);
+    free(later);
+    free(nothing);
+    bm_free(s.be, twice);
     tear_down(&s);
     release(&n);
 }
@@ -363,8 +440,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lstm_follows_its_equations),
+        cmocka_unit_test(test_lstm_in_bf16),
         cmocka_unit_test(test_lstm_on_every_instruction_set),
         cmocka_unit_test(test_input_gradient_is_left_out_on_request),
+        cmocka_unit_test(test_vectors_may_be_used_at_once),
         cmocka_unit_test(test_backend_without_lstm_says_so),
         cmocka_unit_test(test_padding_changes_nothing),
     };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static const bm_lstm_engine *const engines[] = {
+const bm_lstm_engine *const bm_lstm_engines[] = {
 #define X(name) &bm_lstm_##name,
     BM_LSTM_ENGINES(X)
 #undef X
@@ -26,35 +26,32 @@ void bm_cuda_lstm_close(bm_backend *be)
 
     if (own == NULL)
         return;
-    for (size_t i = 0; engines[i] != NULL; i++)
-        if (engines[i]->close != NULL)
-            engines[i]->close(be);
+    for (size_t i = 0; bm_lstm_engines[i] != NULL; i++)
+        if (bm_lstm_engines[i]->close != NULL)
+            bm_lstm_engines[i]->close(be);
+    bm_lstm_choices_free(be);
     cudaFree(own->partial);
     free(own);
 }
 
+/* The engine for all calls with such a batch; NULL if there are no frames, or
+ * after a failure. */
 static const bm_lstm_engine *engine(bm_backend *be, const bm_lstm *l,
                                     bm_extent e)
 {
-    (void)be, (void)l, (void)e;
-    return engines[0];
-}
-
-static bool empty(bm_extent e)
-{
-    return e.T == 0 || e.B == 0;
+    return e.T == 0 || e.B == 0 ? NULL : bm_lstm_choose(be, l, e);
 }
 
 size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
-    const bm_lstm_engine *with = empty(e) ? NULL : engine(be, l, e);
+    const bm_lstm_engine *with = engine(be, l, e);
     return with != NULL ? with->kept(be, l, e) : 0;
 }
 
 void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
                           const float *x, float *y, float *kept)
 {
-    const bm_lstm_engine *with = empty(e) ? NULL : engine(be, l, e);
+    const bm_lstm_engine *with = engine(be, l, e);
 
     if (with != NULL)
         with->forward(be, l, e, x, y, kept);
@@ -71,15 +68,13 @@ void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                            float *db)
 {
     size_t n = l->directions * 4 * l->n_hidden;
-    const bm_lstm_engine *with = NULL;
+    const bm_lstm_engine *with = engine(be, l, e);
 
-    if (empty(e)) {
-        clear(be, dwx, n * l->n_in);
-        clear(be, dwh, n * l->n_hidden);
-        clear(be, db, n);
+    if (with != NULL) {
+        with->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
         return;
     }
-    with = engine(be, l, e);
-    if (with != NULL)
-        with->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
+    clear(be, dwx, n * l->n_in);
+    clear(be, dwh, n * l->n_hidden);
+    clear(be, db, n);
 }

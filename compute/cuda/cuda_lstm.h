@@ -27,14 +27,26 @@ typedef struct bm_lstm_engine {
 } bm_lstm_engine;
 
 /* Of equally fast ones the first is taken. */
-#define BM_LSTM_ENGINES(X) X(steps)
+#define BM_LSTM_ENGINES(X) X(steps) X(cudnn) X(persist)
 #define X(name)            extern const bm_lstm_engine bm_lstm_##name;
 BM_LSTM_ENGINES(X)
 #undef X
+extern const bm_lstm_engine *const bm_lstm_engines[]; /* ends with NULL */
+
+/* The engine for such batches, the same for all calls; NULL after a failure. It
+ * may wait for the device at the first batch of its kind. */
+const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
+                                     bm_extent e);
+typedef struct bm_lstm_choice bm_lstm_choice;
+void bm_lstm_choices_free(bm_backend *be);
+
+/* That of the library, 0 without it. */
+size_t bm_lstm_cudnn_version(void);
 
 /* Of a backend: what engines keep from call to call. */
 struct bm_cuda_lstm {
     struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
+    bm_lstm_choice *choices;     /* cuda_lstm_choice.c */
     float *partial;              /* for sums over frames */
     size_t n_partial;
 };
