@@ -1,8 +1,9 @@
 /* cuda_cudnn_absent.c - engines of cuDNN, in a build without its headers. */
 #include "compute/cuda/cuda_lstm.h"
 
-size_t bm_lstm_cudnn_version(void)
+size_t bm_lstm_cudnn_version(bm_backend *be)
 {
+    (void)be;
     return 0;
 }
 

@@ -40,13 +40,14 @@ const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
 typedef struct bm_lstm_choice bm_lstm_choice;
 void bm_lstm_choices_free(bm_backend *be);
 
-/* That of the library, 0 without it. */
-size_t bm_lstm_cudnn_version(void);
+/* That of cuDNN, 0 without it. */
+size_t bm_lstm_cudnn_version(bm_backend *be);
 
 /* Of a backend: what engines keep from call to call. */
 struct bm_cuda_lstm {
     struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
     bm_lstm_choice *choices;     /* cuda_lstm_choice.c */
+    struct bm_cudnn *cudnn;      /* cuda_cudnn.c */
     float *partial;              /* for sums over frames */
     size_t n_partial;
 };
@@ -75,9 +76,37 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                              float *kept, float *dx, float *dwx, float *dwh,
                              float *db, bm_lstm_sweeper sweep);
 
+/* After backward, with gradients of weights still on their way on `side`. */
+void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
+                  const float *y, const float *kept, size_t n_kept,
+                  const float *dwx, const float *dwh, const float *db);
+
 static inline bool bm_lstm_in_bf16(const bm_backend *be)
 {
     return bm_cuda_of(be)->precision == BM_BF16;
+}
+
+/* Vectors in the form S. */
+static inline const void *bm_lstm_read(bm_backend *be, const float *x, size_t n)
+{
+    if (bm_lstm_in_bf16(be))
+        return bm_cuda_read16(be, x, n);
+    return bm_cuda_read(be, x, n);
+}
+
+static inline void *bm_lstm_write(bm_backend *be, float *x, size_t n)
+{
+    if (bm_lstm_in_bf16(be))
+        return bm_cuda_write16(be, x, n);
+    return bm_cuda_write(be, x, n);
+}
+
+/* Number i of an array of S. */
+static inline const void *bm_lstm_at(const bm_backend *be, const void *x,
+                                     size_t i)
+{
+    return (const char *)x +
+           i * (bm_lstm_in_bf16(be) ? sizeof(bm_bf16) : sizeof(float));
 }
 
 #endif

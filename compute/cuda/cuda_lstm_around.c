@@ -41,28 +41,6 @@ static bm_cuda_factor factor(bm_backend *be, const void *x, size_t ld,
     return (bm_cuda_factor){x, type(be), ld, transposed};
 }
 
-/* Vectors in the form that engines take. */
-static const void *read_form(bm_backend *be, const float *x, size_t n)
-{
-    if (bm_lstm_in_bf16(be))
-        return bm_cuda_read16(be, x, n);
-    return bm_cuda_read(be, x, n);
-}
-
-static void *write_form(bm_backend *be, float *x, size_t n)
-{
-    if (bm_lstm_in_bf16(be))
-        return bm_cuda_write16(be, x, n);
-    return bm_cuda_write(be, x, n);
-}
-
-/* Number i of an array in that form. */
-static const void *place(bm_backend *be, const void *x, size_t i)
-{
-    return (const char *)x +
-           i * (bm_lstm_in_bf16(be) ? sizeof(bm_bf16) : sizeof(float));
-}
-
 static bm_lstm_sweep sweep_of(bm_backend *be, const bm_lstm *l, bm_extent e,
                               float *kept)
 {
@@ -76,7 +54,7 @@ static bm_lstm_sweep sweep_of(bm_backend *be, const bm_lstm *l, bm_extent e,
         .R = R,
         .bf16 = bm_lstm_in_bf16(be),
         .frames = bm_cuda_frames(be, e),
-        .wh = read_form(be, l->wh, R * 4 * H * H),
+        .wh = bm_lstm_read(be, l->wh, R * 4 * H * H),
         .gates = at,
         .cells = at + room_for_gates(be, l, e),
     };
@@ -88,13 +66,13 @@ void bm_lstm_around_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
 {
     size_t D = l->n_in, frames = e.T * e.B, n_y = l->directions * l->n_hidden;
     size_t n_gates = 4 * n_y;
-    const void *in = read_form(be, x, frames * D);
-    const void *wx = read_form(be, l->wx, n_gates * D);
-    bm_cuda_finish finish = {.bias = read_form(be, l->b, n_gates)};
+    const void *in = bm_lstm_read(be, x, frames * D);
+    const void *wx = bm_lstm_read(be, l->wx, n_gates * D);
+    bm_cuda_finish finish = {.bias = bm_lstm_read(be, l->b, n_gates)};
     float *room = bm_cuda_write(be, kept, bm_lstm_around_kept(be, l, e));
     bm_lstm_sweep s = sweep_of(be, l, e, room);
 
-    s.y = write_form(be, y, frames * n_y);
+    s.y = bm_lstm_write(be, y, frames * n_y);
     bm_cuda_multiply(be, bm_cuda_of(be)->stream, frames, n_gates, D, 1,
                      factor(be, in, D, false), factor(be, wx, D, true), 0,
                      s.gates, type(be), n_gates, &finish);
@@ -132,11 +110,25 @@ static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
     }
     if (r == 1)
         later = 0, earlier = B * R * H;
-    gates = place(be, s->gates, later + r * 4 * H);
-    h = place(be, y, earlier + r * H);
+    gates = bm_lstm_at(be, s->gates, later + r * 4 * H);
+    h = bm_lstm_at(be, y, earlier + r * H);
     bm_cuda_multiply(be, bm_cuda_of(be)->side, 4 * H, H, n, 1,
                      factor(be, gates, R * 4 * H, true),
                      factor(be, h, R * H, false), 0, out, BM_CUDA_F32, H, NULL);
+}
+
+void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
+                  const float *y, const float *kept, size_t n_kept,
+                  const float *dwx, const float *dwh, const float *db)
+{
+    size_t frames = e.T * e.B, n_y = l->directions * l->n_hidden;
+
+    bm_cuda_lend(be, x, frames * l->n_in, false);
+    bm_cuda_lend(be, y, frames * n_y, false);
+    bm_cuda_lend(be, kept, n_kept, false);
+    bm_cuda_lend(be, dwx, 4 * n_y * l->n_in, true);
+    bm_cuda_lend(be, dwh, 4 * n_y * l->n_hidden, true);
+    bm_cuda_lend(be, db, 4 * n_y, true);
 }
 
 void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
@@ -148,16 +140,16 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     size_t D = l->n_in, frames = e.T * e.B, n_y = l->directions * l->n_hidden;
     size_t n_gates = 4 * n_y, n_wh = n_gates * l->n_hidden;
     size_t n_kept = bm_lstm_around_kept(be, l, e);
-    const void *in = read_form(be, x, frames * D);
-    const void *out = read_form(be, y, frames * n_y);
-    const void *wx = read_form(be, l->wx, n_gates * D);
-    const void *down = read_form(be, dy, frames * n_y);
+    const void *in = bm_lstm_read(be, x, frames * D);
+    const void *out = bm_lstm_read(be, y, frames * n_y);
+    const void *wx = bm_lstm_read(be, l->wx, n_gates * D);
+    const void *down = bm_lstm_read(be, dy, frames * n_y);
     bm_lstm_sweep s = sweep_of(be, l, e, kept);
     float *work = partial(be, bm_lstm_sum_work(n_gates));
     float *to_wx = bm_cuda_write(be, dwx, n_gates * D);
     float *to_wh = bm_cuda_write(be, dwh, n_wh);
     float *to_b = bm_cuda_write(be, db, n_gates);
-    void *to_x = dx != NULL ? write_form(be, dx, frames * D) : NULL;
+    void *to_x = dx != NULL ? bm_lstm_write(be, dx, frames * D) : NULL;
 
     s.dy = down;
     sweep(be, &s);
@@ -173,10 +165,5 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                      factor(be, in, D, false), 0, to_wx, BM_CUDA_F32, D, NULL);
     for (size_t r = 0; r < l->directions; r++)
         recurrent_gradient(be, &s, r, out, to_wh);
-    bm_cuda_lend(be, x, frames * D, false);
-    bm_cuda_lend(be, y, frames * n_y, false);
-    bm_cuda_lend(be, kept, n_kept, false);
-    bm_cuda_lend(be, dwx, n_gates * D, true);
-    bm_cuda_lend(be, dwh, n_wh, true);
-    bm_cuda_lend(be, db, n_gates, true);
+    bm_lstm_lend(be, l, e, x, y, kept, n_kept, dwx, dwh, db);
 }

@@ -197,7 +197,7 @@ static const bm_lstm_engine *measure(bm_backend *be, const bm_lstm *l,
         if (obstacle(engine, be, l, e) != NULL)
             continue;
         if (time_one(be, engine, l, s, &us) != BM_OK) {
-            bm_log(BM_WARNING, "lstm without engine %s: %s", engine->name,
+            bm_log(BM_NOTE, "lstm without engine %s: %s", engine->name,
                    bm_last_error());
             (void)cudaGetLastError(); /* or a launch would find it */
             continue;
@@ -223,7 +223,7 @@ static void begin_line(bm_backend *be, const shape *s, char *out, size_t room)
              "%s\tdriver %d cublasLt %zu cudnn %zu\tlstm H %zu D %zu R %zu "
              "B %zu T %zu precision %d\t",
              bm_cuda_of(be)->name, driver, cublasLtGetVersion(),
-             bm_lstm_cudnn_version(), s->H, s->D, s->R, s->B, s->T,
+             bm_lstm_cudnn_version(be), s->H, s->D, s->R, s->B, s->T,
              s->precision);
 }
 

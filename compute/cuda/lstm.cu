@@ -240,3 +240,62 @@ cudaError_t bm_kernel_lstm_sum(cudaStream_t stream, size_t rows, size_t cols,
     return BM_LAUNCH(stream, sum_parts, bm_grid(cols), bm_block, 0, cols, work,
                      y);
 }
+
+template <typename S, typename To>
+__global__ static void copy_pieces(bm_lstm_pieces p)
+{
+    const S *from = (const S *)p.of[blockIdx.y].from;
+    To *to = (To *)p.of[blockIdx.y].to;
+
+    BM_EACH(i, p.of[blockIdx.y].n)
+    put(to + i, get(from + i));
+}
+
+cudaError_t bm_kernel_lstm_copy(cudaStream_t stream, const bm_lstm_pieces *p,
+                                bool bf16, bool to_floats)
+{
+    bm_lstm_pieces of = *p;
+    size_t most = 1;
+
+    for (unsigned i = 0; i < of.count; i++)
+        most = of.of[i].n > most ? of.of[i].n : most;
+    dim3 grid(bm_grid(most), of.count);
+    if (of.count == 0)
+        return cudaSuccess;
+    if (!bf16)
+        return BM_LAUNCH(stream, (copy_pieces<float, float>), grid, bm_block, 0,
+                         of);
+    if (to_floats)
+        return BM_LAUNCH(stream, (copy_pieces<bm_bf16, float>), grid, bm_block,
+                         0, of);
+    return BM_LAUNCH(stream, (copy_pieces<bm_bf16, bm_bf16>), grid, bm_block, 0,
+                     of);
+}
+
+template <typename S> __global__ static void turn_frames(bm_lstm_turn of)
+{
+    for (size_t i = blockIdx.x; i < of.T * of.B; i += gridDim.x) {
+        size_t t = i / of.B, b = i % of.B, length = (size_t)of.frames[b];
+        size_t from = of.turned ? length - 1 - t : t;
+        const S *x = (const S *)of.x + (from * of.B + b) * of.ld_x;
+        S *y = (S *)of.y + i * of.ld_y;
+
+        for (size_t j = threadIdx.x; j < of.n; j += blockDim.x) {
+            float value = t < length ? get(x + j) : 0.0f;
+            put(y + j, of.adds ? get(y + j) + value : value);
+        }
+    }
+}
+
+cudaError_t bm_kernel_lstm_turn(cudaStream_t stream, const bm_lstm_turn *t)
+{
+    bm_lstm_turn of = *t;
+    size_t frames = of.T * of.B;
+    unsigned grid = (unsigned)(frames < 65535 ? frames : 65535);
+
+    if (frames == 0 || of.n == 0)
+        return cudaSuccess;
+    if (of.bf16)
+        return BM_LAUNCH(stream, turn_frames<bm_bf16>, grid, bm_block, 0, of);
+    return BM_LAUNCH(stream, turn_frames<float>, grid, bm_block, 0, of);
+}

@@ -1,7 +1,7 @@
 /*
  * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, around
  * a product, and sums over frames. Gates, directions and ends of sequences are
- * as in lstm_kernels.h says. S is float, or bf16 if `bf16`.
+ * as lstm_kernels.h says. S is float, or bf16 if `bf16`.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_STEP_KERNELS_H
 #define BM_COMPUTE_CUDA_LSTM_STEP_KERNELS_H
@@ -53,6 +53,31 @@ static inline size_t bm_lstm_sum_work(size_t cols)
 }
 cudaError_t bm_kernel_lstm_sum(cudaStream_t stream, size_t rows, size_t cols,
                                const void *x, bool bf16, float *work, float *y);
+
+/* Copies of pieces of n numbers each, from S to floats or to S. */
+enum { BM_LSTM_PIECES = 24 };
+typedef struct bm_lstm_pieces {
+    unsigned count;
+    struct {
+        const void *from;
+        void *to;
+        size_t n;
+    } of[BM_LSTM_PIECES];
+} bm_lstm_pieces;
+cudaError_t bm_kernel_lstm_copy(cudaStream_t stream, const bm_lstm_pieces *p,
+                                bool bf16, bool to_floats);
+
+/* Frames of n numbers, S, each sequence from its last to its first if `turned`:
+ * y [T, B, n] = x, or y + x if it `adds`; zeros past a sequence's end. */
+typedef struct bm_lstm_turn {
+    size_t T, B, n;
+    const int32_t *frames; /* [B] */
+    bool bf16, turned, adds;
+    const void *x;
+    void *y;
+    size_t ld_x, ld_y; /* numbers from one frame of one sequence to the next */
+} bm_lstm_turn;
+cudaError_t bm_kernel_lstm_turn(cudaStream_t stream, const bm_lstm_turn *t);
 
 #ifdef __cplusplus
 }
