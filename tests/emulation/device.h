@@ -50,15 +50,15 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* Queues a kernel: `body` runs once for each thread. */
-cudaError_t bm_emulate(cudaStream_t stream, dim3 grid, dim3 block,
-                       size_t shared, unsigned cluster,
+/* Queues a kernel, `function`: `body` runs once for each thread. */
+cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
+                       dim3 block, size_t shared, unsigned cluster,
                        std::function<void()> body);
 
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
-    bm_emulate(stream, grid, block, shared, 1, [=]() { kernel(__VA_ARGS__); })
+    BM_LAUNCH_CLUSTER(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    bm_emulate(stream, grid, block, shared, cluster,                           \
+    bm_emulate(stream, (const void *)(kernel), grid, block, shared, cluster,   \
                [=]() { kernel(__VA_ARGS__); })
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 

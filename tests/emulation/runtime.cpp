@@ -147,13 +147,38 @@ static bool is_pinned(const void *x)
     return (const char *)x < (const char *)after->first + after->second;
 }
 
-cudaError_t bm_emulate(cudaStream_t stream, dim3 grid, dim3 block,
-                       size_t shared, unsigned cluster, work body)
+/* What cudaFuncSetAttribute has allowed a kernel. */
+struct allowed {
+    size_t shared = 48 << 10;
+    bool big_clusters = false;
+};
+static std::map<const void *, allowed> functions;
+
+enum { PORTABLE_CLUSTER = 8, BIGGEST_CLUSTER = 16 };
+
+static cudaError_t check_cluster(const void *function, dim3 grid,
+                                 unsigned cluster)
 {
+    bool big = functions[function].big_clusters;
+
+    if (cluster == 0 || cluster > (big ? BIGGEST_CLUSTER : PORTABLE_CLUSTER))
+        return cudaErrorInvalidClusterSize;
+    return grid.x % cluster == 0 ? cudaSuccess : cudaErrorInvalidConfiguration;
+}
+
+cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
+                       dim3 block, size_t shared, unsigned cluster, work body)
+{
+    cudaError_t error = check_cluster(function, grid, cluster);
+
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
-        block.x * block.y * block.z > 1024 || shared > 227 << 10)
-        return last = cudaErrorInvalidConfiguration;
+        block.x * block.y * block.z > 1024)
+        error = cudaErrorInvalidConfiguration;
+    if (shared > functions[function].shared)
+        error = cudaErrorInvalidValue;
+    if (error != cudaSuccess)
+        return last = error;
     return queue(stream,
                  [=]() { bm_run_kernel(grid, block, shared, cluster, body); });
 }
@@ -518,8 +543,36 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+cudaError_t cudaFuncSetAttribute(const void *function,
+                                 cudaFuncAttribute attribute, int value)
 {
+    allowed &f = functions[function];
+
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+        f.big_clusters = value != 0;
+    } else if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+        if (value < 0 || value > 227 << 10)
+            return last = cudaErrorInvalidValue;
+        f.shared = (size_t)value;
+    }
     return cudaSuccess;
+}
+
+/* There is room for two, of any size. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
+                                           const cudaLaunchConfig_t *config)
+{
+    unsigned cluster = 1;
+    cudaError_t error = cudaSuccess;
+
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = config->attrs[i].val.clusterDim.x;
+    error = check_cluster(function, dim3(cluster), cluster);
+    *n = error == cudaSuccess &&
+                 config->dynamicSmemBytes <= functions[function].shared
+             ? 2
+             : 0;
+    return error == cudaSuccess ? error : last = error;
 }
 }
