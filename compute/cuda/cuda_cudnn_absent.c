@@ -13,6 +13,7 @@ static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
     return "this build has no cuDNN";
 }
 
-const bm_lstm_engine bm_lstm_cudnn = {.name = "cudnn", .obstacle = obstacle};
-const bm_lstm_engine bm_lstm_persist = {.name = "persist",
-                                        .obstacle = obstacle};
+const bm_lstm_engine bm_lstm_engine_cudnn = {.name = "cudnn",
+                                             .obstacle = obstacle};
+const bm_lstm_engine bm_lstm_engine_persist = {.name = "persist",
+                                               .obstacle = obstacle};

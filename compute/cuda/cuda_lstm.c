@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 const bm_lstm_engine *const bm_lstm_engines[] = {
-#define X(name) &bm_lstm_##name,
+#define X(name) &bm_lstm_engine_##name,
     BM_LSTM_ENGINES(X)
 #undef X
         NULL,

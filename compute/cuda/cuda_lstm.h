@@ -27,8 +27,8 @@ typedef struct bm_lstm_engine {
 } bm_lstm_engine;
 
 /* Of equally fast ones the first is taken. */
-#define BM_LSTM_ENGINES(X) X(steps) X(cudnn) X(persist)
-#define X(name)            extern const bm_lstm_engine bm_lstm_##name;
+#define BM_LSTM_ENGINES(X) X(steps) X(cluster) X(cudnn) X(persist)
+#define X(name)            extern const bm_lstm_engine bm_lstm_engine_##name;
 BM_LSTM_ENGINES(X)
 #undef X
 extern const bm_lstm_engine *const bm_lstm_engines[]; /* ends with NULL */

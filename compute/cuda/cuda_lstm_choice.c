@@ -85,6 +85,7 @@ static const bm_lstm_engine *forced(bm_backend *be, const char *name,
 
 /* Vectors for a layer of such a shape. */
 typedef struct scratch {
+    float *wx, *wh, *b;
     float *x, *y, *dy, *dx, *dwx, *dwh, *db, *kept;
 } scratch;
 
@@ -104,6 +105,9 @@ static bm_status take(bm_backend *be, const shape *s, size_t n_kept,
     size_t frames = s->T * s->B, units = s->R * s->H;
     bm_status status = BM_OK;
 
+    BM_TRY_DONE(bm_cuda_alloc(be, units * 4 * s->D, &out->wx));
+    BM_TRY_DONE(bm_cuda_alloc(be, units * 4 * s->H, &out->wh));
+    BM_TRY_DONE(bm_cuda_alloc(be, units * 4, &out->b));
     BM_TRY_DONE(bm_cuda_alloc(be, frames * s->D, &out->x));
     BM_TRY_DONE(bm_cuda_alloc(be, frames * units, &out->y));
     BM_TRY_DONE(bm_cuda_alloc(be, frames * units, &out->dy));
@@ -160,8 +164,9 @@ static double run_some(bm_backend *be, const bm_lstm_engine *engine,
 /* What one engine needs; the failure of one that does not work is not that of
  * the backend. */
 static bm_status time_one(bm_backend *be, const bm_lstm_engine *engine,
-                          const bm_lstm *l, const shape *s, double *us)
+                          const shape *s, double *us)
 {
+    bm_lstm l = {s->D, s->H, s->R, NULL, NULL, NULL};
     int32_t *frames = malloc(s->B * sizeof *frames);
     bm_extent e = {s->T, s->B, frames};
     scratch room = {0};
@@ -171,8 +176,9 @@ static bm_status time_one(bm_backend *be, const bm_lstm_engine *engine,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for lengths");
     for (size_t b = 0; b < s->B; b++)
         frames[b] = (int32_t)s->T;
-    BM_TRY_DONE(take(be, s, engine->kept(be, l, e), &room));
-    *us = run_some(be, engine, l, e, &room);
+    BM_TRY_DONE(take(be, s, engine->kept(be, &l, e), &room));
+    l.wx = room.wx, l.wh = room.wh, l.b = room.b;
+    *us = run_some(be, engine, &l, e, &room);
     status = bm_sync(be);
 done:
     let_go(be, &room);
@@ -196,7 +202,7 @@ static const bm_lstm_engine *measure(bm_backend *be, const bm_lstm *l,
 
         if (obstacle(engine, be, l, e) != NULL)
             continue;
-        if (time_one(be, engine, l, s, &us) != BM_OK) {
+        if (time_one(be, engine, s, &us) != BM_OK) {
             bm_log(BM_NOTE, "lstm without engine %s: %s", engine->name,
                    bm_last_error());
             (void)cudaGetLastError(); /* or a launch would find it */

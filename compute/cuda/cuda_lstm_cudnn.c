@@ -91,7 +91,7 @@ static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     bm_lstm_lend(be, l, e, x, y, kept, kept_for(be, l, e), dwx, dwh, db);
 }
 
-const bm_lstm_engine bm_lstm_cudnn = {
+const bm_lstm_engine bm_lstm_engine_cudnn = {
     .name = "cudnn",
     .obstacle = obstacle,
     .kept = kept_for,

@@ -298,7 +298,7 @@ static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                             sweep_backward);
 }
 
-const bm_lstm_engine bm_lstm_steps = {
+const bm_lstm_engine bm_lstm_engine_steps = {
     .name = "steps",
     .kept = bm_lstm_around_kept,
     .forward = forward,

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <tuple>
 
 #undef __global__
 #undef __device__
@@ -55,11 +56,22 @@ cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
                        dim3 block, size_t shared, unsigned cluster,
                        std::function<void()> body);
 
+/* What it is called with is copied now, as by a launch. */
+template <typename... P, typename... A>
+cudaError_t bm_emulate_call(cudaStream_t stream, void (*kernel)(P...),
+                            unsigned cluster, dim3 grid, dim3 block,
+                            size_t shared, A... arguments)
+{
+    std::tuple<P...> now((P)arguments...);
+
+    return bm_emulate(stream, (const void *)kernel, grid, block, shared,
+                      cluster, [=]() { std::apply(kernel, now); });
+}
+
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
     BM_LAUNCH_CLUSTER(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    bm_emulate(stream, (const void *)(kernel), grid, block, shared, cluster,   \
-               [=]() { kernel(__VA_ARGS__); })
+    bm_emulate_call(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 
 /* Others run until `done` says so. */
