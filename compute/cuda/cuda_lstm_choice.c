@@ -28,8 +28,7 @@ enum { FRAMES = 128, STEP = 32, RUNS = 3, MOST = 1 << 20 };
 
 /* What the choice depends on, beside the machine. */
 typedef struct shape {
-    size_t H, D, R, B, T;
-    int precision;
+    size_t H, D, R, B, T, precision;
 } shape;
 
 struct bm_lstm_choice {
@@ -41,13 +40,13 @@ struct bm_lstm_choice {
 static shape shape_of(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     size_t T = (e.T + STEP - 1) / STEP * STEP;
-    shape s;
 
-    memset(&s, 0, sizeof s); /* padding too: it is compared */
-    s.H = l->n_hidden, s.D = l->n_in, s.R = l->directions, s.B = e.B;
-    s.T = T < FRAMES ? T : FRAMES;
-    s.precision = bm_cuda_of(be)->precision;
-    return s;
+    return (shape){.H = l->n_hidden,
+                   .D = l->n_in,
+                   .R = l->directions,
+                   .B = e.B,
+                   .T = T < FRAMES ? T : FRAMES,
+                   .precision = bm_cuda_of(be)->precision};
 }
 
 static const bm_lstm_engine *named(const char *name)
@@ -227,7 +226,7 @@ static void begin_line(bm_backend *be, const shape *s, char *out, size_t room)
     (void)cudaDriverGetVersion(&driver);
     snprintf(out, room,
              "%s\tdriver %d cublasLt %zu cudnn %zu\tlstm H %zu D %zu R %zu "
-             "B %zu T %zu precision %d\t",
+             "B %zu T %zu precision %zu\t",
              bm_cuda_of(be)->name, driver, cublasLtGetVersion(),
              bm_lstm_cudnn_version(be), s->H, s->D, s->R, s->B, s->T,
              s->precision);
@@ -416,8 +415,7 @@ const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
         bm_remember(be, BM_FAIL(BM_ERR_MEMORY, "no memory for an LSTM"));
         return NULL;
     }
-    *made = (bm_lstm_choice){.engine = engine, .next = own->choices};
-    memcpy(&made->of, &s, sizeof s);
+    *made = (bm_lstm_choice){s, engine, own->choices};
     own->choices = made;
     return engine;
 }

@@ -116,27 +116,32 @@ static void steps_close(bm_backend *be)
     bm_cuda_of(be)->lstm->steps = NULL;
 }
 
-/* This backend's, with state of `bytes` at least; NULL after a failure. */
-static struct bm_lstm_steps *own_of(bm_backend *be, size_t bytes)
+/* What this backend has; NULL after a failure. */
+static struct bm_lstm_steps *own_of(bm_backend *be)
 {
     struct bm_cuda_lstm *lstm = bm_cuda_of(be)->lstm;
-    struct bm_lstm_steps *own = lstm->steps;
 
-    if (own == NULL) {
-        own = lstm->steps = calloc(1, sizeof *own);
-        if (own == NULL)
+    if (lstm->steps == NULL) {
+        lstm->steps = calloc(1, sizeof *lstm->steps);
+        if (lstm->steps == NULL)
             bm_remember(be, BM_FAIL(BM_ERR_MEMORY, "no memory for an LSTM"));
         else
-            bm_remember(be, start(own));
+            bm_remember(be, start(lstm->steps));
     }
-    if (be->failed == BM_OK && bytes > own->room) {
-        forget_graphs(own); /* which know where the old one is */
-        cudaFree(own->state);
-        own->state = NULL;
+    return be->failed == BM_OK ? lstm->steps : NULL;
+}
+
+static void reserve(bm_backend *be, struct bm_lstm_steps *own, size_t bytes)
+{
+    if (bytes <= own->room)
+        return;
+    forget_graphs(own); /* which know where the old one is */
+    cudaFree(own->state);
+    own->state = NULL;
+    own->room = 0;
+    BM_CUDA(be, cudaMalloc((void **)&own->state, bytes));
+    if (be->failed == BM_OK)
         own->room = bytes;
-        BM_CUDA(be, cudaMalloc((void **)&own->state, bytes));
-    }
-    return be->failed == BM_OK ? own : NULL;
 }
 
 static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
@@ -239,8 +244,7 @@ static cudaGraphExec_t graph_of(bm_backend *be, const known *k)
     if (replay == NULL)
         return NULL;
     g = free_place(own);
-    *g = (graph){.replay = replay, .used = own->calls};
-    memcpy(&g->of, k, sizeof *k);
+    *g = (graph){*k, replay, own->calls};
     return replay;
 }
 
@@ -256,15 +260,17 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
                            .dy = s->dy};
     struct bm_lstm_steps *own = NULL;
     cudaGraphExec_t replay = NULL;
-    known k;
+    known k = {.rows = (s->B + ROUND - 1) / ROUND * ROUND,
+               .H = s->H,
+               .R = s->R,
+               .wh = s->wh,
+               .precision = bm_cuda_of(be)->precision,
+               .backward = backward};
 
-    memset(&k, 0, sizeof k); /* padding too: it is compared */
-    k.rows = (s->B + ROUND - 1) / ROUND * ROUND;
-    k.H = s->H, k.R = s->R, k.wh = s->wh;
-    k.precision = bm_cuda_of(be)->precision, k.backward = backward;
-    own = own_of(be, s->R * room_for_one(&k));
+    own = own_of(be);
     if (own == NULL)
         return;
+    reserve(be, own, s->R * room_for_one(&k));
     replay = graph_of(be, &k);
     BM_CUDA(be,
             cudaMemsetAsync(own->state, 0, s->R * room_for_one(&k), stream));
