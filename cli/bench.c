@@ -39,33 +39,35 @@ double bm_bench_median(size_t n, double *x)
 }
 
 /* A part by its name, a row by a piece of its. */
-static bool chosen(const bm_bench_part *p, size_t row, const char *only)
+static bool chosen(const bm_bench_part *p, const bm_bench *how, size_t row,
+                   const char *only)
 {
     return only == NULL || strcmp(p->name, only) == 0 ||
-           strstr(p->row(row), only) != NULL;
+           strstr(p->row(how, row), only) != NULL;
 }
 
 /* How many of its rows are. */
-static size_t chosen_rows(const bm_bench_part *p, const char *only)
+static size_t chosen_rows(const bm_bench_part *p, const bm_bench *how,
+                          const char *only)
 {
     size_t n = 0;
 
-    for (size_t i = 0; p->row(i) != NULL; i++)
-        n += chosen(p, i, only);
+    for (size_t i = 0; p->row(how, i) != NULL; i++)
+        n += chosen(p, how, i, only);
     return n;
 }
 
-static bm_status check_choice(const char *only)
+static bm_status check_choice(const bm_bench *how, const char *only)
 {
     char names[1024] = "";
     size_t n = 0, length = 0;
 
     for (size_t k = 0; k < PARTS; k++) {
-        n += chosen_rows(parts[k], only);
-        for (size_t i = 0; parts[k]->row(i) != NULL; i++) {
+        n += chosen_rows(parts[k], how, only);
+        for (size_t i = 0; parts[k]->row(how, i) != NULL; i++) {
             length = strlen(names);
             snprintf(names + length, sizeof names - length, "%s%s",
-                     length > 0 ? ", " : "", parts[k]->row(i));
+                     length > 0 ? ", " : "", parts[k]->row(how, i));
         }
     }
     if (n > 0)
@@ -83,9 +85,9 @@ static void print_head(const bm_bench_part *p, const bm_bench *how)
     printf("\n");
 }
 
-static void print_row(const bm_bench_part *p, size_t row, const double *x)
+static void print_row(const bm_bench_part *p, const char *row, const double *x)
 {
-    printf("%-12s", p->row(row));
+    printf("%-12s", row);
     for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++) {
         if (c->title == NULL)
             continue;
@@ -100,9 +102,10 @@ static void print_row(const bm_bench_part *p, size_t row, const double *x)
     fflush(stdout);
 }
 
-static json_t *row_json(const bm_bench_part *p, size_t row, const double *x)
+static json_t *row_json(const bm_bench_part *p, const char *row,
+                        const double *x)
 {
-    json_t *o = json_pack("{s:s}", "name", p->row(row));
+    json_t *o = json_pack("{s:s}", "name", row);
 
     for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++)
         if (!isnan(*x))
@@ -124,19 +127,19 @@ static bm_status measure(const bm_bench_part *p, const bm_bench *how,
 
     if (tells && rows == NULL)
         print_head(p, how);
-    for (size_t i = 0; p->row(i) != NULL; i++) {
+    for (size_t i = 0; p->row(how, i) != NULL; i++) {
         double x[BM_BENCH_COLUMNS] = {0};
 
-        if (!chosen(p, i, only))
+        if (!chosen(p, how, i, only))
             continue;
         if (p->measure_ranks != NULL)
             BM_TRY(p->measure_ranks(how, comm, i, x));
         else
             BM_TRY(p->measure(how, i, x));
         if (rows != NULL)
-            json_array_append_new(rows, row_json(p, i, x));
+            json_array_append_new(rows, row_json(p, p->row(how, i), x));
         else if (tells)
-            print_row(p, i, x);
+            print_row(p, p->row(how, i), x);
     }
     return BM_OK;
 }
@@ -145,7 +148,7 @@ static bm_status measure_all(const bm_bench *how, bm_comm *comm,
                              const char *only, json_t *rows)
 {
     for (size_t k = 0; k < PARTS; k++) {
-        if (chosen_rows(parts[k], only) == 0)
+        if (chosen_rows(parts[k], how, only) == 0)
             continue;
         if (fits(parts[k], comm))
             BM_TRY(measure(parts[k], how, comm, only, rows));
@@ -167,6 +170,32 @@ static void print_peers(void)
             fputs(parts[k]->peer, stdout);
 }
 
+/* --net and what belongs to it. */
+static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
+{
+    const struct {
+        const char *name;
+        long fallback;
+        size_t *out;
+    } sizes[] = {{"input", 80, &own->features},
+                 {"classes", 80, &own->classes},
+                 {"batch", 16, &own->B},
+                 {"frames", 200, &own->T},
+                 {"labels", 25, &own->labels}};
+    long number = 0;
+
+    *own = (bm_bench_work){.name = "net", .net = bm_argument(a, "net")};
+    BM_TRY(bm_argument_word(a, "loss", "ctc cross_entropy", "ctc", &own->loss));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        BM_TRY(bm_argument_number(a, sizes[i].name, sizes[i].fallback, 1,
+                                  10000000, &number));
+        *sizes[i].out = (size_t)number;
+    }
+    if (strcmp(own->loss, "cross_entropy") == 0)
+        own->labels = own->T; /* one a frame */
+    return BM_OK;
+}
+
 static bm_status run(const bm_arguments *a)
 {
     bm_bench how = {.rounds =
@@ -181,7 +210,10 @@ static bm_status run(const bm_arguments *a)
         print_peers();
         return BM_OK;
     }
-    BM_TRY(check_choice(only));
+    BM_TRY(read_own(a, &how.own));
+    if (how.own.net != NULL)
+        only = how.own.name;
+    BM_TRY(check_choice(&how, only));
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
     how.threads = (size_t)threads;
@@ -204,6 +236,14 @@ static const bm_flag flags[] = {
     {"quick", NULL, "fewer repetitions", 0, false},
     {"only", "NAME", "a part, or rows whose name contains this", 0, false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"net", "NET", "training steps of this network, '': of the loss alone", 0,
+     false},
+    {"loss", "LOSS", "of --net: ctc (default) or cross_entropy", 0, false},
+    {"input", "D", "of --net: numbers of a frame; default 80", 0, false},
+    {"classes", "V", "of --net; default 80", 0, false},
+    {"batch", "B", "of --net: sequences of a mini-batch; default 16", 0, false},
+    {"frames", "T", "of --net: of a sequence; default 200", 0, false},
+    {"labels", "L", "of --net, of a sequence with ctc; default 25", 0, false},
     {"threads", "N", "of a rank, for training steps; default 1", 0, false},
     {"precision", "P", "of training steps: fp32 (default) or bf16", 0, false},
     {"json", NULL, "JSON instead of a table", 0, false},
@@ -218,6 +258,7 @@ const bm_verb bm_verb_bench = {
     .text =
         "  bmuf bench\n"
         "  taskset -c 1 bmuf bench --only blstm\n"
+        "  bmuf bench --net 'blstm:512*5 linear' --batch 32 --frames 800\n"
         "  bmuf bench -n 2\n\n"
         "Training steps (forward, backward, clipped momentum update) with "
         "random data:\nframes/s, the rate of their products, and that as a "

@@ -26,16 +26,28 @@ typedef struct bm_bench_column {
     bool share;        /* 1 is 100 % there */
 } bm_bench_column;
 
+/* Training steps: a network, or the loss alone, and mini-batches whose
+ * sequences are all of full length. */
+typedef struct bm_bench_work {
+    const char *name;
+    const char *net;          /* "": the loss alone */
+    const char *loss;         /* ctc or cross_entropy */
+    size_t features, classes; /* D, V */
+    size_t B, T, labels;      /* labels a sequence */
+} bm_bench_work;
+
 /* How to measure. */
 typedef struct bm_bench {
     size_t rounds;  /* at most BM_BENCH_ROUNDS */
     size_t threads; /* of a rank */
     bm_precision precision;
+    bm_bench_work own; /* instead of all rows; net NULL: not given */
 } bm_bench;
 
 typedef struct bm_bench_part {
     const char *name;
-    const char *(*row)(size_t i); /* what is measured; NULL: no more rows */
+    /* What is measured; NULL: no more rows. */
+    const char *(*row)(const bm_bench *how, size_t i);
     const bm_bench_column *columns;
     /* What holds for all rows. */
     void (*head)(const bm_bench *how, FILE *out);

@@ -315,8 +315,9 @@ static void print_head(const bm_bench *how, FILE *out)
             "to the first mini-batch");
 }
 
-static const char *row(size_t i)
+static const char *row(const bm_bench *how, size_t i)
 {
+    (void)how;
     return i < WORKLOADS ? workloads[i].name : NULL;
 }
 

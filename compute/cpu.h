@@ -114,13 +114,15 @@ void bm_cpu_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
 void bm_cpu_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
                              bm_extent out, const float *x, const float *y,
                              const float *dy, float *dx);
-size_t bm_cpu_norm_kept(bm_backend *be, const bm_norm *n);
-void bm_cpu_norm_forward(bm_backend *be, const bm_norm *n, bm_extent e,
-                         bool training, const float *x, float *y, float *kept);
-void bm_cpu_norm_backward(bm_backend *be, const bm_norm *n, bm_extent e,
-                          const float *x, const float *dy, float *kept,
-                          float *dx, float *dgamma, float *dbeta,
-                          float *mean_off, float *var_off);
+size_t bm_cpu_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out);
+void bm_cpu_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
+                         bm_extent out, bool training, const float *x, float *y,
+                         float *kept);
+void bm_cpu_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
+                          bm_extent out, const float *x, const float *y,
+                          const float *dy, float *kept, float *dx,
+                          float *dgamma, float *dbeta, float *mean_off,
+                          float *var_off);
 
 /* Frame t of sequence b among frames of n floats. */
 static inline size_t bm_cpu_at(bm_extent e, size_t t, size_t b, size_t n)

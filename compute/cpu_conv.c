@@ -10,8 +10,8 @@
  * The gradient of x is the same sum over dy: apart by the strides, with zeros
  * between, with the kernel turned round in time and height, and stride 1.
  *
- * Threads take chunks of y and of dx, and rows of the kernel's gradient: each
- * number is summed by one thread, in one order.
+ * Threads take chunks of y and of dx, rows of the kernel's gradient and places
+ * of the bias': each number is summed by one thread, in one order.
  */
 #include "compute/cpu.h"
 
@@ -279,25 +279,40 @@ static void learn_part(void *self, size_t part)
     }
 }
 
+/* Some numbers of a frame of dy, over all frames. */
+static void add_part(void *self, size_t part)
+{
+    const job *j = self;
+    const sweep *s = j->s;
+    size_t frame = s->out_height * s->out_channels;
+    size_t from = bm_part(frame, LINE, s->threads, part);
+    size_t count = bm_part(frame, LINE, s->threads, part + 1) - from;
+    float *sum = j->r->row + from;
+
+    memset(sum, 0, count * sizeof *sum);
+    for (size_t t = 0; t < s->out.T; t++)
+        for (size_t b = 0, n = 0; b < s->out.B; b += n + 1) {
+            for (n = 0; b + n < s->out.B; n++)
+                if (t >= (size_t)s->out.frames[b + n])
+                    break;
+            s->isa->loops->add_rows(
+                n, count, frame, j->dy + bm_cpu_at(s->out, t, b, frame) + from,
+                sum);
+        }
+}
+
 /* dw and db are sums over the windows of all frames. */
 static void learn(bm_backend *be, const sweep *s, const float *x,
                   const float *dy, const scratch *r, float *dw, float *db)
 {
-    const bm_loops *loops = s->isa->loops;
-    size_t N = s->out_channels, frame = s->out_height * N;
+    size_t N = s->out_channels;
     job j = {.s = s, .r = r, .x = x, .dy = dy, .dw = dw};
 
     memset(dw, 0, kernel(s) * N * sizeof *dw);
     bm_cpu_run(be, s->threads, learn_part, &j);
-    memset(r->row, 0, frame * sizeof *r->row);
-    for (size_t t = 0; t < s->out.T; t++)
-        for (size_t b = 0; b < s->out.B; b++)
-            if (t < (size_t)s->out.frames[b])
-                loops->axpby(frame, 1, dy + bm_cpu_at(s->out, t, b, frame), 1,
-                             r->row);
+    bm_cpu_run(be, s->threads, add_part, &j);
     memset(db, 0, N * sizeof *db);
-    for (size_t h = 0; h < s->out_height; h++)
-        loops->axpby(N, 1, r->row + h * N, 1, db);
+    s->isa->loops->add_rows(s->out_height, N, N, r->row, db);
 }
 
 /* w [time, rows, C, N] turned round in time and rows, [time, rows, N, C]. */

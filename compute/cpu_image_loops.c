@@ -67,12 +67,47 @@ static void loop_largest_back(const bm_blocks *b, const float *x,
             largest_back_of(b->frames, b->rows, b->apart, n, x, y, dy, dx);
 }
 
-static void loop_sums(size_t rows, size_t n, const float *restrict x,
-                      float *restrict sum)
+__attribute__((always_inline)) static inline void
+raise_to(size_t rows, size_t n, int32_t first, const float *x, float *y,
+         int32_t *place)
 {
-    for (size_t r = 0; r < rows; r++, x += n)
-        for (size_t i = 0; i < n; i++)
-            sum[i] += x[i];
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        float top = first == 0 ? x[i] : y[i];
+        int32_t at = first == 0 ? 0 : place[i];
+        for (size_t h = 0; h < rows; h++) {
+            float other = x[h * n + i];
+            int more = other > top || other != other;
+            top = more ? other : top;
+            at = more ? first + (int32_t)h : at;
+        }
+        y[i] = top;
+        place[i] = at;
+    }
+}
+
+static void loop_raise(size_t count, size_t rows, size_t n, int32_t first,
+                       const float *x, float *y, int32_t *place)
+{
+    for (size_t k = 0; k < count; k++, x += rows * n, y += n, place += n)
+        if (rows == 2 && first == 0)
+            raise_to(2, n, 0, x, y, place);
+        else if (rows == 2)
+            raise_to(2, n, first, x, y, place);
+        else
+            raise_to(rows, n, first, x, y, place);
+}
+
+static void loop_lower(size_t count, size_t rows, size_t n, int32_t first,
+                       const int32_t *place, const float *dy, float *dx)
+{
+    for (size_t k = 0; k < count; k++, dy += n, place += n)
+        for (size_t h = 0; h < rows; h++, dx += n) {
+            int32_t here = first + (int32_t)h;
+#pragma omp simd
+            for (size_t i = 0; i < n; i++)
+                dx[i] = place[i] == here ? dy[i] : 0;
+        }
 }
 
 static void loop_squares(size_t rows, size_t n, const float *restrict x,
@@ -116,7 +151,8 @@ static void loop_mix(size_t rows, size_t n, const float *restrict a,
 const bm_image_loops BM_OF_ISA(bm_image_loops, BM_ISA) = {
     .largest = loop_largest,
     .largest_back = loop_largest_back,
-    .sums = loop_sums,
+    .raise = loop_raise,
+    .lower = loop_lower,
     .squares = loop_squares,
     .scale = loop_scale,
     .products = loop_products,

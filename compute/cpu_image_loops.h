@@ -6,6 +6,7 @@
 #define BM_COMPUTE_CPU_IMAGE_LOOPS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct bm_conv_loops {
     /* w [k, n] for convolve: bm_packed(k, n) floats at most. */
@@ -41,8 +42,18 @@ typedef struct bm_image_loops {
     void (*largest_back)(const bm_blocks *b, const float *x, const float *y,
                          const float *dy, float *dx);
 
-    void (*sums)(size_t rows, size_t n, const float *x, float *sum);
-    /* Of (x - center)^2. */
+    /*
+     * The same of a window's frames one by one, which have x [count, rows, n]
+     * each: y [count, n] becomes the largest, and place its number in the
+     * window. Those of this frame begin with `first`; 0: nothing was before.
+     */
+    void (*raise)(size_t count, size_t rows, size_t n, int32_t first,
+                  const float *x, float *y, int32_t *place);
+    /* dx = dy at the place, else 0. */
+    void (*lower)(size_t count, size_t rows, size_t n, int32_t first,
+                  const int32_t *place, const float *dy, float *dx);
+
+    /* Sums of (x - center)^2. */
     void (*squares)(size_t rows, size_t n, const float *x, const float *center,
                     float *sum);
     /* y = a (x - center) + b */

@@ -22,6 +22,9 @@
  */
 typedef struct bm_loops {
     void (*axpby)(size_t n, float a, const float *x, float b, float *y);
+    /* y [n] += the rows of x, `apart` floats from each other, one by one. */
+    void (*add_rows)(size_t rows, size_t n, size_t apart, const float *x,
+                     float *y);
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,
                           const float *dy, float *dx);

@@ -47,24 +47,46 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
     }
 }
 
+/* A function and windows, in this order. For windows a flat frame is a column
+ * of one channel, which it is not here. */
+static size_t takes(const bm_layer *l, size_t n)
+{
+    size_t k = 0;
+
+    if (k < n && l[k + 1].f != BM_IDENTITY)
+        k++;
+    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0)
+        k++;
+    return k;
+}
+
 static bm_norm view(const bm_layer *l)
 {
     size_t C = channels(l);
-    return (bm_norm){l->n_in / C, C, l->w, l->w + C, l->s, l->s + C};
+    bm_norm n = {l->n_in / C, C,           l->w,         l->w + C,    l->s,
+                 l->s + C,    BM_IDENTITY, {1, 1, 0, 0}, {1, 1, 0, 0}};
+
+    for (size_t k = 1; k <= l->taken; k++)
+        if (l[k].f != BM_IDENTITY) {
+            n.f = l[k].f;
+        } else {
+            n.time = l[k].time;
+            n.rows = l[k].rows;
+        }
+    return n;
 }
 
 static size_t kept(const bm_layer *l, const bm_pass *p)
 {
     bm_norm n = view(l);
-
-    (void)p;
-    return bm_norm_kept(l->be, &n);
+    return bm_norm_kept(l->be, &n, p->out);
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_norm n = view(l);
-    bm_norm_forward(l->be, &n, p->in, p->training, x.data, y.data, l->kept);
+    bm_norm_forward(l->be, &n, p->in, p->out, p->training, x.data, y.data,
+                    l->kept);
 }
 
 static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
@@ -73,9 +95,8 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     bm_norm n = view(l);
     size_t C = channels(l);
 
-    (void)y;
-    bm_norm_backward(l->be, &n, p->in, x.data, dy.data, l->kept, dx.data, l->g,
-                     l->g + C, l->gs, l->gs + C);
+    bm_norm_backward(l->be, &n, p->in, p->out, x.data, y.data, dy.data, l->kept,
+                     dx.data, l->g, l->g + C, l->gs, l->gs + C);
     bm_axpby(l->be, 2 * C, 0, l->gs, share, l->gs);
 }
 
@@ -86,6 +107,7 @@ const bm_layer_ops bm_layer_batchnorm = {
     .plan = plan,
     .init = init,
     .kept = kept,
+    .takes = takes,
     .forward = forward,
     .backward = backward,
 };

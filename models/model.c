@@ -1,6 +1,7 @@
 /*
- * model.c - a stack of layers. Layer k reads stage k and writes stage k + 1;
- * stage 0 is the batch. For each batch the stages are laid out in one piece of
+ * model.c - a stack of layers. Layer k reads stage k and writes stage k + 1,
+ * or, where it does the work of layers behind it too, the last one's; stage 0
+ * is the batch. For each batch the stages are laid out in one piece of
  * scratch: what every layer leaves (y, and what it keeps for its backward
  * pass), two gradients that take turns, and the loss's workspace.
  */
@@ -23,6 +24,7 @@ enum {
 typedef struct stage {
     bm_extent extent; /* frames: owned by the model, but for stage 0 */
     bm_tensor x;
+    size_t writer; /* number of the layer */
 } stage;
 
 typedef struct segment_name {
@@ -64,6 +66,12 @@ const bm_option bm_model_options[] = {
      "what to do with a sequence that has more labels than frames"},
     {0},
 };
+
+/* The stage that layer k writes, and the layer that reads it. */
+static size_t after(const bm_model *m, size_t k)
+{
+    return k + 1 + m->layers[k].taken;
+}
 
 static size_t numbers(const bm_weight *w)
 {
@@ -108,6 +116,16 @@ static bm_status plan(bm_model *m)
     if (n == 0)
         return BM_FAIL(BM_ERR_CONFIG, "model.net has nothing to learn");
     return BM_OK;
+}
+
+/* Lets layers do the work of others. */
+static void join_layers(bm_model *m)
+{
+    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
+        bm_layer *l = &m->layers[k];
+        if (l->ops->takes != NULL)
+            l->taken = l->ops->takes(l, m->n_layers - k - 1);
+    }
 }
 
 static bm_status check_outputs(const bm_model *m)
@@ -259,6 +277,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
     BM_TRY_DONE(plan(m));
     BM_TRY_DONE(check_outputs(m));
+    join_layers(m);
     BM_TRY_DONE(name_segments(m));
     BM_TRY_DONE(draw(m, seed));
     while (m->layers[m->n_frozen].n_weights == 0)
@@ -359,7 +378,7 @@ static bm_status extend(bm_model *m, const bm_batch *b)
         m->frames = more;
         m->frames_room = n;
     }
-    m->stages[0] = (stage){b->extent, b->x};
+    m->stages[0] = (stage){.extent = b->extent, .x = b->x};
     for (size_t k = 0; k < m->n_layers; k++) {
         const bm_extent *in = &m->stages[k].extent;
         bm_window time = m->layers[k].time;
@@ -385,7 +404,7 @@ static float *take(float *scratch, size_t *used, size_t n)
 static bm_pass pass(const bm_model *m, size_t layer, bool training,
                     uint64_t key)
 {
-    return (bm_pass){m->stages[layer].extent, m->stages[layer + 1].extent,
+    return (bm_pass){m->stages[layer].extent, m->stages[after(m, layer)].extent,
                      training, bm_rng_fork(key, layer)};
 }
 
@@ -394,12 +413,15 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
 {
     size_t used = 0, largest = 0;
 
-    for (size_t k = 0; k < m->n_layers; k++) {
+    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
         bm_layer *l = &m->layers[k];
         bm_pass p = pass(m, k, false, 0);
-        bm_tensor *y = &m->stages[k + 1].x;
+        stage *s = &m->stages[after(m, k)];
+        bm_tensor *y = &s->x;
 
-        *y = (bm_tensor){NULL, 3, {p.out.T, p.out.B, l->n_out, 1}};
+        s->writer = k;
+        *y = (bm_tensor){
+            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->taken].n_out, 1}};
         y->data = take(scratch, &used, bm_count(*y));
         largest = bm_count(*y) > largest ? bm_count(*y) : largest;
         l->kept = l->ops->kept == NULL
@@ -442,10 +464,10 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     double began = bm_clock(), ran = 0;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
-    for (size_t k = 0; k < m->n_layers; k++) {
+    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
         bm_layer *l = &m->layers[k];
         bm_pass p = pass(m, k, training, key);
-        l->ops->forward(l, &p, m->stages[k].x, m->stages[k + 1].x);
+        l->ops->forward(l, &p, m->stages[k].x, m->stages[after(m, k)].x);
     }
     ran = bm_clock();
     d.data = dy;
@@ -469,15 +491,16 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
     }
     run(m, b, true, key, m->gradient[turn], score);
     since = bm_clock();
-    for (size_t k = m->n_layers; k-- > m->n_frozen; turn = 1 - turn) {
+    for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
+        size_t k = m->stages[s].writer;
         bm_layer *l = &m->layers[k];
-        bm_pass l_pass = pass(m, k, true, key);
-        bm_tensor dy = m->stages[k + 1].x, dx = m->stages[k].x;
+        bm_pass p = pass(m, k, true, key);
+        bm_tensor dy = m->stages[s].x, dx = m->stages[k].x;
 
         dy.data = m->gradient[turn];
-        dx.data = k > m->n_frozen ? m->gradient[1 - turn] : NULL;
-        l->ops->backward(l, &l_pass, m->stages[k].x, m->stages[k + 1].x, dy,
-                         dx);
+        turn = 1 - turn;
+        dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
+        l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
     }
     m->spent.backward += bm_clock() - since;
 }

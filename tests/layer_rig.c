@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Between -1.1 and 1.1, and not near 0, where relu has a corner. */
 static float draw(bm_rng *rng)
@@ -40,11 +41,14 @@ static bm_layer *plan(const char *net, size_t n_in, size_t channels)
     size_t n = 0;
 
     assert_ok(bm_net_parse(net, &l, &n));
-    assert_int_equal(n, 1);
     l->be = cpu;
-    l->n_in = n_in;
-    l->channels_in = channels;
-    assert_ok(l->ops->plan(l));
+    for (size_t k = 0; k < n; k++) {
+        l[k].n_in = k > 0 ? l[k - 1].n_out : n_in;
+        l[k].channels_in = k > 0 ? l[k - 1].channels : channels;
+        assert_ok(l[k].ops->plan(&l[k]));
+    }
+    l->taken = n > 1 ? l->ops->takes(l, n - 1) : 0;
+    assert_int_equal(l->taken, n - 1);
     return l;
 }
 
@@ -52,10 +56,15 @@ static bm_layer *plan(const char *net, size_t n_in, size_t channels)
 static bm_extent shorten(const bm_layer *l, bm_extent in)
 {
     int32_t *frames = zeros(in.B, sizeof *frames);
+    size_t T = in.T;
 
-    for (size_t b = 0; b < in.B; b++)
-        frames[b] = (int32_t)bm_windows(l->time, (size_t)in.frames[b]);
-    return (bm_extent){bm_windows(l->time, in.T), in.B, frames};
+    memcpy(frames, in.frames, in.B * sizeof *frames);
+    for (const bm_layer *k = l; k <= l + l->taken; k++) {
+        T = bm_windows(k->time, T);
+        for (size_t b = 0; b < in.B; b++)
+            frames[b] = (int32_t)bm_windows(k->time, (size_t)frames[b]);
+    }
+    return (bm_extent){T, in.B, frames};
 }
 
 static bm_tensor tensor(bm_extent e, size_t size, const float *host)
@@ -70,17 +79,18 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels)
     bm_layer *l = plan(net, n_in, channels);
     bm_extent out = shorten(l, in);
     rig r = {.l = l, .pass = {in, out, true, 5}};
+    size_t n_out = l[l->taken].n_out;
     size_t kept = l->ops->kept != NULL ? l->ops->kept(l, &r.pass) : 0;
 
     r.n_x = in.T * in.B * l->n_in;
-    r.n_y = out.T * out.B * l->n_out;
+    r.n_y = out.T * out.B * n_out;
     for (int i = 0; i < l->n_weights; i++) {
         const bm_weight *w = &l->weights[i];
         *(w->statistic ? &r.n_s : &r.n_w) +=
             w->dim[0] * w->dim[1] * w->dim[2] * w->dim[3];
     }
     r.x_host = draw_frames(&rng, &in, l->n_in);
-    r.slope = draw_frames(&rng, &out, l->n_out);
+    r.slope = draw_frames(&rng, &out, n_out);
     r.w_host = draw_all(&rng, r.n_w);
     r.s_host = draw_all(&rng, r.n_s);
     l->w = place(cpu, r.w_host, r.n_w);
@@ -90,8 +100,8 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels)
     assert_ok(bm_alloc(cpu, kept, &l->kept));
     r.x = tensor(in, l->n_in, r.x_host);
     r.dx = tensor(in, l->n_in, r.x_host);
-    r.y = tensor(out, l->n_out, r.slope);
-    r.dy = tensor(out, l->n_out, r.slope);
+    r.y = tensor(out, n_out, r.slope);
+    r.dy = tensor(out, n_out, r.slope);
     return r;
 }
 
@@ -121,7 +131,7 @@ double rig_outcome(rig *r)
     y = fetch(cpu, r->y.data, r->n_y);
     for (size_t i = 0; i < r->n_y; i++) {
         assert_true(isfinite(y[i]));
-        if (inside(&r->pass.out, i, r->l->n_out))
+        if (inside(&r->pass.out, i, r->y.dim[2]))
             sum += (double)r->slope[i] * y[i];
         else
             assert_true(y[i] == 0);

@@ -1,5 +1,6 @@
 /*
- * layer_rig.h - a layer alone, on the backend `cpu`: its derivatives by weights
+ * layer_rig.h - a layer alone, or one that does the work of those behind it, on
+ * the backend `cpu`: its derivatives by weights
  * and inputs against differences of L, the sum of dy y with dy fixed.
  *
  *     rig r = rig_open("conv:3,3x3", (bm_extent){T, B, lengths}, 10, 2);
@@ -12,7 +13,7 @@
 #include "models/layer.h"
 
 typedef struct rig {
-    bm_layer *l;            /* one */
+    bm_layer *l;            /* the first */
     bm_pass pass;           /* of training; a test may change that */
     size_t n_x, n_y;        /* numbers */
     size_t n_w, n_s;        /* learned; statistics */
@@ -23,8 +24,9 @@ typedef struct rig {
 } rig;
 
 /*
- * The only layer of `net`, with x [T, B, n_in] in columns of `channels`, or
- * flat. x, dy, w and s are drawn; x and dy are 0 in padding.
+ * The first layer of `net`, which takes the others, with x [T, B, n_in] in
+ * columns of `channels`, or flat. x, dy, w and s are drawn; x and dy are 0 in
+ * padding.
  */
 rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels);
 void rig_close(rig *r);

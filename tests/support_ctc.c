@@ -8,6 +8,7 @@
 #include <string.h>
 
 const char *loss_backend = "cpu";
+bm_precision loss_precision = BM_FP32;
 
 static uint64_t mix(uint64_t x)
 {
@@ -113,6 +114,7 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     bm_score blind;
 
     assert_ok(bm_backend_open(&be, loss_backend, 0));
+    assert_ok(bm_backend_use(be, 1, loss_precision));
     assert_ok(bm_alloc(be, n, &y));
     assert_ok(bm_alloc(be, n, &dy));
     assert_ok(bm_alloc(be, ops->work ? ops->work(be, e, t, b->C) : 0, &work));

@@ -23,7 +23,9 @@ typedef struct batch {
     bm_score score;
 } batch;
 
-extern const char *loss_backend; /* "cpu", or what a test's main says */
+/* "cpu" and fp32, or what a test's main says. */
+extern const char *loss_backend;
+extern bm_precision loss_precision;
 
 batch batch_new(size_t T, size_t B, size_t C);
 void batch_free(batch *b);

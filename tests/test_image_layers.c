@@ -39,7 +39,7 @@ static rig set_up(const char *net, size_t height, size_t channels)
     rig r = rig_open(net, (bm_extent){T, B, lengths},
                      height * (channels > 0 ? channels : 1), channels);
 
-    if (r.l->ops == &bm_layer_pool)
+    if (r.l[r.l->taken].ops == &bm_layer_pool)
         part(&r);
     return r;
 }
@@ -52,6 +52,15 @@ static void check_layer(const char *net, size_t height, size_t channels)
 
     rig_check(&r, 1e-4);
     rig_close(&r);
+}
+
+static void test_normalisation_differentiates_what_follows_it(void **state)
+{
+    (void)state;
+    check_layer("batchnorm tanh", 5, 0);
+    check_layer("batchnorm tanh", 5, 2);
+    check_layer("batchnorm pool:3x1", 4, 1);
+    check_layer("batchnorm sigmoid pool:2x2", 5, 2);
 }
 
 static void test_every_layer_differentiates_itself(void **state)
@@ -109,7 +118,8 @@ static float *everything(const char *net, size_t threads, size_t *n)
 static void test_threads_change_no_bit(void **state)
 {
     static const char *const nets[] = {"conv:19,3x5", "conv:33,4x3,stride:3x2",
-                                       "pool:2x2", "batchnorm"};
+                                       "pool:2x2", "batchnorm",
+                                       "batchnorm leaky_relu pool:2x2"};
 
     (void)state;
     FOR_EACH (i, nets) {
@@ -135,6 +145,7 @@ static void test_instruction_sets_agree(void **state)
     } nets[] = {{"conv:19,3x5", 2e-5},
                 {"pool:2x2", 0},
                 {"batchnorm", 0},
+                {"batchnorm leaky_relu pool:2x2", 0},
                 {"leaky_relu", 0}};
     bm_backend *mine = cpu;
 
@@ -328,13 +339,83 @@ static void test_what_fits_per_frame_losses_is_taken(void **state)
     bm_model_free(m);
 }
 
+/* Loss and gradient of a network after one step, with the weights of `w` if
+ * there are any, else those become its own. */
+static float *learn(const char *net, float **w, size_t *n)
+{
+    enum { D = 12 };
+    bm_model *m = NULL;
+    bm_model_settings set = {net, "cross_entropy", "skip"};
+    bm_model_shape shape = {D, 4, 1};
+    bm_rng rng = bm_rng_make(1, "x", 0);
+    float x[T * B * D] = {0}, *g = NULL;
+    int32_t classes[12];
+    bm_batch b = {.extent = {T, B, lengths}, .targets = {classes, lengths}};
+    bm_score score = {0};
+    bm_params *p = NULL;
+
+    for (size_t i = 0; i < T * B * D; i++)
+        x[i] = inside(&b.extent, i, D) ? (float)bm_rng_normal(&rng) : 0;
+    FOR_EACH (i, classes)
+        classes[i] = (int32_t)(i % 4);
+    b.x = (bm_tensor){place(cpu, x, T * B * D), 3, {T, B, D, 1}};
+    assert_ok(bm_model_new(&m, &set, &shape, cpu, 1));
+    p = bm_model_params(m);
+    *n = p->n + 1;
+    if (*w == NULL)
+        *w = fetch(cpu, p->w, p->n);
+    bm_put(cpu, p->w, *w, p->n);
+    bm_model_gradient(m, &b, 7, 0);
+    assert_ok(bm_model_score(m, 0, &score));
+    assert_true(score.loss > 0);
+    g = zeros(*n, sizeof *g);
+    bm_get(cpu, g, p->g, p->n);
+    assert_ok(bm_sync(cpu));
+    g[p->n] = (float)score.loss;
+    bm_model_free(m);
+    bm_free(cpu, b.x.data);
+    return g;
+}
+
+/* Dropout of nothing stands between, so that each does its own work. */
+static void test_layers_that_take_others_change_no_bit(void **state)
+{
+    static const char *const nets[][2] = {
+        {"conv:5,3x3 batchnorm leaky_relu pool:1x2 batchnorm sigmoid linear",
+         "conv:5,3x3 batchnorm dropout:0 leaky_relu dropout:0 pool:1x2 "
+         "batchnorm dropout:0 sigmoid linear"},
+        {"batchnorm relu linear:4 tanh batchnorm tanh batchnorm",
+         "batchnorm dropout:0 relu linear:4 tanh batchnorm dropout:0 tanh "
+         "batchnorm"},
+        {"linear:6 batchnorm relu pool:1x2 linear",
+         "linear:6 batchnorm dropout:0 relu dropout:0 pool:1x2 linear"},
+        {"conv:3,3x3 batchnorm pool:1x300 linear",
+         "conv:3,3x3 batchnorm dropout:0 pool:1x300 linear"},
+    };
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        size_t n = 0;
+        float *w = NULL;
+        float *one = learn(nets[i][0], &w, &n),
+              *all = learn(nets[i][1], &w, &n);
+
+        assert_memory_equal(one, all, n * sizeof *one);
+        free(one);
+        free(all);
+        free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_layer_differentiates_itself),
+        cmocka_unit_test(test_normalisation_differentiates_what_follows_it),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_statistics_follow_the_data),
+        cmocka_unit_test(test_layers_that_take_others_change_no_bit),
         cmocka_unit_test(test_columns_pass_through_and_end_flat),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
         cmocka_unit_test(test_faults_point_at_their_word),

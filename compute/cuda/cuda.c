@@ -36,6 +36,23 @@ void bm_cuda_join(bm_backend *be)
     bm_cuda_lent_back(be);
 }
 
+void *bm_cuda_scratch(bm_backend *be, size_t bytes)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    if (bytes > cuda->scratch_bytes) {
+        cudaFree(cuda->scratch); /* waits for who uses it */
+        cuda->scratch = NULL;
+        cuda->scratch_bytes = 0;
+        BM_CUDA(be, cudaMalloc(&cuda->scratch, bytes));
+    }
+    if (be->failed != BM_OK)
+        return NULL;
+    if (bytes > cuda->scratch_bytes)
+        cuda->scratch_bytes = bytes;
+    return cuda->scratch;
+}
+
 static void cuda_close(bm_backend *be)
 {
     bm_cuda *cuda = be->self;
@@ -50,6 +67,7 @@ static void cuda_close(bm_backend *be)
     bm_cuda_products_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
+    cudaFree(cuda->scratch);
     cudaFree(cuda->partial);
     if (cuda->joined != NULL)
         cudaEventDestroy(cuda->joined);
@@ -178,7 +196,16 @@ const bm_backend_ops bm_backend_cuda = {
     .get = cuda_get,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
+    .add_rows = bm_cuda_add_rows,
+    .sum_rows = bm_cuda_sum_rows,
+    .activate = bm_cuda_activate,
+    .activate_back = bm_cuda_activate_back,
+    .dropout = bm_cuda_dropout,
+    .clear_padding = bm_cuda_clear_padding,
+    .copy_runs = bm_cuda_copy_runs,
     .lstm_kept = bm_cuda_lstm_kept,
     .lstm_forward = bm_cuda_lstm_forward,
     .lstm_backward = bm_cuda_lstm_backward,
+    .cross_entropy = bm_cuda_cross_entropy,
+    .momentum_step = bm_cuda_momentum_step,
 };

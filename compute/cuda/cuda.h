@@ -15,8 +15,12 @@
  *     y16 = bm_cuda_write16(be, y, n)      bf16, likewise
  *     y16 = bm_cuda_write_both(be, y, n)   both; y is where the floats go
  *
+ *     in  = bm_cuda_in(be, x, n)           bf16 if that is current, else floats
+ *     out = bm_cuda_out(be, y, n)          the form that products read
+ *     out = bm_cuda_change(be, y, n, half) to be written in part: one form
+ *
  * which convert no more often than needed: a product leaves bf16 alone if bf16
- * is all that its readers ask for. To change y in part, read it, then write it.
+ * is all that its readers ask for.
  * No operation touches a vector of its caller in another way. What is kept for
  * a backward pass is the operation's own, and has no forms.
  */
@@ -46,6 +50,8 @@ typedef struct bm_cuda {
     bm_cuda_ring *ring;
     struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
+    void *scratch;
+    size_t scratch_bytes;
 } bm_cuda;
 
 static inline bm_cuda *bm_cuda_of(const bm_backend *be)
@@ -87,6 +93,13 @@ const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n);
 float *bm_cuda_write(bm_backend *be, float *x, size_t n);
 bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n);
 bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n);
+bm_in bm_cuda_in(bm_backend *be, const float *x, size_t n);
+bm_out bm_cuda_out(bm_backend *be, float *x, size_t n);
+bm_out bm_cuda_change(bm_backend *be, float *x, size_t n, bool half);
+
+/* Room on the device for one operation: the next one that asks gets the same.
+ * NULL after a failure. */
+void *bm_cuda_scratch(bm_backend *be, size_t bytes);
 
 /* Numbers of the host, on the device until `stream` has done what is queued on
  * it until the next call but some hundred: lengths, labels. The host's may
@@ -94,6 +107,8 @@ bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n);
 BM_CHECKED bm_status bm_cuda_ring_open(bm_backend *be);
 void bm_cuda_ring_close(bm_backend *be);
 const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes);
+/* Where each sequence's labels begin, [B], by how many each has. */
+const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B);
 static inline const int32_t *bm_cuda_frames(bm_backend *be, bm_extent e)
 {
     return bm_cuda_send(be, e.frames, e.B * sizeof *e.frames);
@@ -152,5 +167,21 @@ void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y);
 void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
                   bm_tensor a, bm_tensor b, float beta, bm_tensor c);
+void bm_cuda_add_rows(bm_backend *be, bm_tensor y, const float *b);
+void bm_cuda_sum_rows(bm_backend *be, bm_tensor y, float *b);
+void bm_cuda_activate(bm_backend *be, bm_activation f, size_t n, const float *x,
+                      float *y);
+void bm_cuda_activate_back(bm_backend *be, bm_activation f, size_t n,
+                           const float *y, const float *dy, float *dx);
+void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
+                     const float *x, float *y);
+void bm_cuda_clear_padding(bm_backend *be, bm_extent e, bm_tensor x);
+void bm_cuda_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
+                       float *y);
+void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
+                           size_t statistics, float *g, float *v, float *w,
+                           double *skipped);
+void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
+                           bm_tensor y, bm_tensor dy, bm_score *score);
 
 #endif

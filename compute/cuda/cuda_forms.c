@@ -230,15 +230,22 @@ const float *bm_cuda_read(bm_backend *be, const float *x, size_t n)
     return x;
 }
 
+static bool is_current16(const piece *p, size_t first, size_t last)
+{
+    for (size_t i = 0; i < p->n_spans; i++)
+        if (covers(&p->spans[i], first, last))
+            return true;
+    return false;
+}
+
 const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n)
 {
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
     reclaim(be, x, n, false);
-    for (size_t i = 0; i < p->n_spans; i++)
-        if (covers(&p->spans[i], first, first + n))
-            return p->twin + first;
+    if (is_current16(p, first, first + n))
+        return p->twin + first;
     reclaim(be, x, n, true);
     widen_all(be, p, first, first + n);
     forget(be, p, first, first + n);
@@ -280,4 +287,32 @@ bm_bf16 *bm_cuda_write16(bm_backend *be, float *x, size_t n)
 bm_bf16 *bm_cuda_write_both(bm_backend *be, float *x, size_t n)
 {
     return write_twin(be, x, n, false);
+}
+
+bm_in bm_cuda_in(bm_backend *be, const float *x, size_t n)
+{
+    const piece *p = find(be, x, n);
+    size_t first = (size_t)(x - p->x);
+
+    if (bm_cuda_of(be)->precision == BM_BF16 &&
+        is_current16(p, first, first + n))
+        return (bm_in){bm_cuda_read16(be, x, n), true};
+    return (bm_in){bm_cuda_read(be, x, n), false};
+}
+
+bm_out bm_cuda_out(bm_backend *be, float *x, size_t n)
+{
+    if (bm_cuda_of(be)->precision == BM_BF16)
+        return (bm_out){bm_cuda_write16(be, x, n), true};
+    return (bm_out){bm_cuda_write(be, x, n), false};
+}
+
+bm_out bm_cuda_change(bm_backend *be, float *x, size_t n, bool half)
+{
+    if (half) {
+        (void)bm_cuda_read16(be, x, n);
+        return (bm_out){bm_cuda_write16(be, x, n), true};
+    }
+    (void)bm_cuda_read(be, x, n);
+    return (bm_out){bm_cuda_write(be, x, n), false};
 }

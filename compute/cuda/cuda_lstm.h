@@ -96,9 +96,7 @@ static inline const void *bm_lstm_read(bm_backend *be, const float *x, size_t n)
 
 static inline void *bm_lstm_write(bm_backend *be, float *x, size_t n)
 {
-    if (bm_lstm_in_bf16(be))
-        return bm_cuda_write16(be, x, n);
-    return bm_cuda_write(be, x, n);
+    return bm_cuda_out(be, x, n).x;
 }
 
 /* Number i of an array of S. */

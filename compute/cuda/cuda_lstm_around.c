@@ -10,7 +10,6 @@
  * `side`, where they run beside the recurrence of the layer below.
  */
 #include "compute/cuda/cuda_lstm.h"
-#include "compute/cuda/lstm_step_kernels.h"
 
 enum { LINE = 256 / sizeof(float) }; /* what products like to begin at */
 
@@ -145,7 +144,7 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     const void *wx = bm_lstm_read(be, l->wx, n_gates * D);
     const void *down = bm_lstm_read(be, dy, frames * n_y);
     bm_lstm_sweep s = sweep_of(be, l, e, kept);
-    float *work = partial(be, bm_lstm_sum_work(n_gates));
+    float *work = partial(be, bm_kernel_sum_rows_work(frames, n_gates));
     float *to_wx = bm_cuda_write(be, dwx, n_gates * D);
     float *to_wh = bm_cuda_write(be, dwh, n_wh);
     float *to_b = bm_cuda_write(be, db, n_gates);
@@ -158,8 +157,8 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                          factor(be, s.gates, n_gates, false),
                          factor(be, wx, D, false), 0, to_x, type(be), D, NULL);
     bm_cuda_fork(be);
-    BM_CUDA(be, bm_kernel_lstm_sum(cuda->side, frames, n_gates, s.gates, s.bf16,
-                                   work, to_b));
+    BM_CUDA(be, bm_kernel_sum_rows(cuda->side, frames, n_gates,
+                                   (bm_in){s.gates, s.bf16}, work, to_b));
     bm_cuda_multiply(be, cuda->side, n_gates, D, frames, 1,
                      factor(be, s.gates, n_gates, true),
                      factor(be, in, D, false), 0, to_wx, BM_CUDA_F32, D, NULL);

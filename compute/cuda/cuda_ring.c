@@ -57,7 +57,8 @@ static void turn(bm_backend *be, bm_cuda_ring *r)
     BM_CUDA(be, cudaEventSynchronize(r->through[r->half]));
 }
 
-const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes)
+/* Where so many bytes go; NULL after a failure. */
+static char *take(bm_backend *be, size_t bytes)
 {
     bm_cuda_ring *r = bm_cuda_of(be)->ring;
     size_t place = 0;
@@ -75,9 +76,41 @@ const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes)
         return NULL;
     place = (size_t)r->half * HALF + r->at;
     r->at += (bytes + LINE - 1) / LINE * LINE;
-    memcpy(r->host + place, host, bytes);
-    BM_CUDA(be,
-            cudaMemcpyAsync(r->device + place, r->host + place, bytes,
-                            cudaMemcpyHostToDevice, bm_cuda_of(be)->stream));
-    return r->device + place;
+    return r->host + place;
+}
+
+/* Sends what has been written there. */
+static const void *go(bm_backend *be, const char *from, size_t bytes)
+{
+    bm_cuda_ring *r = bm_cuda_of(be)->ring;
+    char *to = r->device + (from - r->host);
+
+    BM_CUDA(be, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice,
+                                bm_cuda_of(be)->stream));
+    return to;
+}
+
+const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes)
+{
+    char *from = take(be, bytes);
+
+    if (from == NULL)
+        return NULL;
+    if (bytes > 0)
+        memcpy(from, host, bytes);
+    return go(be, from, bytes);
+}
+
+const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B)
+{
+    char *from = take(be, B * sizeof *count);
+    int32_t *begins = (int32_t *)(void *)from, all = 0;
+
+    if (from == NULL)
+        return NULL;
+    for (size_t b = 0; b < B; b++) {
+        begins[b] = all;
+        all += count[b];
+    }
+    return go(be, from, B * sizeof *count);
 }

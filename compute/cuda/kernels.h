@@ -6,7 +6,10 @@
 #ifndef BM_COMPUTE_CUDA_KERNELS_H
 #define BM_COMPUTE_CUDA_KERNELS_H
 
+#include "compute/backend.h"
+
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +21,16 @@ extern "C" {
 typedef struct bm_bf16 {
     uint16_t bits;
 } bm_bf16;
+
+/* A vector to read or to write in one of its forms. */
+typedef struct bm_in {
+    const void *x;
+    bool half; /* bm_bf16, else floats */
+} bm_in;
+typedef struct bm_out {
+    void *x;
+    bool half;
+} bm_out;
 
 enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
 
@@ -32,6 +45,73 @@ cudaError_t bm_kernel_round(cudaStream_t stream, size_t n, const float *x,
                             bm_bf16 *y);
 cudaError_t bm_kernel_widen(cudaStream_t stream, size_t n, const bm_bf16 *x,
                             float *y);
+
+/* The operations of backend.h. What is written as floats is read as floats. */
+cudaError_t bm_kernel_add_rows(cudaStream_t stream, size_t rows, size_t cols,
+                               float *y, const float *b);
+cudaError_t bm_kernel_activate(cudaStream_t stream, bm_activation f, size_t n,
+                               bm_in x, bm_out y);
+cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
+                                    size_t n, bm_in y, bm_in dy, bm_out dx);
+cudaError_t bm_kernel_dropout(cudaStream_t stream, size_t n, float p,
+                              uint64_t key, bm_in x, bm_out y);
+cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,
+                                    size_t D, const int32_t *frames, bm_out x);
+/* x and y in one form. */
+cudaError_t bm_kernel_copy_runs(cudaStream_t stream, const bm_runs *r, bm_in x,
+                                bm_out y);
+
+/* sum_rows.cu */
+
+/* Floats that the sums of `parts` parts take. */
+size_t bm_kernel_sum_rows_work(size_t rows, size_t cols);
+
+/* b [cols] = the sum of the rows of y. */
+cudaError_t bm_kernel_sum_rows(cudaStream_t stream, size_t rows, size_t cols,
+                               bm_in y, float *work, float *b);
+
+/* update.cu */
+
+/* bm_momentum_step, on so many multiprocessors; w16, unless NULL, becomes w in
+ * bf16. `partial`: [BM_PARTIALS] of scratch. */
+typedef struct bm_update {
+    bm_momentum of;
+    size_t n, statistics;
+    const float *g;
+    float *v, *w;
+    bm_bf16 *w16;
+    double *skipped;
+} bm_update;
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+                             int multiprocessors, double *partial);
+
+/* cross_entropy.cu */
+
+/* Of a frame, or of a sequence: then loss is NaN if it is skipped. */
+typedef struct bm_cross_sum {
+    double loss, errors;
+} bm_cross_sum;
+
+typedef struct bm_cross_verdict {
+    double frames;  /* of sequences that count */
+    double skipped; /* sequences */
+} bm_cross_verdict;
+
+/* bm_cross_entropy of y [T, B, C]. */
+typedef struct bm_cross {
+    size_t T, B, C;
+    const int32_t *frames, *begins; /* [B]; in classes */
+    const int32_t *classes;
+    const float *y;
+    bm_out dy;                  /* x NULL: none */
+    float factor;               /* of the mean, if no sequence is skipped */
+    double chance;              /* log C */
+    bm_cross_sum *of_frames;    /* [B, T] of scratch */
+    bm_cross_sum *of_sequences; /* [B] */
+    bm_cross_verdict *verdict;
+    bm_score *score;
+} bm_cross;
+cudaError_t bm_kernel_cross_entropy(cudaStream_t stream, const bm_cross *c);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* lstm.cu - one time step of an LSTM, a thread for each unit of each sequence,
- * and sums over frames. */
+ * and frames and weights in another order. */
 #include "compute/cuda/kernel.h"
 #include "compute/cuda/lstm_step_kernels.h"
 
@@ -167,78 +167,6 @@ cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
                          step_block, 0, of, dh, dc, (bm_bf16 *)dgates);
     return BM_LAUNCH(stream, step_backward<float>, step_grid(s), step_block, 0,
                      of, dh, dc, (float *)dgates);
-}
-
-BM_INLINE float2 get_two(const float *x)
-{
-    return *(const float2 *)x;
-}
-
-BM_INLINE float2 get_two(const bm_bf16 *x)
-{
-    uint32_t both = *(const uint32_t *)x;
-    float2 y;
-
-    y.x = __int_as_float((int)(both << 16));
-    y.y = __int_as_float((int)(both & 0xffff0000u));
-    return y;
-}
-
-/* 32 threads side by side take two columns each, 8 below each other every
- * eighth row of the block's part. */
-template <typename S>
-__global__ static void sum_part(size_t rows, size_t cols, const S *x,
-                                float *work)
-{
-    __shared__ float2 sums[8][32];
-    size_t first = rows * blockIdx.y / gridDim.y;
-    size_t last = rows * (blockIdx.y + 1) / gridDim.y;
-    size_t col = 2 * ((size_t)blockIdx.x * 32 + threadIdx.x);
-    float2 sum = {0, 0};
-
-    if (col < cols)
-        for (size_t i = first + threadIdx.y; i < last; i += 8) {
-            float2 two = get_two(x + i * cols + col);
-            sum.x += two.x;
-            sum.y += two.y;
-        }
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0 || col >= cols)
-        return;
-    for (unsigned i = 1; i < 8; i++) {
-        sum.x += sums[i][threadIdx.x].x;
-        sum.y += sums[i][threadIdx.x].y;
-    }
-    work[blockIdx.y * cols + col] = sum.x;
-    work[blockIdx.y * cols + col + 1] = sum.y;
-}
-
-__global__ static void sum_parts(size_t cols, const float *work, float *y)
-{
-    BM_EACH(i, cols)
-    {
-        float sum = 0;
-        for (size_t part = 0; part < BM_LSTM_SUM_PARTS; part++)
-            sum += work[part * cols + i];
-        y[i] = sum;
-    }
-}
-
-cudaError_t bm_kernel_lstm_sum(cudaStream_t stream, size_t rows, size_t cols,
-                               const void *x, bool bf16, float *work, float *y)
-{
-    dim3 grid((unsigned)((cols + 63) / 64), BM_LSTM_SUM_PARTS), block(32, 8);
-    cudaError_t error = bf16
-                            ? BM_LAUNCH(stream, sum_part<bm_bf16>, grid, block,
-                                        0, rows, cols, (const bm_bf16 *)x, work)
-                            : BM_LAUNCH(stream, sum_part<float>, grid, block, 0,
-                                        rows, cols, (const float *)x, work);
-
-    if (error != cudaSuccess)
-        return error;
-    return BM_LAUNCH(stream, sum_parts, bm_grid(cols), bm_block, 0, cols, work,
-                     y);
 }
 
 template <typename S, typename To>

@@ -1,7 +1,7 @@
 /*
- * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, around
- * a product, and sums over frames. Gates, directions and ends of sequences are
- * as lstm_kernels.h says. S is float, or bf16 if `bf16`.
+ * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, behind
+ * a product, and copies in another order. Gates, directions and ends of
+ * sequences are as lstm_kernels.h says. S is float, or bf16 if `bf16`.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_STEP_KERNELS_H
 #define BM_COMPUTE_CUDA_LSTM_STEP_KERNELS_H
@@ -43,16 +43,6 @@ cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,
  * S [rows, 4, H]. dc [rows, H] goes from step to step. */
 cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
                                      const float *dh, float *dc, void *dgates);
-
-/* y [cols] = the sum of the rows of x: S [rows, cols], cols even, x at a
- * multiple of two numbers. `work`: bm_lstm_sum_work(cols) floats. */
-enum { BM_LSTM_SUM_PARTS = 64 };
-static inline size_t bm_lstm_sum_work(size_t cols)
-{
-    return BM_LSTM_SUM_PARTS * cols;
-}
-cudaError_t bm_kernel_lstm_sum(cudaStream_t stream, size_t rows, size_t cols,
-                               const void *x, bool bf16, float *work, float *y);
 
 /* Copies of pieces of n numbers each, from S to floats or to S. */
 enum { BM_LSTM_PIECES = 24 };

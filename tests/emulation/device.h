@@ -51,27 +51,25 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* Queues a kernel, `function`: `body` runs once for each thread. */
+/* Queues a kernel, `function` if that matters: `body` runs once for each
+ * thread. */
 cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
                        dim3 block, size_t shared, unsigned cluster,
                        std::function<void()> body);
 
-/* What it is called with is copied now, as by a launch. */
-template <typename... P, typename... A>
-cudaError_t bm_emulate_call(cudaStream_t stream, void (*kernel)(P...),
-                            unsigned cluster, dim3 grid, dim3 block,
-                            size_t shared, A... arguments)
-{
-    std::tuple<P...> now((P)arguments...);
-
-    return bm_emulate(stream, (const void *)kernel, grid, block, shared,
-                      cluster, [=]() { std::apply(kernel, now); });
-}
-
+/* What a kernel is called with is copied now, as by a launch. */
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
-    BM_LAUNCH_CLUSTER(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
+    BM_EMULATE_CALL(stream, nullptr, 1, grid, block, shared, kernel,           \
+                    __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    bm_emulate_call(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
+    BM_EMULATE_CALL(stream, (const void *)(kernel), cluster, grid, block,      \
+                    shared, kernel, __VA_ARGS__)
+#define BM_EMULATE_CALL(stream, function, cluster, grid, block, shared,        \
+                        kernel, ...)                                           \
+    bm_emulate(stream, function, grid, block, shared, cluster,                 \
+               [=, now = std::make_tuple(__VA_ARGS__)]() {                     \
+                   std::apply([=](auto... a) { kernel(a...); }, now);          \
+               })
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 
 /* Others run until `done` says so. */

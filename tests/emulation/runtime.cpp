@@ -175,7 +175,7 @@ cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
         block.x * block.y * block.z > 1024)
         error = cudaErrorInvalidConfiguration;
-    if (shared > functions[function].shared)
+    if (shared > (function != nullptr ? functions[function].shared : 227 << 10))
         error = cudaErrorInvalidValue;
     if (error != cudaSuccess)
         return last = error;

@@ -1,0 +1,23 @@
+/* cuda_update.c - the update of the weights, for which nobody waits: what the
+ * norm decides is decided on the device. */
+#include "compute/cuda/cuda.h"
+
+void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
+                           size_t statistics, float *g, float *v, float *w,
+                           double *skipped)
+{
+    enum { A_DOUBLE = sizeof(double) / sizeof(float) };
+    bm_cuda *cuda = bm_cuda_of(be);
+    float *count = (float *)(void *)skipped;
+    size_t all = n + statistics;
+    bm_update u = {.of = *m, .n = n, .statistics = statistics};
+
+    u.g = bm_cuda_read(be, g, all);
+    u.v = bm_cuda_change(be, v, n, false).x;
+    u.w = bm_cuda_change(be, w, all, false).x;
+    if (cuda->precision == BM_BF16)
+        u.w16 = bm_cuda_write_both(be, w, all);
+    u.skipped = bm_cuda_change(be, count, A_DOUBLE, false).x;
+    BM_CUDA(be, bm_kernel_update(cuda->stream, &u, cuda->multiprocessors,
+                                 cuda->partial));
+}

@@ -1,0 +1,115 @@
+/*
+ * update.cu - one step of momentum SGD over the flat vector: the norm of the
+ * gradient in parts, then everything else in one pass that moves 22 bytes a
+ * parameter (g, v and w in, v, w and its bf16 twin out).
+ */
+#include "compute/cuda/quads.h"
+
+/*
+ * The sum of squares of g [n], in a part for each block, in doubles: squares of
+ * floats are exact there and do not overflow. The sum is no number if one of
+ * the statistics behind g is none: zero times each is added.
+ */
+__global__ static void squares(size_t n, size_t all, const float *g, bool wide,
+                               double *partial)
+{
+    __shared__ double room[32];
+    double sum = 0;
+
+    BM_EACH(j, bm_quads(all))
+    {
+        bm_quad q = bm_load(g, 4 * j, all, wide);
+        for (int k = 0; k < 4; k++) {
+            double x = q.x[k];
+            sum += (4 * j + k < n ? x : 0.0) * x;
+        }
+    }
+    sum = bm_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        partial[blockIdx.x] = sum;
+}
+
+/* The parts' sum, on all threads of the block. */
+BM_INLINE double total(unsigned parts, const double *partial)
+{
+    __shared__ double room[32];
+    double sum = 0;
+
+    for (unsigned i = threadIdx.x; i < parts; i += blockDim.x)
+        sum += partial[i];
+    return bm_block_sum(sum, room);
+}
+
+/* v and w of one number, in the roundings of the other backends. */
+BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
+{
+    float by = __fmul_rn(m.rate, __fadd_rn(g, __fmul_rn(m.decay, *w)));
+
+    *v = __fsub_rn(__fmul_rn(m.momentum, *v), by);
+    *w = __fadd_rn(*w,
+                   m.nesterov ? __fsub_rn(__fmul_rn(m.momentum, *v), by) : *v);
+}
+
+/* If g is not all numbers, w and v stay, but w16 still becomes w. */
+__global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
+                                                        unsigned parts,
+                                                        const double *partial)
+{
+    size_t n = u.n, all = n + u.statistics;
+    double norm = sqrt(total(parts, partial));
+    bool good = isfinite(norm);
+    float scale =
+        u.of.clip > 0 && norm > u.of.clip ? (float)(u.of.clip / norm) : 1;
+
+    if (!good && blockIdx.x == 0 && threadIdx.x == 0)
+        *u.skipped += 1;
+    if (!good && u.w16 == NULL)
+        return;
+    BM_EACH(j, bm_quads(all))
+    {
+        bm_quad w = bm_load(u.w, 4 * j, all, wide);
+
+        if (good) {
+            bm_quad g = bm_load(u.g, 4 * j, all, wide);
+            bm_quad v = bm_load(u.v, 4 * j, n, wide);
+
+            for (int k = 0; k < 4; k++)
+                if (4 * j + k < n)
+                    step(u.of, __fmul_rn(g.x[k], scale), &v.x[k], &w.x[k]);
+                else
+                    w.x[k] -= g.x[k];
+            bm_store(u.v, 4 * j, n, wide, v);
+            bm_store(u.w, 4 * j, all, wide, w);
+        }
+        if (u.w16 != NULL)
+            bm_store(u.w16, 4 * j, all, wide, w);
+    }
+}
+
+/* One block for each share of 256 quads, up to `most`. */
+static unsigned blocks(size_t n, size_t most)
+{
+    size_t shares = (bm_quads(n) + bm_block - 1) / bm_block;
+    return (unsigned)(shares < most ? shares : most);
+}
+
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+                             int multiprocessors, double *partial)
+{
+    const bm_update one = *u;
+    size_t all = u->n + u->statistics;
+    bool wide = bm_is_wide(u->g) && bm_is_wide(u->v) && bm_is_wide(u->w) &&
+                bm_is_wide(u->w16);
+    unsigned parts = blocks(all, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (all == 0)
+        return cudaSuccess;
+    error = BM_LAUNCH(stream, squares, parts, bm_block, 0, one.n, all, one.g,
+                      bm_is_wide(one.g), partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, update, /* as many as work at once */
+                     blocks(all, 4 * (size_t)multiprocessors), bm_block, 0, one,
+                     wide, parts, partial);
+}

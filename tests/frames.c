@@ -1,0 +1,103 @@
+#include "tests/frames.h"
+
+#include "core/rng.h"
+#include "tests/support.h"
+#include "tests/support_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Out of order, one empty, one of one frame, one of all. */
+static const int32_t lengths[B] = {6, 0, 9, 1};
+
+bm_backend *open_set(const char *name)
+{
+    bm_backend *be = NULL;
+
+    setenv("BMUF_ISA", name, 1);
+    if (bm_backend_open(&be, "cpu", 0) != BM_OK)
+        be = NULL;
+    unsetenv("BMUF_ISA");
+    return be;
+}
+
+size_t frames_count(const frames *f)
+{
+    return f->e.T * B * f->n;
+}
+
+frames *frames_draw(bm_window time, size_t n, uint64_t seed)
+{
+    bm_rng rng = bm_rng_make(seed, "image", 0);
+    frames *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    for (int b = 0; b < B; b++)
+        f->lengths[b] = (int32_t)bm_windows(time, (size_t)lengths[b]);
+    f->e = (bm_extent){bm_windows(time, T), B, f->lengths};
+    f->n = n;
+    f->x = malloc((frames_count(f) + 1) * sizeof *f->x);
+    assert_non_null(f->x);
+    for (size_t i = 0; i < frames_count(f); i++)
+        f->x[i] = inside(&f->e, i, n) ? (float)bm_rng_normal(&rng) : NAN;
+    return f;
+}
+
+void frames_free(frames *f)
+{
+    free(f->x);
+    free(f);
+}
+
+float *draw_weights(size_t n)
+{
+    bm_rng rng = bm_rng_make(3, "weights", 0);
+    float *w = malloc((n + 1) * sizeof *w);
+
+    assert_non_null(w);
+    for (size_t i = 0; i < n; i++)
+        w[i] = (float)bm_rng_normal(&rng);
+    return w;
+}
+
+double *doubles(size_t n)
+{
+    double *x = calloc(n + 1, sizeof *x);
+
+    assert_non_null(x);
+    return x;
+}
+
+void check_frames(bm_backend *be, const frames *f, const float *x,
+                  const double *expected, double tolerance)
+{
+    float *got = fetch(be, x, frames_count(f));
+
+    for (size_t i = 0; i < frames_count(f); i++)
+        assert_true(inside(&f->e, i, f->n)
+                        ? near(got[i], expected[i], tolerance)
+                        : got[i] == 0);
+    free(got);
+}
+
+void check_numbers(bm_backend *be, size_t n, const float *x,
+                   const double *expected, double tolerance)
+{
+    float *got = fetch(be, x, n);
+
+    for (size_t i = 0; i < n; i++)
+        assert_true(near(got[i], expected[i], tolerance));
+    free(got);
+}
+
+/* n products of about one add up to about sqrt(n), and every addition rounds
+ * off half a unit in the last place of that. */
+double rounding(size_t n)
+{
+    return fmax(1e-5, 1.5e-7 * (double)n);
+}
+
+bm_window side_by_side(size_t size)
+{
+    return (bm_window){size, size, 0, size - 1};
+}
