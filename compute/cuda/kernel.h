@@ -44,7 +44,7 @@ bm_launch_cluster(cudaStream_t stream, void (*kernel)(P...), unsigned cluster,
 }
 #endif
 
-#define BM_INLINE static __device__ __forceinline__
+#define BM_INLINE [[maybe_unused]] static __device__ __forceinline__
 
 static const unsigned bm_block = 256; /* threads, unless there is a reason */
 

@@ -51,8 +51,8 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* Queues a kernel, `function` if that matters: `body` runs once for each
- * thread. */
+/* Queues a kernel: `body` runs once for each thread. `function`: for what
+ * cudaFuncSetAttribute has allowed; NULL: everything. */
 cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
                        dim3 block, size_t shared, unsigned cluster,
                        std::function<void()> body);

@@ -152,25 +152,24 @@ struct allowed {
     size_t shared = 48 << 10;
     bool big_clusters = false;
 };
-static std::map<const void *, allowed> functions;
+static std::map<const void *, allowed> functions = {
+    {nullptr, {227 << 10, false}}};
 
-enum { PORTABLE_CLUSTER = 8, BIGGEST_CLUSTER = 16 };
-
-static cudaError_t check_cluster(const void *function, dim3 grid,
-                                 unsigned cluster)
+static bool cluster_is_allowed(const void *function, unsigned cluster)
 {
-    bool big = functions[function].big_clusters;
-
-    if (cluster == 0 || cluster > (big ? BIGGEST_CLUSTER : PORTABLE_CLUSTER))
-        return cudaErrorInvalidClusterSize;
-    return grid.x % cluster == 0 ? cudaSuccess : cudaErrorInvalidConfiguration;
+    return cluster > 0 &&
+           cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
 cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
                        dim3 block, size_t shared, unsigned cluster, work body)
 {
-    cudaError_t error = check_cluster(function, grid, cluster);
+    cudaError_t error = cudaSuccess;
 
+    if (!cluster_is_allowed(function, cluster))
+        return last = cudaErrorInvalidClusterSize;
+    if (grid.x % cluster != 0)
+        error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
         block.x * block.y * block.z > 1024)
@@ -563,16 +562,13 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
                                            const cudaLaunchConfig_t *config)
 {
     unsigned cluster = 1;
-    cudaError_t error = cudaSuccess;
 
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             cluster = config->attrs[i].val.clusterDim.x;
-    error = check_cluster(function, dim3(cluster), cluster);
-    *n = error == cudaSuccess &&
-                 config->dynamicSmemBytes <= functions[function].shared
-             ? 2
-             : 0;
-    return error == cudaSuccess ? error : last = error;
+    if (!cluster_is_allowed(function, cluster))
+        return last = cudaErrorInvalidClusterSize;
+    *n = config->dynamicSmemBytes <= functions[function].shared ? 2 : 0;
+    return cudaSuccess;
 }
 }
