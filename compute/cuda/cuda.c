@@ -34,6 +34,7 @@ void bm_cuda_join(bm_backend *be)
 
     BM_CUDA(be, cudaEventRecord(cuda->joined, cuda->side));
     BM_CUDA(be, cudaStreamWaitEvent(cuda->stream, cuda->joined, 0));
+    bm_cuda_lent_back(be);
 }
 
 void *bm_cuda_scratch(bm_backend *be, size_t bytes)
@@ -59,8 +60,11 @@ static void cuda_close(bm_backend *be)
 
     if (cuda == NULL)
         return;
+    if (cuda->side != NULL)
+        cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
+    bm_cuda_lstm_close(be);
     bm_cuda_products_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
@@ -136,7 +140,8 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
     BM_TRY(bm_cuda_ring_open(be));
-    return bm_cuda_products_open(be);
+    BM_TRY(bm_cuda_products_open(be));
+    return bm_cuda_lstm_open(be);
 }
 
 static bm_status cuda_open(bm_backend *be, int index)
@@ -167,8 +172,12 @@ static bm_status cuda_use(bm_backend *be, size_t threads,
 
 static void cuda_sync(bm_backend *be)
 {
-    cudaError_t error = cudaStreamSynchronize(bm_cuda_of(be)->stream);
+    bm_cuda *cuda = bm_cuda_of(be);
+    cudaError_t error = cudaStreamSynchronize(cuda->side);
 
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(cuda->stream);
+    bm_cuda_lent_back(be);
     if (be->failed == BM_OK) /* else what was told first stands */
         bm_cuda_note(be, error, "queued work");
 }
@@ -237,6 +246,9 @@ const bm_backend_ops bm_backend_cuda = {
     .norm_kept = bm_cuda_norm_kept,
     .norm_forward = bm_cuda_norm_forward,
     .norm_backward = bm_cuda_norm_backward,
+    .lstm_kept = bm_cuda_lstm_kept,
+    .lstm_forward = bm_cuda_lstm_forward,
+    .lstm_backward = bm_cuda_lstm_backward,
     .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
 };

@@ -50,6 +50,7 @@ typedef struct bm_cuda {
     bm_cuda_memory *memory; /* what bm_alloc gave */
     bm_cuda_products *products;
     bm_cuda_ring *ring;
+    struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
     size_t scratch_bytes;
@@ -80,6 +81,12 @@ void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
  */
 void bm_cuda_fork(bm_backend *be);
 void bm_cuda_join(bm_backend *be);
+
+/* Instead of a join, for each vector (see forms) that `side` goes on with,
+ * reading or writing it: `stream` waits when somebody asks for it in a way that
+ * does not go with that, or at the next join or sync. */
+void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written);
+void bm_cuda_lent_back(bm_backend *be); /* by join and sync */
 
 /* Forms, see above. */
 BM_CHECKED bm_status bm_cuda_memory_open(bm_backend *be);
@@ -159,6 +166,15 @@ static inline size_t bm_cuda_at(bm_extent e, size_t t, size_t b, size_t n)
 }
 
 /* Operations: see backend.h. Each is in the file of its name. */
+BM_CHECKED bm_status bm_cuda_lstm_open(bm_backend *be);
+void bm_cuda_lstm_close(bm_backend *be);
+size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                          const float *x, float *y, float *kept);
+void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                           const float *x, const float *y, const float *dy,
+                           float *kept, float *dx, float *dwx, float *dwh,
+                           float *db);
 void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y);
 void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
