@@ -1,6 +1,5 @@
 #include "cli/settings.h"
 
-#include <math.h>
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -96,11 +95,9 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &s->sgd));
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
-    BM_TRY(bm_config_fill(config, "bmuf", bm_filter_options, &s->filter));
     BM_TRY(bm_plan_read(config, &s->plan));
-    if (isnan(s->filter.momentum))
-        s->filter.momentum = bm_filter_momentum((int)s->job.workers);
-    return BM_OK;
+    return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
+                              (int)s->job.workers, &s->filter, &s->filtered);
 }
 
 /* What follows from other settings, or from nothing being said, is said in the

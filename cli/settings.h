@@ -26,7 +26,8 @@ typedef struct bm_settings {
     bm_plan_settings plan;
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;
-    bm_filter filter; /* momentum resolved */
+    bm_filter filter; /* that the strategy's own settings come to */
+    bool filtered;    /* it has one */
 } bm_settings;
 
 /* Sections of a training configuration; of `bmuf pack` with one importer, three

@@ -7,12 +7,13 @@
 
 /* Numbers of a checkpoint, after those of the schedule. */
 enum {
-    REFERENCE = BM_SCHEDULE_STATE,
+    LOSS = BM_SCHEDULE_STATE,
     EPOCHS_DONE,
     BLOCKS_DONE,
     FRAMES,
     SECONDS,
     ENDED, /* the schedule ended training */
+    RATE,
 };
 
 static bm_checkpoint describe(bm_training *t)
@@ -21,10 +22,12 @@ static bm_checkpoint describe(bm_training *t)
                        .states = t->states,
                        .position = bm_trainer_position(t->trainer),
                        .manifest = t->train->hash};
+    bm_memory memory = bm_trainer_memory(t->trainer);
 
     c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
     bm_schedule_save(&t->schedule, c.numbers);
-    c.numbers[REFERENCE] = bm_trainer_reference(t->trainer);
+    c.numbers[LOSS] = memory.loss;
+    c.numbers[RATE] = memory.rate;
     c.numbers[EPOCHS_DONE] = (double)t->epochs;
     c.numbers[BLOCKS_DONE] = (double)t->blocks;
     c.numbers[FRAMES] = t->frames;
@@ -112,7 +115,8 @@ bm_status bm_training_resume(bm_training *t)
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
         take_over(t, &c);
         bm_log(BM_NOTE, "going on from %s", path);
-        return bm_trainer_resume(t->trainer, c.position, c.numbers[REFERENCE]);
+        return bm_trainer_resume(t->trainer, c.position,
+                                 (bm_memory){c.numbers[LOSS], c.numbers[RATE]});
     }
     if (n == 0)
         return BM_OK;

@@ -180,4 +180,10 @@ void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                            bm_tensor y, bm_tensor dy, bm_score *score);
 
+void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
+                            const float *x, float *y);
+void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
+                             const float *x, const float *y, float *dy,
+                             float *dx, float *dw, float *db);
+
 #endif
