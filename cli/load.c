@@ -136,6 +136,7 @@ bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 static bm_status look(const bm_settings *s, const bm_dataset *data,
                       double step_s, bm_load *out, bm_load_source *of)
 {
+    bm_backend *be = NULL;
     bm_recogniser net = {0};
     bm_setting what = {0};
     bm_plan *plan = NULL;
@@ -143,8 +144,9 @@ static bm_status look(const bm_settings *s, const bm_dataset *data,
 
     BM_TRY_DONE(bm_first_plan(s, data, &plan));
     BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
+    BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(
-        bm_recogniser_new(&net, &s->model, data, 1, (uint64_t)s->job.seed));
+        bm_recogniser_new(&net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
                      .step_s = step_s,
                      .backward_s = step_s * 2 / 3, /* two products for one */
@@ -155,6 +157,7 @@ static bm_status look(const bm_settings *s, const bm_dataset *data,
     status = count_layers(s->model.net, &out->layers);
 done:
     bm_recogniser_close(&net);
+    bm_backend_close(be);
     bm_plan_free(plan);
     return status;
 }
