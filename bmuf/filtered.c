@@ -1,5 +1,7 @@
 #include "bmuf/filtered.h"
 
+#include "core/span.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +88,14 @@ static void rescale(bm_strategy *s)
 bm_status bm_filtered_exchange(bm_strategy *s)
 {
     const filtered *b = s->self;
+    bm_span span = bm_span_begin("filter"); /* and the sum: they are one */
+    bm_status status = BM_OK;
 
     if (b->filter.rescale)
         rescale(s);
-    BM_TRY(bm_exchange_update(s->exchange, filter, s, &s->update.weight));
+    status = bm_exchange_update(s->exchange, filter, s, &s->update.weight);
+    (void)bm_span_end(span);
+    BM_TRY(status);
     return s->update.weight > 0 ? note_norms(s) : BM_OK;
 }
 

@@ -140,8 +140,10 @@ static bm_status look(const bm_settings *s, const bm_dataset *data,
     bm_recogniser net = {0};
     bm_setting what = {0};
     bm_plan *plan = NULL;
+    bm_backend *be = NULL;
     bm_status status = BM_OK;
 
+    BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(bm_first_plan(s, data, &plan));
     BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
