@@ -136,7 +136,6 @@ bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 static bm_status look(const bm_settings *s, const bm_dataset *data,
                       double step_s, bm_load *out, bm_load_source *of)
 {
-    bm_backend *be = NULL;
     bm_recogniser net = {0};
     bm_setting what = {0};
     bm_plan *plan = NULL;
@@ -146,7 +145,6 @@ static bm_status look(const bm_settings *s, const bm_dataset *data,
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(bm_first_plan(s, data, &plan));
     BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
-    BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(
         bm_recogniser_new(&net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
