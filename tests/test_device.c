@@ -18,7 +18,7 @@
 
 /* Few and small steps: the emulation is slow. Four blocks an epoch. */
 #define NET                                                                    \
-    "model.net=stack:3 linear:8 relu dropout:0.1 linear; batch.sequences=4; "  \
+    "model.net=stack:3 linear:8 relu dropout:0.1 linear; batch.sequences=3; "  \
     "train.epochs=1; "
 #define ON_CPU NET "job.device=cpu"
 #define ON_GPU NET "job.device=cuda; job.precision=fp32"
