@@ -179,6 +179,11 @@ void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            double *skipped);
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                            bm_tensor y, bm_tensor dy, bm_score *score);
+size_t bm_cuda_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
+                        size_t n_classes);
+void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
+                 bm_infeasible policy, bm_tensor y, bm_tensor dy, float *work,
+                 bm_score *score);
 
 void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
                             const float *x, float *y);
