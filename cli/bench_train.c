@@ -80,9 +80,10 @@ typedef struct bench {
     int32_t *frames, *classes, *count;
     float *dy, *work; /* of the loss alone */
     float *score;
-    float *square[3]; /* [largest, largest]: what the peak is measured with */
-    bool many;        /* threads, or a device: processor time says nothing */
-    double update;    /* seconds that the last steps' updates took */
+    float *square[3]; /* [side, side]: what the peak is measured with */
+    size_t side;
+    bool many;     /* threads, or a device: processor time says nothing */
+    double update; /* seconds that the last steps' updates took */
 } bench;
 
 /* Of the square products that make the peak, on the host and on a device. */
@@ -95,9 +96,25 @@ static const size_t *sizes(const bench *b)
     return bm_on_host(b->be) ? sizes_here : sizes_there;
 }
 
-static size_t largest(const bench *b)
+static void free_squares(bench *b)
 {
-    return sizes(b)[SIZES - 1];
+    for (size_t i = 0; i < 3; i++) {
+        bm_free(b->be, b->square[i]);
+        b->square[i] = NULL;
+    }
+    b->side = 0;
+}
+
+/* Squares of n by n at least. */
+static bm_status have_squares(bench *b, size_t n)
+{
+    if (b->side >= n)
+        return BM_OK;
+    free_squares(b);
+    for (size_t i = 0; i < 3; i++)
+        BM_TRY(bm_alloc(b->be, n * n, &b->square[i]));
+    b->side = n;
+    return BM_OK;
 }
 
 /* ---- what is computed --------------------------------------------------- */
@@ -165,8 +182,6 @@ static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
     b->many = by_the_clock(how);
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
     BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
-    for (size_t i = 0; i < 3; i++)
-        BM_TRY(bm_alloc(b->be, largest(b) * largest(b), &b->square[i]));
     BM_TRY(draw(b, w));
     b->batch.extent = (bm_extent){w->T, w->B, b->frames};
     b->batch.targets = (bm_targets){b->classes, b->count};
@@ -240,6 +255,7 @@ static bm_status peak(bench *b, double *out)
     for (size_t k = 0; k < SIZES && spent < long_time; k++) {
         size_t n = sizes(b)[k];
 
+        BM_TRY(have_squares(b, n));
         BM_TRY(multiply(b, n, 1, &rate, &spent));
         if (spent < enough)
             BM_TRY(multiply(b, n, (size_t)(enough / spent) + 1, &rate, &spent));
