@@ -127,7 +127,7 @@ done
 have_all_but ''
 setup root --dev
 ends 0
-apt_get_is_asked_for clang-14 clang-format-14 clang-tidy-14 shellcheck
+apt_get_is_asked_for clang-14 clang-format-14 clang-tidy-14 shellcheck python3
 
 have_all_but cmake ninja-build
 echo cmake >"$work/unknown"
