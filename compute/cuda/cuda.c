@@ -1,4 +1,4 @@
-/* cuda.c - one GPU: opening it, waiting for it, moving data. */
+/* cuda.c - one GPU: opening it, waiting for it. */
 #include "compute/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -60,7 +60,9 @@ static void cuda_close(bm_backend *be)
         return;
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
+    bm_mesh_close(be);
     bm_cuda_products_close(be);
+    bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
     cudaFree(cuda->scratch);
@@ -110,6 +112,7 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
     BM_TRY(bm_cuda_ring_open(be));
+    BM_TRY(bm_cuda_slots_open(be));
     return bm_cuda_products_open(be);
 }
 
@@ -147,22 +150,6 @@ static void cuda_sync(bm_backend *be)
         bm_cuda_note(be, error, "queued work");
 }
 
-static void cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
-{
-    float *y = bm_cuda_write(be, dst, n);
-
-    BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
-                                bm_cuda_of(be)->stream));
-}
-
-static void cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
-{
-    const float *x = bm_cuda_read(be, src, n);
-
-    BM_CUDA(be, cudaMemcpyAsync(dst, x, n * sizeof *dst, cudaMemcpyDeviceToHost,
-                                bm_cuda_of(be)->stream));
-}
-
 void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y)
 {
@@ -183,8 +170,8 @@ const bm_backend_ops bm_backend_cuda = {
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
-    .put = cuda_put,
-    .get = cuda_get,
+    .put = bm_cuda_put,
+    .get = bm_cuda_get,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
     .add_rows = bm_cuda_add_rows,
@@ -196,4 +183,10 @@ const bm_backend_ops bm_backend_cuda = {
     .copy_runs = bm_cuda_copy_runs,
     .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
+    .difference = bm_cuda_difference,
+    .blend = bm_cuda_blend,
+    .filter = bm_cuda_filter,
+    .pin = bm_cuda_pin,
+    .unpin = bm_cuda_unpin,
+    .mesh = &bm_cuda_mesh_ops,
 };

@@ -41,6 +41,7 @@ static std::vector<cudaStream_t> streams;
 static std::map<const void *, size_t> pinned; /* begin, bytes */
 static CUgraph_st *capture;
 static cudaError_t last;
+static int current; /* device */
 
 static void run_to(cudaStream_t s, unsigned long turn)
 {
@@ -149,12 +150,15 @@ cudaError_t cudaSetDevice(int device)
     int n = 0;
 
     cudaGetDeviceCount(&n);
-    return device < n ? cudaSuccess : cudaErrorInvalidDevice;
+    if (device >= n)
+        return last = cudaErrorInvalidDevice;
+    current = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = current;
     return cudaSuccess;
 }
 
