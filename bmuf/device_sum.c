@@ -13,8 +13,9 @@ struct bm_device_sum {
     int rank, size;
     size_t n;
     int workers;
-    double *weight; /* [workers + 1]: the last one counts failures */
-    size_t *start;  /* [size + 1]: rank r owns [start[r], start[r + 1]) */
+    double *weight;  /* [workers + 1]: the last one counts failures */
+    int64_t *device; /* [size]: of every rank */
+    size_t *start;   /* [size + 1]: rank r owns [start[r], start[r + 1]) */
     bm_tree_plan plan;
     bm_tree mine;  /* of the workers hosted here */
     float *room;   /* [plan.deepest, n]: their vectors */
@@ -29,6 +30,12 @@ static size_t count(const bm_device_sum *d, int rank)
     return d->start[rank + 1] - d->start[rank];
 }
 
+/* What a rank is left with of its workers. */
+static int nodes(const bm_device_sum *d, int rank)
+{
+    return d->plan.first[rank + 1] - d->plan.first[rank];
+}
+
 static float *room(const bm_device_sum *d, int depth)
 {
     return d->room + (size_t)depth * d->n;
@@ -37,7 +44,7 @@ static float *room(const bm_device_sum *d, int depth)
 /* What this rank can do by itself. */
 static bm_status prepare(bm_device_sum *d, const char *coordinator)
 {
-    size_t sent = 0;
+    int others = 0;
 
     if (d->workers < d->size)
         return BM_FAIL(BM_ERR_CONFIG,
@@ -49,13 +56,28 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", d->workers);
     BM_TRY(bm_sum_cut(d->n, d->size, coordinator, d->start));
     BM_TRY(bm_tree_plan_make(&d->plan, d->comm, d->workers));
-    sent = (size_t)(d->plan.first[d->size] - d->plan.first[d->rank + 1] +
-                    d->plan.first[d->rank]);
+    others = d->plan.first[d->size] - nodes(d, d->rank);
     BM_TRY(bm_alloc(d->be, (size_t)d->plan.deepest * d->n, &d->room));
-    BM_TRY(bm_alloc(d->be, sent * count(d, d->rank), &d->inbox));
+    BM_TRY(bm_alloc(d->be, (size_t)others * count(d, d->rank), &d->inbox));
     BM_TRY(bm_alloc(d->be, d->n, &d->common));
     BM_TRY(bm_alloc(d->be, 1, &d->odd));
-    return d->size > 1 ? bm_mesh_load(d->be) : BM_OK;
+    d->device = calloc((size_t)d->size, sizeof *d->device);
+    if (d->device == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
+    return d->size > 1 ? bm_mesh_load(d->be, &d->device[d->rank]) : BM_OK;
+}
+
+/* Collective. Each rank has a device to itself. */
+static bm_status compare_devices(const bm_device_sum *d)
+{
+    BM_TRY(bm_comm_sum_ints(d->comm, d->device, (size_t)d->size));
+    for (int r = 0; r < d->size; r++)
+        for (int q = 0; q < r; q++)
+            if (d->device[q] == d->device[r] &&
+                bm_comm_host(d->comm, q) == bm_comm_host(d->comm, r))
+                return BM_FAIL(BM_ERR_DEVICE, "ranks %d and %d share a device",
+                               q, r);
+    return BM_OK;
 }
 
 /* Collective. */
@@ -64,6 +86,7 @@ static bm_status join(bm_device_sum *d)
     bm_mesh_name name = {{0}};
     bm_status status = BM_OK;
 
+    BM_TRY(compare_devices(d));
     if (d->rank == 0)
         status = bm_mesh_make_name(d->be, &name);
     BM_TRY(bm_comm_agree(d->comm, status));
@@ -108,6 +131,7 @@ void bm_device_sum_close(bm_device_sum *d)
     bm_free(d->be, d->odd);
     bm_tree_plan_free(&d->plan);
     free(d->weight);
+    free(d->device);
     free(d->start);
     free(d);
 }
@@ -168,11 +192,6 @@ static bm_status weigh(bm_device_sum *d, double *total)
     return failed > 0
                ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank has failed")
                : BM_OK;
-}
-
-static int nodes(const bm_device_sum *d, int rank)
-{
-    return d->plan.first[rank + 1] - d->plan.first[rank];
 }
 
 /* Everybody's subtrees go to the owners of slices. */

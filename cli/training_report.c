@@ -20,6 +20,7 @@ void bm_report_start(const bm_training *t)
             {"ranks", bm_comm_size(t->comm), NULL},
             {"threads", (double)s->job.threads, NULL},
             {"precision", 0, s->job.precision},
+            {"exchange", 0, bm_trainer_way(t->trainer)},
             {"strategy", 0, s->train.strategy},
             {"net", 0, s->model.net},
             {"weights", (double)bm_training_params(t)->n, NULL},

@@ -2,12 +2,12 @@
 
 #include "compute/backend_ops.h"
 
-bm_status bm_mesh_load(bm_backend *be)
+bm_status bm_mesh_load(bm_backend *be, int64_t *device)
 {
     if (be->ops->mesh == NULL)
         return BM_FAIL(BM_ERR_UNSUPPORTED, "backend %s sends through the host",
                        be->ops->name);
-    return be->ops->mesh->load(be);
+    return be->ops->mesh->load(be, device);
 }
 
 bm_status bm_mesh_make_name(bm_backend *be, bm_mesh_name *out)

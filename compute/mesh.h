@@ -22,7 +22,7 @@ typedef struct bm_mesh_name {
 } bm_mesh_name;
 
 typedef struct bm_mesh_ops {
-    bm_status (*load)(bm_backend *be);
+    bm_status (*load)(bm_backend *be, int64_t *device);
     bm_status (*name)(bm_backend *be, bm_mesh_name *out);
     bm_status (*open)(bm_backend *be, const bm_mesh_name *name, int rank,
                       int size);
@@ -35,12 +35,12 @@ typedef struct bm_mesh_ops {
 } bm_mesh_ops;
 
 /* Has the backend, on this machine, what it takes? Else says what is missing.
- */
-BM_CHECKED bm_status bm_mesh_load(bm_backend *be);
+ * *device: a number that no other device of this host has. */
+BM_CHECKED bm_status bm_mesh_load(bm_backend *be, int64_t *device);
 
 BM_CHECKED bm_status bm_mesh_make_name(bm_backend *be, bm_mesh_name *out);
 
-/* Collective. One mesh for a backend. Each rank has a device to itself. */
+/* Collective. One mesh for a backend. No two ranks have the same device. */
 BM_CHECKED bm_status bm_mesh_open(bm_backend *be, const bm_mesh_name *name,
                                   int rank, int size);
 void bm_mesh_close(bm_backend *be);

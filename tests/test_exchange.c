@@ -305,7 +305,7 @@ static void test_other_sums_go_by_the_host(void **state)
     }
 }
 
-static void check_falls_back(fixture *f, bm_backend *be)
+static void check_falls_back(fixture *f, bm_backend *be, const char *why)
 {
     job j = {f->comm,
              cpu,
@@ -323,6 +323,7 @@ static void check_falls_back(fixture *f, bm_backend *be)
     set_up(&r, &told);
     assert_int_not_equal(open_strategy(&r), BM_OK);
     assert_non_null(strstr(bm_last_error(), "job.exchange"));
+    assert_non_null(strstr(bm_last_error(), why));
     assert_null(r.strategy);
     clear_up(&r);
 }
@@ -339,7 +340,7 @@ static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
         return;
     if (bm_comm_rank(f->comm) == size - 1)
         f->be->ops = &without;
-    check_falls_back(f, f->be);
+    check_falls_back(f, f->be, "sends through the host");
     f->be->ops = ops;
 }
 
@@ -351,7 +352,7 @@ static void test_ranks_that_share_a_device_go_by_the_host(void **state)
     if (bm_comm_size(f->comm) == 1)
         return;
     assert_ok(bm_backend_open(&shared, backend, 0));
-    check_falls_back(f, shared);
+    check_falls_back(f, shared, "ranks 0 and 1 share a device");
     bm_backend_close(shared);
 }
 

@@ -61,7 +61,24 @@ static bm_status find_all(void *library, nccl *out)
     return BM_OK;
 }
 
-static bm_status mesh_load(bm_backend *be)
+/* Where it is plugged in. */
+static bm_status place(int device, int64_t *out)
+{
+    static const enum cudaDeviceAttr parts[] = {
+        cudaDevAttrPciDomainId, cudaDevAttrPciBusId, cudaDevAttrPciDeviceId};
+    int64_t place = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        int part = 0;
+        BM_TRY(bm_cuda_status(cudaDeviceGetAttribute(&part, parts[i], device),
+                              "the device's place"));
+        place = place << 16 | part;
+    }
+    *out = place;
+    return BM_OK;
+}
+
+static bm_status mesh_load(bm_backend *be, int64_t *device)
 {
     bm_cuda *cuda = bm_cuda_of(be);
     void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
@@ -73,7 +90,8 @@ static bm_status mesh_load(bm_backend *be)
         m = cuda->mesh = calloc(1, sizeof *m);
     if (m == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a mesh");
-    return find_all(library, &m->nccl);
+    BM_TRY(find_all(library, &m->nccl));
+    return place(cuda->device, device);
 }
 
 static bm_status told(const bm_cuda_mesh *m, nccl_result result,

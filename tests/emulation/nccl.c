@@ -33,7 +33,8 @@ typedef enum kind { SEND, RECEIVE, BROADCAST } kind;
 
 typedef struct transfer {
     kind what;
-    float *x;
+    const void *from;
+    void *to;
     int n, peer;
 } transfer;
 
@@ -147,14 +148,14 @@ static void run(void *self)
         bool sends = t->what == BROADCAST && t->peer == g->comm->rank;
 
         if (t->what == SEND)
-            MPI_Isend(t->x, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
+            MPI_Isend(t->from, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
                       &requests[n++]);
         for (int r = 0; sends && r < g->comm->size; r++)
             if (r != t->peer)
-                MPI_Isend(t->x, t->n, MPI_FLOAT, r, TAG, MPI_COMM_WORLD,
+                MPI_Isend(t->from, t->n, MPI_FLOAT, r, TAG, MPI_COMM_WORLD,
                           &requests[n++]);
         if (t->what == RECEIVE || (t->what == BROADCAST && !sends))
-            MPI_Irecv(t->x, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
+            MPI_Irecv(t->to, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
                       &requests[n++]);
     }
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
@@ -202,14 +203,14 @@ int ncclSend(const void *x, size_t n, int type, int to, ncclComm *comm,
              void *stream)
 {
     return add(comm, stream, type, n,
-               (transfer){.what = SEND, .x = (float *)(size_t)x, .peer = to});
+               (transfer){.what = SEND, .from = x, .peer = to});
 }
 
 int ncclRecv(void *x, size_t n, int type, int from, ncclComm *comm,
              void *stream)
 {
     return add(comm, stream, type, n,
-               (transfer){.what = RECEIVE, .x = x, .peer = from});
+               (transfer){.what = RECEIVE, .to = x, .peer = from});
 }
 
 int ncclBroadcast(const void *x, void *y, size_t n, int type, int root,
@@ -218,7 +219,7 @@ int ncclBroadcast(const void *x, void *y, size_t n, int type, int root,
     if (x != y)
         return INVALID_ARGUMENT; /* nobody here asks for it */
     return add(comm, stream, type, n,
-               (transfer){.what = BROADCAST, .x = y, .peer = root});
+               (transfer){.what = BROADCAST, .from = y, .to = y, .peer = root});
 }
 
 const char *ncclGetErrorString(int result)

@@ -162,12 +162,14 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
+                                   int device)
 {
     *value = attribute == cudaDevAttrMultiProcessorCount            ? 4
              : attribute == cudaDevAttrComputeCapabilityMajor       ? 9
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
              : attribute == cudaDevAttrWarpSize                     ? 32
+             : attribute == cudaDevAttrPciBusId                     ? device
                                                                     : 0;
     return cudaSuccess;
 }
