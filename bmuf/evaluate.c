@@ -1,7 +1,7 @@
 #include "bmuf/evaluate.h"
 
 #include "bmuf/misfits.h"
-#include "core/clock.h"
+#include "core/span.h"
 #include "models/decode.h"
 
 #include <stdlib.h>
@@ -281,17 +281,20 @@ bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
 {
     enum { COLUMNS = sizeof *e->table / sizeof(double) };
     size_t n = (size_t)e->workers;
-    double since = bm_clock();
+    bm_span span = bm_span_begin("eval");
     bm_evaluation sum = {0};
+    bm_status status = BM_OK;
 
     memset(e->table, 0, n * sizeof *e->table);
-    BM_TRY(bm_comm_agree(e->comm, see_all(e, witness)));
-    BM_TRY(bm_comm_sum(e->comm, (double *)(void *)e->table, COLUMNS * n));
+    status = bm_comm_agree(e->comm, see_all(e, witness));
+    if (status == BM_OK)
+        status = bm_comm_sum(e->comm, (double *)(void *)e->table, COLUMNS * n);
+    sum.seconds = bm_span_end(span);
+    BM_TRY(status);
     for (size_t k = 0; k < n; k++)
         add(&sum, &e->table[k]);
     sum.counted = bm_model_loss(e->model)->per_frame ? sum.score.frames
                                                      : sum.score.sequences;
-    sum.seconds = bm_clock() - since;
     *out = sum;
     return BM_OK;
 }

@@ -66,6 +66,7 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
         l->passed.frames += b->extent.frames[i];
     }
     l->passed.padded += (double)(b->extent.T * b->extent.B);
+    l->passed.batches++;
     *samples = n;
     return BM_OK;
 }

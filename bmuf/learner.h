@@ -22,10 +22,10 @@ void bm_learner_close(bm_learner *l);
 
 bm_task bm_learner_task(bm_learner *l);
 
-/* Frames of data that passed by here since the last call, and of mini-batches:
- * the same with the padding. */
+/* What passed by here since the last call: frames of data, of mini-batches (the
+ * same with the padding), and how many of these there were. */
 typedef struct bm_passed {
-    double frames, padded;
+    double frames, padded, batches;
 } bm_passed;
 
 bm_passed bm_learner_passed(bm_learner *l);

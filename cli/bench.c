@@ -1,6 +1,7 @@
 /* bench.c - bmuf bench: which parts of bench.h are measured, and how their
  * numbers are shown. */
 #include "cli/bench.h"
+#include "bmuf/exchange.h"
 #include "cli/job.h"
 #include "cli/verbs.h"
 
@@ -201,7 +202,9 @@ static bm_status run(const bm_arguments *a)
     bm_bench how = {.rounds =
                         bm_argument(a, "quick") != NULL ? 3 : BM_BENCH_ROUNDS};
     long threads = 1;
-    const char *precision = NULL, *only = bm_argument(a, "only");
+    const char *device = NULL, *precision = NULL;
+    const char *only = bm_argument(a, "only");
+    bm_device on = {0};
     json_t *rows = NULL;
     bm_comm *comm = NULL;
     bm_status status = BM_OK;
@@ -215,12 +218,13 @@ static bm_status run(const bm_arguments *a)
         only = how.own.name;
     BM_TRY(check_choice(&how, only));
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
-    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
-    how.threads = (size_t)threads;
-    how.precision = strcmp(precision, "bf16") == 0 ? BM_BF16 : BM_FP32;
+    BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
+    BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
     BM_TRY(bm_job_start(a, false, &comm));
     if (comm == NULL)
         return BM_OK;
+    BM_TRY(bm_device_open(&on, comm, device, precision, threads));
+    how.device = &on;
     if (bm_argument(a, "json") != NULL)
         rows = json_array();
     status = measure_all(&how, comm, only, rows);
@@ -229,6 +233,7 @@ static bm_status run(const bm_arguments *a)
         putchar('\n');
     }
     json_decref(rows);
+    bm_device_close(&on);
     return status;
 }
 
@@ -245,7 +250,12 @@ static const bm_flag flags[] = {
     {"frames", "T", "of --net: of a sequence; default 200", 0, false},
     {"labels", "L", "of --net, of a sequence with ctc; default 25", 0, false},
     {"threads", "N", "of a rank, for training steps; default 1", 0, false},
-    {"precision", "P", "of training steps: fp32 (default) or bf16", 0, false},
+    {"device", "D",
+     "of training steps: cpu, cuda or auto (default): cuda where there is one",
+     0, false},
+    {"precision", "P",
+     "of training steps: fp32, tf32, bf16 or auto (default): bf16 on cuda", 0,
+     false},
     {"json", NULL, "JSON instead of a table", 0, false},
     {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
     {0},

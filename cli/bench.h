@@ -7,8 +7,7 @@
 #ifndef BM_CLI_BENCH_H
 #define BM_CLI_BENCH_H
 
-#include "comm/comm.h"
-#include "compute/backend.h"
+#include "cli/device.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,10 +37,9 @@ typedef struct bm_bench_work {
 
 /* How to measure. */
 typedef struct bm_bench {
-    size_t rounds;  /* at most BM_BENCH_ROUNDS */
-    size_t threads; /* of a rank */
-    bm_precision precision;
-    bm_bench_work own; /* instead of all rows; net NULL: not given */
+    size_t rounds;           /* at most BM_BENCH_ROUNDS */
+    const bm_device *device; /* of training steps */
+    bm_bench_work own;       /* instead of all rows; net NULL: not given */
 } bm_bench;
 
 typedef struct bm_bench_part {

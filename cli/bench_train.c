@@ -73,7 +73,7 @@ static const bm_bench_column columns[] = {
 
 /* What a step needs. */
 typedef struct bench {
-    bm_backend *be;
+    bm_backend *be;  /* borrowed */
     bm_model *model; /* NULL: the loss alone */
     bm_sgd *sgd;
     bm_batch batch;
@@ -152,12 +152,17 @@ static bm_status open_loss(bench *b, const workload *w)
         &b->work);
 }
 
+/* What threads or a device do says nothing of this process's own time. */
+static bool by_the_clock(const bm_bench *how)
+{
+    return how->device->threads > 1 || !bm_on_host(how->device->be);
+}
+
 static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
 {
     memset(b, 0, sizeof *b);
-    BM_TRY(bm_backend_open(&b->be, "cpu", 0));
-    BM_TRY(bm_backend_use(b->be, how->threads, how->precision));
-    b->many = how->threads > 1 || !bm_on_host(b->be);
+    b->be = how->device->be;
+    b->many = by_the_clock(how);
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
     BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
     for (size_t i = 0; i < 3; i++)
@@ -172,15 +177,12 @@ static void clear_up(bench *b)
 {
     bm_sgd_free(b->sgd);
     bm_model_free(b->model);
-    if (b->be != NULL) {
-        bm_free(b->be, b->batch.x.data);
-        bm_free(b->be, b->dy);
-        bm_free(b->be, b->work);
-        bm_free(b->be, b->score);
-        for (size_t i = 0; i < 3; i++)
-            bm_free(b->be, b->square[i]);
-    }
-    bm_backend_close(b->be);
+    bm_free(b->be, b->batch.x.data);
+    bm_free(b->be, b->dy);
+    bm_free(b->be, b->work);
+    bm_free(b->be, b->score);
+    for (size_t i = 0; i < 3; i++)
+        bm_free(b->be, b->square[i]);
     free(b->frames);
     free(b->count);
     free(b->classes);
@@ -342,16 +344,20 @@ static const char peer[] =
 
 static void print_head(const bm_bench *how, FILE *out)
 {
+    const bm_device *d = how->device;
     const char *dnn = bm_dnn_version();
 
-    fprintf(out,
-            "%zu thread%s, %s, seconds of %s; products by %s %s; shares of a "
-            "step by its parts",
-            how->threads, how->threads == 1 ? "" : "s",
-            how->precision == BM_BF16 ? "bf16" : "fp32",
-            how->threads == 1 ? "processor time" : "the clock",
-            dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
-            dnn != NULL ? dnn : openblas_get_corename());
+    if (!bm_on_host(d->be))
+        fprintf(out, "%s, %s, seconds of the clock", bm_backend_about(d->be),
+                d->precision);
+    else
+        fprintf(out,
+                "%zu thread%s, %s, seconds of %s; products by %s %s; shares of "
+                "a step by its parts",
+                d->threads, d->threads == 1 ? "" : "s", d->precision,
+                by_the_clock(how) ? "the clock" : "processor time",
+                dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
+                dnn != NULL ? dnn : openblas_get_corename());
 }
 
 static const char *row(const bm_bench *how, size_t i)

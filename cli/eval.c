@@ -1,5 +1,6 @@
 /* eval.c - bmuf eval: a model on a data set. */
 #include "bmuf/evaluate.h"
+#include "cli/device.h"
 #include "cli/job.h"
 #include "cli/recogniser.h"
 #include "cli/settings.h"
@@ -18,6 +19,7 @@ enum { SHARES = 64 };
 
 typedef struct scoring {
     bm_comm *comm;
+    bm_device device;
     bm_recogniser net;
     bm_dataset *data;
     bm_npz *dump;
@@ -231,7 +233,7 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 
     if (hyp != NULL && bm_comm_rank(s->comm) == 0)
         BM_TRY(bm_file_try(hyp));
-    BM_TRY(bm_recogniser_read(&s->net, a->nouns[0], SHARES));
+    BM_TRY(bm_recogniser_read(&s->net, s->device.be, a->nouns[0], SHARES));
     BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
     BM_TRY(bm_recogniser_fits(&s->net, s->data, bm_comm_rank(s->comm) == 0));
     if (dump != NULL)
@@ -261,13 +263,14 @@ static bm_status eval(const bm_arguments *a)
     bm_config *config = NULL;
     bm_plan_settings plan;
     long threads = 1, ranks = 1;
-    const char *precision = NULL;
+    const char *device = NULL, *precision = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_ranks(a, ranks));
-    BM_TRY(bm_argument_word(a, "precision", "fp32 bf16", "fp32", &precision));
+    BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
+    BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
     BM_TRY_DONE(bm_config_new(&config));
     BM_TRY_DONE(bm_arguments_set(a, config));
     BM_TRY_DONE(bm_config_check(config, sections));
@@ -276,14 +279,13 @@ static bm_status eval(const bm_arguments *a)
     if (s.comm == NULL)
         goto done;
     BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));
-    status = open_alone(&s, a);
-    if (status == BM_OK)
-        status = bm_job_compute(s.comm, s.net.be, threads, precision);
-    BM_TRY_DONE(bm_comm_agree(s.comm, status));
+    BM_TRY_DONE(bm_device_open(&s.device, s.comm, device, precision, threads));
+    BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
     status = score(&s, a, &plan);
 done:
     bm_npz_close(s.dump);
     bm_recogniser_close(&s.net);
+    bm_device_close(&s.device);
     bm_dataset_close(s.data);
     free(s.text);
     bm_config_free(config);
@@ -297,7 +299,10 @@ static const bm_flag flags[] = {
      false},
     {"ranks", "RANKS", "start so many MPI processes", 'n', false},
     {"threads", "N", "of each rank; default 1", 0, false},
-    {"precision", "P", "fp32 (default) or bf16", 0, false},
+    {"device", "D", "cpu, cuda or auto (default): cuda where there is one", 0,
+     false},
+    {"precision", "P", "fp32, tf32, bf16 or auto (default): bf16 on cuda", 0,
+     false},
     {"set", "SECTION.KEY=VALUE", "batch.sequences or .frames; may be repeated",
      0, true},
     {0},

@@ -47,16 +47,15 @@ bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
 bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         const bm_plan *plan, bm_setting *out)
 {
-    bool filtered = strcmp(s->train.strategy, "bmuf") == 0;
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
     double batch = 0;
 
     BM_TRY(batch_frames(s, data, plan, &batch));
     *out = (bm_setting){.workers = (int)s->job.workers,
-                        .filtered = filtered,
+                        .filtered = s->filtered,
                         .blocks = ops->unit == BM_BLOCK,
-                        .momentum = filtered ? s->filter.momentum : 0,
-                        .rate = filtered ? s->filter.rate : 1,
+                        .momentum = s->filter.momentum,
+                        .rate = s->filter.rate,
                         .local_momentum = s->sgd.momentum,
                         .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
                         .block_frames = (double)data->frames /
@@ -69,15 +68,17 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
     return BM_OK;
 }
 
-static void print_filter(const bm_setting *s, const bm_gains *g, FILE *out)
+static void print_filter(const bm_setting *s, bool nesterov, const bm_gains *g,
+                         FILE *out)
 {
     fprintf(out,
             "block gain        %.6g          (zeta: what a new block update "
             "counts at once)\n"
             "steady gain       %.6g          (zeta / (1 - eta): what it counts "
             "in the end)\n"
-            "block momentum    %.6g\n",
-            g->block, g->steady, s->momentum);
+            "block momentum    %.6g          (eta, %s)\n",
+            g->block, g->steady, s->momentum,
+            nesterov ? "Nesterov's" : "classical");
     if (g->blocks > 0)
         fprintf(out,
                 "time constant     %.4g blocks = %.4g frames of all workers\n",
@@ -125,7 +126,7 @@ static double copies(const bm_settings *s, int ranks)
     n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
     if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
         n += 1; /* the model at the block's start */
-    if (strcmp(s->train.strategy, "bmuf") == 0)
+    if (s->filtered)
         n += 3.0 / ranks; /* W, Delta and G of a slice */
     return n;
 }
@@ -160,12 +161,13 @@ static void print_advice(void *self, const char *text)
 
 /* The network, if the other data sets are for it too. */
 static bm_status open_network(const bm_settings *s, const bm_dataset *data,
-                              bm_recogniser *net)
+                              bm_backend *be, bm_recogniser *net)
 {
     const char *others[] = {s->data.dev, s->data.test};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_recogniser_new(net, &s->model, data, 1, (uint64_t)s->job.seed));
+    BM_TRY(
+        bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
         bm_dataset *other = NULL;
 
@@ -188,6 +190,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_setting what = {0};
     bm_filling filling = {0};
     bm_gains gains = {0};
+    bm_backend *be = NULL;
     bm_recogniser net = {0};
     bm_status status = BM_OK;
 
@@ -195,7 +198,8 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
     gains = bm_gains_of(&what);
     BM_TRY_DONE(survey(plan, &filling));
-    BM_TRY_DONE(open_network(s, data, &net));
+    BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
+    BM_TRY_DONE(open_network(s, data, be, &net));
     fprintf(out,
             "data              %zu sequences, %.0f frames of %zu numbers, "
             "%zu classes\n",
@@ -204,13 +208,14 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
     if (what.filtered)
-        print_filter(&what, &gains, out);
+        print_filter(&what, s->filter.nesterov, &gains, out);
     print_blocks(&what, &gains, &filling, out);
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     status = bm_advise(&what, print_advice, out);
 done:
     bm_recogniser_close(&net);
+    bm_backend_close(be);
     bm_plan_free(plan);
     return status;
 }

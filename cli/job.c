@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "cli/job.h"
 
 #include "cli/attendance.h"
@@ -8,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,46 +204,4 @@ int bm_job_end(bm_status result)
     bm_comm_close(job.comm);
     bm_attendance_leave();
     return code;
-}
-
-/* Cores that this process may use. */
-static long cores_of_process(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) == 0
-               ? CPU_COUNT(&set)
-               : sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-static const char *plural(long n)
-{
-    return n == 1 ? "" : "s";
-}
-
-static void note_cores(const bm_comm *comm, long threads)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), own = cores_of_process();
-    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    long ranks = here != NULL ? strtol(here, NULL, 10) : bm_comm_size(comm);
-
-    if (ranks * threads > cores)
-        bm_log(BM_NOTE,
-               "%ld rank%s with %ld thread%s share %ld core%s of this host: "
-               "slower, but the same bits",
-               ranks, plural(ranks), threads, plural(threads), cores,
-               plural(cores));
-    else if (threads > own)
-        bm_log(BM_NOTE,
-               "%ld threads share %ld core%s, to which this rank is bound; "
-               "mpirun --bind-to none lets it go",
-               threads, own, plural(own));
-}
-
-bm_status bm_job_compute(const bm_comm *comm, bm_backend *be, long threads,
-                         const char *precision)
-{
-    note_cores(comm, threads);
-    return bm_backend_use(be, (size_t)threads,
-                          strcmp(precision, "bf16") == 0 ? BM_BF16 : BM_FP32);
 }

@@ -11,7 +11,6 @@
 
 #include "cli/arguments.h"
 #include "comm/comm.h"
-#include "compute/backend.h"
 
 /*
  * Joins the job. `stoppable`: the verb looks at bm_job_signal now and then; of
@@ -29,11 +28,5 @@ int bm_job_end(bm_status result);
 /* Signals that ask for an end: after the first one this is its number; a second
  * one ends the process at once. */
 int bm_job_signal(void);
-
-/* Lets a backend compute on so many threads, in "fp32" or "bf16". Says so if
- * this rank may not use as many cores, or all ranks of this host together have
- * more threads than it has cores. */
-BM_CHECKED bm_status bm_job_compute(const bm_comm *comm, bm_backend *be,
-                                    long threads, const char *precision);
 
 #endif

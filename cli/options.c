@@ -104,7 +104,8 @@ static void print_plain(const bm_section *sections)
     }
 }
 
-/* What a section is about, for readers of the page. */
+/* What a section is about, for readers of the page; those that are not here are
+ * strategies'. */
 static const char *about(const char *section)
 {
     static const char *const known[][2] = {
@@ -128,7 +129,7 @@ static const char *about(const char *section)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i][0], section) == 0)
             return known[i][1];
-    return "";
+    return bm_strategy_find(section)->help;
 }
 
 static void print_default(const bm_option *o)

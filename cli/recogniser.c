@@ -13,7 +13,6 @@ static bm_status build(bm_recogniser *r, int n_scores, uint64_t seed)
                             .n_classes = bm_vocab_size(r->vocab),
                             .n_scores = n_scores};
 
-    BM_TRY(bm_backend_open(&r->be, "cpu", 0));
     return bm_model_new(&r->model, &r->settings, &shape, r->be, seed);
 }
 
@@ -43,12 +42,14 @@ static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data)
                    per_frame ? "take cross_entropy" : "take ctc");
 }
 
-bm_status bm_recogniser_new(bm_recogniser *r, const bm_model_settings *settings,
+bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
+                            const bm_model_settings *settings,
                             const bm_dataset *data, int n_scores, uint64_t seed)
 {
     bm_status status = BM_OK;
 
     memset(r, 0, sizeof *r);
+    r->be = be;
     r->settings = *settings;
     set_features(r, data->features);
     r->features_text = strdup(bm_shard_features_text(data->shards[0]));
@@ -110,13 +111,15 @@ done:
     return status;
 }
 
-bm_status bm_recogniser_read(bm_recogniser *r, const char *path, int n_scores)
+bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be, const char *path,
+                             int n_scores)
 {
     bm_params *params = NULL;
     float *model = NULL;
     bm_status status = BM_OK;
 
     memset(r, 0, sizeof *r);
+    r->be = be;
     BM_TRY_DONE(read_texts(r, path));
     BM_TRY_DONE(build(r, n_scores, 0));
     params = bm_model_params(r->model);
@@ -136,7 +139,6 @@ done:
 void bm_recogniser_close(bm_recogniser *r)
 {
     bm_model_free(r->model);
-    bm_backend_close(r->be);
     bm_vocab_free(r->vocab);
     free(r->features_text);
     free(r->symbols);

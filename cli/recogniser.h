@@ -10,7 +10,7 @@
 #include "models/model.h"
 
 typedef struct bm_recogniser {
-    bm_backend *be;
+    bm_backend *be; /* borrowed */
     bm_model *model;
     bm_vocab *vocab;
     size_t features;
@@ -22,14 +22,14 @@ typedef struct bm_recogniser {
 } bm_recogniser;
 
 /* For a data set. n_scores: see models/model.h. */
-BM_CHECKED bm_status bm_recogniser_new(bm_recogniser *r,
+BM_CHECKED bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
                                        const bm_model_settings *settings,
                                        const bm_dataset *data, int n_scores,
                                        uint64_t seed);
 
 /* From model.safetensors, or from a checkpoint. */
-BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, const char *path,
-                                        int n_scores);
+BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
+                                        const char *path, int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
 
 /* The data set has this recogniser's features and symbols, or the message says

@@ -103,6 +103,22 @@ static bool same_value(const bm_option *o, const char *a, const char *b)
            x == y;
 }
 
+/* What the machine will decide on is not known yet. */
+static bool is_open(const bm_option *o, const char *value)
+{
+    return o->type == BM_CHOICE && strcmp(value, "auto") == 0;
+}
+
+/* A run of before there were devices has no setting for them. */
+static bm_status fill_in(bm_config *then)
+{
+    if (bm_config_text(then, "job", "device") == NULL)
+        BM_TRY(bm_config_set(then, "job.device=cpu"));
+    if (bm_config_text(then, "job", "precision") == NULL)
+        BM_TRY(bm_config_set(then, "job.precision=fp32"));
+    return BM_OK;
+}
+
 /* Lists every setting that differs from those the run was started with. */
 static bm_status compare(const bm_run *run, const bm_config *now)
 {
@@ -114,11 +130,13 @@ static bm_status compare(const bm_run *run, const bm_config *now)
 
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, run->config_path));
+    BM_TRY_DONE(fill_in(then));
     for (const bm_section *s = sections; s->name != NULL; s++)
         for (const bm_option *o = s->options; o->key != NULL; o++) {
             const char *a = value_of(then, s->name, o);
             const char *b = value_of(now, s->name, o);
-            if (same_value(o, a, b) || may_change(s->name, o->key))
+            if (same_value(o, a, b) || is_open(o, b) ||
+                may_change(s->name, o->key))
                 continue;
             differing++;
             snprintf(list + strlen(list), sizeof list - strlen(list),

@@ -1,6 +1,5 @@
 #include "cli/settings.h"
 
-#include <math.h>
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -96,11 +95,9 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &s->sgd));
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
-    BM_TRY(bm_config_fill(config, "bmuf", bm_filter_options, &s->filter));
     BM_TRY(bm_plan_read(config, &s->plan));
-    if (isnan(s->filter.momentum))
-        s->filter.momentum = bm_filter_momentum((int)s->job.workers);
-    return BM_OK;
+    return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
+                              (int)s->job.workers, &s->filter, &s->filtered);
 }
 
 /* What follows from other settings, or from nothing being said, is said in the
@@ -136,6 +133,20 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
 done:
     bm_config_free(c);
     return status;
+}
+
+bm_status bm_settings_decide(bm_settings *s, bm_config *config,
+                             const char *device, const char *precision)
+{
+    char text[80];
+
+    snprintf(text, sizeof text, "job.device=%s", device);
+    BM_TRY(bm_config_set(config, text));
+    snprintf(text, sizeof text, "job.precision=%s", precision);
+    BM_TRY(bm_config_set(config, text));
+    s->job.device = device;
+    s->job.precision = precision;
+    return BM_OK;
 }
 
 bm_status bm_settings_fit(const bm_settings *s, long ranks)

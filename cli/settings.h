@@ -26,7 +26,8 @@ typedef struct bm_settings {
     bm_plan_settings plan;
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;
-    bm_filter filter; /* momentum resolved */
+    bm_filter filter; /* that the strategy's own settings come to */
+    bool filtered;    /* it has one */
 } bm_settings;
 
 /* Sections of a training configuration; of `bmuf pack` with one importer, three
@@ -41,6 +42,11 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       long ranks, bm_config **config,
                                       bm_settings *out);
+
+/* What was left to the machine, as it came out: a run keeps that. */
+BM_CHECKED bm_status bm_settings_decide(bm_settings *s, bm_config *config,
+                                        const char *device,
+                                        const char *precision);
 
 /* No rank is without a worker. */
 BM_CHECKED bm_status bm_settings_fit(const bm_settings *s, long ranks);

@@ -80,7 +80,7 @@ static bm_status train_block(bm_training *t)
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
     passed = bm_learner_passed(t->learner);
     met = bm_clock();
-    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 2));
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 3));
     seconds = bm_clock() - since;
     r.wait_s += bm_clock() - met;
     t->blocks++;
@@ -175,23 +175,20 @@ static bm_status work(bm_training *t)
     return BM_STOPPED;
 }
 
-static bm_status train_in(bm_comm *comm, const bm_config *config,
-                          const bm_settings *set, const char *directory,
-                          double began)
+static bm_status train_on(bm_device *device, bm_comm *comm,
+                          const bm_config *config, const bm_settings *set,
+                          const char *directory, double began)
 {
     bm_run run = {.lock = -1};
     bm_training t = {.comm = comm,
                      .set = set,
                      .config = config,
                      .run = &run,
+                     .device = device,
                      .began = began};
     bm_status status = BM_OK;
 
-    status = bm_training_open(&t);
-    if (status == BM_OK)
-        status = bm_job_compute(comm, t.net.be, set->job.threads,
-                                set->job.precision);
-    status = bm_comm_agree(comm, status);
+    status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)
@@ -200,6 +197,22 @@ static bm_status train_in(bm_comm *comm, const bm_config *config,
         bm_report_failure(&t, status);
     bm_training_close(&t);
     bm_run_close(&run);
+    return status;
+}
+
+static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
+                          const char *directory, double began)
+{
+    bm_device device = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_device_open(&device, comm, set->job.device, set->job.precision,
+                          set->job.threads));
+    bm_device_tell(&device);
+    status = bm_settings_decide(set, config, device.name, device.precision);
+    if (status == BM_OK)
+        status = train_on(&device, comm, config, set, directory, began);
+    bm_device_close(&device);
     return status;
 }
 

@@ -40,7 +40,7 @@ static bm_status open_network(bm_training *t)
     int first = 0, n = hosted(t, &first);
     bm_params *p = NULL;
 
-    BM_TRY(bm_recogniser_new(&t->net, &s->model, t->train, n,
+    BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
     if (t->dev != NULL)
         BM_TRY(bm_recogniser_fits(&t->net, t->dev, bm_training_first(t)));

@@ -7,14 +7,16 @@
 
 #include "bmuf/evaluate.h"
 #include "bmuf/learner.h"
+#include "cli/device.h"
 #include "cli/recogniser.h"
 #include "cli/run.h"
 
 typedef struct bm_training {
-    bm_comm *comm; /* borrowed, as the next three */
+    bm_comm *comm; /* borrowed, as the next four */
     const bm_settings *set;
     const bm_config *config;
     bm_run *run;
+    bm_device *device;
 
     bm_dataset *train, *dev, *test;
     bm_recogniser net;

@@ -1,18 +1,19 @@
 /* training_state.c - checkpoints of a training run, and the way back. */
 #include "cli/training.h"
 #include "cli/version.h"
-#include "core/clock.h"
+#include "core/span.h"
 
 #include <string.h>
 
 /* Numbers of a checkpoint, after those of the schedule. */
 enum {
-    REFERENCE = BM_SCHEDULE_STATE,
+    LOSS = BM_SCHEDULE_STATE,
     EPOCHS_DONE,
     BLOCKS_DONE,
     FRAMES,
     SECONDS,
     ENDED, /* the schedule ended training */
+    RATE,
 };
 
 static bm_checkpoint describe(bm_training *t)
@@ -21,10 +22,12 @@ static bm_checkpoint describe(bm_training *t)
                        .states = t->states,
                        .position = bm_trainer_position(t->trainer),
                        .manifest = t->train->hash};
+    bm_memory memory = bm_trainer_memory(t->trainer);
 
     c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
     bm_schedule_save(&t->schedule, c.numbers);
-    c.numbers[REFERENCE] = bm_trainer_reference(t->trainer);
+    c.numbers[LOSS] = memory.loss;
+    c.numbers[RATE] = memory.rate;
     c.numbers[EPOCHS_DONE] = (double)t->epochs;
     c.numbers[BLOCKS_DONE] = (double)t->blocks;
     c.numbers[FRAMES] = t->frames;
@@ -40,20 +43,25 @@ bm_status bm_training_save(bm_training *t)
     bm_checkpoint c = describe(t);
     char path[2200];
     uint64_t bytes = 0;
-    double since = bm_clock();
+    double seconds = 0;
+    bm_span span;
+    bm_status status = BM_OK;
 
     bm_recogniser_texts(&t->net, texts + 2); /* it serves as a model, too */
     c.texts = texts;
     bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
-    BM_TRY(bm_checkpoint_save(path, t->comm, &c, &bytes));
-    if (bm_comm_rank(t->comm) == 0)
+    span = bm_span_begin("checkpoint");
+    status = bm_checkpoint_save(path, t->comm, &c, &bytes);
+    if (status == BM_OK && bm_comm_rank(t->comm) == 0)
         bm_checkpoint_prune(t->run->checkpoints, (size_t)t->set->train.keep);
+    seconds = bm_span_end(span);
+    BM_TRY(status);
     bm_journal_write(
         t->run->journal, "checkpoint",
         (bm_field[]){{"block", (double)t->blocks, NULL},
                      {"file", 0, path + strlen(t->run->directory) + 1},
                      {"bytes", (double)bytes, NULL},
-                     {"seconds", bm_clock() - since, NULL},
+                     {"seconds", seconds, NULL},
                      {0}});
     return BM_OK;
 }
@@ -107,7 +115,8 @@ bm_status bm_training_resume(bm_training *t)
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
         take_over(t, &c);
         bm_log(BM_NOTE, "going on from %s", path);
-        return bm_trainer_resume(t->trainer, c.position, c.numbers[REFERENCE]);
+        return bm_trainer_resume(t->trainer, c.position,
+                                 (bm_memory){c.numbers[LOSS], c.numbers[RATE]});
     }
     if (n == 0)
         return BM_OK;

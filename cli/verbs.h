@@ -14,6 +14,7 @@
     X(train)                                                                   \
     X(eval)                                                                    \
     X(explain)                                                                 \
+    X(scale)                                                                   \
     X(options)                                                                 \
     X(bench)
 

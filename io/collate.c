@@ -26,25 +26,11 @@ static extent measure(const bm_collator *c, const bm_share *share,
     return e;
 }
 
-static bm_status reserve_x(bm_collator *c, size_t n)
-{
-    if (c->x != NULL && n <= c->room_x)
-        return BM_OK;
-    bm_free(c->be, c->x);
-    free(c->host);
-    c->x = NULL;
-    c->host = malloc((n + 1) * sizeof *c->host);
-    if (c->host == NULL)
-        return BM_FAIL(BM_ERR_MEMORY,
-                       "no memory for a mini-batch of %zu floats", n);
-    BM_TRY(bm_alloc(c->be, n, &c->x));
-    c->room_x = n;
-    return BM_OK;
-}
-
 static bm_status reserve(bm_collator *c, extent e)
 {
-    BM_TRY(reserve_x(c, e.T * e.B * c->d->features));
+    if (c->stage == NULL)
+        BM_TRY(bm_stage_open(&c->stage, c->be));
+    BM_TRY(bm_stage_room(c->stage, e.T * e.B * c->d->features, &c->host));
     if (c->id == NULL || e.B > c->room_sequences) {
         free(c->frames);
         free(c->count);
@@ -84,7 +70,6 @@ static void write_column(const bm_collator *c, const bm_sample *s, extent e,
 static void write_all(bm_collator *c, const bm_share *share,
                       const int64_t *sequences, extent e)
 {
-    size_t n = e.T * e.B * c->d->features;
     int32_t *classes = c->classes;
 
     for (size_t b = 0; b < e.B; b++) {
@@ -97,7 +82,6 @@ static void write_all(bm_collator *c, const bm_share *share,
         for (int32_t i = 0; i < s->labels; i++)
             *classes++ = s->targets[i];
     }
-    bm_put(c->be, c->x, c->host, n);
 }
 
 bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
@@ -119,7 +103,9 @@ bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
     write_all(c, share, sequences, e);
     c->batch = (bm_batch){
         .extent = {e.T, e.B, c->frames},
-        .x = {c->x, 3, {e.T, e.B, c->d->features, 1}},
+        .x = {bm_stage_send(c->stage, e.T * e.B * c->d->features),
+              3,
+              {e.T, e.B, c->d->features, 1}},
         .targets = {c->classes, c->count},
         .id = c->id,
     };
@@ -129,8 +115,7 @@ bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
 
 void bm_collator_free(bm_collator *c)
 {
-    bm_free(c->be, c->x);
-    free(c->host);
+    bm_stage_close(c->stage);
     free(c->frames);
     free(c->count);
     free(c->id);

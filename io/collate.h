@@ -13,12 +13,12 @@ typedef struct bm_collator {
     bm_backend *be;
     const bm_dataset *d;
     bm_batch batch;
-    float *x;    /* [room_x], on the backend */
-    float *host; /* [room_x] */
+    bm_stage *stage;
+    float *host; /* [T, B, D]: where the batch is written, of the stage */
     int32_t *frames, *count;
     int64_t *id;
     int32_t *classes;
-    size_t room_x, room_sequences, room_classes;
+    size_t room_sequences, room_classes;
 } bm_collator;
 
 void bm_collator_free(bm_collator *c);

@@ -10,9 +10,9 @@
  */
 #include "io/reader.h"
 
-#include "core/clock.h"
 #include "core/finite.h"
 #include "core/log.h"
+#include "core/span.h"
 #include "io/collate.h"
 
 #include <pthread.h>
@@ -186,11 +186,14 @@ static void *read_ahead(void *self)
     for (bm_position at = r->from; status == BM_OK && exists(r, at);
          at = after(r, at)) {
         block *b = wait_for_room(r);
+        bm_span span;
 
         if (b == NULL)
             break;
         b->at = at;
+        span = bm_span_begin("read");
         b->status = status = read_block(r, b);
+        (void)bm_span_end(span);
         if (status != BM_OK)
             snprintf(b->error, sizeof b->error, "%s", bm_last_message());
         hand_over(r);
@@ -323,10 +326,25 @@ static void tell(bm_reader *r, int64_t sequence)
            r->n_told == TOLD ? "; others like it will not be told of" : "");
 }
 
+/* A block that exists. */
+static bm_status wait_for(bm_reader *r, bm_position at, const block **out)
+{
+    bm_span span = bm_span_begin("stall");
+    bm_status status = BM_OK;
+
+    if (!r->running || !same(r->next, at))
+        status = start_thread(r, at);
+    if (status == BM_OK) {
+        *out = take(r);
+        r->next = after(r, at);
+    }
+    r->stall += bm_span_end(span);
+    return status;
+}
+
 bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
 {
     const block *b = current(r);
-    double start = bm_clock();
 
     BM_ASSERT(at.epoch >= 0 && at.block >= 0);
     if (b == NULL || !same(b->at, at)) {
@@ -335,11 +353,7 @@ bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
             *steps = 0;
             return BM_OK;
         }
-        if (!r->running || !same(r->next, at))
-            BM_TRY(start_thread(r, at));
-        b = take(r);
-        r->next = after(r, at);
-        r->stall += bm_clock() - start;
+        BM_TRY(wait_for(r, at, &b));
         for (int i = 0; i < b->n_odd; i++)
             tell(r, b->odd[i]);
     }

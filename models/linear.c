@@ -33,25 +33,33 @@ static bm_flops flops(const bm_layer *l, const bm_pass *p)
     return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
 }
 
+/* The function behind it. */
+static size_t takes(const bm_layer *l, size_t n)
+{
+    return n > 0 && l[1].f != BM_IDENTITY ? 1 : 0;
+}
+
+static bm_linear view(const bm_layer *l)
+{
+    return (bm_linear){l->n_in, l->n_out, l->w, l->w + l->n_out * l->n_in,
+                       l->taken > 0 ? l[1].f : BM_IDENTITY};
+}
+
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
-    bm_gemm(l->be, false, true, 1, bm_frames(x),
-            bm_matrix(l->w, l->n_out, l->n_in), 0, bm_frames(y));
-    bm_add_rows(l->be, bm_frames(y), l->w + l->n_out * l->n_in);
+    bm_linear v = view(l);
+
+    bm_linear_forward(l->be, &v, p->in.T * p->in.B, x.data, y.data);
     bm_clear_padding(l->be, p->out, y);
 }
 
 static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
                      bm_tensor dy, bm_tensor dx)
 {
-    (void)p;
-    (void)y;
-    bm_gemm(l->be, true, false, 1, bm_frames(dy), bm_frames(x), 0,
-            bm_matrix(l->g, l->n_out, l->n_in));
-    bm_sum_rows(l->be, bm_frames(dy), l->g + l->n_out * l->n_in);
-    if (dx.data != NULL)
-        bm_gemm(l->be, false, false, 1, bm_frames(dy),
-                bm_matrix(l->w, l->n_out, l->n_in), 0, bm_frames(dx));
+    bm_linear v = view(l);
+
+    bm_linear_backward(l->be, &v, p->in.T * p->in.B, x.data, y.data, dy.data,
+                       dx.data, l->g, l->g + l->n_out * l->n_in);
 }
 
 const bm_layer_ops bm_layer_linear = {
@@ -60,6 +68,7 @@ const bm_layer_ops bm_layer_linear = {
     .plan = plan,
     .init = init,
     .flops = flops,
+    .takes = takes,
     .forward = forward,
     .backward = backward,
 };

@@ -7,7 +7,7 @@
  */
 #include "models/model.h"
 
-#include "core/clock.h"
+#include "core/span.h"
 #include "core/words.h"
 #include "models/net.h"
 
@@ -461,7 +461,8 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 {
     const stage *last = &m->stages[m->n_layers];
     bm_tensor d = last->x;
-    double began = bm_clock(), ran = 0;
+    bm_model_times spent = {0};
+    bm_span span = bm_span_begin("forward");
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
     for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
@@ -469,20 +470,22 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
         bm_pass p = pass(m, k, training, key);
         l->ops->forward(l, &p, m->stages[k].x, m->stages[after(m, k)].x);
     }
-    ran = bm_clock();
+    spent.forward = bm_span_end(span);
+    span = bm_span_begin("loss");
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
                  m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
+    spent.loss = bm_span_end(span);
     if (training) {
-        m->spent.forward += ran - began;
-        m->spent.loss += bm_clock() - ran;
+        m->spent.forward += spent.forward;
+        m->spent.loss += spent.loss;
     }
 }
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
     bm_status status = lay_out(m, b);
-    double since = 0;
+    bm_span span;
     size_t turn = 0;
 
     if (status != BM_OK) {
@@ -490,7 +493,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         return;
     }
     run(m, b, true, key, m->gradient[turn], score);
-    since = bm_clock();
+    span = bm_span_begin("backward");
     for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
         size_t k = m->stages[s].writer;
         bm_layer *l = &m->layers[k];
@@ -502,7 +505,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
         l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
     }
-    m->spent.backward += bm_clock() - since;
+    m->spent.backward += bm_span_end(span);
 }
 
 bm_model_times bm_model_spent(bm_model *m)

@@ -6,19 +6,47 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Out of order, one empty, one of one frame, one of all. */
 static const int32_t lengths[B] = {6, 0, 9, 1};
+
+const char *frames_backend = "cpu";
+bm_precision frames_precision = BM_FP32;
+
+void frames_choose(int argc, char **argv)
+{
+    if (argc > 1)
+        frames_backend = argv[1];
+    if (argc > 2 && strcmp(argv[2], "bf16") == 0)
+        frames_precision = BM_BF16;
+}
 
 bm_backend *open_set(const char *name)
 {
     bm_backend *be = NULL;
 
+    if ((name[0] == '\0') != (strcmp(frames_backend, "cpu") != 0))
+        return NULL;
     setenv("BMUF_ISA", name, 1);
-    if (bm_backend_open(&be, "cpu", 0) != BM_OK)
+    if (bm_backend_open(&be, frames_backend, 0) != BM_OK)
         be = NULL;
     unsetenv("BMUF_ISA");
+    if (be != NULL)
+        assert_ok(bm_backend_use(be, 1, frames_precision));
     return be;
+}
+
+/* A normal number that is one of bf16, too. */
+static float draw_one(bm_rng *rng)
+{
+    float x = (float)bm_rng_normal(rng);
+    uint32_t bits = 0;
+
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 size_t frames_count(const frames *f)
@@ -39,7 +67,7 @@ frames *frames_draw(bm_window time, size_t n, uint64_t seed)
     f->x = malloc((frames_count(f) + 1) * sizeof *f->x);
     assert_non_null(f->x);
     for (size_t i = 0; i < frames_count(f); i++)
-        f->x[i] = inside(&f->e, i, n) ? (float)bm_rng_normal(&rng) : NAN;
+        f->x[i] = inside(&f->e, i, n) ? draw_one(&rng) : NAN;
     return f;
 }
 
@@ -56,7 +84,7 @@ float *draw_weights(size_t n)
 
     assert_non_null(w);
     for (size_t i = 0; i < n; i++)
-        w[i] = (float)bm_rng_normal(&rng);
+        w[i] = draw_one(&rng);
     return w;
 }
 
@@ -91,10 +119,15 @@ void check_numbers(bm_backend *be, size_t n, const float *x,
 }
 
 /* n products of about one add up to about sqrt(n), and every addition rounds
- * off half a unit in the last place of that. */
+ * off half a unit in the last place of that. Products of bf16 are exact. */
 double rounding(size_t n)
 {
     return fmax(1e-5, 1.5e-7 * (double)n);
+}
+
+double stored(double tolerance)
+{
+    return frames_precision == BM_BF16 ? fmax(0x1p-8, tolerance) : tolerance;
 }
 
 bm_window side_by_side(size_t size)

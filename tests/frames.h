@@ -1,6 +1,7 @@
 /*
  * frames.h - drawn mini-batches for tests of operations on columns of pixels,
- * and comparisons of what a backend makes of them, for every instruction set.
+ * and comparisons of what a backend makes of them: the CPU with every
+ * instruction set, or the one that the program's arguments name.
  *
  *     frames *x = frames_draw((bm_window){1, 1, 0, 0}, H * C, 1);
  *     FOR_EACH_SET(be)
@@ -14,9 +15,15 @@
 
 enum { T = 9, B = 4 };
 
-static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+/* An instruction set of the CPU, or nothing to choose from. */
+static const char *const set_names[] = {"baseline", "avx2", "avx512", ""};
 
-/* The cpu backend with that instruction set; NULL: not on this machine. */
+/* From the arguments [BACKEND [bf16]] of the program; without them the CPU. */
+extern const char *frames_backend;
+extern bm_precision frames_precision;
+void frames_choose(int argc, char **argv);
+
+/* The backend with that set; NULL: not on this machine. */
 bm_backend *open_set(const char *name);
 
 #define FOR_EACH_SET(be)                                                       \
@@ -24,7 +31,8 @@ bm_backend *open_set(const char *name);
         for (bm_backend *be = open_set(set_names[be##_number]); be != NULL;    \
              bm_backend_close(be), be = NULL)
 
-/* Frames of n numbers on the host, with padding in which no number is one. */
+/* Frames of n numbers of bf16 on the host, with padding in which no number is
+ * one. */
 typedef struct frames {
     bm_extent e;
     int32_t lengths[B];
@@ -47,8 +55,9 @@ void check_frames(bm_backend *be, const frames *f, const float *x,
 void check_numbers(bm_backend *be, size_t n, const float *x,
                    const double *expected, double tolerance);
 
-/* Of a sum of n products. */
+/* Of a sum of n products of numbers of bf16; and of what is stored then. */
 double rounding(size_t n);
+double stored(double tolerance);
 
 bm_window side_by_side(size_t size);
 

@@ -9,6 +9,20 @@
 
 const char *loss_backend = "cpu";
 bm_precision loss_precision = BM_FP32;
+static bm_backend *opened;
+
+bm_backend *loss_open(void)
+{
+    if (opened == NULL)
+        assert_ok(bm_backend_open(&opened, loss_backend, 0));
+    return opened;
+}
+
+void loss_close(void)
+{
+    bm_backend_close(opened);
+    opened = NULL;
+}
 
 static uint64_t mix(uint64_t x)
 {
@@ -110,10 +124,9 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     bm_targets t = {b->classes, b->count};
     size_t n = b->T * b->B * b->C;
     float *y = NULL, *dy = NULL, *work = NULL, *score[2] = {NULL, NULL};
-    bm_backend *be = NULL;
+    bm_backend *be = loss_open();
     bm_score blind;
 
-    assert_ok(bm_backend_open(&be, loss_backend, 0));
     assert_ok(bm_backend_use(be, 1, loss_precision));
     assert_ok(bm_alloc(be, n, &y));
     assert_ok(bm_alloc(be, n, &dy));
@@ -136,7 +149,6 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     bm_free(be, work);
     bm_free(be, score[0]);
     bm_free(be, score[1]);
-    bm_backend_close(be);
 }
 
 bm_score ctc_alone(size_t T, size_t C, const float *y, const int32_t *labels,

@@ -23,9 +23,12 @@ typedef struct batch {
     bm_score score;
 } batch;
 
-/* "cpu" and fp32, or what a test's main says. */
+/* "cpu" and fp32, or what a test's main says. The backend is opened by the
+ * first batch, and stays until loss_close. */
 extern const char *loss_backend;
 extern bm_precision loss_precision;
+bm_backend *loss_open(void);
+void loss_close(void);
 
 batch batch_new(size_t T, size_t B, size_t C);
 void batch_free(batch *b);

@@ -117,7 +117,9 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
     (void)_;
     FOR_EACH (i, settings)
         for (int nesterov = 0; nesterov < 2; nesterov++) {
-            bm_filter f = {settings[i][0], settings[i][1], nesterov != 0};
+            bm_filter f = {.momentum = settings[i][0],
+                           .rate = settings[i][1],
+                           .nesterov = nesterov != 0};
             bm_setting s = sensible();
             float x = 0, model = 0, delta = 0, first = 0, before = 0;
 

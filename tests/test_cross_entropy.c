@@ -205,6 +205,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_sequence_without_numbers_is_skipped),
         cmocka_unit_test(test_equal_logits_cost_the_logarithm_of_their_number),
     };
+    int failed = 0;
 
     if (argc > 1)
         loss_backend = argv[1];
@@ -212,5 +213,7 @@ int main(int argc, char **argv)
         loss_precision = BM_BF16;
     if (!have_backend(loss_backend))
         return SKIPPED;
-    return RUN_GROUP("cross_entropy", tests);
+    failed = RUN_GROUP("cross_entropy", tests);
+    loss_close();
+    return failed;
 }

@@ -36,7 +36,8 @@ static void test_filter_has_the_published_form(void **state)
     static const float classical[] = {1, 3.5f, 3.75f, 7.875f};
     static const float ahead[] = {1.5f, 4.75f, 3.875f, 9.9375f};
     static const float averaging[] = {1, 3, 2, 6};
-    bm_filter cbm = {0.5, 1, false}, nbm = {0.5, 1, true}, ma = {0, 1, false};
+    bm_filter cbm = {0.5, 1, false, false}, nbm = {0.5, 1, true, false},
+              ma = {0, 1, false, false};
     float x = 0, model[3] = {0}, delta[3] = {0};
 
     (void)state;
@@ -68,7 +69,7 @@ static void test_filter_has_its_steady_gain(void **state)
 {
     (void)state;
     for (int nesterov = 0; nesterov < 2; nesterov++) {
-        bm_filter filter = {0.9375, 0.5, nesterov};
+        bm_filter filter = {0.9375, 0.5, nesterov, false};
         float x = 0, model = 0, delta = 0, last = 0;
 
         for (int t = 0; t < 400; t++) {
@@ -148,7 +149,7 @@ static void test_a_block_has_the_predicted_eigenvalues(void **state)
         FOR_EACH (z, zetas)
             FOR_EACH (i, shares)
                 for (int nesterov = 0; nesterov < 2; nesterov++) {
-                    bm_filter f = {etas[e], zetas[z], nesterov};
+                    bm_filter f = {etas[e], zetas[z], nesterov, false};
                     double zc = zetas[z] * shares[i];
                     double eta = etas[e] * (nesterov ? 1 - zc : 1);
                     map m = map_of(&f, shares[i]);
@@ -167,8 +168,8 @@ static void test_nesterov_momentum_damps(void **state)
                 {0.10, 0.9000, 0.9682, 0.9186},
                 {0.50, 0.5000, 0.9682, 0.6847},
                 {0.90, 0.1000, 0.9682, 0.3062}};
-    bm_filter ma = {0, 1, false}, cbm = {0.9375, 1, false},
-              nbm = {0.9375, 1, true};
+    bm_filter ma = {0, 1, false, false}, cbm = {0.9375, 1, false, false},
+              nbm = {0.9375, 1, true, false};
 
     (void)state;
     FOR_EACH (i, rows) {
@@ -203,7 +204,7 @@ static void test_errors_grow_beyond_the_bound_of_stability(void **state)
     FOR_EACH (e, etas)
         FOR_EACH (z, zetas)
             for (int nesterov = 0; nesterov < 2; nesterov++) {
-                bm_filter f = {etas[e], zetas[z], nesterov};
+                bm_filter f = {etas[e], zetas[z], nesterov, false};
                 double most = 2 * (1 + etas[e]) / zetas[z];
 
                 if (nesterov)

@@ -1,7 +1,8 @@
 /*
  * Layers of columns of pixels: derivatives by weights and inputs against
  * differences of L, the sum of dy y with dy fixed; what shapes come out; and
- * what is said of wrong ones.
+ * what is said of wrong ones. On the backend that the first argument names, in
+ * fp32, or bf16 if that is the second.
  */
 #include "models/model.h"
 #include "models/net.h"
@@ -9,10 +10,13 @@
 #include "tests/support.h"
 #include "tests/support_backend.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { T = 7, B = 4 };
+
+static const char *backend = "cpu";
 
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {4, 7, 0, 1};
@@ -90,12 +94,13 @@ static void test_every_layer_differentiates_itself(void **state)
 }
 
 /* y, dx and g end to end. */
-static float *everything(const char *net, size_t threads, size_t *n)
+static float *everything(const char *net, size_t threads,
+                         bm_precision precision, size_t *n)
 {
     rig r = {0};
     float *all = NULL, *y = NULL, *dx = NULL, *g = NULL;
 
-    assert_ok(bm_backend_use(cpu, threads, BM_FP32));
+    assert_ok(bm_backend_use(cpu, threads, precision));
     r = set_up(net, 9, 5);
     (void)rig_outcome(&r);
     y = fetch(cpu, r.y.data, r.n_y);
@@ -124,14 +129,39 @@ static void test_threads_change_no_bit(void **state)
     (void)state;
     FOR_EACH (i, nets) {
         size_t n = 0;
-        float *alone = everything(nets[i], 1, &n);
+        float *alone = everything(nets[i], 1, BM_FP32, &n);
 
         for (size_t threads = 2; threads <= 5; threads += 3) {
-            float *shared = everything(nets[i], threads, &n);
+            float *shared = everything(nets[i], threads, BM_FP32, &n);
             assert_memory_equal(shared, alone, n * sizeof *alone);
             free(shared);
         }
         free(alone);
+    }
+}
+
+/* Both factors of a product are rounded by 2^-9 at most, what is stored once
+ * more, and about as often up as down. */
+static void test_bf16_is_near_fp32(void **state)
+{
+    static const char *const nets[] = {"conv:19,3x5", "conv:33,4x3,stride:3x2",
+                                       "pool:2x2", "batchnorm",
+                                       "batchnorm leaky_relu pool:2x2"};
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        size_t n = 0;
+        float *whole = everything(nets[i], 1, BM_FP32, &n);
+        float *half = everything(nets[i], 1, BM_BF16, &n);
+        double off = 0, norm = 0;
+
+        for (size_t k = 0; k < n; k++) {
+            off += pow((double)half[k] - whole[k], 2);
+            norm += pow(whole[k], 2);
+        }
+        assert_true(off > 0 && sqrt(off) < 0x1p-8 * sqrt(norm));
+        free(whole);
+        free(half);
     }
 }
 
@@ -150,6 +180,8 @@ static void test_instruction_sets_agree(void **state)
     bm_backend *mine = cpu;
 
     (void)state;
+    if (strcmp(backend, "cpu") != 0)
+        skip();
     FOR_EACH (i, nets) {
         float *plain = NULL;
 
@@ -160,7 +192,7 @@ static void test_instruction_sets_agree(void **state)
             setenv("BMUF_ISA", sets[k], 1);
             if (bm_backend_open(&cpu, "cpu", 0) != BM_OK)
                 continue; /* not on this machine */
-            all = everything(nets[i].net, 1, &n);
+            all = everything(nets[i].net, 1, BM_FP32, &n);
             plain = plain != NULL ? plain : all;
             for (size_t j = 0; j < n; j++)
                 assert_true(near(all[j], plain[j], nets[i].tolerance));
@@ -394,6 +426,8 @@ static void test_layers_that_take_others_change_no_bit(void **state)
     };
 
     (void)state;
+    if (strcmp(backend, "cpu") != 0) /* sums have another order there */
+        skip();
     FOR_EACH (i, nets) {
         size_t n = 0;
         float *w = NULL;
@@ -407,9 +441,16 @@ static void test_layers_that_take_others_change_no_bit(void **state)
     }
 }
 
-int main(void)
+static int open_backend(void **state)
 {
-    const struct CMUnitTest tests[] = {
+    (void)state;
+    assert_ok(bm_backend_open(&cpu, backend, 0));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest whole[] = {
         cmocka_unit_test(test_every_layer_differentiates_itself),
         cmocka_unit_test(test_normalisation_differentiates_what_follows_it),
         cmocka_unit_test(test_threads_change_no_bit),
@@ -421,6 +462,17 @@ int main(void)
         cmocka_unit_test(test_faults_point_at_their_word),
         cmocka_unit_test(test_what_fits_per_frame_losses_is_taken),
     };
-    return cmocka_run_group_tests_name("image_layers", tests, open_cpu,
-                                       close_cpu);
+    const struct CMUnitTest half[] = {
+        cmocka_unit_test(test_bf16_is_near_fp32),
+        cmocka_unit_test(test_statistics_follow_the_data),
+    };
+
+    if (argc > 1)
+        backend = argv[1];
+    if (!have_backend(backend))
+        return SKIPPED;
+    return argc > 2 ? cmocka_run_group_tests_name("image_layers.bf16", half,
+                                                  open_backend, close_cpu)
+                    : cmocka_run_group_tests_name("image_layers", whole,
+                                                  open_backend, close_cpu);
 }

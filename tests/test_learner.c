@@ -16,6 +16,7 @@
 /* Units of 30 frames for 5 workers: shares are uneven, some have no data. */
 enum { N = 24, WORKERS = 5, STRIDE = 3 };
 static const double rate = 0.05;
+static bm_comm *comm;
 
 static const bm_plan_settings plan = {
     .sequences = 3, .order = "random", .buckets = 2, .frames_total = 90};
@@ -41,13 +42,14 @@ static char *make_data(bool per_frame)
     return directory;
 }
 
-static void start(fixture *f, const char *loss, const char *infeasible)
+static void start_with(fixture *f, const char *loss, const char *infeasible,
+                       const bm_plan_settings *cut)
 {
     bool per_frame = strcmp(loss, "cross_entropy") == 0;
     bm_model_settings set = {per_frame ? "linear" : "stack:3 linear", loss,
                              infeasible};
     bm_model_shape shape = {CORPUS_D, 5, WORKERS};
-    bm_reader_settings reading = {.plan = plan,
+    bm_reader_settings reading = {.plan = *cut,
                                   .workers = WORKERS,
                                   .first = 0,
                                   .last = WORKERS,
@@ -60,6 +62,11 @@ static void start(fixture *f, const char *loss, const char *infeasible)
     assert_ok(bm_reader_open(&f->reader, f->d, cpu, &reading, first));
     assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0));
     f->task = bm_learner_task(f->learner);
+}
+
+static void start(fixture *f, const char *loss, const char *infeasible)
+{
+    start_with(f, loss, infeasible, &plan);
 }
 
 static void end(fixture *f)
@@ -340,7 +347,7 @@ static double distance(const double *x, const double *y, size_t n)
     return sqrt(sum);
 }
 
-static void check_mean(bm_comm *comm, const char *loss)
+static void check_mean(const char *loss)
 {
     static const char *const settings[] = {"job.workers=5", "sgd.momentum=0",
                                            "train.strategy=average",
@@ -383,13 +390,76 @@ static void check_mean(bm_comm *comm, const char *loss)
 
 static void test_the_mean_is_weighted_by_samples(void **state)
 {
-    bm_comm *comm = NULL;
+    (void)state;
+    check_mean("ctc");
+    check_mean("cross_entropy");
+}
+
+/* ---- a device is not waited for ------------------------------------------ */
+
+static int waits;
+static const bm_backend_ops *real;
+
+static void wait_and_count(bm_backend *be)
+{
+    waits++;
+    real->sync(be);
+}
+
+/* How often a block waits, of mini-batches of so many sequences. */
+static int waits_of_a_block(long sequences, int64_t *steps)
+{
+    bm_plan_settings cut = plan;
+    bm_backend_ops counting = *cpu->ops;
+    bm_block_report report;
+    bm_config *config = NULL;
+    bm_trainer *trainer = NULL;
+    fixture f;
+
+    cut.sequences = sequences;
+    start_with(&f, "ctc", "skip", &cut);
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "job.workers=5"));
+    assert_ok(bm_config_set(config, "sgd.local_state=average"));
+    assert_ok(bm_config_set(config, "train.diverged=0"));
+    assert_ok(bm_trainer_open(&trainer, config, comm, bm_model_params(f.model),
+                              &f.task));
+    assert_ok(f.task.block(f.task.self, (bm_position){0, 0}, steps));
+    real = cpu->ops;
+    counting.sync = wait_and_count;
+    cpu->ops = &counting;
+    waits = 0;
+    assert_ok(bm_trainer_block(trainer, 1e-4, &report));
+    cpu->ops = real;
+    bm_trainer_close(trainer);
+    bm_config_free(config);
+    end(&f);
+    return waits;
+}
+
+static void test_a_block_waits_as_often_whatever_its_mini_batches(void **state)
+{
+    int64_t few = 0, many = 0;
+    int of_few = 0, of_many = 0;
 
     (void)state;
+    of_few = waits_of_a_block(6, &few);
+    of_many = waits_of_a_block(1, &many);
+    assert_true(many > few);
+    assert_true(of_few > 0);
+    assert_int_equal(of_many, of_few);
+}
+
+static int set_up(void **state)
+{
     assert_ok(bm_comm_open_alone(&comm));
-    check_mean(comm, "ctc");
-    check_mean(comm, "cross_entropy");
+    return open_cpu(state);
+}
+
+static int tear_down(void **state)
+{
     bm_comm_close(comm);
+    return close_cpu(state);
 }
 
 int main(void)
@@ -400,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_frames_are_counted_for_cross_entropy),
         cmocka_unit_test(test_misfits_may_be_errors),
         cmocka_unit_test(test_the_mean_is_weighted_by_samples),
+        cmocka_unit_test(test_a_block_waits_as_often_whatever_its_mini_batches),
     };
-    return cmocka_run_group_tests_name("learner", tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests_name("learner", tests, set_up, tear_down);
 }

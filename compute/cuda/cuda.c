@@ -1,6 +1,7 @@
 /* cuda.c - one GPU: opening it, waiting for it. */
 #include "compute/cuda/cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ void bm_cuda_join(bm_backend *be)
 
     BM_CUDA(be, cudaEventRecord(cuda->joined, cuda->side));
     BM_CUDA(be, cudaStreamWaitEvent(cuda->stream, cuda->joined, 0));
+    bm_cuda_lent_back(be);
 }
 
 void *bm_cuda_scratch(bm_backend *be, size_t bytes)
@@ -58,9 +60,12 @@ static void cuda_close(bm_backend *be)
 
     if (cuda == NULL)
         return;
+    if (cuda->side != NULL)
+        cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
     bm_mesh_close(be);
+    bm_cuda_lstm_close(be);
     bm_cuda_products_close(be);
     bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
@@ -79,18 +84,43 @@ static void cuda_close(bm_backend *be)
     be->self = NULL;
 }
 
-static bm_status describe(bm_cuda *cuda, int index)
+/* Ranks of one host take its devices in turn. */
+static bm_status choose(bm_cuda *cuda, int index)
 {
-    struct cudaDeviceProp properties;
+    int n = 0;
+    cudaError_t error = cudaGetDeviceCount(&n);
 
-    BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&properties, index),
+    if (error != cudaSuccess || n == 0)
+        return BM_FAIL(BM_ERR_DEVICE,
+                       "no cuda here: there is a driver, but no device: %s",
+                       cudaGetErrorString(error));
+    cuda->device = index % n;
+    return bm_cuda_status(cudaSetDevice(cuda->device), "cudaSetDevice");
+}
+
+static bm_status describe(bm_cuda *cuda)
+{
+    struct cudaDeviceProp p;
+    int driver = 0;
+
+    BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&p, cuda->device),
                           "properties of the device"));
-    cuda->device = index;
-    cuda->major = properties.major;
-    cuda->minor = properties.minor;
-    cuda->multiprocessors = properties.multiProcessorCount;
-    memcpy(cuda->name, properties.name, sizeof cuda->name);
+    BM_TRY(bm_cuda_status(cudaDriverGetVersion(&driver), "driver"));
+    cuda->major = p.major;
+    cuda->minor = p.minor;
+    cuda->multiprocessors = p.multiProcessorCount;
+    memcpy(cuda->name, p.name, sizeof cuda->name);
+    snprintf(cuda->about, sizeof cuda->about,
+             "%s, compute capability %d.%d, %.1f GiB, driver for CUDA %d.%d",
+             p.name, p.major, p.minor,
+             (double)p.totalGlobalMem / (double)(1 << 30), driver / 1000,
+             driver % 1000 / 10);
     return BM_OK;
+}
+
+static const char *cuda_about(const bm_backend *be)
+{
+    return bm_cuda_of(be)->about;
 }
 
 static bm_status start(bm_backend *be, bm_cuda *cuda)
@@ -113,7 +143,8 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
     BM_TRY(bm_cuda_memory_open(be));
     BM_TRY(bm_cuda_ring_open(be));
     BM_TRY(bm_cuda_slots_open(be));
-    return bm_cuda_products_open(be);
+    BM_TRY(bm_cuda_products_open(be));
+    return bm_cuda_lstm_open(be);
 }
 
 static bm_status cuda_open(bm_backend *be, int index)
@@ -124,8 +155,8 @@ static bm_status cuda_open(bm_backend *be, int index)
     if (cuda == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
     be->self = cuda;
-    BM_TRY_DONE(bm_cuda_status(cudaSetDevice(index), "cudaSetDevice"));
-    BM_TRY_DONE(describe(cuda, index));
+    BM_TRY_DONE(choose(cuda, index));
+    BM_TRY_DONE(describe(cuda));
     status = start(be, cuda);
 done:
     if (status != BM_OK)
@@ -144,8 +175,12 @@ static bm_status cuda_use(bm_backend *be, size_t threads,
 
 static void cuda_sync(bm_backend *be)
 {
-    cudaError_t error = cudaStreamSynchronize(bm_cuda_of(be)->stream);
+    bm_cuda *cuda = bm_cuda_of(be);
+    cudaError_t error = cudaStreamSynchronize(cuda->side);
 
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(cuda->stream);
+    bm_cuda_lent_back(be);
     if (be->failed == BM_OK) /* else what was told first stands */
         bm_cuda_note(be, error, "queued work");
 }
@@ -166,14 +201,23 @@ const bm_backend_ops bm_backend_cuda = {
     .name = "cuda",
     .open = cuda_open,
     .close = cuda_close,
+    .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
     .put = bm_cuda_put,
     .get = bm_cuda_get,
+    .stage_open = bm_cuda_stage_open,
+    .stage_close = bm_cuda_stage_close,
+    .stage_room = bm_cuda_stage_room,
+    .stage_send = bm_cuda_stage_send,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,
+    .linear_forward = bm_cuda_linear_forward,
+    .linear_backward = bm_cuda_linear_backward,
+    .ctc_work = bm_cuda_ctc_work,
+    .ctc = bm_cuda_ctc,
     .add_rows = bm_cuda_add_rows,
     .sum_rows = bm_cuda_sum_rows,
     .activate = bm_cuda_activate,
@@ -181,6 +225,17 @@ const bm_backend_ops bm_backend_cuda = {
     .dropout = bm_cuda_dropout,
     .clear_padding = bm_cuda_clear_padding,
     .copy_runs = bm_cuda_copy_runs,
+    .conv_work = bm_cuda_conv_work,
+    .conv_forward = bm_cuda_conv_forward,
+    .conv_backward = bm_cuda_conv_backward,
+    .pooling_forward = bm_cuda_pooling_forward,
+    .pooling_backward = bm_cuda_pooling_backward,
+    .norm_kept = bm_cuda_norm_kept,
+    .norm_forward = bm_cuda_norm_forward,
+    .norm_backward = bm_cuda_norm_backward,
+    .lstm_kept = bm_cuda_lstm_kept,
+    .lstm_forward = bm_cuda_lstm_forward,
+    .lstm_backward = bm_cuda_lstm_backward,
     .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
     .difference = bm_cuda_difference,

@@ -29,6 +29,7 @@
 
 #include "compute/backend_ops.h"
 #include "compute/cuda/kernels.h"
+#include "core/span.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -44,6 +45,7 @@ typedef struct bm_cuda {
     int major, minor; /* compute capability */
     int multiprocessors;
     char name[256];
+    char about[400]; /* that, its compute capability, .. */
     bm_precision precision;
     cudaStream_t stream, side;
     cudaEvent_t forked, joined;
@@ -51,11 +53,15 @@ typedef struct bm_cuda {
     bm_cuda_products *products;
     bm_cuda_ring *ring;
     bm_cuda_slots *slots;
-    bm_cuda_mesh *mesh; /* NULL: nobody has asked for it */
-    double *partial;    /* [BM_PARTIALS]: of a reduction, on the device */
+    bm_cuda_mesh *mesh;        /* NULL: nobody has asked for it */
+    struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
+    double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
     size_t scratch_bytes;
 } bm_cuda;
+
+extern const bm_backend_ops bm_backend_cuda; /* cuda.c */
+extern const bm_span_watcher bm_cuda_nvtx;   /* cuda_nvtx.c */
 
 static inline bm_cuda *bm_cuda_of(const bm_backend *be)
 {
@@ -79,6 +85,12 @@ void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
  */
 void bm_cuda_fork(bm_backend *be);
 void bm_cuda_join(bm_backend *be);
+
+/* Instead of a join, for each vector (see forms) that `side` goes on with,
+ * reading or writing it: `stream` waits when somebody asks for it in a way that
+ * does not go with that, or at the next join or sync. */
+void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written);
+void bm_cuda_lent_back(bm_backend *be); /* by join and sync */
 
 /* Forms, see above. */
 BM_CHECKED bm_status bm_cuda_memory_open(bm_backend *be);
@@ -121,6 +133,13 @@ void bm_cuda_unpin(bm_backend *be, void *x);
 
 extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
 
+/* A bm_stage's, cuda_stage.c. */
+BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);
+void bm_cuda_stage_close(bm_backend *be, void *self);
+BM_CHECKED bm_status bm_cuda_stage_room(bm_backend *be, void *self, size_t n,
+                                        float **host);
+float *bm_cuda_stage_send(bm_backend *be, void *self, size_t n);
+
 /* A matrix in a product: where it lies, as what, how many numbers from row to
  * row. */
 typedef enum bm_cuda_type { BM_CUDA_F32, BM_CUDA_BF16 } bm_cuda_type;
@@ -161,6 +180,15 @@ static inline size_t bm_cuda_at(bm_extent e, size_t t, size_t b, size_t n)
 }
 
 /* Operations: see backend.h. Each is in the file of its name. */
+BM_CHECKED bm_status bm_cuda_lstm_open(bm_backend *be);
+void bm_cuda_lstm_close(bm_backend *be);
+size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                          const float *x, float *y, float *kept);
+void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                           const float *x, const float *y, const float *dy,
+                           float *kept, float *dx, float *dwx, float *dwh,
+                           float *db);
 void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y);
 void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
@@ -176,11 +204,42 @@ void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
 void bm_cuda_clear_padding(bm_backend *be, bm_extent e, bm_tensor x);
 void bm_cuda_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
                        float *y);
+size_t bm_cuda_conv_work(bm_backend *be, const bm_conv *c);
+void bm_cuda_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
+                          bm_extent out, const float *x, float *y, float *work);
+void bm_cuda_conv_backward(bm_backend *be, const bm_conv *c, bm_extent in,
+                           bm_extent out, const float *x, const float *dy,
+                           float *work, float *dx, float *dw, float *db);
+void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, float *y);
+void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                              bm_extent out, const float *x, const float *y,
+                              const float *dy, float *dx);
+size_t bm_cuda_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out);
+void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
+                          bm_extent out, bool training, const float *x,
+                          float *y, float *kept);
+void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
+                           bm_extent out, const float *x, const float *y,
+                           const float *dy, float *kept, float *dx,
+                           float *dgamma, float *dbeta, float *mean_off,
+                           float *var_off);
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped);
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                            bm_tensor y, bm_tensor dy, bm_score *score);
+size_t bm_cuda_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
+                        size_t n_classes);
+void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
+                 bm_infeasible policy, bm_tensor y, bm_tensor dy, float *work,
+                 bm_score *score);
+
+void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
+                            const float *x, float *y);
+void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
+                             const float *x, const float *y, float *dy,
+                             float *dx, float *dw, float *db);
 
 void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
                         const float *from, float *y, float *odd);

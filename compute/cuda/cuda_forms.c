@@ -21,9 +21,18 @@ typedef struct piece {
     size_t n_spans, room;
 } piece;
 
+/* What `side` still reads, or writes. */
+typedef struct loan {
+    const float *x;
+    size_t n;
+    bool written;
+} loan;
+
 struct bm_cuda_memory {
     piece *pieces;
     size_t n_pieces, room;
+    loan *loans;
+    size_t n_loans, room_for_loans;
 };
 
 bm_status bm_cuda_memory_open(bm_backend *be)
@@ -51,6 +60,7 @@ void bm_cuda_memory_close(bm_backend *be)
         return;
     for (size_t i = 0; i < m->n_pieces; i++)
         let_go(&m->pieces[i]);
+    free(m->loans);
     free(m->pieces);
     free(m);
 }
@@ -113,6 +123,39 @@ void bm_cuda_free(bm_backend *be, float *x)
 
     let_go(p);
     *p = m->pieces[--m->n_pieces];
+}
+
+void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+    bm_status status =
+        grow(&m->loans, m->n_loans, &m->room_for_loans, sizeof *m->loans);
+
+    if (status != BM_OK) {
+        bm_remember(be, status);
+        bm_cuda_join(be);
+        return;
+    }
+    m->loans[m->n_loans++] = (loan){x, n, written};
+}
+
+void bm_cuda_lent_back(bm_backend *be)
+{
+    bm_cuda_of(be)->memory->n_loans = 0;
+}
+
+/* Waits for `side` if it works with x in a way that does not go with this. */
+static void reclaim(bm_backend *be, const float *x, size_t n, bool to_write)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+
+    for (size_t i = 0; i < m->n_loans; i++) {
+        const loan *l = &m->loans[i];
+        if ((l->written || to_write) && x < l->x + l->n && l->x < x + n) {
+            bm_cuda_join(be);
+            return;
+        }
+    }
 }
 
 static bool overlaps(const span *s, size_t first, size_t last)
@@ -182,6 +225,7 @@ const float *bm_cuda_read(bm_backend *be, const float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
+    reclaim(be, x, n, false);
     widen_all(be, p, first, first + n);
     return x;
 }
@@ -199,8 +243,10 @@ const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
+    reclaim(be, x, n, false);
     if (is_current16(p, first, first + n))
         return p->twin + first;
+    reclaim(be, x, n, true);
     widen_all(be, p, first, first + n);
     forget(be, p, first, first + n);
     if (!have_twin(be, p))
@@ -215,6 +261,7 @@ float *bm_cuda_write(bm_backend *be, float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
+    reclaim(be, x, n, true);
     forget(be, p, first, first + n);
     return x;
 }
@@ -224,6 +271,7 @@ static bm_bf16 *write_twin(bm_backend *be, float *x, size_t n, bool alone)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
+    reclaim(be, x, n, true);
     forget(be, p, first, first + n);
     if (!have_twin(be, p))
         return NULL;

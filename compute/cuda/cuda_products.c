@@ -10,11 +10,11 @@
 
 enum { WORKSPACE = 32 << 20, STREAMS = 3, BUCKETS = 256 };
 
-/* All that the answer depends on. */
+/* All that the answer depends on; without a gap, as it is compared. */
 typedef struct shape {
     size_t m, n, k, lda, ldb, ldc;
     uint32_t align_a, align_b, align_c; /* bytes */
-    int trans_a, trans_b, type, c_type, bias, relu, precision, accumulates;
+    int trans_a, trans_b, type, c_type, epilogue, precision, accumulates;
 } shape;
 
 typedef struct plan {
@@ -100,10 +100,6 @@ static bm_status describe(plan *p)
     bool tf32 = s->type == BM_CUDA_F32 && s->precision != BM_FP32;
     cublasOperation_t a = s->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t b = s->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t finish =
-        s->bias ? s->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
-        : s->relu ? CUBLASLT_EPILOGUE_RELU
-                  : CUBLASLT_EPILOGUE_DEFAULT;
     cudaDataType bias_type = type_of(s->c_type);
 
     BM_TRY(
@@ -114,8 +110,8 @@ static bm_status describe(plan *p)
                     "matmul descriptor"));
     BM_TRY(SET(p, TRANSA, a));
     BM_TRY(SET(p, TRANSB, b));
-    BM_TRY(SET(p, EPILOGUE, finish));
-    if (s->bias)
+    BM_TRY(SET(p, EPILOGUE, s->epilogue));
+    if ((s->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
         BM_TRY(SET(p, BIAS_DATA_TYPE, bias_type));
     BM_TRY(blas_status(cublasLtMatrixLayoutCreate(
                            &p->a, type_of(s->type), s->trans_b ? s->k : s->n,
@@ -192,6 +188,15 @@ done:
     return status;
 }
 
+static int epilogue_of(const bm_cuda_finish *f)
+{
+    bool bias = f != NULL && f->bias != NULL, relu = f != NULL && f->relu;
+
+    if (relu)
+        return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /* The library takes 256 for granted if nobody tells. */
 static uint32_t alignment(const void *x)
 {
@@ -214,19 +219,18 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     bm_cuda_products *products = cuda->products;
     const void *bias = finish != NULL ? finish->bias : NULL;
     plan *p = NULL;
-    shape s;
+    shape s = {0};
     bm_status status = BM_OK;
 
     if (m == 0 || n == 0 || be->failed != BM_OK)
         return;
     BM_ASSERT(k > 0 && a.type == b.type);
-    memset(&s, 0, sizeof s); /* padding too: it is compared */
     s.m = m, s.n = n, s.k = k, s.lda = a.ld, s.ldb = b.ld, s.ldc = ldc;
     s.align_a = alignment(a.x), s.align_b = alignment(b.x);
     s.align_c = alignment(c);
     s.trans_a = a.transposed, s.trans_b = b.transposed;
     s.type = a.type, s.c_type = c_type, s.accumulates = beta != 0;
-    s.bias = bias != NULL, s.relu = finish != NULL && finish->relu;
+    s.epilogue = epilogue_of(finish);
     s.precision = cuda->precision;
     BM_TRY_DONE(find(products, &s, &p));
     if (bias != NULL)

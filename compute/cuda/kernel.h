@@ -1,7 +1,8 @@
 /*
  * kernel.h - what every file of kernels begins with. Kernels are started with
- * BM_LAUNCH and take their shared memory from BM_SHARED; so the tests can run
- * them on the host as well, see tests/emulation.
+ * BM_LAUNCH, or BM_LAUNCH_CLUSTER where blocks of a cluster work together, and
+ * take their shared memory from BM_SHARED; so the tests can run them on the
+ * host as well, see tests/emulation.
  *
  * A sum has a fixed order: threads first, then blocks, in doubles where people
  * read it or it steers training. No float is added by an atomic.
@@ -17,12 +18,33 @@
 #include <cuda_bf16.h>
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
     (kernel<<<grid, block, shared, stream>>>(__VA_ARGS__), cudaGetLastError())
+#define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
+    bm_launch_cluster(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
 #define BM_SHARED(type, name)                                                  \
     extern __shared__ __align__(128) unsigned char bm_shared_[];               \
     type *name = (type *)(void *)bm_shared_
+
+template <typename... P, typename... A>
+static inline cudaError_t
+bm_launch_cluster(cudaStream_t stream, void (*kernel)(P...), unsigned cluster,
+                  dim3 grid, dim3 block, size_t shared, A... arguments)
+{
+    cudaLaunchAttribute attribute = {};
+    cudaLaunchConfig_t config = {};
+
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster, 1, 1};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
 #endif
 
-#define BM_INLINE static __device__ __forceinline__
+#define BM_INLINE [[maybe_unused]] static __device__ __forceinline__
 
 static const unsigned bm_block = 256; /* threads, unless there is a reason */
 

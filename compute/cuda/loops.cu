@@ -101,6 +101,8 @@ struct activation {
     __device__ float operator()(size_t, float x) const
     {
         switch (f) {
+        case BM_IDENTITY:
+            break;
         case BM_RELU:
             return x < 0 ? 0 : x;
         case BM_LEAKY_RELU:
@@ -177,6 +179,8 @@ cudaError_t bm_kernel_dropout(cudaStream_t stream, size_t n, float p,
 BM_INLINE float derivative(bm_activation f, float y)
 {
     switch (f) {
+    case BM_IDENTITY:
+        break;
     case BM_RELU:
         return y > 0 ? 1 : 0;
     case BM_LEAKY_RELU:
@@ -186,7 +190,7 @@ BM_INLINE float derivative(bm_activation f, float y)
     case BM_SIGMOID:
         return y * (1 - y);
     }
-    return 0;
+    return 1;
 }
 
 /* What relu holds back is zero, whatever it was. */

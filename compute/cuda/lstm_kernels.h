@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* All time steps of all directions in one kernel, lstm_cluster.cu: bf16 with
- * sums in fp32. */
+/* All time steps of all directions in one kernel, lstm_cluster.h: bf16 with
+ * sums in fp32. gates and cells begin at multiples of 16 bytes; R is 1 or 2. */
 typedef struct bm_lstm_cluster {
     size_t T, B, H, R;
     const int32_t *frames; /* [B] */
@@ -31,7 +31,8 @@ typedef struct bm_lstm_cluster {
     const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
 } bm_lstm_cluster;
 
-/* Whether this device (compute capability `major`) has such kernels for H. */
+/* Whether this device (compute capability `major`) has such kernels for H: a
+ * multiple of 8 up to 512, where there is room for a cluster. */
 bool bm_kernel_lstm_cluster_fits(int major, size_t H);
 cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
                                            const bm_lstm_cluster *l);

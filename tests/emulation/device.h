@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <tuple>
 
 #undef __global__
 #undef __device__
@@ -50,16 +51,25 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* Queues a kernel: `body` runs once for each thread. */
-cudaError_t bm_emulate(cudaStream_t stream, dim3 grid, dim3 block,
-                       size_t shared, unsigned cluster,
+/* Queues a kernel: `body` runs once for each thread. `function`: for what
+ * cudaFuncSetAttribute has allowed; NULL: everything. */
+cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
+                       dim3 block, size_t shared, unsigned cluster,
                        std::function<void()> body);
 
+/* What a kernel is called with is copied now, as by a launch. */
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
-    bm_emulate(stream, grid, block, shared, 1, [=]() { kernel(__VA_ARGS__); })
+    BM_EMULATE_CALL(stream, nullptr, 1, grid, block, shared, kernel,           \
+                    __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    bm_emulate(stream, grid, block, shared, cluster,                           \
-               [=]() { kernel(__VA_ARGS__); })
+    BM_EMULATE_CALL(stream, (const void *)(kernel), cluster, grid, block,      \
+                    shared, kernel, __VA_ARGS__)
+#define BM_EMULATE_CALL(stream, function, cluster, grid, block, shared,        \
+                        kernel, ...)                                           \
+    bm_emulate(stream, function, grid, block, shared, cluster,                 \
+               [=, now = std::make_tuple(__VA_ARGS__)]() {                     \
+                   std::apply([=](auto... a) { kernel(a...); }, now);          \
+               })
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 
 /* Others run until `done` says so. */

@@ -1,5 +1,9 @@
-/* fibers.cpp - runs the threads of a kernel's blocks by turns. */
-#include "tests/emulation/device.h"
+/*
+ * fibers.cpp - runs the threads of a kernel's blocks by turns, and now and then
+ * leaves a warp behind until no other can go on: kernels in which others wait
+ * too little for it are found out.
+ */
+#include "tests/emulation/fibers.h"
 
 #include <assert.h>
 #include <memory>
@@ -23,6 +27,8 @@ struct barrier {
 struct warp {
     barrier meet;
     uint64_t given[32] = {};
+    void *operands[32] = {};
+    bm_warp_act act = nullptr;
 };
 
 struct block {
@@ -129,15 +135,23 @@ void resume(fiber *f)
     running = nullptr;
 }
 
-/* Whether any fiber got on; those that wait are asked in turns. */
-bool go_round()
+size_t warp_of(const bm_thread &t)
+{
+    return t.cluster * here->blocks[0].warps.size() + t.rank / 32;
+}
+
+/* Whether any fiber got on, of warp `late` or of the others; those that wait
+ * are asked in turns. */
+bool go_round(size_t late, bool late_ones)
 {
     bool moved = false;
 
     for (size_t i = 0; i < fibers.size(); i++) {
         fiber *f = fibers[i].get();
+        if (f->ended || (warp_of(f->thread) == late) != late_ones)
+            continue;
         bm_now = f->thread;
-        if (f->ended || (f->waits != nullptr && !(*f->waits)()))
+        if (f->waits != nullptr && !(*f->waits)())
             continue;
         f->waits = nullptr;
         resume(f);
@@ -148,22 +162,29 @@ bool go_round()
 
 void run(resident &r)
 {
+    enum { ROUNDS = 16 }; /* until another warp is late */
+    size_t warps = r.blocks.size() * r.blocks[0].warps.size(), late = 0;
     bool moved = true;
 
     here = &r;
-    while (moved) {
+    for (unsigned round = 0; moved; round++) {
         moved = false;
+        if (round % ROUNDS == 0)
+            late = bm_chance() % warps;
         while (r.next < r.threads.size()) {
             resume(start());
             moved = true;
         }
-        moved = go_round() || moved;
+        moved = go_round(late, false) || moved;
+        bm_deliver(false);
+        moved = moved || go_round(late, true) || bm_deliver(true);
     }
     for (auto &f : fibers)
         if (!f->ended) {
             fprintf(stderr, "a kernel's threads wait for each other forever\n");
             abort();
         }
+    bm_deliver_no_more();
     here = nullptr;
 }
 
@@ -213,6 +234,33 @@ void *bm_cluster_map(const void *x, unsigned other)
 
     assert(at < here->blocks[other].shared.size());
     return here->blocks[other].shared.data() + at;
+}
+
+bool bm_block_lives(unsigned block)
+{
+    return here->blocks[block].meet.live > 0;
+}
+
+unsigned bm_chance()
+{
+    static uint64_t state;
+    uint64_t x = state += 0x9e3779b97f4a7c15;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return (unsigned)(x >> 32);
+}
+
+void bm_warp_together(bm_warp_act act, void *operands)
+{
+    warp &w = own_warp();
+
+    assert(w.meet.live == 32 && (w.meet.waiting == 0 || w.act == act));
+    w.act = act;
+    w.operands[bm_now.rank % 32] = operands;
+    if (w.meet.waiting == 31)
+        act(w.operands);
+    pass(w.meet);
 }
 
 uint64_t bm_warp_get(uint64_t own, unsigned lane)

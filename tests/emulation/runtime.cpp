@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
@@ -18,23 +19,51 @@ void bm_run_kernel(dim3 grid, dim3 block, size_t shared, unsigned cluster,
 
 typedef std::function<void()> work;
 
+/* What a stream was given during a capture. Lazy as well: another lane runs as
+ * far as somebody waits for it. */
+struct lane {
+    struct node {
+        work does;
+        lane *other = nullptr; /* instead: waits until it has done `turn` */
+        size_t turn = 0;
+        work idle = nullptr; /* `does`, in a dry run */
+    };
+    std::vector<node> nodes;
+    size_t done = 0;
+
+    void run_to(size_t turn)
+    {
+        while (done < turn) {
+            const node &n = nodes[done++];
+            if (n.other != nullptr)
+                n.other->run_to(n.turn);
+            else if (n.does)
+                n.does();
+        }
+    }
+};
+
 struct CUevent_st {
     cudaStream_t stream = nullptr;
     unsigned long turn = 0; /* reached when the stream has done so much */
+    lane *captured = nullptr;
 };
 
 struct CUstream_st {
     std::deque<work> queue;
     unsigned long queued = 0, done = 0;
-    bool captured = false;
+    lane *captured = nullptr;
 };
 
+/* The first is that of the stream where the capture began. */
+typedef std::vector<std::unique_ptr<lane>> lanes;
+
 struct CUgraph_st {
-    std::vector<work> nodes;
+    std::shared_ptr<lanes> all = std::make_shared<lanes>();
 };
 
 struct CUgraphExec_st {
-    std::vector<work> nodes;
+    std::shared_ptr<lanes> all;
 };
 
 static std::vector<cudaStream_t> streams;
@@ -42,6 +71,30 @@ static std::map<const void *, size_t> pinned; /* begin, bytes */
 static CUgraph_st *capture;
 static cudaError_t last;
 static int current; /* device */
+
+static lane *add_lane(CUgraph_st *graph)
+{
+    graph->all->emplace_back(new lane);
+    return graph->all->back().get();
+}
+
+/* Whether the first lane waits for all that the others do. */
+static bool joined(const lanes &all)
+{
+    bool are = true;
+
+    for (auto &l : all) /* a dry run */
+        for (lane::node &n : l->nodes)
+            n.does.swap(n.idle);
+    all[0]->run_to(all[0]->nodes.size());
+    for (auto &l : all) {
+        are = are && l->done == l->nodes.size();
+        l->done = 0;
+        for (lane::node &n : l->nodes)
+            n.does.swap(n.idle);
+    }
+    return are;
+}
 
 static void run_to(cudaStream_t s, unsigned long turn)
 {
@@ -77,7 +130,7 @@ static cudaError_t queue(cudaStream_t stream, work w)
     cudaStream_t s = stream_of(stream);
 
     if (s->captured) {
-        capture->nodes.push_back(std::move(w));
+        s->captured->nodes.push_back({std::move(w)});
     } else {
         s->queue.push_back(std::move(w));
         s->queued++;
@@ -95,13 +148,37 @@ static bool is_pinned(const void *x)
     return (const char *)x < (const char *)after->first + after->second;
 }
 
-cudaError_t bm_emulate(cudaStream_t stream, dim3 grid, dim3 block,
-                       size_t shared, unsigned cluster, work body)
+/* What cudaFuncSetAttribute has allowed a kernel. */
+struct allowed {
+    size_t shared = 48 << 10;
+    bool big_clusters = false;
+};
+static std::map<const void *, allowed> functions = {
+    {nullptr, {227 << 10, false}}};
+
+static bool cluster_is_allowed(const void *function, unsigned cluster)
 {
+    return cluster > 0 &&
+           cluster <= (functions[function].big_clusters ? 16 : 8);
+}
+
+cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
+                       dim3 block, size_t shared, unsigned cluster, work body)
+{
+    cudaError_t error = cudaSuccess;
+
+    if (!cluster_is_allowed(function, cluster))
+        return last = cudaErrorInvalidClusterSize;
+    if (grid.x % cluster != 0)
+        error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
-        block.x * block.y * block.z > 1024 || shared > 227 << 10)
-        return last = cudaErrorInvalidConfiguration;
+        block.x * block.y * block.z > 1024)
+        error = cudaErrorInvalidConfiguration;
+    if (shared > (function != nullptr ? functions[function].shared : 227 << 10))
+        error = cudaErrorInvalidValue;
+    if (error != cudaSuccess)
+        return last = error;
     return queue(stream,
                  [=]() { bm_run_kernel(grid, block, shared, cluster, body); });
 }
@@ -207,6 +284,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 /* Fresh memory holds what nobody should read. */
 cudaError_t cudaMalloc(void **x, size_t bytes)
 {
+    if (capture != nullptr)
+        return last = cudaErrorStreamCaptureUnsupported;
     *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (*x == nullptr)
         return last = cudaErrorMemoryAllocation;
@@ -255,6 +334,8 @@ cudaError_t cudaHostUnregister(void *x)
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream)
 {
+    if (bytes == 0)
+        return cudaSuccess;
     if (kind == cudaMemcpyHostToDevice && !is_pinned(src)) {
         std::vector<char> now((const char *)src, (const char *)src + bytes);
         return queue(stream, [=]() { memcpy(dst, now.data(), now.size()); });
@@ -354,7 +435,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 {
     e->stream = stream_of(stream);
-    e->turn = e->stream->queued;
+    e->captured = e->stream->captured;
+    e->turn =
+        e->captured != nullptr ? e->captured->nodes.size() : e->stream->queued;
     return cudaSuccess;
 }
 
@@ -386,10 +469,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
 
     if (other == nullptr)
         return cudaSuccess;
-    if (other->captured) {
-        s->captured = true;
+    if (e->captured != nullptr && capture == nullptr)
+        return last = cudaErrorCapturedEvent;
+    if (e->captured != nullptr) {
+        if (s->captured == nullptr)
+            s->captured = add_lane(capture);
+        s->captured->nodes.push_back({nullptr, e->captured, turn});
         return cudaSuccess;
     }
+    if (s->captured != nullptr)
+        return last = cudaErrorStreamCaptureIsolation;
     return queue(s, [=]() { run_to(other, turn); });
 }
 
@@ -403,16 +492,23 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
     if (capture != nullptr)
         return last = cudaErrorIllegalState;
     capture = new CUgraph_st;
-    s->captured = true;
+    s->captured = add_lane(capture);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *out)
 {
+    CUgraph_st *graph = capture;
+
     for (cudaStream_t s : streams)
-        s->captured = false;
-    *out = capture;
+        s->captured = nullptr;
     capture = nullptr;
+    *out = nullptr;
+    if (!joined(*graph->all)) {
+        delete graph;
+        return last = cudaErrorStreamCaptureUnjoined;
+    }
+    *out = graph;
     return cudaSuccess;
 }
 
@@ -426,17 +522,18 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *is)
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
                                  unsigned long long)
 {
-    *out = new CUgraphExec_st{graph->nodes};
+    *out = new CUgraphExec_st{graph->all};
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
-    std::vector<work> nodes = graph->nodes;
+    std::shared_ptr<lanes> all = graph->all;
 
-    return queue(stream, [nodes]() {
-        for (const work &w : nodes)
-            w();
+    return queue(stream, [all]() {
+        for (auto &l : *all)
+            l->done = 0;
+        all->front()->run_to(all->front()->nodes.size());
     });
 }
 
@@ -453,8 +550,33 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+cudaError_t cudaFuncSetAttribute(const void *function,
+                                 cudaFuncAttribute attribute, int value)
 {
+    allowed &f = functions[function];
+
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+        f.big_clusters = value != 0;
+    } else if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+        if (value < 0 || value > 227 << 10)
+            return last = cudaErrorInvalidValue;
+        f.shared = (size_t)value;
+    }
+    return cudaSuccess;
+}
+
+/* There is room for two, of any size. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
+                                           const cudaLaunchConfig_t *config)
+{
+    unsigned cluster = 1;
+
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = config->attrs[i].val.clusterDim.x;
+    if (!cluster_is_allowed(function, cluster))
+        return last = cudaErrorInvalidClusterSize;
+    *n = config->dynamicSmemBytes <= functions[function].shared ? 2 : 0;
     return cudaSuccess;
 }
 }

@@ -1,0 +1,152 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "cli/device.h"
+
+#include "core/log.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- cores -------------------------------------------------------------- */
+
+/* Cores that this process may use. */
+static long cores_of_process(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0
+               ? CPU_COUNT(&set)
+               : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static const char *plural(long n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void note_cores(const bm_comm *comm, long threads)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), own = cores_of_process();
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    long ranks = here != NULL ? strtol(here, NULL, 10) : bm_comm_size(comm);
+
+    if (ranks * threads > cores)
+        bm_log(BM_NOTE,
+               "%ld rank%s with %ld thread%s share %ld core%s of this host: "
+               "slower, but the same bits",
+               ranks, plural(ranks), threads, plural(threads), cores,
+               plural(cores));
+    else if (threads > own)
+        bm_log(BM_NOTE,
+               "%ld threads share %ld core%s, to which this rank is bound; "
+               "mpirun --bind-to none lets it go",
+               threads, own, plural(own));
+}
+
+/* ---- which -------------------------------------------------------------- */
+
+static bool is(const char *word, const char *other)
+{
+    return strcmp(word, other) == 0;
+}
+
+static bool on_cuda(const bm_device *d)
+{
+    return is(d->name, "cuda");
+}
+
+/* Number of this rank among those of its host. */
+static int place_on_host(const bm_comm *comm)
+{
+    int rank = bm_comm_rank(comm), place = 0;
+
+    for (int r = 0; r < rank; r++)
+        place += bm_comm_host(comm, r) == bm_comm_host(comm, rank);
+    return place;
+}
+
+/* Of this rank. */
+static bm_status open_own(bm_device *d, const bm_comm *comm, const char *device)
+{
+    bm_status status = BM_OK;
+
+    d->name = "cuda";
+    if (!is(device, "cpu")) {
+        status = bm_backend_open(&d->be, "cuda", place_on_host(comm));
+        if (status == BM_OK)
+            return BM_OK;
+        if (is(device, "cuda"))
+            return BM_FAIL(BM_ERR_DEVICE,
+                           "%s; with device = cpu it is not needed",
+                           bm_last_message());
+        snprintf(d->why, sizeof d->why, "%s", bm_last_message());
+    }
+    d->name = "cpu";
+    return bm_backend_open(&d->be, "cpu", 0);
+}
+
+/* Collective. The kind of all ranks is one. */
+static bm_status agree(const bm_device *d, bm_comm *comm)
+{
+    int there[2] = {on_cuda(d), !on_cuda(d)};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_comm_max(comm, there, 2));
+    if (there[0] == 0 || there[1] == 0)
+        return BM_OK;
+    if (!on_cuda(d))
+        status = BM_FAIL(BM_ERR_DEVICE,
+                         "%s; but other ranks have one: with device = cpu "
+                         "none needs it",
+                         d->why);
+    return bm_comm_agree(comm, status);
+}
+
+static bm_status use(bm_device *d, const bm_comm *comm, const char *precision,
+                     long threads)
+{
+    d->threads = (size_t)threads;
+    d->precision = !is(precision, "auto") ? precision
+                   : on_cuda(d)           ? "bf16"
+                                          : "fp32";
+    if (!on_cuda(d))
+        note_cores(comm, threads);
+    return bm_backend_use(d->be, d->threads,
+                          is(d->precision, "bf16")   ? BM_BF16
+                          : is(d->precision, "tf32") ? BM_TF32
+                                                     : BM_FP32);
+}
+
+bm_status bm_device_open(bm_device *out, bm_comm *comm, const char *device,
+                         const char *precision, long threads)
+{
+    bm_device d = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_comm_agree(comm, open_own(&d, comm, device)));
+    BM_TRY_DONE(agree(&d, comm));
+    BM_TRY_DONE(bm_comm_agree(comm, use(&d, comm, precision, threads)));
+    *out = d;
+    d.be = NULL;
+done:
+    bm_backend_close(d.be);
+    return status;
+}
+
+void bm_device_close(bm_device *d)
+{
+    bm_backend_close(d->be);
+    d->be = NULL;
+}
+
+void bm_device_tell(const bm_device *d)
+{
+    if (on_cuda(d))
+        bm_log(BM_NOTE, "computing on cuda in %s: %s", d->precision,
+               bm_backend_about(d->be));
+    else
+        bm_log(BM_NOTE, "computing on the CPU in %s%s%s", d->precision,
+               d->why[0] != '\0' ? ": " : "", d->why);
+}

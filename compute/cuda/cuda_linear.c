@@ -1,0 +1,71 @@
+/*
+ * cuda_linear.c - linear layers: bias and relu are the product's own affair. In
+ * bf16 what a function follows, and dx, are bf16 alone; what no function
+ * follows are logits, or go into a sum, and stay floats.
+ */
+#include "compute/cuda/cuda.h"
+
+typedef struct target {
+    void *c;
+    bm_cuda_type type;
+} target;
+
+static target target_of(bm_backend *be, float *x, size_t n, bool half)
+{
+    if (half && bm_cuda_of(be)->precision == BM_BF16)
+        return (target){bm_cuda_write16(be, x, n), BM_CUDA_BF16};
+    return (target){bm_cuda_write(be, x, n), BM_CUDA_F32};
+}
+
+/* Of the type of what it is added to. */
+static const void *bias_of(bm_backend *be, const float *b, size_t n,
+                           bm_cuda_type type)
+{
+    if (type == BM_CUDA_BF16)
+        return bm_cuda_read16(be, b, n);
+    return bm_cuda_read(be, b, n);
+}
+
+void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
+                            const float *x, float *y)
+{
+    size_t K = l->n_in, N = l->n_out;
+    bm_cuda_factor a = bm_cuda_factor_of(be, x, rows * K, K, false);
+    bm_cuda_factor b = bm_cuda_factor_of(be, l->w, N * K, K, true);
+    target to = target_of(be, y, rows * N, l->f != BM_IDENTITY);
+    bm_cuda_finish finish = {bias_of(be, l->b, N, to.type), l->f == BM_RELU};
+
+    bm_cuda_multiply(be, bm_cuda_of(be)->stream, rows, N, K, 1, a, b, 0, to.c,
+                     to.type, N, &finish);
+    if (l->f != BM_IDENTITY && l->f != BM_RELU)
+        bm_cuda_activate(be, l->f, rows * N, y, y);
+}
+
+void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
+                             const float *x, const float *y, float *dy,
+                             float *dx, float *dw, float *db)
+{
+    cudaStream_t stream = bm_cuda_of(be)->stream;
+    size_t K = l->n_in, N = l->n_out;
+    bm_cuda_factor d;
+
+    if (l->f != BM_IDENTITY)
+        bm_cuda_activate_back(be, l->f, rows * N, y, dy, dy);
+    bm_cuda_sum_rows(be, bm_matrix(dy, rows, N), db);
+    d = bm_cuda_factor_of(be, dy, rows * N, N, false);
+    if (dx != NULL) {
+        bm_cuda_factor w = bm_cuda_factor_of(be, l->w, N * K, K, false);
+        target to = target_of(be, dx, rows * K, true);
+
+        bm_cuda_multiply(be, stream, rows, K, N, 1, d, w, 0, to.c, to.type, K,
+                         NULL);
+    }
+    if (rows == 0) { /* nothing to add up */
+        bm_cuda_axpby(be, N * K, 0, dw, 0, dw);
+        return;
+    }
+    d.transposed = true;
+    bm_cuda_multiply(be, stream, N, K, rows, 1, d,
+                     bm_cuda_factor_of(be, x, rows * K, K, false), 0,
+                     bm_cuda_write(be, dw, N * K), BM_CUDA_F32, K, NULL);
+}

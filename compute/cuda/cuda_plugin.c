@@ -1,0 +1,42 @@
+/* cuda_plugin.c - what the plugin needs of a machine: the driver, and libraries
+ * of the toolkit that it was built with, wherever people put them. */
+#include "compute/cuda/cuda.h"
+#include "compute/plugin.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+#define WHEELS(prefix)                                                         \
+    prefix "/lib/python3*/site-packages/nvidia/*/lib",                         \
+        prefix "/lib/python3*/dist-packages/nvidia/*/lib"
+
+static const char *const libraries[] = {
+    "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR),
+    NULL,
+};
+
+/* Whoever uses one asks the loader for it by its name. */
+static const char *const extras[] = {"libcudnn.so.9", "libnccl.so.2", NULL};
+
+static const char *const places[] = {
+    "$BMUF_CUDA_LIB",
+    "",
+    "/usr/local/cuda/lib64",
+    "/usr/local/cuda-" TEXT(CUBLAS_VER_MAJOR) "*/lib64",
+    "/usr/lib/*-linux-gnu",
+    WHEELS("/usr"),
+    WHEELS("/usr/local"),
+    WHEELS("/opt/*"),
+    WHEELS("/opt/*/.venv"),
+    WHEELS("$VIRTUAL_ENV"),
+    NULL,
+};
+
+const bm_plugin bm_plugin_cuda = {
+    .abi = BM_PLUGIN_ABI,
+    .driver = "libcuda.so.1",
+    .libraries = libraries,
+    .extras = extras,
+    .places = places,
+    .ops = &bm_backend_cuda,
+    .watcher = &bm_cuda_nvtx,
+};
