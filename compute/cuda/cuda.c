@@ -64,7 +64,7 @@ static void cuda_close(bm_backend *be)
         cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
-    bm_mesh_close(be);
+    bm_cuda_mesh_ops.close(be);
     bm_cuda_lstm_close(be);
     bm_cuda_products_close(be);
     bm_cuda_slots_close(be);
