@@ -22,7 +22,7 @@ struct bm_device_sum {
     float *inbox;  /* [nodes of other ranks, count]: slices */
     float *common; /* [n] */
     float *odd;    /* [1] */
-    bool meshed;
+    bool meshed, joined;
 };
 
 static size_t count(const bm_device_sum *d, int rank)
@@ -64,7 +64,7 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
     d->device = calloc((size_t)d->size, sizeof *d->device);
     if (d->device == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
-    return d->size > 1 ? bm_mesh_load(d->be, &d->device[d->rank]) : BM_OK;
+    return d->meshed ? bm_mesh_load(d->be, &d->device[d->rank]) : BM_OK;
 }
 
 /* Collective. Each rank has a device to itself. */
@@ -91,12 +91,13 @@ static bm_status join(bm_device_sum *d)
         status = bm_mesh_make_name(d->be, &name);
     BM_TRY(bm_comm_agree(d->comm, status));
     BM_TRY(bm_comm_broadcast_bytes(d->comm, &name, sizeof name, 0));
-    d->meshed = true;
+    d->joined = true;
     return bm_comm_agree(d->comm, bm_mesh_open(d->be, &name, d->rank, d->size));
 }
 
 bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
-                             size_t n, int workers, const char *coordinator)
+                             size_t n, int workers, const char *coordinator,
+                             bool mesh)
 {
     bm_device_sum *d = calloc(1, sizeof *d);
     bm_status status = BM_OK;
@@ -109,8 +110,9 @@ bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
     d->size = bm_comm_size(comm);
     d->n = n;
     d->workers = d->mine.workers = workers;
+    d->meshed = mesh || d->size > 1;
     BM_TRY_DONE(bm_comm_agree(comm, prepare(d, coordinator)));
-    if (d->size > 1)
+    if (d->meshed)
         BM_TRY_DONE(join(d));
     *out = d;
     d = NULL;
@@ -119,11 +121,16 @@ done:
     return status;
 }
 
+bool bm_device_sum_meshed(const bm_device_sum *d)
+{
+    return d->meshed;
+}
+
 void bm_device_sum_close(bm_device_sum *d)
 {
     if (d == NULL)
         return;
-    if (d->meshed)
+    if (d->joined)
         bm_mesh_close(d->be);
     bm_free(d->be, d->room);
     bm_free(d->be, d->inbox);
@@ -239,7 +246,7 @@ bm_status bm_device_sum_mean(bm_device_sum *d, float **mean, double *weight)
     BM_TRY(weigh(d, weight));
     if (*weight == 0)
         return BM_OK;
-    if (d->size > 1)
+    if (d->meshed)
         swap(d);
     *mean = merge(d);
     return BM_OK;
@@ -252,7 +259,7 @@ float *bm_device_sum_common(const bm_device_sum *d)
 
 bm_status bm_device_sum_share(bm_device_sum *d, float *x)
 {
-    if (d->size > 1) {
+    if (d->meshed) {
         bm_mesh_begin(d->be);
         for (int r = 0; r < d->size; r++)
             if (count(d, r) > 0)

@@ -14,11 +14,12 @@
 typedef struct bm_device_sum bm_device_sum;
 
 /* Collective. On failure all fail, the message says why it cannot be: a backend
- * without a mesh, ranks that share a device, no memory. One rank needs no mesh.
- * All arguments are borrowed. */
+ * without a mesh, ranks that share a device, no memory. One rank needs no mesh,
+ * but goes through one if that is asked for. All arguments are borrowed. */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
                                         bm_backend *be, size_t n, int workers,
-                                        const char *coordinator);
+                                        const char *coordinator, bool mesh);
+bool bm_device_sum_meshed(const bm_device_sum *d);
 void bm_device_sum_close(bm_device_sum *d);
 
 /* Takes in x - from of the next worker hosted here; from = NULL: x. What holds
