@@ -9,7 +9,6 @@
 #include <memory>
 #include <stdio.h>
 #include <stdlib.h>
-#include <ucontext.h>
 #include <vector>
 
 bm_thread bm_now;
@@ -26,7 +25,7 @@ struct barrier {
 
 struct warp {
     barrier meet;
-    uint64_t given[32] = {};
+    uint64_t given[2][32] = {}; /* in turns */
     void *operands[32] = {};
     bm_warp_act act = nullptr;
 };
@@ -38,12 +37,29 @@ struct block {
 };
 
 struct fiber {
-    ucontext_t context;
+    void *at; /* where it stands, on its stack */
     std::unique_ptr<char[]> stack;
     bm_thread thread;
     const std::function<bool()> *waits = nullptr;
     bool ended = true;
 };
+
+#ifndef __x86_64__
+#error "fibers are switched by instructions of x86-64"
+#endif
+
+/* Goes on where `to` stands, until somebody comes back to *from. Without a
+ * system call, which swapcontext makes. */
+extern "C" void bm_fiber_switch(void **from, void *to);
+asm(".text\n"
+    ".type bm_fiber_switch, @function\n"
+    "bm_fiber_switch:\n"
+    "    pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq "
+    "%r15\n"
+    "    movq %rsp, (%rdi)\n"
+    "    movq %rsi, %rsp\n"
+    "    popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp\n"
+    "    ret\n");
 
 /* The blocks at hand, and the fibers that their threads share out: a fiber goes
  * on to the next thread unless it has to wait. */
@@ -56,9 +72,10 @@ struct resident {
 };
 
 std::vector<std::unique_ptr<fiber>> fibers;
+std::vector<fiber *> idle;
 fiber *running;
 resident *here;
-ucontext_t scheduler;
+void *scheduler; /* where it stands */
 
 block &own_block()
 {
@@ -97,41 +114,54 @@ void pass(barrier &b)
 
 void live()
 {
-    while (here->next < here->threads.size()) {
-        bm_now = here->threads[here->next++];
-        running->thread = bm_now;
-        (*here->body)();
-        leave(own_warp().meet);
-        leave(own_block().meet);
-        leave(here->meet);
+    for (;;) {
+        while (here->next < here->threads.size()) {
+            bm_now = here->threads[here->next++];
+            running->thread = bm_now;
+            (*here->body)();
+            leave(own_warp().meet);
+            leave(own_block().meet);
+            leave(here->meet);
+        }
+        running->ended = true;
+        idle.push_back(running);
+        bm_fiber_switch(&running->at, scheduler);
     }
-    running->ended = true;
-    swapcontext(&running->context, &scheduler);
+}
+
+/* Stands before live(), as after a call of it: six registers and its address.
+ */
+void make()
+{
+    fiber *f = new fiber;
+    void **top = nullptr;
+
+    f->stack.reset(new char[STACK]());
+    top = (void **)(((uintptr_t)f->stack.get() + STACK) & ~(uintptr_t)15);
+    top[-2] = (void *)live;
+    f->at = top - 8;
+    fibers.emplace_back(f);
+    idle.push_back(f);
 }
 
 fiber *start()
 {
-    for (auto &f : fibers)
-        if (f->ended) {
-            f->ended = false;
-            f->waits = nullptr;
-            getcontext(&f->context);
-            f->context.uc_stack.ss_sp = f->stack.get();
-            f->context.uc_stack.ss_size = STACK;
-            f->context.uc_link = nullptr;
-            makecontext(&f->context, live, 0);
-            return f.get();
-        }
-    fibers.emplace_back(new fiber);
-    fibers.back()->stack.reset(new char[STACK]);
-    return start();
+    fiber *f = nullptr;
+
+    if (idle.empty())
+        make();
+    f = idle.back();
+    idle.pop_back();
+    f->ended = false;
+    f->waits = nullptr;
+    return f;
 }
 
 void resume(fiber *f)
 {
     running = f;
     bm_now = f->thread;
-    swapcontext(&scheduler, &f->context);
+    bm_fiber_switch(&scheduler, f->at);
     running = nullptr;
 }
 
@@ -201,7 +231,7 @@ void bm_fiber_wait(const std::function<bool()> &done)
 
     own->thread = bm_now;
     own->waits = &done;
-    swapcontext(&own->context, &scheduler);
+    bm_fiber_switch(&own->at, scheduler);
 }
 
 void __syncthreads()
@@ -266,24 +296,24 @@ void bm_warp_together(bm_warp_act act, void *operands)
 uint64_t bm_warp_get(uint64_t own, unsigned lane)
 {
     warp &w = own_warp();
+    uint64_t *given = w.given[w.meet.turn % 2];
 
-    w.given[bm_now.rank % 32] = own;
-    pass(w.meet);
-    own = w.given[lane];
-    pass(w.meet); /* nobody gives again before all have taken */
-    return own;
+    given[bm_now.rank % 32] = own;
+    pass(w.meet); /* nobody gives here again before all have been here again */
+    return given[lane];
 }
 
 unsigned __ballot_sync(unsigned, int x)
 {
     unsigned votes = 0;
     warp &w = own_warp();
+    uint64_t *given = w.given[w.meet.turn % 2];
+    unsigned live = w.meet.live;
 
-    w.given[bm_now.rank % 32] = x != 0;
+    given[bm_now.rank % 32] = x != 0;
     pass(w.meet);
-    for (unsigned i = 0; i < w.meet.live; i++)
-        votes |= (unsigned)(w.given[i] != 0) << i;
-    pass(w.meet);
+    for (unsigned i = 0; i < live; i++)
+        votes |= (unsigned)(given[i] != 0) << i;
     return votes;
 }
 
