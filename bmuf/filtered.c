@@ -1,19 +1,13 @@
 #include "bmuf/filtered.h"
 
-#include "core/span.h"
-
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct filtered {
     bm_filter filter;
-    float *model; /* W, this rank's slice, on the host */
+    float *model; /* W, this rank's slice, where the exchange has slices */
     float *delta; /* Delta, likewise */
 } filtered;
-
-/* Statistics follow the data: they become the plain mean of the workers'. */
-static const bm_filter mean = {.momentum = 0, .rate = 1};
 
 void bm_filtered_close(bm_strategy *s)
 {
@@ -21,43 +15,27 @@ void bm_filtered_close(bm_strategy *s)
 
     if (b == NULL)
         return;
-    free(b->model);
-    free(b->delta);
+    bm_exchange_free(s->exchange, b->model);
+    bm_exchange_free(s->exchange, b->delta);
     free(b);
 }
 
 bm_status bm_filtered_open(bm_strategy *s)
 {
-    const bm_params *p = s->params;
-    bm_slice slice = bm_exchange_slice(s->exchange);
     filtered *b = s->self = calloc(1, sizeof *b);
 
     if (b == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to filter");
     b->filter = s->ops->filter(s->settings, (int)s->job.workers);
-    b->model = malloc((slice.count + 1) * sizeof *b->model);
-    b->delta = calloc(slice.count + 1, sizeof *b->delta);
-    if (b->model == NULL || b->delta == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to filter %zu floats",
-                       slice.count);
-    bm_get(p->be, b->model, p->w + slice.offset, slice.count);
-    return bm_sync(p->be);
+    BM_TRY(bm_exchange_alloc(s->exchange, &b->model));
+    BM_TRY(bm_exchange_alloc(s->exchange, &b->delta));
+    return bm_exchange_cut(s->exchange, s->params->w, b->model);
 }
 
-/* G becomes start. */
-static void filter(void *self, const bm_piece *p)
+static bm_rule rule(const bm_strategy *s)
 {
-    const bm_strategy *s = self;
     const filtered *b = s->self;
-    bm_slice slice = bm_exchange_slice(s->exchange);
-    size_t n = bm_learned(s->params, p->offset, p->n);
-    float *model = b->model + (p->offset - slice.offset);
-    float *delta = b->delta + (p->offset - slice.offset);
-
-    bm_filter_block(&b->filter, n, p->mean, model, delta, p->after);
-    bm_exchange_multiply(s->exchange, p->offset, p->n, p->mean, delta);
-    bm_filter_block(&mean, p->n - n, p->mean + n, model + n, delta + n,
-                    p->after + n);
+    return (bm_rule){BM_FILTER, &b->filter, b->model, b->delta};
 }
 
 static bm_status note_norms(bm_strategy *s)
@@ -80,46 +58,31 @@ static void rescale(bm_strategy *s)
     size_t n = bm_learned(s->params, slice.offset, slice.count);
     float factor = s->rate_before > 0 ? (float)(s->rate / s->rate_before) : 1;
 
-    for (size_t i = 0; factor != 1 && i < n; i++)
-        b->delta[i] *= factor;
+    if (factor != 1)
+        bm_exchange_scale(s->exchange, n, factor, b->delta);
 }
 
 /* Without data nothing is done: no coasting on momentum either. */
 bm_status bm_filtered_exchange(bm_strategy *s)
 {
-    const filtered *b = s->self;
-    bm_span span = bm_span_begin("filter"); /* and the sum: they are one */
-    bm_status status = BM_OK;
+    const bm_rule r = rule(s);
 
-    if (b->filter.rescale)
+    if (r.filter->rescale)
         rescale(s);
-    status = bm_exchange_update(s->exchange, filter, s, &s->update.weight);
-    (void)bm_span_end(span);
-    BM_TRY(status);
+    BM_TRY(bm_exchange_update(s->exchange, &r, &s->update.weight));
     return s->update.weight > 0 ? note_norms(s) : BM_OK;
 }
 
 bm_status bm_filtered_global(bm_strategy *s, float *x)
 {
     const filtered *b = s->self;
-    bm_slice slice = bm_exchange_slice(s->exchange);
-
-    memcpy(slice.x, b->model, slice.count * sizeof *slice.x);
-    return bm_exchange_gather(s->exchange, x);
+    return bm_exchange_gather(s->exchange, b->model, x);
 }
 
 bm_status bm_filtered_resume(bm_strategy *s)
 {
-    const filtered *b = s->self;
-    const bm_filter *f = &b->filter;
-    bm_slice slice = bm_exchange_slice(s->exchange);
-    size_t n = bm_learned(s->params, slice.offset, slice.count);
-    float *start = bm_exchange_common(s->exchange) + slice.offset;
-
-    bm_filter_start(f, n, b->model, b->delta, start);
-    bm_filter_start(&mean, slice.count - n, b->model + n, b->delta + n,
-                    start + n);
-    return BM_OK;
+    const bm_rule r = rule(s);
+    return bm_exchange_start(s->exchange, &r);
 }
 
 /* The start model follows from these two. */
@@ -127,9 +90,10 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out)
 {
     filtered *b = s->self;
     bm_slice slice = bm_exchange_slice(s->exchange);
+    bm_backend *be = bm_exchange_memory(s->exchange);
 
-    out[0] = (bm_state){"model", NULL, b->model, slice.offset, slice.count};
-    out[1] = (bm_state){"delta", NULL, b->delta, slice.offset, slice.count};
+    out[0] = (bm_state){"model", be, b->model, slice.offset, slice.count};
+    out[1] = (bm_state){"delta", be, b->delta, slice.offset, slice.count};
     return 2;
 }
 

@@ -27,6 +27,7 @@ static void with_device(void)
 {
     setenv("BMUF_PLUGINS", BMUF_EMULATED, 1);
     unsetenv("BMUF_EMULATED_DEVICES");
+    unsetenv("LD_LIBRARY_PATH");
 }
 
 static void without_device(void)
@@ -202,6 +203,30 @@ static void test_more_devices_than_one_are_taken_in_turn(void **state)
     assert_same_model("one", "two");
 }
 
+static void assert_exchange(const char *run, const char *way)
+{
+    json_t *start = last_event(run, "start");
+
+    assert_string_equal(text(start, "exchange"), way);
+    json_decref(start);
+}
+
+static void test_devices_exchange_with_the_bits_of_one(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("one", 1, ON_GPU);
+    assert_exchange("one", "device");
+    setenv("LD_LIBRARY_PATH", BMUF_EMULATED_NCCL, 1);
+    run_whole("two", 2, ON_GPU);
+    assert_exchange("two", "host"); /* they share one */
+    assert_same_model("one", "two");
+    setenv("BMUF_EMULATED_DEVICES", "2", 1);
+    run_whole("two", 2, ON_GPU);
+    assert_exchange("two", "nccl");
+    assert_same_model("one", "two");
+}
+
 /* Without its last checkpoints, on the other number of ranks. */
 static void test_a_device_goes_on(void **state)
 {
@@ -213,7 +238,8 @@ static void test_a_device_goes_on(void **state)
     run_whole("every", 1, settings);
     copy_run("every", "rest");
     assert_int_equal(unlink(checkpoint_of("rest", 4)), 0);
-    train(&p, "rest", 2, settings);
+    train(&p, "rest", 2,
+          ON_GPU "; train.checkpoint_every=2; job.exchange=host");
     assert_ended(&p, 0);
     assert_said(&p, "block-00000002");
     assert_same_model("every", "rest");
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
         cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
+        cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),
         cmocka_unit_test(test_a_device_goes_on),
         cmocka_unit_test(test_a_run_goes_on_with_its_device_and_precision),
         cmocka_unit_test(test_a_run_older_than_devices_is_one_of_the_cpu),

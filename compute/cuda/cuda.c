@@ -1,4 +1,4 @@
-/* cuda.c - one GPU: opening it, waiting for it, moving data. */
+/* cuda.c - one GPU: opening it, waiting for it. */
 #include "compute/cuda/cuda.h"
 
 #include <stdio.h>
@@ -64,8 +64,10 @@ static void cuda_close(bm_backend *be)
         cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
+    bm_cuda_mesh_ops.close(be);
     bm_cuda_lstm_close(be);
     bm_cuda_products_close(be);
+    bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
     cudaFree(cuda->scratch);
@@ -140,6 +142,7 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
     BM_TRY(bm_cuda_ring_open(be));
+    BM_TRY(bm_cuda_slots_open(be));
     BM_TRY(bm_cuda_products_open(be));
     return bm_cuda_lstm_open(be);
 }
@@ -182,22 +185,6 @@ static void cuda_sync(bm_backend *be)
         bm_cuda_note(be, error, "queued work");
 }
 
-static void cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
-{
-    float *y = bm_cuda_write(be, dst, n);
-
-    BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
-                                bm_cuda_of(be)->stream));
-}
-
-static void cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
-{
-    const float *x = bm_cuda_read(be, src, n);
-
-    BM_CUDA(be, cudaMemcpyAsync(dst, x, n * sizeof *dst, cudaMemcpyDeviceToHost,
-                                bm_cuda_of(be)->stream));
-}
-
 void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y)
 {
@@ -219,8 +206,8 @@ const bm_backend_ops bm_backend_cuda = {
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
-    .put = cuda_put,
-    .get = cuda_get,
+    .put = bm_cuda_put,
+    .get = bm_cuda_get,
     .stage_open = bm_cuda_stage_open,
     .stage_close = bm_cuda_stage_close,
     .stage_room = bm_cuda_stage_room,
@@ -251,4 +238,10 @@ const bm_backend_ops bm_backend_cuda = {
     .lstm_backward = bm_cuda_lstm_backward,
     .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
+    .difference = bm_cuda_difference,
+    .blend = bm_cuda_blend,
+    .filter = bm_cuda_filter,
+    .pin = bm_cuda_pin,
+    .unpin = bm_cuda_unpin,
+    .mesh = &bm_cuda_mesh_ops,
 };

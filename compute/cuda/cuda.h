@@ -37,6 +37,8 @@
 typedef struct bm_cuda_memory bm_cuda_memory;     /* cuda_forms.c */
 typedef struct bm_cuda_products bm_cuda_products; /* cuda_products.c */
 typedef struct bm_cuda_ring bm_cuda_ring;         /* cuda_ring.c */
+typedef struct bm_cuda_slots bm_cuda_slots;       /* cuda_copy.c */
+typedef struct bm_cuda_mesh bm_cuda_mesh;         /* cuda_mesh.c */
 
 typedef struct bm_cuda {
     int device;
@@ -50,6 +52,8 @@ typedef struct bm_cuda {
     bm_cuda_memory *memory; /* what bm_alloc gave */
     bm_cuda_products *products;
     bm_cuda_ring *ring;
+    bm_cuda_slots *slots;
+    bm_cuda_mesh *mesh;        /* NULL: nobody has asked for it */
     struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
@@ -118,6 +122,16 @@ static inline const int32_t *bm_cuda_frames(bm_backend *be, bm_extent e)
 {
     return bm_cuda_send(be, e.frames, e.B * sizeof *e.frames);
 }
+
+/* Copies, see cuda_copy.c. */
+BM_CHECKED bm_status bm_cuda_slots_open(bm_backend *be);
+void bm_cuda_slots_close(bm_backend *be);
+void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n);
+void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n);
+void bm_cuda_pin(bm_backend *be, void *x, size_t bytes);
+void bm_cuda_unpin(bm_backend *be, void *x);
+
+extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
 
 /* A bm_stage's, cuda_stage.c. */
 BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);
@@ -226,5 +240,12 @@ void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
 void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
                              const float *x, const float *y, float *dy,
                              float *dx, float *dw, float *db);
+
+void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
+                        const float *from, float *y, float *odd);
+void bm_cuda_blend(bm_backend *be, size_t n, double a, float *y, double b,
+                   const float *x);
+void bm_cuda_filter(bm_backend *be, const bm_filter_step *f, size_t n,
+                    const float *g, float *y, double *products);
 
 #endif

@@ -119,7 +119,7 @@ static piece *find(bm_backend *be, const float *x, size_t n)
 void bm_cuda_free(bm_backend *be, float *x)
 {
     bm_cuda_memory *m = bm_cuda_of(be)->memory;
-    piece *p = find(be, x, 0);
+    piece *p = find(be, x, 1); /* not one that ends there */
 
     let_go(p);
     *p = m->pieces[--m->n_pieces];

@@ -15,7 +15,7 @@ static const char *const libraries[] = {
 };
 
 /* Whoever uses one asks the loader for it by its name. */
-static const char *const extras[] = {"libcudnn.so.9", NULL};
+static const char *const extras[] = {"libcudnn.so.9", "libnccl.so.2", NULL};
 
 static const char *const places[] = {
     "$BMUF_CUDA_LIB",

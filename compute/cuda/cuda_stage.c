@@ -96,7 +96,7 @@ static bm_status reserve(bm_backend *be, slot *s, size_t n)
         cudaMallocHost((void **)&s->host, (room + 1) * sizeof *s->host),
         "pinned memory"));
     BM_TRY(bm_alloc(be, room, &s->x)); /* the stream clears it */
-    bm_cuda_join(be); /* it may have been lent to `side` */
+    bm_cuda_join(be);                  /* it may have been lent to `side` */
     BM_CUDA(be, cudaEventRecord(s->used, bm_cuda_of(be)->stream));
     s->room = room;
     return BM_OK;

@@ -85,6 +85,17 @@ typedef struct bm_update {
 cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                              int multiprocessors, double *partial);
 
+/* exchange.cu */
+
+/* bm_difference; *odd is 0 before. */
+cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
+                                 const float *from, float *y, float *odd);
+cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
+                            double b, const float *x);
+cudaError_t bm_kernel_filter(cudaStream_t stream, const bm_filter_step *f,
+                             size_t n, const float *g, float *y,
+                             double *products);
+
 /* cross_entropy.cu */
 
 /* Of a frame, or of a sequence: then loss is NaN if it is skipped. */

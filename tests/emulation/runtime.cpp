@@ -70,6 +70,7 @@ static std::vector<cudaStream_t> streams;
 static std::map<const void *, size_t> pinned; /* begin, bytes */
 static CUgraph_st *capture;
 static cudaError_t last;
+static int current; /* device */
 
 static lane *add_lane(CUgraph_st *graph)
 {
@@ -226,21 +227,26 @@ cudaError_t cudaSetDevice(int device)
     int n = 0;
 
     cudaGetDeviceCount(&n);
-    return device < n ? cudaSuccess : cudaErrorInvalidDevice;
+    if (device >= n)
+        return last = cudaErrorInvalidDevice;
+    current = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = current;
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
+                                   int device)
 {
     *value = attribute == cudaDevAttrMultiProcessorCount            ? 4
              : attribute == cudaDevAttrComputeCapabilityMajor       ? 9
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
              : attribute == cudaDevAttrWarpSize                     ? 32
+             : attribute == cudaDevAttrPciBusId                     ? device
                                                                     : 0;
     return cudaSuccess;
 }

@@ -1,0 +1,270 @@
+#include "bmuf/device_sum.h"
+
+#include "comm/sum.h"
+#include "comm/tree.h"
+#include "compute/mesh.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bm_device_sum {
+    bm_comm *comm;  /* borrowed */
+    bm_backend *be; /* borrowed */
+    int rank, size;
+    size_t n;
+    int workers;
+    double *weight;  /* [workers + 1]: the last one counts failures */
+    int64_t *device; /* [size]: of every rank */
+    size_t *start;   /* [size + 1]: rank r owns [start[r], start[r + 1]) */
+    bm_tree_plan plan;
+    bm_tree mine;  /* of the workers hosted here */
+    float *room;   /* [plan.deepest, n]: their vectors */
+    float *inbox;  /* [nodes of other ranks, count]: slices */
+    float *common; /* [n] */
+    float *odd;    /* [1] */
+    bool meshed, joined;
+};
+
+static size_t count(const bm_device_sum *d, int rank)
+{
+    return d->start[rank + 1] - d->start[rank];
+}
+
+/* What a rank is left with of its workers. */
+static int nodes(const bm_device_sum *d, int rank)
+{
+    return d->plan.first[rank + 1] - d->plan.first[rank];
+}
+
+static float *room(const bm_device_sum *d, int depth)
+{
+    return d->room + (size_t)depth * d->n;
+}
+
+/* What this rank can do by itself. */
+static bm_status prepare(bm_device_sum *d, const char *coordinator)
+{
+    int others = 0;
+
+    if (d->workers < d->size)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%d ranks are too many: there are %d workers", d->size,
+                       d->workers);
+    d->weight = calloc((size_t)d->workers + 1, sizeof *d->weight);
+    d->start = calloc((size_t)d->size + 1, sizeof *d->start);
+    if (d->weight == NULL || d->start == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", d->workers);
+    BM_TRY(bm_sum_cut(d->n, d->size, coordinator, d->start));
+    BM_TRY(bm_tree_plan_make(&d->plan, d->comm, d->workers));
+    others = d->plan.first[d->size] - nodes(d, d->rank);
+    BM_TRY(bm_alloc(d->be, (size_t)d->plan.deepest * d->n, &d->room));
+    BM_TRY(bm_alloc(d->be, (size_t)others * count(d, d->rank), &d->inbox));
+    BM_TRY(bm_alloc(d->be, d->n, &d->common));
+    BM_TRY(bm_alloc(d->be, 1, &d->odd));
+    d->device = calloc((size_t)d->size, sizeof *d->device);
+    if (d->device == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
+    return d->meshed ? bm_mesh_load(d->be, &d->device[d->rank]) : BM_OK;
+}
+
+/* Collective. Each rank has a device to itself. */
+static bm_status compare_devices(const bm_device_sum *d)
+{
+    BM_TRY(bm_comm_sum_ints(d->comm, d->device, (size_t)d->size));
+    for (int r = 0; r < d->size; r++)
+        for (int q = 0; q < r; q++)
+            if (d->device[q] == d->device[r] &&
+                bm_comm_host(d->comm, q) == bm_comm_host(d->comm, r))
+                return BM_FAIL(BM_ERR_DEVICE, "ranks %d and %d share a device",
+                               q, r);
+    return BM_OK;
+}
+
+/* Collective. */
+static bm_status join(bm_device_sum *d)
+{
+    bm_mesh_name name = {{0}};
+    bm_status status = BM_OK;
+
+    BM_TRY(compare_devices(d));
+    if (d->rank == 0)
+        status = bm_mesh_make_name(d->be, &name);
+    BM_TRY(bm_comm_agree(d->comm, status));
+    BM_TRY(bm_comm_broadcast_bytes(d->comm, &name, sizeof name, 0));
+    d->joined = true;
+    return bm_comm_agree(d->comm, bm_mesh_open(d->be, &name, d->rank, d->size));
+}
+
+bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
+                             size_t n, int workers, const char *coordinator,
+                             bool mesh)
+{
+    bm_device_sum *d = calloc(1, sizeof *d);
+    bm_status status = BM_OK;
+
+    if (d == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum");
+    d->comm = comm;
+    d->be = be;
+    d->rank = bm_comm_rank(comm);
+    d->size = bm_comm_size(comm);
+    d->n = n;
+    d->workers = d->mine.workers = workers;
+    d->meshed = mesh || d->size > 1;
+    BM_TRY_DONE(bm_comm_agree(comm, prepare(d, coordinator)));
+    if (d->meshed)
+        BM_TRY_DONE(join(d));
+    *out = d;
+    d = NULL;
+done:
+    bm_device_sum_close(d);
+    return status;
+}
+
+bool bm_device_sum_meshed(const bm_device_sum *d)
+{
+    return d->meshed;
+}
+
+void bm_device_sum_close(bm_device_sum *d)
+{
+    if (d == NULL)
+        return;
+    if (d->joined)
+        bm_mesh_close(d->be);
+    bm_free(d->be, d->room);
+    bm_free(d->be, d->inbox);
+    bm_free(d->be, d->common);
+    bm_free(d->be, d->odd);
+    bm_tree_plan_free(&d->plan);
+    free(d->weight);
+    free(d->device);
+    free(d->start);
+    free(d);
+}
+
+/* As bm_sum_blend. */
+static void blend(bm_backend *be, size_t n, float *y, double wy, const float *x,
+                  double wx)
+{
+    if (wx > 0 && wy == 0)
+        bm_axpby(be, n, 1, x, 0, y);
+    else if (wx > 0)
+        bm_blend(be, n, wy / (wy + wx), y, wx / (wy + wx), x);
+}
+
+bm_status bm_device_sum_add(bm_device_sum *d, int worker, const float *x,
+                            const float *from, double weight, bool *good)
+{
+    float *last = room(d, d->mine.depth), odd = 0;
+    double left = 0, right = 0;
+    bm_status status = BM_OK;
+
+    if (weight > 0) {
+        bm_difference(d->be, d->n, x, from, last, d->odd);
+        bm_get(d->be, &odd, d->odd, 1);
+    }
+    status = bm_sync(d->be);
+    *good = odd == 0;
+    if (!*good || status != BM_OK)
+        weight = 0;
+    d->weight[worker] = weight;
+    d->weight[d->workers] += status != BM_OK;
+    bm_tree_push(&d->mine, (bm_node){0, worker, weight});
+    for (; bm_tree_merge(&d->mine, &left, &right); last -= d->n)
+        blend(d->be, d->n, last - d->n, left, last, right);
+    return status;
+}
+
+size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset)
+{
+    *offset = d->start[d->rank];
+    return count(d, d->rank);
+}
+
+/* All learn what everybody's workers weigh; then nothing is added any more. */
+static bm_status weigh(bm_device_sum *d, double *total)
+{
+    size_t n = (size_t)d->workers;
+    double failed = 0;
+
+    BM_TRY(bm_comm_sum(d->comm, d->weight, n + 1));
+    failed = d->weight[n];
+    bm_tree_weigh(&d->plan, d->comm, d->weight, d->workers);
+    *total = 0;
+    for (size_t k = 0; k < n; k++)
+        *total += d->weight[k];
+    memset(d->weight, 0, (n + 1) * sizeof *d->weight);
+    d->mine.depth = 0;
+    return failed > 0
+               ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank has failed")
+               : BM_OK;
+}
+
+/* Everybody's subtrees go to the owners of slices. */
+static void swap(const bm_device_sum *d)
+{
+    size_t own = count(d, d->rank);
+    float *in = d->inbox;
+
+    bm_mesh_begin(d->be);
+    for (int r = 0; own > 0 && r < d->size; r++)
+        for (int i = 0; r != d->rank && i < nodes(d, r); i++, in += own)
+            bm_mesh_receive(d->be, in, own, r);
+    for (int r = 0; r < d->size; r++)
+        for (int i = 0; r != d->rank && i < nodes(d, d->rank); i++)
+            if (count(d, r) > 0)
+                bm_mesh_send(d->be, room(d, i) + d->start[r], count(d, r), r);
+    bm_mesh_end(d->be);
+}
+
+/* The subtrees of all ranks merge where their slices lie. */
+static float *merge(const bm_device_sum *d)
+{
+    bm_tree all = {.workers = d->workers};
+    float *at[BM_TREE_DEEPEST + 1], *in = d->inbox;
+    double left = 0, right = 0;
+
+    for (int r = 0; r < d->size; r++)
+        for (int i = 0; i < nodes(d, r); i++) {
+            at[all.depth] = in;
+            if (r == d->rank)
+                at[all.depth] = room(d, i) + d->start[r];
+            else
+                in += count(d, d->rank);
+            bm_tree_push(&all, d->plan.node[d->plan.first[r] + i]);
+            while (bm_tree_merge(&all, &left, &right))
+                blend(d->be, count(d, d->rank), at[all.depth - 1], left,
+                      at[all.depth], right);
+        }
+    BM_ASSERT(all.depth == 1);
+    return at[0];
+}
+
+bm_status bm_device_sum_mean(bm_device_sum *d, float **mean, double *weight)
+{
+    BM_TRY(weigh(d, weight));
+    if (*weight == 0)
+        return BM_OK;
+    if (d->meshed)
+        swap(d);
+    *mean = merge(d);
+    return BM_OK;
+}
+
+float *bm_device_sum_common(const bm_device_sum *d)
+{
+    return d->common;
+}
+
+bm_status bm_device_sum_share(bm_device_sum *d, float *x)
+{
+    if (d->meshed) {
+        bm_mesh_begin(d->be);
+        for (int r = 0; r < d->size; r++)
+            if (count(d, r) > 0)
+                bm_mesh_broadcast(d->be, x + d->start[r], count(d, r), r);
+        bm_mesh_end(d->be);
+    }
+    return bm_sync(d->be);
+}

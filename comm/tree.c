@@ -1,0 +1,93 @@
+#include "comm/tree.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bm_tree_push(bm_tree *t, bm_node node)
+{
+    BM_ASSERT(t->depth < BM_TREE_DEEPEST);
+    t->node[t->depth++] = node;
+    if (t->deepest < t->depth)
+        t->deepest = t->depth;
+}
+
+bool bm_tree_merge(bm_tree *t, double *left, double *right)
+{
+    bm_node *new = &t->node[t->depth - 1], *old = new - 1;
+
+    for (; (int64_t)1 << new->level < t->workers; new->level++, new->index /= 2)
+        if (new->index % 2 == 1) {
+            if (t->depth < 2 || old->level != new->level)
+                return false; /* its sibling is on a lower rank */
+            *left = old->weight;
+            *right = new->weight;
+            *old = (bm_node){new->level + 1, new->index / 2, *left + *right};
+            t->depth--;
+            return true;
+        } else if ((int64_t)(new->index + 1) << new->level < t->workers) {
+            return false; /* its sibling is still to come */
+        }
+    return false;
+}
+
+/* Merges without vectors. */
+static void count(bm_tree *t, bm_node node)
+{
+    double left = 0, right = 0;
+
+    bm_tree_push(t, node);
+    while (bm_tree_merge(t, &left, &right))
+        continue;
+}
+
+bm_status bm_tree_plan_make(bm_tree_plan *out, const bm_comm *comm, int workers)
+{
+    size_t size = (size_t)bm_comm_size(comm);
+    bm_tree_plan p = {0};
+    bm_tree all = {.workers = workers};
+
+    p.node = malloc(size * BM_TREE_DEEPEST * sizeof *p.node);
+    p.first = calloc(size + 1, sizeof *p.first);
+    if (p.node == NULL || p.first == NULL) {
+        bm_tree_plan_free(&p);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to plan a sum");
+    }
+    for (int r = 0, k = 0; r < (int)size; r++) {
+        bm_tree of_r = {.workers = workers};
+
+        for (; k < bm_comm_first(comm, workers, r + 1); k++)
+            count(&of_r, (bm_node){0, k, 0});
+        for (int i = 0; i < of_r.depth; i++)
+            count(&all, of_r.node[i]);
+        memcpy(p.node + p.first[r], of_r.node,
+               (size_t)of_r.depth * sizeof *p.node);
+        p.first[r + 1] = p.first[r] + of_r.depth;
+        if (r == bm_comm_rank(comm))
+            p.deepest = of_r.deepest;
+    }
+    p.all = all.deepest;
+    *out = p;
+    return BM_OK;
+}
+
+void bm_tree_plan_free(bm_tree_plan *p)
+{
+    free(p->node);
+    free(p->first);
+    *p = (bm_tree_plan){0};
+}
+
+void bm_tree_weigh(const bm_tree_plan *p, const bm_comm *comm,
+                   const double *weight, int workers)
+{
+    for (int i = 0; i < p->first[bm_comm_size(comm)]; i++) {
+        bm_node *x = &p->node[i];
+        int64_t from = (int64_t)x->index << x->level;
+        int64_t to = (int64_t)(x->index + 1) << x->level;
+
+        x->weight = 0;
+        for (int64_t k = from; k < to && k < workers; k++)
+            x->weight += weight[k];
+    }
+}

@@ -1,0 +1,175 @@
+/*
+ * cuda_copy.c - between host and device. Long vectors of ordinary memory go in
+ * pieces through two slots of pinned memory: the device copies one piece while
+ * the host copies the other.
+ */
+#include "compute/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE = 1 << 20, /* floats */
+    SLOTS = 2,
+    RANGES = 8, /* of the caller's that are pinned */
+};
+
+typedef struct range {
+    char *x;
+    size_t bytes;
+} range;
+
+struct bm_cuda_slots {
+    float *host[SLOTS];      /* [PIECE] */
+    cudaEvent_t free[SLOTS]; /* the device is through with it */
+    range pinned[RANGES];
+};
+
+bm_status bm_cuda_slots_open(bm_backend *be)
+{
+    bm_cuda_slots *s = bm_cuda_of(be)->slots = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    for (int i = 0; i < SLOTS; i++) {
+        BM_TRY(bm_cuda_status(
+            cudaMallocHost((void **)&s->host[i], PIECE * sizeof(float)),
+            "pinned memory"));
+        BM_TRY(bm_cuda_status(
+            cudaEventCreateWithFlags(&s->free[i], cudaEventDisableTiming),
+            "event"));
+    }
+    return BM_OK;
+}
+
+void bm_cuda_slots_close(bm_backend *be)
+{
+    bm_cuda_slots *s = bm_cuda_of(be)->slots;
+
+    if (s == NULL)
+        return;
+    for (int i = 0; i < SLOTS; i++) {
+        if (s->free[i] != NULL)
+            cudaEventDestroy(s->free[i]);
+        cudaFreeHost(s->host[i]);
+    }
+    free(s);
+}
+
+void bm_cuda_pin(bm_backend *be, void *x, size_t bytes)
+{
+    bm_cuda_slots *s = bm_cuda_of(be)->slots;
+    int i = 0;
+
+    while (i < RANGES && s->pinned[i].x != NULL)
+        i++;
+    if (i == RANGES || bytes == 0)
+        return;
+    if (cudaHostRegister(x, bytes, cudaHostRegisterDefault) == cudaSuccess)
+        s->pinned[i] = (range){x, bytes};
+    else
+        (void)cudaGetLastError(); /* the slots serve it as well */
+}
+
+void bm_cuda_unpin(bm_backend *be, void *x)
+{
+    bm_cuda_slots *s = bm_cuda_of(be)->slots;
+
+    for (int i = 0; i < RANGES; i++)
+        if (x != NULL && s->pinned[i].x == x) {
+            cudaHostUnregister(x);
+            s->pinned[i] = (range){0};
+        }
+}
+
+static bool is_pinned(const bm_cuda_slots *s, const float *host, size_t n)
+{
+    const char *from = (const char *)host, *to = (const char *)(host + n);
+
+    for (int i = 0; i < RANGES; i++)
+        if (s->pinned[i].x != NULL && from >= s->pinned[i].x &&
+            to <= s->pinned[i].x + s->pinned[i].bytes)
+            return true;
+    return false;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* From here on the slot is the device's, until it has done what is queued. */
+static void lend(bm_backend *be, cudaEvent_t slot)
+{
+    BM_CUDA(be, cudaEventRecord(slot, bm_cuda_of(be)->stream));
+}
+
+static void put_pieces(bm_backend *be, float *y, const float *host, size_t n)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    bm_cuda_slots *s = cuda->slots;
+
+    for (size_t at = 0, k = 0; at < n && be->failed == BM_OK;
+         at += PIECE, k = (k + 1) % SLOTS) {
+        size_t bytes = least(PIECE, n - at) * sizeof *y;
+
+        BM_CUDA(be, cudaEventSynchronize(s->free[k]));
+        memcpy(s->host[k], host + at, bytes);
+        BM_CUDA(be, cudaMemcpyAsync(y + at, s->host[k], bytes,
+                                    cudaMemcpyHostToDevice, cuda->stream));
+        lend(be, s->free[k]);
+    }
+}
+
+static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    bm_cuda_slots *s = cuda->slots;
+
+    /* A piece is fetched one turn before it is taken out of its slot. */
+    for (size_t at = 0, k = 0; at < n + PIECE && be->failed == BM_OK;
+         at += PIECE, k = (k + 1) % SLOTS) {
+        size_t other = (k + 1) % SLOTS;
+
+        if (at < n) {
+            BM_CUDA(be, cudaMemcpyAsync(s->host[k], x + at,
+                                        least(PIECE, n - at) * sizeof *x,
+                                        cudaMemcpyDeviceToHost, cuda->stream));
+            lend(be, s->free[k]);
+        }
+        if (at >= PIECE) {
+            BM_CUDA(be, cudaEventSynchronize(s->free[other]));
+            memcpy(host + at - PIECE, s->host[other],
+                   least(PIECE, n - (at - PIECE)) * sizeof *host);
+        }
+    }
+}
+
+void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    float *y = bm_cuda_write(be, dst, n);
+    bool pinned = is_pinned(cuda->slots, src, n);
+
+    if (n > PIECE / 4 && !pinned) {
+        put_pieces(be, y, src, n);
+        return;
+    }
+    BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
+                                cuda->stream));
+    if (pinned) /* src may change when this returns */
+        BM_CUDA(be, cudaStreamSynchronize(cuda->stream));
+}
+
+void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    const float *x = bm_cuda_read(be, src, n);
+
+    if (n > PIECE / 4 && !is_pinned(cuda->slots, dst, n)) {
+        get_pieces(be, dst, x, n);
+        return;
+    }
+    BM_CUDA(be, cudaMemcpyAsync(dst, x, n * sizeof *dst, cudaMemcpyDeviceToHost,
+                                cuda->stream));
+}

@@ -1,0 +1,46 @@
+/* cuda_exchange.c - what exchanges between workers do with vectors. */
+#include "compute/cuda/cuda.h"
+
+void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
+                        const float *from, float *y, float *odd)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    x = bm_cuda_read(be, x, n);
+    if (from != NULL)
+        from = bm_cuda_read(be, from, n);
+    y = bm_cuda_write(be, y, n);
+    odd = bm_cuda_write(be, odd, 1);
+    BM_CUDA(be, cudaMemsetAsync(odd, 0, sizeof *odd, cuda->stream));
+    BM_CUDA(be, bm_kernel_difference(cuda->stream, n, x, from, y, odd));
+}
+
+void bm_cuda_blend(bm_backend *be, size_t n, double a, float *y, double b,
+                   const float *x)
+{
+    if (a == 1 && b == 0)
+        return;
+    x = bm_cuda_read(be, x, n);
+    y = bm_cuda_change(be, y, n, false).x;
+    BM_CUDA(be, bm_kernel_blend(bm_cuda_of(be)->stream, n, a, y, b, x));
+}
+
+void bm_cuda_filter(bm_backend *be, const bm_filter_step *f, size_t n,
+                    const float *g, float *y, double *products)
+{
+    enum { A_DOUBLE = sizeof(double) / sizeof(float) };
+    size_t chunks = (n + BM_FILTER_CHUNK - 1) / BM_FILTER_CHUNK;
+    bm_filter_step step = *f;
+
+    g = bm_cuda_read(be, g, n);
+    if (f->model != NULL) {
+        step.model = bm_cuda_change(be, f->model, n, false).x;
+        step.delta = bm_cuda_change(be, f->delta, n, false).x;
+        y = bm_cuda_write(be, y, n);
+    } else {
+        y = bm_cuda_change(be, y, n, false).x;
+    }
+    (void)bm_cuda_write(be, (float *)(void *)products, 3 * chunks * A_DOUBLE);
+    BM_CUDA(be,
+            bm_kernel_filter(bm_cuda_of(be)->stream, &step, n, g, y, products));
+}

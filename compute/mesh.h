@@ -1,0 +1,54 @@
+/*
+ * mesh.h - devices that send to each other without the host, one for each rank.
+ * What is between begin and end goes together:
+ *
+ *     bm_mesh_begin(be);
+ *     bm_mesh_send(be, x, n, to);             the other rank receives as many
+ *     bm_mesh_receive(be, y, n, from);
+ *     bm_mesh_broadcast(be, z, n, root);      z of the root becomes everybody's
+ *     bm_mesh_end(be);
+ *
+ * Queued like arithmetic. All that a rank has queued must have happened (by
+ * bm_sync) before it waits for other ranks in another way.
+ */
+#ifndef BM_COMPUTE_MESH_H
+#define BM_COMPUTE_MESH_H
+
+#include "compute/backend.h"
+
+/* How ranks find each other: made by one, told to all. */
+typedef struct bm_mesh_name {
+    char bytes[128];
+} bm_mesh_name;
+
+typedef struct bm_mesh_ops {
+    bm_status (*load)(bm_backend *be, int64_t *device);
+    bm_status (*name)(bm_backend *be, bm_mesh_name *out);
+    bm_status (*open)(bm_backend *be, const bm_mesh_name *name, int rank,
+                      int size);
+    void (*close)(bm_backend *be);
+    void (*begin)(bm_backend *be);
+    void (*end)(bm_backend *be); /* also after a failure */
+    void (*send)(bm_backend *be, const float *x, size_t n, int to);
+    void (*receive)(bm_backend *be, float *x, size_t n, int from);
+    void (*broadcast)(bm_backend *be, float *x, size_t n, int root);
+} bm_mesh_ops;
+
+/* Has the backend, on this machine, what it takes? Else says what is missing.
+ * *device: a number that no other device of this host has. */
+BM_CHECKED bm_status bm_mesh_load(bm_backend *be, int64_t *device);
+
+BM_CHECKED bm_status bm_mesh_make_name(bm_backend *be, bm_mesh_name *out);
+
+/* Collective. One mesh for a backend. No two ranks have the same device. */
+BM_CHECKED bm_status bm_mesh_open(bm_backend *be, const bm_mesh_name *name,
+                                  int rank, int size);
+void bm_mesh_close(bm_backend *be);
+
+void bm_mesh_begin(bm_backend *be);
+void bm_mesh_end(bm_backend *be);
+void bm_mesh_send(bm_backend *be, const float *x, size_t n, int to);
+void bm_mesh_receive(bm_backend *be, float *x, size_t n, int from);
+void bm_mesh_broadcast(bm_backend *be, float *x, size_t n, int root);
+
+#endif
