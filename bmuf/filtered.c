@@ -128,8 +128,8 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out)
     filtered *b = s->self;
     bm_slice slice = bm_exchange_slice(s->exchange);
 
-    out[0] = (bm_state){"model", NULL, b->model, slice.offset, slice.count};
-    out[1] = (bm_state){"delta", NULL, b->delta, slice.offset, slice.count};
+    out[0] = (bm_state){"model", NULL, b->model, slice.offset, slice.count, 0};
+    out[1] = (bm_state){"delta", NULL, b->delta, slice.offset, slice.count, 0};
     return 2;
 }
 
