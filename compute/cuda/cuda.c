@@ -229,4 +229,5 @@ const bm_backend_ops bm_backend_cuda = {
     .copy_runs = bm_cuda_copy_runs,
     .cross_entropy = bm_cuda_cross_entropy,
     .momentum_step = bm_cuda_momentum_step,
+    .adam_step = bm_cuda_adam_step,
 };

@@ -85,6 +85,19 @@ typedef struct bm_update {
 cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                              int multiprocessors, double *partial);
 
+/* bm_adam_step, likewise. */
+typedef struct bm_adam_update {
+    bm_adam of;
+    size_t n, statistics;
+    const float *g;
+    float *m, *v, *w;
+    bm_bf16 *w16;
+    float *t;
+    double *skipped;
+} bm_adam_update;
+cudaError_t bm_kernel_adam(cudaStream_t stream, const bm_adam_update *u,
+                           int multiprocessors, double *partial);
+
 /* cross_entropy.cu */
 
 /* Of a frame, or of a sequence: then loss is NaN if it is skipped. */
