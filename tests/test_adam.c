@@ -235,7 +235,7 @@ static void test_products_see_the_new_weights(void **state)
     }
     got = fetch(backend, y, N);
     for (size_t i = 0; i < N; i++)
-        assert_true(fabs(got[i] - r.w[i]) <= 0x1p-8 * fabsf(r.w[i]));
+        assert_true(fabsf(got[i] - r.w[i]) <= 0x1p-8 * fabsf(r.w[i]));
     free(got);
     bm_free(backend, x);
     bm_free(backend, y);

@@ -82,6 +82,23 @@ static void test_kept_momenta_go_on_from_every_block(void **state)
     assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
 }
 
+#define ADAM "sgd.update=adamw; train.rate=0.002; "
+
+static void test_kept_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(
+        ADAM "train.strategy=diloco; diloco.outer_momentum=0.5; "
+             "sgd.local_state=keep",
+        1);
+}
+
+static void test_extrapolated_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(ADAM "sgd.local_state=extrapolate", 3);
+}
+
 static void test_synchronous_sgd_goes_on_from_every_block(void **state)
 {
     (void)state;
@@ -340,6 +357,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bmuf_goes_on_from_every_block),
         cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
+        cmocka_unit_test(test_kept_moments_go_on_from_every_block),
+        cmocka_unit_test(test_extrapolated_moments_go_on_from_every_block),
         cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
         cmocka_unit_test(test_averaging_goes_on_from_every_block),
         cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
