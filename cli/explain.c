@@ -129,6 +129,7 @@ static double copies(const bm_settings *s, int ranks)
     n += vectors * (local == BM_LOCAL_RESET ? 1 : hosted);
     if (local == BM_LOCAL_EXTRAPOLATE)
         n += vectors / ranks;
+    n += s->train.ema > 0 ? 1.0 / ranks : 0;
     n += 3;                                 /* kept, host, staging */
     n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
     if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
