@@ -139,9 +139,21 @@ static void advise_on_blocks(const listener *l, const bm_setting *s,
     if (s->reset && s->local_momentum > 0 &&
         g->steps < warm_up(s->local_momentum))
         say(l,
-            "sgd.momentum = %.4g needs %.0f steps to warm up, but begins anew "
+            "sgd.%s = %.4g needs %.0f steps to warm up, but begins anew "
             "every %.1f; longer blocks, or sgd.local_state = average",
-            s->local_momentum, warm_up(s->local_momentum), g->steps);
+            s->adam ? "beta1" : "momentum", s->local_momentum,
+            warm_up(s->local_momentum), g->steps);
+}
+
+/* The outer learning rate and momentum are made for AdamW inside. */
+static void advise_on_diloco(const listener *l, const bm_setting *s)
+{
+    if (s->diloco && !s->adam)
+        say(l, "train.strategy = diloco is made for AdamW inside; set "
+               "sgd.update = adamw and sgd.local_state = keep");
+    else if (s->diloco && s->reset)
+        say(l, "train.strategy = diloco is made for workers that keep their "
+               "moments; set sgd.local_state = keep");
 }
 
 /* With what is wrong a run would be in vain. */
@@ -184,6 +196,7 @@ bm_status bm_advise(const bm_setting *s,
         return BM_OK;
     BM_TRY(refuse(s, &g));
     advise_on_blocks(&l, s, &g);
+    advise_on_diloco(&l, s);
     if (s->filtered && s->workers > 1)
         advise_on_filter(&l, s, &g);
     return BM_OK;

@@ -12,13 +12,15 @@
 
 typedef struct bm_setting {
     int workers;
-    bool filtered;   /* strategy bmuf; else momentum 0, rate 1 */
-    bool blocks;     /* exchanges at block ends */
-    double momentum; /* eta */
-    double rate;     /* zeta */
-    double local_momentum;
-    bool reset;          /* local momentum, at block starts */
-    double block_frames; /* of all workers together */
+    bool filtered;         /* strategy bmuf; else momentum 0, rate 1 */
+    bool blocks;           /* exchanges at block ends */
+    double momentum;       /* eta */
+    double rate;           /* zeta */
+    bool adam;             /* is the local update, else momentum SGD */
+    bool diloco;           /* is the strategy */
+    double local_momentum; /* or beta1 */
+    bool reset;            /* of that, at block starts */
+    double block_frames;   /* of all workers together */
     double epoch_frames;
     double batch_frames; /* of a mini-batch */
     double balance;      /* part of the time that workers are busy, if they are

@@ -1,7 +1,8 @@
 /*
  * diloco.c - the outer optimizer of DiLoCo (Douillard et al. 2023): SGD with
  * Nesterov momentum on what the workers changed, which is the filter. The inner
- * one is [sgd]'s affair.
+ * one is AdamW, whose moments the workers keep: [sgd] update = adamw and
+ * local_state = keep. Without those it is another method, and is warned of.
  */
 #include "bmuf/filtered.h"
 

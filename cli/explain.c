@@ -48,6 +48,7 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         const bm_plan *plan, bm_setting *out)
 {
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+    bool adam = bm_sgd_is_adam(&s->sgd);
     double batch = 0;
 
     BM_TRY(batch_frames(s, data, plan, &batch));
@@ -56,7 +57,9 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = s->filter.momentum,
                         .rate = s->filter.rate,
-                        .local_momentum = s->sgd.momentum,
+                        .adam = adam,
+                        .diloco = ops == &bm_strategy_diloco,
+                        .local_momentum = adam ? s->sgd.beta1 : s->sgd.momentum,
                         .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
                         .block_frames = (double)data->frames /
                                         fmax((double)bm_plan_blocks(plan), 1),
@@ -120,8 +123,13 @@ static void print_blocks(const bm_setting *s, const bm_gains *g,
 static double copies(const bm_settings *s, int ranks)
 {
     double hosted = ceil((double)s->job.workers / ranks), n = 2; /* w, g */
+    double vectors = bm_sgd_is_adam(&s->sgd) ? 2 : 1;
+    bm_local_state local = bm_sgd_local_state(&s->sgd);
 
-    n += bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET ? 1 : hosted;
+    n += vectors * (local == BM_LOCAL_RESET ? 1 : hosted);
+    if (local == BM_LOCAL_EXTRAPOLATE)
+        n += vectors / ranks;
+    n += s->train.ema > 0 ? 1.0 / ranks : 0;
     n += 3;                                 /* kept, host, staging */
     n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
     if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)

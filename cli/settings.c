@@ -19,6 +19,8 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
+    const bm_strategy_ops *ops = NULL;
+    bm_local_state local = BM_LOCAL_RESET;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
@@ -28,11 +30,19 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "train.strategy = local is for one worker, not %ld; "
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
-    if (bm_strategy_find(train.strategy)->unit == BM_STEP &&
-        bm_sgd_local_state(&sgd) == BM_LOCAL_AVERAGE)
+    ops = bm_strategy_find(train.strategy);
+    local = bm_sgd_local_state(&sgd);
+    if (ops->unit == BM_STEP &&
+        (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
         bm_config_fault(faults, config, "sgd", "local_state",
-                        "sgd.local_state = average has no meaning with "
+                        "sgd.local_state = %s has no meaning with "
                         "train.strategy = %s, which has one momentum for all",
+                        sgd.local_state, train.strategy);
+    else if (ops->filter == NULL && local == BM_LOCAL_EXTRAPOLATE)
+        bm_config_fault(faults, config, "sgd", "local_state",
+                        "sgd.local_state = extrapolate goes as far as a "
+                        "filter does, and train.strategy = %s has none; take "
+                        "sgd.local_state = average, or train.strategy = bmuf",
                         train.strategy);
 }
 
@@ -57,7 +67,7 @@ static const bm_section train_sections[] = {
     {"job", bm_job_options, NULL},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
-    {"sgd", bm_sgd_options, NULL},
+    {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
 };
 

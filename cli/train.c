@@ -11,19 +11,22 @@
 
 #include <math.h>
 
-/* The network gets the global model, the host a copy of it; what was in the
- * network is kept. */
-static bm_status enter_global(bm_training *t)
+/* The global model, or the average of them. */
+typedef bm_status global_model(bm_trainer *t, float *x);
+
+/* The network gets the model, the host a copy of it; what was in the network is
+ * kept. */
+static bm_status enter(bm_training *t, global_model *model)
 {
     bm_params *p = bm_training_params(t);
 
     bm_axpby(p->be, p->n, 1, p->w, 0, t->kept);
-    BM_TRY(bm_trainer_global(t->trainer, p->w));
+    BM_TRY(model(t->trainer, p->w));
     bm_get(p->be, t->host, p->w, p->n);
     return bm_sync(p->be);
 }
 
-static bm_status leave_global(bm_training *t)
+static bm_status leave(bm_training *t)
 {
     bm_params *p = bm_training_params(t);
 
@@ -31,14 +34,14 @@ static bm_status leave_global(bm_training *t)
     return bm_sync(p->be);
 }
 
-static bm_status evaluate(bm_training *t, bm_evaluator *e, const char *data,
-                          bm_evaluation *out)
+static bm_status evaluate(bm_training *t, global_model *model, bm_evaluator *e,
+                          const char *data, bm_evaluation *out)
 {
     double since = bm_clock();
 
-    BM_TRY(enter_global(t));
+    BM_TRY(enter(t, model));
     BM_TRY(bm_evaluate(e, NULL, out));
-    BM_TRY(leave_global(t));
+    BM_TRY(leave(t));
     out->seconds = bm_clock() - since;
     bm_report_eval(t, data, out);
     return BM_OK;
@@ -51,7 +54,9 @@ static bm_status end_epoch(bm_training *t)
     t->epochs++;
     if (t->on_dev == NULL)
         return BM_OK;
-    BM_TRY(evaluate(t, t->on_dev, "dev", &e));
+    if (bm_trainer_has_ema(t->trainer))
+        BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
+    BM_TRY(evaluate(t, bm_trainer_global, t->on_dev, "dev", &e));
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
     bm_log(BM_NOTE,
            "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
@@ -124,14 +129,15 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
     return saved == t->blocks ? BM_OK : bm_training_save(t);
 }
 
-/* The global model, on the host, and with `path` in a file. */
-static bm_status leave_model(bm_training *t, const char *path)
+/* The model on the host, and with `path` in a file. */
+static bm_status leave_model(bm_training *t, global_model *model,
+                             const char *path)
 {
     double since = bm_clock();
     bm_status status = BM_OK;
 
-    BM_TRY(enter_global(t));
-    BM_TRY(leave_global(t));
+    BM_TRY(enter(t, model));
+    BM_TRY(leave(t));
     if (bm_comm_rank(t->comm) == 0 && path != NULL)
         status = bm_recogniser_write(&t->net, path, t->host);
     status = bm_comm_agree(t->comm, status);
@@ -144,9 +150,11 @@ static bm_status finish(bm_training *t)
 {
     bm_evaluation e = {0};
 
-    BM_TRY(leave_model(t, t->run->model_path));
+    if (bm_trainer_has_ema(t->trainer))
+        BM_TRY(leave_model(t, bm_trainer_ema, t->run->ema_path));
+    BM_TRY(leave_model(t, bm_trainer_global, t->run->model_path));
     if (t->on_test != NULL)
-        BM_TRY(evaluate(t, t->on_test, "test", &e));
+        BM_TRY(evaluate(t, bm_trainer_global, t->on_test, "test", &e));
     bm_report_end(t, t->on_test != NULL ? &e : NULL);
     return BM_OK;
 }
@@ -170,7 +178,7 @@ static bm_status work(bm_training *t)
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);
-    BM_TRY(leave_model(t, NULL));
+    BM_TRY(leave_model(t, bm_trainer_global, NULL));
     bm_report_stop(t);
     return BM_STOPPED;
 }

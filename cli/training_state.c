@@ -14,6 +14,7 @@ enum {
     SECONDS,
     ENDED, /* the schedule ended training */
     RATE,
+    RHO, /* of bmuf/momenta.h */
 };
 
 static bm_checkpoint describe(bm_training *t)
@@ -28,6 +29,7 @@ static bm_checkpoint describe(bm_training *t)
     bm_schedule_save(&t->schedule, c.numbers);
     c.numbers[LOSS] = memory.loss;
     c.numbers[RATE] = memory.rate;
+    c.numbers[RHO] = memory.rho;
     c.numbers[EPOCHS_DONE] = (double)t->epochs;
     c.numbers[BLOCKS_DONE] = (double)t->blocks;
     c.numbers[FRAMES] = t->frames;
@@ -115,8 +117,9 @@ bm_status bm_training_resume(bm_training *t)
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
         take_over(t, &c);
         bm_log(BM_NOTE, "going on from %s", path);
-        return bm_trainer_resume(t->trainer, c.position,
-                                 (bm_memory){c.numbers[LOSS], c.numbers[RATE]});
+        return bm_trainer_resume(
+            t->trainer, c.position,
+            (bm_memory){c.numbers[LOSS], c.numbers[RATE], c.numbers[RHO]});
     }
     if (n == 0)
         return BM_OK;

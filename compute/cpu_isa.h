@@ -8,6 +8,7 @@
 #ifndef BM_COMPUTE_CPU_ISA_H
 #define BM_COMPUTE_CPU_ISA_H
 
+#include "compute/adam.h"
 #include "compute/backend.h"
 #include "compute/cpu_image_loops.h"
 #include "compute/cpu_loss_loops.h"
@@ -40,6 +41,9 @@ typedef struct bm_loops {
     /* bm_momentum_step, with g <- scale g instead of clipping. */
     void (*momentum)(const bm_momentum *m, float scale, size_t n,
                      const float *g, float *v, float *w);
+    /* As adam.h says. The same bits for every instruction set. */
+    void (*adam)(const bm_adam_factors *f, size_t n, const float *g, float *m,
+                 float *v, float *w);
 
     /*
      * One frame of one sequence of an LSTM with n hidden units: gates [4, n]

@@ -192,6 +192,21 @@ static void loop_momentum(const bm_momentum *m, float scale, size_t n,
         }
 }
 
+static void loop_adam(const bm_adam_factors *f, size_t n,
+                      const float *restrict g, float *restrict m,
+                      float *restrict v, float *restrict w)
+{
+    const bm_adam_factors by = *f; /* what is written cannot be in it */
+
+    for (size_t i = 0; i < n; i++) {
+        float x = by.scale * g[i];
+        m[i] = by.old1 * m[i] + by.new1 * x;
+        v[i] = by.old2 * v[i] + by.new2 * x * x;
+        w[i] = by.keep * w[i] -
+               by.by * m[i] / (by.root * sqrtf(v[i]) + by.epsilon);
+    }
+}
+
 static void loop_lstm(size_t n, float *restrict gates, const float *restrict b,
                       const float *restrict c0, float *restrict c,
                       float *restrict h)
@@ -241,6 +256,7 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .to_bf16 = loop_to_bf16,
     .squares = loop_squares,
     .momentum = loop_momentum,
+    .adam = loop_adam,
     .lstm = loop_lstm,
     .lstm_back = loop_lstm_back,
 };

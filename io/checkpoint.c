@@ -1,7 +1,7 @@
 /*
  * checkpoint.c - saving and loading. All ranks know who holds what
  * (checkpoint_parts.h), so both are the same walk on every rank: over the
- * vectors, and over each from 0 to n, piece by piece.
+ * vectors, and over each from its begin to its end, piece by piece.
  */
 #include "io/checkpoint.h"
 
@@ -53,9 +53,9 @@ static bool is_model(const char *name)
     return strcmp(name, "model") == 0;
 }
 
-static bm_st_tensor tensor_of(const job *j, const char *name)
+static bm_st_tensor tensor_of(const char *name, size_t whole)
 {
-    bm_st_tensor t = {.dtype = BM_F32, .rank = 1, .dim = {j->c->params->n}};
+    bm_st_tensor t = {.dtype = BM_F32, .rank = 1, .dim = {whole}};
 
     snprintf(t.name, sizeof t.name, "state.%s", name);
     return t;
@@ -88,10 +88,10 @@ static bm_status begin_file(job *j)
     BM_TRY(bm_st_declare(j->w, &position));
     BM_TRY(bm_st_declare(j->w, &numbers));
     for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const char *name = j->parts.rows[i].name;
-        bm_st_tensor t = tensor_of(j, name);
+        const bm_part *part = &j->parts.rows[i];
+        bm_st_tensor t = tensor_of(part->name, part->whole);
 
-        if (is_model(name))
+        if (is_model(part->name))
             BM_TRY(bm_model_declare(j->w, j->c->params, "model."));
         else
             BM_TRY(bm_st_declare(j->w, &t));
@@ -138,13 +138,13 @@ static bm_status move(const job *j, const bm_part *part, size_t at, size_t n,
     return status;
 }
 
-/* From 0 to n, from the lowest rank that has it. */
+/* From 0 to its end, from the lowest rank that has it. */
 static bm_status save_vector(const job *j, size_t first)
 {
     bm_status status = BM_OK;
     size_t n = 0;
 
-    for (size_t at = 0; at < j->c->params->n; at += n) {
+    for (size_t at = 0; at < j->parts.rows[first].whole; at += n) {
         const bm_part *part = bm_parts_at(&j->parts, first, at);
         size_t left = part->offset + part->count - at;
         bm_status now = BM_OK;
@@ -227,10 +227,11 @@ static bm_status read_rest(const job *j, rest *out)
 static bm_status check_vectors(const job *j)
 {
     for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        bm_st_tensor t = tensor_of(j, j->parts.rows[i].name);
+        const bm_part *part = &j->parts.rows[i];
+        bm_st_tensor t = tensor_of(part->name, part->whole);
         const bm_st_tensor *found = bm_st_find(j->f, t.name);
 
-        if (is_model(j->parts.rows[i].name)) {
+        if (is_model(part->name)) {
             BM_TRY(bm_model_match(j->f, j->path, j->c->params, "model."));
             continue;
         }
@@ -256,7 +257,7 @@ static bool is_asked_for(const job *j, const char *name)
         const char *asked = j->parts.rows[i].name;
 
         if (is_model(asked) ? bm_model_has(j->c->params, "model.", name)
-                            : strcmp(tensor_of(j, asked).name, name) == 0)
+                            : strcmp(tensor_of(asked, 1).name, name) == 0)
             return true;
     }
     return false;
@@ -267,7 +268,7 @@ static bm_status read_part(const job *j, const bm_state *s, size_t at, size_t n,
 {
     if (is_model(s->name))
         return bm_model_read(j->f, j->c->params, "model.", at, n, x);
-    return bm_st_read(j->f, bm_st_find(j->f, tensor_of(j, s->name).name), at, n,
+    return bm_st_read(j->f, bm_st_find(j->f, tensor_of(s->name, 1).name), at, n,
                       x);
 }
 

@@ -4,15 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part as whole numbers, which add up over ranks: name, offset, count. */
-enum { NAME = sizeof(((bm_part *)0)->name) / 8, OFFSET = NAME, COUNT, WIDTH };
+/* A part as integers, which add up over ranks: name, offset and so on. */
+enum {
+    NAME = sizeof(((bm_part *)0)->name) / 8,
+    OFFSET = NAME,
+    COUNT,
+    WHOLE,
+    WIDTH
+};
 
-static void write_rows(int64_t *row, const bm_state *states, size_t n)
+static void write_rows(int64_t *row, const bm_state *states, size_t n_states,
+                       size_t n)
 {
-    for (size_t i = 0; i < n; i++, row += WIDTH) {
+    for (size_t i = 0; i < n_states; i++, row += WIDTH) {
         memcpy(row, states[i].name, sizeof states[i].name);
         row[OFFSET] = (int64_t)states[i].offset;
         row[COUNT] = (int64_t)states[i].count;
+        row[WHOLE] = (int64_t)(states[i].whole > 0 ? states[i].whole : n);
     }
 }
 
@@ -23,6 +31,7 @@ static void read_row(bm_part *part, const int64_t *row, int rank, size_t index)
     part->index = index;
     part->offset = (size_t)row[OFFSET];
     part->count = (size_t)row[COUNT];
+    part->whole = (size_t)row[WHOLE];
 }
 
 static int by_name(const void *left, const void *right)
@@ -56,7 +65,7 @@ static bm_status count_rows(bm_comm *comm, size_t n_states, int64_t *counts,
 
 /* Each rank writes its rows into a table of zeros; the sum has all. */
 static bm_status swap_rows(bm_comm *comm, const bm_state *states,
-                           const int64_t *counts, bm_parts *p)
+                           const int64_t *counts, size_t n, bm_parts *p)
 {
     int64_t *table = calloc(p->n * WIDTH + 1, sizeof *table), *row = table;
     bm_part *part = NULL;
@@ -71,7 +80,7 @@ static bm_status swap_rows(bm_comm *comm, const bm_state *states,
     for (int r = 0; r < bm_comm_rank(comm); r++)
         first += (size_t)counts[r];
     write_rows(table + first * WIDTH, states,
-               (size_t)counts[bm_comm_rank(comm)]);
+               (size_t)counts[bm_comm_rank(comm)], n);
     BM_TRY_DONE(bm_comm_sum_ints(comm, table, p->n * WIDTH));
     part = p->rows;
     for (int r = 0; r < bm_comm_size(comm); r++)
@@ -83,17 +92,24 @@ done:
     return status;
 }
 
-/* From 0 to n without a hole. */
-static bm_status check_whole(const bm_parts *p, size_t first, size_t n)
+/* From 0 to its end, on which all ranks agree, without a hole. */
+static bm_status check_whole(const bm_parts *p, size_t first)
 {
     const char *name = p->rows[first].name;
+    size_t n = p->rows[first].whole;
 
-    for (size_t i = first; i < bm_parts_end(p, first); i++)
+    for (size_t i = first; i < bm_parts_end(p, first); i++) {
+        if (p->rows[i].whole != n)
+            return BM_FAIL(BM_ERR_ARG,
+                           "%s: of %zu elements on rank %d, of %zu on rank %d",
+                           name, n, p->rows[first].rank, p->rows[i].whole,
+                           p->rows[i].rank);
         if (p->rows[i].offset > n || p->rows[i].count > n - p->rows[i].offset)
             return BM_FAIL(BM_ERR_ARG,
                            "%s: rank %d has elements %zu to %zu of %zu", name,
                            p->rows[i].rank, p->rows[i].offset,
                            p->rows[i].offset + p->rows[i].count, n);
+    }
     for (size_t at = 0; at < n;) {
         const bm_part *part = bm_parts_at(p, first, at);
         if (part == NULL)
@@ -117,9 +133,9 @@ bm_status bm_parts_gather(bm_parts *out, bm_comm *comm, const bm_state *states,
     BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_ASSERT(counts != NULL);
     BM_TRY_DONE(count_rows(comm, n_states, counts, &p.n));
-    BM_TRY_DONE(swap_rows(comm, states, counts, &p));
+    BM_TRY_DONE(swap_rows(comm, states, counts, n, &p));
     for (size_t i = 0; i < p.n; i = bm_parts_end(&p, i))
-        BM_TRY_DONE(check_whole(&p, i, n));
+        BM_TRY_DONE(check_whole(&p, i));
     *out = p;
     p.rows = NULL;
 done:

@@ -14,6 +14,7 @@ typedef struct bm_part {
     int rank;
     size_t index; /* in that rank's list of states */
     size_t offset, count;
+    size_t whole; /* elements of the vector */
 } bm_part;
 
 /* By name, "model" first, and rank: the rows of one vector stand together. */
@@ -22,8 +23,8 @@ typedef struct bm_parts {
     size_t n;
 } bm_parts;
 
-/* Collective. Fails on all ranks if the parts of a name are not the whole of a
- * vector of n. */
+/* Collective. Fails on all ranks if the parts of a name are not the whole of
+ * one vector, of n elements unless its states say otherwise. */
 BM_CHECKED bm_status bm_parts_gather(bm_parts *out, bm_comm *comm,
                                      const bm_state *states, size_t n_states,
                                      size_t n);

@@ -204,6 +204,13 @@ const char *const kinds[KINDS][5] = {
     {"train.strategy=bmuf", "sgd.local_state=keep", "bmuf.nesterov=no", NULL},
     {"train.strategy=bmuf", "sgd.local_state=average", "sgd.clip=0.5", NULL},
     {"train.strategy=average", "sgd.nesterov=yes", NULL},
+    {"train.strategy=average", "sgd.update=adamw", "sgd.epsilon=1", NULL},
+    {"train.strategy=bmuf", "sgd.update=adamw", "sgd.epsilon=1",
+     "sgd.local_state=keep", NULL},
+    {"train.strategy=bmuf", "sgd.update=adamw", "sgd.epsilon=1",
+     "sgd.local_state=average", NULL},
+    {"train.strategy=bmuf", "sgd.update=adamw", "sgd.epsilon=1",
+     "sgd.local_state=extrapolate", NULL},
     {"train.strategy=ssgd", NULL},
     {"train.strategy=ssgd", "job.sum=exact", "job.coordinator=root", NULL},
 };

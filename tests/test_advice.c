@@ -239,6 +239,23 @@ static void test_local_momentum_has_steps_to_warm_up(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
     s.batch_frames = 12500; /* 9.6 */
     assert_warns(&s, "needs 10 steps to warm up, but begins anew every 9.6");
+    assert_warns(&s, "sgd.momentum = 0.9 needs");
+    s.adam = true;
+    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to warm up");
+    s.reset = false;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+/* Douillard et al.: AdamW inside, whose moments the workers keep. */
+static void test_diloco_wants_adam_inside(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.diloco = true;
+    assert_warns(&s, "set sgd.update = adamw and sgd.local_state = keep");
+    s.adam = true;
+    assert_warns(&s, "moments; set sgd.local_state = keep");
     s.reset = false;
     assert_int_equal(warnings_of(&s).n, 0);
 }
@@ -383,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_a_steady_gain_far_from_the_workers_is_warned_of),
         cmocka_unit_test(test_an_epoch_holds_a_time_constant),
         cmocka_unit_test(test_local_momentum_has_steps_to_warm_up),
+        cmocka_unit_test(test_diloco_wants_adam_inside),
         cmocka_unit_test(test_workers_that_wait_are_warned_of),
         cmocka_unit_test(test_one_block_an_epoch_is_refused),
         cmocka_unit_test(test_training_is_longer_than_momentum_needs),

@@ -15,7 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { N = 70, WORKERS = 5, VECTORS = 2 + WORKERS };
+enum { N = 70, WORKERS = 5, VECTORS = 2 + 2 * WORKERS };
 
 static const bm_segment segments[] = {
     {"0.conv.w", 0, 24, 3, {2, 3, 4}},
@@ -35,7 +35,8 @@ static bm_params network(size_t n)
     return p;
 }
 
-/* Vector 0 is the model, 1 Delta, then each worker's momentum. */
+/* Vector 0 is the model, 1 Delta, then each worker's momentum, then each one's
+ * counter, which is one number. */
 static float element(int vector, size_t i)
 {
     return (float)(1000 * vector) + (float)i / 7;
@@ -49,13 +50,18 @@ static const char *name_of(int vector)
         return "model";
     if (vector == 1)
         return "bmuf.delta";
-    snprintf(name, sizeof name, "sgd.v.%d", vector - 2);
+    if (vector < 2 + WORKERS)
+        snprintf(name, sizeof name, "sgd.v.%d", vector - 2);
+    else
+        snprintf(name, sizeof name, "adam.t.%d", vector - 2 - WORKERS);
     return name;
 }
 
 static bm_state part(int vector, size_t offset, size_t count)
 {
-    bm_state s = {.offset = offset, .count = count};
+    bm_state s = {.offset = offset,
+                  .count = count,
+                  .whole = vector < 2 + WORKERS ? 0 : 1};
 
     snprintf(s.name, sizeof s.name, "%s", name_of(vector));
     s.x = calloc(count > 0 ? count : 1, sizeof *s.x);
@@ -96,8 +102,10 @@ static size_t lay_out(layout how, bm_comm *comm, size_t n, bm_state *out)
     out[count++] = part(0, from, to - from);
     out[count++] = part(1, from, to - from);
     for (int k = 0; k < WORKERS; k++)
-        if (reach > 0 || (k >= first && k < last))
+        if (reach > 0 || (k >= first && k < last)) {
+            out[count++] = part(2 + WORKERS + k, 0, 1);
             out[count++] = part(2 + k, 0, n);
+        }
     return count;
 }
 
@@ -329,7 +337,7 @@ static void test_the_model_is_cut_into_segments_by_name(void **state)
     assert_ok(bm_comm_open(&comm));
     save(SLICES, comm, path, N);
     assert_ok(bm_st_open(&f, path, true));
-    assert_int_equal(bm_st_count(f), 2 + 4 + 1 + WORKERS);
+    assert_int_equal(bm_st_count(f), 2 + 4 + 1 + 2 * WORKERS);
     t = bm_st_find(f, "model.10.linear.w");
     assert_int_equal(t->rank, 2);
     assert_int_equal(t->dim[0], 4);
@@ -341,6 +349,10 @@ static void test_the_model_is_cut_into_segments_by_name(void **state)
     assert_ok(bm_st_read(f, t, 30, 40, x));
     for (size_t i = 0; i < 40; i++)
         assert_true(x[i] == element(6, 30 + i));
+    t = bm_st_find(f, "state.adam.t.4");
+    assert_int_equal(t->count, 1);
+    assert_ok(bm_st_read(f, t, 0, 1, x));
+    assert_true(x[0] == element(11, 0));
     assert_ok(bm_st_read(f, bm_st_find(f, "position"), 0, 2, at));
     assert_int_equal(at[0], 7);
     assert_string_equal(bm_st_text(f, "manifest"), "fedcba9876543210");
@@ -403,6 +415,11 @@ static void test_parts_with_a_hole_are_refused(void **state)
     check_save_fails(comm, &delta, 1, BM_ERR_ARG, "no rank has element 69");
     delta.count = to - from + (rank == size - 1);
     check_save_fails(comm, &delta, 1, BM_ERR_ARG, "71 of 70");
+    delta.count = to - from;
+    delta.whole = N + (size_t)(rank == size - 1);
+    check_save_fails(comm, &delta, 1, BM_ERR_ARG,
+                     size > 1 ? "bmuf.delta: of 70 elements on rank 0, of 71"
+                              : "no rank has element 70");
     free(delta.x);
     bm_comm_close(comm);
 }
@@ -498,6 +515,12 @@ static void test_what_does_not_fit_leaves_all_as_it_was(void **state)
     check_load_fails(path, comm, &other, states + 1, n - 1, BM_ERR_FORMAT,
                      "has 70 elements, not 71");
     drop(states, n);
+
+    states[0] = part(2 + WORKERS, 0, 2);
+    states[0].whole = 2;
+    check_load_fails(path, comm, &params, states, 1, BM_ERR_FORMAT,
+                     "state.adam.t.0 has 1 elements, not 2");
+    drop(states, 1);
     bm_comm_close(comm);
     part_ways(&s);
 }

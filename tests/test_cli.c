@@ -421,6 +421,20 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "sgd.local_state=average"),
                  78, "local_state = average");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "sgd.nesterov=yes", "--set",
+                      "sgd.update=adamw"),
+                 78, "nesterov = yes looks ahead along a momentum");
+    assert_fails(
+        BMUF("train", "tiny.ini", "--set", "sgd.local_state=extrapolate"), 78,
+        "extrapolate is for the moments of adamw");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=average",
+                      "--set", "sgd.update=adamw", "--set",
+                      "sgd.local_state=extrapolate"),
+                 78, "train.strategy = average has none");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "sgd.update=adamw", "--set",
+                      "sgd.local_state=extrapolate"),
+                 78, "local_state = extrapolate has no meaning");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks are too many for job.workers = 2");
 }

@@ -191,6 +191,8 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
     assert_same_on_two_ranks(ON_GPU "; train.strategy=ssgd");
     assert_same_on_two_ranks(ON_GPU "; sgd.local_state=average; "
                                     "train.strategy=average");
+    assert_same_on_two_ranks(ON_GPU "; sgd.update=adamw; train.rate=0.002; "
+                                    "sgd.local_state=extrapolate");
 }
 
 static void test_more_devices_than_one_are_taken_in_turn(void **state)

@@ -176,6 +176,8 @@ static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
          {"job.coordinator=root; job.sum=tree; job.workers=4", 4});
 }
 
+#define ADAM "sgd.update=adamw; train.rate=0.002; sgd.local_state="
+
 static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
 {
     (void)state;
@@ -183,6 +185,9 @@ static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
     SAME({"sgd.local_state=average", 1}, {"sgd.local_state=average", 3});
     SAME({"sgd.local_state=average; job.sum=exact; train.strategy=average", 1},
          {"sgd.local_state=average; job.sum=exact; train.strategy=average", 4});
+    SAME({ADAM "keep", 1}, {ADAM "keep", 3});
+    SAME({ADAM "extrapolate", 1}, {ADAM "extrapolate", 3},
+         {ADAM "extrapolate; job.coordinator=root", 2});
 }
 
 static void test_rounded_factors_know_no_ranks(void **state)

@@ -82,6 +82,23 @@ static void test_kept_momenta_go_on_from_every_block(void **state)
     assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
 }
 
+#define ADAM "sgd.update=adamw; train.rate=0.002; "
+
+static void test_kept_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(
+        ADAM "train.strategy=diloco; diloco.outer_momentum=0.5; "
+             "sgd.local_state=keep",
+        1);
+}
+
+static void test_extrapolated_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(ADAM "sgd.local_state=extrapolate", 3);
+}
+
 static void test_synchronous_sgd_goes_on_from_every_block(void **state)
 {
     (void)state;
@@ -122,6 +139,30 @@ static void test_the_one_coordinator_goes_on(void **state)
 {
     (void)state;
     assert_goes_on("job.coordinator=root; bmuf.nesterov=no");
+}
+
+static void test_an_average_of_models_goes_on(void **state)
+{
+    static const char *const runs[] = {"every", "rest"};
+    char *raw[2];
+    size_t size[2];
+
+    (void)state;
+    assert_goes_on("train.ema=0.75");
+    assert_int_equal(events("every", "eval"), 2 * 2); /* dev and dev-ema */
+    FOR_EACH (i, runs) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/model-ema.safetensors", runs[i]);
+        raw[i] = slurp(in_folder(name), &size[i]);
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    raw[0] = slurp(in_folder("every/model.safetensors"), &size[0]);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_not_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    free(raw[1]);
 }
 
 static void test_rounded_factors_go_on(void **state)
@@ -340,10 +381,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bmuf_goes_on_from_every_block),
         cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
+        cmocka_unit_test(test_kept_moments_go_on_from_every_block),
+        cmocka_unit_test(test_extrapolated_moments_go_on_from_every_block),
         cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
         cmocka_unit_test(test_averaging_goes_on_from_every_block),
         cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
         cmocka_unit_test(test_the_one_coordinator_goes_on),
+        cmocka_unit_test(test_an_average_of_models_goes_on),
         cmocka_unit_test(test_rounded_factors_go_on),
         cmocka_unit_test(test_runs_that_signals_stop_go_on),
         cmocka_unit_test(test_signals_before_training_stop_it_as_well),

@@ -244,4 +244,5 @@ const bm_backend_ops bm_backend_cuda = {
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
     .mesh = &bm_cuda_mesh_ops,
+    .adam_step = bm_cuda_adam_step,
 };

@@ -227,6 +227,9 @@ void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped);
+void bm_cuda_adam_step(bm_backend *be, const bm_adam *a, size_t n,
+                       size_t statistics, float *g, float *m, float *v,
+                       float *w, float *t, double *skipped);
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                            bm_tensor y, bm_tensor dy, bm_score *score);
 size_t bm_cuda_ctc_work(bm_backend *be, bm_extent e, bm_targets t,

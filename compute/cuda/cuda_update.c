@@ -2,11 +2,12 @@
  * norm decides is decided on the device. */
 #include "compute/cuda/cuda.h"
 
+enum { A_DOUBLE = sizeof(double) / sizeof(float) };
+
 void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
                            size_t statistics, float *g, float *v, float *w,
                            double *skipped)
 {
-    enum { A_DOUBLE = sizeof(double) / sizeof(float) };
     bm_cuda *cuda = bm_cuda_of(be);
     float *count = (float *)(void *)skipped;
     size_t all = n + statistics;
@@ -20,4 +21,25 @@ void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
     u.skipped = bm_cuda_change(be, count, A_DOUBLE, false).x;
     BM_CUDA(be, bm_kernel_update(cuda->stream, &u, cuda->multiprocessors,
                                  cuda->partial));
+}
+
+void bm_cuda_adam_step(bm_backend *be, const bm_adam *a, size_t n,
+                       size_t statistics, float *g, float *m, float *v,
+                       float *w, float *t, double *skipped)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    float *count = (float *)(void *)skipped;
+    size_t all = n + statistics;
+    bm_adam_update u = {.of = *a, .n = n, .statistics = statistics};
+
+    u.g = bm_cuda_read(be, g, all);
+    u.m = bm_cuda_change(be, m, n, false).x;
+    u.v = bm_cuda_change(be, v, n, false).x;
+    u.w = bm_cuda_change(be, w, all, false).x;
+    if (cuda->precision == BM_BF16)
+        u.w16 = bm_cuda_write_both(be, w, all);
+    u.t = bm_cuda_change(be, t, 1, false).x;
+    u.skipped = bm_cuda_change(be, count, A_DOUBLE, false).x;
+    BM_CUDA(be, bm_kernel_adam(cuda->stream, &u, cuda->multiprocessors,
+                               cuda->partial));
 }

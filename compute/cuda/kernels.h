@@ -95,6 +95,18 @@ cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
 cudaError_t bm_kernel_filter(cudaStream_t stream, const bm_filter_step *f,
                              size_t n, const float *g, float *y,
                              double *products);
+/* bm_adam_step, likewise. */
+typedef struct bm_adam_update {
+    bm_adam of;
+    size_t n, statistics;
+    const float *g;
+    float *m, *v, *w;
+    bm_bf16 *w16;
+    float *t;
+    double *skipped;
+} bm_adam_update;
+cudaError_t bm_kernel_adam(cudaStream_t stream, const bm_adam_update *u,
+                           int multiprocessors, double *partial);
 
 /* cross_entropy.cu */
 

@@ -140,6 +140,10 @@ static inline float __fdiv_rn(float a, float b)
 {
     return a / b;
 }
+static inline float __fsqrt_rn(float x)
+{
+    return sqrtf(x);
+}
 static inline float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);

@@ -1,0 +1,53 @@
+/*
+ * momenta.h - what the workers' local updates remember, and what becomes of it
+ * where a block ends: [sgd] local_state.
+ *
+ * keep, reset and average need no words. extrapolate (BMUF-Adam: Chen, Ding and
+ * Huo, ICASSP 2020, as PIKA's BmufAdamTrainer computes it) is the mean, mbar,
+ * carried on as far as the filter carries the model: with m0 what all workers
+ * began the block with, tau the mean of the updates they made in it and eta
+ * block momentum,
+ *
+ *     rho <- eta rho + tau            tau / (1 - eta) in the end
+ *     g    = (mbar - beta^tau m0) / (1 - beta^tau)     the block's mean
+ * gradient m    = beta^(eta rho) mbar + (1 - beta^(eta rho)) g t   <- t + tau +
+ * eta rho
+ *
+ * for m with beta1 and, never below 0, for v with beta2.
+ */
+#ifndef BM_BMUF_MOMENTA_H
+#define BM_BMUF_MOMENTA_H
+
+#include "bmuf/strategy.h"
+#include "sgd/sgd.h"
+
+typedef struct bm_momenta bm_momenta;
+
+/* Reads [sgd]. The strategy is borrowed; workers first .. last - 1 are hosted
+ * here. */
+BM_CHECKED bm_status bm_momenta_open(bm_momenta **out, const bm_config *config,
+                                     bm_strategy *strategy, int first,
+                                     int last);
+void bm_momenta_close(bm_momenta *m);
+
+/* The update of a worker hosted here, as it is; or as its share begins. */
+bm_sgd *bm_momenta_of(bm_momenta *m, int worker);
+bm_sgd *bm_momenta_begin(bm_momenta *m, int worker);
+
+/* Its share has ended, and counts so much in a mean; `astray` if it learned
+ * nothing that can be used. *steps: updates made, if anybody wants to know. */
+BM_CHECKED bm_status bm_momenta_end(bm_momenta *m, int worker, double weight,
+                                    bool astray, double *steps);
+
+/* Collective, after the strategy's exchange. tau as above, the same on all
+ * ranks. */
+BM_CHECKED bm_status bm_momenta_exchange(bm_momenta *m, double tau);
+
+/* All that training goes on from, at most bm_momenta_states(), and rho; the
+ * states were filled from a checkpoint. */
+size_t bm_momenta_states(const bm_momenta *m);
+size_t bm_momenta_state(bm_momenta *m, bm_state *out);
+double bm_momenta_rho(const bm_momenta *m);
+BM_CHECKED bm_status bm_momenta_resume(bm_momenta *m, double rho);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * adam.h - what a step of AdamW does to each number, once its gradient's norm
+ * and its t are known: the same on every backend, in these roundings.
+ *
+ *     x = scale g
+ *     m = old1 m + new1 x
+ *     v = old2 v + (new2 x) x
+ *     w = keep w - by m / (root sqrt(v) + epsilon)
+ */
+#ifndef BM_COMPUTE_ADAM_H
+#define BM_COMPUTE_ADAM_H
+
+typedef struct bm_adam_factors {
+    float scale;      /* min(1, clip / |g|) */
+    float old1, new1; /* beta1, 1 - beta1 */
+    float old2, new2; /* beta2, 1 - beta2 */
+    float keep;       /* 1 - rate decay */
+    float by;         /* rate / (1 - beta1^t) */
+    float root;       /* 1 / sqrt(1 - beta2^t) */
+    float epsilon;
+} bm_adam_factors;
+
+#endif
