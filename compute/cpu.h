@@ -29,6 +29,7 @@ typedef struct bm_cpu {
     bm_bf16_units bf16;
     bm_dnn *dnn;          /* BM_BF16_OF_DNN, else NULL */
     bm_scratch factor[2]; /* A and B of a product in bf16 */
+    bm_scratch work;      /* of products of our own */
     bm_scratch squares;   /* doubles: of the parts of a norm */
     bm_scratch scores;    /* bm_scores: of the sequences of a batch */
 } bm_cpu;

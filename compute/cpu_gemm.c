@@ -1,7 +1,7 @@
 /*
- * cpu_gemm.c - products of matrices: large ones by a library, a part of C for
- * each thread; small ones with a factor that is used many times by
- * cpu_product.c. In bf16 both factors are rounded first. The units for fp32
+ * cpu_gemm.c - products of matrices: large ones by cpu_matrix.c or a library, a
+ * part of C for each thread; small ones with a factor that is used many times
+ * by cpu_product.c. In bf16 both factors are rounded first. The units for fp32
  * then multiply them without another rounding, since the product of two bf16
  * has 16 bits; units of their own are reached through oneDNN
  * (docs/decisions/10-bf16.md on which of the two is taken).
@@ -23,6 +23,8 @@ typedef struct product {
     const uint16_t *a16, *b16; /* the same in bf16, or NULL */
     float *c;
     size_t ldc, parts;
+    float *work; /* of our own product, `room` floats for each part; or NULL */
+    size_t room;
     _Atomic bm_status status; /* of a part that failed */
 } product;
 
@@ -57,10 +59,29 @@ bm_status bm_bf16_choose(bm_bf16_units *out)
 void bm_cpu_remember(bm_backend *be, bm_status of_a_thread)
 {
     if (of_a_thread != BM_OK)
-        bm_remember(be, BM_FAIL(of_a_thread, "a product in bf16 failed"));
+        bm_remember(be, BM_FAIL(of_a_thread, "a product failed"));
 }
 
 /* ---- one part ----------------------------------------------------------- */
+
+/* Whether a product is our own: where it was faster than oneDNN's
+ * (docs/performance.md). */
+static bool is_own(const product *p)
+{
+    enum { FEW = 128, MANY = 1024 };
+
+    if (p->a.transposed)
+        return !p->b.transposed && p->k >= MANY && p->m >= FEW;
+    return p->b.transposed && p->k >= FEW;
+}
+
+static bm_matrices matrices(const product *p, size_t m, size_t n,
+                            const float *a, const float *b, float *c)
+{
+    return (bm_matrices){
+        m, n, p->k,    p->alpha, p->beta, p->a.transposed, p->b.transposed,
+        a, b, p->a.ld, p->b.ld,  c,       p->ldc};
+}
 
 static void multiply_fp32(const product *p, size_t m, size_t n, const float *a,
                           const float *b, float *c)
@@ -93,10 +114,11 @@ static bm_status multiply_bf16(const product *p, size_t m, size_t n,
     return bm_dnn_multiply(p->cpu->dnn, &of, a, b, c);
 }
 
+enum { GRAIN = 48 }; /* whole tiles of every instruction set */
+
 /* C is cut along its longer side. */
 static void part(void *self, size_t i)
 {
-    enum { GRAIN = 32 };
     product *p = self;
     bool down = p->m >= p->n;
     size_t all = down ? p->m : p->n, from = bm_part(all, GRAIN, p->parts, i);
@@ -109,12 +131,31 @@ static void part(void *self, size_t i)
 
     if (count == 0)
         return;
-    if (p->a16 == NULL)
-        multiply_fp32(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
-    else
+    if (p->a16 != NULL)
         status = multiply_bf16(p, m, n, p->a16 + in_a, p->b16 + in_b, c);
+    else if (p->work != NULL) {
+        bm_matrices own = matrices(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
+        p->cpu->isa->matrix->multiply(&own, p->work + i * p->room);
+    } else
+        multiply_fp32(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
     if (status != BM_OK)
         p->status = status;
+}
+
+/* Work for our own product. */
+static bm_status reserve_work(product *p)
+{
+    enum { LINE = 64 / sizeof(float) };
+    bool down = p->m >= p->n;
+    size_t all = (down ? p->m : p->n) + GRAIN * p->parts;
+    size_t most = all / GRAIN / p->parts * GRAIN;
+    bm_matrices largest = matrices(p, down ? most : p->m, down ? p->n : most,
+                                   p->a.x, p->b.x, p->c);
+
+    p->room = (p->cpu->isa->matrix->room(&largest) + LINE - 1) / LINE * LINE;
+    BM_TRY(bm_reserve(&p->cpu->work, p->parts * p->room * sizeof *p->work));
+    p->work = p->cpu->work.x;
+    return BM_OK;
 }
 
 /* ---- rounding ----------------------------------------------------------- */
@@ -232,6 +273,8 @@ void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
         return;
     if (cpu->precision == BM_BF16)
         p.status = round_factors(be, &p);
+    if (p.status == BM_OK && p.a16 == NULL && is_own(&p))
+        p.status = reserve_work(&p);
     if (p.status == BM_OK)
         bm_cpu_run(be, p.parts, part, &p);
     bm_cpu_remember(be, p.status);

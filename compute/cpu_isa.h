@@ -1,6 +1,7 @@
 /*
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
- * instruction set, as core/isa.h says: those of cpu_product.c and cpu_*loops.c.
+ * instruction set, as core/isa.h says: those of cpu_product.c, cpu_matrix.c and
+ * cpu_*loops.c.
  *
  * Results of different sets may differ in the last bits where tanh, sigmoid or
  * a product of matrices is involved, and only there.
@@ -77,10 +78,30 @@ static inline size_t bm_packed(size_t k, size_t n)
     return (n + 31) / 32 * 32 * k;
 }
 
+/* C [m, n] = alpha op(A) op(B) + beta C; with beta = 0 C is not read. ld:
+ * floats from row to row. */
+typedef struct bm_matrices {
+    size_t m, n, k;
+    float alpha, beta;
+    bool trans_a, trans_b;
+    const float *a, *b;
+    size_t lda, ldb;
+    float *c;
+    size_t ldc;
+} bm_matrices;
+
+/* Large products. The order in which a number of C is summed up follows from k
+ * alone. `work`: room() floats, at a cache line. */
+typedef struct bm_matrix_loops {
+    size_t (*room)(const bm_matrices *p);
+    void (*multiply)(const bm_matrices *p, float *work);
+} bm_matrix_loops;
+
 typedef struct bm_isa {
     const char *name;
     const bm_loops *loops;
     const bm_product *product;
+    const bm_matrix_loops *matrix;
     const bm_loss_loops *loss;
     const bm_conv_loops *conv;
     const bm_image_loops *image;
@@ -92,6 +113,7 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
+    extern const bm_matrix_loops bm_matrix_loops_##isa;                        \
     extern const bm_loss_loops bm_loss_loops_##isa;                            \
     extern const bm_conv_loops bm_conv_loops_##isa;                            \
     extern const bm_image_loops bm_image_loops_##isa;

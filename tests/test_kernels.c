@@ -353,6 +353,123 @@ static void test_products_of_all_sizes(void **state)
                                   m % 2 == 0 ? 70 : 1 + m, t & 1, t & 2);
 }
 
+/* alpha op(A) op(B) + beta C with gaps between rows, against sums in double. */
+static void check_matrices(const bm_matrix_loops *matrix, size_t m, size_t n,
+                           size_t k, int way)
+{
+    enum { GAP = 3, LINE = 64 };
+    bm_matrices p = {.m = m,
+                     .n = n,
+                     .k = k,
+                     .alpha = way & 4 ? 0.5f : 1,
+                     .beta = way & 8 ? -2.0f : 0,
+                     .trans_a = way & 1,
+                     .trans_b = way & 2};
+    size_t rows_a = p.trans_a ? k : m, rows_b = p.trans_b ? n : k;
+    float *a = NULL, *b = NULL, *c = NULL, *got = NULL, *work = NULL;
+
+    p.lda = (p.trans_a ? m : k) + GAP;
+    p.ldb = (p.trans_b ? k : n) + GAP;
+    p.ldc = n + GAP;
+    a = malloc(rows_a * p.lda * sizeof *a);
+    b = malloc(rows_b * p.ldb * sizeof *b);
+    c = malloc(m * p.ldc * sizeof *c);
+    got = malloc(m * p.ldc * sizeof *got);
+    work = aligned_alloc(LINE,
+                         (matrix->room(&p) * sizeof *work / LINE + 1) * LINE);
+    assert_true(a != NULL && b != NULL && c != NULL && got != NULL &&
+                work != NULL);
+    fill(a, rows_a * p.lda, 10);
+    fill(b, rows_b * p.ldb, 11);
+    fill(c, m * p.ldc, 12);
+    if (p.beta == 0)
+        c[0] = NAN; /* it is not read */
+    memcpy(got, c, m * p.ldc * sizeof *got);
+    p.a = a;
+    p.b = b;
+    p.c = got;
+    matrix->multiply(&p, work);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < p.ldc; j++) {
+            double sum = 0, size = 1;
+            if (j >= n) {
+                assert_true(got[i * p.ldc + j] == c[i * p.ldc + j]);
+                continue;
+            }
+            for (size_t l = 0; l < k; l++) {
+                double term =
+                    (double)a[p.trans_a ? l * p.lda + i : i * p.lda + l] *
+                    b[p.trans_b ? j * p.ldb + l : l * p.ldb + j];
+                sum += term;
+                size += fabs(term);
+            }
+            sum *= (double)p.alpha;
+            if (p.beta != 0)
+                sum += (double)p.beta * c[i * p.ldc + j];
+            /* roundings of partial sums, at most `size` large */
+            assert_true(fabs(got[i * p.ldc + j] - sum) < 2e-6 * size);
+        }
+    free(a);
+    free(b);
+    free(c);
+    free(got);
+    free(work);
+}
+
+/* Less than a tile, a whole one, several, more than a block. */
+static void test_matrices_of_all_sizes(void **state)
+{
+    static const size_t sizes[][3] = {
+        {1, 1, 1},     {3, 5, 2},      {8, 48, 16},   {6, 16, 33},
+        {17, 33, 47},  {16, 95, 64},   {64, 64, 100}, {33, 97, 130},
+        {300, 20, 40}, {257, 113, 18}, {9, 50, 1030}, {270, 49, 2100},
+    };
+
+    (void)state;
+    FOR_EACH_ISA (isa)
+        FOR_EACH (s, sizes)
+            for (int way = 0; way < 16; way++)
+                check_matrices(isa->matrix, sizes[s][0], sizes[s][1],
+                               sizes[s][2], way);
+}
+
+/* The same bits however C is cut, at whole tiles of every set. */
+static void test_a_part_of_a_product_is_that_of_the_whole(void **state)
+{
+    enum { M = 300, N = 150, K = 1100, CUT = 96 };
+    static float a[M * K], b[N * K], whole[M * N], parts[M * N];
+
+    (void)state;
+    fill(a, M * K, 13);
+    fill(b, N * K, 14);
+    FOR_EACH_ISA (isa)
+        for (int way = 0; way < 8; way++) {
+            bool ta = way & 1, tb = way & 2, down = way & 4;
+            bm_matrices p = {M, N, K,          1,          0,     ta, tb,
+                             a, b, ta ? M : K, tb ? K : N, whole, N};
+            float *work =
+                aligned_alloc(64, isa->matrix->room(&p) / 16 * 64 + 64);
+
+            assert_non_null(work);
+            isa->matrix->multiply(&p, work);
+            p.c = parts;
+            *(down ? &p.m : &p.n) = CUT;
+            isa->matrix->multiply(&p, work);
+            if (down) {
+                p.m = M - CUT;
+                p.a += ta ? CUT : CUT * K;
+                p.c += CUT * N;
+            } else {
+                p.n = N - CUT;
+                p.b += tb ? CUT * K : CUT;
+                p.c += CUT;
+            }
+            isa->matrix->multiply(&p, work);
+            assert_memory_equal(whole, parts, sizeof whole);
+            free(work);
+        }
+}
+
 static void test_unknown_set_is_told(void **state)
 {
     const bm_isa *isa = NULL;
@@ -423,6 +540,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_dropout_follows_the_stream),
         cmocka_unit_test(test_bf16_is_the_nearest),
         cmocka_unit_test(test_products_of_all_sizes),
+        cmocka_unit_test(test_matrices_of_all_sizes),
+        cmocka_unit_test(test_a_part_of_a_product_is_that_of_the_whole),
         cmocka_unit_test(test_unknown_set_is_told),
         cmocka_unit_test(test_old_kernels_of_openblas_are_not_accepted),
         cmocka_unit_test(test_a_choice_of_kernels_is_respected),

@@ -235,6 +235,54 @@ static bool open_bf16(const char *unit, size_t threads, bm_backend **out)
     return false;
 }
 
+/* C of a product that is our own, [m, n]. */
+static float *product_on(size_t threads, bool weights, size_t m, size_t n,
+                         size_t k)
+{
+    bm_backend *be = NULL;
+    float *a = made(m * k, 8), *b = made(k * n, 9), *c = NULL, *got = NULL;
+    float *da = NULL, *db = NULL;
+
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    assert_ok(bm_backend_use(be, threads, BM_FP32));
+    assert_ok(bm_alloc(be, m * n, &c));
+    da = place(be, a, m * k);
+    db = place(be, b, k * n);
+    bm_gemm(be, weights, !weights, 1,
+            weights ? bm_matrix(da, k, m) : bm_matrix(da, m, k),
+            weights ? bm_matrix(db, k, n) : bm_matrix(db, n, k), 0,
+            bm_matrix(c, m, n));
+    got = fetch(be, c, m * n);
+    bm_free(be, c);
+    bm_free(be, da);
+    bm_free(be, db);
+    bm_backend_close(be);
+    free(a);
+    free(b);
+    return got;
+}
+
+/* Forward, and gradients of weights over many frames. */
+static void test_threads_change_no_bit_of_our_own_products(void **state)
+{
+    enum { K = 1050 };
+    static const size_t sizes[][2] = {{131, 301}, {301, 131}, {500, 64}};
+
+    (void)state;
+    FOR_EACH (i, sizes)
+        for (int weights = 0; weights < 2; weights++) {
+            size_t m = sizes[i][0], n = sizes[i][1];
+            float *one = product_on(1, weights, m, n, K);
+
+            for (size_t threads = 2; threads <= 5; threads++) {
+                float *more = product_on(threads, weights, m, n, K);
+                assert_memory_equal(one, more, m * n * sizeof *one);
+                free(more);
+            }
+            free(one);
+        }
+}
+
 /* x rounded to 8 bits, ties to even, by arithmetic on doubles. */
 static double rounded(float x)
 {
@@ -351,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_every_part_is_done_once),
         cmocka_unit_test(test_parts_meet_at_grains_and_cover_everything),
         cmocka_unit_test(test_threads_change_no_bit_of_a_loop),
+        cmocka_unit_test(test_threads_change_no_bit_of_our_own_products),
         cmocka_unit_test(test_a_network_is_the_same_each_time),
         cmocka_unit_test(test_bf16_products_are_those_of_rounded_factors),
         cmocka_unit_test(test_bf16_gradients_are_near_those_of_fp32),
