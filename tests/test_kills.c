@@ -64,6 +64,25 @@ static void kill_everything(program *p)
         assert_int_equal(p->code, 128 + SIGKILL);
 }
 
+static bool has_said(const program *p, const char *words)
+{
+    return times_said(p, words) > 0;
+}
+
+/* Whether a rank holds its lock: nobody can miss it before. */
+static bool has_signed(int rank)
+{
+    char pattern[200];
+    glob_t found = {0};
+    bool there;
+
+    snprintf(pattern, sizeof pattern, "%s/bmuf-*/rank-%d", in_folder(""), rank);
+    there = glob(pattern, 0, NULL, &found) == 0;
+    globfree(&found);
+    return there;
+}
+
+/* A rank that dies before it is known to the others may have no name. */
 static void kill_one_rank(program *p)
 {
     char words[64];
@@ -71,6 +90,7 @@ static void kill_one_rank(program *p)
     size_t n = family(p, all);
     int rank = -1;
     pid_t one = some_rank(p, &rank);
+    bool known = rank >= 0 && has_signed(rank);
 
     if (one == 0 || rank < 0) { /* not yet, or no longer */
         kill_everything(p);
@@ -86,7 +106,8 @@ static void kill_one_rank(program *p)
              p->code == 69 ? "rank %d is gone, and mpirun waited for it"
                            : "rank %d on ",
              rank);
-    assert_said(p, words);
+    if (known || !has_said(p, "mpirun or a rank"))
+        assert_said(p, words);
     if (p->code != 69)
         assert_said(p, "was ended by signal 9");
     assert_int_equal(times_said(p, "bmuf: "), 1);
@@ -157,19 +178,6 @@ static pid_t launcher(const program *p)
         if (rank_of(all[i]) < 0)
             return all[i];
     return 0;
-}
-
-/* Whether a rank holds its lock: nobody can miss it before. */
-static bool has_signed(int rank)
-{
-    char pattern[200];
-    glob_t found = {0};
-    bool there;
-
-    snprintf(pattern, sizeof pattern, "%s/bmuf-*/rank-%d", in_folder(""), rank);
-    there = glob(pattern, 0, NULL, &found) == 0;
-    globfree(&found);
-    return there;
 }
 
 /* Stopped, it notices nothing. */
