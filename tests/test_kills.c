@@ -64,11 +64,6 @@ static void kill_everything(program *p)
         assert_int_equal(p->code, 128 + SIGKILL);
 }
 
-static bool has_said(const program *p, const char *words)
-{
-    return times_said(p, words) > 0;
-}
-
 /* Whether a rank holds its lock: nobody can miss it before. */
 static bool has_signed(int rank)
 {
@@ -106,7 +101,7 @@ static void kill_one_rank(program *p)
              p->code == 69 ? "rank %d is gone, and mpirun waited for it"
                            : "rank %d on ",
              rank);
-    if (known || !has_said(p, "mpirun or a rank"))
+    if (known || times_said(p, "mpirun or a rank") == 0)
         assert_said(p, words);
     if (p->code != 69)
         assert_said(p, "was ended by signal 9");
