@@ -64,28 +64,15 @@ static void kill_everything(program *p)
         assert_int_equal(p->code, 128 + SIGKILL);
 }
 
-/* Whether a rank holds its lock: nobody can miss it before. */
-static bool has_signed(int rank)
-{
-    char pattern[200];
-    glob_t found = {0};
-    bool there;
-
-    snprintf(pattern, sizeof pattern, "%s/bmuf-*/rank-%d", in_folder(""), rank);
-    there = glob(pattern, 0, NULL, &found) == 0;
-    globfree(&found);
-    return there;
-}
-
-/* A rank that dies before it is known to the others may have no name. */
-static void kill_one_rank(program *p)
+/* A rank that dies before it is known to mpirun may have no name; who made a
+ * block is `known`. */
+static void kill_one_rank(program *p, bool known)
 {
     char words[64];
     pid_t all[FAMILY];
     size_t n = family(p, all);
     int rank = -1;
     pid_t one = some_rank(p, &rank);
-    bool known = rank >= 0 && has_signed(rank);
 
     if (one == 0 || rank < 0) { /* not yet, or no longer */
         kill_everything(p);
@@ -138,7 +125,7 @@ static bool disturb(const char *run, int ranks, bool whole)
     if (whole || ranks == 1)
         kill_everything(&p);
     else
-        kill_one_rank(&p);
+        kill_one_rank(&p, events(run, "block") > blocks);
     return p.code != 0;
 }
 
@@ -173,6 +160,19 @@ static pid_t launcher(const program *p)
         if (rank_of(all[i]) < 0)
             return all[i];
     return 0;
+}
+
+/* Whether a rank holds its lock: nobody can miss it before. */
+static bool has_signed(int rank)
+{
+    char pattern[200];
+    glob_t found = {0};
+    bool there;
+
+    snprintf(pattern, sizeof pattern, "%s/bmuf-*/rank-%d", in_folder(""), rank);
+    there = glob(pattern, 0, NULL, &found) == 0;
+    globfree(&found);
+    return there;
 }
 
 /* Stopped, it notices nothing. */
