@@ -64,7 +64,7 @@ static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
     {"train", bm_train_options, check_strategy},
-    {"job", bm_job_options, NULL},
+    {"job", bm_job_options, bm_job_check},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
