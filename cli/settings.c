@@ -19,18 +19,26 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
+    bm_plan_settings block = {0};
     const bm_strategy_ops *ops = NULL;
     bm_local_state local = BM_LOCAL_RESET;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
         bm_config_fault(faults, config, "train", "strategy",
                         "train.strategy = local is for one worker, not %ld; "
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
     ops = bm_strategy_find(train.strategy);
+    if (ops->unit == BM_STEP && block.warmup > 0)
+        bm_config_fault(faults, config, "block", "warmup",
+                        "block.warmup = %ld: train.strategy = %s meets at "
+                        "every step anyway, and has nothing to begin with "
+                        "after a warm-up; leave it out",
+                        block.warmup, train.strategy);
     local = bm_sgd_local_state(&sgd);
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
