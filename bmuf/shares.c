@@ -1,8 +1,17 @@
 /*
  * shares.c - blocks of strategies that exchange once a block: one whole share
  * after the other, then all ranks meet.
+ *
+ * With [block] seconds a rank's time is dealt out evenly: of what is left of
+ * it, each worker may use its part among the workers that are still to come. A
+ * worker ends with the step that its time runs out in, at least its first one;
+ * the rest of its share is skipped.
  */
 #include "bmuf/trainer_parts.h"
+
+#include "core/clock.h"
+
+#include <math.h>
 
 static double weight_of(const bm_row *own)
 {
@@ -17,9 +26,48 @@ static void begin_share(bm_trainer *t)
     bm_trainer_note_exchange(t, span);
 }
 
+/* By the trainer's clock; INFINITY: never. */
+static double deadline(const bm_trainer *t, int worker, double end)
+{
+    double now = 0;
+
+    if (t->block.seconds == 0)
+        return INFINITY;
+    now = t->clock(t->clock_self);
+    return now + (end - now) / (t->last - worker);
+}
+
+/* What was asked of a device takes its time when it is done. */
+static bm_status look_at_clock(bm_trainer *t, double until, bool *over)
+{
+    *over = false;
+    if (isinf(until))
+        return BM_OK;
+    BM_TRY(bm_sync(t->params->be));
+    *over = t->clock(t->clock_self) >= until;
+    return BM_OK;
+}
+
+static bm_status learn(bm_trainer *t, int worker, bm_sgd *sgd, int64_t steps,
+                       float rate, double until)
+{
+    bool over = false;
+
+    for (int64_t step = 0; step < steps && !over; step++) {
+        double n = 0;
+
+        BM_TRY(bm_trainer_gradient(t, worker, step, &n));
+        if (n == 0)
+            continue;
+        bm_trainer_update(t, sgd, rate);
+        BM_TRY(look_at_clock(t, until, &over));
+    }
+    return BM_OK;
+}
+
 /* One worker's share, and its vote. */
 static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
-                             float rate)
+                             float rate, double end)
 {
     bm_sgd *sgd = NULL;
     bm_row *own = &t->table[worker];
@@ -27,12 +75,7 @@ static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
 
     begin_share(t);
     sgd = bm_momenta_begin(t->momenta, worker);
-    for (int64_t step = 0; step < steps; step++) {
-        double n = 0;
-        BM_TRY(bm_trainer_gradient(t, worker, step, &n));
-        if (n > 0)
-            bm_trainer_update(t, sgd, rate);
-    }
+    BM_TRY(learn(t, worker, sgd, steps, rate, deadline(t, worker, end)));
     BM_TRY(bm_trainer_note_score(t, worker));
     BM_TRY(bm_sgd_skipped(sgd, &own->bad_steps));
     if (own->samples > 0)
@@ -80,10 +123,11 @@ bm_status bm_trainer_shares(bm_trainer *t, int64_t steps, float rate)
 {
     bm_status status = BM_OK;
     double since = bm_clock();
+    double end = t->clock(t->clock_self) + t->block.seconds;
     bm_span span;
 
     for (int k = t->first; k < t->last && status == BM_OK; k++)
-        status = train_share(t, k, steps, rate);
+        status = train_share(t, k, steps, rate, end);
     BM_TRY(bm_trainer_meet(t, status, since));
     span = bm_span_begin("exchange");
     status = exchange_models(t);

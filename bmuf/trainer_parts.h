@@ -25,6 +25,7 @@ typedef struct bm_row {
     double bad;       /* a bm_reason */
     double bad_steps; /* skipped */
     double steps;     /* updates made, if that matters */
+    double batches;   /* gone through */
 } bm_row;
 
 struct bm_trainer {
@@ -41,6 +42,8 @@ struct bm_trainer {
     int first, last;  /* hosted here: [first, last) */
     double reference; /* mean loss of the block before; 0: none yet */
     bm_row *table;    /* [workers] */
+    double (*clock)(void *self);
+    void *clock_self;
     double compute_s, wait_s, exchange_s, update_s;
 
     /* of the phase: see warmup.c */

@@ -127,6 +127,14 @@ static void print_ways(const bm_plan_settings *s, FILE *out)
                 "warm-up           %ld blocks that average gradients at every "
                 "step\n",
                 s->warmup);
+    if (s->seconds > 0)
+        fprintf(
+            out,
+            "time              a rank has %.4g s for its shares of a block; "
+            "what is left is\n"
+            "                  skipped, and no other run has the same "
+            "bits\n",
+            s->seconds);
 }
 
 /* What the sum keeps of the workers hosted by a rank, likewise. */

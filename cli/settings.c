@@ -39,6 +39,12 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "every step anyway, and has nothing to begin with "
                         "after a warm-up; leave it out",
                         block.warmup, train.strategy);
+    if (ops->unit == BM_STEP && block.seconds > 0)
+        bm_config_fault(faults, config, "block", "seconds",
+                        "block.seconds = %g: with train.strategy = %s all "
+                        "ranks meet at every step, and none can stop alone; "
+                        "leave it out",
+                        block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))

@@ -85,7 +85,8 @@ static bm_status train_block(bm_training *t)
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
     passed = bm_learner_passed(t->learner);
     met = bm_clock();
-    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 3));
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
+                       sizeof passed / sizeof(double)));
     seconds = bm_clock() - since;
     r.wait_s += bm_clock() - met;
     t->blocks++;

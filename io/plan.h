@@ -33,7 +33,8 @@ typedef struct bm_plan_settings {
     long frames_per_worker, frames_total, steps; /* of a block: one of them */
 
     /* What training makes of blocks, which no plan looks at. */
-    long warmup; /* blocks with an exchange at every step: bmuf/warmup.c */
+    long warmup;    /* blocks with an exchange at every step: bmuf/warmup.c */
+    double seconds; /* for a rank's shares; 0: as many as they take */
 } bm_plan_settings;
 
 extern const bm_option bm_batch_options[];

@@ -50,6 +50,10 @@ const bm_option bm_block_options[] = {
     {IN_STEPS},
     {"warmup", BM_INT, AT(warmup), "0", 0, 1e9, "blocks",
      "how many of the first average gradients at every step, as ssgd does"},
+    {"seconds", BM_FLOAT, AT(seconds), "0", 0, 1e6, "seconds",
+     "that a rank has for its shares, of which it leaves the rest when they "
+     "are "
+     "over; 0: no limit"},
     {0},
 };
 

@@ -382,6 +382,19 @@ bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
                       out);
 }
 
+double bm_reader_frames(const bm_reader *r, int worker)
+{
+    const block *b = current(r);
+    double frames = 0;
+
+    if (b != NULL) {
+        const bm_share *s = &b->shares[worker - r->set.first];
+        for (size_t i = 0; i < s->cut.n_sequences; i++)
+            frames += s->samples[i].frames;
+    }
+    return frames;
+}
+
 int64_t bm_reader_blocks(const bm_reader *r)
 {
     return r->blocks;
