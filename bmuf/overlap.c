@@ -15,6 +15,7 @@
 #include "core/span.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +35,11 @@ typedef struct bucket {
 } bucket;
 
 struct bm_overlap {
-    bm_comm *comm;     /* borrowed, as the next two */
-    bm_params *params; /* listened to */
-    const bm_job *job;
+    bm_comm *comm;     /* borrowed */
+    bm_params *params; /* borrowed, and listened to */
     bm_lane *lane;
-    int first, last; /* workers hosted here: [first, last) */
+    char sum[16], coordinator[16]; /* of each bucket */
+    int workers, first, last;      /* hosted here: [first, last) */
 
     bucket buckets[BM_BUCKETS + 1];
     size_t n;
@@ -91,8 +92,8 @@ bm_status bm_overlap_check(const bm_overlap_settings *s, const bm_job *job)
 
 static bm_status open_sum(bm_overlap *o, size_t n, bm_sum **out)
 {
-    return bm_sum_open(out, bm_lane_comm(o->lane), n, (int)o->job->workers,
-                       o->job->sum, o->job->coordinator);
+    return bm_sum_open(out, bm_lane_comm(o->lane), n, o->workers, o->sum,
+                       o->coordinator);
 }
 
 static void close_buckets(bm_overlap *o)
@@ -345,16 +346,18 @@ bm_status bm_overlap_open(bm_overlap **out, bm_comm *comm, bm_params *params,
                           const bm_job *job, const bm_overlap_settings *s)
 {
     bm_overlap *o = calloc(1, sizeof *o);
-    int workers = (int)job->workers, rank = bm_comm_rank(comm);
+    int n = (int)job->workers, rank = bm_comm_rank(comm);
     bm_status status = BM_OK;
 
     if (o == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
     o->comm = comm;
     o->params = params;
-    o->job = job;
-    o->worker = o->first = bm_comm_first(comm, workers, rank);
-    o->last = bm_comm_first(comm, workers, rank + 1);
+    o->workers = n;
+    o->worker = o->first = bm_comm_first(comm, n, rank);
+    o->last = bm_comm_first(comm, n, rank + 1);
+    snprintf(o->sum, sizeof o->sum, "%s", job->sum);
+    snprintf(o->coordinator, sizeof o->coordinator, "%s", job->coordinator);
     o->timing = is(s->overlap, "merged") && params->n_parts > 1;
     BM_TRY_DONE(bm_overlap_check(s, job));
     BM_TRY_DONE(bm_comm_agree(comm, prepare(o)));

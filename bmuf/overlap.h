@@ -30,8 +30,9 @@ typedef struct bm_overlap bm_overlap;
 
 /*
  * Collective. From now on listens to params->ready. For `merged`, times a few
- * exchanges first, and the backward pass of the first steps. All arguments are
- * borrowed. Fails with BM_ERR_UNSUPPORTED if MPI serves one thread only.
+ * exchanges first, and the backward pass of the first steps. The comm and
+ * params are borrowed. Fails with BM_ERR_UNSUPPORTED if MPI serves one thread
+ * only.
  */
 BM_CHECKED bm_status bm_overlap_open(bm_overlap **out, bm_comm *comm,
                                      bm_params *params, const bm_job *job,
