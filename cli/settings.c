@@ -1,5 +1,7 @@
 #include "cli/settings.h"
 
+#include "bmuf/overlap.h"
+
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -13,6 +15,22 @@ static const bm_option data_options[] = {
      "directory of shards to evaluate the final model on"},
     {0},
 };
+
+/* Of the section of ssgd, which others may leave as it is. */
+static void check_overlap(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+    bm_overlap_settings overlap = {0};
+    bm_job job = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
+    if (strcmp(train.strategy, "ssgd") == 0 &&
+        bm_overlap_check(&overlap, &job) != BM_OK)
+        bm_config_fault(faults, config, "ssgd", "overlap", "%s",
+                        bm_last_message());
+}
 
 static void check_strategy(const bm_config *config, bm_faults *faults)
 {
@@ -46,6 +64,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "leave it out",
                         block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
+    check_overlap(config, faults);
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
         bm_config_fault(faults, config, "sgd", "local_state",
