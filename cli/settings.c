@@ -1,6 +1,7 @@
 #include "cli/settings.h"
 
 #include "bmuf/overlap.h"
+#include "cli/tracing.h"
 
 #include <string.h>
 
@@ -79,6 +80,20 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         train.strategy);
 }
 
+static void check_job(const bm_config *config, bm_faults *faults)
+{
+    bm_job job = {0};
+    bm_trace_window window = {0};
+
+    bm_job_check(config, faults);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (!bm_trace_window_read(job.trace, &window))
+        bm_config_fault(faults, config, "job", "trace",
+                        "job.trace = %s is not what it should be: blocks A:B, "
+                        "with 0 <= A < B",
+                        job.trace);
+}
+
 static void check_schedule(const bm_config *config, bm_faults *faults)
 {
     bm_schedule_settings schedule = {0};
@@ -97,7 +112,7 @@ static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
     {"train", bm_train_options, check_strategy},
-    {"job", bm_job_options, bm_job_check},
+    {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
     {"sgd", bm_sgd_options, bm_sgd_check},

@@ -183,6 +183,7 @@ static void *read_ahead(void *self)
     bm_reader *r = self;
     bm_status status = BM_OK;
 
+    bm_span_thread("reader");
     for (bm_position at = r->from; status == BM_OK && exists(r, at);
          at = after(r, at)) {
         block *b = wait_for_room(r);
