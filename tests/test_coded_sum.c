@@ -243,8 +243,8 @@ static void sum_in_tree_mode(const job *j, bm_sum_work *work, outcome *out)
     static float x[N];
     bm_sum *sum = NULL;
 
-    assert_ok(
-        bm_sum_open(&sum, j->comm, j->n, j->workers, "tree", j->coordinator));
+    assert_ok(bm_sum_open(&sum, j->comm, j->n, j->workers, "tree",
+                          j->coordinator, NULL));
     for (int t = 0; t < ROUNDS; t++) {
         round_of r = {out, t};
 
