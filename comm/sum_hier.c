@@ -16,6 +16,7 @@ static bm_grid by_hosts(const bm_sum *s)
 
     for (int r = 0; r < s->size; r++)
         hosts += bm_comm_host(s->comm, r) == r;
+    BM_ASSERT(hosts > 0);
     each = s->workers / hosts;
     for (int r = 0, found = 0; r < s->size; r++) {
         bool leads = bm_comm_host(s->comm, r) == r;
