@@ -1,5 +1,7 @@
 #include "cli/settings.h"
 
+#include "bmuf/compress.h"
+
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -67,6 +69,7 @@ static const bm_section train_sections[] = {
     {"job", bm_job_options, NULL},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
+    {"compress", bm_compress_options, bm_compress_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
 };

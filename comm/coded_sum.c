@@ -225,6 +225,22 @@ float *bm_coded_sum_common(const bm_coded_sum *c)
     return c->common;
 }
 
+bm_coded_way bm_coded_sum_way(const bm_coded_sum *c)
+{
+    return c->way;
+}
+
+size_t bm_coded_sum_length(const bm_coded_sum *c)
+{
+    return c->plan.n;
+}
+
+void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last)
+{
+    *first = c->first;
+    *last = c->last;
+}
+
 float *bm_coded_sum_residual(const bm_coded_sum *c, int worker)
 {
     return c->residual != NULL ? c->residual[worker - c->first] : NULL;
@@ -284,26 +300,26 @@ static void add_residual(const bm_coded_sum *c, const float *r, float *x)
             x[i] += r[i];
 }
 
-void bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight,
-                      bool *good)
+bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
 {
     float *r = bm_coded_sum_residual(c, worker);
+    bool good = true;
 
     BM_ASSERT(worker == c->next && worker < c->last);
     BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
     c->next++;
-    *good = true;
     if (weight > 0 && r != NULL)
         add_residual(c, r, x);
     if (weight > 0)
-        *good = bm_all_finite(x, c->plan.n);
-    c->weight[worker] = *good ? weight : 0;
+        good = bm_all_finite(x, c->plan.n);
+    c->weight[worker] = good ? weight : 0;
     for (size_t p = 0; p < c->plan.n_pieces && c->weight[worker] > 0; p++) {
         size_t at = c->plan.start[p];
 
         encode(c, p, x + at, outgoing(c, worker) + c->plan.byte[p],
                r != NULL ? r + at : NULL);
     }
+    return good;
 }
 
 /* ---- the update ---------------------------------------------------------- */

@@ -46,16 +46,16 @@ BM_CHECKED bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                                        bm_coded_way way);
 void bm_coded_sum_close(bm_coded_sum *c);
 
+bm_coded_way bm_coded_sum_way(const bm_coded_sum *c);
+
 /* This rank's slice; its x is NULL. */
 bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
 
 /*
  * Takes in the vector of the next worker hosted here: n floats, which are
- * changed. If it comes to numbers that are none with the residual, the worker
- * gets weight 0, and *good is false.
+ * changed. False: with the residual some are no numbers, it has weight 0.
  */
-void bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight,
-                      bool *good);
+bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 
 /* Collective, after all workers were added: as bm_sum_update, with a unit for
  * each piece. */
@@ -69,6 +69,11 @@ BM_CHECKED bm_status bm_coded_sum_share(bm_coded_sum *c);
 /* Collective. x, n floats, = all ranks' slices, exactly. */
 BM_CHECKED bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part,
                                          float *x);
+
+size_t bm_coded_sum_length(const bm_coded_sum *c); /* n */
+
+/* The workers hosted here: [*first, *last). */
+void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last);
 
 /* What is kept back: r_k of a worker hosted here, n floats; in NEW `rest`, of
  * this rank's slice. NULL: nothing ever is. */

@@ -213,6 +213,14 @@ const char *const kinds[KINDS][5] = {
      "sgd.local_state=extrapolate", NULL},
     {"train.strategy=ssgd", NULL},
     {"train.strategy=ssgd", "job.sum=exact", "job.coordinator=root", NULL},
+    {"train.strategy=average", "compress.code=fp16", NULL},
+    {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
+     NULL},
+    {"train.strategy=bmuf", "compress.code=onebit", "bmuf.rescale=yes", NULL},
+    {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.1",
+     "job.coordinator=root", NULL},
+    {"train.strategy=onebit", "onebit.warmup=2", NULL},
+    {"train.strategy=onebit", "onebit.bits=32", NULL},
 };
 
 int open_comm(void **state)
