@@ -24,46 +24,49 @@ static bool is(const char *word, const char *other)
     return strcmp(word, other) == 0;
 }
 
-bm_status bm_compress_code(const bm_compress *set, const bm_strategy_ops *ops,
-                           const void *settings, const bm_job *job,
-                           bm_code *out)
+bm_code bm_compress_code(const bm_compress *set, const bm_strategy_ops *ops,
+                         const void *settings)
 {
-    bm_code code = bm_code_find(set->code, set->share);
+    if (ops->code != NULL)
+        return ops->code(settings);
+    return ops->codes ? bm_code_find(set->code, set->share) : (bm_code){0};
+}
 
-    if (code.ops != NULL && !ops->codes)
+static bm_status fit(const bm_compress *set, const bm_strategy_ops *ops,
+                     const void *settings, const bm_job *job)
+{
+    bool coded = bm_compress_code(set, ops, settings).ops != NULL;
+
+    if (!is(set->code, "none") && !ops->codes)
         return BM_FAIL(BM_ERR_CONFIG,
                        "compress.code = %s is for changes of models, which "
                        "train.strategy = %s does not send; for gradients take "
                        "train.strategy = onebit",
                        set->code, ops->name);
-    if (set->share != SHARE && code.ops != &bm_code_topk)
+    if (set->share != SHARE && !is(set->code, "topk"))
         return BM_FAIL(BM_ERR_CONFIG,
                        "compress.share = %g is for compress.code = topk alone",
                        set->share);
-    if (ops->code != NULL)
-        code = ops->code(settings);
-    if (code.ops != NULL && !is(job->sum, "tree"))
+    if (coded && !is(job->sum, "tree"))
         return BM_FAIL(BM_ERR_CONFIG,
                        "job.sum = %s does not go with codes, which are added "
                        "in tree mode; take job.sum = tree",
                        job->sum);
-    if (code.ops != NULL && is(job->exchange, "nccl"))
+    if (coded && is(job->exchange, "nccl"))
         return BM_FAIL(BM_ERR_CONFIG,
                        "job.exchange = nccl does not go with codes, which are "
                        "made on the host; take job.exchange = host");
-    *out = code;
     return BM_OK;
 }
 
-/* The same before anything is opened. */
-void bm_compress_check(const bm_config *config, bm_faults *faults)
+bm_status bm_compress_fit(const bm_config *config)
 {
     bm_train_settings train = {0};
     bm_compress set = {0};
     bm_job job = {0};
-    bm_code code = {0};
     const bm_strategy_ops *ops = NULL;
     void *settings = NULL;
+    bm_status status = BM_OK;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "job", bm_job_options, &job);
@@ -71,13 +74,19 @@ void bm_compress_check(const bm_config *config, bm_faults *faults)
     ops = bm_strategy_find(train.strategy);
     settings = calloc(1, ops->settings_size + 1);
     if (settings == NULL)
-        return; /* there will be no memory to open it, either */
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for settings");
     if (ops->options != NULL)
         bm_config_peek(config, ops->name, ops->options, settings);
-    if (bm_compress_code(&set, ops, settings, &job, &code) != BM_OK)
+    status = fit(&set, ops, settings, &job);
+    free(settings);
+    return status;
+}
+
+void bm_compress_check(const bm_config *config, bm_faults *faults)
+{
+    if (bm_compress_fit(config) != BM_OK)
         bm_config_fault(faults, config, "compress", "code", "%s",
                         bm_last_message());
-    free(settings);
 }
 
 bm_status bm_compress_open(bm_exchange *e, bm_comm *comm,

@@ -18,14 +18,16 @@ typedef struct bm_compress {
 } bm_compress;
 
 extern const bm_option bm_compress_options[];
-void bm_compress_check(const bm_config *config, bm_faults *faults);
 
-/* What a strategy sends codes in, by its own settings or these; ops = NULL: it
- * sends none. Fails, in words, if that cannot be with these settings. */
-BM_CHECKED bm_status bm_compress_code(const bm_compress *set,
-                                      const bm_strategy_ops *ops,
-                                      const void *settings, const bm_job *job,
-                                      bm_code *out);
+/* What a strategy with these settings of its own sends codes in; ops = NULL: it
+ * sends none. */
+bm_code bm_compress_code(const bm_compress *set, const bm_strategy_ops *ops,
+                         const void *settings);
+
+/* BM_ERR_CONFIG, in words, if codes do not go with the rest; as a section's
+ * check, too. */
+BM_CHECKED bm_status bm_compress_fit(const bm_config *config);
+void bm_compress_check(const bm_config *config, bm_faults *faults);
 
 /* Collective. From here on updates of the exchange, which goes by the host,
  * travel as this code. */

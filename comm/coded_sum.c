@@ -33,7 +33,6 @@ struct bm_coded_sum {
     float *stack; /* [deepest, longest]: means of a unit */
     float *after; /* [longest] */
     float *piece; /* [longest]: a decoded one */
-    double sent;
 };
 
 /* ---- where things are ---------------------------------------------------- */
@@ -251,11 +250,6 @@ float *bm_coded_sum_rest(const bm_coded_sum *c)
     return c->rest;
 }
 
-double bm_coded_sum_sent(const bm_coded_sum *c)
-{
-    return c->sent;
-}
-
 bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
 {
     float *own = x + first_element(c, c->rank);
@@ -336,12 +330,6 @@ static bm_status weigh(bm_coded_sum *c, double *total)
     return BM_OK;
 }
 
-static void send(bm_coded_sum *c, const byte *code, size_t n, int to)
-{
-    bm_comm_send_bytes(c->comm, code, n, to);
-    c->sent += (double)n;
-}
-
 /* The workers' codes go to the owners of their slices. */
 static bm_status bring(bm_coded_sum *c)
 {
@@ -359,7 +347,8 @@ static bm_status bring(bm_coded_sum *c)
 
         for (int k = c->first; k < c->last; k++)
             if (c->weight[k] > 0)
-                send(c, outgoing(c, k) + first_byte(c, to), bytes(c, to), to);
+                bm_comm_send_bytes(c->comm, outgoing(c, k) + first_byte(c, to),
+                                   bytes(c, to), to);
     }
     return bm_comm_wait(c->comm);
 }
@@ -435,8 +424,8 @@ static bm_status spread(bm_coded_sum *c)
                               bytes(c, from), from);
     }
     for (int i = 1; i < c->size; i++)
-        send(c, c->back + first_byte(c, c->rank), bytes(c, c->rank),
-             (c->rank + i) % c->size);
+        bm_comm_send_bytes(c->comm, c->back + first_byte(c, c->rank),
+                           bytes(c, c->rank), (c->rank + i) % c->size);
     return bm_comm_wait(c->comm);
 }
 

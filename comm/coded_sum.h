@@ -80,10 +80,7 @@ void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last);
 float *bm_coded_sum_residual(const bm_coded_sum *c, int worker);
 float *bm_coded_sum_rest(const bm_coded_sum *c);
 
-/* Bytes of codes that this rank has sent so far. */
-double bm_coded_sum_sent(const bm_coded_sum *c);
-
-/* As above, the most that any of `size` ranks sends. */
+/* By the formula, the most that any of `size` ranks sends. */
 BM_CHECKED bm_status bm_coded_sum_bytes(const bm_code_plan *plan, int size,
                                         int workers, const char *coordinator,
                                         double *out);
