@@ -251,7 +251,7 @@ static void test_what_does_not_go_together_is_refused(void **state)
         {"bucket", "ring", "cpu", "auto", NULL},
         {"none", "ring", "cuda", "nccl", NULL},
         {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
-        {"merged", "fast", "cpu", "auto", "job.sum = fast depend on the cut"},
+        {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
         {"layer", "tree", "cuda", "auto", "overlap = layer takes gradients"},
         {"bucket", "tree", "auto", "nccl", "overlap = bucket takes gradients"},
     };
