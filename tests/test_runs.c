@@ -105,6 +105,14 @@ static void assert_same_models(const variant *v, size_t n)
                        sizeof((const variant[]){__VA_ARGS__}) /                \
                            sizeof(variant))
 
+static void test_overlap_has_the_result_without_it(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=ssgd; " NORMALISED, 1},
+         {"train.strategy=ssgd; ssgd.overlap=layer; " NORMALISED, 3},
+         {"train.strategy=ssgd; ssgd.overlap=merged; " NORMALISED, 2});
+}
+
 static void test_runs_repeat_themselves(void **state)
 {
     (void)state;
@@ -600,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
         cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_overlap_has_the_result_without_it),
         cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
         cmocka_unit_test(test_runs_repeat_themselves),
         cmocka_unit_test(test_the_librarys_sum_is_nearly_as_good),
