@@ -38,8 +38,8 @@ struct bm_overlap {
     bm_comm *comm;     /* borrowed */
     bm_params *params; /* borrowed, and listened to */
     bm_lane *lane;
-    char sum[16], coordinator[16]; /* of each bucket */
-    int workers, first, last;      /* hosted here: [first, last) */
+    char sum[16], coordinator[16], topology[64]; /* of each bucket */
+    int workers, first, last; /* hosted here: [first, last) */
 
     bucket buckets[BM_BUCKETS + 1];
     size_t n;
@@ -98,7 +98,7 @@ bm_status bm_overlap_check(const bm_overlap_settings *s, const bm_job *job)
 static bm_status open_sum(bm_overlap *o, size_t n, bm_sum **out)
 {
     return bm_sum_open(out, bm_lane_comm(o->lane), n, o->workers, o->sum,
-                       o->coordinator);
+                       o->coordinator, o->topology);
 }
 
 static void close_buckets(bm_overlap *o)
@@ -362,6 +362,7 @@ bm_status bm_overlap_open(bm_overlap **out, bm_comm *comm, bm_params *params,
     o->last = bm_comm_first(comm, n, rank + 1);
     snprintf(o->sum, sizeof o->sum, "%s", job->sum);
     snprintf(o->coordinator, sizeof o->coordinator, "%s", job->coordinator);
+    snprintf(o->topology, sizeof o->topology, "%s", job->topology);
     o->timing = is(s->overlap, "merged") && params->n_parts > 1;
     BM_TRY_DONE(bm_overlap_check(s, job));
     BM_TRY_DONE(bm_comm_agree(comm, prepare(o, s)));

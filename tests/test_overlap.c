@@ -251,7 +251,7 @@ static void test_what_does_not_go_together_is_refused(void **state)
         {"bucket", "ring", "cpu", "auto", NULL},
         {"none", "ring", "cuda", "nccl", NULL},
         {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
-        {"merged", "fast", "cpu", "auto", "job.sum = fast depend on the cut"},
+        {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
         {"layer", "tree", "cuda", "auto", "overlap = layer takes gradients"},
         {"bucket", "tree", "auto", "nccl", "overlap = bucket takes gradients"},
     };
@@ -317,7 +317,7 @@ static void test_overlap_changes_no_bits(void **state)
 /* Where the order depends on the place, the mean is the same up to rounding. */
 static void test_other_sums_overlap_as_well(void **state)
 {
-    static const char *const sums[] = {"job.sum=fast", "job.sum=ring"};
+    static const char *const sums[] = {"job.sum=mpi", "job.sum=ring"};
     static result expected, got;
 
     FOR_EACH (m, sums)
@@ -544,6 +544,7 @@ static void test_ranks_cut_alike(void **state)
     const bm_job what = {.workers = size,
                          .sum = "tree",
                          .coordinator = "sharded",
+                         .topology = "auto",
                          .device = "cpu",
                          .exchange = "auto"};
     bm_bucket own[BM_BUCKETS + 1] = {0}, first[BM_BUCKETS + 1];
