@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE 0.01
+#define SHARE 0.1
 
 const bm_option bm_compress_options[] = {
     {"code", BM_CHOICE, offsetof(bm_compress, code), "none", 0, 0,
      "none " BM_CODES(BM_WORD),
      "what workers' changes of a block, and of the model, travel as"},
-    {"share", BM_FLOAT, offsetof(bm_compress, share), "0.01", 0.0001, 0.5, NULL,
+    {"share", BM_FLOAT, offsetof(bm_compress, share), "0.1", 0.0001, 0.5, NULL,
      "of topk: how many of the weights are sent, the rest later"},
     {0},
 };
