@@ -69,10 +69,10 @@ static void test_a_code_that_loses_nothing_changes_nothing(void **state)
 
 /* A model of some columns, and statistics. */
 enum {
-    ROWS = 150,
-    COLUMNS = 8,
+    ROWS = 100,
+    COLUMNS = 4,
     LEARNED = COLUMNS * ROWS,
-    ALL = LEARNED + 50,
+    ALL = LEARNED + 20,
     CREW = 4
 };
 
