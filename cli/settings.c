@@ -158,6 +158,8 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_plan_read(config, &s->plan));
+    BM_TRY(bm_compress_code(config, bm_strategy_find(s->train.strategy),
+                            &s->code));
     return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
                               (int)s->job.workers, &s->filter, &s->filtered);
 }
