@@ -18,13 +18,17 @@ static const bm_option data_options[] = {
     {0},
 };
 
-/* The section of ssgd is that strategy's alone. */
-static bm_status fit_overlap(const bm_config *config, const char *strategy,
-                             const bm_job *job)
+/* The section of ssgd is that strategy's alone, and a warm-up's, which is it.
+ */
+static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 {
+    bm_train_settings train = {0};
+    bm_plan_settings block = {0};
     bm_overlap_settings overlap = {0};
 
-    if (strcmp(strategy, bm_strategy_ssgd.name) != 0)
+    bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
     bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
     return bm_overlap_check(&overlap, job);
@@ -62,7 +66,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "leave it out",
                         block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
-    if (fit_overlap(config, train.strategy, &job) != BM_OK)
+    if (fit_overlap(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
     if (ops->unit == BM_STEP &&
@@ -206,7 +210,7 @@ bm_status bm_settings_decide(bm_settings *s, bm_config *config,
     BM_TRY(bm_config_set(config, text));
     s->job.device = device;
     s->job.precision = precision;
-    return fit_overlap(config, s->train.strategy, &s->job);
+    return fit_overlap(config, &s->job);
 }
 
 bm_status bm_settings_fit(const bm_settings *s, long ranks)

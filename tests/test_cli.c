@@ -441,9 +441,13 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "block.seconds=2"),
                  78, "none can stop alone");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "ssgd.overlap=layer", "--set",
                       "job.device=cuda"),
                  78, "ssgd.overlap = layer takes gradients from the memory");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.warmup=1", "--set",
+                      "ssgd.overlap=merged", "--set", "job.sum=ring"),
+                 78, "ssgd.overlap = merged cuts by times");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks are too many for job.workers = 2");
 }

@@ -397,6 +397,7 @@ enum { FRAMES = 6, SEQUENCES = 3, FEATURES = 20, CLASSES = 30, STEPS = 8 };
 typedef struct net {
     bm_backend *be;
     bm_model *model;
+    bm_config *config; /* of a trainer */
     int first;
     double block;
 } net;
@@ -459,6 +460,7 @@ static void open_net(net *n, bm_comm *comm, int workers)
 
 static void close_net(net *n)
 {
+    bm_config_free(n->config);
     bm_model_free(n->model);
     bm_backend_close(n->be);
 }
@@ -467,18 +469,16 @@ static bm_trainer *open_trainer(net *n, bm_comm *comm, int workers,
                                 const char *const *settings)
 {
     bm_task task = {n, next_block, net_gradient, net_score};
-    bm_config *config = NULL;
     bm_trainer *t = NULL;
     char text[40];
 
-    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_new(&n->config));
     snprintf(text, sizeof text, "job.workers=%d", workers);
-    assert_ok(bm_config_set(config, text));
+    assert_ok(bm_config_set(n->config, text));
     for (; *settings != NULL; settings++)
-        assert_ok(bm_config_set(config, *settings));
+        assert_ok(bm_config_set(n->config, *settings));
     assert_ok(
-        bm_trainer_open(&t, config, comm, bm_model_params(n->model), &task));
-    bm_config_free(config);
+        bm_trainer_open(&t, n->config, comm, bm_model_params(n->model), &task));
     return t;
 }
 
