@@ -274,8 +274,8 @@ const bm_verb bm_verb_bench = {
         "random data:\nframes/s, the rate of their products, and that as a "
         "share of what products of\nlarge square matrices reach at the same "
         "time. Reading, from files in memory. With\ntwo ranks or more: a "
-        "block's exchange, beside MPI_Allreduce of the same bytes.\n"
-        "Medians.\n",
+        "block's exchange, beside MPI_Allreduce of the same bytes,\nand the "
+        "link between them. Medians.\n",
     .flags = flags,
     .most = 0,
     .run = run,

@@ -1,12 +1,15 @@
+# shellcheck shell=sh
+#
 # Hosts that there are not: network namespaces of our own, joined by a switch,
 # and ranks in them. To be sourced; as root.
 #
 #   net_possible        says why not, and fails
 #   net_up 3 200mbit    hosts n1 n2 n3 with 10.77.0.1, .2, .3; the rate of what
 #                       each of them sends, and 1 ms for it where the kernel can
-#   net_mpirun 3 PROGRAM ARGS..       a rank on each
+#   net_mpirun 3 PROGRAM ARGS..       a rank on each; ends after a minute or two
 #   net_sent 2          bytes that n2 has sent
 #   net_down            for a trap
+#   $net_delay          what net_up has made of the 1 ms, in words
 #
 # All names have the number of the process, and go with net_down.
 
@@ -56,6 +59,7 @@ net_shape() { # NUMBER RATE
 }
 
 net_up() { # HOSTS RATE
+    # shellcheck disable=SC2034
     net_delay='1 ms'
     net_work=$(mktemp -d)
     ip netns add "$net_name-switch"
@@ -86,7 +90,7 @@ net_mpirun() { # RANKS PROGRAM ARGS..
     net_hosts=$(seq -s , -f '10.77.0.%g:1' "$1")
     net_ranks=$1
     shift
-    net_in 1 unshare -u sh -c 'hostname n1; exec "$@"' sh mpirun \
+    net_in 1 unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 100 mpirun \
         --allow-run-as-root --map-by node --bind-to none -np "$net_ranks" \
         -host "$net_hosts" --mca plm rsh --mca plm_rsh_agent "$net_work/agent" \
         --mca btl tcp,self --mca btl_tcp_if_include eth0 \

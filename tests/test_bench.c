@@ -32,6 +32,10 @@ static void test_bench_tells_rates(void **_)
     assert_code(o, 0);
     assert_says(o.out, "allreduces");
     assert_says(o.out, "tree");
+    o = BMUF("bench", "-n", "2", "--quick", "--only", "link", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"latency_us\"");
+    assert_says(o.out, "\"gb_per_s\"");
     o = BMUF("bench", "--only", "transformer");
     assert_code(o, 64);
     assert_says(o.err, "blstm 4x320");
