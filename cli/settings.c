@@ -1,5 +1,7 @@
 #include "cli/settings.h"
 
+#include "bmuf/pace.h"
+
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -38,6 +40,12 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "sgd.local_state = %s has no meaning with "
                         "train.strategy = %s, which has one momentum for all",
                         sgd.local_state, train.strategy);
+    else if (ops->unit == BM_EVENT && local != BM_LOCAL_RESET &&
+             local != BM_LOCAL_KEEP)
+        bm_config_fault(faults, config, "sgd", "local_state",
+                        "sgd.local_state = %s is for strategies that exchange "
+                        "by blocks, not for train.strategy = %s",
+                        sgd.local_state, train.strategy);
     else if (ops->filter == NULL && local == BM_LOCAL_EXTRAPOLATE)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = extrapolate goes as far as a "
@@ -69,6 +77,7 @@ static const bm_section train_sections[] = {
     {"block", bm_block_options, bm_block_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
+    {"clock", bm_clock_options, bm_clock_check},
 };
 
 enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
@@ -83,8 +92,8 @@ const bm_section *bm_train_sections(void)
     memcpy(all, train_sections, sizeof train_sections);
     for (; *strategies != NULL; strategies++)
         if ((*strategies)->options != NULL)
-            all[n++] =
-                (bm_section){(*strategies)->name, (*strategies)->options, NULL};
+            all[n++] = (bm_section){(*strategies)->name, (*strategies)->options,
+                                    (*strategies)->check};
     return all;
 }
 

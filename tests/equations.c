@@ -136,6 +136,13 @@ bm_status read_score(void *self, int worker, bm_score *out)
     return BM_OK;
 }
 
+int64_t count_steps(void *self, int worker)
+{
+    const problem *p = self;
+
+    return (share(p, p->at, worker) + p->batch - 1) / p->batch;
+}
+
 job open_job(bm_comm *comm, problem p, const char *const *settings)
 {
     job j = {.comm = comm, .problem = p};
@@ -155,7 +162,7 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
 
 void start_job(job *j)
 {
-    bm_task task = {&j->problem, move, gradient, read_score};
+    bm_task task = {&j->problem, move, gradient, read_score, count_steps};
 
     assert_ok(
         bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));

@@ -49,6 +49,7 @@ bm_status move(void *self, bm_position at, int64_t *steps);
 bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
                    double *samples);
 bm_status read_score(void *self, int worker, bm_score *out);
+int64_t count_steps(void *self, int worker);
 
 typedef struct job {
     bm_comm *comm;

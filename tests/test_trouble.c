@@ -210,7 +210,7 @@ static void test_failure_of_one_rank_is_everybodys(void **state)
             bm_task task = {&j.problem, move,
                             later ? fail_later_on_the_last_rank
                                   : fail_on_the_last_rank,
-                            read_score};
+                            read_score, count_steps};
 
             assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params,
                                       &task));
