@@ -204,7 +204,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings, result *out)
 const problem even = {.workers = WORKERS, .batch = BATCH};
 const problem ragged = {.workers = WORKERS, .batch = BATCH, .ragged = true};
 
-const char *const kinds[KINDS][5] = {
+const char *const kinds[KINDS][6] = {
     {"train.strategy=bmuf", NULL},
     {"train.strategy=bmuf", "job.sum=exact", NULL},
     {"train.strategy=bmuf", "job.coordinator=root", NULL},
@@ -220,6 +220,13 @@ const char *const kinds[KINDS][5] = {
      "sgd.local_state=extrapolate", NULL},
     {"train.strategy=ssgd", NULL},
     {"train.strategy=ssgd", "job.sum=exact", "job.coordinator=root", NULL},
+    {"train.strategy=asgd", "asgd.scaling=inverse", "sgd.momentum=0.5", NULL},
+    {"train.strategy=asgd", "asgd.update=local", "asgd.fetch_every=2",
+     "sgd.local_state=keep", "sgd.momentum=0.5", NULL},
+    {"train.strategy=softsync", "softsync.n=2", "job.sum=exact",
+     "sgd.momentum=0.5", NULL},
+    {"train.strategy=easgd", "easgd.period=2", "sgd.nesterov=yes",
+     "sgd.momentum=0.5", "clock.spread=1", NULL},
 };
 
 int open_comm(void **state)

@@ -51,6 +51,9 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
 bm_status read_score(void *self, int worker, bm_score *out);
 int64_t count_steps(void *self, int worker);
 
+/* The most that the state of one of these jobs can be made of. */
+enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 1) + 1 };
+
 typedef struct job {
     bm_comm *comm;
     bm_config *config;
@@ -82,8 +85,8 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Every kind of job whose bits must not depend on the number of ranks. */
-enum { KINDS = 12 };
-extern const char *const kinds[KINDS][5];
+enum { KINDS = 16 };
+extern const char *const kinds[KINDS][6];
 
 /* Where two ways to train are compared, nobody is left out. */
 #define STEADY "train.diverged=0"

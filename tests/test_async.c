@@ -93,9 +93,8 @@ static void test_asgd_of_one_worker_is_local_sgd(void **state)
 /* The model that worker k keeps, on whatever rank it is. */
 static void kept_model(job *j, int worker, double *out)
 {
-    bm_state states[BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 1) + 1];
-    size_t n =
-        bm_trainer_state(j->trainer, states, sizeof states / sizeof states[0]);
+    bm_state states[STATES];
+    size_t n = bm_trainer_state(j->trainer, states, STATES);
     char name[32];
 
     snprintf(name, sizeof name, "worker.%d", worker);

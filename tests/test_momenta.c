@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATES = BM_STRATEGY_STATES + WORKERS * BM_SGD_STATES + 1 };
-
 static const double beta[2] = {0.8, 0.95};
 static const double rate = 0.25, decay = 0.01, epsilon = 0.5;
 
