@@ -106,6 +106,8 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 
 static bm_status fill(const bm_config *config, bm_settings *s)
 {
+    const bm_strategy_ops *ops = NULL;
+
     BM_TRY(bm_config_check(config, bm_train_sections()));
     BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
     BM_TRY(bm_config_fill(config, "model", bm_model_options, &s->model));
@@ -115,8 +117,10 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_plan_read(config, &s->plan));
-    return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
-                              (int)s->job.workers, &s->filter, &s->filtered);
+    ops = bm_strategy_find(s->train.strategy);
+    BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
+                              &s->filtered));
+    return bm_strategy_terms(ops, config, (int)s->job.workers, &s->terms);
 }
 
 /* What follows from other settings, or from nothing being said, is said in the

@@ -1,0 +1,12 @@
+/* traffic.h - what is told of a block's traffic between workers and a parameter
+ * server: the journal's event "traffic", and a line. */
+#ifndef BM_CLI_TRAFFIC_H
+#define BM_CLI_TRAFFIC_H
+
+#include "bmuf/trainer.h"
+#include "core/log.h"
+
+/* Nothing if the strategy has none. `quiet`: no line. */
+void bm_traffic_tell(bm_journal *j, const bm_block_report *r, bool quiet);
+
+#endif
