@@ -1,6 +1,7 @@
 #include "bmuf/events.h"
 
 #include "bmuf/pace.h"
+#include "bmuf/real.h"
 #include "core/span.h"
 
 #include <math.h>
@@ -21,8 +22,9 @@ struct bm_events {
     bm_task task;
     bm_terms terms;
     int workers, first, last; /* hosted here: [first, last) */
-    bm_pace *pace;
     bm_guests *guests;
+    bm_pace *pace; /* NULL: real */
+    bm_real *real; /* NULL: the clock is virtual */
     runner *of;    /* [workers] */
     int *who;      /* [workers]: those of an update */
     double *table; /* [2 workers]: for sums over ranks */
@@ -55,6 +57,9 @@ static bm_status open_clock(bm_events *e, const bm_config *config)
     bm_clock_settings set = {0};
 
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &set));
+    if (bm_clock_is_real(&set))
+        return bm_real_open(&e->real, config, e->comm, e->strategy, e->momenta,
+                            e->guests);
     return bm_pace_open(&e->pace, &set, &e->terms, e->workers,
                         (uint64_t)e->strategy->job.seed);
 }
@@ -78,9 +83,9 @@ bm_status bm_events_open(bm_events **out, const bm_config *config,
     e->first = first;
     e->last = last;
     BM_TRY_DONE(open_lists(e));
-    BM_TRY_DONE(open_clock(e, config));
     BM_TRY_DONE(bm_guests_open(&e->guests, config, strategy, momenta, task,
                                first, last));
+    BM_TRY_DONE(open_clock(e, config));
     *out = e;
     e = NULL;
 done:
@@ -92,6 +97,7 @@ void bm_events_close(bm_events *e)
 {
     if (e == NULL)
         return;
+    bm_real_close(e->real);
     bm_guests_close(e->guests);
     bm_pace_close(e->pace);
     free(e->of);
@@ -274,22 +280,58 @@ static bm_status share_lengths(bm_events *e)
     return bm_comm_sum(e->comm, e->table, (size_t)e->workers);
 }
 
-/* All that have data have the model they begin the block with. */
-static void begin(bm_events *e)
+static void begin_traffic(bm_events *e)
 {
     size_t n_stale = STALE * (size_t)e->workers + 1;
 
-    e->version = 0;
     memset(e->stale, 0, n_stale * sizeof *e->stale);
     e->traffic = (bm_traffic){.stale = e->stale, .n_stale = n_stale};
-    for (int k = 0; k < e->workers; k++) {
-        bm_period at = bm_pace_period(e->pace, k);
+}
 
-        e->of[k] = (runner){.since = (double)(at.to - at.from)};
-        if (e->terms.push != BM_ELASTIC && at.from < at.to)
+/* Those that have data begin the block with a model. */
+static void note_first_pulls(bm_events *e, const double *steps)
+{
+    for (int k = 0; k < e->workers; k++)
+        if (e->terms.push != BM_ELASTIC && steps[k] > 0)
             note_pull(e);
+}
+
+static bm_status run_virtual(bm_events *e, bm_position at)
+{
+    bm_status status = BM_OK;
+
+    bm_pace_block(e->pace, at, e->table);
+    note_first_pulls(e, e->table);
+    e->version = 0;
+    for (int k = 0; k < e->workers; k++) {
+        bm_period first = bm_pace_period(e->pace, k);
+
+        e->of[k] = (runner){.since = (double)(first.to - first.from)};
     }
-    bm_guests_begin(e->guests);
+    for (int n = bm_pace_next(e->pace, e->who); n > 0;
+         n = bm_pace_next(e->pace, e->who)) {
+        for (int i = 0; i < n; i++)
+            if (!e->of[e->who[i]].learned)
+                learn_all(e, &status);
+        meet(e, n, &status);
+    }
+    e->traffic.updates = e->version;
+    e->traffic.seconds = bm_pace_now(e->pace);
+    return status;
+}
+
+static bm_status run_real(bm_events *e)
+{
+    bm_span span = bm_span_begin("learn");
+    int64_t steps = e->task.steps(e->task.self, e->first);
+    bm_status status =
+        bm_real_block(e->real, steps, e->rate, e->stale, &e->traffic);
+    double seconds = bm_span_end(span);
+
+    note_first_pulls(e, e->table);
+    e->compute_s = bm_guests_of(e->guests, e->first)->seconds;
+    e->exchange_s = seconds - e->compute_s;
+    return status;
 }
 
 bm_status bm_events_block(bm_events *e, bm_position at, float rate,
@@ -300,16 +342,9 @@ bm_status bm_events_block(bm_events *e, bm_position at, float rate,
     e->rate = rate;
     e->compute_s = e->exchange_s = 0;
     BM_TRY(share_lengths(e));
-    bm_pace_block(e->pace, at, e->table);
-    begin(e);
-    for (int n = bm_pace_next(e->pace, e->who); n > 0;
-         n = bm_pace_next(e->pace, e->who)) {
-        for (int i = 0; i < n; i++)
-            if (!e->of[e->who[i]].learned)
-                learn_all(e, &status);
-        meet(e, n, &status);
-    }
-    e->traffic.seconds = bm_pace_now(e->pace);
+    begin_traffic(e);
+    bm_guests_begin(e->guests);
+    status = e->real != NULL ? run_real(e) : run_virtual(e, at);
     bm_keep_first(&status, bm_guests_end(e->guests));
     *compute_s += e->compute_s;
     *exchange_s += e->exchange_s;
@@ -344,7 +379,6 @@ bm_status bm_events_traffic(bm_events *e, const bm_traffic **out)
         return BM_OK;
     BM_TRY(share_times(e));
     t = &e->traffic;
-    t->updates = e->version;
     t->mean /= t->pushes; /* NAN of none */
     t->step_s = e->table;
     t->workers = e->workers;

@@ -73,6 +73,25 @@ static bool fits(int times, long workers)
     return times == 1 || times == workers;
 }
 
+/* Real time passes as it does. */
+static void check_real(const bm_clock_settings *set, const bm_config *config,
+                       bm_faults *faults)
+{
+    bm_clock_settings usual = {0};
+    const char *odd = NULL;
+
+    bm_config_peek(NULL, "clock", bm_clock_options, &usual);
+    if (strcmp(set->times, usual.times) != 0)
+        odd = "times";
+    else if (set->spread != usual.spread)
+        odd = "spread";
+    if (bm_clock_is_real(set) && odd != NULL)
+        bm_config_fault(faults, config, "clock", odd,
+                        "clock.%s is for clock.kind = virtual, and this one is "
+                        "real; leave one out",
+                        odd);
+}
+
 void bm_clock_check(const bm_config *config, bm_faults *faults)
 {
     bm_clock_settings set = {0};
@@ -82,6 +101,7 @@ void bm_clock_check(const bm_config *config, bm_faults *faults)
     bm_config_peek(config, "clock", bm_clock_options, &set);
     bm_config_peek(config, "job", bm_job_options, &job);
     n = read_times(set.times, 0, NULL);
+    check_real(&set, config, faults);
     if (n < 0)
         bm_config_fault(faults, config, "clock", "times",
                         "clock.times = %s: not all of these are seconds",
