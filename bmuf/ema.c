@@ -84,6 +84,16 @@ bm_status bm_ema_get(bm_ema *e, float *x)
     return bm_sync(own->be);
 }
 
+bm_status bm_ema_set(bm_ema *e, const float *x)
+{
+    const bm_state *own = &e->state;
+
+    if (e->strategy->ops->unit == BM_BLOCK)
+        return bm_exchange_cut(e->strategy->exchange, x, own->x);
+    bm_axpby(own->be, own->count, 1, x, 0, own->x);
+    return bm_sync(own->be);
+}
+
 bm_state bm_ema_state(bm_ema *e)
 {
     return e->state;

@@ -28,11 +28,11 @@ struct bm_events {
     runner *of;    /* [workers] */
     int *who;      /* [workers]: those of an update */
     double *table; /* [2 workers]: for sums over ranks */
-    double *stale; /* [STALE workers + 1] of the traffic */
+    double *stale; /* [STALE workers + 1] of the service */
     double version;
     float rate;
     double compute_s, exchange_s;
-    bm_traffic traffic;
+    bm_service service;
 };
 
 enum { STALE = 8 }; /* N times it: the most staleness that is told apart */
@@ -121,7 +121,7 @@ static double staleness(const bm_events *e, int worker)
 
 static void note_push(bm_events *e, int worker)
 {
-    bm_traffic *t = &e->traffic;
+    bm_service *t = &e->service;
     double tau = staleness(e, worker);
 
     e->stale[tau < (double)t->n_stale ? (size_t)tau : t->n_stale - 1]++;
@@ -133,7 +133,7 @@ static void note_push(bm_events *e, int worker)
 
 static void note_pull(bm_events *e)
 {
-    e->traffic.pulled += vector_bytes(e);
+    e->service.pulled += vector_bytes(e);
 }
 
 /* ---- an update ----------------------------------------------------------- */
@@ -280,12 +280,12 @@ static bm_status share_lengths(bm_events *e)
     return bm_comm_sum(e->comm, e->table, (size_t)e->workers);
 }
 
-static void begin_traffic(bm_events *e)
+static void begin_service(bm_events *e)
 {
     size_t n_stale = STALE * (size_t)e->workers + 1;
 
     memset(e->stale, 0, n_stale * sizeof *e->stale);
-    e->traffic = (bm_traffic){.stale = e->stale, .n_stale = n_stale};
+    e->service = (bm_service){.stale = e->stale, .n_stale = n_stale};
 }
 
 /* Those that have data begin the block with a model. */
@@ -315,8 +315,8 @@ static bm_status run_virtual(bm_events *e, bm_position at)
                 learn_all(e, &status);
         meet(e, n, &status);
     }
-    e->traffic.updates = e->version;
-    e->traffic.seconds = bm_pace_now(e->pace);
+    e->service.updates = e->version;
+    e->service.seconds = bm_pace_now(e->pace);
     return status;
 }
 
@@ -325,7 +325,7 @@ static bm_status run_real(bm_events *e)
     bm_span span = bm_span_begin("learn");
     int64_t steps = e->task.steps(e->task.self, e->first);
     bm_status status =
-        bm_real_block(e->real, steps, e->rate, e->stale, &e->traffic);
+        bm_real_block(e->real, steps, e->rate, e->stale, &e->service);
     double seconds = bm_span_end(span);
 
     note_first_pulls(e, e->table);
@@ -342,7 +342,7 @@ bm_status bm_events_block(bm_events *e, bm_position at, float rate,
     e->rate = rate;
     e->compute_s = e->exchange_s = 0;
     BM_TRY(share_lengths(e));
-    begin_traffic(e);
+    begin_service(e);
     bm_guests_begin(e->guests);
     status = e->real != NULL ? run_real(e) : run_virtual(e, at);
     bm_keep_first(&status, bm_guests_end(e->guests));
@@ -370,15 +370,15 @@ static bm_status share_times(bm_events *e)
     return BM_OK;
 }
 
-bm_status bm_events_traffic(bm_events *e, const bm_traffic **out)
+bm_status bm_events_service(bm_events *e, const bm_service **out)
 {
-    bm_traffic *t = NULL;
+    bm_service *t = NULL;
 
     *out = NULL;
     if (e == NULL)
         return BM_OK;
     BM_TRY(share_times(e));
-    t = &e->traffic;
+    t = &e->service;
     t->mean /= t->pushes; /* NAN of none */
     t->step_s = e->table;
     t->workers = e->workers;

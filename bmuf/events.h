@@ -35,7 +35,7 @@ const bm_guest *bm_events_guest(const bm_events *e, int worker);
 
 /* Collective. What went to and fro, of all workers; borrowed until the next
  * block. e = NULL: NULL. */
-BM_CHECKED bm_status bm_events_traffic(bm_events *e, const bm_traffic **out);
+BM_CHECKED bm_status bm_events_service(bm_events *e, const bm_service **out);
 
 /* Models that workers keep: at most one for each hosted here. e may be NULL. */
 size_t bm_events_state(bm_events *e, bm_state *out);

@@ -236,7 +236,7 @@ static bm_status end(bm_real *r)
 }
 
 /* Rank 0's numbers are everybody's. */
-static bm_status share_traffic(bm_real *r, double *stale, bm_traffic *t)
+static bm_status share_service(bm_real *r, double *stale, bm_service *t)
 {
     size_t n = t->n_stale;
 
@@ -248,16 +248,19 @@ static bm_status share_traffic(bm_real *r, double *stale, bm_traffic *t)
 }
 
 bm_status bm_real_block(bm_real *r, int64_t steps, float rate, double *stale,
-                        bm_traffic *traffic)
+                        bm_service *service)
 {
+    uint64_t before = bm_comm_traffic(r->mail).sent;
     bm_status status = BM_OK;
 
     r->rate = rate;
-    BM_TRY(bm_comm_agree(r->comm, begin(r, stale, traffic->n_stale)));
+    BM_TRY(bm_comm_agree(r->comm, begin(r, stale, service->n_stale)));
     status = learn_share(r, steps);
     if (r->server != NULL)
-        bm_keep_first(&status, bm_server_join(r->server, traffic));
+        bm_keep_first(&status, bm_server_join(r->server, service));
+    bm_comm_count(r->comm,
+                  (bm_traffic){bm_comm_traffic(r->mail).sent - before, 0});
     bm_keep_first(&status, end(r));
-    bm_keep_first(&status, share_traffic(r, stale, traffic));
+    bm_keep_first(&status, share_service(r, stale, service));
     return status;
 }

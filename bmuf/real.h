@@ -21,9 +21,9 @@ void bm_real_close(bm_real *r);
 /*
  * Collective. This rank's worker has a share of so many mini-batches. All ranks
  * come to the end of it, whoever fails, and have the server's model then.
- * *traffic: of which `stale` and n_stale are set before; the same on all ranks.
+ * *service: of which `stale` and n_stale are set before; the same on all ranks.
  */
 BM_CHECKED bm_status bm_real_block(bm_real *r, int64_t steps, float rate,
-                                   double *stale, bm_traffic *traffic);
+                                   double *stale, bm_service *service);
 
 #endif

@@ -28,8 +28,8 @@ struct bm_server {
     double weight; /* of what g holds */
     double version;
     float rate;
-    bm_traffic traffic;
-    double *stale; /* [traffic.n_stale] */
+    bm_service service;
+    double *stale; /* [service.n_stale] */
     pthread_t thread;
     bm_status status;
     char error[512];
@@ -108,14 +108,14 @@ static bm_status answer(bm_server *s, int rank, bool accepted, bool with_model)
     bm_letter l = {
         .word = {[BM_ACCEPTED] = accepted, [BM_VERSION] = s->version}};
 
-    s->traffic.pulled += with_model ? vector_bytes(s) : 0;
+    s->service.pulled += with_model ? vector_bytes(s) : 0;
     return bm_comm_post(s->mail, rank, BM_TO_WORKER, &l, s->params.w,
                         with_model ? s->params.n : 0);
 }
 
 static void note_push(bm_server *s, double tau)
 {
-    bm_traffic *t = &s->traffic;
+    bm_service *t = &s->service;
 
     s->stale[tau < (double)t->n_stale ? (size_t)tau : t->n_stale - 1]++;
     t->mean += tau;
@@ -206,16 +206,16 @@ bm_status bm_server_start(bm_server *s, float rate, double *stale,
     s->weight = s->version = 0;
     s->status = BM_OK;
     s->stale = stale;
-    s->traffic = (bm_traffic){.stale = stale, .n_stale = n_stale};
+    s->service = (bm_service){.stale = stale, .n_stale = n_stale};
     if (pthread_create(&s->thread, NULL, serve, s) != 0)
         return BM_FAIL(BM_ERR_MEMORY, "no thread for a parameter server");
     return BM_OK;
 }
 
-bm_status bm_server_join(bm_server *s, bm_traffic *traffic)
+bm_status bm_server_join(bm_server *s, bm_service *service)
 {
     pthread_join(s->thread, NULL);
-    s->traffic.updates = s->version;
-    *traffic = s->traffic;
+    s->service.updates = s->version;
+    *service = s->service;
     return s->status == BM_OK ? BM_OK : BM_FAIL(s->status, "%s", s->error);
 }

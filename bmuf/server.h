@@ -51,6 +51,6 @@ BM_CHECKED bm_status bm_server_start(bm_server *s, float rate, double *stale,
                                      size_t n_stale);
 
 /* Waits until all workers are done. What went to and fro, but for times. */
-BM_CHECKED bm_status bm_server_join(bm_server *s, bm_traffic *traffic);
+BM_CHECKED bm_status bm_server_join(bm_server *s, bm_service *service);
 
 #endif

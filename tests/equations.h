@@ -85,7 +85,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Every kind of job whose bits must not depend on the number of ranks. */
-enum { KINDS = 16 };
+enum { KINDS = 18 };
 extern const char *const kinds[KINDS][6];
 
 /* Where two ways to train are compared, nobody is left out. */

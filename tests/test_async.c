@@ -433,9 +433,9 @@ static void assert_follows(bm_comm *comm, const scheme *s)
         x.at = (bm_position){t / BLOCKS, t % BLOCKS};
         live_through_a_block(&x);
         assert_ok(bm_trainer_block(j.trainer, RATE, &report));
-        assert_int_equal(report.traffic->updates, x.version);
-        for (size_t i = 0; i < report.traffic->n_stale; i++)
-            assert_true(report.traffic->stale[i] == x.stale[i]);
+        assert_int_equal(report.service->updates, x.version);
+        for (size_t i = 0; i < report.service->n_stale; i++)
+            assert_true(report.service->stale[i] == x.stale[i]);
     }
     assert_ok(bm_trainer_global(j.trainer, got.model));
     for (int i = 0; i < N; i++)

@@ -158,9 +158,9 @@ static double distance(const variant *one, const variant *other)
 static void test_faster_sums_are_nearly_as_good(void **state)
 {
     static const variant tree = {"", 1}, other = {"job.seed=2", 1};
-    static const variant fast[] = {{"job.sum=fast", 3},
+    static const variant fast[] = {{"job.sum=mpi", 3},
                                    {"job.sum=ring", 3},
-                                   {"job.sum=fast; job.coordinator=root", 2}};
+                                   {"job.sum=mpi; job.coordinator=root", 2}};
 
     (void)state;
     FOR_EACH (i, fast)
@@ -437,6 +437,35 @@ static void test_the_journal_tells_every_block(void **state)
     assert_journal("told", 3);
 }
 
+/* One step a worker, and all else of the data is told to be left. */
+static void test_the_journal_tells_what_time_left(void **state)
+{
+    json_t *all = NULL, *row = NULL, *start = NULL;
+    double frames = 0, left = 0;
+    size_t i = 0;
+    program p;
+
+    (void)state;
+    remove_run("hasty");
+    train(&p, "hasty", 2, "train.epochs=2; block.seconds=1e-9");
+    assert_ended(&p, 0);
+    all = journal("hasty");
+    start = last_event("hasty", "start");
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "block") != 0)
+            continue;
+        assert_string_equal(text(row, "batches_of_workers"), "1 1 1 1");
+        assert_true(number(row, "batches") == 4);
+        frames += number(row, "frames");
+        left += number(row, "left");
+    }
+    assert_true(left > 0);
+    assert_true(frames + left == 2 * number(start, "frames"));
+    json_decref(start);
+    json_decref(all);
+}
+
 /* Averaging has G alone, which is also what is added; steps have no blocks. */
 static void test_what_a_strategy_has_not_is_null(void **state)
 {
@@ -526,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_workers_without_data_hang_nobody),
         cmocka_unit_test(test_more_ranks_than_workers_are_refused),
         cmocka_unit_test(test_the_journal_tells_every_block),
+        cmocka_unit_test(test_the_journal_tells_what_time_left),
         cmocka_unit_test(test_what_a_strategy_has_not_is_null),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
         cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),

@@ -80,9 +80,9 @@ static void check_bytes(bm_comm *comm, int workers, size_t n,
         pushed += m * (double)ceiling(s.steps + k, push);
         pulled += m * (double)ceiling(s.steps + k, fetch);
     }
-    assert_true(report.traffic->pushed == pushed);
-    assert_true(report.traffic->pulled == pulled);
-    assert_true(report.traffic->pushes * m == pushed);
+    assert_true(report.service->pushed == pushed);
+    assert_true(report.service->pulled == pulled);
+    assert_true(report.service->pushes * m == pushed);
     close_job(&j);
 }
 
@@ -116,13 +116,13 @@ static void test_staleness_is_that_of_the_others(void **state)
 
     start_job(&j);
     assert_ok(bm_trainer_block(j.trainer, 0.01, &report));
-    for (int tau = 0; tau < (int)report.traffic->n_stale; tau++)
-        assert_true(report.traffic->stale[tau] ==
+    for (int tau = 0; tau < (int)report.service->n_stale; tau++)
+        assert_true(report.service->stale[tau] ==
                     (tau < WORKERS - 1    ? 1
                      : tau == WORKERS - 1 ? 1 + WORKERS * (STEPS - 1)
                                           : 0));
-    assert_true(report.traffic->most == WORKERS - 1);
-    assert_true(report.traffic->seconds == STEPS);
+    assert_true(report.service->most == WORKERS - 1);
+    assert_true(report.service->seconds == STEPS);
     close_job(&j);
 }
 
@@ -139,8 +139,8 @@ static void test_a_straggler_is_stale_and_waited_for(void **state)
 
     start_job(&j);
     assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
-    assert_true(report.traffic->most == (WORKERS - 1) * STEPS);
-    assert_true(report.traffic->seconds == 100 * STEPS);
+    assert_true(report.service->most == (WORKERS - 1) * STEPS);
+    assert_true(report.service->seconds == 100 * STEPS);
     close_job(&j);
 }
 
@@ -197,12 +197,12 @@ static void test_real_time_counts_what_goes(void **state)
 
         start_job(&j);
         assert_ok(bm_trainer_block(j.trainer, 0.1, &report));
-        for (size_t i = 0; i < report.traffic->n_stale; i++)
-            pushes += report.traffic->stale[i];
-        assert_true(pushes == report.traffic->pushes);
+        for (size_t i = 0; i < report.service->n_stale; i++)
+            pushes += report.service->stale[i];
+        assert_true(pushes == report.service->pushes);
         assert_true(pushes == ranks * (k == 1 || k == 4 ? 3 : 6));
-        assert_true(report.traffic->pushed == m * pushes);
-        assert_true(report.traffic->pulled == m * ranks *
+        assert_true(report.service->pushed == m * pushes);
+        assert_true(report.service->pulled == m * ranks *
                                                   (k == 1   ? 2
                                                    : k == 4 ? 3
                                                             : 6));
@@ -295,5 +295,5 @@ int main(void)
         TEST(test_real_time_never_hangs),
         TEST(test_real_time_wants_a_rank_for_each_worker),
     };
-    return RUN_GROUP_MPI("traffic", tests);
+    return RUN_GROUP_MPI("server", tests);
 }

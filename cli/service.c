@@ -1,10 +1,10 @@
-#include "cli/traffic.h"
+#include "cli/service.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static void list_stale(const bm_traffic *t, FILE *out)
+static void list_stale(const bm_service *t, FILE *out)
 {
     const char *between = "";
 
@@ -16,7 +16,7 @@ static void list_stale(const bm_traffic *t, FILE *out)
 }
 
 /* As clock.times takes them: what is not known has the mean of the others. */
-static void list_times(const bm_traffic *t, FILE *out)
+static void list_times(const bm_service *t, FILE *out)
 {
     double sum = 0, n = 0;
 
@@ -30,8 +30,8 @@ static void list_times(const bm_traffic *t, FILE *out)
                 isfinite(t->step_s[k]) ? t->step_s[k] : sum / n);
 }
 
-static char *list(const bm_traffic *t,
-                  void (*write)(const bm_traffic *t, FILE *out))
+static char *list(const bm_service *t,
+                  void (*write)(const bm_service *t, FILE *out))
 {
     char *text = NULL;
     size_t size = 0;
@@ -44,16 +44,16 @@ static char *list(const bm_traffic *t,
     return text;
 }
 
-void bm_traffic_tell(bm_journal *j, const bm_block_report *r, bool quiet)
+void bm_service_tell(bm_journal *j, const bm_block_report *r, bool quiet)
 {
-    const bm_traffic *t = r->traffic;
+    const bm_service *t = r->service;
     char *stale = NULL, *times = NULL;
 
     if (t == NULL)
         return;
     stale = list(t, list_stale);
     times = list(t, list_times);
-    bm_journal_write(j, "traffic",
+    bm_journal_write(j, "server",
                      (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
                                   {"block", (double)r->at.block, NULL},
                                   {"updates", t->updates, NULL},
