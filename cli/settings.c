@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include "bmuf/compress.h"
 #include "bmuf/overlap.h"
 #include "bmuf/pace.h"
 #include "cli/tracing.h"
@@ -53,7 +54,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
     ops = bm_strategy_find(train.strategy);
-    if (ops->unit == BM_STEP && block.warmup > 0)
+    if (ops->unit == BM_STEP && ops->code == NULL && block.warmup > 0)
         bm_config_fault(faults, config, "block", "warmup",
                         "block.warmup = %ld: train.strategy = %s meets at "
                         "every step anyway, and has nothing to begin with "
@@ -128,6 +129,7 @@ static const bm_section train_sections[] = {
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
+    {"compress", bm_compress_options, bm_compress_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
     {"clock", bm_clock_options, bm_clock_check},

@@ -52,7 +52,7 @@ bm_status read_score(void *self, int worker, bm_score *out);
 int64_t count_steps(void *self, int worker);
 
 /* The most that the state of one of these jobs can be made of. */
-enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 1) + 1 };
+enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 2) + 2 };
 
 typedef struct job {
     bm_comm *comm;
@@ -85,7 +85,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Every kind of job whose bits must not depend on the number of ranks. */
-enum { KINDS = 18 };
+enum { KINDS = 24 };
 extern const char *const kinds[KINDS][6];
 
 /* Where two ways to train are compared, nobody is left out. */

@@ -441,6 +441,9 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "block.seconds=2"),
                  78, "none can stop alone");
+                      "--set", "ssgd.overlap=layer", "--set",
+                      "job.device=cuda"),
+                 78, "ssgd.overlap = layer takes gradients from the memory");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks are too many for job.workers = 2");
 }
