@@ -250,7 +250,6 @@ static bm_status share_service(bm_real *r, double *stale, bm_service *t)
 bm_status bm_real_block(bm_real *r, int64_t steps, float rate, double *stale,
                         bm_service *service)
 {
-    uint64_t before = bm_comm_traffic(r->mail).sent;
     bm_status status = BM_OK;
 
     r->rate = rate;
@@ -258,8 +257,6 @@ bm_status bm_real_block(bm_real *r, int64_t steps, float rate, double *stale,
     status = learn_share(r, steps);
     if (r->server != NULL)
         bm_keep_first(&status, bm_server_join(r->server, service));
-    bm_comm_count(r->comm,
-                  (bm_traffic){bm_comm_traffic(r->mail).sent - before, 0});
     bm_keep_first(&status, end(r));
     bm_keep_first(&status, share_service(r, stale, service));
     return status;
