@@ -101,9 +101,16 @@ static bm_status score(void *self, int worker, bm_score *out)
     return bm_model_score(l->model, worker - l->first, out);
 }
 
+static int64_t steps(void *self, int worker)
+{
+    const bm_learner *l = self;
+
+    return bm_reader_steps(l->reader, worker);
+}
+
 bm_task bm_learner_task(bm_learner *l)
 {
-    return (bm_task){l, move, gradient, score};
+    return (bm_task){l, move, gradient, score, steps};
 }
 
 bm_passed bm_learner_passed(bm_learner *l)

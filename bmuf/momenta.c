@@ -13,6 +13,7 @@ typedef struct outcome {
 struct bm_momenta {
     bm_strategy *strategy; /* borrowed */
     bm_local_state local;
+    bool central;    /* there is one update, the same on all ranks */
     int first, last; /* hosted here: [first, last) */
     bm_sgd **sgd;    /* [n]: one for each worker hosted here, or for all */
     int n;
@@ -59,15 +60,34 @@ static bm_status open_extrapolation(bm_momenta *m, const bm_config *config,
     return BM_OK;
 }
 
-static bm_status open_updates(bm_momenta *m, const bm_config *config)
+/* Whose the updates are, and what becomes of them. */
+static bm_status decide(bm_momenta *m, const bm_sgd_settings *set)
 {
     bm_unit unit = m->strategy->ops->unit;
+    bm_push push = m->strategy->terms.push;
+    bool events = unit == BM_EVENT && push != BM_GRADIENT;
+
+    m->central = unit == BM_STEP || (unit == BM_EVENT && !events);
+    m->local = bm_sgd_local_state(set);
+    if (m->central || (events && push == BM_ELASTIC))
+        m->local = BM_LOCAL_KEEP; /* no model is replaced at a block's end */
+    if (events && shares(m))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "sgd.local_state = %s is for strategies that exchange "
+                       "by blocks, not for %s",
+                       set->local_state, m->strategy->ops->name);
+    m->n = events || (!m->central && m->local != BM_LOCAL_RESET)
+               ? m->last - m->first
+               : 1;
+    return BM_OK;
+}
+
+static bm_status open_updates(bm_momenta *m, const bm_config *config)
+{
     bm_sgd_settings set = {0};
 
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
-    m->local = unit == BM_BLOCK ? bm_sgd_local_state(&set) : BM_LOCAL_KEEP;
-    m->n =
-        unit == BM_BLOCK && m->local != BM_LOCAL_RESET ? m->last - m->first : 1;
+    BM_TRY(decide(m, &set));
     m->sgd = calloc((size_t)m->n + 1, sizeof(bm_sgd *));
     m->outcome = calloc((size_t)(m->last - m->first) + 1, sizeof *m->outcome);
     if (m->sgd == NULL || m->outcome == NULL)
@@ -234,7 +254,7 @@ size_t bm_momenta_state(bm_momenta *m, bm_state *out)
 {
     size_t n = 0;
 
-    if (shares(m) || m->strategy->ops->unit == BM_STEP)
+    if (shares(m) || m->central)
         return bm_sgd_state(m->sgd[0], -1, out);
     if (m->local == BM_LOCAL_KEEP)
         for (int i = 0; i < m->n; i++)

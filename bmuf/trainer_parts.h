@@ -6,6 +6,7 @@
 #define BM_BMUF_TRAINER_PARTS_H
 
 #include "bmuf/ema.h"
+#include "bmuf/events.h"
 #include "bmuf/trainer.h"
 #include "core/span.h"
 
@@ -49,7 +50,8 @@ struct bm_trainer {
     /* of the phase: see warmup.c */
     bm_strategy *strategy;
     bm_momenta *momenta;
-    bm_ema *ema; /* NULL: none */
+    bm_events *events; /* NULL: the unit is another */
+    bm_ema *ema;       /* NULL: none */
 };
 
 /* As bm_task's gradient; counts the samples. */

@@ -20,6 +20,9 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
                             t->params));
     BM_TRY(bm_momenta_open(&t->momenta, t->config, t->strategy, t->first,
                            t->last));
+    if (t->strategy->ops->unit == BM_EVENT)
+        BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
+                              t->momenta, &t->task, t->first, t->last));
     if (t->set.ema > 0)
         BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
     return BM_OK;
@@ -28,9 +31,11 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
 void bm_trainer_close_phase(bm_trainer *t)
 {
     bm_ema_close(t->ema);
+    bm_events_close(t->events);
     bm_momenta_close(t->momenta);
     bm_strategy_close(t->strategy);
     t->ema = NULL;
+    t->events = NULL;
     t->momenta = NULL;
     t->strategy = NULL;
 }

@@ -154,15 +154,20 @@ static double copies(const bm_settings *s, int ranks)
     double hosted = ceil((double)s->job.workers / ranks), n = 2; /* w, g */
     double vectors = bm_sgd_is_adam(&s->sgd) ? 2 : 1;
     bm_local_state local = bm_sgd_local_state(&s->sgd);
+    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
+    bool each = unit == BM_EVENT ? s->terms.push != BM_GRADIENT
+                                 : local != BM_LOCAL_RESET;
 
-    n += vectors * (local == BM_LOCAL_RESET ? 1 : hosted);
+    n += vectors * (each ? hosted : 1);
     if (local == BM_LOCAL_EXTRAPOLATE)
         n += vectors / ranks;
     n += s->train.ema > 0 ? 1.0 / ranks : 0;
     n += 3; /* kept, host, staging */
     n += vectors_of(s->job.sum, hosted);
-    if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
+    if (unit == BM_BLOCK)
         n += 1; /* the model at the block's start */
+    if (unit == BM_EVENT)
+        n += 2 * hosted + 1; /* models, pushes; W while workers learn */
     if (s->filtered)
         n += 3.0 / ranks; /* W, Delta and G of a slice */
     if (s->code.ops != NULL)
@@ -201,21 +206,28 @@ static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
                        double weights, double bytes, size_t features, FILE *out)
 {
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
+    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
+    const char *per = unit == BM_BLOCK  ? "block"
+                      : unit == BM_STEP ? "step"
+                                        : "update of the server";
+    double of_workers = /* models that they keep, with a momentum each */
+        unit == BM_EVENT && s->terms.push == BM_ELASTIC ? 2.0 * what->workers
+                                                        : 0;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
             "%.0f MB for blocks of data\n"
             "checkpoint        about %.0f MB\n",
             4e-6 * weights * copies(s, ranks),
-            3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
+            3 * share * (double)features * 4e-6,
+            4e-6 * weights * (saved(s) + of_workers));
     if (ranks > 1)
         fprintf(out,
                 "exchange          %.1f MB sent by each of %d ranks per %s; at "
                 "1 GB/s %.3g s,\n"
                 "                  below 5 %% of the time if that takes %.3g s "
                 "or longer\n",
-                1e-6 * bytes, ranks, what->blocks ? "block" : "step",
-                1e-9 * bytes, 19e-9 * bytes);
+                1e-6 * bytes, ranks, per, 1e-9 * bytes, 19e-9 * bytes);
 }
 
 static void print_advice(void *self, const char *text)

@@ -74,8 +74,8 @@ static bm_status describe_tensors(const char *path, bool json)
     return BM_OK;
 }
 
-static const char *const kinds[] = {"start", "block", "checkpoint", "eval",
-                                    "end"};
+static const char *const kinds[] = {"start",      "block", "server",
+                                    "checkpoint", "eval",  "end"};
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

@@ -127,6 +127,8 @@ static const char *about(const char *section)
          "[strategies.md](strategies.md#compressed-block-updates)."},
         {"sgd", "The update of every worker, see [sgd.md](sgd.md)."},
         {"schedule", "The learning rate over time, see [sgd.md](sgd.md)."},
+        {"clock", "When workers meet the server of `asgd`, `softsync` and "
+                  "`easgd`, see\n[strategies.md](strategies.md)."},
         {"bmuf", "The filter of `train.strategy = bmuf`; formulas and gains "
                  "are in [tuning.md](tuning.md)."},
         {"features", "How features are made, see [features.md](features.md)."},

@@ -2,6 +2,7 @@
 
 #include "bmuf/compress.h"
 #include "bmuf/overlap.h"
+#include "bmuf/pace.h"
 #include "cli/tracing.h"
 
 #include <string.h>
@@ -65,6 +66,12 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "ranks meet at every step, and none can stop alone; "
                         "leave it out",
                         block.seconds, train.strategy);
+    if (ops->unit == BM_EVENT && block.seconds > 0)
+        bm_config_fault(faults, config, "block", "seconds",
+                        "block.seconds = %g: with train.strategy = %s workers "
+                        "do not wait for each other within a block; leave it "
+                        "out",
+                        block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
     if (fit_overlap(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
@@ -74,6 +81,12 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = %s has no meaning with "
                         "train.strategy = %s, which has one momentum for all",
+                        sgd.local_state, train.strategy);
+    else if (ops->unit == BM_EVENT && local != BM_LOCAL_RESET &&
+             local != BM_LOCAL_KEEP)
+        bm_config_fault(faults, config, "sgd", "local_state",
+                        "sgd.local_state = %s is for strategies that exchange "
+                        "by blocks, not for train.strategy = %s",
                         sgd.local_state, train.strategy);
     else if (ops->filter == NULL && local == BM_LOCAL_EXTRAPOLATE)
         bm_config_fault(faults, config, "sgd", "local_state",
@@ -121,6 +134,7 @@ static const bm_section train_sections[] = {
     {"compress", bm_compress_options, bm_compress_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
+    {"clock", bm_clock_options, bm_clock_check},
 };
 
 enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
@@ -135,8 +149,8 @@ const bm_section *bm_train_sections(void)
     memcpy(all, train_sections, sizeof train_sections);
     for (; *strategies != NULL; strategies++)
         if ((*strategies)->options != NULL)
-            all[n++] =
-                (bm_section){(*strategies)->name, (*strategies)->options, NULL};
+            all[n++] = (bm_section){(*strategies)->name, (*strategies)->options,
+                                    (*strategies)->check};
     return all;
 }
 
@@ -149,6 +163,8 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 
 static bm_status fill(const bm_config *config, bm_settings *s)
 {
+    const bm_strategy_ops *ops = NULL;
+
     BM_TRY(bm_config_check(config, bm_train_sections()));
     BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
     BM_TRY(bm_config_fill(config, "model", bm_model_options, &s->model));
@@ -158,10 +174,11 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_plan_read(config, &s->plan));
-    BM_TRY(bm_compress_code(config, bm_strategy_find(s->train.strategy),
-                            &s->code));
-    return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
-                              (int)s->job.workers, &s->filter, &s->filtered);
+    ops = bm_strategy_find(s->train.strategy);
+    BM_TRY(bm_compress_code(config, ops, &s->code));
+    BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
+                              &s->filtered));
+    return bm_strategy_terms(ops, config, (int)s->job.workers, &s->terms);
 }
 
 /* What follows from other settings, or from nothing being said, is said in the

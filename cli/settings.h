@@ -28,6 +28,7 @@ typedef struct bm_settings {
     bm_schedule_settings schedule;
     bm_filter filter; /* that the strategy's own settings come to */
     bool filtered;    /* it has one */
+    bm_terms terms;   /* likewise; {0}: it has none */
     bm_code code;     /* that the strategy's vectors travel as, or none */
 } bm_settings;
 

@@ -1,5 +1,6 @@
 /* training_report.c - what a training run tells: journal, log, bar, table. */
 #include "cli/progress.h"
+#include "cli/service.h"
 #include "cli/training.h"
 #include "cli/version.h"
 #include "core/clock.h"
@@ -119,6 +120,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"left_out", r->left_out, NULL},
                      {"blank", r->score.blank / r->score.frames, NULL},
                      {0}});
+    bm_service_tell(t->run->journal, r, t->terminal);
     free(of_workers);
     if (t->terminal)
         bm_progress_show(&(bm_progress){

@@ -369,6 +369,15 @@ bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
     return BM_OK;
 }
 
+int64_t bm_reader_steps(const bm_reader *r, int worker)
+{
+    const block *b = current(r);
+
+    BM_ASSERT(worker >= r->set.first && worker < r->set.last);
+    return b != NULL ? (int64_t)b->shares[worker - r->set.first].cut.n_batches
+                     : 0;
+}
+
 bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
                           const bm_batch **out)
 {

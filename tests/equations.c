@@ -148,6 +148,13 @@ bm_status read_score(void *self, int worker, bm_score *out)
     return BM_OK;
 }
 
+int64_t count_steps(void *self, int worker)
+{
+    const problem *p = self;
+
+    return (share(p, p->at, worker) + p->batch - 1) / p->batch;
+}
+
 job open_job(bm_comm *comm, problem p, const char *const *settings)
 {
     job j = {.comm = comm, .problem = p};
@@ -169,7 +176,7 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
 
 void start_job(job *j)
 {
-    bm_task task = {&j->problem, move, gradient, read_score};
+    bm_task task = {&j->problem, move, gradient, read_score, count_steps};
 
     assert_ok(
         bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));
@@ -211,7 +218,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings, result *out)
 const problem even = {.workers = WORKERS, .batch = BATCH};
 const problem ragged = {.workers = WORKERS, .batch = BATCH, .ragged = true};
 
-const char *const kinds[KINDS][5] = {
+const char *const kinds[KINDS][6] = {
     {"train.strategy=bmuf", NULL},
     {"train.strategy=bmuf", "job.sum=exact", NULL},
     {"train.strategy=bmuf", "job.coordinator=root", NULL},
@@ -227,6 +234,13 @@ const char *const kinds[KINDS][5] = {
      "sgd.local_state=extrapolate", NULL},
     {"train.strategy=ssgd", NULL},
     {"train.strategy=ssgd", "job.sum=exact", "job.coordinator=root", NULL},
+    {"train.strategy=asgd", "asgd.scaling=inverse", "sgd.momentum=0.5", NULL},
+    {"train.strategy=asgd", "asgd.update=local", "asgd.fetch_every=2",
+     "sgd.local_state=keep", "sgd.momentum=0.5", NULL},
+    {"train.strategy=softsync", "softsync.n=2", "job.sum=exact",
+     "sgd.momentum=0.5", NULL},
+    {"train.strategy=easgd", "easgd.period=2", "sgd.nesterov=yes",
+     "sgd.momentum=0.5", "clock.spread=1", NULL},
     {"train.strategy=average", "compress.code=fp16", NULL},
     {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
      NULL},

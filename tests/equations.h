@@ -49,6 +49,10 @@ bm_status move(void *self, bm_position at, int64_t *steps);
 bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
                    double *samples);
 bm_status read_score(void *self, int worker, bm_score *out);
+int64_t count_steps(void *self, int worker);
+
+/* The most that the state of one of these jobs can be made of. */
+enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 2) + 2 };
 
 typedef struct job {
     bm_comm *comm;
@@ -81,8 +85,8 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Every kind of job whose bits must not depend on the number of ranks. */
-enum { KINDS = 20 };
-extern const char *const kinds[KINDS][5];
+enum { KINDS = 24 };
+extern const char *const kinds[KINDS][6];
 
 /* Where two ways to train are compared, nobody is left out. */
 #define STEADY "train.diverged=0"

@@ -452,6 +452,35 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
                  "3 ranks are too many for job.workers = 2");
 }
 
+static void test_terms_that_do_not_go_together_are_refused(void **_)
+{
+    static const char *const wrong[][3] = {
+        {"asgd", "sgd.local_state=average", "that exchange by blocks"},
+        {"asgd", "asgd.push_every=2", "no multiple of asgd.push_every = 2"},
+        {"softsync", "softsync.n=3", "more than job.workers = 2"},
+        {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
+        {"easgd", "clock.times=1 -2", "not all of these are seconds"},
+        {"easgd", "easgd.alpha=2", "outside [0, 1]"},
+    };
+    static const char *const both[] = {"asgd", "softsync"};
+    char strategy[40], scaling[40];
+
+    (void)_;
+    FOR_EACH (i, wrong) {
+        snprintf(strategy, sizeof strategy, "train.strategy=%s", wrong[i][0]);
+        assert_fails(
+            BMUF("train", "tiny.ini", "--set", strategy, "--set", wrong[i][1]),
+            78, wrong[i][2]);
+    }
+    FOR_EACH (i, both) {
+        snprintf(strategy, sizeof strategy, "train.strategy=%s", both[i]);
+        snprintf(scaling, sizeof scaling, "%s.scaling=inverse", both[i]);
+        assert_fails(BMUF("train", "tiny.ini", "--set", strategy, "--set",
+                          scaling, "--set", "sgd.update=adamw"),
+                     78, "adamw takes no notice of");
+    }
+}
+
 /* A run that a mistake in the net has begun could not be gone on with. */
 static void test_a_wrong_net_leaves_no_run_behind(void **_)
 {
@@ -561,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_wrong_settings_of_the_command_line_are_told),
         cmocka_unit_test(test_a_supervisor_that_cannot_start_says_so),
         cmocka_unit_test(test_settings_that_do_not_go_together_are_refused),
+        cmocka_unit_test(test_terms_that_do_not_go_together_are_refused),
         cmocka_unit_test(test_a_wrong_net_leaves_no_run_behind),
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),
         cmocka_unit_test(test_ranks_tell_a_fault_once),

@@ -209,7 +209,7 @@ static void test_settings_that_do_not_go_together_are_told(void **state)
 
     FOR_EACH (i, bad) {
         job j = open_job(*state, even, bad[i]);
-        bm_task task = {&j.problem, move, gradient, read_score};
+        bm_task task = {&j.problem, move, gradient, read_score, count_steps};
 
         assert_int_equal(
             bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

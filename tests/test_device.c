@@ -189,6 +189,7 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
         return;
     assert_same_on_two_ranks(NET "job.device=cuda");
     assert_same_on_two_ranks(ON_GPU "; train.strategy=ssgd");
+    assert_same_on_two_ranks(ON_GPU "; train.strategy=easgd");
     assert_same_on_two_ranks(ON_GPU "; sgd.local_state=average; "
                                     "train.strategy=average");
     assert_same_on_two_ranks(ON_GPU "; sgd.update=adamw; train.rate=0.002; "

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATES = BM_STRATEGY_STATES + WORKERS * BM_SGD_STATES + 1 };
-
 static const char *const ways[][4] = {
     {"train.strategy=bmuf", "train.ema=0.75", NULL},
     {"train.strategy=average", "train.ema=0.75", NULL},

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATES = BM_STRATEGY_STATES + WORKERS * BM_SGD_STATES + 1 };
-
 static const double beta[2] = {0.8, 0.95};
 static const double rate = 0.25, decay = 0.01, epsilon = 0.5;
 
@@ -219,7 +217,7 @@ static void test_extrapolation_needs_adam_and_a_filter(void **state)
 
     FOR_EACH (i, bad) {
         job j = open_job(*state, even, bad[i]);
-        bm_task task = {&j.problem, move, gradient, read_score};
+        bm_task task = {&j.problem, move, gradient, read_score, count_steps};
 
         assert_int_equal(
             bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

@@ -36,7 +36,7 @@ static bm_status slow_gradient(void *self, bm_params *params, int worker,
 /* Once the job has its place. */
 static void set_off(job *j, timer t)
 {
-    bm_task task = {&j->problem, move, slow_gradient, read_score};
+    bm_task task = {&j->problem, move, slow_gradient, read_score, count_steps};
 
     of_rank = t;
     assert_ok(

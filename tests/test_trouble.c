@@ -200,7 +200,9 @@ static bm_status fail_later_on_the_last_rank(void *self, bm_params *params,
 static void test_failure_of_one_rank_is_everybodys(void **state)
 {
     static const char *const settings[][2] = {{"train.strategy=bmuf", NULL},
-                                              {"train.strategy=ssgd", NULL}};
+                                              {"train.strategy=ssgd", NULL},
+                                              {"train.strategy=asgd", NULL},
+                                              {"train.strategy=easgd", NULL}};
     bm_comm *comm = *state;
 
     FOR_EACH (i, settings)
@@ -210,7 +212,7 @@ static void test_failure_of_one_rank_is_everybodys(void **state)
             bm_task task = {&j.problem, move,
                             later ? fail_later_on_the_last_rank
                                   : fail_on_the_last_rank,
-                            read_score};
+                            read_score, count_steps};
 
             assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params,
                                       &task));

@@ -235,7 +235,7 @@ static void test_the_second_phase_is_tried_at_once(void **state)
                                            "sgd.update=adamw",
                                            "sgd.local_state=extrapolate", NULL};
     job j = open_job(*state, even, settings);
-    bm_task task = {&j.problem, move, gradient, read_score};
+    bm_task task = {&j.problem, move, gradient, read_score, count_steps};
 
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),
