@@ -66,6 +66,12 @@ static bm_status open_updates(bm_momenta *m, const bm_config *config)
 
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     m->local = unit == BM_BLOCK ? bm_sgd_local_state(&set) : BM_LOCAL_KEEP;
+    if (shares(m) && m->strategy->n_parts > 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "sgd.local_state = %s is for models that are exchanged "
+                       "as a whole where a block ends, not for block.fragments "
+                       "and block.overlap",
+                       set.local_state);
     m->n =
         unit == BM_BLOCK && m->local != BM_LOCAL_RESET ? m->last - m->first : 1;
     m->sgd = calloc((size_t)m->n + 1, sizeof(bm_sgd *));

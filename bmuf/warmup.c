@@ -14,19 +14,29 @@ static const char *strategy_of(const bm_trainer *t)
     return t->done < t->block.warmup ? "ssgd" : t->set.strategy;
 }
 
+static void update_ema(void *self)
+{
+    bm_ema_update(self);
+}
+
 bm_status bm_trainer_open_phase(bm_trainer *t)
 {
     BM_TRY(bm_strategy_open(&t->strategy, strategy_of(t), t->config, t->comm,
                             t->params));
     BM_TRY(bm_momenta_open(&t->momenta, t->config, t->strategy, t->first,
                            t->last));
-    if (t->set.ema > 0)
-        BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
+    if (t->set.ema == 0)
+        return BM_OK;
+    BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
+    t->strategy->changed = update_ema;
+    t->strategy->changed_self = t->ema;
     return BM_OK;
 }
 
 void bm_trainer_close_phase(bm_trainer *t)
 {
+    if (t->strategy != NULL)
+        bm_strategy_settle(t->strategy);
     bm_ema_close(t->ema);
     bm_momenta_close(t->momenta);
     bm_strategy_close(t->strategy);

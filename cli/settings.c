@@ -1,5 +1,7 @@
 #include "cli/settings.h"
 
+#include "bmuf/fragments.h"
+
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -33,19 +35,38 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
     ops = bm_strategy_find(train.strategy);
+    local = bm_sgd_local_state(&sgd);
     if (ops->unit == BM_STEP && block.warmup > 0)
         bm_config_fault(faults, config, "block", "warmup",
                         "block.warmup = %ld: train.strategy = %s meets at "
                         "every step anyway, and has nothing to begin with "
                         "after a warm-up; leave it out",
                         block.warmup, train.strategy);
+    if (ops->unit == BM_STEP && bm_fragments_wanted(&block))
+        bm_config_fault(
+            faults, config, "block", block.overlap ? "overlap" : "fragments",
+            "block.%s is for strategies that exchange models, and "
+            "train.strategy = %s does not; leave it out",
+            block.overlap ? "overlap" : "fragments", train.strategy);
+    if (bm_fragments_wanted(&block) && ops->unit == BM_BLOCK &&
+        (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
+        bm_config_fault(faults, config, "sgd", "local_state",
+                        "sgd.local_state = %s needs models that are exchanged "
+                        "as a whole where a block ends, which block.%s does "
+                        "not; take keep or reset",
+                        sgd.local_state,
+                        block.overlap ? "overlap" : "fragments");
+    if (block.overlap && strcmp(job.exchange, "nccl") == 0)
+        bm_config_fault(faults, config, "block", "overlap",
+                        "block.overlap exchanges by way of the host, beside "
+                        "what the device does: job.exchange = nccl cannot be "
+                        "had with it");
     if (ops->unit == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
                         "ranks meet at every step, and none can stop alone; "
                         "leave it out",
                         block.seconds, train.strategy);
-    local = bm_sgd_local_state(&sgd);
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
         bm_config_fault(faults, config, "sgd", "local_state",
