@@ -201,6 +201,11 @@ static bm_status weigh(bm_device_sum *d, double *total)
                : BM_OK;
 }
 
+static void note_sent(const bm_device_sum *d, size_t floats)
+{
+    bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
+}
+
 /* Everybody's subtrees go to the owners of slices. */
 static void swap(const bm_device_sum *d)
 {
@@ -216,6 +221,7 @@ static void swap(const bm_device_sum *d)
             if (count(d, r) > 0)
                 bm_mesh_send(d->be, room(d, i) + d->start[r], count(d, r), r);
     bm_mesh_end(d->be);
+    note_sent(d, (size_t)nodes(d, d->rank) * (d->n - own));
 }
 
 /* The subtrees of all ranks merge where their slices lie. */
@@ -265,6 +271,7 @@ bm_status bm_device_sum_share(bm_device_sum *d, float *x)
             if (count(d, r) > 0)
                 bm_mesh_broadcast(d->be, x + d->start[r], count(d, r), r);
         bm_mesh_end(d->be);
+        note_sent(d, (size_t)(d->size - 1) * count(d, d->rank));
     }
     return bm_sync(d->be);
 }

@@ -35,6 +35,7 @@ typedef struct fragments {
     bm_lane *lane;    /* NULL: nothing overlaps */
     fragment *flying; /* on it; NULL: none */
     float told[TOLD]; /* of what flew last: its bm_update */
+    bm_traffic moved; /* by it: counted when workers are corrected */
     bm_status failed; /* there, which is yet to be told */
     char error[512];
 } fragments;
@@ -70,8 +71,12 @@ static bm_status fly(void *self)
 {
     fragments *f = self;
     bm_strategy *s = f->flying->strategy, *whole = f->whole;
+    bm_traffic before = bm_comm_traffic(s->comm), after = {0};
 
     BM_TRY(bm_strategy_update(s));
+    after = bm_comm_traffic(s->comm);
+    f->moved.sent = after.sent - before.sent;
+    f->moved.shared = after.shared - before.shared;
     if (s->update.weight > 0 && whole->changed != NULL)
         whole->changed(whole->changed_self);
     return BM_OK;
@@ -239,6 +244,8 @@ static bm_status exchange(bm_strategy *s)
     fragment *now = turn(f, s->blocks);
 
     BM_TRY(landed(s));
+    bm_comm_count(s->comm, f->moved);
+    f->moved = (bm_traffic){0};
     correct(s, pending(f));
     BM_TRY(add(s, now));
     note_rate(s, now);
@@ -453,6 +460,7 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for fragments");
     }
     s->self = f;
+    s->comm = comm;
     s->params = params;
     f->whole = s;
     hook(s, bm_strategy_find(name));

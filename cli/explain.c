@@ -166,6 +166,16 @@ static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
                             : BM_OK;
 }
 
+/* What the sum keeps of the workers hosted by a rank, likewise. */
+static double vectors_of(const char *sum, double hosted)
+{
+    if (strcmp(sum, "tree") == 0)
+        return fmin(2 * log2(hosted + 1) + 1, 8); /* partial means */
+    if (strcmp(sum, "exact") == 0)
+        return 4;                                    /* two whole numbers */
+    return strcmp(sum, "mpi") == 0 ? 2 : hosted + 1; /* and the common one */
+}
+
 /* Floats per weight that a rank keeps, apart from activations. */
 static double copies(const bm_settings *s, int ranks)
 {
@@ -178,8 +188,8 @@ static double copies(const bm_settings *s, int ranks)
         n += vectors / ranks;
     n += s->train.ema > 0 ? 1.0 / ranks : 0;
     n += bm_fragments_wanted(&s->plan) ? hosted : 0;
-    n += 3;                                 /* kept, host, staging */
-    n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
+    n += 3; /* kept, host, staging */
+    n += vectors_of(s->job.sum, hosted);
     if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
         n += 1; /* the model at the block's start */
     if (s->filtered)

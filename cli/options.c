@@ -15,7 +15,7 @@ static const char *kind(const bm_option *o)
     return o->type == BM_CHOICE ? o->unit : kinds[o->type];
 }
 
-/* "tree exact fast " becomes "tree, exact, fast". */
+/* "tree exact mpi " becomes "tree, exact, mpi". */
 static void list_words(const char *words, char *out, size_t room)
 {
     size_t n = 0;

@@ -233,8 +233,8 @@ static void test_an_ordered_sum_goes_by_the_lane(void **state)
     bm_slice own;
 
     (void)state;
-    assert_ok(
-        bm_sum_open(&sum, bm_lane_comm(lane), N, size, "tree", "sharded"));
+    assert_ok(bm_sum_open(&sum, bm_lane_comm(lane), N, size, "tree", "sharded",
+                          NULL));
     own = bm_sum_slice(sum);
     for (int round = 1; round <= 20; round++) {
         double ranks = 1;

@@ -158,9 +158,9 @@ static double distance(const variant *one, const variant *other)
 static void test_faster_sums_are_nearly_as_good(void **state)
 {
     static const variant tree = {"", 1}, other = {"job.seed=2", 1};
-    static const variant fast[] = {{"job.sum=fast", 3},
+    static const variant fast[] = {{"job.sum=mpi", 3},
                                    {"job.sum=ring", 3},
-                                   {"job.sum=fast; job.coordinator=root", 2}};
+                                   {"job.sum=mpi; job.coordinator=root", 2}};
 
     (void)state;
     FOR_EACH (i, fast)

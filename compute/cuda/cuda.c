@@ -210,7 +210,6 @@ const bm_backend_ops bm_backend_cuda = {
     .get = bm_cuda_get,
     .stage_open = bm_cuda_stage_open,
     .stage_close = bm_cuda_stage_close,
-    .stage_room = bm_cuda_stage_room,
     .stage_send = bm_cuda_stage_send,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,

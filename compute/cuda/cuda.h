@@ -136,9 +136,9 @@ extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
 /* A bm_stage's, cuda_stage.c. */
 BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);
 void bm_cuda_stage_close(bm_backend *be, void *self);
-BM_CHECKED bm_status bm_cuda_stage_room(bm_backend *be, void *self, size_t n,
-                                        float **host);
-float *bm_cuda_stage_send(bm_backend *be, void *self, size_t n);
+BM_CHECKED bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e,
+                                        size_t D, const bm_stored *sequences,
+                                        float **x);
 
 /* A matrix in a product: where it lies, as what, how many numbers from row to
  * row. */
