@@ -346,6 +346,34 @@ static void test_what_an_exchange_did_is_told(void **state)
         near(got.update[1].g_norm / expected.update[0].g_norm, 1, 1e-6));
 }
 
+/* Of two ranks, for which fragments of one chunk are the slice of either: one
+ * brings the other its mean, and gets back what is made of it. */
+static void test_an_exchange_brings_one_fragment(void **state)
+{
+    static const char *const when[] = {"block.overlap=no", LATE};
+    static const double floats[MOST] = {1024, 1024, N - 2048};
+    const problem p = {.workers = 4, .batch = BATCH};
+
+    if (bm_comm_size(*state) != 2)
+        return;
+    for (int late = 0; late < 2; late++) {
+        const char *const settings[] = {BMUF, STEADY, "block.fragments=3",
+                                        when[late], NULL};
+        job j = open_job(*state, p, settings);
+
+        start_job(&j);
+        for (int t = 0; t < ALL; t++) {
+            bm_block_report report;
+            double bytes = t < late ? 0 : 4 * floats[(t - late) % MOST];
+
+            assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+            assert_true((double)(report.traffic.sent + report.traffic.shared) ==
+                        bytes);
+        }
+        close_job(&j);
+    }
+}
+
 static bm_status fail_on_the_last_rank(void *self, bm_params *params,
                                        int worker, int64_t step,
                                        double *samples)
@@ -442,6 +470,7 @@ int main(void)
         TEST(test_one_worker_is_plain_sgd),
         TEST(test_one_fragment_is_the_strategy),
         TEST(test_what_an_exchange_did_is_told),
+        TEST(test_an_exchange_brings_one_fragment),
         TEST(test_failure_of_one_rank_is_everybodys),
         TEST(test_cuts_are_between_layers),
         TEST(test_shared_momenta_need_whole_models),
