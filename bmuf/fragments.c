@@ -208,13 +208,15 @@ static void correct(bm_strategy *s, size_t late)
     }
 }
 
-/* All workers' fragments are added. */
+/* All workers' fragments are added. What a device takes them from is its copy
+ * of start, which fetching brings up to date. */
 static bm_status add(bm_strategy *s, fragment *x)
 {
     fragments *f = s->self;
     size_t i = (size_t)(x - f->parts);
     bm_status status = BM_OK;
 
+    bm_exchange_fetch(x->strategy->exchange, s->params->w + x->offset);
     for (int k = f->first; k < f->last && status == BM_OK; k++) {
         member *m = member_of(f, k);
         bool good = true;

@@ -195,6 +195,16 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
                                     "sgd.local_state=extrapolate");
 }
 
+/* Vectors go by way of the host, or stay, a fragment at a time. */
+static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_two_ranks(ON_GPU "; block.overlap=yes; block.warmup=1");
+    if (short_tests())
+        return;
+    assert_same_on_two_ranks(ON_GPU "; block.fragments=2");
+}
+
 static void test_more_devices_than_one_are_taken_in_turn(void **state)
 {
     (void)state;
@@ -371,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ_are_told),
         cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),
         cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
         cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),
         cmocka_unit_test(test_a_device_goes_on),
