@@ -35,7 +35,6 @@ typedef struct fragments {
     bm_lane *lane;    /* NULL: nothing overlaps */
     fragment *flying; /* on it; NULL: none */
     float told[TOLD]; /* of what flew last: its bm_update */
-    bm_traffic moved; /* by it: counted when workers are corrected */
     bm_status failed; /* there, which is yet to be told */
     char error[512];
 } fragments;
@@ -71,12 +70,8 @@ static bm_status fly(void *self)
 {
     fragments *f = self;
     bm_strategy *s = f->flying->strategy, *whole = f->whole;
-    bm_traffic before = bm_comm_traffic(s->comm), after = {0};
 
     BM_TRY(bm_strategy_update(s));
-    after = bm_comm_traffic(s->comm);
-    f->moved.sent = after.sent - before.sent;
-    f->moved.shared = after.shared - before.shared;
     if (s->update.weight > 0 && whole->changed != NULL)
         whole->changed(whole->changed_self);
     return BM_OK;
@@ -246,8 +241,6 @@ static bm_status exchange(bm_strategy *s)
     fragment *now = turn(f, s->blocks);
 
     BM_TRY(landed(s));
-    bm_comm_count(s->comm, f->moved);
-    f->moved = (bm_traffic){0};
     correct(s, pending(f));
     BM_TRY(add(s, now));
     note_rate(s, now);

@@ -68,15 +68,20 @@ bool bm_overlap_wanted(const bm_overlap_settings *s)
     return !is(s->overlap, "none");
 }
 
+static bm_status no_device(const bm_overlap_settings *s)
+{
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "ssgd.overlap = %s takes gradients from the memory of the "
+                   "CPU; set job.device = cpu, or ssgd.overlap = none",
+                   s->overlap);
+}
+
 bm_status bm_overlap_check(const bm_overlap_settings *s, const bm_job *job)
 {
     if (!bm_overlap_wanted(s))
         return BM_OK;
-    if (is(job->device, "cuda"))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "ssgd.overlap = %s takes gradients from the memory of "
-                       "the CPU; set job.device = cpu, or ssgd.overlap = none",
-                       s->overlap);
+    if (is(job->device, "cuda") || is(job->exchange, "nccl"))
+        return no_device(s);
     if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
         !is(job->sum, "exact"))
         return BM_FAIL(BM_ERR_CONFIG,
@@ -320,12 +325,11 @@ bm_status bm_overlap_finish(bm_overlap *o, double *weight)
 
 /* ---- open and close ------------------------------------------------------ */
 
-static bm_status prepare(bm_overlap *o)
+/* What this rank can say by itself. */
+static bm_status prepare(bm_overlap *o, const bm_overlap_settings *s)
 {
     if (!bm_on_host(o->params->be))
-        return BM_FAIL(BM_ERR_CONFIG, "ssgd.overlap takes gradients from the "
-                                      "memory of the CPU; set job.device = "
-                                      "cpu, or ssgd.overlap = none");
+        return no_device(s);
     o->passed = calloc(o->params->n_parts + 1, sizeof *o->passed);
     if (o->passed == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
@@ -361,7 +365,7 @@ bm_status bm_overlap_open(bm_overlap **out, bm_comm *comm, bm_params *params,
     snprintf(o->topology, sizeof o->topology, "%s", job->topology);
     o->timing = is(s->overlap, "merged") && params->n_parts > 1;
     BM_TRY_DONE(bm_overlap_check(s, job));
-    BM_TRY_DONE(bm_comm_agree(comm, prepare(o)));
+    BM_TRY_DONE(bm_comm_agree(comm, prepare(o, s)));
     BM_TRY_DONE(bm_lane_open(&o->lane, comm));
     if (o->timing)
         BM_TRY_DONE(fit(o));

@@ -23,6 +23,8 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
 {
     BM_TRY(bm_strategy_open(&t->strategy, strategy_of(t), t->config, t->comm,
                             t->params));
+    if (bm_strategy_states(t->strategy) > t->most_states)
+        t->most_states = bm_strategy_states(t->strategy);
     BM_TRY(bm_momenta_open(&t->momenta, t->config, t->strategy, t->first,
                            t->last));
     if (t->set.ema == 0)

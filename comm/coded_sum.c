@@ -33,7 +33,6 @@ struct bm_coded_sum {
     float *stack; /* [deepest, longest]: means of a unit */
     float *after; /* [longest] */
     float *piece; /* [longest]: a decoded one */
-    double sent;
 };
 
 /* ---- where things are ---------------------------------------------------- */
@@ -225,6 +224,22 @@ float *bm_coded_sum_common(const bm_coded_sum *c)
     return c->common;
 }
 
+bm_coded_way bm_coded_sum_way(const bm_coded_sum *c)
+{
+    return c->way;
+}
+
+size_t bm_coded_sum_length(const bm_coded_sum *c)
+{
+    return c->plan.n;
+}
+
+void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last)
+{
+    *first = c->first;
+    *last = c->last;
+}
+
 float *bm_coded_sum_residual(const bm_coded_sum *c, int worker)
 {
     return c->residual != NULL ? c->residual[worker - c->first] : NULL;
@@ -233,11 +248,6 @@ float *bm_coded_sum_residual(const bm_coded_sum *c, int worker)
 float *bm_coded_sum_rest(const bm_coded_sum *c)
 {
     return c->rest;
-}
-
-double bm_coded_sum_sent(const bm_coded_sum *c)
-{
-    return c->sent;
 }
 
 bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
@@ -284,26 +294,26 @@ static void add_residual(const bm_coded_sum *c, const float *r, float *x)
             x[i] += r[i];
 }
 
-void bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight,
-                      bool *good)
+bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
 {
     float *r = bm_coded_sum_residual(c, worker);
+    bool good = true;
 
     BM_ASSERT(worker == c->next && worker < c->last);
     BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
     c->next++;
-    *good = true;
     if (weight > 0 && r != NULL)
         add_residual(c, r, x);
     if (weight > 0)
-        *good = bm_all_finite(x, c->plan.n);
-    c->weight[worker] = *good ? weight : 0;
+        good = bm_all_finite(x, c->plan.n);
+    c->weight[worker] = good ? weight : 0;
     for (size_t p = 0; p < c->plan.n_pieces && c->weight[worker] > 0; p++) {
         size_t at = c->plan.start[p];
 
         encode(c, p, x + at, outgoing(c, worker) + c->plan.byte[p],
                r != NULL ? r + at : NULL);
     }
+    return good;
 }
 
 /* ---- the update ---------------------------------------------------------- */
@@ -318,12 +328,6 @@ static bm_status weigh(bm_coded_sum *c, double *total)
     for (int k = 0; k < c->workers; k++)
         *total += c->weight[k];
     return BM_OK;
-}
-
-static void send(bm_coded_sum *c, const byte *code, size_t n, int to)
-{
-    bm_comm_send_bytes(c->comm, code, n, to);
-    c->sent += (double)n;
 }
 
 /* The workers' codes go to the owners of their slices. */
@@ -343,7 +347,8 @@ static bm_status bring(bm_coded_sum *c)
 
         for (int k = c->first; k < c->last; k++)
             if (c->weight[k] > 0)
-                send(c, outgoing(c, k) + first_byte(c, to), bytes(c, to), to);
+                bm_comm_send_bytes(c->comm, outgoing(c, k) + first_byte(c, to),
+                                   bytes(c, to), to);
     }
     return bm_comm_wait(c->comm);
 }
@@ -419,8 +424,8 @@ static bm_status spread(bm_coded_sum *c)
                               bytes(c, from), from);
     }
     for (int i = 1; i < c->size; i++)
-        send(c, c->back + first_byte(c, c->rank), bytes(c, c->rank),
-             (c->rank + i) % c->size);
+        bm_comm_send_bytes(c->comm, c->back + first_byte(c, c->rank),
+                           bytes(c, c->rank), (c->rank + i) % c->size);
     return bm_comm_wait(c->comm);
 }
 

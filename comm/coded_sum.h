@@ -46,16 +46,16 @@ BM_CHECKED bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                                        bm_coded_way way);
 void bm_coded_sum_close(bm_coded_sum *c);
 
+bm_coded_way bm_coded_sum_way(const bm_coded_sum *c);
+
 /* This rank's slice; its x is NULL. */
 bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
 
 /*
  * Takes in the vector of the next worker hosted here: n floats, which are
- * changed. If it comes to numbers that are none with the residual, the worker
- * gets weight 0, and *good is false.
+ * changed. False: with the residual some are no numbers, it has weight 0.
  */
-void bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight,
-                      bool *good);
+bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 
 /* Collective, after all workers were added: as bm_sum_update, with a unit for
  * each piece. */
@@ -70,15 +70,17 @@ BM_CHECKED bm_status bm_coded_sum_share(bm_coded_sum *c);
 BM_CHECKED bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part,
                                          float *x);
 
+size_t bm_coded_sum_length(const bm_coded_sum *c); /* n */
+
+/* The workers hosted here: [*first, *last). */
+void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last);
+
 /* What is kept back: r_k of a worker hosted here, n floats; in NEW `rest`, of
  * this rank's slice. NULL: nothing ever is. */
 float *bm_coded_sum_residual(const bm_coded_sum *c, int worker);
 float *bm_coded_sum_rest(const bm_coded_sum *c);
 
-/* Bytes of codes that this rank has sent so far. */
-double bm_coded_sum_sent(const bm_coded_sum *c);
-
-/* As above, the most that any of `size` ranks sends. */
+/* By the formula, the most that any of `size` ranks sends. */
 BM_CHECKED bm_status bm_coded_sum_bytes(const bm_code_plan *plan, int size,
                                         int workers, const char *coordinator,
                                         double *out);

@@ -452,6 +452,10 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
                  78, "job.exchange = nccl cannot be had with it");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
                  "block.fragments = 9: the network can be cut into");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "ssgd.overlap=layer", "--set",
+                      "job.device=cuda"),
+                 78, "ssgd.overlap = layer takes gradients from the memory");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks are too many for job.workers = 2");
 }

@@ -350,28 +350,25 @@ static void test_what_an_exchange_did_is_told(void **state)
  * brings the other its mean, and gets back what is made of it. */
 static void test_an_exchange_brings_one_fragment(void **state)
 {
-    static const char *const when[] = {"block.overlap=no", LATE};
+    static const char *const settings[] = {BMUF, STEADY, "block.fragments=3",
+                                           NULL};
     static const double floats[MOST] = {1024, 1024, N - 2048};
     const problem p = {.workers = 4, .batch = BATCH};
+    bm_comm *comm = *state;
+    job j;
 
-    if (bm_comm_size(*state) != 2)
+    if (bm_comm_size(comm) != 2)
         return;
-    for (int late = 0; late < 2; late++) {
-        const char *const settings[] = {BMUF, STEADY, "block.fragments=3",
-                                        when[late], NULL};
-        job j = open_job(*state, p, settings);
+    j = open_job(comm, p, settings);
+    start_job(&j);
+    for (int t = 0; t < ALL; t++) {
+        bm_block_report report;
 
-        start_job(&j);
-        for (int t = 0; t < ALL; t++) {
-            bm_block_report report;
-            double bytes = t < late ? 0 : 4 * floats[(t - late) % MOST];
-
-            assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
-            assert_true((double)(report.traffic.sent + report.traffic.shared) ==
-                        bytes);
-        }
-        close_job(&j);
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_true((double)(report.traffic.sent + report.traffic.shared) ==
+                    4 * floats[t % MOST]);
     }
+    close_job(&j);
 }
 
 static bm_status fail_on_the_last_rank(void *self, bm_params *params,

@@ -144,11 +144,14 @@ static void test_buckets_are_filled_to_a_size(void **state)
 
 enum { L = 12 };
 
-/* Starts s_l for layers L .. 1: s_l = max(s_{l+1} + t_c(l+1), ready_l). */
+/* s_l: s_L = ready_L, s_k = max(s_{k+1} + t_c(k+1), ready_k). */
 static double start(const double *ready, const double *t_c, int l)
 {
-    return l == L ? ready[L]
-                  : fmax(start(ready, t_c, l + 1) + t_c[l + 1], ready[l]);
+    double s = ready[L];
+
+    for (int k = L - 1; k >= l; k--)
+        s = fmax(s + t_c[k + 1], ready[k]);
+    return s;
 }
 
 /* The rule as MG-WFBP has it, layers counted from 1; merged[l]: layer l goes
@@ -238,6 +241,35 @@ static void test_a_line_is_found(void **state)
     assert_true(near(a, 2.5, 1e-12) && b == 0);
 }
 
+static void test_what_does_not_go_together_is_refused(void **state)
+{
+    static const struct {
+        const char *overlap, *sum, *device, *exchange, *why; /* NULL: taken */
+    } cases[] = {
+        {"merged", "tree", "auto", "auto", NULL},
+        {"merged", "exact", "cpu", "host", NULL},
+        {"bucket", "ring", "cpu", "auto", NULL},
+        {"none", "ring", "cuda", "nccl", NULL},
+        {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
+        {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
+        {"layer", "tree", "cuda", "auto", "overlap = layer takes gradients"},
+        {"bucket", "tree", "auto", "nccl", "overlap = bucket takes gradients"},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_overlap_settings s = {cases[i].overlap, 25};
+        bm_job what = {.sum = cases[i].sum,
+                       .device = cases[i].device,
+                       .exchange = cases[i].exchange};
+
+        assert_int_equal(bm_overlap_check(&s, &what),
+                         cases[i].why == NULL ? BM_OK : BM_ERR_CONFIG);
+        if (cases[i].why != NULL)
+            assert_non_null(strstr(bm_last_message(), cases[i].why));
+    }
+}
+
 /* ---- bits ---------------------------------------------------------------- */
 
 #define SSGD "train.strategy=ssgd"
@@ -285,7 +317,7 @@ static void test_overlap_changes_no_bits(void **state)
 /* Where the order depends on the place, the mean is the same up to rounding. */
 static void test_other_sums_overlap_as_well(void **state)
 {
-    static const char *const sums[] = {"job.sum=fast", "job.sum=ring"};
+    static const char *const sums[] = {"job.sum=mpi", "job.sum=ring"};
     static result expected, got;
 
     FOR_EACH (m, sums)
@@ -478,27 +510,74 @@ static float *train_net(bm_comm *comm, int workers, const char *overlap,
 
 static void test_networks_have_the_same_bits(void **state)
 {
-    static const int workers[] = {2, 5};
-    static const char *const sums[] = {"job.sum=tree", "job.sum=exact"};
+    static const struct {
+        int workers;
+        const char *sum;
+    } cases[] = {{2, "job.sum=tree"}, {5, "job.sum=exact"}};
     bm_comm *one = NULL;
 
     assert_ok(bm_comm_open_alone(&one));
-    FOR_EACH (w, workers)
-        FOR_EACH (m, sums) {
-            bm_comm *comm = comm_of(*state, one, workers[w]);
-            size_t n = 0;
-            float *expected =
-                train_net(one, workers[w], "ssgd.overlap=none", sums[m], &n);
+    FOR_EACH (i, cases) {
+        int workers = cases[i].workers;
+        bm_comm *comm = comm_of(*state, one, workers);
+        size_t n = 0;
+        float *expected =
+            train_net(one, workers, "ssgd.overlap=none", cases[i].sum, &n);
 
-            FOR_EACH (k, overlaps) {
-                float *got =
-                    train_net(comm, workers[w], overlaps[k], sums[m], &n);
-                assert_memory_equal(got, expected, n * sizeof *got);
-                free(got);
-            }
-            free(expected);
+        FOR_EACH (k, overlaps) {
+            float *got =
+                train_net(comm, workers, overlaps[k], cases[i].sum, &n);
+            assert_memory_equal(got, expected, n * sizeof *got);
+            free(got);
         }
+        free(expected);
+    }
     bm_comm_close(one);
+}
+
+/* Times are a rank's own, and the cut is everybody's. */
+static void test_ranks_cut_alike(void **state)
+{
+    bm_comm *comm = *state;
+    int rank = bm_comm_rank(comm), size = bm_comm_size(comm);
+    const bm_overlap_settings settings = {"merged", 25};
+    const bm_job what = {.workers = size,
+                         .sum = "tree",
+                         .coordinator = "sharded",
+                         .topology = "auto",
+                         .device = "cpu",
+                         .exchange = "auto"};
+    bm_bucket own[BM_BUCKETS + 1] = {0}, first[BM_BUCKETS + 1];
+    bm_overlap *o = NULL;
+    bm_params *p = NULL;
+    size_t layers = 0;
+    net n;
+
+    open_net(&n, comm, size);
+    p = bm_model_params(n.model);
+    layers = bm_buckets_of_layers(p, own);
+    assert_ok(bm_overlap_open(&o, comm, p, &what, &settings));
+    for (int step = 0; step < STEPS; step++) {
+        double samples = 0, weight = 0, all = 0;
+
+        assert_true(bm_overlap_count(o) <= layers);
+        bm_overlap_begin(o, &samples);
+        assert_ok(net_gradient(&n, p, rank, step, &samples));
+        assert_ok(bm_overlap_end(o, rank, samples));
+        assert_ok(bm_overlap_finish(o, &weight));
+        all = samples;
+        assert_ok(bm_comm_sum(comm, &all, 1));
+        assert_true(weight == all);
+    }
+    memset(own, 0, sizeof own);
+    for (size_t i = 0; i < bm_overlap_count(o); i++)
+        own[i] = bm_overlap_bucket(o, i);
+    check_cut(p, bm_overlap_count(o), own);
+    memcpy(first, own, sizeof first);
+    assert_ok(bm_comm_broadcast_bytes(comm, first, sizeof first, 0));
+    assert_memory_equal(own, first, sizeof own);
+    bm_overlap_close(o);
+    close_net(&n);
 }
 
 /* ---- when a part is ready ------------------------------------------------ */
@@ -647,10 +726,12 @@ int main(void)
         TEST(test_buckets_are_filled_to_a_size),
         TEST(test_merged_buckets_follow_the_rule),
         TEST(test_a_line_is_found),
+        TEST(test_what_does_not_go_together_is_refused),
         TEST(test_overlap_changes_no_bits),
         TEST(test_other_sums_overlap_as_well),
         TEST(test_momentum_is_on_the_summed_gradient),
         TEST(test_networks_have_the_same_bits),
+        TEST(test_ranks_cut_alike),
         TEST(test_parts_are_final_when_they_are_told_of),
         TEST(test_exchanges_begin_before_the_backward_pass_ends),
     };

@@ -28,6 +28,7 @@
 #define BM_COMPUTE_CUDA_CUDA_H
 
 #include "compute/backend_ops.h"
+#include "compute/cuda/cuda_step.h"
 #include "compute/cuda/kernels.h"
 #include "core/span.h"
 
@@ -49,12 +50,14 @@ typedef struct bm_cuda {
     bm_precision precision;
     cudaStream_t stream, side;
     cudaEvent_t forked, joined;
+    bool is_forked;         /* and not joined since */
     bm_cuda_memory *memory; /* what bm_alloc gave */
     bm_cuda_products *products;
     bm_cuda_ring *ring;
     bm_cuda_slots *slots;
-    bm_cuda_mesh *mesh;        /* NULL: nobody has asked for it */
-    struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
+    struct bm_cuda_steps *steps; /* cuda_step.c */
+    bm_cuda_mesh *mesh;          /* NULL: nobody has asked for it */
+    struct bm_cuda_lstm *lstm;   /* cuda_lstm.h */
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
     size_t scratch_bytes;

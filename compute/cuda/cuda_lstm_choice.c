@@ -407,6 +407,7 @@ const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
     for (; made != NULL; made = made->next)
         if (memcmp(&made->of, &s, sizeof s) == 0)
             return made->engine;
+    bm_step_leave(be);
     engine = decide(be, l, e, &s);
     if (engine == NULL)
         return NULL;

@@ -115,6 +115,7 @@ static bm_status mesh_open(bm_backend *be, const bm_mesh_name *name, int rank,
     bm_cuda_mesh *m = bm_cuda_of(be)->mesh;
 
     BM_ASSERT(m->comm == NULL);
+    bm_cuda_step_end(be);
     return told(m, m->nccl.CommInitRank(&m->comm, size, *name, rank),
                 "ncclCommInitRank");
 }
@@ -144,6 +145,7 @@ static void mesh_close(bm_backend *be)
 
 static void mesh_begin(bm_backend *be)
 {
+    bm_cuda_step_end(be);
     bm_cuda_of(be)->mesh->begun = true;
     MESH(be, GroupStart());
 }

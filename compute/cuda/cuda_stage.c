@@ -42,6 +42,7 @@ void bm_cuda_stage_close(bm_backend *be, void *self)
 {
     stage *st = self;
 
+    bm_cuda_step_end(be);
     if (st->copies != NULL)
         cudaStreamSynchronize(st->copies);
     for (int i = 0; i < SLOTS; i++) {
@@ -165,6 +166,7 @@ bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e, size_t D,
     slot *s = &st->slots[st->at = (st->at + 1) % SLOTS];
     bm_bf16 *x16 = NULL;
 
+    bm_cuda_step_end(be);
     BM_CUDA(be, cudaEventSynchronize(s->sent));
     BM_TRY(reserve_slot(s, bytes));
     BM_TRY(reserve_x(be, st, n));

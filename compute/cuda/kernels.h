@@ -34,6 +34,19 @@ typedef struct bm_out {
 
 enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
 
+/* How a kernel is started. */
+typedef struct bm_launch {
+    cudaStream_t stream;
+    void *kernel;
+    dim3 grid, block;
+    size_t shared;    /* bytes */
+    unsigned cluster; /* blocks; 1: none work together */
+    unsigned n;       /* arguments */
+    void **arguments; /* [n] */
+    const size_t *sizes;
+} bm_launch;
+cudaError_t bm_step_launch(const bm_launch *l); /* cuda_step.c */
+
 /* loops.cu */
 
 /* y = a x + b y, over n floats. A term with factor 0 is not read. */
