@@ -1,6 +1,7 @@
 #include "bmuf/compress.h"
 
 #include "bmuf/columns.h"
+#include "bmuf/fragments.h"
 #include "bmuf/trainer.h"
 #include "core/words.h"
 
@@ -82,6 +83,7 @@ bm_status bm_compress_fit(const bm_config *config)
     bm_train_settings train = {0};
     bm_compress set = {0};
     bm_job job = {0};
+    bm_plan_settings block = {0};
     const bm_strategy_ops *ops = NULL;
     void *settings = NULL;
     bm_status status = BM_OK;
@@ -97,6 +99,14 @@ bm_status bm_compress_fit(const bm_config *config)
         bm_config_peek(config, ops->name, ops->options, settings);
     status = fit(&set, ops, settings, &job);
     free(settings);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (status == BM_OK && strcmp(set.code, "none") != 0 &&
+        bm_fragments_wanted(&block))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "compress.code = %s codes updates of whole models, not "
+                       "those of block.fragments or block.overlap; take one of "
+                       "them",
+                       set.code);
     return status;
 }
 

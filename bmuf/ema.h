@@ -25,7 +25,8 @@ BM_CHECKED bm_status bm_ema_get(bm_ema *e, float *x);
 /* Collective. The average becomes x, n floats on the backend. */
 BM_CHECKED bm_status bm_ema_set(bm_ema *e, const float *x);
 
-/* "ema", for checkpoints. */
-bm_state bm_ema_state(bm_ema *e);
+/* "ema", for checkpoints, in one part or in those of the strategy; returns how
+ * many. */
+size_t bm_ema_state(bm_ema *e, bm_state *out);
 
 #endif

@@ -76,6 +76,12 @@ static bm_status decide(bm_momenta *m, const bm_sgd_settings *set)
                        "sgd.local_state = %s is for strategies that exchange "
                        "by blocks, not for %s",
                        set->local_state, m->strategy->ops->name);
+    if (shares(m) && m->strategy->n_parts > 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "sgd.local_state = %s is for models that are exchanged "
+                       "as a whole where a block ends, not for block.fragments "
+                       "and block.overlap",
+                       set->local_state);
     m->n = events || (!m->central && m->local != BM_LOCAL_RESET)
                ? m->last - m->first
                : 1;

@@ -83,6 +83,8 @@ static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
     BM_TRY(bm_trainer_end_share(t, worker, weight_of(own), &good));
     if (!good)
         own->bad = BM_NOT_FINITE;
+    if (own->bad != BM_GOOD)
+        bm_strategy_leave_out(t->strategy, worker);
     return bm_momenta_end(t->momenta, worker, weight_of(own),
                           own->bad != BM_GOOD, &own->steps);
 }

@@ -40,9 +40,10 @@ struct bm_trainer {
     int64_t done; /* blocks of the run */
 
     int workers;
-    int first, last;  /* hosted here: [first, last) */
-    double reference; /* mean loss of the block before; 0: none yet */
-    bm_row *table;    /* [workers] */
+    int first, last;    /* hosted here: [first, last) */
+    double reference;   /* mean loss of the block before; 0: none yet */
+    bm_row *table;      /* [workers] */
+    size_t most_states; /* of the strategies of both phases */
     double (*clock)(void *self);
     void *clock_self;
     double compute_s, wait_s, exchange_s, update_s;

@@ -14,22 +14,34 @@ static const char *strategy_of(const bm_trainer *t)
     return t->done < t->block.warmup ? "ssgd" : t->set.strategy;
 }
 
+static void update_ema(void *self)
+{
+    bm_ema_update(self);
+}
+
 bm_status bm_trainer_open_phase(bm_trainer *t)
 {
     BM_TRY(bm_strategy_open(&t->strategy, strategy_of(t), t->config, t->comm,
                             t->params));
+    if (bm_strategy_states(t->strategy) > t->most_states)
+        t->most_states = bm_strategy_states(t->strategy);
     BM_TRY(bm_momenta_open(&t->momenta, t->config, t->strategy, t->first,
                            t->last));
     if (t->strategy->ops->unit == BM_EVENT)
         BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
                               t->momenta, &t->task, t->first, t->last));
-    if (t->set.ema > 0)
-        BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
+    if (t->set.ema == 0)
+        return BM_OK;
+    BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
+    t->strategy->changed = update_ema;
+    t->strategy->changed_self = t->ema;
     return BM_OK;
 }
 
 void bm_trainer_close_phase(bm_trainer *t)
 {
+    if (t->strategy != NULL)
+        bm_strategy_settle(t->strategy);
     bm_ema_close(t->ema);
     bm_events_close(t->events);
     bm_momenta_close(t->momenta);

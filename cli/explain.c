@@ -1,10 +1,12 @@
 #include "cli/explain.h"
 
 #include "bmuf/columns.h"
+#include "bmuf/fragments.h"
 #include "cli/recogniser.h"
 #include "cli/verbs.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LOOKED_AT = 8 }; /* blocks of an epoch, for their mini-batches */
@@ -72,8 +74,8 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
     return BM_OK;
 }
 
-static void print_filter(const bm_setting *s, bool nesterov, const bm_gains *g,
-                         FILE *out)
+static void print_filter(const bm_setting *s, bool nesterov, long turns,
+                         const bm_gains *g, FILE *out)
 {
     fprintf(out,
             "block gain        %.6g          (zeta: what a new block update "
@@ -86,7 +88,7 @@ static void print_filter(const bm_setting *s, bool nesterov, const bm_gains *g,
     if (g->blocks > 0)
         fprintf(out,
                 "time constant     %.4g blocks = %.4g frames of all workers\n",
-                g->blocks, g->frames);
+                (double)turns * g->blocks, (double)turns * g->frames);
 }
 
 /* Of blocks from all over the epoch. */
@@ -120,8 +122,28 @@ static void print_blocks(const bm_setting *s, const bm_gains *g,
             f->padded > 0 ? 100 * (1 - f->frames / f->padded) : 0);
 }
 
+/* The parts of the model that take turns. */
+static bm_status print_fragments(const bm_params *params, long n, FILE *out)
+{
+    size_t *begin = calloc((size_t)n + 1, sizeof *begin);
+    bm_status status = BM_OK;
+
+    if (begin == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld fragments", n);
+    BM_TRY_DONE(bm_fragments_cut(params, n, begin));
+    fprintf(out, "fragments         %ld, each exchanged every %ld blocks:", n,
+            n);
+    for (long f = 0; f < n; f++)
+        fprintf(out, " %zu", begin[f + 1] - begin[f]);
+    fprintf(out, " weights\n");
+done:
+    free(begin);
+    return status;
+}
+
 /* What else is done with blocks. */
-static void print_ways(const bm_plan_settings *s, FILE *out)
+static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
+                            FILE *out)
 {
     if (s->warmup > 0)
         fprintf(out,
@@ -136,6 +158,13 @@ static void print_ways(const bm_plan_settings *s, FILE *out)
             "                  skipped, and no other run has the same "
             "bits\n",
             s->seconds);
+    if (s->overlap)
+        fprintf(out,
+                "overlap           a block's exchange goes on during the next "
+                "block, and counts at\n"
+                "                  its end\n");
+    return s->fragments > 1 ? print_fragments(params, s->fragments, out)
+                            : BM_OK;
 }
 
 /* What the sum keeps of the workers hosted by a rank, likewise. */
@@ -162,6 +191,7 @@ static double copies(const bm_settings *s, int ranks)
     if (local == BM_LOCAL_EXTRAPOLATE)
         n += vectors / ranks;
     n += s->train.ema > 0 ? 1.0 / ranks : 0;
+    n += bm_fragments_wanted(&s->plan) ? hosted : 0;
     n += 3; /* kept, host, staging */
     n += vectors_of(s->job.sum, hosted);
     if (unit == BM_BLOCK)
@@ -205,6 +235,7 @@ static bm_status sent(const bm_settings *s, int ranks, const bm_params *p,
 static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
                        double weights, double bytes, size_t features, FILE *out)
 {
+    double own = bm_fragments_wanted(&s->plan) ? what->workers : 0;
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
     bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
     const char *per = unit == BM_BLOCK  ? "block"
@@ -220,7 +251,7 @@ static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
             "checkpoint        about %.0f MB\n",
             4e-6 * weights * copies(s, ranks),
             3 * share * (double)features * 4e-6,
-            4e-6 * weights * (saved(s) + of_workers));
+            4e-6 * weights * (saved(s) + own + of_workers));
     if (ranks > 1)
         fprintf(out,
                 "exchange          %.1f MB sent by each of %d ranks per %s; at "
@@ -285,10 +316,12 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
     if (what.filtered)
-        print_filter(&what, s->filter.nesterov, &gains, out);
+        print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
     print_blocks(&what, &gains, &filling, out);
-    print_ways(&s->plan, out);
+    BM_TRY_DONE(print_ways(&s->plan, bm_model_params(net.model), out));
     BM_TRY_DONE(sent(s, ranks, bm_model_params(net.model), &bytes));
+    if (what.blocks)
+        bytes /= (double)s->plan.fragments;
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n, bytes,
                data->features, out);
     status = bm_advise(&what, print_advice, out);

@@ -1,6 +1,7 @@
 #include "cli/settings.h"
 
 #include "bmuf/compress.h"
+#include "bmuf/fragments.h"
 #include "bmuf/overlap.h"
 #include "bmuf/pace.h"
 #include "cli/tracing.h"
@@ -35,65 +36,97 @@ static bm_status fit_overlap(const bm_config *config, const bm_job *job)
     return bm_overlap_check(&overlap, job);
 }
 
-static void check_strategy(const bm_config *config, bm_faults *faults)
+/* Options of blocks that the strategy has no use for. */
+static void check_blocks(const bm_config *config, bm_faults *faults,
+                         const bm_strategy_ops *ops)
 {
-    bm_train_settings train = {0};
-    bm_sgd_settings sgd = {0};
-    bm_job job = {0};
     bm_plan_settings block = {0};
-    const bm_strategy_ops *ops = NULL;
-    bm_local_state local = BM_LOCAL_RESET;
+    bm_job job = {0};
+    const char *turns = NULL;
 
-    bm_config_peek(config, "train", bm_train_options, &train);
-    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    bm_config_peek(config, "job", bm_job_options, &job);
     bm_config_peek(config, "block", bm_block_options, &block);
-    if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
-        bm_config_fault(faults, config, "train", "strategy",
-                        "train.strategy = local is for one worker, not %ld; "
-                        "set job.workers = 1, or take ssgd, average or bmuf",
-                        job.workers);
-    ops = bm_strategy_find(train.strategy);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    turns = block.overlap ? "overlap" : "fragments";
     if (ops->unit == BM_STEP && ops->code == NULL && block.warmup > 0)
         bm_config_fault(faults, config, "block", "warmup",
                         "block.warmup = %ld: train.strategy = %s meets at "
                         "every step anyway, and has nothing to begin with "
                         "after a warm-up; leave it out",
-                        block.warmup, train.strategy);
+                        block.warmup, ops->name);
+    if (ops->unit != BM_BLOCK && bm_fragments_wanted(&block))
+        bm_config_fault(faults, config, "block", turns,
+                        "block.%s is for strategies that exchange models, and "
+                        "train.strategy = %s does not; leave it out",
+                        turns, ops->name);
+    if (block.overlap && strcmp(job.exchange, "nccl") == 0)
+        bm_config_fault(faults, config, "block", "overlap",
+                        "block.overlap exchanges by way of the host, beside "
+                        "what the device does: job.exchange = nccl cannot be "
+                        "had with it");
     if (ops->unit == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
                         "ranks meet at every step, and none can stop alone; "
                         "leave it out",
-                        block.seconds, train.strategy);
+                        block.seconds, ops->name);
     if (ops->unit == BM_EVENT && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s workers "
                         "do not wait for each other within a block; leave it "
                         "out",
-                        block.seconds, train.strategy);
+                        block.seconds, ops->name);
+}
+
+/* Why what workers remember cannot be shared as [sgd] says; NULL: it can. */
+static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
+                            bm_local_state local)
+{
+    bm_plan_settings block = {0};
+
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (ops->unit == BM_STEP)
+        return "has no meaning where there is one momentum for all";
+    if (ops->unit == BM_EVENT)
+        return "is for strategies that exchange by blocks";
+    if (bm_fragments_wanted(&block))
+        return "needs models that are exchanged as a whole where a block ends, "
+               "which those of block.fragments and block.overlap are not; take "
+               "keep or reset";
+    if (local == BM_LOCAL_EXTRAPOLATE && ops->filter == NULL)
+        return "goes as far as a filter does, and there is none; take "
+               "sgd.local_state = average, or train.strategy = bmuf";
+    return NULL;
+}
+
+static void check_strategy(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+    bm_sgd_settings sgd = {0};
+    bm_job job = {0};
+    const bm_strategy_ops *ops = NULL;
+    bm_local_state local = BM_LOCAL_RESET;
+    const char *why = NULL;
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    ops = bm_strategy_find(train.strategy);
     local = bm_sgd_local_state(&sgd);
+    if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
+        bm_config_fault(faults, config, "train", "strategy",
+                        "train.strategy = local is for one worker, not %ld; "
+                        "set job.workers = 1, or take ssgd, average or bmuf",
+                        job.workers);
+    check_blocks(config, faults, ops);
     if (fit_overlap(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
-    if (ops->unit == BM_STEP &&
-        (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
+    if (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE)
+        why = unshared(config, ops, local);
+    if (why != NULL)
         bm_config_fault(faults, config, "sgd", "local_state",
-                        "sgd.local_state = %s has no meaning with "
-                        "train.strategy = %s, which has one momentum for all",
-                        sgd.local_state, train.strategy);
-    else if (ops->unit == BM_EVENT && local != BM_LOCAL_RESET &&
-             local != BM_LOCAL_KEEP)
-        bm_config_fault(faults, config, "sgd", "local_state",
-                        "sgd.local_state = %s is for strategies that exchange "
-                        "by blocks, not for train.strategy = %s",
-                        sgd.local_state, train.strategy);
-    else if (ops->filter == NULL && local == BM_LOCAL_EXTRAPOLATE)
-        bm_config_fault(faults, config, "sgd", "local_state",
-                        "sgd.local_state = extrapolate goes as far as a "
-                        "filter does, and train.strategy = %s has none; take "
-                        "sgd.local_state = average, or train.strategy = bmuf",
-                        train.strategy);
+                        "train.strategy = %s: sgd.local_state = %s %s",
+                        train.strategy, sgd.local_state, why);
 }
 
 static void check_job(const bm_config *config, bm_faults *faults)

@@ -1,5 +1,6 @@
 #include "cli/training.h"
 
+#include "bmuf/fragments.h"
 #include "cli/explain.h"
 
 #include <stdlib.h>
@@ -73,11 +74,26 @@ static bm_status warn(bm_training *t)
     return status == BM_OK ? bm_advise(&what, log_advice, t) : status;
 }
 
+/* There are layers enough. */
+static bm_status check_fragments(const bm_training *t)
+{
+    long n = t->set->plan.fragments;
+    size_t *begin = calloc((size_t)n + 1, sizeof *begin);
+    bm_status status = BM_OK;
+
+    if (begin == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld fragments", n);
+    status = bm_fragments_cut(bm_training_params(t), n, begin);
+    free(begin);
+    return status;
+}
+
 /* Every rank for itself, before anything is written. */
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
     BM_TRY(open_network(t));
+    BM_TRY(check_fragments(t));
     return warn(t);
 }
 

@@ -35,6 +35,8 @@ typedef struct bm_plan_settings {
     /* What training makes of blocks, which no plan looks at. */
     long warmup;    /* blocks with an exchange at every step: bmuf/warmup.c */
     double seconds; /* for a rank's shares; 0: as many as they take */
+    long fragments; /* that take turns at being exchanged: bmuf/fragments.h */
+    bool overlap;   /* the exchange is one block late: likewise */
 } bm_plan_settings;
 
 extern const bm_option bm_batch_options[];

@@ -54,6 +54,12 @@ const bm_option bm_block_options[] = {
      "that a rank has for its shares, of which it leaves the rest when they "
      "are "
      "over; 0: no limit"},
+    {"fragments", BM_INT, AT(fragments), "1", 1, 1000, NULL,
+     "of the model, cut between layers, that take turns: each block ends with "
+     "the exchange of one of them"},
+    {"overlap", BM_FLAG, AT(overlap), "no", 0, 0, NULL,
+     "exchange while the next block is learned from, and correct the workers "
+     "at its end"},
     {0},
 };
 

@@ -112,13 +112,13 @@ double gradient_of(const problem *p, bm_position at, int worker, int64_t step,
 }
 
 void learn_share(const problem *p, bm_position at, int worker, double mu,
-                 double *w, double *v)
+                 double rate, double *w, double *v)
 {
     static double g[N];
 
     for (int64_t step = 0; gradient_of(p, at, worker, step, w, g) > 0; step++)
         for (int i = 0; i < N; i++) {
-            v[i] = mu * v[i] - 0.25 * g[i];
+            v[i] = mu * v[i] - rate * g[i];
             w[i] += v[i];
         }
 }

@@ -34,9 +34,9 @@ void assert_halts_change_no_bits(bm_comm *comm, problem p,
 double gradient_of(const problem *p, bm_position at, int worker, int64_t step,
                    const double *w, double *g);
 
-/* A share of momentum SGD at rate 0.25: v <- mu v - rate g, w <- w + v. */
+/* A share of momentum SGD: v <- mu v - rate g, w <- w + v. */
 void learn_share(const problem *p, bm_position at, int worker, double mu,
-                 double *w, double *v);
+                 double rate, double *w, double *v);
 
 /* The block that comes t-th. */
 bm_position position_of(int t);

@@ -430,7 +430,7 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=average",
                       "--set", "sgd.update=adamw", "--set",
                       "sgd.local_state=extrapolate"),
-                 78, "train.strategy = average has none");
+                 78, "local_state = extrapolate goes as far as a filter");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "sgd.update=adamw", "--set",
                       "sgd.local_state=extrapolate"),
@@ -441,6 +441,17 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "block.seconds=2"),
                  78, "none can stop alone");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.fragments=2"),
+                 78, "block.fragments is for strategies that exchange models");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "sgd.local_state=average"),
+                 78, "exchanged as a whole");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "job.exchange=nccl"),
+                 78, "job.exchange = nccl cannot be had with it");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
+                 "block.fragments = 9: the network can be cut into");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
                       "--set", "ssgd.overlap=layer", "--set",
                       "job.device=cuda"),

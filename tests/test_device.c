@@ -196,6 +196,34 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
                                     "sgd.local_state=extrapolate");
 }
 
+/* The run "one" was near the one that the CPU makes of the same settings. */
+#define assert_as_on_the_cpu(settings) compare_with_the_cpu(ON_CPU settings)
+
+static void compare_with_the_cpu(const char *settings)
+{
+    json_t *mine = last_event("one", "eval"), *other = NULL;
+
+    run_whole("cpu", 1, settings);
+    other = last_event("cpu", "eval");
+    assert_true(fabs(number(mine, "loss") / number(other, "loss") - 1) < 1e-3);
+    json_decref(mine);
+    json_decref(other);
+}
+
+#define LATE "; block.overlap=yes; block.warmup=1"
+
+/* Vectors go by way of the host, or stay, a fragment at a time. */
+static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_two_ranks(ON_GPU LATE);
+    assert_as_on_the_cpu(LATE);
+    if (short_tests())
+        return;
+    assert_same_on_two_ranks(ON_GPU "; block.fragments=2");
+    assert_as_on_the_cpu("; block.fragments=2");
+}
+
 /* Found out before there is a run. */
 static void test_overlap_is_for_the_host(void **state)
 {
@@ -390,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ_are_told),
         cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),
         cmocka_unit_test(test_overlap_is_for_the_host),
         cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
         cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),

@@ -25,8 +25,9 @@ static cudaError_t (*synchronize)(void);
 static struct {
 #define RUNTIME(X)                                                             \
     X(StreamCreate)                                                            \
-    X(StreamDestroy) X(StreamBeginCapture) X(StreamEndCapture)                 \
-        X(StreamSynchronize) X(StreamWaitEvent) X(StreamGetCaptureInfo)        \
+    X(StreamDestroy)                                                           \
+    X(StreamBeginCapture) X(StreamEndCapture) X(StreamSynchronize)             \
+        X(StreamWaitEvent) X(StreamGetCaptureInfo)                             \
             X(StreamUpdateCaptureDependencies) X(EventRecord)                  \
                 X(EventSynchronize) X(EventCreate) X(EventDestroy) X(Malloc)   \
                     X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \

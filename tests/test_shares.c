@@ -97,7 +97,7 @@ static void test_it_is_the_algorithm_in_double(void **state)
     static result got;
     bm_comm *comm = *state;
     timer t[4] = {uneven, uneven, uneven, uneven};
-    int64_t left = 0;
+    int64_t steps[WORKERS] = {0}, left = 0;
     job j = open_job(comm, ragged, settings);
 
     set_off(&j, uneven);
@@ -107,7 +107,6 @@ static void test_it_is_the_algorithm_in_double(void **state)
     memset(&got, 0, sizeof got);
     for (int b = 0; b < ALL; b++) {
         bm_position at = position_of(b);
-        int64_t steps[WORKERS];
         double total = 0;
 
         expect_steps(comm, &ragged, at, 4, t, steps);

@@ -102,7 +102,10 @@ static void test_extrapolated_moments_go_on_from_every_block(void **state)
 static void test_blocks_of_many_kinds_go_on_from_every_block(void **state)
 {
     (void)state;
-    assert_resumes_everywhere("block.warmup=2; train.ema=0.5", 2);
+    assert_resumes_everywhere(
+        "block.warmup=2; train.ema=0.5; block.fragments=2; "
+        "block.overlap=yes",
+        2);
 }
 
 static void test_synchronous_sgd_goes_on_from_every_block(void **state)

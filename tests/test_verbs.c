@@ -402,6 +402,26 @@ static void test_explain_prints_what_formulas_say(void **_)
     }
 }
 
+/* Two layers: of 8 features to 1000, and of these to 5 classes. */
+static void test_explain_tells_what_else_is_done_with_blocks(void **_)
+{
+    outcome o =
+        BMUF("explain", "tiny.ini", "-n", "2", "--set",
+             "model.net=linear:1000 linear", "--set", "block.fragments=2",
+             "--set", "block.overlap=yes", "--set", "block.warmup=3", "--set",
+             "block.seconds=20", "--set", "bmuf.momentum=0.5");
+    double weights = 9000 + 5005;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "2, each exchanged every 2 blocks: 9000 5005 weights\n");
+    assert_says(o.out, "\noverlap           a block's exchange goes on");
+    assert_says(o.out, "\nwarm-up           3 blocks");
+    assert_says(o.out, "\ntime              a rank has 20 s");
+    assert_after(o.out, "time constant", -2 / log(0.5), 4);
+    assert_after(o.out, "at 1 GB/s ", 2 * 4 * weights / 2 / 2 * 1e-9, 2);
+}
+
 static void test_explain_counts_bytes_of_an_exchange(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "-n", "4", "--set", "job.workers=6",
@@ -662,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_ready_made_features_become_shards),
         cmocka_unit_test(test_check_knows_what_a_stride_leaves),
         cmocka_unit_test(test_explain_prints_what_formulas_say),
+        cmocka_unit_test(test_explain_tells_what_else_is_done_with_blocks),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),

@@ -164,7 +164,7 @@ static void test_it_is_the_algorithm_in_double(void **state)
         for (int k = 0; k < WORKERS; k++) {
             double n = (double)share(&ragged, position_of(t), k);
             memcpy(w, start_, sizeof w);
-            learn_share(&ragged, position_of(t), k, 0.5, w, v[k]);
+            learn_share(&ragged, position_of(t), k, 0.5, 0.25, w, v[k]);
             for (int i = 0; i < N; i++)
                 mean[i] += n * (w[i] - start_[i]);
             total += n;
