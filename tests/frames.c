@@ -134,10 +134,10 @@ double stored(double tolerance)
 
 double learned(double tolerance)
 {
-    return getenv("BMUF_CONV") != NULL &&
-                   strcmp(getenv("BMUF_CONV"), "cudnn") == 0
-               ? stored(tolerance)
-               : tolerance;
+    const char *engine = getenv("BMUF_CONV");
+
+    return engine != NULL && strcmp(engine, "cudnn") == 0 ? stored(tolerance)
+                                                          : tolerance;
 }
 
 bm_window side_by_side(size_t size)

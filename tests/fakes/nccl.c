@@ -41,7 +41,7 @@ typedef struct ncclComm {
     int rank, size;
     int state;              /* a result */
     int device[RANKS], tag; /* of all; of those who come together */
-    MPI_Request request[2 * RANKS];
+    MPI_Request *request;
     int n_requests;
     struct group *late; /* not yet on its stream */
     bool aborted;
@@ -125,6 +125,15 @@ int ncclGetUniqueId(ncclUniqueId *out)
     return SUCCESS;
 }
 
+static MPI_Request *requests_for(int n)
+{
+    MPI_Request *all = malloc(((size_t)n + 1) * sizeof(MPI_Request));
+
+    if (all == NULL)
+        abort();
+    return all;
+}
+
 static MPI_Request *next(ncclComm *comm)
 {
     return &comm->request[comm->n_requests++];
@@ -149,6 +158,7 @@ int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
     if (comm == NULL)
         return SYSTEM_ERROR;
     *comm = (ncclComm){.rank = rank, .size = size, .state = IN_PROGRESS};
+    comm->request = requests_for(2 * size);
     comm->tag = FIRST_NAME + atoi(name.internal + strlen("emulated ")) % NAMES;
     comm->device[rank] = device();
     for (int r = 0; r < size; r++) {
@@ -209,6 +219,7 @@ int ncclCommDestroy(ncclComm *comm)
 {
     if (comm->aborted)
         return INVALID_ARGUMENT;
+    free(comm->request);
     free(comm);
     return SUCCESS;
 }
@@ -217,10 +228,7 @@ static void send_all(group *g)
 {
     int n = 0;
 
-    g->request = malloc(((size_t)g->n * (size_t)g->comm->size + 1) *
-                        sizeof(MPI_Request));
-    if (g->request == NULL)
-        abort();
+    g->request = requests_for(g->n * g->comm->size);
     for (int i = 0; i < g->n; i++) {
         const transfer *t = &g->of[i];
         bool sends = t->what == BROADCAST && t->peer == g->comm->rank;
