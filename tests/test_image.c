@@ -378,7 +378,8 @@ int main(int argc, char **argv)
     };
 
     frames_choose(argc, argv);
-    if (!have_backend(frames_backend))
+    if (!have_backend(frames_backend) ||
+        !have_convolution(frames_backend, frames_precision))
         return SKIPPED;
     return RUN_GROUP("image", tests);
 }

@@ -257,5 +257,11 @@ int main(int argc, char **argv)
     unsetenv("BMUF_CONV");
     if (!have_backend(backend))
         return SKIPPED;
+    if (with_cudnn) {
+        setenv("BMUF_CONV", "cudnn", 1);
+        if (!have_convolution(backend, BM_FP32))
+            return SKIPPED;
+        unsetenv("BMUF_CONV");
+    }
     return RUN_GROUP("lstm_engines", tests);
 }
