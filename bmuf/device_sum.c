@@ -271,6 +271,13 @@ static void broadcast(const bm_device_sum *d, float *x, size_t n, int root)
         bm_comm_broadcast(d->comm, bm_mesh_floats(d->be, x, n), n, root);
 }
 
+/* MPI counts for itself. */
+static void note_sent(const bm_device_sum *d, size_t floats)
+{
+    if (d->by == BM_BY_MESH)
+        bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
+}
+
 /* Everybody's subtrees go to the owners of slices. */
 static bm_status swap(const bm_device_sum *d)
 {
@@ -285,6 +292,7 @@ static bm_status swap(const bm_device_sum *d)
         for (int i = 0; r != d->rank && i < nodes(d, d->rank); i++)
             if (count(d, r) > 0)
                 send(d, room(d, i) + d->start[r], count(d, r), r);
+    note_sent(d, (size_t)nodes(d, d->rank) * (d->n - own));
     return end(d);
 }
 
@@ -335,5 +343,6 @@ bm_status bm_device_sum_share(bm_device_sum *d, float *x)
     for (int r = 0; r < d->size; r++)
         if (count(d, r) > 0)
             broadcast(d, x + d->start[r], count(d, r), r);
+    note_sent(d, (size_t)(d->size - 1) * count(d, d->rank));
     return end(d);
 }

@@ -10,18 +10,10 @@ struct bm_ema {
     bm_state state; /* like the strategy's first, which is the model */
 };
 
-static bm_state model_of(bm_strategy *s)
-{
-    bm_state states[BM_STRATEGY_STATES];
-
-    (void)bm_strategy_state(s, states);
-    return states[0];
-}
-
 /* x <- keep x + (1 - keep) W */
 static void approach(bm_ema *e, double keep)
 {
-    bm_state w = model_of(e->strategy), *x = &e->state;
+    bm_state w = bm_strategy_model(e->strategy), *x = &e->state;
 
     if (x->be != NULL)
         bm_axpby(x->be, x->count, (float)(1 - keep), w.x, (float)keep, x->x);
@@ -41,7 +33,7 @@ bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double share)
     e->strategy = s;
     e->share = share;
     x = &e->state;
-    *x = model_of(s);
+    *x = bm_strategy_model(s);
     snprintf(x->name, sizeof x->name, "ema");
     x->x = NULL;
     if (x->be != NULL)
@@ -81,6 +73,16 @@ bm_status bm_ema_get(bm_ema *e, float *x)
     if (e->strategy->ops->unit == BM_BLOCK) /* slices */
         return bm_exchange_gather(e->strategy->exchange, own->x, x);
     bm_axpby(own->be, own->count, 1, own->x, 0, x);
+    return bm_sync(own->be);
+}
+
+bm_status bm_ema_set(bm_ema *e, const float *x)
+{
+    const bm_state *own = &e->state;
+
+    if (e->strategy->ops->unit == BM_BLOCK)
+        return bm_exchange_cut(e->strategy->exchange, x, own->x);
+    bm_axpby(own->be, own->count, 1, x, 0, own->x);
     return bm_sync(own->be);
 }
 

@@ -22,6 +22,9 @@ void bm_ema_update(bm_ema *e);
 /* Collective. Puts the average into x, n floats on the backend. */
 BM_CHECKED bm_status bm_ema_get(bm_ema *e, float *x);
 
+/* Collective. The average becomes x, n floats on the backend. */
+BM_CHECKED bm_status bm_ema_set(bm_ema *e, const float *x);
+
 /* "ema", for checkpoints. */
 bm_state bm_ema_state(bm_ema *e);
 

@@ -281,12 +281,15 @@ bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
 {
     enum { COLUMNS = sizeof *e->table / sizeof(double) };
     size_t n = (size_t)e->workers;
-    bm_span span = bm_span_begin("eval");
+    bm_span span = bm_span_begin("eval"), meeting;
     bm_evaluation sum = {0};
     bm_status status = BM_OK;
 
     memset(e->table, 0, n * sizeof *e->table);
-    status = bm_comm_agree(e->comm, see_all(e, witness));
+    status = see_all(e, witness);
+    meeting = bm_span_begin("wait");
+    status = bm_comm_agree(e->comm, status);
+    (void)bm_span_end(meeting);
     if (status == BM_OK)
         status = bm_comm_sum(e->comm, (double *)(void *)e->table, COLUMNS * n);
     sum.seconds = bm_span_end(span);

@@ -25,9 +25,10 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out);
 bm_status bm_filtered_resume(bm_strategy *s);
 
 #define BM_FILTERED                                                            \
-    .unit = BM_BLOCK, .open = bm_filtered_open, .close = bm_filtered_close,    \
-    .exchange = bm_filtered_exchange, .global = bm_filtered_global,            \
-    .state = bm_filtered_state, .resume = bm_filtered_resume
+    .unit = BM_BLOCK, .codes = true, .open = bm_filtered_open,                 \
+    .close = bm_filtered_close, .exchange = bm_filtered_exchange,              \
+    .global = bm_filtered_global, .state = bm_filtered_state,                  \
+    .resume = bm_filtered_resume
 
 /* For worker_end: the mean is that of the workers with data, whatever they had.
  */

@@ -64,6 +64,7 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
         if (!bad[i] || keep)
             n += per_frame ? b->extent.frames[i] : 1;
         l->passed.frames += b->extent.frames[i];
+        l->passed.left -= b->extent.frames[i];
     }
     l->passed.padded += (double)(b->extent.T * b->extent.B);
     l->passed.batches++;
@@ -96,6 +97,7 @@ static bm_status score(void *self, int worker, bm_score *out)
     bm_learner *l = self;
 
     bm_misfits_end(l->misfits);
+    l->passed.left += bm_reader_frames(l->reader, worker);
     return bm_model_score(l->model, worker - l->first, out);
 }
 

@@ -23,9 +23,10 @@ void bm_learner_close(bm_learner *l);
 bm_task bm_learner_task(bm_learner *l);
 
 /* What passed by here since the last call: frames of data, of mini-batches (the
- * same with the padding), and how many of these there were. */
+ * same with the padding), and how many of these there were; and frames of those
+ * shares' that did not. */
 typedef struct bm_passed {
-    double frames, padded, batches;
+    double frames, padded, batches, left;
 } bm_passed;
 
 bm_passed bm_learner_passed(bm_learner *l);

@@ -218,6 +218,13 @@ bm_status bm_momenta_exchange(bm_momenta *m, double tau)
     return BM_OK;
 }
 
+bm_status bm_momenta_take(bm_momenta *m, const bm_momenta *from)
+{
+    for (int i = 0; i < m->n; i++)
+        bm_sgd_copy(m->sgd[i], from->sgd[0]);
+    return bm_momenta_resume(m, 0);
+}
+
 size_t bm_momenta_states(const bm_momenta *m)
 {
     return (size_t)m->n * BM_SGD_STATES;

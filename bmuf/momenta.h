@@ -43,6 +43,9 @@ BM_CHECKED bm_status bm_momenta_end(bm_momenta *m, int worker, double weight,
  * ranks. */
 BM_CHECKED bm_status bm_momenta_exchange(bm_momenta *m, double tau);
 
+/* All workers go on with what the first of another phase's remembers. */
+BM_CHECKED bm_status bm_momenta_take(bm_momenta *m, const bm_momenta *from);
+
 /* All that training goes on from, at most bm_momenta_states(), and rho; the
  * states were filled from a checkpoint. */
 size_t bm_momenta_states(const bm_momenta *m);

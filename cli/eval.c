@@ -243,7 +243,7 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 
 static const bm_section sections[] = {
     {"batch", bm_batch_options, bm_batch_check},
-    {"block", bm_block_options, bm_block_check},
+    {"block", bm_block_sizes, bm_block_check},
     {0}};
 
 static bm_status check_ranks(const bm_arguments *a, long ranks)

@@ -119,6 +119,34 @@ static void print_blocks(const bm_setting *s, const bm_gains *g,
             f->padded > 0 ? 100 * (1 - f->frames / f->padded) : 0);
 }
 
+/* What else is done with blocks. */
+static void print_ways(const bm_plan_settings *s, FILE *out)
+{
+    if (s->warmup > 0)
+        fprintf(out,
+                "warm-up           %ld blocks that average gradients at every "
+                "step\n",
+                s->warmup);
+    if (s->seconds > 0)
+        fprintf(
+            out,
+            "time              a rank has %.4g s for its shares of a block; "
+            "what is left is\n"
+            "                  skipped, and no other run has the same "
+            "bits\n",
+            s->seconds);
+}
+
+/* What the sum keeps of the workers hosted by a rank, likewise. */
+static double vectors_of(const char *sum, double hosted)
+{
+    if (strcmp(sum, "tree") == 0)
+        return fmin(2 * log2(hosted + 1) + 1, 8); /* partial means */
+    if (strcmp(sum, "exact") == 0)
+        return 4;                                    /* two whole numbers */
+    return strcmp(sum, "mpi") == 0 ? 2 : hosted + 1; /* and the common one */
+}
+
 /* Floats per weight that a rank keeps, apart from activations. */
 static double copies(const bm_settings *s, int ranks)
 {
@@ -130,8 +158,8 @@ static double copies(const bm_settings *s, int ranks)
     if (local == BM_LOCAL_EXTRAPOLATE)
         n += vectors / ranks;
     n += s->train.ema > 0 ? 1.0 / ranks : 0;
-    n += 3;                                 /* kept, host, staging */
-    n += fmin(2 * log2(hosted + 1) + 1, 8); /* the tree's partial means */
+    n += 3; /* kept, host, staging */
+    n += vectors_of(s->job.sum, hosted);
     if (bm_strategy_find(s->train.strategy)->unit == BM_BLOCK)
         n += 1; /* the model at the block's start */
     if (s->filtered)
@@ -218,6 +246,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     if (what.filtered)
         print_filter(&what, s->filter.nesterov, &gains, out);
     print_blocks(&what, &gains, &filling, out);
+    print_ways(&s->plan, out);
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     status = bm_advise(&what, print_advice, out);

@@ -79,8 +79,16 @@ static const char *const kinds[] = {"start", "block", "checkpoint", "eval",
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* The last event of each kind, and where the time of all of them went. */
-static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases)
+static double bytes_in(const json_t *block)
+{
+    return json_number_value(json_object_get(block, "sent_bytes")) +
+           json_number_value(json_object_get(block, "shared_bytes"));
+}
+
+/* The last event of each kind, where the time of all of them went, and what
+ * the busiest rank of each block has brought to others. */
+static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases,
+                         double *bytes)
 {
     char *rest = NULL;
 
@@ -90,6 +98,7 @@ static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases)
         const char *event = json_string_value(json_object_get(row, "event"));
 
         bm_phases_add(phases, row);
+        *bytes += bytes_in(row);
         for (size_t i = 0; event != NULL && i < KINDS; i++)
             if (strcmp(event, kinds[i]) == 0) {
                 json_decref(last[i]);
@@ -118,12 +127,13 @@ static bm_status describe_run(const char *directory, bool json)
 {
     json_t *last[KINDS] = {0}, *all = json_object();
     bm_phases phases = {0};
+    double bytes = 0;
     char path[4096], *text = NULL;
     size_t size = 0;
 
     snprintf(path, sizeof path, "%s/journal.jsonl", directory);
     BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
-    read_journal(text, last, &phases);
+    read_journal(text, last, &phases, &bytes);
     for (size_t i = 0; i < KINDS; i++) {
         if (last[i] == NULL)
             continue;
@@ -133,10 +143,13 @@ static bm_status describe_run(const char *directory, bool json)
     }
     if (json) {
         json_object_set_new(all, "phases", bm_phases_json(&phases));
+        json_object_set_new(all, "exchanged_bytes", json_real(bytes));
         json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
         putchar('\n');
     } else {
         bm_phases_print(&phases, stdout);
+        printf("exchanged by the busiest rank of each block: %.4g MB\n",
+               1e-6 * bytes);
     }
     json_decref(all);
     free(text);

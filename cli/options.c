@@ -1,6 +1,7 @@
 /* options.c - bmuf options: every setting, from the tables. */
 #include "cli/settings.h"
 #include "cli/verbs.h"
+#include "comm/code.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const char *kind(const bm_option *o)
     return o->type == BM_CHOICE ? o->unit : kinds[o->type];
 }
 
-/* "tree exact fast " becomes "tree, exact, fast". */
+/* "tree exact mpi " becomes "tree, exact, mpi". */
 static void list_words(const char *words, char *out, size_t room)
 {
     size_t n = 0;
@@ -77,6 +78,9 @@ static const struct {
 #define X(name) {"model", "loss", #name, &bm_loss_##name.help},
         BM_LOSSES(X)
 #undef X
+#define X(name) {"compress", "code", #name, &bm_code_##name.help},
+            BM_CODES(X)
+#undef X
 };
 
 static void print_choices(const char *section, const char *key,
@@ -118,6 +122,9 @@ static const char *about(const char *section)
         {"batch", "Mini-batches: one of the two sizes."},
         {"block", "What a worker learns from between two exchanges: one of the "
                   "three sizes. How to\nchoose is in [tuning.md](tuning.md)."},
+        {"compress",
+         "What travels after a block, see "
+         "[strategies.md](strategies.md#compressed-block-updates)."},
         {"sgd", "The update of every worker, see [sgd.md](sgd.md)."},
         {"schedule", "The learning rate over time, see [sgd.md](sgd.md)."},
         {"bmuf", "The filter of `train.strategy = bmuf`; formulas and gains "

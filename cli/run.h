@@ -24,8 +24,8 @@ typedef struct bm_run {
  * or goes on in it. BM_ERR_CREATE: another job is at work in it, or something
  * else than a run is there. BM_ERR_CONFIG: it was started with other settings,
  * which are listed; train.epochs, train.keep, train.checkpoint_every,
- * data.test and job.exchange may change. By then no device or precision is
- * `auto`.
+ * data.test, job.exchange and job.trace may change. By then no device or
+ * precision is `auto`.
  */
 BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);

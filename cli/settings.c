@@ -1,5 +1,9 @@
 #include "cli/settings.h"
 
+#include "bmuf/compress.h"
+#include "bmuf/overlap.h"
+#include "cli/tracing.h"
+
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -14,24 +18,55 @@ static const bm_option data_options[] = {
     {0},
 };
 
+/* Of the section of ssgd, which others may leave as it is. */
+static void check_overlap(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+    bm_overlap_settings overlap = {0};
+    bm_job job = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
+    if (strcmp(train.strategy, "ssgd") == 0 &&
+        bm_overlap_check(&overlap, &job) != BM_OK)
+        bm_config_fault(faults, config, "ssgd", "overlap", "%s",
+                        bm_last_message());
+}
+
 static void check_strategy(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
+    bm_plan_settings block = {0};
     const bm_strategy_ops *ops = NULL;
     bm_local_state local = BM_LOCAL_RESET;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
         bm_config_fault(faults, config, "train", "strategy",
                         "train.strategy = local is for one worker, not %ld; "
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
     ops = bm_strategy_find(train.strategy);
+    if (ops->unit == BM_STEP && ops->code == NULL && block.warmup > 0)
+        bm_config_fault(faults, config, "block", "warmup",
+                        "block.warmup = %ld: train.strategy = %s meets at "
+                        "every step anyway, and has nothing to begin with "
+                        "after a warm-up; leave it out",
+                        block.warmup, train.strategy);
+    if (ops->unit == BM_STEP && block.seconds > 0)
+        bm_config_fault(faults, config, "block", "seconds",
+                        "block.seconds = %g: with train.strategy = %s all "
+                        "ranks meet at every step, and none can stop alone; "
+                        "leave it out",
+                        block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
+    check_overlap(config, faults);
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
         bm_config_fault(faults, config, "sgd", "local_state",
@@ -44,6 +79,20 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "filter does, and train.strategy = %s has none; take "
                         "sgd.local_state = average, or train.strategy = bmuf",
                         train.strategy);
+}
+
+static void check_job(const bm_config *config, bm_faults *faults)
+{
+    bm_job job = {0};
+    bm_trace_window window = {0};
+
+    bm_job_check(config, faults);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (!bm_trace_window_read(job.trace, &window))
+        bm_config_fault(faults, config, "job", "trace",
+                        "job.trace = %s is not what it should be: blocks A:B, "
+                        "with 0 <= A < B",
+                        job.trace);
 }
 
 static void check_schedule(const bm_config *config, bm_faults *faults)
@@ -64,9 +113,10 @@ static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
     {"train", bm_train_options, check_strategy},
-    {"job", bm_job_options, NULL},
+    {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
+    {"compress", bm_compress_options, bm_compress_check},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
 };

@@ -7,7 +7,7 @@
 #include "cli/progress.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
-#include "core/clock.h"
+#include "core/span.h"
 
 #include <math.h>
 
@@ -79,15 +79,17 @@ static double rate_now(const bm_training *t)
 static bm_status train_block(bm_training *t)
 {
     bm_block_report r = {0};
-    double since = bm_clock(), rate = rate_now(t), seconds = 0, met = 0;
+    double since = bm_clock(), rate = rate_now(t), seconds = 0;
     bm_passed passed = {0};
+    bm_span meeting;
 
     BM_TRY(bm_trainer_block(t->trainer, rate, &r));
     passed = bm_learner_passed(t->learner);
-    met = bm_clock();
-    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed, 3));
+    meeting = bm_span_begin("wait");
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
+                       sizeof passed / sizeof(double)));
+    r.wait_s += bm_span_end(meeting);
     seconds = bm_clock() - since;
-    r.wait_s += bm_clock() - met;
     t->blocks++;
     t->frames += passed.frames;
     t->seconds += seconds;
@@ -116,16 +118,22 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
 {
     long every = t->set->train.checkpoint_every;
     int64_t saved = t->blocks;
+    bm_span span;
 
     *stopped = false;
     while (!over(t) && !*stopped) {
+        BM_TRY(bm_tracing_block(&t->tracing, t->comm, t->run->directory,
+                                t->run->attempt, t->blocks));
+        span = bm_span_begin("block");
         BM_TRY(train_block(t));
         BM_TRY(asked_to_stop(t, stopped));
         if (*stopped || over(t) || (every > 0 && t->blocks % every == 0)) {
             BM_TRY(bm_training_save(t));
             saved = t->blocks;
         }
+        (void)bm_span_end(span);
     }
+    bm_tracing_close(&t->tracing);
     return saved == t->blocks ? BM_OK : bm_training_save(t);
 }
 

@@ -115,6 +115,7 @@ bm_status bm_training_start(bm_training *t)
                                   .seed = seed};
     bm_position start = {0, 0};
 
+    bm_tracing_open(&t->tracing, t->set->job.trace);
     BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
     BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, seed, first));
     task = bm_learner_task(t->learner);
@@ -132,6 +133,7 @@ bm_status bm_training_start(bm_training *t)
 
 void bm_training_close(bm_training *t)
 {
+    bm_tracing_close(&t->tracing);
     bm_evaluator_close(t->on_dev);
     bm_evaluator_close(t->on_test);
     bm_trainer_close(t->trainer);

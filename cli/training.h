@@ -10,6 +10,7 @@
 #include "cli/device.h"
 #include "cli/recogniser.h"
 #include "cli/run.h"
+#include "cli/tracing.h"
 
 typedef struct bm_training {
     bm_comm *comm; /* borrowed, as the next four */
@@ -30,6 +31,7 @@ typedef struct bm_training {
     bm_state *states;
     size_t n_states;
     char *config_text;
+    bm_tracing tracing;
 
     int64_t epochs, blocks; /* done */
     double frames, seconds;

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <xxhash.h>
 
 void bm_report_start(const bm_training *t)
@@ -57,6 +58,22 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
             {0}});
 }
 
+/* Mini-batches of each worker, where they are not the plan's: "12 9 12 11", to
+ * be freed; NULL: they are. */
+static char *batches_of(const bm_training *t)
+{
+    enum { DIGITS = 21 };
+    int n = (int)t->set->job.workers, at = 0;
+    char *text = NULL;
+
+    if (t->set->plan.seconds > 0)
+        text = malloc((size_t)n * DIGITS + 1);
+    for (int k = 0; text != NULL && k < n; k++)
+        at += snprintf(text + at, DIGITS + 1, k > 0 ? " %lld" : "%lld",
+                       (long long)bm_trainer_batches(t->trainer, k));
+    return text;
+}
+
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds)
 {
@@ -67,6 +84,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     double counted = per_frame ? r->score.frames : r->score.sequences;
     double loss = r->score.loss / counted;
     double error = r->score.errors / r->score.count;
+    char *of_workers = batches_of(t);
 
     bm_journal_write(
         t->run->journal, "block",
@@ -77,6 +95,8 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"rate", rate, NULL},
                      {"frames", frames, NULL},
                      {"batches", passed.batches, NULL},
+                     {"batches_of_workers", NAN, of_workers},
+                     {"left", passed.left, NULL},
                      {"seconds", seconds, NULL},
                      {"frames_per_s", frames / seconds, NULL},
                      {"padding", 1 - frames / passed.padded, NULL},
@@ -88,6 +108,8 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"wait_s", r->wait_s, NULL},
                      {"exchange_s", r->exchange_s, NULL},
                      {"stall_s", stall, NULL},
+                     {"sent_bytes", (double)r->traffic.sent, NULL},
+                     {"shared_bytes", (double)r->traffic.shared, NULL},
                      {"g_norm", r->update.g_norm, NULL},
                      {"delta_norm", r->update.delta_norm, NULL},
                      {"cos_g_delta", r->update.cos, NULL},
@@ -97,6 +119,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"left_out", r->left_out, NULL},
                      {"blank", r->score.blank / r->score.frames, NULL},
                      {0}});
+    free(of_workers);
     if (t->terminal)
         bm_progress_show(&(bm_progress){
             .epoch = (long)r->at.epoch + 1,

@@ -100,10 +100,12 @@ bm_status bm_training_resume(bm_training *t)
     BM_TRY(bm_comm_broadcast_bytes(t->comm, &n, sizeof n, 0));
     BM_TRY(bm_comm_broadcast_bytes(t->comm, blocks, sizeof blocks, 0));
     for (size_t i = 0; i < n; i++) {
-        bm_checkpoint c = describe(t);
+        bm_checkpoint c = {0};
         char path[2200];
         bm_status status = BM_OK;
 
+        BM_TRY(bm_trainer_seek(t->trainer, blocks[i]));
+        c = describe(t);
         bm_checkpoint_path(t->run->checkpoints, blocks[i], path, sizeof path);
         status = bm_checkpoint_load(path, t->comm, &c);
         if (status == BM_ERR_MEMORY || status == BM_ERR_COMM)

@@ -15,6 +15,7 @@
     X(eval)                                                                    \
     X(explain)                                                                 \
     X(scale)                                                                   \
+    X(trace)                                                                   \
     X(options)                                                                 \
     X(bench)
 

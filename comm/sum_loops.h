@@ -9,6 +9,7 @@
 #include "core/isa.h"
 
 #include <stdint.h>
+#include <string.h>
 
 typedef struct bm_sum_loops {
     void (*copy)(size_t n, const float *x, float *y); /* y = x */
@@ -25,6 +26,22 @@ typedef struct bm_sum_loops {
                    double unit, float *x);
     void (*add_ints)(size_t n, const int64_t *x, int64_t *y); /* y += x */
 } bm_sum_loops;
+
+/* Those of this machine, or of BMUF_ISA. */
+BM_CHECKED bm_status bm_sum_loops_choose(const bm_sum_loops **out);
+
+/* y, the mean of weight wy, and x, the mean of weight wx, become one in y. */
+static inline void bm_sum_loops_blend(const bm_sum_loops *loops, float *y,
+                                      double wy, const float *x, double wx,
+                                      size_t n)
+{
+    if (wx == 0)
+        return;
+    if (wy == 0 && y != x)
+        memcpy(y, x, n * sizeof *y);
+    if (wy > 0)
+        loops->blend(n, wy / (wy + wx), y, wx / (wy + wx), x);
+}
 
 #define X(isa) extern const bm_sum_loops bm_sum_loops_##isa;
 BM_ISAS(X)

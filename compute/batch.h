@@ -10,7 +10,7 @@
 
 /* How B sequences of unequal length lie in a [T, B, ...] tensor. */
 typedef struct bm_extent {
-    size_t T;              /* frames of the longest sequence */
+    size_t T;              /* frames of the longest sequence, or some more */
     size_t B;              /* sequences */
     const int32_t *frames; /* [B] on the host, each in 0 .. T; borrowed */
 } bm_extent;
@@ -31,6 +31,14 @@ static inline size_t bm_ctc_repeats(const int32_t *labels, size_t n)
         repeats += labels[i] == labels[i - 1];
     return repeats;
 }
+
+/* The frames of a sequence as they are stored. */
+typedef struct bm_stored {
+    const void *x; /* [frames, D]; borrowed */
+    size_t bytes;  /* of a number. 4: a float; 2: a half; 1: q, which stands for
+                      offset[d] + scale[d] q */
+    const float *scale, *offset; /* [D]; borrowed */
+} bm_stored;
 
 /* Made by a reader, owned by it. */
 typedef struct bm_batch {

@@ -2,6 +2,7 @@
 #include "compute/backend_ops.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct bm_stage {
     bm_backend *be; /* borrowed */
@@ -37,21 +38,49 @@ void bm_stage_close(bm_stage *s)
     free(s);
 }
 
-bm_status bm_stage_room(bm_stage *s, size_t n, float **host)
+size_t bm_stage_frames(const bm_backend *be, size_t longest)
 {
+    size_t step = 16; /* frames; a smaller power of two for shorter ones */
+
+    if (be->ops->on_host)
+        return longest;
+    while (step > 1 && 16 * step > longest)
+        step /= 2;
+    return (longest + step - 1) / step * step;
+}
+
+/* Column b of x [T, B, D]. */
+static void write_column(float *x, bm_extent e, size_t D, size_t b,
+                         const bm_stored *p)
+{
+    size_t frames = (size_t)e.frames[b];
+    const float *from = p->x;
+
+    BM_ASSERT(p->bytes == sizeof *from);
+    for (size_t t = 0; t < e.T; t++) {
+        float *row = x + (t * e.B + b) * D;
+        if (t < frames)
+            memcpy(row, from + t * D, D * sizeof *row);
+        else
+            memset(row, 0, D * sizeof *row);
+    }
+}
+
+bm_status bm_stage_send(bm_stage *s, bm_extent e, size_t D,
+                        const bm_stored *sequences, float **x)
+{
+    size_t n = e.T * e.B * D;
+
     if (s->self != NULL)
-        return s->be->ops->stage_room(s->be, s->self, n, host);
+        return s->be->ops->stage_send(s->be, s->self, e, D, sequences, x);
     if (s->x == NULL || n > s->room) {
         bm_free(s->be, s->x);
         s->x = NULL;
         BM_TRY(bm_alloc(s->be, n, &s->x));
         s->room = n;
     }
-    *host = s->x;
+    for (size_t b = 0; b < e.B; b++)
+        write_column(s->x, e, D, b, &sequences[b]);
+    *x = s->x;
     return BM_OK;
-}
-
-float *bm_stage_send(bm_stage *s, size_t n)
-{
-    return s->self != NULL ? s->be->ops->stage_send(s->be, s->self, n) : s->x;
 }

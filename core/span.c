@@ -8,6 +8,18 @@ bool bm_span_watched;
 static const bm_span_watcher *watchers[BM_SPAN_WATCHERS];
 static size_t n_watchers;
 
+static _Thread_local const char *thread = "computing";
+
+void bm_span_thread(const char *name)
+{
+    thread = name;
+}
+
+const char *bm_span_thread_name(void)
+{
+    return thread;
+}
+
 void bm_span_watch(const bm_span_watcher *watcher)
 {
     for (size_t i = 0; i < n_watchers; i++)

@@ -27,6 +27,10 @@ typedef struct bm_span_watcher {
 enum { BM_SPAN_WATCHERS = 4 }; /* at most */
 void bm_span_watch(const bm_span_watcher *watcher);
 
+/* What this thread does, for those who watch: "computing" until it says so. */
+void bm_span_thread(const char *name);
+const char *bm_span_thread_name(void);
+
 typedef struct bm_span {
     const char *name;
     double began;

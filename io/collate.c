@@ -4,7 +4,6 @@
 #include "io/collate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* What a mini-batch needs room for. */
 typedef struct extent {
@@ -23,6 +22,7 @@ static extent measure(const bm_collator *c, const bm_share *share,
             e.T = (size_t)s->frames;
         e.classes += (size_t)s->labels;
     }
+    e.T = bm_stage_frames(c->be, e.T);
     return e;
 }
 
@@ -30,11 +30,12 @@ static bm_status reserve(bm_collator *c, extent e)
 {
     if (c->stage == NULL)
         BM_TRY(bm_stage_open(&c->stage, c->be));
-    BM_TRY(bm_stage_room(c->stage, e.T * e.B * c->d->features, &c->host));
     if (c->id == NULL || e.B > c->room_sequences) {
         free(c->frames);
         free(c->count);
         free(c->id);
+        free(c->packed);
+        c->packed = malloc((e.B + 1) * sizeof *c->packed);
         c->frames = malloc((e.B + 1) * sizeof *c->frames);
         c->count = malloc((e.B + 1) * sizeof *c->count);
         c->id = malloc((e.B + 1) * sizeof *c->id);
@@ -46,36 +47,20 @@ static bm_status reserve(bm_collator *c, extent e)
         c->room_classes = e.classes;
     }
     if (c->frames == NULL || c->count == NULL || c->id == NULL ||
-        c->classes == NULL)
+        c->packed == NULL || c->classes == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", e.B);
     return BM_OK;
 }
 
-/* Column b of host [T, B, D]. */
-static void write_column(const bm_collator *c, const bm_sample *s, extent e,
-                         size_t b)
-{
-    size_t features = c->d->features, frames = (size_t)s->frames;
-    size_t row = features * sizeof *c->host;
-
-    for (size_t t = 0; t < e.T; t++) {
-        float *x = c->host + (t * e.B + b) * features;
-        if (t < frames)
-            memcpy(x, s->x + t * features, row);
-        else
-            memset(x, 0, row);
-    }
-}
-
-static void write_all(bm_collator *c, const bm_share *share,
-                      const int64_t *sequences, extent e)
+static void note(bm_collator *c, const bm_share *share,
+                 const int64_t *sequences, extent e)
 {
     int32_t *classes = c->classes;
 
     for (size_t b = 0; b < e.B; b++) {
         const bm_sample *s = bm_share_sample(share, c->d, sequences[b]);
 
-        write_column(c, s, e, b);
+        c->packed[b] = s->x;
         c->frames[b] = s->frames;
         c->count[b] = s->labels;
         c->id[b] = sequences[b];
@@ -90,6 +75,7 @@ bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
     const bm_cut *cut = &share->cut;
     const int64_t *sequences = NULL;
     size_t from = 0;
+    float *x = NULL;
     extent e;
 
     if (step >= (int64_t)cut->n_batches) {
@@ -100,12 +86,12 @@ bm_status bm_collate(bm_collator *c, const bm_share *share, int64_t step,
     sequences = cut->sequences + from;
     e = measure(c, share, sequences, cut->ends[step] - from);
     BM_TRY(reserve(c, e));
-    write_all(c, share, sequences, e);
+    note(c, share, sequences, e);
+    BM_TRY(bm_stage_send(c->stage, (bm_extent){e.T, e.B, c->frames},
+                         c->d->features, c->packed, &x));
     c->batch = (bm_batch){
         .extent = {e.T, e.B, c->frames},
-        .x = {bm_stage_send(c->stage, e.T * e.B * c->d->features),
-              3,
-              {e.T, e.B, c->d->features, 1}},
+        .x = {x, 3, {e.T, e.B, c->d->features, 1}},
         .targets = {c->classes, c->count},
         .id = c->id,
     };
@@ -119,6 +105,7 @@ void bm_collator_free(bm_collator *c)
     free(c->frames);
     free(c->count);
     free(c->id);
+    free(c->packed);
     free(c->classes);
     *c = (bm_collator){0};
 }

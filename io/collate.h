@@ -14,7 +14,7 @@ typedef struct bm_collator {
     const bm_dataset *d;
     bm_batch batch;
     bm_stage *stage;
-    float *host; /* [T, B, D]: where the batch is written, of the stage */
+    bm_stored *packed; /* [B] */
     int32_t *frames, *count;
     int64_t *id;
     int32_t *classes;

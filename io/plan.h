@@ -31,10 +31,15 @@ typedef struct bm_plan_settings {
     long buckets;      /* a share in random order is sorted by length in runs
                           of so many mini-batches, then these are shuffled */
     long frames_per_worker, frames_total, steps; /* of a block: one of them */
+
+    /* What training makes of blocks, which no plan looks at. */
+    long warmup;    /* blocks with an exchange at every step: bmuf/warmup.c */
+    double seconds; /* for a rank's shares; 0: as many as they take */
 } bm_plan_settings;
 
 extern const bm_option bm_batch_options[];
 extern const bm_option bm_block_options[];
+extern const bm_option bm_block_sizes[]; /* of these, for who only reads */
 
 /* Of their bm_section: mini-batches have one size, and so have blocks. */
 void bm_batch_check(const bm_config *config, bm_faults *faults);

@@ -30,13 +30,30 @@ const bm_option bm_batch_options[] = {
     {0},
 };
 
+/* The three sizes, of which `bmuf eval` has no more than these. */
+#define PER_WORKER                                                             \
+    "frames_per_worker", BM_INT, AT(frames_per_worker), "0", 0, 1e15,          \
+        "frames",                                                              \
+        "size of a block for each worker; 120000 if no size is given"
+#define IN_ALL                                                                 \
+    "frames_total", BM_INT, AT(frames_total), "0", 0, 1e15, "frames",          \
+        "size of a block for all workers together"
+#define IN_STEPS                                                               \
+    "steps", BM_INT, AT(steps), "0", 0, 1e9, "mini-batches",                   \
+        "size of a block for each worker"
+
+const bm_option bm_block_sizes[] = {{PER_WORKER}, {IN_ALL}, {IN_STEPS}, {0}};
+
 const bm_option bm_block_options[] = {
-    {"frames_per_worker", BM_INT, AT(frames_per_worker), "0", 0, 1e15, "frames",
-     "size of a block for each worker; 120000 if no size is given"},
-    {"frames_total", BM_INT, AT(frames_total), "0", 0, 1e15, "frames",
-     "size of a block for all workers together"},
-    {"steps", BM_INT, AT(steps), "0", 0, 1e9, "mini-batches",
-     "size of a block for each worker"},
+    {PER_WORKER},
+    {IN_ALL},
+    {IN_STEPS},
+    {"warmup", BM_INT, AT(warmup), "0", 0, 1e9, "blocks",
+     "how many of the first average gradients at every step, as ssgd does"},
+    {"seconds", BM_FLOAT, AT(seconds), "0", 0, 1e6, "seconds",
+     "that a rank has for its shares, of which it leaves the rest when they "
+     "are "
+     "over; 0: no limit"},
     {0},
 };
 

@@ -10,10 +10,10 @@
  */
 #include "io/reader.h"
 
-#include "core/finite.h"
 #include "core/log.h"
 #include "core/span.h"
 #include "io/collate.h"
+#include "io/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
          k++, sequence++) {
         bm_sample *x = &s->samples[k];
 
-        if (bm_all_finite(x->x, (size_t)x->frames * r->d->features))
+        if (bm_stored_finite(&x->x, (size_t)x->frames, r->d->features))
             continue;
         x->frames = 0;
         if (r->per_frame)
@@ -183,6 +183,7 @@ static void *read_ahead(void *self)
     bm_reader *r = self;
     bm_status status = BM_OK;
 
+    bm_span_thread("reader");
     for (bm_position at = r->from; status == BM_OK && exists(r, at);
          at = after(r, at)) {
         block *b = wait_for_room(r);
@@ -237,6 +238,8 @@ static bm_status prepare(bm_reader *r, bm_position from)
         r->ring[i].shares = calloc(hosted + 1, sizeof(bm_share));
         if (r->ring[i].shares == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shares", hosted);
+        for (size_t k = 0; k < hosted; k++)
+            r->ring[i].shares[k].packed = !bm_on_host(r->collator.be);
     }
     BM_TRY(plan_epoch(r, from.epoch));
     r->blocks = bm_plan_blocks(r->plan);
@@ -378,6 +381,19 @@ bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
     }
     return bm_collate(&r->collator, &b->shares[worker - r->set.first], step,
                       out);
+}
+
+double bm_reader_frames(const bm_reader *r, int worker)
+{
+    const block *b = current(r);
+    double frames = 0;
+
+    if (b != NULL) {
+        const bm_share *s = &b->shares[worker - r->set.first];
+        for (size_t i = 0; i < s->cut.n_sequences; i++)
+            frames += s->samples[i].frames;
+    }
+    return frames;
 }
 
 int64_t bm_reader_blocks(const bm_reader *r)

@@ -100,6 +100,12 @@ bm_store bm_shard_store(const bm_shard *s)
     return s->t.store;
 }
 
+bm_stored bm_shard_stored(const bm_shard *s)
+{
+    return (bm_stored){NULL, bm_store_size(s->t.store), s->t.scale,
+                       s->t.offset};
+}
+
 bm_unit_size bm_shard_unit(const bm_shard *s, size_t unit)
 {
     const uint64_t *u = s->t.unit + unit * BM_UNIT_COLUMNS;
@@ -256,7 +262,7 @@ bm_status bm_shard_load_features(bm_shard *s, size_t unit, bm_sequences *out)
     bm_status status = BM_OK;
 
     BM_TRY(make_room(s, unit, out));
-    if (t->store != BM_STORE_F32) {
+    if (t->store != BM_STORE_F32 && !out->packed) {
         packed = malloc(size + 1);
         if (packed == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", size,

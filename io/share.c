@@ -108,21 +108,33 @@ static bm_sequences part(const bm_share *s, size_t i)
                           .labels = s->all.labels + from.sequences,
                           .room_x = (to.frames - from.frames) * D,
                           .room_targets = to.labels - from.labels,
-                          .room_n = to.sequences - from.sequences};
+                          .room_n = to.sequences - from.sequences,
+                          .packed = s->packed};
+}
+
+/* How its features lie there. */
+static bm_stored packing(const bm_share *s, const bm_dataset *d, size_t i)
+{
+    bm_stored floats = {.bytes = sizeof(float)};
+
+    return s->packed ? bm_shard_stored(d->shards[d->units[s->units[i]].shard])
+                     : floats;
 }
 
 bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
 {
     bm_sequences in = part(s, i);
     bm_sample *out = s->samples + s->begin[i].sequences;
-    const float *x = in.x;
+    bm_stored at = packing(s, d, i);
+    const char *x = (const char *)in.x;
     const int32_t *targets = in.targets;
 
     BM_TRY(bm_dataset_read(d, s->units[i], &in));
     BM_ASSERT(in.n == s->begin[i + 1].sequences - s->begin[i].sequences);
     for (size_t k = 0; k < in.n; k++) {
-        out[k] = (bm_sample){x, targets, in.frames[k], in.labels[k]};
-        x += (size_t)in.frames[k] * in.features;
+        at.x = x;
+        out[k] = (bm_sample){at, targets, in.frames[k], in.labels[k]};
+        x += (size_t)in.frames[k] * in.features * at.bytes;
         targets += in.labels[k];
     }
     return BM_OK;

@@ -5,11 +5,12 @@
 #ifndef BM_IO_SHARE_H
 #define BM_IO_SHARE_H
 
+#include "compute/batch.h"
 #include "io/plan.h"
 
 /* A sequence, in the share's memory. */
 typedef struct bm_sample {
-    const float *x;         /* [frames, D] */
+    bm_stored x;
     const int32_t *targets; /* [labels] */
     int32_t frames, labels;
 } bm_sample;
@@ -26,7 +27,8 @@ typedef struct bm_share {
     size_t n_units;
     size_t *units;      /* [n_units]: numbers in the data set, rising */
     bm_place *begin;    /* [n_units + 1]: where they lie, and where all end */
-    bm_sequences all;   /* unit after unit */
+    bm_sequences all;   /* unit after unit, each with room for floats */
+    bool packed;        /* features stay as they are stored: set by who reads */
     bm_sample *samples; /* [cut.n_sequences] */
     size_t room_units, room_samples;
 } bm_share;

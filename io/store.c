@@ -1,5 +1,7 @@
 #include "io/store.h"
 
+#include "core/finite.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -90,6 +92,40 @@ void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
             for (size_t d = 0; d < features; d++)
                 x[d] = offset[d] + scale[d] * (float)u[d];
     }
+}
+
+static bool halves_finite(const uint16_t *h, size_t n)
+{
+    unsigned odd = 0;
+
+    for (size_t i = 0; i < n; i++)
+        odd |= (h[i] & 0x7c00u) == 0x7c00u;
+    return odd == 0;
+}
+
+/* Rounded sums rise or fall with the byte: the ends are the largest. */
+static bool bytes_finite(const bm_stored *p, size_t rows, size_t features)
+{
+    const uint8_t *u = p->x;
+
+    for (size_t d = 0; d < features; d++) {
+        if (isfinite(p->offset[d] + p->scale[d] * 255.f))
+            continue;
+        for (size_t t = 0; t < rows; t++)
+            if (!isfinite(p->offset[d] +
+                          p->scale[d] * (float)u[t * features + d]))
+                return false;
+    }
+    return true;
+}
+
+bool bm_stored_finite(const bm_stored *p, size_t rows, size_t features)
+{
+    if (p->bytes == sizeof(float))
+        return bm_all_finite(p->x, rows * features);
+    if (p->bytes == sizeof(uint16_t))
+        return halves_finite(p->x, rows * features);
+    return bytes_finite(p, rows, features);
 }
 
 static size_t pack_half(const float *x, size_t n, uint16_t *to)

@@ -24,6 +24,9 @@ uint16_t bm_half_from_float(float x);
 void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
                      size_t features, const float *scale, const float *offset);
 
+/* Is every number of [rows, D] finite? */
+bool bm_stored_finite(const bm_stored *p, size_t rows, size_t features);
+
 /* n values for the file; returns how many fit: n, or the place of the first
  * finite one that becomes infinite, or, for u8, leaves [0, 255]. */
 size_t bm_store_pack(bm_store store, const float *x, size_t n, double scale,

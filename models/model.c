@@ -44,6 +44,7 @@ struct bm_model {
     bm_params params;
     bm_segment *segments;
     segment_name *names;
+    bm_range *parts;
     float *scores;
 
     /* Of the batch at hand. */
@@ -189,12 +190,42 @@ static void start_statistics(const bm_layer *l, float *s)
             *s++ = l->weights[i].start;
 }
 
+/* Of layer k and those that it does the work of: numbers that they learn. */
+static size_t learned(const bm_model *m, size_t k)
+{
+    size_t n = 0;
+
+    for (size_t i = k; i < after(m, k); i++)
+        n += weights(&m->layers[i], false);
+    return n;
+}
+
+/* Layers from the last one to the first. */
+static bm_status name_parts(bm_model *m)
+{
+    bm_params *p = &m->params;
+    size_t offset = 0, n = 0, i = 0;
+
+    for (size_t k = 0; k < m->n_layers; k = after(m, k))
+        n += learned(m, k) > 0;
+    i = p->n_parts = n;
+    p->parts = m->parts = calloc(n + 1, sizeof *m->parts);
+    if (m->parts == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for names of weights");
+    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
+        if (learned(m, k) > 0)
+            m->parts[--i] = (bm_range){offset, learned(m, k)};
+        offset += learned(m, k);
+    }
+    return BM_OK;
+}
+
 /* Draws the weights. A layer's are keyed by its name. */
 static bm_status draw(bm_model *m, uint64_t seed)
 {
     bm_params *p = &m->params;
     float *drawn = NULL;
-    size_t learned = 0, statistics = p->n_learned;
+    size_t at = 0, statistics = p->n_learned;
     bm_status status = BM_OK;
 
     BM_ASSERT(p->n > 0);
@@ -207,14 +238,14 @@ static bm_status draw(bm_model *m, uint64_t seed)
         bm_layer *l = &m->layers[k];
         bm_rng rng = bm_rng_make(seed, l->name, 0);
 
-        l->w = p->w + learned;
-        l->g = p->g + learned;
+        l->w = p->w + at;
+        l->g = p->g + at;
         l->s = p->w + statistics;
         l->gs = p->g + statistics;
         if (l->ops->init != NULL)
-            l->ops->init(l, drawn + learned, &rng);
+            l->ops->init(l, drawn + at, &rng);
         start_statistics(l, drawn + statistics);
-        learned += weights(l, false);
+        at += weights(l, false);
         statistics += weights(l, true);
     }
     bm_put(m->be, p->w, drawn, p->n);
@@ -279,6 +310,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(check_outputs(m));
     join_layers(m);
     BM_TRY_DONE(name_segments(m));
+    BM_TRY_DONE(name_parts(m));
     BM_TRY_DONE(draw(m, seed));
     while (m->layers[m->n_frozen].n_weights == 0)
         m->n_frozen++;
@@ -306,6 +338,7 @@ void bm_model_free(bm_model *m)
     free(m->stages);
     free(m->names);
     free(m->segments);
+    free(m->parts);
     free(m->layers);
     free(m->net);
     free(m);
@@ -482,16 +515,32 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     }
 }
 
+/* Whoever waits for it uses a part of the gradient; returns the seconds that
+ * this takes. */
+static double hand_over(const bm_model *m, size_t part)
+{
+    const bm_params *p = &m->params;
+    double since = 0;
+
+    if (p->ready == NULL)
+        return 0;
+    since = bm_clock();
+    p->ready(p->ready_self, part);
+    return bm_clock() - since;
+}
+
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
     bm_status status = lay_out(m, b);
     bm_span span;
-    size_t turn = 0;
+    double used = 0; /* by others */
+    size_t turn = 0, part = 0;
 
     if (status != BM_OK) {
         bm_remember(m->be, status);
         return;
     }
+    bm_step_begin(m->be, m, b->extent);
     run(m, b, true, key, m->gradient[turn], score);
     span = bm_span_begin("backward");
     for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
@@ -504,8 +553,10 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         turn = 1 - turn;
         dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
         l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
+        if (learned(m, k) > 0)
+            used += hand_over(m, part++);
     }
-    m->spent.backward += bm_span_end(span);
+    m->spent.backward += bm_span_end(span) - used;
 }
 
 bm_model_times bm_model_spent(bm_model *m)

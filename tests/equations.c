@@ -96,6 +96,16 @@ bm_status move(void *self, bm_position at, int64_t *steps)
     return BM_OK;
 }
 
+/* As if it were made by layers, which begin and end anywhere. */
+static const bm_range parts[] = {
+    {2300, 200}, {1500, 800}, {1100, 400}, {300, 800}, {0, 300}};
+
+static void tell(const bm_params *p)
+{
+    for (size_t i = 0; i < p->n_parts && p->ready != NULL; i++)
+        p->ready(p->ready_self, i);
+}
+
 bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
                    double *samples)
 {
@@ -124,6 +134,8 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
         if (p->unscored)
             *score = (bm_score){0};
     }
+    if (n > 0)
+        tell(params);
     return BM_OK;
 }
 
@@ -148,6 +160,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
         assert_ok(bm_config_set(j.config, *settings));
     assert_ok(bm_backend_open(&j.params.be, "cpu", 0));
     j.params.n = j.params.n_learned = N;
+    j.params.parts = parts;
+    j.params.n_parts = sizeof parts / sizeof parts[0];
     assert_ok(bm_alloc(j.params.be, N, &j.params.w));
     assert_ok(bm_alloc(j.params.be, N, &j.params.g));
     return j;
@@ -213,6 +227,17 @@ const char *const kinds[KINDS][5] = {
      "sgd.local_state=extrapolate", NULL},
     {"train.strategy=ssgd", NULL},
     {"train.strategy=ssgd", "job.sum=exact", "job.coordinator=root", NULL},
+    {"train.strategy=average", "compress.code=fp16", NULL},
+    {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
+     NULL},
+    {"train.strategy=bmuf", "compress.code=onebit", "bmuf.rescale=yes", NULL},
+    {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.1",
+     "job.coordinator=root", NULL},
+    {"train.strategy=onebit", "block.warmup=2", NULL},
+    {"train.strategy=onebit", "onebit.bits=32", NULL},
+    {"train.strategy=ssgd", "ssgd.overlap=layer", "sgd.clip=0.5", NULL},
+    {"train.strategy=ssgd", "ssgd.overlap=merged", "job.sum=exact",
+     "job.coordinator=root", NULL},
 };
 
 int open_comm(void **state)

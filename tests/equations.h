@@ -81,7 +81,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Every kind of job whose bits must not depend on the number of ranks. */
-enum { KINDS = 12 };
+enum { KINDS = 20 };
 extern const char *const kinds[KINDS][5];
 
 /* Where two ways to train are compared, nobody is left out. */

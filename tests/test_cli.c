@@ -435,6 +435,15 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
                       "--set", "sgd.update=adamw", "--set",
                       "sgd.local_state=extrapolate"),
                  78, "local_state = extrapolate has no meaning");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.warmup=2"),
+                 78, "train.strategy = ssgd meets at every step anyway");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.seconds=2"),
+                 78, "none can stop alone");
+                      "--set", "ssgd.overlap=layer", "--set",
+                      "job.device=cuda"),
+                 78, "ssgd.overlap = layer takes gradients from the memory");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks are too many for job.workers = 2");
 }

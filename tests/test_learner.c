@@ -200,6 +200,7 @@ static void check_counts(fixture *f, double (*of)(int64_t),
     assert_true(s.frames == frames);
     passed = bm_learner_passed(f->learner);
     assert_true(passed.frames == frames && passed.padded == s.padded);
+    assert_true(passed.left == 0);
     passed = bm_learner_passed(f->learner);
     assert_true(passed.frames == 0 && passed.padded == 0);
 }

@@ -330,8 +330,10 @@ static void test_collating_leaves_zeros_behind_every_sequence(void **state)
             x[who][i] = NAN;
         if (who != 4)
             draw(&c, who, x[who]);
-        samples[who] =
-            (bm_sample){x[who], NULL, who != 4 ? lengths[who] : 0, 0};
+        samples[who] = (bm_sample){{.x = x[who], .bytes = sizeof(float)},
+                                   NULL,
+                                   who != 4 ? lengths[who] : 0,
+                                   0};
     }
     assert_ok(bm_collate(&collator, &share, 0, &b)); /* takes the memory */
     room = bm_count(b->x);
@@ -339,7 +341,7 @@ static void test_collating_leaves_zeros_behind_every_sequence(void **state)
         float *got = NULL;
 
         for (size_t i = 0; i < room; i++)
-            collator.host[i] = NAN;
+            collator.batch.x.data[i] = NAN;
         assert_ok(bm_collate(&collator, &share, step, &b));
         got = fetch(cpu, b->x.data, bm_count(b->x));
         for (size_t i = 0; i < bm_count(b->x); i++) {

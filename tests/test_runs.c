@@ -105,6 +105,14 @@ static void assert_same_models(const variant *v, size_t n)
                        sizeof((const variant[]){__VA_ARGS__}) /                \
                            sizeof(variant))
 
+static void test_overlap_has_the_result_without_it(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=ssgd; " NORMALISED, 1},
+         {"train.strategy=ssgd; ssgd.overlap=layer; " NORMALISED, 3},
+         {"train.strategy=ssgd; ssgd.overlap=merged; " NORMALISED, 2});
+}
+
 static void test_runs_repeat_themselves(void **state)
 {
     (void)state;
@@ -155,17 +163,43 @@ static double distance(const variant *one, const variant *other)
 }
 
 /* Where the order of sums is the library's the bits are too, and no more. */
-static void test_faster_sums_are_nearly_as_good(void **state)
+static void test_the_librarys_sum_is_nearly_as_good(void **state)
 {
     static const variant tree = {"", 1}, other = {"job.seed=2", 1};
-    static const variant fast[] = {{"job.sum=fast", 3},
-                                   {"job.sum=ring", 3},
-                                   {"job.sum=fast; job.coordinator=root", 2}};
+    static const variant mpi[] = {{"job.sum=mpi", 3},
+                                  {"job.sum=mpi; job.coordinator=root", 2}};
 
     (void)state;
-    FOR_EACH (i, fast)
-        assert_true(distance(&fast[i], &tree) < 1e-4);
+    FOR_EACH (i, mpi)
+        assert_true(distance(&mpi[i], &tree) < 1e-4);
     assert_true(distance(&other, &tree) > 0.1);
+}
+
+static void test_rings_know_no_ranks(void **state)
+{
+    static const variant tree = {"", 1}, ring = {"job.sum=ring", 1};
+
+    (void)state;
+    SAME({"job.sum=ring", 1}, {"job.sum=ring", 3});
+    SAME({"train.strategy=ssgd; job.sum=halving", 1},
+         {"train.strategy=ssgd; job.sum=halving", 4});
+    SAME({"job.sum=hier; job.topology=2x2", 2},
+         {"job.sum=hier; job.topology=2x2", 3});
+    assert_true(distance(&ring, &tree) < 1e-4);
+}
+
+static void test_topologies_that_do_not_fit_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "grid", 1, "job.sum=hier; job.topology=3x2");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.topology: the sizes of topology '3x2' multiply to");
+    assert_said(&p, "there are 4 workers");
+    train(&p, "grid", 1, "job.sum=ring; job.topology=2x2");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.topology = 2x2 has no meaning with job.sum = ring");
 }
 
 static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
@@ -352,14 +386,14 @@ static void assert_phases(const char *run, json_t *all)
 
 static void assert_block(const json_t *block)
 {
-    assert_numbers(block,
-                   (const char *const[]){
-                       "epoch",      "block",     "loss",       "error",
-                       "rate",       "frames",    "seconds",    "frames_per_s",
-                       "padding",    "compute_s", "forward_s",  "loss_s",
-                       "backward_s", "update_s",  "wait_s",     "exchange_s",
-                       "stall_s",    "g_norm",    "delta_norm", "cos_g_delta",
-                       "skipped",    NULL});
+    assert_numbers(
+        block, (const char *const[]){
+                   "epoch",      "block",      "loss",         "error",
+                   "rate",       "frames",     "seconds",      "frames_per_s",
+                   "padding",    "compute_s",  "forward_s",    "loss_s",
+                   "backward_s", "update_s",   "wait_s",       "exchange_s",
+                   "stall_s",    "g_norm",     "delta_norm",   "cos_g_delta",
+                   "skipped",    "sent_bytes", "shared_bytes", NULL});
     assert_true(number(block, "loss") > 0);
     assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
     assert_true(number(block, "padding") >= 0); /* of one of two at most */
@@ -437,6 +471,68 @@ static void test_the_journal_tells_every_block(void **state)
     assert_journal("told", 3);
 }
 
+/* Two ranks bring each other 2 (P - 1) / P of the weights: all of them. */
+static void test_the_journal_tells_the_bytes_of_an_exchange(void **state)
+{
+    static const struct {
+        const char *settings;
+        int ranks;
+        bool sends;
+    } runs[] = {{"job.sum=ring; job.workers=2", 2, true},
+                {"job.sum=tree; job.workers=2", 2, false},
+                {"job.coordinator=root; job.workers=2", 2, false},
+                {"job.sum=halving", 1, false}};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, runs) {
+        json_t *start = NULL, *block = NULL;
+        double bytes = 0;
+
+        remove_run("bytes");
+        train(&p, "bytes", runs[i].ranks, runs[i].settings);
+        assert_ended(&p, 0);
+        start = last_event("bytes", "start");
+        block = last_event("bytes", "block");
+        bytes = number(block, "sent_bytes") + number(block, "shared_bytes");
+        assert_true(bytes ==
+                    4 * number(start, "weights") * (runs[i].ranks - 1));
+        if (runs[i].sends)
+            assert_true(number(block, "shared_bytes") == 0);
+        json_decref(start);
+        json_decref(block);
+    }
+}
+
+/* One step a worker, and all else of the data is told to be left. */
+static void test_the_journal_tells_what_time_left(void **state)
+{
+    json_t *all = NULL, *row = NULL, *start = NULL;
+    double frames = 0, left = 0;
+    size_t i = 0;
+    program p;
+
+    (void)state;
+    remove_run("hasty");
+    train(&p, "hasty", 2, "train.epochs=2; block.seconds=1e-9");
+    assert_ended(&p, 0);
+    all = journal("hasty");
+    start = last_event("hasty", "start");
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "block") != 0)
+            continue;
+        assert_string_equal(text(row, "batches_of_workers"), "1 1 1 1");
+        assert_true(number(row, "batches") == 4);
+        frames += number(row, "frames");
+        left += number(row, "left");
+    }
+    assert_true(left > 0);
+    assert_true(frames + left == 2 * number(start, "frames"));
+    json_decref(start);
+    json_decref(all);
+}
+
 /* Averaging has G alone, which is also what is added; steps have no blocks. */
 static void test_what_a_strategy_has_not_is_null(void **state)
 {
@@ -512,9 +608,12 @@ int main(void)
         cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
         cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_overlap_has_the_result_without_it),
         cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
         cmocka_unit_test(test_runs_repeat_themselves),
-        cmocka_unit_test(test_faster_sums_are_nearly_as_good),
+        cmocka_unit_test(test_the_librarys_sum_is_nearly_as_good),
+        cmocka_unit_test(test_rings_know_no_ranks),
+        cmocka_unit_test(test_topologies_that_do_not_fit_are_refused),
         cmocka_unit_test(
             test_the_one_coordinator_has_the_bits_of_the_sharded_one),
         cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
@@ -526,6 +625,8 @@ int main(void)
         cmocka_unit_test(test_workers_without_data_hang_nobody),
         cmocka_unit_test(test_more_ranks_than_workers_are_refused),
         cmocka_unit_test(test_the_journal_tells_every_block),
+        cmocka_unit_test(test_the_journal_tells_the_bytes_of_an_exchange),
+        cmocka_unit_test(test_the_journal_tells_what_time_left),
         cmocka_unit_test(test_what_a_strategy_has_not_is_null),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
         cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),

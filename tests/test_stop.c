@@ -99,6 +99,12 @@ static void test_extrapolated_moments_go_on_from_every_block(void **state)
     assert_resumes_everywhere(ADAM "sgd.local_state=extrapolate", 3);
 }
 
+static void test_blocks_of_many_kinds_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("block.warmup=2; train.ema=0.5", 2);
+}
+
 static void test_synchronous_sgd_goes_on_from_every_block(void **state)
 {
     (void)state;
@@ -383,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
         cmocka_unit_test(test_kept_moments_go_on_from_every_block),
         cmocka_unit_test(test_extrapolated_moments_go_on_from_every_block),
+        cmocka_unit_test(test_blocks_of_many_kinds_go_on_from_every_block),
         cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
         cmocka_unit_test(test_averaging_goes_on_from_every_block),
         cmocka_unit_test(test_batch_statistics_go_on_from_every_block),

@@ -176,8 +176,9 @@ cudaError_t bm_kernel_ctc_gradient(cudaStream_t stream, const bm_ctc_job *c,
     if (c->T == 0)
         return cudaSuccess;
     if (dy16 != NULL)
-        return BM_LAUNCH(stream, gradient, grid, threads, 0, job, dy16);
-    return BM_LAUNCH(stream, gradient, grid, threads, 0, job, dy);
+        return BM_LAUNCH(stream, gradient<bm_bf16>, grid, threads, 0, job,
+                         dy16);
+    return BM_LAUNCH(stream, gradient<float>, grid, threads, 0, job, dy);
 }
 
 BM_INLINE bm_score score_of(const bm_ctc_job &c, size_t b)

@@ -25,16 +25,18 @@ void bm_cuda_fork(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
 
-    BM_CUDA(be, cudaEventRecord(cuda->forked, cuda->stream));
-    BM_CUDA(be, cudaStreamWaitEvent(cuda->side, cuda->forked, 0));
+    cuda->is_forked = true;
+    BM_CUDA(be, bm_step_record(be, cuda->stream, cuda->forked));
+    BM_CUDA(be, bm_step_wait(be, cuda->side, cuda->forked));
 }
 
 void bm_cuda_join(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
 
-    BM_CUDA(be, cudaEventRecord(cuda->joined, cuda->side));
-    BM_CUDA(be, cudaStreamWaitEvent(cuda->stream, cuda->joined, 0));
+    cuda->is_forked = false;
+    BM_CUDA(be, bm_step_record(be, cuda->side, cuda->joined));
+    BM_CUDA(be, bm_step_wait(be, cuda->stream, cuda->joined));
     bm_cuda_lent_back(be);
 }
 
@@ -43,6 +45,7 @@ void *bm_cuda_scratch(bm_backend *be, size_t bytes)
     bm_cuda *cuda = bm_cuda_of(be);
 
     if (bytes > cuda->scratch_bytes) {
+        bm_step_leave(be);
         cudaFree(cuda->scratch); /* waits for who uses it */
         cuda->scratch = NULL;
         cuda->scratch_bytes = 0;
@@ -61,11 +64,13 @@ static void cuda_close(bm_backend *be)
 
     if (cuda == NULL)
         return;
+    bm_cuda_step_end(be);
     if (cuda->side != NULL)
         cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
     bm_cuda_mesh_ops.close(be);
+    bm_step_close(be);
     bm_cuda_lstm_close(be);
     bm_cudnn_close(be);
     bm_cuda_choices_free(be);
@@ -144,6 +149,7 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
                                      BM_PARTIALS * sizeof *cuda->partial),
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
+    BM_TRY(bm_step_open(be));
     BM_TRY(bm_cuda_ring_open(be));
     BM_TRY(bm_cuda_slots_open(be));
     BM_TRY(bm_cuda_products_open(be));
@@ -172,6 +178,7 @@ static bm_status cuda_use(bm_backend *be, size_t threads,
                           bm_precision precision)
 {
     (void)threads;
+    bm_cuda_step_end(be);
     bm_cuda_of(be)->precision = precision;
     return BM_OK;
 }
@@ -179,8 +186,10 @@ static bm_status cuda_use(bm_backend *be, size_t threads,
 static void cuda_sync(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    cudaError_t error = cudaStreamSynchronize(cuda->side);
+    cudaError_t error = cudaSuccess;
 
+    bm_cuda_step_end(be);
+    error = cudaStreamSynchronize(cuda->side);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(cuda->stream);
     bm_cuda_lent_back(be);
@@ -207,13 +216,14 @@ const bm_backend_ops bm_backend_cuda = {
     .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
+    .step_begin = bm_cuda_step_begin,
+    .step_end = bm_cuda_step_end,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
     .put = bm_cuda_put,
     .get = bm_cuda_get,
     .stage_open = bm_cuda_stage_open,
     .stage_close = bm_cuda_stage_close,
-    .stage_room = bm_cuda_stage_room,
     .stage_send = bm_cuda_stage_send,
     .axpby = bm_cuda_axpby,
     .gemm = bm_cuda_gemm,

@@ -28,6 +28,7 @@
 #define BM_COMPUTE_CUDA_CUDA_H
 
 #include "compute/backend_ops.h"
+#include "compute/cuda/cuda_step.h"
 #include "compute/cuda/kernels.h"
 #include "core/span.h"
 
@@ -50,13 +51,15 @@ typedef struct bm_cuda {
     bm_precision precision;
     cudaStream_t stream, side;
     cudaEvent_t forked, joined;
+    bool is_forked;         /* and not joined since */
     bm_cuda_memory *memory; /* what bm_alloc gave */
     bm_cuda_products *products;
     bm_cuda_ring *ring;
     bm_cuda_slots *slots;
-    bm_cuda_mesh *mesh;        /* NULL: nobody has asked for it */
-    struct bm_cuda_lstm *lstm; /* cuda_lstm.h */
-    struct bm_cudnn *cudnn;    /* cuda_cudnn.h; NULL: nobody has asked for it */
+    struct bm_cuda_steps *steps; /* cuda_step.c */
+    bm_cuda_mesh *mesh;          /* NULL: nobody has asked for it */
+    struct bm_cuda_lstm *lstm;   /* cuda_lstm.h */
+    struct bm_cudnn *cudnn; /* cuda_cudnn.h; NULL: nobody has asked for it */
     bm_cuda_choice *choices;
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
@@ -143,9 +146,9 @@ void bm_cudnn_close(bm_backend *be);
 /* A bm_stage's, cuda_stage.c. */
 BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);
 void bm_cuda_stage_close(bm_backend *be, void *self);
-BM_CHECKED bm_status bm_cuda_stage_room(bm_backend *be, void *self, size_t n,
-                                        float **host);
-float *bm_cuda_stage_send(bm_backend *be, void *self, size_t n);
+BM_CHECKED bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e,
+                                        size_t D, const bm_stored *sequences,
+                                        float **x);
 
 /* A matrix in a product: where it lies, as what, how many numbers from row to
  * row. */

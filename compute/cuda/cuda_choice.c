@@ -343,6 +343,7 @@ size_t bm_cuda_choose(bm_backend *be, const bm_ways *w)
     for (bm_cuda_choice *c = cuda->choices; c != NULL; c = c->next)
         if (strcmp(c->what, w->what) == 0 && strcmp(c->shape, w->shape) == 0)
             return c->way;
+    bm_step_leave(be);
     way = decide(be, w);
     if (way != NONE)
         bm_remember(be, keep(cuda, w, way));

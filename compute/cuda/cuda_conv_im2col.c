@@ -237,7 +237,7 @@ static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
     bm_in slopes = read(be, s, dy, frames * frame);
     bm_gather copy = plain(s);
 
-    BM_CUDA(be, cudaMemsetAsync(r->dw, 0, s->k * N * sizeof *r->dw, stream));
+    BM_CUDA(be, bm_step_clear(be, stream, r->dw, s->k * N * sizeof *r->dw));
     for (size_t f = 0, n = 0; f < frames; f += n) {
         bm_cuda_factor b =
             factor(s, (const char *)slopes.x + f * frame * s->size, N, false);
@@ -278,12 +278,10 @@ static void backward(bm_backend *be, const bm_conv *c, bm_extent in,
     there.windows.out = back.windows.in = bm_cuda_frames(be, out);
     carve(&there, work, &r);
     learn(be, &there, in, out, x, dy, &r);
-    BM_CUDA(be,
-            cudaMemcpyAsync(bm_cuda_write(be, dw, n_w), r.dw, n_w * sizeof *dw,
-                            cudaMemcpyDeviceToDevice, stream));
-    BM_CUDA(be,
-            cudaMemcpyAsync(bm_cuda_write(be, db, N), r.dw + n_w,
-                            N * sizeof *db, cudaMemcpyDeviceToDevice, stream));
+    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, dw, n_w), r.dw,
+                             n_w * sizeof *dw));
+    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, db, N), r.dw + n_w,
+                             N * sizeof *db));
     if (dx == NULL)
         return;
     carve(&back, work, &r);

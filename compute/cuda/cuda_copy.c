@@ -61,6 +61,7 @@ void bm_cuda_pin(bm_backend *be, void *x, size_t bytes)
     bm_cuda_slots *s = bm_cuda_of(be)->slots;
     int i = 0;
 
+    bm_cuda_step_end(be);
     while (i < RANGES && s->pinned[i].x != NULL)
         i++;
     if (i == RANGES || bytes == 0)
@@ -75,6 +76,7 @@ void bm_cuda_unpin(bm_backend *be, void *x)
 {
     bm_cuda_slots *s = bm_cuda_of(be)->slots;
 
+    bm_cuda_step_end(be);
     for (int i = 0; i < RANGES; i++)
         if (x != NULL && s->pinned[i].x == x) {
             cudaHostUnregister(x);
@@ -148,9 +150,11 @@ static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
 void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    float *y = bm_cuda_write(be, dst, n);
     bool pinned = is_pinned(cuda->slots, src, n);
+    float *y = NULL;
 
+    bm_cuda_step_end(be);
+    y = bm_cuda_write(be, dst, n);
     if (n > PIECE / 4 && !pinned) {
         put_pieces(be, y, src, n);
         return;
@@ -164,8 +168,10 @@ void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
 void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    const float *x = bm_cuda_read(be, src, n);
+    const float *x = NULL;
 
+    bm_cuda_step_end(be);
+    x = bm_cuda_read(be, src, n);
     if (n > PIECE / 4 && !is_pinned(cuda->slots, dst, n)) {
         get_pieces(be, dst, x, n);
         return;

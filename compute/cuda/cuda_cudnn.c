@@ -156,6 +156,7 @@ void bm_cudnn_note(bm_backend *be, cudnnStatus_t status, const char *what)
 void *bm_cudnn_room_for(bm_backend *be, bm_cudnn_room *r, size_t bytes)
 {
     if (bytes > r->bytes) {
+        bm_step_leave(be);
         cudaFree(r->x); /* waits for who uses it */
         r->x = NULL;
         r->bytes = 0;
@@ -358,8 +359,8 @@ void bm_cudnn_pack(bm_backend *be, const bm_cudnn_pass *p, size_t first,
             pieces.of[pieces.count].to = (char *)p->weights + l->begins[r][i];
             pieces.of[pieces.count++].n = own.n;
         }
-    BM_CUDA(be, cudaMemsetAsync(p->weights, 0, l->weights,
-                                bm_cuda_of(be)->stream)); /* gaps */
+    BM_CUDA(be, bm_step_clear(be, bm_cuda_of(be)->stream, p->weights,
+                              l->weights)); /* gaps */
     BM_CUDA(be, bm_kernel_lstm_copy(bm_cuda_of(be)->stream, &pieces,
                                     bm_lstm_in_bf16(be), false));
 }
@@ -420,7 +421,7 @@ void bm_cudnn_gradient(bm_backend *be, const bm_cudnn_pass *p, const void *x,
     void *space = bm_cudnn_room_for(be, &c->dweights, p->layer->weights);
 
     BM_CUDA(be,
-            cudaMemsetAsync(space, 0, p->layer->weights, bm_cuda_of(be)->side));
+            bm_step_clear(be, bm_cuda_of(be)->side, space, p->layer->weights));
     BM_CUDNN(be,
              RNNBackwardWeights_v8(c->handles[1], p->layer->rnn,
                                    CUDNN_WGRAD_MODE_ADD, p->lengths, c->x, x,

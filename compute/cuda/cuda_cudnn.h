@@ -114,10 +114,11 @@ bool bm_cudnn_well(const struct bm_cudnn *c, cudnnStatus_t status,
 /* At least so many bytes; NULL after a failure. */
 void *bm_cudnn_room_for(bm_backend *be, bm_cudnn_room *r, size_t bytes);
 
-/* For queued calls. */
+/* For queued calls, which no graph has: cuDNN may do anything. */
 void bm_cudnn_note(bm_backend *be, cudnnStatus_t status, const char *what);
 #define BM_CUDNN(be, call)                                                     \
     do {                                                                       \
+        bm_step_leave(be);                                                     \
         if ((be)->failed == BM_OK)                                             \
             bm_cudnn_note((be), bm_cuda_of(be)->cudnn->call, #call);           \
     } while (0)

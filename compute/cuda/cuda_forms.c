@@ -89,6 +89,7 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
     float *x = NULL;
     bm_status status = BM_OK;
 
+    bm_cuda_step_end(be);
     BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
     BM_TRY(bm_cuda_status(cudaMalloc((void **)&x, bytes), "cudaMalloc"));
     status =
@@ -121,6 +122,7 @@ void bm_cuda_free(bm_backend *be, float *x)
     bm_cuda_memory *m = bm_cuda_of(be)->memory;
     piece *p = find(be, x, 1); /* not one that ends there */
 
+    bm_cuda_step_end(be);
     let_go(p);
     *p = m->pieces[--m->n_pieces];
 }
@@ -215,8 +217,10 @@ static void remember(bm_backend *be, piece *p, span s)
 
 static bool have_twin(bm_backend *be, piece *p)
 {
-    if (p->twin == NULL)
+    if (p->twin == NULL) {
+        bm_step_leave(be);
         BM_CUDA(be, cudaMalloc((void **)&p->twin, p->n * sizeof *p->twin));
+    }
     return p->twin != NULL;
 }
 

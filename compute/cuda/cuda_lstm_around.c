@@ -84,6 +84,7 @@ static float *partial(bm_backend *be, size_t n)
     struct bm_cuda_lstm *own = bm_cuda_of(be)->lstm;
 
     if (n > own->n_partial) {
+        bm_step_leave(be);
         cudaFree(own->partial);
         own->partial = NULL;
         own->n_partial = n;
@@ -103,8 +104,8 @@ static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
     const void *gates = NULL, *h = NULL;
 
     if (n == 0) {
-        BM_CUDA(be, cudaMemsetAsync(out, 0, 4 * H * H * sizeof *out,
-                                    bm_cuda_of(be)->side));
+        BM_CUDA(be, bm_step_clear(be, bm_cuda_of(be)->side, out,
+                                  4 * H * H * sizeof *out));
         return;
     }
     if (r == 1)

@@ -6,7 +6,8 @@
  * changes from launch to launch (which step, where gates lie, lengths) stands
  * in `place` on the device, and h, c and their gradients in `state`, so that
  * one graph serves batches of any length; and of some more sequences, which are
- * rounded up. Steps past the last do nothing.
+ * rounded up. Steps past the last do nothing. In a step of training that is a
+ * graph (cuda_step.h) each launch is a child of that.
  */
 #include "compute/cuda/cuda_lstm.h"
 #include "compute/cuda/lstm_step_kernels.h"
@@ -25,8 +26,9 @@ typedef struct known {
 
 typedef struct graph {
     known of;
+    cudaGraph_t recorded;
     cudaGraphExec_t replay;
-    unsigned long used; /* when: number of the call */
+    unsigned long made, used; /* when: numbers of calls */
 } graph;
 
 struct bm_lstm_steps {
@@ -90,10 +92,18 @@ static bm_status start(struct bm_lstm_steps *own)
                           "cudaMalloc");
 }
 
+static void destroy(graph *g)
+{
+    if (g->replay != NULL)
+        cudaGraphExecDestroy(g->replay);
+    if (g->recorded != NULL)
+        cudaGraphDestroy(g->recorded);
+}
+
 static void forget_graphs(struct bm_lstm_steps *own)
 {
     for (size_t i = 0; i < own->n_graphs; i++)
-        cudaGraphExecDestroy(own->graphs[i].replay);
+        destroy(&own->graphs[i]);
     own->n_graphs = 0;
 }
 
@@ -135,6 +145,7 @@ static void reserve(bm_backend *be, struct bm_lstm_steps *own, size_t bytes)
 {
     if (bytes <= own->room)
         return;
+    bm_step_leave(be);
     forget_graphs(own); /* which know where the old one is */
     cudaFree(own->state);
     own->state = NULL;
@@ -177,40 +188,36 @@ static void queue_chunk(bm_backend *be, const known *k)
     cudaStream_t streams[2] = {bm_cuda_of(be)->stream, own->stream};
 
     if (k->R > 1) {
-        BM_CUDA(be, cudaEventRecord(own->forked, streams[0]));
-        BM_CUDA(be, cudaStreamWaitEvent(streams[1], own->forked, 0));
+        BM_CUDA(be, bm_step_record(be, streams[0], own->forked));
+        BM_CUDA(be, bm_step_wait(be, streams[1], own->forked));
     }
     for (size_t r = 0; r < k->R; r++)
         for (size_t step = 0; step < CHUNK; step++)
             queue_step(be, streams[r], k, r, step);
     if (k->R > 1) {
-        BM_CUDA(be, cudaEventRecord(own->joined, streams[1]));
-        BM_CUDA(be, cudaStreamWaitEvent(streams[0], own->joined, 0));
+        BM_CUDA(be, bm_step_record(be, streams[1], own->joined));
+        BM_CUDA(be, bm_step_wait(be, streams[0], own->joined));
     }
 }
 
 /* Runs once with nothing to do first, so that products are planned and kernels
  * loaded: not all of that is allowed in a capture. */
-static cudaGraphExec_t capture(bm_backend *be, const known *k)
+static void capture(bm_backend *be, const known *k, graph *out)
 {
     cudaStream_t stream = bm_cuda_of(be)->stream;
     bm_lstm_place nothing = {.T = 0};
-    cudaGraph_t recorded = NULL;
-    cudaGraphExec_t replay = NULL;
 
+    bm_step_leave(be);
     BM_CUDA(be, bm_kernel_lstm_place(stream, &nothing,
                                      bm_cuda_of(be)->lstm->steps->place));
     queue_chunk(be, k);
     BM_CUDA(be,
             cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     if (be->failed != BM_OK)
-        return NULL;
+        return;
     queue_chunk(be, k);
-    bm_cuda_note(be, cudaStreamEndCapture(stream, &recorded), "capture");
-    BM_CUDA(be, cudaGraphInstantiate(&replay, recorded, 0));
-    if (recorded != NULL)
-        cudaGraphDestroy(recorded);
-    return replay;
+    bm_cuda_note(be, cudaStreamEndCapture(stream, &out->recorded), "capture");
+    BM_CUDA(be, cudaGraphInstantiate(&out->replay, out->recorded, 0));
 }
 
 /* The least recently used one, once there are many. */
@@ -223,29 +230,66 @@ static graph *free_place(struct bm_lstm_steps *own)
     for (size_t i = 1; i < GRAPHS; i++)
         if (own->graphs[i].used < oldest->used)
             oldest = &own->graphs[i];
-    cudaGraphExecDestroy(oldest->replay);
+    destroy(oldest);
     return oldest;
 }
 
 /* NULL after a failure. */
-static cudaGraphExec_t graph_of(bm_backend *be, const known *k)
+static const graph *graph_of(bm_backend *be, const known *k)
 {
     struct bm_lstm_steps *own = bm_cuda_of(be)->lstm->steps;
-    cudaGraphExec_t replay = NULL;
+    graph new = {.of = *k};
     graph *g = NULL;
 
-    own->calls++;
+    new.made = new.used = ++own->calls;
     for (size_t i = 0; i < own->n_graphs; i++)
         if (memcmp(&own->graphs[i].of, k, sizeof *k) == 0) {
             own->graphs[i].used = own->calls;
-            return own->graphs[i].replay;
+            return &own->graphs[i];
         }
-    replay = capture(be, k);
-    if (replay == NULL)
+    capture(be, k, &new);
+    if (new.replay == NULL) {
+        destroy(&new);
         return NULL;
+    }
     g = free_place(own);
-    *g = (graph){*k, replay, own->calls};
-    return replay;
+    *g = new;
+    return g;
+}
+
+/* One launch; which of all graphs it is, `made` tells. */
+typedef struct launch {
+    cudaGraph_t recorded;
+    cudaGraphExec_t replay;
+    unsigned long made;
+} launch;
+
+/* Adds a graph to the one that is being captured. */
+static cudaError_t add_child(cudaStream_t stream, cudaGraph_t child)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaGraphNode_t *before = NULL;
+    cudaGraph_t parent = NULL;
+    cudaGraphNode_t node = NULL;
+    size_t n = 0;
+    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, &parent,
+                                                 &before, NULL, &n);
+
+    if (error == cudaSuccess)
+        error = cudaGraphAddChildGraphNode(&node, parent, before, n, child);
+    if (error == cudaSuccess)
+        error = cudaStreamUpdateCaptureDependencies(
+            stream, &node, NULL, 1, cudaStreamSetCaptureDependencies);
+    return error;
+}
+
+static cudaError_t queue_graph(bm_backend *be, cudaStream_t stream,
+                               const void *what)
+{
+    const launch *l = what;
+
+    return bm_step_captures(be) ? add_child(stream, l->recorded)
+                                : cudaGraphLaunch(l->replay, stream);
 }
 
 static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
@@ -259,7 +303,8 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
                            .y = s->y,
                            .dy = s->dy};
     struct bm_lstm_steps *own = NULL;
-    cudaGraphExec_t replay = NULL;
+    const graph *g = NULL;
+    launch one;
     known k = {.rows = (s->B + ROUND - 1) / ROUND * ROUND,
                .H = s->H,
                .R = s->R,
@@ -271,12 +316,14 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
     if (own == NULL)
         return;
     reserve(be, own, s->R * room_for_one(&k));
-    replay = graph_of(be, &k);
-    BM_CUDA(be,
-            cudaMemsetAsync(own->state, 0, s->R * room_for_one(&k), stream));
+    g = graph_of(be, &k);
+    if (g == NULL)
+        return;
+    one = (launch){g->recorded, g->replay, g->made};
+    BM_CUDA(be, bm_step_clear(be, stream, own->state, s->R * room_for_one(&k)));
     for (; place.step < s->T; place.step += CHUNK) {
         BM_CUDA(be, bm_kernel_lstm_place(stream, &place, own->place));
-        BM_CUDA(be, cudaGraphLaunch(replay, stream));
+        BM_CUDA(be, bm_step_queue(be, queue_graph, stream, &one, sizeof one));
     }
 }
 

@@ -174,6 +174,7 @@ static bm_status mesh_open(bm_backend *be, const bm_mesh_name *name, int rank,
     nccl_config config = does_not_block;
 
     BM_ASSERT(m->comm == NULL);
+    bm_cuda_step_end(be);
     m->watch = watch;
     BM_TRY(told(
         m, m->nccl.CommInitRankConfig(&m->comm, size, *name, rank, &config),
@@ -190,10 +191,11 @@ static bm_status mesh_wait(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_mesh *m = cuda->mesh;
-    bm_status status = be->failed;
-    bm_status synced = BM_OK;
+    bm_status status = BM_OK, synced = BM_OK;
     bool working = false;
 
+    bm_cuda_step_end(be);
+    status = be->failed;
     while (status == BM_OK && m->comm != NULL &&
            (busy(cuda->stream) || busy(cuda->side))) {
         status = look(m, &working);
@@ -232,6 +234,7 @@ static void mesh_begin(bm_backend *be)
 {
     bm_cuda_mesh *m = bm_cuda_of(be)->mesh;
 
+    bm_cuda_step_end(be);
     if (m->comm == NULL) {
         bm_remember(be, BM_FAIL(BM_ERR_COMM, "there is no mesh any more"));
         return;

@@ -210,16 +210,47 @@ static void *workspace(const bm_cuda *cuda, cudaStream_t stream)
     return cuda->products->workspace[i];
 }
 
+/* All that a product is given but its stream; without a gap. */
+typedef struct product {
+    plan *how;
+    const void *a, *b, *bias;
+    void *c;
+    float alpha, beta;
+} product;
+
+static cudaError_t queue(bm_backend *be, cudaStream_t stream, const void *what)
+{
+    const bm_cuda *cuda = bm_cuda_of(be);
+    const product *x = what;
+    plan *p = x->how;
+    bm_status status = BM_OK;
+
+    if (x->bias != NULL)
+        BM_TRY_DONE(SET(p, BIAS_POINTER, x->bias));
+    status =
+        blas_status(cublasLtMatmul(cuda->products->lt, p->operation, &x->alpha,
+                                   x->b, p->a, x->a, p->b, &x->beta, x->c, p->c,
+                                   x->c, p->c, &p->algorithm,
+                                   workspace(cuda, stream), WORKSPACE, stream),
+                    "product");
+done:
+    if (status != BM_OK && bm_step_captures(be))
+        return cudaErrorStreamCaptureUnsupported; /* then without a graph */
+    if (status != BM_OK)
+        bm_remember(be, status);
+    return cudaSuccess;
+}
+
 void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
                       size_t k, float alpha, bm_cuda_factor a, bm_cuda_factor b,
                       float beta, void *c, bm_cuda_type c_type, size_t ldc,
                       const bm_cuda_finish *finish)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    bm_cuda_products *products = cuda->products;
     const void *bias = finish != NULL ? finish->bias : NULL;
     plan *p = NULL;
     shape s = {0};
+    product x;
     bm_status status = BM_OK;
 
     if (m == 0 || n == 0 || be->failed != BM_OK)
@@ -232,17 +263,13 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     s.type = a.type, s.c_type = c_type, s.accumulates = beta != 0;
     s.epilogue = epilogue_of(finish);
     s.precision = cuda->precision;
-    BM_TRY_DONE(find(products, &s, &p));
-    if (bias != NULL)
-        BM_TRY_DONE(SET(p, BIAS_POINTER, bias));
-    status = blas_status(
-        cublasLtMatmul(products->lt, p->operation, &alpha, b.x, p->a, a.x, p->b,
-                       &beta, c, p->c, c, p->c, &p->algorithm,
-                       workspace(cuda, stream), WORKSPACE, stream),
-        "product");
-done:
-    if (status != BM_OK)
+    status = find(cuda->products, &s, &p);
+    if (status != BM_OK) {
         bm_remember(be, status);
+        return;
+    }
+    x = (product){p, a.x, b.x, bias, c, alpha, beta};
+    BM_CUDA(be, bm_step_queue(be, queue, stream, &x, sizeof x));
 }
 
 bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,

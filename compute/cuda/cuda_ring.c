@@ -1,7 +1,8 @@
 /*
  * cuda_ring.c - small numbers of the host on their way to the device: they are
  * copied into a ring of pinned memory and from there to one of the device. Each
- * half of it is used again when the device is through with it.
+ * half of it is used again when the device is through with it. In a step that
+ * is a graph they go with that, see cuda_step.h.
  */
 #include "compute/cuda/cuda.h"
 
@@ -90,20 +91,33 @@ static const void *go(bm_backend *be, const char *from, size_t bytes)
     return to;
 }
 
+/* Room for so many bytes, which `go` sends: with the step, or now. */
+static char *room_for(bm_backend *be, size_t bytes, const void **device)
+{
+    char *host = bm_step_room(be, bytes, device);
+
+    if (host != NULL)
+        return host;
+    *device = NULL;
+    return take(be, bytes);
+}
+
 const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes)
 {
-    char *from = take(be, bytes);
+    const void *device = NULL;
+    char *from = room_for(be, bytes, &device);
 
     if (from == NULL)
         return NULL;
     if (bytes > 0)
         memcpy(from, host, bytes);
-    return go(be, from, bytes);
+    return device != NULL ? device : go(be, from, bytes);
 }
 
 const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B)
 {
-    char *from = take(be, B * sizeof *count);
+    const void *device = NULL;
+    char *from = room_for(be, B * sizeof *count, &device);
     int32_t *begins = (int32_t *)(void *)from, all = 0;
 
     if (from == NULL)
@@ -112,5 +126,5 @@ const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B)
         begins[b] = all;
         all += count[b];
     }
-    return go(be, from, B * sizeof *count);
+    return device != NULL ? device : go(be, from, B * sizeof *count);
 }

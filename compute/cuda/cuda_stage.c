@@ -1,20 +1,23 @@
 /*
- * cuda_stage.c - mini-batches on their way to the device. While it computes
- * with the input of one slot, that of the next travels on a stream of its own
- * and the host fills in the third. Two events for each slot:
+ * cuda_stage.c - mini-batches on their way to the device, as they are stored: a
+ * packet in pinned memory, copied by a stream of its own while the device
+ * computes with the packet before, and the host fills in the third. A kernel
+ * makes [T, B, D] of it, always in the same place, so that what reads it is
+ * queued with the same arguments every time. Two events for each slot:
  *
  *     sent   the copy has been made: the host may write, the stream may read
- *     used   what was queued on the stream has read it: a copy may come
+ *     used   the stream has unpacked it: a copy may come
  */
 #include "compute/cuda/cuda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { SLOTS = 3 };
+enum { SLOTS = 3, LINE = 64 }; /* bytes */
 
 typedef struct slot {
-    float *host; /* [room], pinned */
-    float *x;    /* [room], on the device */
+    char *host;   /* [room], pinned */
+    char *packet; /* [room], on the device */
     size_t room;
     cudaEvent_t sent, used;
 } slot;
@@ -23,13 +26,15 @@ typedef struct stage {
     cudaStream_t copies;
     slot slots[SLOTS];
     int at;
+    float *x; /* [room]: what became of the last packet */
+    size_t room;
 } stage;
 
-static void free_room(bm_backend *be, slot *s)
+static void free_room(slot *s)
 {
     cudaFreeHost(s->host);
-    bm_free(be, s->x);
-    s->host = s->x = NULL;
+    cudaFree(s->packet);
+    s->host = s->packet = NULL;
     s->room = 0;
 }
 
@@ -37,11 +42,12 @@ void bm_cuda_stage_close(bm_backend *be, void *self)
 {
     stage *st = self;
 
+    bm_cuda_step_end(be);
     if (st->copies != NULL)
         cudaStreamSynchronize(st->copies);
     for (int i = 0; i < SLOTS; i++) {
         slot *s = &st->slots[i];
-        free_room(be, s);
+        free_room(s);
         if (s->sent != NULL)
             cudaEventDestroy(s->sent);
         if (s->used != NULL)
@@ -49,6 +55,7 @@ void bm_cuda_stage_close(bm_backend *be, void *self)
     }
     if (st->copies != NULL)
         cudaStreamDestroy(st->copies);
+    bm_free(be, st->x);
     free(st);
 }
 
@@ -84,48 +91,98 @@ bm_status bm_cuda_stage_open(bm_backend *be, void **self)
     return status;
 }
 
-/* The device may still use what it has: bm_free waits. */
-static bm_status reserve(bm_backend *be, slot *s, size_t n)
+/* A little more than is asked for: the next one may be a little longer. The
+ * device may still use what there is: cudaFree and bm_free wait. */
+static bm_status reserve_slot(slot *s, size_t bytes)
 {
-    size_t room = n + n / 8; /* the next one may be a little longer */
+    size_t room = bytes + bytes / 8;
 
-    if (s->x != NULL && n <= s->room)
+    if (s->host != NULL && bytes <= s->room)
         return BM_OK;
-    free_room(be, s);
-    BM_TRY(bm_cuda_status(
-        cudaMallocHost((void **)&s->host, (room + 1) * sizeof *s->host),
-        "pinned memory"));
-    BM_TRY(bm_alloc(be, room, &s->x)); /* the stream clears it */
-    bm_cuda_join(be);                  /* it may have been lent to `side` */
-    BM_CUDA(be, cudaEventRecord(s->used, bm_cuda_of(be)->stream));
+    free_room(s);
+    BM_TRY(bm_cuda_status(cudaMallocHost((void **)&s->host, room + 1),
+                          "pinned memory"));
+    BM_TRY(bm_cuda_status(cudaMalloc((void **)&s->packet, room + 1),
+                          "cudaMalloc"));
     s->room = room;
     return BM_OK;
 }
 
-bm_status bm_cuda_stage_room(bm_backend *be, void *self, size_t n, float **host)
+static bm_status reserve_x(bm_backend *be, stage *st, size_t n)
 {
-    stage *st = self;
-    slot *s = &st->slots[st->at];
-
-    BM_CUDA(be, cudaEventRecord(s->used, bm_cuda_of(be)->stream));
-    st->at = (st->at + 1) % SLOTS;
-    s = &st->slots[st->at];
-    BM_CUDA(be, cudaEventSynchronize(s->sent));
-    BM_TRY(reserve(be, s, n));
-    *host = s->host;
-    return BM_OK;
+    if (st->x != NULL && n <= st->room)
+        return BM_OK;
+    bm_free(be, st->x);
+    st->x = NULL;
+    st->room = n + n / 8;
+    return bm_alloc(be, st->room, &st->x);
 }
 
-float *bm_cuda_stage_send(bm_backend *be, void *self, size_t n)
+static size_t lines(size_t bytes)
 {
-    stage *st = self;
-    slot *s = &st->slots[st->at];
-    float *x = bm_cuda_write(be, s->x, s->room);
+    return (bytes + LINE - 1) / LINE * LINE;
+}
 
+/* Writes a packet to `host`, unless that is NULL; returns its bytes. Sequences
+ * of one shard share their scale. */
+static size_t pack(char *host, bm_extent e, size_t D,
+                   const bm_stored *sequences)
+{
+    bm_packet_column *columns = (bm_packet_column *)(void *)host;
+    const float *scale = NULL;
+    size_t used = lines(e.B * sizeof *columns), scale_at = 0;
+
+    for (size_t b = 0; b < e.B; b++) {
+        const bm_stored *p = &sequences[b];
+        size_t frames = (size_t)e.frames[b], bytes = frames * D * p->bytes;
+
+        if (p->bytes == 1 && p->scale != scale) {
+            scale = p->scale;
+            scale_at = used;
+            used += lines(2 * D * sizeof *scale);
+            if (host != NULL) {
+                memcpy(host + scale_at, scale, D * sizeof *scale);
+                memcpy(host + scale_at + D * sizeof *scale, p->offset,
+                       D * sizeof *scale);
+            }
+        }
+        if (host != NULL) {
+            columns[b] = (bm_packet_column){used, scale_at, (int32_t)frames,
+                                            (int32_t)p->bytes};
+            if (bytes > 0)
+                memcpy(host + used, p->x, bytes);
+        }
+        used += lines(bytes);
+    }
+    return used;
+}
+
+bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e, size_t D,
+                             const bm_stored *sequences, float **x)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    stage *st = self;
+    size_t n = e.T * e.B * D, bytes = pack(NULL, e, D, sequences);
+    slot *s = &st->slots[st->at = (st->at + 1) % SLOTS];
+    bm_bf16 *x16 = NULL;
+
+    bm_cuda_step_end(be);
+    BM_CUDA(be, cudaEventSynchronize(s->sent));
+    BM_TRY(reserve_slot(s, bytes));
+    BM_TRY(reserve_x(be, st, n));
+    (void)pack(s->host, e, D, sequences);
     BM_CUDA(be, cudaStreamWaitEvent(st->copies, s->used, 0));
-    BM_CUDA(be, cudaMemcpyAsync(x, s->host, n * sizeof *x,
+    BM_CUDA(be, cudaMemcpyAsync(s->packet, s->host, bytes,
                                 cudaMemcpyHostToDevice, st->copies));
     BM_CUDA(be, cudaEventRecord(s->sent, st->copies));
-    BM_CUDA(be, cudaStreamWaitEvent(bm_cuda_of(be)->stream, s->sent, 0));
-    return s->x;
+    BM_CUDA(be, cudaStreamWaitEvent(cuda->stream, s->sent, 0));
+    if (cuda->precision == BM_BF16)
+        x16 = bm_cuda_write_both(be, st->x, n);
+    else
+        (void)bm_cuda_write(be, st->x, n);
+    BM_CUDA(be,
+            bm_kernel_unpack(cuda->stream, e.T, e.B, D, s->packet, st->x, x16));
+    BM_CUDA(be, cudaEventRecord(s->used, cuda->stream));
+    *x = st->x;
+    return BM_OK;
 }

@@ -16,33 +16,37 @@
 #include "tests/emulation/device.h"
 #else
 #include <cuda_bf16.h>
-#define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
-    (kernel<<<grid, block, shared, stream>>>(__VA_ARGS__), cudaGetLastError())
-#define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    bm_launch_cluster(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
+#include <tuple>
 #define BM_SHARED(type, name)                                                  \
     extern __shared__ __align__(128) unsigned char bm_shared_[];               \
     type *name = (type *)(void *)bm_shared_
+template <typename... P> static inline void bm_emulate_know(void (*)(P...)) {}
+#endif
+
+#define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
+    bm_start(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
+#define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
+    bm_start(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
 
 template <typename... P, typename... A>
-static inline cudaError_t
-bm_launch_cluster(cudaStream_t stream, void (*kernel)(P...), unsigned cluster,
-                  dim3 grid, dim3 block, size_t shared, A... arguments)
+static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
+                                   unsigned cluster, dim3 grid, dim3 block,
+                                   size_t shared, A... arguments)
 {
-    cudaLaunchAttribute attribute = {};
-    cudaLaunchConfig_t config = {};
+    std::tuple<P...> given(arguments...);
 
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {cluster, 1, 1};
-    config.gridDim = grid;
-    config.blockDim = block;
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, kernel, arguments...);
+    bm_emulate_know(kernel);
+    return std::apply(
+        [=](auto &...each) {
+            void *at[] = {(void *)&each...};
+            const size_t sizes[] = {sizeof each...};
+            bm_launch l = {stream,  (const void *)kernel, grid, block, shared,
+                           cluster, sizeof...(P),         at,   sizes};
+
+            return bm_step_launch(&l);
+        },
+        given);
 }
-#endif
 
 #define BM_INLINE [[maybe_unused]] static __device__ __forceinline__
 

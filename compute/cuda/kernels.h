@@ -34,6 +34,19 @@ typedef struct bm_out {
 
 enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
 
+/* How a kernel is started. */
+typedef struct bm_launch {
+    cudaStream_t stream;
+    const void *kernel;
+    dim3 grid, block;
+    size_t shared;    /* bytes */
+    unsigned cluster; /* blocks; 1: none work together */
+    unsigned n;       /* arguments */
+    void **arguments; /* [n] */
+    const size_t *sizes;
+} bm_launch;
+cudaError_t bm_step_launch(const bm_launch *l); /* cuda_step.c */
+
 /* loops.cu */
 
 /* y = a x + b y, over n floats. A term with factor 0 is not read. */
@@ -60,6 +73,20 @@ cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,
 /* x and y in one form. */
 cudaError_t bm_kernel_copy_runs(cudaStream_t stream, const bm_runs *r, bm_in x,
                                 bm_out y);
+
+/* stage.cu */
+
+/* A sequence in a packet: numbers of so many bytes (bm_stored) and, where they
+ * need them, D floats of scale and D of offset. */
+typedef struct bm_packet_column {
+    size_t at, scale_at; /* bytes from the packet's beginning, in whole quads */
+    int32_t frames, bytes;
+} bm_packet_column;
+
+/* A packet begins with its columns, [B]. To x [T, B, D], with zeros past a
+ * sequence's end, and to x16 unless that is NULL. */
+cudaError_t bm_kernel_unpack(cudaStream_t stream, size_t T, size_t B, size_t D,
+                             const void *packet, float *x, bm_bf16 *x16);
 
 /* sum_rows.cu */
 

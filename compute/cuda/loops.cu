@@ -50,8 +50,8 @@ static cudaError_t launch_convert(cudaStream_t stream, size_t n, const X *x,
 
     if (n == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, convert, bm_grid(bm_quads(n)), bm_block, 0, n, x,
-                     y, wide);
+    return BM_LAUNCH(stream, (convert<X, Y>), bm_grid(bm_quads(n)), bm_block, 0,
+                     n, x, y, wide);
 }
 
 cudaError_t bm_kernel_round(cudaStream_t stream, size_t n, const float *x,
@@ -149,8 +149,8 @@ static cudaError_t launch_map(cudaStream_t stream, F f, size_t n, const X *x,
 
     if (n == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, map, bm_grid(bm_quads(n)), bm_block, 0, f, n, x, y,
-                     wide);
+    return BM_LAUNCH(stream, (map<F, X, Y>), bm_grid(bm_quads(n)), bm_block, 0,
+                     f, n, x, y, wide);
 }
 
 template <typename F>
@@ -222,8 +222,8 @@ static cudaError_t launch_back(cudaStream_t stream, bm_activation f, size_t n,
 
     if (n == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, activate_back, bm_grid(bm_quads(n)), bm_block, 0,
-                     f, n, y, dy, dx, wide);
+    return BM_LAUNCH(stream, (activate_back<Y, DY, DX>), bm_grid(bm_quads(n)),
+                     bm_block, 0, f, n, y, dy, dx, wide);
 }
 
 template <typename Y>
@@ -269,8 +269,8 @@ static cudaError_t launch_clear(cudaStream_t stream, size_t T_, size_t B,
 
     if (all == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, clear_padding, bm_grid(all), bm_block, 0, all, B,
-                     n, frames, x);
+    return BM_LAUNCH(stream, clear_padding<T>, bm_grid(all), bm_block, 0, all,
+                     B, n, frames, x);
 }
 
 cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,
@@ -306,7 +306,7 @@ static cudaError_t launch_copy(cudaStream_t stream, bm_runs r, const T *x, T *y)
 
     if (all == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, copy_runs, bm_grid(all), bm_block, 0, all, r, x,
+    return BM_LAUNCH(stream, copy_runs<T>, bm_grid(all), bm_block, 0, all, r, x,
                      y);
 }
 

@@ -66,7 +66,7 @@ static cudaError_t launch(cudaStream_t stream, size_t rows, size_t cols, cut c,
 {
     bool wide = bm_is_wide(y) && cols % 4 == 0;
 
-    return BM_LAUNCH(stream, sum_rows, dim3(c.blocks, c.parts), bm_block, 0,
+    return BM_LAUNCH(stream, sum_rows<Y>, dim3(c.blocks, c.parts), bm_block, 0,
                      rows, cols, c, y, out, wide);
 }
 

@@ -14,7 +14,7 @@ static bm_status mean_of_two(bm_comm *comm, float *out)
     bm_slice slice;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(bm_sum_open(&sum, comm, 1, 2, "tree", "sharded"));
+    BM_TRY_DONE(bm_sum_open(&sum, comm, 1, 2, "tree", "sharded", NULL));
     bm_sum_add(sum, 0, &(float){1}, 1);
     bm_sum_add(sum, 1, &(float){4}, 2);
     BM_TRY_DONE(bm_sum_scatter(sum, &slice));

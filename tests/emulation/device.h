@@ -51,25 +51,26 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* Queues a kernel: `body` runs once for each thread. `function`: for what
- * cudaFuncSetAttribute has allowed; NULL: everything. */
-cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
-                       dim3 block, size_t shared, unsigned cluster,
-                       std::function<void()> body);
+/* What a launch of this kernel with these arguments, which are copied now, does
+ * in each of its threads. */
+typedef std::function<std::function<void()>(void **arguments)> bm_emulated;
+void bm_emulate_add(const void *kernel, const bm_emulated &what);
 
-/* What a kernel is called with is copied now, as by a launch. */
-#define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
-    BM_EMULATE_CALL(stream, nullptr, 1, grid, block, shared, kernel,           \
-                    __VA_ARGS__)
-#define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
-    BM_EMULATE_CALL(stream, (const void *)(kernel), cluster, grid, block,      \
-                    shared, kernel, __VA_ARGS__)
-#define BM_EMULATE_CALL(stream, function, cluster, grid, block, shared,        \
-                        kernel, ...)                                           \
-    bm_emulate(stream, function, grid, block, shared, cluster,                 \
-               [=, now = std::make_tuple(__VA_ARGS__)]() {                     \
-                   std::apply([=](auto... a) { kernel(a...); }, now);          \
-               })
+template <typename... P, size_t... i>
+std::tuple<P...> bm_emulate_copy(void **arguments, std::index_sequence<i...>)
+{
+    return std::tuple<P...>(*(P *)arguments[i]...);
+}
+
+/* For cudaLaunchKernelExC, which knows no types. */
+template <typename... P> void bm_emulate_know(void (*kernel)(P...))
+{
+    bm_emulate_add((const void *)kernel, [kernel](void **arguments) {
+        auto now =
+            bm_emulate_copy<P...>(arguments, std::index_sequence_for<P...>());
+        return [=]() { std::apply([=](P... a) { kernel(a...); }, now); };
+    });
+}
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 
 /* Others run until `done` says so. */

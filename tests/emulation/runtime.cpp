@@ -7,6 +7,9 @@
  */
 #include "tests/emulation/device.h"
 
+#undef blockDim /* which structs have as well */
+#undef gridDim
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -27,6 +30,9 @@ struct lane {
         lane *other = nullptr; /* instead: waits until it has done `turn` */
         size_t turn = 0;
         work idle = nullptr; /* `does`, in a dry run */
+        bool kernel = false;
+        unsigned cluster = 1;
+        cudaGraphNode_t handles[2] = {};
     };
     std::vector<node> nodes;
     size_t done = 0;
@@ -61,17 +67,42 @@ struct CUstream_st {
 /* The first is that of the stream where the capture began. */
 typedef std::vector<std::unique_ptr<lane>> lanes;
 
+/* Where it is in a graph; or a graph that is to become part of one. */
+struct CUgraphNode_st {
+    size_t lane = 0, at = 0;
+    std::shared_ptr<lanes> child;
+    std::vector<cudaGraphNode_t> after;
+};
+
 struct CUgraph_st {
     std::shared_ptr<lanes> all = std::make_shared<lanes>();
+    std::deque<CUgraphNode_st> nodes;
 };
 
 struct CUgraphExec_st {
-    std::shared_ptr<lanes> all;
+    std::shared_ptr<lanes> all; /* shared with launches that are queued */
 };
+
+static std::shared_ptr<lanes> copy_of(const lanes &all)
+{
+    auto copy = std::make_shared<lanes>();
+
+    for (size_t i = 0; i < all.size(); i++)
+        copy->emplace_back(new lane(*all[i]));
+    for (auto &l : *copy)
+        for (lane::node &n : l->nodes)
+            for (size_t i = 0; n.other != nullptr && i < all.size(); i++)
+                if (n.other == all[i].get()) {
+                    n.other = (*copy)[i].get();
+                    break;
+                }
+    return copy;
+}
 
 static std::vector<cudaStream_t> streams;
 static std::map<const void *, size_t> pinned; /* begin, bytes */
 static CUgraph_st *capture;
+static bool invalid; /* the capture: something was asked that no graph has */
 static cudaError_t last;
 static int current; /* device */
 
@@ -136,12 +167,41 @@ static cudaStream_t stream_of(cudaStream_t s)
     return standard;
 }
 
-static cudaError_t queue(cudaStream_t stream, work w)
+/* What the host has asked the device for, captures aside. */
+extern "C" {
+unsigned long bm_emulated_launches; /* of kernels, products, graphs */
+unsigned long bm_emulated_copies;   /* from the host */
+}
+
+/* During a capture. */
+static cudaError_t refuse()
+{
+    invalid = true;
+    return last = cudaErrorStreamCaptureUnsupported;
+}
+
+static void add_node(lane *l, lane::node n)
+{
+    for (cudaGraphNode_t &h : n.handles) {
+        capture->nodes.emplace_back();
+        h = &capture->nodes.back();
+        while ((*capture->all)[h->lane].get() != l)
+            h->lane++;
+        h->at = l->nodes.size();
+    }
+    l->nodes.push_back(std::move(n));
+}
+
+/* cluster: of a kernel, else 0 */
+static cudaError_t queue(cudaStream_t stream, work w, unsigned cluster = 0)
 {
     cudaStream_t s = stream_of(stream);
 
     if (s->captured) {
-        s->captured->nodes.push_back({std::move(w)});
+        lane::node n = {std::move(w)};
+        n.kernel = cluster > 0;
+        n.cluster = cluster;
+        add_node(s->captured, std::move(n));
     } else {
         s->queue.push_back([=]() {
             w();
@@ -176,13 +236,14 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
-cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
-                       dim3 block, size_t shared, unsigned cluster, work body)
+/* `function`: for what cudaFuncSetAttribute has allowed; NULL: everything. */
+static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
+                                size_t shared, unsigned cluster)
 {
     cudaError_t error = cudaSuccess;
 
     if (!cluster_is_allowed(function, cluster))
-        return last = cudaErrorInvalidClusterSize;
+        return cudaErrorInvalidClusterSize;
     if (grid.x % cluster != 0)
         error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
@@ -191,19 +252,57 @@ cudaError_t bm_emulate(cudaStream_t stream, const void *function, dim3 grid,
         error = cudaErrorInvalidConfiguration;
     if (shared > (function != nullptr ? functions[function].shared : 227 << 10))
         error = cudaErrorInvalidValue;
-    if (error != cudaSuccess)
-        return last = error;
-    return queue(stream,
-                 [=]() { bm_run_kernel(grid, block, shared, cluster, body); });
+    return error;
+}
+
+static std::map<const void *, bm_emulated> kernels;
+
+void bm_emulate_add(const void *kernel, const bm_emulated &what)
+{
+    kernels.emplace(kernel, what);
+}
+
+static work run_of(dim3 grid, dim3 block, size_t shared, unsigned cluster,
+                   const void *kernel, void **arguments)
+{
+    work body = kernels.at(kernel)(arguments);
+
+    return [=]() { bm_run_kernel(grid, block, shared, cluster, body); };
 }
 
 /* For the other parts of the emulation. */
 cudaError_t bm_emulate_queue(cudaStream_t stream, work w)
 {
+    bm_emulated_launches += stream_of(stream)->captured == nullptr;
     return queue(stream, std::move(w));
 }
 
+static unsigned cluster_of(const cudaLaunchConfig_t *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            return config->attrs[i].val.clusterDim.x;
+    return 0;
+}
+
 extern "C" {
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
+                                const void *kernel, void **arguments)
+{
+    unsigned told = cluster_of(config), cluster = told > 0 ? told : 1;
+    cudaError_t error =
+        check_launch(told > 0 ? kernel : nullptr, config->gridDim,
+                     config->blockDim, config->dynamicSmemBytes, cluster);
+
+    if (error != cudaSuccess)
+        return last = error;
+    bm_emulated_launches += stream_of(config->stream)->captured == nullptr;
+    return queue(config->stream,
+                 run_of(config->gridDim, config->blockDim,
+                        config->dynamicSmemBytes, cluster, kernel, arguments),
+                 cluster);
+}
 
 const char *cudaGetErrorString(cudaError_t error)
 {
@@ -299,7 +398,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 cudaError_t cudaMalloc(void **x, size_t bytes)
 {
     if (capture != nullptr)
-        return last = cudaErrorStreamCaptureUnsupported;
+        return refuse();
     *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (*x == nullptr)
         return last = cudaErrorMemoryAllocation;
@@ -309,6 +408,8 @@ cudaError_t cudaMalloc(void **x, size_t bytes)
 
 cudaError_t cudaFree(void *x)
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     free(x);
     return cudaSuccess;
@@ -316,6 +417,8 @@ cudaError_t cudaFree(void *x)
 
 cudaError_t cudaMallocHost(void **x, size_t bytes)
 {
+    if (capture != nullptr)
+        return refuse();
     *x = malloc(bytes + 1);
     if (*x == nullptr)
         return last = cudaErrorMemoryAllocation;
@@ -325,6 +428,8 @@ cudaError_t cudaMallocHost(void **x, size_t bytes)
 
 cudaError_t cudaFreeHost(void *x)
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     pinned.erase(x);
     free(x);
@@ -333,12 +438,16 @@ cudaError_t cudaFreeHost(void *x)
 
 cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
 {
+    if (capture != nullptr)
+        return refuse();
     pinned[x] = bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void *x)
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     pinned.erase(x);
     return cudaSuccess;
@@ -350,6 +459,12 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
 {
     if (bytes == 0)
         return cudaSuccess;
+    if (stream_of(stream)->captured &&
+        ((kind == cudaMemcpyHostToDevice && !is_pinned(src)) ||
+         (kind == cudaMemcpyDeviceToHost && !is_pinned(dst))))
+        return refuse();
+    bm_emulated_copies += kind == cudaMemcpyHostToDevice &&
+                          stream_of(stream)->captured == nullptr;
     if (kind == cudaMemcpyHostToDevice && !is_pinned(src)) {
         std::vector<char> now((const char *)src, (const char *)src + bytes);
         return queue(stream, [=]() { memcpy(dst, now.data(), now.size()); });
@@ -362,6 +477,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     memcpy(dst, src, bytes);
     return cudaSuccess;
@@ -370,11 +487,14 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
 cudaError_t cudaMemsetAsync(void *x, int value, size_t bytes,
                             cudaStream_t stream)
 {
+    bm_emulated_launches += stream_of(stream)->captured == nullptr;
     return queue(stream, [=]() { memset(x, value, bytes); });
 }
 
 cudaError_t cudaMemset(void *x, int value, size_t bytes)
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     memset(x, value, bytes);
     return cudaSuccess;
@@ -412,7 +532,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     cudaStream_t s = stream_of(stream);
 
     if (s->captured)
-        return last = cudaErrorStreamCaptureUnsupported;
+        return refuse();
     run_to(s, s->queued);
     return cudaSuccess;
 }
@@ -423,7 +543,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     cudaStream_t s = stream_of(stream);
 
     if (s->captured)
-        return last = cudaErrorStreamCaptureUnsupported;
+        return refuse();
     if (s->done != s->queued)
         advance(s);
     return s->done == s->queued ? cudaSuccess : cudaErrorNotReady;
@@ -431,6 +551,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 cudaError_t cudaDeviceSynchronize()
 {
+    if (capture != nullptr)
+        return refuse();
     run_all();
     return cudaSuccess;
 }
@@ -463,6 +585,10 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
+    if (e->captured != nullptr) {
+        invalid = true;
+        return last = cudaErrorCapturedEvent;
+    }
     if (e->stream != nullptr)
         run_to(e->stream, e->turn);
     return cudaSuccess;
@@ -494,11 +620,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
     if (e->captured != nullptr) {
         if (s->captured == nullptr)
             s->captured = add_lane(capture);
-        s->captured->nodes.push_back({nullptr, e->captured, turn});
+        add_node(s->captured, {nullptr, e->captured, turn});
         return cudaSuccess;
     }
-    if (s->captured != nullptr)
+    if (s->captured != nullptr) {
+        invalid = true;
         return last = cudaErrorStreamCaptureIsolation;
+    }
     return queue(s, [=]() { run_to(other, turn); });
 }
 
@@ -514,7 +642,7 @@ cudaError_t bm_emulate_until(cudaStream_t stream, bool (*f)(void *), void *self)
     cudaStream_t s = stream_of(stream);
 
     if (s->captured)
-        return last = cudaErrorStreamCaptureUnsupported;
+        return refuse();
     s->queue.push_back([=]() { return f(self); });
     s->queued++;
     return cudaSuccess;
@@ -525,6 +653,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
     if (capture != nullptr)
         return last = cudaErrorIllegalState;
     capture = new CUgraph_st;
+    invalid = false;
     s->captured = add_lane(capture);
     return cudaSuccess;
 }
@@ -537,6 +666,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *out)
         s->captured = nullptr;
     capture = nullptr;
     *out = nullptr;
+    if (graph == nullptr)
+        return last = cudaErrorIllegalState;
+    if (invalid) {
+        delete graph;
+        return last = cudaErrorStreamCaptureInvalidated;
+    }
     if (!joined(*graph->all)) {
         delete graph;
         return last = cudaErrorStreamCaptureUnjoined;
@@ -555,7 +690,89 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *is)
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
                                  unsigned long long)
 {
-    *out = new CUgraphExec_st{graph->all};
+    if (capture != nullptr)
+        return refuse();
+    *out = new CUgraphExec_st{copy_of(*graph->all)};
+    return cudaSuccess;
+}
+
+/* What the next node of the stream comes after: the last one, or, behind a
+ * wait, two. */
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                     cudaStreamCaptureStatus *is,
+                                     unsigned long long *, cudaGraph_t *graph,
+                                     const cudaGraphNode_t **after,
+                                     const cudaGraphEdgeData **, size_t *n)
+{
+    lane *l = stream_of(stream)->captured;
+
+    cudaStreamIsCapturing(stream, is);
+    if (l == nullptr)
+        return cudaSuccess;
+    if (graph != nullptr)
+        *graph = capture;
+    if (after != nullptr)
+        *after = l->nodes.empty() ? nullptr : l->nodes.back().handles;
+    if (n != nullptr)
+        *n = l->nodes.empty() ? 0 : l->nodes.back().other != nullptr ? 2 : 1;
+    return cudaSuccess;
+}
+
+static void run_lanes(lanes &all)
+{
+    for (auto &l : all)
+        l->done = 0;
+    all.front()->run_to(all.front()->nodes.size());
+}
+
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                       const cudaGraphNode_t *after, size_t n,
+                                       cudaGraph_t child)
+{
+    graph->nodes.emplace_back();
+    *out = &graph->nodes.back();
+    (*out)->child = copy_of(*child->all);
+    (*out)->after.assign(after, after + n);
+    return cudaSuccess;
+}
+
+/* For a child that comes after what was queued on the stream. */
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+                                                cudaGraphNode_t *node,
+                                                const cudaGraphEdgeData *,
+                                                size_t n, unsigned flags)
+{
+    lane *l = stream_of(stream)->captured;
+    const cudaGraphNode_t *after = nullptr;
+    cudaStreamCaptureStatus is;
+    size_t count = 0;
+    std::shared_ptr<lanes> child;
+
+    cudaStreamGetCaptureInfo(stream, &is, nullptr, nullptr, &after, nullptr,
+                             &count);
+    if (l == nullptr || n != 1 || flags != cudaStreamSetCaptureDependencies ||
+        (*node)->child == nullptr || (*node)->after.size() != count ||
+        !std::equal(after, after + count, (*node)->after.begin()))
+        return last = cudaErrorInvalidValue;
+    child = (*node)->child;
+    add_node(l, {[child]() { run_lanes(*child); }});
+    return cudaSuccess;
+}
+
+/* For launches from now on. */
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph,
+                                             cudaGraphNode_t node,
+                                             const cudaKernelNodeParams *p)
+{
+    lane::node *n = nullptr;
+
+    if (graph->all.use_count() > 1)
+        graph->all = copy_of(*graph->all);
+    n = &(*graph->all)[node->lane]->nodes[node->at];
+    if (!n->kernel)
+        return last = cudaErrorInvalidValue;
+    n->does = run_of(p->gridDim, p->blockDim, p->sharedMemBytes, n->cluster,
+                     p->func, p->kernelParams);
     return cudaSuccess;
 }
 
@@ -563,11 +780,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     std::shared_ptr<lanes> all = graph->all;
 
-    return queue(stream, [all]() {
-        for (auto &l : *all)
-            l->done = 0;
-        all->front()->run_to(all->front()->nodes.size());
-    });
+    if (stream_of(stream)->captured)
+        return refuse();
+    bm_emulated_launches++;
+    return queue(stream, [all]() { run_lanes(*all); });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)

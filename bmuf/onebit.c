@@ -1,0 +1,48 @@
+/*
+ * onebit.c - 1-bit SGD (Seide et al. 2014): synchronous SGD whose gradients
+ * travel as one bit a weight, on both ways, with error feedback on both.
+ *
+ *     worker k    y = g_k + A_k    y^ = one bit a weight    A_k <- y - y^
+ *     owner       z = mean y^ + B  z^ = one bit a weight    B <- z - z^
+ *     all         w <- local update(w, z^)
+ */
+#include "bmuf/strategy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef struct settings {
+    const char *bits;
+} settings;
+
+static const bm_option options[] = {
+    {"bits", BM_CHOICE, offsetof(settings, bits), "1", 0, 0, "1 32",
+     "of a weight's gradient as it travels; 32: all, which is ssgd"},
+    {0},
+};
+
+static bm_code code(const void *of)
+{
+    const settings *set = of;
+    return bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
+}
+
+static bm_status exchange(bm_strategy *s)
+{
+    const bm_rule rule = {.kind = BM_TAKE};
+
+    BM_TRY(bm_exchange_update(s->exchange, &rule, &s->update.weight));
+    bm_exchange_fetch(s->exchange, s->params->g);
+    return BM_OK;
+}
+
+const bm_strategy_ops bm_strategy_onebit = {
+    .name = "onebit",
+    .help = "1-bit SGD (Seide et al. 2014): gradients of one bit a weight at "
+            "every step",
+    .unit = BM_STEP,
+    .options = options,
+    .settings_size = sizeof(settings),
+    .code = code,
+    .exchange = exchange,
+};

@@ -1,0 +1,61 @@
+/*
+ * overlap.h - gradients that are exchanged while they are made: a bucket of
+ * them sets off, on a lane, as soon as the last worker hosted here is done with
+ * it, and the backward pass goes on with the layers below.
+ *
+ *     backward   | L      | L - 1  | ..     | 1      |       | update
+ *     lane                | L               | L - 1    | 1   |
+ *
+ * In tree and exact mode the bits are those of an exchange of everything.
+ */
+#ifndef BM_BMUF_OVERLAP_H
+#define BM_BMUF_OVERLAP_H
+
+#include "bmuf/buckets.h"
+#include "bmuf/exchange.h"
+
+/* [ssgd] */
+typedef struct bm_overlap_settings {
+    const char *overlap; /* none, layer, bucket or merged */
+    double bucket;       /* MiB */
+} bm_overlap_settings;
+
+bool bm_overlap_wanted(const bm_overlap_settings *settings);
+
+/* Whether it goes with [job]; if not, says why. */
+BM_CHECKED bm_status bm_overlap_check(const bm_overlap_settings *settings,
+                                      const bm_job *job);
+
+typedef struct bm_overlap bm_overlap;
+
+/*
+ * Collective. From now on listens to params->ready. For `merged`, times a few
+ * exchanges first, and the backward pass of the first steps. The comm and
+ * params are borrowed. Fails with BM_ERR_UNSUPPORTED if MPI serves one thread
+ * only.
+ */
+BM_CHECKED bm_status bm_overlap_open(bm_overlap **out, bm_comm *comm,
+                                     bm_params *params, const bm_job *job,
+                                     const bm_overlap_settings *settings);
+void bm_overlap_close(bm_overlap *o);
+
+/* The cut at hand, bm_overlap_count buckets in their order. */
+size_t bm_overlap_count(const bm_overlap *o);
+bm_bucket bm_overlap_bucket(const bm_overlap *o, size_t i);
+
+/* The next worker hosted here begins; *samples is set by when part 0 is ready.
+ */
+void bm_overlap_begin(bm_overlap *o, const double *samples);
+
+/* Seconds that params->ready has taken since. */
+double bm_overlap_used(const bm_overlap *o);
+
+/* The worker has ended: what was not ready before is now, unless it has no
+ * samples. */
+BM_CHECKED bm_status bm_overlap_end(bm_overlap *o, int worker, double samples);
+
+/* Collective, when all workers have ended. params->g <- the mean. *weight is
+ * that of all workers; if it is 0, g is as it was. */
+BM_CHECKED bm_status bm_overlap_finish(bm_overlap *o, double *weight);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * sum_hier.c - rings along the dimensions of [job] topology (IBM DDL 2017), see
+ * grid.h: the bytes of one ring in fewer turns, and the first dimension stays
+ * on a host if its size is that of the host. Nx1 and 1xN are the ring.
+ */
+#include "comm/sum_ops.h"
+#include "core/log.h"
+
+#include <string.h>
+
+/* Workers of a host by hosts, or the ring: where hosts have not equally many
+ * workers, with neighbouring numbers. */
+static bm_grid by_hosts(const bm_sum *s)
+{
+    int hosts = 0, each = 0;
+
+    for (int r = 0; r < s->size; r++)
+        hosts += bm_comm_host(s->comm, r) == r;
+    each = s->workers / hosts;
+    for (int r = 0, found = 0; r < s->size; r++) {
+        bool leads = bm_comm_host(s->comm, r) == r;
+
+        if (leads && bm_comm_first(s->comm, s->workers, r) != found++ * each)
+            return bm_grid_ring(s->workers);
+        if (!leads && bm_comm_host(s->comm, r) != bm_comm_host(s->comm, r - 1))
+            return bm_grid_ring(s->workers);
+    }
+    if (each * hosts != s->workers)
+        return bm_grid_ring(s->workers);
+    return (bm_grid){
+        .members = s->workers, .dimensions = 2, .size = {each, hosts}};
+}
+
+static bm_status open(bm_sum *s)
+{
+    bm_grid workers, ranks = bm_grid_ring(s->size);
+
+    if (s->topology != NULL && strcmp(s->topology, "auto") != 0) {
+        BM_TRY(bm_grid_read(s->topology, s->workers, &workers));
+        return bm_sum_grid_open(s, &workers, &ranks);
+    }
+    workers = by_hosts(s);
+    if (s->rank == 0)
+        bm_log(BM_NOTE, "job.topology: %dx%d", workers.size[0],
+               workers.dimensions > 1 ? workers.size[1] : 1);
+    return bm_sum_grid_open(s, &workers, &ranks);
+}
+
+const bm_sum_ops bm_sum_hier = {
+    .name = "hier",
+    .open = open,
+    BM_SUM_GRID_OPS,
+};

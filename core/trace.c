@@ -1,0 +1,399 @@
+#include "core/trace.h"
+
+#include "core/file.h"
+#include "core/span.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LANES = 16, NO_BLOCK = -1 };
+
+typedef struct event {
+    const char *name;
+    double began, ended; /* by the clock of this process */
+    int64_t block;
+} event;
+
+/* The spans of a thread, and of those that come after it and do the same. */
+typedef struct lane {
+    pthread_mutex_t lock; /* of what follows */
+    event *events;
+    size_t n, room;
+
+    const char *thread; /* these two belong to trace.lock */
+    bool taken;
+    bool named; /* in the file */
+} lane;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_key_t key; /* a thread's lane */
+    lane lanes[LANES];
+    int n_lanes;
+    atomic_bool recording;
+    atomic_size_t kept, lost;
+    lane *own; /* of the thread that opened it */
+
+    bm_trace_about about;
+    double zero; /* of this process' clock, where ts is 0 */
+    int64_t block;
+    char path[PATH_MAX], temporary[PATH_MAX];
+    FILE *memory; /* all of the file but its end */
+    char *text;
+    size_t size;
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char tail[] = "\n]}\n";
+
+bool bm_trace_window_read(const char *text, bm_trace_window *out)
+{
+    static const char word[] = "blocks ";
+    char *end = NULL;
+    long long first = 0, last = 0;
+
+    *out = (bm_trace_window){0, 0};
+    if (*text == '\0')
+        return true;
+    if (strncmp(text, word, sizeof word - 1) != 0)
+        return false;
+    text += sizeof word - 1;
+    if (text[strspn(text, " 0123456789:")] != '\0')
+        return false;
+    first = strtoll(text, &end, 10);
+    if (end == text || *end != ':')
+        return false;
+    text = end + 1;
+    last = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || first >= last || last == LLONG_MAX)
+        return false;
+    *out = (bm_trace_window){first, last};
+    return true;
+}
+
+/* ---- threads that have spans -------------------------------------------- */
+
+/* One that nobody has, for a thread that does this; NULL: there is none. */
+static lane *take_lane(const char *thread)
+{
+    lane *found = NULL;
+
+    pthread_mutex_lock(&trace.lock);
+    for (int i = 0; i < trace.n_lanes && found == NULL; i++)
+        if (!trace.lanes[i].taken && strcmp(trace.lanes[i].thread, thread) == 0)
+            found = &trace.lanes[i];
+    if (found == NULL && trace.n_lanes < LANES) {
+        found = &trace.lanes[trace.n_lanes++];
+        pthread_mutex_init(&found->lock, NULL);
+        found->thread = thread;
+    }
+    if (found != NULL)
+        found->taken = true;
+    pthread_mutex_unlock(&trace.lock);
+    return found;
+}
+
+static void leave_lane(void *self)
+{
+    pthread_mutex_lock(&trace.lock);
+    ((lane *)self)->taken = false;
+    pthread_mutex_unlock(&trace.lock);
+}
+
+static lane *own_lane(void)
+{
+    lane *l = pthread_getspecific(trace.key);
+
+    if (l == NULL) {
+        l = take_lane(bm_span_thread_name());
+        if (pthread_setspecific(trace.key, l) != 0 && l != NULL) {
+            leave_lane(l);
+            l = NULL;
+        }
+    }
+    return l;
+}
+
+static bool make_room(lane *l)
+{
+    size_t room = l->room > 0 ? 2 * l->room : 256;
+    event *grown = NULL;
+
+    if (l->n < l->room)
+        return true;
+    grown = realloc(l->events, room * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    l->events = grown;
+    l->room = room;
+    return true;
+}
+
+static bool keep(lane *l, const event *e)
+{
+    bool kept = false;
+
+    pthread_mutex_lock(&l->lock);
+    kept = make_room(l);
+    if (kept)
+        l->events[l->n++] = *e;
+    pthread_mutex_unlock(&l->lock);
+    return kept;
+}
+
+static void begin(const char *name)
+{
+    (void)name;
+}
+
+static void end(const char *name, double began, double ended)
+{
+    event e = {name, began, ended, NO_BLOCK};
+    lane *l = NULL;
+
+    if (!atomic_load(&trace.recording) || began < trace.zero)
+        return;
+    l = own_lane();
+    if (l != NULL && l == trace.own)
+        e.block = trace.block;
+    if (l == NULL || atomic_fetch_add(&trace.kept, 1) >= BM_TRACE_MOST ||
+        !keep(l, &e))
+        atomic_fetch_add(&trace.lost, 1);
+}
+
+static const bm_span_watcher watcher = {begin, end};
+
+void bm_trace_watch(void)
+{
+    static bool watched;
+
+    if (!watched)
+        BM_ASSERT(pthread_key_create(&trace.key, leave_lane) == 0);
+    watched = true;
+    bm_span_watch(&watcher);
+}
+
+/* ---- the file ----------------------------------------------------------- */
+
+/* Whole ones, so that spans that lie within each other still do. */
+static long long nanoseconds(double clock)
+{
+    return llround(1e9 * (clock - trace.zero));
+}
+
+static void put_microseconds(const char *key, long long ns)
+{
+    fprintf(trace.memory, ",\"%s\":%s%lld.%03lld", key, ns < 0 ? "-" : "",
+            llabs(ns) / 1000, llabs(ns) % 1000);
+}
+
+static void put_event(const lane *l, const event *e)
+{
+    long long from = nanoseconds(e->began), to = nanoseconds(e->ended);
+
+    fprintf(trace.memory,
+            ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,"
+            "\"tid\":%d",
+            e->name, l->thread, trace.about.rank, 1 + (int)(l - trace.lanes));
+    put_microseconds("ts", from);
+    put_microseconds("dur", to - from);
+    if (e->block != NO_BLOCK)
+        fprintf(trace.memory, ",\"args\":{\"block\":%lld}",
+                (long long)e->block);
+    fputs("}", trace.memory);
+}
+
+static void put_name(lane *l)
+{
+    if (!l->named)
+        fprintf(trace.memory,
+                ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
+                "\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
+                trace.about.rank, 1 + (int)(l - trace.lanes), l->thread);
+    l->named = true;
+}
+
+/* What lies within a span comes after it. */
+static int earlier(const void *a, const void *b)
+{
+    const event *x = a, *y = b;
+
+    if (x->began != y->began)
+        return x->began < y->began ? -1 : 1;
+    return (x->ended < y->ended) - (x->ended > y->ended);
+}
+
+static void put_events(lane *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->n > 0) {
+        put_name(l);
+        qsort(l->events, l->n, sizeof *l->events, earlier);
+    }
+    for (size_t i = 0; i < l->n; i++)
+        put_event(l, &l->events[i]);
+    l->n = 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static int lanes_so_far(void)
+{
+    int n = 0;
+
+    pthread_mutex_lock(&trace.lock);
+    n = trace.n_lanes;
+    pthread_mutex_unlock(&trace.lock);
+    return n;
+}
+
+/* A kill leaves the file of before or this one; it need not outlive the
+ * machine. */
+static bm_status put_out(void)
+{
+    FILE *file = NULL;
+    bool good = false;
+
+    for (int i = 0, n = lanes_so_far(); i < n; i++)
+        put_events(&trace.lanes[i]);
+    if (fflush(trace.memory) != 0)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a trace");
+    file = fopen(trace.temporary, "w");
+    if (file == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", trace.temporary,
+                       strerror(errno));
+    good = fwrite(trace.text, 1, trace.size, file) == trace.size &&
+           fputs(tail, file) >= 0;
+    good = (fclose(file) == 0) && good;
+    if (!good || rename(trace.temporary, trace.path) != 0) {
+        int error = errno;
+        unlink(trace.temporary);
+        return BM_FAIL(BM_ERR_IO, "%s: %s", trace.path, strerror(error));
+    }
+    return BM_OK;
+}
+
+static bm_status put_head(void)
+{
+    const bm_trace_about *a = &trace.about;
+    char host[256] = "?", name[300];
+    json_t *head = NULL, *process = NULL;
+
+    gethostname(host, sizeof host - 1);
+    snprintf(name, sizeof name, "rank %d on %s", a->rank, host);
+    head = json_pack("{s:i, s:i, s:s, s:i, s:I, s:I, s:f, s:f, s:f}", "rank",
+                     a->rank, "ranks", a->ranks, "host", host, "attempt",
+                     a->attempt, "first_block", (json_int_t)a->window.first,
+                     "end_block", (json_int_t)a->window.end, "clock_offset_us",
+                     1e6 * a->offset, "round_trip_us", 1e6 * a->round_trip,
+                     "clock_origin_s", a->origin);
+    process = json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name",
+                        "process_name", "pid", a->rank, "tid", 0, "args",
+                        "name", name);
+    if (head != NULL && process != NULL) {
+        fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":", trace.memory);
+        json_dumpf(head, trace.memory, JSON_COMPACT);
+        fputs(",\"traceEvents\":[\n", trace.memory);
+        json_dumpf(process, trace.memory, JSON_COMPACT);
+    }
+    json_decref(head);
+    json_decref(process);
+    return head != NULL && process != NULL
+               ? BM_OK
+               : BM_FAIL(BM_ERR_UNSUPPORTED,
+                         "the name of this host is no UTF-8");
+}
+
+/* ---- from open to close ------------------------------------------------- */
+
+static void forget(void)
+{
+    atomic_store(&trace.recording, false);
+    if (trace.memory != NULL)
+        fclose(trace.memory);
+    free(trace.text);
+    trace.memory = NULL;
+    trace.text = NULL;
+    for (int i = 0, n = lanes_so_far(); i < n; i++) {
+        lane *l = &trace.lanes[i];
+        pthread_mutex_lock(&l->lock);
+        free(l->events);
+        l->events = NULL;
+        l->n = l->room = 0;
+        l->named = false;
+        pthread_mutex_unlock(&l->lock);
+    }
+}
+
+static bm_status start(void)
+{
+    trace.memory = open_memstream(&trace.text, &trace.size);
+    trace.own = own_lane();
+    if (trace.memory == NULL || trace.own == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a trace");
+    BM_TRY(put_head());
+    return put_out();
+}
+
+bm_status bm_trace_open(const char *path, const bm_trace_about *about)
+{
+    bm_status status = BM_OK;
+
+    BM_ASSERT(trace.memory == NULL);
+    forget(); /* what came too late for the last one */
+    if (strlen(path) + 8 > sizeof trace.path)
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", path);
+    snprintf(trace.path, sizeof trace.path, "%s", path);
+    bm_file_temporary(path, trace.temporary, sizeof trace.temporary);
+    trace.about = *about;
+    trace.zero = about->origin - about->offset;
+    trace.block = about->window.first;
+    atomic_store(&trace.kept, 0);
+    atomic_store(&trace.lost, 0);
+    status = start();
+    if (status != BM_OK)
+        forget();
+    else
+        atomic_store(&trace.recording, true);
+    return status;
+}
+
+bm_status bm_trace_block(int64_t block)
+{
+    bm_status status = BM_OK;
+
+    BM_ASSERT(trace.memory != NULL);
+    status = put_out();
+    trace.block = block;
+    if (status != BM_OK)
+        forget();
+    return status;
+}
+
+bm_status bm_trace_close(void)
+{
+    bm_status status = BM_OK;
+
+    if (trace.memory == NULL)
+        return BM_OK;
+    atomic_store(&trace.recording, false);
+    status = put_out();
+    forget();
+    return status;
+}
+
+bool bm_trace_is_open(void)
+{
+    return trace.memory != NULL;
+}
+
+size_t bm_trace_lost(void)
+{
+    return atomic_load(&trace.lost);
+}

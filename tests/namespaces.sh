@@ -1,0 +1,98 @@
+# Hosts that there are not: network namespaces of our own, joined by a switch,
+# and ranks in them. To be sourced; as root.
+#
+#   net_possible        says why not, and fails
+#   net_up 3 200mbit    hosts n1 n2 n3 with 10.77.0.1, .2, .3; the rate of what
+#                       each of them sends, and 1 ms for it where the kernel can
+#   net_mpirun 3 PROGRAM ARGS..       a rank on each
+#   net_sent 2          bytes that n2 has sent
+#   net_down            for a trap
+#
+# All names have the number of the process, and go with net_down.
+
+net_name=bmuf$$
+
+net_possible() {
+    [ "$(id -u)" = 0 ] || { echo 'network namespaces are for root'; return 1; }
+    for tool in ip tc unshare hostname mpirun; do
+        command -v $tool >/dev/null || { echo "there is no $tool"; return 1; }
+    done
+    unshare -n -u true 2>/dev/null ||
+        { echo 'namespaces are not permitted'; return 1; }
+    ip netns add "$net_name-try" 2>/dev/null ||
+        { echo 'ip netns add is not permitted'; return 1; }
+    why=
+    net_in try ip link add one type veth peer name two 2>/dev/null ||
+        why='there is no veth'
+    [ -n "$why" ] || net_in try ip link add three type bridge 2>/dev/null ||
+        why='there is no bridge'
+    [ -n "$why" ] || net_in try tc qdisc add dev one root tbf rate 1mbit \
+        burst 64kb latency 9ms 2>/dev/null || why='there is no tc tbf'
+    ip netns del "$net_name-try"
+    [ -z "$why" ] || { echo "$why"; return 1; }
+}
+
+net_in() { # NAME COMMAND..
+    space=$net_name-$1
+    shift
+    ip netns exec "$space" "$@"
+}
+
+net_host() { # NUMBER
+    ip netns add "$net_name-$1"
+    net_in switch ip link add "port$1" type veth peer name eth0 \
+        netns "$net_name-$1"
+    net_in switch ip link set "port$1" master bridge up
+    net_in "$1" ip address add "10.77.0.$1/24" dev eth0
+    net_in "$1" ip link set lo up
+    net_in "$1" ip link set eth0 up
+}
+
+net_shape() { # NUMBER RATE
+    net_in "$1" tc qdisc add dev eth0 root handle 1: tbf rate "$2" burst 64kb \
+        latency 500ms
+    net_in "$1" tc qdisc add dev eth0 parent 1:1 handle 2: netem delay 1ms \
+        limit 10000 2>/dev/null || net_delay='no delay: this kernel has no netem'
+}
+
+net_up() { # HOSTS RATE
+    net_delay='1 ms'
+    net_work=$(mktemp -d)
+    ip netns add "$net_name-switch"
+    net_in switch ip link add bridge type bridge
+    net_in switch ip link set bridge up
+    for net_k in $(seq "$1"); do
+        net_host "$net_k"
+        net_shape "$net_k" "$2"
+    done
+    cat >"$net_work/agent" <<END
+#!/bin/sh
+host=\$1
+shift
+exec ip netns exec $net_name-\${host##*.} unshare -u sh -c \
+    'hostname "\$0"; exec sh -c "\$1"' "n\${host##*.}" "\$*"
+END
+    chmod +x "$net_work/agent"
+}
+
+net_down() {
+    for net_k in $(ip netns list | awk '{ print $1 }'); do
+        case $net_k in "$net_name"-*) ip netns del "$net_k" ;; esac
+    done
+    [ -z "${net_work-}" ] || rm -rf "$net_work"
+}
+
+net_mpirun() { # RANKS PROGRAM ARGS..
+    net_hosts=$(seq -s , -f '10.77.0.%g:1' "$1")
+    net_ranks=$1
+    shift
+    net_in 1 unshare -u sh -c 'hostname n1; exec "$@"' sh mpirun \
+        --allow-run-as-root --map-by node --bind-to none -np "$net_ranks" \
+        -host "$net_hosts" --mca plm rsh --mca plm_rsh_agent "$net_work/agent" \
+        --mca btl tcp,self --mca btl_tcp_if_include eth0 \
+        --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$@"
+}
+
+net_sent() { # NUMBER
+    net_in "$1" cat /sys/class/net/eth0/statistics/tx_bytes
+}
