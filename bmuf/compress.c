@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE 0.01
+#define SHARE 0.1
 
 const bm_option bm_compress_options[] = {
     {"code", BM_CHOICE, offsetof(bm_compress, code), "none", 0, 0,
      "none " BM_CODES(BM_WORD),
      "what workers' changes of a block, and of the model, travel as"},
-    {"share", BM_FLOAT, offsetof(bm_compress, share), "0.01", 0.0001, 0.5, NULL,
+    {"share", BM_FLOAT, offsetof(bm_compress, share), "0.1", 0.0001, 0.5, NULL,
      "of topk: how many of the weights are sent, the rest later"},
     {0},
 };
@@ -24,18 +24,36 @@ static bool is(const char *word, const char *other)
     return strcmp(word, other) == 0;
 }
 
-bm_code bm_compress_code(const bm_compress *set, const bm_strategy_ops *ops,
-                         const void *settings)
+static bm_code code_of(const bm_compress *set, const bm_strategy_ops *ops,
+                       const void *settings)
 {
     if (ops->code != NULL)
         return ops->code(settings);
     return ops->codes ? bm_code_find(set->code, set->share) : (bm_code){0};
 }
 
+bm_status bm_compress_code(const bm_config *config, const bm_strategy_ops *ops,
+                           bm_code *out)
+{
+    bm_compress set = {0};
+    void *settings = calloc(1, ops->settings_size + 1);
+    bm_status status = BM_OK;
+
+    if (settings == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for settings");
+    BM_TRY_DONE(bm_config_fill(config, "compress", bm_compress_options, &set));
+    if (ops->options != NULL)
+        BM_TRY_DONE(bm_config_fill(config, ops->name, ops->options, settings));
+    *out = code_of(&set, ops, settings);
+done:
+    free(settings);
+    return status;
+}
+
 static bm_status fit(const bm_compress *set, const bm_strategy_ops *ops,
                      const void *settings, const bm_job *job)
 {
-    bool coded = bm_compress_code(set, ops, settings).ops != NULL;
+    bool coded = code_of(set, ops, settings).ops != NULL;
 
     if (!is(set->code, "none") && !ops->codes)
         return BM_FAIL(BM_ERR_CONFIG,

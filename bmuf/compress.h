@@ -19,10 +19,10 @@ typedef struct bm_compress {
 
 extern const bm_option bm_compress_options[];
 
-/* What a strategy with these settings of its own sends codes in; ops = NULL: it
+/* What a strategy sends codes in, by these settings and its own; ops = NULL: it
  * sends none. */
-bm_code bm_compress_code(const bm_compress *set, const bm_strategy_ops *ops,
-                         const void *settings);
+BM_CHECKED bm_status bm_compress_code(const bm_config *config,
+                                      const bm_strategy_ops *ops, bm_code *out);
 
 /* BM_ERR_CONFIG, in words, if codes do not go with the rest; as a section's
  * check, too. */

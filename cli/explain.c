@@ -1,5 +1,6 @@
 #include "cli/explain.h"
 
+#include "bmuf/columns.h"
 #include "cli/recogniser.h"
 #include "cli/verbs.h"
 
@@ -164,13 +165,41 @@ static double copies(const bm_settings *s, int ranks)
         n += 1; /* the model at the block's start */
     if (s->filtered)
         n += 3.0 / ranks; /* W, Delta and G of a slice */
+    if (s->code.ops != NULL)
+        n += (s->code.ops->exact ? 0 : hosted) + 1; /* residuals, start */
     return n;
 }
 
-static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
-                       double weights, size_t features, FILE *out)
+/* Vectors as long as the model in a checkpoint. */
+static double saved(const bm_settings *s)
 {
-    double bytes = 2 * 4 * weights * (ranks - 1) / ranks;
+    double n = s->filtered ? 2 : 1;
+
+    if (s->code.ops != NULL && !s->code.ops->exact)
+        n += (double)s->job.workers + 1; /* residuals, what all are sent */
+    return n;
+}
+
+/* Bytes that a rank sends at an exchange. */
+static bm_status sent(const bm_settings *s, int ranks, const bm_params *p,
+                      double *out)
+{
+    bm_code_plan plan = {0};
+    bm_status status = BM_OK;
+
+    *out = 2 * 4 * (double)p->n * (ranks - 1) / ranks;
+    if (s->code.ops == NULL)
+        return BM_OK;
+    BM_TRY(bm_columns_plan(&plan, s->code, p));
+    status = bm_coded_sum_bytes(&plan, ranks, (int)s->job.workers,
+                                s->job.coordinator, out);
+    bm_code_plan_free(&plan);
+    return status;
+}
+
+static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
+                       double weights, double bytes, size_t features, FILE *out)
+{
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
 
     fprintf(out,
@@ -178,8 +207,7 @@ static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
             "%.0f MB for blocks of data\n"
             "checkpoint        about %.0f MB\n",
             4e-6 * weights * copies(s, ranks),
-            3 * share * (double)features * 4e-6,
-            4e-6 * weights * (what->filtered ? 2 : 1));
+            3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
     if (ranks > 1)
         fprintf(out,
                 "exchange          %.1f MB sent by each of %d ranks per %s; at "
@@ -228,6 +256,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_gains gains = {0};
     bm_backend *be = NULL;
     bm_recogniser net = {0};
+    double bytes = 0;
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
@@ -247,7 +276,8 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
         print_filter(&what, s->filter.nesterov, &gains, out);
     print_blocks(&what, &gains, &filling, out);
     print_ways(&s->plan, out);
-    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
+    BM_TRY_DONE(sent(s, ranks, bm_model_params(net.model), &bytes));
+    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n, bytes,
                data->features, out);
     status = bm_advise(&what, print_advice, out);
 done:

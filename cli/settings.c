@@ -18,20 +18,16 @@ static const bm_option data_options[] = {
     {0},
 };
 
-/* Of the section of ssgd, which others may leave as it is. */
-static void check_overlap(const bm_config *config, bm_faults *faults)
+/* The section of ssgd is that strategy's alone. */
+static bm_status fit_overlap(const bm_config *config, const char *strategy,
+                             const bm_job *job)
 {
-    bm_train_settings train = {0};
     bm_overlap_settings overlap = {0};
-    bm_job job = {0};
 
-    bm_config_peek(config, "train", bm_train_options, &train);
-    bm_config_peek(config, "job", bm_job_options, &job);
+    if (strcmp(strategy, bm_strategy_ssgd.name) != 0)
+        return BM_OK;
     bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
-    if (strcmp(train.strategy, "ssgd") == 0 &&
-        bm_overlap_check(&overlap, &job) != BM_OK)
-        bm_config_fault(faults, config, "ssgd", "overlap", "%s",
-                        bm_last_message());
+    return bm_overlap_check(&overlap, job);
 }
 
 static void check_strategy(const bm_config *config, bm_faults *faults)
@@ -66,7 +62,9 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "leave it out",
                         block.seconds, train.strategy);
     local = bm_sgd_local_state(&sgd);
-    check_overlap(config, faults);
+    if (fit_overlap(config, train.strategy, &job) != BM_OK)
+        bm_config_fault(faults, config, "ssgd", "overlap", "%s",
+                        bm_last_message());
     if (ops->unit == BM_STEP &&
         (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE))
         bm_config_fault(faults, config, "sgd", "local_state",
@@ -156,6 +154,8 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_plan_read(config, &s->plan));
+    BM_TRY(bm_compress_code(config, bm_strategy_find(s->train.strategy),
+                            &s->code));
     return bm_strategy_filter(bm_strategy_find(s->train.strategy), config,
                               (int)s->job.workers, &s->filter, &s->filtered);
 }
@@ -206,7 +206,7 @@ bm_status bm_settings_decide(bm_settings *s, bm_config *config,
     BM_TRY(bm_config_set(config, text));
     s->job.device = device;
     s->job.precision = precision;
-    return BM_OK;
+    return fit_overlap(config, s->train.strategy, &s->job);
 }
 
 bm_status bm_settings_fit(const bm_settings *s, long ranks)

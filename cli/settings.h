@@ -28,6 +28,7 @@ typedef struct bm_settings {
     bm_schedule_settings schedule;
     bm_filter filter; /* that the strategy's own settings come to */
     bool filtered;    /* it has one */
+    bm_code code;     /* that the strategy's vectors travel as, or none */
 } bm_settings;
 
 /* Sections of a training configuration; of `bmuf pack` with one importer, three

@@ -225,7 +225,8 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
     BM_TRY(bm_device_open(&device, comm, set->job.device, set->job.precision,
                           set->job.threads));
     bm_device_tell(&device);
-    status = bm_settings_decide(set, config, device.name, device.precision);
+    status = bm_comm_agree(
+        comm, bm_settings_decide(set, config, device.name, device.precision));
     if (status == BM_OK)
         status = train_on(&device, comm, config, set, directory, began);
     bm_device_close(&device);

@@ -21,7 +21,8 @@ typedef struct job {
 } job;
 
 struct bm_lane {
-    bm_comm *comm; /* the twin */
+    bm_comm *of;   /* borrowed */
+    bm_comm *comm; /* its twin */
     pthread_t thread;
     bool running;
 
@@ -30,7 +31,8 @@ struct bm_lane {
     job ring[BM_LANE_ROOM];
     int64_t put, done;
     bool stop;
-    bm_status failed; /* the first one that was not told of */
+    bm_traffic traffic; /* of work that is done, and not counted yet */
+    bm_status failed;   /* the first one that was not told of */
     char error[LONGEST_ERROR];
 };
 
@@ -51,9 +53,13 @@ static bool next(bm_lane *l, job *out)
     return found;
 }
 
-static void hand_back(bm_lane *l, bm_status status)
+static void hand_back(bm_lane *l, bm_traffic before, bm_status status)
 {
+    bm_traffic now = bm_comm_traffic(l->comm);
+
     pthread_mutex_lock(&l->lock);
+    l->traffic.sent += now.sent - before.sent;
+    l->traffic.shared += now.shared - before.shared;
     if (status != BM_OK && l->failed == BM_OK) {
         l->failed = status;
         snprintf(l->error, sizeof l->error, "%s", bm_last_message());
@@ -68,8 +74,11 @@ static void *run(void *self)
     bm_lane *l = self;
     job j = {0};
 
-    while (next(l, &j))
-        hand_back(l, j.work(j.self));
+    while (next(l, &j)) {
+        bm_traffic before = bm_comm_traffic(l->comm);
+
+        hand_back(l, before, j.work(j.self));
+    }
     return NULL;
 }
 
@@ -90,6 +99,7 @@ bm_status bm_lane_open(bm_lane **out, bm_comm *comm)
 
     if (l == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a lane");
+    l->of = comm;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     BM_TRY_DONE(bm_comm_twin(&l->comm, comm));
@@ -144,6 +154,8 @@ bm_status bm_lane_wait(bm_lane *l, int64_t ticket)
     BM_ASSERT(ticket <= l->put);
     while (l->done < ticket)
         pthread_cond_wait(&l->changed, &l->lock);
+    bm_comm_count(l->of, l->traffic);
+    l->traffic = (bm_traffic){0};
     if (l->failed != BM_OK)
         status = BM_FAIL(l->failed, "%s", l->error);
     l->failed = BM_OK;

@@ -40,7 +40,8 @@ int64_t bm_lane_put(bm_lane *lane, bm_lane_work *work, void *self);
 
 /*
  * Waits for work up to this number. The status is that of the first work that
- * failed and was not told of, with what it said.
+ * failed and was not told of, with what it said. What the work has brought to
+ * others counts as the comm's (bm_comm_traffic) from then on.
  */
 BM_CHECKED bm_status bm_lane_wait(bm_lane *lane, int64_t ticket);
 

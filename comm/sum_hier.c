@@ -16,6 +16,7 @@ static bm_grid by_hosts(const bm_sum *s)
 
     for (int r = 0; r < s->size; r++)
         hosts += bm_comm_host(s->comm, r) == r;
+    BM_ASSERT(hosts > 0);
     each = s->workers / hosts;
     for (int r = 0, found = 0; r < s->size; r++) {
         bool leads = bm_comm_host(s->comm, r) == r;
@@ -33,6 +34,7 @@ static bm_grid by_hosts(const bm_sum *s)
 
 static bm_status open(bm_sum *s)
 {
+    static bool told;
     bm_grid workers, ranks = bm_grid_ring(s->size);
 
     if (s->topology != NULL && strcmp(s->topology, "auto") != 0) {
@@ -40,9 +42,10 @@ static bm_status open(bm_sum *s)
         return bm_sum_grid_open(s, &workers, &ranks);
     }
     workers = by_hosts(s);
-    if (s->rank == 0)
+    if (s->rank == 0 && !told)
         bm_log(BM_NOTE, "job.topology: %dx%d", workers.size[0],
                workers.dimensions > 1 ? workers.size[1] : 1);
+    told = true; /* a job has one */
     return bm_sum_grid_open(s, &workers, &ranks);
 }
 

@@ -231,7 +231,7 @@ const char *const kinds[KINDS][5] = {
     {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
      NULL},
     {"train.strategy=bmuf", "compress.code=onebit", "bmuf.rescale=yes", NULL},
-    {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.1",
+    {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.2",
      "job.coordinator=root", NULL},
     {"train.strategy=onebit", "block.warmup=2", NULL},
     {"train.strategy=onebit", "onebit.bits=32", NULL},

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Columns of 700, of 17, of 2048 and one of 33 rows; statistics. */
-enum { N = 6623, LEARNED = 6569, WORKERS = 17, ROUNDS = 8 };
+enum { N = 6623, LEARNED = 6569, WORKERS = 17, ROUNDS = 5 };
 
 static const char *const names[] = {"fp32", "fp16",   "bf16",
                                     "int8", "onebit", "topk"};
@@ -214,19 +214,18 @@ static void test_number_of_ranks_changes_no_bits(void **state)
     int size = bm_comm_size(f->comm);
 
     FOR_EACH (k, names)
-        FOR_EACH (m, coordinators)
-            for (int way = 0; way < 2; way++) {
-                job j = make(f, names[k], size + 1, (bm_coded_way)way), a = j;
-                outcome *together = NULL, *alone = NULL;
+        for (int way = 0; way < 2; way++) {
+            job j = make(f, names[k], size + 1, (bm_coded_way)way), a = j;
+            outcome *together = NULL, *alone = NULL;
 
-                j.coordinator = coordinators[m];
-                a.comm = f->alone;
-                together = run(&j);
-                alone = run(&a);
-                assert_memory_equal(together, alone, sizeof *alone);
-                free(together);
-                free(alone);
-            }
+            j.coordinator = coordinators[way];
+            a.comm = f->alone;
+            together = run(&j);
+            alone = run(&a);
+            assert_memory_equal(together, alone, sizeof *alone);
+            free(together);
+            free(alone);
+        }
 }
 
 /* As comm/sum.h adds it. */
@@ -260,7 +259,7 @@ static void test_without_loss_it_is_the_tree(void **state)
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
-    for (int workers = size; workers < size + 4; workers++)
+    for (int workers = size; workers < size + 2; workers++)
         for (int way = 0; way < 2; way++) {
             job j = make(f, "fp32", workers, (bm_coded_way)way);
             outcome *expected = zeros(1, sizeof *expected), *got = run(&j);
@@ -336,7 +335,7 @@ static void test_what_is_missing_comes_later(void **state)
         const float *common = bm_coded_sum_common(c);
         double all = distance(there, nowhere), left = all, weight = 0;
 
-        for (int t = 0; t < 60; t++) {
+        for (int t = 0; t < 30; t++) {
             double before = left;
 
             add_ones(c, &j);
@@ -346,7 +345,7 @@ static void test_what_is_missing_comes_later(void **state)
             assert_memory_equal(common + LEARNED, there + LEARNED,
                                 (N - LEARNED) * sizeof(float));
         }
-        assert_true(left < 0.1 * all);
+        assert_true(left < 0.2 * all);
         bm_coded_sum_close(c);
     }
 }
@@ -459,19 +458,18 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
     const fixture *f = *state;
 
     for (int workers = bm_comm_size(f->comm); workers <= WORKERS; workers++)
-        FOR_EACH (k, names)
-            FOR_EACH (m, coordinators) {
-                job j = make(f, names[k], workers, BM_CODED_NEW);
+        FOR_EACH (k, names) {
+            job j = make(f, names[k], workers, BM_CODED_NEW);
 
-                j.coordinator = coordinators[m];
-                check_bytes(&j);
-            }
+            j.coordinator = coordinators[workers % 2];
+            check_bytes(&j);
+        }
 }
 
 /* Without columns, of sizes at which slices are empty or odd. */
 static void test_any_size_goes(void **state)
 {
-    static const size_t lengths[] = {0, 1, 2, 3, 1023, 1025, 4097};
+    static const size_t lengths[] = {0, 1, 1025, 4097};
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
@@ -480,7 +478,7 @@ static void test_any_size_goes(void **state)
             job j = make(f, names[k], size + 1, BM_CODED_MOVES), a = j;
             outcome *together = NULL, *alone = NULL;
 
-            if (strcmp(names[k], "onebit") == 0)
+            if (strcmp(names[k], "int8") != 0 && strcmp(names[k], "topk") != 0)
                 continue;
             j.n = j.n_learned = a.n = a.n_learned = lengths[i];
             a.comm = f->alone;

@@ -195,6 +195,24 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
                                     "sgd.local_state=extrapolate");
 }
 
+/* Found out before there is a run. */
+static void test_overlap_is_for_the_host(void **state)
+{
+    program p;
+
+    (void)state;
+    with_device();
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        remove_run("none");
+        train(&p, "none", ranks,
+              NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=layer");
+        assert_ended(&p, 78);
+        assert_said(&p, "set job.device = cpu, or ssgd.overlap = none");
+        assert_int_equal(times_said(&p, "ssgd.overlap = layer takes"), 1);
+        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+    }
+}
+
 static void test_more_devices_than_one_are_taken_in_turn(void **state)
 {
     (void)state;
@@ -371,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ_are_told),
         cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_overlap_is_for_the_host),
         cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
         cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),
         cmocka_unit_test(test_a_device_goes_on),

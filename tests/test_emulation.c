@@ -1,6 +1,7 @@
 /*
  * The emulated instructions of a warp against the PTX manual: "Matrix fragments
- * for mma.m16n8k16 with floating point type" and "ldmatrix", in its own terms.
+ * for mma.m16n8k16 with floating point type" and "ldmatrix", in its own terms;
+ * and graphs against the runtime's.
  * What tests of kernels say rests on these.
  */
 #include "core/rng.h"
@@ -17,7 +18,26 @@ static cudaError_t (*multiply)(cudaStream_t, const uint32_t *, const uint32_t *,
                                float *);
 static cudaError_t (*matrices)(cudaStream_t, const uint16_t *, uint32_t *,
                                uint32_t *, uint32_t *, uint16_t *);
+static void *(*multiply_kernel)(void);
 static cudaError_t (*synchronize)(void);
+
+/* The runtime that the plugin has. */
+static struct {
+#define RUNTIME(X)                                                             \
+    X(StreamCreate)                                                            \
+    X(StreamDestroy) X(StreamBeginCapture) X(StreamEndCapture)                 \
+        X(StreamSynchronize) X(StreamWaitEvent) X(StreamGetCaptureInfo)        \
+            X(StreamUpdateCaptureDependencies) X(EventRecord)                  \
+                X(EventSynchronize) X(EventCreate) X(EventDestroy) X(Malloc)   \
+                    X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \
+                        X(GraphInstantiate) X(GraphLaunch)                     \
+                            X(GraphAddChildGraphNode)                          \
+                                X(GraphExecKernelNodeSetParams)                \
+                                    X(GraphExecDestroy) X(GraphDestroy)
+#define X(name) __typeof__(cuda##name) *name;
+    RUNTIME(X)
+#undef X
+} cuda;
 
 /* A whole number as bf16. */
 static uint32_t bf16(int x)
@@ -111,6 +131,178 @@ static void test_matrices_have_the_layout_of_the_manual(void **state)
     }
 }
 
+/* ---- captures ------------------------------------------------------------ */
+
+enum { CALLS = 10 };
+
+/* Asks for number i of what no graph can have; whether that was refused. */
+static bool is_refused(int i, cudaStream_t s, cudaStream_t other,
+                       cudaEvent_t inside, cudaEvent_t outside, void *device,
+                       cudaGraphExec_t graph)
+{
+    char pageable[4] = {0};
+    void *x = NULL;
+
+    switch (i) {
+    case 0:
+        return cuda.StreamSynchronize(s) != cudaSuccess;
+    case 1:
+        return cuda.DeviceSynchronize() != cudaSuccess;
+    case 2:
+        return cuda.Malloc(&x, 4) != cudaSuccess;
+    case 3:
+        return cuda.Free(device) != cudaSuccess;
+    case 4:
+        return cuda.MemcpyAsync(device, pageable, 4, cudaMemcpyHostToDevice,
+                                s) != cudaSuccess;
+    case 5:
+        return cuda.MemcpyAsync(pageable, device, 4, cudaMemcpyDeviceToHost,
+                                s) != cudaSuccess;
+    case 6:
+        return cuda.EventSynchronize(inside) != cudaSuccess;
+    case 7:
+        return cuda.StreamWaitEvent(s, outside, 0) != cudaSuccess;
+    case 8:
+        return cuda.GraphLaunch(graph, s) != cudaSuccess;
+    case 9:
+        return cuda.StreamUpdateCaptureDependencies(
+                   other, NULL, NULL, 0, cudaStreamSetCaptureDependencies) !=
+               cudaSuccess;
+    default:
+        return false;
+    }
+}
+
+/* And then there is no graph; but the stream is as good as before. */
+static void test_a_capture_refuses_what_no_graph_has(void **state)
+{
+    cudaStream_t s = NULL, other = NULL;
+    cudaEvent_t inside = NULL, outside = NULL;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t replay = NULL;
+    void *x = NULL;
+
+    (void)state;
+    assert_int_equal(cuda.StreamCreate(&s), 0);
+    assert_int_equal(cuda.StreamCreate(&other), 0);
+    assert_int_equal(cuda.EventCreate(&inside), 0);
+    assert_int_equal(cuda.EventCreate(&outside), 0);
+    assert_int_equal(cuda.EventRecord(outside, other), 0);
+    assert_int_equal(cuda.Malloc(&x, 4), 0);
+    for (int i = -1; i < CALLS - 1; i++) {
+        assert_int_equal(
+            cuda.StreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), 0);
+        assert_int_equal(cuda.MemsetAsync(x, 1, 4, s), 0);
+        assert_int_equal(cuda.EventRecord(inside, s), 0);
+        if (i < 0) {
+            assert_int_equal(cuda.StreamEndCapture(s, &graph), 0);
+            assert_int_equal(cuda.GraphInstantiate(&replay, graph, 0), 0);
+            cuda.GraphDestroy(graph);
+            continue;
+        }
+        assert_true(is_refused(i, s, other, inside, outside, x, replay));
+        assert_int_not_equal(cuda.StreamEndCapture(s, &graph), 0);
+        assert_null(graph);
+        assert_int_equal(cuda.GraphLaunch(replay, s), 0);
+        assert_int_equal(cuda.StreamSynchronize(s), 0);
+    }
+    assert_true(is_refused(CALLS - 1, s, other, inside, outside, x, replay));
+    cuda.GraphExecDestroy(replay);
+    cuda.EventDestroy(inside);
+    cuda.EventDestroy(outside);
+    cuda.StreamDestroy(other);
+    cuda.StreamDestroy(s);
+    cuda.Free(x);
+}
+
+static cudaGraphNode_t last_node(cudaStream_t s, cudaGraph_t *graph)
+{
+    enum cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
+    const cudaGraphNode_t *last = NULL;
+    size_t n = 0;
+
+    assert_int_equal(
+        cuda.StreamGetCaptureInfo(s, &is, NULL, graph, &last, NULL, &n), 0);
+    assert_int_equal(is, cudaStreamCaptureStatusActive);
+    assert_int_equal(n, 1);
+    return last[0];
+}
+
+/* New arguments are those of launches from then on, of that graph alone; a
+ * child is a copy. */
+static void test_kernels_of_a_graph_are_given_other_arguments(void **state)
+{
+    enum { BYTES = 32 * 4 * 4 };
+    cudaStream_t s = NULL;
+    cudaGraph_t graph = NULL, parent = NULL, whole = NULL;
+    cudaGraphExec_t first = NULL, second = NULL, both = NULL;
+    cudaGraphNode_t node = NULL, memset_node = NULL, child = NULL;
+    uint32_t *a = NULL, *b = NULL;
+    float *c[2] = {NULL};
+    void *arguments[3] = {&a, &b, &c[1]};
+    struct cudaKernelNodeParams p = {.func = multiply_kernel(),
+                                     .gridDim = {1, 1, 1},
+                                     .blockDim = {32, 1, 1},
+                                     .kernelParams = arguments};
+
+    (void)state;
+    assert_int_equal(cuda.StreamCreate(&s), 0);
+    assert_int_equal(cuda.Malloc((void **)&a, BYTES), 0);
+    assert_int_equal(cuda.Malloc((void **)&b, BYTES), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cuda.Malloc((void **)&c[i], BYTES), 0);
+        memset(c[i], 0, BYTES); /* it is the host's */
+    }
+    for (int i = 0; i < 32 * 4; i++)
+        a[i] = b[i] = bf16(1) * 0x10001u; /* so that a product adds 16 */
+    assert_int_equal(
+        cuda.StreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), 0);
+    assert_int_equal(cuda.MemsetAsync(&b[100], 0, 4, s), 0);
+    memset_node = last_node(s, NULL);
+    assert_int_equal(multiply(s, a, b, c[0]), 0);
+    node = last_node(s, NULL);
+    assert_int_equal(cuda.StreamEndCapture(s, &graph), 0);
+    assert_int_equal(cuda.GraphInstantiate(&first, graph, 0), 0);
+    assert_int_equal(cuda.GraphInstantiate(&second, graph, 0), 0);
+
+    assert_int_equal(cuda.GraphLaunch(first, s), 0);
+    assert_int_equal(cuda.GraphExecKernelNodeSetParams(first, node, &p), 0);
+    assert_int_not_equal(
+        cuda.GraphExecKernelNodeSetParams(first, memset_node, &p), 0);
+    assert_int_equal(cuda.GraphLaunch(first, s), 0);
+    assert_int_equal(cuda.GraphLaunch(first, s), 0);
+    assert_int_equal(cuda.GraphLaunch(second, s), 0);
+    assert_int_equal(cuda.StreamSynchronize(s), 0);
+    assert_true(c[0][0] == 2 * 16 && c[1][0] == 2 * 16);
+
+    assert_int_equal(
+        cuda.StreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), 0);
+    assert_int_equal(multiply(s, a, b, c[1]), 0);
+    node = last_node(s, &parent);
+    assert_int_equal(
+        cuda.GraphAddChildGraphNode(&child, parent, &node, 1, graph), 0);
+    assert_int_equal(cuda.StreamUpdateCaptureDependencies(
+                         s, &child, NULL, 1, cudaStreamSetCaptureDependencies),
+                     0);
+    assert_int_equal(multiply(s, a, b, c[1]), 0);
+    assert_int_equal(cuda.StreamEndCapture(s, &whole), 0);
+    cuda.GraphDestroy(graph);
+    assert_int_equal(cuda.GraphInstantiate(&both, whole, 0), 0);
+    assert_int_equal(cuda.GraphLaunch(both, s), 0);
+    assert_int_equal(cuda.StreamSynchronize(s), 0);
+    assert_true(c[0][0] == 3 * 16 && c[1][0] == 4 * 16);
+
+    cuda.GraphExecDestroy(first);
+    cuda.GraphExecDestroy(second);
+    cuda.GraphExecDestroy(both);
+    cuda.GraphDestroy(whole);
+    cuda.Free(a);
+    cuda.Free(b);
+    cuda.Free(c[0]);
+    cuda.Free(c[1]);
+    cuda.StreamDestroy(s);
+}
+
 static void *symbol(void *plugin, const char *name)
 {
     void *x = dlsym(plugin, name);
@@ -130,7 +322,11 @@ static int load(void **state)
     assert_non_null(plugin);
     *(void **)&multiply = symbol(plugin, "bm_probe_multiply");
     *(void **)&matrices = symbol(plugin, "bm_probe_matrices");
+    *(void **)&multiply_kernel = symbol(plugin, "bm_probe_multiply_kernel");
     *(void **)&synchronize = symbol(plugin, "cudaDeviceSynchronize");
+#define X(name) *(void **)&cuda.name = symbol(plugin, "cuda" #name);
+    RUNTIME(X)
+#undef X
     return 0;
 }
 
@@ -139,6 +335,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_product_has_the_layout_of_the_manual),
         cmocka_unit_test(test_matrices_have_the_layout_of_the_manual),
+        cmocka_unit_test(test_a_capture_refuses_what_no_graph_has),
+        cmocka_unit_test(test_kernels_of_a_graph_are_given_other_arguments),
     };
 
     if (!have_backend("cuda")) /* which is loaded then */

@@ -253,6 +253,30 @@ static void test_an_ordered_sum_goes_by_the_lane(void **state)
     bm_sum_close(sum);
 }
 
+static bm_status add_floats(void *self)
+{
+    return bm_comm_sum_floats(bm_lane_comm(lane), self, N);
+}
+
+/* As if it had gone through the comm; what its caller does with the lane's comm
+ * is its own affair. */
+static void test_bytes_of_the_lane_count_as_its_callers(void **state)
+{
+    size_t size = (size_t)bm_comm_size(comm);
+    bm_traffic before = bm_comm_traffic(comm);
+    static float x[N];
+
+    (void)state;
+    assert_ok(bm_comm_sum_floats(bm_lane_comm(lane), x, N));
+    for (int i = 0; i < 2; i++)
+        (void)bm_lane_put(lane, add_floats, x);
+    assert_ok(bm_lane_wait_all(lane));
+    assert_ok(bm_lane_wait_all(lane));
+    assert_true(bm_comm_traffic(comm).sent - before.sent ==
+                2 * (2 * (size - 1) * N * sizeof *x / size));
+    assert_true(bm_comm_traffic(comm).shared == before.shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +297,8 @@ int main(void)
             test_a_library_for_one_thread_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_ordered_sum_goes_by_the_lane,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_bytes_of_the_lane_count_as_its_callers, set_up, tear_down),
     };
     return RUN_GROUP_MPI("lane", tests);
 }

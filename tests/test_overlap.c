@@ -510,26 +510,28 @@ static float *train_net(bm_comm *comm, int workers, const char *overlap,
 
 static void test_networks_have_the_same_bits(void **state)
 {
-    static const int workers[] = {2, 5};
-    static const char *const sums[] = {"job.sum=tree", "job.sum=exact"};
+    static const struct {
+        int workers;
+        const char *sum;
+    } cases[] = {{2, "job.sum=tree"}, {5, "job.sum=exact"}};
     bm_comm *one = NULL;
 
     assert_ok(bm_comm_open_alone(&one));
-    FOR_EACH (w, workers)
-        FOR_EACH (m, sums) {
-            bm_comm *comm = comm_of(*state, one, workers[w]);
-            size_t n = 0;
-            float *expected =
-                train_net(one, workers[w], "ssgd.overlap=none", sums[m], &n);
+    FOR_EACH (i, cases) {
+        int workers = cases[i].workers;
+        bm_comm *comm = comm_of(*state, one, workers);
+        size_t n = 0;
+        float *expected =
+            train_net(one, workers, "ssgd.overlap=none", cases[i].sum, &n);
 
-            FOR_EACH (k, overlaps) {
-                float *got =
-                    train_net(comm, workers[w], overlaps[k], sums[m], &n);
-                assert_memory_equal(got, expected, n * sizeof *got);
-                free(got);
-            }
-            free(expected);
+        FOR_EACH (k, overlaps) {
+            float *got =
+                train_net(comm, workers, overlaps[k], cases[i].sum, &n);
+            assert_memory_equal(got, expected, n * sizeof *got);
+            free(got);
         }
+        free(expected);
+    }
     bm_comm_close(one);
 }
 
@@ -542,6 +544,7 @@ static void test_ranks_cut_alike(void **state)
     const bm_job what = {.workers = size,
                          .sum = "tree",
                          .coordinator = "sharded",
+                         .topology = "auto",
                          .device = "cpu",
                          .exchange = "auto"};
     bm_bucket own[BM_BUCKETS + 1] = {0}, first[BM_BUCKETS + 1];

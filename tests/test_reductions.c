@@ -212,6 +212,7 @@ static void check_ring(job *j)
         mean_of(j, got);
         assert_memory_equal(got, expected, j->n * sizeof *got);
     }
+    j->topology = NULL;
 }
 
 static void test_ring_is_a_fold_and_so_are_grids_of_one_dimension(void **state)
@@ -305,6 +306,7 @@ static void check_grid(job *j)
         assert_memory_equal(got, expected, j->n * sizeof *got);
     }
     bm_comm_close(alone.comm);
+    j->topology = NULL;
 }
 
 /* Those of the ring and of halving are known above. */
@@ -448,7 +450,7 @@ static void check_exchange(const job *j, bm_sum *sum, bool update,
 static void check_bytes(const job *j, bool windows)
 {
     bm_sum *sum = open_sum(j);
-    size_t c[MOST];
+    size_t c[MOST] = {0};
     bytes expected;
 
     learn_slices(j, sum, c);

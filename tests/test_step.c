@@ -139,7 +139,7 @@ static outcome train(const course *c, bool graphs)
             free(w);
         }
         train_step(&t, c->T[k % shapes], c->B[k % shapes], k, k < shapes,
-                   0.05f / (float)(1 + k / 5));
+                   k < 9 ? 0.05f : 0.05f / (float)k);
         if (launches != NULL) {
             out.launches[k] = *launches;
             out.copies[k] = *copies;

@@ -418,6 +418,25 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
     assert_after(o.out, "at 1 GB/s ", 2 * 4 * weights * 3 / 4 * 1e-9, 2);
 }
 
+/* Of two ranks with a worker each, both send one code of the whole model. */
+static void test_explain_counts_bytes_of_codes(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "-n", "2", "--set", "job.workers=2",
+                     "--set", "model.net=linear:1000 linear", "--set",
+                     "compress.code=onebit");
+    /* columns of 8 and of 1000 weights, two vectors */
+    double bytes =
+        1000 * (8 + 4 * 1) + (8 + 4 * 32) + 5 * (8 + 4 * 32) + (8 + 4 * 1);
+
+    (void)_;
+    assert_code(o, 0);
+    assert_after(o.out, "at 1 GB/s ", bytes * 1e-9, 2);
+    o = BMUF("explain", "tiny.ini", "--set", "compress.code=int8", "--set",
+             "job.sum=exact");
+    assert_code(o, 78);
+    assert_says(o.err, "job.sum = exact does not go with codes");
+}
+
 /* All sequences in one mini-batch, and each in its own. */
 static void test_explain_counts_padding(void **_)
 {
@@ -644,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_check_knows_what_a_stride_leaves),
         cmocka_unit_test(test_explain_prints_what_formulas_say),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
+        cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),
         cmocka_unit_test(test_explain_refuses_and_warns),
         cmocka_unit_test(test_a_model_is_trained_and_described),

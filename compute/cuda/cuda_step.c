@@ -4,6 +4,7 @@
  */
 #include "compute/cuda/cuda_step.h"
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/cuda_launch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,6 @@ enum {
     SLOTS = 4,      /* blocks on their way */
     BLOCK = 1 << 20 /* bytes */
 };
-
-/* What a kernel is given begins with this; then sizes [n], and arguments, each
- * in whole units. */
-typedef struct head {
-    const void *kernel;
-    unsigned grid[3], block[3];
-    size_t shared;
-    unsigned cluster, n;
-} head;
-
-enum { UNIT = 16, MOST_ARGUMENTS = 16, MOST_BYTES = 4096 + 1024 };
 
 typedef struct command {
     bm_step_call *call; /* NULL: a kernel */
@@ -175,113 +165,9 @@ static command *append(tape *t, command c, const void *what)
         return NULL;
     c.at = t->n_bytes;
     memcpy(t->bytes + c.at, what, c.bytes);
-    t->n_bytes += (c.bytes + UNIT - 1) / UNIT * UNIT;
+    t->n_bytes += (c.bytes + 15) / 16 * 16;
     t->commands[t->n] = c;
     return &t->commands[t->n++];
-}
-
-/* ---- kernels as bytes ---------------------------------------------------- */
-
-static size_t units(size_t bytes)
-{
-    return (bytes + UNIT - 1) / UNIT * UNIT;
-}
-
-/* To `out` [MOST_BYTES], in which gaps are zeros; how many bytes. */
-static size_t pack(const bm_launch *l, char *out)
-{
-    head h = {l->kernel,
-              {l->grid.x, l->grid.y, l->grid.z},
-              {l->block.x, l->block.y, l->block.z},
-              l->shared,
-              l->cluster,
-              l->n};
-    size_t at = units(sizeof h), end = at + units(l->n * sizeof *l->sizes);
-
-    BM_ASSERT(l->n <= MOST_ARGUMENTS);
-    for (unsigned i = 0; i < l->n; i++)
-        end += units(l->sizes[i]);
-    BM_ASSERT(end <= MOST_BYTES);
-    memset(out, 0, end);
-    memcpy(out, &h, sizeof h);
-    memcpy(out + at, l->sizes, l->n * sizeof *l->sizes);
-    at += units(l->n * sizeof *l->sizes);
-    for (unsigned i = 0; i < l->n; i++) {
-        memcpy(out + at, l->arguments[i], l->sizes[i]);
-        at += units(l->sizes[i]);
-    }
-    return end;
-}
-
-/* Where its arguments lie. */
-static void unpack(char *bytes, void *arguments[MOST_ARGUMENTS])
-{
-    const head *h = (const head *)(const void *)bytes;
-    char *at = bytes + units(sizeof *h);
-    const size_t *sizes = (const size_t *)(const void *)at;
-
-    at += units(h->n * sizeof *sizes);
-    for (unsigned i = 0; i < h->n; i++) {
-        arguments[i] = at;
-        at += units(sizes[i]);
-    }
-}
-
-/* The same kernel, whatever its arguments and their number of blocks. */
-static bool is_same_kernel(const char *a, const char *b)
-{
-    const head *x = (const head *)(const void *)a;
-    const head *y = (const head *)(const void *)b;
-    size_t sizes = units(sizeof *x);
-
-    return x->kernel == y->kernel && x->cluster == y->cluster && x->n == y->n &&
-           memcmp(a + sizes, b + sizes, x->n * sizeof(size_t)) == 0;
-}
-
-static cudaError_t launch(const bm_launch *l)
-{
-    cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension,
-                                     .val.clusterDim = {l->cluster, 1, 1}};
-    cudaLaunchConfig_t config = {.gridDim = l->grid,
-                                 .blockDim = l->block,
-                                 .dynamicSmemBytes = l->shared,
-                                 .stream = l->stream,
-                                 .attrs = &attribute,
-                                 .numAttrs = l->cluster > 1};
-
-    return cudaLaunchKernelExC(&config, l->kernel, l->arguments);
-}
-
-static cudaError_t launch_bytes(cudaStream_t stream, char *bytes)
-{
-    const head *h = (const head *)(const void *)bytes;
-    void *arguments[MOST_ARGUMENTS];
-    bm_launch l = {.stream = stream,
-                   .kernel = h->kernel,
-                   .grid = {h->grid[0], h->grid[1], h->grid[2]},
-                   .block = {h->block[0], h->block[1], h->block[2]},
-                   .shared = h->shared,
-                   .cluster = h->cluster,
-                   .arguments = arguments};
-
-    unpack(bytes, arguments);
-    return launch(&l);
-}
-
-static cudaError_t change_kernel(cudaGraphExec_t replay, const command *c,
-                                 char *bytes)
-{
-    const head *h = (const head *)(const void *)bytes;
-    void *arguments[MOST_ARGUMENTS];
-    struct cudaKernelNodeParams p = {
-        .func = (void *)(uintptr_t)h->kernel,
-        .gridDim = {h->grid[0], h->grid[1], h->grid[2]},
-        .blockDim = {h->block[0], h->block[1], h->block[2]},
-        .sharedMemBytes = (unsigned)h->shared,
-        .kernelParams = arguments};
-
-    unpack(bytes, arguments);
-    return cudaGraphExecKernelNodeSetParams(replay, c->node, &p);
 }
 
 /* ---- telling ------------------------------------------------------------- */
@@ -290,7 +176,7 @@ static cudaError_t queue_now(struct bm_cuda_steps *s, bm_step_call *call,
                              cudaStream_t stream, void *what)
 {
     return call != NULL ? call(s->be, stream, what)
-                        : launch_bytes(stream, what);
+                        : bm_launch_packed(stream, what);
 }
 
 static void send_block(struct bm_cuda_steps *s)
@@ -372,7 +258,7 @@ static bool fits(struct bm_cuda_steps *s, bm_step_call *call,
     noted = t->bytes + c->at;
     if (memcmp(noted, what, bytes) == 0)
         return true;
-    if (call != NULL || !is_same_kernel(noted, what))
+    if (call != NULL || !bm_launch_is_same(noted, what))
         return false;
     memcpy(noted, what, bytes);
     c->changed = true;
@@ -430,11 +316,11 @@ static cudaError_t tell(struct bm_cuda_steps *s, bm_step_call *call,
 
 cudaError_t bm_step_launch(const bm_launch *l)
 {
-    _Alignas(UNIT) char bytes[MOST_BYTES];
+    _Alignas(16) char bytes[BM_LAUNCH_BYTES];
 
     if (telling == NULL)
-        return launch(l);
-    return tell(telling, NULL, l->stream, bytes, pack(l, bytes));
+        return bm_launch_now(l);
+    return tell(telling, NULL, l->stream, bytes, bm_launch_pack(l, bytes));
 }
 
 cudaError_t bm_step_queue(bm_backend *be, bm_step_call *call,
@@ -444,7 +330,7 @@ cudaError_t bm_step_queue(bm_backend *be, bm_step_call *call,
 
     if (s == NULL || s->mode == PLAIN)
         return call(be, stream, what);
-    return tell(s, call, stream, (void *)(uintptr_t)what, bytes);
+    return tell(s, call, stream, (void *)what, bytes);
 }
 
 bool bm_step_captures(const bm_backend *be)
@@ -569,8 +455,8 @@ static void replay(struct bm_cuda_steps *s)
     for (size_t i = 0; i < t->n && be->failed == BM_OK; i++) {
         command *c = &t->commands[i];
 
-        if (c->changed &&
-            change_kernel(s->now->replay, c, t->bytes + c->at) != cudaSuccess) {
+        if (c->changed && bm_launch_change(s->now->replay, c->node,
+                                           t->bytes + c->at) != cudaSuccess) {
             (void)cudaGetLastError();
             queue_told(s, t->n);
             give_up(s->now);
@@ -598,68 +484,4 @@ void bm_cuda_step_end(bm_backend *be)
         replay(s);
     s->mode = PLAIN;
     telling = NULL;
-}
-
-/* ---- calls --------------------------------------------------------------- */
-
-typedef struct span {
-    void *to;
-    const void *from;
-    size_t bytes;
-} span;
-
-static cudaError_t clear(bm_backend *be, cudaStream_t stream, const void *what)
-{
-    const span *m = what;
-
-    (void)be;
-    return cudaMemsetAsync(m->to, 0, m->bytes, stream);
-}
-
-cudaError_t bm_step_clear(bm_backend *be, cudaStream_t stream, void *x,
-                          size_t bytes)
-{
-    span m = {x, NULL, bytes};
-    return bm_step_queue(be, clear, stream, &m, sizeof m);
-}
-
-static cudaError_t copy(bm_backend *be, cudaStream_t stream, const void *what)
-{
-    const span *m = what;
-
-    (void)be;
-    return cudaMemcpyAsync(m->to, m->from, m->bytes, cudaMemcpyDeviceToDevice,
-                           stream);
-}
-
-cudaError_t bm_step_copy(bm_backend *be, cudaStream_t stream, void *to,
-                         const void *from, size_t bytes)
-{
-    span m = {to, from, bytes};
-    return bm_step_queue(be, copy, stream, &m, sizeof m);
-}
-
-static cudaError_t record_event(bm_backend *be, cudaStream_t stream,
-                                const void *what)
-{
-    (void)be;
-    return cudaEventRecord(*(const cudaEvent_t *)what, stream);
-}
-
-cudaError_t bm_step_record(bm_backend *be, cudaStream_t stream,
-                           cudaEvent_t event)
-{
-    return bm_step_queue(be, record_event, stream, &event, sizeof event);
-}
-
-static cudaError_t wait_for(bm_backend *be, cudaStream_t stream,
-                            const void *what)
-{
-    (void)be;
-    return cudaStreamWaitEvent(stream, *(const cudaEvent_t *)what, 0);
-}
-
-cudaError_t bm_step_wait(bm_backend *be, cudaStream_t stream, cudaEvent_t event)
-{
-    return bm_step_queue(be, wait_for, stream, &event, sizeof event);
 }

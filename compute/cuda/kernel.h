@@ -40,8 +40,8 @@ static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
         [=](auto &...each) {
             void *at[] = {(void *)&each...};
             const size_t sizes[] = {sizeof each...};
-            bm_launch l = {stream,  (const void *)kernel, grid, block, shared,
-                           cluster, sizeof...(P),         at,   sizes};
+            bm_launch l = {stream,  (void *)kernel, grid, block, shared,
+                           cluster, sizeof...(P),   at,   sizes};
 
             return bm_step_launch(&l);
         },

@@ -37,7 +37,7 @@ enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
 /* How a kernel is started. */
 typedef struct bm_launch {
     cudaStream_t stream;
-    const void *kernel;
+    void *kernel;
     dim3 grid, block;
     size_t shared;    /* bytes */
     unsigned cluster; /* blocks; 1: none work together */

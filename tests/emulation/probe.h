@@ -14,6 +14,9 @@ extern "C" {
 cudaError_t bm_probe_multiply(cudaStream_t stream, const uint32_t *a,
                               const uint32_t *b, float *c);
 
+/* The kernel of that. */
+void *bm_probe_multiply_kernel(void);
+
 /* Four matrices x [4, 8, 8] in shared memory -> what bm_matrices_get gives [32,
  * 4], bm_matrices_get_transposed [32, 4], bm_matrix_get_transposed [32]; and y
  * [2, 4, 8, 8]: what bm_matrices_put makes of the second, then bm_matrix_put of
