@@ -22,7 +22,8 @@ struct bm_device_sum {
     float *inbox;  /* [nodes of other ranks, count]: slices */
     float *common; /* [n] */
     float *odd;    /* [1] */
-    bool meshed, joined;
+    bm_carrier by;
+    bool joined; /* the mesh */
 };
 
 static size_t count(const bm_device_sum *d, int rank)
@@ -64,7 +65,13 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
     d->device = calloc((size_t)d->size, sizeof *d->device);
     if (d->device == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
-    return d->meshed ? bm_mesh_load(d->be, &d->device[d->rank]) : BM_OK;
+    if (d->by == BM_BY_MESH)
+        return bm_mesh_load(d->be, &d->device[d->rank]);
+    if (d->by == BM_BY_MPI && !bm_comm_takes_devices(d->comm))
+        return BM_FAIL(BM_ERR_UNSUPPORTED,
+                       "the MPI library does not take devices' memory: it is "
+                       "not CUDA-aware");
+    return BM_OK;
 }
 
 /* Collective. Each rank has a device to itself. */
@@ -80,6 +87,22 @@ static bm_status compare_devices(const bm_device_sum *d)
     return BM_OK;
 }
 
+/* Collective. How the wait ended in which devices meet: a rank that failed says
+ * so at once, and others, which it left waiting, have nothing to add. */
+static bm_status settle(const bm_device_sum *d, bm_status status)
+{
+    if (status != BM_OK && bm_comm_alarmed(d->comm))
+        status = BM_OK;
+    else if (status != BM_OK)
+        bm_comm_alarm(d->comm);
+    return bm_comm_agree(d->comm, status);
+}
+
+static bool alarmed(void *comm)
+{
+    return bm_comm_alarmed(comm);
+}
+
 /* Collective. */
 static bm_status join(bm_device_sum *d)
 {
@@ -92,12 +115,13 @@ static bm_status join(bm_device_sum *d)
     BM_TRY(bm_comm_agree(d->comm, status));
     BM_TRY(bm_comm_broadcast_bytes(d->comm, &name, sizeof name, 0));
     d->joined = true;
-    return bm_comm_agree(d->comm, bm_mesh_open(d->be, &name, d->rank, d->size));
+    return settle(d, bm_mesh_open(d->be, &name, d->rank, d->size,
+                                  (bm_mesh_watch){alarmed, d->comm}));
 }
 
 bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
                              size_t n, int workers, const char *coordinator,
-                             bool mesh)
+                             bm_carrier by)
 {
     bm_device_sum *d = calloc(1, sizeof *d);
     bm_status status = BM_OK;
@@ -110,9 +134,9 @@ bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
     d->size = bm_comm_size(comm);
     d->n = n;
     d->workers = d->mine.workers = workers;
-    d->meshed = mesh || d->size > 1;
+    d->by = by;
     BM_TRY_DONE(bm_comm_agree(comm, prepare(d, coordinator)));
-    if (d->meshed)
+    if (d->by == BM_BY_MESH)
         BM_TRY_DONE(join(d));
     *out = d;
     d = NULL;
@@ -121,9 +145,9 @@ done:
     return status;
 }
 
-bool bm_device_sum_meshed(const bm_device_sum *d)
+bm_carrier bm_device_sum_carrier(const bm_device_sum *d)
 {
-    return d->meshed;
+    return d->by;
 }
 
 void bm_device_sum_close(bm_device_sum *d)
@@ -201,27 +225,75 @@ static bm_status weigh(bm_device_sum *d, double *total)
                : BM_OK;
 }
 
+/* ---- from rank to rank --------------------------------------------------- */
+
+/* Collective. What is between begin and end goes together; MPI is given what
+ * has been computed, x [n] of all that goes. */
+static bm_status begin(const bm_device_sum *d, float *x, size_t n)
+{
+    if (d->by == BM_BY_MESH) {
+        bm_mesh_begin(d->be);
+        return BM_OK;
+    }
+    (void)bm_mesh_floats(d->be, x, n);
+    return bm_comm_agree(d->comm, bm_sync(d->be));
+}
+
+static bm_status end(const bm_device_sum *d)
+{
+    if (d->by == BM_BY_MPI)
+        return bm_comm_agree(d->comm, bm_comm_wait(d->comm));
+    bm_mesh_end(d->be);
+    return settle(d, bm_mesh_wait(d->be));
+}
+
+static void send(const bm_device_sum *d, float *x, size_t n, int to)
+{
+    if (d->by == BM_BY_MESH)
+        bm_mesh_send(d->be, x, n, to);
+    else
+        bm_comm_send(d->comm, bm_mesh_floats(d->be, x, n), n, to);
+}
+
+static void receive(const bm_device_sum *d, float *x, size_t n, int from)
+{
+    if (d->by == BM_BY_MESH)
+        bm_mesh_receive(d->be, x, n, from);
+    else
+        bm_comm_receive(d->comm, bm_mesh_floats(d->be, x, n), n, from);
+}
+
+static void broadcast(const bm_device_sum *d, float *x, size_t n, int root)
+{
+    if (d->by == BM_BY_MESH)
+        bm_mesh_broadcast(d->be, x, n, root);
+    else
+        bm_comm_broadcast(d->comm, bm_mesh_floats(d->be, x, n), n, root);
+}
+
+/* MPI counts for itself. */
 static void note_sent(const bm_device_sum *d, size_t floats)
 {
-    bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
+    if (d->by == BM_BY_MESH)
+        bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
 }
 
 /* Everybody's subtrees go to the owners of slices. */
-static void swap(const bm_device_sum *d)
+static bm_status swap(const bm_device_sum *d)
 {
     size_t own = count(d, d->rank);
     float *in = d->inbox;
 
-    bm_mesh_begin(d->be);
+    BM_TRY(begin(d, d->room, (size_t)d->plan.deepest * d->n));
     for (int r = 0; own > 0 && r < d->size; r++)
         for (int i = 0; r != d->rank && i < nodes(d, r); i++, in += own)
-            bm_mesh_receive(d->be, in, own, r);
+            receive(d, in, own, r);
     for (int r = 0; r < d->size; r++)
         for (int i = 0; r != d->rank && i < nodes(d, d->rank); i++)
             if (count(d, r) > 0)
-                bm_mesh_send(d->be, room(d, i) + d->start[r], count(d, r), r);
-    bm_mesh_end(d->be);
+                send(d, room(d, i) + d->start[r], count(d, r), r);
     note_sent(d, (size_t)nodes(d, d->rank) * (d->n - own));
+    return end(d);
 }
 
 /* The subtrees of all ranks merge where their slices lie. */
@@ -252,8 +324,8 @@ bm_status bm_device_sum_mean(bm_device_sum *d, float **mean, double *weight)
     BM_TRY(weigh(d, weight));
     if (*weight == 0)
         return BM_OK;
-    if (d->meshed)
-        swap(d);
+    if (d->by != BM_BY_NOTHING)
+        BM_TRY(swap(d));
     *mean = merge(d);
     return BM_OK;
 }
@@ -265,13 +337,12 @@ float *bm_device_sum_common(const bm_device_sum *d)
 
 bm_status bm_device_sum_share(bm_device_sum *d, float *x)
 {
-    if (d->meshed) {
-        bm_mesh_begin(d->be);
-        for (int r = 0; r < d->size; r++)
-            if (count(d, r) > 0)
-                bm_mesh_broadcast(d->be, x + d->start[r], count(d, r), r);
-        bm_mesh_end(d->be);
-        note_sent(d, (size_t)(d->size - 1) * count(d, d->rank));
-    }
-    return bm_sync(d->be);
+    if (d->by == BM_BY_NOTHING)
+        return bm_sync(d->be);
+    BM_TRY(begin(d, x, d->n));
+    for (int r = 0; r < d->size; r++)
+        if (count(d, r) > 0)
+            broadcast(d, x + d->start[r], count(d, r), r);
+    note_sent(d, (size_t)(d->size - 1) * count(d, d->rank));
+    return end(d);
 }

@@ -1,7 +1,8 @@
 /*
  * device_sum.h - the ordered sum in tree mode, in the memory of devices: nodes
  * of the tree, slices and the common vector are the backend's, and go from rank
- * to rank through its mesh. The bits are those of comm/sum.h.
+ * to rank through its mesh, or through MPI, if it takes devices' memory. The
+ * bits are those of comm/sum.h.
  */
 #ifndef BM_BMUF_DEVICE_SUM_H
 #define BM_BMUF_DEVICE_SUM_H
@@ -13,13 +14,16 @@
 
 typedef struct bm_device_sum bm_device_sum;
 
+/* Through what; one rank needs nothing, but may try it. */
+typedef enum bm_carrier { BM_BY_NOTHING, BM_BY_MESH, BM_BY_MPI } bm_carrier;
+
 /* Collective. On failure all fail, the message says why it cannot be: a backend
- * without a mesh, ranks that share a device, no memory. One rank needs no mesh,
- * but goes through one if that is asked for. All arguments are borrowed. */
+ * without a mesh, ranks that share a device, an MPI library that does not take
+ * devices' memory, no memory. All arguments are borrowed. */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
                                         bm_backend *be, size_t n, int workers,
-                                        const char *coordinator, bool mesh);
-bool bm_device_sum_meshed(const bm_device_sum *d);
+                                        const char *coordinator, bm_carrier by);
+bm_carrier bm_device_sum_carrier(const bm_device_sum *d);
 void bm_device_sum_close(bm_device_sum *d);
 
 /* Takes in x - from of the next worker hosted here; from = NULL: x. What holds
@@ -33,7 +37,7 @@ size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset);
 
 /* Collective, after all workers were added. *mean: of this rank's slice, to be
  * changed freely until a worker is added; *weight: of all workers, if it is 0
- * there is no mean. Queued. */
+ * there is no mean. Its arithmetic is queued. */
 BM_CHECKED bm_status bm_device_sum_mean(bm_device_sum *d, float **mean,
                                         double *weight);
 

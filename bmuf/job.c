@@ -27,10 +27,10 @@ const bm_option bm_job_options[] = {
      "what products of matrices multiply; bf16, tf32: factors rounded to 8, 11 "
      "bits; auto: bf16 on cuda, fp32 on the CPU, which has no tf32"},
     {"exchange", BM_CHOICE, offsetof(bm_job, exchange), "auto", 0, 0,
-     "auto host nccl",
-     "how vectors go from device to device, with the same bits; auto: by NCCL "
-     "where each rank has a device of its own and sum = tree, else by the "
-     "host"},
+     "auto host nccl mpi",
+     "how vectors go from device to device, with the same bits; mpi: by an MPI "
+     "that takes devices' memory; auto: by NCCL where each rank has a device "
+     "of its own and sum = tree, else by the host"},
     {"trace", BM_TEXT, offsetof(bm_job, trace), "", 0, 0, NULL,
      "blocks A:B: spans of blocks A to B - 1 of the run, counted from 0, go to "
      "trace/ in its directory; empty: none do"},

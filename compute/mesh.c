@@ -16,9 +16,19 @@ bm_status bm_mesh_make_name(bm_backend *be, bm_mesh_name *out)
 }
 
 bm_status bm_mesh_open(bm_backend *be, const bm_mesh_name *name, int rank,
-                       int size)
+                       int size, bm_mesh_watch watch)
 {
-    return be->ops->mesh->open(be, name, rank, size);
+    return be->ops->mesh->open(be, name, rank, size, watch);
+}
+
+bm_status bm_mesh_wait(bm_backend *be)
+{
+    return be->ops->mesh->wait(be);
+}
+
+float *bm_mesh_floats(bm_backend *be, float *x, size_t n)
+{
+    return be->ops->mesh->floats(be, x, n);
 }
 
 void bm_mesh_close(bm_backend *be)

@@ -8,24 +8,38 @@
  *     bm_mesh_broadcast(be, z, n, root);      z of the root becomes everybody's
  *     bm_mesh_end(be);
  *
- * Queued like arithmetic. All that a rank has queued must have happened (by
- * bm_sync) before it waits for other ranks in another way.
+ *     bm_mesh_wait(be);
+ *
+ * Queued like arithmetic. All that a rank has queued must have happened, by
+ * bm_mesh_wait, before it waits for the device or for other ranks in another
+ * way: a rank that fails does not send what others wait for, and this wait
+ * alone notices.
  */
 #ifndef BM_COMPUTE_MESH_H
 #define BM_COMPUTE_MESH_H
 
 #include "compute/backend.h"
 
+#include <stdbool.h>
+
 /* How ranks find each other: made by one, told to all. */
 typedef struct bm_mesh_name {
     char bytes[128];
 } bm_mesh_name;
 
+/* Whether another rank has failed, and will not come. Asked again and again. */
+typedef struct bm_mesh_watch {
+    bool (*failed)(void *self);
+    void *self;
+} bm_mesh_watch;
+
 typedef struct bm_mesh_ops {
     bm_status (*load)(bm_backend *be, int64_t *device);
     bm_status (*name)(bm_backend *be, bm_mesh_name *out);
     bm_status (*open)(bm_backend *be, const bm_mesh_name *name, int rank,
-                      int size);
+                      int size, bm_mesh_watch watch);
+    bm_status (*wait)(bm_backend *be);
+    float *(*floats)(bm_backend *be, float *x, size_t n);
     void (*close)(bm_backend *be);
     void (*begin)(bm_backend *be);
     void (*end)(bm_backend *be); /* also after a failure */
@@ -40,15 +54,24 @@ BM_CHECKED bm_status bm_mesh_load(bm_backend *be, int64_t *device);
 
 BM_CHECKED bm_status bm_mesh_make_name(bm_backend *be, bm_mesh_name *out);
 
-/* Collective. One mesh for a backend. No two ranks have the same device. */
+/* Collective. One mesh for a backend. No two ranks have the same device. Ends
+ * when the watch says so, too. */
 BM_CHECKED bm_status bm_mesh_open(bm_backend *be, const bm_mesh_name *name,
-                                  int rank, int size);
+                                  int rank, int size, bm_mesh_watch watch);
 void bm_mesh_close(bm_backend *be);
+
+/* As bm_sync. If this rank has failed, or another one, what waits for others is
+ * given up, and there is a mesh no more. */
+BM_CHECKED bm_status bm_mesh_wait(bm_backend *be);
 
 void bm_mesh_begin(bm_backend *be);
 void bm_mesh_end(bm_backend *be);
 void bm_mesh_send(bm_backend *be, const float *x, size_t n, int to);
 void bm_mesh_receive(bm_backend *be, float *x, size_t n, int from);
 void bm_mesh_broadcast(bm_backend *be, float *x, size_t n, int root);
+
+/* Without a mesh: x for others than queued operations, to read and to write
+ * after a bm_sync, and before the next operation. */
+float *bm_mesh_floats(bm_backend *be, float *x, size_t n);
 
 #endif

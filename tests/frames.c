@@ -18,8 +18,10 @@ void frames_choose(int argc, char **argv)
 {
     if (argc > 1)
         frames_backend = argv[1];
-    if (argc > 2 && strcmp(argv[2], "bf16") == 0)
+    if (argc > 2 && strstr(argv[2], "bf16") != NULL)
         frames_precision = BM_BF16;
+    if (argc > 2 && strstr(argv[2], "cudnn") != NULL)
+        setenv("BMUF_CONV", "cudnn", 1);
 }
 
 bm_backend *open_set(const char *name)
@@ -128,6 +130,14 @@ double rounding(size_t n)
 double stored(double tolerance)
 {
     return frames_precision == BM_BF16 ? fmax(0x1p-8, tolerance) : tolerance;
+}
+
+double learned(double tolerance)
+{
+    const char *engine = getenv("BMUF_CONV");
+
+    return engine != NULL && strcmp(engine, "cudnn") == 0 ? stored(tolerance)
+                                                          : tolerance;
 }
 
 bm_window side_by_side(size_t size)

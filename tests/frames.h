@@ -18,7 +18,8 @@ enum { T = 9, B = 4 };
 /* An instruction set of the CPU, or nothing to choose from. */
 static const char *const set_names[] = {"baseline", "avx2", "avx512", ""};
 
-/* From the arguments [BACKEND [bf16]] of the program; without them the CPU. */
+/* From the arguments [BACKEND [bf16 | cudnn | cudnn_bf16]] of the program, the
+ * precision, and cuDNN for convolutions; without them the CPU. */
 extern const char *frames_backend;
 extern bm_precision frames_precision;
 void frames_choose(int argc, char **argv);
@@ -55,9 +56,11 @@ void check_frames(bm_backend *be, const frames *f, const float *x,
 void check_numbers(bm_backend *be, size_t n, const float *x,
                    const double *expected, double tolerance);
 
-/* Of a sum of n products of numbers of bf16; and of what is stored then. */
+/* Of a sum of n products of numbers of bf16; of what is stored then, and of
+ * gradients of weights: floats, but cuDNN's. */
 double rounding(size_t n);
 double stored(double tolerance);
+double learned(double tolerance);
 
 bm_window side_by_side(size_t size);
 

@@ -37,6 +37,34 @@ static void wait_for_nothing(bm_backend *be)
     (void)be;
 }
 
+bool have_convolution(const char *name, bm_precision precision)
+{
+    static const float numbers[] = {1, 2};
+    int32_t one[] = {1};
+    bm_conv c = {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, NULL, NULL};
+    bm_extent e = {1, 1, one};
+    bm_backend *be = NULL;
+    float *x = NULL, *y = NULL, *work = NULL;
+    bm_status status = BM_OK;
+
+    assert_ok(bm_backend_open(&be, name, 0));
+    assert_ok(bm_backend_use(be, 1, precision));
+    x = place(be, numbers, 2);
+    y = place(be, numbers, 1);
+    assert_ok(bm_alloc(be, bm_conv_work(be, &c), &work));
+    c.w = x;
+    c.b = x + 1;
+    bm_conv_forward(be, &c, e, e, x, y, work);
+    status = bm_sync(be);
+    if (status == BM_ERR_UNSUPPORTED)
+        print_message("skipped: %s\n", bm_last_error());
+    bm_free(be, x);
+    bm_free(be, y);
+    bm_free(be, work);
+    bm_backend_close(be);
+    return status != BM_ERR_UNSUPPORTED;
+}
+
 bm_backend bare_backend(void)
 {
     static const bm_backend_ops bare = {.name = "bare",

@@ -12,6 +12,9 @@ int close_cpu(void **state);
 /* Whether the machine has it; if not, says why. */
 bool have_backend(const char *name);
 
+/* Whether the engine that BMUF_CONV names can be had; if not, says why. */
+bool have_convolution(const char *name, bm_precision precision);
+
 /* A backend called "bare" that can do nothing but wait. */
 bm_backend bare_backend(void);
 

@@ -302,6 +302,48 @@ static void test_one_rank_may_send_to_itself(void **state)
     assert_same(run(&j, "host"), run(&device, "nccl"));
 }
 
+/* Here what devices have is in the host's memory, which any MPI takes. */
+static void test_mpi_may_carry_what_devices_have(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    bm_comm_let_devices(f->comm, true);
+    for (int steps = 0; steps < 2; steps++) {
+        job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 3 * size - 1};
+        job device = j;
+
+        if (steps)
+            j.strategy = device.strategy = "ssgd";
+        device.be = f->be;
+        device.exchange = "mpi";
+        device.coordinator = steps ? "root" : "sharded";
+        assert_same(run(&j, "host"), run(&device, "mpi"));
+    }
+    bm_comm_let_devices(f->comm, false);
+}
+
+static void test_mpi_that_takes_no_devices_is_refused(void **state)
+{
+    fixture *f = *state;
+    job j = {f->comm,
+             f->be,
+             "bmuf",
+             "mpi",
+             "sharded",
+             "tree",
+             bm_comm_size(f->comm)};
+    rig r;
+
+    if (bm_comm_takes_devices(f->comm))
+        return; /* a library of this machine does */
+    set_up(&r, &j);
+    assert_int_equal(open_strategy(&r), BM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(bm_last_error(), "job.exchange: mpi cannot be had"));
+    assert_non_null(strstr(bm_last_error(), "not CUDA-aware"));
+    clear_up(&r);
+}
+
 static void test_other_sums_go_by_the_host(void **state)
 {
     static const char *const sums[] = {"exact", "mpi", "ring", "halving",
@@ -374,15 +416,111 @@ static void test_ranks_that_share_a_device_go_by_the_host(void **state)
     bm_backend_close(shared);
 }
 
+/* ---- a rank that fails ----------------------------------------------------
+ */
+
+static void break_down(bm_backend *be)
+{
+    bm_remember(be, BM_FAIL(BM_ERR_DEVICE, "this one broke"));
+}
+
+static bm_status fail_to_open(bm_backend *be, const bm_mesh_name *name,
+                              int rank, int size, bm_mesh_watch watch)
+{
+    (void)be, (void)name, (void)rank, (void)size, (void)watch;
+    return BM_FAIL(BM_ERR_DEVICE, "this one broke");
+}
+
+static void fail_to_filter(bm_backend *be, const bm_filter_step *step, size_t n,
+                           const float *g, float *y, double *products)
+{
+    (void)step, (void)n, (void)g, (void)y, (void)products;
+    break_down(be);
+}
+
+/* Where the last rank fails: as devices come together, before they swap, and
+ * after that, when the others wait for its slice. */
+enum { OPENING, SWAPPING, SHARING, PLACES };
+
+static void check_failure(fixture *f, const char *exchange, int where)
+{
+    int rank = bm_comm_rank(f->comm), size = bm_comm_size(f->comm);
+    bool mine = rank == size - 1;
+    bm_backend *be = NULL;
+    bm_backend_ops ops;
+    bm_mesh_ops mesh;
+    const bm_backend_ops *whole = NULL;
+    job j = {f->comm, NULL, "bmuf", exchange, "sharded", "tree", size};
+    rig r;
+    bm_status status = BM_OK;
+
+    assert_ok(bm_backend_open(&be, backend, rank));
+    whole = be->ops;
+    ops = *whole;
+    mesh = *ops.mesh;
+    ops.mesh = &mesh;
+    if (where == OPENING)
+        mesh.open = fail_to_open;
+    if (where == SHARING)
+        ops.filter = fail_to_filter;
+    if (mine)
+        be->ops = &ops;
+    j.be = be;
+    set_up(&r, &j);
+    status = open_strategy(&r);
+    assert_int_equal(status != BM_OK, where == OPENING);
+    if (where != OPENING) {
+        bool good = false;
+
+        bm_strategy_begin(r.strategy);
+        learn(&r, r.first, 0);
+        assert_ok(bm_strategy_worker_end(r.strategy, r.first, 10, &good));
+        if (mine && where == SWAPPING)
+            break_down(be);
+        status = bm_strategy_exchange(r.strategy);
+    }
+    assert_int_equal(status, BM_ERR_DEVICE); /* on all of them */
+    assert_non_null(strstr(bm_last_error(), "this one broke"));
+    if (!mine && size > 1) {
+        char who[32];
+
+        snprintf(who, sizeof who, "rank %d: ", size - 1);
+        assert_non_null(strstr(bm_last_error(), who));
+    }
+    clear_up(&r);
+    be->ops = whole;
+    bm_backend_close(be);
+}
+
+static void test_rank_that_fails_leaves_nobody_waiting(void **state)
+{
+    fixture *f = *state;
+    int64_t number = 0;
+
+    if (bm_mesh_load(f->be, &number) != BM_OK)
+        return;
+    for (int where = 0; where < PLACES; where++)
+        check_failure(f, "nccl", where);
+    bm_comm_let_devices(f->comm, true);
+    check_failure(f, "mpi", SWAPPING);
+    check_failure(f, "mpi", SHARING);
+    bm_comm_let_devices(f->comm, false);
+    /* and there is nothing left over */
+    check_ways(f, "bmuf", "sharded", bm_comm_size(f->comm));
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_all_ways_have_the_same_bits),
         TEST(test_one_rank_may_send_to_itself),
+        TEST(test_mpi_may_carry_what_devices_have),
+        TEST(test_mpi_that_takes_no_devices_is_refused),
         TEST(test_other_sums_go_by_the_host),
         TEST(test_without_nccl_on_one_rank_all_go_by_the_host),
         TEST(test_ranks_that_share_a_device_go_by_the_host),
+        TEST(test_rank_that_fails_leaves_nobody_waiting),
     };
 
     if (argc > 1)

@@ -1,6 +1,7 @@
 /*
- * Which engine computes an LSTM on a GPU: chosen once, written down, and taken
- * by whoever comes later.
+ * Which engine computes an LSTM or a convolution on a GPU: chosen once, written
+ * down, and taken by whoever comes later. With "cudnn" as second argument there
+ * is cuDNN to choose.
  */
 #include "compute/backend.h"
 #include "tests/scratch.h"
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 
 static const char *backend = "cpu";
+static bool with_cudnn;
 
 static void ask(size_t H, bm_status expected)
 {
@@ -178,6 +180,64 @@ static void test_engine_can_be_named(void **state)
     scratch_close(&s);
 }
 
+static void convolve(bm_status expected)
+{
+    static const float w[3 * 3 * 2 + 2];
+    static const float x[20 * 2 * 5];
+    int32_t frames[] = {20, 7};
+    bm_conv c = {5, 1, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL};
+    bm_extent e = {20, 2, frames};
+    bm_backend *be = NULL;
+    float *there = NULL, *in = NULL, *y = NULL, *work = NULL;
+
+    assert_ok(bm_backend_open(&be, backend, 0));
+    there = place(be, w, sizeof w / sizeof w[0]);
+    in = place(be, x, sizeof x / sizeof x[0]);
+    c.w = there;
+    c.b = there + 18;
+    assert_ok(bm_alloc(be, 2 * sizeof x / sizeof x[0], &y));
+    assert_ok(bm_alloc(be, bm_conv_work(be, &c), &work));
+    bm_conv_forward(be, &c, e, e, in, y, work);
+    assert_int_equal(bm_sync(be), expected);
+    bm_free(be, there);
+    bm_free(be, in);
+    bm_free(be, y);
+    bm_free(be, work);
+    bm_backend_close(be);
+}
+
+static void test_convolutions_have_engines_too(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "engines");
+    const char *words = "\tconv H 5 C 1 N 2 time 3/1 1 1 rows 3/1 1 1 B 2 T 32";
+    size_t size = 0;
+    char *text = NULL, *line = NULL;
+    ino_t first = 0;
+
+    (void)state;
+    setenv("BMUF_ENGINES", path, 1);
+    convolve(BM_OK);
+    text = slurp(path, &size);
+    line = strstr(text, words);
+    assert_non_null(line);
+    assert_null(strstr(line + 1, words)); /* once */
+    assert_non_null(strstr(line, "im2col"));
+    if (with_cudnn)
+        assert_non_null(strstr(line, "cudnn "));
+    first = number(path);
+    convolve(BM_OK);
+    assert_true(number(path) == first);
+    ask(4, BM_OK); /* side by side */
+    free(line_of(path, 4));
+    setenv("BMUF_CONV", "stairs", 1);
+    convolve(BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "BMUF_CONV: no engine 'stairs'"));
+    unsetenv("BMUF_CONV");
+    free(text);
+    scratch_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -187,12 +247,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_folders_are_made),
         cmocka_unit_test(test_no_place_for_a_file_is_no_failure),
         cmocka_unit_test(test_engine_can_be_named),
+        cmocka_unit_test(test_convolutions_have_engines_too),
     };
 
     if (argc > 1)
         backend = argv[1];
+    with_cudnn = argc > 2 && strcmp(argv[2], "cudnn") == 0;
     unsetenv("BMUF_LSTM");
+    unsetenv("BMUF_CONV");
     if (!have_backend(backend))
         return SKIPPED;
+    if (with_cudnn) {
+        setenv("BMUF_CONV", "cudnn", 1);
+        if (!have_convolution(backend, BM_FP32))
+            return SKIPPED;
+        unsetenv("BMUF_CONV");
+    }
     return RUN_GROUP("lstm_engines", tests);
 }

@@ -1,5 +1,6 @@
 /* cuda.c - one GPU: opening it, waiting for it. */
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/cuda_choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,8 @@ static void cuda_close(bm_backend *be)
     bm_cuda_mesh_ops.close(be);
     bm_step_close(be);
     bm_cuda_lstm_close(be);
+    bm_cudnn_close(be);
+    bm_cuda_choices_free(be);
     bm_cuda_products_close(be);
     bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);

@@ -40,6 +40,7 @@ typedef struct bm_cuda_products bm_cuda_products; /* cuda_products.c */
 typedef struct bm_cuda_ring bm_cuda_ring;         /* cuda_ring.c */
 typedef struct bm_cuda_slots bm_cuda_slots;       /* cuda_copy.c */
 typedef struct bm_cuda_mesh bm_cuda_mesh;         /* cuda_mesh.c */
+typedef struct bm_cuda_choice bm_cuda_choice;     /* cuda_choice.c */
 
 typedef struct bm_cuda {
     int device;
@@ -58,6 +59,8 @@ typedef struct bm_cuda {
     struct bm_cuda_steps *steps; /* cuda_step.c */
     bm_cuda_mesh *mesh;          /* NULL: nobody has asked for it */
     struct bm_cuda_lstm *lstm;   /* cuda_lstm.h */
+    struct bm_cudnn *cudnn; /* cuda_cudnn.h; NULL: nobody has asked for it */
+    bm_cuda_choice *choices;
     double *partial; /* [BM_PARTIALS]: of a reduction, on the device */
     void *scratch;
     size_t scratch_bytes;
@@ -135,6 +138,10 @@ void bm_cuda_pin(bm_backend *be, void *x, size_t bytes);
 void bm_cuda_unpin(bm_backend *be, void *x);
 
 extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
+
+/* cuDNN, see cuda_cudnn.h: its version, 0 without it. */
+size_t bm_cudnn_version(bm_backend *be);
+void bm_cudnn_close(bm_backend *be);
 
 /* A bm_stage's, cuda_stage.c. */
 BM_CHECKED bm_status bm_cuda_stage_open(bm_backend *be, void **self);

@@ -9,9 +9,8 @@
 
 typedef struct bm_cudnn bm_cudnn;
 
-/* Goes to `why` if it failed. */
-static bool went_well(bm_cudnn *c, cudnnStatus_t status, const char *what,
-                      char *why, size_t room)
+bool bm_cudnn_well(const bm_cudnn *c, cudnnStatus_t status, const char *what,
+                   char *why, size_t room)
 {
     if (status == CUDNN_STATUS_SUCCESS)
         return true;
@@ -19,7 +18,8 @@ static bool went_well(bm_cudnn *c, cudnnStatus_t status, const char *what,
              c->GetErrorString(status));
     return false;
 }
-#define WELL(c, why, call) went_well((c), (c)->call, #call, (why), sizeof(why))
+#define WELL(c, why, call)                                                     \
+    bm_cudnn_well((c), (c)->call, #call, (why), sizeof(why))
 
 static bool find_functions(bm_cudnn *c)
 {
@@ -50,6 +50,10 @@ static bool start(bm_cudnn *c, const bm_cuda *cuda)
            WELL(c, c->why, CreateTensorDescriptor(&c->bias)) &&
            WELL(c, c->why, CreateRNNDataDescriptor(&c->x)) &&
            WELL(c, c->why, CreateRNNDataDescriptor(&c->y)) &&
+           WELL(c, c->why, CreateTensorDescriptor(&c->images[0])) &&
+           WELL(c, c->why, CreateTensorDescriptor(&c->images[1])) &&
+           WELL(c, c->why, CreateFilterDescriptor(&c->filter)) &&
+           WELL(c, c->why, CreateConvolutionDescriptor(&c->conv)) &&
            WELL(c, c->why, CreateDropoutDescriptor(&c->no_dropout)) &&
            WELL(c, c->why,
                 SetDropoutDescriptor(c->no_dropout, c->handles[0], 0, NULL, 0,
@@ -74,16 +78,27 @@ static void free_rooms(bm_cudnn *c)
         cudaFree(c->dy[i].x);
     }
     cudaFree(c->dweights.x);
+    cudaFree(c->image[0].x);
+    cudaFree(c->image[1].x);
+    cudaFree(c->kernel.x);
+    cudaFree(c->sums.x);
 }
 
 void bm_cudnn_close(bm_backend *be)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
 
     if (c == NULL)
         return;
     free_layers(c);
     free_rooms(c);
+    for (size_t i = 0; i < 2; i++)
+        if (c->images[i] != NULL)
+            c->DestroyTensorDescriptor(c->images[i]);
+    if (c->filter != NULL)
+        c->DestroyFilterDescriptor(c->filter);
+    if (c->conv != NULL)
+        c->DestroyConvolutionDescriptor(c->conv);
     if (c->no_dropout != NULL)
         c->DestroyDropoutDescriptor(c->no_dropout);
     if (c->y != NULL)
@@ -101,26 +116,26 @@ void bm_cudnn_close(bm_backend *be)
             c->Destroy(c->handles[i]);
     free(c->full);
     free(c); /* the library stays: its threads may */
-    bm_cuda_of(be)->lstm->cudnn = NULL;
+    bm_cuda_of(be)->cudnn = NULL;
 }
 
 bm_cudnn *bm_cudnn_of(bm_backend *be, const char **why)
 {
-    struct bm_cuda_lstm *lstm = bm_cuda_of(be)->lstm;
+    bm_cuda *cuda = bm_cuda_of(be);
 
-    if (lstm->cudnn == NULL) {
-        lstm->cudnn = calloc(1, sizeof *lstm->cudnn);
-        if (lstm->cudnn == NULL) {
+    if (cuda->cudnn == NULL) {
+        cuda->cudnn = calloc(1, sizeof *cuda->cudnn);
+        if (cuda->cudnn == NULL) {
             *why = "no memory for cuDNN";
             return NULL;
         }
-        (void)start(lstm->cudnn, bm_cuda_of(be));
+        (void)start(cuda->cudnn, cuda);
     }
-    *why = lstm->cudnn->why;
-    return lstm->cudnn->why[0] == '\0' ? lstm->cudnn : NULL;
+    *why = cuda->cudnn->why;
+    return cuda->cudnn->why[0] == '\0' ? cuda->cudnn : NULL;
 }
 
-size_t bm_lstm_cudnn_version(bm_backend *be)
+size_t bm_cudnn_version(bm_backend *be)
 {
     const char *why = NULL;
     bm_cudnn *c = bm_cudnn_of(be, &why);
@@ -130,7 +145,7 @@ size_t bm_lstm_cudnn_version(bm_backend *be)
 
 void bm_cudnn_note(bm_backend *be, cudnnStatus_t status, const char *what)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
 
     if (status != CUDNN_STATUS_SUCCESS)
         bm_remember(be, BM_FAIL(BM_ERR_DEVICE, "cudnn%.*s: %s",
@@ -152,12 +167,12 @@ void *bm_cudnn_room_for(bm_backend *be, bm_cudnn_room *r, size_t bytes)
     return be->failed == BM_OK ? r->x : NULL;
 }
 
-static cudnnDataType_t type_of(bm_precision precision)
+cudnnDataType_t bm_cudnn_type(bm_precision precision)
 {
     return precision == BM_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
-static cudnnMathType_t math_of(bm_precision precision)
+cudnnMathType_t bm_cudnn_math(bm_precision precision)
 {
     return precision == BM_BF16   ? CUDNN_TENSOR_OP_MATH
            : precision == BM_FP32 ? CUDNN_FMA_MATH
@@ -171,9 +186,9 @@ static bool count(bm_cudnn *c, cudnnTensorDescriptor_t of, char *why,
     cudnnDataType_t type;
     int dims = 0, dim[3] = {0}, stride[3] = {0};
 
-    if (!went_well(c,
-                   c->GetTensorNdDescriptor(of, 3, &type, &dims, dim, stride),
-                   "GetTensorNdDescriptor", why, room))
+    if (!bm_cudnn_well(
+            c, c->GetTensorNdDescriptor(of, 3, &type, &dims, dim, stride),
+            "GetTensorNdDescriptor", why, room))
         return false;
     *n = dims > 0 ? 1 : 0;
     for (int i = 0; i < dims; i++)
@@ -219,9 +234,9 @@ static void make_layer(bm_backend *be, bm_cudnn *c, bm_cudnn_layer *l)
               SetRNNDescriptor_v8(
                   l->rnn, l->algorithm, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS,
                   l->R > 1 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-                  CUDNN_LINEAR_INPUT, type_of(l->precision), CUDNN_DATA_FLOAT,
-                  math_of(l->precision), (int32_t)l->D, (int32_t)l->H,
-                  (int32_t)l->H, 1, c->no_dropout,
+                  CUDNN_LINEAR_INPUT, bm_cudnn_type(l->precision),
+                  CUDNN_DATA_FLOAT, bm_cudnn_math(l->precision), (int32_t)l->D,
+                  (int32_t)l->H, (int32_t)l->H, 1, c->no_dropout,
                   l->algorithm == CUDNN_RNN_ALGO_STANDARD
                       ? CUDNN_RNN_PADDED_IO_ENABLED
                       : CUDNN_RNN_PADDED_IO_DISABLED)) ||
@@ -274,9 +289,9 @@ const bm_cudnn_layer *bm_cudnn_layer_of(bm_backend *be, cudnnRNNAlgo_t algo,
 /* Descriptors of a pass; they are read by the call that comes next. */
 static void describe(bm_backend *be, const bm_cudnn_pass *p)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     const bm_cudnn_layer *l = p->layer;
-    cudnnDataType_t type = type_of(l->precision);
+    cudnnDataType_t type = bm_cudnn_type(l->precision);
     int T = (int)p->T, B = (int)p->B, H = (int)l->H, R = (int)l->R;
     int dim[3] = {R, B, H}, stride[3] = {B * H, H, 1};
     uint32_t zero = 0; /* of any type */
@@ -296,7 +311,7 @@ typedef struct spaces {
 
 static spaces spaces_of(bm_backend *be, const bm_cudnn_pass *p)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     spaces s = {0};
 
     describe(be, p);
@@ -354,7 +369,7 @@ void bm_cudnn_unpack(bm_backend *be, const bm_cudnn_pass *p, size_t first,
                      float *dwx, float *dwh, float *db)
 {
     const bm_cudnn_layer *l = p->layer;
-    const char *space = bm_cuda_of(be)->lstm->cudnn->dweights.x;
+    const char *space = bm_cuda_of(be)->cudnn->dweights.x;
     float *ours[3] = {dwx, dwh, db};
     bm_lstm_pieces pieces = {0};
 
@@ -372,7 +387,7 @@ void bm_cudnn_unpack(bm_backend *be, const bm_cudnn_pass *p, size_t first,
 void bm_cudnn_forward(bm_backend *be, const bm_cudnn_pass *p, const void *x,
                       void *y)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     spaces s = spaces_of(be, p);
     void *work = bm_cudnn_room_for(be, &c->work[0], s.work);
 
@@ -386,7 +401,7 @@ void bm_cudnn_forward(bm_backend *be, const bm_cudnn_pass *p, const void *x,
 void bm_cudnn_backward(bm_backend *be, const bm_cudnn_pass *p, const void *y,
                        const void *dy, void *dx)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     spaces s = spaces_of(be, p);
     void *work = bm_cudnn_room_for(be, &c->work[0], s.work);
 
@@ -400,7 +415,7 @@ void bm_cudnn_backward(bm_backend *be, const bm_cudnn_pass *p, const void *y,
 void bm_cudnn_gradient(bm_backend *be, const bm_cudnn_pass *p, const void *x,
                        const void *y)
 {
-    bm_cudnn *c = bm_cuda_of(be)->lstm->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     spaces s = spaces_of(be, p);
     void *work = bm_cudnn_room_for(be, &c->work[1], s.work);
     void *space = bm_cudnn_room_for(be, &c->dweights, p->layer->weights);

@@ -1,6 +1,6 @@
 /*
- * cuda_cudnn.h - LSTMs of cuDNN, if the machine has it: a library that is
- * looked for by name, and descriptors that are made once.
+ * cuda_cudnn.h - LSTMs and convolutions of cuDNN, if the machine has it: a
+ * library that is looked for by name, and descriptors that are made once.
  *
  * Whatever fails is told, and nothing of cuDNN is called after a start that
  * failed.
@@ -36,7 +36,21 @@
     X(GetRNNTempSpaceSizes)                                                    \
     X(RNNForward)                                                              \
     X(RNNBackwardData_v8)                                                      \
-    X(RNNBackwardWeights_v8)
+    X(RNNBackwardWeights_v8)                                                   \
+    X(SetTensor4dDescriptor)                                                   \
+    X(CreateFilterDescriptor)                                                  \
+    X(DestroyFilterDescriptor)                                                 \
+    X(SetFilter4dDescriptor)                                                   \
+    X(CreateConvolutionDescriptor)                                             \
+    X(DestroyConvolutionDescriptor)                                            \
+    X(SetConvolution2dDescriptor)                                              \
+    X(SetConvolutionMathType)                                                  \
+    X(GetConvolutionForwardWorkspaceSize)                                      \
+    X(GetConvolutionBackwardDataWorkspaceSize)                                 \
+    X(GetConvolutionBackwardFilterWorkspaceSize)                               \
+    X(ConvolutionForward)                                                      \
+    X(ConvolutionBackwardData)                                                 \
+    X(ConvolutionBackwardFilter)
 
 /* Memory of the device that grows and is used again by the next call. */
 typedef struct bm_cudnn_room {
@@ -67,9 +81,14 @@ struct bm_cudnn {
     bm_cudnn_layer *layers;
     int32_t *full; /* [n_full] of the host: lengths without padding */
     size_t n_full;
-    bm_cudnn_room work[2];      /* of each handle */
-    bm_cudnn_room dweights;     /* of `side` */
-    bm_cudnn_room dx[2], dy[2]; /* of each direction */
+    bm_cudnn_room work[2];             /* of each handle */
+    bm_cudnn_room dweights;            /* of `side` */
+    bm_cudnn_room dx[2], dy[2];        /* of each direction */
+    cudnnTensorDescriptor_t images[2]; /* of convolutions: x, y */
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t conv;
+    char why_conv[256];
+    bm_cudnn_room image[2], kernel, sums; /* of them, on `stream` */
 #define X(name) __typeof__(cudnn##name) *name;
     BM_CUDNN_FUNCTIONS(X)
 #undef X
@@ -77,12 +96,20 @@ struct bm_cudnn {
 
 /* Opened at the first call. NULL, and the reason in *why, if there is none. */
 struct bm_cudnn *bm_cudnn_of(bm_backend *be, const char **why);
-void bm_cudnn_close(bm_backend *be);
 
 /* That of such layers, in the backend's precision, likewise. */
 const bm_cudnn_layer *bm_cudnn_layer_of(bm_backend *be, cudnnRNNAlgo_t algo,
                                         size_t D, size_t H, size_t R,
                                         const char **why);
+
+/* What they compute in: the backend's precision. Tensor cores take bf16, and
+ * floats as TF32 where that was asked for. */
+cudnnDataType_t bm_cudnn_type(bm_precision precision);
+cudnnMathType_t bm_cudnn_math(bm_precision precision);
+
+/* Did it go well? If not, says why. */
+bool bm_cudnn_well(const struct bm_cudnn *c, cudnnStatus_t status,
+                   const char *what, char *why, size_t room);
 
 /* At least so many bytes; NULL after a failure. */
 void *bm_cudnn_room_for(bm_backend *be, bm_cudnn_room *r, size_t bytes);
@@ -93,7 +120,7 @@ void bm_cudnn_note(bm_backend *be, cudnnStatus_t status, const char *what);
     do {                                                                       \
         bm_step_leave(be);                                                     \
         if ((be)->failed == BM_OK)                                             \
-            bm_cudnn_note((be), bm_cuda_of(be)->lstm->cudnn->call, #call);     \
+            bm_cudnn_note((be), bm_cuda_of(be)->cudnn->call, #call);           \
     } while (0)
 
 /* One layer at work on T frames of B sequences: `frames` of the host say how

@@ -1,10 +1,23 @@
 /* cuda_cudnn_absent.c - engines of cuDNN, in a build without its headers. */
+#include "compute/cuda/cuda_conv.h"
 #include "compute/cuda/cuda_lstm.h"
 
-size_t bm_lstm_cudnn_version(bm_backend *be)
+size_t bm_cudnn_version(bm_backend *be)
 {
     (void)be;
     return 0;
+}
+
+void bm_cudnn_close(bm_backend *be)
+{
+    (void)be;
+}
+
+static const char *no_conv(bm_backend *be, const bm_conv *c, bm_extent in,
+                           bm_extent out)
+{
+    (void)be, (void)c, (void)in, (void)out;
+    return "this build has no cuDNN";
 }
 
 static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
@@ -17,3 +30,5 @@ const bm_lstm_engine bm_lstm_engine_cudnn = {.name = "cudnn",
                                              .obstacle = obstacle};
 const bm_lstm_engine bm_lstm_engine_persist = {.name = "persist",
                                                .obstacle = obstacle};
+const bm_conv_engine bm_conv_engine_cudnn = {.name = "cudnn",
+                                             .obstacle = no_conv};

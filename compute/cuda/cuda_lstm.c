@@ -29,7 +29,6 @@ void bm_cuda_lstm_close(bm_backend *be)
     for (size_t i = 0; bm_lstm_engines[i] != NULL; i++)
         if (bm_lstm_engines[i]->close != NULL)
             bm_lstm_engines[i]->close(be);
-    bm_lstm_choices_free(be);
     cudaFree(own->partial);
     free(own);
 }

@@ -37,17 +37,10 @@ extern const bm_lstm_engine *const bm_lstm_engines[]; /* ends with NULL */
  * may wait for the device at the first batch of its kind. */
 const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
                                      bm_extent e);
-typedef struct bm_lstm_choice bm_lstm_choice;
-void bm_lstm_choices_free(bm_backend *be);
-
-/* That of cuDNN, 0 without it. */
-size_t bm_lstm_cudnn_version(bm_backend *be);
 
 /* Of a backend: what engines keep from call to call. */
 struct bm_cuda_lstm {
     struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
-    bm_lstm_choice *choices;     /* cuda_lstm_choice.c */
-    struct bm_cudnn *cudnn;      /* cuda_cudnn.c */
     float *partial;              /* for sums over frames */
     size_t n_partial;
 };

@@ -81,10 +81,14 @@ static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     if (dx != NULL)
         to_x = bm_lstm_write(be, dx, n_x);
     else /* cuDNN insists */
-        to_x = bm_cudnn_room_for(be, &bm_cuda_of(be)->lstm->cudnn->dx[0],
+        to_x = bm_cudnn_room_for(be, &bm_cuda_of(be)->cudnn->dx[0],
                                  n_x * sizeof(float));
     p.lengths = bm_cuda_frames(be, e);
     bm_cudnn_backward(be, &p, out, down, to_x);
+    if (dx != NULL) /* whatever it leaves there */
+        BM_CUDA(be, bm_kernel_clear_padding(
+                        bm_cuda_of(be)->stream, e.T, e.B, l->n_in, p.lengths,
+                        (bm_out){to_x, bm_lstm_in_bf16(be)}));
     bm_cuda_fork(be);
     bm_cudnn_gradient(be, &p, in, out);
     bm_cudnn_unpack(be, &p, 0, to_wx, to_wh, to_b);
@@ -97,5 +101,4 @@ const bm_lstm_engine bm_lstm_engine_cudnn = {
     .kept = kept_for,
     .forward = forward,
     .backward = backward,
-    .close = bm_cudnn_close,
 };

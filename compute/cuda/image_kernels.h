@@ -55,6 +55,42 @@ typedef struct bm_kernel_of_conv {
 cudaError_t bm_kernel_pack(cudaStream_t stream, const bm_kernel_of_conv *c,
                            size_t n_rows, bm_out out);
 
+/* conv_packed.cu */
+
+/* Images of B sequences: pixel (t, h) of sequence b has C numbers, from
+ * t frame + b sequence + h C on. */
+typedef struct bm_images {
+    unsigned T, H, C;
+    size_t frame, sequence;
+} bm_images;
+
+/*
+ * From one layout to another, of one form: place (t, h) of y is what x has at
+ * (t + ahead, h + below), plus `bias`, zeros where that is nothing: outside of
+ * x, past the end of its sequence or of y's, and in channels that x lacks.
+ */
+typedef struct bm_layout {
+    size_t B;
+    bm_images x, y;
+    int ahead, below;
+    const int32_t *x_frames, *y_frames; /* [B]; NULL: all T */
+    const float *bias;                  /* [x.C]; NULL: none */
+} bm_layout;
+cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_layout *l, bm_in x,
+                             bm_out y);
+
+/* w [places, channels, out_channels] as `packed` [n, places, c], between zeros.
+ * Back: w = packed, or w + packed. */
+typedef struct bm_filter_layout {
+    unsigned places, channels, out_channels, c, n;
+} bm_filter_layout;
+cudaError_t bm_kernel_filter_pack(cudaStream_t stream,
+                                  const bm_filter_layout *f, const float *w,
+                                  bm_out packed);
+cudaError_t bm_kernel_filter_unpack(cudaStream_t stream,
+                                    const bm_filter_layout *f, bm_in packed,
+                                    bool adds, float *w);
+
 /* image.cu */
 
 /* Windows of `time` frames and `rows` rows side by side over x, the last ones

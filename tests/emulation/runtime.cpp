@@ -55,8 +55,11 @@ struct CUevent_st {
     lane *captured = nullptr;
 };
 
+/* Says whether it is done; else it wants to be called again. */
+typedef std::function<bool()> task;
+
 struct CUstream_st {
-    std::deque<work> queue;
+    std::deque<task> queue;
     unsigned long queued = 0, done = 0;
     lane *captured = nullptr;
 };
@@ -127,14 +130,22 @@ static bool joined(const lanes &all)
     return are;
 }
 
+/* What is next, or a part of it. */
+static void advance(cudaStream_t s)
+{
+    task t = std::move(s->queue.front());
+
+    s->queue.pop_front();
+    if (t())
+        s->done++;
+    else
+        s->queue.push_front(std::move(t));
+}
+
 static void run_to(cudaStream_t s, unsigned long turn)
 {
-    while (s->done < turn) {
-        work w = std::move(s->queue.front());
-        s->queue.pop_front();
-        w();
-        s->done++;
-    }
+    while (s->done < turn)
+        advance(s);
 }
 
 static void run_all()
@@ -192,7 +203,10 @@ static cudaError_t queue(cudaStream_t stream, work w, unsigned cluster = 0)
         n.cluster = cluster;
         add_node(s->captured, std::move(n));
     } else {
-        s->queue.push_back(std::move(w));
+        s->queue.push_back([=]() {
+            w();
+            return true;
+        });
         s->queued++;
     }
     return cudaSuccess;
@@ -523,12 +537,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* Who asks lets time pass. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaStream_t s = stream_of(stream);
 
     if (s->captured)
         return refuse();
+    if (s->done != s->queued)
+        advance(s);
     return s->done == s->queued ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -616,6 +633,19 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *self)
 {
     return queue(stream, [=]() { f(self); });
+}
+
+/* For emulated libraries: work that may have to wait for something else than
+ * the device; `f` says whether it is done. */
+cudaError_t bm_emulate_until(cudaStream_t stream, bool (*f)(void *), void *self)
+{
+    cudaStream_t s = stream_of(stream);
+
+    if (s->captured)
+        return refuse();
+    s->queue.push_back([=]() { return f(self); });
+    s->queued++;
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)

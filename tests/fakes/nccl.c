@@ -2,7 +2,9 @@
  * nccl.c - the part of NCCL that the cuda backend calls, for emulated devices:
  * a group is work on a stream like any other, which sends through MPI when the
  * stream gets there. As NCCL does, it refuses ranks that share a device, and
- * waits for ever where not all take part.
+ * waits for ever where not all take part, unless it is told to abort. It is as
+ * a communicator that does not block has to be used: that all ranks have come
+ * together, and that a group is on the stream, shows when one asks.
  */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include <dlfcn.h>
@@ -18,15 +20,31 @@ enum {
     SYSTEM_ERROR = 2,
     INVALID_ARGUMENT = 4,
     INVALID_USAGE = 5,
+    IN_PROGRESS = 7,
     FLOAT = 7,
+    MAGIC = (int)0xcafebeef,
 };
 
 typedef struct ncclUniqueId {
     char internal[128];
 } ncclUniqueId;
 
+typedef struct ncclConfig {
+    size_t size;
+    unsigned magic, version;
+    int blocking;
+} ncclConfig;
+
+enum { RANKS = 64 };
+
 typedef struct ncclComm {
     int rank, size;
+    int state;              /* a result */
+    int device[RANKS], tag; /* of all; of those who come together */
+    MPI_Request *request;
+    int n_requests;
+    struct group *late; /* not yet on its stream */
+    bool aborted;
 } ncclComm;
 
 typedef enum kind { SEND, RECEIVE, BROADCAST } kind;
@@ -38,20 +56,24 @@ typedef struct transfer {
     int n, peer;
 } transfer;
 
-enum { MOST = 4096, TAG = 1234 };
+enum { MOST = 4096, FIRST_NAME = 2000, NAMES = 10000 };
 
 typedef struct group {
-    const ncclComm *comm;
+    ncclComm *comm;
     void *stream;
-    int n;
+    int n, n_requests;
     transfer of[MOST];
+    MPI_Request *request; /* NULL: nothing has been sent */
 } group;
 
 static int depth;
 static group *open;
 
 int ncclGetUniqueId(ncclUniqueId *out);
-int ncclCommInitRank(ncclComm **out, int size, ncclUniqueId name, int rank);
+int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
+                           int rank, ncclConfig *config);
+int ncclCommGetAsyncError(ncclComm *comm, int *result);
+int ncclCommAbort(ncclComm *comm);
 int ncclCommDestroy(ncclComm *comm);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
@@ -84,83 +106,168 @@ static int device(void)
     return get != NULL && get(&n) == 0 ? n : -1;
 }
 
-static int queue(void *stream, void (*f)(void *), void *self)
+static int queue(void *stream, bool (*f)(void *), void *self)
 {
-    int (*launch)(void *, void (*)(void *), void *) = NULL;
-    void *symbol = runtime("cudaLaunchHostFunc");
+    int (*until)(void *, bool (*)(void *), void *) = NULL;
+    void *symbol = runtime("bm_emulate_until");
 
-    memcpy(&launch, &symbol, sizeof launch);
-    return launch != NULL && launch(stream, f, self) == 0 ? SUCCESS
-                                                          : SYSTEM_ERROR;
+    memcpy(&until, &symbol, sizeof until);
+    return until != NULL && until(stream, f, self) == 0 ? SUCCESS
+                                                        : SYSTEM_ERROR;
 }
 
 int ncclGetUniqueId(ncclUniqueId *out)
 {
+    static int made;
+
     memset(out, 0, sizeof *out);
-    snprintf(out->internal, sizeof out->internal, "emulated %d", rand());
+    snprintf(out->internal, sizeof out->internal, "emulated %d", ++made);
     return SUCCESS;
 }
 
-int ncclCommInitRank(ncclComm **out, int size, ncclUniqueId name, int rank)
+static MPI_Request *requests_for(int n)
 {
-    ncclUniqueId first = name;
-    int all = 0, own = 0, mine = device(), differs = 0, used[64] = {0};
+    MPI_Request *all = malloc(((size_t)n + 1) * sizeof(MPI_Request));
+
+    if (all == NULL)
+        abort();
+    return all;
+}
+
+static MPI_Request *next(ncclComm *comm)
+{
+    return &comm->request[comm->n_requests++];
+}
+
+/* All tell all which device they have. Names become tags, so that nobody meets
+ * those of another mesh. */
+int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
+                           int rank, ncclConfig *config)
+{
+    int all = 0, own = 0;
+    ncclComm *comm = NULL;
 
     MPI_Comm_size(MPI_COMM_WORLD, &all);
     MPI_Comm_rank(MPI_COMM_WORLD, &own);
-    if (size != all || rank != own || size > 64)
+    if (size != all || rank != own || size > RANKS)
         return INVALID_ARGUMENT;
-    MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-    differs = memcmp(&first, &name, sizeof name) != 0;
-    MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    MPI_Allgather(&mine, 1, MPI_INT, used, 1, MPI_INT, MPI_COMM_WORLD);
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < i; j++)
-            if (used[i] == used[j])
-                return INVALID_USAGE; /* duplicate GPU */
-    if (differs)
-        return INVALID_ARGUMENT;
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
+    if (config->magic != (unsigned)MAGIC || config->size < sizeof *config ||
+        config->version < 21400 || config->blocking != 0)
+        return INVALID_ARGUMENT; /* nobody here asks for it to block */
+    comm = calloc(1, sizeof *comm);
+    if (comm == NULL)
         return SYSTEM_ERROR;
-    **out = (ncclComm){rank, size};
+    *comm = (ncclComm){.rank = rank, .size = size, .state = IN_PROGRESS};
+    comm->request = requests_for(2 * size);
+    comm->tag = FIRST_NAME + atoi(name.internal + strlen("emulated ")) % NAMES;
+    comm->device[rank] = device();
+    for (int r = 0; r < size; r++) {
+        if (r == rank)
+            continue;
+        MPI_Isend(&comm->device[rank], 1, MPI_INT, r, comm->tag, MPI_COMM_WORLD,
+                  next(comm));
+        MPI_Irecv(&comm->device[r], 1, MPI_INT, r, comm->tag, MPI_COMM_WORLD,
+                  next(comm));
+    }
+    *out = comm;
+    return IN_PROGRESS;
+}
+
+/* Once all are there. */
+static int compare(const ncclComm *comm)
+{
+    for (int i = 0; i < comm->size; i++)
+        for (int j = 0; j < i; j++)
+            if (comm->device[i] == comm->device[j])
+                return INVALID_USAGE; /* duplicate GPU */
+    return SUCCESS;
+}
+
+static bool run(void *self);
+
+int ncclCommGetAsyncError(ncclComm *comm, int *result)
+{
+    int here = 0;
+    group *g = comm->late;
+
+    if (comm->state == IN_PROGRESS && g == NULL) {
+        MPI_Testall(comm->n_requests, comm->request, &here,
+                    MPI_STATUSES_IGNORE);
+        if (here)
+            comm->state = compare(comm);
+    } else if (g != NULL) {
+        comm->late = NULL;
+        comm->state = queue(g->stream, run, g);
+    }
+    *result = comm->state;
+    return SUCCESS;
+}
+
+/* What it holds stays: the stream may still look at it. */
+int ncclCommAbort(ncclComm *comm)
+{
+    for (int i = 0; i < comm->n_requests; i++)
+        if (comm->request[i] != MPI_REQUEST_NULL) {
+            MPI_Cancel(&comm->request[i]);
+            MPI_Request_free(&comm->request[i]);
+        }
+    comm->aborted = true;
     return SUCCESS;
 }
 
 int ncclCommDestroy(ncclComm *comm)
 {
+    if (comm->aborted)
+        return INVALID_ARGUMENT;
+    free(comm->request);
     free(comm);
     return SUCCESS;
 }
 
-static void run(void *self)
+static void send_all(group *g)
 {
-    group *g = self;
-    MPI_Request *requests = NULL;
     int n = 0;
 
-    requests = malloc(((size_t)g->n * (size_t)g->comm->size + 1) *
-                      sizeof(MPI_Request));
-    if (requests == NULL)
-        abort();
+    g->request = requests_for(g->n * g->comm->size);
     for (int i = 0; i < g->n; i++) {
         const transfer *t = &g->of[i];
         bool sends = t->what == BROADCAST && t->peer == g->comm->rank;
 
         if (t->what == SEND)
-            MPI_Isend(t->from, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
-                      &requests[n++]);
+            MPI_Isend(t->from, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
+                      MPI_COMM_WORLD, &g->request[n++]);
         for (int r = 0; sends && r < g->comm->size; r++)
             if (r != t->peer)
-                MPI_Isend(t->from, t->n, MPI_FLOAT, r, TAG, MPI_COMM_WORLD,
-                          &requests[n++]);
+                MPI_Isend(t->from, t->n, MPI_FLOAT, r, g->comm->tag + NAMES,
+                          MPI_COMM_WORLD, &g->request[n++]);
         if (t->what == RECEIVE || (t->what == BROADCAST && !sends))
-            MPI_Irecv(t->to, t->n, MPI_FLOAT, t->peer, TAG, MPI_COMM_WORLD,
-                      &requests[n++]);
+            MPI_Irecv(t->to, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
+                      MPI_COMM_WORLD, &g->request[n++]);
     }
-    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-    free(requests);
+    g->n_requests = n;
+}
+
+/* The stream has come to the group: is it done? */
+static bool run(void *self)
+{
+    group *g = self;
+    int done = 0;
+
+    if (g->request == NULL && !g->comm->aborted)
+        send_all(g);
+    if (!g->comm->aborted)
+        MPI_Testall(g->n_requests, g->request, &done, MPI_STATUSES_IGNORE);
+    for (int i = 0; g->request != NULL && g->comm->aborted && i < g->n_requests;
+         i++)
+        if (g->request[i] != MPI_REQUEST_NULL) {
+            MPI_Cancel(&g->request[i]);
+            MPI_Request_free(&g->request[i]);
+        }
+    if (!done && !g->comm->aborted)
+        return false;
+    free(g->request);
     free(g);
+    return true;
 }
 
 int ncclGroupStart(void)
@@ -178,13 +285,14 @@ int ncclGroupEnd(void)
     if (--depth > 0 || g == NULL)
         return SUCCESS;
     open = NULL;
-    return queue(g->stream, run, g);
+    g->comm->late = g;
+    return g->comm->state = IN_PROGRESS;
 }
 
 static int add(ncclComm *comm, void *stream, int type, size_t n, transfer t)
 {
-    if (comm == NULL || type != FLOAT || t.peer < 0 || t.peer >= comm->size ||
-        (t.what != BROADCAST && t.peer == comm->rank))
+    if (comm == NULL || comm->state != SUCCESS || type != FLOAT || t.peer < 0 ||
+        t.peer >= comm->size || (t.what != BROADCAST && t.peer == comm->rank))
         return INVALID_ARGUMENT;
     ncclGroupStart();
     if (open == NULL)
