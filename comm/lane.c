@@ -8,6 +8,8 @@
  */
 #include "comm/lane.h"
 
+#include "core/span.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -68,6 +70,7 @@ static void *run(void *self)
     bm_lane *l = self;
     job j = {0};
 
+    bm_span_thread("communication");
     while (next(l, &j))
         hand_back(l, j.work(j.self));
     return NULL;

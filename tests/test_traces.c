@@ -130,6 +130,26 @@ static void test_synchronous_steps_are_traced(void **_)
     json_decref(file);
 }
 
+static void test_an_overlapped_exchange_has_a_thread(void **_)
+{
+    const json_t *e = NULL;
+    json_t *file = NULL;
+    size_t sent = 0;
+    program p;
+
+    (void)_;
+    train(&p, "lane", 2,
+          "train.strategy=ssgd; ssgd.overlap=layer; job.trace=blocks 0:2");
+    assert_ended(&p, 0);
+    file = load_rank("lane", 1);
+    assert_sound(file);
+    FOR_EACH_SPAN(e, file)
+    sent += is_named(e, "exchange") &&
+            strcmp(thread_of(file, e), "communication") == 0;
+    assert_true(sent > 0);
+    json_decref(file);
+}
+
 static bool is_within(const json_t *a, const json_t *b)
 {
     return a != b && on_one_thread(a, b) && begin_of(b) <= begin_of(a) &&
@@ -410,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_every_rank_leaves_its_window),
         cmocka_unit_test(test_table_adds_up_what_the_files_say),
         cmocka_unit_test(test_synchronous_steps_are_traced),
+        cmocka_unit_test(test_an_overlapped_exchange_has_a_thread),
         cmocka_unit_test(test_a_trace_outlives_a_restart),
         cmocka_unit_test(test_a_killed_run_leaves_whole_files),
         cmocka_unit_test(test_the_slow_rank_is_named),
