@@ -450,6 +450,9 @@ static void test_settings_that_do_not_go_together_are_refused(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
                       "--set", "job.exchange=nccl"),
                  78, "job.exchange = nccl cannot be had with it");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "compress.code=topk"),
+                 78, "not those of block.fragments or block.overlap");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
                  "block.fragments = 9: the network can be cut into");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
