@@ -125,8 +125,8 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
         why = unshared(config, ops, local);
     if (why != NULL)
         bm_config_fault(faults, config, "sgd", "local_state",
-                        "train.strategy = %s: sgd.local_state = %s %s",
-                        train.strategy, sgd.local_state, why);
+                        "sgd.local_state = %s %s (train.strategy = %s)",
+                        sgd.local_state, why, train.strategy);
 }
 
 static void check_job(const bm_config *config, bm_faults *faults)

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -82,6 +83,20 @@ static void *serve(void *self)
     }
 }
 
+/* As many as can be had. Signals are for the first thread: a handler's frame
+ * on the stack of another would lie where oneDNN 2.6 keeps numbers. */
+static void start_others(bm_pool *p, size_t threads)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (p->started + 1 < threads &&
+           pthread_create(&p->others[p->started], NULL, serve, p) == 0)
+        p->started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 bm_status bm_pool_open(bm_pool **out, size_t threads, void (*start)(void))
 {
     bm_pool *p = calloc(1, sizeof *p);
@@ -97,10 +112,10 @@ bm_status bm_pool_open(bm_pool **out, size_t threads, void (*start)(void))
     p->others = calloc(threads, sizeof *p->others);
     if (p->others == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu threads", threads);
-    for (; p->started + 1 < threads; p->started++)
-        if (pthread_create(&p->others[p->started], NULL, serve, p) != 0)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "this machine starts no %zu threads",
-                         threads);
+    start_others(p, threads);
+    if (p->started + 1 < threads)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "this machine starts no %zu threads",
+                     threads);
     *out = p;
     p = NULL;
 done:

@@ -240,6 +240,31 @@ static void test_runs_that_signals_stop_go_on(void **state)
     assert_same_model("straight", "stopped");
 }
 
+/* The first one asks for the block's end, and products go on till then. On two
+ * threads, because each has a stack. */
+static void test_many_signals_disturb_no_product(void **state)
+{
+    long sent = 0;
+    program p;
+
+    (void)state;
+    remove_run("storm");
+    train_start(&p, "storm", 1,
+                "model.net=linear:512 relu linear:512 relu linear; "
+                "batch.sequences=1; block.frames_total=1000000; "
+                "train.strategy=average; "
+                "job.threads=2");
+    while (times_said(&p, "computing on") == 0 && program_runs(&p))
+        pause_for(0.001);
+    for (; program_runs(&p); sent++) {
+        kill(p.pid, SIGUSR1);
+        pause_for(2e-5);
+    }
+    program_wait(&p);
+    assert_ended(&p, 75);
+    assert_true(sent > 10);
+}
+
 /* mpirun may not be there yet, or have no ranks, or ranks that do not listen.
  */
 static void test_signals_before_training_stop_it_as_well(void **state)
@@ -400,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_an_average_of_models_goes_on),
         cmocka_unit_test(test_rounded_factors_go_on),
         cmocka_unit_test(test_runs_that_signals_stop_go_on),
+        cmocka_unit_test(test_many_signals_disturb_no_product),
         cmocka_unit_test(test_signals_before_training_stop_it_as_well),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_a_finished_run_is_left_as_it_is),
