@@ -26,15 +26,15 @@ static struct {
 #define RUNTIME(X)                                                             \
     X(StreamCreate)                                                            \
     X(StreamDestroy)                                                           \
-    X(StreamBeginCapture) X(StreamEndCapture) X(StreamSynchronize)             \
-        X(StreamWaitEvent) X(StreamGetCaptureInfo)                             \
-            X(StreamUpdateCaptureDependencies) X(EventRecord)                  \
-                X(EventSynchronize) X(EventCreate) X(EventDestroy) X(Malloc)   \
-                    X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \
-                        X(GraphInstantiate) X(GraphLaunch)                     \
-                            X(GraphAddChildGraphNode)                          \
-                                X(GraphExecKernelNodeSetParams)                \
-                                    X(GraphExecDestroy) X(GraphDestroy)
+    X(StreamBeginCapture)                                                      \
+    X(StreamEndCapture) X(StreamSynchronize) X(StreamWaitEvent)                \
+        X(StreamGetCaptureInfo) X(StreamUpdateCaptureDependencies)             \
+            X(EventRecord) X(EventSynchronize) X(EventCreate) X(EventDestroy)  \
+                X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync)                \
+                    X(DeviceSynchronize) X(GraphInstantiate) X(GraphLaunch)    \
+                        X(GraphAddChildGraphNode)                              \
+                            X(GraphExecKernelNodeSetParams)                    \
+                                X(GraphExecDestroy) X(GraphDestroy)
 #define X(name) __typeof__(cuda##name) *name;
     RUNTIME(X)
 #undef X
