@@ -21,6 +21,16 @@ static double block(const bm_load *l, const bm_link *link, int n)
            (waiting(l, n, s) + bm_cost_ring(bytes_of(l), n, link)) / s;
 }
 
+/* An exchange has the time of the next block. */
+static double late_block(const bm_load *l, const bm_link *link, int n)
+{
+    double s = fmax(l->block_steps, 1);
+
+    return fmax(s * l->step_s + waiting(l, n, s),
+                bm_cost_ring(bytes_of(l), n, link)) /
+           s;
+}
+
 static double synchronous(const bm_load *l, const bm_link *link, int n)
 {
     return l->step_s + waiting(l, n, 1) + bm_cost_ring(bytes_of(l), n, link);
@@ -73,14 +83,33 @@ static double asynchronous(const bm_load *l, const bm_link *link, int n)
     return l->step_s + bm_cost_servers(bytes_of(l), n, n, link);
 }
 
+/* In four groups that wait for the slowest of theirs. */
+static double in_groups(const bm_load *l, const bm_link *link, int n)
+{
+    int group = n >= 4 ? n / 4 : 1;
+
+    return waiting(l, group, 1) + asynchronous(l, link, n);
+}
+
+/* Push and pull every four steps. */
+static double elastic(const bm_load *l, const bm_link *link, int n)
+{
+    return l->step_s + bm_cost_servers(bytes_of(l), n, n, link) / 4;
+}
+
 const bm_forecast_method bm_forecast_methods[] = {
     {"bmuf", "block momentum or averaging: an exchange a block", block},
+    {"late", "bmuf, exchanged during the next block (block.overlap)",
+     late_block},
     {"ssgd", "synchronous SGD round a ring, an exchange a step", synchronous},
     {"overlap", "the same, layers sent during the backward pass", overlapped},
     {"onebit", "the same, gradients quantised to one bit", one_bit},
     {"ps", "synchronous SGD through one parameter server", one_server},
     {"asgd", "asynchronous SGD, the server in slices on all hosts",
      asynchronous},
+    {"softsync", "the same, in groups of a quarter that wait for each other",
+     in_groups},
+    {"easgd", "elastic averaging every four steps, servers likewise", elastic},
     {0},
 };
 

@@ -11,7 +11,7 @@ enum { WIDTH = 720, LEFT = 60, RIGHT = 130, PLOT = 300, TOP = 50, GAP = 60 };
 /* Told apart by the colour-blind too (Okabe and Ito). */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9",
-                                      "#000000", "#999999"};
+                                      "#000000", "#999999", "#f0e442"};
 
 typedef struct panel {
     double top, lowest, highest; /* of y, after `scale` */

@@ -171,7 +171,7 @@ static void print_head(const forecast *f)
                1e3 * l->read_s);
     printf("\n%-9s", "workers");
     for (size_t k = 0; k < f->n_methods; k++)
-        printf(" %16s", bm_forecast_methods[k].name);
+        printf(" %12s", bm_forecast_methods[k].name);
     printf("\n");
 }
 
@@ -181,7 +181,7 @@ static void print_table(const forecast *f)
     for (size_t i = 0; i < f->n_counts; i++) {
         printf("%-9d", f->count[i]);
         for (size_t k = 0; k < f->n_methods; k++)
-            printf(" %8.2f (%3.0f %%)", f->speedup[k][i],
+            printf(" %7.2f %3.0f%%", f->speedup[k][i],
                    100 * f->speedup[k][i] / f->count[i]);
         printf("\n");
     }

@@ -111,6 +111,16 @@ static void test_expected_slowest_of_normal_numbers(void **_)
             near(bm_cost_slowest(known[i].n), known[i].e, i < 4 ? 1e-6 : 1e-3));
 }
 
+static const bm_forecast_method *method(const char *name)
+{
+    const bm_forecast_method *m = bm_forecast_methods;
+
+    while (m->name != NULL && strcmp(m->name, name) != 0)
+        m++;
+    assert_non_null(m->name);
+    return m;
+}
+
 /* A step without overlap is the step alone and a ring; the slower of bus and
  * network carries it. The bus is known from the 4 GPUs of one host. */
 static void test_published_points_of_synchronous_training(void **_)
@@ -151,22 +161,12 @@ static void test_published_points_of_synchronous_training(void **_)
                 bm_link l = {25e-6, fmin(bus, network[k]), 0};
                 double told =
                     models[m].batch * devices[i] / models[m].net[k][i];
-                double step = bm_forecast_step(&bm_forecast_methods[1], &load,
-                                               &l, devices[i]);
+                double step =
+                    bm_forecast_step(method("ssgd"), &load, &l, devices[i]);
 
                 assert_true(fabs(step / told - 1) < models[m].within);
             }
     }
-}
-
-static const bm_forecast_method *method(const char *name)
-{
-    const bm_forecast_method *m = bm_forecast_methods;
-
-    while (m->name != NULL && strcmp(m->name, name) != 0)
-        m++;
-    assert_non_null(m->name);
-    return m;
 }
 
 static double speedup(const char *name, double frames, const bm_link *l, int n)
@@ -198,6 +198,35 @@ static void test_speedups_computed_elsewhere(void **_)
     assert_true(within(speedup("bmuf", 120000, &gbe10, 64), 62.0, 0.06));
     assert_true(within(speedup("ssgd", 0, &fdr, 256), 155, 0.5));
     assert_true(within(speedup("bmuf", 30000, &fdr, 256), 245, 0.5));
+}
+
+/* A ring of two moves 4 MB in 4 ms; a block has ten steps of 0.1 ms. */
+static void test_variants_by_hand(void **_)
+{
+    const bm_link link = {.bandwidth = 1e9};
+    const bm_load load = {.weights = 1e6, .step_s = 1e-4, .block_steps = 10};
+    static const struct {
+        const char *name;
+        double step;
+    } rows[] = {{"bmuf", 1e-4 + 4e-4},
+                {"late", 4e-4},
+                {"asgd", 1e-4 + 4e-3},
+                {"softsync", 1e-4 + 4e-3},
+                {"easgd", 1e-4 + 1e-3}};
+    bm_load slow = load;
+
+    (void)_;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_true(
+            near(bm_forecast_step(method(rows[i].name), &load, &link, 2),
+                 rows[i].step, 1e-12));
+    slow.step_s = 1e-3; /* all of the exchange is hidden */
+    assert_true(
+        near(bm_forecast_step(method("late"), &slow, &link, 2), 1e-3, 1e-12));
+    slow.variation = 0.5;
+    assert_true(near(bm_forecast_step(method("softsync"), &slow, &link, 8) -
+                         bm_forecast_step(method("asgd"), &slow, &link, 8),
+                     5e-4 * bm_cost_slowest(2), 1e-12));
 }
 
 /* By hand: two layers, backward 1 s each; 3 s of transfer follow the first
@@ -278,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_expected_slowest_of_normal_numbers),
         cmocka_unit_test(test_published_points_of_synchronous_training),
         cmocka_unit_test(test_speedups_computed_elsewhere),
+        cmocka_unit_test(test_variants_by_hand),
         cmocka_unit_test(test_overlap_by_hand),
         cmocka_unit_test(test_merging_layers),
         cmocka_unit_test(test_reading_holds_everybody_up),
