@@ -4,6 +4,7 @@
  * argument names, in fp32, or bf16 if that is the second.
  */
 #include "tests/frames.h"
+#include "tests/program.h"
 #include "tests/support.h"
 #include "tests/support_backend.h"
 
@@ -112,36 +113,44 @@ static void check_conv(bm_backend *be, const bm_conv *c, const frames *x,
     bm_free(be, db);
 }
 
+static void compare_convolution(size_t k)
+{
+    bm_conv c = convolutions[k];
+    size_t C = c.channels, N = c.out_channels;
+    size_t rows = bm_windows(c.rows, c.height);
+    size_t n_w = c.time.size * c.rows.size * C * N;
+    float *w = draw_weights(n_w + N);
+    frames *x = frames_draw((bm_window){1, 1, 0, 0}, c.height * C, k);
+    frames *dy = frames_draw(c.time, rows * N, k + 100);
+    convolved all = {doubles(frames_count(dy)), doubles(frames_count(x)),
+                     doubles(n_w), doubles(N)};
+
+    c.w = w;
+    c.b = w + n_w;
+    for (size_t b = 0; b < B; b++)
+        for (size_t t = 0; t < (size_t)dy->lengths[b]; t++)
+            for (size_t h = 0; h < rows; h++)
+                add_window(&c, x, dy, b, t, h, &all);
+    FOR_EACH_SET(be)
+    check_conv(be, &c, x, dy, &all);
+    free(all.y);
+    free(all.dx);
+    free(all.dw);
+    free(all.db);
+    free(w);
+    frames_free(x);
+    frames_free(dy);
+}
+
 static void test_convolution_is_the_sum_it_is_said_to_be(void **state)
 {
-    (void)state;
-    FOR_EACH (k, convolutions) {
-        bm_conv c = convolutions[k];
-        size_t C = c.channels, N = c.out_channels;
-        size_t rows = bm_windows(c.rows, c.height);
-        size_t n_w = c.time.size * c.rows.size * C * N;
-        float *w = draw_weights(n_w + N);
-        frames *x = frames_draw((bm_window){1, 1, 0, 0}, c.height * C, k);
-        frames *dy = frames_draw(c.time, rows * N, k + 100);
-        convolved all = {doubles(frames_count(dy)), doubles(frames_count(x)),
-                         doubles(n_w), doubles(N)};
+    size_t n = sizeof convolutions / sizeof convolutions[0];
 
-        c.w = w;
-        c.b = w + n_w;
-        for (size_t b = 0; b < B; b++)
-            for (size_t t = 0; t < (size_t)dy->lengths[b]; t++)
-                for (size_t h = 0; h < rows; h++)
-                    add_window(&c, x, dy, b, t, h, &all);
-        FOR_EACH_SET(be)
-        check_conv(be, &c, x, dy, &all);
-        free(all.y);
-        free(all.dx);
-        free(all.dw);
-        free(all.db);
-        free(w);
-        frames_free(x);
-        frames_free(dy);
-    }
+    (void)state;
+    if (short_tests())
+        n -= 2; /* the large ones */
+    for (size_t k = 0; k < n; k++)
+        compare_convolution(k);
 }
 
 /* More sequences than a GPU takes at a time; numbers that are exact. */
