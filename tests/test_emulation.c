@@ -23,18 +23,16 @@ static cudaError_t (*synchronize)(void);
 
 /* The runtime that the plugin has. */
 static struct {
-#define RUNTIME(X)                                                             \
-    X(StreamCreate)                                                            \
-    X(StreamDestroy)                                                           \
-    X(StreamBeginCapture)                                                      \
-    X(StreamEndCapture) X(StreamSynchronize) X(StreamWaitEvent)                \
-        X(StreamGetCaptureInfo) X(StreamUpdateCaptureDependencies)             \
-            X(EventRecord) X(EventSynchronize) X(EventCreate) X(EventDestroy)  \
-                X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync)                \
-                    X(DeviceSynchronize) X(GraphInstantiate) X(GraphLaunch)    \
-                        X(GraphAddChildGraphNode)                              \
-                            X(GraphExecKernelNodeSetParams)                    \
-                                X(GraphExecDestroy) X(GraphDestroy)
+/* clang-format off */
+#define RUNTIME(X) \
+    X(StreamCreate) X(StreamDestroy) X(StreamBeginCapture) \
+    X(StreamEndCapture) X(StreamSynchronize) X(StreamWaitEvent) \
+    X(StreamGetCaptureInfo) X(StreamUpdateCaptureDependencies) \
+    X(EventRecord) X(EventSynchronize) X(EventCreate) X(EventDestroy) \
+    X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \
+    X(GraphInstantiate) X(GraphLaunch) X(GraphAddChildGraphNode) \
+    X(GraphExecKernelNodeSetParams) X(GraphExecDestroy) X(GraphDestroy)
+/* clang-format on */
 #define X(name) __typeof__(cuda##name) *name;
     RUNTIME(X)
 #undef X
