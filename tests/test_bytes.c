@@ -5,6 +5,7 @@
  */
 #include "comm/sum.h"
 #include "tests/equations.h"
+#include "tests/grids.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -42,20 +43,6 @@ static bm_sum *open_sum(const sum_job *j)
     assert_ok(bm_sum_open(&sum, j->comm, j->n, j->workers, j->mode,
                           j->coordinator, j->topology));
     return sum;
-}
-
-/* The largest a x b x c of them that is no single ring, as far as there is. */
-static void topology(int workers, char out[32])
-{
-    int size[3] = {workers, 1, 1};
-
-    for (int k = 0; k < 2; k++)
-        for (int a = 2; a < size[k]; a++)
-            if (size[k] % a == 0) {
-                size[k + 1] = size[k] / a;
-                size[k] = a;
-            }
-    snprintf(out, 32, "%dx%dx%d", size[0], size[1], size[2]);
 }
 
 /* Seventeen ranks on few cores take their time. */

@@ -4,6 +4,7 @@
  * number of workers on whatever ranks mpirun gives us.
  */
 #include "comm/sum.h"
+#include "tests/grids.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -265,20 +266,6 @@ static void check_halving(job *j)
 static void test_halving_is_a_balanced_tree(void **state)
 {
     for_each_job(*state, check_halving);
-}
-
-/* The largest a x b x c of them that is no single ring, as far as there is. */
-static void topology(int workers, char out[32])
-{
-    int size[3] = {workers, 1, 1};
-
-    for (int k = 0; k < 2; k++)
-        for (int a = 2; a < size[k]; a++)
-            if (size[k] % a == 0) {
-                size[k + 1] = size[k] / a;
-                size[k] = a;
-            }
-    snprintf(out, 32, "%dx%dx%d", size[0], size[1], size[2]);
 }
 
 static void check_grid(job *j)
