@@ -65,15 +65,15 @@ static bm_status set_up(bench *b, const char *code)
     bm_rng rng = bm_rng_make(1, "bench", 0);
     bm_code_plan plan = {0};
 
+    BM_TRY(make_plan(code, &b->plan));
     b->from = malloc(FLOATS * sizeof *b->from);
     b->to = malloc(FLOATS * sizeof *b->to);
-    b->code = malloc(FLOATS * sizeof *b->from);
+    b->code = malloc(b->plan.byte[b->plan.n_pieces]);
     if (b->from == NULL || b->to == NULL || b->code == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d floats", FLOATS);
     for (size_t i = 0; i < FLOATS; i++)
         b->from[i] = (float)(2 * bm_rng_uniform(&rng) - 1);
     BM_TRY(bm_comm_open_alone(&b->comm));
-    BM_TRY(make_plan(code, &b->plan));
     BM_TRY(make_plan(code, &plan));
     return bm_coded_sum_open(&b->sum, b->comm, &plan, 1, "sharded",
                              BM_CODED_NEW);
