@@ -26,6 +26,10 @@ static void test_bench_tells_rates(void **_)
     o = BMUF("bench", "--quick", "--only", "read u8");
     assert_code(o, 0);
     assert_says(o.out, "as batches");
+    o = BMUF("bench", "--quick", "--only", "bf16", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"encode_ns\"");
+    assert_says(o.out, "\"sum_copies\"");
     o = BMUF("bench", "--only", "exchange");
     assert_code(o, 0);
     assert_says(o.err, "bmuf bench -n 2 --only exchange");
