@@ -57,6 +57,7 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
     BM_TRY(batch_frames(s, data, plan, &batch));
     *out = (bm_setting){.workers = (int)s->job.workers,
                         .filtered = s->filtered,
+                        .renamed = ops != &bm_strategy_bmuf,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = s->filter.momentum,
                         .rate = s->filter.rate,
@@ -72,6 +73,20 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .units = (double)data->n_units,
                         .epochs = s->train.epochs};
     return BM_OK;
+}
+
+static void print_local(const bm_sgd_settings *s, FILE *out)
+{
+    static const char *const fates[] = {
+        [BM_LOCAL_RESET] = "begins anew in each block",
+        [BM_LOCAL_KEEP] = "each worker keeps",
+        [BM_LOCAL_AVERAGE] = "is averaged where a block ends",
+        [BM_LOCAL_EXTRAPOLATE] = "is averaged and carried on where a block "
+                                 "ends"};
+
+    fprintf(out, "local update      %s, what it remembers %s\n",
+            bm_sgd_is_adam(s) ? "AdamW" : "momentum SGD",
+            fates[bm_sgd_local_state(s)]);
 }
 
 static void print_filter(const bm_setting *s, bool nesterov, long turns,
@@ -315,6 +330,11 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_model_print(net.model, out);
     fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
+    if (what.filtered && what.renamed)
+        fprintf(out, "                  %s\n",
+                bm_strategy_find(s->train.strategy)->help);
+    if (what.blocks)
+        print_local(&s->sgd, out);
     if (what.filtered)
         print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
     print_blocks(&what, &gains, &filling, out);
