@@ -58,8 +58,7 @@ static void check(const bm_config *config, bm_faults *faults)
                         "asgd.push_every = %ld: what a worker has learned and "
                         "not pushed would be lost",
                         set.fetch_every, set.push_every);
-    if (!is_local(&set))
-        bm_scaling_check(&set.scaling, "asgd", config, faults);
+    bm_scaling_check(&set.scaling, !is_local(&set), "asgd", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_asgd = {

@@ -27,6 +27,8 @@
 
 #include "core/config.h"
 
+#include <stdbool.h>
+
 typedef enum bm_push { BM_GRADIENT, BM_CHANGE, BM_ELASTIC } bm_push;
 
 typedef struct bm_terms {
@@ -61,9 +63,9 @@ typedef struct bm_scaling {
     }
 double bm_scaling_power(const bm_scaling *s);
 
-/* AdamW takes no notice of a gradient's length: told as a fault of `section`.
- */
-void bm_scaling_check(const bm_scaling *s, const char *section,
+/* Told as faults of `section`: a power that nothing is raised to; and where it
+ * is gradients that are scaled, that AdamW takes no notice of their length. */
+void bm_scaling_check(const bm_scaling *s, bool gradients, const char *section,
                       const bm_config *config, bm_faults *faults);
 
 #endif
