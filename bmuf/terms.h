@@ -27,8 +27,6 @@
 
 #include "core/config.h"
 
-#include <stdbool.h>
-
 typedef enum bm_push { BM_GRADIENT, BM_CHANGE, BM_ELASTIC } bm_push;
 
 typedef struct bm_terms {
@@ -63,9 +61,8 @@ typedef struct bm_scaling {
     }
 double bm_scaling_power(const bm_scaling *s);
 
-/* Told as faults of `section`: a power that nothing is raised to; and where it
- * is gradients that are scaled, that AdamW takes no notice of their length. */
-void bm_scaling_check(const bm_scaling *s, bool gradients, const char *section,
+/* A power that nothing is raised to, told as a fault of `section`. */
+void bm_scaling_check(const bm_scaling *s, const char *section,
                       const bm_config *config, bm_faults *faults);
 
 #endif
