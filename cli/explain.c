@@ -204,8 +204,9 @@ static double copies(const bm_settings *s, int ranks)
 
     n += vectors * (each ? hosted : 1);
     if (local == BM_LOCAL_EXTRAPOLATE)
-        n += vectors / ranks;
-    n += s->train.ema > 0 ? 1.0 / ranks : 0;
+        n += vectors + 1; /* what a block began with, and a mean */
+    if (s->train.ema > 0)
+        n += unit == BM_BLOCK ? 1.0 / ranks : 1;
     n += bm_fragments_wanted(&s->plan) ? hosted : 0;
     n += 3; /* kept, host, staging */
     n += vectors_of(s->job.sum, hosted);
@@ -220,13 +221,36 @@ static double copies(const bm_settings *s, int ranks)
     return n;
 }
 
+/* Local updates whose memory is in a checkpoint. */
+static double remembered(const bm_settings *s, bm_unit unit)
+{
+    double workers = (double)s->job.workers;
+    bm_local_state local = bm_sgd_local_state(&s->sgd);
+
+    if (unit == BM_STEP || (unit == BM_EVENT && s->terms.push == BM_GRADIENT))
+        return 1;
+    if (unit == BM_EVENT && s->terms.push == BM_ELASTIC)
+        return workers;
+    if (local == BM_LOCAL_RESET)
+        return 0;
+    return local == BM_LOCAL_KEEP ? workers : 1;
+}
+
 /* Vectors as long as the model in a checkpoint. */
 static double saved(const bm_settings *s)
 {
-    double n = s->filtered ? 2 : 1;
+    double workers = (double)s->job.workers, n = s->filtered ? 2 : 1;
+    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
+    bool own = bm_fragments_wanted(&s->plan) ||
+               (unit == BM_EVENT && s->terms.push == BM_ELASTIC);
 
+    n += (bm_sgd_is_adam(&s->sgd) ? 2 : 1) * remembered(s, unit);
+    n += own ? workers : 0; /* models */
+    n += s->train.ema > 0;
     if (s->code.ops != NULL && !s->code.ops->exact)
-        n += (double)s->job.workers + 1; /* residuals, what all are sent */
+        n += workers + 1; /* residuals, and what all are sent */
+    else if (s->code.ops != NULL)
+        n += unit == BM_BLOCK;
     return n;
 }
 
@@ -250,23 +274,18 @@ static bm_status sent(const bm_settings *s, int ranks, const bm_params *p,
 static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
                        double weights, double bytes, size_t features, FILE *out)
 {
-    double own = bm_fragments_wanted(&s->plan) ? what->workers : 0;
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
     bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
     const char *per = unit == BM_BLOCK  ? "block"
                       : unit == BM_STEP ? "step"
                                         : "update of the server";
-    double of_workers = /* models that they keep, with a momentum each */
-        unit == BM_EVENT && s->terms.push == BM_ELASTIC ? 2.0 * what->workers
-                                                        : 0;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
             "%.0f MB for blocks of data\n"
-            "checkpoint        about %.0f MB\n",
+            "checkpoint        about %.3g MB\n",
             4e-6 * weights * copies(s, ranks),
-            3 * share * (double)features * 4e-6,
-            4e-6 * weights * (saved(s) + own + of_workers));
+            3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
     if (ranks > 1)
         fprintf(out,
                 "exchange          %.1f MB sent by each of %d ranks per %s; at "
