@@ -137,3 +137,54 @@ change "$tree/scripts/pack_data"
 makes data 1 3 'another pack_data'
 sed -i 's/\tone/\ttwo/' "$work/archives/some/manifest.tsv"
 makes data 0 3 'another manifest of the archives'
+
+# gpu-check with a bundle: tests find the plugin, PyTorch keeps its own libraries,
+# what hangs or fails is told, and what was skipped is no failure.
+if command -v python3 >/dev/null; then
+    top=$work/packed/bundle
+    mkdir -p "$top/bin" "$top/tests" "$top/data"
+    echo 'export LD_LIBRARY_PATH="$bundle/lib"' >"$top/env.sh"
+    echo stand-in >"$top/commit"
+    : >"$top/bin/libbmuf_cuda.so"
+    cat >"$top/bin/bmuf" <<'STUB'
+#!/bin/sh
+case "$*" in
+*--json*) echo '[{"frames_per_s": 1.0, "step_ms": 1.0}]' ;;
+*) echo 'a device' ;;
+esac
+STUB
+    cat >"$top/tests/test_finds" <<'STUB'
+#!/bin/sh
+[ -e "$BMUF_PLUGINS/libbmuf_cuda.so" ] && [ -n "$LD_LIBRARY_PATH" ]
+STUB
+    printf '#!/bin/sh\nexit 77\n' >"$top/tests/test_skips"
+    printf '#!/bin/sh\necho "[  ERROR   ] --- 1 is not 2" >&2\necho 1 failed >&2; exit 1\n' >"$top/tests/test_fails"
+    printf 'finds cuda\nskips cuda\n' >"$top/tests/cuda_tests.txt"
+    chmod +x "$top"/bin/bmuf "$top"/tests/test_*
+    cat >"$work/bin/peer" <<'STUB'
+#!/bin/sh
+[ -z "${LD_LIBRARY_PATH-}" ] || exit 1
+echo '{"best": true, "frames_per_s": 2.0, "precision": "bf16", "way": "eager"}'
+STUB
+    chmod +x "$work/bin/peer"
+    check() {
+        tar -C "$work/packed" -cf "$work/bundle.tar.xz" bundle
+        env -u LD_LIBRARY_PATH python3 - "$scripts/gpu-check" --bundle "$work/bundle.tar.xz" \
+            --out "$work/checked" "$@" >"$work/said" 2>&1 <<'RUN'
+import runpy, sys, os
+sys.argv.pop(0)
+sys.executable = os.environ["PEER"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+RUN
+    }
+    export PEER="$work/bin/peer"
+    check --only operations,bench || fault "gpu-check: $(cat "$work/said")"
+    grep -q 'test_finds *ok' "$work/said" || fault 'gpu-check: no plugin'
+    grep -q 'test_skips *not run' "$work/said" || fault 'gpu-check: skipped'
+    grep -q 'ratio=0.5' "$work/said" || fault 'gpu-check: another library'
+    tar -tf "$work/checked/logs.tar" | grep -q operations-finds
+    echo 'fails cuda' >>"$top/tests/cuda_tests.txt"
+    ! check --only operations || fault 'gpu-check: a failure is not told'
+    grep -q 'test_fails *FAILED.*1 is not 2' "$work/said" ||
+        fault "gpu-check: no reason: $(cat "$work/said")"
+fi
