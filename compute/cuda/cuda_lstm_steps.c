@@ -269,11 +269,12 @@ static cudaError_t add_child(cudaStream_t stream, cudaGraph_t child)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaGraphNode_t *before = NULL;
+    const cudaGraphEdgeData *edges = NULL; /* else some get no answer */
     cudaGraph_t parent = NULL;
     cudaGraphNode_t node = NULL;
     size_t n = 0;
     cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, &parent,
-                                                 &before, NULL, &n);
+                                                 &before, &edges, &n);
 
     if (error == cudaSuccess)
         error = cudaGraphAddChildGraphNode(&node, parent, before, n, child);
