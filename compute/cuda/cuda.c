@@ -131,14 +131,22 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
+bm_status bm_cuda_stream(cudaStream_t *out, bool first)
+{
+    int least = 0, greatest = 0;
+
+    BM_TRY(bm_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                          "priorities"));
+    return bm_cuda_status(
+        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking,
+                                     first ? greatest : least),
+        "stream");
+}
+
 static bm_status start(bm_backend *be, bm_cuda *cuda)
 {
-    BM_TRY(bm_cuda_status(
-        cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
-        "stream"));
-    BM_TRY(bm_cuda_status(
-        cudaStreamCreateWithFlags(&cuda->side, cudaStreamNonBlocking),
-        "stream"));
+    BM_TRY(bm_cuda_stream(&cuda->stream, true));
+    BM_TRY(bm_cuda_stream(&cuda->side, false));
     BM_TRY(bm_cuda_status(
         cudaEventCreateWithFlags(&cuda->forked, cudaEventDisableTiming),
         "event"));

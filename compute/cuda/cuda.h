@@ -86,6 +86,10 @@ void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
             bm_cuda_note((be), (call), #call);                                 \
     } while (0)
 
+/* `first`: where there is room on the device, its blocks are before others';
+ * what `side` does, which nobody waits for yet, shall hold nobody up. */
+BM_CHECKED bm_status bm_cuda_stream(cudaStream_t *out, bool first);
+
 /* What is queued on `side` from here on begins after all that is on `stream`;
  * what is queued on `stream` after the join begins after all that is on `side`.
  */

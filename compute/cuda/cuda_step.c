@@ -434,7 +434,9 @@ static void finish_record(struct bm_cuda_steps *s)
 
     now->graph = end_capture(s);
     if (be->failed == BM_OK && now->graph != NULL &&
-        cudaGraphInstantiate(&now->replay, now->graph, 0) != cudaSuccess) {
+        cudaGraphInstantiate(&now->replay, now->graph,
+                             cudaGraphInstantiateFlagUseNodePriority) !=
+            cudaSuccess) {
         now->replay = NULL;
         (void)cudaGetLastError();
     }
