@@ -7,6 +7,9 @@
  * less; with several threads it is the clock's. What remains of their noise,
  * and of a clock that changes, is in steps and peak alike, so they take turns,
  * and the median of their ratios is told.
+ *
+ * To a device every mini-batch is sent, as in training. Steps with the one that
+ * is there already take turns with those: what they take less is stall.
  */
 #include "cli/bench.h"
 #include "compute/dnn.h"
@@ -54,6 +57,7 @@ enum {
     GFLOPS,
     SHARE,
     SGEMM_GFLOPS,
+    STALL,
     PHASES = GFLOPS - FORWARD,
 };
 
@@ -68,8 +72,12 @@ static const bm_bench_column columns[] = {
     [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
     [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
     [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
+    [STALL] = {"stall", NULL, 1, true}, /* of a step, on a device */
     {0},
 };
+
+/* Mini-batches that take turns. */
+enum { INPUTS = 3 };
 
 /* What a step needs. */
 typedef struct bench {
@@ -77,6 +85,11 @@ typedef struct bench {
     bm_model *model; /* NULL: the loss alone */
     bm_sgd *sgd;
     bm_batch batch;
+    float *x;             /* the batch's, where it does not come by the stage */
+    bm_stage *stage;      /* to a device */
+    float *input;         /* [INPUTS, B, T, D] of the host, for that */
+    bm_stored *sequences; /* [INPUTS, B] in there */
+    size_t turn;
     int32_t *frames, *classes, *count;
     float *dy, *work; /* of the loss alone */
     float *score;
@@ -142,9 +155,40 @@ static bm_status draw(bench *b, const workload *w)
         b->frames[i] = (int32_t)w->T;
         b->count[i] = (int32_t)w->labels;
     }
-    bm_put(b->be, b->batch.x.data, x, n);
+    bm_put(b->be, b->x, x, n);
     free(x);
     return bm_sync(b->be);
+}
+
+static bm_status open_input(bench *b, const workload *w)
+{
+    size_t n = w->T * w->features;
+    bm_rng rng = bm_rng_make(1, "bench", 1);
+
+    b->input = malloc(INPUTS * w->B * n * sizeof *b->input);
+    b->sequences = malloc(INPUTS * w->B * sizeof *b->sequences);
+    if (b->input == NULL || b->sequences == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for mini-batches");
+    for (size_t i = 0; i < INPUTS * w->B * n; i++)
+        b->input[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < INPUTS * w->B; i++)
+        b->sequences[i] =
+            (bm_stored){.x = b->input + i * n, .bytes = sizeof *b->input};
+    return bm_stage_open(&b->stage, b->be);
+}
+
+/* The next mini-batch on its way. */
+static void send(bench *b)
+{
+    const bm_tensor *x = &b->batch.x;
+    bm_status status = BM_OK;
+
+    b->turn = (b->turn + 1) % INPUTS;
+    status =
+        bm_stage_send(b->stage, b->batch.extent, x->dim[2],
+                      b->sequences + b->turn * x->dim[1], &b->batch.x.data);
+    if (status != BM_OK)
+        bm_remember(b->be, status);
 }
 
 static bm_status open_model(bench *b, const workload *w)
@@ -181,8 +225,11 @@ static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
     b->be = how->device->be;
     b->many = by_the_clock(how);
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
-    BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
+    BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->x));
+    b->batch.x.data = b->x;
     BM_TRY(draw(b, w));
+    if (!bm_on_host(b->be) && w->net[0] != '\0')
+        BM_TRY(open_input(b, w));
     b->batch.extent = (bm_extent){w->T, w->B, b->frames};
     b->batch.targets = (bm_targets){b->classes, b->count};
     return w->net[0] != '\0' ? open_model(b, w) : open_loss(b, w);
@@ -192,12 +239,15 @@ static void clear_up(bench *b)
 {
     bm_sgd_free(b->sgd);
     bm_model_free(b->model);
-    bm_free(b->be, b->batch.x.data);
+    bm_stage_close(b->stage);
+    bm_free(b->be, b->x);
     bm_free(b->be, b->dy);
     bm_free(b->be, b->work);
     bm_free(b->be, b->score);
     for (size_t i = 0; i < 3; i++)
         bm_free(b->be, b->square[i]);
+    free(b->input);
+    free(b->sequences);
     free(b->frames);
     free(b->count);
     free(b->classes);
@@ -266,19 +316,24 @@ static bm_status peak(bench *b, double *out)
 }
 
 /* Steps for `least` seconds; how long one took. A device has the next ones
- * queued while it works. */
+ * queued while it works, more and more of them, for it stands idle where the
+ * host waits; and is sent the input of each if there is a stage. */
 static bm_status time_steps(bench *b, const workload *w, double least,
-                            double *out)
+                            bool sends, double *out)
 {
     size_t n = 0, together = bm_on_host(b->be) ? 1 : 8;
     double began = seconds(b), spent = 0;
 
     while (spent < least) {
-        for (size_t i = 0; i < together; i++)
+        for (size_t i = 0; i < together; i++) {
+            if (sends && b->stage != NULL)
+                send(b);
             step(b, w);
+        }
         BM_TRY(bm_sync(b->be));
         spent = seconds(b) - began;
         n += together;
+        together = bm_on_host(b->be) ? 1 : n;
     }
     *out = spent / (double)n;
     return BM_OK;
@@ -301,13 +356,14 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *w = how->own.net != NULL ? &how->own : &workloads[row];
     double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
-    double shares[BM_BENCH_ROUNDS], flops = 0, median = 0;
+    double shares[BM_BENCH_ROUNDS], stalls[BM_BENCH_ROUNDS];
+    double flops = 0, median = 0, still = 0;
     bench b;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(set_up(&b, how, w));
-    BM_TRY_DONE(time_steps(&b, w, 0.2, &median));
-    for (size_t i = FORWARD; i <= SGEMM_GFLOPS; i++)
+    BM_TRY_DONE(time_steps(&b, w, 0.2, true, &median));
+    for (size_t i = FORWARD; i <= STALL; i++)
         out[i] = NAN;
     if (b.model != NULL) {
         flops = bm_model_flops(b.model);
@@ -317,8 +373,12 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
         peaks[i] = 1;
         if (flops > 0)
             BM_TRY_DONE(peak(&b, &peaks[i]));
-        BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
+        BM_TRY_DONE(time_steps(&b, w, 0.3, true, &steps[i]));
         shares[i] = flops / steps[i] / peaks[i];
+        if (b.stage == NULL)
+            continue;
+        BM_TRY_DONE(time_steps(&b, w, 0.3, false, &still));
+        stalls[i] = 1 - still / steps[i];
     }
     median = bm_bench_median(how->rounds, steps);
     out[FRAMES_PER_S] = (double)(w->T * w->B) / median;
@@ -330,6 +390,8 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
         out[SHARE] = bm_bench_median(how->rounds, shares);
         out[SGEMM_GFLOPS] = 1e-9 * bm_bench_median(how->rounds, peaks);
     }
+    if (b.stage != NULL)
+        out[STALL] = bm_bench_median(how->rounds, stalls);
 done:
     clear_up(&b);
     return status;

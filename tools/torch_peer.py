@@ -6,8 +6,9 @@ all have full length. One JSON object per way of doing it, the fastest last.
     tools/torch_peer.py --net 'blstm:512*5 linear' --input 80 --classes 80 \\
         --batch 64 --frames 800 --labels 100 --device cuda --precision bf16
 
-Ways: eager; compile (torch.compile); graph (CUDA graphs: of the network, and with
-cross_entropy of the whole step); split (every direction of every layer an
+Ways: eager; compile (torch.compile, with cross_entropy of network and loss); graph
+(CUDA graphs: of the network, and with cross_entropy of the whole step);
+compile_graph (both, with cross_entropy); split (every direction of every layer an
 nn.LSTM of its own, the second one on another stream, which lets cuDNN take its
 persistent kernels; with --precision half types alone). --ways chooses.
 Precision: fp32, tf32; bf16 and fp16 stand for 16-bit weights with fp32 masters,
@@ -214,31 +215,40 @@ def stepper(a, way):
     def cast():
         if a.precision != "amp":
             return contextlib.nullcontext()
-        return torch.autocast(a.device, torch.bfloat16, cache_enabled=way != "graph")
+        return torch.autocast(a.device, torch.bfloat16, cache_enabled="graph" not in way)
+
+    def scored(f):
+        def forward(x, labels):
+            with cast():
+                y = f(x)
+            return loss_of(a, y, labels)
+        return forward
 
     def learn(x, labels, f):
         net.zero_grad(set_to_none=True)
-        with cast():
-            y = f(x)
-        loss = loss_of(a, y, labels)
+        loss = f(x, labels)
         loss.backward()
         momentum.step()
         return loss
 
-    f = torch.compile(net) if way == "compile" else net
-    if way == "graph" and a.loss == "ctc":
+    f = scored(net)
+    if way == "compile" and a.loss == "ctc":
+        f = scored(torch.compile(net))
+    elif way in ("compile", "compile_graph"):
+        f = torch.compile(f)
+    elif way == "graph" and a.loss == "ctc":
         with cast():
-            f = torch.cuda.make_graphed_callables(net, (feed()[0].clone(),))
-    if way == "graph" and a.loss != "ctc":
+            f = scored(torch.cuda.make_graphed_callables(net, (feed()[0].clone(),)))
+    if way in ("graph", "compile_graph") and a.loss != "ctc":
         x, labels = (t.clone() for t in feed())
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
             for _ in range(3):
-                learn(x, labels, net)
+                learn(x, labels, f)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            loss = learn(x, labels, net)
+            loss = learn(x, labels, f)
 
         def replay():
             more_x, more_labels = feed()
