@@ -54,5 +54,4 @@ const bm_strategy_ops bm_strategy_softsync = {
     .settings_size = sizeof(settings),
     .check = check,
     .terms = resolve,
-    .exchange = bm_take_mean,
 };

@@ -1,7 +1,5 @@
 #include "bmuf/terms.h"
 
-#include "sgd/sgd.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -20,12 +18,10 @@ double bm_scaling_power(const bm_scaling *s)
 void bm_scaling_check(const bm_scaling *s, const char *section,
                       const bm_config *config, bm_faults *faults)
 {
-    bm_sgd_settings sgd = {0};
+    static const double usual = 0.5; /* of BM_SCALING_OPTIONS */
 
-    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_scaling_power(s) != 0 && bm_sgd_is_adam(&sgd))
-        bm_config_fault(faults, config, section, "scaling",
-                        "%s.scaling = %s makes gradients shorter, which "
-                        "sgd.update = adamw takes no notice of; leave one out",
-                        section, s->scaling);
+    if (s->power != usual && strcmp(s->scaling, "power") != 0)
+        bm_config_fault(faults, config, section, "power",
+                        "%s.power = %g is for %s.scaling = power alone",
+                        section, s->power, section);
 }

@@ -61,8 +61,7 @@ typedef struct bm_scaling {
     }
 double bm_scaling_power(const bm_scaling *s);
 
-/* AdamW takes no notice of a gradient's length: told as a fault of `section`.
- */
+/* A power that nothing is raised to, told as a fault of `section`. */
 void bm_scaling_check(const bm_scaling *s, const char *section,
                       const bm_config *config, bm_faults *faults);
 
