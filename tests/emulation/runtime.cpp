@@ -512,6 +512,13 @@ cudaError_t cudaStreamCreate(cudaStream_t *out)
     return cudaStreamCreateWithFlags(out, 0);
 }
 
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most)
+{
+    *least = 0;
+    *most = -5;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int)
 {
     return cudaStreamCreateWithFlags(out, 0);
