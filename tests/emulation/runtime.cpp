@@ -821,18 +821,18 @@ cudaError_t cudaFuncSetAttribute(const void *function,
     return cudaSuccess;
 }
 
-/* There is room for two, of any size. */
+/* There is room for two of any size, or as many as BMUF_EMULATED_CLUSTERS says.
+ */
 cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
                                            const cudaLaunchConfig_t *config)
 {
-    unsigned cluster = 1;
+    const char *set = getenv("BMUF_EMULATED_CLUSTERS");
 
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-            cluster = config->attrs[i].val.clusterDim.x;
-    if (!cluster_is_allowed(function, cluster))
+    if (!cluster_is_allowed(function, cluster_of(config)))
         return last = cudaErrorInvalidClusterSize;
-    *n = config->dynamicSmemBytes <= functions[function].shared ? 2 : 0;
+    *n = config->dynamicSmemBytes > functions[function].shared ? 0
+         : set != nullptr                                      ? atoi(set)
+                                                               : 2;
     return cudaSuccess;
 }
 }
