@@ -41,12 +41,11 @@ static void test_sizes_that_fit(void **state)
 static void test_all_clusters_run_at_once_if_they_can(void **state)
 {
     const struct {
-        int at_once;
+        int at_once, tiles;
         size_t B, R;
-        int tiles;
-    } known[] = {{7, 64, 2, 3}, {8, 64, 2, 2}, {15, 64, 2, 2}, {16, 64, 2, 1},
-                 {7, 64, 1, 2}, {8, 64, 1, 1}, {2, 9, 2, 2},   {2, 40, 2, 5},
-                 {4, 1, 2, 1},  {1, 64, 1, 8}, {6, 64, 2, 3},  {4, 64, 2, 4}};
+    } known[] = {{7, 3, 64, 2}, {8, 2, 64, 2}, {15, 2, 64, 2}, {16, 1, 64, 2},
+                 {7, 2, 64, 1}, {8, 1, 64, 1}, {2, 2, 9, 2},   {2, 5, 40, 2},
+                 {4, 1, 1, 2},  {1, 8, 64, 1}, {6, 3, 64, 2},  {4, 4, 64, 2}};
 
     (void)state;
     FOR_EACH (i, known) {

@@ -610,7 +610,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
 {
-    *ms = 1;
+    *ms = 100; /* long enough, whatever it was */
     return cudaSuccess;
 }
 
