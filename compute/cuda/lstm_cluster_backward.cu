@@ -7,22 +7,16 @@ template <typename S> struct backward_tile {
     int frames[TILE];
     float4 c[S::W][32]; /* of its group's lanes: c, dc, of two sequences */
     slot slots[SLOTS][S::W];
-    float before[SLOTS][S::W][TILE][8]; /* c of the frame before */
-    float2 sums[2][S::EIGHTS][32];      /* [C, W, 32], from each block */
+    cell_slot before[SLOTS][S::W];
+    float2 sums[2][S::EIGHTS][32]; /* [C, W, 32], from each block */
 };
-
-/* Steps backward: the last of those forward is 0. */
-BM_INLINE int frame_back(const task &k, int step)
-{
-    return frame(k, k.steps - 1 - step);
-}
 
 /* wh' dgates of this block's gates, for units of all blocks; to the blocks that
  * have them. */
 template <typename S, int K, int M>
-BM_INLINE void multiply_backward(const task &k, const uint32_t (&wh)[K][M][4],
-                                 const slot *dgates, float2 (*sums)[32],
-                                 bm_arrivals *bar)
+BM_INLINE void
+multiply_backward(const cluster_task &k, const uint32_t (&wh)[K][M][4],
+                  const slot *dgates, float2 (*sums)[32], bm_arrivals *bar)
 {
     enum {
         CHAINS = M < 4 ? 2 : 1
@@ -56,7 +50,8 @@ BM_INLINE void multiply_backward(const task &k, const uint32_t (&wh)[K][M][4],
 
 /* dh += the sums of all blocks. */
 template <typename S>
-BM_INLINE void add_sums(const task &k, const float2 (*sums)[32], float dh[2])
+BM_INLINE void add_sums(const cluster_task &k, const float2 (*sums)[32],
+                        float dh[2])
 {
 #pragma unroll
     for (int c = 0; c < S::C; c++) {
@@ -66,95 +61,34 @@ BM_INLINE void add_sums(const task &k, const float2 (*sums)[32], float dh[2])
     }
 }
 
-/* The gates' gradients of two sequences from dh: x holds i, f, g, o before and
- * gradients after. c: of this frame and, c0, of the one before. */
-BM_INLINE void step_backward(uint32_t x[4], const bool live[2],
-                             const float dh[2], const float c[2],
-                             const float c0[2], float dc[2])
-{
-    float gates[4][2];
-
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-        float i = number(x[0], j), f = number(x[1], j);
-        float g = number(x[2], j), o = number(x[3], j);
-        float rest = 2 * sigmoid(-2 * c[j]); /* 1 - tanh(c) */
-        float d = dc[j] + dh[j] * o * rest * (2 - rest);
-
-        gates[0][j] = live[j] ? d * g * i * (1 - i) : 0;
-        gates[1][j] = live[j] ? d * c0[j] * f * (1 - f) : 0;
-        gates[2][j] = live[j] ? d * i * (1 - g * g) : 0;
-        gates[3][j] = live[j] ? dh[j] * (1 - rest) * o * (1 - o) : 0;
-        dc[j] = live[j] ? d * f : 0;
-    }
-    for (int i = 0; i < 4; i++)
-        x[i] = pair_of(gates[i]);
-}
-
-/* The step of a warp's units in a tile, which is its group's. */
+/* The step of a tile that is this warp's group's. */
 template <typename S>
-BM_INLINE void follow(const task &k, backward_tile<S> &tile, int step)
+BM_INLINE void take_step(const cluster_task &k, backward_tile<S> &tile,
+                         int step)
 {
-    int now = step % 2, n = k.lane % 4 * 2, unit = k.lane / 4;
-    int t = frame_back(k, step), t0 = frame_back(k, step + 1);
-    bool more = step + 1 < k.steps;
-    slot &at = tile.slots[step % SLOTS][k.w];
-    const float(*before)[8] = tile.before[step % SLOTS][k.w];
-    float4 &kept = tile.c[k.w][k.lane];
-    float c[2] = {kept.x, kept.y}, dc[2] = {kept.z, kept.w}, c0[2], dh[2];
-    bool live[2];
-    uint32_t x[4], dy = bm_matrix_get_transposed(&at[4][k.lane % TILE]);
+    int now = step % 2;
 
-    bm_matrices_get_transposed(x, &at[0][0] + k.lane);
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-        int frames = k.exists ? tile.frames[n + j] : 0;
-
-        live[j] = t < frames;
-        c0[j] = more && t0 < frames ? before[n + j][unit] : 0;
-        dh[j] = number(dy, j);
-    }
-    if (step > 0) {
-        bm_arrivals_wait(&tile.arrivals[now], (step - 1) / 2 % 2);
-        add_sums<S>(k, tile.sums[now], dh);
-    }
-    step_backward(x, live, dh, c, c0, dc);
-    bm_matrices_put(&at[0][0] + k.lane, x);
-    kept = make_float4(c0[0], c0[1], dc[0], dc[1]);
-    if (more && k.w == 0 && k.lane == 0)
+    follow_back(k, tile.slots[step % SLOTS][k.w],
+                tile.before[step % SLOTS][k.w], tile.c[k.w][k.lane],
+                tile.frames, step, [&](float dh[2]) {
+                    if (step == 0)
+                        return;
+                    bm_arrivals_wait(&tile.arrivals[now], (step - 1) / 2 % 2);
+                    add_sums<S>(k, tile.sums[now], dh);
+                });
+    if (step + 1 < k.steps && k.w == 0 && k.lane == 0)
         bm_arrivals_expect(&tile.arrivals[1 - now], 32 * S::H);
 }
 
-/* Before the first step. */
 template <typename S>
-BM_INLINE void start(const task &k, backward_tile<S> &tile, int i)
+BM_INLINE void fetch_step(const cluster_task &k, backward_tile<S> *tiles,
+                          int step)
 {
-    int n = k.lane % 4 * 2, t = frame_back(k, 0);
-    float c[2] = {0, 0};
+    int at = step % SLOTS;
 
-    for (int j = 0; j < 2; j++)
-        if (k.exists && k.steps > 0 && t < tile.frames[n + j])
-            c[j] = k.l.cells[in_others(k, row(k, i, n + j, t)) +
-                             (unsigned)(k.lane / 4)];
-    tile.c[k.w][k.lane] = make_float4(c[0], c[1], 0, 0);
-    store_end(k, i);
-}
-
-/* Begins to fetch what a step reads: gates, dy and c of the frame before. */
-template <typename S>
-BM_INLINE void fetch_step(const task &k, backward_tile<S> *tiles, int step)
-{
-    int n = k.lane / 2, half = k.lane % 2 * 4, t0 = frame_back(k, step + 1);
-
-    for (int i = k.group; step < k.steps && i < k.tiles; i += 2) {
-        backward_tile<S> &tile = tiles[i];
-
-        fetch(k, i, tile.frames, tile.slots[step % SLOTS][k.w],
-              frame_back(k, step), k.l.dy);
-        if (step + 1 < k.steps && n < TILE && k.exists && t0 < tile.frames[n])
-            bm_copy_begin(&tile.before[step % SLOTS][k.w][n][half],
-                          k.l.cells + in_others(k, row(k, i, n, t0)) + half);
-    }
+    for (int i = k.group; step < k.steps && i < k.tiles; i += 2)
+        fetch_back(k, i, tiles[i].frames, tiles[i].slots[at][k.w],
+                   tiles[i].before[at][k.w], step);
     bm_copies_commit();
 }
 
@@ -167,7 +101,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
     enum { K = S::U / 4, M = C / 4 };
     BM_SHARED(backward_tile<S>, tiles);
     bm_bf16 *weights = (bm_bf16 *)(void *)tiles;
-    task k = begin<S>(l, most);
+    cluster_task k = begin<S>(l, most);
     uint32_t wh[K][M][4];
 
     fetch_weights<S>(k, weights);
@@ -183,7 +117,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
                               (k.warp * M + m) * 16 + k.lane / 8 % 2 * 8);
     prepare(&k, tiles);
     for (int i = k.group; i < k.tiles; i += 2)
-        start(k, tiles[i], i);
+        start_back(k, i, tiles[i].frames, tiles[i].c[k.w][k.lane]);
     for (int step = 0; step < SLOTS - 1; step++)
         fetch_step(k, tiles, step);
 
@@ -195,7 +129,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
 #pragma unroll 1
         for (int two = 0; two < k.tiles; two += 2) {
             if (two + k.group < k.tiles)
-                follow(k, tiles[two + k.group], step);
+                take_step(k, tiles[two + k.group], step);
             __syncthreads();
 #pragma unroll 1
             for (int i = two; i < min(two + 2, k.tiles); i++)

@@ -37,7 +37,7 @@ BM_INLINE void multiply_forward(const uint32_t (&wh)[K][2][4],
 /* Warps of the other group give what they have of a tile, those of its own
  * take it. */
 template <typename S>
-BM_INLINE void add_halves(const task &k, forward_tile<S> &tile, int i,
+BM_INLINE void add_halves(const cluster_task &k, forward_tile<S> &tile, int i,
                           float (&sum)[2][4])
 {
     float4(*halves)[32] = tile.halves[k.w];
@@ -61,34 +61,10 @@ BM_INLINE void add_halves(const task &k, forward_tile<S> &tile, int i,
     }
 }
 
-/* Gates and c of two sequences, from what goes into the gates: x + sum. */
-BM_INLINE void step_forward(uint32_t x[4], const float (&sum)[2][4],
-                            const bool live[2], float c[2], float h[2])
-{
-    float gates[4][2];
-
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-        float i = sigmoid_quick(number(x[0], j) + sum[0][j]);
-        float f = sigmoid(number(x[1], j) + sum[0][2 + j]);
-        float g = bm_tanh_quick(number(x[2], j) + sum[1][j]);
-        float o = sigmoid_quick(number(x[3], j) + sum[1][2 + j]);
-
-        c[j] = live[j] ? f * c[j] + i * g : 0;
-        h[j] = live[j] ? o * bm_tanh_quick(c[j]) : 0;
-        gates[0][j] = live[j] ? i : 0;
-        gates[1][j] = live[j] ? f : 0;
-        gates[2][j] = live[j] ? g : 0;
-        gates[3][j] = live[j] ? o : 0;
-    }
-    for (int i = 0; i < 4; i++)
-        x[i] = pair_of(gates[i]);
-}
-
 /* h of this warp's units, to all blocks, this one among them: four at a time,
  * 128 bytes to each. */
 template <typename S>
-BM_INLINE void send_h(const task &k, uint4 piece, uint4 (*h)[TILE],
+BM_INLINE void send_h(const cluster_task &k, uint4 piece, uint4 (*h)[TILE],
                       bm_arrivals *bar)
 {
     uint4 *to = &h[k.rank * S::W + k.w][k.lane % TILE];
@@ -99,70 +75,23 @@ BM_INLINE void send_h(const task &k, uint4 piece, uint4 (*h)[TILE],
                   (unsigned)(k.rank + i + k.lane / TILE) % S::C);
 }
 
-BM_INLINE void store_y(const task &k, int tile, uint4 piece, int t)
-{
-    int n = k.lane;
-
-    if (n < TILE && k.exists && has(k, tile, n))
-        store_piece(k.l.y + in_others(k, row(k, tile, n, t)), piece,
-                    aligned16(k.l.y));
-}
-
-BM_INLINE void store_cells(const task &k, int tile, int t, const float c[2])
-{
-    int n = k.lane % 4 * 2;
-
-    for (int j = 0; j < 2; j++)
-        if (k.exists && has(k, tile, n + j))
-            k.l.cells[in_others(k, row(k, tile, n + j, t)) +
-                      (unsigned)(k.lane / 4)] = c[j];
-}
-
-/* The step of a warp's units at frame t of tile i, which is its group's. */
+/* The step of a tile that is this warp's group's. */
 template <typename S>
-BM_INLINE void follow(const task &k, forward_tile<S> &tile, int i, int step,
-                      const float (&sum)[2][4])
+BM_INLINE void take_step(const cluster_task &k, forward_tile<S> &tile, int i,
+                         int step, const float (&sum)[2][4])
 {
     slot &at = tile.slots[step % SLOTS][k.w];
-    float2 &kept = tile.c[k.w][k.lane];
-    int t = frame(k, step), n = k.lane % 4 * 2, next = 1 - step % 2;
-    bool live[2] = {k.exists && t < tile.frames[n],
-                    k.exists && t < tile.frames[n + 1]};
-    float c[2] = {kept.x, kept.y}, h[2];
-    uint32_t x[4];
-    uint4 piece;
+    int t = frame(k, step), next = 1 - step % 2;
+    step_done d = follow(k, at, tile.c[k.w][k.lane], tile.frames, t, sum);
 
-    bm_matrices_get_transposed(x, &at[0][0] + k.lane);
-    step_forward(x, sum, live, c, h);
-    bm_matrix_put(&at[4][k.lane % TILE], pair_of(h));
-    __syncwarp();
-    piece = bm_get16(&at[4][k.lane % TILE]);
     if (step + 1 < k.steps)
-        send_h<S>(k, piece, tile.h[next], &tile.arrivals[next]);
-    bm_matrices_put(&at[0][0] + k.lane, x);
-    kept = make_float2(c[0], c[1]);
-    store_y(k, i, piece, t);
-    store_cells(k, i, t, c);
-    __syncwarp();
-    store(k, i, at, t);
-}
-
-/* Before the first step. */
-template <typename S>
-BM_INLINE void start(const task &k, forward_tile<S> &tile, int i)
-{
-    const float none[2] = {0, 0};
-
-    tile.c[k.w][k.lane] = make_float2(0, 0);
-    store_end(k, i);
-    for (int t = k.steps; t < (int)k.l.T; t++) {
-        store_y(k, i, make_uint4(0, 0, 0, 0), t);
-        store_cells(k, i, t, none);
-    }
+        send_h<S>(k, d.h, tile.h[next], &tile.arrivals[next]);
+    store_step(k, i, at, t, d);
 }
 
 template <typename S>
-BM_INLINE void fetch_step(const task &k, forward_tile<S> *tiles, int step)
+BM_INLINE void fetch_step(const cluster_task &k, forward_tile<S> *tiles,
+                          int step)
 {
     for (int i = k.group; step < k.steps && i < k.tiles; i += 2)
         fetch(k, i, tiles[i].frames, tiles[i].slots[step % SLOTS][k.w],
@@ -179,7 +108,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
     enum { K = H / 32 };
     BM_SHARED(forward_tile<S>, tiles);
     bm_bf16 *weights = (bm_bf16 *)(void *)tiles;
-    task k = begin<S>(l, most);
+    cluster_task k = begin<S>(l, most);
     uint32_t wh[K][2][4];
 
     fetch_weights<S>(k, weights);
@@ -195,7 +124,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
                     (k.group * K + i) * 16 + k.lane / 16 * 8);
     prepare(&k, tiles);
     for (int i = k.group; i < k.tiles; i += 2)
-        start(k, tiles[i], i);
+        start(k, i, tiles[i].c[k.w][k.lane]);
     for (int step = 0; step < SLOTS - 1; step++)
         fetch_step(k, tiles, step);
 
@@ -218,7 +147,7 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
                 add_halves(k, tiles[i], i, sum);
             }
             if (i % 2 == k.group)
-                follow(k, tiles[i], i, step, sum);
+                take_step(k, tiles[i], i, step, sum);
         }
         fetch_step(k, tiles, step + SLOTS - 1);
     }
