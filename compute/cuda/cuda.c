@@ -131,22 +131,23 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
-bm_status bm_cuda_stream(cudaStream_t *out, bool first)
+bm_status bm_cuda_stream_open(cudaStream_t *out)
 {
-    int least = 0, greatest = 0;
+    int least = 0, most = 0;
 
-    BM_TRY(bm_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-                          "priorities"));
+    BM_TRY(bm_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &most),
+                          "priorities of streams"));
     return bm_cuda_status(
-        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking,
-                                     first ? greatest : least),
+        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, most),
         "stream");
 }
 
 static bm_status start(bm_backend *be, bm_cuda *cuda)
 {
-    BM_TRY(bm_cuda_stream(&cuda->stream, true));
-    BM_TRY(bm_cuda_stream(&cuda->side, false));
+    BM_TRY(bm_cuda_stream_open(&cuda->stream));
+    BM_TRY(bm_cuda_status(
+        cudaStreamCreateWithFlags(&cuda->side, cudaStreamNonBlocking),
+        "stream"));
     BM_TRY(bm_cuda_status(
         cudaEventCreateWithFlags(&cuda->forked, cudaEventDisableTiming),
         "event"));

@@ -86,9 +86,9 @@ void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
             bm_cuda_note((be), (call), #call);                                 \
     } while (0)
 
-/* `first`: where there is room on the device, its blocks are before others';
- * what `side` does, which nobody waits for yet, shall hold nobody up. */
-BM_CHECKED bm_status bm_cuda_stream(cudaStream_t *out, bool first);
+/* A stream that others wait for. Where there is not room for all, its work goes
+ * before that of `side`: a cluster begins when there is room for all of it. */
+BM_CHECKED bm_status bm_cuda_stream_open(cudaStream_t *out);
 
 /* What is queued on `side` from here on begins after all that is on `stream`;
  * what is queued on `stream` after the join begins after all that is on `side`.

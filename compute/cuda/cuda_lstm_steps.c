@@ -79,7 +79,7 @@ static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
 
 static bm_status start(struct bm_lstm_steps *own)
 {
-    BM_TRY(bm_cuda_stream(&own->stream, true));
+    BM_TRY(bm_cuda_stream_open(&own->stream));
     BM_TRY(bm_cuda_status(
         cudaEventCreateWithFlags(&own->forked, cudaEventDisableTiming),
         "event"));

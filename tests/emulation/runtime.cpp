@@ -429,11 +429,10 @@ cudaError_t cudaStreamCreate(cudaStream_t *out)
     return cudaStreamCreateWithFlags(out, 0);
 }
 
-/* As of an H100; 0 is the least. */
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most)
 {
     *least = 0;
-    *greatest = -5;
+    *most = -5;
     return cudaSuccess;
 }
 
@@ -546,7 +545,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
         return last = cudaErrorInvalidResourceHandle;
     if (begin->stream->done < begin->turn || end->stream->done < end->turn)
         return last = cudaErrorNotReady;
-    *ms = 1;
+    *ms = 100; /* long enough, whatever it was */
     return cudaSuccess;
 }
 
@@ -779,18 +778,18 @@ cudaError_t cudaFuncSetAttribute(const void *function,
     return cudaSuccess;
 }
 
-/* There is room for two, of any size. */
+/* There is room for two of any size, or as many as BMUF_EMULATED_CLUSTERS says.
+ */
 cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
                                            const cudaLaunchConfig_t *config)
 {
-    unsigned cluster = 1;
+    const char *set = getenv("BMUF_EMULATED_CLUSTERS");
 
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-            cluster = config->attrs[i].val.clusterDim.x;
-    if (!cluster_is_allowed(function, cluster))
+    if (!cluster_is_allowed(function, cluster_of(config)))
         return last = cudaErrorInvalidClusterSize;
-    *n = config->dynamicSmemBytes <= functions[function].shared ? 2 : 0;
+    *n = config->dynamicSmemBytes > functions[function].shared ? 0
+         : set != nullptr                                      ? atoi(set)
+                                                               : 2;
     return cudaSuccess;
 }
 }
