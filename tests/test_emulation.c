@@ -31,7 +31,9 @@ static struct {
     X(EventRecord) X(EventSynchronize) X(EventCreate) X(EventDestroy) \
     X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \
     X(GraphInstantiate) X(GraphLaunch) X(GraphAddChildGraphNode) \
-    X(GraphExecKernelNodeSetParams) X(GraphExecDestroy) X(GraphDestroy)
+    X(GraphExecKernelNodeSetParams) X(GraphExecDestroy) X(GraphDestroy) \
+    X(LaunchKernelExC) X(HostRegister) X(HostUnregister) \
+    X(EventCreateWithFlags) X(EventElapsedTime)
 /* clang-format on */
 #define X(name) __typeof__(cuda##name) *name;
     RUNTIME(X)
@@ -302,6 +304,54 @@ static void test_kernels_of_a_graph_are_given_other_arguments(void **state)
     cuda.StreamDestroy(s);
 }
 
+/* As a device does: more shared memory than 48 KiB is allowed to no kernel that
+ * has not asked for it; memory is pinned once; and a time lies between events
+ * that take it. */
+static void test_launches_pins_and_times_may_be_refused(void **state)
+{
+    static char page[2][4096];
+    struct cudaLaunchConfig_st launch = {.gridDim = {1, 1, 1},
+                                         .blockDim = {32, 1, 1}};
+    uint32_t *a = NULL;
+    float *c = NULL, ms = 0;
+    void *arguments[3] = {&a, &a, &c};
+    cudaEvent_t timed = NULL, untimed = NULL;
+
+    (void)state;
+    assert_int_equal(cuda.Malloc((void **)&a, 4096), 0);
+    assert_int_equal(cuda.Malloc((void **)&c, 4096), 0);
+    launch.dynamicSmemBytes = 48 << 10;
+    assert_int_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    launch.dynamicSmemBytes++;
+    assert_int_not_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    launch.dynamicSmemBytes = 0;
+    launch.blockDim.x = 1025;
+    assert_int_not_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    assert_int_equal(synchronize(), 0);
+
+    assert_int_not_equal(cuda.HostRegister(page, 0, 0), 0);
+    assert_int_equal(cuda.HostRegister(page, sizeof page, 0), 0);
+    assert_int_not_equal(cuda.HostRegister(page[1], sizeof page[1], 0), 0);
+    assert_int_not_equal(cuda.HostUnregister(page[1]), 0);
+    assert_int_equal(cuda.HostUnregister(page), 0);
+    assert_int_not_equal(cuda.HostUnregister(page), 0);
+
+    assert_int_equal(cuda.EventCreate(&timed), 0);
+    assert_int_equal(
+        cuda.EventCreateWithFlags(&untimed, cudaEventDisableTiming), 0);
+    assert_int_equal(cuda.EventRecord(timed, NULL), 0);
+    assert_int_equal(cuda.EventRecord(untimed, NULL), 0);
+    assert_int_equal(cuda.EventElapsedTime(&ms, timed, timed), 0);
+    assert_int_not_equal(cuda.EventElapsedTime(&ms, timed, untimed), 0);
+    cuda.EventDestroy(timed);
+    cuda.EventDestroy(untimed);
+    cuda.Free(a);
+    cuda.Free(c);
+}
+
 static void *symbol(void *plugin, const char *name)
 {
     void *x = dlsym(plugin, name);
@@ -336,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_matrices_have_the_layout_of_the_manual),
         cmocka_unit_test(test_a_capture_refuses_what_no_graph_has),
         cmocka_unit_test(test_kernels_of_a_graph_are_given_other_arguments),
+        cmocka_unit_test(test_launches_pins_and_times_may_be_refused),
     };
 
     if (!have_backend("cuda")) /* which is loaded then */

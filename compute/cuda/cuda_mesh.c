@@ -172,14 +172,18 @@ static bm_status mesh_open(bm_backend *be, const bm_mesh_name *name, int rank,
 {
     bm_cuda_mesh *m = bm_cuda_of(be)->mesh;
     nccl_config config = does_not_block;
+    bm_status status = BM_OK;
 
     BM_ASSERT(m->comm == NULL);
     bm_cuda_step_end(be);
     m->watch = watch;
-    BM_TRY(told(
+    status = told(
         m, m->nccl.CommInitRankConfig(&m->comm, size, *name, rank, &config),
-        "CommInitRankConfig"));
-    return finish(m);
+        "CommInitRankConfig");
+    if (status == BM_OK)
+        return finish(m);
+    m->comm = NULL; /* whatever it was left as */
+    return status;
 }
 
 static bool busy(cudaStream_t stream)

@@ -51,6 +51,7 @@ struct lane {
 
 struct CUevent_st {
     cudaStream_t stream = nullptr;
+    bool timed = true;
     unsigned long turn = 0; /* reached when the stream has done so much */
     lane *captured = nullptr;
 };
@@ -227,8 +228,7 @@ struct allowed {
     size_t shared = 48 << 10;
     bool big_clusters = false;
 };
-static std::map<const void *, allowed> functions = {
-    {nullptr, {227 << 10, false}}};
+static std::map<const void *, allowed> functions;
 
 static bool cluster_is_allowed(const void *function, unsigned cluster)
 {
@@ -236,7 +236,6 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
-/* `function`: for what cudaFuncSetAttribute has allowed; NULL: everything. */
 static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
                                 size_t shared, unsigned cluster)
 {
@@ -250,7 +249,7 @@ static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
         block.x * block.y * block.z > 1024)
         error = cudaErrorInvalidConfiguration;
-    if (shared > (function != nullptr ? functions[function].shared : 227 << 10))
+    if (shared > functions[function].shared)
         error = cudaErrorInvalidValue;
     return error;
 }
@@ -291,9 +290,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *kernel, void **arguments)
 {
     unsigned told = cluster_of(config), cluster = told > 0 ? told : 1;
-    cudaError_t error =
-        check_launch(told > 0 ? kernel : nullptr, config->gridDim,
-                     config->blockDim, config->dynamicSmemBytes, cluster);
+    cudaError_t error = check_launch(kernel, config->gridDim, config->blockDim,
+                                     config->dynamicSmemBytes, cluster);
 
     if (error != cudaSuccess)
         return last = error;
@@ -440,6 +438,10 @@ cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
 {
     if (capture != nullptr)
         return refuse();
+    if (bytes == 0)
+        return last = cudaErrorInvalidValue;
+    if (is_pinned(x) || is_pinned((char *)x + bytes - 1))
+        return last = cudaErrorHostMemoryAlreadyRegistered;
     pinned[x] = bytes;
     return cudaSuccess;
 }
@@ -449,8 +451,8 @@ cudaError_t cudaHostUnregister(void *x)
     if (capture != nullptr)
         return refuse();
     run_all();
-    pinned.erase(x);
-    return cudaSuccess;
+    return pinned.erase(x) > 0 ? cudaSuccess
+                               : last = cudaErrorHostMemoryNotRegistered;
 }
 
 /* What is not pinned is read before the call returns, or written before. */
@@ -557,15 +559,16 @@ cudaError_t cudaDeviceSynchronize()
     return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     *out = new CUevent_st;
+    (*out)->timed = (flags & cudaEventDisableTiming) == 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
 {
-    return cudaEventCreateWithFlags(out, 0);
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
@@ -601,8 +604,11 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
                : cudaErrorNotReady;
 }
 
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
+    if (!from->timed || !to->timed || from->stream == nullptr ||
+        to->stream == nullptr)
+        return last = cudaErrorInvalidResourceHandle;
     *ms = 1;
     return cudaSuccess;
 }
@@ -769,7 +775,8 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph,
     if (graph->all.use_count() > 1)
         graph->all = copy_of(*graph->all);
     n = &(*graph->all)[node->lane]->nodes[node->at];
-    if (!n->kernel)
+    if (!n->kernel || check_launch(p->func, p->gridDim, p->blockDim,
+                                   p->sharedMemBytes, n->cluster))
         return last = cudaErrorInvalidValue;
     n->does = run_of(p->gridDim, p->blockDim, p->sharedMemBytes, n->cluster,
                      p->func, p->kernelParams);
