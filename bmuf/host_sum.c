@@ -19,7 +19,8 @@ struct bm_host_sum {
     float *odd;
     float *copy; /* [n] of the common vector on the device */
     bool copied;
-    bool late; /* `change` is on its way into the sum */
+    bool late;  /* `change` is on its way into the sum */
+    bool apart; /* updates keep away from the backend */
     float *pinned[2];
     bm_status failed; /* on the way, in an update */
 };
@@ -92,6 +93,11 @@ void bm_host_sum_code(bm_host_sum *h, bm_coded_sum *coded)
 bm_coded_sum *bm_host_sum_coded(const bm_host_sum *h)
 {
     return h->coded;
+}
+
+void bm_host_sum_apart(bm_host_sum *h)
+{
+    h->apart = true;
 }
 
 void bm_host_sum_limit(bm_host_sum *h, size_t n)
@@ -185,7 +191,7 @@ static bm_status add_from_device(bm_host_sum *h, int worker, const float *x,
         weight = 0;
     if (weight > 0 && !coded) {
         set_off(h, worker, weight);
-        return BM_OK;
+        return h->apart ? settle(h) : BM_OK;
     }
     if (weight > 0) {
         bm_get(h->be, room, h->change, h->n);
@@ -283,7 +289,7 @@ bm_status bm_host_sum_update(bm_host_sum *h, bm_sum_work *work, void *self,
     h->copied = false;
     if (h->coded != NULL)
         return bm_coded_sum_update(h->coded, work, self, weight);
-    if (h->ferry == NULL)
+    if (h->ferry == NULL || h->apart)
         return bm_sum_update(h->sum, work, self, weight);
     h->failed = BM_OK;
     BM_TRY(bm_sum_update_in_rounds(h->sum, work, self, &flow, weight));

@@ -22,6 +22,9 @@ void bm_host_sum_close(bm_host_sum *h);
 void bm_host_sum_code(bm_host_sum *h, bm_coded_sum *coded);
 bm_coded_sum *bm_host_sum_coded(const bm_host_sum *h);
 
+/* See bm_exchange_apart. */
+void bm_host_sum_apart(bm_host_sum *h);
+
 bm_slice bm_host_sum_slice(const bm_host_sum *h);
 
 /* Takes in x - from of the next worker hosted here, `from` being the common

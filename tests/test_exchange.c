@@ -526,7 +526,7 @@ static void assert_updated(bm_comm *comm)
     assert_said(expected);
 }
 
-static void check_copies(fixture *f, const char *strategy)
+static void check_copies(fixture *f, const char *strategy, bool apart)
 {
     const bm_backend_ops *whole = f->be->ops;
     bm_backend_ops ops = *whole;
@@ -550,16 +550,21 @@ static void check_copies(fixture *f, const char *strategy)
     f->be->ops = &ops;
     set_up(&r, &j);
     assert_ok(open_strategy(&r));
+    if (apart)
+        bm_exchange_apart(r.strategy->exchange);
     for (int block = 0; block < 2; block++) {
         for (int k = r.first; k < r.last; k++) {
             if (r.strategy->ops->unit == BM_BLOCK)
                 bm_strategy_begin(r.strategy);
             learn(&r, k, block);
             assert_ok(bm_strategy_worker_end(r.strategy, k, 10, &good));
-            assert_said(k == r.first ? "g" : "wwwwg");
+            assert_said(apart ? "gwwww" : k == r.first ? "g" : "wwwwg");
         }
         assert_ok(bm_strategy_exchange(r.strategy));
-        assert_updated(f->comm);
+        if (apart)
+            assert_said("");
+        else
+            assert_updated(f->comm);
     }
     clear_up(&r);
     f->be->ops = whole;
@@ -567,15 +572,17 @@ static void check_copies(fixture *f, const char *strategy)
 
 /* Of a worker, its vector sets off when it is through, and is waited for, piece
  * by piece, when the next one is; the last one's in the update, in which each
- * piece goes back when the next one has come. */
+ * piece goes back when the next one has come. An update on another thread asks
+ * the device for nothing. */
 static void test_pieces_go_beside_each_other(void **state)
 {
     fixture *f = *state;
 
     if (f->be->ops->ferry_open == NULL)
         return;
-    check_copies(f, "bmuf");
-    check_copies(f, "ssgd");
+    check_copies(f, "bmuf", false);
+    check_copies(f, "ssgd", false);
+    check_copies(f, "bmuf", true);
 }
 
 /* ---- a rank that fails ----------------------------------------------------
