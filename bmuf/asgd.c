@@ -30,17 +30,13 @@ static const bm_option options[] = {
     {0},
 };
 
-static bool is_local(const settings *set)
-{
-    return strcmp(set->update, "local") == 0;
-}
-
 static bm_terms resolve(const void *of, int workers)
 {
     const settings *set = of;
+    bool local = strcmp(set->update, "local") == 0;
 
     (void)workers;
-    return (bm_terms){.push = is_local(set) ? BM_CHANGE : BM_GRADIENT,
+    return (bm_terms){.push = local ? BM_CHANGE : BM_GRADIENT,
                       .group = 1,
                       .push_every = set->push_every,
                       .fetch_every = set->fetch_every,
@@ -58,8 +54,6 @@ static void check(const bm_config *config, bm_faults *faults)
                         "asgd.push_every = %ld: what a worker has learned and "
                         "not pushed would be lost",
                         set.fetch_every, set.push_every);
-    if (!is_local(&set))
-        bm_scaling_check(&set.scaling, "asgd", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_asgd = {
@@ -70,5 +64,4 @@ const bm_strategy_ops bm_strategy_asgd = {
     .settings_size = sizeof(settings),
     .check = check,
     .terms = resolve,
-    .exchange = bm_take_mean,
 };

@@ -40,5 +40,4 @@ const bm_strategy_ops bm_strategy_easgd = {
     .options = options,
     .settings_size = sizeof(settings),
     .terms = resolve,
-    .exchange = bm_take_mean,
 };

@@ -27,15 +27,6 @@ static bm_code code(const void *of)
     return bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
 }
 
-static bm_status exchange(bm_strategy *s)
-{
-    const bm_rule rule = {.kind = BM_TAKE};
-
-    BM_TRY(bm_exchange_update(s->exchange, &rule, &s->update.weight));
-    bm_exchange_fetch(s->exchange, s->params->g);
-    return BM_OK;
-}
-
 const bm_strategy_ops bm_strategy_onebit = {
     .name = "onebit",
     .help = "1-bit SGD (Seide et al. 2014): gradients of one bit a weight at "
@@ -44,5 +35,4 @@ const bm_strategy_ops bm_strategy_onebit = {
     .options = options,
     .settings_size = sizeof(settings),
     .code = code,
-    .exchange = exchange,
 };

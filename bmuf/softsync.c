@@ -43,7 +43,6 @@ static void check(const bm_config *config, bm_faults *faults)
                         "softsync.n = %ld is more than job.workers = %ld; with "
                         "as many it is asgd",
                         set.n, job.workers);
-    bm_scaling_check(&set.scaling, "softsync", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_softsync = {
@@ -54,5 +53,4 @@ const bm_strategy_ops bm_strategy_softsync = {
     .settings_size = sizeof(settings),
     .check = check,
     .terms = resolve,
-    .exchange = bm_take_mean,
 };

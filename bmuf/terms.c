@@ -1,7 +1,5 @@
 #include "bmuf/terms.h"
 
-#include "sgd/sgd.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -15,17 +13,4 @@ double bm_scaling_power(const bm_scaling *s)
     if (strcmp(s->scaling, "none") == 0)
         return 0;
     return strcmp(s->scaling, "inverse") == 0 ? 1 : s->power;
-}
-
-void bm_scaling_check(const bm_scaling *s, const char *section,
-                      const bm_config *config, bm_faults *faults)
-{
-    bm_sgd_settings sgd = {0};
-
-    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_scaling_power(s) != 0 && bm_sgd_is_adam(&sgd))
-        bm_config_fault(faults, config, section, "scaling",
-                        "%s.scaling = %s makes gradients shorter, which "
-                        "sgd.update = adamw takes no notice of; leave one out",
-                        section, s->scaling);
 }

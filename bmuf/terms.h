@@ -61,9 +61,4 @@ typedef struct bm_scaling {
     }
 double bm_scaling_power(const bm_scaling *s);
 
-/* AdamW takes no notice of a gradient's length: told as a fault of `section`.
- */
-void bm_scaling_check(const bm_scaling *s, const char *section,
-                      const bm_config *config, bm_faults *faults);
-
 #endif

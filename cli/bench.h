@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define BM_BENCHES(X) X(train) X(exchange) X(link) X(read)
+#define BM_BENCHES(X) X(train) X(exchange) X(link) X(codes) X(read)
 
 enum { BM_BENCH_ROUNDS = 9, BM_BENCH_COLUMNS = 12 }; /* at most */
 

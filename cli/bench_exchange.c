@@ -103,7 +103,7 @@ static bm_status block(bench *b, size_t round, double *add, double *exchange,
     BM_TRY(since(b, &clock, &unused));
     BM_TRY(bm_strategy_worker_end(s, bm_comm_rank(b->comm), 1, &good));
     BM_TRY(since(b, &clock, add));
-    BM_TRY(s->ops->exchange(s));
+    BM_TRY(bm_strategy_update(s));
     BM_TRY(since(b, &clock, exchange));
     bm_strategy_begin(s);
     return since(b, &clock, copy);

@@ -150,6 +150,8 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         catch_signals();
     if (launched)
         BM_TRY(watch());
+    else /* Open MPI starts a daemon for a single process, and waits for it */
+        setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     BM_TRY(meet(launched));
     bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;

@@ -78,7 +78,7 @@ static const struct {
 #define X(name) {"model", "loss", #name, &bm_loss_##name.help},
         BM_LOSSES(X)
 #undef X
-#define X(name) {"compress", "code", #name, &bm_code_##name.help},
+#define X(name) {"compress", "code", #name, &bm_code_##name##_baseline.help},
             BM_CODES(X)
 #undef X
 };

@@ -98,6 +98,22 @@ static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
     return NULL;
 }
 
+/* AdamW takes no notice of a gradient's length. */
+static void check_terms(const bm_config *config, bm_faults *faults,
+                        const bm_strategy_ops *ops, const bm_job *job)
+{
+    bm_sgd_settings sgd = {0};
+    bm_terms terms = {0};
+
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    if (bm_strategy_terms(ops, config, (int)job->workers, &terms) == BM_OK &&
+        terms.push == BM_GRADIENT && terms.power != 0 && bm_sgd_is_adam(&sgd))
+        bm_config_fault(faults, config, ops->name, "scaling",
+                        "%s.scaling makes gradients shorter, which "
+                        "sgd.update = adamw takes no notice of; leave one out",
+                        ops->name);
+}
+
 static void check_strategy(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
@@ -118,6 +134,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
     check_blocks(config, faults, ops);
+    check_terms(config, faults, ops, &job);
     if (fit_overlap(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());

@@ -18,6 +18,8 @@
 #ifndef BM_COMM_CODE_H
 #define BM_COMM_CODE_H
 
+#include "core/isa.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,7 +45,12 @@ struct bm_code {
 /* The code called `name`; ops = NULL: there is none. */
 bm_code bm_code_find(const char *name, double share);
 
-#define X(name) extern const bm_code_ops bm_code_##name;
+/* All of them, and NULL, as compiled for each instruction set (core/isa.h),
+ * with the same bits for all; and those of the plainest by their names. */
+#define X(isa) extern const bm_code_ops *const bm_codes_##isa[];
+BM_ISAS(X)
+#undef X
+#define X(name) extern const bm_code_ops bm_code_##name##_baseline;
 BM_CODES(X)
 #undef X
 

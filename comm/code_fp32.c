@@ -20,7 +20,7 @@ static void decode(const bm_code *c, size_t n, const void *code, float *x)
     memcpy(x, code, bytes(c, n));
 }
 
-const bm_code_ops bm_code_fp32 = {
+const bm_code_ops BM_OF_ISA(bm_code_fp32, BM_ISA) = {
     .name = "fp32",
     .help = "floats as they are, to compare with",
     .exact = true,

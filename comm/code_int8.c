@@ -17,22 +17,37 @@ static size_t bytes(const bm_code *c, size_t n)
     return (n + BLOCK - 1) / BLOCK * sizeof(float) + n;
 }
 
-/* 127 of them are a float. */
+/* 127 of them are a float. Without their signs numbers are in the order of
+ * their bits. */
 static float unit_of(size_t n, const float *x)
 {
+    int32_t largest = 0;
     float most = 0, unit = 0;
 
-    for (size_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(x[i]));
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits = 0;
+
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    memcpy(&most, &largest, sizeof most);
     unit = most / MOST;
     return isfinite(unit * MOST) ? unit : nextafterf(unit, 0);
 }
 
-/* Of the smallest numbers a unit is a rounded one, or none. */
-static int8_t whole(float x, float unit)
+/* Of the smallest numbers a unit is a rounded one, or none: then all are 0. */
+static void round_all(size_t n, const float *restrict x, float unit,
+                      int8_t *restrict out)
 {
-    float q = unit > 0 ? rintf(x / unit) : 0;
-    return (int8_t)fmaxf(-MOST, fminf(MOST, q));
+    const float whole = 0x1.8p23F; /* beside it a float has no room for less */
+
+    for (size_t i = 0; i < n; i++) {
+        float q = x[i] / unit + whole - whole;
+
+        q = q < MOST ? q : MOST;
+        out[i] = (int8_t)(q > -MOST ? q : -MOST);
+    }
 }
 
 static void encode(const bm_code *c, size_t n, const float *x, void *code)
@@ -46,9 +61,19 @@ static void encode(const bm_code *c, size_t n, const float *x, void *code)
 
         memcpy(out, &unit, sizeof unit);
         out += sizeof unit;
-        for (size_t i = 0; i < m; i++)
-            *out++ = (unsigned char)whole(x[at + i], unit);
+        if (unit > 0)
+            round_all(m, x + at, unit, (int8_t *)out);
+        else
+            memset(out, 0, m);
+        out += m;
     }
+}
+
+static void multiply(size_t n, const int8_t *restrict q, float unit,
+                     float *restrict x)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)q[i] * unit;
 }
 
 static void decode(const bm_code *c, size_t n, const void *code, float *x)
@@ -62,12 +87,12 @@ static void decode(const bm_code *c, size_t n, const void *code, float *x)
 
         memcpy(&unit, in, sizeof unit);
         in += sizeof unit;
-        for (size_t i = 0; i < m; i++)
-            x[at + i] = (float)(int8_t)*in++ * unit;
+        multiply(m, (const int8_t *)in, unit, x + at);
+        in += m;
     }
 }
 
-const bm_code_ops bm_code_int8 = {
+const bm_code_ops BM_OF_ISA(bm_code_int8, BM_ISA) = {
     .name = "int8",
     .help = "a byte a weight, and a scale for every 256",
     .bytes = bytes,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const bm_code as_it_is = {.ops = &bm_code_fp32};
+static const bm_code as_it_is = {.ops = &bm_code_fp32_baseline};
 
 /* Which code a piece of the elements [from, to) has. */
 static const bm_code *code_of(const bm_code_plan *p, size_t from, size_t to)

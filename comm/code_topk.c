@@ -4,11 +4,13 @@
  * of two bytes, both in the order of the vector. The others become 0.
  */
 #include "comm/code.h"
+#include "comm/code_bits.h"
 #include "core/status.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
+
+enum { BITS = BM_WORD_BITS };
 
 static size_t count(const bm_code *c, size_t n)
 {
@@ -23,55 +25,85 @@ static size_t bytes(const bm_code *c, size_t n)
 }
 
 /* Without their signs numbers are in the order of their bits. */
-static uint32_t size_of(float x)
+static inline int32_t size_of(float x)
 {
-    uint32_t bits = 0;
+    int32_t bits = 0;
 
     memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffffu;
+    return bits & 0x7fffffff;
 }
 
-/* The size of the k-th largest, found byte by byte; *ties: how many of that
- * size are among the k. */
-static uint32_t threshold(size_t n, const float *x, size_t k, size_t *ties)
+static inline size_t count_from(size_t n, const float *x, int32_t least)
 {
-    uint32_t found = 0, mask = 0;
+    int32_t found = 0;
 
-    for (unsigned shift = 32; shift > 0;) {
-        size_t seen[256] = {0};
-        uint32_t byte = 255;
+    for (size_t i = 0; i < n; i++)
+        found += size_of(x[i]) >= least;
+    return (size_t)found;
+}
 
-        shift -= 8;
-        for (size_t i = 0; i < n; i++)
-            if ((size_of(x[i]) & mask) == found)
-                seen[size_of(x[i]) >> shift & 255]++;
-        for (; k > seen[byte]; byte--)
-            k -= seen[byte];
-        found |= byte << shift;
-        mask |= (uint32_t)255 << shift;
+/* The k are those that are larger than this, and the first *ties of those that
+ * are just as large. Bit by bit, from the highest; that ends where k are left.
+ */
+static int32_t threshold(size_t n, const float *x, size_t k, size_t *ties)
+{
+    int32_t least = 0;
+    size_t found = n;
+
+    for (int bit = 30; bit >= 0 && found > k; bit--) {
+        int32_t more = least | 1 << bit;
+        size_t count = count_from(n, x, more);
+
+        if (count >= k) {
+            least = more;
+            found = count;
+        }
     }
-    *ties = k;
-    return found;
+    *ties = found > k ? k - count_from(n, x, least + 1) : k;
+    return least;
+}
+
+/* Which of 32 are as large as that, or larger. */
+static inline uint32_t large(const float *x, int32_t least)
+{
+    uint32_t word = 0;
+
+    for (size_t i = 0; i < BITS; i++)
+        word |= (0 - (uint32_t)(size_of(x[i]) >= least)) & bm_bit[i];
+    return word;
+}
+
+/* The same of the last n. */
+static uint32_t large_of_rest(size_t n, const float *x, int32_t least)
+{
+    float rest[BITS] = {0};
+
+    memcpy(rest, x, n * sizeof *x);
+    return large(rest, least) & (bm_bit[n] - 1);
 }
 
 static void encode(const bm_code *c, size_t n, const float *x, void *code)
 {
     size_t k = count(c, n), ties = 0, taken = 0;
     unsigned char *value = code, *place = value + k * sizeof *x;
-    uint32_t least = 0;
+    int32_t least = threshold(n, x, k, &ties);
 
     BM_ASSERT(k <= n && n <= UINT16_MAX);
-    if (k > 0)
-        least = threshold(n, x, k, &ties);
-    for (size_t i = 0; i < n && taken < k; i++) {
-        uint16_t at = (uint16_t)i;
+    for (size_t at = 0; at < n; at += BITS) {
+        uint32_t word = n - at < BITS ? large_of_rest(n - at, x + at, least)
+                                      : large(x + at, least);
 
-        if (size_of(x[i]) < least || (size_of(x[i]) == least && ties == 0))
-            continue;
-        ties -= size_of(x[i]) == least;
-        memcpy(value + taken * sizeof *x, x + i, sizeof *x);
-        memcpy(place + taken * sizeof at, &at, sizeof at);
-        taken++;
+        for (; word != 0; word &= word - 1) {
+            uint16_t i = (uint16_t)(at + (size_t)__builtin_ctz(word));
+            bool tie = size_of(x[i]) == least;
+
+            if (tie && ties == 0)
+                continue;
+            ties -= tie;
+            memcpy(value + taken * sizeof *x, x + i, sizeof *x);
+            memcpy(place + taken * sizeof i, &i, sizeof i);
+            taken++;
+        }
     }
     BM_ASSERT(taken == k);
 }
@@ -90,7 +122,7 @@ static void decode(const bm_code *c, size_t n, const void *code, float *x)
     }
 }
 
-const bm_code_ops bm_code_topk = {
+const bm_code_ops BM_OF_ISA(bm_code_topk, BM_ISA) = {
     .name = "topk",
     .help = "the largest of every 1024, 6 bytes each",
     .bytes = bytes,

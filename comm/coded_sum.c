@@ -274,24 +274,33 @@ static size_t length(const bm_coded_sum *c, size_t piece)
 }
 
 /* y^ of a piece into the code, y - y^ into its residual. */
-static void encode(bm_coded_sum *c, size_t piece, const float *y, byte *code,
-                   float *residual)
+static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
+                   byte *code, float *restrict residual)
 {
+    const float *restrict sent = c->piece;
+
     bm_code_plan_encode(&c->plan, piece, y, code);
     if (bm_code_plan_exact(&c->plan, piece))
         return;
     bm_code_plan_decode(&c->plan, piece, code, c->piece);
     for (size_t i = 0; i < length(c, piece); i++)
-        residual[i] = y[i] - c->piece[i];
+        residual[i] = y[i] - sent[i];
 }
 
-/* y = x + r, without what is exact. */
-static void add_residual(const bm_coded_sum *c, const float *r, float *x)
+/* y = x + r, but for what is exact. Are all of them numbers? */
+static bool add_residual(const bm_coded_sum *c, const float *r, float *x)
 {
-    for (size_t p = 0; p < c->plan.n_pieces; p++)
-        for (size_t i = c->plan.start[p];
-             i < c->plan.start[p + 1] && !bm_code_plan_exact(&c->plan, p); i++)
-            x[i] += r[i];
+    bool good = true;
+
+    for (size_t p = 0; p < c->plan.n_pieces; p++) {
+        size_t at = c->plan.start[p], n = length(c, p);
+
+        if (r == NULL || bm_code_plan_exact(&c->plan, p))
+            good = bm_all_finite(x + at, n) && good;
+        else
+            good = c->loops->add(n, r + at, x + at) && good;
+    }
+    return good;
 }
 
 bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
@@ -302,10 +311,8 @@ bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
     BM_ASSERT(worker == c->next && worker < c->last);
     BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
     c->next++;
-    if (weight > 0 && r != NULL)
-        add_residual(c, r, x);
     if (weight > 0)
-        good = bm_all_finite(x, c->plan.n);
+        good = add_residual(c, r, x);
     c->weight[worker] = good ? weight : 0;
     for (size_t p = 0; p < c->plan.n_pieces && c->weight[worker] > 0; p++) {
         size_t at = c->plan.start[p];

@@ -29,6 +29,21 @@ static void blend(size_t n, double a, float *restrict y, double b,
     }
 }
 
+static bool add(size_t n, const float *restrict x, float *restrict y)
+{
+    uint32_t odd = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        float sum = y[i] + x[i];
+        uint32_t bits = 0;
+
+        memcpy(&bits, &sum, sizeof bits);
+        odd |= (bits & 0x7f800000u) == 0x7f800000u;
+        y[i] = sum;
+    }
+    return odd == 0;
+}
+
 /* Without their signs floats are in the order of their bits, infinity and what
  * is no number at the end. */
 static float largest(size_t n, const float *x)
@@ -76,6 +91,7 @@ static void add_ints(size_t n, const int64_t *restrict x, int64_t *restrict y)
 const bm_sum_loops BM_OF_ISA(bm_sum_loops, BM_ISA) = {
     .copy = copy,
     .blend = blend,
+    .add = add,
     .largest = largest,
     .digits = digits,
     .number = number,

@@ -8,6 +8,7 @@
 
 #include "core/isa.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ typedef struct bm_sum_loops {
     /* y = a y + b x: two products and a sum in double, then one rounding to
      * float. All modes that round do it here. */
     void (*blend)(size_t n, double a, float *y, double b, const float *x);
+    bool (*add)(size_t n, const float *x, float *y); /* y += x; all numbers? */
     /* The largest of the |x|; an infinity if one of them is no number. */
     float (*largest)(size_t n, const float *x);
     /* Adds weight x scale, whole digits to high, 2^-48 to low. */

@@ -2,6 +2,7 @@
  * affair. */
 #include "tests/command.h"
 #include "tests/folder.h"
+#include "tests/program.h"
 #include "tests/support.h"
 
 #include <jansson.h>
@@ -25,6 +26,10 @@ static void test_bench_tells_rates(void **_)
     o = BMUF("bench", "--quick", "--only", "read u8");
     assert_code(o, 0);
     assert_says(o.out, "as batches");
+    o = BMUF("bench", "--quick", "--only", "bf16", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"encode_ns\"");
+    assert_says(o.out, "\"sum_copies\"");
     o = BMUF("bench", "--only", "exchange");
     assert_code(o, 0);
     assert_says(o.err, "bmuf bench -n 2 --only exchange");
@@ -65,10 +70,12 @@ static void test_bench_counts_what_it_computes(void **_)
             rate(row, "update");
     assert_true(near(parts, 1, 1e-5));
     json_decref(rows);
-    o = BMUF("bench", "--quick", "--only", "3x128", "--precision", "bf16",
-             "--threads", "2");
-    assert_code(o, 0);
-    assert_says(o.out, "2 threads, bf16");
+    if (!short_tests()) {
+        o = BMUF("bench", "--quick", "--only", "3x128", "--precision", "bf16",
+                 "--threads", "2");
+        assert_code(o, 0);
+        assert_says(o.out, "2 threads, bf16");
+    }
     o = BMUF("bench", "--precision", "fp8");
     assert_code(o, 64);
     assert_says(o.err, "there are auto fp32 tf32 bf16");
