@@ -97,22 +97,26 @@ static const char *remedy(const bm_setting *s, double wanted, char text[200])
 static void advise_on_filter(const listener *l, const bm_setting *s,
                              const bm_gains *g)
 {
+    const char *eta = s->renamed ? "eta" : "bmuf.momentum";
+    const char *zeta = s->renamed ? "zeta" : "bmuf.rate";
+
     if (s->rate >= 2)
         say(l,
-            "bmuf.rate = %.4g moves the model %.4g times as far as its workers "
+            "%s = %.4g moves the model %.4g times as far as its workers "
             "went; from 2 on this is rarely stable",
-            s->rate, s->rate);
+            zeta, s->rate, s->rate);
     if (g->steady > 1.5 * s->workers)
         say(l,
-            "bmuf.rate / (1 - bmuf.momentum) = %.4g is more than the %d "
-            "workers account for; expect overshooting",
-            g->steady, s->workers);
+            "%s / (1 - %s) = %.4g is more than the %d workers account for; "
+            "expect overshooting",
+            zeta, eta, g->steady, s->workers);
     if (g->steady < 0.5 * s->workers)
         say(l,
-            "bmuf.rate / (1 - bmuf.momentum) = %.4g: blocks move the model "
-            "less than %d workers in turn would; bmuf.momentum = %.4g makes up "
-            "for it",
-            g->steady, s->workers, 1 - 1.0 / s->workers);
+            "%s / (1 - %s) = %.4g: blocks move the model less than %d workers "
+            "in turn would; %s = %.4g makes up for it",
+            zeta, eta, g->steady, s->workers,
+            s->renamed ? "train.strategy = bmuf with bmuf.momentum" : eta,
+            1 - (s->renamed ? 1 : s->rate) / s->workers);
     if (g->frames > s->epoch_frames)
         say(l,
             "the time constant of block momentum, %.3g frames, is more than "
@@ -145,7 +149,8 @@ static void advise_on_blocks(const listener *l, const bm_setting *s,
             warm_up(s->local_momentum), g->steps);
 }
 
-/* The outer learning rate and momentum are made for AdamW inside. */
+/* The outer learning rate and momentum are made for AdamW inside, which is what
+ * there is unless it was set otherwise. */
 static void advise_on_diloco(const listener *l, const bm_setting *s)
 {
     if (s->diloco && !s->adam)

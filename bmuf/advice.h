@@ -12,7 +12,8 @@
 
 typedef struct bm_setting {
     int workers;
-    bool filtered;         /* strategy bmuf; else momentum 0, rate 1 */
+    bool filtered;         /* else momentum 0, rate 1 */
+    bool renamed;          /* under other names than [bmuf]'s */
     bool blocks;           /* exchanges at block ends */
     double momentum;       /* eta */
     double rate;           /* zeta */

@@ -54,6 +54,7 @@ static void check(const bm_config *config, bm_faults *faults)
                         "asgd.push_every = %ld: what a worker has learned and "
                         "not pushed would be lost",
                         set.fetch_every, set.push_every);
+    bm_scaling_check(&set.scaling, "asgd", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_asgd = {

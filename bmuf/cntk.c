@@ -40,7 +40,7 @@ static bm_filter resolve(const void *of, int workers)
 const bm_strategy_ops bm_strategy_cntk = {
     .name = "cntk",
     .help = "block momentum as CNTK computes it: classical, also where it says "
-            "Nesterov",
+            "Nesterov, as in its published results",
     .options = options,
     .settings_size = sizeof(settings),
     .filter = resolve,

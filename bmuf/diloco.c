@@ -1,8 +1,8 @@
 /*
  * diloco.c - the outer optimizer of DiLoCo (Douillard et al. 2023): SGD with
  * Nesterov momentum on what the workers changed, which is the filter. The inner
- * one is AdamW, whose moments the workers keep: [sgd] update = adamw and
- * local_state = keep. Without those it is another method, and is warned of.
+ * one is AdamW, whose moments the workers keep. Who sets [sgd] otherwise has
+ * another method, and is warned.
  */
 #include "bmuf/filtered.h"
 
@@ -21,6 +21,9 @@ static const bm_option options[] = {
     {0},
 };
 
+static const char *const usual[] = {"sgd.update=adamw", "sgd.local_state=keep",
+                                    NULL};
+
 static bm_filter resolve(const void *of, int workers)
 {
     const settings *set = of;
@@ -33,8 +36,10 @@ static bm_filter resolve(const void *of, int workers)
 
 const bm_strategy_ops bm_strategy_diloco = {
     .name = "diloco",
-    .help = "DiLoCo (Douillard et al. 2023): Nesterov momentum over blocks",
+    .help = "DiLoCo (Douillard et al. 2023): Nesterov momentum over blocks, "
+            "AdamW in them",
     .options = options,
+    .usual = usual,
     .settings_size = sizeof(settings),
     .filter = resolve,
     BM_FILTERED,

@@ -94,6 +94,12 @@ void bm_ema_update(bm_ema *e)
     approach(e, e->share);
 }
 
+/* Every rank has all of it: there are no slices of models. */
+static bool is_whole(const bm_ema *e)
+{
+    return e->strategy->ops->unit != BM_BLOCK;
+}
+
 /* The exchange of a part, and where in the vector its first element is. */
 static bm_exchange *exchange_of(const bm_ema *e, size_t i, size_t *begin)
 {
@@ -110,7 +116,7 @@ bm_status bm_ema_get(bm_ema *e, float *x)
     size_t begin = 0;
 
     bm_strategy_settle(e->strategy);
-    if (e->strategy->ops->unit == BM_STEP) {
+    if (is_whole(e)) {
         bm_axpby(own->be, own->count, 1, own->x, 0, x);
         return bm_sync(own->be);
     }
@@ -127,7 +133,7 @@ bm_status bm_ema_set(bm_ema *e, const float *x)
     size_t begin = 0;
 
     bm_strategy_settle(e->strategy);
-    if (e->strategy->ops->unit == BM_STEP) {
+    if (is_whole(e)) {
         bm_axpby(own->be, own->count, 1, x, 0, own->x);
         return bm_sync(own->be);
     }

@@ -1,5 +1,6 @@
 /* fairseq.c - what fairseq's BMUF computes (optim/bmuf.py), under its names.
- * Its use_nbm is classical momentum with zeta (1 + eta). */
+ * Its use_nbm is classical momentum with zeta (1 + eta). Its workers keep what
+ * their updates remember. */
 #include "bmuf/filtered.h"
 
 #include <stddef.h>
@@ -20,6 +21,8 @@ static const bm_option options[] = {
     {0},
 };
 
+static const char *const usual[] = {"sgd.local_state=keep", NULL};
+
 static bm_filter resolve(const void *of, int workers)
 {
     const settings *set = of;
@@ -34,6 +37,7 @@ const bm_strategy_ops bm_strategy_fairseq = {
     .name = "fairseq",
     .help = "block momentum as fairseq computes it",
     .options = options,
+    .usual = usual,
     .settings_size = sizeof(settings),
     .filter = resolve,
     .worker_end = bm_filtered_count_alike,

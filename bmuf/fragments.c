@@ -2,6 +2,7 @@
 
 #include "comm/lane.h"
 #include "core/finite.h"
+#include "core/span.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,8 +71,11 @@ static bm_status fly(void *self)
 {
     fragments *f = self;
     bm_strategy *s = f->flying->strategy, *whole = f->whole;
+    bm_span span = bm_span_begin("exchange");
+    bm_status status = bm_strategy_update(s);
 
-    BM_TRY(bm_strategy_update(s));
+    (void)bm_span_end(span);
+    BM_TRY(status);
     if (s->update.weight > 0 && whole->changed != NULL)
         whole->changed(whole->changed_self);
     return BM_OK;

@@ -131,6 +131,12 @@ bm_bucket bm_overlap_bucket(const bm_overlap *o, size_t i)
     return o->buckets[i].is;
 }
 
+void bm_overlap_line(const bm_overlap *o, double *a, double *b)
+{
+    *a = o->a;
+    *b = o->b;
+}
+
 /* ---- on the lane --------------------------------------------------------- */
 
 static void take(void *self, const bm_piece *p)

@@ -43,6 +43,9 @@ void bm_overlap_close(bm_overlap *o);
 size_t bm_overlap_count(const bm_overlap *o);
 bm_bucket bm_overlap_bucket(const bm_overlap *o, size_t i);
 
+/* Of `merged`: an exchange takes a + b bytes seconds, as was measured. */
+void bm_overlap_line(const bm_overlap *o, double *a, double *b);
+
 /* The next worker hosted here begins; *samples is set by when part 0 is ready.
  */
 void bm_overlap_begin(bm_overlap *o, const double *samples);

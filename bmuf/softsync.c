@@ -43,6 +43,7 @@ static void check(const bm_config *config, bm_faults *faults)
                         "softsync.n = %ld is more than job.workers = %ld; with "
                         "as many it is asgd",
                         set.n, job.workers);
+    bm_scaling_check(&set.scaling, "softsync", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_softsync = {

@@ -61,4 +61,8 @@ typedef struct bm_scaling {
     }
 double bm_scaling_power(const bm_scaling *s);
 
+/* A power that nothing is raised to, told as a fault of `section`. */
+void bm_scaling_check(const bm_scaling *s, const char *section,
+                      const bm_config *config, bm_faults *faults);
+
 #endif

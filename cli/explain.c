@@ -57,6 +57,7 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
     BM_TRY(batch_frames(s, data, plan, &batch));
     *out = (bm_setting){.workers = (int)s->job.workers,
                         .filtered = s->filtered,
+                        .renamed = ops != &bm_strategy_bmuf,
                         .blocks = ops->unit == BM_BLOCK,
                         .momentum = s->filter.momentum,
                         .rate = s->filter.rate,
@@ -72,6 +73,20 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
                         .units = (double)data->n_units,
                         .epochs = s->train.epochs};
     return BM_OK;
+}
+
+static void print_local(const bm_sgd_settings *s, FILE *out)
+{
+    static const char *const fates[] = {
+        [BM_LOCAL_RESET] = "begins anew in each block",
+        [BM_LOCAL_KEEP] = "each worker keeps",
+        [BM_LOCAL_AVERAGE] = "is averaged where a block ends",
+        [BM_LOCAL_EXTRAPOLATE] = "is averaged and carried on where a block "
+                                 "ends"};
+
+    fprintf(out, "local update      %s, what it remembers %s\n",
+            bm_sgd_is_adam(s) ? "AdamW" : "momentum SGD",
+            fates[bm_sgd_local_state(s)]);
 }
 
 static void print_filter(const bm_setting *s, bool nesterov, long turns,
@@ -189,8 +204,9 @@ static double copies(const bm_settings *s, int ranks)
 
     n += vectors * (each ? hosted : 1);
     if (local == BM_LOCAL_EXTRAPOLATE)
-        n += vectors / ranks;
-    n += s->train.ema > 0 ? 1.0 / ranks : 0;
+        n += vectors + 1; /* what a block began with, and a mean */
+    if (s->train.ema > 0)
+        n += unit == BM_BLOCK ? 1.0 / ranks : 1;
     n += bm_fragments_wanted(&s->plan) ? hosted : 0;
     n += 3; /* kept, host, staging */
     n += vectors_of(s->job.sum, hosted);
@@ -205,13 +221,36 @@ static double copies(const bm_settings *s, int ranks)
     return n;
 }
 
+/* Local updates whose memory is in a checkpoint. */
+static double remembered(const bm_settings *s, bm_unit unit)
+{
+    double workers = (double)s->job.workers;
+    bm_local_state local = bm_sgd_local_state(&s->sgd);
+
+    if (unit == BM_STEP || (unit == BM_EVENT && s->terms.push == BM_GRADIENT))
+        return 1;
+    if (unit == BM_EVENT && s->terms.push == BM_ELASTIC)
+        return workers;
+    if (local == BM_LOCAL_RESET)
+        return 0;
+    return local == BM_LOCAL_KEEP ? workers : 1;
+}
+
 /* Vectors as long as the model in a checkpoint. */
 static double saved(const bm_settings *s)
 {
-    double n = s->filtered ? 2 : 1;
+    double workers = (double)s->job.workers, n = s->filtered ? 2 : 1;
+    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
+    bool own = bm_fragments_wanted(&s->plan) ||
+               (unit == BM_EVENT && s->terms.push == BM_ELASTIC);
 
+    n += (bm_sgd_is_adam(&s->sgd) ? 2 : 1) * remembered(s, unit);
+    n += own ? workers : 0; /* models */
+    n += s->train.ema > 0;
     if (s->code.ops != NULL && !s->code.ops->exact)
-        n += (double)s->job.workers + 1; /* residuals, what all are sent */
+        n += workers + 1; /* residuals, and what all are sent */
+    else if (s->code.ops != NULL)
+        n += unit == BM_BLOCK;
     return n;
 }
 
@@ -235,23 +274,18 @@ static bm_status sent(const bm_settings *s, int ranks, const bm_params *p,
 static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
                        double weights, double bytes, size_t features, FILE *out)
 {
-    double own = bm_fragments_wanted(&s->plan) ? what->workers : 0;
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
     bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
     const char *per = unit == BM_BLOCK  ? "block"
                       : unit == BM_STEP ? "step"
                                         : "update of the server";
-    double of_workers = /* models that they keep, with a momentum each */
-        unit == BM_EVENT && s->terms.push == BM_ELASTIC ? 2.0 * what->workers
-                                                        : 0;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
             "%.0f MB for blocks of data\n"
-            "checkpoint        about %.0f MB\n",
+            "checkpoint        about %.3g MB\n",
             4e-6 * weights * copies(s, ranks),
-            3 * share * (double)features * 4e-6,
-            4e-6 * weights * (saved(s) + own + of_workers));
+            3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
     if (ranks > 1)
         fprintf(out,
                 "exchange          %.1f MB sent by each of %d ranks per %s; at "
@@ -315,6 +349,11 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_model_print(net.model, out);
     fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
+    if (what.filtered && what.renamed)
+        fprintf(out, "                  %s\n",
+                bm_strategy_find(s->train.strategy)->help);
+    if (what.blocks)
+        print_local(&s->sgd, out);
     if (what.filtered)
         print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
     print_blocks(&what, &gains, &filling, out);

@@ -245,6 +245,27 @@ static bm_status resolve(bm_config *config, const char *name, long value)
     return bm_config_set(config, text);
 }
 
+/* What a strategy's source has beside it, where nothing is said. */
+static bm_status take_usual(bm_config *config)
+{
+    bm_train_settings train = {0};
+    const char *const *usual = NULL;
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    usual = bm_strategy_find(train.strategy)->usual;
+    for (; usual != NULL && *usual != NULL; usual++) {
+        char section[16] = "", key[32] = "";
+        size_t dot = strcspn(*usual, "."), end = strcspn(*usual, "=");
+
+        BM_ASSERT(dot < sizeof section && end - dot <= sizeof key);
+        memcpy(section, *usual, dot);
+        memcpy(key, *usual + dot + 1, end - dot - 1);
+        if (bm_config_text(config, section, key) == NULL)
+            BM_TRY(bm_config_set(config, *usual));
+    }
+    return BM_OK;
+}
+
 bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
                            bm_config **config, bm_settings *out)
 {
@@ -256,6 +277,7 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
     BM_TRY_DONE(resolve(c, "job.workers", ranks));
+    BM_TRY_DONE(take_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(
         resolve(c, "block.frames_per_worker", out->plan.frames_per_worker));

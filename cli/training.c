@@ -60,6 +60,24 @@ static void log_advice(void *self, const char *text)
         bm_log(BM_WARNING, "%s", text);
 }
 
+/* What the strategy's settings come to, under whatever names they are. */
+static void tell_filter(const bm_training *t, const bm_setting *what)
+{
+    const bm_settings *s = t->set;
+    bm_gains g = bm_gains_of(what);
+
+    if (!what->filtered)
+        return;
+    if (what->renamed)
+        bm_log(BM_NOTE, "train.strategy = %s is %s", s->train.strategy,
+               bm_strategy_find(s->train.strategy)->help);
+    bm_log(BM_NOTE,
+           "train.strategy = %s comes to eta = %.6g, zeta = %.6g, %s block "
+           "momentum; block gain %.6g, steady gain %.6g",
+           s->train.strategy, what->momentum, what->rate,
+           s->filter.nesterov ? "Nesterov's" : "classical", g.block, g.steady);
+}
+
 /* What is unwise about the settings, or too much so. */
 static bm_status warn(bm_training *t)
 {
@@ -71,7 +89,9 @@ static bm_status warn(bm_training *t)
     BM_TRY(bm_first_plan(t->set, t->train, &plan));
     status = bm_setting_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
-    return status == BM_OK ? bm_advise(&what, log_advice, t) : status;
+    BM_TRY(status);
+    tell_filter(t, &what);
+    return bm_advise(&what, log_advice, t);
 }
 
 /* There are layers enough. */

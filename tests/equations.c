@@ -191,18 +191,26 @@ void close_job(job *j)
     bm_config_free(j->config);
 }
 
+static double rate_of(const problem *p, int t)
+{
+    return !p->cooling || t < 2 ? 0.25 : t < 4 ? 0.125 : 0.0625;
+}
+
 void run_blocks(job *j, int from, int to, result *out)
 {
     for (int t = from; t < to; t++) {
         bm_block_report report;
 
-        assert_ok(bm_trainer_block(j->trainer, 0.25, &report));
+        assert_ok(
+            bm_trainer_block(j->trainer, rate_of(&j->problem, t), &report));
         out->score[t] = report.score;
         out->update[t] = report.update;
         out->left_out += report.left_out;
         out->bad_steps += report.bad_steps;
     }
     assert_ok(bm_trainer_global(j->trainer, out->model));
+    if (bm_trainer_has_ema(j->trainer))
+        assert_ok(bm_trainer_ema(j->trainer, out->ema));
 }
 
 void run_job(bm_comm *comm, problem p, const char *const *settings, result *out)

@@ -26,6 +26,7 @@ typedef struct problem {
     bool absent;     /* or it has no data */
     bool ragged;     /* shares of unequal length, some of them empty */
     bool alike;      /* all have the data of one worker */
+    bool cooling;    /* the learning rate falls */
     int64_t batch;   /* samples in a full mini-batch */
     int64_t steps;   /* in a share that is not ragged; 0: 6 */
     size_t unknowns; /* weights in use, spread over the vector; 0: all */
@@ -68,9 +69,10 @@ job open_job(bm_comm *comm, problem p, const char *const *settings);
 void start_job(job *j);
 void close_job(job *j);
 
-/* What a run leaves: the global model and each block's score. */
+/* What a run leaves: the global model, its average if there is one, and each
+ * block's score. */
 typedef struct result {
-    float model[N];
+    float model[N], ema[N];
     bm_score score[EPOCHS * BLOCKS];
     bm_update update[EPOCHS * BLOCKS];
     int left_out;

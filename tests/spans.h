@@ -12,6 +12,14 @@
 /* A file of the folder, which has to be JSON; json_decref. */
 json_t *load_json(const char *name);
 
+/*
+ * The file is what Chrome's trace event format asks for, as far as we use it:
+ * an object with traceEvents, each of them a complete event ("X": name, cat,
+ * pid, tid, ts and dur, neither negative) or metadata ("M") that names a
+ * process or a thread. Each of both that has a span has one name.
+ */
+void assert_chrome_trace(const json_t *file);
+
 /* Goes through the spans of a file. */
 #define FOR_EACH_SPAN(e, file)                                                 \
     for (size_t e##_i = 0; (e = next_span((file), &e##_i)) != NULL;)

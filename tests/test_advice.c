@@ -209,6 +209,16 @@ static void test_a_steady_gain_far_from_the_workers_is_warned_of(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
     s.momentum = 0.86;
     assert_warns(&s, "bmuf.momentum = 0.9375 makes up for it");
+    s.renamed = true; /* [bmuf] is not what to change */
+    assert_warns(&s, "zeta / (1 - eta) = 7.143: blocks move the model less");
+    assert_warns(&s, "; train.strategy = bmuf with bmuf.momentum = 0.9375 ");
+    s.momentum = 0.96;
+    assert_warns(&s, "zeta / (1 - eta) = 25 is more than the 16 workers");
+    s.renamed = false;
+    s.momentum = 0.876;
+    s.rate = 0.8; /* 6.45; 0.8 / (1 - 0.95) = 16 */
+    assert_warns(&s, "bmuf.momentum = 0.95 makes up for it");
+    s.rate = 1;
     s.filtered = false; /* model averaging has no momentum to lack */
     s.momentum = 0;
     assert_int_equal(warnings_of(&s).n, 0);

@@ -471,6 +471,9 @@ static void test_terms_that_do_not_go_together_are_refused(void **_)
     static const char *const wrong[][3] = {
         {"asgd", "sgd.local_state=average", "that exchange by blocks"},
         {"asgd", "asgd.push_every=2", "no multiple of asgd.push_every = 2"},
+        {"asgd", "asgd.power=2", "is for asgd.scaling = power alone"},
+        {"softsync", "softsync.power=2", "for softsync.scaling = power alone"},
+        {"ssgd", "ssgd.bucket=2", "is for ssgd.overlap = bucket alone"},
         {"softsync", "softsync.n=3", "more than job.workers = 2"},
         {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
         {"easgd", "clock.times=1 -2", "not all of these are seconds"},

@@ -422,7 +422,7 @@ static void check_bytes(const job *j)
     bm_coded_sum *c = open_sum(j);
     bm_slice own = bm_coded_sum_slice(c);
     double mine = bytes_of(j, own.offset, own.offset + own.count);
-    double all = bytes_of(j, 0, j->n), sent[8] = {0}, sum = 0, most = 0;
+    double all = bytes_of(j, 0, j->n), sent[WORKERS] = {0}, sum = 0, most = 0;
     double said = 0, weight = 0;
     uint64_t before = 0;
     bm_code_plan plan = {0};
@@ -436,7 +436,7 @@ static void check_bytes(const job *j)
     }
     sent[rank] = (double)(bm_comm_traffic(j->comm).sent - before) / TIMES;
     assert_true(sent[rank] == hosted * (all - mine) + (size - 1) * mine);
-    assert_ok(bm_comm_sum(j->comm, sent, 8));
+    assert_ok(bm_comm_sum(j->comm, sent, WORKERS));
     for (int i = 0; i < size; i++) {
         sum += sent[i];
         most = fmax(most, sent[i]);
@@ -466,6 +466,29 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
         }
 }
 
+/* Each number of ranks from five on, with a worker on each. */
+static void test_bytes_of_many_ranks(void **state)
+{
+    static const char *const some_codes[] = {"onebit", "int8"};
+    const fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    for (int ranks = 5; ranks <= size; ranks++) {
+        bm_comm *some = NULL;
+
+        assert_ok(bm_comm_open_first(&some, ranks));
+        FOR_EACH (k, some_codes) {
+            job j = make(f, some_codes[k], ranks, BM_CODED_NEW);
+
+            j.comm = some;
+            j.coordinator = coordinators[ranks % 2];
+            if (bm_comm_size(some) == ranks)
+                check_bytes(&j);
+        }
+        bm_comm_close(some);
+    }
+}
+
 /* Without columns, of sizes at which slices are empty or odd. */
 static void test_any_size_goes(void **state)
 {
@@ -491,7 +514,8 @@ static void test_any_size_goes(void **state)
         }
 }
 
-int main(void)
+/* "many": many more ranks than cores, which have enough to do with bytes. */
+int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -503,5 +527,9 @@ int main(void)
         TEST(test_bytes_sent_are_those_of_the_formula),
         TEST(test_any_size_goes),
     };
+    const struct CMUnitTest of_many[] = {TEST(test_bytes_of_many_ranks)};
+
+    if (argc > 1 && strcmp(argv[1], "many") == 0)
+        return RUN_GROUP_MPI("coded_sum", of_many);
     return RUN_GROUP_MPI("coded_sum", tests);
 }

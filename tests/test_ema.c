@@ -10,6 +10,9 @@ static const char *const ways[][4] = {
     {"train.strategy=bmuf", "train.ema=0.75", NULL},
     {"train.strategy=average", "train.ema=0.75", NULL},
     {"train.strategy=ssgd", "train.ema=0.75", NULL},
+    {"train.strategy=onebit", "train.ema=0.75", NULL},
+    {"train.strategy=asgd", "train.ema=0.75", "sgd.momentum=0.5", NULL},
+    {"train.strategy=easgd", "train.ema=0.75", "sgd.momentum=0.5", NULL},
 };
 
 /* Blocks from .. to; `expected` goes on from what it was. */
@@ -93,10 +96,12 @@ static void test_training_does_not_know_of_it(void **state)
     static result with, without;
 
     FOR_EACH (k, ways) {
-        const char *const plain[] = {ways[k][0], NULL};
+        const char *const plain[] = {ways[k][0], ways[k][2], NULL};
 
         run_job(*state, ragged, ways[k], &with);
         run_job(*state, ragged, plain, &without);
+        assert_memory_not_equal(with.ema, without.ema, sizeof with.ema);
+        memset(with.ema, 0, sizeof with.ema);
         assert_memory_equal(&with, &without, sizeof with);
     }
 }

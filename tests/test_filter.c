@@ -36,9 +36,10 @@ static void test_filter_has_the_published_form(void **state)
     static const float classical[] = {1, 3.5f, 3.75f, 7.875f};
     static const float ahead[] = {1.5f, 4.75f, 3.875f, 9.9375f};
     static const float averaging[] = {1, 3, 2, 6};
+    static const float as_coded[] = {1.5f, 5.25f, 5.625f, 11.8125f};
     bm_filter cbm = {0.5, 1, false, false}, nbm = {0.5, 1, true, false},
-              ma = {0, 1, false, false};
-    float x = 0, model[3] = {0}, delta[3] = {0};
+              ma = {0, 1, false, false}, coded = {0.5, 1.5, false, false};
+    float x = 0, model[4] = {0}, delta[4] = {0};
 
     (void)state;
     FOR_EACH (t, g) {
@@ -53,6 +54,9 @@ static void test_filter_has_the_published_form(void **state)
         x = g[t];
         bm_filter_block(&ma, 1, &x, &model[2], &delta[2], &x);
         assert_true(x == averaging[t] && model[2] == averaging[t]);
+        x = g[t];
+        bm_filter_block(&coded, 1, &x, &model[3], &delta[3], &x);
+        assert_true(x == as_coded[t] && model[3] == as_coded[t]);
     }
 }
 
@@ -163,13 +167,14 @@ static void test_a_block_has_the_predicted_eigenvalues(void **state)
 static void test_nesterov_momentum_damps(void **state)
 {
     static const struct {
-        double c, averaging, classical, nesterov;
+        double c, averaging, classical, nesterov; /* as coded: classical */
     } rows[] = {{0.01, 0.9900, 0.9682, 0.9634},
                 {0.10, 0.9000, 0.9682, 0.9186},
                 {0.50, 0.5000, 0.9682, 0.6847},
                 {0.90, 0.1000, 0.9682, 0.3062}};
     bm_filter ma = {0, 1, false, false}, cbm = {0.9375, 1, false, false},
-              nbm = {0.9375, 1, true, false};
+              nbm = {0.9375, 1, true, false},
+              coded = {0.9375, 1.9375, false, false};
 
     (void)state;
     FOR_EACH (i, rows) {
@@ -177,6 +182,7 @@ static void test_nesterov_momentum_damps(void **state)
 
         assert_true(near(radius(map_of(&ma, c)), rows[i].averaging, 1e-4));
         assert_true(near(radius(map_of(&cbm, c)), rows[i].classical, 1e-4));
+        assert_true(near(radius(map_of(&coded, c)), rows[i].classical, 1e-4));
         assert_true(near(radius(map_of(&nbm, c)), rows[i].nesterov, 1e-4));
         assert_true(near(radius(map_of(&cbm, c)), sqrt(0.9375), 1e-6));
         assert_true(

@@ -268,6 +268,40 @@ static void test_lookahead(void **state)
     check(*state, "lookahead", lookahead);
 }
 
+/* What a constant G moves the model by in the end, zeta / (1 - eta), of 16
+ * workers and each program's defaults. */
+static void test_steady_gains_are_each_programs(void **state)
+{
+    static const struct {
+        const char *name, *setting;
+        double zeta, gain;
+        bool nesterov;
+    } rows[] = {{"bmuf", NULL, 1, 16, true},
+                {"cntk", NULL, 1.9375, 31, false},
+                {"cntk", "cntk.nesterov=no", 1, 16, false},
+                {"cntk", "cntk.block_momentum=0.5", 8, 16, false},
+                {"fairseq", NULL, 1, 8, false},
+                {"fairseq", "fairseq.use_nbm=yes", 1.875, 15, false},
+                {"pika", NULL, 0.19, 1.9, false},
+                {"slowmo", NULL, 1, 2, false},
+                {"diloco", NULL, 0.7, 7, true},
+                {"lookahead", NULL, 0.5, 0.5, false}};
+    fixture *f = *state;
+
+    FOR_EACH (i, rows) {
+        bm_filter got;
+        bool filtered = false;
+
+        if (rows[i].setting != NULL)
+            set(f, rows[i].setting);
+        assert_ok(bm_strategy_filter(bm_strategy_find(rows[i].name), f->config,
+                                     16, &got, &filtered));
+        assert_true(filtered && got.nesterov == rows[i].nesterov);
+        assert_true(near(got.rate, rows[i].zeta, 1e-12));
+        assert_true(near(got.rate / (1 - got.momentum), rows[i].gain, 1e-12));
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -279,6 +313,7 @@ int main(void)
         TEST(test_slowmo_goes_with_the_rate),
         TEST(test_diloco_is_nesterov_sgd_on_changes),
         TEST(test_lookahead),
+        TEST(test_steady_gains_are_each_programs),
     };
     return RUN_GROUP_MPI("filtered", tests);
 }

@@ -193,6 +193,36 @@ static void test_rho_tends_to_what_an_update_stands_for(void **state)
     assert_true(near(rho, 6 / (1 - 0.75), 1e-6));
 }
 
+/* Weights that have had a gradient once: carried on far, what is left of v is
+ * less than what rounding has made of their mean gradient since, 0; that is
+ * negative where beta2 is rounded down. */
+static void test_second_moments_never_fall_below_zero(void **state)
+{
+    static const char *const settings[] = {
+        "train.strategy=bmuf", "bmuf.momentum=0.9",           STEADY, ADAM,
+        "sgd.beta2=0.35",      "sgd.local_state=extrapolate", NULL};
+    job j = open_job(*state, even, settings);
+    bm_state states[STATES];
+
+    start_job(&j);
+    for (int b = 0; b < EPOCHS * BLOCKS; b++) {
+        bm_block_report report;
+        size_t n = 0, found = 0;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.001, &report));
+        n = bm_trainer_state(j.trainer, states, STATES);
+        for (size_t i = 0; i < n; i++) {
+            if (strcmp(states[i].name, "adam.v") != 0)
+                continue;
+            found += states[i].count;
+            for (size_t x = 0; x < states[i].count; x++)
+                assert_true(states[i].x[x] >= 0);
+        }
+        assert_int_equal(found, N);
+    }
+    close_job(&j);
+}
+
 static void test_without_block_momentum_it_is_the_average(void **state)
 {
     static result averaged, extrapolated;
@@ -233,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_moments_become_what_is_said),
         TEST(test_rho_tends_to_what_an_update_stands_for),
+        TEST(test_second_moments_never_fall_below_zero),
         TEST(test_without_block_momentum_it_is_the_average),
         TEST(test_extrapolation_needs_adam_and_a_filter),
     };

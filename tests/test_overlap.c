@@ -314,7 +314,7 @@ static void test_networks_have_the_same_bits(void **state)
     bm_comm_close(one);
 }
 
-/* Times are a rank's own, and the cut is everybody's. */
+/* Times are a rank's own; what comes of them, and the cut, is everybody's. */
 static void test_ranks_cut_alike(void **state)
 {
     bm_comm *comm = *state;
@@ -327,6 +327,7 @@ static void test_ranks_cut_alike(void **state)
                          .device = "cpu",
                          .exchange = "auto"};
     bm_bucket own[BM_BUCKETS + 1] = {0}, first[BM_BUCKETS + 1];
+    double line[2], rank_0[2];
     bm_overlap *o = NULL;
     bm_params *p = NULL;
     size_t layers = 0;
@@ -336,6 +337,12 @@ static void test_ranks_cut_alike(void **state)
     p = bm_model_params(n.model);
     layers = bm_buckets_of_layers(p, own);
     assert_ok(bm_overlap_open(&o, comm, p, &what, &settings));
+    bm_overlap_line(o, &line[0], &line[1]);
+    assert_true(line[0] >= 0 && line[1] >= 0);
+    assert_true(line[0] + line[1] * (double)p->n > 0);
+    memcpy(rank_0, line, sizeof line);
+    assert_ok(bm_comm_broadcast_bytes(comm, rank_0, sizeof rank_0, 0));
+    assert_memory_equal(line, rank_0, sizeof line);
     for (int step = 0; step < STEPS; step++) {
         double samples = 0, weight = 0, all = 0;
 

@@ -5,6 +5,7 @@
 #include "tests/digits.h"
 #include "tests/folder.h"
 #include "tests/remains.h"
+#include "tests/scratch.h"
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@
 static const char *const ways[] = {
     "train.strategy=asgd; asgd.scaling=inverse; sgd.momentum=0.5",
     "train.strategy=softsync; softsync.n=2; sgd.momentum=0.5",
-    "train.strategy=easgd; clock.times=1 1 1 5; clock.spread=0.2",
+    "train.strategy=easgd; clock.times=1 1 1 5; clock.spread=0.2; "
+    "train.ema=0.5",
 };
 
 static void run(const char *name, int ranks, const char *settings)
@@ -24,6 +26,25 @@ static void run(const char *name, int ranks, const char *settings)
     remove_run(name);
     train(&p, name, ranks, settings);
     assert_ended(&p, 0);
+}
+
+/* Of easgd, which is the last to run. */
+static void assert_same_average(const char *run, const char *other)
+{
+    const char *const runs[] = {run, other};
+    char *raw[2];
+    size_t size[2];
+
+    FOR_EACH (i, runs) {
+        char name[64];
+
+        snprintf(name, sizeof name, "%s/model-ema.safetensors", runs[i]);
+        raw[i] = slurp(in_folder(name), &size[i]);
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    free(raw[1]);
 }
 
 /* One run on two ranks, and one that stops after an epoch on three ranks and
@@ -48,6 +69,7 @@ static void test_ranks_and_stops_change_no_bits(void **state)
         assert_said(&p, "going on from");
         assert_same_model("whole", "halves");
     }
+    assert_same_average("whole", "halves");
 }
 
 /* The sum of "0:1 3:12", and of each times what stands before it. */

@@ -184,7 +184,25 @@ static void test_real_time_learns_and_ends(void **state)
     }
 }
 
-/* Each push is in one staleness, and each vector that goes is counted. */
+/* The histogram, and what is told of it beside. */
+static double check_staleness(const bm_service *s)
+{
+    double pushes = 0, sum = 0, most = 0;
+
+    for (size_t tau = 0; tau < s->n_stale; tau++) {
+        pushes += s->stale[tau];
+        sum += s->stale[tau] * (double)tau;
+        most = s->stale[tau] > 0 ? (double)tau : most;
+    }
+    assert_true(most + 1 < (double)s->n_stale); /* the last is of more, too */
+    assert_true(s->most == most);
+    assert_true(near(s->mean, sum / pushes, 1e-12));
+    return pushes;
+}
+
+/* Each push is in one staleness, and each vector that goes is counted. Of asgd,
+ * everybody else's first push came before the last of the first ones; of a
+ * group of all, or alone, nobody's did. */
 static void test_real_time_counts_what_goes(void **state)
 {
     int ranks = bm_comm_size(*state);
@@ -197,9 +215,10 @@ static void test_real_time_counts_what_goes(void **state)
 
         start_job(&j);
         assert_ok(bm_trainer_block(j.trainer, 0.1, &report));
-        for (size_t i = 0; i < report.service->n_stale; i++)
-            pushes += report.service->stale[i];
+        pushes = check_staleness(report.service);
         assert_true(pushes == report.service->pushes);
+        assert_true(k != 0 || report.service->most >= ranks - 1);
+        assert_true((k != 2 && ranks > 1) || report.service->most == 0);
         assert_true(pushes == ranks * (k == 1 || k == 4 ? 3 : 6));
         assert_true(report.service->pushed == m * pushes);
         assert_true(report.service->pulled == m * ranks *

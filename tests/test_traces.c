@@ -41,6 +41,7 @@ static void assert_sound(const json_t *file)
     const json_t *head = json_object_get(file, "otherData");
     const json_t *a = NULL, *b = NULL;
 
+    assert_chrome_trace(file);
     assert_true(number(head, "round_trip_us") >= 0);
     FOR_EACH_SPAN(a, file)
     {
@@ -226,6 +227,7 @@ static void test_table_adds_up_what_the_files_say(void **_)
     assert_true(near(phases, blocks, 1e-6));
     assert_int_equal(json_array_size(json_object_get(o, "blocks")), 6);
     merged = load_json("all.json");
+    assert_chrome_trace(merged);
     assert_int_equal(json_array_size(json_object_get(merged, "traceEvents")),
                      events);
     for (int r = 0; r < 3; r++)

@@ -497,7 +497,7 @@ static void test_explain_refuses_and_warns(void **_)
     assert_code(o, 0);
     assert_null(strstr(o.out, "gain"));
     o = BMUF("explain", "tiny.ini", "--set", "train.strategy=diloco", "--set",
-             "train.epochs=9");
+             "train.epochs=9", "--set", "sgd.update=momentum");
     assert_code(o, 0);
     assert_says(o.out, "warning: train.strategy = diloco is made for AdamW");
 }
