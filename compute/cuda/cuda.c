@@ -265,6 +265,12 @@ const bm_backend_ops bm_backend_cuda = {
     .filter = bm_cuda_filter,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
+    .ferry_open = bm_cuda_ferry_open,
+    .ferry_close = bm_cuda_ferry_close,
+    .ferry_get = bm_cuda_ferry_get,
+    .ferry_wait = bm_cuda_ferry_wait,
+    .ferry_put = bm_cuda_ferry_put,
+    .ferry_join = bm_cuda_ferry_join,
     .mesh = &bm_cuda_mesh_ops,
     .adam_step = bm_cuda_adam_step,
 };

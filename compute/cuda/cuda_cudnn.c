@@ -70,6 +70,14 @@ static void free_layers(bm_cudnn *c)
     }
 }
 
+static void free_needs(bm_cudnn *c)
+{
+    for (bm_cudnn_need *next, *n = c->needs; n != NULL; n = next) {
+        next = n->next;
+        free(n);
+    }
+}
+
 static void free_rooms(bm_cudnn *c)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -91,6 +99,7 @@ void bm_cudnn_close(bm_backend *be)
     if (c == NULL)
         return;
     free_layers(c);
+    free_needs(c);
     free_rooms(c);
     for (size_t i = 0; i < 2; i++)
         if (c->images[i] != NULL)

@@ -131,6 +131,8 @@ cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
 {
     if (bm_emulate_captures())
         return bm_emulate_refuse();
+    if (bytes == 0)
+        return bm_emulate_fail(cudaErrorInvalidValue);
     if (is_pinned(x, 1) || is_pinned((char *)x + bytes - 1, 1))
         return bm_emulate_fail(cudaErrorHostMemoryAlreadyRegistered);
     pinned[(const char *)x] = {bytes, nullptr};

@@ -490,7 +490,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
 {
-    return cudaEventCreateWithFlags(out, 0);
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
