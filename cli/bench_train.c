@@ -101,7 +101,7 @@ typedef struct bench {
 /* Of the square products that make the peak, on the host and on a device. */
 static const size_t sizes_here[] = {512, 768, 1024, 1536};
 static const size_t sizes_there[] = {512, 2048, 4096, 8192};
-enum { SIZES = 4, BATCHES = 3 };
+enum { SIZES = 4, BATCHES = 3, STALLS = 3 };
 
 static const size_t *sizes(const bench *b)
 {
@@ -387,8 +387,9 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *w = how->own.net != NULL ? &how->own : &workloads[row];
     double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
-    double shares[BM_BENCH_ROUNDS], stalls[BM_BENCH_ROUNDS];
+    double shares[BM_BENCH_ROUNDS], stalls[STALLS];
     double flops = 0, median = 0, last = 1, still = 0;
+    size_t n_stalls = 0;
     bool turns = bm_on_host(how->device->be);
     bench b;
     bm_status status = BM_OK;
@@ -408,13 +409,13 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
         if (flops > 0 && turns)
             BM_TRY_DONE(peak(&b, &peaks[i]));
         BM_TRY_DONE(time_steps(&b, w, 0.3, true, &steps[i]));
-        if (b.stage == NULL)
+        if (b.stage == NULL || n_stalls == STALLS)
             continue;
         BM_TRY_DONE(time_steps(&b, w, 0.3, false, &still));
-        stalls[i] = 1 - still / steps[i];
+        stalls[n_stalls++] = 1 - still / steps[i];
     }
-    if (b.stage != NULL)
-        out[STALL] = bm_bench_median(how->rounds, stalls);
+    if (n_stalls > 0)
+        out[STALL] = bm_bench_median(n_stalls, stalls);
     BM_TRY_DONE(take_loss(&b, &out[MEAN_LOSS]));
     if (flops > 0 && !turns)
         BM_TRY_DONE(peak(&b, &last));
