@@ -6,7 +6,10 @@
  * Time is the processor's, spent by this process: programs beside it count
  * less; with several threads it is the clock's. What remains of their noise,
  * and of a clock that changes, is in steps and peak alike, so they take turns,
- * and the median of their ratios is told.
+ * and the median of their ratios is told. On a device, which products of large
+ * matrices would heat, they come last; and each mini-batch comes from the host,
+ * as in training. Steps with one that is there already take turns with those:
+ * what they take less is stall.
  */
 #include "cli/bench.h"
 #include "compute/dnn.h"
@@ -54,6 +57,8 @@ enum {
     GFLOPS,
     SHARE,
     SGEMM_GFLOPS,
+    MEAN_LOSS,
+    STALL,
     PHASES = GFLOPS - FORWARD,
 };
 
@@ -68,6 +73,9 @@ static const bm_bench_column columns[] = {
     [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
     [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
     [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
+    [MEAN_LOSS] = {"mean_loss", NULL, 0,
+                   false},              /* of a sequence, of the rounds */
+    [STALL] = {"stall", NULL, 1, true}, /* of a step, on a device */
     {0},
 };
 
@@ -78,6 +86,10 @@ typedef struct bench {
     bm_sgd *sgd;
     bm_batch batch;
     int32_t *frames, *classes, *count;
+    float *x;          /* [BATCHES, B, T, D] of the host; NULL: not needed */
+    bm_stored *stored; /* [BATCHES, B] */
+    bm_stage *stage;
+    size_t turn;
     float *dy, *work; /* of the loss alone */
     float *score;
     float *square[3]; /* [side, side]: what the peak is measured with */
@@ -89,7 +101,7 @@ typedef struct bench {
 /* Of the square products that make the peak, on the host and on a device. */
 static const size_t sizes_here[] = {512, 768, 1024, 1536};
 static const size_t sizes_there[] = {512, 2048, 4096, 8192};
-enum { SIZES = 4 };
+enum { SIZES = 4, BATCHES = 3, STALLS = 3 };
 
 static const size_t *sizes(const bench *b)
 {
@@ -105,36 +117,82 @@ static void free_squares(bench *b)
     b->side = 0;
 }
 
-/* Squares of n by n at least. */
+static float *normals(const char *stream, size_t n)
+{
+    bm_rng rng = bm_rng_make(1, stream, 0);
+    float *x = malloc((n + 1) * sizeof *x);
+
+    for (size_t i = 0; x != NULL && i < n; i++)
+        x[i] = (float)bm_rng_normal(&rng);
+    return x;
+}
+
+/* Squares of n by n at least: rows that repeat, no zeros, of which a device
+ * makes light work. */
 static bm_status have_squares(bench *b, size_t n)
 {
+    float *row = NULL;
+
     if (b->side >= n)
         return BM_OK;
     free_squares(b);
     for (size_t i = 0; i < 3; i++)
         BM_TRY(bm_alloc(b->be, n * n, &b->square[i]));
+    row = normals("square", n);
+    if (row == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a matrix");
+    for (size_t i = 0; i < 2; i++) {
+        bm_put(b->be, b->square[i], row, n);
+        for (size_t done = n; done < n * n; done *= 2) {
+            size_t more = n * n - done < done ? n * n - done : done;
+            bm_axpby(b->be, more, 1, b->square[i], 0, b->square[i] + done);
+        }
+    }
+    free(row);
     b->side = n;
     return BM_OK;
 }
 
 /* ---- what is computed --------------------------------------------------- */
 
+/* x is on the backend, once for all steps. */
+static bm_status place(bench *b, size_t n)
+{
+    float *x = normals("bench", n);
+
+    if (x == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
+    bm_put(b->be, b->batch.x.data, x, n);
+    free(x);
+    return bm_sync(b->be);
+}
+
+/* Mini-batches on the host that take turns. */
+static bm_status queue_up(bench *b, const workload *w)
+{
+    size_t frames = w->T * w->features, n = BATCHES * w->B;
+
+    b->x = normals("bench", n * frames);
+    b->stored = calloc(n + 1, sizeof *b->stored);
+    if (b->x == NULL || b->stored == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for mini-batches");
+    for (size_t i = 0; i < n; i++)
+        b->stored[i] =
+            (bm_stored){.x = b->x + i * frames, .bytes = sizeof *b->x};
+    return bm_stage_open(&b->stage, b->be);
+}
+
 static bm_status draw(bench *b, const workload *w)
 {
-    size_t n = w->T * w->B * w->features, labels = w->B * w->labels;
-    bm_rng rng = bm_rng_make(1, "bench", 0);
-    float *x = malloc(n * sizeof *x);
+    size_t labels = w->B * w->labels;
+    bm_rng rng = bm_rng_make(1, "labels", 0);
     bool ctc = strcmp(w->loss, "ctc") == 0;
 
     b->frames = malloc(w->B * sizeof *b->frames);
     b->count = malloc(w->B * sizeof *b->count);
     b->classes = malloc(labels * sizeof *b->classes);
-    if (x == NULL || !b->frames || !b->count || !b->classes) {
-        free(x);
+    if (!b->frames || !b->count || !b->classes)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
-    }
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)bm_rng_normal(&rng);
     for (size_t i = 0; i < labels; i++)
         b->classes[i] = (int32_t)(ctc ? 1 + bm_rng_below(&rng, w->classes - 1)
                                       : bm_rng_below(&rng, w->classes));
@@ -142,9 +200,9 @@ static bm_status draw(bench *b, const workload *w)
         b->frames[i] = (int32_t)w->T;
         b->count[i] = (int32_t)w->labels;
     }
-    bm_put(b->be, b->batch.x.data, x, n);
-    free(x);
-    return bm_sync(b->be);
+    if (b->batch.x.data == NULL)
+        return queue_up(b, w);
+    return place(b, bm_count(b->batch.x));
 }
 
 static bm_status open_model(bench *b, const workload *w)
@@ -181,7 +239,8 @@ static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
     b->be = how->device->be;
     b->many = by_the_clock(how);
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
-    BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
+    if (bm_on_host(b->be) || w->net[0] == '\0')
+        BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
     BM_TRY(draw(b, w));
     b->batch.extent = (bm_extent){w->T, w->B, b->frames};
     b->batch.targets = (bm_targets){b->classes, b->count};
@@ -192,7 +251,11 @@ static void clear_up(bench *b)
 {
     bm_sgd_free(b->sgd);
     bm_model_free(b->model);
-    bm_free(b->be, b->batch.x.data);
+    if (b->stage == NULL)
+        bm_free(b->be, b->batch.x.data);
+    bm_stage_close(b->stage);
+    free(b->stored);
+    free(b->x);
     bm_free(b->be, b->dy);
     bm_free(b->be, b->work);
     bm_free(b->be, b->score);
@@ -208,8 +271,13 @@ static double seconds(const bench *b)
     return b->many ? bm_clock() : bm_bench_clock();
 }
 
-static void step(bench *b, const workload *w)
+static bm_status step(bench *b, const workload *w, bool sends)
 {
+    if (b->stage != NULL && sends) {
+        b->turn = (b->turn + 1) % BATCHES;
+        BM_TRY(bm_stage_send(b->stage, b->batch.extent, w->features,
+                             b->stored + b->turn * w->B, &b->batch.x.data));
+    }
     if (b->model != NULL) {
         double since = 0;
 
@@ -225,6 +293,7 @@ static void step(bench *b, const workload *w)
                                    BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
                                    (bm_score *)(void *)b->score);
     }
+    return BM_OK;
 }
 
 /* ---- how fast ----------------------------------------------------------- */
@@ -266,19 +335,21 @@ static bm_status peak(bench *b, double *out)
 }
 
 /* Steps for `least` seconds; how long one took. A device has the next ones
- * queued while it works. */
+ * queued while it works, more and more of them, for it stands idle where the
+ * host waits; `sends`: with a mini-batch for each. */
 static bm_status time_steps(bench *b, const workload *w, double least,
-                            double *out)
+                            bool sends, double *out)
 {
     size_t n = 0, together = bm_on_host(b->be) ? 1 : 8;
     double began = seconds(b), spent = 0;
 
     while (spent < least) {
         for (size_t i = 0; i < together; i++)
-            step(b, w);
+            BM_TRY(step(b, w, sends));
         BM_TRY(bm_sync(b->be));
         spent = seconds(b) - began;
         n += together;
+        together = bm_on_host(b->be) ? 1 : n;
     }
     *out = spent / (double)n;
     return BM_OK;
@@ -297,16 +368,36 @@ static void note_phases(bench *b, double *out)
     b->update = 0;
 }
 
+/* Of a sequence, over all steps since the last call; NAN: none counts. */
+static bm_status take_loss(bench *b, double *out)
+{
+    bm_score s = {0};
+
+    if (b->model != NULL) {
+        BM_TRY(bm_model_score(b->model, 0, &s));
+    } else {
+        bm_get(b->be, (float *)(void *)&s, b->score, sizeof s / sizeof(float));
+        BM_TRY(bm_sync(b->be));
+    }
+    *out = s.sequences > 0 ? s.loss / s.sequences : NAN;
+    return BM_OK;
+}
+
 static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *w = how->own.net != NULL ? &how->own : &workloads[row];
     double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
-    double shares[BM_BENCH_ROUNDS], flops = 0, median = 0;
+    double shares[BM_BENCH_ROUNDS], stalls[STALLS];
+    double flops = 0, median = 0, last = 1, still = 0;
+    size_t n_stalls = 0;
+    bool turns = bm_on_host(how->device->be);
     bench b;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(set_up(&b, how, w));
-    BM_TRY_DONE(time_steps(&b, w, 0.2, &median));
+    BM_TRY_DONE(time_steps(&b, w, 0.2, true, &median));
+    BM_TRY_DONE(take_loss(&b, &out[MEAN_LOSS]));
+    out[STALL] = NAN;
     for (size_t i = FORWARD; i <= SGEMM_GFLOPS; i++)
         out[i] = NAN;
     if (b.model != NULL) {
@@ -315,9 +406,21 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
     }
     for (size_t i = 0; i < how->rounds; i++) {
         peaks[i] = 1;
-        if (flops > 0)
+        if (flops > 0 && turns)
             BM_TRY_DONE(peak(&b, &peaks[i]));
-        BM_TRY_DONE(time_steps(&b, w, 0.3, &steps[i]));
+        BM_TRY_DONE(time_steps(&b, w, 0.3, true, &steps[i]));
+        if (b.stage == NULL || n_stalls == STALLS)
+            continue;
+        BM_TRY_DONE(time_steps(&b, w, 0.3, false, &still));
+        stalls[n_stalls++] = 1 - still / steps[i];
+    }
+    if (n_stalls > 0)
+        out[STALL] = bm_bench_median(n_stalls, stalls);
+    BM_TRY_DONE(take_loss(&b, &out[MEAN_LOSS]));
+    if (flops > 0 && !turns)
+        BM_TRY_DONE(peak(&b, &last));
+    for (size_t i = 0; i < how->rounds; i++) {
+        peaks[i] = turns ? peaks[i] : last;
         shares[i] = flops / steps[i] / peaks[i];
     }
     median = bm_bench_median(how->rounds, steps);

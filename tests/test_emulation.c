@@ -28,8 +28,10 @@ static struct {
     X(StreamCreate) X(StreamDestroy) X(StreamBeginCapture) \
     X(StreamEndCapture) X(StreamSynchronize) X(StreamWaitEvent) \
     X(StreamGetCaptureInfo) X(StreamUpdateCaptureDependencies) \
-    X(EventRecord) X(EventSynchronize) X(EventCreate) X(EventDestroy) \
+    X(StreamQuery) X(EventRecord) X(EventSynchronize) X(EventCreate) \
+    X(EventCreateWithFlags) X(EventDestroy) X(EventQuery) X(EventElapsedTime) \
     X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(DeviceSynchronize) \
+    X(HostRegister) X(HostUnregister) X(LaunchKernelExC) \
     X(GraphInstantiate) X(GraphLaunch) X(GraphAddChildGraphNode) \
     X(GraphExecKernelNodeSetParams) X(GraphExecDestroy) X(GraphDestroy)
 /* clang-format on */
@@ -37,6 +39,16 @@ static struct {
     RUNTIME(X)
 #undef X
 } cuda;
+
+/* Memory of the device, zeros, which the host can read and write here. */
+static void *room(size_t bytes)
+{
+    void *x = NULL;
+
+    assert_int_equal(cuda.Malloc(&x, bytes), 0);
+    memset(x, 0, bytes);
+    return x;
+}
 
 /* A whole number as bf16. */
 static uint32_t bf16(int x)
@@ -57,8 +69,8 @@ static int small(size_t i)
 static void test_a_product_has_the_layout_of_the_manual(void **state)
 {
     int A[16][16], B[16][8], C[16][8];
-    uint32_t a[32][4] = {0}, b[32][2] = {0};
-    float c[32][4];
+    uint32_t(*a)[4] = room(32 * sizeof *a), (*b)[2] = room(32 * sizeof *b);
+    float(*c)[4] = room(32 * sizeof *c);
 
     (void)state;
     for (size_t i = 0; i < 256; i++)
@@ -94,12 +106,18 @@ static void test_a_product_has_the_layout_of_the_manual(void **state)
                 sum += A[row][k] * B[k][col];
             assert_true(c[lane][i] == (float)sum);
         }
+    cuda.Free(a);
+    cuda.Free(b);
+    cuda.Free(c);
 }
 
 static void test_matrices_have_the_layout_of_the_manual(void **state)
 {
-    uint16_t x[4][8][8], y[2][4][8][8];
-    uint32_t r[32][4], transposed[32][4], one[32];
+    uint16_t(*x)[8][8] = room(4 * sizeof *x);
+    uint16_t(*y)[4][8][8] = room(2 * sizeof *y);
+    uint32_t(*r)[4] = room(32 * sizeof *r);
+    uint32_t(*transposed)[4] = room(32 * sizeof *transposed);
+    uint32_t *one = room(32 * sizeof *one);
 
     (void)state;
     for (int i = 0; i < 256; i++)
@@ -128,11 +146,16 @@ static void test_matrices_have_the_layout_of_the_manual(void **state)
         assert_int_equal(y[1][m][row][col],
                          (uint16_t)(x[m][row][col] + (added ? 1 : 0)));
     }
+    cuda.Free(x);
+    cuda.Free(y);
+    cuda.Free(r);
+    cuda.Free(transposed);
+    cuda.Free(one);
 }
 
 /* ---- captures ------------------------------------------------------------ */
 
-enum { CALLS = 10 };
+enum { CALLS = 14 };
 
 /* Asks for number i of what no graph can have; whether that was refused. */
 static bool is_refused(int i, cudaStream_t s, cudaStream_t other,
@@ -164,6 +187,14 @@ static bool is_refused(int i, cudaStream_t s, cudaStream_t other,
     case 8:
         return cuda.GraphLaunch(graph, s) != cudaSuccess;
     case 9:
+        return cuda.EventQuery(inside) != cudaSuccess;
+    case 10:
+        return cuda.EventQuery(outside) != cudaSuccess;
+    case 11:
+        return cuda.EventSynchronize(outside) != cudaSuccess;
+    case 12:
+        return cuda.StreamQuery(other) != cudaSuccess;
+    case 13:
         return cuda.StreamUpdateCaptureDependencies(
                    other, NULL, NULL, 0, cudaStreamSetCaptureDependencies) !=
                cudaSuccess;
@@ -206,6 +237,13 @@ static void test_a_capture_refuses_what_no_graph_has(void **state)
         assert_int_equal(cuda.StreamSynchronize(s), 0);
     }
     assert_true(is_refused(CALLS - 1, s, other, inside, outside, x, replay));
+
+    /* What was recorded in a capture means nothing in the next. */
+    assert_int_equal(
+        cuda.StreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), 0);
+    assert_int_not_equal(cuda.StreamWaitEvent(s, inside, 0), 0);
+    assert_int_not_equal(cuda.StreamEndCapture(other, &graph), 0);
+    assert_int_not_equal(cuda.StreamEndCapture(s, &graph), 0);
     cuda.GraphExecDestroy(replay);
     cuda.EventDestroy(inside);
     cuda.EventDestroy(outside);
@@ -218,10 +256,14 @@ static cudaGraphNode_t last_node(cudaStream_t s, cudaGraph_t *graph)
 {
     enum cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
     const cudaGraphNode_t *last = NULL;
+    const cudaGraphEdgeData *edges = NULL;
     size_t n = 0;
 
     assert_int_equal(
-        cuda.StreamGetCaptureInfo(s, &is, NULL, graph, &last, NULL, &n), 0);
+        cuda.StreamGetCaptureInfo(s, &is, NULL, NULL, &last, NULL, &n),
+        cudaErrorLossyQuery);
+    assert_int_equal(
+        cuda.StreamGetCaptureInfo(s, &is, NULL, graph, &last, &edges, &n), 0);
     assert_int_equal(is, cudaStreamCaptureStatusActive);
     assert_int_equal(n, 1);
     return last[0];
@@ -246,12 +288,10 @@ static void test_kernels_of_a_graph_are_given_other_arguments(void **state)
 
     (void)state;
     assert_int_equal(cuda.StreamCreate(&s), 0);
-    assert_int_equal(cuda.Malloc((void **)&a, BYTES), 0);
-    assert_int_equal(cuda.Malloc((void **)&b, BYTES), 0);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(cuda.Malloc((void **)&c[i], BYTES), 0);
-        memset(c[i], 0, BYTES); /* it is the host's */
-    }
+    a = room(BYTES);
+    b = room(BYTES);
+    for (int i = 0; i < 2; i++)
+        c[i] = room(BYTES);
     for (int i = 0; i < 32 * 4; i++)
         a[i] = b[i] = bf16(1) * 0x10001u; /* so that a product adds 16 */
     assert_int_equal(
@@ -268,6 +308,9 @@ static void test_kernels_of_a_graph_are_given_other_arguments(void **state)
     assert_int_equal(cuda.GraphExecKernelNodeSetParams(first, node, &p), 0);
     assert_int_not_equal(
         cuda.GraphExecKernelNodeSetParams(first, memset_node, &p), 0);
+    p.sharedMemBytes = 49 << 10;
+    assert_int_not_equal(cuda.GraphExecKernelNodeSetParams(first, node, &p), 0);
+    p.sharedMemBytes = 0;
     assert_int_equal(cuda.GraphLaunch(first, s), 0);
     assert_int_equal(cuda.GraphLaunch(first, s), 0);
     assert_int_equal(cuda.GraphLaunch(second, s), 0);
@@ -300,6 +343,80 @@ static void test_kernels_of_a_graph_are_given_other_arguments(void **state)
     cuda.Free(c[0]);
     cuda.Free(c[1]);
     cuda.StreamDestroy(s);
+}
+
+/* ---- what else a device does not do ----------------------------------------
+ */
+
+static void test_memory_of_the_host_is_none_of_the_device(void **state)
+{
+    float here[4] = {0}, *x = room(sizeof here);
+
+    (void)state;
+    assert_int_not_equal(
+        cuda.MemcpyAsync(here, x, sizeof here, cudaMemcpyDeviceToDevice, NULL),
+        0);
+    assert_int_not_equal(
+        cuda.MemcpyAsync(here, here, sizeof here, cudaMemcpyHostToDevice, NULL),
+        0);
+    assert_int_not_equal(cuda.MemcpyAsync(x, here, sizeof here + 1,
+                                          cudaMemcpyHostToDevice, NULL),
+                         0);
+    assert_int_equal(
+        cuda.MemcpyAsync(x, here, sizeof here, cudaMemcpyHostToDevice, NULL),
+        0);
+    assert_int_not_equal(cuda.MemsetAsync(here, 0, sizeof here, NULL), 0);
+    assert_int_not_equal(cuda.Free(here), 0);
+    assert_int_equal(cuda.Free(x), 0);
+    assert_int_not_equal(cuda.Free(x), 0);
+}
+
+/* As a device does: more shared memory than 48 KiB is allowed to no kernel that
+ * has not asked for it; memory is pinned once; and a time lies between events
+ * that take it. */
+static void test_launches_pins_and_times_may_be_refused(void **state)
+{
+    static char page[2][4096];
+    struct cudaLaunchConfig_st launch = {.gridDim = {1, 1, 1},
+                                         .blockDim = {32, 1, 1}};
+    uint32_t *a = NULL;
+    float *c = NULL, ms = 0;
+    void *arguments[3] = {&a, &a, &c};
+    cudaEvent_t timed = NULL, untimed = NULL;
+
+    (void)state;
+    assert_int_equal(cuda.Malloc((void **)&a, 4096), 0);
+    assert_int_equal(cuda.Malloc((void **)&c, 4096), 0);
+    launch.dynamicSmemBytes = 48 << 10;
+    assert_int_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    launch.dynamicSmemBytes++;
+    assert_int_not_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    launch.dynamicSmemBytes = 0;
+    launch.blockDim.x = 1025;
+    assert_int_not_equal(
+        cuda.LaunchKernelExC(&launch, multiply_kernel(), arguments), 0);
+    assert_int_equal(synchronize(), 0);
+
+    assert_int_not_equal(cuda.HostRegister(page, 0, 0), 0);
+    assert_int_equal(cuda.HostRegister(page, sizeof page, 0), 0);
+    assert_int_not_equal(cuda.HostRegister(page[1], sizeof page[1], 0), 0);
+    assert_int_not_equal(cuda.HostUnregister(page[1]), 0);
+    assert_int_equal(cuda.HostUnregister(page), 0);
+    assert_int_not_equal(cuda.HostUnregister(page), 0);
+
+    assert_int_equal(cuda.EventCreate(&timed), 0);
+    assert_int_equal(
+        cuda.EventCreateWithFlags(&untimed, cudaEventDisableTiming), 0);
+    assert_int_equal(cuda.EventRecord(timed, NULL), 0);
+    assert_int_equal(cuda.EventRecord(untimed, NULL), 0);
+    assert_int_equal(cuda.EventElapsedTime(&ms, timed, timed), 0);
+    assert_int_not_equal(cuda.EventElapsedTime(&ms, timed, untimed), 0);
+    cuda.EventDestroy(timed);
+    cuda.EventDestroy(untimed);
+    cuda.Free(a);
+    cuda.Free(c);
 }
 
 static void *symbol(void *plugin, const char *name)
@@ -336,6 +453,8 @@ int main(void)
         cmocka_unit_test(test_matrices_have_the_layout_of_the_manual),
         cmocka_unit_test(test_a_capture_refuses_what_no_graph_has),
         cmocka_unit_test(test_kernels_of_a_graph_are_given_other_arguments),
+        cmocka_unit_test(test_memory_of_the_host_is_none_of_the_device),
+        cmocka_unit_test(test_launches_pins_and_times_may_be_refused),
     };
 
     if (!have_backend("cuda")) /* which is loaded then */

@@ -83,17 +83,23 @@ static void check(const float *x, size_t n, const double *expected,
     free(got);
 }
 
-static void run(layer *l, bool first)
+/* Weights, and b right behind them, as models have them: wherever that is. With
+ * a layer above dy comes in the form that such a one leaves it in. */
+static void run(layer *l, bool first, bool above)
 {
     size_t rows = l->rows, K = l->K, N = l->N;
-    float *x = NULL, *w = NULL, *b = NULL, *y = NULL, *dy = NULL, *dx = NULL;
+    float *x = NULL, *w = NULL, *y = NULL, *dy = NULL, *dx = NULL;
     float *dw = NULL, *db = NULL;
     bm_linear there = {.n_in = K, .n_out = N, .f = l->f};
 
-    there.w = w = place(be, l->w, N * K);
-    there.b = b = place(be, l->b, N);
+    w = place(be, l->w, N * K + N);
+    bm_put(be, w + N * K, l->b, N);
+    there.w = w;
+    there.b = w + N * K;
     x = place(be, l->x, rows * K);
     dy = place(be, l->dy, rows * N);
+    if (above)
+        bm_activate(be, BM_IDENTITY, rows * N, dy, dy);
     dx = place(be, l->x, rows * K); /* to be overwritten */
     y = place(be, l->dy, rows * N);
     dw = place(be, l->w, N * K);
@@ -107,7 +113,6 @@ static void run(layer *l, bool first)
     check(db, N, l->db, sqrt((double)rows) + 1);
     bm_free(be, x);
     bm_free(be, w);
-    bm_free(be, b);
     bm_free(be, y);
     bm_free(be, dy);
     bm_free(be, dx);
@@ -117,8 +122,9 @@ static void run(layer *l, bool first)
 
 static void test_layer_and_function_follow_their_equations(void **state)
 {
-    static const size_t shapes[][3] = {
-        {1, 1, 1}, {7, 5, 3}, {33, 24, 40}, {0, 4, 5}, {64, 16, 8}};
+    static const size_t shapes[][3] = {{1, 1, 1},    {7, 5, 3},   {33, 24, 40},
+                                       {0, 4, 5},    {64, 16, 8}, {200, 2, 132},
+                                       {151, 3, 130}};
     static const bm_activation functions[] = {
         BM_IDENTITY, BM_RELU, BM_LEAKY_RELU, BM_TANH, BM_SIGMOID};
 
@@ -129,7 +135,7 @@ static void test_layer_and_function_follow_their_equations(void **state)
             layer l = {.rows = rows, .K = K, .N = N, .f = functions[f]};
 
             l.x = draw(rows * K, 1);
-            l.w = draw(N * K, 2);
+            l.w = draw(N * K + N, 2);
             l.b = draw(N, 3);
             l.dy = draw(rows * N, 4);
             l.y = zeros(rows * N, sizeof *l.y);
@@ -137,8 +143,8 @@ static void test_layer_and_function_follow_their_equations(void **state)
             l.dw = zeros(N * K, sizeof *l.dw);
             l.db = zeros(N, sizeof *l.db);
             expect(&l);
-            run(&l, false);
-            run(&l, true);
+            run(&l, false, false);
+            run(&l, true, true);
             free(l.x);
             free(l.w);
             free(l.b);

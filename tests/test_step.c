@@ -19,7 +19,7 @@ enum { D = 5, C = 4, MOST_T = 80, MOST_B = 5, MOST_STEPS = 40 };
 static const char *backend = "cuda";
 
 /* Of the emulated device: what it was asked for. NULL: a real one. */
-static unsigned long *launches, *copies;
+static unsigned long *launches, *copies, *changes;
 
 static void find_counters(void)
 {
@@ -35,6 +35,7 @@ static void find_counters(void)
         return;
     launches = dlsym(plugin, "bm_emulated_launches");
     copies = dlsym(plugin, "bm_emulated_copies");
+    changes = dlsym(plugin, "bm_emulated_changes");
 }
 
 /* What to train, and how. */
@@ -90,8 +91,8 @@ static void stop(trainee *t)
 }
 
 /* Sequences of other lengths and labels in every step, the first as long as
- * there is room for; `full`: all of them, with as many labels as there may be.
- */
+ * there is room for, and the second shorter; `full`: all of them so long, with
+ * as many labels as there may be. */
 static void train_step(trainee *t, size_t T, size_t B, size_t k, bool full,
                        float rate)
 {
@@ -107,7 +108,7 @@ static void train_step(trainee *t, size_t T, size_t B, size_t k, bool full,
                   .x = {.rank = 3, .dim = {T, B, D, 1}}};
 
     for (size_t i = 0; i < B; i++) {
-        size_t fewer = bm_rng_below(&rng, T / 2 + 1);
+        size_t fewer = bm_rng_below(&rng, T / 2 + 1) | (i == 1);
         size_t labels = bm_rng_below(&rng, T / 4 + 1);
 
         frames[i] = (int32_t)(i == 0 || full ? T : T - fewer);
@@ -268,6 +269,49 @@ static void test_images_that_need_other_kernels_are_right_as_well(void **state)
     }
 }
 
+static void skip_uncounted(void)
+{
+    if (launches == NULL) {
+        print_message("only the emulated device counts launches\n");
+        skip();
+    }
+}
+
+/* Products forward, with what follows them, and backward; one kernel for what
+ * goes back through a function and for the sums of it, that is all biases';
+ * four of the loss; the norm and the update. Nothing is cleared, nothing
+ * converted, and no kernel that is as it was is given its arguments again. */
+static void test_a_step_has_nothing_superfluous(void **state)
+{
+    enum { LAYERS = 3 };
+    static const bm_precision all[] = {BM_FP32, BM_BF16};
+
+    (void)state;
+    skip_uncounted();
+    FOR_EACH (p, all)
+        for (int graphs = 0; graphs < 2; graphs++) {
+            course c = {.net = "linear:8 relu linear:8 tanh linear",
+                        .loss = "cross_entropy",
+                        .sgd = momentum,
+                        .precision = all[p]};
+            trainee t = start(&c, graphs == 1);
+            unsigned long functions = 1; /* no product has tanh */
+            unsigned long products = LAYERS + LAYERS + (LAYERS - 1);
+
+            for (size_t k = 0; k < 6; k++) {
+                *changes = 0;
+                train_step(&t, 1, 5, 0, true, 0.1f);
+                if (graphs == 0 && k > 0)
+                    assert_int_equal(*launches,
+                                     products + functions + LAYERS + 4 + 2);
+                if (graphs == 1 && k > 1)
+                    assert_true(*launches == 1 && *changes == 0);
+            }
+            assert_ok(bm_sync(t.be));
+            stop(&t);
+        }
+}
+
 /* The one that nobody has asked for the longest goes. */
 static void test_only_so_many_shapes_are_kept(void **state)
 {
@@ -277,10 +321,7 @@ static void test_only_so_many_shapes_are_kept(void **state)
     trainee t = {0};
 
     (void)state;
-    if (launches == NULL) {
-        print_message("only the emulated device counts launches\n");
-        skip();
-    }
+    skip_uncounted();
     t = start(&c, true);
     for (size_t T = 66; T >= 1; T--) /* 64 are */
         for (size_t k = 0; k < 3; k++) {
@@ -341,6 +382,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_clusters_are_kernels_like_others),
         cmocka_unit_test(test_a_step_that_does_not_fit_is_queued_as_it_is_told),
         cmocka_unit_test(test_images_that_need_other_kernels_are_right_as_well),
+        cmocka_unit_test(test_a_step_has_nothing_superfluous),
         cmocka_unit_test(test_only_so_many_shapes_are_kept),
         cmocka_unit_test(test_a_step_ends_where_somebody_looks),
     };

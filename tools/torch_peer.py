@@ -1,22 +1,32 @@
 #!/usr/bin/env python3
 """The same training steps as `bmuf bench --net ...` makes, in PyTorch: forward,
-loss, backward, clipped momentum update, on random mini-batches whose sequences
-all have full length. One JSON object per way of doing it, the fastest last.
+loss, backward, clipped momentum update, on three random mini-batches in turn
+that come from the host, whose sequences all have full length. One JSON object
+per way of doing it, the fastest again at the end.
 
     tools/torch_peer.py --net 'blstm:512*5 linear' --input 80 --classes 80 \\
-        --batch 64 --frames 800 --labels 100 --device cuda --precision bf16
+        --batch 64 --frames 800 --labels 100 --device cuda \\
+        --modes bf16:graph,fp16:split+graph
 
-Ways: eager; compile (torch.compile); graph (CUDA graphs: of the network, and with
-cross_entropy of the whole step); split (every direction of every layer an
-nn.LSTM of its own, the second one on another stream, which lets cuDNN take its
-persistent kernels; with --precision half types alone). --ways chooses.
-Precision: fp32, tf32; bf16 and fp16 stand for 16-bit weights with fp32 masters,
-amp for autocast (fp16 for LSTMs and bf16 for the rest is what PyTorch makes of
-bf16). Needs torch alone.
+A mode is a precision and a way. Precisions: fp32, tf32; bf16 and fp16 stand for
+16-bit weights with fp32 masters, amp for autocast to bf16 (to fp16 in LSTMs,
+which is what PyTorch makes of it). A way is `eager`, or some of these, with +:
+
+    graph    CUDA graphs: of the network; with cross_entropy of the whole step
+    compile  torch.compile of the network, with cross_entropy of the loss, too
+    update   torch.compile of clipping and update
+    split    every direction of every layer is an nn.LSTM of its own, the second
+             one on another stream: what lets cuDNN take its persistent kernels
+
+CTC is PyTorch's own or cuDNN's, whichever is faster alone on this shape; or
+--ctc says which. With --net '' the loss is all there is, and modes are
+fp32:native and fp32:cudnn. Needs torch alone.
 """
 import argparse
 import contextlib
+import copy
 import json
+import os
 import statistics
 import sys
 import time
@@ -26,6 +36,8 @@ import torch.nn.functional as F
 from torch import nn
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = ["fp32", "tf32", "bf16", "fp16", "amp"]
+WAYS = {"eager", "graph", "compile", "update", "split"}
 
 
 class Columns(nn.Module):
@@ -42,30 +54,43 @@ class Columns(nn.Module):
         return y.permute(2, 0, 3, 1).flatten(2)
 
 
-class Lstm(nn.Module):
-    def __init__(self, n_in, n, layers, split):
+class Split(nn.Module):
+    """Both directions of every layer side by side. Of sequences of full length,
+    the second one's are the reversed ones."""
+
+    def __init__(self, n_in, n, layers, cuda):
         super().__init__()
-        if split:
-            self.pairs = nn.ModuleList(
-                nn.ModuleList([nn.LSTM(n_in if k == 0 else 2 * n, n) for _ in "fb"])
-                for k in range(layers))
-            self.side = torch.cuda.Stream()
-        else:
-            self.rnn = nn.LSTM(n_in, n, layers, bidirectional=True)
-        self.split = split
+        # persistent kernels take inputs by 128s
+        self.more = -n_in % 128 if n % 128 == 0 else 0
+        n_in += self.more
+        self.pairs = nn.ModuleList(
+            nn.ModuleList([nn.LSTM(n_in if k == 0 else 2 * n, n) for _ in "fb"]) for k in range(layers))
+        self.side = torch.cuda.Stream() if cuda else None
 
     def forward(self, x):
-        if not self.split:
-            return self.rnn(x)[0]
+        x = F.pad(x, (0, self.more)) if self.more else x
         for ahead, back in self.pairs:
-            now = torch.cuda.current_stream()
-            self.side.wait_stream(now)
-            with torch.cuda.stream(self.side):
+            if self.side is not None:
+                now = torch.cuda.current_stream()
+                self.side.wait_stream(now)
+                x.record_stream(self.side)
+            with torch.cuda.stream(self.side):  # None: nothing
                 z = back(x.flip(0))[0].flip(0)
             y = ahead(x)[0]
-            now.wait_stream(self.side)
+            if self.side is not None:
+                now.wait_stream(self.side)
+                z.record_stream(now)
             x = torch.cat((y, z), 2)
         return x
+
+
+class Lstm(nn.Module):
+    def __init__(self, n_in, n, layers):
+        super().__init__()
+        self.rnn = nn.LSTM(n_in, n, layers, bidirectional=True)
+
+    def forward(self, x):
+        return self.rnn(x)[0]
 
 
 def network(a, split):
@@ -103,8 +128,9 @@ def network(a, split):
                 n, channels = height * channels, 1
             if name == "blstm":
                 size, _, many = args.partition("*")
-                layers.append(Lstm(n, int(size), int(many or 1), split))
-                n = 2 * int(size)
+                size, many = int(size), int(many or 1)
+                layers.append(Split(n, size, many, a.device == "cuda") if split else Lstm(n, size, many))
+                n = 2 * size
             else:
                 size = a.classes if i + 1 == len(words) else int(args)
                 layers.append(nn.Linear(n, size))
@@ -117,18 +143,22 @@ def network(a, split):
 class Batch:
     def __init__(self, a, seed, dtype):
         g = torch.Generator().manual_seed(seed)
-        x = torch.randn(a.frames, a.batch, a.input, generator=g)
+        self.x = torch.randn(a.frames, a.batch, a.input, generator=g)
         if a.loss == "ctc":
             self.labels = torch.randint(1, a.classes, (a.batch, a.labels), generator=g)
         else:
             self.labels = torch.randint(0, a.classes, (a.frames * a.batch,), generator=g)
-        self.x, self.dtype, self.device = x, dtype, a.device
+        self.stays = a.loss == "ctc" and a.ctc == "cudnn"  # that takes them from the host
+        if self.stays:
+            self.labels = self.labels.flatten().int()
+        self.dtype, self.device = dtype, a.device
         if a.device == "cuda":
-            self.x, self.labels = x.pin_memory(), self.labels.pin_memory()
+            self.x, self.labels = self.x.pin_memory(), self.labels.pin_memory()
 
     def upload(self):
         x = self.x.to(self.device, non_blocking=True)
-        return x.to(self.dtype), self.labels.to(self.device, non_blocking=True)
+        labels = self.labels if self.stays else self.labels.to(self.device, non_blocking=True)
+        return x.to(self.dtype), labels
 
 
 class Feed:
@@ -149,50 +179,51 @@ class Feed:
         if self.side is not None:
             torch.cuda.current_stream().wait_stream(self.side)
             for x in self.next:
-                x.record_stream(torch.cuda.current_stream())
+                if x.is_cuda:
+                    x.record_stream(torch.cuda.current_stream())
         now = self.next
         self.fetch()
         return now
 
 
 def loss_of(a, y, labels):
+    """labels as Batch has them for a.ctc: who of the two computes follows from that."""
     if a.loss != "ctc":
         return F.cross_entropy(y.flatten(0, 1).float(), labels)
     y = F.log_softmax(y.float(), 2)
-    frames, count = [y.shape[0]] * a.batch, [a.labels] * a.batch
-    if a.ctc == "cudnn":
-        labels = labels.flatten().int().cpu()
-        return F.ctc_loss(y, labels, frames, count, reduction="sum") / a.batch
-    return F.ctc_loss(y, labels, frames, count, reduction="sum", zero_infinity=True) / a.batch
+    return F.ctc_loss(y, labels, [y.shape[0]] * a.batch, [a.labels] * a.batch, reduction="sum") / a.batch
 
 
 class Momentum:
-    """SGD with momentum on fp32 weights, which a 16-bit network has copies of."""
+    """Clipped SGD with momentum on fp32 weights, which a 16-bit network has copies of."""
 
-    def __init__(self, a, net):
+    def __init__(self, a, net, compiled):
         self.own = list(net.parameters())
         self.half = self.own[0].dtype != torch.float32
         self.master = [p.detach().float().clone() for p in self.own] if self.half else self.own
-        fast = {"fused": True} if a.device == "cuda" else {"foreach": True}
+        if self.half:
+            for m in self.master:
+                m.grad = torch.zeros_like(m)
+        fast = {"foreach": True} if compiled or a.device != "cuda" else {"fused": True}
         self.sgd = torch.optim.SGD(self.master, lr=1e-4, momentum=0.9, **fast)
         self.clip = a.clip
+        self.step = torch.compile(self.update) if compiled else self.update
 
-    def step(self):
-        if self.half:
-            for m, p in zip(self.master, self.own):
-                m.grad = p.grad.float()
-        if self.clip > 0:
-            nn.utils.clip_grad_norm_(self.master, self.clip, foreach=True)
-        self.sgd.step()
-        if self.half:
-            with torch.no_grad():
+    def update(self):
+        with torch.no_grad():
+            if self.half:
+                torch._foreach_copy_([m.grad for m in self.master], [p.grad for p in self.own])
+            if self.clip > 0:
+                nn.utils.clip_grad_norm_(self.master, self.clip, foreach=True)
+            self.sgd.step()
+            if self.half:
                 torch._foreach_copy_(self.own, self.master)
 
 
 def alone(a):
     """CTC and its gradient, of logits that are there."""
     y = torch.randn(a.frames, a.batch, a.classes, device=a.device, requires_grad=True)
-    labels = torch.randint(1, a.classes, (a.batch, a.labels), device=a.device)
+    labels = Batch(a, 1, torch.float32).upload()[1]
 
     def step():
         y.grad = None
@@ -202,72 +233,121 @@ def alone(a):
     return step
 
 
-def stepper(a, way):
+def stepper(a, precision, way):
     """A function that trains on the next mini-batch and returns the loss."""
-    dtype = HALF.get(a.precision, torch.float32)
-    net = network(a, way == "split").to(a.device, dtype)
+    dtype = HALF.get(precision, torch.float32)
+    net = network(a, "split" in way).to(a.device, dtype)
     if any("Conv" in type(m).__name__ for m in net.modules()):
         net = net.to(memory_format=torch.channels_last)
-    momentum = Momentum(a, net)
+    momentum = Momentum(a, net, "update" in way)
     feed = Feed(a, dtype)
 
     def cast():
-        if a.precision != "amp":
+        if precision != "amp":
             return contextlib.nullcontext()
-        return torch.autocast(a.device, torch.bfloat16, cache_enabled=way != "graph")
+        return torch.autocast(a.device, torch.bfloat16, cache_enabled="graph" not in way)
 
-    def learn(x, labels, f):
-        net.zero_grad(set_to_none=True)
+    f = torch.compile(net) if "compile" in way else net
+    if "graph" in way and a.loss == "ctc":  # whose lengths are the host's
+        with cast():
+            f = torch.cuda.make_graphed_callables(net, (feed()[0].clone(),))
+
+    def loss_with(x, labels):
         with cast():
             y = f(x)
-        loss = loss_of(a, y, labels)
+        return loss_of(a, y, labels)
+
+    if "compile" in way and a.loss != "ctc":
+        f, loss_with = net, torch.compile(loss_with)
+
+    def learn(x, labels):
+        net.zero_grad(set_to_none=True)
+        loss = loss_with(x, labels)
         loss.backward()
         momentum.step()
         return loss
 
-    f = torch.compile(net) if way == "compile" else net
-    if way == "graph" and a.loss == "ctc":
-        with cast():
-            f = torch.cuda.make_graphed_callables(net, (feed()[0].clone(),))
-    if way == "graph" and a.loss != "ctc":
-        x, labels = (t.clone() for t in feed())
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                learn(x, labels, net)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            loss = learn(x, labels, net)
+    if "graph" not in way or a.loss == "ctc":
+        return lambda: learn(*feed())
+    x, labels = (t.clone() for t in feed())
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            learn(x, labels)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = learn(x, labels)
 
-        def replay():
-            more_x, more_labels = feed()
-            x.copy_(more_x, non_blocking=True)
-            labels.copy_(more_labels, non_blocking=True)
-            graph.replay()
-            return loss
-        return replay
-    return lambda: learn(*feed(), f)
+    def replay():
+        more_x, more_labels = feed()
+        x.copy_(more_x, non_blocking=True)
+        labels.copy_(more_labels, non_blocking=True)
+        graph.replay()
+        return loss
+    return replay
 
 
-def measure(a, way):
+def measure(a, step, seconds):
+    """Frames/s: the median of eight times; the first loss and the last."""
     now = time.process_time if a.device == "cpu" else time.perf_counter
     wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
-    step = alone(a) if way == "alone" else stepper(a, way)
     first = step().item()
     for _ in range(a.warm):
         step()
     wait()
     began, rates = now(), []
-    while now() - began < a.seconds:
+    while now() - began < seconds:
         since, n = now(), 0
-        while now() - since < a.seconds / 8 or n == 0:
+        while now() - since < seconds / 8 or n == 0:
             loss = step()
             n += 1
         wait()
         rates.append(n * a.batch * a.frames / (now() - since))
-    return {"way": way, "frames_per_s": statistics.median(rates), "loss_first": first,
-            "loss_last": loss.item()}
+    return {"frames_per_s": statistics.median(rates), "loss_first": first, "loss_last": loss.item()}
+
+
+def faster_ctc(a):
+    """'native' or 'cudnn'."""
+    rates = {}
+    for kind in ("native", "cudnn") if a.device == "cuda" else ():
+        one = copy.copy(a)
+        one.ctc = kind
+        try:
+            rates[kind] = measure(one, alone(one), 0.4)["frames_per_s"]
+        except Exception:  # it has none, or refuses the shape
+            continue
+    return max(rates, key=rates.get) if rates else "native"
+
+
+def one_mode(a, mode):
+    """What is told of a mode."""
+    precision, _, way = mode.partition(":")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+    if not a.net:
+        one = copy.copy(a)
+        one.ctc = way
+        return measure(one, alone(one), a.seconds)
+    row = measure(a, stepper(a, precision, set(way.split("+"))), a.seconds)
+    return {**row, "ctc": a.ctc} if a.loss == "ctc" else row
+
+
+def is_lost(a):
+    """Whether an error has left the device of this process useless."""
+    try:
+        return a.device == "cuda" and torch.cuda.synchronize() is not None
+    except Exception:
+        return True
+
+
+def check(p, a):
+    for mode in a.modes.split(","):
+        precision, _, way = mode.partition(":")
+        ways = set(way.split("+"))
+        known = ways <= WAYS if a.net else way in ("native", "cudnn")
+        if precision not in PRECISIONS or not known or ("eager" in ways and len(ways) > 1):
+            p.error(f"no mode {mode}")
 
 
 def main():
@@ -277,25 +357,29 @@ def main():
     for name, value in (("input", 80), ("classes", 80), ("batch", 64), ("frames", 800), ("labels", 100)):
         p.add_argument("--" + name, type=int, default=value)
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    p.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16", "amp"], default="fp32")
-    p.add_argument("--ctc", choices=["native", "cudnn"], default="native")
-    p.add_argument("--ways", default="eager", help="several: eager,graph,split,compile")
+    p.add_argument("--modes", default="fp32:eager", help="several: bf16:graph,fp16:split+graph")
+    p.add_argument("--ctc", choices=["auto", "native", "cudnn"], default="auto")
     p.add_argument("--clip", type=float, default=5)
     p.add_argument("--warm", type=int, default=4)
-    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--seconds", type=float, default=2)
     a = p.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = a.precision != "fp32"
+    check(p, a)
+    torch.backends.cudnn.benchmark = True  # of convolutions: the fastest
     torch.manual_seed(1)
-    best = None
-    for way in a.ways.split(",") if a.net else ["alone"]:
+    if a.net and a.loss == "ctc" and a.ctc == "auto":
+        a.ctc = faster_ctc(a)
+    best, modes = None, a.modes.split(",")
+    for i, mode in enumerate(modes):
         try:
-            row = measure(a, way)
-        except Exception as e:  # a way that this version or device refuses is a result
-            row = {"way": way, "error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
-        row.update(precision=a.precision, torch=torch.__version__)
+            row = one_mode(a, mode)
+        except Exception as e:  # what this version or device refuses is a result
+            row = {"error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
+        row = {"mode": mode, **row, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
         print(json.dumps(row), flush=True)
         if row.get("frames_per_s", 0) > (best or {}).get("frames_per_s", 0):
             best = row
+        if "error" in row and is_lost(a) and modes[i + 1:]:  # the others get a new one
+            os.execv(sys.executable, [sys.executable, *sys.argv, "--ctc", a.ctc, "--modes", ",".join(modes[i + 1:])])
         if a.device == "cuda":
             torch.cuda.empty_cache()
     if best is not None:

@@ -66,8 +66,9 @@ __global__ static void layout(bm_layout l, const E *x, E *y)
             u.all = make_uint4(0, 0, 0, 0);
             if (here)
                 u.all = *(const uint4 *)(const void *)src;
-            for (unsigned i = 0; here && l.bias != NULL && i < unit<E>::n; i++)
-                give(widen(u.x[i]) + l.bias[c + i], &u.x[i]);
+            if (here && l.bias != NULL)
+                for (unsigned i = 0; i < unit<E>::n; i++)
+                    give(widen(u.x[i]) + l.bias[c + i], &u.x[i]);
             *(uint4 *)(void *)dst = u.all;
         } else {
             float v = here ? widen(*src) : 0;

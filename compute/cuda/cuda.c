@@ -131,11 +131,20 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
+bm_status bm_cuda_stream_open(cudaStream_t *out)
+{
+    int least = 0, most = 0;
+
+    BM_TRY(bm_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &most),
+                          "priorities of streams"));
+    return bm_cuda_status(
+        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, most),
+        "stream");
+}
+
 static bm_status start(bm_backend *be, bm_cuda *cuda)
 {
-    BM_TRY(bm_cuda_status(
-        cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
-        "stream"));
+    BM_TRY(bm_cuda_stream_open(&cuda->stream));
     BM_TRY(bm_cuda_status(
         cudaStreamCreateWithFlags(&cuda->side, cudaStreamNonBlocking),
         "stream"));
@@ -256,6 +265,12 @@ const bm_backend_ops bm_backend_cuda = {
     .filter = bm_cuda_filter,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
+    .ferry_open = bm_cuda_ferry_open,
+    .ferry_close = bm_cuda_ferry_close,
+    .ferry_get = bm_cuda_ferry_get,
+    .ferry_wait = bm_cuda_ferry_wait,
+    .ferry_put = bm_cuda_ferry_put,
+    .ferry_join = bm_cuda_ferry_join,
     .mesh = &bm_cuda_mesh_ops,
     .adam_step = bm_cuda_adam_step,
 };

@@ -86,6 +86,10 @@ void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what);
             bm_cuda_note((be), (call), #call);                                 \
     } while (0)
 
+/* A stream that others wait for. Where there is not room for all, its work goes
+ * before that of `side`: a cluster begins when there is room for all of it. */
+BM_CHECKED bm_status bm_cuda_stream_open(cudaStream_t *out);
+
 /* What is queued on `side` from here on begins after all that is on `stream`;
  * what is queued on `stream` after the join begins after all that is on `side`.
  */
@@ -136,6 +140,17 @@ void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n);
 void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n);
 void bm_cuda_pin(bm_backend *be, void *x, size_t bytes);
 void bm_cuda_unpin(bm_backend *be, void *x);
+
+/* A bm_ferry's, cuda_ferry.c. */
+BM_CHECKED bm_status bm_cuda_ferry_open(bm_backend *be, void **self);
+void bm_cuda_ferry_close(bm_backend *be, void *self);
+void bm_cuda_ferry_get(bm_backend *be, void *self, size_t piece, float *dst,
+                       const float *src, size_t n);
+BM_CHECKED bm_status bm_cuda_ferry_wait(bm_backend *be, void *self,
+                                        size_t piece);
+void bm_cuda_ferry_put(bm_backend *be, void *self, float *dst, const float *src,
+                       size_t n);
+void bm_cuda_ferry_join(bm_backend *be, void *self);
 
 extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
 

@@ -18,6 +18,8 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { LINE = 16, PIECE = 16 << 20, WORK = 256 << 20 }; /* bytes */
 #define FORWARD CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM
@@ -134,6 +136,39 @@ static cudnnStatus_t measure(const struct bm_cudnn *c, size_t *bytes)
     return status;
 }
 
+/* The same of pieces of n sequences. Descriptors are those of such a piece
+ * then, or what they were: the library is asked once, it takes its time. */
+static cudnnStatus_t need_of(bm_backend *be, const sweep *s, size_t n,
+                             size_t *bytes)
+{
+    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    const bm_window *time = &s->c->time, *rows = &s->c->rows;
+    const bm_cudnn_need of = {{n, (size_t)bm_cuda_of(be)->precision, s->px.T,
+                               s->px.H, s->px.C, s->py.T, s->py.H, s->py.C,
+                               time->size, time->stride, rows->size,
+                               rows->stride},
+                              0,
+                              c->needs};
+    bm_cudnn_need *one = c->needs;
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+
+    while (one != NULL && memcmp(one->kind, of.kind, sizeof of.kind) != 0)
+        one = one->next;
+    if (one == NULL) {
+        status = describe(be, s, n);
+        if (status == CUDNN_STATUS_SUCCESS)
+            status = measure(c, bytes);
+        one = status == CUDNN_STATUS_SUCCESS ? malloc(sizeof *one) : NULL;
+        if (one == NULL)
+            return status;
+        *one = of;
+        one->bytes = *bytes;
+        c->needs = one;
+    }
+    *bytes = one->bytes;
+    return CUDNN_STATUS_SUCCESS;
+}
+
 static const char *obstacle(bm_backend *be, const bm_conv *conv, bm_extent in,
                             bm_extent out)
 {
@@ -146,11 +181,9 @@ static const char *obstacle(bm_backend *be, const bm_conv *conv, bm_extent in,
         return why;
     if (s.px.sequence > INT_MAX || s.py.sequence > INT_MAX)
         return "a sequence has more than 2^31 numbers";
-    if (!bm_cudnn_well(c, describe(be, &s, s.sequences),
-                       "SetConvolution..Descriptor", c->why_conv,
-                       sizeof c->why_conv) ||
-        !bm_cudnn_well(c, measure(c, &bytes), "GetConvolution..WorkspaceSize",
-                       c->why_conv, sizeof c->why_conv))
+    if (!bm_cudnn_well(c, need_of(be, &s, s.sequences, &bytes),
+                       "GetConvolution..WorkspaceSize", c->why_conv,
+                       sizeof c->why_conv))
         return c->why_conv;
     if (bytes <= WORK)
         return NULL;
@@ -178,11 +211,9 @@ static rooms take(bm_backend *be, const sweep *s)
 
     for (int i = 0; i < 2 && pieces[i] > 0; i++) {
         size_t bytes = 0;
-        cudnnStatus_t status = describe(be, s, pieces[i]);
 
-        if (status == CUDNN_STATUS_SUCCESS)
-            status = measure(c, &bytes);
-        bm_cudnn_note(be, status, "GetConvolution..WorkspaceSize");
+        bm_cudnn_note(be, need_of(be, s, pieces[i], &bytes),
+                      "GetConvolution..WorkspaceSize");
         r.work_bytes = bytes > r.work_bytes ? bytes : r.work_bytes;
     }
     r.x = bm_cudnn_room_for(be, &c->image[0],

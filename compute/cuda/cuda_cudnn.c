@@ -70,6 +70,14 @@ static void free_layers(bm_cudnn *c)
     }
 }
 
+static void free_needs(bm_cudnn *c)
+{
+    for (bm_cudnn_need *next, *n = c->needs; n != NULL; n = next) {
+        next = n->next;
+        free(n);
+    }
+}
+
 static void free_rooms(bm_cudnn *c)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -91,6 +99,7 @@ void bm_cudnn_close(bm_backend *be)
     if (c == NULL)
         return;
     free_layers(c);
+    free_needs(c);
     free_rooms(c);
     for (size_t i = 0; i < 2; i++)
         if (c->images[i] != NULL)
@@ -224,7 +233,9 @@ static bool find_weights(bm_cudnn *c, bm_cudnn_layer *l, char *space, size_t r,
     return true;
 }
 
-/* Leaves in l->why what keeps it from working. */
+/* Leaves in l->why what keeps it from working. Both algorithms get what others
+ * ask of them: layouts with padding are for padded frames alone, also where
+ * there is no padding, and a second bias, which stays zero. */
 static void make_layer(bm_backend *be, bm_cudnn *c, bm_cudnn_layer *l)
 {
     char *space = NULL;
@@ -232,14 +243,12 @@ static void make_layer(bm_backend *be, bm_cudnn *c, bm_cudnn_layer *l)
     if (!WELL(c, l->why, CreateRNNDescriptor(&l->rnn)) ||
         !WELL(c, l->why,
               SetRNNDescriptor_v8(
-                  l->rnn, l->algorithm, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS,
+                  l->rnn, l->algorithm, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
                   l->R > 1 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
                   CUDNN_LINEAR_INPUT, bm_cudnn_type(l->precision),
                   CUDNN_DATA_FLOAT, bm_cudnn_math(l->precision), (int32_t)l->D,
                   (int32_t)l->H, (int32_t)l->H, 1, c->no_dropout,
-                  l->algorithm == CUDNN_RNN_ALGO_STANDARD
-                      ? CUDNN_RNN_PADDED_IO_ENABLED
-                      : CUDNN_RNN_PADDED_IO_DISABLED)) ||
+                  CUDNN_RNN_PADDED_IO_ENABLED)) ||
         !WELL(c, l->why,
               GetRNNWeightSpaceSize(c->handles[0], l->rnn, &l->weights)))
         return;

@@ -71,6 +71,13 @@ typedef struct bm_cudnn_layer {
     struct bm_cudnn_layer *next;
 } bm_cudnn_layer;
 
+/* Bytes that convolutions of a kind work in. */
+typedef struct bm_cudnn_need {
+    size_t kind[16]; /* all that they depend on */
+    size_t bytes;
+    struct bm_cudnn_need *next;
+} bm_cudnn_need;
+
 struct bm_cudnn {
     char why[256]; /* why there is none; "": there is one */
     void *library;
@@ -88,6 +95,7 @@ struct bm_cudnn {
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t conv;
     char why_conv[256];
+    bm_cudnn_need *needs;
     bm_cudnn_room image[2], kernel, sums; /* of them, on `stream` */
 #define X(name) __typeof__(cudnn##name) *name;
     BM_CUDNN_FUNCTIONS(X)

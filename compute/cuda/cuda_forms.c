@@ -185,26 +185,6 @@ static void widen_all(bm_backend *be, piece *p, size_t first, size_t last)
             widen(be, p, &p->spans[i]);
 }
 
-/* [first, last) is about to be written: no span says anything of it. What a
- * span says of numbers beside it is kept as floats. */
-static void forget(bm_backend *be, piece *p, size_t first, size_t last)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < p->n_spans; i++) {
-        span *s = &p->spans[i];
-        bool within = first <= s->first && s->last <= last;
-
-        if (!overlaps(s, first, last)) {
-            p->spans[kept++] = *s;
-            continue;
-        }
-        if (s->alone && !within)
-            widen(be, p, s);
-    }
-    p->n_spans = kept;
-}
-
 static void remember(bm_backend *be, piece *p, span s)
 {
     bm_status status = grow(&p->spans, p->n_spans, &p->room, sizeof *p->spans);
@@ -213,6 +193,34 @@ static void remember(bm_backend *be, piece *p, span s)
         bm_remember(be, status);
     else if (s.first < s.last)
         p->spans[p->n_spans++] = s;
+}
+
+/* [first, last) is about to be written: no span says anything of it. What one
+ * says of numbers beside it still holds. */
+static void forget(bm_backend *be, piece *p, size_t first, size_t last)
+{
+    size_t kept = 0;
+    span behind = {0};
+
+    for (size_t i = 0; i < p->n_spans; i++) {
+        span s = p->spans[i];
+
+        if (overlaps(&s, first, last)) {
+            bool before = s.first < first, after = last < s.last;
+
+            if (before && after)
+                behind = (span){last, s.last, s.alone};
+            if (before)
+                s.last = first;
+            else if (after)
+                s.first = last;
+            else
+                continue;
+        }
+        p->spans[kept++] = s;
+    }
+    p->n_spans = kept;
+    remember(be, p, behind);
 }
 
 static bool have_twin(bm_backend *be, piece *p)

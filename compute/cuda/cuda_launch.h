@@ -12,7 +12,9 @@ cudaError_t bm_launch_now(const bm_launch *l);
  * stream: equal launches have equal bytes. */
 size_t bm_launch_pack(const bm_launch *l, char *out);
 
-/* The same kernel, whatever its arguments and its number of blocks? */
+/* The same kernel but for its arguments and its number of blocks, so that a
+ * graph's can be changed into it? None of clusters: nothing says that a change
+ * keeps them. */
 bool bm_launch_is_same(const char *a, const char *b);
 
 cudaError_t bm_launch_packed(cudaStream_t stream, char *bytes);

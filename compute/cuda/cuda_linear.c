@@ -41,6 +41,22 @@ void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
         bm_cuda_activate(be, l->f, rows * N, y, y);
 }
 
+/* dy becomes that of what goes into the function, and db their sum. */
+static void pass_back(bm_backend *be, const bm_linear *l, size_t rows,
+                      const float *y, float *dy, float *db)
+{
+    size_t N = l->n_out, n = rows * N;
+    bm_back p = {.f = l->f, .rows = rows, .cols = N};
+
+    p.y = bm_cuda_in(be, y, n);
+    p.dy = bm_cuda_in(be, dy, n);
+    p.dx = bm_cuda_out(be, dy, n);
+    p.b = bm_cuda_write(be, db, N);
+    p.work =
+        bm_cuda_scratch(be, bm_kernel_sum_rows_work(rows, N) * sizeof *p.work);
+    BM_CUDA(be, bm_kernel_sum_back(bm_cuda_of(be)->stream, &p));
+}
+
 void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
                              const float *x, const float *y, float *dy,
                              float *dx, float *dw, float *db)
@@ -50,8 +66,9 @@ void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
     bm_cuda_factor d;
 
     if (l->f != BM_IDENTITY)
-        bm_cuda_activate_back(be, l->f, rows * N, y, dy, dy);
-    bm_cuda_sum_rows(be, bm_matrix(dy, rows, N), db);
+        pass_back(be, l, rows, y, dy, db);
+    else
+        bm_cuda_sum_rows(be, bm_matrix(dy, rows, N), db);
     d = bm_cuda_factor_of(be, dy, rows * N, N, false);
     if (dx != NULL) {
         bm_cuda_factor w = bm_cuda_factor_of(be, l->w, N * K, K, false);

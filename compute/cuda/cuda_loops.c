@@ -54,12 +54,24 @@ void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
     BM_CUDA(be, bm_kernel_dropout(bm_cuda_of(be)->stream, n, p, key, from, to));
 }
 
+static bool is_padded(bm_extent e)
+{
+    for (size_t b = 0; b < e.B; b++)
+        if ((size_t)e.frames[b] < e.T)
+            return true;
+    return false;
+}
+
 void bm_cuda_clear_padding(bm_backend *be, bm_extent e, bm_tensor x)
 {
     size_t n = bm_count(x);
-    const int32_t *frames = bm_cuda_frames(be, e);
-    bm_out to = bm_cuda_change(be, x.data, n, bm_cuda_in(be, x.data, n).half);
+    const int32_t *frames = NULL;
+    bm_out to;
 
+    if (!is_padded(e))
+        return;
+    frames = bm_cuda_frames(be, e);
+    to = bm_cuda_change(be, x.data, n, bm_cuda_in(be, x.data, n).half);
     BM_CUDA(be, bm_kernel_clear_padding(bm_cuda_of(be)->stream, e.T, e.B,
                                         x.dim[2], frames, to));
 }

@@ -79,9 +79,7 @@ static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
 
 static bm_status start(struct bm_lstm_steps *own)
 {
-    BM_TRY(bm_cuda_status(
-        cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking),
-        "stream"));
+    BM_TRY(bm_cuda_stream_open(&own->stream));
     BM_TRY(bm_cuda_status(
         cudaEventCreateWithFlags(&own->forked, cudaEventDisableTiming),
         "event"));
@@ -269,11 +267,12 @@ static cudaError_t add_child(cudaStream_t stream, cudaGraph_t child)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaGraphNode_t *before = NULL;
+    const cudaGraphEdgeData *edges = NULL; /* else some get no answer */
     cudaGraph_t parent = NULL;
     cudaGraphNode_t node = NULL;
     size_t n = 0;
     cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, &parent,
-                                                 &before, NULL, &n);
+                                                 &before, &edges, &n);
 
     if (error == cudaSuccess)
         error = cudaGraphAddChildGraphNode(&node, parent, before, n, child);

@@ -5,7 +5,9 @@
  *
  * Its communicator does not block: whatever waits for other ranks is waited for
  * here, in turns with a look at NCCL's own errors and at the watch. When one of
- * them tells of a failure, ncclCommAbort ends what the stream waits for.
+ * them tells of a failure, ncclCommAbort ends what the stream waits for. It is
+ * the end of a good one, too: ncclCommDestroy may wait for other ranks, of which
+ * one may have aborted; and what was sent has come, as ranks agree on that.
  */
 #include "compute/cuda/cuda.h"
 
@@ -34,7 +36,6 @@ typedef struct nccl {
                                       nccl_config *config);
     nccl_result (*CommGetAsyncError)(nccl_comm *comm, nccl_result *out);
     nccl_result (*CommAbort)(nccl_comm *comm);
-    nccl_result (*CommDestroy)(nccl_comm *comm);
     nccl_result (*GroupStart)(void);
     nccl_result (*GroupEnd)(void);
     nccl_result (*Send)(const void *x, size_t n, int type, int to,
@@ -71,7 +72,6 @@ static bm_status find_all(void *library, nccl *out)
     FIND(CommInitRankConfig);
     FIND(CommGetAsyncError);
     FIND(CommAbort);
-    FIND(CommDestroy);
     FIND(GroupStart);
     FIND(GroupEnd);
     FIND(Send);
@@ -133,7 +133,7 @@ static bm_status mesh_name(bm_backend *be, bm_mesh_name *out)
 static void give_up(bm_cuda_mesh *m)
 {
     if (m->comm != NULL)
-        (void)m->nccl.CommAbort(m->comm); /* it has failed already */
+        (void)m->nccl.CommAbort(m->comm); /* nobody asks any more */
     m->comm = NULL;
 }
 
@@ -172,14 +172,18 @@ static bm_status mesh_open(bm_backend *be, const bm_mesh_name *name, int rank,
 {
     bm_cuda_mesh *m = bm_cuda_of(be)->mesh;
     nccl_config config = does_not_block;
+    bm_status status = BM_OK;
 
     BM_ASSERT(m->comm == NULL);
     bm_cuda_step_end(be);
     m->watch = watch;
-    BM_TRY(told(
+    status = told(
         m, m->nccl.CommInitRankConfig(&m->comm, size, *name, rank, &config),
-        "CommInitRankConfig"));
-    return finish(m);
+        "CommInitRankConfig");
+    if (status == BM_OK)
+        return finish(m);
+    m->comm = NULL; /* whatever it was left as */
+    return status;
 }
 
 static bool busy(cudaStream_t stream)
@@ -214,11 +218,10 @@ static void mesh_close(bm_backend *be)
 
     if (m == NULL)
         return;
-    if (m->comm != NULL && be->failed != BM_OK)
+    if (be->failed != BM_OK)
         give_up(m);
     cudaStreamSynchronize(cuda->stream);
-    if (m->comm != NULL)
-        (void)m->nccl.CommDestroy(m->comm);
+    give_up(m);
     free(m);
     cuda->mesh = NULL;
 }

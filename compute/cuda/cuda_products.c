@@ -28,6 +28,8 @@ typedef struct plan {
 struct bm_cuda_products {
     cublasLtHandle_t lt;
     void *workspace[STREAMS]; /* of `stream`, of `side`, of any other */
+    void *bias[STREAMS];      /* copies of those that begin anywhere */
+    size_t bias_room[STREAMS];
     plan *plans[BUCKETS];
 };
 
@@ -77,8 +79,10 @@ void bm_cuda_products_close(bm_backend *be)
         }
     if (p->lt != NULL)
         cublasLtDestroy(p->lt);
-    for (int i = 0; i < STREAMS; i++)
+    for (int i = 0; i < STREAMS; i++) {
         cudaFree(p->workspace[i]);
+        cudaFree(p->bias[i]);
+    }
     free(p);
 }
 
@@ -93,8 +97,9 @@ static cudaDataType type_of(int type)
                                                &(value), sizeof(value)),       \
                 #what)
 
-/* cuBLAS is column-major: it makes C' = op(B)' op(A)', so its A is our B. */
-static bm_status describe(plan *p)
+/* cuBLAS is column-major: it makes C' = op(B)' op(A)', so its A is our B. The
+ * bias is not read, but where it lies is looked at. */
+static bm_status describe(plan *p, const void *bias)
 {
     const shape *s = &p->of;
     bool tf32 = s->type == BM_CUDA_F32 && s->precision != BM_FP32;
@@ -113,6 +118,8 @@ static bm_status describe(plan *p)
     BM_TRY(SET(p, EPILOGUE, s->epilogue));
     if ((s->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
         BM_TRY(SET(p, BIAS_DATA_TYPE, bias_type));
+    if (bias != NULL)
+        BM_TRY(SET(p, BIAS_POINTER, bias));
     BM_TRY(blas_status(cublasLtMatrixLayoutCreate(
                            &p->a, type_of(s->type), s->trans_b ? s->k : s->n,
                            s->trans_b ? s->n : s->k, (int64_t)s->ldb),
@@ -161,7 +168,8 @@ done:
     return status;
 }
 
-static bm_status find(bm_cuda_products *products, const shape *of, plan **out)
+static bm_status find(bm_cuda_products *products, const shape *of,
+                      const void *bias, plan **out)
 {
     size_t bucket = (of->m * 31 + of->n * 17 + of->k) % BUCKETS;
     plan *p = products->plans[bucket];
@@ -176,7 +184,7 @@ static bm_status find(bm_cuda_products *products, const shape *of, plan **out)
     if (p == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to plan a product");
     p->of = *of;
-    BM_TRY_DONE(describe(p));
+    BM_TRY_DONE(describe(p, bias));
     BM_TRY_DONE(choose(products, p));
     p->next = products->plans[bucket];
     products->plans[bucket] = p;
@@ -204,10 +212,32 @@ static uint32_t alignment(const void *x)
     return (uint32_t)(at & (~at + 1));
 }
 
-static void *workspace(const bm_cuda *cuda, cudaStream_t stream)
+static int number_of(const bm_cuda *cuda, cudaStream_t stream)
 {
-    int i = stream == cuda->stream ? 0 : stream == cuda->side ? 1 : 2;
-    return cuda->products->workspace[i];
+    return stream == cuda->stream ? 0 : stream == cuda->side ? 1 : 2;
+}
+
+/* Where kernels may read 16 bytes of it at a time, as they do without asking:
+ * itself, or a copy. */
+static const void *aligned(bm_backend *be, cudaStream_t stream,
+                           const void *bias, size_t bytes)
+{
+    bm_cuda_products *p = bm_cuda_of(be)->products;
+    int i = number_of(bm_cuda_of(be), stream);
+
+    if (bias == NULL || (uintptr_t)bias % 16 == 0)
+        return bias;
+    if (bytes > p->bias_room[i]) {
+        bm_step_leave(be);
+        cudaFree(p->bias[i]); /* waits for who uses it */
+        p->bias[i] = NULL;
+        p->bias_room[i] = 0;
+        BM_CUDA(be, cudaMalloc(&p->bias[i], bytes));
+        if (be->failed == BM_OK)
+            p->bias_room[i] = bytes;
+    }
+    BM_CUDA(be, bm_step_copy(be, stream, p->bias[i], bias, bytes));
+    return p->bias[i];
 }
 
 /* All that a product is given but its stream; without a gap. */
@@ -223,16 +253,17 @@ static cudaError_t queue(bm_backend *be, cudaStream_t stream, const void *what)
     const bm_cuda *cuda = bm_cuda_of(be);
     const product *x = what;
     plan *p = x->how;
+    int i = number_of(cuda, stream);
     bm_status status = BM_OK;
 
     if (x->bias != NULL)
         BM_TRY_DONE(SET(p, BIAS_POINTER, x->bias));
-    status =
-        blas_status(cublasLtMatmul(cuda->products->lt, p->operation, &x->alpha,
-                                   x->b, p->a, x->a, p->b, &x->beta, x->c, p->c,
-                                   x->c, p->c, &p->algorithm,
-                                   workspace(cuda, stream), WORKSPACE, stream),
-                    "product");
+    status = blas_status(
+        cublasLtMatmul(cuda->products->lt, p->operation, &x->alpha, x->b, p->a,
+                       x->a, p->b, &x->beta, x->c, p->c, x->c, p->c,
+                       &p->algorithm, cuda->products->workspace[i], WORKSPACE,
+                       stream),
+        "product");
 done:
     if (status != BM_OK && bm_step_captures(be))
         return cudaErrorStreamCaptureUnsupported; /* then without a graph */
@@ -247,7 +278,8 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
                       const bm_cuda_finish *finish)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    const void *bias = finish != NULL ? finish->bias : NULL;
+    size_t each = c_type == BM_CUDA_BF16 ? sizeof(bm_bf16) : sizeof(float);
+    const void *bias = NULL;
     plan *p = NULL;
     shape s = {0};
     product x;
@@ -263,7 +295,11 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     s.type = a.type, s.c_type = c_type, s.accumulates = beta != 0;
     s.epilogue = epilogue_of(finish);
     s.precision = cuda->precision;
-    status = find(cuda->products, &s, &p);
+    if (finish != NULL)
+        bias = aligned(be, stream, finish->bias, n * each);
+    if (be->failed != BM_OK)
+        return;
+    status = find(cuda->products, &s, bias, &p);
     if (status != BM_OK) {
         bm_remember(be, status);
         return;

@@ -270,9 +270,10 @@ static cudaError_t find_node(cudaStream_t stream, cudaGraphNode_t *out)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaGraphNode_t *last = NULL;
+    const cudaGraphEdgeData *edges = NULL; /* else some get no answer */
     size_t n = 0;
-    cudaError_t error =
-        cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, &last, NULL, &n);
+    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, NULL,
+                                                 &last, &edges, &n);
 
     if (error == cudaSuccess && n != 1)
         error = cudaErrorStreamCaptureUnmatched;
@@ -433,7 +434,9 @@ static void finish_record(struct bm_cuda_steps *s)
 
     now->graph = end_capture(s);
     if (be->failed == BM_OK && now->graph != NULL &&
-        cudaGraphInstantiate(&now->replay, now->graph, 0) != cudaSuccess) {
+        cudaGraphInstantiate(&now->replay, now->graph,
+                             cudaGraphInstantiateFlagUseNodePriority) !=
+            cudaSuccess) {
         now->replay = NULL;
         (void)cudaGetLastError();
     }

@@ -28,6 +28,7 @@ template <typename... P> static inline void bm_emulate_know(void (*)(P...)) {}
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
     bm_start(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
 
+/* Gaps of arguments become zeros, so that equal launches have equal bytes. */
 template <typename... P, typename... A>
 static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
                                    unsigned cluster, dim3 grid, dim3 block,
@@ -38,6 +39,7 @@ static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
     bm_emulate_know(kernel);
     return std::apply(
         [=](auto &...each) {
+            (__builtin_clear_padding(&each), ...);
             void *at[] = {(void *)&each...};
             const size_t sizes[] = {sizeof each...};
             bm_launch l = {stream,  (void *)kernel, grid, block, shared,

@@ -97,6 +97,17 @@ size_t bm_kernel_sum_rows_work(size_t rows, size_t cols);
 cudaError_t bm_kernel_sum_rows(cudaStream_t stream, size_t rows, size_t cols,
                                bm_in y, float *work, float *b);
 
+/* dx = dy f'(x) by way of y, all [rows, cols], and b [cols] = the sum of its
+ * rows; dx may be dy. What is written as floats is read as floats. */
+typedef struct bm_back {
+    bm_activation f;
+    size_t rows, cols;
+    bm_in y, dy;
+    bm_out dx;
+    float *work, *b; /* as of bm_kernel_sum_rows */
+} bm_back;
+cudaError_t bm_kernel_sum_back(cudaStream_t stream, const bm_back *p);
+
 /* update.cu */
 
 /* bm_momentum_step, on so many multiprocessors; w16, unless NULL, becomes w in

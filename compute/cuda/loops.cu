@@ -1,4 +1,5 @@
 /* loops.cu - element by element. */
+#include "compute/cuda/functions.h"
 #include "compute/cuda/quads.h"
 #include "core/rng.h"
 
@@ -176,29 +177,6 @@ cudaError_t bm_kernel_dropout(cudaStream_t stream, size_t n, float p,
     return map_forms(stream, dropout{p, 1 / (1 - p), key}, n, x, y);
 }
 
-BM_INLINE float derivative(bm_activation f, float y)
-{
-    switch (f) {
-    case BM_IDENTITY:
-        break;
-    case BM_RELU:
-        return y > 0 ? 1 : 0;
-    case BM_LEAKY_RELU:
-        return y > 0 ? 1 : BM_LEAK;
-    case BM_TANH:
-        return 1 - y * y;
-    case BM_SIGMOID:
-        return y * (1 - y);
-    }
-    return 1;
-}
-
-/* What relu holds back is zero, whatever it was. */
-BM_INLINE float pass_back(bm_activation f, float y, float dy)
-{
-    return f == BM_RELU && !(y > 0) ? 0 : dy * derivative(f, y);
-}
-
 template <typename Y, typename DY, typename DX>
 __global__ static void activate_back(bm_activation f, size_t n, const Y *y,
                                      const DY *dy, DX *dx, bool wide)
@@ -209,7 +187,7 @@ __global__ static void activate_back(bm_activation f, size_t n, const Y *y,
         bm_quad d = bm_load(dy, 4 * j, n, wide);
 
         for (int k = 0; k < 4; k++)
-            d.x[k] = pass_back(f, q.x[k], d.x[k]);
+            d.x[k] = bm_pass_back(f, q.x[k], d.x[k]);
         bm_store(dx, 4 * j, n, wide, d);
     }
 }
@@ -248,29 +226,31 @@ cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
 
 /* ---- memory as such ------------------------------------------------------ */
 
-/* Rows of n units past the end of their sequence. */
+/* Rows of n units past the end of their sequence. A warp goes over whole rows,
+ * so that it only looks at those which stay. */
 template <typename T>
-__global__ static void clear_padding(size_t all, size_t B, size_t n,
+__global__ static void clear_padding(size_t rows, size_t B, size_t n,
                                      const int32_t *frames, T *x)
 {
-    BM_EACH(i, all)
-    {
-        size_t frame = i / n;
-        if (frame / B >= (size_t)frames[frame % B])
-            x[i] = T();
-    }
+    size_t thread = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (size_t row = thread / 32; row < rows;
+         row += (size_t)gridDim.x * blockDim.x / 32)
+        if (row / B >= (size_t)frames[row % B])
+            for (size_t i = thread % 32; i < n; i += 32)
+                x[row * n + i] = T();
 }
 
 template <typename T>
 static cudaError_t launch_clear(cudaStream_t stream, size_t T_, size_t B,
                                 size_t n, const int32_t *frames, T *x)
 {
-    size_t all = T_ * B * n;
+    size_t rows = T_ * B;
 
-    if (all == 0)
+    if (rows * n == 0)
         return cudaSuccess;
-    return BM_LAUNCH(stream, clear_padding<T>, bm_grid(all), bm_block, 0, all,
-                     B, n, frames, x);
+    return BM_LAUNCH(stream, clear_padding<T>, bm_grid(32 * rows), bm_block, 0,
+                     rows, B, n, frames, x);
 }
 
 cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,

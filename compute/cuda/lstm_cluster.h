@@ -1,353 +1,106 @@
 /*
- * lstm_cluster.h - what the kernels that take all frames of an LSTM share:
+ * lstm_cluster.h - kernels that take all frames of an LSTM in clusters:
  * lstm_cluster_forward.cu and lstm_cluster_backward.cu, for sm_90.
  *
- * A cluster of C blocks follows N = 8 or 16 sequences in one direction from the
- * first frame to the last; clusters know nothing of each other. Each block has
- * U = H / C units, with all their gates, and keeps their rows of wh [4 U, H] in
- * registers. What blocks tell each other goes from shared memory to shared
- * memory, is counted by the one that waits for it (bm_arrivals), and has two
- * buffers, for odd and even steps: who sends for step s + 1 has had the words
- * for step s of all blocks, and they were sent after step s - 1 was read.
+ * A cluster of C blocks follows some tiles, of eight sequences each, in one
+ * direction from the first frame to the last; clusters know nothing of each
+ * other. Each block has U = H / C units, with all their gates, and keeps their
+ * rows of wh [4 U, H] in registers. What blocks tell each other goes from
+ * shared memory to shared memory, is counted by the one that waits for it
+ * (bm_arrivals), and has two buffers, for odd and even steps: who sends for
+ * step s + 1 has had the words for step s of all blocks, and they were sent
+ * after step s - 1 was read.
  *
- * Forward, a block sends its h [N, U] in bf16 to all: 2 N H bytes arrive at
- * each block in a step. Its warps are W = U / 8 eights of units times two
- * halves of the sum over H.
+ * Tiles have nothing to do with each other. A block takes them in turn, so
+ * that words of one are under way while it multiplies for the others.
  *
- *     gates = x + wh h        h [N, H] of all blocks
+ * Forward, a block sends its h in bf16 to all: 16 H bytes arrive at each block
+ * in a step of a tile. Its warps are W = U / 8 eights of units times two halves
+ * of the sum over H.
  *
- * Backward, sending the gates' gradients would be 8 N H bytes, of which every
+ *     gates = x + wh h        h [8, H] of all blocks
+ *
+ * Backward, sending the gates' gradients would be 64 H bytes, of which every
  * warp would read all. Instead a block multiplies those of its own units and
- * sends sums over them, in fp32, to the blocks that have the units: 4 N H bytes
+ * sends sums over them, in fp32, to the blocks that have the units: 32 H bytes
  * arrive, and wh is cut as it is forward. A warp has C / 4 times 16 units of
  * all H.
  *
  *     dh = dy + sum over blocks of (wh' dgates)
  *
- * Each eight of units times eight sequences (a tile) has a warp that keeps its
- * c or dc and applies the nonlinearities: lane 4 g + q has unit g, sequences
- * 2 q and 2 q + 1, as products leave them. Gates reach and leave it through a
- * ring of slots in shared memory, in rows of 16-byte pieces:
- *
- *     slot [N, SLOT_LD]: i, f, g, o [4, U] in and out, then y out or dy in [U]
- *
- * Nonlinearities: tanh.approx, error 2^-11 of the value, for i, g, o and c,
- * which are rounded to bf16 (2^-8) or go into what is. f multiplies c step by
- * step and has all of fp32's digits but two, as all there is backward.
+ * Warps are two groups of W. Tiles 0, 2, .. are the first's, and the others the
+ * second's: warp w of the group keeps c or dc of eight units, and applies the
+ * nonlinearities.
  *
  * H is padded to the next size that there is, with units that stay zero. Up to
  * 512, wh fits into half of the registers of 16 blocks, the biggest cluster;
- * for 1024 it would take 64 blocks a direction, a barrier of the grid in each
- * step instead of messages, and h from global memory.
+ * see lstm_grid.h for more.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_CLUSTER_H
 #define BM_COMPUTE_CUDA_LSTM_CLUSTER_H
 
-#include "compute/cuda/lstm_kernels.h"
-#include "compute/cuda/sm90.h"
+#include "compute/cuda/lstm_tile.h"
 
-enum { SLOTS = 4 }; /* of the ring: two steps ahead are under way */
-
-template <int H_, int C_, int TILES_> struct shape {
+template <int H_, int C_> struct shape {
     enum {
         H = H_,
         C = C_,
-        TILES = TILES_,
+        EIGHTS = H / 8,
         U = H / C,
         W = U / 8,
-        N = 8 * TILES,
         THREADS = 64 * W,
-        PIECES = N * W, /* of one gate, in a slot */
 
-        /* A warp with few products at hand adds up even and odd terms beside
-         * each other, not to wait for each sum before the next. */
-        CHAINS = TILES == 1 || THREADS <= 256 ? 2 : 1,
-
-        /* Rows that begin at odd multiples of 16 bytes lie in different banks
-         * for eight lanes; c's in rows of 4 or 12 more than 16 floats. */
+        /* Weights are in shared memory before all others. Their rows begin at
+         * odd multiples of 16 bytes: in different banks for eight lanes. */
         H_LD = H + 8,
-        SLOT_LD = (5 * W | 1) * 8,
-        CELL_LD = U + 4,
-
-        /* Bytes of shared memory. Weights are there before all others. */
         WEIGHTS = 4 * U * H_LD * 2,
-        HEAD = 2 * 8 + N * 4,
-        RING = SLOTS * N * SLOT_LD * 2,
-        FORWARD = HEAD + RING + 2 * N * H_LD * 2 + TILES * W * 2 * 32 * 16,
-        BACKWARD = HEAD + RING + SLOTS * N * CELL_LD * 4 + 2 * N * H * 4,
-        FORWARD_BYTES = WEIGHTS > FORWARD ? WEIGHTS : FORWARD,
-        BACKWARD_BYTES = WEIGHTS > BACKWARD ? WEIGHTS : BACKWARD,
     };
 };
 
-/* What this block works on. */
-struct task {
-    bm_lstm_cluster l;
-    int B, H, R;             /* of l */
-    int rank, r, b0, u0;     /* block, direction, first sequence and unit */
-    int steps;               /* frames of the longest sequence */
-    bm_arrivals *arrivals;   /* [2] */
-    int *frames;             /* [N] */
-    bm_bf16 *slots;          /* [SLOTS, N, SLOT_LD] */
-    unsigned char *the_rest; /* of shared memory */
+struct cluster_task : task {
+    int group, w; /* of the warp */
 };
-
-/* Which part of a tile is this thread's. */
-struct seat {
-    int warp, lane, w, tile;
-    bool tile_exists; /* all sit somewhere; half may have nothing to do */
-    int u, sequence;  /* the unit, the first of two sequences */
-};
-
-template <typename S> BM_INLINE seat own_seat(const task &k)
-{
-    seat s;
-
-    s.warp = (int)threadIdx.x / 32;
-    s.lane = (int)threadIdx.x % 32;
-    s.w = s.warp % S::W;
-    s.tile = s.warp / S::W;
-    s.tile_exists = s.tile < S::TILES;
-    s.u = k.u0 + 8 * s.w + s.lane / 4;
-    s.sequence = 8 * s.tile + s.lane % 4 * 2;
-    return s;
-}
 
 template <typename S>
-BM_INLINE task begin(const bm_lstm_cluster &l, unsigned char *room)
+BM_INLINE cluster_task begin(const bm_lstm_cluster &l, int tiles)
 {
     int cluster = (int)blockIdx.x / S::C;
-    task k;
+    cluster_task k;
 
     k.l = l;
-    k.B = (int)l.B;
-    k.H = (int)l.H;
-    k.R = (int)l.R;
+    k.B = (unsigned)l.B;
+    k.H = (unsigned)l.H;
+    k.R = (unsigned)l.R;
+    k.r = (unsigned)cluster % k.R;
     k.rank = (int)bm_cluster_rank();
-    k.r = cluster % k.R;
-    k.b0 = cluster / k.R * S::N;
-    k.u0 = k.rank * S::U;
+    k.b0 = (int)((unsigned)cluster / k.R) * tiles * TILE;
+    k.tiles = min(tiles, ((int)k.B - k.b0 + TILE - 1) / TILE);
     k.steps = 0;
-    k.arrivals = (bm_arrivals *)(void *)room;
-    k.frames = (int *)(void *)(room + 16);
-    k.slots = (bm_bf16 *)(void *)(room + S::HEAD);
-    k.the_rest = room + S::HEAD + S::RING;
+    k.warp = (int)threadIdx.x / 32;
+    k.lane = (int)threadIdx.x % 32;
+    k.group = k.warp / S::W;
+    k.w = k.warp % S::W;
+    k.u = (unsigned)(k.rank * S::U + 8 * k.w);
+    k.exists = k.u < k.H;
     return k;
 }
 
-BM_INLINE bool aligned16(const void *x)
+/* After this, others may send to these tiles. */
+template <typename Tile> BM_INLINE void prepare(task *k, Tile *tiles)
 {
-    return (uintptr_t)x % 16 == 0;
-}
-
-/* Eight numbers between shared memory and a place that may be anywhere. */
-BM_INLINE void fetch_piece(bm_bf16 *shared, const bm_bf16 *x, bool aligned)
-{
-    if (aligned) {
-        bm_copy_begin(shared, x);
-    } else {
-#pragma unroll 1
-        for (int i = 0; i < 8; i++)
-            shared[i] = x[i];
-    }
-}
-
-BM_INLINE void store_piece(bm_bf16 *x, const bm_bf16 *shared, bool aligned)
-{
-    if (aligned) {
-        bm_put16(x, bm_get16(shared));
-    } else {
-#pragma unroll 1
-        for (int i = 0; i < 8; i++)
-            x[i] = shared[i];
-    }
-}
-
-/* This block's rows of wh -> weights [4 U, H_LD], for all its threads. */
-template <typename S>
-BM_INLINE void fetch_weights(const task &k, bm_bf16 *weights)
-{
-    bool aligned = aligned16(k.l.wh);
-
-    for (int i = (int)threadIdx.x; i < S::U * S::H / 2; i += S::THREADS) {
-        int row = i / (S::H / 8), u = k.u0 + row % S::U;
-        int column = i % (S::H / 8) * 8;
-        size_t from = (size_t)((k.r * 4 + row / S::U) * k.H + u) * k.l.H;
-        bm_bf16 *to = weights + row * S::H_LD + column;
-
-        if (u < k.H && column < k.H)
-            fetch_piece(to, k.l.wh + from + column, aligned);
-        else
-            bm_put16(to, make_uint4(0, 0, 0, 0));
-    }
-    bm_copies_commit();
-    bm_copies_wait<0>();
-    __syncthreads();
-}
-
-/* After this, others may send. */
-template <typename S> BM_INLINE void prepare(task *k)
-{
-    int n = (int)threadIdx.x;
-
     __syncthreads(); /* weights were here */
-    if (n < S::N)
-        k->frames[n] =
-            k->b0 + n < k->B ? min(k->l.frames[k->b0 + n], (int)k->l.T) : 0;
-    if (n == 0) {
-        bm_arrivals_open(&k->arrivals[0]);
-        bm_arrivals_open(&k->arrivals[1]);
+    for (int i = (int)threadIdx.x; i < k->tiles * TILE; i += (int)blockDim.x) {
+        int b = k->b0 + i;
+        Tile &tile = tiles[i / TILE];
+
+        tile.frames[i % TILE] =
+            b < (int)k->B ? min(k->l.frames[b], (int)k->l.T) : 0;
+        if (i % TILE < 2)
+            bm_arrivals_open(&tile.arrivals[i % TILE]);
     }
     bm_cluster_sync();
-    for (int i = 0; i < S::N; i++)
-        k->steps = max(k->steps, k->frames[i]);
-}
-
-/* Forward; backward goes from the last step to the first. */
-BM_INLINE int frame(const task &k, int step)
-{
-    return k.r == 0 ? step : k.steps - 1 - step;
-}
-
-/* What begins at frame t of the first sequence, among all frames of all
- * sequences and directions; the next sequence is R further. */
-BM_INLINE size_t row(const task &k, int t)
-{
-    return ((size_t)t * k.l.B + (size_t)k.b0) * k.l.R + (size_t)k.r;
-}
-
-template <typename S> BM_INLINE bm_bf16 *slot(const task &k, int step)
-{
-    return k.slots + step % SLOTS * (S::N * S::SLOT_LD);
-}
-
-/* Piece i of a slot: of a gate, or of y or dy (gate 4). */
-struct piece {
-    int gate, n, u, offset; /* sequence, unit, place in the slot */
-    bool exists;            /* not of a unit or a sequence that is padding */
-};
-
-template <typename S> BM_INLINE piece piece_of(const task &k, int i)
-{
-    int j = i % S::W * 8;
-    piece p;
-
-    p.gate = i / S::PIECES;
-    p.n = i / S::W % S::N;
-    p.u = k.u0 + j;
-    p.offset = p.n * S::SLOT_LD + p.gate * S::U + j;
-    p.exists = p.u < k.H && k.b0 + p.n < k.B;
-    return p;
-}
-
-/* Where it lies in frame t of gates, or of others [T, B, R, H]. */
-BM_INLINE size_t in_gates(const task &k, size_t row, const piece &p)
-{
-    return row * 4 * k.l.H + (size_t)((p.n * k.R * 4 + p.gate) * k.H + p.u);
-}
-
-BM_INLINE size_t in_others(const task &k, size_t row, const piece &p)
-{
-    return row * k.l.H + (size_t)(p.n * k.R * k.H + p.u);
-}
-
-BM_INLINE float *cells_of(const task &k, int t)
-{
-    return k.l.cells + row(k, t) * k.l.H;
-}
-
-/* Begins to fetch what is read at frame t: gates, and dy backward. */
-template <typename S>
-BM_INLINE void fetch(const task &k, bm_bf16 *slot, int t, const bm_bf16 *dy)
-{
-    int n = dy != nullptr ? 5 : 4;
-    bool aligned = aligned16(dy);
-
-#pragma unroll 1
-    for (int i = (int)threadIdx.x; i < n * S::PIECES; i += S::THREADS) {
-        piece p = piece_of<S>(k, i);
-
-        if (!p.exists || t >= k.frames[p.n])
-            continue;
-        if (p.gate < 4)
-            bm_copy_begin(slot + p.offset,
-                          k.l.gates + in_gates(k, row(k, t), p));
-        else
-            fetch_piece(slot + p.offset, dy + in_others(k, row(k, t), p),
-                        aligned);
-    }
-}
-
-/* What a slot holds at the end of a step: gates, and y forward. */
-template <typename S>
-BM_INLINE void store(const task &k, const bm_bf16 *slot, int t, bm_bf16 *y)
-{
-    int n = y != nullptr ? 5 : 4;
-    bool aligned = aligned16(y);
-
-#pragma unroll 1
-    for (int i = (int)threadIdx.x; i < n * S::PIECES; i += S::THREADS) {
-        piece p = piece_of<S>(k, i);
-
-        if (!p.exists)
-            continue;
-        if (p.gate < 4)
-            bm_put16(k.l.gates + in_gates(k, row(k, t), p),
-                     bm_get16(slot + p.offset));
-        else
-            store_piece(y + in_others(k, row(k, t), p), slot + p.offset,
-                        aligned);
-    }
-}
-
-/* Zeros past the end of all sequences, in what `store` writes. */
-template <typename S> BM_INLINE void store_end(const task &k, bm_bf16 *y)
-{
-    for (int i = (int)threadIdx.x; i < S::N * S::SLOT_LD / 8; i += S::THREADS)
-        bm_put16(k.slots + 8 * i, make_uint4(0, 0, 0, 0));
-    __syncthreads();
-    for (int t = k.steps; t < (int)k.l.T; t++)
-        store<S>(k, k.slots, t, y);
-    __syncthreads();
-}
-
-BM_INLINE float number(uint32_t pair, int upper)
-{
-    return __int_as_float((int)(upper ? pair & 0xffff0000u : pair << 16));
-}
-
-BM_INLINE uint32_t pair_of(const float x[2])
-{
-    __nv_bfloat162 rounded = __floats2bfloat162_rn(x[0], x[1]);
-    uint32_t pair;
-
-    memcpy(&pair, &rounded, sizeof pair);
-    return pair;
-}
-
-BM_INLINE float sigmoid(float x)
-{
-    return __fdividef(1, 1 + __expf(-x));
-}
-
-BM_INLINE float sigmoid_quick(float x)
-{
-    return 0.5f + 0.5f * bm_tanh_quick(0.5f * x);
-}
-
-/* Where this lane's row of matrices of its tile begins in a slot: of all gates,
- * or of what is behind them (lanes 0 to 7). */
-template <typename S>
-BM_INLINE bm_bf16 *tile_gates(bm_bf16 *slot, const seat &s)
-{
-    return slot + (8 * s.tile + s.lane % 8) * S::SLOT_LD + s.lane / 8 * S::U +
-           8 * s.w;
-}
-
-template <typename S>
-BM_INLINE bm_bf16 *tile_others(bm_bf16 *slot, const seat &s)
-{
-    return slot + (8 * s.tile + s.lane % 8) * S::SLOT_LD + 4 * S::U + 8 * s.w;
+    for (int i = 0; i < k->tiles * TILE; i++)
+        k->steps = max(k->steps, tiles[i / TILE].frames[i % TILE]);
 }
 
 #endif

@@ -2,127 +2,115 @@
 #include "compute/cuda/lstm_cluster.h"
 #include "compute/cuda/lstm_cluster_launch.h"
 
+template <typename S> struct forward_tile {
+    bm_arrivals arrivals[2];
+    int frames[TILE];
+    float2 c[S::W][32]; /* of its group's lanes */
+    slot slots[SLOTS][S::W];
+    uint4 h[2][S::EIGHTS][TILE];
+    float4 halves[S::W][2][32]; /* sums of the other group's */
+};
+
 /* The warp's half of wh h, for i, f (0) and g, o (1) of its units. */
-template <typename S, int K>
-BM_INLINE void multiply_forward(const uint32_t (&wh)[K][2][4], const bm_bf16 *h,
-                                int lane, float (&sum)[S::TILES][2][4])
+template <int K>
+BM_INLINE void multiply_forward(const uint32_t (&wh)[K][2][4],
+                                const uint4 (*h)[TILE], int lane,
+                                float (&sum)[2][4])
 {
-    float odd[S::TILES][2][4] = {};
+    float odd[2][4] = {};
 
 #pragma unroll
-    for (int k = 0; k < K; k += 2)
-#pragma unroll
-        for (int n = 0; n < S::TILES; n++) {
-            uint32_t b[4];
-            bm_matrices_get(b, h + (8 * n + lane % 8) * S::H_LD + 16 * k +
-                                   lane / 8 * 8);
-#pragma unroll
-            for (int m = 0; m < 2; m++) {
-                bm_multiply_add(sum[n][m], wh[k][m], b[0], b[1]);
-                bm_multiply_add(S::CHAINS == 2 ? odd[n][m] : sum[n][m],
-                                wh[k + 1][m], b[2], b[3]);
-            }
-        }
-#pragma unroll
-    for (int i = 0; i < S::TILES * 8; i++)
-        (&sum[0][0][0])[i] += (&odd[0][0][0])[i];
-}
-
-/* Both halves of the own tile: warps of one half give what they have of the
- * other's. */
-template <typename S>
-BM_INLINE void add_halves(float4 *room, const seat &s,
-                          const float (&sum)[S::TILES][2][4],
-                          float (&own)[2][4])
-{
-#pragma unroll
-    for (int n = 0; n < S::TILES; n++)
+    for (int k = 0; k < K; k += 2) {
+        uint32_t b[4];
+        bm_matrices_get(b, &h[2 * k][0] + lane);
 #pragma unroll
         for (int m = 0; m < 2; m++) {
-            const float *x = sum[n][m];
-            if (n == s.tile)
-                for (int i = 0; i < 4; i++)
-                    own[m][i] = x[i];
-            else
-                room[((n * S::W + s.w) * 2 + m) * 32 + s.lane] =
-                    make_float4(x[0], x[1], x[2], x[3]);
+            bm_multiply_add(sum[m], wh[k][m], b[0], b[1]);
+            bm_multiply_add(odd[m], wh[k + 1][m], b[2], b[3]);
         }
-    __syncthreads();
-    if (s.tile_exists)
-#pragma unroll
-        for (int m = 0; m < 2; m++) {
-            float4 x = room[((s.tile * S::W + s.w) * 2 + m) * 32 + s.lane];
-            own[m][0] += x.x;
-            own[m][1] += x.y;
-            own[m][2] += x.z;
-            own[m][3] += x.w;
-        }
-}
-
-/* Gates and c of two sequences, from what goes into the gates: x + sum. */
-BM_INLINE void step_forward(uint32_t x[4], const float (&sum)[2][4],
-                            const bool live[2], float c[2], float h[2])
-{
-    float gates[4][2];
-
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-        float i = sigmoid_quick(number(x[0], j) + sum[0][j]);
-        float f = sigmoid(number(x[1], j) + sum[0][2 + j]);
-        float g = bm_tanh_quick(number(x[2], j) + sum[1][j]);
-        float o = sigmoid_quick(number(x[3], j) + sum[1][2 + j]);
-
-        c[j] = live[j] ? f * c[j] + i * g : 0;
-        h[j] = live[j] ? o * bm_tanh_quick(c[j]) : 0;
-        gates[0][j] = live[j] ? i : 0;
-        gates[1][j] = live[j] ? f : 0;
-        gates[2][j] = live[j] ? g : 0;
-        gates[3][j] = live[j] ? o : 0;
     }
-    for (int i = 0; i < 4; i++)
-        x[i] = pair_of(gates[i]);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        (&sum[0][0])[i] += (&odd[0][0])[i];
 }
 
-/* h of this block's units, to all blocks, itself among them. */
+/* Warps of the other group give what they have of a tile, those of its own
+ * take it. */
 template <typename S>
-BM_INLINE void send_h(const task &k, const bm_bf16 *from, bm_bf16 *h,
+BM_INLINE void add_halves(const cluster_task &k, forward_tile<S> &tile, int i,
+                          float (&sum)[2][4])
+{
+    float4(*halves)[32] = tile.halves[k.w];
+
+    if (i % 2 == k.group) {
+        bm_meeting_wait(1 + i, S::THREADS);
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            float4 x = halves[m][k.lane];
+            sum[m][0] += x.x;
+            sum[m][1] += x.y;
+            sum[m][2] += x.z;
+            sum[m][3] += x.w;
+        }
+    } else {
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+            halves[m][k.lane] =
+                make_float4(sum[m][0], sum[m][1], sum[m][2], sum[m][3]);
+        bm_meeting_come(1 + i, S::THREADS);
+    }
+}
+
+/* h of this warp's units, to all blocks, this one among them: four at a time,
+ * 128 bytes to each. */
+template <typename S>
+BM_INLINE void send_h(const cluster_task &k, uint4 piece, uint4 (*h)[TILE],
                       bm_arrivals *bar)
 {
-    for (int i = (int)threadIdx.x; i < S::C * S::PIECES; i += S::THREADS) {
-        int n = i / S::W % S::N, j = i % S::W * 8;
-        unsigned to = (unsigned)(k.rank + i / S::PIECES) % S::C;
+    uint4 *to = &h[k.rank * S::W + k.w][k.lane % TILE];
 
-        bm_send16(h + n * S::H_LD + k.u0 + j,
-                  bm_get16(from + n * S::SLOT_LD + 4 * S::U + j), bar, to);
-    }
+#pragma unroll
+    for (int i = 0; i < S::C; i += 4)
+        bm_send16(to, piece, bar,
+                  (unsigned)(k.rank + i + k.lane / TILE) % S::C);
+}
+
+/* The step of a tile that is this warp's group's. */
+template <typename S>
+BM_INLINE void take_step(const cluster_task &k, forward_tile<S> &tile, int i,
+                         int step, const float (&sum)[2][4])
+{
+    slot &at = tile.slots[step % SLOTS][k.w];
+    int t = frame(k, step), next = 1 - step % 2;
+    step_done d = follow(k, at, tile.c[k.w][k.lane], tile.frames, t, sum);
+
+    if (step + 1 < k.steps)
+        send_h<S>(k, d.h, tile.h[next], &tile.arrivals[next]);
+    store_step(k, i, at, t, d);
 }
 
 template <typename S>
-BM_INLINE void store_cells(const task &k, const seat &s, int t,
-                           const float c[2])
+BM_INLINE void fetch_step(const cluster_task &k, forward_tile<S> *tiles,
+                          int step)
 {
-    for (int j = 0; j < 2; j++)
-        if (s.u < k.H && k.b0 + s.sequence + j < k.B)
-            cells_of(k, t)[(s.sequence + j) * k.R * k.H + s.u] = c[j];
+    for (int i = k.group; step < k.steps && i < k.tiles; i += 2)
+        fetch(k, i, tiles[i].frames, tiles[i].slots[step % SLOTS][k.w],
+              frame(k, step), nullptr);
+    bm_copies_commit();
 }
 
-template <int H, int C, int TILES>
-__global__ static void __launch_bounds__(shape<H, C, TILES>::THREADS, 1)
-    forward(bm_lstm_cluster l)
+template <int H, int C>
+__global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
+    forward(bm_lstm_cluster l, int most)
 {
 #if BM_SM90
-    typedef shape<H, C, TILES> S;
+    typedef shape<H, C> S;
     enum { K = H / 32 };
-    BM_SHARED(unsigned char, room);
-    task k = begin<S>(l, room);
-    seat s = own_seat<S>(k);
-    bm_bf16 *h = (bm_bf16 *)(void *)k.the_rest; /* [2, N, H_LD] */
-    float4 *halves = (float4 *)(void *)(h + 2 * S::N * S::H_LD);
-    int half = s.warp / S::W, length[2] = {0, 0};
-    uint32_t wh[K][2][4], x[4] = {};
-    float c[2] = {0, 0};
+    BM_SHARED(forward_tile<S>, tiles);
+    bm_bf16 *weights = (bm_bf16 *)(void *)tiles;
+    cluster_task k = begin<S>(l, most);
+    uint32_t wh[K][2][4];
 
-    bm_bf16 *weights = (bm_bf16 *)(void *)room;
     fetch_weights<S>(k, weights);
 #pragma unroll
     for (int i = 0; i < K; i++)
@@ -131,69 +119,68 @@ __global__ static void __launch_bounds__(shape<H, C, TILES>::THREADS, 1)
             bm_matrices_get(
                 wh[i][m],
                 weights +
-                    ((2 * m + s.lane / 8 % 2) * S::U + 8 * s.w + s.lane % 8) *
+                    ((2 * m + k.lane / 8 % 2) * S::U + 8 * k.w + k.lane % 8) *
                         S::H_LD +
-                    (half * K + i) * 16 + s.lane / 16 * 8);
-    prepare<S>(&k);
-    if (s.tile_exists && s.u < k.H)
-        for (int j = 0; j < 2; j++)
-            length[j] = k.frames[s.sequence + j];
-
-    store_end<S>(k, l.y);
-    for (int t = k.steps; t < (int)l.T; t++)
-        if (s.tile_exists)
-            store_cells<S>(k, s, t, c);
-    for (int step = 0; step < SLOTS - 1; step++) {
-        if (step < k.steps)
-            fetch<S>(k, slot<S>(k, step), frame(k, step), nullptr);
-        bm_copies_commit();
-    }
-    bm_copies_wait<SLOTS - 2>();
-    __syncthreads();
+                    (k.group * K + i) * 16 + k.lane / 16 * 8);
+    prepare(&k, tiles);
+    for (int i = k.group; i < k.tiles; i += 2)
+        start(k, i, tiles[i].c[k.w][k.lane]);
+    for (int step = 0; step < SLOTS - 1; step++)
+        fetch_step(k, tiles, step);
 
     for (int step = 0; step < k.steps; step++) {
-        int t = frame(k, step), now = step % 2, next = 1 - now;
-        bool more = step + 1 < k.steps,
-             live[2] = {t < length[0], t < length[1]};
-        float own[2][4] = {}, sum[TILES][2][4] = {}, y[2];
+        int now = step % 2;
 
-        if (s.tile_exists)
-            bm_matrices_get_transposed(x, tile_gates<S>(slot<S>(k, step), s));
-        if (step > 0) {
-            bm_arrivals_wait(&k.arrivals[now], (step - 1) / 2 % 2);
-            multiply_forward<S>(wh, h + now * S::N * S::H_LD + half * K * 16,
-                                s.lane, sum);
-            add_halves<S>(halves, s, sum, own);
-        }
-        if (s.tile_exists) {
-            step_forward(x, own, live, c, y);
-            bm_matrix_put(tile_others<S>(slot<S>(k, step), s), pair_of(y));
-            bm_matrices_put(tile_gates<S>(slot<S>(k, step), s), x);
-        }
-        if (more && threadIdx.x == 0)
-            bm_arrivals_expect(&k.arrivals[next], S::N * H * 2);
-        bm_copies_wait<SLOTS - 3>();
-        __syncthreads();
+        bm_copies_wait<SLOTS - 2>();
+        __syncwarp();
+#pragma unroll 1
+        for (int i = 0; i < k.tiles; i++) {
+            float sum[2][4] = {};
 
-        if (more)
-            send_h<S>(k, slot<S>(k, step), h + next * S::N * S::H_LD,
-                      &k.arrivals[next]);
-        store<S>(k, slot<S>(k, step), t, l.y);
-        if (s.tile_exists)
-            store_cells<S>(k, s, t, c);
-        if (step + SLOTS - 1 < k.steps)
-            fetch<S>(k, slot<S>(k, step + SLOTS - 1),
-                     frame(k, step + SLOTS - 1), nullptr);
-        bm_copies_commit();
+            if (step > 0)
+                bm_arrivals_wait(&tiles[i].arrivals[now], (step - 1) / 2 % 2);
+            if (step + 1 < k.steps && threadIdx.x == 0)
+                bm_arrivals_expect(&tiles[i].arrivals[1 - now], 16 * H);
+            if (step > 0) {
+                multiply_forward(wh, tiles[i].h[now] + k.group * K * 2, k.lane,
+                                 sum);
+                add_halves(k, tiles[i], i, sum);
+            }
+            if (i % 2 == k.group)
+                take_step(k, tiles[i], i, step, sum);
+        }
+        fetch_step(k, tiles, step + SLOTS - 1);
     }
 #endif
 }
 
-#define PASS(H, C, TILES)                                                      \
+#define PASS(H, C)                                                             \
     {                                                                          \
-        forward<H, C, TILES>, shape<H, C, TILES>::FORWARD_BYTES, 0             \
+        forward<H, C>, H, C, shape<H, C>::WEIGHTS,                             \
+            sizeof(forward_tile<shape<H, C>>),                                 \
+        {                                                                      \
+        }                                                                      \
     }
-static lstm_pass passes[] = {FOR_EACH_SIZE(BOTH_PASSES)};
+static lstm_pass passes[] = {FOR_EACH_SIZE(PASS)};
+
+/* All get done soonest in the least time of rounds, in which as many run as
+ * can. Estimated: a step takes as long as its tiles and two more, in which
+ * messages are under way. */
+int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R)
+{
+    size_t least = SIZE_MAX;
+    int best = 1;
+
+    for (int i = 0; i < n && at_once[i] > 0; i++) {
+        size_t most = (size_t)at_once[i];
+        size_t rounds = (needed(B, R, i + 1) + most - 1) / most;
+        size_t cost = rounds * (size_t)(i + 3);
+
+        if (cost < least)
+            least = cost, best = i + 1;
+    }
+    return best;
+}
 
 bool bm_lstm_cluster_forward_fits(size_t H)
 {

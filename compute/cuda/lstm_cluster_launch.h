@@ -1,6 +1,6 @@
 /*
- * lstm_cluster_launch.h - which kernel takes how many units and sequences, and
- * starting it.
+ * lstm_cluster_launch.h - which kernel takes how many units, how many sequences
+ * a cluster, and starting it.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_CLUSTER_LAUNCH_H
 #define BM_COMPUTE_CUDA_LSTM_CLUSTER_LAUNCH_H
@@ -11,24 +11,18 @@
 /* Units H, and the blocks C that share them out: few enough that wh fits into
  * registers, and multiples of 16 units each. */
 #define FOR_EACH_SIZE(X)                                                       \
-    X(64, 4) X(128, 4) X(192, 8) X(256, 8) X(320, 8) X(384, 8) X(512, 16)
+    X(64, 4), X(128, 4), X(192, 8), X(256, 8), X(320, 8), X(384, 8), X(512, 16)
+enum { LSTM_SIZES = 7, MOST_TILES = 8, MOST_SHARED = 227 << 10 };
 
-/* A kernel for clusters of so many sequences, and how many of those the device
- * runs at once, after somebody has asked. */
-typedef struct lstm_variant {
-    void (*kernel)(bm_lstm_cluster);
-    int bytes, clusters;
-} lstm_variant;
-
+/* A kernel, and how many clusters with 1, 2, .. tiles the device runs at once,
+ * after somebody has asked: 0 if they have no room. */
 typedef struct lstm_pass {
+    void (*kernel)(bm_lstm_cluster, int);
     size_t H;
     unsigned cluster;
-    lstm_variant eight, sixteen;
+    size_t weights, tile; /* bytes of shared memory, which take turns */
+    int clusters[MOST_TILES];
 } lstm_pass;
-
-#define BOTH_PASSES(H, C) {H, C, PASS(H, C, 1), PASS(H, C, 2)},
-
-enum { LSTM_SIZES = 7 };
 
 /* In lstm_cluster_forward.cu. */
 bool bm_lstm_cluster_forward_fits(size_t H);
@@ -47,50 +41,68 @@ static unsigned threads(const lstm_pass *p)
     return (unsigned)(8 * p->H / p->cluster);
 }
 
-static cudaError_t ask(const lstm_pass *p, lstm_variant *v)
+static size_t shared(const lstm_pass *p, int tiles)
 {
-    const void *kernel = (const void *)v->kernel;
+    size_t bytes = p->tile * (size_t)tiles;
+    return bytes > p->weights ? bytes : p->weights;
+}
+
+static cudaError_t ask(lstm_pass *p, int tiles)
+{
+    const void *kernel = (const void *)p->kernel;
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {dim3(p->cluster), dim3(threads(p)),
-                                 (size_t)v->bytes, NULL,
+                                 shared(p, tiles), NULL,
                                  &attribute,       1};
-    cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, v->bytes);
 
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = {p->cluster, 1, 1};
+    return cudaOccupancyMaxActiveClusters(&p->clusters[tiles - 1], kernel,
+                                          &config);
+}
+
+static cudaError_t ask_all(lstm_pass *p)
+{
+    const void *kernel = (const void *)p->kernel;
+    int most = 1;
+    cudaError_t error = cudaSuccess;
+
+    while (most < MOST_TILES && shared(p, most + 1) <= MOST_SHARED)
+        most++;
+    error = cudaFuncSetAttribute(kernel,
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 (int)shared(p, most));
     if (error == cudaSuccess && p->cluster > 8) /* not on every device */
         error = cudaFuncSetAttribute(
             kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveClusters(&v->clusters, kernel, &config);
+    for (int tiles = 1; tiles <= most && error == cudaSuccess; tiles++)
+        error = ask(p, tiles);
     return error;
-}
-
-static bool has_room(const lstm_pass *p, lstm_variant *v)
-{
-    if (v->clusters == 0 && ask(p, v) != cudaSuccess) {
-        (void)cudaGetLastError(); /* asked and answered */
-        v->clusters = 0;
-    }
-    return v->clusters > 0;
 }
 
 static bool fits(lstm_pass passes[LSTM_SIZES], size_t H)
 {
     lstm_pass *p = pass_for(passes, H);
-    return p != NULL && has_room(p, &p->eight) && has_room(p, &p->sixteen);
+
+    if (p != NULL && p->clusters[0] == 0 && ask_all(p) != cudaSuccess) {
+        (void)cudaGetLastError(); /* asked and answered */
+        p->clusters[0] = 0;
+    }
+    return p != NULL && p->clusters[0] > 0;
 }
 
-/* Eight sequences a cluster if all clusters run at once then; else 16, whose
- * steps take less than twice as long. */
+/* Clusters that a batch takes. */
+static size_t needed(size_t B, size_t R, int tiles)
+{
+    size_t each = 8 * (size_t)tiles;
+    return (B + each - 1) / each * R;
+}
+
 static cudaError_t launch(lstm_pass passes[LSTM_SIZES], cudaStream_t stream,
                           const bm_lstm_cluster *l)
 {
-    lstm_pass *p = pass_for(passes, l->H);
-    size_t eights = (l->B + 7) / 8 * l->R, sixteens = (l->B + 15) / 16 * l->R;
-    bool few = false;
-    lstm_variant v;
+    const lstm_pass *p = pass_for(passes, l->H);
+    int tiles = 0;
 
     if (!fits(passes, l->H))
         return cudaErrorNotSupported;
@@ -98,11 +110,10 @@ static cudaError_t launch(lstm_pass passes[LSTM_SIZES], cudaStream_t stream,
         return cudaSuccess;
     if ((uintptr_t)l->gates % 16 != 0 || (uintptr_t)l->cells % 16 != 0)
         return cudaErrorMisalignedAddress;
-    few = eights <= (size_t)p->eight.clusters;
-    v = few ? p->eight : p->sixteen;
-    return BM_LAUNCH_CLUSTER(stream, v.kernel, p->cluster,
-                             (unsigned)(few ? eights : sixteens) * p->cluster,
-                             threads(p), (size_t)v.bytes, *l);
+    tiles = bm_lstm_cluster_tiles(p->clusters, MOST_TILES, l->B, l->R);
+    return BM_LAUNCH_CLUSTER(stream, p->kernel, p->cluster,
+                             (unsigned)needed(l->B, l->R, tiles) * p->cluster,
+                             threads(p), shared(p, tiles), *l, tiles);
 }
 
 #endif

@@ -31,6 +31,10 @@ typedef struct bm_lstm_cluster {
     const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
 } bm_lstm_cluster;
 
+/* How many tiles of eight sequences each cluster takes of B in R directions, if
+ * at_once[i] clusters with i + 1 tiles run at once; 0: they have no room. */
+int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R);
+
 /* Whether this device (compute capability `major`) has such kernels for H: a
  * multiple of 8 up to 512, where there is room for a cluster. */
 bool bm_kernel_lstm_cluster_fits(int major, size_t H);

@@ -111,7 +111,7 @@ BM_INLINE float bm_tanh_quick(float x)
  * groups but its last n are complete, to be seen by others after a barrier. */
 BM_INLINE void bm_copy_begin(void *shared, const void *global)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(
                      bm_shared_address(shared)),
                  "l"(__cvta_generic_to_global(global))
                  : "memory");
@@ -136,6 +136,19 @@ BM_INLINE uint4 bm_get16(const void *x)
 BM_INLINE void bm_put16(void *x, uint4 v)
 {
     *(uint4 *)x = v;
+}
+
+/* So many threads of a block, whole warps, meet under a number from 1 to 15.
+ * Those that wait see what all wrote to shared memory before they came; those
+ * that only come go on. */
+BM_INLINE void bm_meeting_come(int number, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+BM_INLINE void bm_meeting_wait(int number, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
 /* The place of this block in its cluster. */
@@ -172,6 +185,8 @@ BM_INLINE void bm_arrivals_expect(bm_arrivals *bar, unsigned bytes)
                  : "memory");
 }
 
+/* What was sent in the phase may be read after this. The fence is for shared
+ * memory alone: others throw away what is cached of global memory. */
 BM_INLINE void bm_arrivals_wait(bm_arrivals *bar, unsigned phase)
 {
     uint32_t over;
@@ -179,7 +194,7 @@ BM_INLINE void bm_arrivals_wait(bm_arrivals *bar, unsigned phase)
     do {
         asm volatile("{\n"
                      ".reg .pred p;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+                     "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 "
                      "p, [%1], %2;\n"
                      "selp.u32 %0, 1, 0, p;\n"
                      "}"
@@ -187,6 +202,8 @@ BM_INLINE void bm_arrivals_wait(bm_arrivals *bar, unsigned phase)
                      : "r"(bm_shared_address(bar)), "r"(phase)
                      : "memory");
     } while (!over);
+    asm volatile("fence.acquire.sync_restrict::shared::cluster.cluster;" ::
+                     : "memory");
 }
 
 BM_INLINE uint32_t bm_cluster_address(const void *x, unsigned block)

@@ -1,10 +1,8 @@
 /* blas.cpp - products of cublasLt, in double, one number after the other. */
-#include "tests/emulation/device.h"
+#include "tests/emulation/runtime.h"
 
 #include <cublasLt.h>
 #include <vector>
-
-cudaError_t bm_emulate_queue(cudaStream_t stream, std::function<void()> work);
 
 namespace
 {
@@ -64,6 +62,27 @@ void set(void *x, cudaDataType type, size_t i, double value)
 bool aligned(const void *x, uint32_t bytes)
 {
     return (uintptr_t)x % bytes == 0;
+}
+
+/* Is a matrix where the device finds it? */
+bool is_there(const void *x, const layout &l)
+{
+    size_t each = l.type == CUDA_R_32F ? sizeof(float) : sizeof(__half);
+    size_t n = (l.cols - 1) * (size_t)l.ld + l.rows +
+               (size_t)(l.batches - 1) * (size_t)l.stride;
+
+    return bm_emulate_on_device(x, n * each);
+}
+
+/* A bias takes part in no preference, and kernels read 16 bytes of it at a
+ * time: from other places a device faults. */
+bool bias_is_well(const operation &o, const layout &out)
+{
+    size_t each = o.bias_type == CUDA_R_32F ? sizeof(float) : sizeof(__half);
+
+    return (o.epilogue & CUBLASLT_EPILOGUE_BIAS) == 0 ||
+           (aligned(o.bias, 16) &&
+            bm_emulate_on_device(o.bias, out.rows * each));
 }
 
 /* What TF32 multiplies: 10 bits behind the point. */
@@ -254,7 +273,7 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
 }
 
 /* As the library refuses: shapes that do not fit, leading dimensions too short,
- * a bias of another type than the outcome. */
+ * a bias of another type than the outcome, or that nobody says the place of. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t c,
@@ -272,7 +291,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         of(a).ld < (int64_t)of(a).rows || of(b).ld < (int64_t)of(b).rows ||
         of(c).ld < (int64_t)of(c).rows || of(a).type != of(b).type ||
         ((o.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 &&
-         o.bias_type != of(c).type))
+         (o.bias_type != of(c).type || o.bias == nullptr)))
         return CUBLAS_STATUS_INVALID_VALUE;
     memset(out, 0, sizeof *out);
     memcpy(&out->algo, preference, sizeof(alignment));
@@ -287,21 +306,25 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                               cublasLtMatrixLayout_t lb, const void *beta,
                               const void *c, cublasLtMatrixLayout_t lc, void *d,
                               cublasLtMatrixLayout_t ld,
-                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
-                              cudaStream_t stream)
+                              const cublasLtMatmulAlgo_t *algo, void *work,
+                              size_t work_bytes, cudaStream_t stream)
 {
     const alignment &needs = *(const alignment *)(const void *)algo;
     float f = *(const float *)alpha, g = *(const float *)beta;
     operation o = of(desc);
-    if (!aligned(a, needs.a) || !aligned(b, needs.b) || !aligned(c, needs.c) ||
-        !aligned(d, needs.d))
-        return CUBLAS_STATUS_INVALID_VALUE;
     layout a_of = of(la), b_of = of(lb), c_of = of(lc), d_of = of(ld);
+    cudaError_t error = cudaSuccess;
 
-    bm_emulate_queue(stream, [=]() {
+    if (!aligned(a, needs.a) || !aligned(b, needs.b) || !aligned(c, needs.c) ||
+        !aligned(d, needs.d) || !is_there(a, a_of) || !is_there(b, b_of) ||
+        !is_there(c, c_of) || !is_there(d, d_of) || !bias_is_well(o, d_of) ||
+        !bm_emulate_own_room(work, work_bytes, stream))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    error = bm_emulate_queue(stream, [=]() {
         for (int32_t i = 0; i < d_of.batches; i++)
             multiply(o, a_of, b_of, c_of, d_of, f, g, a, b, c, d, (size_t)i);
     });
-    return CUBLAS_STATUS_SUCCESS;
+    return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 }

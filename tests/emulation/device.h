@@ -56,9 +56,13 @@ static const int warpSize = 32;
 typedef std::function<std::function<void()>(void **arguments)> bm_emulated;
 void bm_emulate_add(const void *kernel, const bm_emulated &what);
 
+/* Ends the program if an argument has addresses that no device can read. */
+void bm_emulate_look(const void *argument, size_t bytes);
+
 template <typename... P, size_t... i>
 std::tuple<P...> bm_emulate_copy(void **arguments, std::index_sequence<i...>)
 {
+    (bm_emulate_look(arguments[i], sizeof(P)), ...);
     return std::tuple<P...>(*(P *)arguments[i]...);
 }
 

@@ -25,6 +25,7 @@ struct barrier {
 
 struct warp {
     barrier meet;
+    unsigned lanes = 0;         /* the last warp may have fewer than 32 */
     uint64_t given[2][32] = {}; /* in turns */
     void *operands[32] = {};
     bm_warp_act act = nullptr;
@@ -298,6 +299,7 @@ uint64_t bm_warp_get(uint64_t own, unsigned lane)
     warp &w = own_warp();
     uint64_t *given = w.given[w.meet.turn % 2];
 
+    assert(lane < w.lanes); /* else it would be anything */
     given[bm_now.rank % 32] = own;
     pass(w.meet); /* nobody gives here again before all have been here again */
     return given[lane];
@@ -337,6 +339,7 @@ void bm_run_kernel(dim3 grid, dim3 size, size_t shared, unsigned cluster,
             b.shared.resize(shared + 1, 0xff); /* NaN: none begins as zero */
             for (unsigned i = 0; i < n_threads; i++) {
                 b.warps[i / 32].meet.live++;
+                b.warps[i / 32].lanes++;
                 r.threads.push_back({place(size, i), place(grid, first + c),
                                      size, grid, i, c, cluster,
                                      b.shared.data()});

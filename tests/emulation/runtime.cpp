@@ -5,7 +5,7 @@
  * between them, or a buffer of the host that was used again too early, shows
  * as wrong numbers.
  */
-#include "tests/emulation/device.h"
+#include "tests/emulation/runtime.h"
 
 #undef blockDim /* which structs have as well */
 #undef gridDim
@@ -50,9 +50,11 @@ struct lane {
 };
 
 struct CUevent_st {
+    bool times = true;
     cudaStream_t stream = nullptr;
     unsigned long turn = 0; /* reached when the stream has done so much */
     lane *captured = nullptr;
+    unsigned long capture = 0; /* number of that */
 };
 
 /* Says whether it is done; else it wants to be called again. */
@@ -100,8 +102,9 @@ static std::shared_ptr<lanes> copy_of(const lanes &all)
 }
 
 static std::vector<cudaStream_t> streams;
-static std::map<const void *, size_t> pinned; /* begin, bytes */
 static CUgraph_st *capture;
+static cudaStream_t captured_first;
+static unsigned long captures; /* so far */
 static bool invalid; /* the capture: something was asked that no graph has */
 static cudaError_t last;
 static int current; /* device */
@@ -170,7 +173,27 @@ static cudaStream_t stream_of(cudaStream_t s)
 /* What the host has asked the device for, captures aside. */
 extern "C" {
 unsigned long bm_emulated_launches; /* of kernels, products, graphs */
-unsigned long bm_emulated_copies;   /* from the host */
+unsigned long bm_emulated_changes;  /* of kernels in graphs */
+}
+
+cudaError_t bm_emulate_fail(cudaError_t error)
+{
+    return last = error;
+}
+
+bool bm_emulate_captures()
+{
+    return capture != nullptr;
+}
+
+bool bm_emulate_captured(cudaStream_t stream)
+{
+    return stream_of(stream)->captured != nullptr;
+}
+
+void bm_emulate_run_all()
+{
+    run_all();
 }
 
 /* During a capture. */
@@ -178,6 +201,11 @@ static cudaError_t refuse()
 {
     invalid = true;
     return last = cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t bm_emulate_refuse()
+{
+    return refuse();
 }
 
 static void add_node(lane *l, lane::node n)
@@ -197,6 +225,8 @@ static cudaError_t queue(cudaStream_t stream, work w, unsigned cluster = 0)
 {
     cudaStream_t s = stream_of(stream);
 
+    if (s->captured && invalid)
+        return last = cudaErrorStreamCaptureInvalidated;
     if (s->captured) {
         lane::node n = {std::move(w)};
         n.kernel = cluster > 0;
@@ -212,23 +242,12 @@ static cudaError_t queue(cudaStream_t stream, work w, unsigned cluster = 0)
     return cudaSuccess;
 }
 
-static bool is_pinned(const void *x)
-{
-    auto after = pinned.upper_bound(x);
-
-    if (after == pinned.begin())
-        return false;
-    --after;
-    return (const char *)x < (const char *)after->first + after->second;
-}
-
 /* What cudaFuncSetAttribute has allowed a kernel. */
 struct allowed {
     size_t shared = 48 << 10;
     bool big_clusters = false;
 };
-static std::map<const void *, allowed> functions = {
-    {nullptr, {227 << 10, false}}};
+static std::map<const void *, allowed> functions;
 
 static bool cluster_is_allowed(const void *function, unsigned cluster)
 {
@@ -236,7 +255,8 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
-/* `function`: for what cudaFuncSetAttribute has allowed; NULL: everything. */
+/* More than 48 KiB of shared memory, and clusters of more than 8 blocks, are
+ * for those that cudaFuncSetAttribute has allowed them. */
 static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
                                 size_t shared, unsigned cluster)
 {
@@ -246,11 +266,11 @@ static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
         return cudaErrorInvalidClusterSize;
     if (grid.x % cluster != 0)
         error = cudaErrorInvalidConfiguration;
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
-        grid.z > 65535 || block.x * block.y * block.z == 0 ||
-        block.x * block.y * block.z > 1024)
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX ||
+        grid.y > 65535 || grid.z > 65535 || block.x * block.y * block.z == 0 ||
+        block.x * block.y * block.z > 1024 || block.z > 64)
         error = cudaErrorInvalidConfiguration;
-    if (shared > (function != nullptr ? functions[function].shared : 227 << 10))
+    if (shared > functions[function].shared)
         error = cudaErrorInvalidValue;
     return error;
 }
@@ -270,7 +290,11 @@ static work run_of(dim3 grid, dim3 block, size_t shared, unsigned cluster,
     return [=]() { bm_run_kernel(grid, block, shared, cluster, body); };
 }
 
-/* For the other parts of the emulation. */
+cudaError_t bm_emulate_put(cudaStream_t stream, work w)
+{
+    return queue(stream, std::move(w));
+}
+
 cudaError_t bm_emulate_queue(cudaStream_t stream, work w)
 {
     bm_emulated_launches += stream_of(stream)->captured == nullptr;
@@ -291,9 +315,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *kernel, void **arguments)
 {
     unsigned told = cluster_of(config), cluster = told > 0 ? told : 1;
-    cudaError_t error =
-        check_launch(told > 0 ? kernel : nullptr, config->gridDim,
-                     config->blockDim, config->dynamicSmemBytes, cluster);
+    cudaError_t error = check_launch(kernel, config->gridDim, config->blockDim,
+                                     config->dynamicSmemBytes, cluster);
 
     if (error != cudaSuccess)
         return last = error;
@@ -394,112 +417,6 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     return cudaSuccess;
 }
 
-/* Fresh memory holds what nobody should read. */
-cudaError_t cudaMalloc(void **x, size_t bytes)
-{
-    if (capture != nullptr)
-        return refuse();
-    *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-    if (*x == nullptr)
-        return last = cudaErrorMemoryAllocation;
-    memset(*x, 0xff, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaFree(void *x)
-{
-    if (capture != nullptr)
-        return refuse();
-    run_all();
-    free(x);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMallocHost(void **x, size_t bytes)
-{
-    if (capture != nullptr)
-        return refuse();
-    *x = malloc(bytes + 1);
-    if (*x == nullptr)
-        return last = cudaErrorMemoryAllocation;
-    pinned[*x] = bytes;
-    return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void *x)
-{
-    if (capture != nullptr)
-        return refuse();
-    run_all();
-    pinned.erase(x);
-    free(x);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
-{
-    if (capture != nullptr)
-        return refuse();
-    pinned[x] = bytes;
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostUnregister(void *x)
-{
-    if (capture != nullptr)
-        return refuse();
-    run_all();
-    pinned.erase(x);
-    return cudaSuccess;
-}
-
-/* What is not pinned is read before the call returns, or written before. */
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
-                            cudaMemcpyKind kind, cudaStream_t stream)
-{
-    if (bytes == 0)
-        return cudaSuccess;
-    if (stream_of(stream)->captured &&
-        ((kind == cudaMemcpyHostToDevice && !is_pinned(src)) ||
-         (kind == cudaMemcpyDeviceToHost && !is_pinned(dst))))
-        return refuse();
-    bm_emulated_copies += kind == cudaMemcpyHostToDevice &&
-                          stream_of(stream)->captured == nullptr;
-    if (kind == cudaMemcpyHostToDevice && !is_pinned(src)) {
-        std::vector<char> now((const char *)src, (const char *)src + bytes);
-        return queue(stream, [=]() { memcpy(dst, now.data(), now.size()); });
-    }
-    queue(stream, [=]() { memcpy(dst, src, bytes); });
-    if (kind == cudaMemcpyDeviceToHost && !is_pinned(dst))
-        return cudaStreamSynchronize(stream);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
-{
-    if (capture != nullptr)
-        return refuse();
-    run_all();
-    memcpy(dst, src, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *x, int value, size_t bytes,
-                            cudaStream_t stream)
-{
-    bm_emulated_launches += stream_of(stream)->captured == nullptr;
-    return queue(stream, [=]() { memset(x, value, bytes); });
-}
-
-cudaError_t cudaMemset(void *x, int value, size_t bytes)
-{
-    if (capture != nullptr)
-        return refuse();
-    run_all();
-    memset(x, value, bytes);
-    return cudaSuccess;
-}
-
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
     *out = new CUstream_st;
@@ -510,6 +427,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 cudaError_t cudaStreamCreate(cudaStream_t *out)
 {
     return cudaStreamCreateWithFlags(out, 0);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most)
+{
+    *least = 0;
+    *most = -5;
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int)
@@ -542,7 +466,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaStream_t s = stream_of(stream);
 
-    if (s->captured)
+    if (capture != nullptr)
         return refuse();
     if (s->done != s->queued)
         advance(s);
@@ -557,15 +481,16 @@ cudaError_t cudaDeviceSynchronize()
     return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     *out = new CUevent_st;
+    (*out)->times = (flags & cudaEventDisableTiming) == 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
 {
-    return cudaEventCreateWithFlags(out, 0);
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
@@ -578,32 +503,49 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 {
     e->stream = stream_of(stream);
     e->captured = e->stream->captured;
+    e->capture = captures;
     e->turn =
         e->captured != nullptr ? e->captured->nodes.size() : e->stream->queued;
     return cudaSuccess;
 }
 
+/* To ask whether something is done spoils the capture of the thread that asks,
+ * whatever it asks about. */
+static cudaError_t ask(cudaEvent_t e)
+{
+    if (e->captured == nullptr)
+        return capture != nullptr ? refuse() : cudaSuccess;
+    invalid = true;
+    return last = cudaErrorCapturedEvent;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
-    if (e->captured != nullptr) {
-        invalid = true;
-        return last = cudaErrorCapturedEvent;
-    }
-    if (e->stream != nullptr)
+    cudaError_t error = ask(e);
+
+    if (error == cudaSuccess && e->stream != nullptr)
         run_to(e->stream, e->turn);
-    return cudaSuccess;
+    return error;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
-    return e->stream == nullptr || e->stream->done >= e->turn
-               ? cudaSuccess
-               : cudaErrorNotReady;
+    cudaError_t error = ask(e);
+
+    if (error == cudaSuccess && e->stream != nullptr &&
+        e->stream->done < e->turn)
+        error = cudaErrorNotReady;
+    return error;
 }
 
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
-    *ms = 1;
+    if (!begin->times || !end->times || begin->stream == nullptr ||
+        end->stream == nullptr)
+        return last = cudaErrorInvalidResourceHandle;
+    if (begin->stream->done < begin->turn || end->stream->done < end->turn)
+        return last = cudaErrorNotReady;
+    *ms = 100; /* long enough, whatever it was */
     return cudaSuccess;
 }
 
@@ -615,7 +557,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
 
     if (other == nullptr)
         return cudaSuccess;
-    if (e->captured != nullptr && capture == nullptr)
+    if (e->captured != nullptr &&
+        (capture == nullptr || e->capture != captures))
         return last = cudaErrorCapturedEvent;
     if (e->captured != nullptr) {
         if (s->captured == nullptr)
@@ -653,15 +596,21 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
     if (capture != nullptr)
         return last = cudaErrorIllegalState;
     capture = new CUgraph_st;
+    captures++;
+    captured_first = s;
     invalid = false;
     s->captured = add_lane(capture);
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *out)
+cudaError_t cudaStreamEndCapture(cudaStream_t first, cudaGraph_t *out)
 {
     CUgraph_st *graph = capture;
 
+    if (graph != nullptr && first != captured_first) {
+        invalid = true;
+        return last = cudaErrorStreamCaptureUnmatched;
+    }
     for (cudaStream_t s : streams)
         s->captured = nullptr;
     capture = nullptr;
@@ -697,18 +646,24 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
 }
 
 /* What the next node of the stream comes after: the last one, or, behind a
- * wait, two. */
+ * wait, two. A library's kernels may have made edges that are not plain, and
+ * who does not ask of what kind they are gets no answer. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                      cudaStreamCaptureStatus *is,
                                      unsigned long long *, cudaGraph_t *graph,
                                      const cudaGraphNode_t **after,
-                                     const cudaGraphEdgeData **, size_t *n)
+                                     const cudaGraphEdgeData **edges, size_t *n)
 {
+    static const cudaGraphEdgeData plain[2] = {};
     lane *l = stream_of(stream)->captured;
 
     cudaStreamIsCapturing(stream, is);
     if (l == nullptr)
         return cudaSuccess;
+    if (after != nullptr && edges == nullptr)
+        return last = cudaErrorLossyQuery;
+    if (edges != nullptr)
+        *edges = plain;
     if (graph != nullptr)
         *graph = capture;
     if (after != nullptr)
@@ -748,7 +703,9 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
     size_t count = 0;
     std::shared_ptr<lanes> child;
 
-    cudaStreamGetCaptureInfo(stream, &is, nullptr, nullptr, &after, nullptr,
+    const cudaGraphEdgeData *edges = nullptr;
+
+    cudaStreamGetCaptureInfo(stream, &is, nullptr, nullptr, &after, &edges,
                              &count);
     if (l == nullptr || n != 1 || flags != cudaStreamSetCaptureDependencies ||
         (*node)->child == nullptr || (*node)->after.size() != count ||
@@ -759,18 +716,25 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
     return cudaSuccess;
 }
 
-/* For launches from now on. */
+/* For launches from now on. Nothing says what becomes of a kernel's clusters:
+ * refused. */
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph,
                                              cudaGraphNode_t node,
                                              const cudaKernelNodeParams *p)
 {
     lane::node *n = nullptr;
+    cudaError_t error = cudaSuccess;
 
     if (graph->all.use_count() > 1)
         graph->all = copy_of(*graph->all);
     n = &(*graph->all)[node->lane]->nodes[node->at];
-    if (!n->kernel)
+    if (!n->kernel || n->cluster > 1)
         return last = cudaErrorInvalidValue;
+    bm_emulated_changes++;
+    error =
+        check_launch(p->func, p->gridDim, p->blockDim, p->sharedMemBytes, 1);
+    if (error != cudaSuccess)
+        return last = error;
     n->does = run_of(p->gridDim, p->blockDim, p->sharedMemBytes, n->cluster,
                      p->func, p->kernelParams);
     return cudaSuccess;
@@ -814,18 +778,18 @@ cudaError_t cudaFuncSetAttribute(const void *function,
     return cudaSuccess;
 }
 
-/* There is room for two, of any size. */
+/* There is room for two of any size, or as many as BMUF_EMULATED_CLUSTERS says.
+ */
 cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
                                            const cudaLaunchConfig_t *config)
 {
-    unsigned cluster = 1;
+    const char *set = getenv("BMUF_EMULATED_CLUSTERS");
 
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-            cluster = config->attrs[i].val.clusterDim.x;
-    if (!cluster_is_allowed(function, cluster))
+    if (!cluster_is_allowed(function, cluster_of(config)))
         return last = cudaErrorInvalidClusterSize;
-    *n = config->dynamicSmemBytes <= functions[function].shared ? 2 : 0;
+    *n = config->dynamicSmemBytes > functions[function].shared ? 0
+         : set != nullptr                                      ? atoi(set)
+                                                               : 2;
     return cudaSuccess;
 }
 }

@@ -114,6 +114,33 @@ thread_copies &own_copies()
     return copies[{bm_now.cluster, bm_now.rank}];
 }
 
+/* ---- meetings of threads of a block ---- */
+
+struct meeting {
+    int threads = 0, come = 0; /* of the one that is on */
+    unsigned held = 0;
+};
+
+std::map<std::pair<unsigned, int>, meeting> meetings;
+
+meeting &come(int number, int threads)
+{
+    meeting &m = meetings[{bm_now.cluster, number}];
+
+    claim(number > 0 && number < 16, "there is no barrier of this number");
+    claim(threads > 0 && threads % 32 == 0 &&
+              threads <= (int)bm_now.block_size.x,
+          "a barrier is for whole warps of a block");
+    claim(m.come == 0 || m.threads == threads,
+          "threads that meet do not agree how many they are");
+    m.threads = threads;
+    if (++m.come == threads) {
+        m.come = 0;
+        m.held++;
+    }
+    return m;
+}
+
 /* ---- messages ---- */
 
 /* In the 8 bytes of a bm_arrivals. */
@@ -274,6 +301,20 @@ void bm_put16(void *x, uint4 v)
     memcpy(x, &v, sizeof v);
 }
 
+void bm_meeting_come(int number, int threads)
+{
+    come(number, threads);
+}
+
+void bm_meeting_wait(int number, int threads)
+{
+    unsigned held = meetings[{bm_now.cluster, number}].held;
+    const meeting &m = come(number, threads);
+
+    if (m.held == held)
+        bm_fiber_wait([&m, held] { return m.held != held; });
+}
+
 void bm_arrivals_open(uint64_t *bar)
 {
     arrivals a = {0, 1, 0, OPENED};
@@ -333,5 +374,8 @@ bool bm_deliver(bool stuck)
 void bm_deliver_no_more()
 {
     claim(messages.empty(), "something was sent that nobody waited for");
+    for (const auto &m : meetings)
+        claim(m.second.come == 0, "somebody came to a meeting in vain");
+    meetings.clear();
     copies.clear();
 }

@@ -28,6 +28,9 @@ template <int n> void bm_copies_wait()
 uint4 bm_get16(const void *x);
 void bm_put16(void *x, uint4 v);
 
+void bm_meeting_come(int number, int threads);
+void bm_meeting_wait(int number, int threads);
+
 static inline unsigned bm_cluster_rank()
 {
     return bm_now.cluster;

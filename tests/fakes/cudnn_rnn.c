@@ -28,7 +28,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
 
     (void)dropout, (void)math;
     NEED_PARAM(D > 0 && H > 0 && projection == H && layers == 1);
-    NEED(cell == CUDNN_LSTM && bias == CUDNN_RNN_SINGLE_INP_BIAS &&
+    NEED(cell == CUDNN_LSTM && bias == CUDNN_RNN_DOUBLE_BIAS &&
              input == CUDNN_LINEAR_INPUT,
          CUDNN_STATUS_NOT_SUPPORTED); /* nobody here asks for it */
     NEED(persist || algo == CUDNN_RNN_ALGO_STANDARD,
@@ -37,8 +37,6 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
          CUDNN_STATUS_NOT_SUPPORTED);
     NEED(precision == CUDNN_DATA_FLOAT, CUDNN_STATUS_NOT_SUPPORTED);
     NEED(!persist || direction == CUDNN_UNIDIRECTIONAL,
-         CUDNN_STATUS_NOT_SUPPORTED);
-    NEED(!persist || !(flags & CUDNN_RNN_PADDED_IO_ENABLED),
          CUDNN_STATUS_NOT_SUPPORTED);
     *rnn = (struct cudnnRNNStruct){algo,
                                    type,
@@ -74,7 +72,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d,
 }
 
 /* Numbers before what is multiplied with x (i < 4) or h of direction r, and
- * those before its biases. */
+ * those before its biases, of which there are as many. */
 static size_t matrix(const struct cudnnRNNStruct *l, int r, int i)
 {
     size_t D = (size_t)l->D, H = (size_t)l->H, input = H * D + GAP;
@@ -91,12 +89,12 @@ static size_t bias(const struct cudnnRNNStruct *l, int r, int i)
 
     more.R++; /* behind all */
     return matrix(&more, 0, 0) - 3 * ((size_t)l->H * (size_t)l->D + GAP) +
-           (size_t)(r * 4 + i) * ((size_t)l->H + GAP);
+           (size_t)(r * 8 + i) * ((size_t)l->H + GAP);
 }
 
 static size_t weights(const struct cudnnRNNStruct *l)
 {
-    return (bias(l, l->R - 1, 3) + (size_t)l->H + GAP) * size_of(l->type);
+    return (bias(l, l->R - 1, 7) + (size_t)l->H + GAP) * size_of(l->type);
 }
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
@@ -131,10 +129,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle,
     memcpy(&at, &space, sizeof at); /* cuDNN's own way with const */
     *m = at + matrix(l, layer, i) * size_of(l->type);
     describe(of_m, l->type, l->H, i < 4 ? l->D : l->H);
-    *b = i < 4 ? at + bias(l, layer, i) * size_of(l->type) : NULL;
-    *of_b = (struct cudnnTensorStruct){.type = l->type};
-    if (i < 4)
-        describe(of_b, l->type, l->H, 1);
+    *b = at + bias(l, layer, i) * size_of(l->type);
+    describe(of_b, l->type, l->H, 1);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -217,7 +213,8 @@ static double sigmoid(double x)
 static double activation(const walk *w, int s, int i, int h)
 {
     const struct cudnnRNNStruct *l = &w->j->l;
-    double sum = weight(w, bias(l, w->r, i) + (size_t)h);
+    double sum = weight(w, bias(l, w->r, i) + (size_t)h) +
+                 weight(w, bias(l, w->r, 4 + i) + (size_t)h);
     size_t wx = matrix(l, w->r, i) + (size_t)h * (size_t)l->D;
     size_t wh = matrix(l, w->r, 4 + i) + (size_t)h * (size_t)l->H;
 
@@ -398,8 +395,7 @@ static void run_gradient(void *self)
                 for (int d = 0; d < n; d++)
                     gather(j, r, i, h, d,
                            matrix(l, r, i) + (size_t)(h * n + d));
-                if (i < 4)
-                    gather(j, r, i, h, -1, bias(l, r, i) + (size_t)h);
+                gather(j, r, i, h, -1, bias(l, r, i) + (size_t)h);
             }
 }
 
@@ -412,9 +408,9 @@ static cudnnStatus_t check(const struct cudnnRNNStruct *l,
     NEED_PARAM(x->type == l->type && y->type == l->type);
     NEED_PARAM(x->size == l->D && y->size == l->R * l->H);
     NEED_PARAM(x->T == y->T && x->B == y->B);
+    NEED(l->padded, CUDNN_STATUS_NOT_SUPPORTED); /* with such a layout */
     for (int b = 0; b < x->B; b++) {
         NEED_PARAM(x->lengths[b] == y->lengths[b]);
-        NEED(x->lengths[b] == x->T || l->padded, CUDNN_STATUS_NOT_SUPPORTED);
         NEED(x->lengths[b] == x->T || l->algorithm == CUDNN_RNN_ALGO_STANDARD,
              CUDNN_STATUS_NOT_SUPPORTED);
     }

@@ -74,7 +74,6 @@ int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
                            int rank, ncclConfig *config);
 int ncclCommGetAsyncError(ncclComm *comm, int *result);
 int ncclCommAbort(ncclComm *comm);
-int ncclCommDestroy(ncclComm *comm);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
 int ncclSend(const void *x, size_t n, int type, int to, ncclComm *comm,
@@ -212,15 +211,6 @@ int ncclCommAbort(ncclComm *comm)
             MPI_Request_free(&comm->request[i]);
         }
     comm->aborted = true;
-    return SUCCESS;
-}
-
-int ncclCommDestroy(ncclComm *comm)
-{
-    if (comm->aborted)
-        return INVALID_ARGUMENT;
-    free(comm->request);
-    free(comm);
     return SUCCESS;
 }
 

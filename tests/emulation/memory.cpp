@@ -1,0 +1,203 @@
+/*
+ * memory.cpp - memory of the device, which here is the host's, kept apart all
+ * the same: what a copy, a product or a kernel is given must be where the
+ * device would find it.
+ */
+#include "tests/emulation/runtime.h"
+
+#include <map>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+unsigned long bm_emulated_copies; /* from the host */
+}
+
+struct room {
+    size_t bytes;
+    cudaStream_t owner;
+};
+typedef std::map<const char *, room> rooms; /* by where they begin */
+static rooms device, pinned;
+
+static room *room_of(rooms &all, const void *x, size_t bytes)
+{
+    auto after = all.upper_bound((const char *)x);
+
+    if (after == all.begin())
+        return nullptr;
+    --after;
+    return (const char *)x + bytes <= after->first + after->second.bytes
+               ? &after->second
+               : nullptr;
+}
+
+bool bm_emulate_on_device(const void *x, size_t bytes)
+{
+    return room_of(device, x, bytes) != nullptr;
+}
+
+bool bm_emulate_own_room(const void *x, size_t bytes, cudaStream_t stream)
+{
+    room *r = room_of(device, x, bytes);
+
+    if (r != nullptr && r->owner == nullptr)
+        r->owner = stream;
+    return r != nullptr && r->owner == stream;
+}
+
+static bool is_pinned(const void *x, size_t bytes)
+{
+    return room_of(pinned, x, bytes) != nullptr;
+}
+
+/* Does an address of the host lie here? Programs, heaps and stacks do, and much
+ * else that a number can be taken for does not. */
+static bool is_of_host(uint64_t address)
+{
+    unsigned char there = 0;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    void *at = (void *)(address / page * page);
+
+    return address >> 45 != 0 && address >> 47 == 0 &&
+           !room_of(device, (void *)address, 0) &&
+           !room_of(pinned, (void *)address, 0) && mincore(at, 1, &there) == 0;
+}
+
+void bm_emulate_look(const void *argument, size_t bytes)
+{
+    uint64_t word;
+
+    for (size_t at = 0; at + sizeof word <= bytes; at += sizeof word) {
+        memcpy(&word, (const char *)argument + at, sizeof word);
+        if (is_of_host(word)) {
+            fprintf(stderr, "a kernel is given memory of the host\n");
+            abort();
+        }
+    }
+}
+
+extern "C" {
+
+/* Fresh memory holds what nobody should read. */
+cudaError_t cudaMalloc(void **x, size_t bytes)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+    if (*x == nullptr)
+        return bm_emulate_fail(cudaErrorMemoryAllocation);
+    memset(*x, 0xff, bytes);
+    device[(const char *)*x] = {bytes, nullptr};
+    return cudaSuccess;
+}
+
+static cudaError_t give_back(rooms &all, void *x)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    bm_emulate_run_all();
+    if (x != nullptr && all.erase((const char *)x) == 0)
+        return bm_emulate_fail(cudaErrorInvalidValue);
+    free(x);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *x)
+{
+    return give_back(device, x);
+}
+
+cudaError_t cudaMallocHost(void **x, size_t bytes)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    *x = malloc(bytes + 1);
+    if (*x == nullptr)
+        return bm_emulate_fail(cudaErrorMemoryAllocation);
+    pinned[(const char *)*x] = {bytes, nullptr};
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *x)
+{
+    return give_back(pinned, x);
+}
+
+cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    if (bytes == 0)
+        return bm_emulate_fail(cudaErrorInvalidValue);
+    if (is_pinned(x, 1) || is_pinned((char *)x + bytes - 1, 1))
+        return bm_emulate_fail(cudaErrorHostMemoryAlreadyRegistered);
+    pinned[(const char *)x] = {bytes, nullptr};
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *x)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    bm_emulate_run_all();
+    if (pinned.erase((const char *)x) == 0)
+        return bm_emulate_fail(cudaErrorHostMemoryNotRegistered);
+    return cudaSuccess;
+}
+
+/* What is not pinned is read before the call returns, or written before. */
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
+                            cudaMemcpyKind kind, cudaStream_t stream)
+{
+    bool sends = kind == cudaMemcpyHostToDevice;
+    bool fetches = kind == cudaMemcpyDeviceToHost;
+    bool pageable = (sends && !is_pinned(src, bytes)) ||
+                    (fetches && !is_pinned(dst, bytes));
+
+    if (bytes == 0)
+        return cudaSuccess;
+    if ((!fetches && !bm_emulate_on_device(dst, bytes)) ||
+        (!sends && !bm_emulate_on_device(src, bytes)))
+        return bm_emulate_fail(cudaErrorInvalidValue);
+    if (bm_emulate_captured(stream) && pageable)
+        return bm_emulate_refuse();
+    bm_emulated_copies += sends && !bm_emulate_captured(stream);
+    if (sends && pageable) {
+        std::vector<char> now((const char *)src, (const char *)src + bytes);
+        return bm_emulate_put(stream,
+                              [=]() { memcpy(dst, now.data(), now.size()); });
+    }
+    bm_emulate_put(stream, [=]() { memcpy(dst, src, bytes); });
+    return pageable ? cudaStreamSynchronize(stream) : cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    bm_emulate_run_all();
+    memcpy(dst, src, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *x, int value, size_t bytes,
+                            cudaStream_t stream)
+{
+    if (!bm_emulate_on_device(x, bytes))
+        return bm_emulate_fail(cudaErrorInvalidValue);
+    return bm_emulate_queue(stream, [=]() { memset(x, value, bytes); });
+}
+
+cudaError_t cudaMemset(void *x, int value, size_t bytes)
+{
+    if (bm_emulate_captures())
+        return bm_emulate_refuse();
+    bm_emulate_run_all();
+    memset(x, value, bytes);
+    return cudaSuccess;
+}
+}
