@@ -6,8 +6,9 @@
  * Its communicator does not block: whatever waits for other ranks is waited for
  * here, in turns with a look at NCCL's own errors and at the watch. When one of
  * them tells of a failure, ncclCommAbort ends what the stream waits for. It is
- * the end of a good one, too: ncclCommDestroy may wait for other ranks, of which
- * one may have aborted; and what was sent has come, as ranks agree on that.
+ * the end of a good one, too: ncclCommDestroy may wait for other ranks, of
+ * which one may have aborted; and what was sent has come, as ranks agree on
+ * that.
  */
 #include "compute/cuda/cuda.h"
 
