@@ -1,8 +1,8 @@
 #include "cli/explain.h"
 
-#include "bmuf/columns.h"
 #include "bmuf/fragments.h"
 #include "cli/recogniser.h"
+#include "cli/traffic.h"
 #include "cli/verbs.h"
 
 #include <math.h>
@@ -254,31 +254,10 @@ static double saved(const bm_settings *s)
     return n;
 }
 
-/* Bytes that a rank sends at an exchange. */
-static bm_status sent(const bm_settings *s, int ranks, const bm_params *p,
-                      double *out)
-{
-    bm_code_plan plan = {0};
-    bm_status status = BM_OK;
-
-    *out = 2 * 4 * (double)p->n * (ranks - 1) / ranks;
-    if (s->code.ops == NULL)
-        return BM_OK;
-    BM_TRY(bm_columns_plan(&plan, s->code, p));
-    status = bm_coded_sum_bytes(&plan, ranks, (int)s->job.workers,
-                                s->job.coordinator, out);
-    bm_code_plan_free(&plan);
-    return status;
-}
-
 static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
-                       double weights, double bytes, size_t features, FILE *out)
+                       double weights, size_t features, FILE *out)
 {
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
-    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
-    const char *per = unit == BM_BLOCK  ? "block"
-                      : unit == BM_STEP ? "step"
-                                        : "update of the server";
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
@@ -286,13 +265,19 @@ static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
             "checkpoint        about %.3g MB\n",
             4e-6 * weights * copies(s, ranks),
             3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
+}
+
+static void print_sending(const bm_sending *x, int ranks, FILE *out)
+{
     if (ranks > 1)
         fprintf(out,
-                "exchange          %.1f MB sent by each of %d ranks per %s; at "
-                "1 GB/s %.3g s,\n"
-                "                  below 5 %% of the time if that takes %.3g s "
-                "or longer\n",
-                1e-6 * bytes, ranks, per, 1e-9 * bytes, 19e-9 * bytes);
+                "exchange          %.1f MB sent by the busiest of %d ranks per "
+                "%s;\n"
+                "                  at 1 GB/s %.3g s, below 5 %% of the time if "
+                "that takes %.3g s or\n"
+                "                  longer\n",
+                1e-6 * x->bytes, ranks, x->per, 1e-9 * x->bytes,
+                19e-9 * x->bytes);
 }
 
 static void print_advice(void *self, const char *text)
@@ -333,7 +318,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_gains gains = {0};
     bm_backend *be = NULL;
     bm_recogniser net = {0};
-    double bytes = 0;
+    bm_sending sending = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
@@ -358,11 +343,10 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
         print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
     print_blocks(&what, &gains, &filling, out);
     BM_TRY_DONE(print_ways(&s->plan, bm_model_params(net.model), out));
-    BM_TRY_DONE(sent(s, ranks, bm_model_params(net.model), &bytes));
-    if (what.blocks)
-        bytes /= (double)s->plan.fragments;
-    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n, bytes,
+    BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
+    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
+    print_sending(&sending, ranks, out);
     status = bm_advise(&what, print_advice, out);
 done:
     bm_recogniser_close(&net);

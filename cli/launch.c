@@ -192,6 +192,26 @@ static int judge(const bm_arguments *a, const session *s, int code)
     return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
 }
 
+/* Over TCP Open MPI asks before it sends a message longer than these, and the
+ * answer waits behind what the other side is sending: docs/scaling.md. They go
+ * together: who sets one of them sets all. */
+static char *const limits[] = {"btl_tcp_rndv_eager_limit",
+                               "btl_tcp_eager_limit", "btl_tcp_max_send_size"};
+
+enum { LIMITS = sizeof limits / sizeof limits[0] };
+
+static bool user_limits(void)
+{
+    char name[64];
+
+    for (int i = 0; i < LIMITS; i++) {
+        snprintf(name, sizeof name, "OMPI_MCA_%s", limits[i]);
+        if (getenv(name) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* mpirun and what it starts; free() the list, its words are borrowed. */
 static char **command(const bm_arguments *a, char *count, char *scratch)
 {
@@ -216,16 +236,21 @@ static char **command(const bm_arguments *a, char *count, char *scratch)
                     scratch,
                     "--mca",
                     "btl_vader_backing_directory",
-                    scratch,
-                    program};
+                    scratch};
     size_t n = sizeof ours / sizeof ours[0];
-    char **words = calloc(n + (size_t)a->argc, sizeof *words);
+    char **words = calloc(n + 3 * LIMITS + 1 + (size_t)a->argc, sizeof *words);
 
     if (words == NULL)
         return NULL;
+    memcpy(words, ours, sizeof ours);
+    for (int i = 0; i < LIMITS && !user_limits(); i++) {
+        words[n++] = "--mca";
+        words[n++] = limits[i];
+        words[n++] = "8388608";
+    }
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
         snprintf(program, sizeof program, "%s", a->argv[0]);
-    memcpy(words, ours, sizeof ours);
+    words[n++] = program;
     for (int i = 1; i < a->argc; i++)
         words[n++] = a->argv[i];
     return words;

@@ -3,7 +3,6 @@
 #include "bmuf/compress.h"
 #include "bmuf/fragments.h"
 #include "bmuf/overlap.h"
-#include "bmuf/pace.h"
 #include "cli/tracing.h"
 
 #include <string.h>
@@ -223,6 +222,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &s->sgd));
     BM_TRY(
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
+    BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
     ops = bm_strategy_find(s->train.strategy);
     BM_TRY(bm_compress_code(config, ops, &s->code));

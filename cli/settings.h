@@ -6,6 +6,7 @@
 #define BM_CLI_SETTINGS_H
 
 #include "bmuf/filter.h"
+#include "bmuf/pace.h"
 #include "bmuf/trainer.h"
 #include "cli/arguments.h"
 #include "io/importer.h"
@@ -29,7 +30,8 @@ typedef struct bm_settings {
     bm_filter filter; /* that the strategy's own settings come to */
     bool filtered;    /* it has one */
     bm_terms terms;   /* likewise; {0}: it has none */
-    bm_code code;     /* that the strategy's vectors travel as, or none */
+    bm_clock_settings clock;
+    bm_code code; /* that the strategy's vectors travel as, or none */
 } bm_settings;
 
 /* Sections of a training configuration; of `bmuf pack` with one importer, three

@@ -297,6 +297,9 @@ const bm_verb bm_verb_train = {
     .help = "train a recogniser, or go on with one",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
+            "-n lets messages of up to 8 MiB go at once over TCP, unless the "
+            "environment has\na limit of its own; mpirun is to be told: "
+            "docs/scaling.md.\n\n"
             "The same command on the same directory goes on where it stopped, "
             "also on\nanother number of ranks. SIGTERM or Ctrl-C finishes the "
             "block and writes a\ncheckpoint (exit 75); a second one stops at "

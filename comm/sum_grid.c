@@ -174,11 +174,11 @@ static bm_status run(const bm_sum *s, lane *lanes, int n)
 /* ---- the two halves ------------------------------------------------------ */
 
 /* The rank of a worker; -1: of nobody. */
-static int host(const bm_sum *s, int worker)
+static int host(int workers, int size, int worker)
 {
     if (worker < 0)
         return -1;
-    return (int)((((int64_t)worker + 1) * s->size - 1) / s->workers);
+    return (int)((((int64_t)worker + 1) * size - 1) / workers);
 }
 
 static float *vector(const bm_sum *s, int worker)
@@ -194,8 +194,8 @@ static void prepare_scatter(const bm_sum *s, lane *l, int worker, int t)
 
     l->x = vector(s, worker);
     l->from = NULL;
-    l->to_rank = host(s, turn.to);
-    l->from_rank = host(s, turn.from);
+    l->to_rank = host(s->workers, s->size, turn.to);
+    l->from_rank = host(s->workers, s->size, turn.from);
     l->in = l->merged = over(&g->workers, g->edge, turn.in);
     l->out = over(&g->workers, g->edge, turn.out);
     if (turn.from >= 0)
@@ -247,20 +247,27 @@ bm_status bm_sum_grid_gather(bm_sum *s, float *x)
 
 /* ---- a mode -------------------------------------------------------------- */
 
-/* Slices are what the workers of each rank own. */
-static bm_status cut(bm_sum *s, grid_sum *g)
+/* Where the workers' parts begin; free(). */
+static bm_status cut(const bm_grid *workers, size_t n, const char *coordinator,
+                     size_t **edge)
 {
-    int parts = bm_grid_parts(&g->workers);
+    int parts = bm_grid_parts(workers);
 
-    g->edge = calloc((size_t)parts + 1, sizeof *g->edge);
-    if (g->edge == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", s->workers);
-    BM_TRY(bm_sum_cut(s->n, parts, s->coordinator, g->edge));
-    for (int r = 0; r <= s->size; r++) {
-        int first = bm_comm_first(s->comm, s->workers, r);
-        s->start[r] = g->edge[bm_grid_below(&g->workers, first)];
+    *edge = calloc((size_t)parts + 1, sizeof **edge);
+    if (*edge == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers",
+                       workers->members);
+    return bm_sum_cut(n, parts, coordinator, *edge);
+}
+
+/* Slices are what the workers of each rank own. */
+static void cut_slices(const bm_grid *workers, const size_t *edge, int size,
+                       size_t *start)
+{
+    for (int r = 0; r <= size; r++) {
+        int first = bm_first_worker(workers->members, size, r);
+        start[r] = edge[bm_grid_below(workers, first)];
     }
-    return BM_OK;
 }
 
 static bm_status make_lanes(const bm_sum *s, grid_sum *g)
@@ -293,7 +300,8 @@ bm_status bm_sum_grid_open(bm_sum *s, const bm_grid *workers,
     g->ranks = s->workers == s->size ? *workers : *ranks;
     g->first = bm_comm_first(s->comm, s->workers, s->rank);
     g->hosted = bm_comm_first(s->comm, s->workers, s->rank + 1) - g->first;
-    BM_TRY(cut(s, g));
+    BM_TRY(cut(&g->workers, s->n, s->coordinator, &g->edge));
+    cut_slices(&g->workers, g->edge, s->size, s->start);
     return make_lanes(s, g);
 }
 
@@ -337,4 +345,48 @@ void bm_sum_grid_mean(bm_sum *s, size_t at, size_t n, float *out)
     while (g->edge[part + 1] <= at)
         part++;
     s->loops->copy(n, vector(s, bm_grid_owner(&g->workers, part)) + at, out);
+}
+
+/* ---- the formula --------------------------------------------------------- */
+
+static double bytes_of(const bm_grid *g, const size_t *edge, bm_turn turn)
+{
+    return turn.to < 0 ? 0 : 4 * (double)bm_grid_count(g, edge, turn.out);
+}
+
+static void count_scatter(const bm_sum_shape *s, const bm_grid *g,
+                          const size_t *edge, double *bytes)
+{
+    for (int k = 0; k < s->workers; k++) {
+        int own = host(s->workers, s->size, k);
+
+        for (int t = 0; t < bm_grid_turns(g); t++) {
+            bm_turn turn = bm_grid_scatter(g, k, t);
+            if (host(s->workers, s->size, turn.to) != own)
+                bytes[own] += bytes_of(g, edge, turn);
+        }
+    }
+}
+
+bm_status bm_sum_grid_sent(const bm_sum_shape *s, const bm_grid *workers,
+                           const bm_grid *ranks, double *bytes)
+{
+    const bm_grid *g = s->workers == s->size ? workers : ranks;
+    size_t *edge = NULL, *start = calloc((size_t)s->size + 1, sizeof *start);
+    bm_status status = cut(workers, s->n, s->coordinator, &edge);
+
+    if (start == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %d ranks", s->size);
+    BM_TRY_DONE(status);
+    memset(bytes, 0, (size_t)s->size * sizeof *bytes);
+    count_scatter(s, workers, edge, bytes);
+    cut_slices(workers, edge, s->size, start);
+    for (int r = 0; r < s->size; r++)
+        for (int t = 0; t < bm_grid_turns(g); t++)
+            bytes[r] += bytes_of(g, g == workers ? edge : start,
+                                 bm_grid_gather(g, r, t));
+done:
+    free(edge);
+    free(start);
+    return status;
 }

@@ -32,12 +32,17 @@ static bm_grid by_hosts(const bm_sum *s)
         .members = s->workers, .dimensions = 2, .size = {each, hosts}};
 }
 
+static bool is_automatic(const char *topology)
+{
+    return topology == NULL || strcmp(topology, "auto") == 0;
+}
+
 static bm_status open(bm_sum *s)
 {
     static bool told;
     bm_grid workers, ranks = bm_grid_ring(s->size);
 
-    if (s->topology != NULL && strcmp(s->topology, "auto") != 0) {
+    if (!is_automatic(s->topology)) {
         BM_TRY(bm_grid_read(s->topology, s->workers, &workers));
         return bm_sum_grid_open(s, &workers, &ranks);
     }
@@ -49,8 +54,19 @@ static bm_status open(bm_sum *s)
     return bm_sum_grid_open(s, &workers, &ranks);
 }
 
+/* Workers of one host are a ring. */
+static bm_status sent(const bm_sum_shape *s, double *bytes)
+{
+    bm_grid workers = bm_grid_ring(s->workers), ranks = bm_grid_ring(s->size);
+
+    if (!is_automatic(s->topology))
+        BM_TRY(bm_grid_read(s->topology, s->workers, &workers));
+    return bm_sum_grid_sent(s, &workers, &ranks, bytes);
+}
+
 const bm_sum_ops bm_sum_hier = {
     .name = "hier",
     .open = open,
+    .sent = sent,
     BM_SUM_GRID_OPS,
 };

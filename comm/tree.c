@@ -41,29 +41,28 @@ static void count(bm_tree *t, bm_node node)
         continue;
 }
 
-bm_status bm_tree_plan_make(bm_tree_plan *out, const bm_comm *comm, int workers)
+bm_status bm_tree_plan_make(bm_tree_plan *out, int workers, int size, int rank)
 {
-    size_t size = (size_t)bm_comm_size(comm);
     bm_tree_plan p = {0};
     bm_tree all = {.workers = workers};
 
-    p.node = malloc(size * BM_TREE_DEEPEST * sizeof *p.node);
-    p.first = calloc(size + 1, sizeof *p.first);
+    p.node = malloc((size_t)size * BM_TREE_DEEPEST * sizeof *p.node);
+    p.first = calloc((size_t)size + 1, sizeof *p.first);
     if (p.node == NULL || p.first == NULL) {
         bm_tree_plan_free(&p);
         return BM_FAIL(BM_ERR_MEMORY, "no memory to plan a sum");
     }
-    for (int r = 0, k = 0; r < (int)size; r++) {
+    for (int r = 0, k = 0; r < size; r++) {
         bm_tree of_r = {.workers = workers};
 
-        for (; k < bm_comm_first(comm, workers, r + 1); k++)
+        for (; k < bm_first_worker(workers, size, r + 1); k++)
             count(&of_r, (bm_node){0, k, 0});
         for (int i = 0; i < of_r.depth; i++)
             count(&all, of_r.node[i]);
         memcpy(p.node + p.first[r], of_r.node,
                (size_t)of_r.depth * sizeof *p.node);
         p.first[r + 1] = p.first[r] + of_r.depth;
-        if (r == bm_comm_rank(comm))
+        if (r == rank)
             p.deepest = of_r.deepest;
     }
     p.all = all.deepest;

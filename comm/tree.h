@@ -35,17 +35,17 @@ void bm_tree_push(bm_tree *t, bm_node node);
 /* Are the two on top siblings? Then they are one, of these weights. */
 bool bm_tree_merge(bm_tree *t, double *left, double *right);
 
-/* What rank after rank is left with when it has added all its workers: rank r's
- * are node[first[r]] up to node[first[r + 1]]. */
+/* What rank after rank, of so many, is left with when it has added all its
+ * workers: rank r's are node[first[r]] up to node[first[r + 1]]. */
 typedef struct bm_tree_plan {
     bm_node *node;
     int *first;  /* [size + 1] */
-    int deepest; /* of this rank's workers, while they are added */
+    int deepest; /* of workers of rank `rank`, while they are added */
     int all;     /* of all of those subtrees */
 } bm_tree_plan;
 
-BM_CHECKED bm_status bm_tree_plan_make(bm_tree_plan *out, const bm_comm *comm,
-                                       int workers);
+BM_CHECKED bm_status bm_tree_plan_make(bm_tree_plan *out, int workers, int size,
+                                       int rank);
 void bm_tree_plan_free(bm_tree_plan *p);
 
 /* The weight of each of these nodes, by those of the workers. */

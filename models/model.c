@@ -1,61 +1,15 @@
 /*
- * model.c - a stack of layers. Layer k reads stage k and writes stage k + 1,
- * or, where it does the work of layers behind it too, the last one's; stage 0
- * is the batch. For each batch the stages are laid out in one piece of
- * scratch: what every layer leaves (y, and what it keeps for its backward
- * pass), two gradients that take turns, and the loss's workspace.
+ * model.c - what a model is: its layers, with the sizes and weights that follow
+ * from one line, and the vector that all of them have views of. What a batch
+ * goes through is in model_pass.c.
  */
-#include "models/model.h"
-
-#include "core/span.h"
 #include "core/words.h"
+#include "models/model_parts.h"
 #include "models/net.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    LINE = 16, /* floats: views begin at whole cache lines */
-    SCORE_FLOATS = sizeof(bm_score) / sizeof(float),
-};
-
-typedef struct stage {
-    bm_extent extent; /* frames: owned by the model, but for stage 0 */
-    bm_tensor x;
-    size_t writer; /* number of the layer */
-} stage;
-
-typedef struct segment_name {
-    char text[64];
-} segment_name;
-
-struct bm_model {
-    bm_backend *be; /* borrowed */
-    char *net;
-    const bm_loss_ops *loss;
-    bm_infeasible policy;
-    bm_model_shape shape;
-    bm_layer *layers;
-    size_t n_layers;
-    size_t n_frozen; /* first layers, with nothing to learn */
-    bm_model_times spent;
-    bm_params params;
-    bm_segment *segments;
-    segment_name *names;
-    bm_range *parts;
-    float *scores;
-
-    /* Of the batch at hand. */
-    stage *stages; /* n_layers + 1 */
-    int32_t *frames;
-    size_t frames_room; /* numbers in it */
-    float *scratch;
-    size_t scratch_room; /* floats in it */
-    float *gradient[2];  /* views into scratch */
-    float *work;         /* a view into scratch */
-};
 
 const bm_option bm_model_options[] = {
     {"net", BM_TEXT, offsetof(bm_model_settings, net), NULL, 0, 0, NULL,
@@ -67,12 +21,6 @@ const bm_option bm_model_options[] = {
      "what to do with a sequence that has more labels than frames"},
     {0},
 };
-
-/* The stage that layer k writes, and the layer that reads it. */
-static size_t after(const bm_model *m, size_t k)
-{
-    return k + 1 + m->layers[k].taken;
-}
 
 static size_t numbers(const bm_weight *w)
 {
@@ -122,7 +70,7 @@ static bm_status plan(bm_model *m)
 /* Lets layers do the work of others. */
 static void join_layers(bm_model *m)
 {
-    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
         bm_layer *l = &m->layers[k];
         if (l->ops->takes != NULL)
             l->taken = l->ops->takes(l, m->n_layers - k - 1);
@@ -151,7 +99,7 @@ static void add_segments(bm_model *m, bool statistics)
         for (int i = 0; i < m->layers[k].n_weights; i++) {
             const bm_weight *w = &m->layers[k].weights[i];
             bm_segment *s = &m->segments[p->n_segments];
-            segment_name *name = &m->names[p->n_segments];
+            bm_segment_name *name = &m->names[p->n_segments];
 
             if (w->statistic != statistics)
                 continue;
@@ -190,12 +138,11 @@ static void start_statistics(const bm_layer *l, float *s)
             *s++ = l->weights[i].start;
 }
 
-/* Of layer k and those that it does the work of: numbers that they learn. */
-static size_t learned(const bm_model *m, size_t k)
+size_t bm_model_learned(const bm_model *m, size_t k)
 {
     size_t n = 0;
 
-    for (size_t i = k; i < after(m, k); i++)
+    for (size_t i = k; i < bm_model_after(m, k); i++)
         n += weights(&m->layers[i], false);
     return n;
 }
@@ -206,16 +153,16 @@ static bm_status name_parts(bm_model *m)
     bm_params *p = &m->params;
     size_t offset = 0, n = 0, i = 0;
 
-    for (size_t k = 0; k < m->n_layers; k = after(m, k))
-        n += learned(m, k) > 0;
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k))
+        n += bm_model_learned(m, k) > 0;
     i = p->n_parts = n;
     p->parts = m->parts = calloc(n + 1, sizeof *m->parts);
     if (m->parts == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for names of weights");
-    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
-        if (learned(m, k) > 0)
-            m->parts[--i] = (bm_range){offset, learned(m, k)};
-        offset += learned(m, k);
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
+        if (bm_model_learned(m, k) > 0)
+            m->parts[--i] = (bm_range){offset, bm_model_learned(m, k)};
+        offset += bm_model_learned(m, k);
     }
     return BM_OK;
 }
@@ -318,7 +265,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     if (m->stages == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a network");
     BM_TRY_DONE(
-        bm_alloc(be, (size_t)shape->n_scores * SCORE_FLOATS, &m->scores));
+        bm_alloc(be, (size_t)shape->n_scores * BM_SCORE_FLOATS, &m->scores));
     *out = m;
     m = NULL;
 done:
@@ -396,221 +343,4 @@ void bm_model_misfits(const bm_model *m, const bm_batch *b, bool *bad)
 bm_infeasible bm_model_infeasible(const bm_model *m)
 {
     return m->policy;
-}
-
-/* The extent after every layer. */
-static bm_status extend(bm_model *m, const bm_batch *b)
-{
-    size_t B = b->extent.B, n = m->n_layers * B;
-
-    BM_ASSERT(b->x.dim[2] == m->shape.n_features);
-    if (n > m->frames_room) {
-        int32_t *more = realloc(m->frames, n * sizeof *more);
-        if (more == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", B);
-        m->frames = more;
-        m->frames_room = n;
-    }
-    m->stages[0] = (stage){.extent = b->extent, .x = b->x};
-    for (size_t k = 0; k < m->n_layers; k++) {
-        const bm_extent *in = &m->stages[k].extent;
-        bm_window time = m->layers[k].time;
-        int32_t *frames = m->frames + k * B;
-
-        for (size_t i = 0; i < B; i++)
-            frames[i] = (int32_t)bm_windows(time, (size_t)in->frames[i]);
-        m->stages[k + 1].extent =
-            (bm_extent){bm_windows(time, in->T), B, frames};
-    }
-    return BM_OK;
-}
-
-/* Moves on by n floats; NULL while the floats are only counted. */
-static float *take(float *scratch, size_t *used, size_t n)
-{
-    float *view = scratch != NULL ? scratch + *used : NULL;
-
-    *used += (n + LINE - 1) / LINE * LINE;
-    return view;
-}
-
-static bm_pass pass(const bm_model *m, size_t layer, bool training,
-                    uint64_t key)
-{
-    return (bm_pass){m->stages[layer].extent, m->stages[after(m, layer)].extent,
-                     training, bm_rng_fork(key, layer)};
-}
-
-/* Hands out views of `scratch`, or NULL views; returns the floats it takes. */
-static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
-{
-    size_t used = 0, largest = 0;
-
-    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
-        bm_layer *l = &m->layers[k];
-        bm_pass p = pass(m, k, false, 0);
-        stage *s = &m->stages[after(m, k)];
-        bm_tensor *y = &s->x;
-
-        s->writer = k;
-        *y = (bm_tensor){
-            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->taken].n_out, 1}};
-        y->data = take(scratch, &used, bm_count(*y));
-        largest = bm_count(*y) > largest ? bm_count(*y) : largest;
-        l->kept = l->ops->kept == NULL
-                      ? NULL
-                      : take(scratch, &used, l->ops->kept(l, &p));
-    }
-    m->gradient[0] = take(scratch, &used, largest);
-    m->gradient[1] = take(scratch, &used, largest);
-    m->work = m->loss->work == NULL
-                  ? NULL
-                  : take(scratch, &used,
-                         m->loss->work(m->be, m->stages[m->n_layers].extent,
-                                       b->targets, m->shape.n_classes));
-    return used;
-}
-
-static bm_status lay_out(bm_model *m, const bm_batch *b)
-{
-    size_t needed = 0;
-
-    BM_TRY(extend(m, b));
-    needed = carve(m, b, NULL);
-    if (needed > m->scratch_room) {
-        bm_free(m->be, m->scratch);
-        m->scratch = NULL;
-        m->scratch_room = 0;
-        BM_TRY(bm_alloc(m->be, needed, &m->scratch));
-        m->scratch_room = needed;
-    }
-    (void)carve(m, b, m->scratch);
-    return BM_OK;
-}
-
-/* Up to the loss, which leaves its gradient in dy unless that is NULL. */
-static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
-                float *dy, int score)
-{
-    const stage *last = &m->stages[m->n_layers];
-    bm_tensor d = last->x;
-    bm_model_times spent = {0};
-    bm_span span = bm_span_begin("forward");
-
-    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
-    for (size_t k = 0; k < m->n_layers; k = after(m, k)) {
-        bm_layer *l = &m->layers[k];
-        bm_pass p = pass(m, k, training, key);
-        l->ops->forward(l, &p, m->stages[k].x, m->stages[after(m, k)].x);
-    }
-    spent.forward = bm_span_end(span);
-    span = bm_span_begin("loss");
-    d.data = dy;
-    m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
-                 m->work, (bm_score *)(m->scores + score * SCORE_FLOATS));
-    spent.loss = bm_span_end(span);
-    if (training) {
-        m->spent.forward += spent.forward;
-        m->spent.loss += spent.loss;
-    }
-}
-
-/* Whoever waits for it uses a part of the gradient; returns the seconds that
- * this takes. */
-static double hand_over(const bm_model *m, size_t part)
-{
-    const bm_params *p = &m->params;
-    double since = 0;
-
-    if (p->ready == NULL)
-        return 0;
-    since = bm_clock();
-    p->ready(p->ready_self, part);
-    return bm_clock() - since;
-}
-
-void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
-{
-    bm_status status = lay_out(m, b);
-    bm_span span;
-    double used = 0; /* by others */
-    size_t turn = 0, part = 0;
-
-    if (status != BM_OK) {
-        bm_remember(m->be, status);
-        return;
-    }
-    bm_step_begin(m->be, m, b->extent);
-    run(m, b, true, key, m->gradient[turn], score);
-    span = bm_span_begin("backward");
-    for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
-        size_t k = m->stages[s].writer;
-        bm_layer *l = &m->layers[k];
-        bm_pass p = pass(m, k, true, key);
-        bm_tensor dy = m->stages[s].x, dx = m->stages[k].x;
-
-        dy.data = m->gradient[turn];
-        turn = 1 - turn;
-        dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
-        l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
-        if (learned(m, k) > 0)
-            used += hand_over(m, part++);
-    }
-    m->spent.backward += bm_span_end(span) - used;
-}
-
-bm_model_times bm_model_spent(bm_model *m)
-{
-    bm_model_times spent = m->spent;
-
-    m->spent = (bm_model_times){0};
-    if (!bm_on_host(m->be))
-        spent = (bm_model_times){NAN, NAN, NAN};
-    return spent;
-}
-
-void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
-{
-    bm_status status = lay_out(m, b);
-
-    if (status == BM_OK)
-        run(m, b, false, 0, NULL, score);
-    else
-        bm_remember(m->be, status);
-}
-
-bm_status bm_model_score(bm_model *m, int score, bm_score *out)
-{
-    float *x = m->scores + score * SCORE_FLOATS;
-    bm_score got = {0};
-
-    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
-    bm_get(m->be, (float *)&got, x, SCORE_FLOATS);
-    bm_axpby(m->be, SCORE_FLOATS, 0, x, 0, x);
-    BM_TRY(bm_sync(m->be));
-    *out = got;
-    return BM_OK;
-}
-
-double bm_model_flops(const bm_model *m)
-{
-    double sum = 0;
-
-    for (size_t k = 0; k < m->n_layers; k++) {
-        const bm_layer *l = &m->layers[k];
-        bm_pass p = pass(m, k, true, 0);
-        bm_flops one = {0};
-        size_t passes = k > m->n_frozen ? 3 : k == m->n_frozen ? 2 : 1;
-
-        if (l->ops->flops != NULL)
-            one = l->ops->flops(l, &p);
-        sum += (double)passes * one.input + 3 * one.inner;
-    }
-    return sum;
-}
-
-bm_tensor bm_model_output(const bm_model *m, bm_extent *e)
-{
-    *e = m->stages[m->n_layers].extent;
-    return m->stages[m->n_layers].x;
 }

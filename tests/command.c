@@ -259,6 +259,20 @@ const char *speech_text(size_t i)
     return all[i % (sizeof all / sizeof all[0])];
 }
 
+size_t speech_frames(size_t i)
+{
+    return 1 + (800 * strlen(speech_text(i)) - 200) / 80;
+}
+
+size_t speech_total(size_t n, size_t (*of)(size_t i))
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += of(i);
+    return sum;
+}
+
 void make_speech(const char *name, size_t n)
 {
     char file[64], *text = calloc(n, 128);

@@ -261,18 +261,3 @@ const char *const kinds[KINDS][6] = {
     {"train.strategy=ssgd", "ssgd.overlap=merged", "job.sum=exact",
      "job.coordinator=root", NULL},
 };
-
-int open_comm(void **state)
-{
-    bm_comm *comm = NULL;
-
-    assert_ok(bm_comm_open(&comm));
-    *state = comm;
-    return 0;
-}
-
-int close_comm(void **state)
-{
-    bm_comm_close(*state);
-    return 0;
-}

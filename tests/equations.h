@@ -93,8 +93,4 @@ extern const char *const kinds[KINDS][6];
 /* Where two ways to train are compared, nobody is left out. */
 #define STEADY "train.diverged=0"
 
-/* Setup and teardown of a test: its state is the comm of all ranks. */
-int open_comm(void **state);
-int close_comm(void **state);
-
 #endif

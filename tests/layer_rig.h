@@ -3,7 +3,7 @@
  * the backend `cpu`: its derivatives by weights
  * and inputs against differences of L, the sum of dy y with dy fixed.
  *
- *     rig r = rig_open("conv:3,3x3", (bm_extent){T, B, lengths}, 10, 2);
+ *     rig r = rig_open("conv:3,3x3", (bm_extent){T, B, lengths}, 10, 2, 3);
  *     rig_check(&r, 1e-4);
  *     rig_close(&r);
  */
@@ -25,10 +25,11 @@ typedef struct rig {
 
 /*
  * The first layer of `net`, which takes the others, with x [T, B, n_in] in
- * columns of `channels`, or flat. x, dy, w and s are drawn; x and dy are 0 in
- * padding.
+ * columns of `channels`, or flat. x, dy, w and s are drawn, as `seed` says; x
+ * and dy are 0 in padding.
  */
-rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels);
+rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
+             uint64_t seed);
 void rig_close(rig *r);
 
 /* L. Fails unless y is finite, and 0 in padding. */

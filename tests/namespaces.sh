@@ -6,7 +6,8 @@
 #   net_possible        says why not, and fails
 #   net_up 3 200mbit    hosts n1 n2 n3 with 10.77.0.1, .2, .3; the rate of what
 #                       each of them sends, and 1 ms for it where the kernel can
-#   net_mpirun 3 PROGRAM ARGS..       a rank on each; ends after a minute or two
+#   net_launch 3 PROGRAM ARGS..       with -n 3, which puts a rank on each; ends
+#                       after a minute or two
 #   net_sent 2          bytes that n2 has sent
 #   net_down            for a trap
 #   $net_delay          what net_up has made of the 1 ms, in words
@@ -86,15 +87,17 @@ net_down() {
     [ -z "${net_work-}" ] || rm -rf "$net_work"
 }
 
-net_mpirun() { # RANKS PROGRAM ARGS..
-    net_hosts=$(seq -s , -f '10.77.0.%g:1' "$1")
+net_launch() { # RANKS PROGRAM ARGS..
     net_ranks=$1
     shift
-    net_in 1 unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 100 mpirun \
-        --allow-run-as-root --map-by node --bind-to none -np "$net_ranks" \
-        -host "$net_hosts" --mca plm rsh --mca plm_rsh_agent "$net_work/agent" \
-        --mca btl tcp,self --mca btl_tcp_if_include eth0 \
-        --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$@"
+    seq -f '10.77.0.%g slots=1' "$net_ranks" >"$net_work/hosts"
+    net_in 1 env OMPI_MCA_orte_default_hostfile="$net_work/hosts" \
+        OMPI_MCA_rmaps_base_mapping_policy=node \
+        OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$net_work/agent" \
+        OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=eth0 \
+        OMPI_MCA_oob_tcp_if_include=eth0 \
+        unshare -u sh -c 'hostname n1; exec "$@"' sh \
+        timeout -k 9 100 "$@" -n "$net_ranks"
 }
 
 net_sent() { # NUMBER

@@ -48,7 +48,7 @@ field() { # FIELD FILE: the last number or text of that name
 sent() { echo $(($(net_sent 1) + $(net_sent 2) + $(net_sent 3))); }
 
 # 200 Mbit/s are 0.025 GB/s, and what waits in the filter is little.
-net_mpirun 3 "$bmuf" bench --only link --quick --json >link.log 2>&1 ||
+net_launch 3 "$bmuf" bench --only link --quick --json >link.log 2>&1 ||
     fail 'bench of a link'
 awk '/gb_per_s/ { told = $2 > 0 && $2 < 0.026 } END { exit !told }' link.log ||
     fail 'a link of 200 Mbit/s is measured as another one'
@@ -57,7 +57,7 @@ for strategy in bmuf ssgd; do
     "$bmuf" train run.ini --out "$strategy-1" --set train.strategy=$strategy \
         >$strategy-1.log 2>&1 || fail "$strategy on one rank"
     before=$(sent)
-    net_mpirun 3 "$bmuf" train run.ini --out "$strategy-3" \
+    net_launch 3 "$bmuf" train run.ini --out "$strategy-3" \
         --set train.strategy=$strategy >$strategy-3.log 2>&1 ||
         fail "$strategy on three hosts"
     bytes=$(($(sent) - before))

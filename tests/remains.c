@@ -80,24 +80,6 @@ json_t *last_event(const char *run, const char *kind)
     return out;
 }
 
-double number(const json_t *event, const char *key)
-{
-    const json_t *value = json_object_get(event, key);
-
-    if (!json_is_number(value))
-        fail_msg("there is no number '%s'", key);
-    return json_number_value(value);
-}
-
-const char *text(const json_t *event, const char *key)
-{
-    const char *value = json_string_value(json_object_get(event, key));
-
-    if (value == NULL)
-        fail_msg("there is no text '%s'", key);
-    return value;
-}
-
 void assert_same_model(const char *run, const char *other)
 {
     json_t *end[] = {last_event(run, "end"), last_event(other, "end")};

@@ -5,9 +5,8 @@
 #ifndef BM_TESTS_REMAINS_H
 #define BM_TESTS_REMAINS_H
 
+#include "tests/printed.h"
 #include "tests/program.h"
-
-#include <jansson.h>
 
 /* An array of all events; json_decref. Fails if a line is none. */
 json_t *journal(const char *run);
@@ -18,9 +17,6 @@ int events(const char *run, const char *kind);
 bool event_comes(program *p, const char *run, const char *kind, int n);
 /* The last one, json_decref. Fails if there is none. */
 json_t *last_event(const char *run, const char *kind);
-/* Fields of an event. Fail if there is no such number or text. */
-double number(const json_t *event, const char *key);
-const char *text(const json_t *event, const char *key);
 
 /* Both have finished, with the same digest and equal model files. */
 void assert_same_model(const char *run, const char *other);

@@ -1,10 +1,10 @@
 #include "tests/support_backend.h"
 
-#include "tests/support.h"
-
 #include <stdlib.h>
+#include <string.h>
 
 bm_backend *cpu;
+bm_backend *chosen;
 
 int open_cpu(void **state)
 {
@@ -30,6 +30,23 @@ bool have_backend(const char *name)
     }
     bm_backend_close(one);
     return true;
+}
+
+int run_group_on(int argc, char **argv, const char *name,
+                 const struct CMUnitTest *tests, size_t n)
+{
+    const char *backend = argc > 1 ? argv[1] : "cpu";
+    bool bf16 = argc > 2 && strcmp(argv[2], "bf16") == 0;
+    int failed = 0;
+
+    if (!have_backend(backend))
+        return SKIPPED;
+    if (bm_backend_open(&chosen, backend, 0) != BM_OK ||
+        bm_backend_use(chosen, 1, bf16 ? BM_BF16 : BM_FP32) != BM_OK)
+        return EXIT_FAILURE;
+    failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+    bm_backend_close(chosen);
+    return failed;
 }
 
 static void wait_for_nothing(bm_backend *be)

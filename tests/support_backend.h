@@ -3,11 +3,21 @@
 #define BM_TESTS_SUPPORT_BACKEND_H
 
 #include "compute/backend_ops.h"
+#include "tests/support.h"
 
 /* For groups of tests on the CPU, which share this backend. */
 extern bm_backend *cpu;
 int open_cpu(void **state);
 int close_cpu(void **state);
+
+/* For programs that need one backend: the one that the first argument names,
+ * cpu, if there is none; with bf16 for a second one it rounds factors. Runs the
+ * group; the exit status of main. */
+extern bm_backend *chosen;
+int run_group_on(int argc, char **argv, const char *name,
+                 const struct CMUnitTest *tests, size_t n);
+#define RUN_GROUP_ON(argc, argv, name, tests)                                  \
+    run_group_on(argc, argv, name, tests, sizeof(tests) / sizeof((tests)[0]))
 
 /* Whether the machine has it; if not, says why. */
 bool have_backend(const char *name);

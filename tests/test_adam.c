@@ -9,8 +9,6 @@
 
 enum { N = 5003 };
 
-static bm_backend *backend; /* of the whole program */
-
 static float number(size_t i, double seed)
 {
     return (float)sin(seed + 1.7 * (double)i);
@@ -29,17 +27,17 @@ static float *room(size_t n)
 {
     float *x = NULL;
 
-    assert_ok(bm_alloc(backend, n, &x));
+    assert_ok(bm_alloc(chosen, n, &x));
     return x;
 }
 
 static void send(rig *r)
 {
-    bm_put(backend, r->on_g + r->off, r->g, N);
-    bm_put(backend, r->on_m + r->off, r->m, N);
-    bm_put(backend, r->on_v + r->off, r->v, N);
-    bm_put(backend, r->on_w + r->off, r->w, N);
-    bm_put(backend, r->on_t, &r->t, 1);
+    bm_put(chosen, r->on_g + r->off, r->g, N);
+    bm_put(chosen, r->on_m + r->off, r->m, N);
+    bm_put(chosen, r->on_v + r->off, r->v, N);
+    bm_put(chosen, r->on_w + r->off, r->w, N);
+    bm_put(chosen, r->on_t, &r->t, 1);
 }
 
 static rig start(size_t statistics, size_t off)
@@ -63,12 +61,12 @@ static rig start(size_t statistics, size_t off)
 
 static void stop(rig *r)
 {
-    bm_free(backend, r->on_g);
-    bm_free(backend, r->on_m);
-    bm_free(backend, r->on_v);
-    bm_free(backend, r->on_w);
-    bm_free(backend, r->on_t);
-    bm_free(backend, r->on_skipped);
+    bm_free(chosen, r->on_g);
+    bm_free(chosen, r->on_m);
+    bm_free(chosen, r->on_v);
+    bm_free(chosen, r->on_w);
+    bm_free(chosen, r->on_t);
+    bm_free(chosen, r->on_skipped);
 }
 
 static void step(rig *r, const bm_adam *a)
@@ -76,15 +74,15 @@ static void step(rig *r, const bm_adam *a)
     float raw[2];
 
     send(r);
-    bm_adam_step(backend, a, r->n, r->statistics, r->on_g + r->off,
+    bm_adam_step(chosen, a, r->n, r->statistics, r->on_g + r->off,
                  r->on_m + r->off, r->on_v + r->off, r->on_w + r->off, r->on_t,
                  (double *)(void *)r->on_skipped);
-    bm_get(backend, r->m, r->on_m + r->off, N);
-    bm_get(backend, r->v, r->on_v + r->off, N);
-    bm_get(backend, r->w, r->on_w + r->off, N);
-    bm_get(backend, &r->t, r->on_t, 1);
-    bm_get(backend, raw, r->on_skipped, 2);
-    assert_ok(bm_sync(backend));
+    bm_get(chosen, r->m, r->on_m + r->off, N);
+    bm_get(chosen, r->v, r->on_v + r->off, N);
+    bm_get(chosen, r->w, r->on_w + r->off, N);
+    bm_get(chosen, &r->t, r->on_t, 1);
+    bm_get(chosen, raw, r->on_skipped, 2);
+    assert_ok(bm_sync(chosen));
     memcpy(&r->skipped, raw, sizeof r->skipped);
 }
 
@@ -223,22 +221,22 @@ static void test_products_see_the_new_weights(void **state)
     const bm_adam a = {0.25, 0.9, 0.999, 1e-8, 0, 0};
     const float one = 1;
     rig r = start(0, 0);
-    float *x = place(backend, &one, 1), *y = room(N), *got = NULL;
+    float *x = place(chosen, &one, 1), *y = room(N), *got = NULL;
 
     (void)state;
     send(&r);
     for (int k = 0; k < 2; k++) {
-        bm_gemm(backend, false, false, 1, bm_matrix(r.on_w, N, 1),
+        bm_gemm(chosen, false, false, 1, bm_matrix(r.on_w, N, 1),
                 bm_matrix(x, 1, 1), 0, bm_matrix(y, N, 1));
         if (k == 0)
             step(&r, &a);
     }
-    got = fetch(backend, y, N);
+    got = fetch(chosen, y, N);
     for (size_t i = 0; i < N; i++)
         assert_true(fabsf(got[i] - r.w[i]) <= 0x1p-8 * fabsf(r.w[i]));
     free(got);
-    bm_free(backend, x);
-    bm_free(backend, y);
+    bm_free(chosen, x);
+    bm_free(chosen, y);
     stop(&r);
 }
 
@@ -251,16 +249,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_large_gradients_are_clipped_without_overflow),
         cmocka_unit_test(test_products_see_the_new_weights),
     };
-    const char *name = argc > 1 ? argv[1] : "cpu";
-    bool bf16 = argc > 2 && strcmp(argv[2], "bf16") == 0;
-    int failed = 0;
 
-    if (!have_backend(name))
-        return SKIPPED;
-    if (bm_backend_open(&backend, name, 0) != BM_OK ||
-        bm_backend_use(backend, 1, bf16 ? BM_BF16 : BM_FP32) != BM_OK)
-        return EXIT_FAILURE;
-    failed = RUN_GROUP("adam", tests);
-    bm_backend_close(backend);
-    return failed;
+    return RUN_GROUP_ON(argc, argv, "adam", tests);
 }

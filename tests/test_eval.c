@@ -5,12 +5,12 @@
 #include "tests/command.h"
 #include "tests/dump.h"
 #include "tests/folder.h"
+#include "tests/printed.h"
 #include "tests/scratch.h"
 #include "tests/support.h"
 #include "tests/support_ctc.h"
 
 #include <glob.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,27 +21,10 @@ enum { N = 21, LONGEST = 80 }; /* of test/ */
 /* Classes in their order, as bmuf pack sorts them. */
 static const char symbols[] = "\b abc";
 
-static double number(const json_t *o, const char *key)
-{
-    const json_t *value = json_object_get(o, key);
-
-    assert_true(json_is_number(value));
-    return json_number_value(value);
-}
-
-/* Windows of 25 ms every 10 ms that lie within a recording, at 8000 Hz. */
-static size_t frames_of(size_t i)
-{
-    return 1 + (800 * strlen(speech_text(i)) - 200) / 80;
-}
-
 static json_t *result_of(outcome o)
 {
-    json_t *result = json_loads(o.out, JSON_REJECT_DUPLICATES, NULL);
-
     assert_code(o, 0);
-    assert_non_null(result);
-    return result;
+    return parse_json(o.out);
 }
 
 static json_t *evaluate(const char *data, const char *hyp)
@@ -196,7 +179,7 @@ static void test_errors_are_those_of_the_transcripts(void **_)
         all = (errors){all.s + e.s, all.d + e.d, all.i + e.i};
         word_errors += sum(compare(speech_text(i), words[i], as_words, &n));
         n_words += (double)n;
-        frames += (double)frames_of(i);
+        frames += (double)speech_frames(i);
     }
     assert_true(sum(all) > 0 && sum(all) < labels); /* or nothing is shown */
     assert_true(number(result, "labels") == labels);
@@ -326,7 +309,7 @@ static void test_transcripts_are_the_best_paths_of_the_logits(void **_)
         const dump_array *a = NULL;
         snprintf(id, sizeof id, "test-%zu", i);
         a = dump_find(&d, id);
-        assert_int_equal(a->rows, (frames_of(i) + 1) / 2); /* stack:2 */
+        assert_int_equal(a->rows, (speech_frames(i) + 1) / 2); /* stack:2 */
         assert_int_equal(a->columns, 5);
         decode(a, best);
         assert_string_equal(best, words[i]);

@@ -6,23 +6,15 @@
 #include "tests/corpus.h"
 #include "tests/dump.h"
 #include "tests/folder.h"
+#include "tests/printed.h"
 #include "tests/support.h"
 #include "tests/support_ctc.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { N = 70, CLASSES = 5 };
-
-static double number(const json_t *o, const char *key)
-{
-    const json_t *value = json_object_get(o, key);
-
-    assert_true(json_is_number(value));
-    return json_number_value(value);
-}
 
 /* Frames whose class is t % 5, and features that tell of it now and then. */
 static int make_frames(void **state)
@@ -69,7 +61,7 @@ static void test_errors_and_loss_are_those_of_the_logits(void **_)
 
     (void)_;
     assert_code(o, 0);
-    result = json_loads(o.out, 0, NULL);
+    result = parse_json(o.out);
     d = dump_read("f.npz");
     assert_int_equal(d.n, N);
     for (size_t i = 0; i < N; i++) {

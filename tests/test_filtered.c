@@ -5,6 +5,7 @@
  * model will do.
  */
 #include "bmuf/strategy.h"
+#include "tests/fixture.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -13,37 +14,18 @@
 
 enum { N = 1100, WORKERS = 4, BLOCKS = 6 };
 
-typedef struct fixture {
-    bm_comm *comm;
-    bm_config *config;
-    bm_params params;
-} fixture;
-
 static int setup(void **state)
 {
     static fixture f;
 
-    memset(&f, 0, sizeof f);
-    assert_ok(bm_comm_open(&f.comm));
-    assert_ok(bm_config_new(&f.config));
-    assert_ok(bm_config_set(f.config, "job.workers=4"));
-    assert_ok(bm_backend_open(&f.params.be, "cpu", 0));
-    f.params.n = f.params.n_learned = N;
-    assert_ok(bm_alloc(f.params.be, N, &f.params.w));
-    assert_ok(bm_alloc(f.params.be, N, &f.params.g));
+    f = fixture_open(WORKERS, N);
     *state = &f;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    fixture *f = *state;
-
-    bm_free(f->params.be, f->params.w);
-    bm_free(f->params.be, f->params.g);
-    bm_backend_close(f->params.be);
-    bm_config_free(f->config);
-    bm_comm_close(f->comm);
+    fixture_close(*state);
     return 0;
 }
 

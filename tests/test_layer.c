@@ -13,22 +13,27 @@ enum { T = 5, B = 4, D = 3, N_X = T * B * D };
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {3, 5, 0, 1};
 
-static rig set_up(const char *net, bool training)
+static rig set_up(const char *net, uint64_t seed, bool training)
 {
-    rig r = rig_open(net, (bm_extent){T, B, lengths}, D, 0);
+    rig r = rig_open(net, (bm_extent){T, B, lengths}, D, 0, seed);
 
     r.pass.training = training;
     return r;
 }
 
-/* The error of truncation is 1e-6 for these functions. Rounding adds about 60
- * outputs' half units of 2^-24 over h: 5e-5. */
+/* Numbers are 0.1 from the corner of relu, further than differences step. What
+ * they leave, truncation and rounding together, was 2e-5 at most of seeds 1 to
+ * 120; from two steps instead of three it was 5e-4, of blstm with seed 22. */
 static void check_layer(const char *net, bool training)
 {
-    rig r = set_up(net, training);
+    static const uint64_t seeds[] = {3, 22, 69};
 
-    rig_check(&r, 1e-4);
-    rig_close(&r);
+    FOR_EACH (i, seeds) {
+        rig r = set_up(net, seeds[i], training);
+
+        rig_check(&r, 1e-4);
+        rig_close(&r);
+    }
 }
 
 static void test_every_layer_differentiates_itself(void **state)
@@ -47,7 +52,7 @@ static void test_every_layer_differentiates_itself(void **state)
 
 static void test_stack_lays_frames_side_by_side(void **state)
 {
-    rig r = set_up("stack:2", false);
+    rig r = set_up("stack:2", 3, false);
     float *y = NULL;
 
     (void)state;
@@ -65,7 +70,7 @@ static void test_stack_lays_frames_side_by_side(void **state)
 
 static void test_subsample_keeps_the_first_of_each_group(void **state)
 {
-    rig r = set_up("subsample:3", false);
+    rig r = set_up("subsample:3", 3, false);
     float *y = NULL;
 
     (void)state;
@@ -80,7 +85,7 @@ static void test_subsample_keeps_the_first_of_each_group(void **state)
 
 static void test_dropout_drops_in_training_only(void **state)
 {
-    rig r = set_up("dropout:0.5", false);
+    rig r = set_up("dropout:0.5", 3, false);
     float *y = NULL;
     int zeros = 0;
 

@@ -2,7 +2,7 @@
  * AdamW inside of blocks, and what becomes of its moments between them, against
  * the whole algorithm in double precision.
  */
-#include "tests/equations.h"
+#include "tests/halts.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -28,18 +28,7 @@ static int learn(const problem *p, bm_position at, int worker, double *w,
     static double g[N];
     int steps = 0;
 
-    for (; batch_size(p, at, worker, steps) > 0; steps++) {
-        int64_t n = batch_size(p, at, worker, steps);
-
-        memset(g, 0, sizeof g);
-        for (int64_t j = 0; j < n; j++) {
-            sample s = sample_of(p, at, worker, steps, j);
-            double r = -s.y;
-            for (int i = 0; i < 4; i++)
-                r += s.a[i] * w[s.index[i]];
-            for (int i = 0; i < 4; i++)
-                g[s.index[i]] += r * s.a[i] / (double)n;
-        }
+    for (; gradient_of(p, at, worker, steps, w, g) > 0; steps++) {
         of->t += 1;
         for (int i = 0; i < N; i++) {
             double *m = &of->x[0][i], *v = &of->x[1][i];

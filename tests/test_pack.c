@@ -206,12 +206,7 @@ static void test_a_killed_packing_leaves_whole_shards(void **_)
 
 static int prepare(void **state)
 {
-    const char *given = getenv("BMUF_TEST_SEED");
-    unsigned long seed =
-        given != NULL ? strtoul(given, NULL, 10) : (unsigned long)time(NULL);
-
-    print_message("BMUF_TEST_SEED=%lu repeats this\n", seed);
-    chance = bm_rng_make(seed, "kills", 0);
+    chance = bm_rng_make(seed_of_the_day(), "kills", 0);
     return folder_make(state);
 }
 

@@ -1,10 +1,10 @@
 /*
  * Every mode of the ordered sum beside the others: the mean within bounds that
- * follow from its roundings, bits that no number of ranks changes, and bytes
- * that are those of the formulas. For any number of workers on whatever ranks
- * mpirun gives us, and with a worker on each rank.
+ * follow from its roundings, and bits that no number of ranks changes. For any
+ * number of workers on whatever ranks mpirun gives us.
  */
 #include "comm/sum.h"
+#include "tests/grids.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -112,18 +112,12 @@ static double mean(const job *j, size_t i, double *largest)
     return sum / total;
 }
 
-/* Many ranks have enough to do with the bytes. */
-static bool crowded(const bm_comm *comm)
-{
-    return bm_comm_size(comm) > 4;
-}
-
 /* What needs no second rank is tried out on one. */
 static void for_each_job(bm_comm *comm, void check(job *j))
 {
     int size = bm_comm_size(comm);
 
-    for (int workers = size; !crowded(comm) && workers <= MOST; workers++) {
+    for (int workers = size; workers <= MOST; workers++) {
         size_t n = (size_t)workers;
         const size_t sizes[] = {LONGEST, n + 1, 0, 1, n - 1, n};
 
@@ -274,20 +268,6 @@ static void test_halving_is_a_balanced_tree(void **state)
     for_each_job(*state, check_halving);
 }
 
-/* The largest a x b x c of them that is no single ring, as far as there is. */
-static void topology(int workers, char out[32])
-{
-    int size[3] = {workers, 1, 1};
-
-    for (int k = 0; k < 2; k++)
-        for (int a = 2; a < size[k]; a++)
-            if (size[k] % a == 0) {
-                size[k + 1] = size[k] / a;
-                size[k] = a;
-            }
-    snprintf(out, 32, "%dx%dx%d", size[0], size[1], size[2]);
-}
-
 static void check_grid(job *j)
 {
     static const char *const where[] = {"sharded", "root"};
@@ -324,8 +304,6 @@ static void test_hosts_decide_an_automatic_topology(void **state)
     char grid[32];
     job j = {comm, 2 * size, LONGEST, "hier", "sharded", grid};
 
-    if (crowded(comm))
-        return;
     snprintf(grid, sizeof grid, "%dx%d", 2 * each, size / each);
     mean_of(&j, expected);
     j.topology = "auto";
@@ -355,165 +333,8 @@ static void test_a_topology_is_hiers_and_its_product_is_n(void **state)
     assert_null(sum);
 }
 
-/* ---- bytes --------------------------------------------------------------- */
-
-/* What a rank should bring to others in an update; of all P, if it is told of
- * all alone. */
-typedef struct bytes {
-    uint64_t sent, total;
-    bool each; /* `sent` is known */
-} bytes;
-
-static bool is(const char *word, const char *other)
-{
-    return strcmp(word, other) == 0;
-}
-
-/* By the slices of each rank, c[r], as the formulas are written. */
-static bytes formula(const job *j, const size_t *c)
-{
-    uint64_t P = (uint64_t)bm_comm_size(j->comm), n = j->n;
-    uint64_t rank = (uint64_t)bm_comm_rank(j->comm), pairs = 0, parts = 1;
-    uint64_t told = 4 * (P - 1) * c[rank];
-    bool even = true;
-
-    while (2 * parts <= P)
-        parts *= 2;
-    pairs = P - parts;
-    for (uint64_t r = 0; r < P; r++)
-        even = even && c[r] == (r < 2 * pairs && r % 2 == 1 ? 0 : n / parts);
-    even = even && n % parts == 0;
-    if (is(j->mode, "tree")) /* the parameter server, one or in shards */
-        return (bytes){4 * (n - c[rank]) + told, 8 * (P - 1) * n, true};
-    if (is(j->mode, "exact"))
-        return (bytes){16 * (n - c[rank]) + told, 20 * (P - 1) * n, true};
-    if (is(j->mode, "mpi"))
-        return (bytes){8 * (P - 1) * n / P + told, 0, true};
-    if (is(j->mode, "ring"))
-        return (bytes){P == 1 ? 0 : 4 * (2 * n - c[rank] - c[(rank + 1) % P]),
-                       8 * (P - 1) * n, true};
-    if (is(j->mode, "halving") && rank < 2 * pairs && rank % 2 == 1)
-        return (bytes){4 * n, 8 * (P - 1) * n, true};
-    return (bytes){8 * (parts - 1) * (n / parts) +
-                       (is(j->mode, "halving") && rank < 2 * pairs ? 4 * n : 0),
-                   8 * (P - 1) * n,
-                   even && (pairs == 0 || is(j->mode, "halving"))};
-}
-
-static void copy(void *self, const bm_piece *p)
-{
-    (void)self;
-    memcpy(p->after, p->mean, p->n * sizeof *p->after);
-}
-
-static void learn_slices(const job *j, const bm_sum *sum, size_t *out)
-{
-    double c[MOST] = {0};
-
-    c[bm_comm_rank(j->comm)] = (double)bm_sum_slice(sum).count;
-    assert_ok(bm_comm_sum(j->comm, c, (size_t)bm_comm_size(j->comm)));
-    for (int r = 0; r < bm_comm_size(j->comm); r++)
-        out[r] = (size_t)c[r];
-}
-
-/* Of one exchange: an update, or a scatter and a gather. */
-static void check_exchange(const job *j, bm_sum *sum, bool update,
-                           const bytes *expected, bool windows)
-{
-    bm_traffic before = bm_comm_traffic(j->comm), now, most;
-    float x[LONGEST];
-    double weight = 0, total = 0;
-    bm_slice slice;
-
-    add_all(sum, j);
-    if (update) {
-        assert_ok(bm_sum_update(sum, copy, NULL, &weight));
-    } else {
-        assert_ok(bm_sum_scatter(sum, &slice));
-        assert_ok(bm_sum_gather(sum, x));
-    }
-    now = bm_comm_traffic(j->comm);
-    now.sent -= before.sent;
-    now.shared -= before.shared;
-    if (expected->each)
-        assert_int_equal(now.sent + now.shared, expected->sent);
-    if (!windows)
-        assert_int_equal(now.shared, 0);
-    total = (double)(now.sent + now.shared);
-    assert_ok(bm_comm_busiest(j->comm, before, &most));
-    assert_true(most.sent + most.shared >= now.sent + now.shared);
-    assert_ok(bm_comm_sum(j->comm, &total, 1));
-    if (expected->total > 0)
-        assert_true(total == (double)expected->total);
-}
-
-static void check_bytes(const job *j, bool windows)
-{
-    bm_sum *sum = open_sum(j);
-    size_t c[MOST] = {0};
-    bytes expected;
-
-    learn_slices(j, sum, c);
-    expected = formula(j, c);
-    check_exchange(j, sum, true, &expected, windows);
-    if (!crowded(j->comm))
-        check_exchange(j, sum, false, &expected, windows);
-    bm_sum_close(sum);
-}
-
-/* Each number of ranks that there are, up to all, with a worker on each. */
-static void for_some_ranks(bool windows, const char *coordinator)
-{
-    static const char *const modes[] = {"tree", "exact",   "mpi",
-                                        "ring", "halving", "hier"};
-    bm_comm *all = NULL;
-    int size = 0;
-
-    assert_ok(bm_comm_open(&all));
-    size = bm_comm_size(all);
-    for (int ranks = crowded(all) ? 5 : 1; ranks <= size; ranks++) {
-        size_t n = (size_t)ranks;
-        const size_t sizes[] = {1024 * n, 1024 * n + 1021, n + 1, 1, 0};
-        bm_comm *some = NULL;
-        char grid[32];
-
-        topology(ranks, grid);
-        assert_ok(bm_comm_open_first(&some, ranks));
-        if (!windows)
-            bm_comm_hosts_of(some, 1);
-        for (size_t i = 0; i < (crowded(all) ? 1 : 5); i++)
-            for (size_t m = 0; bm_comm_size(some) == ranks && m < 6; m++) {
-                job j = {some, ranks, sizes[i], modes[m], coordinator, NULL};
-
-                if (is(j.mode, "hier"))
-                    j.topology = grid;
-                if (is(j.mode, "ring") && i == 0)
-                    j.n = sizes[1]; /* its formula is for any parts */
-                check_bytes(&j, windows);
-            }
-        bm_comm_close(some);
-    }
-    bm_comm_close(all);
-}
-
-static void test_bytes_sent_are_those_of_the_formulas(void **state)
-{
-    (void)state;
-    for_some_ranks(false, "sharded");
-}
-
-static void test_what_is_read_in_place_counts_as_if_it_were_sent(void **state)
-{
-    if (!crowded(*state))
-        for_some_ranks(true, "sharded");
-}
-
-/* Rank 0 gets N - 1 vectors and sends as many; with a ring they are a chain. */
-static void test_one_server_sends_to_all(void **state)
-{
-    if (!crowded(*state))
-        for_some_ranks(false, "root");
-}
+/* ---- long vectors ---------------------------------------------------------
+ */
 
 /* More than a segment for each turn, and pieces that do not divide it. */
 static void test_long_transfers_go_in_segments(void **state)
@@ -527,13 +348,13 @@ static void test_long_transfers_go_in_segments(void **state)
 
     assert_ok(bm_comm_open_alone(&one));
     FOR_EACH (m, modes)
-        for (int each = 1; each <= 2 && !crowded(comm); each++) {
+        for (int each = 1; each <= 2; each++) {
             job j = {comm, size * each, LONG, modes[m], "sharded", NULL},
                 alone = j;
             char grid[32];
 
             snprintf(grid, sizeof grid, "%dx%d", each, size);
-            if (is(j.mode, "hier"))
+            if (strcmp(j.mode, "hier") == 0)
                 j.topology = alone.topology = grid;
             alone.comm = one;
             mean_of(&alone, expected);
@@ -546,24 +367,9 @@ static void test_long_transfers_go_in_segments(void **state)
     free(expected);
 }
 
-static int setup(void **state)
-{
-    bm_comm *comm = NULL;
-
-    assert_ok(bm_comm_open(&comm));
-    *state = comm;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    bm_comm_close(*state);
-    return 0;
-}
-
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_all_means_are_within_a_rounding_for_each_worker),
         TEST(test_ring_is_a_fold_and_so_are_grids_of_one_dimension),
@@ -571,9 +377,6 @@ int main(void)
         TEST(test_bits_of_a_grid_depend_on_no_ranks),
         TEST(test_hosts_decide_an_automatic_topology),
         TEST(test_a_topology_is_hiers_and_its_product_is_n),
-        TEST(test_bytes_sent_are_those_of_the_formulas),
-        TEST(test_what_is_read_in_place_counts_as_if_it_were_sent),
-        TEST(test_one_server_sends_to_all),
         TEST(test_long_transfers_go_in_segments),
     };
 

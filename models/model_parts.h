@@ -1,0 +1,55 @@
+/* model_parts.h - what model.c and model_pass.c know of a model; for these
+ * files alone. */
+#ifndef BM_MODELS_MODEL_PARTS_H
+#define BM_MODELS_MODEL_PARTS_H
+
+#include "models/model.h"
+
+enum { BM_SCORE_FLOATS = sizeof(bm_score) / sizeof(float) };
+
+typedef struct bm_stage {
+    bm_extent extent; /* frames: owned by the model, but for stage 0 */
+    bm_tensor x;
+    size_t writer; /* number of the layer */
+} bm_stage;
+
+typedef struct bm_segment_name {
+    char text[64];
+} bm_segment_name;
+
+struct bm_model {
+    bm_backend *be; /* borrowed */
+    char *net;
+    const bm_loss_ops *loss;
+    bm_infeasible policy;
+    bm_model_shape shape;
+    bm_layer *layers;
+    size_t n_layers;
+    size_t n_frozen; /* first layers, with nothing to learn */
+    bm_model_times spent;
+    bm_params params;
+    bm_segment *segments;
+    bm_segment_name *names;
+    bm_range *parts;
+    float *scores;
+
+    /* Of the batch at hand. */
+    bm_stage *stages; /* n_layers + 1 */
+    int32_t *frames;
+    size_t frames_room; /* numbers in it */
+    float *scratch;
+    size_t scratch_room; /* floats in it */
+    float *gradient[2];  /* views into scratch */
+    float *work;         /* a view into scratch */
+};
+
+/* The stage that layer k writes, and the layer that reads it. */
+static inline size_t bm_model_after(const bm_model *m, size_t k)
+{
+    return k + 1 + m->layers[k].taken;
+}
+
+/* Of layer k and those that it does the work of: numbers that they learn. */
+size_t bm_model_learned(const bm_model *m, size_t k);
+
+#endif

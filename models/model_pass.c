@@ -1,0 +1,234 @@
+/*
+ * model_pass.c - a batch's way through a stack of layers, and back. Layer k
+ * reads stage k and writes stage k + 1, or, where it does the work of layers
+ * behind it too, the last one's; stage 0 is the batch. For each batch the
+ * stages are laid out in one piece of scratch: what every layer leaves (y, and
+ * what it keeps for its backward pass), two gradients that take turns, and the
+ * loss's workspace.
+ */
+#include "core/span.h"
+#include "models/model_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LINE = 16 }; /* floats: views begin at whole cache lines */
+
+/* The extent after every layer. */
+static bm_status extend(bm_model *m, const bm_batch *b)
+{
+    size_t B = b->extent.B, n = m->n_layers * B;
+
+    BM_ASSERT(b->x.dim[2] == m->shape.n_features);
+    if (n > m->frames_room) {
+        int32_t *more = realloc(m->frames, n * sizeof *more);
+        if (more == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", B);
+        m->frames = more;
+        m->frames_room = n;
+    }
+    m->stages[0] = (bm_stage){.extent = b->extent, .x = b->x};
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_extent *in = &m->stages[k].extent;
+        bm_window time = m->layers[k].time;
+        int32_t *frames = m->frames + k * B;
+
+        for (size_t i = 0; i < B; i++)
+            frames[i] = (int32_t)bm_windows(time, (size_t)in->frames[i]);
+        m->stages[k + 1].extent =
+            (bm_extent){bm_windows(time, in->T), B, frames};
+    }
+    return BM_OK;
+}
+
+/* Moves on by n floats; NULL while the floats are only counted. */
+static float *take(float *scratch, size_t *used, size_t n)
+{
+    float *view = scratch != NULL ? scratch + *used : NULL;
+
+    *used += (n + LINE - 1) / LINE * LINE;
+    return view;
+}
+
+static bm_pass pass(const bm_model *m, size_t layer, bool training,
+                    uint64_t key)
+{
+    return (bm_pass){m->stages[layer].extent,
+                     m->stages[bm_model_after(m, layer)].extent, training,
+                     bm_rng_fork(key, layer)};
+}
+
+/* Hands out views of `scratch`, or NULL views; returns the floats it takes. */
+static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
+{
+    size_t used = 0, largest = 0;
+
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, false, 0);
+        bm_stage *s = &m->stages[bm_model_after(m, k)];
+        bm_tensor *y = &s->x;
+
+        s->writer = k;
+        *y = (bm_tensor){
+            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->taken].n_out, 1}};
+        y->data = take(scratch, &used, bm_count(*y));
+        largest = bm_count(*y) > largest ? bm_count(*y) : largest;
+        l->kept = l->ops->kept == NULL
+                      ? NULL
+                      : take(scratch, &used, l->ops->kept(l, &p));
+    }
+    m->gradient[0] = take(scratch, &used, largest);
+    m->gradient[1] = take(scratch, &used, largest);
+    m->work = m->loss->work == NULL
+                  ? NULL
+                  : take(scratch, &used,
+                         m->loss->work(m->be, m->stages[m->n_layers].extent,
+                                       b->targets, m->shape.n_classes));
+    return used;
+}
+
+static bm_status lay_out(bm_model *m, const bm_batch *b)
+{
+    size_t needed = 0;
+
+    BM_TRY(extend(m, b));
+    needed = carve(m, b, NULL);
+    if (needed > m->scratch_room) {
+        bm_free(m->be, m->scratch);
+        m->scratch = NULL;
+        m->scratch_room = 0;
+        BM_TRY(bm_alloc(m->be, needed, &m->scratch));
+        m->scratch_room = needed;
+    }
+    (void)carve(m, b, m->scratch);
+    return BM_OK;
+}
+
+/* Up to the loss, which leaves its gradient in dy unless that is NULL. */
+static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
+                float *dy, int score)
+{
+    const bm_stage *last = &m->stages[m->n_layers];
+    bm_tensor d = last->x;
+    bm_model_times spent = {0};
+    bm_span span = bm_span_begin("forward");
+
+    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, training, key);
+        l->ops->forward(l, &p, m->stages[k].x,
+                        m->stages[bm_model_after(m, k)].x);
+    }
+    spent.forward = bm_span_end(span);
+    span = bm_span_begin("loss");
+    d.data = dy;
+    m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
+                 m->work, (bm_score *)(m->scores + score * BM_SCORE_FLOATS));
+    spent.loss = bm_span_end(span);
+    if (training) {
+        m->spent.forward += spent.forward;
+        m->spent.loss += spent.loss;
+    }
+}
+
+/* Whoever waits for it uses a part of the gradient; returns the seconds that
+ * this takes. */
+static double hand_over(const bm_model *m, size_t part)
+{
+    const bm_params *p = &m->params;
+    double since = 0;
+
+    if (p->ready == NULL)
+        return 0;
+    since = bm_clock();
+    p->ready(p->ready_self, part);
+    return bm_clock() - since;
+}
+
+void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
+{
+    bm_status status = lay_out(m, b);
+    bm_span span;
+    double used = 0; /* by others */
+    size_t turn = 0, part = 0;
+
+    if (status != BM_OK) {
+        bm_remember(m->be, status);
+        return;
+    }
+    bm_step_begin(m->be, m, b->extent);
+    run(m, b, true, key, m->gradient[turn], score);
+    span = bm_span_begin("backward");
+    for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
+        size_t k = m->stages[s].writer;
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, true, key);
+        bm_tensor dy = m->stages[s].x, dx = m->stages[k].x;
+
+        dy.data = m->gradient[turn];
+        turn = 1 - turn;
+        dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
+        l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
+        if (bm_model_learned(m, k) > 0)
+            used += hand_over(m, part++);
+    }
+    m->spent.backward += bm_span_end(span) - used;
+}
+
+bm_model_times bm_model_spent(bm_model *m)
+{
+    bm_model_times spent = m->spent;
+
+    m->spent = (bm_model_times){0};
+    if (!bm_on_host(m->be))
+        spent = (bm_model_times){NAN, NAN, NAN};
+    return spent;
+}
+
+void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
+{
+    bm_status status = lay_out(m, b);
+
+    if (status == BM_OK)
+        run(m, b, false, 0, NULL, score);
+    else
+        bm_remember(m->be, status);
+}
+
+bm_status bm_model_score(bm_model *m, int score, bm_score *out)
+{
+    float *x = m->scores + score * BM_SCORE_FLOATS;
+    bm_score got = {0};
+
+    BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    bm_get(m->be, (float *)&got, x, BM_SCORE_FLOATS);
+    bm_axpby(m->be, BM_SCORE_FLOATS, 0, x, 0, x);
+    BM_TRY(bm_sync(m->be));
+    *out = got;
+    return BM_OK;
+}
+
+double bm_model_flops(const bm_model *m)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, true, 0);
+        bm_flops one = {0};
+        size_t passes = k > m->n_frozen ? 3 : k == m->n_frozen ? 2 : 1;
+
+        if (l->ops->flops != NULL)
+            one = l->ops->flops(l, &p);
+        sum += (double)passes * one.input + 3 * one.inner;
+    }
+    return sum;
+}
+
+bm_tensor bm_model_output(const bm_model *m, bm_extent *e)
+{
+    *e = m->stages[m->n_layers].extent;
+    return m->stages[m->n_layers].x;
+}
