@@ -110,7 +110,7 @@ bm_status bm_cuda_ferry_wait(bm_backend *be, void *self, size_t piece)
 {
     const ferry *f = self;
 
-    (void)be;
+    bm_cuda_step_end(be); /* no capture is waited in */
     if (piece >= f->n_pieces)
         return BM_OK; /* there was nothing of it */
     return bm_cuda_status(cudaEventSynchronize(f->came[piece]),

@@ -126,7 +126,7 @@ void multiply(const operation &o, const layout &la, const layout &lb,
                 sum += beta * get(c, lc.type, at_c + i + j * (size_t)lc.ld);
             if (biased)
                 sum += get(o.bias, o.bias_type, i);
-            if (relu && sum < 0)
+            if (relu && !(sum > 0)) /* what is no number may become one */
                 sum = 0;
             set(d, ld.type, at_d + i + j * (size_t)ld.ld, sum);
         }
