@@ -81,8 +81,7 @@ static void print_local(const bm_sgd_settings *s, FILE *out)
         [BM_LOCAL_RESET] = "begins anew in each block",
         [BM_LOCAL_KEEP] = "each worker keeps",
         [BM_LOCAL_AVERAGE] = "is averaged where a block ends",
-        [BM_LOCAL_EXTRAPOLATE] = "is averaged and carried on where a block "
-                                 "ends"};
+        [BM_LOCAL_EXTRAPOLATE] = "is averaged, and carried on"};
 
     fprintf(out, "local update      %s, what it remembers %s\n",
             bm_sgd_is_adam(s) ? "AdamW" : "momentum SGD",

@@ -15,8 +15,7 @@
 static const char *const ways[] = {
     "train.strategy=asgd; asgd.scaling=inverse; sgd.momentum=0.5",
     "train.strategy=softsync; softsync.n=2; sgd.momentum=0.5",
-    "train.strategy=easgd; clock.times=1 1 1 5; clock.spread=0.2; "
-    "train.ema=0.5",
+    "train.strategy=easgd; clock.times=1 1 1 5; clock.spread=0.2; train.ema=.5",
 };
 
 static void run(const char *name, int ranks, const char *settings)
