@@ -236,15 +236,21 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
+/* Instead of a cluster's size: all blocks run at once. */
+static const unsigned ALL = ~0u;
+enum { PROCESSORS = 4, BLOCKS = 16 }; /* of each, at once */
+
 /* `function`: for what cudaFuncSetAttribute has allowed; NULL: everything. */
 static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
                                 size_t shared, unsigned cluster)
 {
     cudaError_t error = cudaSuccess;
 
-    if (!cluster_is_allowed(function, cluster))
+    if (cluster == ALL && grid.x > PROCESSORS * BLOCKS)
+        return cudaErrorCooperativeLaunchTooLarge;
+    if (cluster != ALL && !cluster_is_allowed(function, cluster))
         return cudaErrorInvalidClusterSize;
-    if (grid.x % cluster != 0)
+    if (cluster != ALL && grid.x % cluster != 0)
         error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || block.x * block.y * block.z == 0 ||
@@ -266,8 +272,9 @@ static work run_of(dim3 grid, dim3 block, size_t shared, unsigned cluster,
                    const void *kernel, void **arguments)
 {
     work body = kernels.at(kernel)(arguments);
+    unsigned together = cluster == ALL ? grid.x : cluster;
 
-    return [=]() { bm_run_kernel(grid, block, shared, cluster, body); };
+    return [=]() { bm_run_kernel(grid, block, shared, together, body); };
 }
 
 /* For the other parts of the emulation. */
@@ -282,6 +289,9 @@ static unsigned cluster_of(const cudaLaunchConfig_t *config)
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             return config->attrs[i].val.clusterDim.x;
+        else if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
+                 config->attrs[i].val.cooperative)
+            return ALL;
     return 0;
 }
 
@@ -355,8 +365,8 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
                                    int device)
 {
-    *value = attribute == cudaDevAttrMultiProcessorCount            ? 4
-             : attribute == cudaDevAttrComputeCapabilityMajor       ? 9
+    *value = attribute == cudaDevAttrMultiProcessorCount      ? (int)PROCESSORS
+             : attribute == cudaDevAttrComputeCapabilityMajor ? 9
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
              : attribute == cudaDevAttrWarpSize                     ? 32
              : attribute == cudaDevAttrPciBusId                     ? device
@@ -369,7 +379,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "emulation on the host");
     p->major = 9;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = PROCESSORS;
     p->totalGlobalMem = (size_t)1 << 30;
     p->sharedMemPerBlockOptin = 227 << 10;
     p->warpSize = 32;
@@ -818,6 +828,14 @@ cudaError_t cudaFuncSetAttribute(const void *function,
             return last = cudaErrorInvalidValue;
         f.shared = (size_t)value;
     }
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n,
+                                                          const void *function,
+                                                          int, size_t shared)
+{
+    *n = shared <= functions[function].shared ? (int)BLOCKS : 0;
     return cudaSuccess;
 }
 
