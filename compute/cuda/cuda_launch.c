@@ -74,14 +74,16 @@ bool bm_launch_is_same(const char *a, const char *b)
 
 cudaError_t bm_launch_now(const bm_launch *l)
 {
-    cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension,
-                                     .val.clusterDim = {l->cluster, 1, 1}};
+    cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension,
+                                   .val.clusterDim = {l->cluster, 1, 1}};
+    cudaLaunchAttribute together = {.id = cudaLaunchAttributeCooperative,
+                                    .val.cooperative = 1};
     cudaLaunchConfig_t config = {.gridDim = l->grid,
                                  .blockDim = l->block,
                                  .dynamicSmemBytes = l->shared,
                                  .stream = l->stream,
-                                 .attrs = &attribute,
-                                 .numAttrs = l->cluster > 1};
+                                 .attrs = l->cluster > 1 ? &cluster : &together,
+                                 .numAttrs = l->cluster != 1};
 
     return cudaLaunchKernelExC(&config, l->kernel, l->arguments);
 }

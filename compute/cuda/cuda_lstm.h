@@ -10,6 +10,7 @@
 #define BM_COMPUTE_CUDA_CUDA_LSTM_H
 
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/lstm_kernels.h"
 
 typedef struct bm_lstm_engine {
     const char *name;
@@ -27,7 +28,7 @@ typedef struct bm_lstm_engine {
 } bm_lstm_engine;
 
 /* Of equally fast ones the first is taken. */
-#define BM_LSTM_ENGINES(X) X(steps) X(cluster) X(cudnn) X(persist)
+#define BM_LSTM_ENGINES(X) X(steps) X(cluster) X(grid) X(cudnn) X(persist)
 #define X(name)            extern const bm_lstm_engine bm_lstm_engine_##name;
 BM_LSTM_ENGINES(X)
 #undef X
@@ -58,6 +59,9 @@ typedef struct bm_lstm_sweep {
     const void *dy;        /* S [T, B, R, H]; forward NULL */
 } bm_lstm_sweep;
 typedef void (*bm_lstm_sweeper)(bm_backend *be, const bm_lstm_sweep *s);
+
+/* For the launchers that take all frames. */
+bm_lstm_cluster bm_lstm_cluster_of(const bm_lstm_sweep *s);
 
 /* All of forward and backward but the recurrence; `kept` is gates and cells. */
 size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e);

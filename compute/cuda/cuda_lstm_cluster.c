@@ -1,6 +1,5 @@
 /* cuda_lstm_cluster.c - an LSTM whose time steps are all in one kernel. */
 #include "compute/cuda/cuda_lstm.h"
-#include "compute/cuda/lstm_kernels.h"
 
 static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
@@ -12,7 +11,7 @@ static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
     return NULL;
 }
 
-static bm_lstm_cluster of_sweep(const bm_lstm_sweep *s)
+bm_lstm_cluster bm_lstm_cluster_of(const bm_lstm_sweep *s)
 {
     return (bm_lstm_cluster){
         .T = s->T,
@@ -30,14 +29,14 @@ static bm_lstm_cluster of_sweep(const bm_lstm_sweep *s)
 
 static void sweep_forward(bm_backend *be, const bm_lstm_sweep *s)
 {
-    bm_lstm_cluster c = of_sweep(s);
+    bm_lstm_cluster c = bm_lstm_cluster_of(s);
 
     BM_CUDA(be, bm_kernel_lstm_cluster_forward(bm_cuda_of(be)->stream, &c));
 }
 
 static void sweep_backward(bm_backend *be, const bm_lstm_sweep *s)
 {
-    bm_lstm_cluster c = of_sweep(s);
+    bm_lstm_cluster c = bm_lstm_cluster_of(s);
 
     BM_CUDA(be, bm_kernel_lstm_cluster_backward(bm_cuda_of(be)->stream, &c));
 }

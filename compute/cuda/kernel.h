@@ -1,8 +1,8 @@
 /*
  * kernel.h - what every file of kernels begins with. Kernels are started with
- * BM_LAUNCH, or BM_LAUNCH_CLUSTER where blocks of a cluster work together, and
- * take their shared memory from BM_SHARED; so the tests can run them on the
- * host as well, see tests/emulation.
+ * BM_LAUNCH, or BM_LAUNCH_CLUSTER where blocks of a cluster work together, or
+ * BM_LAUNCH_TOGETHER where all do, and take their shared memory from BM_SHARED;
+ * so the tests can run them on the host as well, see tests/emulation.
  *
  * A sum has a fixed order: threads first, then blocks, in doubles where people
  * read it or it steers training. No float is added by an atomic.
@@ -27,6 +27,8 @@ template <typename... P> static inline void bm_emulate_know(void (*)(P...)) {}
     bm_start(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
     bm_start(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
+#define BM_LAUNCH_TOGETHER(stream, kernel, grid, block, shared, ...)           \
+    bm_start(stream, kernel, 0, grid, block, shared, __VA_ARGS__)
 
 /* Gaps of arguments become zeros, so that equal launches have equal bytes. */
 template <typename... P, typename... A>

@@ -40,7 +40,7 @@ typedef struct bm_launch {
     void *kernel;
     dim3 grid, block;
     size_t shared;    /* bytes */
-    unsigned cluster; /* blocks; 1: none work together */
+    unsigned cluster; /* blocks; 1: none work together; 0: all do */
     unsigned n;       /* arguments */
     void **arguments; /* [n] */
     const size_t *sizes;

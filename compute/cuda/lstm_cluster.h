@@ -96,7 +96,7 @@ template <typename Tile> BM_INLINE void prepare(task *k, Tile *tiles)
         tile.frames[i % TILE] =
             b < (int)k->B ? min(k->l.frames[b], (int)k->l.T) : 0;
         if (i % TILE < 2)
-            bm_arrivals_open(&tile.arrivals[i % TILE]);
+            bm_arrivals_open(&tile.arrivals[i % TILE], 1);
     }
     bm_cluster_sync();
     for (int i = 0; i < k->tiles * TILE; i++)

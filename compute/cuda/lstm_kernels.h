@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* All time steps of all directions in one kernel, lstm_cluster.h: bf16 with
- * sums in fp32. gates and cells begin at multiples of 16 bytes; R is 1 or 2. */
+/* All time steps of all directions in one kernel: bf16 with sums in fp32. gates
+ * and cells begin at multiples of 16 bytes; R is 1 or 2. */
 typedef struct bm_lstm_cluster {
     size_t T, B, H, R;
     const int32_t *frames; /* [B] */
@@ -31,7 +31,9 @@ typedef struct bm_lstm_cluster {
     const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
 } bm_lstm_cluster;
 
-/* How many tiles of eight sequences each cluster takes of B in R directions, if
+/* In clusters, lstm_cluster.h.
+ *
+ * How many tiles of eight sequences each cluster takes of B in R directions, if
  * at_once[i] clusters with i + 1 tiles run at once; 0: they have no room. */
 int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R);
 
@@ -42,6 +44,24 @@ cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
                                            const bm_lstm_cluster *l);
 cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,
                                             const bm_lstm_cluster *l);
+
+/* The same where all blocks run at once, lstm_grid.h: H up to 1024. A launch
+ * takes sequences `first` and those behind it, `most` at most, and needs `room`
+ * bytes of its own, which are zero before. */
+typedef struct bm_lstm_grid {
+    size_t most, room;
+} bm_lstm_grid;
+
+/* Whether this device has room for so many blocks. The others ask nothing. */
+bool bm_kernel_lstm_grid_fits(int major, size_t H, size_t R);
+bm_lstm_grid bm_kernel_lstm_grid_forward_needs(const bm_lstm_cluster *l);
+bm_lstm_grid bm_kernel_lstm_grid_backward_needs(const bm_lstm_cluster *l);
+cudaError_t bm_kernel_lstm_grid_forward(cudaStream_t stream,
+                                        const bm_lstm_cluster *l, size_t first,
+                                        void *room);
+cudaError_t bm_kernel_lstm_grid_backward(cudaStream_t stream,
+                                         const bm_lstm_cluster *l, size_t first,
+                                         void *room);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@
  *
  * A bm_arrivals in shared memory counts the bytes that other blocks of the
  * cluster have sent: the phase that bm_arrivals_expect opens is over when that
- * many have come. Phases are 0, 1, 0, 1 and so on.
+ * many have come; or threads of this block. Phases are 0, 1, 0, 1 and so on.
  */
 #ifndef BM_COMPUTE_CUDA_SM90_H
 #define BM_COMPUTE_CUDA_SM90_H
@@ -127,6 +127,61 @@ template <int n> BM_INLINE void bm_copies_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
 }
 
+/* Words of 32 bits in global memory between blocks that run. Each is heard as
+ * it was told, or not yet, whatever becomes of others: so a word says itself
+ * that it is there. What was told before a fence in one warp is heard after a
+ * fence in another that has heard, before that, what the one told after it. */
+BM_INLINE void bm_tell8(void *x, uint2 v)
+{
+    asm volatile("st.relaxed.gpu.global.v2.b32 [%0], {%1,%2};" ::"l"(
+                     __cvta_generic_to_global(x)),
+                 "r"(v.x), "r"(v.y)
+                 : "memory");
+}
+
+BM_INLINE void bm_tell16(void *x, uint4 v)
+{
+    asm volatile("st.relaxed.gpu.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(
+                     __cvta_generic_to_global(x)),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+BM_INLINE uint2 bm_hear8(const void *x)
+{
+    uint2 v;
+
+    asm volatile("ld.relaxed.gpu.global.v2.b32 {%0,%1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(__cvta_generic_to_global(x))
+                 : "memory");
+    return v;
+}
+
+BM_INLINE uint4 bm_hear16(const void *x)
+{
+    uint4 v;
+
+    asm volatile("ld.relaxed.gpu.global.v4.b32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(__cvta_generic_to_global(x))
+                 : "memory");
+    return v;
+}
+
+/* By a warp, before it hears once more n words, one behind the other, not all
+ * of which were there: other than 0 or, if bit >= 0, with this as their last.
+ */
+BM_INLINE void bm_hear_later(const void *words, int n, int bit)
+{
+    (void)words, (void)n, (void)bit; /* hearing takes long enough */
+}
+
+BM_INLINE void bm_fence(void)
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 /* 16 bytes at a multiple of 16. */
 BM_INLINE uint4 bm_get16(const void *x)
 {
@@ -167,12 +222,22 @@ BM_INLINE void bm_cluster_sync(void)
                      : "memory");
 }
 
-/* By one thread; others of the cluster may send after a bm_cluster_sync. */
-BM_INLINE void bm_arrivals_open(bm_arrivals *bar)
+/* By one thread; others of the cluster may send after a bm_cluster_sync. So
+ * many threads have to come in a phase, beside the bytes that they expect. */
+BM_INLINE void bm_arrivals_open(bm_arrivals *bar, unsigned threads)
 {
     asm volatile(
-        "mbarrier.init.shared::cta.b64 [%0], 1;\n"
-        "fence.mbarrier_init.release.cluster;" ::"r"(bm_shared_address(bar))
+        "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+        "fence.mbarrier_init.release.cluster;" ::"r"(bm_shared_address(bar)),
+        "r"(threads)
+        : "memory");
+}
+
+/* By a thread of this block. */
+BM_INLINE void bm_arrivals_come(bm_arrivals *bar)
+{
+    asm volatile(
+        "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bm_shared_address(bar))
         : "memory");
 }
 
@@ -185,8 +250,9 @@ BM_INLINE void bm_arrivals_expect(bm_arrivals *bar, unsigned bytes)
                  : "memory");
 }
 
-/* What was sent in the phase may be read after this. The fence is for shared
- * memory alone: others throw away what is cached of global memory. */
+/* What was sent in the phase, and what those who came wrote before, may be read
+ * after this. The fence is for shared memory alone: others throw away what is
+ * cached of global memory. */
 BM_INLINE void bm_arrivals_wait(bm_arrivals *bar, unsigned phase)
 {
     uint32_t over;

@@ -17,10 +17,13 @@ namespace
 {
 enum { STACK = 64 << 10 };
 
+struct fiber;
+
 /* Threads that wait for each other. One that has ended waits no more. */
 struct barrier {
     unsigned live = 0, waiting = 0, turn = 0;
     bool any = false, all_any = false; /* of __syncthreads_or */
+    std::vector<fiber *> waiters;
 };
 
 struct warp {
@@ -41,6 +44,7 @@ struct fiber {
     void *at; /* where it stands, on its stack */
     std::unique_ptr<char[]> stack;
     bm_thread thread;
+    size_t warp; /* of all */
     const std::function<bool()> *waits = nullptr;
     bool ended = true;
 };
@@ -73,7 +77,7 @@ struct resident {
 };
 
 std::vector<std::unique_ptr<fiber>> fibers;
-std::vector<fiber *> idle;
+std::vector<fiber *> idle, ready, asked; /* those that wait for a function */
 fiber *running;
 resident *here;
 void *scheduler; /* where it stands */
@@ -87,11 +91,18 @@ warp &own_warp()
     return own_block().warps[bm_now.rank / 32];
 }
 
+size_t warp_of(const bm_thread &t)
+{
+    return t.cluster * here->blocks[0].warps.size() + t.rank / 32;
+}
+
 void open_gate(barrier &b)
 {
     if (b.waiting == b.live && b.live > 0) {
         b.waiting = 0;
         b.turn++;
+        ready.insert(ready.end(), b.waiters.begin(), b.waiters.end());
+        b.waiters.clear();
         b.all_any = b.any;
         b.any = false;
     }
@@ -103,14 +114,24 @@ void leave(barrier &b)
     open_gate(b);
 }
 
+void pause()
+{
+    fiber *own = running;
+
+    own->thread = bm_now;
+    bm_fiber_switch(&own->at, scheduler);
+}
+
 void pass(barrier &b)
 {
     unsigned turn = b.turn;
 
     b.waiting++;
     open_gate(b);
-    if (b.turn == turn)
-        bm_fiber_wait([&b, turn] { return b.turn != turn; });
+    if (b.turn == turn) {
+        b.waiters.push_back(running);
+        pause();
+    }
 }
 
 void live()
@@ -119,6 +140,7 @@ void live()
         while (here->next < here->threads.size()) {
             bm_now = here->threads[here->next++];
             running->thread = bm_now;
+            running->warp = warp_of(bm_now);
             (*here->body)();
             leave(own_warp().meet);
             leave(own_block().meet);
@@ -137,7 +159,7 @@ void make()
     fiber *f = new fiber;
     void **top = nullptr;
 
-    f->stack.reset(new char[STACK]());
+    f->stack.reset(new char[STACK]);
     top = (void **)(((uintptr_t)f->stack.get() + STACK) & ~(uintptr_t)15);
     top[-2] = (void *)live;
     f->at = top - 8;
@@ -166,48 +188,51 @@ void resume(fiber *f)
     running = nullptr;
 }
 
-size_t warp_of(const bm_thread &t)
-{
-    return t.cluster * here->blocks[0].warps.size() + t.rank / 32;
-}
-
 /* Whether any fiber got on, of warp `late` or of the others; those that wait
  * are asked in turns. */
 bool go_round(size_t late, bool late_ones)
 {
     bool moved = false;
+    std::vector<fiber *> can, may;
 
-    for (size_t i = 0; i < fibers.size(); i++) {
-        fiber *f = fibers[i].get();
-        if (f->ended || (warp_of(f->thread) == late) != late_ones)
-            continue;
-        bm_now = f->thread;
-        if (f->waits != nullptr && !(*f->waits)())
-            continue;
-        f->waits = nullptr;
-        resume(f);
-        moved = true;
-    }
+    can.swap(ready);
+    may.swap(asked);
+    for (fiber *f : can)
+        if ((f->warp == late) == late_ones) {
+            resume(f);
+            moved = true;
+        } else {
+            ready.push_back(f);
+        }
+    for (fiber *f : may)
+        if ((f->warp == late) == late_ones && (*f->waits)()) {
+            resume(f);
+            moved = true;
+        } else {
+            asked.push_back(f);
+        }
     return moved;
 }
 
 void run(resident &r)
 {
-    enum { ROUNDS = 16 }; /* until another warp is late */
     size_t warps = r.blocks.size() * r.blocks[0].warps.size(), late = 0;
+    unsigned change = 0; /* round in which another warp is late */
     bool moved = true;
 
     here = &r;
     for (unsigned round = 0; moved; round++) {
         moved = false;
-        if (round % ROUNDS == 0)
+        if (round == change) {
             late = bm_chance() % warps;
+            change += 16u << bm_chance() % 6;
+        }
         while (r.next < r.threads.size()) {
             resume(start());
             moved = true;
         }
         moved = go_round(late, false) || moved;
-        bm_deliver(false);
+        moved = bm_deliver(false) || moved;
         moved = moved || go_round(late, true) || bm_deliver(true);
     }
     for (auto &f : fibers)
@@ -228,11 +253,9 @@ uint3 place(dim3 size, size_t i)
 
 void bm_fiber_wait(const std::function<bool()> &done)
 {
-    fiber *own = running;
-
-    own->thread = bm_now;
-    own->waits = &done;
-    bm_fiber_switch(&own->at, scheduler);
+    running->waits = &done;
+    asked.push_back(running);
+    pause();
 }
 
 void __syncthreads()
@@ -252,6 +275,7 @@ int __syncthreads_or(int x)
 void __syncwarp(unsigned)
 {
     pass(own_warp().meet);
+    bm_words_go();
 }
 
 void bm_cluster_sync()

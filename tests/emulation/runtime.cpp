@@ -255,6 +255,10 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
+/* Instead of a cluster's size: all blocks run at once. */
+static const unsigned ALL = ~0u;
+enum { PROCESSORS = 4, BLOCKS = 16 }; /* of each, at once */
+
 /* More than 48 KiB of shared memory, and clusters of more than 8 blocks, are
  * for those that cudaFuncSetAttribute has allowed them. */
 static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
@@ -262,9 +266,11 @@ static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
 {
     cudaError_t error = cudaSuccess;
 
-    if (!cluster_is_allowed(function, cluster))
+    if (cluster == ALL && grid.x > PROCESSORS * BLOCKS)
+        return cudaErrorCooperativeLaunchTooLarge;
+    if (cluster != ALL && !cluster_is_allowed(function, cluster))
         return cudaErrorInvalidClusterSize;
-    if (grid.x % cluster != 0)
+    if (cluster != ALL && grid.x % cluster != 0)
         error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX ||
         grid.y > 65535 || grid.z > 65535 || block.x * block.y * block.z == 0 ||
@@ -286,8 +292,9 @@ static work run_of(dim3 grid, dim3 block, size_t shared, unsigned cluster,
                    const void *kernel, void **arguments)
 {
     work body = kernels.at(kernel)(arguments);
+    unsigned together = cluster == ALL ? grid.x : cluster;
 
-    return [=]() { bm_run_kernel(grid, block, shared, cluster, body); };
+    return [=]() { bm_run_kernel(grid, block, shared, together, body); };
 }
 
 cudaError_t bm_emulate_put(cudaStream_t stream, work w)
@@ -306,6 +313,9 @@ static unsigned cluster_of(const cudaLaunchConfig_t *config)
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             return config->attrs[i].val.clusterDim.x;
+        else if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
+                 config->attrs[i].val.cooperative)
+            return ALL;
     return 0;
 }
 
@@ -378,8 +388,8 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
                                    int device)
 {
-    *value = attribute == cudaDevAttrMultiProcessorCount            ? 4
-             : attribute == cudaDevAttrComputeCapabilityMajor       ? 9
+    *value = attribute == cudaDevAttrMultiProcessorCount      ? (int)PROCESSORS
+             : attribute == cudaDevAttrComputeCapabilityMajor ? 9
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
              : attribute == cudaDevAttrWarpSize                     ? 32
              : attribute == cudaDevAttrPciBusId                     ? device
@@ -392,7 +402,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "emulation on the host");
     p->major = 9;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = PROCESSORS;
     p->totalGlobalMem = (size_t)1 << 30;
     p->sharedMemPerBlockOptin = 227 << 10;
     p->warpSize = 32;
@@ -775,6 +785,14 @@ cudaError_t cudaFuncSetAttribute(const void *function,
             return last = cudaErrorInvalidValue;
         f.shared = (size_t)value;
     }
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n,
+                                                          const void *function,
+                                                          int, size_t shared)
+{
+    *n = shared <= functions[function].shared ? (int)BLOCKS : 0;
     return cudaSuccess;
 }
 

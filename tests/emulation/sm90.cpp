@@ -146,7 +146,7 @@ meeting &come(int number, int threads)
 /* In the 8 bytes of a bm_arrivals. */
 struct arrivals {
     int32_t bytes; /* expected and not come; below 0: not yet expected */
-    int16_t pending;
+    int8_t pending, threads;
     uint8_t phase, opened;
 };
 enum { OPENED = 0x5a };
@@ -178,7 +178,7 @@ void write_bar(uint64_t *bar, arrivals a)
     claim(abs(a.bytes) < 1 << 20, "an mbarrier counts too many bytes");
     if (a.pending == 0 && a.bytes == 0) {
         a.phase ^= 1;
-        a.pending = 1;
+        a.pending = a.threads;
     }
     memcpy(bar, &a, sizeof a);
 }
@@ -315,10 +315,17 @@ void bm_meeting_wait(int number, int threads)
         bm_fiber_wait([&m, held] { return m.held != held; });
 }
 
-void bm_arrivals_open(uint64_t *bar)
+void bm_arrivals_open(uint64_t *bar, unsigned threads)
 {
-    arrivals a = {0, 1, 0, OPENED};
+    arrivals a = {0, (int8_t)threads, (int8_t)threads, 0, OPENED};
+
+    claim(threads > 0 && threads < 128, "an mbarrier is for some threads");
     memcpy(bar, &a, sizeof a);
+}
+
+void bm_arrivals_come(uint64_t *bar)
+{
+    bm_arrivals_expect(bar, 0);
 }
 
 void bm_arrivals_expect(uint64_t *bar, unsigned bytes)
@@ -350,7 +357,7 @@ void bm_send16(void *x, uint4 v, uint64_t *bar, unsigned block)
 bool bm_deliver(bool stuck)
 {
     std::vector<message> before;
-    bool any = false;
+    bool any = bm_words_arrive(stuck);
 
     before.swap(messages);
     for (message &m : before) {
@@ -374,6 +381,7 @@ bool bm_deliver(bool stuck)
 void bm_deliver_no_more()
 {
     claim(messages.empty(), "something was sent that nobody waited for");
+    bm_words_end();
     for (const auto &m : meetings)
         claim(m.second.come == 0, "somebody came to a meeting in vain");
     meetings.clear();
