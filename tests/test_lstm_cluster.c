@@ -18,7 +18,7 @@ typedef cudaError_t grid_launcher(cudaStream_t, const bm_lstm_cluster *, size_t,
 typedef bm_lstm_grid asker(const bm_lstm_cluster *);
 
 static bm_backend *be;
-static bool grid;
+static bool grid, quick;     /* quick: where fibers are slow */
 static launcher *cluster[2]; /* forward, backward */
 static grid_launcher *in_grid[2];
 static asker *needs[2];
@@ -114,7 +114,7 @@ static void test_all_batches(void **state)
     const size_t Bs[] = {1, 9, 75, 8, 17, 33}, Ts[] = {1, 5, 2};
 
     (void)state;
-    for (size_t i = 0; i < (grid ? 3 : 6); i++)
+    for (size_t i = 0; i < (grid ? quick ? 2 : 3 : 6); i++)
         for (size_t j = 0; j < (grid ? 2 : 3); j++)
             for (size_t R = 1; R <= 2; R++) {
                 recurrence p = recurrence_with(64, R, Ts[j], Bs[i]);
@@ -126,7 +126,7 @@ static void test_all_batches(void **state)
  * brought. */
 static void test_many_tiles(void **state)
 {
-    recurrence p = recurrence_with(200, 1, 4, 64);
+    recurrence p = recurrence_with(200, 1, quick ? 2 : 4, 64);
 
     (void)state;
     solve(&p);
@@ -138,6 +138,8 @@ static void test_very_many_sequences(void **state)
     recurrence p = recurrence_with(8, 1, 3, MOST_SEQUENCES);
 
     (void)state;
+    if (quick)
+        skip();
     solve(&p);
 }
 
@@ -157,7 +159,7 @@ static void test_all_sizes(void **state)
     const size_t in_grids[] = {8, 128, 136, 256, 512, 1000};
     const size_t *Hs = grid ? in_grids : in_clusters;
     size_t n = grid ? 6 : 9;
-    size_t most = getenv("BMUF_TEST_SHORT") != NULL ? 192 : 1000;
+    size_t most = quick ? 192 : 1000;
 
     (void)state;
     for (size_t i = 0; i < n && Hs[i] <= most; i++) {
@@ -273,6 +275,7 @@ int main(int argc, char **argv)
     int failed = SKIPPED;
 
     grid = argc > 2 && strcmp(argv[2], "grid") == 0;
+    quick = getenv("BMUF_TEST_SHORT") != NULL;
     if (!have_backend("cuda"))
         return SKIPPED;
     assert_ok(bm_backend_open(&be, "cuda", 0));
