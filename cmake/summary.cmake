@@ -18,7 +18,7 @@ else()
 endif()
 
 if(BMUF_HAS_ONEDNN)
-  set(onednn "yes, ${dnnl_VERSION}")
+  set(onednn "yes, ${oneDNN_VERSION}")
 elseif(BMUF_ONEDNN STREQUAL "OFF")
   set(onednn "no, switched off")
 else()
