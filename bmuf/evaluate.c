@@ -1,6 +1,6 @@
 #include "bmuf/evaluate.h"
 
-#include "bmuf/misfits.h"
+#include "bmuf/infeasible.h"
 #include "core/span.h"
 #include "models/decode.h"
 
@@ -12,7 +12,7 @@ struct bm_evaluator {
     bm_model *model;
     bm_backend *be;
     bm_dataset *data;
-    bm_misfits *misfits;
+    bm_infeasible_check *infeasible;
     bm_plan_settings plan;
     int workers, first, last;
     bm_evaluation *table; /* [workers]: what each share comes to */
@@ -43,7 +43,7 @@ bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
 
     if (e == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to evaluate");
-    BM_TRY_DONE(bm_misfits_new(&e->misfits, model));
+    BM_TRY_DONE(bm_infeasible_check_new(&e->infeasible, model));
     e->table = calloc((size_t)workers, sizeof *e->table);
     if (e->table == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to evaluate %d shares", workers);
@@ -69,7 +69,7 @@ void bm_evaluator_close(bm_evaluator *e)
 {
     if (e == NULL)
         return;
-    bm_misfits_free(e->misfits);
+    bm_infeasible_check_free(e->infeasible);
     free(e->table);
     free(e->logits);
     free(e->labels);
@@ -225,7 +225,7 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
         BM_TRY(bm_reader_batch(reader, worker, step, &batch));
         if (batch == NULL)
             break;
-        BM_TRY(bm_misfits_look(e->misfits, reader, batch, &bad));
+        BM_TRY(bm_infeasible_check_look(e->infeasible, reader, batch, &bad));
         bm_model_evaluate(e->model, batch, worker - e->first);
         BM_TRY(see_batch(e, reader, batch, own, witness));
     }
@@ -255,7 +255,7 @@ static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
     }
     for (int k = e->first; k < e->last; k++)
         BM_TRY_DONE(bm_model_score(e->model, k - e->first, &e->table[k].score));
-    bm_misfits_end(e->misfits);
+    bm_infeasible_check_end(e->infeasible);
 done:
     bm_reader_close(reader);
     return status;

@@ -6,7 +6,7 @@
 #define BM_BMUF_EVALUATE_H
 
 #include "comm/comm.h"
-#include "io/reader.h"
+#include "io/batch/reader.h"
 #include "models/edit.h"
 #include "models/model.h"
 

@@ -1,5 +1,5 @@
-/* job.c - the settings of [job], and which do not go together. */
-#include "bmuf/exchange.h"
+/* processes.c - the settings of [job], and which do not go together. */
+#include "bmuf/exchange/exchange.h"
 #include "comm/grid.h"
 #include "core/words.h"
 

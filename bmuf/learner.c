@@ -1,6 +1,6 @@
 #include "bmuf/learner.h"
 
-#include "bmuf/misfits.h"
+#include "bmuf/infeasible.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 struct bm_learner {
     bm_model *model;   /* borrowed */
     bm_reader *reader; /* borrowed */
-    bm_misfits *misfits;
+    bm_infeasible_check *infeasible;
     bm_rng random;
     int first;
     bm_position at;
@@ -27,7 +27,7 @@ bm_status bm_learner_open(bm_learner **out, bm_model *model, bm_reader *reader,
     l->reader = reader;
     l->random = bm_rng_make(seed, "dropout", 0);
     l->first = first;
-    BM_TRY_DONE(bm_misfits_new(&l->misfits, model));
+    BM_TRY_DONE(bm_infeasible_check_new(&l->infeasible, model));
     *out = l;
     l = NULL;
 done:
@@ -39,7 +39,7 @@ void bm_learner_close(bm_learner *l)
 {
     if (l == NULL)
         return;
-    bm_misfits_free(l->misfits);
+    bm_infeasible_check_free(l->infeasible);
     free(l);
 }
 
@@ -59,7 +59,7 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
     const bool *bad = NULL;
     double n = 0;
 
-    BM_TRY(bm_misfits_look(l->misfits, l->reader, b, &bad));
+    BM_TRY(bm_infeasible_check_look(l->infeasible, l->reader, b, &bad));
     for (size_t i = 0; i < b->extent.B; i++) {
         if (!bad[i] || keep)
             n += per_frame ? b->extent.frames[i] : 1;
@@ -96,7 +96,7 @@ static bm_status score(void *self, int worker, bm_score *out)
 {
     bm_learner *l = self;
 
-    bm_misfits_end(l->misfits);
+    bm_infeasible_check_end(l->infeasible);
     l->passed.left += bm_reader_frames(l->reader, worker);
     return bm_model_score(l->model, worker - l->first, out);
 }

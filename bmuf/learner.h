@@ -6,7 +6,7 @@
 #define BM_BMUF_LEARNER_H
 
 #include "bmuf/trainer.h"
-#include "io/reader.h"
+#include "io/batch/reader.h"
 #include "models/model.h"
 
 typedef struct bm_learner bm_learner;

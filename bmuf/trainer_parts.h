@@ -1,12 +1,12 @@
 /*
- * trainer_parts.h - what trainer.c, shares.c and warmup.c know of a trainer;
- * for these files alone.
+ * trainer_parts.h - what trainer.c, train_block.c and warmup.c know of a
+ * trainer; for these files alone.
  */
 #ifndef BM_BMUF_TRAINER_PARTS_H
 #define BM_BMUF_TRAINER_PARTS_H
 
+#include "bmuf/async/events.h"
 #include "bmuf/ema.h"
-#include "bmuf/events.h"
 #include "bmuf/trainer.h"
 #include "core/span.h"
 
@@ -50,7 +50,7 @@ struct bm_trainer {
 
     /* of the phase: see warmup.c */
     bm_strategy *strategy;
-    bm_momenta *momenta;
+    bm_local_state *local_state;
     bm_events *events; /* NULL: the unit is another */
     bm_ema *ema;       /* NULL: none */
 };
@@ -82,7 +82,7 @@ BM_CHECKED bm_status bm_trainer_share_table(bm_trainer *t);
 /* The failure that there is nothing to go on from. */
 BM_CHECKED bm_status bm_trainer_diverged(const bm_trainer *t);
 
-/* Collective. A block of shares (shares.c). */
+/* Collective. A block of shares (train_block.c). */
 BM_CHECKED bm_status bm_trainer_shares(bm_trainer *t, int64_t steps,
                                        float rate);
 

@@ -25,11 +25,11 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
                             t->params));
     if (bm_strategy_states(t->strategy) > t->most_states)
         t->most_states = bm_strategy_states(t->strategy);
-    BM_TRY(bm_momenta_open(&t->momenta, t->config, t->strategy, t->first,
-                           t->last));
+    BM_TRY(bm_local_state_open(&t->local_state, t->config, t->strategy,
+                               t->first, t->last));
     if (t->strategy->ops->unit == BM_EVENT)
         BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
-                              t->momenta, &t->task, t->first, t->last));
+                              t->local_state, &t->task, t->first, t->last));
     if (t->set.ema == 0)
         return BM_OK;
     BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
@@ -44,11 +44,11 @@ void bm_trainer_close_phase(bm_trainer *t)
         bm_strategy_settle(t->strategy);
     bm_ema_close(t->ema);
     bm_events_close(t->events);
-    bm_momenta_close(t->momenta);
+    bm_local_state_close(t->local_state);
     bm_strategy_close(t->strategy);
     t->ema = NULL;
     t->events = NULL;
-    t->momenta = NULL;
+    t->local_state = NULL;
     t->strategy = NULL;
 }
 
@@ -56,7 +56,7 @@ void bm_trainer_close_phase(bm_trainer *t)
  * all ranks have in params->w, the updates' memory, and the average. */
 static bm_status change(bm_trainer *t)
 {
-    bm_momenta *momenta = t->momenta;
+    bm_local_state *local_state = t->local_state;
     double rate = t->strategy->rate;
     float *ema = NULL;
     bm_status status = BM_OK;
@@ -66,16 +66,16 @@ static bm_status change(bm_trainer *t)
         BM_TRY_DONE(bm_comm_agree(t->comm, status));
         BM_TRY_DONE(bm_ema_get(t->ema, ema));
     }
-    t->momenta = NULL;
+    t->local_state = NULL;
     bm_trainer_close_phase(t);
     BM_TRY_DONE(bm_trainer_open_phase(t));
     t->strategy->rate = rate;
-    BM_TRY_DONE(bm_momenta_take(t->momenta, momenta));
+    BM_TRY_DONE(bm_local_state_take(t->local_state, local_state));
     if (ema != NULL)
         status = bm_ema_set(t->ema, ema);
 done:
-    if (momenta != t->momenta)
-        bm_momenta_close(momenta);
+    if (local_state != t->local_state)
+        bm_local_state_close(local_state);
     bm_free(t->params->be, ema);
     return bm_comm_agree(t->comm, status);
 }

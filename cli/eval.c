@@ -1,12 +1,12 @@
 /* eval.c - bmuf eval: a model on a data set. */
 #include "bmuf/evaluate.h"
 #include "cli/device.h"
-#include "cli/job.h"
+#include "cli/launch/processes.h"
 #include "cli/recogniser.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "io/npz.h"
+#include "io/model/npz.h"
 
 #include <jansson.h>
 #include <math.h>

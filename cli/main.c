@@ -1,9 +1,9 @@
 /* main.c - finds the verb, runs it, and tells how it went. */
-#include "cli/attendance.h"
-#include "cli/job.h"
+#include "cli/launch/processes.h"
+#include "cli/launch/rank_liveness.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
-#include "compute/blas.h"
+#include "compute/cpu/blas.h"
 #include "core/words.h"
 
 #include <signal.h>
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     bm_status status = BM_OK;
 
     bm_blas_restart(argv);
-    bm_attendance_sign();
+    bm_rank_liveness_sign();
     signal(SIGABRT, on_bug);
     signal(SIGPIPE, SIG_IGN); /* these two show up where we write */
     signal(SIGXFSZ, SIG_IGN);

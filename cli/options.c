@@ -1,7 +1,7 @@
 /* options.c - bmuf options: every setting, from the tables. */
 #include "cli/settings.h"
 #include "cli/verbs.h"
-#include "comm/code.h"
+#include "comm/code/code.h"
 
 #include <math.h>
 #include <string.h>

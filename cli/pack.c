@@ -5,8 +5,8 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/words.h"
-#include "io/importer.h"
-#include "io/shard_list.h"
+#include "io/import/importer.h"
+#include "io/shard/shard_list.h"
 
 #include <dirent.h>
 #include <stdlib.h>

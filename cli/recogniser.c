@@ -1,7 +1,7 @@
 #include "cli/recogniser.h"
 
 #include "core/log.h"
-#include "io/model_file.h"
+#include "io/model/model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

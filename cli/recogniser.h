@@ -5,8 +5,8 @@
 #ifndef BM_CLI_RECOGNISER_H
 #define BM_CLI_RECOGNISER_H
 
-#include "io/checkpoint.h"
-#include "io/dataset.h"
+#include "io/model/checkpoint.h"
+#include "io/shard/dataset.h"
 #include "models/model.h"
 
 typedef struct bm_recogniser {

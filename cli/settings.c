@@ -1,9 +1,9 @@
 #include "cli/settings.h"
 
-#include "bmuf/compress.h"
-#include "bmuf/fragments.h"
-#include "bmuf/overlap.h"
-#include "cli/tracing.h"
+#include "bmuf/exchange/bucketed.h"
+#include "bmuf/exchange/compress.h"
+#include "bmuf/strategies/fragments.h"
+#include "cli/train/tracing.h"
 
 #include <string.h>
 
@@ -25,14 +25,14 @@ static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
     bm_plan_settings block = {0};
-    bm_overlap_settings overlap = {0};
+    bm_bucketed_settings overlap = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
     bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
-    return bm_overlap_check(&overlap, job);
+    return bm_bucketed_check(&overlap, job);
 }
 
 /* Options of blocks that the strategy has no use for. */
@@ -78,7 +78,7 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 
 /* Why what workers remember cannot be shared as [sgd] says; NULL: it can. */
 static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
-                            bm_local_state local)
+                            bm_local_policy local)
 {
     bm_plan_settings block = {0};
 
@@ -102,11 +102,13 @@ static void check_terms(const bm_config *config, bm_faults *faults,
                         const bm_strategy_ops *ops, const bm_job *job)
 {
     bm_sgd_settings sgd = {0};
-    bm_terms terms = {0};
+    bm_server_policy server_policy = {0};
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_strategy_terms(ops, config, (int)job->workers, &terms) == BM_OK &&
-        terms.push == BM_GRADIENT && terms.power != 0 && bm_sgd_is_adam(&sgd))
+    if (bm_strategy_server_policy(ops, config, (int)job->workers,
+                                  &server_policy) == BM_OK &&
+        server_policy.push == BM_GRADIENT && server_policy.power != 0 &&
+        bm_sgd_is_adam(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling makes gradients shorter, which "
                         "sgd.update = adamw takes no notice of; leave one out",
@@ -119,7 +121,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
     const bm_strategy_ops *ops = NULL;
-    bm_local_state local = BM_LOCAL_RESET;
+    bm_local_policy local = BM_LOCAL_RESET;
     const char *why = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
@@ -228,7 +230,8 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_compress_code(config, ops, &s->code));
     BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
                               &s->filtered));
-    return bm_strategy_terms(ops, config, (int)s->job.workers, &s->terms);
+    return bm_strategy_server_policy(ops, config, (int)s->job.workers,
+                                     &s->server_policy);
 }
 
 /* What follows from other settings, or from nothing being said, is said in the

@@ -5,12 +5,12 @@
 #ifndef BM_CLI_SETTINGS_H
 #define BM_CLI_SETTINGS_H
 
+#include "bmuf/async/virtual_clock.h"
 #include "bmuf/filter.h"
-#include "bmuf/pace.h"
 #include "bmuf/trainer.h"
 #include "cli/arguments.h"
-#include "io/importer.h"
-#include "io/plan.h"
+#include "io/batch/plan.h"
+#include "io/import/importer.h"
 #include "models/model.h"
 #include "sgd/schedule.h"
 
@@ -29,7 +29,7 @@ typedef struct bm_settings {
     bm_schedule_settings schedule;
     bm_filter filter; /* that the strategy's own settings come to */
     bool filtered;    /* it has one */
-    bm_terms terms;   /* likewise; {0}: it has none */
+    bm_server_policy server_policy; /* likewise; {0}: it has none */
     bm_clock_settings clock;
     bm_code code; /* that the strategy's vectors travel as, or none */
 } bm_settings;

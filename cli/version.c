@@ -1,7 +1,7 @@
 #include "cli/version.h"
 
-#include "compute/cpu_isa.h"
-#include "compute/dnn.h"
+#include "compute/cpu/loops/cpu_isa.h"
+#include "compute/cpu/onednn.h"
 
 #include <cblas.h>
 #include <hdf5.h>
@@ -32,7 +32,7 @@ void bm_version_print(FILE *out)
     fprintf(out, "MPI       %.*s\n", (int)strcspn(mpi, ","), mpi);
     fprintf(out, "BLAS      %s\n", openblas_get_config());
     fprintf(out, "oneDNN    %s\n",
-            bm_dnn_version() != NULL ? bm_dnn_version() : "none");
+            bm_onednn_version() != NULL ? bm_onednn_version() : "none");
     fprintf(out, "HDF5      %u.%u.%u\n", major, minor, release);
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "xxHash    %u\n", XXH_versionNumber());

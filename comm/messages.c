@@ -185,8 +185,9 @@ bm_status bm_comm_broadcast_bytes(bm_comm *comm, void *x, size_t size, int root)
 
 enum { WORDS = 4 }; /* of a letter */
 
-bm_status bm_comm_post(bm_comm *comm, int to, int box, const bm_letter *letter,
-                       const float *x, size_t n)
+bm_status bm_comm_send_message(bm_comm *comm, int to, int box,
+                               const bm_message *letter, const float *x,
+                               size_t n)
 {
     if (to != comm->rank)
         bm_comm_count(comm, (bm_traffic){.sent = n * sizeof *x});
@@ -202,7 +203,7 @@ bm_status bm_comm_post(bm_comm *comm, int to, int box, const bm_letter *letter,
     return BM_OK;
 }
 
-bm_status bm_comm_take(bm_comm *comm, int box, bm_letter *letter)
+bm_status bm_comm_receive_message(bm_comm *comm, int box, bm_message *letter)
 {
     static const struct timespec a_moment = {0, 50000};
     MPI_Status from;
@@ -217,8 +218,8 @@ bm_status bm_comm_take(bm_comm *comm, int box, bm_letter *letter)
                          "MPI_Recv");
 }
 
-bm_status bm_comm_take_floats(bm_comm *comm, int from, int box, float *x,
-                              size_t n)
+bm_status bm_comm_receive_message_floats(bm_comm *comm, int from, int box,
+                                         float *x, size_t n)
 {
     for (int k = 0; n > 0; x += k, n -= (size_t)k) {
         k = piece(comm, n);

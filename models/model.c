@@ -326,7 +326,7 @@ size_t bm_model_frames(const bm_model *m, size_t frames)
     return frames;
 }
 
-void bm_model_misfits(const bm_model *m, const bm_batch *b, bool *bad)
+void bm_model_find_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
 {
     const int32_t *labels = b->targets.classes;
 

@@ -6,7 +6,7 @@
 #ifndef BM_MODELS_NET_H
 #define BM_MODELS_NET_H
 
-#include "models/layer.h"
+#include "models/layers/layer.h"
 
 /*
  * One layer for each word, or as many as it says after '*': ops, name, args,

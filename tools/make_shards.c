@@ -7,7 +7,7 @@
  * nothing is said. A label, of ten classes, for every 20 frames.
  */
 #include "core/rng.h"
-#include "io/shard.h"
+#include "io/shard/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

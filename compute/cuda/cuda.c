@@ -69,7 +69,7 @@ static void cuda_close(bm_backend *be)
         cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
         cudaStreamSynchronize(cuda->stream);
-    bm_cuda_mesh_ops.close(be);
+    bm_cuda_device_comm_ops.close(be);
     bm_step_close(be);
     bm_cuda_lstm_close(be);
     bm_cudnn_close(be);
@@ -265,12 +265,12 @@ const bm_backend_ops bm_backend_cuda = {
     .filter = bm_cuda_filter,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
-    .ferry_open = bm_cuda_ferry_open,
-    .ferry_close = bm_cuda_ferry_close,
-    .ferry_get = bm_cuda_ferry_get,
-    .ferry_wait = bm_cuda_ferry_wait,
-    .ferry_put = bm_cuda_ferry_put,
-    .ferry_join = bm_cuda_ferry_join,
-    .mesh = &bm_cuda_mesh_ops,
+    .async_copy_open = bm_cuda_async_copy_open,
+    .async_copy_close = bm_cuda_async_copy_close,
+    .async_copy_get = bm_cuda_async_copy_get,
+    .async_copy_wait = bm_cuda_async_copy_wait,
+    .async_copy_put = bm_cuda_async_copy_put,
+    .async_copy_join = bm_cuda_async_copy_join,
+    .mesh = &bm_cuda_device_comm_ops,
     .adam_step = bm_cuda_adam_step,
 };

@@ -28,19 +28,19 @@
 #define BM_COMPUTE_CUDA_CUDA_H
 
 #include "compute/backend_ops.h"
-#include "compute/cuda/cuda_step.h"
-#include "compute/cuda/kernels.h"
+#include "compute/cuda/graph/cuda_step.h"
+#include "compute/cuda/kernels/kernels.h"
 #include "core/span.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-typedef struct bm_cuda_memory bm_cuda_memory;     /* cuda_forms.c */
-typedef struct bm_cuda_products bm_cuda_products; /* cuda_products.c */
-typedef struct bm_cuda_ring bm_cuda_ring;         /* cuda_ring.c */
-typedef struct bm_cuda_slots bm_cuda_slots;       /* cuda_copy.c */
-typedef struct bm_cuda_mesh bm_cuda_mesh;         /* cuda_mesh.c */
-typedef struct bm_cuda_choice bm_cuda_choice;     /* cuda_choice.c */
+typedef struct bm_cuda_memory bm_cuda_memory;           /* cuda_forms.c */
+typedef struct bm_cuda_products bm_cuda_products;       /* cuda_products.c */
+typedef struct bm_cuda_ring bm_cuda_ring;               /* cuda_ring.c */
+typedef struct bm_cuda_slots bm_cuda_slots;             /* cuda_copy.c */
+typedef struct bm_cuda_device_comm bm_cuda_device_comm; /* cuda_device_comm.c */
+typedef struct bm_cuda_choice bm_cuda_choice;           /* cuda_choice.c */
 
 typedef struct bm_cuda {
     int device;
@@ -57,7 +57,7 @@ typedef struct bm_cuda {
     bm_cuda_ring *ring;
     bm_cuda_slots *slots;
     struct bm_cuda_steps *steps; /* cuda_step.c */
-    bm_cuda_mesh *mesh;          /* NULL: nobody has asked for it */
+    bm_cuda_device_comm *mesh;   /* NULL: nobody has asked for it */
     struct bm_cuda_lstm *lstm;   /* cuda_lstm.h */
     struct bm_cudnn *cudnn; /* cuda_cudnn.h; NULL: nobody has asked for it */
     bm_cuda_choice *choices;
@@ -141,18 +141,19 @@ void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n);
 void bm_cuda_pin(bm_backend *be, void *x, size_t bytes);
 void bm_cuda_unpin(bm_backend *be, void *x);
 
-/* A bm_ferry's, cuda_ferry.c. */
-BM_CHECKED bm_status bm_cuda_ferry_open(bm_backend *be, void **self);
-void bm_cuda_ferry_close(bm_backend *be, void *self);
-void bm_cuda_ferry_get(bm_backend *be, void *self, size_t piece, float *dst,
-                       const float *src, size_t n);
-BM_CHECKED bm_status bm_cuda_ferry_wait(bm_backend *be, void *self,
-                                        size_t piece);
-void bm_cuda_ferry_put(bm_backend *be, void *self, float *dst, const float *src,
-                       size_t n);
-void bm_cuda_ferry_join(bm_backend *be, void *self);
+/* A bm_async_copy's, cuda_async_copy.c. */
+BM_CHECKED bm_status bm_cuda_async_copy_open(bm_backend *be, void **self);
+void bm_cuda_async_copy_close(bm_backend *be, void *self);
+void bm_cuda_async_copy_get(bm_backend *be, void *self, size_t piece,
+                            float *dst, const float *src, size_t n);
+BM_CHECKED bm_status bm_cuda_async_copy_wait(bm_backend *be, void *self,
+                                             size_t piece);
+void bm_cuda_async_copy_put(bm_backend *be, void *self, float *dst,
+                            const float *src, size_t n);
+void bm_cuda_async_copy_join(bm_backend *be, void *self);
 
-extern const bm_mesh_ops bm_cuda_mesh_ops; /* cuda_mesh.c */
+extern const bm_device_comm_ops
+    bm_cuda_device_comm_ops; /* cuda_device_comm.c */
 
 /* cuDNN, see cuda_cudnn.h: its version, 0 without it. */
 size_t bm_cudnn_version(bm_backend *be);

@@ -1,6 +1,6 @@
 /* cuda_cudnn.c - see cuda_cudnn.h. */
 #include "compute/cuda/cuda_cudnn.h"
-#include "compute/cuda/lstm_step_kernels.h"
+#include "compute/cuda/lstm/lstm_step_kernels.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef BM_COMPUTE_CUDA_CUDA_CUDNN_H
 #define BM_COMPUTE_CUDA_CUDA_CUDNN_H
 
-#include "compute/cuda/cuda_lstm.h"
+#include "compute/cuda/lstm/cuda_lstm.h"
 
 #include <cudnn.h>
 

@@ -1,6 +1,6 @@
 /* cuda_cudnn_absent.c - engines of cuDNN, in a build without its headers. */
-#include "compute/cuda/cuda_conv.h"
-#include "compute/cuda/cuda_lstm.h"
+#include "compute/cuda/image/cuda_conv.h"
+#include "compute/cuda/lstm/cuda_lstm.h"
 
 size_t bm_cudnn_version(bm_backend *be)
 {

@@ -4,7 +4,7 @@
  * the filter makes 0.5 * 1 + 3 of it.
  */
 #include "bmuf/filter.h"
-#include "comm/sum.h"
+#include "comm/sum/sum.h"
 
 #include <stdio.h>
 

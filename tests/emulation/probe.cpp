@@ -1,6 +1,6 @@
 /* probe.cpp - kernels of single instructions, for test_emulation.c. */
 #include "tests/emulation/probe.h"
-#include "compute/cuda/sm90.h"
+#include "compute/cuda/kernels/sm90.h"
 
 static void multiply(const uint32_t *a, const uint32_t *b, float *c)
 {

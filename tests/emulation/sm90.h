@@ -1,8 +1,8 @@
 /*
- * sm90.h - compute/cuda/sm90.h for the host. Copies and what is sent to other
- * blocks arrive at once, later, or as late as can be, and in any order; what a
- * warp tells, from one __syncwarp to the next at a time, after what it has
- * told.
+ * sm90.h - compute/cuda/kernels/sm90.h for the host. Copies and what is sent to
+ * other blocks arrive at once, later, or as late as can be, and in any order;
+ * what a warp tells, from one __syncwarp to the next at a time, after what it
+ * has told.
  */
 #ifndef BM_TESTS_EMULATION_SM90_H
 #define BM_TESTS_EMULATION_SM90_H

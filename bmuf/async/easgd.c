@@ -1,0 +1,44 @@
+/*
+ * easgd.c - elastic averaging SGD (Zhang, Choromanska and LeCun 2015): every
+ * worker goes its own way and is pulled towards the server's model, and that
+ * one towards it. With [sgd] momentum and nesterov = yes it is EAMSGD. See
+ * server_policy.h.
+ */
+#include "bmuf/strategy.h"
+
+#include <math.h>
+#include <stddef.h>
+
+typedef struct settings {
+    long period;
+    double alpha;
+} settings;
+
+static const bm_option options[] = {
+    {"period", BM_INT, offsetof(settings, period), "4", 1, 1e6, "mini-batches",
+     "tau: of a worker between two meetings with the server"},
+    {"alpha", BM_AUTO, offsetof(settings, alpha), "auto", 0, 1, NULL,
+     "how far both go towards each other; auto: 0.9 / N"},
+    {0},
+};
+
+static bm_server_policy resolve(const void *of, int workers)
+{
+    const settings *set = of;
+
+    return (bm_server_policy){.push = BM_ELASTIC,
+                              .group = 1,
+                              .push_every = set->period,
+                              .fetch_every = set->period,
+                              .alpha = isnan(set->alpha) ? 0.9 / workers
+                                                         : set->alpha};
+}
+
+const bm_strategy_ops bm_strategy_easgd = {
+    .name = "easgd",
+    .help = "elastic averaging SGD (Zhang et al. 2015)",
+    .unit = BM_EVENT,
+    .options = options,
+    .settings_size = sizeof(settings),
+    .server_policy = resolve,
+};

@@ -1,0 +1,407 @@
+/*
+ * bucketed.c - a sum for each bucket. Sums are filled on the computing thread,
+ * in the order of workers, and are the lane's from when the last of these was
+ * added until it is waited for.
+ *
+ * Alpha and beta of an exchange come from a few that are timed at the start,
+ * layers' backward times from the first steps, in which every layer goes by
+ * itself. Ranks cut alike: with the numbers of rank 0.
+ */
+#include "bmuf/exchange/bucketed.h"
+
+#include "comm/comm_thread.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/span.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLD = 1,       /* steps that are not timed */
+    TIMED = 4,      /* steps that are */
+    TURNS = 5,      /* of each exchange that is timed */
+    GROWTH = 8,     /* from one size of them to the next */
+    MOST = 1 << 22, /* elements of the largest one */
+    SIZES = 5,
+};
+
+typedef struct bucket {
+    bm_bucket is;
+    bm_sum *sum;
+    double weight; /* of all workers */
+} bucket;
+
+struct bm_bucketed {
+    bm_comm *comm;     /* borrowed */
+    bm_params *params; /* borrowed, and listened to */
+    bm_comm_thread *lane;
+    char sum[16], coordinator[16], topology[64]; /* of each bucket */
+    int workers, first, last; /* hosted here: [first, last) */
+
+    bucket buckets[BM_BUCKETS + 1];
+    size_t n;
+
+    int worker;            /* whose gradient it is */
+    const double *samples; /* of it; NULL: nobody has begun */
+    size_t next;           /* bucket to be added */
+    double used;           /* seconds */
+
+    bool timing; /* before the cut of `merged` is known */
+    int steps;
+    double a, b;    /* seconds, and of a byte, that an exchange takes */
+    double since;   /* the last part was ready; 0: there is none */
+    double *passed; /* [n_parts + 1]: seconds before each part, passes */
+};
+
+/* ---- settings ------------------------------------------------------------ */
+
+static bool is(const char *word, const char *other)
+{
+    return strcmp(word, other) == 0;
+}
+
+bool bm_bucketed_wanted(const bm_bucketed_settings *s)
+{
+    return !is(s->overlap, "none");
+}
+
+static bm_status no_device(const bm_bucketed_settings *s)
+{
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "ssgd.overlap = %s takes gradients from the memory of the "
+                   "CPU; set job.device = cpu, or ssgd.overlap = none",
+                   s->overlap);
+}
+
+bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
+{
+    if (!bm_bucketed_wanted(s))
+        return BM_OK;
+    if (is(job->device, "cuda") || is(job->exchange, "nccl"))
+        return no_device(s);
+    if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
+        !is(job->sum, "exact"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "ssgd.overlap = merged cuts by times, which are never "
+                       "the same, and the bits of job.sum = %s depend on the "
+                       "cut; take job.sum = tree or exact, or ssgd.overlap = "
+                       "bucket",
+                       job->sum);
+    return BM_OK;
+}
+
+/* ---- buckets ------------------------------------------------------------- */
+
+static bm_status open_sum(bm_bucketed *o, size_t n, bm_sum **out)
+{
+    return bm_sum_open(out, bm_comm_thread_comm(o->lane), n, o->workers, o->sum,
+                       o->coordinator, o->topology);
+}
+
+static void close_buckets(bm_bucketed *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        bm_sum_close(o->buckets[i].sum);
+    o->n = 0;
+}
+
+static bm_status open_buckets(bm_bucketed *o, size_t n, const bm_bucket *cut)
+{
+    close_buckets(o);
+    for (size_t i = 0; i < n; i++) {
+        bucket *b = &o->buckets[i];
+
+        *b = (bucket){.is = cut[i]};
+        BM_TRY(open_sum(o, cut[i].n, &b->sum));
+        o->n++;
+    }
+    return BM_OK;
+}
+
+size_t bm_bucketed_count(const bm_bucketed *o)
+{
+    return o->n;
+}
+
+bm_bucket bm_bucketed_bucket(const bm_bucketed *o, size_t i)
+{
+    return o->buckets[i].is;
+}
+
+void bm_bucketed_line(const bm_bucketed *o, double *a, double *b)
+{
+    *a = o->a;
+    *b = o->b;
+}
+
+/* ---- on the lane --------------------------------------------------------- */
+
+static void take(void *self, const bm_piece *p)
+{
+    (void)self;
+    memcpy(p->after, p->mean, p->n * sizeof *p->after);
+}
+
+static bm_status exchange(void *self)
+{
+    bucket *b = self;
+    bm_span span = bm_span_begin("exchange");
+    bm_status status = bm_sum_update(b->sum, take, NULL, &b->weight);
+
+    (void)bm_span_end(span);
+    return status;
+}
+
+/* ---- while a gradient is made -------------------------------------------- */
+
+/* The worker's part of a bucket; after the last worker's it sets off. */
+static void add(bm_bucketed *o, double weight)
+{
+    bucket *b = &o->buckets[o->next++];
+    const float *x = o->params->g + b->is.offset;
+
+    bm_sum_add(b->sum, o->worker, weight > 0 ? x : bm_sum_room(b->sum), weight);
+    if (o->worker + 1 == o->last)
+        (void)bm_comm_thread_put(o->lane, exchange, b);
+}
+
+/* The time since the last part; there is none before the first. */
+static void note_time(bm_bucketed *o, size_t part)
+{
+    if (part > 0)
+        o->passed[part] += bm_clock() - o->since;
+    if (part + 1 == o->params->n_parts)
+        o->passed[part + 1]++;
+}
+
+static void ready(void *self, size_t part)
+{
+    bm_bucketed *o = self;
+    bm_span span;
+
+    if (o->samples == NULL)
+        return; /* somebody else's gradient */
+    if (o->timing)
+        note_time(o, part);
+    span = bm_span_begin("exchange");
+    while (o->next < o->n && o->buckets[o->next].is.part <= part)
+        add(o, *o->samples);
+    o->used += bm_span_end(span);
+    o->since = bm_clock();
+}
+
+void bm_bucketed_begin(bm_bucketed *o, const double *samples)
+{
+    o->samples = samples;
+    o->used = 0;
+}
+
+double bm_bucketed_used(const bm_bucketed *o)
+{
+    return o->used;
+}
+
+bm_status bm_bucketed_end(bm_bucketed *o, int worker, double samples)
+{
+    bm_status status = bm_sync(o->params->be);
+
+    BM_ASSERT(worker == o->worker);
+    while (o->next < o->n)
+        add(o, status == BM_OK ? samples : 0);
+    o->samples = NULL;
+    o->next = 0;
+    o->worker++;
+    return status;
+}
+
+/* ---- the cut of `merged` ------------------------------------------------- */
+
+/* The least time of a few exchanges of so many numbers. */
+static bm_status time_exchange(bm_bucketed *o, size_t n, double *out)
+{
+    bm_comm *comm = bm_comm_thread_comm(o->lane);
+    double least = INFINITY, weight = 0;
+    bm_sum *sum = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(open_sum(o, n, &sum));
+    for (int i = 0; i < TURNS; i++) {
+        double since = 0;
+
+        for (int k = o->first; k < o->last; k++)
+            bm_sum_add(sum, k, o->params->w, 1);
+        BM_TRY_DONE(bm_comm_meet(comm));
+        since = bm_clock();
+        BM_TRY_DONE(bm_sum_update(sum, take, NULL, &weight));
+        least = fmin(least, bm_clock() - since);
+    }
+    *out = least;
+done:
+    bm_sum_close(sum);
+    return status;
+}
+
+static bm_status fit(bm_bucketed *o)
+{
+    double bytes[SIZES], seconds[SIZES], line[2] = {0};
+    size_t n = 0, size = BM_SUM_CHUNK;
+
+    for (; n < SIZES && (n == 0 || (size <= o->params->n && size <= MOST));
+         size *= GROWTH, n++) {
+        size_t count = size < o->params->n ? size : o->params->n;
+
+        bytes[n] = (double)count * sizeof(float);
+        BM_TRY(time_exchange(o, count, &seconds[n]));
+    }
+    if (n > 1)
+        bm_buckets_line(n, bytes, seconds, &line[0], &line[1]);
+    else
+        line[0] = seconds[0];
+    BM_TRY(bm_comm_broadcast_bytes(o->comm, line, sizeof line, 0));
+    o->a = line[0];
+    o->b = line[1];
+    return BM_OK;
+}
+
+static void tell(const bm_bucketed *o)
+{
+    double bytes = (double)o->params->n * sizeof(float);
+
+    bm_log(BM_NOTE, "overlap: %zu buckets, %.3g MB on average", o->n,
+           1e-6 * bytes / (double)o->n);
+}
+
+/* Collective. Once it is known how long the backward pass of each layer takes.
+ */
+static bm_status cut_again(bm_bucketed *o)
+{
+    size_t parts = o->params->n_parts, n = 0;
+    bm_bucket cut[BM_BUCKETS + 1];
+
+    BM_TRY(bm_comm_sum(o->comm, o->passed, parts + 1));
+    BM_TRY(bm_comm_broadcast_bytes(o->comm, o->passed,
+                                   (parts + 1) * sizeof *o->passed, 0));
+    if (o->passed[parts] == 0)
+        return BM_OK; /* nobody had data: at the next step */
+    for (size_t i = 0; i < parts; i++)
+        o->passed[i] /= o->passed[parts];
+    o->timing = false;
+    n = bm_buckets_of_layers(o->params, cut);
+    n = bm_buckets_merge(n, cut, o->passed, o->a, o->b);
+    BM_TRY(open_buckets(o, n, cut));
+    bm_log(BM_NOTE, "overlap: an exchange takes %.3g ms and %.3g ms a MB",
+           1e3 * o->a, 1e9 * o->b);
+    tell(o);
+    return BM_OK;
+}
+
+static bm_status go_on_timing(bm_bucketed *o)
+{
+    size_t size = (o->params->n_parts + 1) * sizeof *o->passed;
+
+    o->steps++;
+    if (o->steps <= COLD)
+        memset(o->passed, 0, size);
+    return o->steps < COLD + TIMED ? BM_OK : cut_again(o);
+}
+
+/* ---- the step ------------------------------------------------------------ */
+
+bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
+{
+    bm_params *p = o->params;
+    bm_status status = bm_comm_thread_wait_all(o->lane), timed = BM_OK;
+
+    BM_ASSERT(o->worker == o->last);
+    o->worker = o->first;
+    *weight = o->buckets[0].weight;
+    for (size_t i = 0; i<o->n && * weight> 0; i++) {
+        const bucket *b = &o->buckets[i];
+        bm_put(p->be, p->g + b->is.offset, bm_sum_common(b->sum), b->is.n);
+    }
+    if (status == BM_OK)
+        status = bm_sync(p->be);
+    if (o->timing)
+        timed = go_on_timing(o); /* all ranks come here */
+    return status != BM_OK ? status : timed;
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+/* What this rank can say by itself. */
+static bm_status prepare(bm_bucketed *o, const bm_bucketed_settings *s)
+{
+    if (!bm_on_host(o->params->be))
+        return no_device(s);
+    o->passed = calloc(o->params->n_parts + 1, sizeof *o->passed);
+    if (o->passed == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    return BM_OK;
+}
+
+static bm_status cut_first(bm_bucketed *o, const bm_bucketed_settings *s)
+{
+    bm_bucket cut[BM_BUCKETS + 1];
+    size_t n = bm_buckets_of_layers(o->params, cut);
+
+    if (is(s->overlap, "bucket"))
+        n = bm_buckets_fill(n, cut, s->bucket * (1 << 20));
+    return open_buckets(o, n, cut);
+}
+
+bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm, bm_params *params,
+                           const bm_job *job, const bm_bucketed_settings *s)
+{
+    bm_bucketed *o = calloc(1, sizeof *o);
+    int n = (int)job->workers, rank = bm_comm_rank(comm);
+    bm_status status = BM_OK;
+
+    if (o == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    o->comm = comm;
+    o->params = params;
+    o->workers = n;
+    o->worker = o->first = bm_comm_first(comm, n, rank);
+    o->last = bm_comm_first(comm, n, rank + 1);
+    snprintf(o->sum, sizeof o->sum, "%s", job->sum);
+    snprintf(o->coordinator, sizeof o->coordinator, "%s", job->coordinator);
+    snprintf(o->topology, sizeof o->topology, "%s", job->topology);
+    o->timing = is(s->overlap, "merged") && params->n_parts > 1;
+    BM_TRY_DONE(bm_bucketed_check(s, job));
+    BM_TRY_DONE(bm_comm_agree(comm, prepare(o, s)));
+    BM_TRY_DONE(bm_comm_thread_open(&o->lane, comm));
+    if (o->timing)
+        BM_TRY_DONE(fit(o));
+    BM_TRY_DONE(cut_first(o, s));
+    if (!o->timing)
+        tell(o);
+    params->ready = ready;
+    params->ready_self = o;
+    *out = o;
+    o = NULL;
+done:
+    bm_bucketed_close(o);
+    return status;
+}
+
+void bm_bucketed_close(bm_bucketed *o)
+{
+    bm_status left = BM_OK;
+
+    if (o == NULL)
+        return;
+    if (o->params->ready_self == o) {
+        o->params->ready = NULL;
+        o->params->ready_self = NULL;
+    }
+    if (o->lane != NULL)
+        left = bm_comm_thread_wait_all(o->lane);
+    (void)left; /* nobody asks any more */
+    close_buckets(o);
+    bm_comm_thread_close(o->lane);
+    free(o->passed);
+    free(o);
+}

@@ -1,0 +1,102 @@
+#include "bmuf/infeasible.h"
+
+#include "core/log.h"
+
+#include <stdlib.h>
+
+enum { TOLD = 10 }; /* sequences to name */
+
+struct bm_infeasible_check {
+    const bm_model *model; /* borrowed */
+    bool *bad;             /* [room] */
+    size_t room;
+    int found;
+};
+
+bm_status bm_infeasible_check_new(bm_infeasible_check **out,
+                                  const bm_model *model)
+{
+    bm_infeasible_check *m = calloc(1, sizeof *m);
+
+    if (m == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to look at sequences");
+    m->model = model;
+    *out = m;
+    return BM_OK;
+}
+
+void bm_infeasible_check_free(bm_infeasible_check *m)
+{
+    if (m == NULL)
+        return;
+    free(m->bad);
+    free(m);
+}
+
+static bm_status make_room(bm_infeasible_check *m, size_t n)
+{
+    bool *grown = NULL;
+
+    if (n <= m->room)
+        return BM_OK;
+    grown = realloc(m->bad, n * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", n);
+    m->bad = grown;
+    m->room = n;
+    return BM_OK;
+}
+
+static const char *fate(const bm_infeasible_check *m)
+{
+    return bm_model_infeasible(m->model) == BM_INFEASIBLE_ZERO
+               ? "counted with loss 0"
+               : "skipped";
+}
+
+static bm_status tell(bm_infeasible_check *m, bm_reader *reader,
+                      const bm_batch *b, size_t i)
+{
+    bool refuse = bm_model_infeasible(m->model) == BM_INFEASIBLE_ERROR;
+    size_t frames = bm_model_frames(m->model, (size_t)b->extent.frames[i]);
+    const int32_t *labels = b->targets.classes;
+    size_t n = (size_t)b->targets.count[i], repeats = 0;
+    const char *tag = NULL;
+
+    if (m->found++ >= TOLD && !refuse)
+        return BM_OK;
+    tag = bm_reader_tag(reader, b->id[i]);
+    for (size_t j = 0; j < i; j++)
+        labels += b->targets.count[j];
+    repeats = bm_ctc_repeats(labels, n);
+    if (refuse)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: %zu labels with %zu repeats do not fit into %zu "
+                       "frames; leave it out, subsample less, or set "
+                       "model.infeasible = skip",
+                       tag, n, repeats, frames);
+    bm_log(BM_WARNING,
+           "%s: %zu labels with %zu repeats do not fit into %zu frames, %s",
+           tag, n, repeats, frames, fate(m));
+    return BM_OK;
+}
+
+bm_status bm_infeasible_check_look(bm_infeasible_check *m, bm_reader *reader,
+                                   const bm_batch *batch, const bool **bad)
+{
+    BM_TRY(make_room(m, batch->extent.B));
+    bm_model_find_infeasible(m->model, batch, m->bad);
+    for (size_t i = 0; i < batch->extent.B; i++)
+        if (m->bad[i])
+            BM_TRY(tell(m, reader, batch, i));
+    *bad = m->bad;
+    return BM_OK;
+}
+
+void bm_infeasible_check_end(bm_infeasible_check *m)
+{
+    if (m->found > TOLD)
+        bm_log(BM_WARNING, ".. and %d more sequences %s", m->found - TOLD,
+               fate(m));
+    m->found = 0;
+}

@@ -1,0 +1,189 @@
+/*
+ * bench_codes.c - what the codes of comm/code/code.h cost, beside a copy of the
+ * same floats: a matrix of 2048 columns of as many rows.
+ *
+ *     encode, decode    all its pieces, one after the other
+ *     sum               a step of one worker alone: its residual is added, both
+ *                       ways are coded, and two residuals are kept
+ *
+ * Time is the processor's, of one core.
+ */
+#include "cli/bench/bench.h"
+#include "comm/sum/coded_sum.h"
+#include "core/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARE 0.1 /* of topk: its default */
+
+static const char *const codes[] = {
+#define X(name) #name,
+    BM_CODES(X)
+#undef X
+};
+
+enum {
+    CODES = sizeof codes / sizeof codes[0],
+    ROWS = 2048,
+    FLOATS = ROWS * ROWS
+};
+
+enum { ENCODE, DECODE, SUM, COPY, CODE_COPIES, SUM_COPIES };
+
+static const bm_bench_column columns[] = {
+    [ENCODE] = {"encode_ns", "encode ns", 2, false},
+    [DECODE] = {"decode_ns", "decode ns", 2, false},
+    [SUM] = {"sum_ns", "sum ns", 2, false},
+    [COPY] = {"copy_ns", "copy ns", 2, false},
+    /* Medians of ratios. */
+    [CODE_COPIES] = {"code_copies", "both, copies", 1, false},
+    [SUM_COPIES] = {"sum_copies", "sum, copies", 1, false},
+    {0},
+};
+
+typedef struct bench {
+    bm_comm *comm;
+    bm_code_plan plan;
+    bm_coded_sum *sum;
+    float *from, *to;    /* [FLOATS] */
+    unsigned char *code; /* of `from` */
+} bench;
+
+static bm_status make_plan(const char *code, bm_code_plan *out)
+{
+    size_t edge[ROWS];
+
+    for (size_t i = 0; i < ROWS; i++)
+        edge[i] = (i + 1) * ROWS;
+    return bm_code_plan_make(out, bm_code_find(code, SHARE), FLOATS, FLOATS,
+                             edge, ROWS);
+}
+
+static bm_status set_up(bench *b, const char *code)
+{
+    bm_rng rng = bm_rng_make(1, "bench", 0);
+    bm_code_plan plan = {0};
+
+    BM_TRY(make_plan(code, &b->plan));
+    b->from = malloc(FLOATS * sizeof *b->from);
+    b->to = malloc(FLOATS * sizeof *b->to);
+    b->code = malloc(b->plan.byte[b->plan.n_pieces]);
+    if (b->from == NULL || b->to == NULL || b->code == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d floats", FLOATS);
+    for (size_t i = 0; i < FLOATS; i++)
+        b->from[i] = (float)(2 * bm_rng_uniform(&rng) - 1);
+    BM_TRY(bm_comm_open_alone(&b->comm));
+    BM_TRY(make_plan(code, &plan));
+    return bm_coded_sum_open(&b->sum, b->comm, &plan, 1, "sharded",
+                             BM_CODED_NEW);
+}
+
+static void clear_up(bench *b)
+{
+    bm_coded_sum_close(b->sum);
+    bm_code_plan_free(&b->plan);
+    bm_comm_close(b->comm);
+    free(b->from);
+    free(b->to);
+    free(b->code);
+}
+
+static void encode(bench *b)
+{
+    const bm_code_plan *p = &b->plan;
+
+    for (size_t i = 0; i < p->n_pieces; i++)
+        bm_code_plan_encode(p, i, b->from + p->start[i], b->code + p->byte[i]);
+}
+
+static void decode(bench *b)
+{
+    const bm_code_plan *p = &b->plan;
+
+    for (size_t i = 0; i < p->n_pieces; i++)
+        bm_code_plan_decode(p, i, b->code + p->byte[i], b->to + p->start[i]);
+}
+
+static void take_mean(void *self, const bm_piece *p)
+{
+    (void)self;
+    memcpy(p->after, p->mean, p->n * sizeof *p->after);
+}
+
+static bm_status step(bench *b)
+{
+    double weight = 0;
+
+    bm_coded_sum_add(b->sum, 0, b->to, 1);
+    return bm_coded_sum_update(b->sum, take_mean, NULL, &weight);
+}
+
+/* Nanoseconds a float since the clock was this. */
+static double since(double *clock)
+{
+    double before = *clock;
+
+    *clock = bm_bench_clock();
+    return 1e9 * (*clock - before) / FLOATS;
+}
+
+/* The first columns of a row. */
+static bm_status measure_once(bench *b, double *out)
+{
+    double clock = bm_bench_clock();
+
+    encode(b);
+    out[ENCODE] = since(&clock);
+    decode(b);
+    out[DECODE] = since(&clock);
+    memcpy(b->to, b->from, FLOATS * sizeof *b->to);
+    out[COPY] = since(&clock);
+    BM_TRY(step(b));
+    out[SUM] = since(&clock);
+    return BM_OK;
+}
+
+static bm_status measure(const bm_bench *how, size_t row, double *out)
+{
+    double x[BM_BENCH_COLUMNS][BM_BENCH_ROUNDS], once[BM_BENCH_COLUMNS] = {0};
+    bench b = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(set_up(&b, codes[row]));
+    BM_TRY_DONE(measure_once(&b, once)); /* memory is there from now on */
+    for (size_t i = 0; i < how->rounds; i++) {
+        BM_TRY_DONE(measure_once(&b, once));
+        once[CODE_COPIES] = (once[ENCODE] + once[DECODE]) / once[COPY];
+        once[SUM_COPIES] = once[SUM] / once[COPY];
+        for (size_t k = 0; k <= SUM_COPIES; k++)
+            x[k][i] = once[k];
+    }
+    for (size_t k = 0; k <= SUM_COPIES; k++)
+        out[k] = bm_bench_median(how->rounds, x[k]);
+done:
+    clear_up(&b);
+    return status;
+}
+
+static void print_head(const bm_bench *how, FILE *out)
+{
+    (void)how;
+    fprintf(out,
+            "codes, of 4 million weights in columns of 2048, ns a weight: "
+            "encoded, decoded,\na step's sum of one worker alone, and copied");
+}
+
+static const char *row(const bm_bench *how, size_t i)
+{
+    (void)how;
+    return i < CODES ? codes[i] : NULL;
+}
+
+const bm_bench_part bm_bench_codes = {
+    .name = "codes",
+    .row = row,
+    .columns = columns,
+    .head = print_head,
+    .measure = measure,
+};

@@ -1,0 +1,330 @@
+/*
+ * bench_read.c - bmuf bench: how fast a reader delivers mini-batches from files
+ * that the machine has in memory, and how soon the first one.
+ *
+ * Data sets are made in a folder for temporary files. Their contents do not
+ * matter to the speed, lengths do: those are drawn.
+ */
+#include "cli/bench/bench.h"
+#include "core/rng.h"
+#include "io/batch/reader.h"
+#include "io/shard/shard_list.h"
+#include "io/shard/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct workload {
+    const char *name, *store;
+    size_t features;
+    size_t shortest, longest; /* sequences, in frames */
+    size_t n, copies;         /* sequences of what is written; of that */
+} workload;
+
+static const workload workloads[] = {
+    {"read f32", "f32", 80, 60, 959, 800, 1},
+    {"read f16", "f16", 80, 60, 959, 800, 1},
+    {"read u8", "u8", 80, 60, 959, 800, 1},
+    {"start 10M", "f32", 2, 1, 9, 100000, 100},
+};
+
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+
+enum { READ, WITH_BATCHES, BARE, START };
+
+static const bm_bench_column columns[] = {
+    [READ] = {"read_gb_per_s", "GB/s", 2, false},
+    [WITH_BATCHES] = {"gb_per_s", "as batches", 2, false},
+    [BARE] = {"bare_gb_per_s", "bare read", 2, false},
+    [START] = {"start_s", "first, s", 3, false},
+    [START + 1] = {0},
+};
+
+/* What a row is measured with. */
+typedef struct bench {
+    char directory[PATH_MAX];
+    bm_backend *be;
+    bm_dataset *d;
+    bm_reader *r;
+    int64_t epoch; /* that comes next */
+} bench;
+
+/* ---- the data set -------------------------------------------------------- */
+
+static bm_status add_all(bm_shard_writer *w, const workload *l, const float *x)
+{
+    bm_rng rng = bm_rng_make(1, "bench", 0);
+    const int32_t label = 1;
+    char tag[32];
+
+    for (size_t i = 0; i < l->n; i++) {
+        size_t frames = l->shortest + (size_t)bm_rng_below(
+                                          &rng, l->longest - l->shortest + 1);
+
+        snprintf(tag, sizeof tag, "%zu", i);
+        BM_TRY(bm_shard_writer_add(w, tag, NULL, x, frames, &label, 1));
+    }
+    return BM_OK;
+}
+
+static bm_status write_shard(const bench *b, const workload *l)
+{
+    bm_shard_settings set = {
+        .unit_frames = 2000, .shard_mb = 1e6, .store = l->store};
+    bm_shard_meta meta = {.features = l->features,
+                          .features_text = "",
+                          .quant_scale = 1.0 / 16,
+                          .quant_offset = -8};
+    float *x = calloc(l->longest * l->features, sizeof *x);
+    bm_shard_writer *w = NULL;
+    bm_vocab *vocab = NULL;
+    size_t shards = 0;
+    bm_status status = BM_OK;
+
+    if (x == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a sequence");
+    BM_TRY_DONE(bm_vocab_new(&vocab, false));
+    BM_TRY_DONE(bm_vocab_learn(vocab, "a"));
+    meta.vocab = vocab;
+    BM_TRY_DONE(bm_shard_writer_open(&w, b->directory, "bench", &set, &meta));
+    BM_TRY_DONE(add_all(w, l, x));
+    BM_TRY_DONE(bm_shard_writer_finish(w, &shards));
+done:
+    bm_shard_writer_close(w);
+    bm_vocab_free(vocab);
+    free(x);
+    return status;
+}
+
+/* More shards are more names of the one. */
+static bm_status name_copies(const bench *b, size_t copies)
+{
+    char one[PATH_MAX + 64], other[PATH_MAX + 64];
+
+    snprintf(one, sizeof one, "%s/bench-00000" BM_SHARD_SUFFIX, b->directory);
+    for (size_t i = 1; i < copies; i++) {
+        snprintf(other, sizeof other, "%s/bench-%05zu" BM_SHARD_SUFFIX,
+                 b->directory, i);
+        if (link(one, other) != 0)
+            return BM_FAIL(BM_ERR_IO, "%s: %s", other, strerror(errno));
+    }
+    return BM_OK;
+}
+
+static bm_status make_directory(bench *b)
+{
+    const char *top = getenv("TMPDIR");
+    int n = snprintf(b->directory, sizeof b->directory, "%s/bmuf-bench-XXXXXX",
+                     top != NULL && top[0] != '\0' ? top : "/tmp");
+
+    if (n < 0 || (size_t)n >= sizeof b->directory ||
+        mkdtemp(b->directory) == NULL) {
+        b->directory[0] = '\0';
+        return BM_FAIL(BM_ERR_CREATE, "no folder for temporary files in %s: %s",
+                       top != NULL ? top : "/tmp", strerror(errno));
+    }
+    return BM_OK;
+}
+
+static void remove_all(const bench *b)
+{
+    char **paths = NULL;
+    size_t n = 0;
+
+    if (b->directory[0] == '\0')
+        return;
+    if (bm_shard_list(b->directory, &paths, &n) == BM_OK)
+        for (size_t i = 0; i < n; i++)
+            unlink(paths[i]);
+    bm_shard_list_free(paths, n);
+    rmdir(b->directory);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Processor time of this thread, in seconds. */
+static double own_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void close_data(bench *b)
+{
+    bm_reader_close(b->r);
+    bm_dataset_close(b->d);
+    b->r = NULL;
+    b->d = NULL;
+}
+
+/* From nothing to the first mini-batch. */
+static bm_status open_data(bench *b)
+{
+    bm_reader_settings set = {
+        .plan = {.order = "random", .buckets = 64, .frames_per_worker = 120000},
+        .workers = 1,
+        .last = 1,
+        .seed = 1};
+    bm_position start = {0, 0};
+    const bm_batch *batch = NULL;
+    int64_t steps = 0;
+
+    BM_TRY(bm_dataset_open(&b->d, b->directory));
+    BM_TRY(bm_reader_open(&b->r, b->d, b->be, &set, start));
+    BM_TRY(bm_reader_block(b->r, start, &steps));
+    return bm_reader_batch(b->r, 0, 0, &batch);
+}
+
+static bm_status read_epoch(bench *b)
+{
+    const bm_batch *batch = NULL;
+    bm_position at = {b->epoch++, 0};
+    int64_t steps = 0;
+
+    for (; at.block < bm_reader_blocks(b->r); at.block++) {
+        BM_TRY(bm_reader_block(b->r, at, &steps));
+        for (int64_t m = 0; m < steps; m++)
+            BM_TRY(bm_reader_batch(b->r, 0, m, &batch));
+    }
+    return BM_OK;
+}
+
+/* Seconds of the reader's thread, and of both, for an epoch. */
+static bm_status time_epoch(bench *b, double *thread, double *both)
+{
+    double own = own_clock(), all = bm_bench_clock();
+    int n = 0;
+
+    do {
+        BM_TRY(read_epoch(b));
+        n++;
+    } while (bm_bench_clock() - all < 0.2);
+    own = (own_clock() - own) / n;
+    *both = (bm_bench_clock() - all) / n;
+    *thread = *both - own;
+    return BM_OK;
+}
+
+/* Seconds for as many bytes of the file as its features are, unit by unit and
+ * nothing else. */
+static bm_status time_bare_read(const bench *b, const workload *l, double *out)
+{
+    bm_store store = BM_STORE_F32;
+    size_t size = 0, unit = 0, got = 0;
+    char *buffer = NULL;
+    double began = 0;
+    int fd = -1;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_store_find(l->store, &store));
+    unit = 2000 * l->features * bm_store_size(store);
+    size = (size_t)b->d->frames * l->features * bm_store_size(store);
+    buffer = malloc(unit);
+    fd = open(b->d->paths[0], O_RDONLY | O_CLOEXEC);
+    if (buffer == NULL || fd < 0)
+        BM_FAIL_DONE(BM_ERR_IO, "%s: %s", b->d->paths[0], strerror(errno));
+    began = bm_bench_clock();
+    while (got < size) {
+        ssize_t n = pread(fd, buffer, unit, (off_t)got);
+        if (n <= 0)
+            BM_FAIL_DONE(BM_ERR_IO, "%s: %s", b->d->paths[0], strerror(errno));
+        got += (size_t)n;
+    }
+    *out = bm_bench_clock() - began;
+done:
+    if (fd >= 0)
+        close(fd);
+    free(buffer);
+    return status;
+}
+
+static bm_status measure_reading(bench *b, const workload *l, size_t rounds,
+                                 double *out)
+{
+    double thread[BM_BENCH_ROUNDS], both[BM_BENCH_ROUNDS];
+    double bare[BM_BENCH_ROUNDS];
+    double gb = 1e-9 * (double)b->d->frames * (double)l->features * 4;
+
+    BM_TRY(read_epoch(b)); /* memory gets its size */
+    for (size_t i = 0; i < rounds; i++) {
+        BM_TRY(time_epoch(b, &thread[i], &both[i]));
+        BM_TRY(time_bare_read(b, l, &bare[i]));
+    }
+    out[READ] = gb / bm_bench_median(rounds, thread);
+    out[WITH_BATCHES] = gb / bm_bench_median(rounds, both);
+    out[BARE] = gb / bm_bench_median(rounds, bare);
+    return BM_OK;
+}
+
+static bm_status measure_start(bench *b, size_t rounds, double *out)
+{
+    double seconds[BM_BENCH_ROUNDS];
+
+    for (size_t i = 0; i < rounds; i++) {
+        double began = bm_bench_clock();
+
+        BM_TRY(open_data(b));
+        seconds[i] = bm_bench_clock() - began;
+        close_data(b);
+    }
+    out[START] = bm_bench_median(rounds, seconds);
+    return BM_OK;
+}
+
+static bm_status measure(const bm_bench *how, size_t row, double *out)
+{
+    const workload *l = &workloads[row];
+    bench b = {.epoch = 1};
+    bm_status status = BM_OK;
+
+    out[READ] = out[WITH_BATCHES] = out[BARE] = NAN;
+    BM_TRY_DONE(bm_backend_open(&b.be, "cpu", 0));
+    BM_TRY_DONE(make_directory(&b));
+    BM_TRY_DONE(write_shard(&b, l));
+    BM_TRY_DONE(name_copies(&b, l->copies));
+    BM_TRY_DONE(measure_start(&b, how->rounds, out));
+    if (l->copies == 1) {
+        BM_TRY_DONE(open_data(&b));
+        BM_TRY_DONE(measure_reading(&b, l, how->rounds, out));
+    }
+done:
+    close_data(&b);
+    remove_all(&b);
+    bm_backend_close(b.be);
+    return status;
+}
+
+/* ---- telling ------------------------------------------------------------- */
+
+static void print_head(const bm_bench *how, FILE *out)
+{
+    (void)how;
+    fprintf(out,
+            "reading from files in memory, GB of float32 features by seconds "
+            "of processor time:\nof the reader's thread, with mini-batches "
+            "made of them, and for read(2) of the same\nbytes alone; seconds "
+            "to the first mini-batch");
+}
+
+static const char *row(const bm_bench *how, size_t i)
+{
+    (void)how;
+    return i < WORKLOADS ? workloads[i].name : NULL;
+}
+
+const bm_bench_part bm_bench_read = {
+    .name = "read",
+    .row = row,
+    .columns = columns,
+    .head = print_head,
+    .measure = measure,
+};

@@ -1,0 +1,496 @@
+/*
+ * bench_train.c - training steps of standard networks, in frames/s, and as a
+ * share of what products of large matrices reach on this machine at the same
+ * time.
+ *
+ * Time is the processor's, spent by this process: programs beside it count
+ * less; with several threads it is the clock's. What remains of their noise,
+ * and of a clock that changes, is in steps and peak alike, so they take turns,
+ * and the median of their ratios is told. On a device, which products of large
+ * matrices would heat, they come last; and each mini-batch comes from the host,
+ * as in training. Steps with one that is there already take turns with those:
+ * what they take less is stall.
+ */
+#include "cli/bench/bench.h"
+#include "compute/cpu/onednn.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "models/model.h"
+#include "sgd/sgd.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef bm_bench_work workload;
+
+static const workload workloads[] = {
+    {"blstm 4x320", "blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
+    {"blstm B=32", "blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
+    {"blstm 3x128", "blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"dnn 6x1024",
+     "linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
+     "linear:1024 relu linear:1024 relu linear",
+     "cross_entropy", 440, 2000, 256, 1, 1},
+    {"crnn", /* experiments/presets/crnn.ini without dropout */
+     "conv:16,3x3 batchnorm leaky_relu pool:2x2 "
+     "conv:32,3x3 batchnorm leaky_relu pool:2x2 "
+     "conv:48,3x3 batchnorm leaky_relu pool:1x2 "
+     "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
+     "blstm:256*3 linear",
+     "ctc", 48, 104, 16, 600, 40},
+    {"ctc alone", "", "ctc", 80, 80, 32, 800, 100},
+};
+
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+
+/* What is told of a workload. */
+enum {
+    FRAMES_PER_S,
+    STEP_MS,
+    STEP_MS_MIN,
+    FORWARD,
+    LOSS,
+    BACKWARD,
+    UPDATE,
+    GFLOPS,
+    SHARE,
+    SGEMM_GFLOPS,
+    MEAN_LOSS,
+    STALL,
+    PHASES = GFLOPS - FORWARD,
+};
+
+static const bm_bench_column columns[] = {
+    [FRAMES_PER_S] = {"frames_per_s", "frames/s", 0, false},
+    [STEP_MS] = {"step_ms", "ms/step", 2, false},
+    [STEP_MS_MIN] = {"step_ms_min", NULL, 0, false}, /* of the best round */
+    [FORWARD] = {"forward", "forward", 1, true},     /* shares of the step */
+    [LOSS] = {"loss", "loss", 1, true},
+    [BACKWARD] = {"backward", "backward", 1, true},
+    [UPDATE] = {"update", "update", 1, true},
+    [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
+    [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
+    [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
+    [MEAN_LOSS] = {"mean_loss", NULL, 0,
+                   false},              /* of a sequence, of the rounds */
+    [STALL] = {"stall", NULL, 1, true}, /* of a step, on a device */
+    {0},
+};
+
+/* What a step needs. */
+typedef struct bench {
+    bm_backend *be;  /* borrowed */
+    bm_model *model; /* NULL: the loss alone */
+    bm_sgd *sgd;
+    bm_batch batch;
+    int32_t *frames, *classes, *count;
+    float *x;          /* [BATCHES, B, T, D] of the host; NULL: not needed */
+    bm_stored *stored; /* [BATCHES, B] */
+    bm_stage *stage;
+    size_t turn;
+    float *dy, *work; /* of the loss alone */
+    float *score;
+    float *square[3]; /* [side, side]: what the peak is measured with */
+    size_t side;
+    bool many;     /* threads, or a device: processor time says nothing */
+    double update; /* seconds that the last steps' updates took */
+} bench;
+
+/* Of the square products that make the peak, on the host and on a device. */
+static const size_t sizes_here[] = {512, 768, 1024, 1536};
+static const size_t sizes_there[] = {512, 2048, 4096, 8192};
+enum { SIZES = 4, BATCHES = 3, STALLS = 3 };
+
+static const size_t *sizes(const bench *b)
+{
+    return bm_on_host(b->be) ? sizes_here : sizes_there;
+}
+
+static void free_squares(bench *b)
+{
+    for (size_t i = 0; i < 3; i++) {
+        bm_free(b->be, b->square[i]);
+        b->square[i] = NULL;
+    }
+    b->side = 0;
+}
+
+static float *normals(const char *stream, size_t n)
+{
+    bm_rng rng = bm_rng_make(1, stream, 0);
+    float *x = malloc((n + 1) * sizeof *x);
+
+    for (size_t i = 0; x != NULL && i < n; i++)
+        x[i] = (float)bm_rng_normal(&rng);
+    return x;
+}
+
+/* Squares of n by n at least: rows that repeat, no zeros, of which a device
+ * makes light work. */
+static bm_status have_squares(bench *b, size_t n)
+{
+    float *row = NULL;
+
+    if (b->side >= n)
+        return BM_OK;
+    free_squares(b);
+    for (size_t i = 0; i < 3; i++)
+        BM_TRY(bm_alloc(b->be, n * n, &b->square[i]));
+    row = normals("square", n);
+    if (row == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a matrix");
+    for (size_t i = 0; i < 2; i++) {
+        bm_put(b->be, b->square[i], row, n);
+        for (size_t done = n; done < n * n; done *= 2) {
+            size_t more = n * n - done < done ? n * n - done : done;
+            bm_axpby(b->be, more, 1, b->square[i], 0, b->square[i] + done);
+        }
+    }
+    free(row);
+    b->side = n;
+    return BM_OK;
+}
+
+/* ---- what is computed --------------------------------------------------- */
+
+/* x is on the backend, once for all steps. */
+static bm_status place(bench *b, size_t n)
+{
+    float *x = normals("bench", n);
+
+    if (x == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
+    bm_put(b->be, b->batch.x.data, x, n);
+    free(x);
+    return bm_sync(b->be);
+}
+
+/* Mini-batches on the host that take turns. */
+static bm_status queue_up(bench *b, const workload *w)
+{
+    size_t frames = w->T * w->features, n = BATCHES * w->B;
+
+    b->x = normals("bench", n * frames);
+    b->stored = calloc(n + 1, sizeof *b->stored);
+    if (b->x == NULL || b->stored == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for mini-batches");
+    for (size_t i = 0; i < n; i++)
+        b->stored[i] =
+            (bm_stored){.x = b->x + i * frames, .bytes = sizeof *b->x};
+    return bm_stage_open(&b->stage, b->be);
+}
+
+static bm_status draw(bench *b, const workload *w)
+{
+    size_t labels = w->B * w->labels;
+    bm_rng rng = bm_rng_make(1, "labels", 0);
+    bool ctc = strcmp(w->loss, "ctc") == 0;
+
+    b->frames = malloc(w->B * sizeof *b->frames);
+    b->count = malloc(w->B * sizeof *b->count);
+    b->classes = malloc(labels * sizeof *b->classes);
+    if (!b->frames || !b->count || !b->classes)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mini-batch");
+    for (size_t i = 0; i < labels; i++)
+        b->classes[i] = (int32_t)(ctc ? 1 + bm_rng_below(&rng, w->classes - 1)
+                                      : bm_rng_below(&rng, w->classes));
+    for (size_t i = 0; i < w->B; i++) {
+        b->frames[i] = (int32_t)w->T;
+        b->count[i] = (int32_t)w->labels;
+    }
+    if (b->batch.x.data == NULL)
+        return queue_up(b, w);
+    return place(b, bm_count(b->batch.x));
+}
+
+static bm_status open_model(bench *b, const workload *w)
+{
+    bm_model_settings settings = {w->net, w->loss, "skip"};
+    bm_model_shape shape = {w->features, w->classes, 1};
+    bm_sgd_settings sgd = {.momentum = 0.9, .clip = 5, .local_state = "keep"};
+
+    BM_TRY(bm_model_new(&b->model, &settings, &shape, b->be, 1));
+    return bm_sgd_new(&b->sgd, &sgd, bm_model_params(b->model));
+}
+
+static bm_status open_loss(bench *b, const workload *w)
+{
+    const bm_loss_ops *loss = bm_loss_find(w->loss);
+    const bm_batch *batch = &b->batch;
+
+    BM_TRY(bm_alloc(b->be, bm_count(batch->x), &b->dy));
+    BM_TRY(bm_alloc(b->be, sizeof(bm_score) / sizeof(float), &b->score));
+    return bm_alloc(
+        b->be, loss->work(b->be, batch->extent, batch->targets, w->classes),
+        &b->work);
+}
+
+/* What threads or a device do says nothing of this process's own time. */
+static bool by_the_clock(const bm_bench *how)
+{
+    return how->device->threads > 1 || !bm_on_host(how->device->be);
+}
+
+static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
+{
+    memset(b, 0, sizeof *b);
+    b->be = how->device->be;
+    b->many = by_the_clock(how);
+    b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
+    if (bm_on_host(b->be) || w->net[0] == '\0')
+        BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
+    BM_TRY(draw(b, w));
+    b->batch.extent = (bm_extent){w->T, w->B, b->frames};
+    b->batch.targets = (bm_targets){b->classes, b->count};
+    return w->net[0] != '\0' ? open_model(b, w) : open_loss(b, w);
+}
+
+static void clear_up(bench *b)
+{
+    bm_sgd_free(b->sgd);
+    bm_model_free(b->model);
+    if (b->stage == NULL)
+        bm_free(b->be, b->batch.x.data);
+    bm_stage_close(b->stage);
+    free(b->stored);
+    free(b->x);
+    bm_free(b->be, b->dy);
+    bm_free(b->be, b->work);
+    bm_free(b->be, b->score);
+    for (size_t i = 0; i < 3; i++)
+        bm_free(b->be, b->square[i]);
+    free(b->frames);
+    free(b->count);
+    free(b->classes);
+}
+
+static double seconds(const bench *b)
+{
+    return b->many ? bm_clock() : bm_bench_clock();
+}
+
+static bm_status step(bench *b, const workload *w, bool sends)
+{
+    if (b->stage != NULL && sends) {
+        b->turn = (b->turn + 1) % BATCHES;
+        BM_TRY(bm_stage_send(b->stage, b->batch.extent, w->features,
+                             b->stored + b->turn * w->B, &b->batch.x.data));
+    }
+    if (b->model != NULL) {
+        double since = 0;
+
+        bm_model_gradient(b->model, &b->batch, 0, 0);
+        since = bm_clock();
+        bm_sgd_step(b->sgd, 1e-4f);
+        b->update += bm_clock() - since;
+    } else {
+        bm_tensor dy = b->batch.x;
+
+        dy.data = b->dy;
+        bm_loss_find(w->loss)->run(b->be, b->batch.extent, b->batch.targets,
+                                   BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
+                                   (bm_score *)(void *)b->score);
+    }
+    return BM_OK;
+}
+
+/* ---- how fast ----------------------------------------------------------- */
+
+/* Products of n by n for as long as a timing takes; FLOP/s. */
+static bm_status multiply(bench *b, size_t n, size_t repeats, double *rate,
+                          double *spent)
+{
+    double began = seconds(b);
+
+    for (size_t i = 0; i < repeats; i++)
+        bm_gemm(b->be, false, false, 1, bm_matrix(b->square[0], n, n),
+                bm_matrix(b->square[1], n, n), 0,
+                bm_matrix(b->square[2], n, n));
+    BM_TRY(bm_sync(b->be));
+    *spent = seconds(b) - began;
+    *rate = 2.0 * (double)(n * n * n * repeats) / *spent;
+    return BM_OK;
+}
+
+/* FLOP/s of square products of the size that this machine likes best; larger
+ * ones are left out where a product takes long. */
+static bm_status peak(bench *b, double *out)
+{
+    const double enough = 0.045, long_time = 0.2;
+    double best = 0, rate = 0, spent = 0;
+
+    for (size_t k = 0; k < SIZES && spent < long_time; k++) {
+        size_t n = sizes(b)[k];
+
+        BM_TRY(have_squares(b, n));
+        BM_TRY(multiply(b, n, 1, &rate, &spent));
+        if (spent < enough)
+            BM_TRY(multiply(b, n, (size_t)(enough / spent) + 1, &rate, &spent));
+        best = rate > best ? rate : best;
+    }
+    *out = best;
+    return BM_OK;
+}
+
+/* Steps for `least` seconds; how long one took. A device has the next ones
+ * queued while it works, more and more of them, for it stands idle where the
+ * host waits; `sends`: with a mini-batch for each. */
+static bm_status time_steps(bench *b, const workload *w, double least,
+                            bool sends, double *out)
+{
+    size_t n = 0, together = bm_on_host(b->be) ? 1 : 8;
+    double began = seconds(b), spent = 0;
+
+    while (spent < least) {
+        for (size_t i = 0; i < together; i++)
+            BM_TRY(step(b, w, sends));
+        BM_TRY(bm_sync(b->be));
+        spent = seconds(b) - began;
+        n += together;
+        together = bm_on_host(b->be) ? 1 : n;
+    }
+    *out = spent / (double)n;
+    return BM_OK;
+}
+
+/* Shares of the steps since the last call, by the clock. A device works when
+ * its queue says, which the clock does not see. */
+static void note_phases(bench *b, double *out)
+{
+    bm_model_times t = bm_model_spent(b->model);
+    double all = t.forward + t.loss + t.backward + b->update;
+    double parts[PHASES] = {t.forward, t.loss, t.backward, b->update};
+
+    for (size_t i = 0; i < PHASES; i++)
+        out[i] = bm_on_host(b->be) ? parts[i] / all : NAN;
+    b->update = 0;
+}
+
+/* Of a sequence, over all steps since the last call; NAN: none counts. */
+static bm_status take_loss(bench *b, double *out)
+{
+    bm_score s = {0};
+
+    if (b->model != NULL) {
+        BM_TRY(bm_model_score(b->model, 0, &s));
+    } else {
+        bm_get(b->be, (float *)(void *)&s, b->score, sizeof s / sizeof(float));
+        BM_TRY(bm_sync(b->be));
+    }
+    *out = s.sequences > 0 ? s.loss / s.sequences : NAN;
+    return BM_OK;
+}
+
+static bm_status measure(const bm_bench *how, size_t row, double *out)
+{
+    const workload *w = how->own.net != NULL ? &how->own : &workloads[row];
+    double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
+    double shares[BM_BENCH_ROUNDS], stalls[STALLS];
+    double flops = 0, median = 0, last = 1, still = 0;
+    size_t n_stalls = 0;
+    bool turns = bm_on_host(how->device->be);
+    bench b;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(set_up(&b, how, w));
+    BM_TRY_DONE(time_steps(&b, w, 0.2, true, &median));
+    BM_TRY_DONE(take_loss(&b, &out[MEAN_LOSS]));
+    out[STALL] = NAN;
+    for (size_t i = FORWARD; i <= SGEMM_GFLOPS; i++)
+        out[i] = NAN;
+    if (b.model != NULL) {
+        flops = bm_model_flops(b.model);
+        note_phases(&b, out + FORWARD);
+    }
+    for (size_t i = 0; i < how->rounds; i++) {
+        peaks[i] = 1;
+        if (flops > 0 && turns)
+            BM_TRY_DONE(peak(&b, &peaks[i]));
+        BM_TRY_DONE(time_steps(&b, w, 0.3, true, &steps[i]));
+        if (b.stage == NULL || n_stalls == STALLS)
+            continue;
+        BM_TRY_DONE(time_steps(&b, w, 0.3, false, &still));
+        stalls[n_stalls++] = 1 - still / steps[i];
+    }
+    if (n_stalls > 0)
+        out[STALL] = bm_bench_median(n_stalls, stalls);
+    BM_TRY_DONE(take_loss(&b, &out[MEAN_LOSS]));
+    if (flops > 0 && !turns)
+        BM_TRY_DONE(peak(&b, &last));
+    for (size_t i = 0; i < how->rounds; i++) {
+        peaks[i] = turns ? peaks[i] : last;
+        shares[i] = flops / steps[i] / peaks[i];
+    }
+    median = bm_bench_median(how->rounds, steps);
+    out[FRAMES_PER_S] = (double)(w->T * w->B) / median;
+    out[STEP_MS] = 1e3 * median;
+    out[STEP_MS_MIN] = 1e3 * steps[0]; /* sorted by now */
+    if (flops > 0) {
+        note_phases(&b, out + FORWARD);
+        out[GFLOPS] = 1e-9 * flops / median;
+        out[SHARE] = bm_bench_median(how->rounds, shares);
+        out[SGEMM_GFLOPS] = 1e-9 * bm_bench_median(how->rounds, peaks);
+    }
+done:
+    clear_up(&b);
+    return status;
+}
+
+/* ---- telling ------------------------------------------------------------ */
+
+static const char peer[] =
+    "The same steps in PyTorch on one core, timed by the processor's clock as "
+    "well.\ntorch_peer.py is no part of this program; docs/performance.md says "
+    "what it does.\n\n"
+    "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
+    "  clock='import runpy, sys, time; time.perf_counter = time.process_time; "
+    "\\\n"
+    "      runpy.run_path(sys.argv.pop(1), run_name=\"__main__\")'\n"
+    "  peer() { taskset -c 1 python3 -c \"$clock\" torch_peer.py --device cpu "
+    "\\\n"
+    "      --precision fp32 --clip 5 \"$@\"; }\n"
+    "  peer --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
+    "--batch 16 --T 200\n"
+    "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
+    "--batch 16 --T 200\n"
+    "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
+    "--batch 256\n\n"
+    "Also --batch 32, --mode compile, and --precision amp_bf16 beside bmuf "
+    "bench\n--precision bf16. The peer of the row crnn is in words alone, in "
+    "docs/performance.md.\n";
+
+static void print_head(const bm_bench *how, FILE *out)
+{
+    const bm_device *d = how->device;
+    const char *dnn = bm_onednn_version();
+
+    if (!bm_on_host(d->be))
+        fprintf(out, "%s, %s, seconds of the clock", bm_backend_about(d->be),
+                d->precision);
+    else
+        fprintf(out,
+                "%zu thread%s, %s, seconds of %s; products by %s %s; shares of "
+                "a step by its parts",
+                d->threads, d->threads == 1 ? "" : "s", d->precision,
+                by_the_clock(how) ? "the clock" : "processor time",
+                dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
+                dnn != NULL ? dnn : openblas_get_corename());
+}
+
+static const char *row(const bm_bench *how, size_t i)
+{
+    if (how->own.net != NULL)
+        return i == 0 ? how->own.name : NULL;
+    return i < WORKLOADS ? workloads[i].name : NULL;
+}
+
+const bm_bench_part bm_bench_train = {
+    .name = "train",
+    .row = row,
+    .columns = columns,
+    .head = print_head,
+    .measure = measure,
+    .peer = peer,
+};

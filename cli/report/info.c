@@ -1,0 +1,193 @@
+/* info.c - bmuf info: what a path holds. */
+#include "cli/report/phases.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+#include "core/words.h"
+#include "io/model/model_file.h"
+#include "io/shard/describe.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const keys[] = {"format",   "program",   "net",
+                                   "loss",     "units",     "features",
+                                   "manifest", "infeasible"};
+
+static json_t *tensor_json(const bm_st_tensor *t)
+{
+    json_t *shape = json_array();
+
+    for (int i = 0; i < t->rank; i++)
+        json_array_append_new(shape, json_integer((json_int_t)t->dim[i]));
+    return json_pack("{s:s, s:o}", "name", t->name, "shape", shape);
+}
+
+static void print_tensors_json(const bm_st_file *f)
+{
+    json_t *o = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (bm_st_text(f, keys[i]) != NULL)
+            json_object_set_new(o, keys[i],
+                                json_string(bm_st_text(f, keys[i])));
+    for (size_t i = 0; i < bm_st_count(f); i++)
+        json_array_append_new(list, tensor_json(bm_st_at(f, i)));
+    json_object_set_new(o, "tensors", list);
+    json_dumpf(o, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(o);
+}
+
+static void print_tensors(const bm_st_file *f)
+{
+    double floats = 0;
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (bm_st_text(f, keys[i]) != NULL)
+            printf("%-12s %s\n", keys[i], bm_st_text(f, keys[i]));
+    for (size_t i = 0; i < bm_st_count(f); i++) {
+        const bm_st_tensor *t = bm_st_at(f, i);
+
+        printf("  %-28s [", t->name);
+        for (int d = 0; d < t->rank; d++)
+            printf("%s%llu", d > 0 ? ", " : "", (unsigned long long)t->dim[d]);
+        printf("]\n");
+        floats += t->dtype == BM_F32 ? (double)t->count : 0;
+    }
+    printf("%.0f floats in all\n", floats);
+}
+
+static bm_status describe_tensors(const char *path, bool json)
+{
+    bool checkpoint = false;
+    bm_st_file *f = NULL;
+
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
+    if (json)
+        print_tensors_json(f);
+    else
+        print_tensors(f);
+    bm_st_free(f);
+    return BM_OK;
+}
+
+static const char *const kinds[] = {"start",      "block", "server",
+                                    "checkpoint", "eval",  "end"};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static double bytes_in(const json_t *block)
+{
+    return json_number_value(json_object_get(block, "sent_bytes")) +
+           json_number_value(json_object_get(block, "shared_bytes"));
+}
+
+/* The last event of each kind, where the time of all of them went, and what
+ * the busiest rank of each block has brought to others. */
+static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases,
+                         double *bytes)
+{
+    char *rest = NULL;
+
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        const char *event = json_string_value(json_object_get(row, "event"));
+
+        bm_phases_add(phases, row);
+        *bytes += bytes_in(row);
+        for (size_t i = 0; event != NULL && i < KINDS; i++)
+            if (strcmp(event, kinds[i]) == 0) {
+                json_decref(last[i]);
+                last[i] = json_incref(row);
+            }
+        json_decref(row);
+    }
+}
+
+static void print_event(const char *kind, json_t *event)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    printf("%s\n", kind);
+    json_object_foreach(event, key, value)
+    {
+        char *shown =
+            json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        printf("  %-16s %s\n", key, shown);
+        free(shown);
+    }
+}
+
+static bm_status describe_run(const char *directory, bool json)
+{
+    json_t *last[KINDS] = {0}, *all = json_object();
+    bm_phases phases = {0};
+    double bytes = 0;
+    char path[4096], *text = NULL;
+    size_t size = 0;
+
+    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
+    BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
+    read_journal(text, last, &phases, &bytes);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (last[i] == NULL)
+            continue;
+        json_object_set_new(all, kinds[i], last[i]);
+        if (!json)
+            print_event(kinds[i], last[i]);
+    }
+    if (json) {
+        json_object_set_new(all, "phases", bm_phases_json(&phases));
+        json_object_set_new(all, "exchanged_bytes", json_real(bytes));
+        json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    } else {
+        bm_phases_print(&phases, stdout);
+        printf("exchanged by the busiest rank of each block: %.4g MB\n",
+               1e-6 * bytes);
+    }
+    json_decref(all);
+    free(text);
+    return BM_OK;
+}
+
+static bm_status info(const bm_arguments *a)
+{
+    const char *path = a->nouns[0];
+    bool json = bm_argument(a, "json") != NULL;
+    char journal[4096];
+    struct stat what;
+
+    snprintf(journal, sizeof journal, "%s/journal.jsonl", path);
+    if (stat(path, &what) != 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: there is no such file or directory",
+                       path);
+    if (bm_ends_with(path, ".safetensors"))
+        return describe_tensors(path, json);
+    if (S_ISDIR(what.st_mode) && access(journal, F_OK) == 0)
+        return describe_run(path, json);
+    return bm_describe_data(path, json, stdout);
+}
+
+static const bm_flag flags[] = {
+    {"json", NULL, "JSON instead of words", 0, false},
+    {0},
+};
+
+const bm_verb bm_verb_info = {
+    .name = "info",
+    .nouns = "PATH",
+    .help = "what a shard, data set, checkpoint, model or run holds",
+    .text = "  bmuf info data/train\n"
+            "  bmuf info run/model.safetensors --json\n"
+            "  bmuf info run\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = info,
+};

@@ -1,0 +1,325 @@
+/* scale.c - bmuf scale: what each method would do on more workers. */
+#include "cli/report/chart.h"
+#include "cli/report/load.h"
+#include "cli/verbs.h"
+#include "core/config.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COUNTS = 32, MOST_METHODS = 16 };
+
+/* [link] of a file, in the units that people use. */
+typedef struct link_settings {
+    double latency_us, gigabytes, adding_gigabytes;
+    long cores;
+} link_settings;
+
+static const bm_option link_options[] = {
+    {"latency_us", BM_FLOAT, offsetof(link_settings, latency_us), NULL, 0, 1e9,
+     "microseconds", "of a message"},
+    {"bandwidth", BM_FLOAT, offsetof(link_settings, gigabytes), NULL, 1e-6, 1e6,
+     "GB/s", "of a worker, in both directions at a time"},
+    {"adding", BM_FLOAT, offsetof(link_settings, adding_gigabytes), "0", 0, 1e6,
+     "GB/s", "of what came to what is there; 0: it takes no time"},
+    {"cores", BM_INT, offsetof(link_settings, cores), "0", 0, 1e6, NULL,
+     "that all workers share; 0: each has its own"},
+    {0},
+};
+
+static const struct network {
+    const char *name, *help;
+    link_settings link;
+} networks[] = {
+    {"1gbe", "gigabit Ethernet, TCP", {50, 0.117, 0, 0}},
+    {"10gbe", "10 gigabit Ethernet, TCP", {30, 1.17, 0, 0}},
+    {"fdr", "FDR InfiniBand, 56 Gb/s", {3, 5.8, 0, 0}},
+    {"ib100", "EDR InfiniBand, 100 Gb/s", {3, 11, 0, 0}},
+    {"nvlink", "NVLink of one host of H100, NCCL", {4, 370, 0, 0}},
+};
+
+static bm_status read_network(const char *name, link_settings *out)
+{
+    static const bm_section sections[] = {{"link", link_options, NULL}, {0}};
+    bm_config *config = NULL;
+    bm_status status = BM_OK;
+
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
+        if (strcmp(networks[i].name, name) == 0) {
+            *out = networks[i].link;
+            return BM_OK;
+        }
+    if (strchr(name, '.') == NULL && strchr(name, '/') == NULL) {
+        char names[256] = "";
+
+        for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+            size_t length = strlen(names);
+            snprintf(names + length, sizeof names - length, "%s, ",
+                     networks[i].name);
+        }
+        return BM_FAIL(BM_ERR_ARG,
+                       "--network %s: there are %sor a file such as net.ini",
+                       name, names);
+    }
+    BM_TRY(bm_config_new(&config));
+    BM_TRY_DONE(bm_config_read(config, name));
+    BM_TRY_DONE(bm_config_check(config, sections));
+    status = bm_config_fill(config, "link", link_options, out);
+done:
+    bm_config_free(config);
+    return status;
+}
+
+/* "1,2,4,...,256" or "2,3,...,6": after the dots the ratio of the two before,
+ * if it is whole, or else their step. */
+static bm_status read_counts(const char *text, int *count, size_t *n)
+{
+    const char *at = text;
+    bool dots = false;
+
+    for (*n = 0; *at != '\0';) {
+        char *end = NULL;
+        long next = strtol(at, &end, 10);
+
+        if (strncmp(at, "...", 3) == 0 && *n >= 2 && !dots) {
+            dots = true;
+            at += 3 + (at[3] == ',');
+            continue;
+        }
+        if (end == at || next < 1 || next > 1 << 20 ||
+            (*n > 0 && next <= count[*n - 1]) || (*end != ',' && *end != '\0'))
+            return BM_FAIL(BM_ERR_ARG,
+                           "--workers %s: it takes rising numbers such as "
+                           "1,2,4,...,256",
+                           text);
+        for (; dots && *n < MOST_COUNTS; (*n)++) {
+            int a = count[*n - 2], b = count[*n - 1];
+            int more = b % a == 0 ? b / a * b : 2 * b - a;
+
+            if (more >= next)
+                break;
+            count[*n] = more;
+        }
+        if (*n == MOST_COUNTS)
+            return BM_FAIL(BM_ERR_ARG, "--workers %s: at most %d numbers", text,
+                           MOST_COUNTS);
+        count[(*n)++] = (int)next;
+        dots = false;
+        at = end + (*end == ',');
+    }
+    return *n > 0 ? BM_OK
+                  : BM_FAIL(BM_ERR_ARG, "--workers: how many? 1,2,4,...,256");
+}
+
+typedef struct forecast {
+    bm_load load;
+    bm_load_source of;
+    bm_link link;
+    long cores;
+    int count[MOST_COUNTS];
+    size_t n_counts, n_methods;
+    double speedup[MOST_METHODS][MOST_COUNTS];
+    double frames_per_s[MOST_METHODS][MOST_COUNTS];
+} forecast;
+
+/* Workers beyond the cores take turns. */
+static bm_load on_cores(const bm_load *one, long cores, int n)
+{
+    bm_load l = *one;
+    double turns = cores > 0 && n > cores ? (double)n / (double)cores : 1;
+
+    l.step_s *= turns;
+    l.backward_s *= turns;
+    return l;
+}
+
+static void predict(forecast *f)
+{
+    const bm_forecast_method *m = bm_forecast_methods;
+
+    for (f->n_methods = 0; m->name != NULL; m++, f->n_methods++)
+        for (size_t i = 0; i < f->n_counts; i++) {
+            int n = f->count[i];
+            bm_load l = on_cores(&f->load, f->cores, n);
+            double step = bm_forecast_step(m, &l, &f->link, n);
+
+            f->frames_per_s[f->n_methods][i] = n * f->of.frames / step;
+            f->speedup[f->n_methods][i] =
+                n * bm_forecast_step(m, &f->load, &f->link, 1) / step;
+        }
+}
+
+static void print_head(const forecast *f)
+{
+    const bm_load *l = &f->load;
+
+    printf("a worker's step   %.4g ms for %.0f frames = %.0f frames/s",
+           1e3 * l->step_s, f->of.frames, f->of.frames / l->step_s);
+    if (f->of.blocks > 0)
+        printf(" (%.0f blocks on %d rank%s)", f->of.blocks, f->of.ranks,
+               f->of.ranks == 1 ? "" : "s");
+    printf("\nsteps vary        %.1f %%\n"
+           "exchanged         %.1f MB, every %.1f steps with bmuf\n"
+           "network           %.3g us a message, %.3g GB/s\n",
+           100 * l->variation, 4e-6 * l->weights, l->block_steps,
+           1e6 * f->link.latency, 1e-9 * f->link.bandwidth);
+    if (l->read_s > 0)
+        printf("reading           %.4g ms a step, more than learning\n",
+               1e3 * l->read_s);
+    printf("\n%-9s", "workers");
+    for (size_t k = 0; k < f->n_methods; k++)
+        printf(" %12s", bm_forecast_methods[k].name);
+    printf("\n");
+}
+
+static void print_table(const forecast *f)
+{
+    print_head(f);
+    for (size_t i = 0; i < f->n_counts; i++) {
+        printf("%-9d", f->count[i]);
+        for (size_t k = 0; k < f->n_methods; k++)
+            printf(" %7.2f %3.0f%%", f->speedup[k][i],
+                   100 * f->speedup[k][i] / f->count[i]);
+        printf("\n");
+    }
+    printf("\nTimes one worker's speed, and that as a share of the workers. "
+           "Speed is not\naccuracy: see docs/tuning.md for what a block size "
+           "does to it.\n\n");
+    for (size_t k = 0; k < f->n_methods; k++)
+        printf("%-9s %s\n", bm_forecast_methods[k].name,
+               bm_forecast_methods[k].help);
+}
+
+static void print_json(const forecast *f)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < f->n_counts; i++) {
+        json_t *row = json_pack("{s:i}", "workers", f->count[i]);
+
+        for (size_t k = 0; k < f->n_methods; k++)
+            json_object_set_new(row, bm_forecast_methods[k].name,
+                                json_pack("{s:f, s:f}", "speedup",
+                                          f->speedup[k][i], "frames_per_s",
+                                          f->frames_per_s[k][i]));
+        json_array_append_new(rows, row);
+    }
+    json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(rows);
+}
+
+static bm_status draw(const forecast *f, const char *path, const char *network)
+{
+    bm_chart_line line[MOST_METHODS];
+    char title[128];
+
+    for (size_t k = 0; k < f->n_methods; k++)
+        line[k] = (bm_chart_line){bm_forecast_methods[k].name, f->speedup[k]};
+    snprintf(title, sizeof title, "%.1f M weights, %.0f frames a step, %s",
+             1e-6 * f->load.weights, f->of.frames, network);
+    return bm_chart_write(path, title, f->n_counts, f->count, f->n_methods,
+                          line);
+}
+
+static bm_status number(const bm_arguments *a, const char *name, double least,
+                        double most, double *out)
+{
+    const char *text = bm_argument(a, name);
+    char *end = NULL;
+    double x = 0;
+
+    if (text == NULL)
+        return BM_OK;
+    x = strtod(text, &end);
+    if (end == text || *end != '\0' || !(x >= least && x <= most))
+        return BM_FAIL(BM_ERR_ARG, "--%s %s: a number from %g to %g", name,
+                       text, least, most);
+    *out = x;
+    return BM_OK;
+}
+
+/* A run knows how long its steps take; a configuration has to be told. */
+static bm_status read_load(const bm_arguments *a, forecast *f)
+{
+    const char *path = a->nouns[0];
+    double ms = 0, percent = 0;
+
+    BM_TRY(number(a, "step-ms", 1e-6, 1e9, &ms));
+    if (ms > 0) {
+        BM_TRY(bm_load_config(a, path, 1e-3 * ms, &f->load, &f->of));
+        f->load.variation = 0.05;
+    } else {
+        BM_TRY(bm_load_run(path, &f->load, &f->of));
+    }
+    percent = 100 * f->load.variation;
+    BM_TRY(number(a, "variation", 0, 1000, &percent));
+    BM_TRY(number(a, "block-steps", 1, 1e9, &f->load.block_steps));
+    f->load.variation = percent / 100;
+    f->load.quantise_rate = 5e9; /* a GPU's; of a CPU's cores a tenth */
+    return BM_OK;
+}
+
+static bm_status scale(const bm_arguments *a)
+{
+    const char *network = bm_argument(a, "network");
+    const char *workers = bm_argument(a, "workers");
+    const char *svg = bm_argument(a, "svg");
+    link_settings link = {0};
+    forecast f = {0};
+
+    if (network == NULL)
+        network = "10gbe";
+    BM_TRY(read_counts(workers != NULL ? workers : "1,2,4,...,256", f.count,
+                       &f.n_counts));
+    BM_TRY(read_network(network, &link));
+    f.link =
+        (bm_link){1e-6 * link.latency_us, 1e9 * link.gigabytes,
+                  link.adding_gigabytes > 0 ? 1e-9 / link.adding_gigabytes : 0};
+    f.cores = link.cores;
+    BM_TRY(read_load(a, &f));
+    predict(&f);
+    if (svg != NULL)
+        BM_TRY(draw(&f, svg, network));
+    if (bm_argument(a, "json") != NULL)
+        print_json(&f);
+    else
+        print_table(&f);
+    return BM_OK;
+}
+
+static const bm_flag flags[] = {
+    {"network", "NAME",
+     "1gbe, 10gbe (default), fdr, ib100, nvlink, or a file with [link]", 0,
+     false},
+    {"workers", "N,...", "default 1,2,4,...,256", 0, false},
+    {"step-ms", "MS", "the noun is a configuration whose steps take this", 0,
+     false},
+    {"block-steps", "S", "mini-batches between exchanges of bmuf", 0, false},
+    {"variation", "PERCENT", "of the time of a step", 0, false},
+    {"svg", "FILE", "write a chart", 0, false},
+    {"set", "SECTION.KEY=VALUE", "change a setting of a configuration", 0,
+     true},
+    {"json", NULL, "JSON instead of a table", 0, false},
+    {0},
+};
+
+const bm_verb bm_verb_scale = {
+    .name = "scale",
+    .nouns = "RUN|CONFIG",
+    .help = "how fast each method would be on more workers",
+    .text =
+        "  bmuf scale run/digits\n"
+        "  bmuf scale run/digits --network fdr --workers 1,8,64 --svg d.svg\n"
+        "  bmuf scale my.ini --step-ms 23 --network nvlink\n\n"
+        "A model of latency, bytes and waiting for the slowest "
+        "(docs/scaling.md), fed with\nwhat a run's journal tells of its "
+        "steps.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = scale,
+};

@@ -1,0 +1,204 @@
+/*
+ * trace.c - bmuf trace: the traces of all ranks of a run become one, and a
+ * table of where the time went.
+ */
+#include "cli/report/trace_table.h"
+#include "cli/verbs.h"
+#include "core/file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One rank's file after the other: they are large. */
+typedef struct merger {
+    const char *run;
+    int ranks, attempt; /* of rank 0's file */
+    bm_trace_table table;
+    char temporary[4200];
+    FILE *out;
+    bool first; /* no event has been written */
+} merger;
+
+static void path_of(const char *run, int rank, char *out, size_t room)
+{
+    snprintf(out, room, "%s/trace/rank-%d.json", run, rank);
+}
+
+static bm_status look_for(const char *run, const char *path)
+{
+    if (access(path, F_OK) == 0)
+        return BM_OK;
+    if (access(run, F_OK) != 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", run, strerror(errno));
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s is not there; bmuf train writes it for job.trace = "
+                   "blocks A:B",
+                   path);
+}
+
+static bm_status load(const char *run, int rank, const char *path, json_t **out)
+{
+    json_error_t error;
+    json_t *file = NULL;
+
+    BM_TRY(look_for(run, path));
+    file = json_load_file(path, 0, &error);
+    if (file == NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s:%d: %s", path, error.line,
+                       error.text);
+    if (json_is_array(json_object_get(file, "traceEvents")) &&
+        json_is_object(json_object_get(file, "otherData")) &&
+        json_integer_value(json_object_get(json_object_get(file, "otherData"),
+                                           "rank")) == rank) {
+        *out = file;
+        return BM_OK;
+    }
+    json_decref(file);
+    return BM_FAIL(BM_ERR_FORMAT, "%s is not a trace of rank %d", path, rank);
+}
+
+static int head(const json_t *file, const char *key)
+{
+    return (int)json_integer_value(
+        json_object_get(json_object_get(file, "otherData"), key));
+}
+
+static bm_status check_together(const merger *m, const json_t *file,
+                                const char *path)
+{
+    if (head(file, "ranks") == m->ranks && head(file, "attempt") == m->attempt)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is of %d ranks at attempt %d, rank 0's trace of %d at "
+                   "%d: they do not belong together",
+                   path, head(file, "ranks"), head(file, "attempt"), m->ranks,
+                   m->attempt);
+}
+
+static void write_events(merger *m, const json_t *file)
+{
+    const json_t *event = NULL;
+    size_t i = 0;
+
+    json_array_foreach(json_object_get(file, "traceEvents"), i, event)
+    {
+        fputs(m->first ? "\n" : ",\n", m->out);
+        json_dumpf(event, m->out, JSON_COMPACT);
+        m->first = false;
+    }
+}
+
+static bm_status add(merger *m, const json_t *file, int rank, const char *path)
+{
+    BM_TRY(check_together(m, file, path));
+    BM_TRY(bm_trace_table_add(&m->table, rank, file, path));
+    write_events(m, file);
+    return BM_OK;
+}
+
+static bm_status begin(merger *m, const json_t *file, const char *path)
+{
+    m->ranks = head(file, "ranks");
+    m->attempt = head(file, "attempt");
+    if (m->ranks < 1 || m->ranks > 1 << 20)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: %d ranks", path, m->ranks);
+    return bm_trace_table_init(&m->table, m->ranks);
+}
+
+static bm_status merge(merger *m)
+{
+    char path[4200];
+    bm_status status = BM_OK;
+
+    m->ranks = 1;
+    for (int r = 0; r < m->ranks && status == BM_OK; r++) {
+        json_t *file = NULL;
+        path_of(m->run, r, path, sizeof path);
+        BM_TRY(load(m->run, r, path, &file));
+        if (r == 0)
+            status = begin(m, file, path);
+        if (status == BM_OK)
+            status = add(m, file, r, path);
+        json_decref(file);
+    }
+    return status;
+}
+
+/* A merged trace that was there stays until all of this one is. */
+static bm_status write_merged(merger *m, const char *path)
+{
+    bool good = false;
+    bm_status status = BM_OK;
+
+    bm_file_temporary(path, m->temporary, sizeof m->temporary);
+    m->out = fopen(m->temporary, "w");
+    if (m->out == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", m->temporary, strerror(errno));
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", m->out);
+    status = merge(m);
+    fputs("\n]}\n", m->out);
+    good = !ferror(m->out);
+    good = (fclose(m->out) == 0) && good;
+    if (status == BM_OK && !good)
+        status = BM_FAIL(BM_ERR_IO, "%s: %s", m->temporary, strerror(errno));
+    if (status == BM_OK)
+        return bm_file_commit(m->temporary, path);
+    unlink(m->temporary);
+    return status;
+}
+
+static void print_json(const merger *m, const char *path)
+{
+    json_t *o = bm_trace_table_json(&m->table);
+
+    json_object_set_new(o, "file", json_string(path));
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+}
+
+static bm_status trace(const bm_arguments *a)
+{
+    merger m = {.run = a->nouns[0], .first = true};
+    const char *out = bm_argument(a, "out");
+    char path[4200];
+    bm_status status = BM_OK;
+
+    if (strlen(m.run) > 4096 || (out != NULL && strlen(out) > 4096))
+        return BM_FAIL(BM_ERR_ARG, "trace: too long a path");
+    path_of(m.run, 0, path, sizeof path);
+    BM_TRY(look_for(m.run, path));
+    snprintf(path, sizeof path, "%s%s", out != NULL ? out : m.run,
+             out != NULL ? "" : "/trace.json");
+    BM_TRY_DONE(write_merged(&m, path));
+    if (bm_argument(a, "json") != NULL) {
+        print_json(&m, path);
+    } else {
+        bm_trace_table_print(&m.table, stdout);
+        printf("\n%s opens in Perfetto and chrome://tracing\n", path);
+    }
+done:
+    bm_trace_table_free(&m.table);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"out", "FILE", "the merged trace; default: RUN/trace.json", 'o', false},
+    {"json", NULL, "JSON instead of a table", 0, false},
+    {0},
+};
+
+const bm_verb bm_verb_trace = {
+    .name = "trace",
+    .nouns = "RUN",
+    .help = "the traces of all ranks in one, and who held up the others",
+    .text = "  bmuf train my.ini --out run/1 -n 4 --set 'job.trace=blocks "
+            "10:12'\n"
+            "  bmuf trace run/1\n\n"
+            "docs/trace.md tells what the columns mean.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = trace,
+};

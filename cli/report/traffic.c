@@ -1,0 +1,107 @@
+#include "cli/report/traffic.h"
+
+#include "bmuf/exchange/columns.h"
+#include "bmuf/strategies/fragments.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* An exchange of n floats. */
+static bm_status of_sum(const bm_job *job, int ranks, size_t n, double *out)
+{
+    double *bytes = calloc((size_t)ranks, sizeof *bytes), most = 0;
+    bm_status status = BM_OK;
+
+    if (bytes == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", ranks);
+    status = bm_sum_bytes(bytes, ranks, n, (int)job->workers, job->sum,
+                          job->coordinator, job->topology);
+    for (int r = 0; r < ranks && status == BM_OK; r++)
+        most = fmax(most, bytes[r]);
+    *out = most;
+    free(bytes);
+    return status;
+}
+
+static bm_status of_codes(const bm_settings *s, int ranks, const bm_params *p,
+                          double *out)
+{
+    bm_code_plan plan = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_columns_plan(&plan, s->code, p));
+    status = bm_coded_sum_bytes(&plan, ranks, (int)s->job.workers,
+                                s->job.coordinator, out);
+    bm_code_plan_free(&plan);
+    return status;
+}
+
+static bm_status of_fragments(const bm_settings *s, int ranks,
+                              const bm_params *p, double *out)
+{
+    size_t n = (size_t)s->plan.fragments;
+    size_t *begin = calloc(n + 1, sizeof *begin);
+    double sum = 0, bytes = 0;
+    bm_status status = BM_OK;
+
+    if (begin == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu fragments", n);
+    BM_TRY_DONE(bm_fragments_cut(p, s->plan.fragments, begin));
+    for (size_t f = 0; f < n; f++) {
+        BM_TRY_DONE(of_sum(&s->job, ranks, begin[f + 1] - begin[f], &bytes));
+        sum += bytes;
+    }
+    *out = sum / (double)n;
+done:
+    free(begin);
+    return status;
+}
+
+/* While each worker fetches once: rank 0 sends as many models as there are
+ * others, who push a few times. */
+static double of_server(const bm_server_policy *t, int ranks,
+                        const bm_params *p)
+{
+    double pushes = (double)t->fetch_every / (double)t->push_every;
+    return 4 * (double)p->n * fmax(ranks - 1, ranks > 1 ? pushes : 0);
+}
+
+/* Moments that become the workers' mean. */
+static bm_status of_moments(const bm_settings *s, int ranks, const bm_params *p,
+                            double *out)
+{
+    bm_local_policy local = bm_sgd_local_state(&s->sgd);
+
+    *out = 0;
+    if (local != BM_LOCAL_AVERAGE && local != BM_LOCAL_EXTRAPOLATE)
+        return BM_OK;
+    BM_TRY(of_sum(&s->job, ranks, p->n, out));
+    *out *= bm_sgd_is_adam(&s->sgd) ? 2 : 1;
+    return BM_OK;
+}
+
+bm_status bm_sending_of(const bm_settings *s, int ranks, const bm_params *p,
+                        bm_sending *out)
+{
+    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
+    bool real = unit == BM_EVENT && bm_clock_is_real(&s->clock);
+    bm_sending x = {.per = unit == BM_BLOCK  ? "block"
+                           : unit == BM_STEP ? "step"
+                           : real            ? "fetch of all workers"
+                                             : "update of the server"};
+    double moments = 0;
+
+    if (s->code.ops != NULL)
+        BM_TRY(of_codes(s, ranks, p, &x.bytes));
+    else if (unit == BM_BLOCK && s->plan.fragments > 1)
+        BM_TRY(of_fragments(s, ranks, p, &x.bytes));
+    else if (real)
+        x.bytes = of_server(&s->server_policy, ranks, p);
+    else
+        BM_TRY(of_sum(&s->job, ranks, p->n, &x.bytes));
+    if (unit == BM_BLOCK)
+        BM_TRY(of_moments(s, ranks, p, &moments));
+    x.bytes += moments;
+    *out = x;
+    return BM_OK;
+}

@@ -1,0 +1,261 @@
+#define _GNU_SOURCE /* F_OFD_SETLK */
+#include "cli/train/run.h"
+
+#include "core/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The lock is the kernel's: it dies with its owner. The text is for people. */
+static bm_status take_lock(bm_run *run)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[2200], owner[200] = "", host[100] = "?";
+    ssize_t n = 0;
+
+    snprintf(path, sizeof path, "%s/run.lock", run->directory);
+    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (run->lock < 0)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    if (fcntl(run->lock, F_OFD_SETLK, &whole) != 0) {
+        n = read(run->lock, owner, sizeof owner - 1);
+        owner[n > 0 ? n : 0] = '\0';
+        owner[strcspn(owner, "\n")] = '\0';
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s: another job is at work here (%s); wait for it, or "
+                       "give another --out",
+                       run->directory, owner);
+    }
+    gethostname(host, sizeof host - 1);
+    n = snprintf(owner, sizeof owner, "host %s, process %ld\n", host,
+                 (long)getpid());
+    if (ftruncate(run->lock, 0) != 0 || write(run->lock, owner, (size_t)n) != n)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
+    return BM_OK;
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* A directory with files in it but no configuration is not ours. */
+static bm_status check_ownership(const bm_run *run)
+{
+    DIR *directory = opendir(run->directory);
+    const struct dirent *entry = NULL;
+    bool foreign = false;
+
+    if (directory == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", run->directory,
+                       strerror(errno));
+    while ((entry = readdir(directory)) != NULL)
+        foreign = foreign || (entry->d_name[0] != '.' &&
+                              strcmp(entry->d_name, "run.lock") != 0 &&
+                              strcmp(entry->d_name, "journal.jsonl") != 0 &&
+                              strcmp(entry->d_name, "checkpoints") != 0);
+    closedir(directory);
+    if (foreign && !exists(run->config_path))
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s has files in it, but is not a run: there is no "
+                       "config.ini; give another --out",
+                       run->directory);
+    return BM_OK;
+}
+
+static bool may_change(const char *section, const char *key)
+{
+    static const char *const free_to[] = {
+        "train.epochs", "train.keep",   "train.checkpoint_every",
+        "data.test",    "job.exchange", "job.trace"};
+    char name[100];
+
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    for (size_t i = 0; i < sizeof free_to / sizeof free_to[0]; i++)
+        if (strcmp(name, free_to[i]) == 0)
+            return true;
+    return false;
+}
+
+static const char *value_of(const bm_config *config, const char *section,
+                            const bm_option *o)
+{
+    const char *text = bm_config_text(config, section, o->key);
+    return text != NULL ? text : o->fallback != NULL ? o->fallback : "";
+}
+
+/* 0.02 and 2e-2 are one number. */
+static bool same_value(const bm_option *o, const char *a, const char *b)
+{
+    char *end_a = NULL, *end_b = NULL;
+    double x = 0, y = 0;
+
+    if (strcmp(a, b) == 0)
+        return true;
+    if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
+        return false;
+    x = strtod(a, &end_a);
+    y = strtod(b, &end_b);
+    return end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0' &&
+           x == y;
+}
+
+/* What the machine will decide on is not known yet. */
+static bool is_open(const bm_option *o, const char *value)
+{
+    return o->type == BM_CHOICE && strcmp(value, "auto") == 0;
+}
+
+/* A run of before there were devices has no setting for them. */
+static bm_status fill_in(bm_config *then)
+{
+    if (bm_config_text(then, "job", "device") == NULL)
+        BM_TRY(bm_config_set(then, "job.device=cpu"));
+    if (bm_config_text(then, "job", "precision") == NULL)
+        BM_TRY(bm_config_set(then, "job.precision=fp32"));
+    return BM_OK;
+}
+
+/* Lists every setting that differs from those the run was started with. */
+static bm_status compare(const bm_run *run, const bm_config *now)
+{
+    const bm_section *sections = bm_train_sections();
+    char list[2048] = "";
+    int differing = 0;
+    bm_config *then = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read(then, run->config_path));
+    BM_TRY_DONE(fill_in(then));
+    for (const bm_section *s = sections; s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const char *a = value_of(then, s->name, o);
+            const char *b = value_of(now, s->name, o);
+            if (same_value(o, a, b) || is_open(o, b) ||
+                may_change(s->name, o->key))
+                continue;
+            differing++;
+            snprintf(list + strlen(list), sizeof list - strlen(list),
+                     "\n  %s.%s: %s, now %s", s->name, o->key, a, b);
+        }
+    if (differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "%s was started with other settings:%s\nGive another "
+                     "--out, or the settings of %s",
+                     run->directory, list, run->config_path);
+done:
+    bm_config_free(then);
+    return status;
+}
+
+static bm_status write_config(const bm_run *run, const bm_config *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    bm_status status = BM_OK;
+
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    status = bm_config_write(config, bm_train_sections(), memory);
+    fclose(memory);
+    if (status == BM_OK)
+        status = bm_file_write(run->config_path, text, size);
+    free(text);
+    return status;
+}
+
+/* How often `start` stands in the journal. */
+static int attempts(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char line[256];
+    int n = 0;
+    bool whole = true; /* the next piece begins a line */
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        n += whole && strncmp(line, "{\"event\":\"start\"", 16) == 0;
+        whole = strchr(line, '\n') != NULL;
+    }
+    if (file != NULL)
+        fclose(file);
+    return n;
+}
+
+static bm_status open_as_root(bm_run *run, const bm_config *config)
+{
+    BM_TRY(bm_file_make_directory(run->directory));
+    BM_TRY(check_ownership(run));
+    BM_TRY(take_lock(run));
+    run->fresh = !exists(run->config_path);
+    if (!run->fresh)
+        BM_TRY(compare(run, config));
+    BM_TRY(bm_file_make_directory(run->checkpoints));
+    BM_TRY(write_config(run, config));
+    run->attempt = 1 + attempts(run->journal_path);
+    BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
+    bm_log_journal(run->journal);
+    return BM_OK;
+}
+
+static bm_status name_files(bm_run *run, const char *directory)
+{
+    memset(run, 0, sizeof *run);
+    run->lock = -1;
+    if (strlen(directory) >= sizeof run->directory)
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", directory);
+    snprintf(run->directory, sizeof run->directory, "%s", directory);
+    snprintf(run->config_path, sizeof run->config_path, "%s/config.ini",
+             directory);
+    snprintf(run->journal_path, sizeof run->journal_path, "%s/journal.jsonl",
+             directory);
+    snprintf(run->checkpoints, sizeof run->checkpoints, "%s/checkpoints",
+             directory);
+    snprintf(run->model_path, sizeof run->model_path, "%s/model.safetensors",
+             directory);
+    snprintf(run->ema_path, sizeof run->ema_path, "%s/model-ema.safetensors",
+             directory);
+    return BM_OK;
+}
+
+bm_status bm_run_check(const char *directory, const bm_config *config)
+{
+    bm_run run;
+
+    BM_TRY(name_files(&run, directory));
+    if (!exists(directory))
+        return BM_OK;
+    BM_TRY(check_ownership(&run));
+    return exists(run.config_path) ? compare(&run, config) : BM_OK;
+}
+
+bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
+                      const bm_config *config)
+{
+    bm_status status = BM_OK;
+    int told[2] = {0, 0};
+
+    BM_TRY(name_files(run, directory));
+    if (bm_comm_rank(comm) == 0)
+        status = open_as_root(run, config);
+    BM_TRY(bm_comm_agree(comm, status));
+    told[0] = run->fresh;
+    told[1] = run->attempt;
+    BM_TRY(bm_comm_max(comm, told, 2));
+    run->fresh = told[0] != 0;
+    run->attempt = told[1];
+    return BM_OK;
+}
+
+void bm_run_close(bm_run *run)
+{
+    bm_log_journal(NULL);
+    bm_journal_close(run->journal);
+    if (run->lock >= 0)
+        close(run->lock);
+}

@@ -1,0 +1,311 @@
+/*
+ * train.c - bmuf train: blocks, evaluations, checkpoints, until the epochs are
+ * over or somebody asks for an end.
+ */
+#include "cli/launch/processes.h"
+#include "cli/report/explain.h"
+#include "cli/train/progress.h"
+#include "cli/train/training.h"
+#include "cli/verbs.h"
+#include "core/span.h"
+
+#include <math.h>
+
+/* The global model, or the average of them. */
+typedef bm_status global_model(bm_trainer *t, float *x);
+
+/* The network gets the model, the host a copy of it; what was in the network is
+ * kept. */
+static bm_status enter(bm_training *t, global_model *model)
+{
+    bm_params *p = bm_training_params(t);
+
+    bm_axpby(p->be, p->n, 1, p->w, 0, t->kept);
+    BM_TRY(model(t->trainer, p->w));
+    bm_get(p->be, t->host, p->w, p->n);
+    return bm_sync(p->be);
+}
+
+static bm_status leave(bm_training *t)
+{
+    bm_params *p = bm_training_params(t);
+
+    bm_axpby(p->be, p->n, 1, t->kept, 0, p->w);
+    return bm_sync(p->be);
+}
+
+static bm_status evaluate(bm_training *t, global_model *model, bm_evaluator *e,
+                          const char *data, bm_evaluation *out)
+{
+    double since = bm_clock();
+
+    BM_TRY(enter(t, model));
+    BM_TRY(bm_evaluate(e, NULL, out));
+    BM_TRY(leave(t));
+    out->seconds = bm_clock() - since;
+    bm_report_eval(t, data, out);
+    return BM_OK;
+}
+
+static bm_status end_epoch(bm_training *t)
+{
+    bm_evaluation e = {0};
+
+    t->epochs++;
+    if (t->on_dev == NULL)
+        return BM_OK;
+    if (bm_trainer_has_ema(t->trainer))
+        BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
+    BM_TRY(evaluate(t, bm_trainer_global, t->on_dev, "dev", &e));
+    t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
+    bm_log(BM_NOTE,
+           "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
+           (long long)t->epochs, t->set->train.epochs, bm_evaluation_loss(&e),
+           100 * bm_evaluation_ler(&e),
+           100 * e.score.blank / fmax(e.score.frames, 1));
+    return BM_OK;
+}
+
+static double rate_now(const bm_training *t)
+{
+    bm_position at = bm_trainer_position(t->trainer);
+    int64_t blocks = bm_reader_blocks(t->reader);
+
+    return bm_schedule_rate(&t->schedule,
+                            (double)t->epochs +
+                                (double)(at.block % blocks) / (double)blocks);
+}
+
+static bm_status train_block(bm_training *t)
+{
+    bm_block_report r = {0};
+    double since = bm_clock(), rate = rate_now(t), seconds = 0;
+    bm_passed passed = {0};
+    bm_span meeting;
+
+    BM_TRY(bm_trainer_block(t->trainer, rate, &r));
+    passed = bm_learner_passed(t->learner);
+    meeting = bm_span_begin("wait");
+    BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
+                       sizeof passed / sizeof(double)));
+    r.wait_s += bm_span_end(meeting);
+    seconds = bm_clock() - since;
+    t->blocks++;
+    t->frames += passed.frames;
+    t->seconds += seconds;
+    bm_report_block(t, &r, rate, passed, seconds);
+    if (r.at.block + 1 == bm_reader_blocks(t->reader))
+        BM_TRY(end_epoch(t));
+    return BM_OK;
+}
+
+/* The same answer on all ranks: has any of them been asked to stop? */
+static bm_status asked_to_stop(bm_training *t, bool *out)
+{
+    int asked = bm_job_signal();
+
+    BM_TRY(bm_comm_max(t->comm, &asked, 1));
+    *out = asked != 0;
+    return BM_OK;
+}
+
+static bool over(const bm_training *t)
+{
+    return t->ended || t->epochs >= t->set->train.epochs;
+}
+
+static bm_status train_blocks(bm_training *t, bool *stopped)
+{
+    long every = t->set->train.checkpoint_every;
+    int64_t saved = t->blocks;
+    bm_span span;
+
+    *stopped = false;
+    while (!over(t) && !*stopped) {
+        BM_TRY(bm_tracing_block(&t->tracing, t->comm, t->run->directory,
+                                t->run->attempt, t->blocks));
+        span = bm_span_begin("block");
+        BM_TRY(train_block(t));
+        BM_TRY(asked_to_stop(t, stopped));
+        if (*stopped || over(t) || (every > 0 && t->blocks % every == 0)) {
+            BM_TRY(bm_training_save(t));
+            saved = t->blocks;
+        }
+        (void)bm_span_end(span);
+    }
+    bm_tracing_close(&t->tracing);
+    return saved == t->blocks ? BM_OK : bm_training_save(t);
+}
+
+/* The model on the host, and with `path` in a file. */
+static bm_status leave_model(bm_training *t, global_model *model,
+                             const char *path)
+{
+    double since = bm_clock();
+    bm_status status = BM_OK;
+
+    BM_TRY(enter(t, model));
+    BM_TRY(leave(t));
+    if (bm_comm_rank(t->comm) == 0 && path != NULL)
+        status = bm_recogniser_write(&t->net, path, t->host);
+    status = bm_comm_agree(t->comm, status);
+    t->model_s += bm_clock() - since;
+    return status;
+}
+
+/* What is left when it is over: the model, the last numbers, a table. */
+static bm_status finish(bm_training *t)
+{
+    bm_evaluation e = {0};
+
+    if (bm_trainer_has_ema(t->trainer))
+        BM_TRY(leave_model(t, bm_trainer_ema, t->run->ema_path));
+    BM_TRY(leave_model(t, bm_trainer_global, t->run->model_path));
+    if (t->on_test != NULL)
+        BM_TRY(evaluate(t, bm_trainer_global, t->on_test, "test", &e));
+    bm_report_end(t, t->on_test != NULL ? &e : NULL);
+    return BM_OK;
+}
+
+static bm_status work(bm_training *t)
+{
+    bool stopped = false;
+
+    BM_TRY(bm_comm_agree(t->comm, bm_training_start(t)));
+    if (!t->run->fresh)
+        BM_TRY(bm_training_resume(t));
+    if (over(t))
+        bm_log(BM_NOTE,
+               "%s has been trained to its end already; a larger train.epochs "
+               "goes on",
+               t->run->directory);
+    bm_report_start(t);
+    if (bm_comm_rank(t->comm) == 0 && t->blocks == 0)
+        bm_model_print(t->net.model, stderr);
+    t->terminal = bm_progress_open(bm_comm_rank(t->comm) == 0);
+    BM_TRY(train_blocks(t, &stopped));
+    if (!stopped || over(t))
+        return finish(t);
+    BM_TRY(leave_model(t, bm_trainer_global, NULL));
+    bm_report_stop(t);
+    return BM_STOPPED;
+}
+
+static bm_status train_on(bm_device *device, bm_comm *comm,
+                          const bm_config *config, const bm_settings *set,
+                          const char *directory, double began)
+{
+    bm_run run = {.lock = -1};
+    bm_training t = {.comm = comm,
+                     .set = set,
+                     .config = config,
+                     .run = &run,
+                     .device = device,
+                     .began = began};
+    bm_status status = BM_OK;
+
+    status = bm_comm_agree(comm, bm_training_open(&t));
+    if (status == BM_OK)
+        status = bm_run_open(&run, directory, comm, config);
+    if (status == BM_OK)
+        status = work(&t);
+    if (status != BM_OK && status != BM_STOPPED)
+        bm_report_failure(&t, status);
+    bm_training_close(&t);
+    bm_run_close(&run);
+    return status;
+}
+
+static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
+                          const char *directory, double began)
+{
+    bm_device device = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_device_open(&device, comm, set->job.device, set->job.precision,
+                          set->job.threads));
+    bm_device_tell(&device);
+    status = bm_comm_agree(
+        comm, bm_settings_decide(set, config, device.name, device.precision));
+    if (status == BM_OK)
+        status = train_on(&device, comm, config, set, directory, began);
+    bm_device_close(&device);
+    return status;
+}
+
+/* What would be done, and whether it could be. */
+static bm_status try_out(const bm_settings *set, const bm_config *config,
+                         const char *directory, long ranks)
+{
+    BM_TRY(bm_explain(set, (int)ranks, stdout));
+    return bm_run_check(directory, config);
+}
+
+/* As many workers as mpirun has started ranks, if nothing is said. */
+static bm_status read_again(const bm_arguments *a, long ranks,
+                            bm_config **config, bm_settings *set)
+{
+    bm_config *before = *config;
+
+    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, config, set));
+    bm_config_free(before);
+    return bm_settings_fit(set, ranks);
+}
+
+static bm_status train(const bm_arguments *a)
+{
+    const char *out = bm_argument(a, "out");
+    bm_settings set;
+    bm_config *config = NULL;
+    bm_comm *comm = NULL;
+    long ranks = 0;
+    double began = bm_clock();
+    bm_status status = BM_OK;
+
+    if (out == NULL)
+        out = "run";
+    /* Before anything starts: settings are wrong on all ranks alike. */
+    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
+    BM_TRY_DONE(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
+    BM_TRY_DONE(bm_settings_fit(&set, ranks));
+    if (bm_argument(a, "dry-run") != NULL) {
+        status = try_out(&set, config, out, ranks);
+        goto done;
+    }
+    BM_TRY_DONE(bm_job_start(a, true, &comm));
+    if (comm == NULL)
+        goto done;
+    ranks = bm_comm_size(comm);
+    BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
+    status = train_in(comm, config, &set, out, began);
+done:
+    bm_config_free(config);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"out", "RUN", "directory of the run; default: run", 'o', false},
+    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"dry-run", NULL, "check everything and say what would be done", 0, false},
+    {0},
+};
+
+const bm_verb bm_verb_train = {
+    .name = "train",
+    .nouns = "CONFIG",
+    .help = "train a recogniser, or go on with one",
+    .text = "  bmuf train my.ini --out run/1 -n 4\n"
+            "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
+            "-n lets messages of up to 8 MiB go at once over TCP, unless the "
+            "environment has\na limit of its own; mpirun is to be told: "
+            "docs/scaling.md.\n\n"
+            "The same command on the same directory goes on where it stopped, "
+            "also on\nanother number of ranks. SIGTERM or Ctrl-C finishes the "
+            "block and writes a\ncheckpoint (exit 75); a second one stops at "
+            "once. bmuf options lists the settings.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = train,
+};

@@ -1,0 +1,186 @@
+#include "cli/train/training.h"
+
+#include "bmuf/strategies/fragments.h"
+#include "cli/report/explain.h"
+
+#include <stdlib.h>
+
+bm_params *bm_training_params(const bm_training *t)
+{
+    return bm_model_params(t->net.model);
+}
+
+bool bm_training_first(const bm_training *t)
+{
+    return bm_comm_rank(t->comm) == 0;
+}
+
+static int hosted(const bm_training *t, int *first)
+{
+    int rank = bm_comm_rank(t->comm), n = (int)t->set->job.workers;
+
+    *first = bm_comm_first(t->comm, n, rank);
+    return bm_comm_first(t->comm, n, rank + 1) - *first;
+}
+
+static bm_status open_data(bm_training *t)
+{
+    const bm_data_settings *d = &t->set->data;
+
+    BM_TRY(bm_dataset_open(&t->train, d->train));
+    if (d->dev[0] != '\0')
+        BM_TRY(bm_dataset_open(&t->dev, d->dev));
+    if (d->test[0] != '\0')
+        BM_TRY(bm_dataset_open(&t->test, d->test));
+    return BM_OK;
+}
+
+static bm_status open_network(bm_training *t)
+{
+    const bm_settings *s = t->set;
+    int first = 0, n = hosted(t, &first);
+    bm_params *p = NULL;
+
+    BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
+                             (uint64_t)s->job.seed));
+    if (t->dev != NULL)
+        BM_TRY(bm_recogniser_fits(&t->net, t->dev, bm_training_first(t)));
+    if (t->test != NULL)
+        BM_TRY(bm_recogniser_fits(&t->net, t->test, bm_training_first(t)));
+    p = bm_training_params(t);
+    t->host = malloc((p->n + 1) * sizeof *t->host);
+    if (t->host == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", p->n);
+    return bm_alloc(p->be, p->n, &t->kept);
+}
+
+static void log_advice(void *self, const char *text)
+{
+    if (bm_training_first(self))
+        bm_log(BM_WARNING, "%s", text);
+}
+
+/* What the strategy's settings come to, under whatever names they are. */
+static void tell_filter(const bm_training *t, const bm_setting *what)
+{
+    const bm_settings *s = t->set;
+    bm_gains g = bm_gains_of(what);
+
+    if (!what->filtered)
+        return;
+    if (what->renamed)
+        bm_log(BM_NOTE, "train.strategy = %s is %s", s->train.strategy,
+               bm_strategy_find(s->train.strategy)->help);
+    bm_log(BM_NOTE,
+           "train.strategy = %s comes to eta = %.6g, zeta = %.6g, %s block "
+           "momentum; block gain %.6g, steady gain %.6g",
+           s->train.strategy, what->momentum, what->rate,
+           s->filter.nesterov ? "Nesterov's" : "classical", g.block, g.steady);
+}
+
+/* What is unwise about the settings, or too much so. */
+static bm_status warn(bm_training *t)
+{
+    bm_setting what = {0};
+    bm_plan *plan = NULL;
+
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_first_plan(t->set, t->train, &plan));
+    status = bm_setting_of(t->set, t->train, plan, &what);
+    bm_plan_free(plan);
+    BM_TRY(status);
+    tell_filter(t, &what);
+    return bm_advise(&what, log_advice, t);
+}
+
+/* There are layers enough. */
+static bm_status check_fragments(const bm_training *t)
+{
+    long n = t->set->plan.fragments;
+    size_t *begin = calloc((size_t)n + 1, sizeof *begin);
+    bm_status status = BM_OK;
+
+    if (begin == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld fragments", n);
+    status = bm_fragments_cut(bm_training_params(t), n, begin);
+    free(begin);
+    return status;
+}
+
+/* Every rank for itself, before anything is written. */
+bm_status bm_training_open(bm_training *t)
+{
+    BM_TRY(open_data(t));
+    BM_TRY(open_network(t));
+    BM_TRY(check_fragments(t));
+    return warn(t);
+}
+
+static bm_status open_evaluator(bm_training *t, bm_dataset *data,
+                                bm_evaluator **out)
+{
+    if (data == NULL)
+        return BM_OK;
+    return bm_evaluator_open(out, t->comm, t->net.model, data, &t->set->plan,
+                             (int)t->set->job.workers);
+}
+
+static bm_status keep_text(bm_training *t)
+{
+    size_t size = 0;
+    FILE *memory = open_memstream(&t->config_text, &size);
+    bm_status status = BM_OK;
+
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    status = bm_config_write(t->config, bm_train_sections(), memory);
+    fclose(memory);
+    return status;
+}
+
+bm_status bm_training_start(bm_training *t)
+{
+    bm_task task = {0};
+    int first = 0, n = hosted(t, &first);
+    uint64_t seed = (uint64_t)t->set->job.seed;
+    bm_reader_settings reading = {.plan = t->set->plan,
+                                  .workers = (int)t->set->job.workers,
+                                  .first = first,
+                                  .last = first + n,
+                                  .seed = seed};
+    bm_position start = {0, 0};
+
+    bm_tracing_open(&t->tracing, t->set->job.trace);
+    BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
+    BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, seed, first));
+    task = bm_learner_task(t->learner);
+    BM_TRY(bm_trainer_open(&t->trainer, t->config, t->comm,
+                           bm_training_params(t), &task));
+    BM_TRY(open_evaluator(t, t->dev, &t->on_dev));
+    BM_TRY(open_evaluator(t, t->test, &t->on_test));
+    t->schedule = bm_schedule_make(&t->set->schedule, t->set->train.rate);
+    t->n_states = bm_trainer_states(t->trainer);
+    t->states = calloc(t->n_states, sizeof *t->states);
+    if (t->states == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a list of states");
+    return keep_text(t);
+}
+
+void bm_training_close(bm_training *t)
+{
+    bm_tracing_close(&t->tracing);
+    bm_evaluator_close(t->on_dev);
+    bm_evaluator_close(t->on_test);
+    bm_trainer_close(t->trainer);
+    bm_learner_close(t->learner);
+    bm_reader_close(t->reader);
+    bm_free(t->net.be, t->kept);
+    free(t->host);
+    free(t->states);
+    free(t->config_text);
+    bm_recogniser_close(&t->net);
+    bm_dataset_close(t->train);
+    bm_dataset_close(t->dev);
+    bm_dataset_close(t->test);
+}

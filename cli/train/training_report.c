@@ -1,0 +1,206 @@
+/* training_report.c - what a training run tells: journal, log, bar, table. */
+#include "cli/train/progress.h"
+#include "cli/train/server_report.h"
+#include "cli/train/training.h"
+#include "cli/version.h"
+#include "core/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+void bm_report_start(const bm_training *t)
+{
+    const bm_settings *s = t->set;
+
+    bm_journal_write(
+        t->run->journal, "start",
+        (bm_field[]){
+            {"attempt", t->run->attempt, NULL},
+            {"version", 0, bm_version()},
+            {"workers", (double)s->job.workers, NULL},
+            {"ranks", bm_comm_size(t->comm), NULL},
+            {"threads", (double)s->job.threads, NULL},
+            {"device", 0, s->job.device},
+            {"hardware", 0, bm_backend_about(t->device->be)},
+            {"precision", 0, s->job.precision},
+            {"exchange", 0, bm_trainer_way(t->trainer)},
+            {"strategy", 0, s->train.strategy},
+            {"block_momentum", s->filtered ? s->filter.momentum : NAN, NULL},
+            {"block_rate", s->filtered ? s->filter.rate : NAN, NULL},
+            {"nesterov", s->filtered ? s->filter.nesterov : NAN, NULL},
+            {"net", 0, s->model.net},
+            {"weights", (double)bm_training_params(t)->n, NULL},
+            {"sequences", (double)t->train->n, NULL},
+            {"frames", (double)t->train->frames, NULL},
+            {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
+            {"seconds", bm_clock() - t->began, NULL},
+            {0}});
+}
+
+void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
+{
+    bm_journal_write(
+        t->run->journal, "eval",
+        (bm_field[]){
+            {"epoch", (double)t->epochs, NULL},
+            {"block", (double)t->blocks, NULL},
+            {"data", 0, data},
+            {"loss", bm_evaluation_loss(e), NULL},
+            {"ler", bm_evaluation_ler(e), NULL},
+            {"wer", e->words > 0 ? e->word_errors / e->words : NAN, NULL},
+            {"sequences", e->sequences, NULL},
+            {"wrong", e->wrong, NULL},
+            {"skipped", e->score.skipped, NULL},
+            {"zeroed", e->score.zeroed, NULL},
+            {"blank", e->score.blank / e->score.frames, NULL},
+            {"frames", e->frames, NULL},
+            {"seconds", e->seconds, NULL},
+            {0}});
+}
+
+/* Mini-batches of each worker, where they are not the plan's: "12 9 12 11", to
+ * be freed; NULL: they are. */
+static char *batches_of(const bm_training *t)
+{
+    enum { DIGITS = 21 };
+    int n = (int)t->set->job.workers, at = 0;
+    char *text = NULL;
+
+    if (t->set->plan.seconds > 0)
+        text = malloc((size_t)n * DIGITS + 1);
+    for (int k = 0; text != NULL && k < n; k++)
+        at += snprintf(text + at, DIGITS + 1, k > 0 ? " %lld" : "%lld",
+                       (long long)bm_trainer_batches(t->trainer, k));
+    return text;
+}
+
+void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
+                     bm_passed passed, double seconds)
+{
+    int64_t blocks = bm_reader_blocks(t->reader);
+    double stall = bm_reader_stall(t->reader), frames = passed.frames;
+    bool per_frame = bm_model_loss(t->net.model)->per_frame;
+    bm_model_times spent = bm_model_spent(t->net.model);
+    double counted = per_frame ? r->score.frames : r->score.sequences;
+    double loss = r->score.loss / counted;
+    double error = r->score.errors / r->score.count;
+    char *of_workers = batches_of(t);
+
+    bm_journal_write(
+        t->run->journal, "block",
+        (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
+                     {"block", (double)r->at.block, NULL},
+                     {"loss", loss, NULL},
+                     {"error", error, NULL},
+                     {"rate", rate, NULL},
+                     {"frames", frames, NULL},
+                     {"batches", passed.batches, NULL},
+                     {"batches_of_workers", NAN, of_workers},
+                     {"left", passed.left, NULL},
+                     {"seconds", seconds, NULL},
+                     {"frames_per_s", frames / seconds, NULL},
+                     {"padding", 1 - frames / passed.padded, NULL},
+                     {"compute_s", r->compute_s - stall, NULL},
+                     {"forward_s", spent.forward, NULL},
+                     {"loss_s", spent.loss, NULL},
+                     {"backward_s", spent.backward, NULL},
+                     {"update_s", r->update_s, NULL},
+                     {"wait_s", r->wait_s, NULL},
+                     {"exchange_s", r->exchange_s, NULL},
+                     {"stall_s", stall, NULL},
+                     {"sent_bytes", (double)r->traffic.sent, NULL},
+                     {"shared_bytes", (double)r->traffic.shared, NULL},
+                     {"g_norm", r->update.g_norm, NULL},
+                     {"delta_norm", r->update.delta_norm, NULL},
+                     {"cos_g_delta", r->update.cos, NULL},
+                     {"skipped", r->score.skipped, NULL},
+                     {"zeroed", r->score.zeroed, NULL},
+                     {"bad_steps", r->bad_steps, NULL},
+                     {"left_out", r->left_out, NULL},
+                     {"blank", r->score.blank / r->score.frames, NULL},
+                     {0}});
+    bm_service_tell(t->run->journal, r, t->terminal);
+    free(of_workers);
+    if (t->terminal)
+        bm_progress_show(&(bm_progress){
+            .epoch = (long)r->at.epoch + 1,
+            .epochs = t->set->train.epochs,
+            .block = (long)r->at.block + 1,
+            .blocks = (long)blocks,
+            .loss = loss,
+            .frames_per_s = frames / seconds,
+            .exchange_share = (r->exchange_s + r->wait_s) / seconds,
+            .workers = t->set->job.workers});
+    else
+        bm_log(BM_NOTE,
+               "epoch %lld/%ld block %lld/%lld loss %.4g error %.1f %% rate "
+               "%.3g %.0f frames/s",
+               (long long)r->at.epoch + 1, t->set->train.epochs,
+               (long long)r->at.block + 1, (long long)blocks, loss, 100 * error,
+               rate, frames / seconds);
+}
+
+static void digest(const bm_training *t, char *out, size_t room)
+{
+    XXH128_hash_t sum =
+        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
+
+    snprintf(out, room, "%016llx%016llx", (unsigned long long)sum.high64,
+             (unsigned long long)sum.low64);
+}
+
+/* digest and message: NULL if there is none. */
+static void write_end(const bm_training *t, const char *reason, const char *sum,
+                      const char *message)
+{
+    bm_journal_write(
+        t->run->journal, "end",
+        (bm_field[]){{"reason", 0, reason},
+                     {"epochs", (double)t->epochs, NULL},
+                     {"blocks", (double)t->blocks, NULL},
+                     {"frames", t->frames, NULL},
+                     {"seconds", t->seconds, NULL},
+                     {"model_s", t->model_s, NULL},
+                     {"total_s", bm_clock() - t->began, NULL},
+                     {"digest", NAN, sum},
+                     {message != NULL ? "message" : NULL, 0, message},
+                     {0}});
+    bm_progress_close();
+}
+
+void bm_report_failure(const bm_training *t, bm_status status)
+{
+    write_end(t, bm_status_text(status), NULL, bm_last_message());
+}
+
+void bm_report_stop(const bm_training *t)
+{
+    char sum[40];
+
+    digest(t, sum, sizeof sum);
+    write_end(t, "stopped", sum, NULL);
+    bm_log(BM_NOTE, "stopped after block %lld; the same command goes on",
+           (long long)t->blocks);
+}
+
+void bm_report_end(bm_training *t, const bm_evaluation *test)
+{
+    char sum[40];
+
+    digest(t, sum, sizeof sum);
+    write_end(t, t->ended ? "converged" : "done", sum, NULL);
+    if (bm_comm_rank(t->comm) != 0)
+        return;
+    printf("epochs    %lld%s\nblocks    %lld\nframes    %.0f\n"
+           "seconds   %.1f (%.0f frames/s)\n",
+           (long long)t->epochs, t->ended ? " (ended by the schedule)" : "",
+           (long long)t->blocks, t->frames, t->seconds,
+           t->frames / fmax(t->seconds, 1e-9));
+    if (t->schedule.last >= 0)
+        printf("dev LER   %.2f %%, %.2f %% at best\n", 100 * t->schedule.last,
+               100 * t->schedule.best);
+    if (test != NULL)
+        printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));
+    printf("model     %s\ndigest    %s\n", t->run->model_path, sum);
+}

@@ -1,0 +1,133 @@
+/* training_state.c - checkpoints of a training run, and the way back. */
+#include "cli/train/training.h"
+#include "cli/version.h"
+#include "core/span.h"
+
+#include <string.h>
+
+/* Numbers of a checkpoint, after those of the schedule. */
+enum {
+    LOSS = BM_SCHEDULE_STATE,
+    EPOCHS_DONE,
+    BLOCKS_DONE,
+    FRAMES,
+    SECONDS,
+    ENDED, /* the schedule ended training */
+    RATE,
+    RHO, /* of bmuf/local_state.h */
+};
+
+static bm_checkpoint describe(bm_training *t)
+{
+    bm_checkpoint c = {.params = bm_training_params(t),
+                       .states = t->states,
+                       .position = bm_trainer_position(t->trainer),
+                       .manifest = t->train->hash};
+    bm_memory memory = bm_trainer_memory(t->trainer);
+
+    c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
+    bm_schedule_save(&t->schedule, c.numbers);
+    c.numbers[LOSS] = memory.loss;
+    c.numbers[RATE] = memory.rate;
+    c.numbers[RHO] = memory.rho;
+    c.numbers[EPOCHS_DONE] = (double)t->epochs;
+    c.numbers[BLOCKS_DONE] = (double)t->blocks;
+    c.numbers[FRAMES] = t->frames;
+    c.numbers[SECONDS] = t->seconds;
+    c.numbers[ENDED] = t->ended;
+    return c;
+}
+
+bm_status bm_training_save(bm_training *t)
+{
+    bm_text texts[2 + BM_RECOGNISER_TEXTS] = {{"config", t->config_text},
+                                              {"program", bm_version()}};
+    bm_checkpoint c = describe(t);
+    char path[2200];
+    uint64_t bytes = 0;
+    double seconds = 0;
+    bm_span span;
+    bm_status status = BM_OK;
+
+    bm_recogniser_texts(&t->net, texts + 2); /* it serves as a model, too */
+    c.texts = texts;
+    bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
+    span = bm_span_begin("checkpoint");
+    status = bm_checkpoint_save(path, t->comm, &c, &bytes);
+    if (status == BM_OK && bm_comm_rank(t->comm) == 0)
+        bm_checkpoint_prune(t->run->checkpoints, (size_t)t->set->train.keep);
+    seconds = bm_span_end(span);
+    BM_TRY(status);
+    bm_journal_write(
+        t->run->journal, "checkpoint",
+        (bm_field[]){{"block", (double)t->blocks, NULL},
+                     {"file", 0, path + strlen(t->run->directory) + 1},
+                     {"bytes", (double)bytes, NULL},
+                     {"seconds", seconds, NULL},
+                     {0}});
+    return BM_OK;
+}
+
+static void take_over(bm_training *t, const bm_checkpoint *c)
+{
+    bm_schedule_load(&t->schedule, c->numbers);
+    t->epochs = (int64_t)c->numbers[EPOCHS_DONE];
+    t->blocks = (int64_t)c->numbers[BLOCKS_DONE];
+    t->frames = c->numbers[FRAMES];
+    t->seconds = c->numbers[SECONDS];
+    t->ended = c->numbers[ENDED] != 0;
+}
+
+static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
+                                const char *path)
+{
+    if (c->manifest == t->train->hash)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s was trained on other data than %s holds now; give "
+                   "another --out",
+                   path, t->set->data.train);
+}
+
+/* The newest checkpoint that is whole; each that is not is named. Directories
+ * may look different to other hosts: what rank 0 sees is what there is. */
+bm_status bm_training_resume(bm_training *t)
+{
+    enum { MOST = 1024 };
+    int64_t blocks[MOST] = {0};
+    size_t n = bm_checkpoint_list(t->run->checkpoints, blocks, MOST);
+
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, &n, sizeof n, 0));
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, blocks, sizeof blocks, 0));
+    for (size_t i = 0; i < n; i++) {
+        bm_checkpoint c = {0};
+        char path[2200];
+        bm_status status = BM_OK;
+
+        BM_TRY(bm_trainer_seek(t->trainer, blocks[i]));
+        c = describe(t);
+        bm_checkpoint_path(t->run->checkpoints, blocks[i], path, sizeof path);
+        status = bm_checkpoint_load(path, t->comm, &c);
+        if (status == BM_ERR_MEMORY || status == BM_ERR_COMM)
+            return status;
+        if (status != BM_OK) {
+            if (bm_comm_rank(t->comm) == 0)
+                bm_log(BM_WARNING, "%s cannot be used, trying an older one: %s",
+                       path, bm_last_message());
+            continue;
+        }
+        BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
+        take_over(t, &c);
+        bm_log(BM_NOTE, "going on from %s", path);
+        return bm_trainer_resume(
+            t->trainer, c.position,
+            (bm_memory){c.numbers[LOSS], c.numbers[RATE], c.numbers[RHO]});
+    }
+    if (n == 0)
+        return BM_OK;
+    return bm_comm_agree(
+        t->comm, BM_FAIL(BM_ERR_FORMAT,
+                         "%s: none of the %zu checkpoints can be used; to "
+                         "begin anew give another --out",
+                         t->run->checkpoints, n));
+}

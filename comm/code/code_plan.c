@@ -1,0 +1,120 @@
+#include "comm/code/code_plan.h"
+
+#include "comm/sum/sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const bm_code as_it_is = {.ops = &bm_code_fp32_baseline};
+
+/* Which code a piece of the elements [from, to) has. */
+static const bm_code *code_of(const bm_code_plan *p, size_t from, size_t to)
+{
+    const bm_code *c = &p->code;
+    size_t n = to - from;
+
+    return from < p->n_learned && c->ops->bytes(c, n) < n * sizeof(float)
+               ? c
+               : &as_it_is;
+}
+
+static const bm_code *of_piece(const bm_code_plan *p, size_t piece)
+{
+    return code_of(p, p->start[piece], p->start[piece + 1]);
+}
+
+bool bm_code_plan_exact(const bm_code_plan *p, size_t piece)
+{
+    return of_piece(p, piece)->ops->exact;
+}
+
+/* Where the piece from `at` on ends; *edge is the first behind `at`. */
+static size_t end(const bm_code_plan *p, size_t at, const size_t *edge,
+                  size_t edges)
+{
+    size_t chunk = (at / BM_SUM_CHUNK + 1) * BM_SUM_CHUNK, to = p->n;
+
+    if (p->code.ops->columns && edges > 0)
+        to = *edge;
+    if (!p->code.ops->columns && chunk < to)
+        to = chunk;
+    return at < p->n_learned && p->n_learned < to ? p->n_learned : to;
+}
+
+static void cut(bm_code_plan *p, const size_t *edge, size_t edges)
+{
+    size_t chunk = 0;
+
+    for (size_t at = 0; at < p->n; p->n_pieces++) {
+        const bm_code *c = NULL;
+        size_t to = 0, from = at, i = p->n_pieces;
+
+        for (; edges > 0 && *edge <= at; edges--)
+            edge++;
+        to = end(p, at, edge, edges);
+        for (; chunk * BM_SUM_CHUNK <= at; chunk++)
+            p->unit[chunk] = i;
+        c = code_of(p, from, to);
+        p->start[i + 1] = at = to;
+        p->byte[i + 1] = p->byte[i] + c->ops->bytes(c, to - from);
+    }
+    for (; chunk <= p->n_units; chunk++)
+        p->unit[chunk] = p->n_pieces;
+    for (size_t u = 0; u < p->n_units; u++) {
+        size_t count = p->start[p->unit[u + 1]] - p->start[p->unit[u]];
+        p->longest = count > p->longest ? count : p->longest;
+    }
+}
+
+bm_status bm_code_plan_make(bm_code_plan *out, bm_code code, size_t n,
+                            size_t n_learned, const size_t *edge, size_t edges)
+{
+    size_t chunks = (n + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
+    size_t most = (code.ops->columns ? edges + 1 : chunks) + 2;
+    bm_code_plan p = {
+        .code = code, .n = n, .n_learned = n_learned, .n_units = chunks};
+
+    p.start = calloc(most, sizeof *p.start);
+    p.byte = calloc(most, sizeof *p.byte);
+    p.unit = calloc(chunks + 1, sizeof *p.unit);
+    if (p.start == NULL || p.byte == NULL || p.unit == NULL) {
+        bm_code_plan_free(&p);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to cut %zu floats", n);
+    }
+    cut(&p, edge, edges);
+    *out = p;
+    return BM_OK;
+}
+
+void bm_code_plan_free(bm_code_plan *p)
+{
+    free(p->start);
+    free(p->byte);
+    free(p->unit);
+    *p = (bm_code_plan){0};
+}
+
+bm_status bm_code_plan_cut(const bm_code_plan *p, int size,
+                           const char *coordinator, size_t *first)
+{
+    BM_TRY(bm_sum_cut(p->n, size, coordinator, first));
+    for (int r = 0; r <= size; r++)
+        first[r] = (first[r] + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
+    return BM_OK;
+}
+
+void bm_code_plan_encode(const bm_code_plan *p, size_t piece, const float *x,
+                         unsigned char *code)
+{
+    const bm_code *c = of_piece(p, piece);
+
+    c->ops->encode(c, p->start[piece + 1] - p->start[piece], x, code);
+}
+
+void bm_code_plan_decode(const bm_code_plan *p, size_t piece,
+                         const unsigned char *code, float *x)
+{
+    const bm_code *c = of_piece(p, piece);
+
+    c->ops->decode(c, p->start[piece + 1] - p->start[piece], code, x);
+}

@@ -1,0 +1,492 @@
+#include "comm/sum/coded_sum.h"
+
+#include "comm/sum/sum_loops.h"
+#include "comm/tree.h"
+#include "core/finite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned char byte;
+
+struct bm_coded_sum {
+    bm_comm *comm; /* borrowed */
+    bm_code_plan plan;
+    bm_coded_way way;
+    int rank, size, workers;
+    int first, last; /* hosted here: [first, last) */
+    int next;        /* the worker to be added next */
+    double *weight;  /* [workers]: those added here; in update: everybody's */
+    size_t *own;     /* [size + 1]: rank r's units are [own[r], own[r + 1]) */
+
+    float **residual; /* [last - first][n]; NULL: the code is exact */
+    float *rest;      /* this rank's slice, likewise */
+    float *common;    /* [n] */
+
+    byte *out;  /* [last - first][bytes of the vector] */
+    byte *in;   /* [workers hosted elsewhere][bytes of the slice] */
+    byte *back; /* [bytes of the vector]: what goes to all */
+
+    const bm_sum_loops *loops;
+    bm_tree tree;
+    float *stack; /* [deepest, longest]: means of a unit */
+    float *after; /* [longest] */
+    float *piece; /* [longest]: a decoded one */
+};
+
+/* ---- where things are ---------------------------------------------------- */
+
+static size_t first_piece(const bm_coded_sum *c, int rank)
+{
+    return c->plan.unit[c->own[rank]];
+}
+
+static size_t first_element(const bm_coded_sum *c, int rank)
+{
+    return c->plan.start[first_piece(c, rank)];
+}
+
+static size_t first_byte(const bm_coded_sum *c, int rank)
+{
+    return c->plan.byte[first_piece(c, rank)];
+}
+
+static size_t elements(const bm_coded_sum *c, int rank)
+{
+    return first_element(c, rank + 1) - first_element(c, rank);
+}
+
+static size_t bytes(const bm_coded_sum *c, int rank)
+{
+    return first_byte(c, rank + 1) - first_byte(c, rank);
+}
+
+static size_t all_bytes(const bm_coded_sum *c)
+{
+    return c->plan.byte[c->plan.n_pieces];
+}
+
+static bool is_hosted(const bm_coded_sum *c, int worker)
+{
+    return worker >= c->first && worker < c->last;
+}
+
+/* Of a worker hosted here: the code of its vector. */
+static byte *outgoing(const bm_coded_sum *c, int worker)
+{
+    return c->out + (size_t)(worker - c->first) * all_bytes(c);
+}
+
+/* Of one that is not: the code of this rank's slice of it. */
+static byte *incoming(const bm_coded_sum *c, int worker)
+{
+    int before = worker < c->first ? worker : worker - (c->last - c->first);
+    return c->in + (size_t)before * bytes(c, c->rank);
+}
+
+/* A piece of this rank's slice, of any worker. */
+static const byte *code_of(const bm_coded_sum *c, int worker, size_t piece)
+{
+    size_t at = c->plan.byte[piece];
+
+    return is_hosted(c, worker)
+               ? outgoing(c, worker) + at
+               : incoming(c, worker) + (at - first_byte(c, c->rank));
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+static float *floats(size_t n)
+{
+    return calloc(n + 1, sizeof(float));
+}
+
+static bm_status make_residuals(bm_coded_sum *c)
+{
+    size_t hosted = (size_t)(c->last - c->first), made = 0;
+
+    if (c->plan.code.ops->exact)
+        return BM_OK;
+    c->residual = (float **)calloc(hosted + 1, sizeof *c->residual);
+    if (c->residual != NULL)
+        for (; made < hosted; made++)
+            if ((c->residual[made] = floats(c->plan.n)) == NULL)
+                break;
+    if (c->way == BM_CODED_NEW)
+        c->rest = floats(elements(c, c->rank));
+    if (c->residual == NULL || made < hosted ||
+        (c->way == BM_CODED_NEW && c->rest == NULL))
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "no memory for the residuals of %zu workers", hosted);
+    return BM_OK;
+}
+
+/* What the tree needs at most, by counting without vectors. */
+static size_t deepest(int workers)
+{
+    bm_tree t = {.workers = workers};
+    double left = 0, right = 0;
+
+    for (int k = 0; k < workers; k++) {
+        bm_tree_push(&t, (bm_node){0, k, 0});
+        while (bm_tree_merge(&t, &left, &right))
+            continue;
+    }
+    return (size_t)t.deepest;
+}
+
+static bm_status make_room(bm_coded_sum *c)
+{
+    size_t hosted = (size_t)(c->last - c->first), n = c->plan.n;
+    size_t others = (size_t)c->workers - hosted;
+
+    c->common = floats(n);
+    c->piece = floats(c->plan.longest);
+    c->after = floats(c->plan.longest);
+    c->stack = floats(deepest(c->workers) * c->plan.longest);
+    c->out = malloc(hosted * all_bytes(c) + 1);
+    c->in = malloc(others * bytes(c, c->rank) + 1);
+    c->back = malloc(all_bytes(c) + 1);
+    if (c->common == NULL || c->piece == NULL || c->after == NULL ||
+        c->stack == NULL || c->out == NULL || c->in == NULL || c->back == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for codes of %zu floats", n);
+    return make_residuals(c);
+}
+
+static bm_status prepare(bm_coded_sum *c, const char *coordinator)
+{
+    c->weight = calloc((size_t)c->workers, sizeof *c->weight);
+    c->own = calloc((size_t)c->size + 1, sizeof *c->own);
+    if (c->weight == NULL || c->own == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", c->workers);
+    BM_TRY(bm_sum_loops_choose(&c->loops));
+    BM_TRY(bm_code_plan_cut(&c->plan, c->size, coordinator, c->own));
+    return make_room(c);
+}
+
+bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
+                            bm_code_plan *plan, int workers,
+                            const char *coordinator, bm_coded_way way)
+{
+    bm_coded_sum *c = calloc(1, sizeof *c);
+    bm_status status = BM_OK;
+
+    if (c == NULL) {
+        bm_code_plan_free(plan);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum of codes");
+    }
+    c->comm = comm;
+    c->plan = *plan;
+    *plan = (bm_code_plan){0};
+    c->way = way;
+    c->rank = bm_comm_rank(comm);
+    c->size = bm_comm_size(comm);
+    c->workers = c->tree.workers = workers;
+    c->first = c->next = bm_comm_first(comm, workers, c->rank);
+    c->last = bm_comm_first(comm, workers, c->rank + 1);
+    BM_TRY_DONE(bm_comm_agree(comm, prepare(c, coordinator)));
+    *out = c;
+    c = NULL;
+done:
+    bm_coded_sum_close(c);
+    return status;
+}
+
+void bm_coded_sum_close(bm_coded_sum *c)
+{
+    if (c == NULL)
+        return;
+    for (int i = 0; c->residual != NULL && i < c->last - c->first; i++)
+        free(c->residual[i]);
+    free((void *)c->residual);
+    free(c->rest);
+    free(c->common);
+    free(c->piece);
+    free(c->after);
+    free(c->stack);
+    free(c->out);
+    free(c->in);
+    free(c->back);
+    free(c->weight);
+    free(c->own);
+    bm_code_plan_free(&c->plan);
+    free(c);
+}
+
+bm_slice bm_coded_sum_slice(const bm_coded_sum *c)
+{
+    return (bm_slice){first_element(c, c->rank), elements(c, c->rank), NULL, 0};
+}
+
+float *bm_coded_sum_common(const bm_coded_sum *c)
+{
+    return c->common;
+}
+
+bm_coded_way bm_coded_sum_way(const bm_coded_sum *c)
+{
+    return c->way;
+}
+
+size_t bm_coded_sum_length(const bm_coded_sum *c)
+{
+    return c->plan.n;
+}
+
+void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last)
+{
+    *first = c->first;
+    *last = c->last;
+}
+
+float *bm_coded_sum_residual(const bm_coded_sum *c, int worker)
+{
+    return c->residual != NULL ? c->residual[worker - c->first] : NULL;
+}
+
+float *bm_coded_sum_rest(const bm_coded_sum *c)
+{
+    return c->rest;
+}
+
+bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
+{
+    float *own = x + first_element(c, c->rank);
+
+    memmove(own, part, elements(c, c->rank) * sizeof *own);
+    for (int r = 0; r < c->size; r++)
+        bm_comm_broadcast(c->comm, x + first_element(c, r), elements(c, r), r);
+    return bm_comm_wait(c->comm);
+}
+
+bm_status bm_coded_sum_share(bm_coded_sum *c)
+{
+    return bm_coded_sum_gather(c, c->common + first_element(c, c->rank),
+                               c->common);
+}
+
+/* ---- a worker's vector --------------------------------------------------- */
+
+static size_t length(const bm_coded_sum *c, size_t piece)
+{
+    return c->plan.start[piece + 1] - c->plan.start[piece];
+}
+
+/* y^ of a piece into the code, y - y^ into its residual. */
+static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
+                   byte *code, float *restrict residual)
+{
+    const float *restrict sent = c->piece;
+
+    bm_code_plan_encode(&c->plan, piece, y, code);
+    if (bm_code_plan_exact(&c->plan, piece))
+        return;
+    bm_code_plan_decode(&c->plan, piece, code, c->piece);
+    for (size_t i = 0; i < length(c, piece); i++)
+        residual[i] = y[i] - sent[i];
+}
+
+/* y = x + r, but for what is exact. Are all of them numbers? */
+static bool add_residual(const bm_coded_sum *c, const float *r, float *x)
+{
+    bool good = true;
+
+    for (size_t p = 0; p < c->plan.n_pieces; p++) {
+        size_t at = c->plan.start[p], n = length(c, p);
+
+        if (r == NULL || bm_code_plan_exact(&c->plan, p))
+            good = bm_all_finite(x + at, n) && good;
+        else
+            good = c->loops->add(n, r + at, x + at) && good;
+    }
+    return good;
+}
+
+bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
+{
+    float *r = bm_coded_sum_residual(c, worker);
+    bool good = true;
+
+    BM_ASSERT(worker == c->next && worker < c->last);
+    BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
+    c->next++;
+    if (weight > 0)
+        good = add_residual(c, r, x);
+    c->weight[worker] = good ? weight : 0;
+    for (size_t p = 0; p < c->plan.n_pieces && c->weight[worker] > 0; p++) {
+        size_t at = c->plan.start[p];
+
+        encode(c, p, x + at, outgoing(c, worker) + c->plan.byte[p],
+               r != NULL ? r + at : NULL);
+    }
+    return good;
+}
+
+/* ---- the update ---------------------------------------------------------- */
+
+/* Everybody's weights, and their sum. */
+static bm_status weigh(bm_coded_sum *c, double *total)
+{
+    BM_ASSERT(c->next == c->last);
+    c->next = c->first;
+    BM_TRY(bm_comm_sum(c->comm, c->weight, (size_t)c->workers));
+    *total = 0;
+    for (int k = 0; k < c->workers; k++)
+        *total += c->weight[k];
+    return BM_OK;
+}
+
+/* The workers' codes go to the owners of their slices. */
+static bm_status bring(bm_coded_sum *c)
+{
+    for (int i = 1; i < c->size; i++) {
+        int from = (c->rank + c->size - i) % c->size;
+        int last = bm_comm_first(c->comm, c->workers, from + 1);
+
+        for (int k = bm_comm_first(c->comm, c->workers, from); k < last; k++)
+            if (c->weight[k] > 0)
+                bm_comm_receive_bytes(c->comm, incoming(c, k),
+                                      bytes(c, c->rank), from);
+    }
+    for (int i = 1; i < c->size; i++) {
+        int to = (c->rank + i) % c->size; /* not all to the same one at once */
+
+        for (int k = c->first; k < c->last; k++)
+            if (c->weight[k] > 0)
+                bm_comm_send_bytes(c->comm, outgoing(c, k) + first_byte(c, to),
+                                   bytes(c, to), to);
+    }
+    return bm_comm_wait(c->comm);
+}
+
+/* The mean of a unit, at the bottom of the stack. */
+static const float *mean(bm_coded_sum *c, size_t unit)
+{
+    size_t first = c->plan.unit[unit], last = c->plan.unit[unit + 1];
+    size_t from = c->plan.start[first], n = c->plan.start[last] - from;
+    size_t apart = c->plan.longest;
+    double left = 0, right = 0;
+
+    c->tree.depth = 0;
+    for (int k = 0; k < c->workers; k++) {
+        float *y = c->stack + (size_t)c->tree.depth * apart;
+
+        for (size_t p = first; p < last && c->weight[k] > 0; p++)
+            bm_code_plan_decode(&c->plan, p, code_of(c, k, p),
+                                y + (c->plan.start[p] - from));
+        bm_tree_push(&c->tree, (bm_node){0, k, c->weight[k]});
+        while (bm_tree_merge(&c->tree, &left, &right)) {
+            y = c->stack + (size_t)(c->tree.depth - 1) * apart;
+            bm_sum_loops_blend(c->loops, y, left, y + apart, right, n);
+        }
+    }
+    BM_ASSERT(c->tree.depth == 1);
+    return c->stack;
+}
+
+/* What all are to have of a piece, `after`, becomes what they are sent. */
+static void settle(bm_coded_sum *c, size_t piece, float *after)
+{
+    size_t at = c->plan.start[piece], n = length(c, piece);
+    float *common = c->common + at, *rest = NULL;
+    bool exact = bm_code_plan_exact(&c->plan, piece);
+    byte *code = c->back + c->plan.byte[piece];
+
+    if (exact || c->way == BM_CODED_MOVES) {
+        for (size_t i = 0; i < n && !exact; i++)
+            after[i] -= common[i];
+        bm_code_plan_encode(&c->plan, piece, after, code);
+        return;
+    }
+    rest = c->rest + (at - first_element(c, c->rank));
+    for (size_t i = 0; i < n; i++)
+        after[i] += rest[i];
+    encode(c, piece, after, code, rest);
+}
+
+/* This rank's slice: from everybody's codes to the one that goes to all. */
+static void work_slice(bm_coded_sum *c, bm_sum_work *work, void *self)
+{
+    for (size_t u = c->own[c->rank]; u < c->own[c->rank + 1]; u++) {
+        size_t first = c->plan.unit[u], last = c->plan.unit[u + 1];
+        size_t from = c->plan.start[first];
+        bm_piece p = {from, c->plan.start[last] - from, NULL, c->common + from,
+                      c->after};
+
+        if (p.n == 0)
+            continue;
+        p.mean = mean(c, u);
+        work(self, &p);
+        for (size_t i = first; i < last; i++)
+            settle(c, i, c->after + (c->plan.start[i] - from));
+    }
+}
+
+static bm_status spread(bm_coded_sum *c)
+{
+    for (int i = 1; i < c->size; i++) {
+        int from = (c->rank + c->size - i) % c->size;
+        bm_comm_receive_bytes(c->comm, c->back + first_byte(c, from),
+                              bytes(c, from), from);
+    }
+    for (int i = 1; i < c->size; i++)
+        bm_comm_send_bytes(c->comm, c->back + first_byte(c, c->rank),
+                           bytes(c, c->rank), (c->rank + i) % c->size);
+    return bm_comm_wait(c->comm);
+}
+
+/* All ranks do the same. */
+static void apply(bm_coded_sum *c)
+{
+    for (size_t p = 0; p < c->plan.n_pieces; p++) {
+        bool anew = c->way == BM_CODED_NEW || bm_code_plan_exact(&c->plan, p);
+        float *x = c->common + c->plan.start[p];
+
+        bm_code_plan_decode(&c->plan, p, c->back + c->plan.byte[p],
+                            anew ? x : c->piece);
+        for (size_t i = 0; i < length(c, p) && !anew; i++)
+            x[i] += c->piece[i];
+    }
+}
+
+bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work, void *self,
+                              double *weight)
+{
+    BM_TRY(weigh(c, weight));
+    if (*weight > 0) {
+        BM_TRY(bring(c));
+        work_slice(c, work, self);
+        BM_TRY(spread(c));
+        apply(c);
+    }
+    memset(c->weight, 0, (size_t)c->workers * sizeof *c->weight);
+    return BM_OK;
+}
+
+/* ---- the formula --------------------------------------------------------- */
+
+bm_status bm_coded_sum_bytes(const bm_code_plan *p, int size, int workers,
+                             const char *coordinator, double *out)
+{
+    size_t *own = calloc((size_t)size + 1, sizeof *own);
+    double all = (double)p->byte[p->n_pieces], most = 0;
+    bm_status status = BM_OK;
+
+    if (own == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", size);
+    BM_TRY_DONE(bm_code_plan_cut(p, size, coordinator, own));
+    for (int r = 0; r < size; r++) {
+        int64_t from = (int64_t)r * workers / size;
+        int64_t to = (int64_t)(r + 1) * workers / size;
+        double of_r =
+            (double)(p->byte[p->unit[own[r + 1]]] - p->byte[p->unit[own[r]]]);
+
+        most =
+            fmax(most, (double)(to - from) * (all - of_r) + (size - 1) * of_r);
+    }
+    *out = most;
+done:
+    free(own);
+    return status;
+}

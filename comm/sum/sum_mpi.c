@@ -1,0 +1,85 @@
+/*
+ * sum_mpi.c - the library's allreduce of one vector per rank, the running mean
+ * of the workers hosted there, times their share of the weight. It rounds in an
+ * order that depends on P and on the library.
+ */
+#include "comm/sum/sum_ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct local {
+    double weight; /* of what was added here */
+    float *mean;   /* [n] */
+} local;
+
+static bm_status open(bm_sum *s)
+{
+    local *l = s->self = calloc(1, sizeof *l);
+
+    if (l != NULL)
+        l->mean = malloc((s->n + 1) * sizeof *l->mean);
+    if (l == NULL || l->mean == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum of %zu", s->n);
+    return BM_OK;
+}
+
+static void close(bm_sum *s)
+{
+    local *l = s->self;
+
+    if (l == NULL)
+        return;
+    free(l->mean);
+    free(l);
+}
+
+static void add(bm_sum *s, int worker, const float *x, double weight)
+{
+    local *l = s->self;
+
+    (void)worker;
+    bm_sum_blend(s, l->mean, l->weight, x, weight, s->n);
+    l->weight += weight;
+}
+
+static bm_status scatter(bm_sum *s)
+{
+    local *l = s->self;
+    double share = l->weight > 0 ? l->weight / s->total : 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        l->mean[i] = share > 0 ? (float)(share * l->mean[i]) : 0;
+    l->weight = 0;
+    return bm_comm_sum_floats(s->comm, l->mean, s->n);
+}
+
+static void mean(bm_sum *s, size_t at, size_t n, float *out)
+{
+    local *l = s->self;
+    memcpy(out, l->mean + s->start[s->rank] + at, n * sizeof *out);
+}
+
+/* The library's allreduce counts as a ring does, see bm_traffic. */
+static bm_status sent(const bm_sum_shape *s, double *bytes)
+{
+    double others = s->size - 1;
+
+    for (int r = 0; r < s->size; r++) {
+        double own = (double)(s->start[r + 1] - s->start[r]);
+        bytes[r] =
+            floor(8 * others * (double)s->n / s->size) + 4 * others * own;
+    }
+    return BM_OK;
+}
+
+const bm_sum_ops bm_sum_mpi = {
+    .name = "mpi",
+    .open = open,
+    .close = close,
+    .add = add,
+    .scatter = scatter,
+    .mean = mean,
+    .sent = sent,
+};

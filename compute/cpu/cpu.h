@@ -1,0 +1,134 @@
+/* cpu.h - what the files of the cpu backend share. */
+#ifndef BM_COMPUTE_CPU_CPU_H
+#define BM_COMPUTE_CPU_CPU_H
+
+#include "compute/backend_ops.h"
+#include "compute/cpu/loops/cpu_isa.h"
+#include "compute/cpu/onednn.h"
+#include "compute/cpu/thread_pool.h"
+
+/* Where the factors of a product in bf16 are multiplied. */
+typedef enum bm_bf16_units {
+    BM_BF16_OF_FP32, /* rounded, by the units for fp32 */
+    BM_BF16_OF_DNN,  /* by units of their own, through oneDNN */
+} bm_bf16_units;
+
+/* Memory that grows. */
+typedef struct bm_scratch {
+    void *x;
+    size_t bytes;
+} bm_scratch;
+
+/* Makes room for so many bytes, at a cache line; what was in it is lost. */
+BM_CHECKED bm_status bm_reserve(bm_scratch *s, size_t bytes);
+
+typedef struct bm_cpu {
+    const bm_isa *isa; /* borrowed */
+    bm_thread_pool *pool;
+    bm_precision precision;
+    bm_bf16_units bf16;
+    bm_onednn *dnn;       /* BM_BF16_OF_DNN, else NULL */
+    bm_scratch factor[2]; /* A and B of a product in bf16 */
+    bm_scratch work;      /* of products of our own */
+    bm_scratch squares;   /* doubles: of the parts of a norm */
+    bm_scratch scores;    /* bm_scores: of the sequences of a batch */
+} bm_cpu;
+
+static inline bm_cpu *bm_cpu_of(const bm_backend *be)
+{
+    return be->self;
+}
+
+static inline const bm_isa *bm_cpu_isa(const bm_backend *be)
+{
+    return bm_cpu_of(be)->isa;
+}
+
+static inline void bm_cpu_run(const bm_backend *be, size_t parts,
+                              void (*work)(void *self, size_t part), void *self)
+{
+    bm_thread_pool_run(bm_cpu_of(be)->pool, parts, work, self);
+}
+
+/* Units for bf16 on this machine, or those that BMUF_BF16 names. */
+BM_CHECKED bm_status bm_bf16_choose(bm_bf16_units *out);
+
+/* bm_remember, of what went wrong on any thread: messages are a thread's own.
+ */
+void bm_cpu_remember(bm_backend *be, bm_status of_a_thread);
+
+/* A matrix in a product; `ld` floats from row to row. */
+typedef struct bm_factor {
+    const float *x;
+    size_t ld;
+    bool transposed;
+    bool rounded; /* by bm_cpu_round */
+} bm_factor;
+
+/* What is a factor more than once need be rounded only once: x becomes what a
+ * product makes of it. False, and x as it is, if products do not round, or not
+ * to floats. */
+bool bm_cpu_round(bm_backend *be, size_t n, float *x);
+
+/* C [m, n] = alpha op(A) op(B) + beta C, in the backend's precision, on all
+ * threads; ldc floats from row to row. */
+void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
+                     bm_factor a, bm_factor b, float beta, float *c,
+                     size_t ldc);
+
+/*
+ * The same for few rows m and a B that is used many times, on the calling
+ * thread: C [m, n] (+)= A [m, k] B [k, n].
+ *
+ *     size_t bytes = bm_cpu_packed(be, k, n);
+ *     bm_cpu_pack(be, transposed, k, n, b, packed);     b [k, n] or [n, k]
+ *     bm_cpu_multiply_packed(be, m, n, k, a, lda, scratch, packed, ...);
+ *
+ * `scratch` is for m (n + k) floats. Packed begins at a cache line.
+ */
+size_t bm_cpu_packed(bm_backend *be, size_t k, size_t n);
+void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
+                 const float *b, float *packed);
+bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
+                                 size_t k, const float *a, size_t lda,
+                                 float *scratch, const float *packed, float *c,
+                                 size_t ldc, bool add);
+
+/* See backend.h. */
+void bm_cpu_sum_rows(bm_backend *be, bm_tensor y, float *b);
+void bm_cpu_clear_padding(bm_backend *be, bm_extent e, bm_tensor x);
+size_t bm_cpu_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                         const float *x, float *y, float *kept);
+void bm_cpu_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+                          const float *x, const float *y, const float *dy,
+                          float *kept, float *dx, float *dwx, float *dwh,
+                          float *db);
+size_t bm_cpu_conv_work(bm_backend *be, const bm_conv *c);
+void bm_cpu_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
+                         bm_extent out, const float *x, float *y, float *work);
+void bm_cpu_conv_backward(bm_backend *be, const bm_conv *c, bm_extent in,
+                          bm_extent out, const float *x, const float *dy,
+                          float *work, float *dx, float *dw, float *db);
+void bm_cpu_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                            bm_extent out, const float *x, float *y);
+void bm_cpu_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, const float *y,
+                             const float *dy, float *dx);
+size_t bm_cpu_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out);
+void bm_cpu_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
+                         bm_extent out, bool training, const float *x, float *y,
+                         float *kept);
+void bm_cpu_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
+                          bm_extent out, const float *x, const float *y,
+                          const float *dy, float *kept, float *dx,
+                          float *dgamma, float *dbeta, float *mean_off,
+                          float *var_off);
+
+/* Frame t of sequence b among frames of n floats. */
+static inline size_t bm_cpu_at(bm_extent e, size_t t, size_t b, size_t n)
+{
+    return (t * e.B + b) * n;
+}
+
+#endif

@@ -1,0 +1,365 @@
+/*
+ * cpu_gemm.c - products of matrices: large ones by cpu_matrix.c or a library, a
+ * part of C for each thread; small ones with a factor that is used many times
+ * by cpu_product.c. In bf16 both factors are rounded first. The units for fp32
+ * then multiply them without another rounding, since the product of two bf16
+ * has 16 bits; units of their own are reached through oneDNN
+ * (docs/decisions/10-bf16.md on which of the two is taken).
+ */
+#include "compute/cpu/cpu.h"
+
+#include <cblas.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Fewer multiplications than this are not worth a second thread. */
+static const double SMALL = 1e6;
+
+typedef struct product {
+    bm_cpu *cpu;
+    size_t m, n, k;
+    float alpha, beta;
+    bm_factor a, b;
+    const uint16_t *a16, *b16; /* the same in bf16, or NULL */
+    float *c;
+    size_t ldc, parts;
+    float *work; /* of our own product, `room` floats for each part; or NULL */
+    size_t room;
+    _Atomic bm_status status; /* of a part that failed */
+} product;
+
+/* Which units are taken, unless the environment variable BMUF_BF16 says fp32 or
+ * onednn. */
+bm_status bm_bf16_choose(bm_bf16_units *out)
+{
+    const char *told = getenv("BMUF_BF16");
+    bm_onednn_units units = bm_onednn_bf16();
+    bool own = units == BM_DNN_MATRICES;
+
+#ifdef __x86_64__
+    if (units == BM_DNN_PAIRS)
+        own = __builtin_cpu_is("amd");
+#endif
+    if (told != NULL && strcmp(told, "fp32") == 0)
+        own = false;
+    else if (told != NULL && strcmp(told, "onednn") == 0)
+        own = true;
+    else if (told != NULL && told[0] != '\0')
+        return BM_FAIL(BM_ERR_CONFIG, "BMUF_BF16=%s: there are fp32 and onednn",
+                       told);
+    if (own && units == BM_DNN_NONE)
+        return BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_BF16=%s: %s", told,
+                       bm_onednn_version() == NULL
+                           ? "this build has no oneDNN"
+                           : "this processor has no units for bf16");
+    *out = own ? BM_BF16_OF_DNN : BM_BF16_OF_FP32;
+    return BM_OK;
+}
+
+void bm_cpu_remember(bm_backend *be, bm_status of_a_thread)
+{
+    if (of_a_thread != BM_OK)
+        bm_remember(be, BM_FAIL(of_a_thread, "a product failed"));
+}
+
+/* ---- one part ----------------------------------------------------------- */
+
+/* Whether a product is our own: where it was faster than oneDNN's
+ * (docs/performance.md). */
+static bool is_own(const product *p)
+{
+    enum { FEW = 128, MANY = 1024 };
+
+    if (p->a.transposed)
+        return !p->b.transposed && p->k >= MANY && p->m >= FEW;
+    return p->b.transposed && p->k >= FEW;
+}
+
+static bm_matrices matrices(const product *p, size_t m, size_t n,
+                            const float *a, const float *b, float *c)
+{
+    return (bm_matrices){
+        m, n, p->k,    p->alpha, p->beta, p->a.transposed, p->b.transposed,
+        a, b, p->a.ld, p->b.ld,  c,       p->ldc};
+}
+
+static void multiply_fp32(const product *p, size_t m, size_t n, const float *a,
+                          const float *b, float *c)
+{
+    if (bm_onednn_has())
+        bm_onednn_sgemm(p->a.transposed, p->b.transposed, m, n, p->k, p->alpha,
+                        a, p->a.ld, b, p->b.ld, p->beta, c, p->ldc);
+    else
+        cblas_sgemm(CblasRowMajor, p->a.transposed ? CblasTrans : CblasNoTrans,
+                    p->b.transposed ? CblasTrans : CblasNoTrans, (int)m, (int)n,
+                    (int)p->k, p->alpha, a, (int)p->a.ld, b, (int)p->b.ld,
+                    p->beta, c, (int)p->ldc);
+}
+
+static bm_status multiply_bf16(const product *p, size_t m, size_t n,
+                               const uint16_t *a, const uint16_t *b, float *c)
+{
+    bm_onednn_product of = {
+        .m = m,
+        .n = n,
+        .k = p->k,
+        .lda = p->a.ld,
+        .ldb = p->b.ld,
+        .ldc = p->ldc,
+        .trans_a = p->a.transposed,
+        .trans_b = p->b.transposed,
+        .add = p->beta != 0,
+    };
+
+    return bm_onednn_multiply(p->cpu->dnn, &of, a, b, c);
+}
+
+enum { GRAIN = 48 }; /* whole tiles of every instruction set */
+
+/* C is cut along its longer side. */
+static void part(void *self, size_t i)
+{
+    product *p = self;
+    bool down = p->m >= p->n;
+    size_t all = down ? p->m : p->n, from = bm_part(all, GRAIN, p->parts, i);
+    size_t count = bm_part(all, GRAIN, p->parts, i + 1) - from;
+    size_t m = down ? count : p->m, n = down ? p->n : count;
+    size_t in_a = !down ? 0 : p->a.transposed ? from : from * p->a.ld;
+    size_t in_b = down ? 0 : p->b.transposed ? from * p->b.ld : from;
+    float *c = p->c + (down ? from * p->ldc : from);
+    bm_status status = BM_OK;
+
+    if (count == 0)
+        return;
+    if (p->a16 != NULL)
+        status = multiply_bf16(p, m, n, p->a16 + in_a, p->b16 + in_b, c);
+    else if (p->work != NULL) {
+        bm_matrices own = matrices(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
+        p->cpu->isa->matrix->multiply(&own, p->work + i * p->room);
+    } else
+        multiply_fp32(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
+    if (status != BM_OK)
+        p->status = status;
+}
+
+/* Work for our own product. */
+static bm_status reserve_work(product *p)
+{
+    enum { LINE = 64 / sizeof(float) };
+    bool down = p->m >= p->n;
+    size_t all = (down ? p->m : p->n) + GRAIN * p->parts;
+    size_t most = all / GRAIN / p->parts * GRAIN;
+    bm_matrices largest = matrices(p, down ? most : p->m, down ? p->n : most,
+                                   p->a.x, p->b.x, p->c);
+
+    p->room = (p->cpu->isa->matrix->room(&largest) + LINE - 1) / LINE * LINE;
+    BM_TRY(bm_reserve(&p->cpu->work, p->parts * p->room * sizeof *p->work));
+    p->work = p->cpu->work.x;
+    return BM_OK;
+}
+
+/* ---- rounding ----------------------------------------------------------- */
+
+typedef struct rounding {
+    const bm_loops *loops;
+    const float *x;
+    size_t ld, rows, columns, parts;
+    float *rounded;   /* one of them: [rows, columns] */
+    uint16_t *halved; /* or in bf16 itself */
+} rounding;
+
+static void round_part(void *self, size_t i)
+{
+    const rounding *r = self;
+    size_t to = bm_part(r->rows, 1, r->parts, i + 1);
+
+    for (size_t k = bm_part(r->rows, 1, r->parts, i); k < to; k++)
+        if (r->rounded != NULL)
+            r->loops->round_bf16(r->columns, r->x + k * r->ld,
+                                 r->rounded + k * r->columns);
+        else
+            r->loops->to_bf16(r->columns, r->x + k * r->ld,
+                              r->halved + k * r->columns);
+}
+
+/* x [rows, columns] rounded to bf16, without gaps, for as long as `into` is not
+ * used again; as floats, or as bf16 if `halves` is given. */
+static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
+                              size_t rows, size_t columns,
+                              const uint16_t **halves)
+{
+    bm_cpu *cpu = bm_cpu_of(be);
+    rounding r = {cpu->isa->loops,
+                  x->x,
+                  x->ld,
+                  rows,
+                  columns,
+                  bm_thread_pool_threads(cpu->pool),
+                  NULL,
+                  NULL};
+
+    if (x->rounded && halves == NULL)
+        return BM_OK;
+    BM_TRY(bm_reserve(into,
+                      rows * columns *
+                          (halves != NULL ? sizeof(uint16_t) : sizeof(float))));
+    if (halves != NULL)
+        *halves = r.halved = into->x;
+    else
+        x->x = r.rounded = into->x;
+    x->ld = columns;
+    bm_cpu_run(be, r.parts, round_part, &r);
+    return BM_OK;
+}
+
+bool bm_cpu_round(bm_backend *be, size_t n, float *x)
+{
+    enum { ROW = 1 << 12 };
+    bm_cpu *cpu = bm_cpu_of(be);
+    rounding r = {.loops = cpu->isa->loops,
+                  .x = x,
+                  .ld = ROW,
+                  .rows = n / ROW,
+                  .columns = ROW,
+                  .parts = bm_thread_pool_threads(cpu->pool),
+                  .rounded = x};
+
+    if (cpu->precision != BM_BF16 || cpu->bf16 != BM_BF16_OF_FP32)
+        return false;
+    bm_cpu_run(be, r.parts, round_part, &r);
+    r.loops->round_bf16(n % ROW, x + n / ROW * ROW, x + n / ROW * ROW);
+    return true;
+}
+
+static bm_status round_factors(bm_backend *be, product *p)
+{
+    bm_cpu *cpu = bm_cpu_of(be);
+    bool halves = cpu->bf16 == BM_BF16_OF_DNN && p->alpha == 1 &&
+                  (p->beta == 0 || p->beta == 1);
+
+    BM_TRY(
+        round_factor(be, &cpu->factor[0], &p->a, p->a.transposed ? p->k : p->m,
+                     p->a.transposed ? p->m : p->k, halves ? &p->a16 : NULL));
+    return round_factor(be, &cpu->factor[1], &p->b,
+                        p->b.transposed ? p->n : p->k,
+                        p->b.transposed ? p->k : p->n, halves ? &p->b16 : NULL);
+}
+
+/* ---- a product ---------------------------------------------------------- */
+
+void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
+                     bm_factor a, bm_factor b, float beta, float *c, size_t ldc)
+{
+    bm_cpu *cpu = bm_cpu_of(be);
+    bool small = (double)m * (double)n * (double)k < SMALL;
+    product p = {.cpu = cpu,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .alpha = alpha,
+                 .beta = beta,
+                 .a = a,
+                 .b = b,
+                 .c = c,
+                 .ldc = ldc,
+                 .parts = small ? 1 : bm_thread_pool_threads(cpu->pool)};
+
+    if (k == 0) {
+        for (size_t i = 0; i < m; i++)
+            cpu->isa->loops->axpby(n, 0, c, beta, c + i * ldc);
+        return;
+    }
+    if (m == 0 || n == 0)
+        return;
+    if (cpu->precision == BM_BF16)
+        p.status = round_factors(be, &p);
+    if (p.status == BM_OK && p.a16 == NULL && is_own(&p))
+        p.status = reserve_work(&p);
+    if (p.status == BM_OK)
+        bm_cpu_run(be, p.parts, part, &p);
+    bm_cpu_remember(be, p.status);
+}
+
+/* ---- few rows, B used many times ---------------------------------------- */
+
+static bool by_dnn(const bm_cpu *cpu)
+{
+    return cpu->precision == BM_BF16 && cpu->bf16 == BM_BF16_OF_DNN;
+}
+
+size_t bm_cpu_packed(bm_backend *be, size_t k, size_t n)
+{
+    bm_cpu *cpu = bm_cpu_of(be);
+    size_t bytes = 0;
+    bm_status status = BM_OK;
+
+    if (!by_dnn(cpu))
+        return bm_packed(k, n);
+    status = bm_onednn_packed(cpu->dnn, k, n, &bytes);
+    if (status != BM_OK)
+        bm_remember(be, status);
+    return bytes / sizeof(float) + 1;
+}
+
+void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
+                 const float *b, float *packed)
+{
+    bm_cpu *cpu = bm_cpu_of(be);
+    bm_factor all = {.x = b, .ld = transposed ? k : n};
+    const uint16_t *halves = NULL;
+    bm_status status = BM_OK;
+
+    if (!by_dnn(cpu)) {
+        cpu->isa->product->pack(transposed, k, n, b, packed);
+        if (cpu->precision == BM_BF16)
+            cpu->isa->loops->round_bf16(bm_packed(k, n), packed, packed);
+        return;
+    }
+    status = round_factor(be, &cpu->factor[1], &all, transposed ? n : k,
+                          transposed ? k : n, &halves);
+    if (status == BM_OK)
+        status = bm_onednn_pack(cpu->dnn, transposed, k, n, halves, packed);
+    if (status != BM_OK)
+        bm_remember(be, status);
+}
+
+/* oneDNN multiplies by a packed B well only if C has no gaps. */
+static bm_status multiply_packed_bf16(const bm_cpu *cpu, size_t m, size_t n,
+                                      size_t k, const float *a, size_t lda,
+                                      float *scratch, const float *packed,
+                                      float *c, size_t ldc, bool add)
+{
+    const bm_loops *loops = cpu->isa->loops;
+    uint16_t *halves = (uint16_t *)(void *)(scratch + m * n);
+    bm_onednn_product of = {
+        .m = m, .n = n, .k = k, .lda = k, .ldc = n, .packed = true};
+
+    for (size_t i = 0; i < m; i++)
+        loops->to_bf16(k, a + i * lda, halves + i * k);
+    BM_TRY(bm_onednn_multiply(cpu->dnn, &of, halves, packed, scratch));
+    for (size_t i = 0; i < m; i++)
+        loops->axpby(n, 1, scratch + i * n, add ? 1 : 0, c + i * ldc);
+    return BM_OK;
+}
+
+bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
+                                 size_t k, const float *a, size_t lda,
+                                 float *scratch, const float *packed, float *c,
+                                 size_t ldc, bool add)
+{
+    const bm_cpu *cpu = bm_cpu_of(be);
+
+    if (m == 0)
+        return BM_OK;
+    if (by_dnn(cpu))
+        return multiply_packed_bf16(cpu, m, n, k, a, lda, scratch, packed, c,
+                                    ldc, add);
+    if (cpu->precision == BM_BF16) {
+        for (size_t i = 0; i < m; i++)
+            cpu->isa->loops->round_bf16(k, a + i * lda, scratch + i * k);
+        a = scratch;
+        lda = k;
+    }
+    cpu->isa->product->multiply(m, n, k, a, lda, packed, c, ldc, add);
+    return BM_OK;
+}

@@ -1,0 +1,106 @@
+/* cpu_pooling.c - max pooling over windows that lie side by side, channels
+ * last.
+ */
+#include "compute/cpu/cpu.h"
+
+#include <string.h>
+
+/* The windows of a frame of y: those that are full, and one of the rows that
+ * are left over, if there are any. */
+typedef struct column {
+    bm_blocks full, last;
+    size_t x, y; /* where they begin: floats */
+} column;
+
+static column column_at(const bm_pooling *p, bm_extent in, bm_extent out,
+                        size_t t, size_t b)
+{
+    size_t H = p->height, C = p->channels, rows = p->rows.size;
+    size_t windows = bm_windows(p->rows, H), full = H / rows;
+    size_t from = t * p->time.size, left = (size_t)in.frames[b] - from;
+    size_t frames = left < p->time.size ? left : p->time.size;
+    size_t apart = in.B * H * C;
+
+    return (column){{full, frames, rows, C, apart},
+                    {windows - full, frames, H - full * rows, C, apart},
+                    bm_cpu_at(in, from, b, H * C),
+                    bm_cpu_at(out, t, b, windows * C)};
+}
+
+/* Threads take frames of y, whose windows do not meet. */
+typedef struct job {
+    const bm_image_loops *loops;
+    const bm_pooling *p;
+    bm_extent in, out;
+    const float *x, *top, *dy; /* top: y of the forward pass */
+    float *y, *dx;             /* one of them is NULL */
+    size_t parts;
+} job;
+
+static void pool_frame(const job *j, size_t t, size_t b)
+{
+    column c = column_at(j->p, j->in, j->out, t, b);
+    size_t rows = c.full.count * j->p->channels;
+
+    j->loops->largest(&c.full, j->x + c.x, j->y + c.y);
+    j->loops->largest(&c.last, j->x + c.x + rows * c.full.rows,
+                      j->y + c.y + rows);
+}
+
+static void pool_frame_back(const job *j, size_t t, size_t b)
+{
+    column c = column_at(j->p, j->in, j->out, t, b);
+    size_t rows = c.full.count * j->p->channels;
+
+    j->loops->largest_back(&c.full, j->x + c.x, j->top + c.y, j->dy + c.y,
+                           j->dx + c.x);
+    c.x += rows * c.full.rows;
+    c.y += rows;
+    j->loops->largest_back(&c.last, j->x + c.x, j->top + c.y, j->dy + c.y,
+                           j->dx + c.x);
+}
+
+static void pool_part(void *self, size_t part)
+{
+    const job *j = self;
+    size_t to = bm_part(j->out.T, 1, j->parts, part + 1);
+
+    for (size_t t = bm_part(j->out.T, 1, j->parts, part); t < to; t++)
+        for (size_t b = 0; b < j->out.B; b++)
+            if (t < (size_t)j->out.frames[b]) {
+                if (j->y != NULL)
+                    pool_frame(j, t, b);
+                else
+                    pool_frame_back(j, t, b);
+            }
+}
+
+static void run(bm_backend *be, job *j)
+{
+    j->loops = bm_cpu_isa(be)->image;
+    j->parts = bm_thread_pool_threads(bm_cpu_of(be)->pool);
+    bm_cpu_run(be, j->parts, pool_part, j);
+}
+
+void bm_cpu_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                            bm_extent out, const float *x, float *y)
+{
+    size_t n = bm_windows(p->rows, p->height) * p->channels;
+    bm_tensor all = {y, 3, {out.T, out.B, n, 1}};
+    job j = {.p = p, .in = in, .out = out, .x = x, .y = y};
+
+    run(be, &j);
+    bm_cpu_clear_padding(be, out, all);
+}
+
+void bm_cpu_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
+                             bm_extent out, const float *x, const float *y,
+                             const float *dy, float *dx)
+{
+    bm_tensor all = {dx, 3, {in.T, in.B, p->height * p->channels, 1}};
+    job j = {
+        .p = p, .in = in, .out = out, .x = x, .top = y, .dy = dy, .dx = dx};
+
+    run(be, &j);
+    bm_cpu_clear_padding(be, in, all);
+}

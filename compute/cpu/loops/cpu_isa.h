@@ -1,0 +1,123 @@
+/*
+ * cpu_isa.h - the loops of the cpu backend that are compiled once for each
+ * instruction set, as core/isa.h says: those of cpu_product.c, cpu_matrix.c and
+ * cpu_*loops.c.
+ *
+ * Results of different sets may differ in the last bits where tanh, sigmoid or
+ * a product of matrices is involved, and only there.
+ */
+#ifndef BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
+#define BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
+
+#include "compute/adam.h"
+#include "compute/backend.h"
+#include "compute/cpu/loops/cpu_image_loops.h"
+#include "compute/cpu/loops/cpu_loss_loops.h"
+#include "core/isa.h"
+
+#include <stdint.h>
+
+/*
+ * Elementwise loops over n floats, y may be x. Against the exact value sigmoid
+ * and tanh are off by at most 3 units in the last place, down to results of
+ * 2^-126; smaller ones stay below that. Not-a-numbers stay what they are.
+ */
+typedef struct bm_loops {
+    void (*axpby)(size_t n, float a, const float *x, float b, float *y);
+    /* y [n] += the rows of x, `apart` floats from each other, one by one. */
+    void (*add_rows)(size_t rows, size_t n, size_t apart, const float *x,
+                     float *y);
+    void (*activate)(bm_activation f, size_t n, const float *x, float *y);
+    void (*activate_back)(bm_activation f, size_t n, const float *y,
+                          const float *dy, float *dx);
+    /* The n numbers from number `first` of a vector on. */
+    void (*dropout)(size_t n, float p, uint64_t key, size_t first,
+                    const float *x, float *y);
+    /* Rounded to bf16, nearest even; as floats, and in bf16. */
+    void (*round_bf16)(size_t n, const float *x, float *y);
+    void (*to_bf16)(size_t n, const float *x, uint16_t *y);
+
+    /* The square of the norm of x. The same bits for every instruction set. */
+    double (*squares)(size_t n, const float *x);
+    /* bm_momentum_step, with g <- scale g instead of clipping. */
+    void (*momentum)(const bm_momentum *m, float scale, size_t n,
+                     const float *g, float *v, float *w);
+    /* As adam.h says. The same bits for every instruction set. */
+    void (*adam)(const bm_adam_factors *f, size_t n, const float *g, float *m,
+                 float *v, float *w);
+
+    /*
+     * One frame of one sequence of an LSTM with n hidden units: gates [4, n]
+     * become gate values (b is added first), c and h [n] what follows from them
+     * and from the cells before, c0. c0 = NULL: zeros.
+     */
+    void (*lstm)(size_t n, float *gates, const float *b, const float *c0,
+                 float *c, float *h);
+    /* Backward: gate values become gradients of what went into the gates, dc
+     * [n] becomes the gradient of c0. The gradient of h is dh0 + dh1. */
+    void (*lstm_back)(size_t n, float *gates, const float *c0, const float *c,
+                      const float *dh0, const float *dh1, float *dc);
+} bm_loops;
+
+/*
+ * C [m, n] (+)= A [m, k] B [k, n] for few rows m and a B that is used many
+ * times: B is packed once, bm_packed() floats.
+ */
+typedef struct bm_product {
+    /* B [k, n] is b, or with `transposed` the transpose of b [n, k]. */
+    void (*pack)(bool transposed, size_t k, size_t n, const float *b,
+                 float *packed);
+    /* lda, ldc: floats from row to row. add: C += A B; else C = A B. */
+    void (*multiply)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                     const float *packed, float *c, size_t ldc, bool add);
+} bm_product;
+
+/* Enough for every instruction set. */
+static inline size_t bm_packed(size_t k, size_t n)
+{
+    return (n + 31) / 32 * 32 * k;
+}
+
+/* C [m, n] = alpha op(A) op(B) + beta C; with beta = 0 C is not read. ld:
+ * floats from row to row. */
+typedef struct bm_matrices {
+    size_t m, n, k;
+    float alpha, beta;
+    bool trans_a, trans_b;
+    const float *a, *b;
+    size_t lda, ldb;
+    float *c;
+    size_t ldc;
+} bm_matrices;
+
+/* Large products. The order in which a number of C is summed up follows from k
+ * alone. `work`: room() floats, at a cache line. */
+typedef struct bm_matrix_loops {
+    size_t (*room)(const bm_matrices *p);
+    void (*multiply)(const bm_matrices *p, float *work);
+} bm_matrix_loops;
+
+typedef struct bm_isa {
+    const char *name;
+    const bm_loops *loops;
+    const bm_product *product;
+    const bm_matrix_loops *matrix;
+    const bm_loss_loops *loss;
+    const bm_conv_loops *conv;
+    const bm_image_loops *image;
+} bm_isa;
+
+/* Fails as bm_isa_choose does. */
+BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
+
+#define X(isa)                                                                 \
+    extern const bm_loops bm_loops_##isa;                                      \
+    extern const bm_product bm_product_##isa;                                  \
+    extern const bm_matrix_loops bm_matrix_loops_##isa;                        \
+    extern const bm_loss_loops bm_loss_loops_##isa;                            \
+    extern const bm_conv_loops bm_conv_loops_##isa;                            \
+    extern const bm_image_loops bm_image_loops_##isa;
+BM_ISAS(X)
+#undef X
+
+#endif

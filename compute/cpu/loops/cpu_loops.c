@@ -1,0 +1,262 @@
+/*
+ * cpu_loops.c - elementwise arithmetic, written so that the compiler makes
+ * vectors of it: no branches, no calls. Compiled once for each instruction set,
+ * see cpu_isa.h.
+ */
+#include "compute/cpu/loops/cpu_isa.h"
+#include "core/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+/* In one rounding where the machine has an instruction for that. */
+#ifdef __FMA__
+#define MADD(a, b, c) fmaf(a, b, c)
+#endif
+
+#include "compute/cpu/loops/cpu_exp.h"
+
+/* 1 / (1 + e^-x), with -x cut where e^-x leaves the range of floats. */
+static inline float sigmoid(float x)
+{
+    float a = -x, power, r;
+    int32_t n;
+
+    a = a > 88.37f ? 88.37f : a;
+    a = a < -88.37f ? -88.37f : a;
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    return 1 / (1 + MADD(power, bm_exp_curve(r), power));
+}
+
+/* With e = e^2|x| - 1, which keeps its digits near zero: e / (e + 2). */
+static inline float tangent(float x)
+{
+    float a = 2 * fabsf(x), power, r, e;
+    int32_t n;
+
+    a = a > 20 ? 20 : a; /* 1, to the last bit */
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    e = MADD(power, bm_exp_curve(r), power - 1);
+    return copysignf(e / (e + 2), x);
+}
+
+static void loop_axpby(size_t n, float a, const float *x, float b, float *y)
+{
+    if (a == 0 && b == 0)
+        memset(y, 0, n * sizeof *y);
+    else if (b == 0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = a * x[i];
+    else if (a == 0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = b * y[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = a * x[i] + b * y[i];
+}
+
+/* Four rows at a time, in their order: y is gone over less often. */
+static void loop_add_rows(size_t rows, size_t n, size_t apart,
+                          const float *restrict x, float *restrict y)
+{
+    for (; rows >= 4; rows -= 4, x += 4 * apart)
+        for (size_t i = 0; i < n; i++)
+            y[i] = y[i] + x[i] + x[apart + i] + x[2 * apart + i] +
+                   x[3 * apart + i];
+    for (; rows > 0; rows--, x += apart)
+        for (size_t i = 0; i < n; i++)
+            y[i] += x[i];
+}
+
+static void loop_activate(bm_activation f, size_t n, const float *x, float *y)
+{
+    switch (f) {
+    case BM_IDENTITY:
+        memmove(y, x, n * sizeof *y);
+        break;
+    case BM_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? 0 : x[i];
+        break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? BM_LEAK * x[i] : x[i];
+        break;
+    case BM_TANH:
+        for (size_t i = 0; i < n; i++)
+            y[i] = tangent(x[i]);
+        break;
+    case BM_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            y[i] = sigmoid(x[i]);
+        break;
+    }
+}
+
+static void loop_activate_back(bm_activation f, size_t n, const float *y,
+                               const float *dy, float *dx)
+{
+    switch (f) {
+    case BM_IDENTITY:
+        memmove(dx, dy, n * sizeof *dx);
+        break;
+    case BM_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0 ? dy[i] : 0;
+        break;
+    case BM_LEAKY_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0 ? dy[i] : BM_LEAK * dy[i];
+        break;
+    case BM_TANH:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * (1 - y[i] * y[i]);
+        break;
+    case BM_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * (y[i] * (1 - y[i]));
+        break;
+    }
+}
+
+static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
+                         const float *x, float *y)
+{
+    float scale = 1 / (1 - p);
+
+    for (size_t i = 0; i < n; i++) {
+        float u = (float)(int32_t)(bm_rng_at(key, first + i) >> 40) * 0x1p-24f;
+        y[i] = u < p ? 0 : x[i] * scale;
+    }
+}
+
+/* bf16 is the upper half of a float; adding half of its last place, less a bit
+ * if that is even, rounds. What is no number stays none. */
+static inline uint32_t round_bits(float x)
+{
+    uint32_t bits = bm_bits_of(x);
+    uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+
+    return (x == x ? rounded : bits | 0x400000u) & 0xffff0000u;
+}
+
+static void loop_round_bf16(size_t n, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = bm_float_of(round_bits(x[i]));
+}
+
+static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (uint16_t)(round_bits(x[i]) >> 16);
+}
+
+/* Squares of floats are exact in doubles; sixteen sums in a fixed order. */
+static double loop_squares(size_t n, const float *x)
+{
+    enum { LANES = 16 };
+    double sum[LANES] = {0};
+    size_t whole = n - n % LANES;
+
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            sum[k] += (double)x[i + k] * x[i + k];
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += (double)x[i] * x[i];
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            sum[k] += sum[k + half];
+    return sum[0];
+}
+
+static void loop_momentum(const bm_momentum *m, float scale, size_t n,
+                          const float *restrict g, float *restrict v,
+                          float *restrict w)
+{
+    float rate = m->rate, mu = m->momentum, decay = m->decay;
+
+    if (m->nesterov)
+        for (size_t i = 0; i < n; i++) {
+            float step = rate * (g[i] * scale + decay * w[i]);
+            v[i] = mu * v[i] - step;
+            w[i] += mu * v[i] - step;
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            float step = rate * (g[i] * scale + decay * w[i]);
+            v[i] = mu * v[i] - step;
+            w[i] += v[i];
+        }
+}
+
+static void loop_adam(const bm_adam_factors *f, size_t n,
+                      const float *restrict g, float *restrict m,
+                      float *restrict v, float *restrict w)
+{
+    const bm_adam_factors by = *f; /* what is written cannot be in it */
+
+    for (size_t i = 0; i < n; i++) {
+        float x = by.scale * g[i];
+        m[i] = by.old1 * m[i] + by.new1 * x;
+        v[i] = by.old2 * v[i] + by.new2 * x * x;
+        w[i] = by.keep * w[i] -
+               by.by * m[i] / (by.root * sqrtf(v[i]) + by.epsilon);
+    }
+}
+
+static void loop_lstm(size_t n, float *restrict gates, const float *restrict b,
+                      const float *restrict c0, float *restrict c,
+                      float *restrict h)
+{
+    float *restrict gi = gates, *restrict gf = gates + n;
+    float *restrict gg = gates + 2 * n, *restrict go = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = c0 != NULL ? c0[j] : 0;
+        gi[j] = sigmoid(gi[j] + b[j]);
+        gf[j] = sigmoid(gf[j] + b[n + j]);
+        gg[j] = tangent(gg[j] + b[2 * n + j]);
+        go[j] = sigmoid(go[j] + b[3 * n + j]);
+        c[j] = MADD(gf[j], before, gi[j] * gg[j]);
+        h[j] = go[j] * tangent(c[j]);
+    }
+}
+
+static void loop_lstm_back(size_t n, float *restrict gates,
+                           const float *restrict c0, const float *restrict c,
+                           const float *restrict dh0, const float *restrict dh1,
+                           float *restrict dc)
+{
+    float *restrict gi = gates, *restrict gf = gates + n;
+    float *restrict gg = gates + 2 * n, *restrict go = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = c0 != NULL ? c0[j] : 0;
+        float i = gi[j], f = gf[j], g = gg[j], o = go[j];
+        float dh = dh0[j] + dh1[j], out = tangent(c[j]);
+        float d = dc[j] + dh * o * (1 - out * out);
+        gi[j] = d * g * (i * (1 - i));
+        gf[j] = d * before * (f * (1 - f));
+        gg[j] = d * i * (1 - g * g);
+        go[j] = dh * out * (o * (1 - o));
+        dc[j] = d * f;
+    }
+}
+
+const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
+    .axpby = loop_axpby,
+    .add_rows = loop_add_rows,
+    .activate = loop_activate,
+    .activate_back = loop_activate_back,
+    .dropout = loop_dropout,
+    .round_bf16 = loop_round_bf16,
+    .to_bf16 = loop_to_bf16,
+    .squares = loop_squares,
+    .momentum = loop_momentum,
+    .adam = loop_adam,
+    .lstm = loop_lstm,
+    .lstm_back = loop_lstm_back,
+};

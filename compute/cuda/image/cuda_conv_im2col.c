@@ -1,0 +1,296 @@
+/*
+ * cuda_conv_im2col.c - convolution of columns of pixels, as a product: the
+ * windows of some frames are copied side by side (im2col), which is what
+ * cublasLt can multiply, and stay in the L2 cache meanwhile.
+ *
+ * A one stands behind each window, and b below w, so that the product adds b,
+ * and leaves zeros where the windows of padding are zeros; and b's gradient is
+ * the last row of w's.
+ *
+ * The gradient of x is the same product over dy: apart by the strides, with
+ * zeros between, with the kernel turned round in time and height, and stride 1.
+ */
+#include "compute/cuda/image/cuda_conv.h"
+#include "compute/cuda/image/image_kernels.h"
+
+enum { PIECE = 16 << 20, LINE = 256 }; /* bytes: of windows; aligned to */
+
+/* What is convolved with what kind of window; not with which weights. */
+typedef struct sweep {
+    size_t size; /* bytes of a number: the form that products take */
+    size_t height, channels, out_height, out_channels;
+    bm_gather windows;
+    size_t k;      /* rows of the weights, and what a window has: windows.width
+                    */
+    size_t frames; /* of windows in a piece */
+} sweep;
+
+/* Numbers, from row to row. */
+static size_t whole_units(const sweep *s, size_t n)
+{
+    size_t unit = BM_GATHER_UNIT / s->size;
+
+    return (n + unit - 1) / unit * unit;
+}
+
+static void measure(sweep *s, bool ones)
+{
+    bm_gather *g = &s->windows;
+    size_t frame = 0;
+
+    s->k = whole_units(s, (size_t)g->time.size * g->rows.size * s->channels +
+                              ones);
+    g->height = (unsigned)s->height;
+    g->channels = (unsigned)s->channels;
+    g->out_height = (unsigned)s->out_height;
+    g->width = (unsigned)s->k;
+    g->ones = ones;
+    frame = s->out_height * s->k * s->size;
+    s->frames = frame > 0 && frame < PIECE ? PIECE / frame : 1;
+}
+
+static size_t size_of(const bm_backend *be)
+{
+    return bm_cuda_of(be)->precision == BM_BF16 ? sizeof(bm_bf16)
+                                                : sizeof(float);
+}
+
+static bm_axis axis(bm_window w)
+{
+    return (bm_axis){(unsigned)w.size, (unsigned)w.stride, (unsigned)w.before,
+                     1};
+}
+
+static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
+{
+    sweep s = {.size = size_of(be),
+               .height = c->height,
+               .channels = c->channels,
+               .out_height = bm_windows(c->rows, c->height),
+               .out_channels = c->out_channels};
+
+    s.windows.time = axis(c->time);
+    s.windows.rows = axis(c->rows);
+    measure(&s, true);
+    return s;
+}
+
+static bm_axis turned(bm_window w)
+{
+    return (bm_axis){(unsigned)w.size, 1, (unsigned)(w.size - 1 - w.before),
+                     (unsigned)w.stride};
+}
+
+static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
+{
+    sweep s = {.size = size_of(be),
+               .height = bm_windows(c->rows, c->height),
+               .channels = c->out_channels,
+               .out_height = c->height,
+               .out_channels = c->channels};
+
+    s.windows.time = turned(c->time);
+    s.windows.rows = turned(c->rows);
+    measure(&s, false);
+    return s;
+}
+
+/* dy of the frames of a piece, where some of them are padding: windows of one
+ * place. */
+static bm_gather plain(const sweep *s)
+{
+    static const bm_axis one = {1, 1, 0, 1};
+    bm_gather g = s->windows;
+
+    g.in = g.out;
+    g.height = g.out_height;
+    g.channels = (unsigned)s->out_channels;
+    g.width = (unsigned)whole_units(s, s->out_channels);
+    g.time = g.rows = one;
+    g.ones = false;
+    return g;
+}
+
+/* Views of the operation's `work`. */
+typedef struct scratch {
+    void *windows; /* [frames, out_height, k] */
+    void *weights; /* [k, out_channels] */
+    void *slopes;  /* [frames, out_height, plain's width] */
+    float *dw;     /* [k, out_channels] */
+} scratch;
+
+/* From `work`, or NULLs; returns the bytes it takes. */
+static size_t carve(const sweep *s, float *work, scratch *out)
+{
+    size_t rows = s->frames * s->out_height, n = s->k * s->out_channels;
+    size_t sizes[4] = {rows * s->k * s->size, n * s->size,
+                       rows * plain(s).width * s->size, n * sizeof(float)};
+    char *at = NULL, *views[4] = {NULL};
+    size_t used = LINE; /* the first begins at a line */
+
+    if (work != NULL)
+        at = (char *)work + (LINE - (uintptr_t)work % LINE) % LINE;
+    for (int i = 0; i < 4; i++) {
+        views[i] = at;
+        sizes[i] = (sizes[i] + LINE - 1) / LINE * LINE;
+        used += sizes[i];
+        at = at != NULL ? at + sizes[i] : NULL;
+    }
+    *out = (scratch){views[0], views[1], views[2], (float *)(void *)views[3]};
+    return used;
+}
+
+size_t bm_conv_im2col_work(bm_backend *be, const bm_conv *c)
+{
+    sweep there = forward_sweep(be, c), back = backward_sweep(be, c);
+    scratch views;
+    size_t a = carve(&there, NULL, &views), b = carve(&back, NULL, &views);
+
+    return (a > b ? a : b) / sizeof(float) + 1;
+}
+
+static bm_cuda_factor factor(const sweep *s, const void *x, size_t ld,
+                             bool transposed)
+{
+    return (bm_cuda_factor){
+        x, s->size == sizeof(float) ? BM_CUDA_F32 : BM_CUDA_BF16, ld,
+        transposed};
+}
+
+/* x [n] in the form that products take. */
+static bm_in read(bm_backend *be, const sweep *s, const float *x, size_t n)
+{
+    if (s->size == sizeof(float))
+        return (bm_in){bm_cuda_read(be, x, n), false};
+    return (bm_in){bm_cuda_read16(be, x, n), true};
+}
+
+/* y of all frames: zeros past a sequence's end. */
+static void convolve(bm_backend *be, const sweep *s, const bm_kernel_of_conv *w,
+                     bm_extent in, bm_extent out, const float *x, float *y,
+                     const scratch *r)
+{
+    cudaStream_t stream = bm_cuda_of(be)->stream;
+    size_t frames = out.T * out.B, N = s->out_channels;
+    size_t n_x = in.T * in.B * s->height * s->channels;
+    bm_in from = read(be, s, x, n_x);
+    bm_out to = bm_cuda_out(be, y, frames * s->out_height * N);
+    bm_out weights = {r->weights, s->size != sizeof(float)};
+
+    BM_CUDA(be, bm_kernel_pack(stream, w, s->k, weights));
+    for (size_t f = 0, n = 0; f < frames; f += n) {
+        n = frames - f < s->frames ? frames - f : s->frames;
+        BM_CUDA(be,
+                bm_kernel_gather(stream, &s->windows, f, n, from, r->windows));
+        bm_cuda_multiply(be, stream, n * s->out_height, N, s->k, 1,
+                         factor(s, r->windows, s->k, false),
+                         factor(s, r->weights, N, false), 0,
+                         (char *)to.x + f * s->out_height * N * s->size,
+                         to.half ? BM_CUDA_BF16 : BM_CUDA_F32, N, NULL);
+    }
+}
+
+static void forward(bm_backend *be, const bm_conv *c, bm_extent in,
+                    bm_extent out, const float *x, float *y, float *work)
+{
+    sweep s = forward_sweep(be, c);
+    bm_kernel_of_conv w = {(unsigned)c->time.size,
+                           (unsigned)c->rows.size,
+                           (unsigned)c->channels,
+                           (unsigned)c->out_channels,
+                           NULL,
+                           NULL,
+                           false};
+    scratch r;
+
+    w.w = bm_cuda_read(
+        be, c->w, c->time.size * c->rows.size * c->channels * c->out_channels);
+    w.b = bm_cuda_read(be, c->b, c->out_channels);
+    s.windows.B = in.B;
+    s.windows.in = bm_cuda_frames(be, in);
+    s.windows.out = bm_cuda_frames(be, out);
+    carve(&s, work, &r);
+    convolve(be, &s, &w, in, out, x, y, &r);
+}
+
+/* Is there no padding among n frames from number f on? */
+static bool all_there(bm_extent e, size_t f, size_t n)
+{
+    for (size_t b = 0; b < e.B; b++) {
+        size_t after = f + n; /* of the last frame t B + b before that: t + 1 */
+        size_t t = after > b ? (after - b - 1) / e.B + 1 : 0;
+
+        if (t > (size_t)e.frames[b] && (t - 1) * e.B + b >= f)
+            return false;
+    }
+    return true;
+}
+
+/* dw and db, one behind the other, are sums over the windows of all frames. */
+static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
+                  const float *x, const float *dy, const scratch *r)
+{
+    cudaStream_t stream = bm_cuda_of(be)->stream;
+    size_t frames = out.T * out.B, N = s->out_channels;
+    size_t frame = s->out_height * N;
+    bm_in from = read(be, s, x, in.T * in.B * s->height * s->channels);
+    bm_in slopes = read(be, s, dy, frames * frame);
+    bm_gather copy = plain(s);
+
+    BM_CUDA(be, bm_step_clear(be, stream, r->dw, s->k * N * sizeof *r->dw));
+    for (size_t f = 0, n = 0; f < frames; f += n) {
+        bm_cuda_factor b =
+            factor(s, (const char *)slopes.x + f * frame * s->size, N, false);
+
+        n = frames - f < s->frames ? frames - f : s->frames;
+        BM_CUDA(be,
+                bm_kernel_gather(stream, &s->windows, f, n, from, r->windows));
+        if (!all_there(out, f, n)) {
+            BM_CUDA(be,
+                    bm_kernel_gather(stream, &copy, f, n, slopes, r->slopes));
+            b = factor(s, r->slopes, copy.width, false);
+        }
+        bm_cuda_multiply(be, stream, s->k, N, n * s->out_height, 1,
+                         factor(s, r->windows, s->k, true), b, 1, r->dw,
+                         BM_CUDA_F32, N, NULL);
+    }
+}
+
+static void backward(bm_backend *be, const bm_conv *c, bm_extent in,
+                     bm_extent out, const float *x, const float *dy,
+                     float *work, float *dx, float *dw, float *db)
+{
+    sweep there = forward_sweep(be, c), back = backward_sweep(be, c);
+    cudaStream_t stream = bm_cuda_of(be)->stream;
+    size_t N = c->out_channels;
+    size_t n_w = c->time.size * c->rows.size * c->channels * N;
+    bm_kernel_of_conv w = {(unsigned)c->time.size,
+                           (unsigned)c->rows.size,
+                           (unsigned)c->channels,
+                           (unsigned)N,
+                           NULL,
+                           NULL,
+                           true};
+    scratch r;
+
+    there.windows.B = back.windows.B = in.B;
+    there.windows.in = back.windows.out = bm_cuda_frames(be, in);
+    there.windows.out = back.windows.in = bm_cuda_frames(be, out);
+    carve(&there, work, &r);
+    learn(be, &there, in, out, x, dy, &r);
+    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, dw, n_w), r.dw,
+                             n_w * sizeof *dw));
+    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, db, N), r.dw + n_w,
+                             N * sizeof *db));
+    if (dx == NULL)
+        return;
+    carve(&back, work, &r);
+    w.w = bm_cuda_read(be, c->w, n_w);
+    convolve(be, &back, &w, out, in, dy, dx, &r);
+}
+
+const bm_conv_engine bm_conv_engine_im2col = {
+    .name = "im2col",
+    .forward = forward,
+    .backward = backward,
+};

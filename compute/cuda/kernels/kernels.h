@@ -1,0 +1,180 @@
+/*
+ * kernels.h - the seam between C and CUDA: launchers, in plain C types.
+ * Each queues one kernel on `stream`, or a few, and returns the launch error.
+ * Pointers are the device's.
+ */
+#ifndef BM_COMPUTE_CUDA_KERNELS_KERNELS_H
+#define BM_COMPUTE_CUDA_KERNELS_KERNELS_H
+
+#include "compute/backend.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The upper half of a float. */
+typedef struct bm_bf16 {
+    uint16_t bits;
+} bm_bf16;
+
+/* A vector to read or to write in one of its forms. */
+typedef struct bm_in {
+    const void *x;
+    bool half; /* bm_bf16, else floats */
+} bm_in;
+typedef struct bm_out {
+    void *x;
+    bool half;
+} bm_out;
+
+enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
+
+/* How a kernel is started. */
+typedef struct bm_launch {
+    cudaStream_t stream;
+    void *kernel;
+    dim3 grid, block;
+    size_t shared;    /* bytes */
+    unsigned cluster; /* blocks; 1: none work together; 0: all do */
+    unsigned n;       /* arguments */
+    void **arguments; /* [n] */
+    const size_t *sizes;
+} bm_launch;
+cudaError_t bm_step_launch(const bm_launch *l); /* cuda_step.c */
+
+/* loops.cu */
+
+/* y = a x + b y, over n floats. A term with factor 0 is not read. */
+cudaError_t bm_kernel_axpby(cudaStream_t stream, size_t n, float a,
+                            const float *x, float b, float *y);
+
+/* One form from the other. */
+cudaError_t bm_kernel_round(cudaStream_t stream, size_t n, const float *x,
+                            bm_bf16 *y);
+cudaError_t bm_kernel_widen(cudaStream_t stream, size_t n, const bm_bf16 *x,
+                            float *y);
+
+/* The operations of backend.h. What is written as floats is read as floats. */
+cudaError_t bm_kernel_add_rows(cudaStream_t stream, size_t rows, size_t cols,
+                               float *y, const float *b);
+cudaError_t bm_kernel_activate(cudaStream_t stream, bm_activation f, size_t n,
+                               bm_in x, bm_out y);
+cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
+                                    size_t n, bm_in y, bm_in dy, bm_out dx);
+cudaError_t bm_kernel_dropout(cudaStream_t stream, size_t n, float p,
+                              uint64_t key, bm_in x, bm_out y);
+cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,
+                                    size_t D, const int32_t *frames, bm_out x);
+/* x and y in one form. */
+cudaError_t bm_kernel_copy_runs(cudaStream_t stream, const bm_runs *r, bm_in x,
+                                bm_out y);
+
+/* stage.cu */
+
+/* A sequence in a packet: numbers of so many bytes (bm_stored) and, where they
+ * need them, D floats of scale and D of offset. */
+typedef struct bm_packet_column {
+    size_t at, scale_at; /* bytes from the packet's beginning, in whole quads */
+    int32_t frames, bytes;
+} bm_packet_column;
+
+/* A packet begins with its columns, [B]. To x [T, B, D], with zeros past a
+ * sequence's end, and to x16 unless that is NULL. */
+cudaError_t bm_kernel_unpack(cudaStream_t stream, size_t T, size_t B, size_t D,
+                             const void *packet, float *x, bm_bf16 *x16);
+
+/* sum_rows.cu */
+
+/* Floats that the sums of `parts` parts take. */
+size_t bm_kernel_sum_rows_work(size_t rows, size_t cols);
+
+/* b [cols] = the sum of the rows of y. */
+cudaError_t bm_kernel_sum_rows(cudaStream_t stream, size_t rows, size_t cols,
+                               bm_in y, float *work, float *b);
+
+/* dx = dy f'(x) by way of y, all [rows, cols], and b [cols] = the sum of its
+ * rows; dx may be dy. What is written as floats is read as floats. */
+typedef struct bm_back {
+    bm_activation f;
+    size_t rows, cols;
+    bm_in y, dy;
+    bm_out dx;
+    float *work, *b; /* as of bm_kernel_sum_rows */
+} bm_back;
+cudaError_t bm_kernel_sum_back(cudaStream_t stream, const bm_back *p);
+
+/* update.cu */
+
+/* bm_momentum_step, on so many multiprocessors; w16, unless NULL, becomes w in
+ * bf16. `partial`: [BM_PARTIALS] of scratch. */
+typedef struct bm_update {
+    bm_momentum of;
+    size_t n, statistics;
+    const float *g;
+    float *v, *w;
+    bm_bf16 *w16;
+    double *skipped;
+} bm_update;
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+                             int multiprocessors, double *partial);
+
+/* exchange.cu */
+
+/* bm_difference; *odd is 0 before. */
+cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
+                                 const float *from, float *y, float *odd);
+cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
+                            double b, const float *x);
+cudaError_t bm_kernel_filter(cudaStream_t stream, const bm_filter_step *f,
+                             size_t n, const float *g, float *y,
+                             double *products);
+/* bm_adam_step, likewise. */
+typedef struct bm_adam_update {
+    bm_adam of;
+    size_t n, statistics;
+    const float *g;
+    float *m, *v, *w;
+    bm_bf16 *w16;
+    float *t;
+    double *skipped;
+} bm_adam_update;
+cudaError_t bm_kernel_adam(cudaStream_t stream, const bm_adam_update *u,
+                           int multiprocessors, double *partial);
+
+/* cross_entropy.cu */
+
+/* Of a frame, or of a sequence: then loss is NaN if it is skipped. */
+typedef struct bm_cross_sum {
+    double loss, errors;
+} bm_cross_sum;
+
+typedef struct bm_cross_verdict {
+    double frames;  /* of sequences that count */
+    double skipped; /* sequences */
+} bm_cross_verdict;
+
+/* bm_cross_entropy of y [T, B, C]. */
+typedef struct bm_cross {
+    size_t T, B, C;
+    const int32_t *frames, *begins; /* [B]; in classes */
+    const int32_t *classes;
+    const float *y;
+    bm_out dy;                  /* x NULL: none */
+    float factor;               /* of the mean, if no sequence is skipped */
+    double chance;              /* log C */
+    bm_cross_sum *of_frames;    /* [B, T] of scratch */
+    bm_cross_sum *of_sequences; /* [B] */
+    bm_cross_verdict *verdict;
+    bm_score *score;
+} bm_cross;
+cudaError_t bm_kernel_cross_entropy(cudaStream_t stream, const bm_cross *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,227 @@
+/*
+ * update.cu - one step of momentum SGD, or of AdamW, over the flat vector: the
+ * norm of the gradient in parts, then everything else in one pass that moves 22
+ * bytes a parameter (g, v and w in, v, w and its bf16 twin out), or 30 (m,
+ * too).
+ */
+#include "compute/adam.h"
+#include "compute/cuda/kernels/vec4.h"
+
+/*
+ * The sum of squares of g [n], in a part for each block, in doubles: squares of
+ * floats are exact there and do not overflow. The sum is no number if one of
+ * the statistics behind g is none: zero times each is added.
+ */
+__global__ static void squares(size_t n, size_t all, const float *g, bool wide,
+                               double *partial)
+{
+    __shared__ double room[32];
+    double sum = 0;
+
+    BM_EACH(j, bm_vec4_count(all))
+    {
+        bm_vec4 q = bm_load(g, 4 * j, all, wide);
+        for (int k = 0; k < 4; k++) {
+            double x = q.x[k];
+            sum += (4 * j + k < n ? x : 0.0) * x;
+        }
+    }
+    sum = bm_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        partial[blockIdx.x] = sum;
+}
+
+/* The parts' sum, on all threads of the block. */
+BM_INLINE double total(unsigned parts, const double *partial)
+{
+    __shared__ double room[32];
+    double sum = 0;
+
+    for (unsigned i = threadIdx.x; i < parts; i += blockDim.x)
+        sum += partial[i];
+    return bm_block_sum(sum, room);
+}
+
+/* v and w of one number, in the roundings of the other backends. */
+BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
+{
+    float by = __fmul_rn(m.rate, __fadd_rn(g, __fmul_rn(m.decay, *w)));
+
+    *v = __fsub_rn(__fmul_rn(m.momentum, *v), by);
+    *w = __fadd_rn(*w,
+                   m.nesterov ? __fsub_rn(__fmul_rn(m.momentum, *v), by) : *v);
+}
+
+/* If g is not all numbers, w and v stay, but w16 still becomes w. */
+__global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
+                                                        unsigned parts,
+                                                        const double *partial)
+{
+    size_t n = u.n, all = n + u.statistics;
+    double norm = sqrt(total(parts, partial));
+    bool good = isfinite(norm);
+    float scale =
+        u.of.clip > 0 && norm > u.of.clip ? (float)(u.of.clip / norm) : 1;
+
+    if (!good && blockIdx.x == 0 && threadIdx.x == 0)
+        *u.skipped += 1;
+    if (!good && u.w16 == NULL)
+        return;
+    BM_EACH(j, bm_vec4_count(all))
+    {
+        bm_vec4 w = bm_load(u.w, 4 * j, all, wide);
+
+        if (good) {
+            bm_vec4 g = bm_load(u.g, 4 * j, all, wide);
+            bm_vec4 v = bm_load(u.v, 4 * j, n, wide);
+
+            for (int k = 0; k < 4; k++)
+                if (4 * j + k < n)
+                    step(u.of, __fmul_rn(g.x[k], scale), &v.x[k], &w.x[k]);
+                else
+                    w.x[k] -= g.x[k];
+            bm_store(u.v, 4 * j, n, wide, v);
+            bm_store(u.w, 4 * j, all, wide, w);
+        }
+        if (u.w16 != NULL)
+            bm_store(u.w16, 4 * j, all, wide, w);
+    }
+}
+
+/* One block for each share of 256 quads, up to `most`. */
+static unsigned blocks(size_t n, size_t most)
+{
+    size_t shares = (bm_vec4_count(n) + bm_block - 1) / bm_block;
+    return (unsigned)(shares < most ? shares : most);
+}
+
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+                             int multiprocessors, double *partial)
+{
+    const bm_update one = *u;
+    size_t all = u->n + u->statistics;
+    bool wide = bm_is_wide(u->g) && bm_is_wide(u->v) && bm_is_wide(u->w) &&
+                bm_is_wide(u->w16);
+    unsigned parts = blocks(all, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (all == 0)
+        return cudaSuccess;
+    error = BM_LAUNCH(stream, squares, parts, bm_block, 0, one.n, all, one.g,
+                      bm_is_wide(one.g), partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, update, /* as many as work at once */
+                     blocks(all, 4 * (size_t)multiprocessors), bm_block, 0, one,
+                     wide, parts, partial);
+}
+
+/* ---- AdamW -------------------------------------------------------------- */
+
+/* What the norm decides, for all blocks of the pass. */
+struct bm_adam_verdict {
+    bm_adam_factors by;
+    bool good;
+};
+
+BM_INLINE bm_adam_factors factors_of(const bm_adam &a, double scale, double t)
+{
+    bm_adam_factors f;
+
+    f.scale = (float)scale;
+    f.old1 = (float)a.beta1;
+    f.new1 = (float)(1 - a.beta1);
+    f.old2 = (float)a.beta2;
+    f.new2 = (float)(1 - a.beta2);
+    f.keep = (float)(1 - __dmul_rn(a.rate, a.decay));
+    f.by = (float)(a.rate / (1 - pow(a.beta1, t)));
+    f.root = (float)(1 / sqrt(1 - pow(a.beta2, t)));
+    f.epsilon = (float)a.epsilon;
+    return f;
+}
+
+/* One block. The verdict takes the place of the parts, which are read. */
+__global__ static void judge(bm_adam_update u, unsigned parts, double *partial)
+{
+    double norm = sqrt(total(parts, partial)), scale = 1;
+    bm_adam_verdict *out = (bm_adam_verdict *)(void *)partial;
+
+    if (threadIdx.x != 0)
+        return;
+    if (u.of.clip > 0 && norm > u.of.clip)
+        scale = u.of.clip / norm;
+    out->good = scale * norm <= BM_ADAM_MOST;
+    if (out->good) {
+        *u.t += 1;
+        out->by = factors_of(u.of, scale, *u.t);
+    } else {
+        *u.skipped += 1;
+    }
+}
+
+BM_INLINE void adam_step(const bm_adam_factors &f, float g, float *m, float *v,
+                         float *w)
+{
+    float x = __fmul_rn(f.scale, g);
+
+    *m = __fadd_rn(__fmul_rn(f.old1, *m), __fmul_rn(f.new1, x));
+    *v = __fadd_rn(__fmul_rn(f.old2, *v), __fmul_rn(__fmul_rn(f.new2, x), x));
+    *w = __fsub_rn(
+        __fmul_rn(f.keep, *w),
+        __fdiv_rn(__fmul_rn(f.by, *m),
+                  __fadd_rn(__fmul_rn(f.root, __fsqrt_rn(*v)), f.epsilon)));
+}
+
+__global__ __launch_bounds__(256, 4) static void adam(bm_adam_update u,
+                                                      bool wide,
+                                                      const double *partial)
+{
+    size_t n = u.n, all = n + u.statistics;
+    bm_adam_verdict is = *(const bm_adam_verdict *)(const void *)partial;
+
+    if (!is.good && u.w16 == NULL)
+        return;
+    BM_EACH(j, bm_vec4_count(all))
+    {
+        bm_vec4 w = bm_load(u.w, 4 * j, all, wide);
+
+        if (is.good) {
+            bm_vec4 g = bm_load(u.g, 4 * j, all, wide);
+            bm_vec4 m = bm_load(u.m, 4 * j, n, wide);
+            bm_vec4 v = bm_load(u.v, 4 * j, n, wide);
+
+            for (int k = 0; k < 4; k++)
+                if (4 * j + k < n)
+                    adam_step(is.by, g.x[k], &m.x[k], &v.x[k], &w.x[k]);
+                else
+                    w.x[k] -= g.x[k];
+            bm_store(u.m, 4 * j, n, wide, m);
+            bm_store(u.v, 4 * j, n, wide, v);
+            bm_store(u.w, 4 * j, all, wide, w);
+        }
+        if (u.w16 != NULL)
+            bm_store(u.w16, 4 * j, all, wide, w);
+    }
+}
+
+cudaError_t bm_kernel_adam(cudaStream_t stream, const bm_adam_update *u,
+                           int multiprocessors, double *partial)
+{
+    const bm_adam_update one = *u;
+    size_t all = u->n + u->statistics;
+    bool wide = bm_is_wide(u->g) && bm_is_wide(u->m) && bm_is_wide(u->v) &&
+                bm_is_wide(u->w) && bm_is_wide(u->w16);
+    unsigned parts = blocks(all, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (all == 0)
+        return cudaSuccess;
+    error = BM_LAUNCH(stream, squares, parts, bm_block, 0, one.n, all, one.g,
+                      bm_is_wide(one.g), partial);
+    if (error == cudaSuccess)
+        error = BM_LAUNCH(stream, judge, 1, bm_block, 0, one, parts, partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, adam, blocks(all, 4 * (size_t)multiprocessors),
+                     bm_block, 0, one, wide, partial);
+}

@@ -1,0 +1,69 @@
+/*
+ * lstm_kernels.h - launchers of the recurrence of an LSTM, as kernels.h.
+ *
+ * Gates stand in the order i, f, g, o; direction 1 runs from the last frame to
+ * the first. Where a sequence has ended (t >= its frames) h and c are zero in
+ * both directions, so that direction 1 begins with zeros at each sequence's own
+ * last frame; y and the gradients of gates are zero there.
+ */
+#ifndef BM_COMPUTE_CUDA_LSTM_LSTM_KERNELS_H
+#define BM_COMPUTE_CUDA_LSTM_LSTM_KERNELS_H
+
+#include "compute/cuda/kernels/kernels.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All time steps of all directions in one kernel: bf16 with sums in fp32. gates
+ * and cells begin at multiples of 16 bytes; R is 1 or 2. */
+typedef struct bm_lstm_cluster {
+    size_t T, B, H, R;
+    const int32_t *frames; /* [B] */
+    const bm_bf16 *wh;     /* [R, 4 H, H] */
+    bm_bf16 *gates;        /* [T, B, R, 4, H]: before, wx x + b; after, i f g o;
+                              backward: before, i f g o; after, the gradients
+                              with respect to wx x + wh h + b */
+    bm_bf16 *y;            /* [T, B, R, H]; backward: not touched */
+    float *cells;          /* [T, B, R, H]: c */
+    const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
+} bm_lstm_cluster;
+
+/* In clusters, lstm_cluster.h.
+ *
+ * How many tiles of eight sequences each cluster takes of B in R directions, if
+ * at_once[i] clusters with i + 1 tiles run at once; 0: they have no room. */
+int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R);
+
+/* Whether this device (compute capability `major`) has such kernels for H: a
+ * multiple of 8 up to 512, where there is room for a cluster. */
+bool bm_kernel_lstm_cluster_fits(int major, size_t H);
+cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
+                                           const bm_lstm_cluster *l);
+cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,
+                                            const bm_lstm_cluster *l);
+
+/* The same where all blocks run at once, lstm_grid.h: H up to 1024. A launch
+ * takes sequences `first` and those behind it, `most` at most, and needs `room`
+ * bytes of its own, which are zero before. */
+typedef struct bm_lstm_grid {
+    size_t most, room;
+} bm_lstm_grid;
+
+/* Whether this device has room for so many blocks. The others ask nothing. */
+bool bm_kernel_lstm_grid_fits(int major, size_t H, size_t R);
+bm_lstm_grid bm_kernel_lstm_grid_forward_needs(const bm_lstm_cluster *l);
+bm_lstm_grid bm_kernel_lstm_grid_backward_needs(const bm_lstm_cluster *l);
+cudaError_t bm_kernel_lstm_grid_forward(cudaStream_t stream,
+                                        const bm_lstm_cluster *l, size_t first,
+                                        void *room);
+cudaError_t bm_kernel_lstm_grid_backward(cudaStream_t stream,
+                                         const bm_lstm_cluster *l, size_t first,
+                                         void *room);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/*
+ * collate.h - mini-batches out of shares: sequences side by side, on a backend.
+ */
+#ifndef BM_IO_BATCH_COLLATE_H
+#define BM_IO_BATCH_COLLATE_H
+
+#include "compute/backend.h"
+#include "io/batch/share.h"
+
+/* Starts with `be` and `d` set, which are borrowed, and the rest zero. Has room
+ * for the largest mini-batch so far. */
+typedef struct bm_collator {
+    bm_backend *be;
+    const bm_dataset *d;
+    bm_batch batch;
+    bm_stage *stage;
+    bm_stored *packed; /* [B] */
+    int32_t *frames, *count;
+    int64_t *id;
+    int32_t *classes;
+    size_t room_sequences, room_classes;
+} bm_collator;
+
+void bm_collator_free(bm_collator *c);
+
+/* Mini-batch `step` of a share, borrowed until the next call; NULL past its
+ * end. */
+BM_CHECKED bm_status bm_collate(bm_collator *c, const bm_share *share,
+                                int64_t step, const bm_batch **out);
+
+#endif

@@ -1,0 +1,430 @@
+/*
+ * reader.c - a thread fills a ring of three blocks: the one in use and two
+ * ahead of it. Three counters tell whose a block is:
+ *
+ *     released <= taken <= filled <= released + 3
+ *
+ * Blocks [released, taken) are the trainer's (one at most), those in
+ * [taken, filled) wait for it, and the rest is the thread's. A failure travels
+ * in the block that could not be read.
+ */
+#include "io/batch/reader.h"
+
+#include "core/log.h"
+#include "core/span.h"
+#include "io/batch/collate.h"
+#include "io/shard/store.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RING = 3, TOLD = 10, LONGEST_ERROR = 4096 };
+
+/* A block of the workers hosted here. */
+typedef struct block {
+    bm_position at;
+    bm_status status;
+    char error[LONGEST_ERROR]; /* in the thread */
+    int64_t steps;
+    bm_share *shares;  /* [last - first] */
+    int64_t odd[TOLD]; /* sequences with features that are no numbers */
+    int n_odd;
+} block;
+
+struct bm_reader {
+    bm_dataset *d; /* borrowed */
+    bm_reader_settings set;
+    bool per_frame;
+    int64_t epoch;  /* the only one, with set.once */
+    int64_t blocks; /* of every epoch */
+    bm_collator collator;
+    bm_position next; /* what the ring holds, or will hold, next */
+    double stall;
+    int64_t told[TOLD]; /* unusable sequences */
+    int n_told;
+
+    pthread_mutex_t shards; /* guards the data set's */
+    pthread_mutex_t lock;   /* guards what follows, to the thread's own */
+    pthread_cond_t changed; /* a counter, or stop */
+    block ring[RING];
+    uint64_t filled, taken, released;
+    bool stop;
+
+    pthread_t thread;
+    bool running;
+    bm_position from;   /* where the thread begins */
+    bm_plan *plan;      /* of the epoch it is in */
+    int64_t plan_epoch; /* which one that is */
+};
+
+/* ---- positions --------------------------------------------------------- */
+
+static bool same(bm_position a, bm_position b)
+{
+    return a.epoch == b.epoch && a.block == b.block;
+}
+
+/* The first block at or after a position. */
+static bm_position settle(const bm_reader *r, bm_position at)
+{
+    return at.block < r->blocks ? at : (bm_position){at.epoch + 1, 0};
+}
+
+static bm_position after(const bm_reader *r, bm_position at)
+{
+    return settle(r, (bm_position){at.epoch, at.block + 1});
+}
+
+static bool exists(const bm_reader *r, bm_position at)
+{
+    return at.block < r->blocks && (!r->set.once || at.epoch == r->epoch);
+}
+
+/* ---- the thread -------------------------------------------------------- */
+
+static bool stopping(bm_reader *r)
+{
+    bool stop = false;
+
+    pthread_mutex_lock(&r->lock);
+    stop = r->stop;
+    pthread_mutex_unlock(&r->lock);
+    return stop;
+}
+
+/* A sequence with features that are no numbers is left without frames: CTC
+ * skips it and counts it as skipped, cross entropy sees nothing of it. */
+static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
+{
+    int64_t sequence = r->d->units[s->units[i]].first;
+
+    for (size_t k = s->begin[i].sequences; k < s->begin[i + 1].sequences;
+         k++, sequence++) {
+        bm_sample *x = &s->samples[k];
+
+        if (bm_stored_finite(&x->x, (size_t)x->frames, r->d->features))
+            continue;
+        x->frames = 0;
+        if (r->per_frame)
+            x->labels = 0;
+        if (b->n_odd < TOLD)
+            b->odd[b->n_odd++] = sequence;
+    }
+}
+
+static bm_status read_share(bm_reader *r, block *b, bm_share *s)
+{
+    for (size_t i = 0; i < s->n_units && !stopping(r); i++) {
+        bm_status status = BM_OK;
+
+        pthread_mutex_lock(&r->shards);
+        status = bm_share_read(s, r->d, i);
+        pthread_mutex_unlock(&r->shards);
+        BM_TRY(status);
+        screen(r, b, s, i);
+    }
+    return BM_OK;
+}
+
+static bm_status plan_epoch(bm_reader *r, int64_t epoch)
+{
+    bm_plan *p = NULL;
+
+    if (r->plan != NULL && r->plan_epoch == epoch)
+        return BM_OK;
+    BM_TRY(bm_plan_new(&p, r->d, &r->set.plan, r->set.workers, r->set.seed,
+                       epoch));
+    bm_plan_free(r->plan);
+    r->plan = p;
+    r->plan_epoch = epoch;
+    return BM_OK;
+}
+
+static bm_status read_block(bm_reader *r, block *b)
+{
+    b->n_odd = 0;
+    BM_TRY(plan_epoch(r, b->at.epoch));
+    BM_TRY(bm_plan_steps(r->plan, b->at.block, &b->steps));
+    for (int k = r->set.first; k < r->set.last; k++) {
+        bm_share *s = &b->shares[k - r->set.first];
+
+        BM_TRY(bm_share_plan(s, r->d, r->plan, b->at.block, k));
+        BM_TRY(read_share(r, b, s));
+    }
+    return BM_OK;
+}
+
+/* The next block to fill, once the ring has room; NULL: stop. */
+static block *wait_for_room(bm_reader *r)
+{
+    block *b = NULL;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop && r->filled - r->released == RING)
+        pthread_cond_wait(&r->changed, &r->lock);
+    if (!r->stop)
+        b = &r->ring[r->filled % RING];
+    pthread_mutex_unlock(&r->lock);
+    return b;
+}
+
+static void hand_over(bm_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->filled++;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *read_ahead(void *self)
+{
+    bm_reader *r = self;
+    bm_status status = BM_OK;
+
+    bm_span_thread("reader");
+    for (bm_position at = r->from; status == BM_OK && exists(r, at);
+         at = after(r, at)) {
+        block *b = wait_for_room(r);
+        bm_span span;
+
+        if (b == NULL)
+            break;
+        b->at = at;
+        span = bm_span_begin("read");
+        b->status = status = read_block(r, b);
+        (void)bm_span_end(span);
+        if (status != BM_OK)
+            snprintf(b->error, sizeof b->error, "%s", bm_last_message());
+        hand_over(r);
+    }
+    return NULL;
+}
+
+static void stop_thread(bm_reader *r)
+{
+    if (!r->running)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    r->running = false;
+}
+
+/* Starts reading anew, from a block that exists. */
+static bm_status start_thread(bm_reader *r, bm_position from)
+{
+    stop_thread(r);
+    r->filled = r->taken = r->released = 0;
+    r->stop = false;
+    r->from = r->next = from;
+    if (pthread_create(&r->thread, NULL, read_ahead, r) != 0)
+        return BM_FAIL(BM_ERR_MEMORY, "no thread to read %s with",
+                       r->d->directory);
+    r->running = true;
+    return BM_OK;
+}
+
+/* ---- the trainer's side ------------------------------------------------ */
+
+static bm_status prepare(bm_reader *r, bm_position from)
+{
+    size_t hosted = (size_t)(r->set.last - r->set.first);
+
+    for (int i = 0; i < RING; i++) {
+        r->ring[i].shares = calloc(hosted + 1, sizeof(bm_share));
+        if (r->ring[i].shares == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shares", hosted);
+        for (size_t k = 0; k < hosted; k++)
+            r->ring[i].shares[k].packed = !bm_on_host(r->collator.be);
+    }
+    BM_TRY(plan_epoch(r, from.epoch));
+    r->blocks = bm_plan_blocks(r->plan);
+    r->epoch = from.epoch;
+    r->next = settle(r, from);
+    return exists(r, r->next) ? start_thread(r, r->next) : BM_OK;
+}
+
+bm_status bm_reader_open(bm_reader **out, bm_dataset *d, bm_backend *be,
+                         const bm_reader_settings *settings, bm_position from)
+{
+    bm_reader *r = calloc(1, sizeof *r);
+    bm_status status = BM_OK;
+
+    BM_ASSERT(from.epoch >= 0 && from.block >= 0);
+    if (r == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a reader");
+    pthread_mutex_init(&r->shards, NULL);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    r->d = d;
+    r->set = *settings;
+    r->per_frame = d->n_shards > 0 && bm_shard_per_frame(d->shards[0]);
+    r->collator = (bm_collator){.be = be, .d = d};
+    BM_TRY_DONE(prepare(r, from));
+    *out = r;
+    r = NULL;
+done:
+    bm_reader_close(r);
+    return status;
+}
+
+void bm_reader_close(bm_reader *r)
+{
+    if (r == NULL)
+        return;
+    stop_thread(r);
+    for (int i = 0; i < RING; i++) {
+        int hosted = r->set.last - r->set.first;
+        for (int k = 0; r->ring[i].shares != NULL && k < hosted; k++)
+            bm_share_free(&r->ring[i].shares[k]);
+        free(r->ring[i].shares);
+    }
+    bm_collator_free(&r->collator);
+    bm_plan_free(r->plan);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->shards);
+    free(r);
+}
+
+/* The block in use, or NULL. The two counters change on this side only. */
+static const block *current(const bm_reader *r)
+{
+    return r->taken > r->released ? &r->ring[r->released % RING] : NULL;
+}
+
+static void release(bm_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->released = r->taken;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static const block *take(bm_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->filled == r->taken)
+        pthread_cond_wait(&r->changed, &r->lock);
+    r->taken++;
+    pthread_mutex_unlock(&r->lock);
+    return current(r);
+}
+
+/* Once for each, in whatever epoch, as long as there are few. */
+static void tell(bm_reader *r, int64_t sequence)
+{
+    if (r->n_told == TOLD)
+        return;
+    for (int i = 0; i < r->n_told; i++)
+        if (r->told[i] == sequence)
+            return;
+    r->told[r->n_told++] = sequence;
+    bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
+           r->d->directory, bm_reader_tag(r, sequence),
+           r->n_told == TOLD ? "; others like it will not be told of" : "");
+}
+
+/* A block that exists. */
+static bm_status wait_for(bm_reader *r, bm_position at, const block **out)
+{
+    bm_span span = bm_span_begin("stall");
+    bm_status status = BM_OK;
+
+    if (!r->running || !same(r->next, at))
+        status = start_thread(r, at);
+    if (status == BM_OK) {
+        *out = take(r);
+        r->next = after(r, at);
+    }
+    r->stall += bm_span_end(span);
+    return status;
+}
+
+bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
+{
+    const block *b = current(r);
+
+    BM_ASSERT(at.epoch >= 0 && at.block >= 0);
+    if (b == NULL || !same(b->at, at)) {
+        release(r);
+        if (!exists(r, at)) {
+            *steps = 0;
+            return BM_OK;
+        }
+        BM_TRY(wait_for(r, at, &b));
+        for (int i = 0; i < b->n_odd; i++)
+            tell(r, b->odd[i]);
+    }
+    if (b->status != BM_OK) {
+        stop_thread(r); /* it has ended; another call tries again */
+        release(r);
+        return BM_FAIL(b->status, "%s", b->error);
+    }
+    *steps = b->steps;
+    return BM_OK;
+}
+
+int64_t bm_reader_steps(const bm_reader *r, int worker)
+{
+    const block *b = current(r);
+
+    BM_ASSERT(worker >= r->set.first && worker < r->set.last);
+    return b != NULL ? (int64_t)b->shares[worker - r->set.first].cut.n_batches
+                     : 0;
+}
+
+bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
+                          const bm_batch **out)
+{
+    const block *b = current(r);
+
+    BM_ASSERT(worker >= r->set.first && worker < r->set.last && step >= 0);
+    if (b == NULL) {
+        *out = NULL;
+        return BM_OK;
+    }
+    return bm_collate(&r->collator, &b->shares[worker - r->set.first], step,
+                      out);
+}
+
+double bm_reader_frames(const bm_reader *r, int worker)
+{
+    const block *b = current(r);
+    double frames = 0;
+
+    if (b != NULL) {
+        const bm_share *s = &b->shares[worker - r->set.first];
+        for (size_t i = 0; i < s->cut.n_sequences; i++)
+            frames += s->samples[i].frames;
+    }
+    return frames;
+}
+
+int64_t bm_reader_blocks(const bm_reader *r)
+{
+    return r->blocks;
+}
+
+double bm_reader_stall(bm_reader *r)
+{
+    double stall = r->stall;
+
+    r->stall = 0;
+    return stall;
+}
+
+const char *bm_reader_tag(bm_reader *r, int64_t sequence)
+{
+    const char *tag = "?";
+
+    pthread_mutex_lock(&r->shards);
+    if (bm_dataset_tag(r->d, sequence, &tag) != BM_OK)
+        tag = "?";
+    pthread_mutex_unlock(&r->shards);
+    return tag;
+}

@@ -1,0 +1,157 @@
+/*
+ * share.c - units are read in the order in which they lie on disk, whatever the
+ * order of the sequences in mini-batches, so that a sequence is found by
+ * bisection.
+ */
+#include "io/batch/share.h"
+
+#include <stdlib.h>
+
+static bool reserve_units(bm_share *s, size_t n)
+{
+    size_t *units = NULL;
+    bm_place *begin = NULL;
+
+    if (s->units != NULL && s->begin != NULL && n <= s->room_units)
+        return true;
+    units = realloc(s->units, (n + 1) * sizeof *units);
+    s->units = units != NULL ? units : s->units;
+    begin = realloc(s->begin, (n + 1) * sizeof *begin);
+    s->begin = begin != NULL ? begin : s->begin;
+    if (units == NULL || begin == NULL)
+        return false;
+    s->room_units = n;
+    return true;
+}
+
+static bool reserve_samples(bm_share *s, size_t n)
+{
+    bm_sample *samples = NULL;
+
+    if (s->samples != NULL && n <= s->room_samples)
+        return true;
+    samples = realloc(s->samples, (n + 1) * sizeof *samples);
+    if (samples == NULL)
+        return false;
+    s->samples = samples;
+    s->room_samples = n;
+    return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const size_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Where each unit will lie. */
+static void lay_out(bm_share *s, const bm_dataset *d)
+{
+    bm_place at = {0};
+
+    for (size_t i = 0; i < s->n_units; i++) {
+        const bm_unit_at *u = &d->units[s->units[i]];
+        bm_unit_size size = bm_shard_unit(d->shards[u->shard], (size_t)u->unit);
+
+        s->begin[i] = at;
+        at.sequences += size.sequences;
+        at.frames += size.frames;
+        at.labels += size.labels;
+    }
+    s->begin[s->n_units] = at;
+}
+
+bm_status bm_share_plan(bm_share *s, const bm_dataset *d, const bm_plan *p,
+                        int64_t block, int worker)
+{
+    const size_t *units = NULL;
+    size_t n = bm_plan_units(p, block, worker, &units);
+    bm_place end;
+
+    BM_TRY(bm_plan_cut(p, block, worker, &s->cut));
+    if (!reserve_units(s, n) || !reserve_samples(s, s->cut.n_sequences))
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "no memory for a share of %zu sequences; smaller blocks "
+                       "need less",
+                       s->cut.n_sequences);
+    for (size_t i = 0; i < n; i++)
+        s->units[i] = units[i];
+    qsort(s->units, n, sizeof *s->units, by_number);
+    s->n_units = n;
+    lay_out(s, d);
+    end = s->begin[n];
+    return bm_sequences_reserve(&s->all, end.sequences, end.frames, end.labels,
+                                d->features);
+}
+
+void bm_share_free(bm_share *s)
+{
+    bm_sequences_free(&s->all);
+    bm_cut_free(&s->cut);
+    free(s->units);
+    free(s->begin);
+    free(s->samples);
+    *s = (bm_share){0};
+}
+
+/* The memory of a unit, with room for it and no more. */
+static bm_sequences part(const bm_share *s, size_t i)
+{
+    bm_place from = s->begin[i], to = s->begin[i + 1];
+    size_t D = s->all.features;
+
+    return (bm_sequences){.features = D,
+                          .x = s->all.x + from.frames * D,
+                          .frames = s->all.frames + from.sequences,
+                          .targets = s->all.targets + from.labels,
+                          .labels = s->all.labels + from.sequences,
+                          .room_x = (to.frames - from.frames) * D,
+                          .room_targets = to.labels - from.labels,
+                          .room_n = to.sequences - from.sequences,
+                          .packed = s->packed};
+}
+
+/* How its features lie there. */
+static bm_stored packing(const bm_share *s, const bm_dataset *d, size_t i)
+{
+    bm_stored floats = {.bytes = sizeof(float)};
+
+    return s->packed ? bm_shard_stored(d->shards[d->units[s->units[i]].shard])
+                     : floats;
+}
+
+bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
+{
+    bm_sequences in = part(s, i);
+    bm_sample *out = s->samples + s->begin[i].sequences;
+    bm_stored at = packing(s, d, i);
+    const char *x = (const char *)in.x;
+    const int32_t *targets = in.targets;
+
+    BM_TRY(bm_dataset_read(d, s->units[i], &in));
+    BM_ASSERT(in.n == s->begin[i + 1].sequences - s->begin[i].sequences);
+    for (size_t k = 0; k < in.n; k++) {
+        at.x = x;
+        out[k] = (bm_sample){at, targets, in.frames[k], in.labels[k]};
+        x += (size_t)in.frames[k] * in.features * at.bytes;
+        targets += in.labels[k];
+    }
+    return BM_OK;
+}
+
+const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
+                                 int64_t sequence)
+{
+    size_t from = 0, to = s->n_units;
+
+    while (to - from > 1) {
+        size_t middle = from + (to - from) / 2;
+        if (d->units[s->units[middle]].first <= sequence)
+            from = middle;
+        else
+            to = middle;
+    }
+    return s->samples + s->begin[from].sequences +
+           (sequence - d->units[s->units[from]].first);
+}

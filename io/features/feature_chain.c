@@ -1,0 +1,164 @@
+#include "io/features/feature_chain.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a mean is taken over. */
+typedef enum over { NONE, UTTERANCE, SPEAKER, GLOBAL } over;
+
+static const char *const names[] = {"none", "utterance", "speaker", "global"};
+
+struct bm_chain {
+    bm_chain_settings settings;
+    over over;
+    size_t dim, groups;
+    double *moments; /* [groups, BM_MOMENTS(dim with deltas)] */
+    bm_frames delta, stacked;
+};
+
+bm_status bm_frames_shape(bm_frames *f, size_t n, size_t dim)
+{
+    if (n > SIZE_MAX / sizeof *f->x / dim)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu frames of %zu", n,
+                       dim);
+    if (n * dim > f->room) {
+        free(f->x);
+        f->room = 0;
+        f->x = malloc(n * dim * sizeof *f->x);
+        if (f->x == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu frames of %zu", n,
+                           dim);
+        f->room = n * dim;
+    }
+    f->n = n;
+    f->dim = dim;
+    return BM_OK;
+}
+
+void bm_frames_free(bm_frames *f)
+{
+    free(f->x);
+    *f = (bm_frames){0};
+}
+
+static bm_status choose(bm_chain *c, const char *section)
+{
+    const char *name = c->settings.normalise;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) {
+            c->over = (over)i;
+            return BM_OK;
+        }
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s.normalise: '%s' is none of none, utterance, speaker, "
+                   "global",
+                   section, name);
+}
+
+static size_t moments_size(const bm_chain *c)
+{
+    return BM_MOMENTS(c->dim * ((size_t)c->settings.deltas + 1));
+}
+
+bm_status bm_chain_new(bm_chain **out, const bm_chain_settings *s,
+                       const char *section, size_t dim, size_t speakers)
+{
+    bm_chain *c = calloc(1, sizeof *c);
+    bm_status status = BM_OK;
+
+    if (c == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for features");
+    c->settings = *s;
+    c->dim = dim;
+    BM_TRY_DONE(choose(c, section));
+    c->groups = c->over == SPEAKER ? speakers : 1;
+    c->moments = calloc(c->groups, moments_size(c) * sizeof *c->moments);
+    if (c->moments == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the means of %zu speakers",
+                     speakers);
+    *out = c;
+    c = NULL;
+done:
+    bm_chain_free(c);
+    return status;
+}
+
+void bm_chain_free(bm_chain *c)
+{
+    if (c == NULL)
+        return;
+    free(c->moments);
+    bm_frames_free(&c->delta);
+    bm_frames_free(&c->stacked);
+    free(c);
+}
+
+size_t bm_chain_features(const bm_chain *c)
+{
+    return c->dim * ((size_t)c->settings.deltas + 1) *
+           (size_t)c->settings.stack;
+}
+
+bool bm_chain_learns(const bm_chain *c)
+{
+    return c->over == SPEAKER || c->over == GLOBAL;
+}
+
+bool bm_chain_needs_speakers(const bm_chain *c)
+{
+    return c->over == SPEAKER;
+}
+
+static double *moments_of(const bm_chain *c, size_t speaker)
+{
+    return c->moments + (c->over == SPEAKER ? speaker : 0) * moments_size(c);
+}
+
+/* x with its deltas into c->delta. */
+static bm_status add_deltas(bm_chain *c, const bm_frames *x)
+{
+    const bm_chain_settings *s = &c->settings;
+
+    BM_ASSERT(x->dim == c->dim && x->n > 0);
+    BM_TRY(bm_frames_shape(&c->delta, x->n, x->dim * ((size_t)s->deltas + 1)));
+    bm_deltas(x->x, x->n, x->dim, (size_t)s->deltas, (size_t)s->delta_window,
+              c->delta.x);
+    return BM_OK;
+}
+
+bm_status bm_chain_learn(bm_chain *c, size_t speaker, const bm_frames *x)
+{
+    BM_TRY(add_deltas(c, x));
+    bm_moments_add(moments_of(c, speaker), c->delta.x, x->n, c->delta.dim);
+    return BM_OK;
+}
+
+bm_status bm_chain_apply(bm_chain *c, size_t speaker, const bm_frames *x,
+                         const bm_frames **out)
+{
+    const bm_chain_settings *s = &c->settings;
+    double *moments = moments_of(c, speaker);
+    bm_frames *y = &c->delta;
+
+    BM_TRY(add_deltas(c, x));
+    if (c->over == UTTERANCE) {
+        memset(moments, 0, moments_size(c) * sizeof *moments);
+        bm_moments_add(moments, y->x, y->n, y->dim);
+    }
+    if (c->over != NONE) {
+        BM_ASSERT(moments[0] > 0);
+        bm_normalise(y->x, y->n, y->dim, moments, s->variance);
+    }
+    *out = y;
+    if (s->stack == 1 && s->subsample == 1)
+        return BM_OK;
+    BM_TRY(bm_frames_shape(&c->stacked,
+                           bm_subsampled(y->n, (size_t)s->subsample),
+                           y->dim * (size_t)s->stack));
+    bm_stack(y->x, y->n, y->dim, (size_t)s->stack, (size_t)s->subsample,
+             c->stacked.x);
+    *out = &c->stacked;
+    return BM_OK;
+}

@@ -1,0 +1,164 @@
+#include "io/import/import_base.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+bm_status bm_import_open(bm_importer *i, size_t self_size, const char *path,
+                         const char *kind, bm_import_read *read)
+{
+    bm_import_base *b = i->self = calloc(1, self_size);
+
+    if (b == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
+    b->read = read;
+    return bm_manifest_read(&b->manifest, path, kind);
+}
+
+void bm_import_close(bm_importer *i)
+{
+    bm_import_base *b = i->self;
+
+    if (b == NULL)
+        return;
+    bm_manifest_free(b->manifest);
+    bm_chain_free(b->chain);
+    bm_frames_free(&b->frames);
+    free(b->described);
+    free(b);
+}
+
+static bm_status check_speakers(const bm_importer *i)
+{
+    const bm_import_base *b = i->self;
+
+    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
+        bm_manifest_row row = bm_manifest_at(b->manifest, k);
+        if (row.speaker[0] == '\0')
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "%s.normalise: speaker, but %s:%zu names no "
+                           "\"speaker\"; name it there, or normalise by "
+                           "utterance or global",
+                           i->ops->section, bm_manifest_path(b->manifest),
+                           row.line);
+    }
+    return BM_OK;
+}
+
+/* The frames of a row, or why there are none, in b->problem. */
+static bm_status read_row(bm_importer *i, const bm_manifest_row *row)
+{
+    bm_import_base *b = i->self;
+
+    b->problem.text[0] = '\0';
+    return b->read(i, row, &b->frames, &b->problem);
+}
+
+bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
+                           size_t dim)
+{
+    bm_import_base *b = i->self;
+
+    BM_TRY(bm_chain_new(&b->chain, s, i->ops->section, dim,
+                        bm_manifest_speakers(b->manifest)));
+    if (bm_chain_needs_speakers(b->chain))
+        BM_TRY(check_speakers(i));
+    if (!bm_chain_learns(b->chain))
+        return BM_OK;
+    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
+        bm_manifest_row row = bm_manifest_at(b->manifest, k);
+
+        BM_TRY(read_row(i, &row));
+        if (!bm_problem_is(&b->problem))
+            BM_TRY(bm_chain_learn(b->chain, row.speaker_number, &b->frames));
+    }
+    return BM_OK;
+}
+
+static json_t *to_json(const bm_option *o, const void *settings)
+{
+    const char *field = (const char *)settings + o->offset;
+
+    switch (o->type) {
+    case BM_INT:
+        return json_integer(*(const long *)(const void *)field);
+    case BM_FLOAT:
+    case BM_AUTO:
+        return json_real(*(const double *)(const void *)field);
+    case BM_FLAG:
+        return json_boolean(*(const bool *)(const void *)field);
+    case BM_TEXT:
+    case BM_CHOICE:
+        return json_string(*(const char *const *)(const void *)field);
+    }
+    return NULL;
+}
+
+bm_status bm_import_describe(bm_importer *i)
+{
+    bm_import_base *b = i->self;
+    json_t *object = json_object();
+    int failed = json_object_set_new(object, "kind", json_string(i->ops->name));
+
+    for (const bm_option *o = i->ops->options; o->key != NULL; o++)
+        failed |= json_object_set_new(object, o->key, to_json(o, i->settings));
+    if (failed == 0)
+        b->described = json_dumps(object, JSON_REAL_PRECISION(12));
+    json_decref(object);
+    if (b->described == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
+    return BM_OK;
+}
+
+bm_status bm_import_text(bm_importer *i, const char **text)
+{
+    bm_import_base *b = i->self;
+
+    if (b->text_row == bm_manifest_size(b->manifest)) {
+        b->text_row = 0;
+        *text = NULL;
+    } else {
+        *text = bm_manifest_at(b->manifest, b->text_row++).text;
+    }
+    return BM_OK;
+}
+
+bm_status bm_import_next(bm_importer *i, bm_item *item)
+{
+    bm_import_base *b = i->self;
+    const bm_frames *x = &b->frames;
+    bm_manifest_row row;
+    bool good;
+
+    if (b->next_row == bm_manifest_size(b->manifest)) {
+        b->next_row = 0;
+        *item = (bm_item){0};
+        return BM_OK;
+    }
+    row = bm_manifest_at(b->manifest, b->next_row++);
+    BM_TRY(read_row(i, &row));
+    good = !bm_problem_is(&b->problem);
+    if (good && b->chain != NULL)
+        BM_TRY(bm_chain_apply(b->chain, row.speaker_number, &b->frames, &x));
+    *item = (bm_item){
+        .id = row.id,
+        .speaker = row.speaker,
+        .text = row.text,
+        .problem = good ? NULL : b->problem.text,
+        .x = good ? x->x : NULL,
+        .frames = good ? x->n : 0,
+        .features = good ? x->dim : 0,
+    };
+    return BM_OK;
+}
+
+void bm_import_meta(const bm_importer *i, bm_shard_meta *meta)
+{
+    const bm_import_base *b = i->self;
+
+    *meta = (bm_shard_meta){
+        .features = b->chain != NULL ? bm_chain_features(b->chain) : 0,
+        .features_text = b->described,
+        .frame_shift = b->frame_shift,
+    };
+}

@@ -1,0 +1,65 @@
+/*
+ * importer.c - the registry of importers.
+ */
+#include "io/import/importer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const bm_importer_ops *const importers[] = {
+#define X(name) &bm_importer_##name,
+    BM_IMPORTERS(X)
+#undef X
+        NULL,
+};
+
+const bm_importer_ops *const *bm_importer_list(void)
+{
+    return importers;
+}
+
+static const bm_importer_ops *find(const char *name)
+{
+    for (const bm_importer_ops *const *o = importers; *o != NULL; o++)
+        if (strcmp((*o)->name, name) == 0)
+            return *o;
+    return NULL;
+}
+
+bm_status bm_importer_open(bm_importer **out, const char *name,
+                           const bm_config *config, const char *path)
+{
+    const bm_importer_ops *ops = find(name);
+    bm_importer *i = NULL;
+    bm_status status = BM_OK;
+
+#define X(known) " " #known
+    if (ops == NULL)
+        return BM_FAIL(BM_ERR_ARG, "there is no importer '%s'; there are:%s",
+                       name, BM_IMPORTERS(X));
+#undef X
+    i = calloc(1, sizeof *i);
+    if (i == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
+    i->ops = ops;
+    i->settings = calloc(1, ops->settings_size);
+    if (i->settings == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an importer");
+    BM_TRY_DONE(
+        bm_config_fill(config, ops->section, ops->options, i->settings));
+    BM_TRY_DONE(ops->open(i, path));
+    *out = i;
+    i = NULL;
+done:
+    bm_importer_close(i);
+    return status;
+}
+
+void bm_importer_close(bm_importer *i)
+{
+    if (i == NULL)
+        return;
+    i->ops->close(i);
+    free(i->settings);
+    free(i);
+}

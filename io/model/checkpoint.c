@@ -1,0 +1,330 @@
+/*
+ * checkpoint.c - saving and loading. All ranks know who holds what
+ * (checkpoint_parts.h), so both are the same walk on every rank: over the
+ * vectors, and over each from its begin to its end, piece by piece.
+ */
+#include "io/model/checkpoint.h"
+
+#include "io/model/checkpoint_parts.h"
+#include "io/model/model_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 20 }; /* floats that are held or sent at once */
+
+typedef struct job {
+    bm_comm *comm;          /* borrowed */
+    const bm_checkpoint *c; /* borrowed */
+    const char *path;       /* borrowed */
+    bm_parts parts;
+    float *piece;    /* [PIECE] */
+    bm_st_writer *w; /* saving, on rank 0 */
+    bm_st_file *f;   /* loading */
+} job;
+
+/* Ends with all ranks knowing the parts. */
+static bm_status start(job *j, const char *path, bm_comm *comm,
+                       const bm_checkpoint *c)
+{
+    bm_status status = BM_OK;
+
+    *j = (job){.comm = comm, .c = c, .path = path};
+    j->piece = malloc(PIECE * sizeof *j->piece);
+    if (j->piece == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a checkpoint");
+    BM_TRY(bm_comm_agree(comm, status));
+    return bm_parts_gather(&j->parts, comm, c->states, c->n_states,
+                           c->params->n);
+}
+
+static void end(job *j)
+{
+    bm_st_close(j->w);
+    bm_st_free(j->f);
+    bm_parts_free(&j->parts);
+    free(j->piece);
+}
+
+static bool is_model(const char *name)
+{
+    return strcmp(name, "model") == 0;
+}
+
+static bm_st_tensor tensor_of(const char *name, size_t whole)
+{
+    bm_st_tensor t = {.dtype = BM_F32, .rank = 1, .dim = {whole}};
+
+    snprintf(t.name, sizeof t.name, "state.%s", name);
+    return t;
+}
+
+/* ---- saving -------------------------------------------------------------- */
+
+static bm_status write_texts(const job *j)
+{
+    char manifest[20];
+
+    snprintf(manifest, sizeof manifest, "%016" PRIx64, j->c->manifest);
+    BM_TRY(bm_st_meta(j->w, "format", BM_CHECKPOINT_FORMAT));
+    BM_TRY(bm_st_meta(j->w, "manifest", manifest));
+    for (const bm_text *t = j->c->texts; t != NULL && t->key != NULL; t++)
+        BM_TRY(bm_st_meta(j->w, t->key, t->text));
+    return BM_OK;
+}
+
+/* Rank 0: everything but the vectors themselves. */
+static bm_status begin_file(job *j)
+{
+    static const bm_st_tensor position = {"position", BM_I64, 1, {2}, 2};
+    static const bm_st_tensor numbers = {
+        "numbers", BM_F64, 1, {BM_CHECKPOINT_NUMBERS}, BM_CHECKPOINT_NUMBERS};
+    int64_t at[2] = {j->c->position.epoch, j->c->position.block};
+
+    BM_TRY(bm_st_create(&j->w, j->path, true));
+    BM_TRY(write_texts(j));
+    BM_TRY(bm_st_declare(j->w, &position));
+    BM_TRY(bm_st_declare(j->w, &numbers));
+    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
+        const bm_part *part = &j->parts.rows[i];
+        bm_st_tensor t = tensor_of(part->name, part->whole);
+
+        if (is_model(part->name))
+            BM_TRY(bm_model_declare(j->w, j->c->params, "model."));
+        else
+            BM_TRY(bm_st_declare(j->w, &t));
+    }
+    BM_TRY(bm_st_write(j->w, at, sizeof at));
+    return bm_st_write(j->w, j->c->numbers, sizeof j->c->numbers);
+}
+
+/* n elements of a part of this rank's, from `at` of the vector on: *x points to
+ * them on the host. It always does: the others count on getting n floats. */
+static bm_status fetch(const job *j, const bm_part *part, size_t at, size_t n,
+                       const float **x)
+{
+    const bm_state *s = &j->c->states[part->index];
+
+    *x = s->x + (at - part->offset);
+    if (s->be == NULL)
+        return BM_OK;
+    bm_get(s->be, j->piece, *x, n);
+    *x = j->piece;
+    return bm_sync(s->be);
+}
+
+/* Moves a piece from who has it to the file. `failed`: rank 0 only takes it
+ * from the sender, who must not be left waiting. */
+static bm_status move(const job *j, const bm_part *part, size_t at, size_t n,
+                      bool failed)
+{
+    int rank = bm_comm_rank(j->comm);
+    const float *x = j->piece;
+    bm_status status = BM_OK;
+
+    if (part->rank == rank)
+        status = fetch(j, part, at, n, &x);
+    if (part->rank == rank && rank != 0) {
+        bm_comm_send(j->comm, x, n, 0);
+        BM_TRY(bm_comm_wait(j->comm));
+    } else if (part->rank != rank && rank == 0) {
+        bm_comm_receive(j->comm, j->piece, n, part->rank);
+        BM_TRY(bm_comm_wait(j->comm));
+    }
+    if (rank == 0 && status == BM_OK && !failed)
+        status = bm_st_write(j->w, x, n * sizeof *x);
+    return status;
+}
+
+/* From 0 to its end, from the lowest rank that has it. */
+static bm_status save_vector(const job *j, size_t first)
+{
+    bm_status status = BM_OK;
+    size_t n = 0;
+
+    for (size_t at = 0; at < j->parts.rows[first].whole; at += n) {
+        const bm_part *part = bm_parts_at(&j->parts, first, at);
+        size_t left = part->offset + part->count - at;
+        bm_status now = BM_OK;
+
+        n = left < PIECE ? left : PIECE;
+        now = move(j, part, at, n, status != BM_OK);
+        if (status == BM_OK)
+            status = now;
+    }
+    return bm_comm_agree(j->comm, status);
+}
+
+bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
+                             const bm_checkpoint *c, uint64_t *bytes)
+{
+    bool writes = bm_comm_rank(comm) == 0;
+    bm_status status = BM_OK;
+    uint64_t size = 0;
+    job j;
+
+    BM_TRY_DONE(start(&j, path, comm, c));
+    BM_TRY_DONE(bm_comm_agree(comm, writes ? begin_file(&j) : BM_OK));
+    for (size_t i = 0; i < j.parts.n; i = bm_parts_end(&j.parts, i))
+        BM_TRY_DONE(save_vector(&j, i));
+    BM_TRY_DONE(bm_comm_agree(comm, writes ? bm_st_commit(j.w, &size) : BM_OK));
+    if (writes && bytes != NULL)
+        *bytes = size;
+done:
+    end(&j);
+    return status;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* What a checkpoint holds besides its vectors. */
+typedef struct rest {
+    bm_position position;
+    double numbers[BM_CHECKPOINT_NUMBERS];
+    uint64_t manifest;
+} rest;
+
+/* All `count` elements of a tensor that has no other size. */
+static bm_status read_small(const job *j, const char *name, bm_dtype dtype,
+                            size_t count, void *data)
+{
+    const bm_st_tensor *t = bm_st_find(j->f, name);
+
+    if (t == NULL || t->dtype != dtype || t->rank != 1 || t->count != count)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: '%s' is missing or not as it was",
+                       j->path, name);
+    return bm_st_read(j->f, t, 0, count, data);
+}
+
+static bm_status read_rest(const job *j, rest *out)
+{
+    const char *format = bm_st_text(j->f, "format");
+    const char *manifest = bm_st_text(j->f, "manifest");
+    int64_t at[2] = {0};
+    char *stop = NULL;
+
+    if (format == NULL || strcmp(format, BM_CHECKPOINT_FORMAT) != 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: the format is '%.40s', not '%s'",
+                       j->path, format != NULL ? format : "",
+                       BM_CHECKPOINT_FORMAT);
+    if (manifest == NULL || strlen(manifest) != 16 ||
+        strspn(manifest, "0123456789abcdef") != 16)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: there is no hash of the data",
+                       j->path);
+    out->manifest = strtoull(manifest, &stop, 16);
+    BM_TRY(read_small(j, "position", BM_I64, 2, at));
+    if (at[0] < 0 || at[1] < 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: a position before the first block",
+                       j->path);
+    out->position = (bm_position){at[0], at[1]};
+    return read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS,
+                      out->numbers);
+}
+
+/* Every vector that a rank asks for is there, as long as it should be. */
+static bm_status check_vectors(const job *j)
+{
+    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
+        const bm_part *part = &j->parts.rows[i];
+        bm_st_tensor t = tensor_of(part->name, part->whole);
+        const bm_st_tensor *found = bm_st_find(j->f, t.name);
+
+        if (is_model(part->name)) {
+            BM_TRY(bm_model_match(j->f, j->path, j->c->params, "model."));
+            continue;
+        }
+        if (found == NULL)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: there is no %s: it was saved with other "
+                           "settings",
+                           j->path, t.name);
+        if (found->dtype != BM_F32 || found->rank != 1 ||
+            found->dim[0] != t.dim[0])
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: %s has %" PRIu64 " elements, not %" PRIu64,
+                           j->path, t.name, found->count, t.dim[0]);
+    }
+    return BM_OK;
+}
+
+static bool is_asked_for(const job *j, const char *name)
+{
+    if (strcmp(name, "position") == 0 || strcmp(name, "numbers") == 0)
+        return true;
+    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
+        const char *asked = j->parts.rows[i].name;
+
+        if (is_model(asked) ? bm_model_has(j->c->params, "model.", name)
+                            : strcmp(tensor_of(asked, 1).name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bm_status read_part(const job *j, const bm_state *s, size_t at, size_t n,
+                           float *x)
+{
+    if (is_model(s->name))
+        return bm_model_read(j->f, j->c->params, "model.", at, n, x);
+    return bm_st_read(j->f, bm_st_find(j->f, tensor_of(s->name, 1).name), at, n,
+                      x);
+}
+
+/* Reads a part piece by piece, and puts it where it belongs if `filling`. */
+static bm_status pass_through(const job *j, const bm_state *s, bool filling)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < s->count; at += n) {
+        n = s->count - at < PIECE ? s->count - at : PIECE;
+        BM_TRY(read_part(j, s, s->offset + at, n, j->piece));
+        if (filling && s->be == NULL) {
+            memcpy(s->x + at, j->piece, n * sizeof *s->x);
+        } else if (filling) {
+            bm_put(s->be, s->x + at, j->piece, n);
+            BM_TRY(bm_sync(s->be));
+        }
+    }
+    return BM_OK;
+}
+
+static bm_status pass_all(const job *j, bool filling)
+{
+    for (size_t i = 0; i < j->c->n_states; i++)
+        BM_TRY(pass_through(j, &j->c->states[i], filling));
+    return BM_OK;
+}
+
+/* All that can be wrong with the file itself. */
+static bm_status verify(job *j, rest *out)
+{
+    BM_TRY(bm_st_open(&j->f, j->path, true));
+    BM_TRY(read_rest(j, out));
+    BM_TRY(check_vectors(j));
+    for (size_t i = 0; i < bm_st_count(j->f); i++)
+        if (!is_asked_for(j, bm_st_at(j->f, i)->name))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: nothing here has a use for %s: it was saved "
+                           "with other settings",
+                           j->path, bm_st_at(j->f, i)->name);
+    return pass_all(j, false);
+}
+
+bm_status bm_checkpoint_load(const char *path, bm_comm *comm, bm_checkpoint *c)
+{
+    bm_status status = BM_OK;
+    rest found = {0};
+    job j;
+
+    BM_TRY_DONE(start(&j, path, comm, c));
+    BM_TRY_DONE(bm_comm_agree(comm, verify(&j, &found)));
+    BM_TRY_DONE(bm_comm_agree(comm, pass_all(&j, true)));
+    c->position = found.position;
+    memcpy(c->numbers, found.numbers, sizeof c->numbers);
+    c->manifest = found.manifest;
+done:
+    end(&j);
+    return status;
+}

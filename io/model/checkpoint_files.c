@@ -1,0 +1,112 @@
+/*
+ * checkpoint_files.c - the names in a directory of checkpoints. There is no
+ * pointer to the latest: the newest one that can be loaded is the latest.
+ */
+#include "core/log.h"
+#include "io/model/checkpoint.h"
+#include "io/model/safetensors.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
+                        size_t room)
+{
+    snprintf(out, room, "%s/block-%08" PRId64 ".safetensors", directory,
+             blocks);
+}
+
+/* The number in a name that bm_checkpoint_path makes; -1: it makes no such. */
+static int64_t number_of(const char *name)
+{
+    char right[64];
+    int64_t blocks = 0;
+
+    if (sscanf(name, "block-%18" SCNd64, &blocks) != 1 || blocks < 0)
+        return -1;
+    snprintf(right, sizeof right, "block-%08" PRId64 ".safetensors", blocks);
+    return strcmp(name, right) == 0 ? blocks : -1;
+}
+
+static bool is_left_over(const char *name)
+{
+    static const char end[] = ".safetensors.tmp";
+    size_t n = strlen(name), k = sizeof end - 1;
+
+    return strncmp(name, ".block-", 7) == 0 && n > k &&
+           strcmp(name + n - k, end) == 0;
+}
+
+/* Puts x into a list of at most `room` numbers, largest first. */
+static size_t insert(int64_t *list, size_t n, size_t room, int64_t x)
+{
+    size_t at = n;
+
+    while (at > 0 && list[at - 1] < x)
+        at--;
+    if (at == room)
+        return n;
+    if (n < room)
+        n++;
+    memmove(list + at + 1, list + at, (n - at - 1) * sizeof *list);
+    list[at] = x;
+    return n;
+}
+
+size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room)
+{
+    DIR *files = opendir(directory);
+    const struct dirent *file = NULL;
+    size_t n = 0;
+
+    while (files != NULL && (file = readdir(files)) != NULL)
+        if (number_of(file->d_name) >= 0)
+            n = insert(blocks, n, room, number_of(file->d_name));
+    if (files != NULL)
+        closedir(files);
+    return n;
+}
+
+static void discard(const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (unlink(path) != 0 && errno != ENOENT)
+        bm_log(BM_WARNING, "%s cannot be removed: %s", path, strerror(errno));
+}
+
+/* The number of the oldest one to keep. */
+static int64_t oldest_kept(const char *directory, size_t keep)
+{
+    int64_t *list = calloc(keep, sizeof *list), oldest = 0;
+
+    if (list == NULL)
+        return 0; /* all are kept */
+    if (bm_checkpoint_list(directory, list, keep) == keep)
+        oldest = list[keep - 1];
+    free(list);
+    return oldest;
+}
+
+void bm_checkpoint_prune(const char *directory, size_t keep)
+{
+    int64_t oldest = oldest_kept(directory, keep > 0 ? keep : 1);
+    DIR *files = opendir(directory);
+    const struct dirent *file = NULL;
+
+    while (files != NULL && (file = readdir(files)) != NULL) {
+        int64_t blocks = number_of(file->d_name);
+        if ((blocks >= 0 && blocks < oldest) || is_left_over(file->d_name))
+            discard(directory, file->d_name);
+    }
+    if (files != NULL)
+        closedir(files);
+}

@@ -1,0 +1,206 @@
+/*
+ * npz.c - local header, data, .. and a central directory at the end (PKWARE's
+ * APPNOTE, method 0). Sizes above 4 GB would need its 64-bit form: refused.
+ */
+#include "io/model/npz.h"
+
+#include "core/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+typedef struct entry {
+    char *name;
+    uint32_t offset, size, crc;
+} entry;
+
+struct bm_npz {
+    char path[PATH_MAX], temporary[PATH_MAX];
+    FILE *file;
+    entry *entries;
+    size_t n, room;
+    uint64_t at;
+    char *rows; /* [room_rows]: one array, without gaps */
+    size_t room_rows;
+};
+
+bm_status bm_npz_create(bm_npz **out, const char *path)
+{
+    bm_npz *z = calloc(1, sizeof *z);
+
+    if (z == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    snprintf(z->path, sizeof z->path, "%s", path);
+    bm_file_temporary(path, z->temporary, sizeof z->temporary);
+    z->file = fopen(z->temporary, "wb");
+    if (z->file == NULL) {
+        free(z);
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    }
+    *out = z;
+    return BM_OK;
+}
+
+void bm_npz_close(bm_npz *z)
+{
+    if (z == NULL)
+        return;
+    if (z->file != NULL) {
+        fclose(z->file);
+        unlink(z->temporary);
+    }
+    for (size_t i = 0; i < z->n; i++)
+        free(z->entries[i].name);
+    free(z->entries);
+    free(z->rows);
+    free(z);
+}
+
+static bm_status put(bm_npz *z, const void *data, size_t size)
+{
+    if (fwrite(data, 1, size, z->file) != size)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(errno));
+    z->at += size;
+    return BM_OK;
+}
+
+/* Little-endian numbers, one after the other. */
+static unsigned char *put16(unsigned char *to, unsigned x)
+{
+    to[0] = (unsigned char)(x & 255);
+    to[1] = (unsigned char)(x >> 8 & 255);
+    return to + 2;
+}
+
+static unsigned char *put32(unsigned char *to, uint32_t x)
+{
+    return put16(put16(to, x & 65535), x >> 16);
+}
+
+/* What a local header and an entry of the directory share. */
+static unsigned char *put_common(unsigned char *to, const entry *e)
+{
+    to = put16(to, 20);         /* version needed */
+    to = put16(to, 1 << 11);    /* the name is UTF-8 */
+    to = put16(to, 0);          /* stored */
+    to = put32(to, 0x00210000); /* 1 January 1980: equal runs, equal files */
+    to = put32(to, e->crc);
+    to = put32(to, e->size);
+    to = put32(to, e->size);
+    to = put16(to, (unsigned)strlen(e->name));
+    return put16(to, 0); /* no extra field */
+}
+
+static bm_status put_local(bm_npz *z, const entry *e)
+{
+    unsigned char header[30], *to = put32(header, 0x04034b50);
+
+    (void)put_common(to, e);
+    BM_TRY(put(z, header, sizeof header));
+    return put(z, e->name, strlen(e->name));
+}
+
+static bm_status put_central(bm_npz *z, const entry *e)
+{
+    unsigned char header[46] = {0}, *to = put32(header, 0x02014b50);
+
+    to = put_common(put16(to, 20), e);
+    to = put16(put16(put16(to, 0), 0), 0); /* comment, disk, attributes */
+    (void)put32(put32(to, 0), e->offset);
+    BM_TRY(put(z, header, sizeof header));
+    return put(z, e->name, strlen(e->name));
+}
+
+/* The header of a .npy file, version 1, padded to 128 bytes. */
+static void npy_header(char *out, size_t rows, size_t cols)
+{
+    static const unsigned char magic[10] = {0x93, 'N', 'U', 'M',  'P',
+                                            'Y',  1,   0,   0x76, 0};
+    int n = 0;
+
+    memcpy(out, magic, sizeof magic);
+    n = snprintf(out + 10, 118,
+                 "{'descr': '<f4', 'fortran_order': False, "
+                 "'shape': (%zu, %zu), }",
+                 rows, cols);
+    memset(out + 10 + n, ' ', (size_t)(117 - n));
+    out[127] = '\n';
+}
+
+static bm_status room_for(bm_npz *z, size_t size)
+{
+    char *grown = NULL;
+
+    if (z->n == z->room) {
+        size_t room = z->room ? 2 * z->room : 64;
+        entry *more = realloc(z->entries, room * sizeof *more);
+        if (more == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu arrays", room);
+        z->entries = more;
+        z->room = room;
+    }
+    if (size <= z->room_rows)
+        return BM_OK;
+    grown = realloc(z->rows, size);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes", size);
+    z->rows = grown;
+    z->room_rows = size;
+    return BM_OK;
+}
+
+bm_status bm_npz_add(bm_npz *z, const char *name, const float *x, size_t rows,
+                     size_t cols, size_t stride)
+{
+    enum { HEADER = 128 };
+    size_t row = cols * sizeof *x, size = HEADER + rows * row;
+    size_t length = strlen(name) + sizeof ".npy";
+    entry *e = NULL;
+
+    if (z->at + size + length > UINT32_MAX / 2 || z->n == 65534)
+        return BM_FAIL(BM_ERR_UNSUPPORTED,
+                       "%s: more than 2 GB or 65,534 arrays; dump fewer "
+                       "sequences",
+                       z->path);
+    BM_TRY(room_for(z, size));
+    npy_header(z->rows, rows, cols);
+    for (size_t t = 0; t < rows; t++)
+        memcpy(z->rows + HEADER + t * row, x + t * stride, row);
+    e = &z->entries[z->n];
+    e->name = malloc(length);
+    if (e->name == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a name");
+    snprintf(e->name, length, "%s.npy", name);
+    z->n++;
+    e->offset = (uint32_t)z->at;
+    e->size = (uint32_t)size;
+    e->crc = (uint32_t)crc32(0, (const unsigned char *)z->rows, (unsigned)size);
+    BM_TRY(put_local(z, e));
+    return put(z, z->rows, size);
+}
+
+bm_status bm_npz_finish(bm_npz *z)
+{
+    uint32_t from = (uint32_t)z->at;
+    unsigned char end[22] = {0}, *to = put32(end, 0x06054b50);
+    FILE *file = z->file;
+
+    for (size_t i = 0; i < z->n; i++)
+        BM_TRY(put_central(z, &z->entries[i]));
+    to = put16(put16(put32(to, 0), (unsigned)z->n), (unsigned)z->n);
+    (void)put32(put32(to, (uint32_t)z->at - from), from);
+    BM_TRY(put(z, end, sizeof end));
+    z->file = NULL;
+    if (fclose(file) != 0) {
+        int error = errno;
+        unlink(z->temporary);
+        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(error));
+    }
+    return bm_file_commit(z->temporary, z->path);
+}

@@ -1,0 +1,310 @@
+/*
+ * safetensors_write.c - one pass over the data: checked for finite numbers,
+ * summed and written, to a temporary name beside the real one.
+ */
+#include "core/file.h"
+#include "io/model/safetensors_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct bm_st_writer {
+    char path[PATH_MAX], temporary[PATH_MAX];
+    int fd;
+    bool sealed, begun, committed;
+    json_t *meta;
+    bm_st_tensor *tensors;
+    size_t n, room;
+    size_t at;      /* the tensor whose data come next */
+    uint64_t left;  /* bytes of it that are still to come */
+    uint64_t bytes; /* of the whole file, once begun */
+    XXH3_state_t *sum;
+};
+
+static bm_status open_temporary(bm_st_writer *w)
+{
+    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", w->temporary, strerror(errno));
+    return BM_OK;
+}
+
+bm_status bm_st_create(bm_st_writer **out, const char *path, bool sealed)
+{
+    bm_st_writer *w = NULL;
+    bm_status status = BM_OK;
+
+    if (strlen(path) + sizeof "..tmp" > PATH_MAX)
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", path);
+    w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to write %s", path);
+    w->fd = -1;
+    w->sealed = sealed;
+    memcpy(w->path, path, strlen(path) + 1);
+    bm_file_temporary(path, w->temporary, sizeof w->temporary);
+    w->meta = json_object();
+    w->sum = XXH3_createState();
+    if (w->meta == NULL || w->sum == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to write %s", path);
+    XXH3_128bits_reset(w->sum);
+    BM_TRY_DONE(open_temporary(w));
+    *out = w;
+    w = NULL;
+done:
+    bm_st_close(w);
+    return status;
+}
+
+bm_status bm_st_meta(bm_st_writer *w, const char *key, const char *text)
+{
+    json_t *value = json_string(text);
+
+    BM_ASSERT(!w->begun);
+    if (value == NULL || json_object_set_new(w->meta, key, value) != 0)
+        return BM_FAIL(BM_ERR_ARG, "%s: the text '%s' is not UTF-8", w->path,
+                       key);
+    return BM_OK;
+}
+
+static bm_status make_room(bm_st_writer *w)
+{
+    size_t room = w->room ? 2 * w->room : 64;
+    bm_st_tensor *grown = NULL;
+
+    if (w->n < w->room)
+        return BM_OK;
+    grown = realloc(w->tensors, room * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu tensors of %s", room,
+                       w->path);
+    w->tensors = grown;
+    w->room = room;
+    return BM_OK;
+}
+
+bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t)
+{
+    bm_st_tensor *new = NULL;
+
+    BM_ASSERT(!w->begun && t->rank >= 0 && t->rank <= BM_ST_RANK);
+    BM_ASSERT(memchr(t->name, '\0', sizeof t->name) != NULL);
+    BM_ASSERT(w->n == 0 || bm_dtype_size(t->dtype) <=
+                               bm_dtype_size(w->tensors[w->n - 1].dtype));
+    BM_TRY(make_room(w));
+    new = &w->tensors[w->n++];
+    *new = *t;
+    new->count = 1;
+    for (int i = 0; i < t->rank; i++)
+        BM_ASSERT(bm_st_multiply(new->count, t->dim[i], &new->count));
+    return BM_OK;
+}
+
+static uint64_t size_of(const bm_st_tensor *t)
+{
+    return t->count * bm_dtype_size(t->dtype);
+}
+
+/* Goes on to the tensor that the next byte belongs to. */
+static void skip_complete(bm_st_writer *w)
+{
+    while (w->left == 0 && w->at < w->n && ++w->at < w->n)
+        w->left = size_of(&w->tensors[w->at]);
+}
+
+static json_t *shape_of(const bm_st_tensor *t)
+{
+    json_t *shape = json_array();
+    int failed = 0;
+
+    for (int i = 0; i < t->rank; i++)
+        failed |=
+            json_array_append_new(shape, json_integer((json_int_t)t->dim[i]));
+    if (failed) {
+        json_decref(shape);
+        return NULL;
+    }
+    return shape;
+}
+
+/* The header as text, from malloc, and the bytes of all data; NULL without
+ * memory or if a name is not UTF-8. */
+static char *header_text(const bm_st_writer *w, uint64_t *data)
+{
+    json_t *header = json_object();
+    uint64_t offset = 0;
+    char *text = NULL;
+    int failed = header == NULL;
+
+    if (json_object_size(w->meta) > 0)
+        failed |= json_object_set(header, BM_ST_META_NAME, w->meta);
+    for (size_t i = 0; i < w->n && !failed; i++) {
+        const bm_st_tensor *t = &w->tensors[i];
+        uint64_t end = offset + size_of(t);
+
+        BM_ASSERT(json_object_get(header, t->name) == NULL);
+        failed |= json_object_set_new(
+            header, t->name,
+            json_pack("{s:s, s:o, s:[I, I]}", "dtype", bm_dtype_name(t->dtype),
+                      "shape", shape_of(t), "data_offsets", (json_int_t)offset,
+                      (json_int_t)end));
+        offset = end;
+    }
+    *data = offset;
+    if (!failed)
+        text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    return text;
+}
+
+static bm_status put(bm_st_writer *w, const void *data, size_t size)
+{
+    const char *from = data;
+
+    XXH3_128bits_update(w->sum, data, size);
+    while (size > 0) {
+        ssize_t k = write(w->fd, from, size);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return BM_FAIL(BM_ERR_IO, "%s of %" PRIu64 " bytes: %s", w->path,
+                           w->bytes, strerror(errno));
+        from += k;
+        size -= (size_t)k;
+    }
+    return BM_OK;
+}
+
+/* A full disk shows early. A file system that cannot set room aside is left
+ * to show it when written to. */
+static bm_status set_room_aside(const bm_st_writer *w)
+{
+    int error = 0;
+
+    do
+        error = posix_fallocate(w->fd, 0, (off_t)w->bytes);
+    while (error == EINTR);
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+        return BM_FAIL(BM_ERR_IO,
+                       "%s: disk full: there is no room for %" PRIu64
+                       " bytes (%s); make room or keep fewer checkpoints",
+                       w->path, w->bytes, strerror(error));
+    return BM_OK;
+}
+
+/* Everything is declared: the size is known, and the header is written. */
+static bm_status begin(bm_st_writer *w)
+{
+    static const char blanks[64] = "                                "
+                                   "                                ";
+    bm_st_tensor seal = {BM_ST_SEAL_NAME, BM_U8, 1, {BM_ST_SEAL_SIZE}, 0};
+    char *text = NULL;
+    uint64_t data = 0, length = 0;
+    size_t n = 0, padding = 0;
+    bm_status status = BM_OK;
+
+    if (w->sealed)
+        BM_TRY(bm_st_declare(w, &seal));
+    w->begun = true;
+    w->left = w->n > 0 ? size_of(&w->tensors[0]) : 0;
+    skip_complete(w);
+    text = header_text(w, &data);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "%s: no memory for the header, or a name in it is not "
+                       "UTF-8",
+                       w->path);
+    n = strlen(text);
+    padding = (64 - (8 + n) % 64) % 64;
+    length = n + padding;
+    if (length > BM_ST_HEADER_MOST)
+        BM_FAIL_DONE(BM_ERR_ARG, "%s: names and texts of %zu bytes; at most %d",
+                     w->path, n, BM_ST_HEADER_MOST);
+    w->bytes = 8 + length + data;
+    BM_TRY_DONE(set_room_aside(w));
+    BM_TRY_DONE(put(w, &length, sizeof length));
+    BM_TRY_DONE(put(w, text, n));
+    BM_TRY_DONE(put(w, blanks, padding));
+done:
+    free(text);
+    return status;
+}
+
+static bm_status check_finite(const bm_st_writer *w, const void *data,
+                              size_t size)
+{
+    const bm_st_tensor *t = &w->tensors[w->at];
+    size_t width = bm_dtype_size(t->dtype), n = size / width;
+    size_t odd = bm_st_first_not_finite(t->dtype, data, n);
+
+    BM_ASSERT(size % width == 0);
+    if (odd < n)
+        return BM_FAIL(BM_ERR_NUMERIC,
+                       "%s is not written: element %" PRIu64
+                       " of %s is not a finite number",
+                       w->path, t->count - w->left / width + odd, t->name);
+    return BM_OK;
+}
+
+bm_status bm_st_write(bm_st_writer *w, const void *data, size_t size)
+{
+    const char *from = data;
+
+    if (!w->begun)
+        BM_TRY(begin(w));
+    while (size > 0) {
+        size_t k = size < w->left ? size : (size_t)w->left;
+
+        BM_ASSERT(w->at < w->n);
+        BM_TRY(check_finite(w, from, k));
+        BM_TRY(put(w, from, k));
+        from += k;
+        size -= k;
+        w->left -= k;
+        skip_complete(w);
+    }
+    return BM_OK;
+}
+
+bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
+{
+    unsigned char seal[BM_ST_SEAL_SIZE];
+    int fd = -1;
+
+    BM_TRY(bm_st_write(w, NULL, 0)); /* there may be no data at all */
+    if (w->sealed) {
+        BM_ASSERT(w->at == w->n - 1 && w->left == sizeof seal);
+        bm_st_seal(XXH3_128bits_digest(w->sum), seal);
+        BM_TRY(bm_st_write(w, seal, sizeof seal));
+    }
+    BM_ASSERT(w->at == w->n);
+    fd = w->fd;
+    w->fd = -1;
+    if (close(fd) != 0)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", w->temporary, strerror(errno));
+    BM_TRY(bm_file_commit(w->temporary, w->path));
+    w->committed = true;
+    if (bytes != NULL)
+        *bytes = w->bytes;
+    return BM_OK;
+}
+
+void bm_st_close(bm_st_writer *w)
+{
+    if (w == NULL)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    if (!w->committed)
+        unlink(w->temporary);
+    json_decref(w->meta);
+    XXH3_freeState(w->sum);
+    free(w->tensors);
+    free(w);
+}

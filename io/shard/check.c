@@ -1,0 +1,467 @@
+#include "io/shard/check.h"
+
+#include "compute/batch.h"
+#include "core/words.h"
+#include "io/shard/child.h"
+#include "io/shard/shard_list.h"
+#include "io/shard/shard_parts.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Letter in the pipe, what many of them are called. */
+#define KINDS(X)                                                               \
+    X(UNREADABLE, "shards that cannot be read")                                \
+    X(UNFINISHED, "files that were never finished")                            \
+    X(DIFFERENT, "shards that do not belong together")                         \
+    X(TWICE, "sequences with the name of another")                             \
+    X(DAMAGED, "damaged units or tables")                                      \
+    X(EMPTY, "empty sequences")                                                \
+    X(NOT_FINITE, "sequences that are not finite")                             \
+    X(LABEL, "sequences with labels out of range")                             \
+    X(INFEASIBLE, "sequences too short for CTC")
+
+typedef enum kind {
+#define X(name, text) name,
+    KINDS(X)
+#undef X
+        N_KINDS
+} kind;
+
+static const char *const kinds[] = {
+#define X(name, text) text,
+    KINDS(X)
+#undef X
+};
+
+/* In the child: a shard, and where to say what is wrong with it. */
+typedef struct inspection {
+    bm_shard *s;
+    int stride;
+    FILE *say;
+    bm_sequences x;
+    int32_t *min_frames; /* NULL: not there */
+    bool has_names;      /* tags can be read */
+} inspection;
+
+/* A sequence's name, and whose it is. */
+typedef struct named {
+    uint64_t hash;
+    uint32_t shard, sequence;
+} named;
+
+/* In the parent, for all shards. */
+typedef struct tally {
+    FILE *out;
+    int stride;
+    size_t limit;             /* of lines of a kind */
+    const char *path, *first; /* this shard; the first that could be read */
+    size_t count[N_KINDS];
+    uint64_t sequences, frames, labels;
+    bool whole; /* this shard was read to its end */
+    named *names;
+    size_t n_names, room_names;
+    uint32_t shard, sequence; /* which one's name is heard next */
+} tally;
+
+static void tell(tally *t, kind k, const char *text)
+{
+    if (t->count[k]++ < t->limit)
+        fprintf(t->out, "%s\n", text);
+}
+
+/* A line to the parent: the kind as a letter, then the text. */
+static void say(const inspection *i, kind k, const char *text)
+{
+    fprintf(i->say, "%c", 'a' + (int)k);
+    for (; *text != '\0'; text++)
+        fputc(*text == '\n' ? ' ' : *text, i->say);
+    fputc('\n', i->say);
+}
+
+/* The same about a sequence. */
+static void say_of(inspection *i, kind k, size_t sequence, const char *text)
+{
+    char line[1024];
+
+    if (i->has_names)
+        snprintf(line, sizeof line, "%s: sequence %s: %s", i->s->path,
+                 bm_shard_tag_or(i->s, sequence), text);
+    else
+        snprintf(line, sizeof line, "%s: sequence number %zu: %s", i->s->path,
+                 sequence, text);
+    say(i, k, line);
+}
+
+/* A table of sums must be the running sums of a column of the lengths. */
+static void inspect_offsets(const inspection *i, const char *name, int column)
+{
+    const bm_shard *s = i->s;
+    uint64_t n = s->t.n + 1, sum = 0, *sums = NULL;
+    char line[1024];
+    void *p = NULL;
+    bool good = true;
+
+    if (bm_h5_table(&s->file, name, H5T_STD_U64LE, 0, &n, &p) != BM_OK) {
+        say(i, DAMAGED, bm_last_message());
+        return;
+    }
+    sums = p;
+    for (size_t k = 0; k < s->t.n; k++) {
+        good = good && sums[k] == sum;
+        sum += (uint64_t)s->t.lengths[2 * k + (size_t)column];
+    }
+    if (!good || sums[s->t.n] != sum) {
+        snprintf(line, sizeof line, "%s: /%s disagrees with /seqLengths",
+                 s->path, name);
+        say(i, DAMAGED, line);
+    }
+    free(sums);
+}
+
+/* What other programs read of a shard, and ours does not. */
+static void inspect_tables(inspection *i)
+{
+    uint64_t n = i->s->t.n;
+    void *p = NULL;
+
+    bm_h5_enter();
+    if (bm_shard_wake(i->s) != BM_OK) {
+        say(i, UNREADABLE, bm_last_message());
+    } else {
+        inspect_offsets(i, "bmuf/frame_offset", 0);
+        inspect_offsets(i, "bmuf/label_offset", 1);
+        if (bm_h5_table(&i->s->file, "bmuf/min_frames", H5T_STD_I32LE, 0, &n,
+                        &p) != BM_OK)
+            say(i, DAMAGED, bm_last_message());
+    }
+    bm_h5_leave();
+    i->min_frames = p;
+}
+
+static void inspect_features(inspection *i, size_t sequence, const float *x,
+                             size_t frames)
+{
+    size_t columns = i->x.features, n = frames * columns, k = 0, first = 0;
+    size_t bad = 0;
+    char text[128];
+
+    for (k = 0; k < n; k++)
+        if (!isfinite(x[k]) && bad++ == 0)
+            first = k;
+    if (bad == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%zu values are NaN or infinite, first in frame %zu, column %zu",
+             bad, first / columns, first % columns);
+    say_of(i, NOT_FINITE, sequence, text);
+}
+
+/* `repeats` is -1 where it is not known. */
+static void inspect_length(inspection *i, size_t sequence, size_t n,
+                           int64_t repeats, size_t frames)
+{
+    size_t left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
+    size_t least = n + (repeats > 0 ? (size_t)repeats : 0);
+    char text[256], with[64] = "";
+
+    if (frames == 0 || n == 0)
+        say_of(i, EMPTY, sequence,
+               frames == 0 ? "has no frames" : "has no labels");
+    if (i->s->per_frame || left >= least)
+        return;
+    if (repeats >= 0)
+        snprintf(with, sizeof with, " with %" PRId64 " repeats", repeats);
+    snprintf(text, sizeof text,
+             "%zu labels%s need %zu frames, but %zu / %d = %zu are left; lower "
+             "the stride or leave it out",
+             n, with, least, frames, i->stride, left);
+    say_of(i, INFEASIBLE, sequence, text);
+}
+
+/* Returns how many of the labels are equal to the one before. */
+static int64_t inspect_labels(inspection *i, size_t sequence,
+                              const int32_t *labels, size_t n)
+{
+    int32_t low = bm_shard_lowest_label(i->s);
+    size_t repeats = i->s->per_frame ? 0 : bm_ctc_repeats(labels, n), bad = 0;
+    char text[128];
+
+    for (size_t k = 0; k < n; k++) {
+        if (labels[k] >= low && (size_t)labels[k] < i->s->t.classes)
+            continue;
+        snprintf(text, sizeof text, "label %d is outside [%d, %zu]", labels[k],
+                 low, i->s->t.classes - 1);
+        if (bad++ == 0)
+            say_of(i, LABEL, sequence, text);
+    }
+    if (i->min_frames != NULL &&
+        i->min_frames[sequence] != (int64_t)(n + repeats))
+        say_of(i, DAMAGED, sequence, "/bmuf/min_frames is not its labels'");
+    return (int64_t)repeats;
+}
+
+static bool is_sound(const inspection *i, bm_status status)
+{
+    if (status != BM_OK)
+        say(i, DAMAGED, bm_last_message());
+    return status == BM_OK;
+}
+
+/* Where features or labels are damaged, the rest is looked at all the same. */
+static void inspect_unit(inspection *i, size_t unit)
+{
+    bm_unit_size u = bm_shard_unit(i->s, unit);
+    const int32_t *length = bm_shard_lengths(i->s) + 2 * u.first;
+    bool features = is_sound(i, bm_shard_load_features(i->s, unit, &i->x));
+    bool labels = is_sound(i, bm_shard_load_labels(i->s, unit, &i->x));
+    size_t frame = 0, label = 0;
+
+    for (size_t k = 0; k < u.sequences; k++) {
+        size_t sequence = u.first + k, n = (size_t)length[2 * k + 1];
+        size_t frames = (size_t)length[2 * k];
+        int64_t repeats = -1;
+
+        if (features)
+            inspect_features(i, sequence, i->x.x + frame * i->x.features,
+                             frames);
+        if (labels)
+            repeats = inspect_labels(i, sequence, i->x.targets + label, n);
+        inspect_length(i, sequence, n, repeats, frames);
+        frame += frames;
+        label += n;
+    }
+}
+
+static void inspect_first(const inspection *i, const char *path)
+{
+    char line[1024];
+    bm_shard *first = NULL;
+
+    if (path == NULL || bm_shard_open(&first, path) != BM_OK)
+        return;
+    for (int way = 0; way < BM_SHARD_WAYS; way++)
+        if (bm_shard_compare(first, i->s, way, line, sizeof line))
+            say(i, DIFFERENT, line);
+    if (strcmp(first->features_text, i->s->features_text) != 0) {
+        snprintf(line, sizeof line,
+                 "%s: its features were made in another way than those of %s",
+                 i->s->path, path);
+        say(i, DIFFERENT, line);
+    }
+    bm_shard_close(first);
+}
+
+/* All names, as hashes. */
+static void say_names(const inspection *i)
+{
+    const char *tag = NULL;
+
+    for (size_t k = 0; i->has_names && k < i->s->t.n; k++)
+        if (bm_shard_tag(i->s, k, &tag) == BM_OK)
+            fprintf(i->say, "#%016" PRIx64 "\n",
+                    (uint64_t)XXH3_64bits(tag, strlen(tag)));
+}
+
+/* The child's part: a shard from end to end, then its names and its size. */
+static void inspect(void *self, FILE *to)
+{
+    const tally *t = self;
+    inspection i = {.stride = t->stride, .say = to};
+    const char *tag = NULL;
+    uint64_t frames = 0, labels = 0;
+
+    if (bm_shard_open(&i.s, t->path) != BM_OK) {
+        say(&i, UNREADABLE, bm_last_message());
+        return;
+    }
+    inspect_first(&i, t->first);
+    i.has_names = i.s->t.n == 0 || is_sound(&i, bm_shard_tag(i.s, 0, &tag));
+    inspect_tables(&i);
+    for (size_t k = 0; k < bm_shard_units(i.s); k++) {
+        inspect_unit(&i, k);
+        frames += bm_shard_unit(i.s, k).frames;
+        labels += bm_shard_unit(i.s, k).labels;
+    }
+    say_names(&i);
+    fprintf(to, "=%zu %" PRIu64 " %" PRIu64 "\n", i.s->t.n, frames, labels);
+    free(i.min_frames);
+    bm_sequences_free(&i.x);
+    bm_shard_close(i.s);
+}
+
+/* Without memory for it, it is not compared. */
+static void keep_name(tally *t, uint64_t hash)
+{
+    if (t->n_names == t->room_names) {
+        size_t room = 2 * t->room_names + 1024;
+        named *grown = realloc(t->names, room * sizeof *grown);
+
+        if (grown == NULL)
+            return;
+        t->names = grown;
+        t->room_names = room;
+    }
+    t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
+}
+
+static void hear(void *self, const char *line)
+{
+    tally *t = self;
+
+    if (line[0] == '#') {
+        keep_name(t, strtoull(line + 1, NULL, 16));
+    } else if (line[0] == '=') {
+        char *end = NULL;
+
+        t->sequences += strtoull(line + 1, &end, 10);
+        t->frames += strtoull(end, &end, 10);
+        t->labels += strtoull(end, &end, 10);
+        t->whole = true;
+    } else if (line[0] >= 'a' && line[0] < 'a' + N_KINDS) {
+        tell(t, (kind)(line[0] - 'a'), line + 1);
+    }
+}
+
+/* Enough for the largest unit there can be, and for the libraries loaded. */
+static uint64_t memory_for(const char *path)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void)path; /* which takes terabytes of addresses */
+    return 0;
+#else
+    struct stat info;
+
+    return ((uint64_t)1 << 34) +
+           (stat(path, &info) == 0 ? 16 * (uint64_t)info.st_size : 0);
+#endif
+}
+
+static bm_status check_shard(tally *t)
+{
+    bm_child child = {.work = inspect,
+                      .hear = hear,
+                      .self = t,
+                      .memory = memory_for(t->path),
+                      .seconds = 600};
+    size_t before = t->count[UNREADABLE];
+    char line[1024];
+    int ended = 0;
+
+    t->whole = false;
+    fflush(t->out);
+    BM_TRY(bm_child_run(&child, &ended));
+    if (t->whole && t->first == NULL)
+        t->first = t->path;
+    if ((ended == 0 && t->whole) || t->count[UNREADABLE] > before)
+        return BM_OK;
+    snprintf(line, sizeof line,
+             "%s: unreadable, HDF5 crashed (signal %d); make it anew", t->path,
+             ended);
+    tell(t, UNREADABLE, line);
+    return BM_OK;
+}
+
+/* What a killed bmuf pack leaves behind. */
+static void check_unfinished(tally *t, const char *directory)
+{
+    DIR *d = opendir(directory);
+    const struct dirent *entry = NULL;
+    char line[1024];
+
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.' ||
+            !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
+            continue;
+        snprintf(line, sizeof line,
+                 "%s/%s: left by a bmuf pack that did not finish; pack again",
+                 directory, entry->d_name);
+        tell(t, UNFINISHED, line);
+    }
+    if (d != NULL)
+        closedir(d);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static void check_names(tally *t, char **paths)
+{
+    char line[1024];
+
+    if (t->n_names > 0)
+        qsort(t->names, t->n_names, sizeof *t->names, by_name);
+    for (size_t i = 1; i < t->n_names; i++) {
+        const named *x = &t->names[i - 1], *y = &t->names[i];
+
+        if (x->hash != y->hash)
+            continue;
+        snprintf(line, sizeof line,
+                 "%s: sequence number %u has the name of number %u of %s",
+                 paths[y->shard], (unsigned)y->sequence, (unsigned)x->sequence,
+                 paths[x->shard]);
+        tell(t, TWICE, line);
+    }
+}
+
+static size_t summarize(const tally *t, const char *directory, size_t shards)
+{
+    size_t problems = 0;
+
+    for (int k = 0; k < N_KINDS; k++) {
+        problems += t->count[k];
+        if (t->count[k] > t->limit)
+            fprintf(t->out, ".. and %zu more %s\n", t->count[k] - t->limit,
+                    kinds[k]);
+    }
+    for (int k = 0; k < N_KINDS; k++)
+        if (t->count[k] > 0)
+            fprintf(t->out, "%s: %zu\n", kinds[k], t->count[k]);
+    fprintf(t->out,
+            "%s: %zu shard%s, %" PRIu64 " sequences, %" PRIu64
+            " frames, %" PRIu64 " labels: ",
+            directory, shards, shards == 1 ? "" : "s", t->sequences, t->frames,
+            t->labels);
+    if (problems == 0)
+        fprintf(t->out, "no problems\n");
+    else
+        fprintf(t->out, "%zu problem%s\n", problems, problems == 1 ? "" : "s");
+    return problems;
+}
+
+bm_status bm_check_directory(const char *directory, int stride, size_t limit,
+                             FILE *out, size_t *problems)
+{
+    tally t = {
+        .out = out, .stride = stride, .limit = limit > 0 ? limit : SIZE_MAX};
+    char **paths = NULL;
+    size_t n = 0;
+    bm_status status = BM_OK;
+
+    BM_ASSERT(stride >= 1);
+    BM_TRY(bm_shard_list(directory, &paths, &n));
+    check_unfinished(&t, directory);
+    for (size_t i = 0; i < n; i++) {
+        t.path = paths[i];
+        t.shard = (uint32_t)i;
+        t.sequence = 0;
+        BM_TRY_DONE(check_shard(&t));
+    }
+    check_names(&t, paths);
+    *problems = summarize(&t, directory, n);
+done:
+    free(t.names);
+    bm_shard_list_free(paths, n);
+    return status;
+}

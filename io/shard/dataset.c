@@ -1,0 +1,218 @@
+/*
+ * dataset.c - opens all shards of a directory and tells all of their faults
+ * together. Each shard's file is closed again until it is read from; the last
+ * few that were read stay open.
+ */
+#include "io/shard/dataset.h"
+
+#include "io/shard/shard_list.h"
+#include "io/shard/shard_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_AWAKE = 16, MOST_TOLD = 20 };
+
+/* The whole of it: the last shards read, oldest first. */
+typedef struct opened {
+    bm_dataset d; /* first */
+    bm_shard *awake[MOST_AWAKE];
+    size_t n_awake;
+} opened;
+
+/* Faults, a line each. */
+typedef struct faults {
+    char text[3600]; /* what fits into a message */
+    size_t n, length;
+    bm_status status; /* of the first; BM_ERR_FORMAT if they differ */
+} faults;
+
+static void tell(faults *f, bm_status status, const char *text)
+{
+    size_t room = sizeof f->text - f->length;
+    int n = 0;
+
+    f->status = f->n == 0 || f->status == status ? status : BM_ERR_FORMAT;
+    if (f->n++ < MOST_TOLD && strlen(text) + 2 < room)
+        n = snprintf(f->text + f->length, room, "\n%s", text);
+    f->length += n > 0 ? (size_t)n : 0;
+}
+
+static void compare(faults *f, const bm_shard *first, const bm_shard *s)
+{
+    char text[1024];
+
+    for (int way = 0; way < BM_SHARD_WAYS; way++)
+        if (bm_shard_compare(first, s, way, text, sizeof text))
+            tell(f, BM_ERR_FORMAT, text);
+}
+
+static bm_status open_shards(bm_dataset *d)
+{
+    const bm_shard *first = NULL;
+    faults f = {0};
+
+    for (size_t i = 0; i < d->n_shards; i++) {
+        bm_status status = bm_shard_open(&d->shards[i], d->paths[i]);
+
+        if (status == BM_ERR_MEMORY)
+            return status;
+        if (status != BM_OK) {
+            tell(&f, status, bm_last_message());
+            continue;
+        }
+        bm_shard_sleep(d->shards[i]);
+        if (first == NULL)
+            first = d->shards[i];
+        else
+            compare(&f, first, d->shards[i]);
+    }
+    if (f.n > 0)
+        return BM_FAIL(f.status, "%s: %zu fault%s in %zu shards%s:%s",
+                       d->directory, f.n, f.n > 1 ? "s" : "", d->n_shards,
+                       f.n > MOST_TOLD ? "; bmuf check tells all" : "", f.text);
+    return BM_OK;
+}
+
+static bm_status make_lists(bm_dataset *d)
+{
+    for (size_t i = 0; i < d->n_shards; i++) {
+        d->n += bm_shard_sequences(d->shards[i]);
+        d->n_units += bm_shard_units(d->shards[i]);
+    }
+    d->lengths = malloc((2 * d->n + 1) * sizeof *d->lengths);
+    d->units = malloc((d->n_units + 1) * sizeof *d->units);
+    if (d->lengths == NULL || d->units == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", d->n);
+    return BM_OK;
+}
+
+static void fill_units(bm_dataset *d)
+{
+    bm_unit_at *to = d->units;
+    int64_t first = 0;
+
+    for (size_t i = 0; i < d->n_shards; i++)
+        for (size_t k = 0; k < bm_shard_units(d->shards[i]); k++) {
+            bm_unit_size u = bm_shard_unit(d->shards[i], k);
+
+            *to++ = (bm_unit_at){(int32_t)i, (int32_t)k, first,
+                                 (int32_t)u.sequences, (int64_t)u.frames};
+            first += (int64_t)u.sequences;
+        }
+}
+
+static bm_status fill(bm_dataset *d)
+{
+    uint64_t *hashes = malloc(d->n_shards * sizeof *hashes);
+    int32_t *to = d->lengths;
+
+    if (hashes == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu hashes", d->n_shards);
+    for (size_t i = 0; i < d->n_shards; i++) {
+        size_t n = 2 * bm_shard_sequences(d->shards[i]);
+
+        memcpy(to, bm_shard_lengths(d->shards[i]), n * sizeof *to);
+        to += n;
+        hashes[i] = bm_shard_hash(d->shards[i]);
+    }
+    d->hash = XXH3_64bits(hashes, d->n_shards * sizeof *hashes);
+    free(hashes);
+    for (size_t i = 0; i < d->n; i++) {
+        int32_t frames = d->lengths[2 * i];
+
+        d->frames += frames;
+        d->labels += d->lengths[2 * i + 1];
+        d->longest = frames > d->longest ? frames : d->longest;
+    }
+    d->features = bm_shard_features(d->shards[0]);
+    d->classes = bm_shard_classes(d->shards[0]);
+    fill_units(d);
+    return BM_OK;
+}
+
+bm_status bm_dataset_open(bm_dataset **out, const char *path)
+{
+    opened *o = calloc(1, sizeof *o);
+    bm_dataset *d = NULL;
+    bm_status status = BM_OK;
+
+    if (o == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a data set");
+    d = &o->d;
+    d->directory = strdup(path);
+    if (d->directory == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a data set");
+    BM_TRY_DONE(bm_shard_list(path, &d->paths, &d->n_shards));
+    d->shards = calloc(d->n_shards, sizeof(bm_shard *));
+    if (d->shards == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", d->n_shards);
+    BM_TRY_DONE(open_shards(d));
+    BM_TRY_DONE(make_lists(d));
+    BM_TRY_DONE(fill(d));
+    *out = d;
+    d = NULL;
+done:
+    bm_dataset_close(d);
+    return status;
+}
+
+void bm_dataset_close(bm_dataset *d)
+{
+    if (d == NULL)
+        return;
+    for (size_t i = 0; d->shards != NULL && i < d->n_shards; i++)
+        bm_shard_close(d->shards[i]);
+    bm_shard_list_free(d->paths, d->n_shards);
+    free(d->shards);
+    free(d->units);
+    free(d->lengths);
+    free(d->directory);
+    free((opened *)(void *)d);
+}
+
+const bm_vocab *bm_dataset_vocab(const bm_dataset *d)
+{
+    return bm_shard_vocab(d->shards[0]);
+}
+
+/* The shard that is read from now moves to the end; the first falls asleep if
+ * there are too many. */
+static void keep_awake(opened *o, bm_shard *s)
+{
+    size_t i = 0;
+
+    while (i < o->n_awake && o->awake[i] != s)
+        i++;
+    if (i == o->n_awake && i < MOST_AWAKE) {
+        o->n_awake++;
+    } else {
+        i = i == o->n_awake ? 0 : i;
+        if (o->awake[i] != s)
+            bm_shard_sleep(o->awake[i]);
+        memmove(o->awake + i, o->awake + i + 1,
+                (o->n_awake - i - 1) * sizeof(bm_shard *));
+    }
+    o->awake[o->n_awake - 1] = s;
+}
+
+bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
+{
+    size_t k = (size_t)sequence, i = 0;
+
+    BM_ASSERT(sequence >= 0 && k < d->n);
+    for (; k >= bm_shard_sequences(d->shards[i]); i++)
+        k -= bm_shard_sequences(d->shards[i]);
+    keep_awake((opened *)(void *)d, d->shards[i]);
+    return bm_shard_tag(d->shards[i], k, out);
+}
+
+bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
+{
+    const bm_unit_at *u = &d->units[unit];
+
+    BM_ASSERT(unit < d->n_units);
+    keep_awake((opened *)(void *)d, d->shards[u->shard]);
+    return bm_shard_read(d->shards[u->shard], (size_t)u->unit, out);
+}

@@ -1,0 +1,409 @@
+#include "io/shard/h5.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LONGEST_TEXT = 1 << 20, LONGEST_STRING = 1 << 12, MOST_FILTERS = 8 };
+enum { DEFLATE_RATIO = 1032 }; /* it makes nothing smaller than that */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local char said[512];
+
+/* The library may have been built without threads. What it does at exit fails
+ * badly where a disk was full: all files are closed by then. */
+void bm_h5_enter(void)
+{
+    static bool entered;
+
+    pthread_mutex_lock(&mutex);
+    if (!entered)
+        H5dont_atexit();
+    entered = true;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void bm_h5_leave(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+static herr_t note(unsigned n, const H5E_error2_t *error, void *_)
+{
+    static const char before[] = "error message = '";
+    const char *system = strstr(error->desc, before);
+
+    (void)_;
+    if (n == 0 && system != NULL)
+        snprintf(said, sizeof said, "%.*s",
+                 (int)strcspn(system + sizeof before - 1, "'"),
+                 system + sizeof before - 1);
+    else if (n == 0)
+        snprintf(said, sizeof said, "%s: %s", error->func_name, error->desc);
+    return 0;
+}
+
+const char *bm_h5_said(void)
+{
+    snprintf(said, sizeof said, "no reason given");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, note, NULL);
+    return said;
+}
+
+/* Order matters: the fields must fit before the size shrinks. */
+hid_t bm_h5_half(void)
+{
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
+}
+
+bm_status bm_h5_open(bm_h5_file *out, const char *path)
+{
+    struct stat info;
+    hid_t access = H5I_INVALID_HID, id = H5I_INVALID_HID;
+    int fd = -1;
+
+    if (stat(path, &info) != 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) /* a pipe would wait for ever */
+        return BM_FAIL(BM_ERR_MISSING, "%s is not a file", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
+    close(fd);
+    access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_file_locking(access, 0, 1);
+    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    id = H5Fopen(path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    if (id < 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: truncated or its writer did not finish (HDF5: %s)",
+                       path, bm_h5_said());
+    *out = (bm_h5_file){path, id, (uint64_t)info.st_size};
+    return BM_OK;
+}
+
+/* Every step to an object is a hard link: to this file, and not a name. */
+static bm_status follow(const bm_h5_file *f, const char *name)
+{
+    char part[128];
+    H5L_info_t info;
+
+    for (const char *end = name; end != NULL;) {
+        end = strchr(end + 1, '/');
+        snprintf(part, sizeof part, "%.*s",
+                 (int)(end != NULL ? (size_t)(end - name) : strlen(name)),
+                 name);
+        if (strcmp(part, "/") == 0)
+            continue;
+        if (H5Lexists(f->id, part, H5P_DEFAULT) <= 0)
+            return BM_FAIL(BM_ERR_FORMAT, "%s: has no /%s; not a shard",
+                           f->path, part);
+        if (H5Lget_info(f->id, part, &info, H5P_DEFAULT) < 0)
+            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, part,
+                           bm_h5_said());
+        if (info.type != H5L_TYPE_HARD)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: /%s is a link to elsewhere; refused", f->path,
+                           part);
+    }
+    return BM_OK;
+}
+
+/* Opens an attribute of one element. */
+static bm_status attribute(const bm_h5_file *f, const char *group,
+                           const char *name, hid_t *out, hid_t *type)
+{
+    hid_t id = H5I_INVALID_HID, extent = H5I_INVALID_HID;
+    bm_status status = BM_OK;
+
+    BM_TRY(follow(f, group));
+    if (H5Aexists_by_name(f->id, group, name, H5P_DEFAULT) <= 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: %s has no attribute %s; not a shard",
+                       f->path, group, name);
+    id = H5Aopen_by_name(f->id, group, name, H5P_DEFAULT, H5P_DEFAULT);
+    extent = H5Aget_space(id);
+    if (H5Sget_simple_extent_npoints(extent) != 1)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: attribute %s is not one value",
+                     f->path, name);
+    *type = H5Aget_type(id);
+    *out = id;
+    id = H5I_INVALID_HID;
+done:
+    H5Sclose(extent);
+    if (id >= 0)
+        H5Aclose(id);
+    return status;
+}
+
+bm_status bm_h5_number(const bm_h5_file *f, const char *group, const char *name,
+                       int64_t *out)
+{
+    hid_t id = H5I_INVALID_HID, type = H5I_INVALID_HID;
+    bm_status status = BM_OK;
+
+    BM_TRY(attribute(f, group, name, &id, &type));
+    if (H5Tget_class(type) != H5T_INTEGER ||
+        H5Aread(id, H5T_NATIVE_INT64, out) < 0)
+        status = BM_FAIL(BM_ERR_FORMAT, "%s: attribute %s is not a number",
+                         f->path, name);
+    H5Tclose(type);
+    H5Aclose(id);
+    return status;
+}
+
+bm_status bm_h5_text(const bm_h5_file *f, const char *group, const char *name,
+                     char **out)
+{
+    hid_t id = H5I_INVALID_HID, type = H5I_INVALID_HID;
+    char *text = NULL;
+    size_t n = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY(attribute(f, group, name, &id, &type));
+    if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0)
+        n = H5Tget_size(type);
+    if (n == 0 || n > LONGEST_TEXT)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s: attribute %s is not a text of fixed length", f->path,
+                     name);
+    text = calloc(n + 1, 1);
+    if (text == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s of %s", name, f->path);
+    if (H5Aread(id, type, text) < 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: attribute %s: %s", f->path, name,
+                     bm_h5_said());
+    *out = text;
+    text = NULL;
+done:
+    free(text);
+    H5Tclose(type);
+    H5Aclose(id);
+    return status;
+}
+
+/* All bytes of a contiguous array are in the file. */
+static bool whole(const bm_h5_file *f, const bm_h5_array *a, uint64_t bytes)
+{
+    haddr_t at = H5Dget_offset(a->id);
+
+    return bytes == 0 ||
+           (H5Dget_storage_size(a->id) == bytes && at != HADDR_UNDEF &&
+            at <= f->size && bytes <= f->size - at);
+}
+
+/* HDF5 1.10 refuses H5S_ALL here. */
+static bool count_chunks(const bm_h5_array *a, hsize_t *n)
+{
+    hid_t extent = H5Dget_space(a->id);
+    bool good = H5Dget_num_chunks(a->id, extent, n) >= 0;
+
+    H5Sclose(extent);
+    return good;
+}
+
+/* Full rows, none of them missing, and only filters of HDF5 itself. */
+static bool plain_chunks(const bm_h5_file *f, const bm_h5_array *a, hid_t plist,
+                         uint64_t bytes)
+{
+    hsize_t chunk[2] = {1, 1}, found = 0;
+    int filters = H5Pget_nfilters(plist);
+    uint64_t ratio = 1, stored = H5Dget_storage_size(a->id);
+
+    if (H5Pget_chunk(plist, 2, chunk) != a->rank || chunk[0] == 0 ||
+        (a->rank == 2 && chunk[1] != a->dim[1]) || filters > MOST_FILTERS)
+        return false;
+    for (int i = 0; i < filters; i++) {
+        unsigned flags = 0;
+        size_t none = 0;
+        H5Z_filter_t id = H5Pget_filter2(plist, (unsigned)i, &flags, &none,
+                                         NULL, 0, NULL, NULL);
+        if (id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_SHUFFLE &&
+            id != H5Z_FILTER_FLETCHER32)
+            return false;
+        if (id == H5Z_FILTER_DEFLATE)
+            ratio = DEFLATE_RATIO;
+    }
+    return stored <= f->size && bytes / ratio <= stored &&
+           count_chunks(a, &found) &&
+           found == a->dim[0] / chunk[0] + (a->dim[0] % chunk[0] != 0);
+}
+
+static bm_status check_layout(const bm_h5_file *f, const bm_h5_array *a,
+                              uint64_t bytes)
+{
+    hid_t plist = H5Dget_create_plist(a->id);
+    H5D_layout_t layout = H5Pget_layout(plist);
+    bool external = H5Pget_external_count(plist) != 0, good = false;
+
+    if (layout == H5D_CONTIGUOUS && !external)
+        good = whole(f, a, bytes);
+    else if (layout == H5D_CHUNKED && !external)
+        good = plain_chunks(f, a, plist, bytes);
+    H5Pclose(plist);
+    if (!good)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /%s is incomplete, or does not lie in the file as "
+                       "one run or in chunks of full rows",
+                       f->path, a->name);
+    return BM_OK;
+}
+
+/* Dimensions and type of an array that is open. */
+static bm_status check_array(const bm_h5_file *f, bm_h5_array *a)
+{
+    hid_t extent = H5Dget_space(a->id);
+    hsize_t dim[2] = {1, 1};
+    H5T_class_t class = H5T_NO_CLASS;
+    bool simple = H5Sget_simple_extent_type(extent) == H5S_SIMPLE;
+
+    a->rank = simple ? H5Sget_simple_extent_ndims(extent) : 0;
+    if (a->rank == 1 || a->rank == 2)
+        H5Sget_simple_extent_dims(extent, dim, NULL);
+    H5Sclose(extent);
+    if (a->rank != 1 && a->rank != 2)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: /%s has %d dimensions, not 1 or 2",
+                       f->path, a->name, a->rank);
+    a->dim[0] = dim[0];
+    a->dim[1] = dim[1];
+    a->type = H5Dget_type(a->id);
+    class = H5Tget_class(a->type);
+    if ((class != H5T_INTEGER && class != H5T_FLOAT && class != H5T_STRING) ||
+        H5Tis_variable_str(a->type) != 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /%s: neither numbers nor texts of fixed length",
+                       f->path, a->name);
+    a->item = H5Tget_size(a->type);
+    if (a->item == 0 || a->item > LONGEST_STRING || a->dim[1] > SIZE_MAX / 2 ||
+        (a->dim[0] > 0 && a->dim[1] > 0 &&
+         a->dim[0] > PTRDIFF_MAX / a->item / a->dim[1]))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /%s: impossible size %" PRIu64 " x %" PRIu64,
+                       f->path, a->name, a->dim[0], a->dim[1]);
+    return check_layout(f, a, a->dim[0] * a->dim[1] * a->item);
+}
+
+bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
+                           bm_h5_array *out)
+{
+    bm_h5_array a = {name, H5I_INVALID_HID, H5I_INVALID_HID, 0, {0}, 0};
+    bm_status status = BM_OK;
+
+    BM_TRY(follow(f, name));
+    a.id = H5Dopen2(f->id, name, H5P_DEFAULT);
+    if (a.id < 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, name,
+                       bm_h5_said());
+    status = check_array(f, &a);
+    if (status != BM_OK)
+        bm_h5_array_close(&a);
+    else
+        *out = a;
+    return status;
+}
+
+void bm_h5_array_close(bm_h5_array *a)
+{
+    if (a->type > 0)
+        H5Tclose(a->type);
+    if (a->id > 0)
+        H5Dclose(a->id);
+    a->type = a->id = H5I_INVALID_HID;
+}
+
+bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
+                     uint64_t rows, void *out)
+{
+    hsize_t start[2] = {first, 0}, count[2] = {rows, a->dim[1]};
+    hid_t file = H5I_INVALID_HID, memory = H5I_INVALID_HID;
+    bm_status status = BM_OK;
+
+    if (rows == 0 || a->dim[1] == 0)
+        return BM_OK;
+    BM_ASSERT(first <= a->dim[0] && rows <= a->dim[0] - first);
+    file = H5Dget_space(a->id);
+    memory = H5Screate_simple(a->rank, count, NULL);
+    if (H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) <
+            0 ||
+        H5Dread(a->id, a->type, memory, file, H5P_DEFAULT, out) < 0)
+        status =
+            BM_FAIL(BM_ERR_FORMAT,
+                    "%s: /%s: rows %" PRIu64 " to %" PRIu64
+                    " cannot be read (HDF5: %s); run bmuf check",
+                    f->path, a->name, first, first + rows - 1, bm_h5_said());
+    H5Sclose(memory);
+    H5Sclose(file);
+    return status;
+}
+
+bm_status bm_h5_table(const bm_h5_file *f, const char *name, hid_t type,
+                      uint64_t columns, uint64_t *rows, void **out)
+{
+    bm_h5_array a = {0};
+    void *data = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_h5_array_open(f, name, &a));
+    if (a.rank != (columns > 0 ? 2 : 1) ||
+        (columns > 0 && a.dim[1] != columns) ||
+        (*rows != BM_H5_ANY && a.dim[0] != *rows))
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s: /%s is %" PRIu64 " x %" PRIu64
+                     ", which does not fit the other tables",
+                     f->path, name, a.dim[0], a.dim[1]);
+    if (H5Tequal(a.type, type) <= 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: /%s has another type of number",
+                     f->path, name);
+    data = malloc(a.dim[0] * a.dim[1] * a.item + 1);
+    if (data == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for /%s of %s", name, f->path);
+    BM_TRY_DONE(bm_h5_rows(f, &a, 0, a.dim[0], data));
+    *rows = a.dim[0];
+    *out = data;
+    data = NULL;
+done:
+    free(data);
+    bm_h5_array_close(&a);
+    return status;
+}
+
+bm_status bm_h5_strings(const bm_h5_file *f, const char *name, uint64_t *rows,
+                        size_t *width, char **out)
+{
+    bm_h5_array a = {0};
+    char *raw = NULL, *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_h5_array_open(f, name, &a));
+    if (a.rank != 1 || H5Tget_class(a.type) != H5T_STRING)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: /%s is not a list of texts", f->path,
+                     name);
+    raw = malloc(a.dim[0] * a.item + 1);
+    text = calloc(a.dim[0] + 1, a.item + 1);
+    if (raw == NULL || text == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for /%s of %s", name, f->path);
+    BM_TRY_DONE(bm_h5_rows(f, &a, 0, a.dim[0], raw));
+    for (uint64_t i = 0; i < a.dim[0]; i++)
+        memcpy(text + i * (a.item + 1), raw + i * a.item, a.item);
+    *rows = a.dim[0];
+    *width = a.item + 1;
+    *out = text;
+    text = NULL;
+done:
+    free(raw);
+    free(text);
+    bm_h5_array_close(&a);
+    return status;
+}

@@ -1,0 +1,103 @@
+/*
+ * shard.c - sequences in memory, and digests of a shard's tables: what reader
+ * and writer of shards have in common.
+ */
+#include "io/shard/shard.h"
+
+#include "io/shard/shard_parts.h"
+#include "io/shard/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bm_status make_room(void **at, size_t *room, size_t n, size_t size)
+{
+    void *grown = NULL;
+
+    if (n <= *room && *at != NULL)
+        return BM_OK;
+    n = n > *room + *room / 2 ? n : *room + *room / 2; /* seldom */
+    grown = n < PTRDIFF_MAX / size ? realloc(*at, (n + 1) * size) : NULL;
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu times %zu bytes", n,
+                       size);
+    *at = grown;
+    *room = n;
+    return BM_OK;
+}
+
+bm_status bm_sequences_reserve(bm_sequences *s, size_t n, size_t frames,
+                               size_t labels, size_t features)
+{
+    void *x = s->x, *targets = s->targets, *of_frames = s->frames;
+    void *of_labels = s->labels;
+    size_t room = s->room_n;
+    bm_status status = BM_OK;
+
+    if (features > 0 && frames > PTRDIFF_MAX / sizeof(float) / features)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu frames of %zu", frames,
+                       features);
+    BM_TRY_DONE(make_room(&x, &s->room_x, frames * features, sizeof *s->x));
+    BM_TRY_DONE(
+        make_room(&targets, &s->room_targets, labels, sizeof *s->targets));
+    BM_TRY_DONE(make_room(&of_frames, &room, n, sizeof *s->frames));
+    BM_TRY_DONE(make_room(&of_labels, &s->room_n, n, sizeof *s->labels));
+    s->features = features;
+done:
+    s->x = x;
+    s->targets = targets;
+    s->frames = of_frames;
+    s->labels = of_labels;
+    return status;
+}
+
+void bm_sequences_free(bm_sequences *s)
+{
+    free(s->x);
+    free(s->frames);
+    free(s->targets);
+    free(s->labels);
+    *s = (bm_sequences){0};
+}
+
+static void spell(XXH128_hash_t hash, char out[BM_DIGEST_LENGTH + 1])
+{
+    snprintf(out, BM_DIGEST_LENGTH + 1, "%016llx%016llx",
+             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+void bm_digest(const void *data, size_t size, char out[BM_DIGEST_LENGTH + 1])
+{
+    spell(XXH3_128bits(data, size), out);
+}
+
+bm_status bm_shard_digest(const bm_shard_tables *t,
+                          char out[BM_DIGEST_LENGTH + 1])
+{
+    XXH3_state_t *state = XXH3_createState();
+
+    if (state == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a hash");
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, t->lengths, 2 * t->n * sizeof *t->lengths);
+    XXH3_128bits_update(state, t->unit,
+                        BM_UNIT_COLUMNS * t->units * sizeof *t->unit);
+    XXH3_128bits_update(state, t->crc, 2 * t->units * sizeof *t->crc);
+    if (t->store == BM_STORE_U8) {
+        XXH3_128bits_update(state, t->scale, t->features * sizeof *t->scale);
+        XXH3_128bits_update(state, t->offset, t->features * sizeof *t->offset);
+    }
+    spell(XXH3_128bits_digest(state), out);
+    XXH3_freeState(state);
+    return BM_OK;
+}
+
+void bm_shard_tables_free(bm_shard_tables *t)
+{
+    free(t->lengths);
+    free(t->unit);
+    free(t->crc);
+    free(t->scale);
+    free(t->offset);
+    *t = (bm_shard_tables){0};
+}

@@ -1,0 +1,299 @@
+/*
+ * shard_open.c - opens a shard, believing none of it: every table is compared
+ * with the others and with a digest before it is used.
+ */
+#include "io/shard/shard_parts.h"
+#include "io/shard/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_FEATURES = 1 << 20 };
+
+/* An attribute that must be one of two texts. */
+static bm_status either(const bm_shard *s, const char *name, const char *no,
+                        const char *yes, bool *out)
+{
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_h5_text(&s->file, "bmuf", name, &text));
+    if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
+        status = BM_FAIL(BM_ERR_FORMAT, "%s: %s is \"%.40s\", not %s or %s",
+                         s->path, name, text, no, yes);
+    else
+        *out = strcmp(text, yes) == 0;
+    free(text);
+    return status;
+}
+
+static bm_status read_format(bm_shard *s)
+{
+    int64_t version = 0, blank = 0, shift = 0;
+    bool is_shard = false;
+
+    BM_TRY(either(s, "format", "bmuf-shard", "bmuf-shard", &is_shard));
+    BM_TRY(bm_h5_number(&s->file, "bmuf", "format_version", &version));
+    if (version != BM_SHARD_VERSION)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: format version %" PRId64 "; this program reads %d",
+                       s->path, version, BM_SHARD_VERSION);
+    BM_TRY(either(s, "task", "ctc", "frame", &s->per_frame));
+    BM_TRY(bm_h5_number(&s->file, "bmuf", "blank_index", &blank));
+    if (blank != 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: the blank is %" PRId64 ", must be 0",
+                       s->path, blank);
+    BM_TRY(bm_h5_number(&s->file, "bmuf", "frame_shift_us", &shift));
+    if (shift < 0 || shift > 1000000000)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: impossible frame shift %" PRId64,
+                       s->path, shift);
+    s->frame_shift = (double)shift * 1e-6;
+    return bm_h5_text(&s->file, "bmuf", "feat_config", &s->features_text);
+}
+
+/* Types and dimensions of the two large arrays. */
+static bm_status read_shape(bm_shard *s)
+{
+    hid_t half = bm_h5_half();
+    int64_t features = 0;
+    bool f32 = H5Tequal(s->inputs.type, H5T_IEEE_F32LE) > 0;
+    bool f16 = H5Tequal(s->inputs.type, half) > 0;
+    bool u8 = H5Tequal(s->inputs.type, H5T_STD_U8LE) > 0;
+
+    H5Tclose(half);
+    if (!f32 && !f16 && !u8)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /inputs is none of float32, float16 and uint8, "
+                       "little-endian",
+                       s->path);
+    s->t.store = f32 ? BM_STORE_F32 : f16 ? BM_STORE_F16 : BM_STORE_U8;
+    s->t.features = s->inputs.dim[1];
+    BM_TRY(bm_h5_number(&s->file, "bmuf", "feat_dim", &features));
+    if (s->inputs.rank != 2 || s->t.features == 0 ||
+        s->t.features > MOST_FEATURES || s->t.features != (uint64_t)features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /inputs has %zu columns; feat_dim is %" PRId64,
+                       s->path, s->t.features, features);
+    if (s->targets.rank != 1 || H5Tequal(s->targets.type, H5T_STD_I32LE) <= 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /targets/data/classes is no list of int32",
+                       s->path);
+    return BM_OK;
+}
+
+static bm_status read_tables(bm_shard *s)
+{
+    bm_shard_tables *t = &s->t;
+    uint64_t n = BM_H5_ANY, units = BM_H5_ANY, features = t->features;
+    void *p = NULL;
+
+    BM_TRY(bm_h5_table(&s->file, "seqLengths", H5T_STD_I32LE, 2, &n, &p));
+    t->lengths = p;
+    t->n = n;
+    BM_TRY(bm_h5_table(&s->file, "bmuf/block", H5T_STD_U64LE, BM_UNIT_COLUMNS,
+                       &units, &p));
+    t->unit = p;
+    t->units = units;
+    BM_TRY(bm_h5_table(&s->file, "bmuf/block_crc32c", H5T_STD_U32LE, 2, &units,
+                       &p));
+    t->crc = p;
+    if (t->store != BM_STORE_U8)
+        return BM_OK;
+    BM_TRY(bm_h5_table(&s->file, "bmuf/quant/scale", H5T_IEEE_F32LE, 0,
+                       &features, &p));
+    t->scale = p;
+    BM_TRY(bm_h5_table(&s->file, "bmuf/quant/offset", H5T_IEEE_F32LE, 0,
+                       &features, &p));
+    t->offset = p;
+    return BM_OK;
+}
+
+/* As they were computed, which is as they were told. */
+typedef struct digests {
+    char tables[BM_DIGEST_LENGTH + 1], labels[BM_DIGEST_LENGTH + 1];
+} digests;
+
+/* The tables against the digest written with them. */
+static bm_status check_tables(bm_shard *s, char *found)
+{
+    char *told = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_shard_digest(&s->t, found));
+    BM_TRY(bm_h5_text(&s->file, "bmuf", "tables_xxh3", &told));
+    if (strcmp(found, told) != 0)
+        status = BM_FAIL(BM_ERR_FORMAT,
+                         "%s: its tables of lengths, units and checksums are "
+                         "damaged; make it anew",
+                         s->path);
+    free(told);
+    return status;
+}
+
+static bm_status disagree(const bm_shard *s, size_t unit)
+{
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: unit %zu of /bmuf/block disagrees with /seqLengths or "
+                   "the size of the arrays; make the shard anew",
+                   s->path, unit);
+}
+
+/* Units follow each other without holes and hold what the lengths say. */
+static bm_status check_units(const bm_shard *s)
+{
+    const bm_shard_tables *t = &s->t;
+    uint64_t sequence = 0, frame = 0, label = 0;
+
+    for (size_t k = 0; k < t->units; k++) {
+        const uint64_t *u = t->unit + k * BM_UNIT_COLUMNS;
+        uint64_t frames = 0, labels = 0;
+
+        if (u[BM_UNIT_SEQUENCE] != sequence || u[BM_UNIT_FRAME] != frame ||
+            u[BM_UNIT_LABEL] != label || u[BM_UNIT_SEQUENCES] > t->n - sequence)
+            return disagree(s, k);
+        for (uint64_t i = 0; i < u[BM_UNIT_SEQUENCES]; i++, sequence++) {
+            const int32_t *length = t->lengths + 2 * sequence;
+
+            if (length[0] < 0 || length[1] < 0 ||
+                (s->per_frame && length[0] != length[1]))
+                return BM_FAIL(BM_ERR_FORMAT,
+                               "%s: sequence %" PRIu64
+                               " has %d frames and %d labels",
+                               s->path, sequence, length[0], length[1]);
+            frames += (uint64_t)length[0];
+            labels += (uint64_t)length[1];
+        }
+        frame += frames;
+        label += labels;
+        if (u[BM_UNIT_FRAMES] != frames || u[BM_UNIT_LABELS] != labels)
+            return disagree(s, k);
+    }
+    if (sequence != t->n || frame != s->inputs.dim[0] ||
+        label != s->targets.dim[0])
+        return disagree(s, t->units);
+    return BM_OK;
+}
+
+static bm_status check_scale(const bm_shard *s)
+{
+    for (size_t d = 0; s->t.scale != NULL && d < s->t.features; d++)
+        if (!isfinite(s->t.scale[d]) || !isfinite(s->t.offset[d]))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: /bmuf/quant: column %zu is not finite", s->path,
+                           d);
+    return BM_OK;
+}
+
+/* The texts of /targets/labels/classes as lines of a vocabulary file. */
+static bm_status join(const char *rows, size_t n, size_t width, char **out,
+                      size_t *size)
+{
+    char *text = malloc(n * (width + 1) + 1), *at = text;
+
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu symbols", n);
+    for (size_t k = 0; k < n; k++) {
+        size_t length = strlen(rows + k * width);
+
+        memcpy(at, rows + k * width, length);
+        at += length;
+        *at++ = '\n';
+    }
+    *at = '\0';
+    *out = text;
+    *size = (size_t)(at - text);
+    return BM_OK;
+}
+
+static bm_status read_vocab(bm_shard *s, char *digest)
+{
+    char *rows = NULL, *text = NULL, *told = NULL;
+    uint64_t n = 0;
+    int64_t classes = 0;
+    size_t width = 0, size = 0;
+    bool words = false;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(either(s, "symbols", "characters", "words", &words));
+    BM_TRY_DONE(bm_h5_number(&s->file, "bmuf", "num_classes", &classes));
+    BM_TRY_DONE(
+        bm_h5_strings(&s->file, "targets/labels/classes", &n, &width, &rows));
+    if (classes < 1 || (uint64_t)classes != n)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s: %" PRIu64 " labels; num_classes is %" PRId64, s->path,
+                     n, classes);
+    BM_TRY_DONE(join(rows, n, width, &text, &size));
+    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &told));
+    bm_digest(text, size, digest);
+    if (strcmp(digest, told) != 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: its vocabulary is damaged", s->path);
+    status = bm_vocab_parse(&s->vocab, text, words);
+    if (status != BM_OK)
+        BM_FAIL_DONE(status, "%s: %s", s->path, bm_last_message());
+    s->t.classes = n;
+done:
+    free(rows);
+    free(text);
+    free(told);
+    return status;
+}
+
+/* Of the digests, the shape and how features were made. */
+static bm_status hash_all(bm_shard *s, const digests *d)
+{
+    XXH3_state_t *state = XXH3_createState();
+    uint64_t shape[] = {s->t.features, s->t.classes, s->t.store, s->per_frame,
+                        bm_vocab_words(s->vocab)};
+
+    if (state == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a hash");
+    XXH3_64bits_reset(state);
+    XXH3_64bits_update(state, shape, sizeof shape);
+    XXH3_64bits_update(state, d->labels, BM_DIGEST_LENGTH);
+    XXH3_64bits_update(state, d->tables, BM_DIGEST_LENGTH);
+    XXH3_64bits_update(state, s->tags_digest, strlen(s->tags_digest));
+    XXH3_64bits_update(state, s->features_text, strlen(s->features_text));
+    s->hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return BM_OK;
+}
+
+static bm_status read_all(bm_shard *s)
+{
+    digests d;
+
+    if (stat(s->path, &s->identity) != 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", s->path, strerror(errno));
+    BM_TRY(bm_shard_wake(s));
+    BM_TRY(read_format(s));
+    BM_TRY(read_shape(s));
+    BM_TRY(read_tables(s));
+    BM_TRY(check_tables(s, d.tables));
+    BM_TRY(check_units(s));
+    BM_TRY(check_scale(s));
+    BM_TRY(read_vocab(s, d.labels));
+    BM_TRY(bm_h5_text(&s->file, "bmuf", "tags_xxh3", &s->tags_digest));
+    return hash_all(s, &d);
+}
+
+bm_status bm_shard_open(bm_shard **out, const char *path)
+{
+    bm_shard *s = calloc(1, sizeof *s);
+    bm_status status = BM_OK;
+
+    if (s == NULL || (s->path = strdup(path)) == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a shard");
+    bm_h5_enter();
+    status = read_all(s);
+    bm_h5_leave();
+    if (status == BM_OK) {
+        *out = s;
+        s = NULL;
+    }
+done:
+    bm_shard_close(s);
+    return status;
+}

@@ -1,0 +1,87 @@
+/*
+ * shard_parts.h - what reading, writing, checking and describing shards share.
+ * The layout is that of docs/shards.md.
+ */
+#ifndef BM_IO_SHARD_SHARD_PARTS_H
+#define BM_IO_SHARD_SHARD_PARTS_H
+
+#include "io/shard/h5.h"
+#include "io/shard/shard.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum { BM_SHARD_VERSION = 1, BM_DIGEST_LENGTH = 32 };
+
+/* Columns of /bmuf/block: the units. */
+enum {
+    BM_UNIT_SEQUENCE, /* the first */
+    BM_UNIT_SEQUENCES,
+    BM_UNIT_FRAME,
+    BM_UNIT_FRAMES,
+    BM_UNIT_LABEL,
+    BM_UNIT_LABELS,
+    BM_UNIT_COLUMNS
+};
+
+/* Everything of a shard that is kept in memory while it is open, or until it
+ * is written. */
+typedef struct bm_shard_tables {
+    size_t features, classes, n, units;
+    bm_store store;
+    int32_t *lengths;      /* [n, 2] */
+    uint64_t *unit;        /* [units, BM_UNIT_COLUMNS] */
+    uint32_t *crc;         /* [units, 2]: of frames, of labels */
+    float *scale, *offset; /* [features], u8 only */
+} bm_shard_tables;
+
+struct bm_shard {
+    char *path;
+    struct stat identity; /* of the file that was opened */
+    bm_shard_tables t;
+    bool per_frame;
+    double frame_shift;
+    uint64_t hash;
+    bm_vocab *vocab;
+    char *features_text, *tags_digest;
+    char *tags; /* [n, tag_width]; NULL: not read yet */
+    size_t tag_width;
+    bool awake; /* the next three are open */
+    bm_h5_file file;
+    bm_h5_array inputs, targets;
+};
+
+/* XXH3-128 as 32 hexadecimal digits. */
+void bm_digest(const void *data, size_t size, char out[BM_DIGEST_LENGTH + 1]);
+
+/* The same of the tables: lengths, units, checksums and, for u8, scale and
+ * offset, one after the other. */
+BM_CHECKED bm_status bm_shard_digest(const bm_shard_tables *t,
+                                     char out[BM_DIGEST_LENGTH + 1]);
+
+/* Frees the arrays. */
+void bm_shard_tables_free(bm_shard_tables *t);
+
+/* Opens the file, if it is not; between bm_h5_enter and _leave. */
+BM_CHECKED bm_status bm_shard_wake(bm_shard *s);
+
+/* Closes the file, not the shard; reading opens it again, if it is still the
+ * same. A directory may hold more shards than a process may open files. */
+void bm_shard_sleep(bm_shard *s);
+
+/* The two halves of bm_shard_read, for who wants the one though the other is
+ * damaged: to out->x, or to out->targets, which may be out of range. Nothing
+ * else of `out` is filled in; both make room for all of the unit. */
+BM_CHECKED bm_status bm_shard_load_features(bm_shard *s, size_t unit,
+                                            bm_sequences *out);
+BM_CHECKED bm_status bm_shard_load_labels(bm_shard *s, size_t unit,
+                                          bm_sequences *out);
+
+/* The tag for a message, "?" if it cannot be read. */
+const char *bm_shard_tag_or(bm_shard *s, size_t sequence);
+
+/* Labels must be in [this, classes). */
+int32_t bm_shard_lowest_label(const bm_shard *s);
+
+#endif

@@ -1,0 +1,329 @@
+/*
+ * shard_write.c - gathers a shard in memory, as it will lie in the file, and
+ * writes it when it is full: see shard_file.c.
+ */
+#include "compute/batch.h"
+#include "core/file.h"
+#include "core/words.h"
+#include "io/features/feature_ops.h"
+#include "io/shard/crc32c.h"
+#include "io/shard/shard_file.h"
+#include "io/shard/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LONGEST_META = 60000 };
+
+const bm_option bm_shard_options[] = {
+    {"unit_frames", BM_INT, offsetof(bm_shard_settings, unit_frames), "2000", 1,
+     1e9, "frames", "a read unit ends with the sequence that reaches these"},
+    {"shard_mb", BM_FLOAT, offsetof(bm_shard_settings, shard_mb), "256", 0.001,
+     1e6, "MB", "a shard ends with the unit that reaches these"},
+    {"store", BM_CHOICE, offsetof(bm_shard_settings, store), "f32", 0, 0,
+     "f32 f16 u8",
+     "how features lie in the file; u8, for images, is their "
+     "default"},
+    {0},
+};
+
+struct bm_shard_writer {
+    char *directory, *name;
+    long unit_frames;
+    double shard_bytes;
+    size_t index; /* of the next shard */
+    bm_shard_contents c;
+    size_t first_frame, first_label; /* of the unit at hand */
+    size_t first_sequence;
+};
+
+static bm_status check_meta(const bm_shard_settings *settings,
+                            const bm_shard_meta *meta, bm_store store)
+{
+    if (store == BM_STORE_U8 &&
+        !(meta->quant_scale > 0 && isfinite(meta->quant_scale) &&
+          isfinite(meta->quant_offset)))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "shard.store = u8 is for images, whose values have "
+                       "steps; take f32 or f16");
+    if (strlen(meta->features_text) > LONGEST_META)
+        return BM_FAIL(BM_ERR_ARG, "a features text of more than %d bytes",
+                       LONGEST_META);
+    BM_ASSERT(meta->features > 0 && settings->unit_frames > 0);
+    return BM_OK;
+}
+
+/* Shards of an earlier run would be taken for part of this one. */
+static bm_status check_directory(const char *directory, const char *name)
+{
+    DIR *d = opendir(directory);
+    const struct dirent *entry = NULL;
+    size_t n = strlen(name);
+    bm_status status = BM_OK;
+
+    if (d == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", directory, strerror(errno));
+    while (status == BM_OK && (entry = readdir(d)) != NULL) {
+        const char *at = entry->d_name;
+        size_t length = strlen(at), suffix = strlen(BM_SHARD_SUFFIX);
+
+        if (length > n + suffix && strncmp(at, name, n) == 0 && at[n] == '-' &&
+            strspn(at + n + 1, "0123456789") == length - n - 1 - suffix &&
+            bm_ends_with(at, BM_SHARD_SUFFIX))
+            status = BM_FAIL(BM_ERR_CREATE,
+                             "%s already holds %s; remove its shards or take "
+                             "another directory",
+                             directory, at);
+    }
+    closedir(d);
+    return status;
+}
+
+bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
+                               const char *name,
+                               const bm_shard_settings *settings,
+                               const bm_shard_meta *meta)
+{
+    bm_shard_writer *w = NULL;
+    bm_store store = BM_STORE_F32;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_store_find(settings->store, &store));
+    BM_TRY(check_meta(settings, meta, store));
+    BM_TRY(bm_file_make_directory(directory));
+    BM_TRY(check_directory(directory, name));
+    w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a writer of shards");
+    w->directory = strdup(directory);
+    w->name = strdup(name);
+    w->unit_frames = settings->unit_frames;
+    w->shard_bytes = settings->shard_mb * 1e6;
+    w->c.store = store;
+    w->c.meta = *meta;
+    w->c.meta.features_text = strdup(meta->features_text);
+    if (!w->directory || !w->name || !w->c.meta.features_text)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a writer of shards");
+    *out = w;
+    w = NULL;
+done:
+    bm_shard_writer_close(w);
+    return status;
+}
+
+void bm_shard_writer_close(bm_shard_writer *w)
+{
+    if (w == NULL)
+        return;
+    bm_shard_contents_empty(&w->c, true);
+    free(w->directory);
+    free(w->name);
+    free((char *)w->c.meta.features_text);
+    free(w);
+}
+
+/* n bytes more at the end; NULL: only room for them. */
+static bm_status append(bm_bytes *b, const void *data, size_t n)
+{
+    if (b->data == NULL || n > b->room - b->n) {
+        size_t room = b->n + n > 2 * b->room ? b->n + n + 1 : 2 * b->room;
+        char *grown = realloc(b->data, room);
+
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY,
+                           "no memory for a shard of %zu bytes; "
+                           "lower shard.shard_mb",
+                           room);
+        b->data = grown;
+        b->room = room;
+    }
+    if (data != NULL && n > 0) {
+        memcpy(b->data + b->n, data, n);
+        b->n += n;
+    }
+    return BM_OK;
+}
+
+static bm_status add_features(bm_shard_contents *c, const char *tag,
+                              const float *x, size_t frames)
+{
+    size_t n = frames * c->meta.features, fit = 0;
+
+    BM_TRY(append(&c->inputs, NULL, n * bm_store_size(c->store)));
+    if (n == 0)
+        return BM_OK;
+    fit = bm_store_pack(c->store, x, n, c->meta.quant_scale,
+                        c->meta.quant_offset, c->inputs.data + c->inputs.n);
+    if (fit < n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "sequence %s, frame %zu: %g cannot be stored as %s; "
+                       "take shard.store = f32",
+                       tag, fit / c->meta.features, x[fit],
+                       bm_store_name(c->store));
+    c->inputs.n += n * bm_store_size(c->store);
+    return BM_OK;
+}
+
+static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
+                                size_t frames, const int32_t *labels, size_t n)
+{
+    int32_t low = meta->per_frame ? 0 : 1;
+    size_t classes = bm_vocab_size(meta->vocab);
+
+    if (tag[0] == '\0' || strlen(tag) > BM_LONGEST_TAG)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
+                       BM_LONGEST_TAG);
+    if (frames > INT32_MAX || n > INT32_MAX / 2 ||
+        frames > PTRDIFF_MAX / sizeof(float) / meta->features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "sequence %s: impossible length, %zu frames, %zu labels",
+                       tag, frames, n);
+    if (meta->per_frame && n != frames)
+        return BM_FAIL(BM_ERR_FORMAT, "sequence %s: %zu labels for %zu frames",
+                       tag, n, frames);
+    for (size_t i = 0; i < n; i++)
+        if (labels[i] < low || (size_t)labels[i] >= classes)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "sequence %s: label %d is outside [%d, %zu]", tag,
+                           labels[i], low, classes - 1);
+    return BM_OK;
+}
+
+static bm_status add_labels(bm_shard_contents *c, size_t frames,
+                            const int32_t *labels, size_t n)
+{
+    size_t repeats = c->meta.per_frame ? 0 : bm_ctc_repeats(labels, n);
+    int32_t length[] = {(int32_t)frames, (int32_t)n};
+    int32_t least = (int32_t)(n + repeats);
+
+    BM_TRY(append(&c->labels, labels, n * sizeof *labels));
+    BM_TRY(append(&c->min_frames, &least, sizeof least));
+    return append(&c->lengths, length, sizeof length);
+}
+
+/* The number of a speaker, -1 for none; mostly that of the last sequence. */
+static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
+                              int32_t *out)
+{
+    const int32_t *before = (const int32_t *)(void *)c->speaker.data;
+    const char *const *names = (const char *const *)(void *)c->speakers.data;
+    size_t n = c->speakers.n / sizeof *names,
+           moments = BM_MOMENTS(c->meta.features);
+    char *copy = NULL;
+
+    *out = -1;
+    if (speaker == NULL || speaker[0] == '\0')
+        return BM_OK;
+    *out = c->speaker.n > 0 ? before[c->speaker.n / sizeof *before - 1] : -1;
+    if (*out >= 0 && strcmp(names[*out], speaker) == 0)
+        return BM_OK;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], speaker) == 0) {
+            *out = (int32_t)i;
+            return BM_OK;
+        }
+    BM_TRY(append(&c->moments, NULL, moments * sizeof(double)));
+    BM_TRY(append(&c->speakers, NULL, sizeof copy));
+    copy = strdup(speaker);
+    if (copy == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a speaker");
+    memset(c->moments.data + c->moments.n, 0, moments * sizeof(double));
+    c->moments.n += moments * sizeof(double);
+    memcpy(c->speakers.data + c->speakers.n, &copy, sizeof copy);
+    c->speakers.n += sizeof copy;
+    *out = (int32_t)n;
+    return BM_OK;
+}
+
+/* Count, sums and sums of squares, of what was given, not of what is stored. */
+static bm_status add_speaker(bm_shard_contents *c, const char *speaker,
+                             const float *x, size_t frames)
+{
+    size_t columns = c->meta.features;
+    int32_t number = -1;
+
+    BM_TRY(find_speaker(c, speaker, &number));
+    BM_TRY(append(&c->speaker, &number, sizeof number));
+    if (number < 0)
+        return BM_OK;
+    bm_moments_add((double *)(void *)c->moments.data +
+                       (size_t)number * BM_MOMENTS(columns),
+                   x, frames, columns);
+    return BM_OK;
+}
+
+static bm_status end_unit(bm_shard_writer *w)
+{
+    bm_shard_contents *c = &w->c;
+    size_t row = c->meta.features * bm_store_size(c->store);
+    size_t frames = c->inputs.n / row, labels = c->labels.n / sizeof(int32_t);
+    size_t sequences = c->lengths.n / (2 * sizeof(int32_t));
+    uint64_t unit[BM_UNIT_COLUMNS] = {
+        w->first_sequence, sequences - w->first_sequence,
+        w->first_frame,    frames - w->first_frame,
+        w->first_label,    labels - w->first_label};
+    uint32_t crc[2] = {0, 0};
+
+    if (sequences == w->first_sequence)
+        return BM_OK;
+    crc[0] = bm_crc32c(c->inputs.data + w->first_frame * row,
+                       unit[BM_UNIT_FRAMES] * row);
+    crc[1] = bm_crc32c(c->labels.data + w->first_label * sizeof(int32_t),
+                       unit[BM_UNIT_LABELS] * sizeof(int32_t));
+    BM_TRY(append(&c->units, unit, sizeof unit));
+    BM_TRY(append(&c->crc, crc, sizeof crc));
+    w->first_sequence = sequences;
+    w->first_frame = frames;
+    w->first_label = labels;
+    return BM_OK;
+}
+
+static bm_status end_shard(bm_shard_writer *w)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path - 8, "%s/%s-%05zu" BM_SHARD_SUFFIX,
+                     w->directory, w->name, w->index);
+
+    BM_TRY(end_unit(w));
+    if (w->c.units.n == 0)
+        return BM_OK;
+    if (n < 0 || (size_t)n >= sizeof path - 8)
+        return BM_FAIL(BM_ERR_CREATE, "%.60s..: too long a path", w->directory);
+    BM_TRY(bm_shard_contents_write(&w->c, path, w->index));
+    bm_shard_contents_empty(&w->c, false);
+    w->first_sequence = w->first_frame = w->first_label = 0;
+    w->index++;
+    return BM_OK;
+}
+
+bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
+                              const char *speaker, const float *x,
+                              size_t frames, const int32_t *labels,
+                              size_t n_labels)
+{
+    bm_shard_contents *c = &w->c;
+    size_t row = c->meta.features * bm_store_size(c->store);
+
+    BM_TRY(check_sequence(&c->meta, tag, frames, labels, n_labels));
+    BM_TRY(add_features(c, tag, x, frames));
+    BM_TRY(append(&c->tags, tag, strlen(tag) + 1));
+    BM_TRY(add_speaker(c, speaker, x, frames));
+    BM_TRY(add_labels(c, frames, labels, n_labels));
+    if (c->inputs.n / row - w->first_frame < (size_t)w->unit_frames)
+        return BM_OK;
+    BM_TRY(end_unit(w));
+    return (double)c->inputs.n >= w->shard_bytes ? end_shard(w) : BM_OK;
+}
+
+bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards)
+{
+    BM_TRY(end_shard(w));
+    *shards = w->index;
+    return BM_OK;
+}

@@ -1,0 +1,113 @@
+/*
+ * batchnorm.c - batch normalisation (Ioffe and Szegedy 2015), see
+ * bm_norm_forward. Channels are those of columns of pixels; in a flat frame
+ * each feature is one.
+ *
+ * Running mean and variance are statistics of the model: they go towards those
+ * of a batch by a tenth at every step, which is an update by
+ * (mean - batch's mean) / 10.
+ */
+#include "models/layers/layer.h"
+
+static const float share = 0.1f;
+
+static bm_status plan(bm_layer *l)
+{
+    size_t C = l->channels_in > 0 ? l->channels_in : l->n_in;
+
+    if (l->args[0] != '\0')
+        return bm_layer_fail(l, "batchnorm takes no arguments");
+    l->n_out = l->n_in;
+    l->channels = l->channels_in;
+    l->weights[0] =
+        (bm_weight){.name = "gamma", .rank = 1, .dim = {C, 1, 1, 1}};
+    l->weights[1] = (bm_weight){.name = "beta", .rank = 1, .dim = {C, 1, 1, 1}};
+    l->weights[2] = (bm_weight){
+        .name = "mean", .rank = 1, .dim = {C, 1, 1, 1}, .statistic = true};
+    l->weights[3] = (bm_weight){.name = "var",
+                                .rank = 1,
+                                .dim = {C, 1, 1, 1},
+                                .statistic = true,
+                                .start = 1};
+    l->n_weights = 4;
+    return BM_OK;
+}
+
+static size_t channels(const bm_layer *l)
+{
+    return l->weights[0].dim[0];
+}
+
+static void init(const bm_layer *l, float *w, bm_rng *rng)
+{
+    (void)rng;
+    for (size_t c = 0; c < channels(l); c++) {
+        w[c] = 1;
+        w[channels(l) + c] = 0;
+    }
+}
+
+/* A function and windows, in this order. For windows a flat frame is a column
+ * of one channel, which it is not here. */
+static size_t takes(const bm_layer *l, size_t n)
+{
+    size_t k = 0;
+
+    if (k < n && l[k + 1].f != BM_IDENTITY)
+        k++;
+    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0)
+        k++;
+    return k;
+}
+
+static bm_norm view(const bm_layer *l)
+{
+    size_t C = channels(l);
+    bm_norm n = {l->n_in / C, C,           l->w,         l->w + C,    l->s,
+                 l->s + C,    BM_IDENTITY, {1, 1, 0, 0}, {1, 1, 0, 0}};
+
+    for (size_t k = 1; k <= l->taken; k++)
+        if (l[k].f != BM_IDENTITY) {
+            n.f = l[k].f;
+        } else {
+            n.time = l[k].time;
+            n.rows = l[k].rows;
+        }
+    return n;
+}
+
+static size_t kept(const bm_layer *l, const bm_pass *p)
+{
+    bm_norm n = view(l);
+    return bm_norm_kept(l->be, &n, p->out);
+}
+
+static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
+{
+    bm_norm n = view(l);
+    bm_norm_forward(l->be, &n, p->in, p->out, p->training, x.data, y.data,
+                    l->kept);
+}
+
+static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
+                     bm_tensor dy, bm_tensor dx)
+{
+    bm_norm n = view(l);
+    size_t C = channels(l);
+
+    bm_norm_backward(l->be, &n, p->in, p->out, x.data, y.data, dy.data, l->kept,
+                     dx.data, l->g, l->g + C, l->gs, l->gs + C);
+    bm_axpby(l->be, 2 * C, 0, l->gs, share, l->gs);
+}
+
+const bm_layer_ops bm_layer_batchnorm = {
+    .name = "batchnorm",
+    .help = "batchnorm  each channel to mean 0 and variance 1, times gamma, "
+            "plus beta",
+    .plan = plan,
+    .init = init,
+    .kept = kept,
+    .takes = takes,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,143 @@
+/*
+ * conv.c - convolution over time and height, see bm_conv_forward for the
+ * equation. Padding is "same" unless it is given: frames and rows stay as many
+ * as they are, but for the stride.
+ */
+#include "models/layers/layer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Half of what a window of this size needs more, the smaller half first. */
+static bm_window same(size_t size, size_t stride)
+{
+    return (bm_window){size, stride, (size - 1) / 2, size / 2};
+}
+
+/* "32,3x3,stride:2x2,pad:1x1" */
+static bm_status read_arguments(bm_layer *l)
+{
+    size_t size[2] = {0}, stride[2] = {1, 1}, pad[2] = {0};
+    bool padded = false;
+    char args[sizeof l->args], *rest = args;
+    const char *word = NULL;
+
+    snprintf(args, sizeof args, "%s", l->args);
+    BM_TRY(
+        bm_layer_count(l, "channels", bm_layer_argument(&rest), &l->channels));
+    BM_TRY(bm_layer_pair(l, "kernel", bm_layer_argument(&rest), 1, size));
+    while ((word = bm_layer_argument(&rest)) != NULL)
+        if (strncmp(word, "stride:", 7) == 0) {
+            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, stride));
+        } else if (strncmp(word, "pad:", 4) == 0) {
+            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, pad));
+            padded = true;
+        } else {
+            return bm_layer_fail(l,
+                                 "'%s' is neither stride:TIMExHEIGHT nor "
+                                 "pad:TIMExHEIGHT",
+                                 word);
+        }
+    l->time = same(size[0], stride[0]);
+    l->rows = same(size[1], stride[1]);
+    if (padded && (pad[0] >= size[0] || pad[1] >= size[1]))
+        return bm_layer_fail(l, "the kernel is not larger than its padding");
+    if (padded) {
+        l->time.before = l->time.after = pad[0];
+        l->rows.before = l->rows.after = pad[1];
+    }
+    return BM_OK;
+}
+
+static bm_status plan(bm_layer *l)
+{
+    size_t C = bm_layer_channels_in(l), H = l->n_in / C, N = 0;
+
+    BM_TRY(read_arguments(l));
+    N = l->channels;
+    if (bm_windows(l->rows, H) == 0)
+        return bm_layer_fail(l,
+                             "the kernel is higher than the %zu rows it "
+                             "finds",
+                             H);
+    l->n_out = bm_windows(l->rows, H) * N;
+    l->weights[0] = (bm_weight){
+        .name = "w", .rank = 4, .dim = {l->time.size, l->rows.size, C, N}};
+    l->weights[1] = (bm_weight){.name = "b", .rank = 1, .dim = {N, 1, 1, 1}};
+    l->n_weights = 2;
+    return BM_OK;
+}
+
+static size_t kernel(const bm_layer *l)
+{
+    return l->time.size * l->rows.size * bm_layer_channels_in(l);
+}
+
+static void init(const bm_layer *l, float *w, bm_rng *rng)
+{
+    size_t n = kernel(l) * l->channels;
+
+    bm_layer_glorot(w, n, kernel(l), l->time.size * l->rows.size * l->channels,
+                    rng);
+    memset(w + n, 0, l->channels * sizeof *w);
+}
+
+static bm_conv view(const bm_layer *l)
+{
+    size_t C = bm_layer_channels_in(l);
+
+    return (bm_conv){
+        .height = l->n_in / C,
+        .channels = C,
+        .out_channels = l->channels,
+        .time = l->time,
+        .rows = l->rows,
+        .w = l->w,
+        .b = l->w + kernel(l) * l->channels,
+    };
+}
+
+static size_t kept(const bm_layer *l, const bm_pass *p)
+{
+    bm_conv c = view(l);
+
+    (void)p;
+    return bm_conv_work(l->be, &c);
+}
+
+/* Padding of columns is counted, as in most programs' numbers. */
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    double columns = (double)(p->out.T * p->out.B);
+
+    return (bm_flops){.input =
+                          2 * columns * (double)l->n_out * (double)kernel(l)};
+}
+
+static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
+{
+    bm_conv c = view(l);
+    bm_conv_forward(l->be, &c, p->in, p->out, x.data, y.data, l->kept);
+}
+
+static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
+                     bm_tensor dy, bm_tensor dx)
+{
+    bm_conv c = view(l);
+
+    (void)y;
+    bm_conv_backward(l->be, &c, p->in, p->out, x.data, dy.data, l->kept,
+                     dx.data, l->g, l->g + kernel(l) * l->channels);
+}
+
+const bm_layer_ops bm_layer_conv = {
+    .name = "conv",
+    .help = "conv:CHANNELS,TIMExHEIGHT[,stride:TxH][,pad:TxH]  convolution of "
+            "columns of pixels",
+    .plan = plan,
+    .init = init,
+    .kept = kept,
+    .flops = flops,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,47 @@
+/*
+ * dropout.c - in training each number becomes zero with probability p, and the
+ * others grow by 1 / (1 - p) (Srivastava et al. 2014). The mask is a function
+ * of the pass's key, so that backward draws it again instead of keeping it.
+ */
+#include "models/layers/layer.h"
+
+#include <stdlib.h>
+
+static bm_status plan(bm_layer *l)
+{
+    char *end = NULL;
+
+    l->rate = strtof(l->args, &end);
+    if (l->args[0] == '\0')
+        return bm_layer_fail(l, "the probability is missing: %s", l->ops->help);
+    if (*end != '\0' || !(l->rate >= 0) || !(l->rate < 1))
+        return bm_layer_fail(l, "'%s' is no probability in [0, 1)", l->args);
+    l->n_out = l->n_in;
+    l->channels = l->channels_in;
+    return BM_OK;
+}
+
+static void apply(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
+{
+    if (p->training && l->rate > 0)
+        bm_dropout(l->be, bm_count(x), l->rate, p->key, x.data, y.data);
+    else
+        bm_axpby(l->be, bm_count(x), 1, x.data, 0, y.data);
+}
+
+static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
+                     bm_tensor dy, bm_tensor dx)
+{
+    (void)x;
+    (void)y;
+    if (dx.data != NULL)
+        apply(l, p, dy, dx);
+}
+
+const bm_layer_ops bm_layer_dropout = {
+    .name = "dropout",
+    .help = "dropout:P  in training, zeros with probability P",
+    .plan = plan,
+    .forward = apply,
+    .backward = backward,
+};

@@ -1,0 +1,74 @@
+/* linear.c - y = W x + b, for every frame alone. */
+#include "models/layers/layer.h"
+
+static bm_status plan(bm_layer *l)
+{
+    if (l->args[0] != '\0')
+        BM_TRY(bm_layer_count(l, "outputs", l->args, &l->n_out));
+    else if (l->n_out == 0)
+        return bm_layer_fail(l, "only the last layer's size follows from the "
+                                "vocabulary; give this one's, as in "
+                                "linear:128");
+    l->weights[0] =
+        (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
+    l->weights[1] =
+        (bm_weight){.name = "b", .rank = 1, .dim = {l->n_out, 1, 1, 1}};
+    l->n_weights = 2;
+    return BM_OK;
+}
+
+static void init(const bm_layer *l, float *w, bm_rng *rng)
+{
+    size_t n = l->n_out * l->n_in;
+
+    bm_layer_glorot(w, n, l->n_in, l->n_out, rng);
+    for (size_t i = 0; i < l->n_out; i++)
+        w[n + i] = 0;
+}
+
+static bm_flops flops(const bm_layer *l, const bm_pass *p)
+{
+    double frames = (double)(p->in.T * p->in.B);
+
+    return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
+}
+
+/* The function behind it. */
+static size_t takes(const bm_layer *l, size_t n)
+{
+    return n > 0 && l[1].f != BM_IDENTITY ? 1 : 0;
+}
+
+static bm_linear view(const bm_layer *l)
+{
+    return (bm_linear){l->n_in, l->n_out, l->w, l->w + l->n_out * l->n_in,
+                       l->taken > 0 ? l[1].f : BM_IDENTITY};
+}
+
+static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
+{
+    bm_linear v = view(l);
+
+    bm_linear_forward(l->be, &v, p->in.T * p->in.B, x.data, y.data);
+    bm_clear_padding(l->be, p->out, y);
+}
+
+static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
+                     bm_tensor dy, bm_tensor dx)
+{
+    bm_linear v = view(l);
+
+    bm_linear_backward(l->be, &v, p->in.T * p->in.B, x.data, y.data, dy.data,
+                       dx.data, l->g, l->g + l->n_out * l->n_in);
+}
+
+const bm_layer_ops bm_layer_linear = {
+    .name = "linear",
+    .help = "linear[:SIZE]  y = W x + b; the last layer needs no size",
+    .plan = plan,
+    .init = init,
+    .flops = flops,
+    .takes = takes,
+    .forward = forward,
+    .backward = backward,
+};

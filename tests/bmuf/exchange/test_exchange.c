@@ -1,0 +1,704 @@
+/*
+ * The exchange has the same bits wherever it happens: by way of the host or
+ * from device to device, on the CPU, on however many ranks. The CPU's alone is
+ * held to its equations in test_bmuf.c.
+ */
+#include "bmuf/strategy.h"
+#include "compute/device_comm.h"
+#include "tests/support/support.h"
+#include "tests/support/support_backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 5003, LEARNED = 3100, BLOCKS = 6, LIMIT = 1500, ROUNDS = 4 };
+
+static const char *backend = "cpu";
+
+/* What an experiment leaves: of each block, start, global and a mean. */
+typedef struct outcome {
+    float start[BLOCKS][N], global[BLOCKS][N], mean[BLOCKS][N];
+    bm_update update[BLOCKS];
+} outcome;
+
+typedef struct job {
+    bm_comm *comm;
+    bm_backend *be;
+    const char *strategy, *exchange, *coordinator, *sum;
+    int workers;
+} job;
+
+typedef struct rig {
+    const job *of;
+    bm_config *config;
+    bm_params params;
+    bm_strategy *strategy;
+    int first, last; /* workers */
+} rig;
+
+static float noise(int worker, int block, int i)
+{
+    unsigned x = (unsigned)(worker * 7919 + block * 104729 + i) * 2654435761u;
+
+    x ^= x >> 15;
+    x *= 2246822519u;
+    return ldexpf((float)(x >> 8) - (1 << 23), -27 + (int)(x % 7));
+}
+
+/* Some are without data, in one block all of them, and some break. */
+static double samples(int worker, int block)
+{
+    return block == 2 || (worker == 2 && block % 2 == 1) || worker == 5
+               ? 0
+               : 10 + 3 * worker;
+}
+
+static bool breaks(const job *j, int worker, int block)
+{
+    return j->workers > 1 && worker == 1 && block == 3;
+}
+
+static void set(bm_config *config, const char *key, const char *value)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "%s=%s", key, value);
+    assert_ok(bm_config_set(config, text));
+}
+
+static bm_status open_strategy(rig *r)
+{
+    float w[N];
+
+    for (int i = 0; i < N; i++)
+        w[i] = noise(99, 99, i);
+    bm_put(r->params.be, r->params.w, w, N);
+    BM_TRY(bm_strategy_open(&r->strategy, r->of->strategy, r->config,
+                            r->of->comm, &r->params));
+    bm_exchange_limit(r->strategy->exchange, LIMIT);
+    return BM_OK;
+}
+
+static void set_up(rig *r, const job *j)
+{
+    int rank = bm_comm_rank(j->comm);
+    char workers[16];
+
+    *r = (rig){.of = j, .params = {.be = j->be, .n = N, .n_learned = LEARNED}};
+    snprintf(workers, sizeof workers, "%d", j->workers);
+    assert_ok(bm_config_new(&r->config));
+    set(r->config, "job.workers", workers);
+    set(r->config, "job.exchange", j->exchange);
+    set(r->config, "job.coordinator", j->coordinator);
+    set(r->config, "job.sum", j->sum);
+    set(r->config, "bmuf.momentum", "0.7");
+    set(r->config, "bmuf.rate", "0.9");
+    assert_ok(bm_alloc(j->be, N, &r->params.w));
+    assert_ok(bm_alloc(j->be, N, &r->params.g));
+    r->first = bm_comm_first(j->comm, j->workers, rank);
+    r->last = bm_comm_first(j->comm, j->workers, rank + 1);
+}
+
+static void clear_up(rig *r)
+{
+    bm_strategy_close(r->strategy);
+    bm_free(r->params.be, r->params.w);
+    bm_free(r->params.be, r->params.g);
+    bm_config_free(r->config);
+}
+
+static void get(bm_backend *be, const float *x, float *out)
+{
+    bm_get(be, out, x, N);
+    assert_ok(bm_sync(be));
+}
+
+/* w or g of a worker at the end of its share. */
+static void learn(const rig *r, int worker, int block)
+{
+    bool steps = r->strategy->ops->unit == BM_STEP;
+    float *at = steps ? r->params.g : r->params.w, x[N] = {0};
+
+    if (!steps)
+        get(r->params.be, at, x);
+    for (int i = 0; i < N; i++)
+        x[i] += noise(worker, block, i);
+    if (breaks(r->of, worker, block))
+        x[N - 1] = worker % 2 ? INFINITY : NAN;
+    bm_put(r->params.be, at, x, N);
+}
+
+static void train_block(rig *r, int block, outcome *out)
+{
+    bm_strategy *s = r->strategy;
+    bool steps = s->ops->unit == BM_STEP;
+
+    bm_strategy_block(s, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
+    for (int k = r->first; k < r->last; k++) {
+        bool good = false, broken = breaks(r->of, k, block);
+
+        if (!steps)
+            bm_strategy_begin(s);
+        learn(r, k, block);
+        assert_ok(bm_strategy_worker_end(s, k, samples(k, block), &good));
+        assert_int_equal(good, !broken);
+    }
+    assert_ok(bm_strategy_exchange(s));
+    out->update[block] = s->update;
+    if (steps && s->update.weight == 0)
+        return; /* nobody reads g */
+    get(r->params.be, steps ? r->params.g : r->params.w, out->start[block]);
+    assert_ok(bm_strategy_global(s, r->params.g));
+    get(r->params.be, r->params.g, out->global[block]);
+}
+
+/* As momenta are averaged. */
+static void average(rig *r, int block, float *out)
+{
+    float x[N];
+
+    for (int k = r->first; k < r->last; k++) {
+        bool good = false;
+
+        for (int i = 0; i < N; i++)
+            x[i] = noise(k, block + 50, i);
+        bm_put(r->params.be, r->params.g, x, N);
+        assert_ok(bm_exchange_add(r->strategy->exchange, k, r->params.g, NULL,
+                                  samples(k, block), &good));
+        assert_true(good);
+    }
+    assert_ok(bm_exchange_mean(r->strategy->exchange, r->params.g));
+    get(r->params.be, r->params.g, out);
+}
+
+/* Ends the strategy, and goes on with another one from its states. */
+static void restart(rig *r)
+{
+    bm_state of[BM_STRATEGY_STATES];
+    size_t n = bm_strategy_state(r->strategy, of);
+    float *kept[BM_STRATEGY_STATES];
+
+    for (size_t i = 0; i < n; i++) {
+        bm_backend *be = of[i].be != NULL ? of[i].be : cpu;
+        kept[i] = fetch(be, of[i].x, of[i].count);
+    }
+    bm_strategy_close(r->strategy);
+    assert_ok(open_strategy(r));
+    assert_int_equal(bm_strategy_state(r->strategy, of), n);
+    for (size_t i = 0; i < n; i++) {
+        bm_put(of[i].be != NULL ? of[i].be : cpu, of[i].x, kept[i],
+               of[i].count);
+        free(kept[i]);
+    }
+    assert_ok(bm_strategy_resume(r->strategy));
+}
+
+static outcome *run(const job *j, const char *way)
+{
+    rig r;
+    outcome *out = zeros(1, sizeof *out);
+
+    set_up(&r, j);
+    assert_ok(open_strategy(&r));
+    assert_string_equal(bm_exchange_way(r.strategy->exchange), way);
+    for (int t = 0; t < BLOCKS; t++) {
+        train_block(&r, t, out);
+        average(&r, t, out->mean[t]);
+        if (t == 3 && r.strategy->ops->unit == BM_BLOCK)
+            restart(&r);
+    }
+    clear_up(&r);
+    return out;
+}
+
+static void assert_same(outcome *a, outcome *b)
+{
+    assert_memory_equal(a->start, b->start, sizeof a->start);
+    assert_memory_equal(a->global, b->global, sizeof a->global);
+    assert_memory_equal(a->mean, b->mean, sizeof a->mean);
+    for (int t = 0; t < BLOCKS; t++) {
+        const bm_update *u = &a->update[t], *v = &b->update[t];
+        assert_memory_equal(&u->weight, &v->weight, sizeof u->weight);
+        assert_true(u->g_norm == v->g_norm || isnan(u->g_norm + v->g_norm));
+        assert_true(u->delta_norm == v->delta_norm ||
+                    isnan(u->delta_norm + v->delta_norm));
+        assert_true(u->cos == v->cos || isnan(u->cos + v->cos));
+    }
+    free(a);
+    free(b);
+}
+
+typedef struct fixture {
+    bm_comm *comm, *alone;
+    bm_backend *be;
+} fixture;
+
+static int setup(void **state)
+{
+    static fixture f;
+
+    assert_ok(bm_comm_open(&f.comm));
+    assert_ok(bm_comm_open_alone(&f.alone));
+    assert_ok(bm_backend_open(&f.be, backend, bm_comm_rank(f.comm)));
+    (void)open_cpu(state);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+
+    (void)close_cpu(state);
+    bm_backend_close(f->be);
+    bm_comm_close(f->alone);
+    bm_comm_close(f->comm);
+    return 0;
+}
+
+static const char *const strategies[] = {"bmuf", "slowmo", "average", "ssgd"};
+
+/* With these workers, of which some ranks have more than others. */
+static void check_ways(fixture *f, const char *strategy, const char *where,
+                       int workers)
+{
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm, cpu, strategy, "auto", where, "tree", workers};
+    job host = j, device = j, alone = j;
+
+    host.be = device.be = alone.be = f->be;
+    host.exchange = "host";
+    alone.comm = f->alone;
+    assert_same(run(&j, "host"), run(&host, "host"));
+    assert_same(run(&j, "host"), run(&device, size > 1 ? "nccl" : "device"));
+    if (workers == 2 * size)
+        assert_same(run(&j, "host"), run(&alone, "device"));
+}
+
+static void test_all_ways_have_the_same_bits(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    FOR_EACH (s, strategies) {
+        check_ways(f, strategies[s], "sharded", size);
+        check_ways(f, strategies[s], "root", 2 * size);
+        check_ways(f, strategies[s], "sharded", 3 * size - 1);
+    }
+}
+
+/* So that one device can try what several do. */
+static void test_one_rank_may_send_to_itself(void **state)
+{
+    fixture *f = *state;
+    job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 3};
+    job device = j;
+    int64_t number = 0;
+
+    if (bm_comm_size(f->comm) > 1 ||
+        bm_device_comm_load(f->be, &number) != BM_OK)
+        return;
+    device.be = f->be;
+    device.exchange = "nccl";
+    assert_same(run(&j, "host"), run(&device, "nccl"));
+}
+
+/* What it has is in the host's memory then, and runs when somebody waits. */
+static bool is_emulated(const bm_backend *be)
+{
+    return strstr(bm_backend_about(be), "emulation") != NULL;
+}
+
+/* Here what devices have is in the host's memory, which any MPI takes. */
+static void test_mpi_may_carry_what_devices_have(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    if (!bm_on_host(f->be) && !is_emulated(f->be))
+        return;
+    bm_comm_let_devices(f->comm, true);
+    for (int steps = 0; steps < 2; steps++) {
+        job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 3 * size - 1};
+        job device = j;
+
+        if (steps)
+            j.strategy = device.strategy = "ssgd";
+        device.be = f->be;
+        device.exchange = "mpi";
+        device.coordinator = steps ? "root" : "sharded";
+        assert_same(run(&j, "host"), run(&device, "mpi"));
+    }
+    bm_comm_let_devices(f->comm, false);
+}
+
+static void test_mpi_that_takes_no_devices_is_refused(void **state)
+{
+    fixture *f = *state;
+    job j = {f->comm,
+             f->be,
+             "bmuf",
+             "mpi",
+             "sharded",
+             "tree",
+             bm_comm_size(f->comm)};
+    rig r;
+
+    if (bm_comm_takes_devices(f->comm))
+        return; /* a library of this machine does */
+    set_up(&r, &j);
+    assert_int_equal(open_strategy(&r), BM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(bm_last_error(), "job.exchange: mpi cannot be had"));
+    assert_non_null(strstr(bm_last_error(), "not CUDA-aware"));
+    clear_up(&r);
+}
+
+static void test_other_sums_go_by_the_host(void **state)
+{
+    static const char *const sums[] = {"exact", "mpi", "ring", "halving",
+                                       "hier"};
+    fixture *f = *state;
+
+    FOR_EACH (i, sums) {
+        job j = {f->comm,
+                 cpu,
+                 "bmuf",
+                 "auto",
+                 "sharded",
+                 sums[i],
+                 2 * bm_comm_size(f->comm)};
+        job device = j;
+
+        device.be = f->be;
+        assert_same(run(&j, "host"), run(&device, "host"));
+    }
+}
+
+static void check_falls_back(fixture *f, bm_backend *be, const char *why)
+{
+    job j = {f->comm,
+             cpu,
+             "bmuf",
+             "auto",
+             "sharded",
+             "tree",
+             2 * bm_comm_size(f->comm)};
+    job device = j, told = j;
+    rig r;
+
+    device.be = told.be = be;
+    told.exchange = "nccl";
+    assert_same(run(&j, "host"), run(&device, "host"));
+    set_up(&r, &told);
+    assert_int_not_equal(open_strategy(&r), BM_OK);
+    assert_non_null(strstr(bm_last_error(), "job.exchange"));
+    assert_non_null(strstr(bm_last_error(), why));
+    assert_null(r.strategy);
+    clear_up(&r);
+}
+
+static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
+{
+    fixture *f = *state;
+    const bm_backend_ops *ops = f->be->ops;
+    bm_backend_ops without = *ops;
+    int size = bm_comm_size(f->comm);
+
+    without.mesh = NULL;
+    if (size == 1)
+        return;
+    if (bm_comm_rank(f->comm) == size - 1)
+        f->be->ops = &without;
+    check_falls_back(f, f->be, "sends through the host");
+    f->be->ops = ops;
+}
+
+static void test_ranks_that_share_a_device_go_by_the_host(void **state)
+{
+    fixture *f = *state;
+    bm_backend *shared = NULL;
+
+    if (bm_comm_size(f->comm) == 1)
+        return;
+    assert_ok(bm_backend_open(&shared, backend, 0));
+    check_falls_back(f, shared, "ranks 0 and 1 share a device");
+    bm_backend_close(shared);
+}
+
+/* ---- copies beside the sum ------------------------------------------------
+ */
+
+/* What was asked for, in this order: g(et), w(ait), p(ut), j(oin); the same
+ * again is left out, but waits are counted. */
+static struct {
+    const bm_backend_ops *of;
+    char said[200];
+    struct part {
+        size_t piece, n;
+        float *at;
+    } parts[64];
+    size_t n_parts;
+    bool lazy;
+} seen;
+
+static void say(char what)
+{
+    size_t n = strlen(seen.said);
+
+    if (n > 0 && seen.said[n - 1] == what && what != 'w')
+        return;
+    assert_true(n + 1 < sizeof seen.said);
+    seen.said[n] = what;
+}
+
+static void see_get(bm_backend *be, void *self, size_t piece, float *dst,
+                    const float *src, size_t n)
+{
+    say('g');
+    assert_true(seen.n_parts < 64);
+    seen.parts[seen.n_parts++] = (struct part){piece, n, dst};
+    for (size_t i = 0; seen.lazy && i < n; i++)
+        dst[i] = NAN;
+    seen.of->async_copy_get(be, self, piece, dst, src, n);
+}
+
+/* This piece has come; those after it are still on their way. */
+static bm_status see_wait(bm_backend *be, void *self, size_t piece)
+{
+    bm_status status = seen.of->async_copy_wait(be, self, piece);
+
+    say('w');
+    for (size_t k = 0; seen.lazy && k < seen.n_parts; k++) {
+        const struct part *p = &seen.parts[k];
+        for (size_t i = 0; i < p->n && p->piece >= piece; i++)
+            assert_int_equal(isnan(p->at[i]) != 0, p->piece > piece);
+    }
+    if (piece + 1 == ROUNDS)
+        seen.n_parts = 0;
+    return status;
+}
+
+static void see_put(bm_backend *be, void *self, float *dst, const float *src,
+                    size_t n)
+{
+    say('p');
+    seen.of->async_copy_put(be, self, dst, src, n);
+}
+
+static void see_join(bm_backend *be, void *self)
+{
+    say('j');
+    seen.of->async_copy_join(be, self);
+}
+
+static void assert_said(const char *expected)
+{
+    assert_string_equal(seen.said, expected);
+    memset(seen.said, 0, sizeof seen.said);
+}
+
+/* Of an update: each round's parts go back, if there are any, when those of the
+ * next one have come. */
+static void assert_updated(bm_comm *comm)
+{
+    char expected[2 * ROUNDS + 2] = {0}, *to = expected;
+    bm_sum *sum = NULL;
+
+    assert_ok(bm_sum_open(&sum, comm, N, bm_comm_size(comm), "tree", "sharded",
+                          NULL));
+    bm_sum_limit(sum, LIMIT);
+    assert_int_equal(bm_sum_rounds(sum), ROUNDS);
+    for (size_t round = 0; round <= ROUNDS; round++) {
+        size_t all = 0, at = 0, n = 0;
+
+        if (round < ROUNDS)
+            *to++ = 'w';
+        for (int r = 0; round > 0 && r < bm_comm_size(comm); r++) {
+            bm_sum_part(sum, round - 1, r, &at, &n);
+            all += n;
+        }
+        if (all > 0 && to[-1] != 'p')
+            *to++ = 'p';
+    }
+    *to = 'j';
+    bm_sum_close(sum);
+    assert_said(expected);
+}
+
+static void check_copies(fixture *f, const char *strategy, bool apart)
+{
+    const bm_backend_ops *whole = f->be->ops;
+    bm_backend_ops ops = *whole;
+    job j = {f->comm,
+             f->be,
+             strategy,
+             "host",
+             "sharded",
+             "tree",
+             2 * bm_comm_size(f->comm)};
+    rig r;
+    bool good = false;
+
+    memset(&seen, 0, sizeof seen);
+    seen.of = whole;
+    seen.lazy = is_emulated(f->be);
+    ops.async_copy_get = see_get;
+    ops.async_copy_wait = see_wait;
+    ops.async_copy_put = see_put;
+    ops.async_copy_join = see_join;
+    f->be->ops = &ops;
+    set_up(&r, &j);
+    assert_ok(open_strategy(&r));
+    if (apart)
+        bm_exchange_apart(r.strategy->exchange);
+    for (int block = 0; block < 2; block++) {
+        for (int k = r.first; k < r.last; k++) {
+            if (r.strategy->ops->unit == BM_BLOCK)
+                bm_strategy_begin(r.strategy);
+            learn(&r, k, block);
+            assert_ok(bm_strategy_worker_end(r.strategy, k, 10, &good));
+            assert_said(apart ? "gwwww" : k == r.first ? "g" : "wwwwg");
+        }
+        assert_ok(bm_strategy_exchange(r.strategy));
+        if (apart)
+            assert_said("");
+        else
+            assert_updated(f->comm);
+    }
+    clear_up(&r);
+    f->be->ops = whole;
+}
+
+/* Of a worker, its vector sets off when it is through, and is waited for, piece
+ * by piece, when the next one is; the last one's in the update, in which each
+ * piece goes back when the next one has come. An update on another thread asks
+ * the device for nothing. */
+static void test_pieces_go_beside_each_other(void **state)
+{
+    fixture *f = *state;
+
+    if (f->be->ops->async_copy_open == NULL)
+        return;
+    check_copies(f, "bmuf", false);
+    check_copies(f, "ssgd", false);
+    check_copies(f, "bmuf", true);
+}
+
+/* ---- a rank that fails ----------------------------------------------------
+ */
+
+static void break_down(bm_backend *be)
+{
+    bm_remember(be, BM_FAIL(BM_ERR_DEVICE, "this one broke"));
+}
+
+static bm_status fail_to_open(bm_backend *be, const bm_device_comm_id *name,
+                              int rank, int size, bm_device_comm_watch watch)
+{
+    (void)be, (void)name, (void)rank, (void)size, (void)watch;
+    return BM_FAIL(BM_ERR_DEVICE, "this one broke");
+}
+
+static void fail_to_filter(bm_backend *be, const bm_filter_step *step, size_t n,
+                           const float *g, float *y, double *products)
+{
+    (void)step, (void)n, (void)g, (void)y, (void)products;
+    break_down(be);
+}
+
+/* Where the last rank fails: as devices come together, before they swap, and
+ * after that, when the others wait for its slice. */
+enum { OPENING, SWAPPING, SHARING, PLACES };
+
+static void check_failure(fixture *f, const char *exchange, int where)
+{
+    int rank = bm_comm_rank(f->comm), size = bm_comm_size(f->comm);
+    bool mine = rank == size - 1;
+    bm_backend *be = NULL;
+    bm_backend_ops ops;
+    bm_device_comm_ops mesh;
+    const bm_backend_ops *whole = NULL;
+    job j = {f->comm, NULL, "bmuf", exchange, "sharded", "tree", size};
+    rig r;
+    bm_status status = BM_OK;
+
+    assert_ok(bm_backend_open(&be, backend, rank));
+    whole = be->ops;
+    ops = *whole;
+    mesh = *ops.mesh;
+    ops.mesh = &mesh;
+    if (where == OPENING)
+        mesh.open = fail_to_open;
+    if (where == SHARING)
+        ops.filter = fail_to_filter;
+    if (mine)
+        be->ops = &ops;
+    j.be = be;
+    set_up(&r, &j);
+    status = open_strategy(&r);
+    assert_int_equal(status != BM_OK, where == OPENING);
+    if (where != OPENING) {
+        bool good = false;
+
+        bm_strategy_begin(r.strategy);
+        learn(&r, r.first, 0);
+        assert_ok(bm_strategy_worker_end(r.strategy, r.first, 10, &good));
+        if (mine && where == SWAPPING)
+            break_down(be);
+        status = bm_strategy_exchange(r.strategy);
+    }
+    assert_int_equal(status, BM_ERR_DEVICE); /* on all of them */
+    assert_non_null(strstr(bm_last_error(), "this one broke"));
+    if (!mine && size > 1) {
+        char who[32];
+
+        snprintf(who, sizeof who, "rank %d: ", size - 1);
+        assert_non_null(strstr(bm_last_error(), who));
+    }
+    clear_up(&r);
+    be->ops = whole;
+    bm_backend_close(be);
+}
+
+static void test_rank_that_fails_leaves_nobody_waiting(void **state)
+{
+    fixture *f = *state;
+    int64_t number = 0;
+
+    if (bm_device_comm_load(f->be, &number) != BM_OK)
+        return;
+    for (int where = 0; where < PLACES; where++)
+        check_failure(f, "nccl", where);
+    if (!is_emulated(f->be))
+        return;
+    bm_comm_let_devices(f->comm, true);
+    check_failure(f, "mpi", SWAPPING);
+    check_failure(f, "mpi", SHARING);
+    bm_comm_let_devices(f->comm, false);
+    /* and there is nothing left over */
+    check_ways(f, "bmuf", "sharded", bm_comm_size(f->comm));
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_all_ways_have_the_same_bits),
+        TEST(test_one_rank_may_send_to_itself),
+        TEST(test_mpi_may_carry_what_devices_have),
+        TEST(test_mpi_that_takes_no_devices_is_refused),
+        TEST(test_other_sums_go_by_the_host),
+        TEST(test_without_nccl_on_one_rank_all_go_by_the_host),
+        TEST(test_ranks_that_share_a_device_go_by_the_host),
+        TEST(test_pieces_go_beside_each_other),
+        TEST(test_rank_that_fails_leaves_nobody_waiting),
+    };
+
+    if (argc > 1)
+        backend = argv[1];
+    if (!have_backend(backend))
+        return SKIPPED;
+    return RUN_GROUP_MPI("exchange", tests);
+}

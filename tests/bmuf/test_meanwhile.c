@@ -1,0 +1,145 @@
+/*
+ * What is exchanged while something is learned: an exchange of [block] overlap
+ * is over before the next block is, and brings as much as one that is waited
+ * for; so do buckets of [ssgd] overlap.
+ */
+#include "core/span.h"
+#include "tests/support/equations.h"
+#include "tests/support/support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { ALL = EPOCHS * BLOCKS, STEPS = 6 };
+
+#define LATE "block.overlap=yes"
+
+/* ---- when ---------------------------------------------------------------- */
+
+/* What the watcher of spans has seen of another thread. */
+static struct {
+    pthread_t computing;
+    atomic_int exchanges; /* that have ended */
+} seen;
+
+static void begin(const char *name)
+{
+    (void)name;
+}
+
+static void end(const char *name, double began, double ended)
+{
+    (void)began;
+    (void)ended;
+    if (strcmp(name, "exchange") == 0 &&
+        !pthread_equal(pthread_self(), seen.computing))
+        atomic_fetch_add(&seen.exchanges, 1);
+}
+
+static const bm_span_watcher watcher = {begin, end};
+
+/* A block is not learned from until the exchange that follows the one before
+ * has ended, which therefore does not wait for it. */
+static bm_status learn_after_it(void *self, bm_params *params, int worker,
+                                int64_t step, double *samples)
+{
+    const problem *p = self;
+    int before = (int)(p->at.epoch * BLOCKS + p->at.block);
+
+    while (step == 0 && atomic_load(&seen.exchanges) < before)
+        sched_yield(); /* or the test times out */
+    return gradient(self, params, worker, step, samples);
+}
+
+static void test_an_exchange_goes_on_during_the_next_block(void **state)
+{
+    static const char *const ways[][4] = {
+        {"train.strategy=bmuf", LATE, NULL},
+        {"train.strategy=average", LATE, "block.fragments=2", NULL}};
+
+    seen.computing = pthread_self();
+    bm_span_watch(&watcher);
+    FOR_EACH (k, ways) {
+        job j = open_job(*state, even, ways[k]);
+        bm_task task = {&j.problem, move, learn_after_it, read_score,
+                        count_steps};
+
+        atomic_store(&seen.exchanges, 0);
+        assert_ok(
+            bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+        for (int t = 0; t < ALL; t++) {
+            bm_block_report report;
+            assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        }
+        close_job(&j); /* when the last one has ended */
+        assert_int_equal(atomic_load(&seen.exchanges), ALL);
+    }
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static double brought(const bm_comm *comm)
+{
+    bm_traffic t = bm_comm_traffic(comm);
+    return (double)t.sent + (double)t.shared;
+}
+
+/* With a worker on each rank all of them together bring 8 (P - 1) for each
+ * number, in whatever pieces. */
+static void check_bytes(bm_comm *comm, const char *const *settings,
+                        double exchanges)
+{
+    problem p = {.workers = bm_comm_size(comm), .batch = BATCH};
+    job j = open_job(comm, p, settings);
+    double before = 0, total = 0;
+
+    start_job(&j); /* which may try out how fast exchanges are */
+    before = brought(comm);
+    for (int t = 0; t < ALL; t++) {
+        bm_block_report report;
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    }
+    bm_trainer_close(j.trainer);
+    j.trainer = NULL;
+    total = brought(comm) - before;
+    assert_ok(bm_comm_sum(comm, &total, 1));
+    assert_true(total == exchanges * 8 * (bm_comm_size(comm) - 1) * N);
+    close_job(&j);
+}
+
+static void test_late_exchanges_bring_as_much(void **state)
+{
+    static const char *const waits[] = {"train.strategy=bmuf", STEADY, NULL};
+    static const char *const late[] = {"train.strategy=bmuf", LATE, STEADY,
+                                       NULL};
+
+    check_bytes(*state, waits, ALL);
+    check_bytes(*state, late, ALL);
+}
+
+static void test_buckets_bring_as_much(void **state)
+{
+    static const char *const overlaps[] = {
+        "ssgd.overlap=none", "ssgd.overlap=layer", "ssgd.overlap=bucket",
+        "ssgd.overlap=merged"};
+
+    FOR_EACH (k, overlaps) {
+        const char *const settings[] = {"train.strategy=ssgd", overlaps[k],
+                                        "ssgd.bucket=0.004", STEADY, NULL};
+
+        check_bytes(*state, settings, ALL * STEPS);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
+    const struct CMUnitTest tests[] = {
+        TEST(test_late_exchanges_bring_as_much),
+        TEST(test_buckets_bring_as_much),
+        TEST(test_an_exchange_goes_on_during_the_next_block),
+    };
+    return RUN_GROUP_MPI("meanwhile", tests);
+}

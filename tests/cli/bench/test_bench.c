@@ -1,0 +1,95 @@
+/* bmuf bench: its numbers hang together. How large they are is no test's
+ * affair. */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/program.h"
+#include "tests/support/support.h"
+
+#include <jansson.h>
+
+static double rate(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+
+    assert_true(json_is_real(value));
+    return json_real_value(value);
+}
+
+static void test_bench_tells_rates(void **_)
+{
+    outcome o = BMUF("bench", "--quick", "--only", "ctc");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "frames/s");
+    assert_says(o.out, "ctc alone");
+    o = BMUF("bench", "--quick", "--only", "read u8");
+    assert_code(o, 0);
+    assert_says(o.out, "as batches");
+    o = BMUF("bench", "--quick", "--only", "bf16", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"encode_ns\"");
+    assert_says(o.out, "\"sum_copies\"");
+    o = BMUF("bench", "--only", "exchange");
+    assert_code(o, 0);
+    assert_says(o.err, "bmuf bench -n 2 --only exchange");
+    o = BMUF("bench", "-n", "2", "--quick", "--only", "tree");
+    assert_code(o, 0);
+    assert_says(o.out, "allreduces");
+    assert_says(o.out, "tree");
+    o = BMUF("bench", "-n", "2", "--quick", "--only", "link", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"latency_us\"");
+    assert_says(o.out, "\"gb_per_s\"");
+    o = BMUF("bench", "--only", "transformer");
+    assert_code(o, 64);
+    assert_says(o.err, "blstm 4x320");
+}
+
+/* T = 200, B = 16, D = 120, three layers of two directions with H = 128 units,
+ * 30 classes: a product counts 2 m n k, three times in all, but for the
+ * gradient of the input. */
+static void test_bench_counts_what_it_computes(void **_)
+{
+    const double F = 200 * 16, before = 199 * 16, H = 128, gates = 2 * 4 * H;
+    const double first = 2 * 2 * gates * F * 120 + 3 * 2 * gates * before * H;
+    const double next = 3 * 2 * gates * (F * 2 * H + before * H);
+    const double flops = first + 2 * next + 3 * 2 * F * 2 * H * 30;
+    outcome o = BMUF("bench", "--quick", "--json", "--only", "3x128");
+    json_t *rows = json_loads(o.out, 0, NULL), *row = json_array_get(rows, 0);
+    double parts = 0;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_int_equal(json_array_size(rows), 1);
+    assert_true(near(rate(row, "gflops") * rate(row, "step_ms") / flops * 1e6,
+                     1, 1e-4));
+    assert_true(near(rate(row, "frames_per_s") * rate(row, "step_ms") / F / 1e3,
+                     1, 1e-4));
+    parts = rate(row, "forward") + rate(row, "loss") + rate(row, "backward") +
+            rate(row, "update");
+    assert_true(near(parts, 1, 1e-5));
+    json_decref(rows);
+    if (!short_tests()) {
+        o = BMUF("bench", "--quick", "--only", "3x128", "--precision", "bf16",
+                 "--threads", "2");
+        assert_code(o, 0);
+        assert_says(o.out, "2 threads, bf16");
+    }
+    o = BMUF("bench", "--precision", "fp8");
+    assert_code(o, 64);
+    assert_says(o.err, "there are auto fp32 tf32 bf16");
+    o = BMUF("bench", "--peer");
+    assert_code(o, 0);
+    assert_says(o.out, "torch_peer.py");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bench_tells_rates),
+        cmocka_unit_test(test_bench_counts_what_it_computes),
+    };
+    return cmocka_run_group_tests_name("bench", tests, folder_make,
+                                       folder_remove);
+}

@@ -1,0 +1,421 @@
+/*
+ * Gains, time constants and advice against numbers worked out by hand.
+ */
+#include "cli/report/advice.h"
+
+#include "bmuf/filter.h"
+#include "core/rng.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sixteen workers as CNTK has them by default: blocks of 120000 samples for
+ * each, eta = 1 - 1/16; a hundred blocks in an epoch. Nothing is unwise. */
+static bm_setting sensible(void)
+{
+    return (bm_setting){.workers = 16,
+                        .filtered = true,
+                        .blocks = true,
+                        .momentum = 15. / 16,
+                        .rate = 1,
+                        .local_momentum = 0.9,
+                        .reset = true,
+                        .block_frames = 16 * 120000.,
+                        .epoch_frames = 100 * 16 * 120000.,
+                        .batch_frames = 8000,
+                        .balance = 1,
+                        .epochs = 10};
+}
+
+/* What was told, each text with a line break behind it. */
+typedef struct told {
+    int n;
+    char text[4096];
+} told;
+
+static void listen(void *self, const char *text)
+{
+    told *t = self;
+    size_t used = strlen(t->text);
+
+    t->n++;
+    snprintf(t->text + used, sizeof t->text - used, "%s\n", text);
+}
+
+static told warnings_of(const bm_setting *s)
+{
+    told t = {0};
+
+    assert_ok(bm_advise(s, listen, &t));
+    return t;
+}
+
+/* Exactly one warning, with these words in it. */
+static void assert_warns(const bm_setting *s, const char *words)
+{
+    told t = warnings_of(s);
+
+    if (t.n != 1 || strstr(t.text, words) == NULL)
+        print_error("not just '%s':\n%s", words, t.text);
+    assert_true(t.n == 1 && strstr(t.text, words) != NULL);
+}
+
+static void assert_refuses(const bm_setting *s, const char *words)
+{
+    told t = {0};
+
+    assert_int_equal(bm_advise(s, listen, &t), BM_ERR_CONFIG);
+    assert_int_equal(t.n, 0);
+    if (strstr(bm_last_error(), words) == NULL)
+        print_error("'%s' is not in: %s\n", words, bm_last_error());
+    assert_non_null(strstr(bm_last_error(), words));
+}
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* -1 / ln(15/16) = 1 / (ln 16 - ln 15) = 1 / (2.7725887 - 2.7080502). */
+static void test_sixteen_workers_forget_in_15_and_a_half_blocks(void **_)
+{
+    bm_setting s = sensible();
+    bm_gains g = bm_gains_of(&s);
+
+    (void)_;
+    assert_true(near(g.block, 1, 0));
+    assert_true(near(g.steady, 16, 1e-12));
+    assert_true(fabs(g.blocks - 15.49) < 0.005);
+    assert_true(near(g.blocks, 1 / (2.7725887222 - 2.7080502011), 1e-8));
+    assert_true(near(g.frames, g.blocks * 1920000, 1e-12));
+    assert_true(near(g.per_epoch, 100, 0));
+    assert_true(near(g.steps, 15, 1e-12));
+}
+
+/* A block of B frames out of a time constant of TC has eta = exp(-B / TC). */
+static void test_a_time_constant_gives_its_momentum_back(void **_)
+{
+    static const double etas[] = {0.1, 0.5, 0.75, 0.875, 0.9, 0.99};
+
+    (void)_;
+    FOR_EACH (i, etas) {
+        bm_setting s = sensible();
+        bm_gains g;
+
+        s.momentum = etas[i];
+        g = bm_gains_of(&s);
+        assert_true(near(exp(-s.block_frames / g.frames), etas[i], 1e-12));
+    }
+}
+
+/* What a constant G moves the model by in the end, by running the filter. */
+static void test_the_steady_gain_is_that_of_the_filter(void **_)
+{
+    static const double settings[][2] = {
+        {0, 1}, {0.5, 1}, {0.75, 0.5}, {0.9, 0.7}, {0.9375, 1}};
+
+    (void)_;
+    FOR_EACH (i, settings)
+        for (int nesterov = 0; nesterov < 2; nesterov++) {
+            bm_filter f = {.momentum = settings[i][0],
+                           .rate = settings[i][1],
+                           .nesterov = nesterov != 0};
+            bm_setting s = sensible();
+            float x = 0, model = 0, delta = 0, first = 0, before = 0;
+
+            s.momentum = f.momentum;
+            s.rate = f.rate;
+            for (int block = 0; block < 400; block++) {
+                x = 1;
+                before = model;
+                bm_filter_block(&f, 1, &x, &model, &delta, &x);
+                first = block == 0 ? model : first;
+            }
+            assert_true(near(first, bm_gains_of(&s).block, 1e-6));
+            assert_true(near(model - before, bm_gains_of(&s).steady, 1e-3));
+        }
+}
+
+static void test_without_momentum_nothing_is_remembered(void **_)
+{
+    bm_setting s = sensible();
+    bm_gains g;
+
+    (void)_;
+    s.momentum = 0;
+    s.rate = 0.5;
+    g = bm_gains_of(&s);
+    assert_true(g.block == 0.5 && g.steady == 0.5);
+    assert_true(g.blocks == 0 && g.frames == 0);
+}
+
+/* The plan deals 1000 frames to round(1000 / 300) = 3 blocks, of 333.3. */
+static void test_blocks_are_evened_out(void **_)
+{
+    bm_setting s = sensible();
+    bm_gains g;
+
+    (void)_;
+    s.workers = 2;
+    s.epoch_frames = 1000;
+    s.block_frames = 300;
+    s.batch_frames = 50;
+    g = bm_gains_of(&s);
+    assert_true(g.per_epoch == 3);
+    assert_true(near(g.steps, 1000. / 3 / 2 / 50, 1e-12));
+    s.block_frames = 5000;
+    assert_true(bm_gains_of(&s).per_epoch == 1);
+}
+
+/* ---- warnings ----------------------------------------------------------- */
+
+static void test_what_is_sensible_has_no_warning(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.blocks = s.filtered = false; /* an exchange a step: nothing to say */
+    s.block_frames = s.epoch_frames * 10;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+/* CNTK warns from an effective zeta of 2 on. */
+static void test_a_block_rate_of_two_is_warned_of(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.momentum = 0.5; /* steady gain 4, of 16 workers: another warning */
+    s.workers = 4;
+    s.block_frames = s.epoch_frames / 100;
+    s.rate = 1.99;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.rate = 2;
+    assert_warns(&s, "bmuf.rate = 2 ");
+}
+
+/* 1 / (1 - 0.96) = 25 > 1.5 * 16; 1 / (1 - 0.86) = 7.14 < 0.5 * 16. */
+static void test_a_steady_gain_far_from_the_workers_is_warned_of(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.momentum = 0.958; /* 23.8 */
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.momentum = 0.96;
+    assert_warns(&s, "= 25 is more than the 16 workers");
+    s.momentum = 0.876; /* 8.06 */
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.momentum = 0.86;
+    assert_warns(&s, "bmuf.momentum = 0.9375 makes up for it");
+    s.renamed = true; /* [bmuf] is not what to change */
+    assert_warns(&s, "zeta / (1 - eta) = 7.143: blocks move the model less");
+    assert_warns(&s, "; train.strategy = bmuf with bmuf.momentum = 0.9375 ");
+    s.momentum = 0.96;
+    assert_warns(&s, "zeta / (1 - eta) = 25 is more than the 16 workers");
+    s.renamed = false;
+    s.momentum = 0.876;
+    s.rate = 0.8; /* 6.45; 0.8 / (1 - 0.95) = 16 */
+    assert_warns(&s, "bmuf.momentum = 0.95 makes up for it");
+    s.rate = 1;
+    s.filtered = false; /* model averaging has no momentum to lack */
+    s.momentum = 0;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+/* CNTK: unique samples >= TC. With 15.49 blocks of memory, 15 blocks of unique
+ * data are too few, and 16 are enough; 16 blocks have 12e7 / 16 a worker. */
+static void test_an_epoch_holds_a_time_constant(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.epoch_frames = 16 * s.block_frames;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.epoch_frames = 15 * s.block_frames;
+    assert_warns(&s, "time constant of block momentum, 2.97e+07 frames, is "
+                     "more than the 2.88e+07 frames of an epoch");
+    assert_warns(&s, "block.frames_per_worker = 112500 "); /* 1.8e6 / 16 */
+}
+
+/* 1 / (1 - 0.9) = 10 steps. */
+static void test_local_momentum_has_steps_to_warm_up(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.batch_frames = 12000; /* 10 a block */
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.batch_frames = 12500; /* 9.6 */
+    assert_warns(&s, "needs 10 steps to warm up, but begins anew every 9.6");
+    assert_warns(&s, "sgd.momentum = 0.9 needs");
+    s.adam = true;
+    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to warm up");
+    s.reset = false;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+/* Douillard et al.: AdamW inside, whose moments the workers keep. */
+static void test_diloco_wants_adam_inside(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.diloco = true;
+    assert_warns(&s, "set sgd.update = adamw and sgd.local_state = keep");
+    s.adam = true;
+    assert_warns(&s, "moments; set sgd.local_state = keep");
+    s.reset = false;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+static void test_workers_that_wait_are_warned_of(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.balance = 0.8;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.balance = 0.79;
+    assert_warns(&s, "workers are busy 79 % of the time");
+    assert_warns(&s, "share of 120000 frames; pack with shard.unit_frames = "
+                     "15000");
+}
+
+/* ---- refusals ----------------------------------------------------------- */
+
+/* CNTK's issue 2189: workers that met once an epoch. */
+static void test_one_block_an_epoch_is_refused(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.epochs = 100;
+    s.block_frames = s.epoch_frames;
+    assert_refuses(&s, "an epoch is one block");
+    assert_refuses(&s, "block.frames_per_worker = 3000000,"); /* 192e6 / 64 */
+    s.units = 4 * 16;
+    assert_refuses(&s, "; set block.frames_per_worker = 3000000,");
+    s.units = 4 * 16 - 1; /* a worker and block would be without */
+    assert_refuses(&s, "; pack with shard.unit_frames = 375000 and set "
+                       "block.frames_per_worker = 3000000,");
+    s.filtered = false; /* averages: only unwise */
+    s.momentum = 0;
+    assert_warns(&s, "an epoch is one block");
+    s.filtered = true; /* nobody to meet */
+    s.workers = 1;
+    assert_warns(&s, "an epoch is one block");
+}
+
+/* 1 / (1 - 15/16) = 16 blocks. */
+static void test_training_is_longer_than_momentum_needs(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.epochs = 1;
+    s.block_frames = s.epoch_frames / 15;
+    assert_refuses(&s, "15 blocks in 1 epochs");
+    assert_refuses(&s, "0.9375 has had its effect, which takes 16");
+    /* 64 blocks: 192e6 / 64 / 16 */
+    assert_refuses(&s, "block.frames_per_worker = 187500,");
+    s.block_frames = s.epoch_frames / 16;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.workers = 10; /* 1 / (1 - 0.9) is more than 10 in doubles */
+    s.momentum = 0.9;
+    s.block_frames = s.epoch_frames / 10;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
+static void test_a_share_holds_a_mini_batch(void **_)
+{
+    bm_setting s = sensible();
+
+    (void)_;
+    s.local_momentum = 0;
+    s.batch_frames = 120000;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.batch_frames = 240000;
+    assert_refuses(&s, "a worker's share of a block is 0.5 of a mini-batch");
+    /* four mini-batches */
+    assert_refuses(&s, "set block.frames_per_worker = 960000, or take fewer");
+}
+
+/* The number behind these words in a proposal; 0: there is none. */
+static double proposed(const char *words)
+{
+    const char *at = strstr(bm_last_error(), words);
+
+    return at != NULL ? strtod(at + strlen(words), NULL) : 0;
+}
+
+static void ignore(void *self, const char *text)
+{
+    (void)self;
+    (void)text;
+}
+
+/* Who does what a refusal says is not refused again; who is told that the data
+ * are too few finds no block size at all. */
+static void test_what_is_proposed_is_accepted(void **_)
+{
+    bm_rng rng = bm_rng_make(3, "advice", 0);
+    int proposals = 0, hopeless = 0;
+
+    (void)_;
+    for (int i = 0; i < 20000; i++) {
+        bm_setting s = sensible();
+        double frames = 0;
+
+        s.workers = 1 + (int)bm_rng_below(&rng, 16);
+        s.momentum = 1 - 1.0 / s.workers;
+        s.filtered = i % 4 != 0;
+        s.momentum *= s.filtered;
+        s.epochs = 1 + (long)bm_rng_below(&rng, 5);
+        s.batch_frames = 100 + (double)bm_rng_below(&rng, 3000);
+        s.epoch_frames = s.batch_frames * (1 + 400 * bm_rng_uniform(&rng));
+        s.block_frames = s.epoch_frames * bm_rng_uniform(&rng) + 1;
+        if (bm_advise(&s, ignore, NULL) == BM_OK)
+            continue;
+        frames = proposed("block.frames_per_worker = ");
+        if (frames > 0) {
+            s.block_frames = frames * s.workers;
+            assert_ok(bm_advise(&s, ignore, NULL));
+            proposals++;
+            continue;
+        }
+        assert_non_null(strstr(bm_last_error(), "the data are too few"));
+        for (int blocks = 1; blocks < 100; blocks++) {
+            s.block_frames = s.epoch_frames / blocks;
+            /* There is a margin of one block. */
+            if (bm_advise(&s, ignore, NULL) == BM_OK)
+                assert_true(bm_gains_of(&s).steps < 2);
+        }
+        hopeless++;
+    }
+    assert_true(proposals > 1000 && hopeless > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sixteen_workers_forget_in_15_and_a_half_blocks),
+        cmocka_unit_test(test_a_time_constant_gives_its_momentum_back),
+        cmocka_unit_test(test_the_steady_gain_is_that_of_the_filter),
+        cmocka_unit_test(test_without_momentum_nothing_is_remembered),
+        cmocka_unit_test(test_blocks_are_evened_out),
+        cmocka_unit_test(test_what_is_sensible_has_no_warning),
+        cmocka_unit_test(test_a_block_rate_of_two_is_warned_of),
+        cmocka_unit_test(test_a_steady_gain_far_from_the_workers_is_warned_of),
+        cmocka_unit_test(test_an_epoch_holds_a_time_constant),
+        cmocka_unit_test(test_local_momentum_has_steps_to_warm_up),
+        cmocka_unit_test(test_diloco_wants_adam_inside),
+        cmocka_unit_test(test_workers_that_wait_are_warned_of),
+        cmocka_unit_test(test_one_block_an_epoch_is_refused),
+        cmocka_unit_test(test_training_is_longer_than_momentum_needs),
+        cmocka_unit_test(test_a_share_holds_a_mini_batch),
+        cmocka_unit_test(test_what_is_proposed_is_accepted),
+    };
+    return RUN_GROUP("advice", tests);
+}

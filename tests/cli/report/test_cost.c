@@ -1,0 +1,316 @@
+/*
+ * The cost models against numbers that others have published or that follow by
+ * hand: Baidu's arithmetic of 2017, 18 measured points of the benchmark of HKBU
+ * (ddl-benchmarks, 2020-05-29), and rings along a grid of 256 devices.
+ */
+#include "bmuf/exchange/cost.h"
+#include "cli/report/forecast.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <string.h>
+
+static const bm_link plain = {0, 1e9, 0};
+
+static bool within(double a, double b, double most)
+{
+    return fabs(a - b) <= most;
+}
+
+static void test_single_reducer_is_linear_and_a_ring_is_not(void **_)
+{
+    const double bytes = 300e6 * 4;
+
+    (void)_;
+    assert_true(near(bm_cost_server(bytes, 2, &plain), 1.2, 1e-12));
+    assert_true(near(bm_cost_server(bytes, 10, &plain), 10.8, 1e-12));
+    assert_true(near(bm_cost_ring(bytes, 2, &plain), 1.2, 1e-12));
+    assert_true(near(bm_cost_ring(bytes, 10, &plain), 2.16, 1e-12));
+}
+
+/* By hand: 4 ranks, 8 bytes, a = 1 s, 1 B/s, c = 1 s/B. */
+static void test_models_of_allreduce_by_hand(void **_)
+{
+    const bm_link l = {1, 1, 1};
+
+    (void)_;
+    assert_true(near(bm_cost_ring(8, 4, &l), 6 + 12 + 6, 1e-12));
+    assert_true(near(bm_cost_halving(8, 4, &l), 4 + 12 + 6, 1e-12));
+    assert_true(near(bm_cost_doubling(8, 4, &l), 2 * (1 + 8 + 8), 1e-12));
+    assert_true(near(bm_cost_tree(8, 4, &l), 2 * 2 * (1 + 8) + 2 * 8, 1e-12));
+    assert_true(near(bm_cost_server(8, 4, &l), 3 * (1 + 8), 1e-12));
+    assert_true(near(bm_cost_servers(8, 4, 4, &l), 24, 1e-12));
+    /* 2 servers: 4 workers send and fetch half of 8 bytes at each */
+    assert_true(near(bm_cost_servers(8, 4, 2, &l), 4 + 2 * 16 + 32, 1e-12));
+    /* 5: the fifth folds in, and is told */
+    assert_true(
+        near(bm_cost_halving(8, 5, &l), 4 + 12 + 6 + 2 * (1 + 8) + 8, 1e-12));
+}
+
+static void test_one_worker_exchanges_nothing(void **_)
+{
+    const bm_link l = {1, 1, 1};
+
+    (void)_;
+    assert_true(bm_cost_ring(8, 1, &l) == 0);
+    assert_true(bm_cost_halving(8, 1, &l) == 0);
+    assert_true(bm_cost_doubling(8, 1, &l) == 0);
+    assert_true(bm_cost_tree(8, 1, &l) == 0);
+    assert_true(bm_cost_server(8, 1, &l) == 0);
+    assert_true(bm_cost_servers(8, 1, 1, &l) == 0);
+    assert_true(bm_cost_slowest(1) == 0);
+}
+
+/* 4 devices by NVLink, 8 hosts in each of two dimensions of 22 GB/s, against
+ * one ring over all: latency shrinks, bytes do not. */
+static void test_grid_of_rings_saves_latency_not_bytes(void **_)
+{
+    const int size[] = {4, 8, 8};
+    const bm_link flat = {10e-6, 22e9, 0};
+    const bm_link along[] = {
+        {5e-6, 30e9, 0}, {10e-6, 5.5e9, 0}, {10e-6, 5.5e9, 0}};
+    const double want[][3] = {/* bytes, one ring, grid: ms */
+                              {1e3, 5.10, 0.31},
+                              {1e5, 5.11, 0.32},
+                              {1e6, 5.19, 0.45},
+                              {102.2e6, 14.4, 14.6}};
+
+    (void)_;
+    for (size_t i = 0; i < 4; i++) {
+        double ring = 1e3 * bm_cost_ring(want[i][0], 256, &flat);
+        double grid = 1e3 * bm_cost_grid(want[i][0], 3, size, along);
+
+        assert_true(within(ring, want[i][1], i < 3 ? 0.005 : 0.05));
+        assert_true(within(grid, want[i][2], i < 3 ? 0.005 : 0.05));
+    }
+    assert_true(near(bm_cost_grid(1e6, 1, size, &flat),
+                     bm_cost_ring(1e6, 4, &flat), 1e-12));
+}
+
+/* One column of 2048 weights: two floats and 64 words for 8192 bytes. */
+static void test_one_bit_is_a_thirty_first(void **_)
+{
+    (void)_;
+    assert_true(near(bm_cost_onebit_bytes(2048, 2048), 264, 1e-12));
+    assert_true(within(8192 / bm_cost_onebit_bytes(2048, 2048), 31, 0.05));
+    assert_true(near(bm_cost_onebit_bytes(33, 33), 8 + 8, 1e-12));
+}
+
+static void test_expected_slowest_of_normal_numbers(void **_)
+{
+    static const struct {
+        int n;
+        double e;
+    } known[] = {{2, 0.5641896}, /* 1 / sqrt(pi) */
+                 {3, 0.8462844}, /* 3 / (2 sqrt(pi)) */
+                 {4, 1.0293754}, {16, 1.7659914}, {64, 2.344}, {256, 2.827}};
+
+    (void)_;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_true(
+            near(bm_cost_slowest(known[i].n), known[i].e, i < 4 ? 1e-6 : 1e-3));
+}
+
+static const bm_forecast_method *method(const char *name)
+{
+    const bm_forecast_method *m = bm_forecast_methods;
+
+    while (m->name != NULL && strcmp(m->name, name) != 0)
+        m++;
+    assert_non_null(m->name);
+    return m;
+}
+
+/* A step without overlap is the step alone and a ring; the slower of bus and
+ * network carries it. The bus is known from the 4 GPUs of one host. */
+static void test_published_points_of_synchronous_training(void **_)
+{
+    static const struct {
+        double batch, rate, bytes, four, net[2][3]; /* samples/s: 8, 16, 32 */
+        double within;
+    } models[] = {{64,
+                   253.1,
+                   25.557e6 * 4,
+                   920.28,
+                   {{1282.28, 2485.12, 4920.82}, {1821.20, 3602.90, 7126.52}},
+                   0.017},
+                  {64,
+                   212.8,
+                   110e6 * 4,
+                   555.70,
+                   {{518.94, 984.88, 1926.64}, {1082.42, 2112.96, 4184.38}},
+                   0.075},
+                  {8,
+                   49.0,
+                   336e6 * 4,
+                   53.08,
+                   {{28.96, 54.30, 105.10}, {99.18, 191.64, 375.22}},
+                   0.075}};
+    static const double network[] = {0.94 * 1.25e9, 11e9};
+    static const int devices[] = {8, 16, 32};
+
+    (void)_;
+    for (size_t m = 0; m < 3; m++) {
+        double alone = models[m].batch / models[m].rate;
+        double bus = 1.5 * models[m].bytes /
+                     (4 * models[m].batch / models[m].four - alone);
+        bm_load load = {.weights = models[m].bytes / 4, .step_s = alone};
+
+        for (size_t k = 0; k < 2; k++)
+            for (size_t i = 0; i < 3; i++) {
+                bm_link l = {25e-6, fmin(bus, network[k]), 0};
+                double told =
+                    models[m].batch * devices[i] / models[m].net[k][i];
+                double step =
+                    bm_forecast_step(method("ssgd"), &load, &l, devices[i]);
+
+                assert_true(fabs(step / told - 1) < models[m].within);
+            }
+    }
+}
+
+static double speedup(const char *name, double frames, const bm_link *l, int n)
+{
+    const double t = 1024 / 8100.;
+    bm_load load = {.weights = 46e6,
+                    .step_s = t,
+                    .backward_s = t * 2 / 3,
+                    .variation = 0.05,
+                    .block_steps = frames / 1024,
+                    .layers = 8,
+                    .quantise_rate = 5e9};
+
+    return bm_forecast_speedup(method(name), &load, l, n);
+}
+
+/* The same model, written down and computed apart from this one: 46 M weights,
+ * 8100 frames/s, mini-batches of 1024, 5 % variation, 8 layers. */
+static void test_speedups_computed_elsewhere(void **_)
+{
+    const bm_link gbe10 = {30e-6, 1.17e9, 0}, fdr = {3e-6, 5.8e9, 0};
+
+    (void)_;
+    assert_true(within(speedup("ssgd", 0, &gbe10, 64), 17.8, 0.06));
+    assert_true(within(speedup("overlap", 0, &gbe10, 64), 19.9, 0.06));
+    assert_true(within(speedup("onebit", 0, &gbe10, 64), 46.7, 0.06));
+    assert_true(within(speedup("bmuf", 120000 / 64., &gbe10, 64), 26.2, 0.06));
+    assert_true(within(speedup("bmuf", 30000, &gbe10, 64), 57.9, 0.06));
+    assert_true(within(speedup("bmuf", 120000, &gbe10, 64), 62.0, 0.06));
+    assert_true(within(speedup("ssgd", 0, &fdr, 256), 155, 0.5));
+    assert_true(within(speedup("bmuf", 30000, &fdr, 256), 245, 0.5));
+}
+
+/* A ring of two moves 4 MB in 4 ms; a block has ten steps of 0.1 ms. */
+static void test_variants_by_hand(void **_)
+{
+    const bm_link link = {.bandwidth = 1e9};
+    const bm_load load = {.weights = 1e6, .step_s = 1e-4, .block_steps = 10};
+    static const struct {
+        const char *name;
+        double step;
+    } rows[] = {{"bmuf", 1e-4 + 4e-4},
+                {"late", 4e-4},
+                {"asgd", 1e-4 + 4e-3},
+                {"softsync", 1e-4 + 4e-3},
+                {"easgd", 1e-4 + 1e-3}};
+    bm_load slow = load;
+
+    (void)_;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_true(
+            near(bm_forecast_step(method(rows[i].name), &load, &link, 2),
+                 rows[i].step, 1e-12));
+    slow.step_s = 1e-3; /* all of the exchange is hidden */
+    assert_true(
+        near(bm_forecast_step(method("late"), &slow, &link, 2), 1e-3, 1e-12));
+    slow.variation = 0.5;
+    assert_true(near(bm_forecast_step(method("softsync"), &slow, &link, 8) -
+                         bm_forecast_step(method("asgd"), &slow, &link, 8),
+                     5e-4 * bm_cost_slowest(2), 1e-12));
+}
+
+/* By hand: two layers, backward 1 s each; 3 s of transfer follow the first
+ * layer's second at 1, so the second one sets off at 4. */
+static double three_seconds(void *self, double bytes)
+{
+    (void)self;
+    return 3 * bytes;
+}
+
+static void test_overlap_by_hand(void **_)
+{
+    const double backward[] = {1, 1}, bytes[] = {1, 1}, none[] = {0, 0};
+
+    (void)_;
+    assert_true(near(bm_cost_overlap(2, backward, bytes, three_seconds, NULL),
+                     7, 1e-12));
+    assert_true(near(bm_cost_overlap(2, backward, none, three_seconds, NULL), 2,
+                     1e-12));
+}
+
+typedef struct line {
+    double a, b;
+} line;
+
+static double along(void *self, double bytes)
+{
+    const line *l = self;
+    return l->a + l->b * bytes;
+}
+
+/* Of ten equal layers all travel together if a message costs much, and none if
+ * it costs nothing; together is never later than apart. */
+static void test_merging_layers(void **_)
+{
+    double backward[10], bytes[10];
+    int bucket[10];
+    static const struct {
+        line cost;
+        int buckets;
+    } cases[] = {{{10e-3, 1e-12}, 1}, {{1e-9, 1e-12}, 10}};
+
+    (void)_;
+    for (int k = 0; k < 10; k++) {
+        backward[k] = 1e-3;
+        bytes[k] = 1e6;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        line l = cases[i].cost;
+        double t = bm_cost_merge(10, backward, bytes, l.a, l.b, bucket);
+
+        assert_true(t <=
+                    bm_cost_overlap(10, backward, bytes, along, &l) + 1e-12);
+        assert_int_equal(bucket[0], 0);
+        assert_int_equal(bucket[9] + 1, cases[i].buckets);
+    }
+}
+
+static void test_reading_holds_everybody_up(void **_)
+{
+    bm_load load = {.weights = 1, .step_s = 1, .read_s = 4, .block_steps = 1};
+
+    (void)_;
+    assert_true(
+        near(bm_forecast_step(method("bmuf"), &load, &plain, 8), 4, 1e-12));
+    assert_true(
+        near(bm_forecast_speedup(method("bmuf"), &load, &plain, 8), 8, 1e-12));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_single_reducer_is_linear_and_a_ring_is_not),
+        cmocka_unit_test(test_models_of_allreduce_by_hand),
+        cmocka_unit_test(test_one_worker_exchanges_nothing),
+        cmocka_unit_test(test_grid_of_rings_saves_latency_not_bytes),
+        cmocka_unit_test(test_one_bit_is_a_thirty_first),
+        cmocka_unit_test(test_expected_slowest_of_normal_numbers),
+        cmocka_unit_test(test_published_points_of_synchronous_training),
+        cmocka_unit_test(test_speedups_computed_elsewhere),
+        cmocka_unit_test(test_variants_by_hand),
+        cmocka_unit_test(test_overlap_by_hand),
+        cmocka_unit_test(test_merging_layers),
+        cmocka_unit_test(test_reading_holds_everybody_up),
+    };
+    return RUN_GROUP("cost", tests);
+}

@@ -1,0 +1,250 @@
+/*
+ * What explain prints of a configuration, against formulas, and its bytes
+ * against what runs have sent.
+ */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void test_explain_prints_what_formulas_say(void **_)
+{
+    static const double etas[] = {0.5, 0.75, 0.9};
+    double frames = (double)speech_total(42, speech_frames), blocks = 10;
+
+    (void)_;
+    FOR_EACH (i, etas) {
+        double eta = etas[i], zeta = 0.8, block = frames / blocks;
+        char momentum[40];
+        outcome o;
+
+        snprintf(momentum, sizeof momentum, "bmuf.momentum=%g", eta);
+        o = BMUF("explain", "tiny.ini", "--set", momentum, "--set",
+                 "bmuf.rate=0.8", "--set", "block.frames_total=128", "--set",
+                 "train.epochs=7", "--set", "batch.sequences=2");
+        assert_code(o, 0);
+        assert_string_equal(o.err, "");
+        assert_says(o.out, "data              42 sequences, ");
+        assert_says(o.out, "bmuf, 2 workers on 1 rank\n");
+        assert_after(o.out, "block gain", zeta, 6);
+        assert_after(o.out, "steady gain", zeta / (1 - eta), 6);
+        assert_after(o.out, "block momentum", eta, 6);
+        assert_after(o.out, "time constant", -1 / log(eta), 4);
+        assert_after(o.out, " blocks = ", -block / log(eta), 4);
+        assert_after(o.out, "block    ", block, 2);
+        assert_after(o.out, "frames = ", block / 2, 2);
+        assert_after(o.out, "= about ", block / 2 / (2 * frames / 42), 1);
+        assert_after(o.out, "\nblocks    ", blocks, 6);
+        assert_after(o.out, "an epoch, ", 7 * blocks, 6);
+    }
+}
+
+/* Two layers: of 8 features to 1000, and of these to 5 classes. */
+static void test_explain_tells_what_else_is_done_with_blocks(void **_)
+{
+    outcome o =
+        BMUF("explain", "tiny.ini", "-n", "2", "--set",
+             "model.net=linear:1000 linear", "--set", "block.fragments=2",
+             "--set", "block.overlap=yes", "--set", "block.warmup=3", "--set",
+             "block.seconds=20", "--set", "bmuf.momentum=0.5");
+    double weights = 9000 + 5005;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "2, each exchanged every 2 blocks: 9000 5005 weights\n");
+    assert_says(o.out, "\noverlap           a block's exchange goes on");
+    assert_says(o.out, "\nwarm-up           3 blocks");
+    assert_says(o.out, "\ntime              a rank has 20 s");
+    assert_after(o.out, "time constant", -2 / log(0.5), 4);
+    assert_after(o.out, "at 1 GB/s ", 2 * 4 * weights / 2 / 2 * 1e-9, 2);
+}
+
+/* 14005 weights, in 14 chunks: slices of 3, 4, 3 and the rest. Ranks host 1, 2,
+ * 1 and 2 workers; of those of rank 1, 1 and 2, each is a subtree by itself. */
+static void test_explain_counts_bytes_of_an_exchange(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "-n", "4", "--set", "job.workers=6",
+                     "--set", "model.net=linear:1000 linear", "--set",
+                     "block.frames_total=300", "--set", "batch.sequences=1");
+    double weights = 8 * 1000 + 1000 + 1000 * 5 + 5, own = 4 * 1024;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "warning: 6 workers on 4 ranks: some host 2, others 1; "
+                       "25 % of the ranks' time is waiting");
+    assert_says(o.out,
+                "exchange          0.1 MB sent by the busiest of 4 ranks "
+                "per block;\n");
+    assert_after(o.out, "at 1 GB/s ", 4e-9 * (2 * (weights - own) + 3 * own),
+                 3);
+}
+
+/* In real time rank 0 sends its model to both of the others; where they fetch
+ * it seldom enough, they push more. */
+static void test_explain_counts_bytes_of_a_server(void **_)
+{
+    static const struct {
+        const char *fetch;
+        double models;
+    } periods[] = {{"asgd.fetch_every=1", 2}, {"asgd.fetch_every=5", 5}};
+    double weights = 8 * 1000 + 1000 + 1000 * 5 + 5;
+
+    (void)_;
+    FOR_EACH (i, periods) {
+        outcome o = BMUF(
+            "explain", "tiny.ini", "-n", "3", "--set", "job.workers=3", "--set",
+            "model.net=linear:1000 linear", "--set", "train.strategy=asgd",
+            "--set", "clock.kind=real", "--set", periods[i].fetch);
+
+        assert_code(o, 0);
+        assert_says(o.out, "ranks per fetch of all workers;\n");
+        assert_after(o.out, "at 1 GB/s ", 4e-9 * periods[i].models * weights,
+                     3);
+    }
+}
+
+/* The counter of the run's last block. */
+static double counted(const char *run)
+{
+    json_t *block = last_event(run, "block");
+    double bytes = number(block, "sent_bytes") + number(block, "shared_bytes");
+
+    json_decref(block);
+    return bytes;
+}
+
+#define FIVE                                                                   \
+    "--set", "job.workers=5", "--set", "model.net=linear:1000 linear",         \
+        "--set", "block.frames_total=500", "--set", "batch.sequences=1",       \
+        "--set", "train.epochs=1", "--set", "data.dev=", "--set",              \
+        "schedule.kind=constant"
+
+/* Of one model for each sum; test_bytes knows all sums on all ranks. */
+static void test_explain_tells_what_a_run_sends(void **_)
+{
+    static const char *const runs[][2] = {
+        {"job.sum=tree", "4"}, {"job.sum=exact", "3"},   {"job.sum=mpi", "2"},
+        {"job.sum=ring", "3"}, {"job.sum=halving", "4"}, {"job.sum=hier", "2"},
+        {"job.sum=tree", "1"}};
+
+    (void)_;
+    FOR_EACH (i, runs) {
+        outcome o = BMUF("explain", "tiny.ini", "-n", runs[i][1], "--set",
+                         runs[i][0], "--set", "train.strategy=average", FIVE);
+
+        assert_code(o, 0);
+        remove_run("sent");
+        assert_code(BMUF("train", "tiny.ini", "--out", "sent", "-n", runs[i][1],
+                         "--set", runs[i][0], "--set", "train.strategy=average",
+                         FIVE),
+                    0);
+        if (strcmp(runs[i][1], "1") != 0)
+            assert_after(o.out, "at 1 GB/s ", 1e-9 * counted("sent"), 3);
+        else
+            assert_true(counted("sent") == 0 &&
+                        strstr(o.out, "exchange ") == NULL);
+    }
+}
+
+static void test_explain_tells_what_an_update_of_a_server_sends(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "-n", "3", FIVE, "--set",
+                     "train.strategy=asgd");
+    json_t *service = NULL;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "ranks per update of the server;\n");
+    assert_code(BMUF("train", "tiny.ini", "--out", "served", "-n", "3", FIVE,
+                     "--set", "train.strategy=asgd"),
+                0);
+    service = last_event("served", "server");
+    assert_after(o.out, "at 1 GB/s ",
+                 1e-9 * counted("served") / number(service, "updates"), 3);
+    json_decref(service);
+}
+
+/* Of two ranks with a worker each, both send one code of the whole model. */
+static void test_explain_counts_bytes_of_codes(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "-n", "2", "--set", "job.workers=2",
+                     "--set", "model.net=linear:1000 linear", "--set",
+                     "compress.code=onebit");
+    /* columns of 8 and of 1000 weights, two vectors */
+    double bytes =
+        1000 * (8 + 4 * 1) + (8 + 4 * 32) + 5 * (8 + 4 * 32) + (8 + 4 * 1);
+
+    (void)_;
+    assert_code(o, 0);
+    assert_after(o.out, "at 1 GB/s ", bytes * 1e-9, 2);
+    o = BMUF("explain", "tiny.ini", "--set", "compress.code=int8", "--set",
+             "job.sum=exact");
+    assert_code(o, 78);
+    assert_says(o.err, "job.sum = exact does not go with codes");
+}
+
+/* All sequences in one mini-batch, and each in its own. */
+static void test_explain_counts_padding(void **_)
+{
+    static const char *const size[] = {"batch.sequences=42",
+                                       "batch.sequences=1"};
+    double frames = (double)speech_total(42, speech_frames), longest = 0;
+    double percent[] = {0, 0};
+
+    (void)_;
+    for (size_t i = 0; i < 42; i++)
+        longest = fmax(longest, (double)speech_frames(i));
+    percent[0] = 100 * (1 - frames / (42 * longest));
+    FOR_EACH (i, size) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", "job.workers=1",
+                         "--set", "train.strategy=local", "--set",
+                         "block.frames_total=10000", "--set", size[i]);
+
+        assert_code(o, 0);
+        assert_true(fabs(number_after(o.out, "padding ") - percent[i]) < 0.051);
+    }
+}
+
+static void test_explain_refuses_and_warns(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "--set", "bmuf.rate=2.5", "--set",
+                     "train.epochs=9");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "warning: bmuf.rate = 2.5 moves the model 2.5 times");
+    o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=5000");
+    assert_code(o, 78);
+    assert_says(o.err, "an epoch is one block");
+    o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=100");
+    assert_code(o, 78);
+    assert_says(o.err, "of a mini-batch");
+    o = BMUF("explain", "tiny.ini", "--set", "train.strategy=average");
+    assert_code(o, 0);
+    assert_null(strstr(o.out, "gain"));
+    o = BMUF("explain", "tiny.ini", "--set", "train.strategy=diloco", "--set",
+             "train.epochs=9", "--set", "sgd.update=momentum");
+    assert_code(o, 0);
+    assert_says(o.out, "warning: train.strategy = diloco is made for AdamW");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_explain_prints_what_formulas_say),
+        cmocka_unit_test(test_explain_tells_what_else_is_done_with_blocks),
+        cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
+        cmocka_unit_test(test_explain_counts_bytes_of_a_server),
+        cmocka_unit_test(test_explain_tells_what_a_run_sends),
+        cmocka_unit_test(test_explain_tells_what_an_update_of_a_server_sends),
+        cmocka_unit_test(test_explain_counts_bytes_of_codes),
+        cmocka_unit_test(test_explain_counts_padding),
+        cmocka_unit_test(test_explain_refuses_and_warns),
+    };
+    return cmocka_run_group_tests_name("explain", tests, make_corpus,
+                                       folder_remove);
+}

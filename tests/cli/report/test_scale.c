@@ -1,0 +1,115 @@
+/* bmuf scale: from a journal and a network to a table and a chart. Forecasts
+ * themselves are the affair of test_cost. */
+#include "cli/report/forecast.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A million weights; ten steps of 100 frames and 0.1 s a block, but for the
+ * first one, which is slow. No two take different times. */
+#define BLOCK(seconds)                                                         \
+    "{\"event\":\"block\",\"frames\":1000,\"batches\":10,\"seconds\":1.1,"     \
+    "\"compute_s\":" seconds ",\"backward_s\":0.5,\"stall_s\":0}\n"
+static const char journal[] =
+    "{\"event\":\"start\",\"workers\":1,\"ranks\":1,\"strategy\":\"bmuf\","
+    "\"net\":\"linear:8 relu linear\",\"weights\":1000000}\n" BLOCK("9")
+        BLOCK("1") BLOCK("1");
+
+static const char network[] = "[link]\nlatency_us = 0\nbandwidth = 1 ; GB/s\n";
+
+static double speedup(const json_t *rows, size_t i, const char *method)
+{
+    json_t *row = json_array_get(rows, i);
+    return json_number_value(
+        json_object_get(json_object_get(row, method), "speedup"));
+}
+
+/* A ring of two moves 4 MB in 4 ms: once a step, or once in ten. */
+static void test_forecast_follows_from_journal_and_network(void **_)
+{
+    outcome o;
+    json_t *rows = NULL;
+
+    (void)_;
+    write_text("journal.jsonl", journal);
+    write_text("net.ini", network);
+    o = BMUF("scale", ".", "--network", "./net.ini", "--workers", "1,2,...,8",
+             "--json");
+    assert_code(o, 0);
+    rows = json_loads(o.out, 0, NULL);
+    assert_int_equal(json_array_size(rows), 4);
+    assert_true(near(speedup(rows, 0, "bmuf"), 1, 1e-5));
+    assert_true(near(speedup(rows, 1, "ssgd"), 0.2 / 0.104, 1e-5));
+    assert_true(near(speedup(rows, 1, "bmuf"), 0.2 / 0.1004, 1e-5));
+    assert_true(near(speedup(rows, 3, "ssgd"), 0.8 / 0.107, 1e-5));
+    json_decref(rows);
+    o = BMUF("scale", ".", "--workers", "1,2,4,...,64", "--network", "fdr");
+    assert_code(o, 0);
+    assert_says(o.out, "100 ms for 100 frames");
+    assert_says(o.out, "(2 blocks on 1 rank)");
+    assert_says(o.out, "\n64 ");
+}
+
+static void test_chart_has_two_lines_a_method(void **_)
+{
+    char text[1 << 16] = "";
+    size_t lines = 0, n = 0, methods = 0;
+    FILE *f = NULL;
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl", journal);
+    o = BMUF("scale", ".", "--svg", "chart.svg");
+    assert_code(o, 0);
+    f = fopen(in_folder("chart.svg"), "r");
+    assert_non_null(f);
+    n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    assert_true(n > 0);
+    assert_true(strncmp(text, "<svg ", 5) == 0);
+    assert_non_null(strstr(text, "</svg>"));
+    for (const char *at = text; (at = strstr(at, "<polyline")) != NULL; at++)
+        lines++;
+    while (bm_forecast_methods[methods].name != NULL)
+        methods++;
+    assert_int_equal(lines, 2 * methods);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+}
+
+static void test_bad_words_are_told(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl", journal);
+    o = BMUF("scale", ".", "--network", "carrier pigeon");
+    assert_code(o, 64);
+    assert_says(o.err, "10gbe");
+    o = BMUF("scale", ".", "--workers", "4,2");
+    assert_code(o, 64);
+    assert_says(o.err, "rising");
+    o = BMUF("scale", "nowhere");
+    assert_code(o, 66);
+    o = BMUF("scale", ".", "--network", "./missing.ini");
+    assert_code(o, 66);
+    write_text("journal.jsonl", "");
+    o = BMUF("scale", ".");
+    assert_code(o, 65);
+    assert_says(o.err, "no run has started");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forecast_follows_from_journal_and_network),
+        cmocka_unit_test(test_chart_has_two_lines_a_method),
+        cmocka_unit_test(test_bad_words_are_told),
+    };
+    return cmocka_run_group_tests_name("scale", tests, folder_make,
+                                       folder_remove);
+}

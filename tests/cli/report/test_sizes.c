@@ -1,0 +1,90 @@
+/*
+ * What bmuf explain says of a checkpoint's size, beside the checkpoint that a
+ * run of these settings leaves: whatever a method remembers is in both.
+ */
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Settings, and vectors as long as the model that four workers leave. */
+static const struct {
+    const char *settings;
+    int vectors;
+} runs[] = {
+    {"train.strategy=diloco; diloco.outer_momentum=0.5", 2 + 4 * 2},
+    {"train.strategy=asgd; asgd.update=local; sgd.local_state=keep; "
+     "sgd.momentum=0.5; train.ema=0.5",
+     1 + 4 + 1},
+    {"train.strategy=easgd; sgd.momentum=0.5", 1 + 4 + 4},
+    {"train.strategy=onebit", 1 + 1 + 4 + 1},
+    {"block.fragments=2; sgd.local_state=keep; sgd.momentum=0.5", 2 + 4 + 4},
+    {"compress.code=int8; sgd.local_state=average", 2 + 1 + 4 + 1},
+};
+
+/* MB, as it stands behind "checkpoint". */
+static double explained(const char *run)
+{
+    static const char words[] = "checkpoint        about ";
+    char name[64];
+    size_t size = 0;
+    char *all = NULL;
+    const char *at = NULL;
+    double mb = 0;
+    program p;
+
+    snprintf(name, sizeof name, "%s/config.ini", run);
+    RUN_PROGRAM(&p, "explain", name);
+    assert_ended(&p, 0);
+    all = slurp(p.out, &size);
+    at = strstr(all, words);
+    assert_non_null(at);
+    mb = strtod(at + strlen(words), NULL);
+    free(all);
+    return mb;
+}
+
+static void test_a_checkpoint_is_as_large_as_explained(void **state)
+{
+    char settings[300];
+
+    (void)state;
+    FOR_EACH (i, runs) {
+        struct stat file;
+        json_t *start = NULL;
+        double expected = 0;
+        int newest = 0;
+        program p;
+
+        snprintf(settings, sizeof settings,
+                 "model.net=linear:5000 linear; train.epochs=1; "
+                 "train.rate=0.0001; %s",
+                 runs[i].settings);
+        remove_run("sized");
+        train(&p, "sized", 1, settings);
+        assert_ended(&p, 0);
+        start = last_event("sized", "start");
+        expected = 4e-6 * number(start, "weights") * runs[i].vectors;
+        json_decref(start);
+        assert_true(checkpoints("sized", &newest) > 0);
+        assert_int_equal(stat(checkpoint_of("sized", newest), &file), 0);
+        assert_true(fabs(1e-6 * (double)file.st_size / expected - 1) < 0.03);
+        assert_true(fabs(explained("sized") / expected - 1) < 0.01);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_checkpoint_is_as_large_as_explained),
+    };
+
+    return cmocka_run_group_tests_name("sizes", tests, digits_set_up,
+                                       digits_tear_down);
+}

@@ -1,0 +1,450 @@
+/*
+ * What users see when they are wrong, and when they ask: exit codes, one
+ * message for a fault, results and messages kept apart.
+ */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_there(const char *name)
+{
+    return access(in_folder(name), F_OK) == 0;
+}
+
+/* ---- asking ------------------------------------------------------------- */
+
+static void test_help_is_a_result(void **_)
+{
+    static const char *const verbs[] = {"pack", "info",    "check",  "train",
+                                        "eval", "explain", "options"};
+    static const char *const words[] = {"-h", "--help", "help"};
+    outcome o;
+
+    (void)_;
+    FOR_EACH (i, words) {
+        o = BMUF(words[i]);
+        assert_code(o, 0);
+        assert_string_equal(o.err, "");
+        FOR_EACH (k, verbs)
+            assert_says(o.out, verbs[k]);
+    }
+    FOR_EACH (i, verbs) {
+        o = BMUF(verbs[i], "--help");
+        assert_code(o, 0);
+        assert_string_equal(o.err, "");
+        assert_says(o.out, verbs[i]);
+        assert_says(o.out, "Exit codes: 0 done, 64 usage");
+        o = BMUF(verbs[i], "-h");
+        assert_code(o, 0);
+        assert_null(strstr(o.out, "Exit codes"));
+    }
+}
+
+static void test_every_option_of_a_verb_is_in_its_help(void **_)
+{
+    outcome o = BMUF("train", "--help");
+
+    (void)_;
+    assert_says(o.out, "-o, --out RUN");
+    assert_says(o.out, "-n, --ranks RANKS");
+    assert_says(o.out, "--set SECTION.KEY=VALUE");
+    assert_says(o.out, "--dry-run");
+}
+
+static void test_version_tells_the_libraries(void **_)
+{
+    outcome o = BMUF("--version");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_string_equal(o.err, "");
+    assert_true(strncmp(o.out, "bmuf 0.", 7) == 0);
+    assert_says(o.out, "\nMPI ");
+    assert_says(o.out, "\nBLAS ");
+    assert_says(o.out, "\noneDNN ");
+    assert_says(o.out, "\nHDF5 ");
+}
+
+static void test_options_are_listed_with_their_defaults(void **_)
+{
+    outcome o = BMUF("options");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "[bmuf]\n  momentum = auto\n");
+    assert_says(o.out, "  train = <required>\n");
+    assert_null(strstr(o.out, "[features]"));
+    o = BMUF("options", "--pack");
+    assert_says(o.out, "[features]");
+    assert_says(o.out, "  mels = 40\n");
+    assert_null(strstr(o.out, "[bmuf]"));
+}
+
+static void test_a_reader_may_have_had_enough(void **_)
+{
+    outcome o = command_run(&(command){
+        .words = (const char *const[]){"options", NULL}, .deaf = true});
+
+    (void)_;
+    assert_code(o, 0);
+    assert_string_equal(o.err, "");
+}
+
+static void test_results_that_cannot_be_written_are_a_failure(void **_)
+{
+    outcome o = command_run(&(command){
+        .words = (const char *const[]){"options", NULL}, .out = "/dev/full"});
+
+    (void)_;
+    assert_fails(o, 74, "stdout", "No space left");
+}
+
+/* ---- wrong usage -------------------------------------------------------- */
+
+static void test_unknown_words_have_a_nearest_one(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("trian"), 64, "no verb 'trian'", "did you mean train?");
+    assert_fails(BMUF("train", "tiny.ini", "--ouy", "x"), 64,
+                 "train: ", "no option --ouy", "did you mean --out;",
+                 "bmuf train --help");
+    assert_fails(BMUF("eval", "m", "d", "-q"), 64, "eval: ", "no option -q");
+}
+
+static void test_nouns_are_counted(void **_)
+{
+    outcome nothing = BMUF(NULL);
+
+    (void)_;
+    assert_fails(nothing, 64, "bmuf --help");
+    assert_fails(BMUF("train"), 64, "train needs CONFIG", "--help");
+    assert_fails(BMUF("eval", "m"), 64, "eval needs MODEL DIR");
+    assert_fails(BMUF("train", "a", "b"), 64, "'b' is one too many",
+                 "bmuf train CONFIG");
+    assert_fails(BMUF("options", "b"), 64, "'b' is one too many");
+    assert_fails(BMUF("pack", "--audio", "m"), 64, "pack needs --out DIR");
+    assert_fails(BMUF("pack", "--out", "d"), 64, "pack needs a manifest");
+    assert_fails(BMUF("pack", "--out", "d", "--audio", "m", "--images", "m"),
+                 64, "--audio and --images");
+}
+
+static void test_values_of_options_are_checked(void **_)
+{
+    static const char *const ranks[] = {"0", "-1", "two", "2.5", "", "4x"};
+
+    (void)_;
+    FOR_EACH (i, ranks)
+        assert_fails(BMUF("train", "tiny.ini", "-n", ranks[i]), 64, "--ranks",
+                     "not a whole number in [1, ");
+    assert_fails(BMUF("train", "tiny.ini", "-n"), 64, "--ranks needs a value");
+    assert_fails(BMUF("train", "tiny.ini", "--dry-run=yes"), 64,
+                 "--dry-run takes no value");
+    assert_fails(BMUF("train", "tiny.ini", "--out=a", "-ob"), 64,
+                 "--out is given twice");
+    assert_fails(BMUF("check", "train", "--stride", "0"), 64, "--stride 0");
+    assert_fails(BMUF("check", "train", "--limit", "-1"), 64, "--limit -1");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "epochs"), 64,
+                 "'epochs' is not section.key=value");
+    assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--units",
+                      "letters"),
+                 64, "--units letters");
+}
+
+static void test_options_are_spelt_as_one_likes(void **_)
+{
+    (void)_;
+    assert_code(BMUF("train", "--dry_run", "--set=train.epochs=4", "-n2",
+                     "--out=nowhere", "--", "tiny.ini"),
+                0);
+    assert_false(is_there("nowhere"));
+    assert_fails(BMUF("info", "--", "--json"), 66, "--json: ");
+}
+
+/* ---- missing, in the way, unwritable ------------------------------------ */
+
+static void test_missing_inputs_are_named(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("train", "no.ini"), 66, "no.ini: No such file");
+    assert_fails(BMUF("check", "nowhere"), 66, "nowhere");
+    assert_fails(BMUF("info", "nowhere"), 66, "nowhere");
+    assert_fails(BMUF("pack", "--audio", "no.jsonl", "--out", "d"), 66,
+                 "no.jsonl");
+    assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "d", "--vocab",
+                      "no.txt"),
+                 66, "no.txt");
+    assert_fails(BMUF("eval", "no.safetensors", "test"), 66, "no.safetensors");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "data.train=nowhere"), 66,
+                 "nowhere");
+    assert_fails(
+        BMUF("train", "tiny.ini", "--set", "data.train=nowhere", "--out", "r"),
+        66, "nowhere");
+    assert_fails(
+        BMUF("train", "tiny.ini", "--set", "data.train=empty", "--out", "r"),
+        66, "empty", "bmuf pack");
+    assert_false(is_there("r"));
+}
+
+static void test_what_is_there_is_not_overwritten(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "train"), 73,
+                 "train has shards in it", "--force");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "foreign"), 73,
+                 "foreign has files in it", "another --out");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "tiny.ini"), 73, "tiny.ini",
+                 "Not a directory");
+    assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "tiny.ini"), 73,
+                 "tiny.ini");
+}
+
+static void test_a_full_disk_is_named_and_leaves_nothing(void **_)
+{
+    static const char *const words[] = {"pack",  "--audio", "train.jsonl",
+                                        "--out", "full",    NULL};
+    outcome o = command_run(&(command){.words = words, .file_bytes = 20000});
+
+    (void)_;
+    assert_fails(o, 74, "full/", "File too large");
+    assert_int_equal(rmdir(in_folder("full")), 0);
+}
+
+static void test_memory_that_is_not_there_is_named(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("train", "tiny.ini", "--out", "r", "--set",
+                      "model.net=linear:1000000 linear:1000000 linear"),
+                 71, "no memory for 1000");
+    assert_false(is_there("r"));
+}
+
+/* ---- bad data ----------------------------------------------------------- */
+
+static void flip_a_byte(const char *name, double where)
+{
+    FILE *file = fopen(in_folder(name), "r+b");
+    int byte = 0;
+    long size = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    size = ftell(file);
+    assert_int_equal(fseek(file, (long)(where * (double)size), SEEK_SET), 0);
+    byte = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
+    assert_int_equal(fputc(byte ^ 0x55, file), byte ^ 0x55);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void pack(const char *out, const char *mels)
+{
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", out, "--set",
+                     mels, "--set", "shard.unit_frames=100", "--set",
+                     "shard.shard_mb=0.01"),
+                0);
+}
+
+static void test_a_damaged_shard_is_found_by_check_and_by_train(void **_)
+{
+    static const char message[] =
+        "damaged/data-00001.bmuf.h5: the features of unit";
+    outcome o;
+
+    (void)_;
+    pack("damaged", "features.mels=8");
+    assert_code(BMUF("check", "damaged"), 0);
+    flip_a_byte("damaged/data-00001.bmuf.h5", 0.5);
+    o = BMUF("check", "damaged");
+    assert_code(o, 65);
+    assert_says(o.out, message);
+    assert_says(o.out, ": 1 problem");
+    assert_says(o.err, "bmuf: damaged: 1 problem");
+    o = BMUF("train", "tiny.ini", "--out", "r1", "--set", "data.train=damaged");
+    assert_fails(o, 65, message, "checksum");
+    o = BMUF("train", "tiny.ini", "--out", "r2", "--set", "data.train=damaged",
+             "-n", "2");
+    assert_fails(o, 65, message, "bmuf: rank ");
+}
+
+static void test_check_lists_all_problems(void **_)
+{
+    outcome o;
+
+    (void)_;
+    pack("broken", "features.mels=8");
+    flip_a_byte("broken/data-00000.bmuf.h5", 0.5);
+    assert_int_equal(truncate(in_folder("broken/data-00002.bmuf.h5"), 3000), 0);
+    write_text("broken/.data-00009.bmuf.h5.tmp", "half");
+    o = BMUF("check", "broken");
+    assert_code(o, 65);
+    assert_says(o.out, "broken/data-00000.bmuf.h5: the features of unit");
+    assert_says(o.out, "broken/data-00002.bmuf.h5: ");
+    assert_says(o.out, "broken/.data-00009.bmuf.h5.tmp: ");
+    assert_says(o.out, ": 3 problems");
+    o = BMUF("check", "broken", "--stride", "100");
+    assert_code(o, 65);
+    assert_true(count_of(o.out, " frames, but ") > 10);
+    o = BMUF("check", "broken", "--stride", "100", "--limit", "2");
+    assert_code(o, 65);
+    assert_int_equal(count_of(o.out, " frames, but "), 2);
+    assert_says(o.out, " more sequences too short for CTC\n");
+    assert_says(o.out, "damaged units or tables: 1\n");
+}
+
+static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
+{
+    static const char *const verbs[] = {"train", "explain"};
+
+    (void)_;
+    pack("wide", "features.mels=9");
+    assert_code(BMUF("pack", "--audio", "other.jsonl", "--out", "other",
+                     "--set", "features.mels=8"),
+                0);
+    FOR_EACH (i, verbs) {
+        outcome o = BMUF(verbs[i], "tiny.ini", "--set", "data.test=wide");
+
+        assert_code(o, 65);
+        assert_says(o.err, "wide has 9 features per frame, the model is for 8");
+        o = BMUF(verbs[i], "tiny.ini", "--set", "data.test=other");
+        assert_code(o, 65);
+        assert_says(o.err, "other has other symbols");
+        assert_says(o.err, "--vocab");
+    }
+    assert_false(is_there("run"));
+}
+
+/* ---- runs that do not begin ---------------------------------------------- */
+
+/* A run that a mistake in the net has begun could not be gone on with. */
+static void test_a_wrong_net_leaves_no_run_behind(void **_)
+{
+    outcome o = BMUF("train", "tiny.ini", "--out", "r3", "--set",
+                     "model.net=blsmt:8 linear");
+
+    (void)_;
+    assert_fails(o, 78, "model.net: word 1", "blsmt:8", "nearest is blstm");
+    assert_false(is_there("r3"));
+}
+
+static void test_a_dry_run_ends_as_the_run_would(void **_)
+{
+    outcome o = BMUF("train", "tiny.ini", "--dry-run", "--out", "foreign");
+
+    (void)_;
+    assert_code(o, 73);
+    assert_says(o.err, "foreign has files in it");
+    o = BMUF("train", "tiny.ini", "--dry-run", "--set",
+             "block.frames_total=100000");
+    assert_code(o, 78);
+    assert_says(o.err, "an epoch is one block");
+    o = BMUF("train", "tiny.ini", "--dry-run");
+    assert_code(o, 0);
+    assert_string_equal(o.err, "");
+    assert_false(is_there("run"));
+}
+
+/* ---- ranks -------------------------------------------------------------- */
+
+static void test_a_supervisor_that_cannot_start_says_so(void **_)
+{
+    const char *before = getenv("TMPDIR");
+    char kept[400];
+    outcome o;
+
+    (void)_;
+    snprintf(kept, sizeof kept, "%s", before != NULL ? before : "/tmp");
+    setenv("TMPDIR", "no/such/folder", 1);
+    o = BMUF("train", "tiny.ini", "-n", "2", "--out", "nowhere");
+    setenv("TMPDIR", kept, 1);
+    assert_fails(o, 73, "no/such/folder");
+}
+
+/* All ranks find these faults; one of them tells. */
+static void test_ranks_tell_a_fault_once(void **_)
+{
+    (void)_;
+    assert_fails(BMUF_ON(2, "trian"), 64, "did you mean train?");
+    assert_fails(BMUF_ON(2, "train", "tiny.ini", "--set", "train.epoch=1",
+                         "--set", "train.rate=x"),
+                 78, "2 settings");
+    assert_fails(BMUF_ON(2, "train", "tiny.ini", "--out", "foreign"), 73,
+                 "rank 0: foreign has files in it");
+    assert_fails(BMUF_ON(3, "train", "tiny.ini"), 78, "3 ranks are too many");
+    assert_fails(
+        BMUF("train", "tiny.ini", "-n", "2", "--set", "bmuf.momentum=0.999"),
+        78, "has had its effect");
+    assert_fails(BMUF("eval", "m", "test", "-n", "2", "--dump", "x.npz"), 64,
+                 "--dump is written by one rank");
+}
+
+/* Advice and the warning about features, which all ranks have. */
+static void test_ranks_warn_once(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "shifted",
+                     "--vocab", "train", "--set", "features.mels=8", "--set",
+                     "features.low_hz=30"),
+                0);
+    o = BMUF("train", "tiny.ini", "-n", "2", "--out", "r4", "--set",
+             "train.epochs=1", "--set", "sgd.momentum=0.95", "--set",
+             "data.dev=shifted");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "starting: mpirun"), 1);
+    assert_int_equal(count_of(o.err, "needs 20 steps to warm up"), 1);
+    assert_int_equal(count_of(o.err, "features were made by other settings"),
+                     1);
+    assert_null(strstr(o.out, "warning"));
+    assert_true(strncmp(o.out, "epochs    1\n", 12) == 0);
+}
+
+static int prepare(void **state)
+{
+    if (make_corpus(state) != 0)
+        return 1;
+    write_text("other.jsonl", "{\"id\": \"x\", \"audio\": \"test-0.wav\", "
+                              "\"text\": \"xyz\"}\n");
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "foreign",
+                     "--name", "alien"),
+                0);
+    assert_int_equal(remove(in_folder("foreign/alien-00000.bmuf.h5")), 0);
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "empty"), 0);
+    assert_int_equal(remove(in_folder("empty/data-00000.bmuf.h5")), 0);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_help_is_a_result),
+        cmocka_unit_test(test_every_option_of_a_verb_is_in_its_help),
+        cmocka_unit_test(test_version_tells_the_libraries),
+        cmocka_unit_test(test_options_are_listed_with_their_defaults),
+        cmocka_unit_test(test_a_reader_may_have_had_enough),
+        cmocka_unit_test(test_results_that_cannot_be_written_are_a_failure),
+        cmocka_unit_test(test_unknown_words_have_a_nearest_one),
+        cmocka_unit_test(test_nouns_are_counted),
+        cmocka_unit_test(test_values_of_options_are_checked),
+        cmocka_unit_test(test_options_are_spelt_as_one_likes),
+        cmocka_unit_test(test_missing_inputs_are_named),
+        cmocka_unit_test(test_what_is_there_is_not_overwritten),
+        cmocka_unit_test(test_a_full_disk_is_named_and_leaves_nothing),
+        cmocka_unit_test(test_memory_that_is_not_there_is_named),
+        cmocka_unit_test(test_a_damaged_shard_is_found_by_check_and_by_train),
+        cmocka_unit_test(test_check_lists_all_problems),
+        cmocka_unit_test(
+            test_data_that_does_not_fit_the_training_data_is_refused),
+        cmocka_unit_test(test_a_supervisor_that_cannot_start_says_so),
+        cmocka_unit_test(test_a_wrong_net_leaves_no_run_behind),
+        cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),
+        cmocka_unit_test(test_ranks_tell_a_fault_once),
+        cmocka_unit_test(test_ranks_warn_once),
+    };
+    return cmocka_run_group_tests_name("cli", tests, prepare, folder_remove);
+}

@@ -1,0 +1,434 @@
+/*
+ * Whole runs on a device, here the emulated one, which is a plugin like the
+ * real one; and on machines that have none.
+ */
+#include "tests/support/command.h"
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Few and small steps: the emulation is slow. Four blocks an epoch. */
+#define NET                                                                    \
+    "model.net=stack:3 linear:8 relu dropout:0.1 linear; batch.sequences=3; "  \
+    "train.epochs=1; "
+#define ON_CPU NET "job.device=cpu"
+#define ON_GPU NET "job.device=cuda; job.precision=fp32"
+
+static void with_device(void)
+{
+    setenv("BMUF_PLUGINS", BMUF_EMULATED, 1);
+    unsetenv("BMUF_EMULATED_DEVICES");
+    unsetenv("LD_LIBRARY_PATH");
+}
+
+static void without_device(void)
+{
+    setenv("BMUF_PLUGINS", "/nowhere", 1);
+}
+
+/* A finished run of its own. */
+static void run_whole(const char *run, int ranks, const char *settings)
+{
+    program p;
+
+    remove_run(run);
+    train(&p, run, ranks, settings);
+    assert_ended(&p, 0);
+}
+
+static void assert_start(const char *run, const char *device,
+                         const char *hardware, const char *precision)
+{
+    json_t *start = last_event(run, "start");
+
+    assert_string_equal(text(start, "device"), device);
+    assert_non_null(strstr(text(start, "hardware"), hardware));
+    assert_string_equal(text(start, "precision"), precision);
+    json_decref(start);
+}
+
+/* ---- without a device --------------------------------------------------- */
+
+static void test_without_a_device_auto_is_the_cpu(void **state)
+{
+    program p;
+
+    (void)state;
+    without_device();
+    remove_run("auto");
+    train(&p, "auto", 1, NET "job.device=auto");
+    assert_ended(&p, 0);
+    assert_said(&p, "computing on the CPU in fp32: no cuda here: there is no "
+                    "/nowhere/libbmuf_cuda.so");
+    assert_start("auto", "cpu", "cpu", "fp32");
+    remove_run("cpu");
+    train(&p, "cpu", 1, ON_CPU);
+    assert_ended(&p, 0);
+    assert_said(&p, "computing on the CPU in fp32");
+    assert_not_said(&p, "no cuda here");
+    assert_same_model("auto", "cpu");
+}
+
+static void test_without_a_device_cuda_is_refused(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        program p;
+
+        without_device();
+        remove_run("none");
+        train(&p, "none", ranks, ON_GPU);
+        assert_ended(&p, 69);
+        assert_said(&p, "no cuda here: there is no /nowhere/libbmuf_cuda.so; "
+                        "with device = cpu it is not needed");
+        assert_int_equal(times_said(&p, "bmuf: "), 1);
+        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+        with_device();
+        setenv("BMUF_EMULATED_DEVICES", "0", 1);
+        train(&p, "none", ranks, ON_GPU);
+        assert_ended(&p, 69);
+        assert_said(&p, "there is a driver, but no device");
+        assert_int_equal(times_said(&p, "bmuf: "), 1);
+    }
+}
+
+static void test_the_cpu_has_no_tf32(void **state)
+{
+    program p;
+
+    (void)state;
+    with_device();
+    train(&p, "none", 1, ON_CPU "; job.precision=tf32");
+    assert_ended(&p, 78);
+    assert_said(&p, "precision tf32 is that of a GPU");
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+}
+
+/* Rank 1 of 2 does not find the plugin. */
+static void test_ranks_that_differ_are_told(void **state)
+{
+    static const char script[] =
+        "cd '%s' && mpirun -np 2 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || "
+        "BMUF_PLUGINS=/nowhere; export BMUF_PLUGINS; exec \"$0\" train "
+        "base.ini --out differ' '%s' 2>differ.err";
+    char line[2048], *said = NULL;
+    size_t size = 0;
+    int ended = 0;
+    program p;
+
+    (void)state;
+    without_device();
+    run_whole("cpu", 1, ON_CPU); /* makes base.ini */
+    train(&p, "none", 1, ON_GPU);
+    assert_ended(&p, 69);
+    with_device();
+    snprintf(line, sizeof line, script, in_folder(""), BMUF_PROGRAM);
+    ended = system(line);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 69);
+    said = slurp(in_folder("differ.err"), &size);
+    assert_int_equal(count_of(said, "bmuf: "), 1);
+    assert_non_null(strstr(said, "bmuf: rank 1: no cuda here: there is no "
+                                 "/nowhere/libbmuf_cuda.so; but other ranks "
+                                 "have one"));
+    free(said);
+}
+
+/* ---- training ----------------------------------------------------------- */
+
+static double first_loss(const char *run)
+{
+    json_t *all = journal(run), *row = NULL;
+    double loss = NAN;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row) if (isnan(loss) &&
+                                        strcmp(text(row, "event"), "block") ==
+                                            0) loss = number(row, "loss");
+    json_decref(all);
+    return loss;
+}
+
+/* Sums have another order. */
+static void test_a_device_learns_what_the_cpu_learns(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("cpu", 1, ON_CPU);
+    run_whole("gpu", 1, ON_GPU);
+    assert_start("gpu", "cuda", "emulation on the host, compute capability 9.0",
+                 "fp32");
+    assert_true(near(first_loss("gpu") / first_loss("cpu"), 1, 1e-4));
+    run_whole("half", 1, NET "job.device=auto");
+    assert_start("half", "cuda", "emulation", "bf16");
+    assert_true(near(first_loss("half") / first_loss("cpu"), 1, 0.05));
+}
+
+static void assert_same_on_two_ranks(const char *settings)
+{
+    with_device();
+    run_whole("one", 1, settings);
+    run_whole("two", 2, settings);
+    assert_same_model("one", "two");
+}
+
+static void test_a_device_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_two_ranks(ON_GPU);
+    if (short_tests())
+        return;
+    assert_same_on_two_ranks(NET "job.device=cuda");
+    assert_same_on_two_ranks(ON_GPU "; train.strategy=ssgd");
+    assert_same_on_two_ranks(ON_GPU "; train.strategy=easgd");
+    assert_same_on_two_ranks(ON_GPU "; sgd.local_state=average; "
+                                    "train.strategy=average");
+    assert_same_on_two_ranks(ON_GPU "; sgd.update=adamw; train.rate=0.002; "
+                                    "sgd.local_state=extrapolate");
+}
+
+/* The run "one" was near the one that the CPU makes of the same settings. */
+#define assert_as_on_the_cpu(settings) compare_with_the_cpu(ON_CPU settings)
+
+static void compare_with_the_cpu(const char *settings)
+{
+    json_t *mine = last_event("one", "eval"), *other = NULL;
+
+    run_whole("cpu", 1, settings);
+    other = last_event("cpu", "eval");
+    assert_true(fabs(number(mine, "loss") / number(other, "loss") - 1) < 1e-3);
+    json_decref(mine);
+    json_decref(other);
+}
+
+#define LATE "; block.overlap=yes; block.warmup=1"
+
+/* Vectors go by way of the host, or stay, a fragment at a time. */
+static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_two_ranks(ON_GPU LATE);
+    assert_as_on_the_cpu(LATE);
+    if (short_tests())
+        return;
+    assert_same_on_two_ranks(ON_GPU "; block.fragments=2");
+    assert_as_on_the_cpu("; block.fragments=2");
+}
+
+/* Found out before there is a run. */
+static void test_overlap_is_for_the_host(void **state)
+{
+    program p;
+
+    (void)state;
+    with_device();
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        remove_run("none");
+        train(&p, "none", ranks,
+              NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=layer");
+        assert_ended(&p, 78);
+        assert_said(&p, "set job.device = cpu, or ssgd.overlap = none");
+        assert_int_equal(times_said(&p, "ssgd.overlap = layer takes"), 1);
+        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+    }
+}
+
+static void test_more_devices_than_one_are_taken_in_turn(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("one", 1, ON_GPU);
+    setenv("BMUF_EMULATED_DEVICES", "2", 1);
+    run_whole("two", 2, ON_GPU);
+    assert_same_model("one", "two");
+}
+
+static void assert_exchange(const char *run, const char *way)
+{
+    json_t *start = last_event(run, "start");
+
+    assert_string_equal(text(start, "exchange"), way);
+    json_decref(start);
+}
+
+static void test_devices_exchange_with_the_bits_of_one(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("one", 1, ON_GPU);
+    assert_exchange("one", "device");
+    setenv("LD_LIBRARY_PATH", BMUF_EMULATED_NCCL, 1);
+    run_whole("two", 2, ON_GPU);
+    assert_exchange("two", "host"); /* they share one */
+    assert_same_model("one", "two");
+    setenv("BMUF_EMULATED_DEVICES", "2", 1);
+    run_whole("two", 2, ON_GPU);
+    assert_exchange("two", "nccl");
+    assert_same_model("one", "two");
+}
+
+/* Without its last checkpoints, on the other number of ranks. */
+static void test_a_device_goes_on(void **state)
+{
+    static const char settings[] = ON_GPU "; train.checkpoint_every=2";
+    program p;
+
+    (void)state;
+    with_device();
+    run_whole("every", 1, settings);
+    copy_run("every", "rest");
+    assert_int_equal(unlink(checkpoint_of("rest", 4)), 0);
+    train(&p, "rest", 2,
+          ON_GPU "; train.checkpoint_every=2; job.exchange=host");
+    assert_ended(&p, 0);
+    assert_said(&p, "block-00000002");
+    assert_same_model("every", "rest");
+}
+
+/* ---- going on elsewhere ------------------------------------------------- */
+
+static void assert_refused(const char *run, const char *settings,
+                           const char *words)
+{
+    program p;
+
+    train(&p, run, 1, settings);
+    assert_ended(&p, 78);
+    assert_said(&p, words);
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+}
+
+static void test_a_run_goes_on_with_its_device_and_precision(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("cpu", 1, ON_CPU);
+    assert_refused("cpu", ON_GPU "; train.epochs=2",
+                   "job.device: cpu, now cuda");
+    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+    assert_refused("cpu", ON_CPU "; job.precision=bf16; train.epochs=2",
+                   "job.precision: fp32, now bf16");
+    run_whole("gpu", 1, NET "job.device=auto");
+    assert_refused("gpu", ON_GPU "; train.epochs=2",
+                   "job.precision: bf16, now fp32");
+    without_device();
+    assert_refused("gpu", NET "train.epochs=2", "job.device: cuda, now cpu");
+}
+
+/* Removes the lines of two settings. */
+static void forget_settings(const char *path)
+{
+    size_t size = 0;
+    char *all = slurp(in_folder(path), &size), *rest = NULL;
+    FILE *file = fopen(in_folder(path), "w");
+    int forgotten = 0;
+
+    assert_non_null(file);
+    for (char *line = strtok_r(all, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strncmp(line, "device", 6) == 0 ||
+            strncmp(line, "precision", 9) == 0)
+            forgotten++;
+        else
+            fprintf(file, "%s\n", line);
+    assert_int_equal(forgotten, 2);
+    fclose(file);
+    free(all);
+}
+
+static void test_a_run_older_than_devices_is_one_of_the_cpu(void **state)
+{
+    program p;
+
+    (void)state;
+    with_device();
+    run_whole("cpu", 1, ON_CPU);
+    forget_settings("cpu/config.ini");
+    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+    train(&p, "cpu", 1, ON_CPU "; train.epochs=2");
+    assert_ended(&p, 0);
+}
+
+static void test_a_dry_run_does_not_decide(void **state)
+{
+    outcome o;
+
+    (void)state;
+    with_device();
+    run_whole("gpu", 1, NET "job.device=auto");
+    without_device();
+    o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run");
+    assert_code(o, 0);
+    o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
+             "job.device=auto");
+    assert_code(o, 0);
+    o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
+             "job.device=cpu");
+    assert_code(o, 78);
+    assert_says(o.err, "job.device: cuda, now cpu");
+}
+
+/* ---- other verbs -------------------------------------------------------- */
+
+static double loss_of(const char *device, const char *precision)
+{
+    outcome o = BMUF("eval", "cpu/model.safetensors", "dev", "--json",
+                     "--device", device, "--precision", precision);
+    json_t *scores = NULL;
+    double loss = 0;
+
+    assert_code(o, 0);
+    scores = json_loads(o.out, 0, NULL);
+    loss = number(scores, "loss");
+    json_decref(scores);
+    return loss;
+}
+
+static void test_eval_scores_on_a_device(void **state)
+{
+    outcome o;
+    double loss = 0;
+
+    (void)state;
+    with_device();
+    run_whole("cpu", 1, ON_CPU);
+    loss = loss_of("cpu", "fp32");
+    assert_true(near(loss_of("cuda", "fp32") / loss, 1, 1e-5));
+    assert_true(near(loss_of("cuda", "auto") / loss, 1, 0.05));
+    without_device();
+    o = BMUF("eval", "cpu/model.safetensors", "dev", "--device", "cuda");
+    assert_fails(o, 69, "no cuda here", "/nowhere/libbmuf_cuda.so");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_a_device_auto_is_the_cpu),
+        cmocka_unit_test(test_without_a_device_cuda_is_refused),
+        cmocka_unit_test(test_the_cpu_has_no_tf32),
+        cmocka_unit_test(test_ranks_that_differ_are_told),
+        cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
+        cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_overlap_is_for_the_host),
+        cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
+        cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),
+        cmocka_unit_test(test_a_device_goes_on),
+        cmocka_unit_test(test_a_run_goes_on_with_its_device_and_precision),
+        cmocka_unit_test(test_a_run_older_than_devices_is_one_of_the_cpu),
+        cmocka_unit_test(test_a_dry_run_does_not_decide),
+        cmocka_unit_test(test_eval_scores_on_a_device),
+    };
+
+    return cmocka_run_group_tests_name("device", tests, digits_set_up,
+                                       digits_tear_down);
+}

@@ -1,0 +1,523 @@
+/*
+ * bmuf eval: its numbers against the transcripts it writes, the transcripts
+ * against the logits it dumps, and all of them for any number of ranks.
+ */
+#include "tests/support/command.h"
+#include "tests/support/dump.h"
+#include "tests/support/folder.h"
+#include "tests/support/printed.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+#include "tests/support/support_ctc.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 21, LONGEST = 80 }; /* of test/ */
+
+/* Classes in their order, as bmuf pack sorts them. */
+static const char symbols[] = "\b abc";
+
+static json_t *result_of(outcome o)
+{
+    assert_code(o, 0);
+    return parse_json(o.out);
+}
+
+static json_t *evaluate(const char *data, const char *hyp)
+{
+    outcome o = BMUF("eval", "half.safetensors", data, "--json", "--hyp", hyp);
+
+    assert_string_equal(o.err, "");
+    return result_of(o);
+}
+
+/* ---- transcripts -------------------------------------------------------- */
+
+static char *read_file(const char *name)
+{
+    static char text[4][N * LONGEST];
+    static int turn;
+    char *to = text[turn++ % 4];
+    FILE *file = fopen(in_folder(name), "r");
+    size_t n = 0;
+
+    assert_non_null(file);
+    n = fread(to, 1, sizeof text[0] - 1, file);
+    fclose(file);
+    to[n] = '\0';
+    return to;
+}
+
+/* The words of line i of a trn file, which must end with " (test-i)". */
+static void read_trn(const char *name, char words[N][LONGEST])
+{
+    char *rest = NULL, *line = strtok_r(read_file(name), "\n", &rest);
+
+    for (size_t i = 0; i < N; i++, line = strtok_r(NULL, "\n", &rest)) {
+        char id[32];
+        size_t n = 0;
+
+        assert_non_null(line);
+        n = strlen(line);
+        snprintf(id, sizeof id, " (test-%zu)", i);
+        assert_true(n >= strlen(id) && n < LONGEST);
+        assert_string_equal(line + n - strlen(id), id);
+        memcpy(words[i], line, n - strlen(id));
+        words[i][n - strlen(id)] = '\0';
+    }
+    assert_null(line);
+}
+
+/* ---- errors ------------------------------------------------------------- */
+
+typedef struct errors {
+    int s, d, i;
+} errors;
+
+static int sum(errors e)
+{
+    return e.s + e.d + e.i;
+}
+
+/* By definition, from the ends of both: of equally cheap ways a match or a
+ * substitution comes first, then a deletion. */
+static errors align(const int *ref, size_t n, const int *hyp, size_t m)
+{
+    errors table[LONGEST][LONGEST] = {{{0}}};
+
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            errors best = {0}, other = {0};
+
+            if (i == 0 && j == 0)
+                continue;
+            if (i > 0 && j > 0) {
+                best = table[i - 1][j - 1];
+                best.s += ref[i - 1] != hyp[j - 1];
+            }
+            if (i > 0) {
+                other = table[i - 1][j];
+                other.d++;
+                if (j == 0 || sum(other) < sum(best))
+                    best = other;
+            }
+            if (j > 0) {
+                other = table[i][j - 1];
+                other.i++;
+                if (i == 0 || sum(other) < sum(best))
+                    best = other;
+            }
+            table[i][j] = best;
+        }
+    return table[n][m];
+}
+
+static size_t as_letters(const char *text, int *out)
+{
+    size_t n = 0;
+
+    for (; *text != '\0'; text++)
+        out[n++] = (unsigned char)*text;
+    return n;
+}
+
+/* The number of a word: in what order they are met. */
+static int number_of(const char *word, size_t length)
+{
+    static char known[200][LONGEST];
+    static int n;
+
+    for (int i = 0; i < n; i++)
+        if (strlen(known[i]) == length && memcmp(known[i], word, length) == 0)
+            return i;
+    assert_true(n < 200 && length < LONGEST);
+    memcpy(known[n], word, length);
+    return n++;
+}
+
+static size_t as_words(const char *text, int *out)
+{
+    size_t n = 0;
+
+    while (*(text += strspn(text, " ")) != '\0') {
+        size_t length = strcspn(text, " ");
+
+        out[n++] = number_of(text, length);
+        text += length;
+    }
+    return n;
+}
+
+static errors compare(const char *ref, const char *hyp,
+                      size_t (*as)(const char *, int *), size_t *n)
+{
+    int a[LONGEST], b[LONGEST];
+
+    *n = as(ref, a);
+    return align(a, *n, b, as(hyp, b));
+}
+
+static void test_errors_are_those_of_the_transcripts(void **_)
+{
+    char words[N][LONGEST];
+    json_t *result = evaluate("test", "half.trn");
+    errors all = {0};
+    double labels = 0, n_words = 0, word_errors = 0, wrong = 0, frames = 0;
+
+    (void)_;
+    read_trn("half.trn", words);
+    for (size_t i = 0; i < N; i++) {
+        size_t n = 0;
+        errors e = compare(speech_text(i), words[i], as_letters, &n);
+
+        labels += (double)n;
+        wrong += sum(e) > 0;
+        all = (errors){all.s + e.s, all.d + e.d, all.i + e.i};
+        word_errors += sum(compare(speech_text(i), words[i], as_words, &n));
+        n_words += (double)n;
+        frames += (double)speech_frames(i);
+    }
+    assert_true(sum(all) > 0 && sum(all) < labels); /* or nothing is shown */
+    assert_true(number(result, "labels") == labels);
+    assert_true(number(result, "substitutions") == all.s);
+    assert_true(number(result, "deletions") == all.d);
+    assert_true(number(result, "insertions") == all.i);
+    assert_true(near(number(result, "ler"), sum(all) / labels, 1e-8));
+    assert_true(number(result, "words") == n_words);
+    assert_true(number(result, "word_errors") == word_errors);
+    assert_true(near(number(result, "wer"), word_errors / n_words, 1e-8));
+    assert_true(number(result, "sequences") == N);
+    assert_true(number(result, "wrong") == wrong);
+    assert_true(number(result, "frames") == frames);
+    assert_true(number(result, "skipped") == 0);
+    assert_true(number(result, "seconds") > 0);
+    json_decref(result);
+}
+
+static void test_the_table_has_the_same_numbers(void **_)
+{
+    json_t *result = evaluate("test", "table.trn");
+    outcome o = BMUF("eval", "half.safetensors", "test");
+    char line[200];
+
+    (void)_;
+    assert_code(o, 0);
+    snprintf(line, sizeof line,
+             "label errors    %.2f %%  (%.0f substitutions, "
+             "%.0f deletions, %.0f insertions in %.0f)\n",
+             100 * number(result, "ler"), number(result, "substitutions"),
+             number(result, "deletions"), number(result, "insertions"),
+             number(result, "labels"));
+    assert_says(o.out, line);
+    snprintf(line, sizeof line, "word errors     %.2f %%  (%.0f in %.0f)\n",
+             100 * number(result, "wer"), number(result, "word_errors"),
+             number(result, "words"));
+    assert_says(o.out, line);
+    snprintf(line, sizeof line, "loss            %.6g nats per sequence\n",
+             number(result, "loss"));
+    assert_says(o.out, line);
+    json_decref(result);
+}
+
+/* ---- ranks, batches ----------------------------------------------------- */
+
+/* JSON but for the time it took. */
+static void assert_same_result(const char *a, const char *b)
+{
+    json_t *x = json_loads(a, 0, NULL), *y = json_loads(b, 0, NULL);
+
+    assert_non_null(x);
+    assert_non_null(y);
+    json_object_del(x, "seconds");
+    json_object_del(y, "seconds");
+    assert_int_equal(json_object_size(x), 14);
+    assert_true(json_equal(x, y));
+    json_decref(x);
+    json_decref(y);
+}
+
+static void test_ranks_do_not_change_a_number(void **_)
+{
+    outcome one =
+        BMUF("eval", "half.safetensors", "test", "--json", "--hyp", "one.trn");
+    outcome two = BMUF("eval", "half.safetensors", "test", "--json", "--hyp",
+                       "two.trn", "-n", "2");
+    outcome three = BMUF_ON(3, "eval", "half.safetensors", "test", "--json",
+                            "--hyp", "three.trn");
+
+    (void)_;
+    assert_code(one, 0);
+    assert_code(two, 0);
+    assert_code(three, 0);
+    assert_same_result(one.out, two.out);
+    assert_same_result(one.out, three.out);
+    assert_string_equal(read_file("one.trn"), read_file("two.trn"));
+    assert_string_equal(read_file("one.trn"), read_file("three.trn"));
+}
+
+static void test_batches_do_not_change_transcripts(void **_)
+{
+    (void)_;
+    assert_code(BMUF("eval", "half.safetensors", "test", "--hyp", "a.trn"), 0);
+    assert_code(BMUF("eval", "half.safetensors", "test", "--hyp", "b.trn",
+                     "--set", "batch.sequences=1"),
+                0);
+    assert_code(BMUF("eval", "half.safetensors", "test", "--hyp", "c.trn",
+                     "--set", "batch.frames=200"),
+                0);
+    assert_string_equal(read_file("a.trn"), read_file("b.trn"));
+    assert_string_equal(read_file("a.trn"), read_file("c.trn"));
+}
+
+/* ---- logits ------------------------------------------------------------- */
+
+/* The best class of each frame; repeats and blanks go. */
+static void decode(const dump_array *a, char *out)
+{
+    size_t before = 0;
+
+    for (size_t t = 0; t < a->rows; t++) {
+        const float *row = a->x + t * a->columns;
+        size_t best = 0;
+
+        for (size_t c = 1; c < a->columns; c++)
+            best = row[c] > row[best] ? c : best;
+        if (best != 0 && best != before)
+            *out++ = symbols[best];
+        before = best;
+    }
+    *out = '\0';
+}
+
+static void test_transcripts_are_the_best_paths_of_the_logits(void **_)
+{
+    char words[N][LONGEST], best[LONGEST], id[32];
+    dump d = {0};
+
+    (void)_;
+    assert_code(BMUF("eval", "half.safetensors", "test", "--dump", "d.npz",
+                     "--hyp", "d.trn"),
+                0);
+    d = dump_read("d.npz");
+    read_trn("d.trn", words);
+    assert_int_equal(d.n, N);
+    for (size_t i = 0; i < N; i++) {
+        const dump_array *a = NULL;
+        snprintf(id, sizeof id, "test-%zu", i);
+        a = dump_find(&d, id);
+        assert_int_equal(a->rows, (speech_frames(i) + 1) / 2); /* stack:2 */
+        assert_int_equal(a->columns, 5);
+        decode(a, best);
+        assert_string_equal(best, words[i]);
+    }
+    dump_free(&d);
+}
+
+static size_t classes_of(const char *text, int32_t *labels)
+{
+    size_t n = 0;
+
+    for (; *text != '\0'; text++)
+        labels[n++] = (int32_t)(strchr(symbols, *text) - symbols);
+    return n;
+}
+
+static double ctc_of(const dump_array *a, const char *text)
+{
+    int32_t labels[LONGEST];
+    size_t n = classes_of(text, labels);
+    double *dy = zeros(a->rows * a->columns, sizeof *dy);
+    double loss = ctc_reference(a->rows, a->columns, a->x, labels, n, dy);
+
+    free(dy);
+    return loss;
+}
+
+static void test_the_loss_is_the_ctc_of_the_logits(void **_)
+{
+    json_t *result = evaluate("test", "l.trn");
+    double all = 0;
+    dump d = {0};
+    char id[32];
+
+    (void)_;
+    assert_code(BMUF("eval", "half.safetensors", "test", "--dump", "l.npz"), 0);
+    d = dump_read("l.npz");
+    for (size_t i = 0; i < N; i++) {
+        snprintf(id, sizeof id, "test-%zu", i);
+        all += ctc_of(dump_find(&d, id), speech_text(i));
+    }
+    assert_true(near(number(result, "loss"), all / N, 1e-6));
+    dump_free(&d);
+    json_decref(result);
+}
+
+/* A set of one, for which no mean hides anything. */
+static void test_one_sequence_alone_has_its_own_loss(void **_)
+{
+    json_t *result = NULL;
+    dump d = {0};
+
+    (void)_;
+    write_text("single.jsonl", "{\"id\": \"u\", \"audio\": \"test-3.wav\", "
+                               "\"text\": \"ca b\"}\n");
+    assert_code(BMUF("pack", "--audio", "single.jsonl", "--out", "single",
+                     "--vocab", "train", "--set", "features.mels=8"),
+                0);
+    result = evaluate("single", "s.trn");
+    assert_code(BMUF("eval", "half.safetensors", "single", "--dump", "s.npz"),
+                0);
+    d = dump_read("s.npz");
+    assert_int_equal(d.n, 1);
+    assert_true(
+        near(number(result, "loss"), ctc_of(dump_find(&d, "u"), "ca b"), 1e-6));
+    dump_free(&d);
+    json_decref(result);
+}
+
+/* Seven labels, one repeated, in 9 frames that stack:2 makes of 18 - and eight
+ * with two repeats, which need ten. */
+static void test_what_ctc_cannot_align_is_counted(void **_)
+{
+    json_t *result = NULL;
+
+    (void)_;
+    write_speech("short.wav", "ab");
+    write_text("short.jsonl",
+               "{\"id\": \"u\", \"audio\": \"short.wav\", \"text\": "
+               "\"aabcbac\"}\n"
+               "{\"id\": \"v\", \"audio\": \"short.wav\", \"text\": "
+               "\"aabbcbac\"}\n");
+    assert_code(BMUF("pack", "--audio", "short.jsonl", "--out", "short",
+                     "--vocab", "train", "--set", "features.mels=8"),
+                0);
+    assert_says(BMUF("eval", "half.safetensors", "short").err,
+                "v: 8 labels with 2 repeats do not fit into 9 frames, "
+                "skipped");
+    result = result_of(BMUF("eval", "half.safetensors", "short", "--json"));
+    assert_true(number(result, "skipped") == 1);
+    assert_true(number(result, "sequences") == 2);
+    assert_true(number(result, "labels") == 15);
+    json_decref(result);
+}
+
+/* ---- what does not fit -------------------------------------------------- */
+
+static void test_data_of_another_kind_is_refused(void **_)
+{
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "wide"), 0);
+    assert_fails(BMUF("eval", "half.safetensors", "wide"), 65,
+                 "wide has 40 features per frame, the model is for 8",
+                 "features.* settings");
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "worded",
+                     "--units", "words", "--set", "features.mels=8"),
+                0);
+    assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
+                 "worded has other symbols", "--vocab");
+    assert_fails(BMUF("eval", "test.jsonl", "test"), 65, "test.jsonl: ");
+    assert_fails(
+        BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
+        "no/", "No such file");
+    /* Before work is lost: even the model has not been looked at. */
+    assert_fails(BMUF("eval", "no.safetensors", "test", "--hyp", "test"), 73,
+                 "test is a directory");
+}
+
+/* The last checkpoint of a run holds its model. */
+static void test_a_checkpoint_is_scored_like_its_model(void **_)
+{
+    outcome model, checkpoint;
+    glob_t found = {0};
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "kept"), 0);
+    assert_int_equal(
+        glob(in_folder("kept/checkpoints/*.safetensors"), 0, NULL, &found), 0);
+    model = BMUF("eval", "kept/model.safetensors", "test", "--json");
+    checkpoint =
+        BMUF("eval", found.gl_pathv[found.gl_pathc - 1], "test", "--json");
+    assert_code(model, 0);
+    assert_code(checkpoint, 0);
+    assert_same_result(model.out, checkpoint.out);
+    globfree(&found);
+}
+
+/* A model of another hand: one byte of its header says otherwise. */
+static void test_a_model_without_features_is_refused(void **_)
+{
+    static const char right[] = "\"features\":\"8\"";
+    size_t size = 0;
+    char *model = slurp(in_folder("half.safetensors"), &size);
+    size_t at = 0;
+
+    (void)_;
+    while (at + sizeof right < size &&
+           memcmp(model + at, right, sizeof right - 1) != 0)
+        at++;
+    assert_true(at + sizeof right < size);
+    model[at + sizeof right - 3] = '0';
+    write_bytes("odd.safetensors", model, size);
+    free(model);
+    assert_fails(BMUF("eval", "odd.safetensors", "test"), 65,
+                 "odd.safetensors: '0' is no number of features");
+}
+
+static void test_words_as_units_make_label_errors_word_errors(void **_)
+{
+    outcome o;
+    json_t *result = NULL;
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "words",
+                     "--units", "words", "--set", "features.mels=8", "--set",
+                     "shard.unit_frames=100"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "wrun", "--set",
+                     "data.train=words", "--set", "data.dev=words", "--set",
+                     "train.epochs=4"),
+                0);
+    o = BMUF("eval", "wrun/model.safetensors", "words", "--json", "--hyp",
+             "w.trn");
+    assert_code(o, 0);
+    result = json_loads(o.out, 0, NULL);
+    assert_true(number(result, "words") > 0);
+    assert_true(number(result, "words") == number(result, "labels"));
+    assert_true(number(result, "wer") == number(result, "ler"));
+    json_decref(result);
+}
+
+/* A model that gets some of it right. */
+static int prepare(void **state)
+{
+    if (make_corpus(state) != 0)
+        return 1;
+    assert_code(BMUF("train", "tiny.ini", "--out", "half", "--set",
+                     "train.epochs=5", "--set", "schedule.kind=constant"),
+                0);
+    return rename(in_folder("half/model.safetensors"),
+                  in_folder("half.safetensors"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_are_those_of_the_transcripts),
+        cmocka_unit_test(test_the_table_has_the_same_numbers),
+        cmocka_unit_test(test_ranks_do_not_change_a_number),
+        cmocka_unit_test(test_batches_do_not_change_transcripts),
+        cmocka_unit_test(test_transcripts_are_the_best_paths_of_the_logits),
+        cmocka_unit_test(test_the_loss_is_the_ctc_of_the_logits),
+        cmocka_unit_test(test_one_sequence_alone_has_its_own_loss),
+        cmocka_unit_test(test_what_ctc_cannot_align_is_counted),
+        cmocka_unit_test(test_data_of_another_kind_is_refused),
+        cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
+        cmocka_unit_test(test_a_model_without_features_is_refused),
+        cmocka_unit_test(test_words_as_units_make_label_errors_word_errors),
+    };
+    return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);
+}

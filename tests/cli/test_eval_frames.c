@@ -1,0 +1,140 @@
+/*
+ * Models with a class for every frame: from shards of the writer to frame
+ * error rates, against the logits.
+ */
+#include "tests/support/command.h"
+#include "tests/support/corpus.h"
+#include "tests/support/dump.h"
+#include "tests/support/folder.h"
+#include "tests/support/printed.h"
+#include "tests/support/support.h"
+#include "tests/support/support_ctc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 70, CLASSES = 5 };
+
+/* Frames whose class is t % 5, and features that tell of it now and then. */
+static int make_frames(void **state)
+{
+    char directory[200];
+    corpus c;
+
+    if (folder_make(state) != 0)
+        return 1;
+    snprintf(directory, sizeof directory, "%s", in_folder("frames"));
+    c = corpus_make(directory, "f", N);
+    c.meta.per_frame = true;
+    assert_int_equal(corpus_write(&c), 1);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    write_text("frames.ini", "[data]\n"
+                             "train = frames\n"
+                             "[model]\n"
+                             "net = blstm:8 linear\n"
+                             "loss = cross_entropy\n"
+                             "[train]\n"
+                             "epochs = 5\n"
+                             "rate = 0.1\n"
+                             "[schedule]\n"
+                             "kind = constant\n"
+                             "[job]\n"
+                             "workers = 2\n"
+                             "[sgd]\n"
+                             "momentum = 0.5\n"
+                             "[batch]\n"
+                             "sequences = 4\n"
+                             "[block]\n"
+                             "steps = 3\n");
+    assert_code(BMUF("train", "frames.ini", "--out", "run"), 0);
+    return 0;
+}
+
+static void test_errors_and_loss_are_those_of_the_logits(void **_)
+{
+    outcome o = BMUF("eval", "run/model.safetensors", "frames", "--json",
+                     "--dump", "f.npz");
+    double loss = 0, wrong = 0, sequences = 0, frames = 0;
+    json_t *result = NULL;
+    dump d = {0};
+
+    (void)_;
+    assert_code(o, 0);
+    result = parse_json(o.out);
+    d = dump_read("f.npz");
+    assert_int_equal(d.n, N);
+    for (size_t i = 0; i < N; i++) {
+        const dump_array *a = NULL;
+        double before = wrong;
+        char id[32];
+
+        snprintf(id, sizeof id, "f/%zu", i);
+        a = dump_find(&d, id);
+        assert_int_equal(a->rows, corpus_frames(i));
+        assert_int_equal(a->columns, CLASSES);
+        for (size_t t = 0; t < a->rows; t++) {
+            const float *row = a->x + t * CLASSES;
+            double log_p[CLASSES];
+            size_t best = 0;
+
+            log_softmax(CLASSES, row, log_p);
+            for (size_t c = 1; c < CLASSES; c++)
+                best = row[c] > row[best] ? c : best;
+            loss -= log_p[t % CLASSES];
+            wrong += best != t % CLASSES;
+        }
+        frames += (double)a->rows;
+        sequences += wrong > before;
+    }
+    assert_true(wrong > 0 && wrong < frames); /* or nothing is shown */
+    assert_true(near(number(result, "loss"), loss / frames, 1e-5));
+    assert_true(number(result, "substitutions") == wrong);
+    assert_true(number(result, "deletions") == 0);
+    assert_true(number(result, "insertions") == 0);
+    assert_true(number(result, "labels") == frames);
+    assert_true(number(result, "frames") == frames);
+    assert_true(number(result, "wrong") == sequences);
+    assert_true(near(number(result, "ler"), wrong / frames, 1e-8));
+    dump_free(&d);
+    json_decref(result);
+}
+
+static void test_the_unit_of_the_loss_is_a_frame(void **_)
+{
+    outcome o = BMUF("eval", "run/model.safetensors", "frames");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, " nats per frame\n");
+    assert_says(BMUF("info", "frames").out, ", one a frame\n");
+}
+
+/* Labels for sequences do not do for frames, and the other way round. */
+static void test_a_loss_and_data_that_do_not_fit_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(
+        BMUF("train", "frames.ini", "--out", "ctc", "--set", "model.loss=ctc"),
+        65, "frames has labels of frames", "take cross_entropy");
+    make_speech("talk", 21);
+    assert_code(BMUF("pack", "--audio", "talk.jsonl", "--out", "talk", "--set",
+                     "features.mels=5", "--set", "shard.unit_frames=50"),
+                0);
+    assert_fails(
+        BMUF("train", "frames.ini", "--out", "ce", "--set", "data.train=talk"),
+        65, "talk has labels of whole sequences", "take ctc");
+    assert_fails(BMUF("eval", "run/model.safetensors", "talk"), 65,
+                 "talk has labels of whole sequences");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_and_loss_are_those_of_the_logits),
+        cmocka_unit_test(test_the_unit_of_the_loss_is_a_frame),
+        cmocka_unit_test(test_a_loss_and_data_that_do_not_fit_are_refused),
+    };
+    return cmocka_run_group_tests_name("eval_frames", tests, make_frames,
+                                       folder_remove);
+}

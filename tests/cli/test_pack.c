@@ -1,0 +1,227 @@
+/*
+ * A shard has its name when it is whole and on the disk, and not before: in the
+ * order of calls, which are noted on their way to the system (the linker puts
+ * ours in their place), and when bmuf pack is killed.
+ */
+#include "core/rng.h"
+#include "io/shard/check.h"
+#include "tests/support/corpus.h"
+#include "tests/support/folder.h"
+#include "tests/support/program.h"
+#include "tests/support/support.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the order of calls ------------------------------------------------- */
+
+enum { MOST = 200 };
+
+/* fsync of a file, or, with `to`, rename. */
+typedef struct event {
+    char path[100], to[100];
+    off_t size; /* of the file */
+    bool whole; /* it is a shard that can be opened */
+    bool taken; /* `to` was there already */
+} event;
+
+static event events[MOST];
+static size_t n_events;
+static bool noting;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+static off_t size_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? info.st_size : -1;
+}
+
+int __wrap_fsync(int fd)
+{
+    event *e = &events[n_events];
+    char link[64];
+
+    if (noting && n_events < MOST) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        assert_true(readlink(link, e->path, sizeof e->path - 1) > 0);
+        e->size = size_of(e->path);
+        n_events++;
+    }
+    return __real_fsync(fd);
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    event *e = &events[n_events];
+    bm_shard *s = NULL;
+
+    if (noting && n_events < MOST) {
+        snprintf(e->path, sizeof e->path, "%s", from);
+        snprintf(e->to, sizeof e->to, "%s", to);
+        e->size = size_of(from);
+        e->whole = bm_shard_open(&s, from) == BM_OK;
+        e->taken = access(to, F_OK) == 0;
+        bm_shard_close(s);
+        n_events++;
+    }
+    return __real_rename(from, to);
+}
+
+static void test_a_shard_is_on_the_disk_before_it_has_its_name(void **_)
+{
+    char *directory = corpus_directory(), name[32];
+    corpus c = corpus_make(directory, "set", 40);
+    size_t shards = 0, renamed = 0;
+
+    (void)_;
+    c.settings.shard_mb = 0.002;
+    noting = true;
+    shards = corpus_write(&c);
+    noting = false;
+    assert_true(shards > 2 && n_events < MOST);
+    for (size_t i = 0; i < n_events; i++) {
+        const event *e = &events[i];
+
+        if (e->to[0] == '\0')
+            continue;
+        snprintf(name, sizeof name, "set-%05zu.bmuf.h5", renamed++);
+        assert_string_equal(e->to, corpus_path(directory, name));
+        assert_true(e->whole && !e->taken);
+        assert_true(i > 0 && i + 1 < n_events);
+        assert_string_equal(events[i - 1].path, e->path);
+        assert_string_equal(events[i - 1].to, "");
+        assert_true(events[i - 1].size == e->size); /* nothing came later */
+        assert_string_equal(events[i + 1].path, directory);
+        assert_string_equal(events[i + 1].to, "");
+    }
+    assert_int_equal(renamed, shards);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+/* ---- bmuf pack, killed --------------------------------------------------- */
+
+enum { ROWS = 400, FRAMES = 40, D = 13, PER_SHARD = 10 };
+
+static bm_rng chance;
+
+/* The same features again and again, in shards of ten sequences. */
+static void make_manifest(void)
+{
+    static unsigned char mfc[4 + 4 * FRAMES * D] = {0, 0, FRAMES * D / 256,
+                                                    FRAMES * D % 256};
+    char *text = malloc(ROWS * 64);
+    size_t n = 0;
+
+    assert_non_null(text);
+    write_bytes("x.mfc", mfc, sizeof mfc);
+    for (int i = 0; i < ROWS; i++)
+        n += (size_t)snprintf(
+            text + n, 64,
+            "{\"id\": \"%d\", \"feats\": \"x.mfc\", \"text\": \"ab\"}\n", i);
+    write_text("x.jsonl", text);
+    free(text);
+}
+
+static void start_packing(program *p, const char *out)
+{
+    program_start(
+        p, (const char *const[]){"pack", "--features", "x.jsonl", "--out", out,
+                                 "--set", "shard.unit_frames=400", "--set",
+                                 "shard.shard_mb=0.001", "--force", NULL});
+}
+
+/* How many files of a directory of the folder match. */
+static size_t files(const char *out, const char *pattern)
+{
+    char path[PATH_MAX];
+    glob_t found = {0};
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "%s/%s", in_folder(out), pattern);
+    if (glob(path, 0, NULL, &found) == 0)
+        n = found.gl_pathc;
+    globfree(&found);
+    return n;
+}
+
+/* All shards there are can be read from end to end; returns how many. */
+static size_t assert_whole(const char *out)
+{
+    size_t n = files(out, "*.bmuf.h5"), problems = 0;
+    size_t unfinished = files(out, ".*.bmuf.h5.tmp");
+    bm_dataset *d = NULL;
+
+    assert_true(unfinished <= 1);
+    if (n == 0)
+        return 0;
+    assert_ok(bm_check_directory(in_folder(out), 1, 0, stderr, &problems));
+    assert_int_equal(problems, unfinished);
+    assert_ok(bm_dataset_open(&d, in_folder(out)));
+    assert_int_equal(d->n_shards, n);
+    assert_int_equal(d->n, n * PER_SHARD);
+    bm_dataset_close(d);
+    return n;
+}
+
+static void test_a_killed_packing_leaves_whole_shards(void **_)
+{
+    int kills = short_tests() ? 4 : 10;
+    char out[16] = "";
+    program p;
+
+    (void)_;
+    make_manifest();
+    for (int i = 0; i < kills; i++) {
+        size_t until = (size_t)i * (ROWS / PER_SHARD) / (size_t)kills;
+
+        snprintf(out, sizeof out, "out-%d", i);
+        start_packing(&p, out);
+        while (program_runs(&p) && files(out, "*.bmuf.h5") < until)
+            pause_for(0.0005);
+        pause_for(0.02 * bm_rng_uniform(&chance));
+        kill(p.pid, SIGKILL);
+        program_wait(&p);
+        print_message("killed with %zu shards and %zu unfinished\n",
+                      assert_whole(out), files(out, ".*.tmp"));
+        assert_true(files(out, "*.bmuf.h5") >= until);
+    }
+    start_packing(&p, out); /* with --force */
+    assert_ended(&p, 0);
+    assert_int_equal(assert_whole(out), ROWS / PER_SHARD);
+    assert_int_equal(files(out, ".*.tmp"), 0);
+}
+
+static int prepare(void **state)
+{
+    chance = bm_rng_make(seed_of_the_day(), "kills", 0);
+    return folder_make(state);
+}
+
+static int tidy(void **state)
+{
+    programs_end(state);
+    return folder_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_shard_is_on_the_disk_before_it_has_its_name),
+        cmocka_unit_test(test_a_killed_packing_leaves_whole_shards),
+    };
+
+    return cmocka_run_group_tests_name("pack", tests, prepare, tidy);
+}

@@ -1,0 +1,188 @@
+/*
+ * Settings that are wrong, or do not go together, are told before anything
+ * starts: all of them, and in words of the user's.
+ */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char faults[] = "[data]\n"
+                             "trian = train\n"
+                             "[model]\n"
+                             "net = blstm:8 lineal\n"
+                             "loss = ctcc\n"
+                             "[train]\n"
+                             "epochs = 0\n"
+                             "rate = fast\n"
+                             "strategy = local\n"
+                             "[bmuf]\n"
+                             "momentum = 1.5\n"
+                             "[blok]\n"
+                             "size = 1\n"
+                             "[sgd]\n"
+                             "nesterov = maybe\n"
+                             "nonsense\n"
+                             "[batch]\n"
+                             "order = backwards\n"
+                             "sequences = 8\n"
+                             "frames = 1000\n"
+                             "[block]\n"
+                             "steps = 3\n"
+                             "frames_total = 1000\n"
+                             "[job]\n"
+                             "workers = 2\n"
+                             "[schedule]\n"
+                             "kind = newbob\n";
+
+#define ALL_FAULTS                                                             \
+    "15 settings are wrong", "faults.ini:2: data.trian is unknown",            \
+        "nearest is data.train", "missing: data.train",                        \
+        "faults.ini:4: model.net: word 2 'lineal': no such layer",             \
+        "faults.ini:5: model.loss: 'ctcc'", "ctc cross_entropy",               \
+        "faults.ini:7: train.epochs: 0 is outside [1, ",                       \
+        "faults.ini:8: train.rate: 'fast' is not a number",                    \
+        "faults.ini:9: train.strategy = local is for one worker, not 2",       \
+        "faults.ini:11: bmuf.momentum: 1.5 is outside [0, 0.9999]",            \
+        "faults.ini:13: section [blok] is unknown; the nearest is [block]",    \
+        "faults.ini:15: sgd.nesterov: 'maybe' is not yes or no",               \
+        "faults.ini:16: neither [section] nor key = value",                    \
+        "faults.ini:18: batch.order: 'backwards'",                             \
+        "faults.ini:20: batch.sequences = 8 and batch.frames = 1000",          \
+        "faults.ini:22: block.frames_total and block.steps",                   \
+        "faults.ini:27: schedule.kind = newbob listens to"
+
+static void test_all_wrong_settings_are_told_before_anything_starts(void **_)
+{
+    static const char *const verbs[] = {"train", "explain"};
+
+    (void)_;
+    write_text("faults.ini", faults);
+    FOR_EACH (i, verbs) {
+        outcome o = BMUF(verbs[i], "faults.ini", "-n", "2");
+
+        assert_fails(o, 78, ALL_FAULTS);
+        assert_null(strstr(o.err, "starting:"));
+    }
+}
+
+static void test_wrong_settings_of_the_command_line_are_told(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("train", "tiny.ini", "--set", "bmuf.momentun=0.9",
+                      "--set", "train.rate=0"),
+                 78, "command line: bmuf.momentun is unknown",
+                 "nearest is bmuf.momentum");
+    assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--set",
+                      "features.mells=3", "--set", "shard.store=f23"),
+                 78, "2 settings", "features.mells", "features.mels",
+                 "'f23' is not one of: f32 f16 u8");
+    assert_fails(BMUF("eval", "m", "d", "--set", "batch.frames=x"), 78,
+                 "batch.frames: 'x'");
+    assert_int_equal(access(in_folder("d"), F_OK), -1);
+}
+
+static void test_settings_that_do_not_go_together_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=local"), 78,
+                 "strategy = local is for one worker, not 2");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "data.dev="), 78, "newbob",
+                 "data.dev");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.steps=3"), 78,
+                 "block.frames_total and block.steps");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "sgd.local_state=average"),
+                 78, "local_state = average");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "sgd.nesterov=yes", "--set",
+                      "sgd.update=adamw"),
+                 78, "nesterov = yes looks ahead along a momentum");
+    assert_fails(
+        BMUF("train", "tiny.ini", "--set", "sgd.local_state=extrapolate"), 78,
+        "extrapolate is for the moments of adamw");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=average",
+                      "--set", "sgd.update=adamw", "--set",
+                      "sgd.local_state=extrapolate"),
+                 78, "local_state = extrapolate goes as far as a filter");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "sgd.update=adamw", "--set",
+                      "sgd.local_state=extrapolate"),
+                 78, "local_state = extrapolate has no meaning");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.warmup=2"),
+                 78, "train.strategy = ssgd meets at every step anyway");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.seconds=2"),
+                 78, "none can stop alone");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "block.fragments=2"),
+                 78, "block.fragments is for strategies that exchange models");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "sgd.local_state=average"),
+                 78, "exchanged as a whole");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "job.exchange=nccl"),
+                 78, "job.exchange = nccl cannot be had with it");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "compress.code=topk"),
+                 78, "not those of block.fragments or block.overlap");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
+                 "block.fragments = 9: the network can be cut into");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
+                      "--set", "ssgd.overlap=layer", "--set",
+                      "job.device=cuda"),
+                 78, "ssgd.overlap = layer takes gradients from the memory");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.warmup=1", "--set",
+                      "ssgd.overlap=merged", "--set", "job.sum=ring"),
+                 78, "ssgd.overlap = merged cuts by times");
+    assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
+                 "3 ranks are too many for job.workers = 2");
+}
+
+static void test_terms_that_do_not_go_together_are_refused(void **_)
+{
+    static const char *const wrong[][3] = {
+        {"asgd", "sgd.local_state=average", "that exchange by blocks"},
+        {"asgd", "asgd.push_every=2", "no multiple of asgd.push_every = 2"},
+        {"asgd", "asgd.power=2", "is for asgd.scaling = power alone"},
+        {"softsync", "softsync.power=2", "for softsync.scaling = power alone"},
+        {"ssgd", "ssgd.bucket=2", "is for ssgd.overlap = bucket alone"},
+        {"softsync", "softsync.n=3", "more than job.workers = 2"},
+        {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
+        {"easgd", "clock.times=1 -2", "not all of these are seconds"},
+        {"easgd", "easgd.alpha=2", "outside [0, 1]"},
+    };
+    static const char *const both[] = {"asgd", "softsync"};
+    char strategy[40], scaling[40];
+
+    (void)_;
+    FOR_EACH (i, wrong) {
+        snprintf(strategy, sizeof strategy, "train.strategy=%s", wrong[i][0]);
+        assert_fails(
+            BMUF("train", "tiny.ini", "--set", strategy, "--set", wrong[i][1]),
+            78, wrong[i][2]);
+    }
+    FOR_EACH (i, both) {
+        snprintf(strategy, sizeof strategy, "train.strategy=%s", both[i]);
+        snprintf(scaling, sizeof scaling, "%s.scaling=inverse", both[i]);
+        assert_fails(BMUF("train", "tiny.ini", "--set", strategy, "--set",
+                          scaling, "--set", "sgd.update=adamw"),
+                     78, "adamw takes no notice of");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_all_wrong_settings_are_told_before_anything_starts),
+        cmocka_unit_test(test_wrong_settings_of_the_command_line_are_told),
+        cmocka_unit_test(test_settings_that_do_not_go_together_are_refused),
+        cmocka_unit_test(test_terms_that_do_not_go_together_are_refused),
+    };
+    return cmocka_run_group_tests_name("settings", tests, make_corpus,
+                                       folder_remove);
+}

@@ -1,0 +1,320 @@
+/*
+ * From manifests to shards: pack, check, info; what each prints, against what
+ * must be so.
+ */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/printed.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static size_t words_of(const char *text)
+{
+    size_t n = 1;
+
+    for (; *text != '\0'; text++)
+        n += *text == ' ';
+    return n;
+}
+
+static size_t labels_of(size_t i)
+{
+    return strlen(speech_text(i));
+}
+
+static size_t words_at(size_t i)
+{
+    return words_of(speech_text(i));
+}
+
+static void test_recordings_become_shards(void **_)
+{
+    char line[200];
+    outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "again",
+                     "--set", "features.mels=8");
+    json_t *info = NULL;
+
+    (void)_;
+    snprintf(line, sizeof line,
+             "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard of "
+             "again; 0 left out, 0 symbols unknown\n",
+             speech_total(42, speech_frames), speech_total(42, labels_of));
+    assert_code(o, 0);
+    assert_string_equal(o.out, line);
+    o = BMUF("check", "again");
+    assert_code(o, 0);
+    assert_says(o.out, "42 sequences");
+    assert_says(o.out, ": no problems");
+    assert_string_equal(o.err, "");
+    o = BMUF("info", "again", "--json");
+    assert_code(o, 0);
+    info = parse_json(o.out);
+    assert_string_equal(text(info, "path"), "again");
+    assert_true(number(info, "shards") == 1);
+    assert_true(number(info, "sequences") == 42);
+    assert_true(number(info, "frames") ==
+                (double)speech_total(42, speech_frames));
+    assert_true(number(info, "labels") == (double)speech_total(42, labels_of));
+    assert_true(number(info, "features") == 8);
+    assert_true(number(info, "classes") == 5);
+    assert_true(near(number(info, "frame_shift"), 0.01, 1e-9));
+    assert_string_equal(text(info, "store"), "f32");
+    assert_string_equal(text(info, "symbols"), "characters");
+    assert_string_equal(text(info, "task"), "ctc");
+    assert_true(number(json_object_get(info, "made_with"), "mels") == 8);
+    json_decref(info);
+}
+
+static void test_shards_are_replaced_by_force_only(void **_)
+{
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "forced"), 0);
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "forced"), 73);
+    assert_says(BMUF("info", "forced").out, "sequences  21 in 1 shard");
+    assert_code(
+        BMUF("pack", "--audio", "train.jsonl", "--out", "forced", "--force"),
+        0);
+    assert_says(BMUF("info", "forced").out, "sequences  42 in 1 shard");
+}
+
+static void test_what_a_killed_packing_left_goes_by_force(void **_)
+{
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "left"), 0);
+    write_text("left/.data-00001.bmuf.h5.tmp", "half a shard");
+    assert_code(BMUF("check", "left"), 65);
+    assert_code(
+        BMUF("pack", "--audio", "test.jsonl", "--out", "left", "--force"), 0);
+    assert_code(BMUF("check", "left"), 0);
+}
+
+static void test_an_id_has_a_longest_length(void **_)
+{
+    char line[400], id[257];
+
+    (void)_;
+    memset(id, 'i', 256);
+    id[256] = '\0';
+    snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             id);
+    write_text("ids.jsonl", line);
+    assert_fails(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 65,
+                 "ids.jsonl:1: its id is longer than 255 bytes");
+    snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             id + 1);
+    write_text("ids.jsonl", line);
+    assert_code(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 0);
+}
+
+static void test_shards_end_by_size(void **_)
+{
+    outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "many",
+                     "--name", "part", "--set", "features.mels=8", "--set",
+                     "shard.unit_frames=1", "--set", "shard.shard_mb=0.001");
+    char name[64];
+    int n = 0;
+
+    (void)_;
+    assert_code(o, 0);
+    for (;; n++) {
+        snprintf(name, sizeof name, "many/part-%05d.bmuf.h5", n);
+        if (access(in_folder(name), F_OK) != 0)
+            break;
+    }
+    /* 28 or more frames of 32 bytes fill a kB, so 2 sequences do, or 3 */
+    assert_in_range(n, 14, 42);
+    snprintf(name, sizeof name, "5 classes in %d shards of many", n);
+    assert_says(o.out, name);
+    snprintf(name, sizeof name, "42 in %d shards, 42 units", n);
+    assert_says(BMUF("info", "many").out, name);
+    assert_code(BMUF("check", "many"), 0);
+}
+
+static void test_words_can_be_the_units(void **_)
+{
+    char line[100];
+    outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "words",
+                     "--units", "words");
+
+    (void)_;
+    /* a, aa, ab, abc, ac, acb, b, ba, bb, bc, bca, c, ca, cab, cb, cc */
+    snprintf(line, sizeof line, " %zu labels, 17 classes",
+             speech_total(42, words_at));
+    assert_code(o, 0);
+    assert_says(o.out, line);
+    assert_says(BMUF("info", "words").out, "17 words, blank included");
+}
+
+static void test_unknown_symbols_are_counted(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("strange.jsonl",
+               "{\"id\": \"1\", \"audio\": \"test-0.wav\", \"text\": \"axb\"}\n"
+               "{\"id\": \"2\", \"audio\": \"test-1.wav\", \"text\": \"ab\"}\n"
+               "{\"id\": \"3\", \"audio\": \"test-2.wav\", \"text\": "
+               "\"\xc3\xa9yx c\"}\n");
+    o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange", "--vocab",
+             "train");
+    assert_code(o, 0);
+    assert_says(o.out, "3 sequences, ");
+    assert_says(o.out, " 6 labels, 5 classes ");
+    assert_says(o.out, "; 0 left out, 4 symbols unknown\n");
+    assert_says(o.err, "warning");
+    assert_says(o.err, "4 symbols in 2 texts are not in the vocabulary");
+    assert_says(o.err, "'x' for one");
+    o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange2", "--vocab",
+             "train/vocab.txt");
+    assert_code(o, 0);
+    assert_says(o.out, "5 classes");
+}
+
+static void test_recordings_that_are_none_are_left_out(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("noise.wav", "this is not sound");
+    write_text("odd.jsonl",
+               "{\"id\": \"1\", \"audio\": \"test-0.wav\", \"text\": \"a\"}\n"
+               "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
+    o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd");
+    assert_code(o, 0);
+    assert_says(o.err, "2 is left out: ");
+    assert_says(o.err, "noise.wav");
+    assert_says(o.out, "1 sequences, ");
+    assert_says(o.out, "; 1 left out");
+    write_text("odd.jsonl",
+               "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
+    o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd2");
+    assert_fails(o, 65, "none of the 1 recordings can be read: noise.wav");
+    write_text("odd.jsonl",
+               "{\"id\": \"1\", \"audio\": \"none.wav\", \"text\": \"a\"}\n"
+               "{\"id\": \"2\", \"audio\": \"test-1.wav\", \"text\": \"a\"}\n"
+               "{\"id\": \"3\", \"audio\": \"null.wav\", \"text\": \"b\"}\n");
+    o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd3");
+    assert_fails(o, 66, "odd.jsonl:1: none.wav", "odd.jsonl:3: null.wav");
+}
+
+/* A line of handwriting: bars of one ink on white. */
+static void draw_line(const char *name, unsigned width)
+{
+    enum { HEIGHT = 24, WIDEST = 200 };
+    static unsigned char grey[HEIGHT * WIDEST];
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = width,
+                       .height = HEIGHT,
+                       .format = PNG_FORMAT_GRAY};
+
+    for (size_t i = 0; i < (size_t)HEIGHT * width; i++)
+        grey[i] = i % width % 9 < 2 ? 20 : 255;
+    assert_true(
+        png_image_write_to_file(&image, in_folder(name), 0, grey, 0, NULL));
+}
+
+static void test_line_images_become_shards(void **_)
+{
+    outcome o;
+    json_t *info = NULL;
+
+    (void)_;
+    draw_line("one.png", 80);
+    draw_line("two.png", 122);
+    write_text("lines.jsonl",
+               "{\"id\": \"1\", \"image\": \"one.png\", \"text\": \"abc\"}\n"
+               "{\"id\": \"2\", \"image\": \"two.png\", \"text\": \"b c\"}\n");
+    o = BMUF("pack", "--images", "lines.jsonl", "--out", "lines", "--set",
+             "features.height=12", "--set", "features.columns=5");
+    assert_code(o, 0);
+    /* half as high, half as wide: 40 and 61 columns, 8 and 13 frames */
+    assert_says(o.out, "2 sequences, 21 frames, 6 labels, 5 classes");
+    assert_code(BMUF("check", "lines"), 0);
+    info = parse_json(BMUF("info", "--json", "lines").out);
+    assert_true(number(info, "features") == 60);
+    assert_true(number(info, "frames") == 21);
+    assert_string_equal(text(info, "store"), "u8");
+    json_decref(info);
+}
+
+static void write_npy(const char *name, size_t rows, size_t columns)
+{
+    static const unsigned char magic[10] = {0x93, 'N', 'U', 'M',  'P',
+                                            'Y',  1,   0,   0x76, 0};
+    size_t size = 128 + rows * columns * sizeof(float);
+    char *all = calloc(1, size);
+    float *x = (float *)(void *)(all + 128);
+    int n = 0;
+
+    assert_non_null(all);
+    memcpy(all, magic, sizeof magic);
+    n = snprintf(all + 10, 118,
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, "
+                 "%zu), }",
+                 rows, columns);
+    memset(all + 10 + n, ' ', (size_t)(117 - n));
+    all[127] = '\n';
+    for (size_t i = 0; i < rows * columns; i++)
+        x[i] = (float)(i * 7 % 11);
+    write_bytes(name, all, size);
+    free(all);
+}
+
+static void test_ready_made_features_become_shards(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_npy("one.npy", 10, 3);
+    write_npy("two.npy", 14, 3);
+    write_text("feats.jsonl",
+               "{\"id\": \"1\", \"feats\": \"one.npy\", \"text\": \"ab\"}\n"
+               "{\"id\": \"2\", \"feats\": \"two.npy\", \"text\": \"ba\"}\n");
+    o = BMUF("pack", "--features", "feats.jsonl", "--out", "feats", "--set",
+             "features.stack=2", "--set", "features.subsample=2");
+    assert_code(o, 0);
+    assert_says(o.out, "2 sequences, 12 frames, 4 labels, 3 classes");
+    assert_says(BMUF("info", "feats").out, "features   6 a frame");
+    assert_code(BMUF("check", "feats"), 0);
+}
+
+/* With a stride of three, 7 characters with a repeat need 8 frames of 13. */
+static void test_check_knows_what_a_stride_leaves(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_speech("short.wav", "aa"); /* 18 frames */
+    write_text("short.jsonl", "{\"id\": \"s\", \"audio\": \"short.wav\", "
+                              "\"text\": \"abbcaba\"}\n");
+    assert_code(BMUF("pack", "--audio", "short.jsonl", "--out", "short"), 0);
+    assert_code(BMUF("check", "short"), 0);
+    o = BMUF("check", "short", "--stride", "3");
+    assert_code(o, 65);
+    assert_says(o.out, "7 labels with 1 repeats need 8 frames, but 18 / 3 = 6");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recordings_become_shards),
+        cmocka_unit_test(test_shards_are_replaced_by_force_only),
+        cmocka_unit_test(test_what_a_killed_packing_left_goes_by_force),
+        cmocka_unit_test(test_an_id_has_a_longest_length),
+        cmocka_unit_test(test_shards_end_by_size),
+        cmocka_unit_test(test_words_can_be_the_units),
+        cmocka_unit_test(test_unknown_symbols_are_counted),
+        cmocka_unit_test(test_recordings_that_are_none_are_left_out),
+        cmocka_unit_test(test_line_images_become_shards),
+        cmocka_unit_test(test_ready_made_features_become_shards),
+        cmocka_unit_test(test_check_knows_what_a_stride_leaves),
+    };
+    return cmocka_run_group_tests_name("verbs", tests, make_corpus,
+                                       folder_remove);
+}

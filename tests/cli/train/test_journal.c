@@ -1,0 +1,260 @@
+/*
+ * The journal of whole runs: that it tells all of a job, and that its numbers
+ * add up.
+ */
+#include "tests/support/command.h"
+#include "tests/support/digits.h"
+#include "tests/support/remains.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <string.h>
+
+static void assert_numbers(const json_t *event, const char *const *keys)
+{
+    for (; *keys != NULL; keys++)
+        number(event, *keys);
+}
+
+/* The parts of a block's time add up to it. */
+static void assert_times(const json_t *block)
+{
+    double seconds = number(block, "seconds");
+    double sum = number(block, "compute_s") + number(block, "wait_s") +
+                 number(block, "exchange_s") + number(block, "stall_s");
+
+    if (fabs(sum - seconds) > 0.05 * seconds + 0.02)
+        fail_msg("%g s of a block's %g s are told", sum, seconds);
+    assert_true(number(block, "compute_s") >= 0);
+    assert_true(number(block, "stall_s") >= 0);
+    assert_true(number(block, "forward_s") + number(block, "loss_s") +
+                    number(block, "backward_s") + number(block, "update_s") <=
+                number(block, "compute_s") + 1e-6);
+}
+
+/* What a job did, event by event, is all it did; bmuf info adds it up. */
+static void assert_phases(const char *run, json_t *all)
+{
+    static const char *const parts[] = {
+        "start",    "stall", "forward",  "loss", "backward",   "update",
+        "learning", "wait",  "exchange", "eval", "checkpoint", "model"};
+    outcome o = BMUF("info", run, "--json");
+    json_t *info = parse_json(o.out), *row = NULL;
+    json_t *phases = json_object_get(info, "phases");
+    double told = 0, sum = 0, total = 0;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        const char *kind = text(row, "event");
+
+        if (strcmp(kind, "end") == 0) {
+            told += number(row, "model_s");
+            total += number(row, "total_s");
+        } else if (strcmp(kind, "warning") != 0) {
+            told += number(row, "seconds");
+        }
+    }
+    FOR_EACH (k, parts)
+        sum += number(phases, parts[k]);
+    assert_true(fabs(sum - told) <= 0.02 * told);
+    assert_true(near(sum + number(phases, "other"), total, 1e-6));
+    assert_true(near(number(phases, "total"), total, 1e-6));
+    assert_true(number(phases, "other") >= 0);
+    assert_true(number(phases, "other") < 0.05 * total);
+    json_decref(info);
+}
+
+static void assert_block(const json_t *block)
+{
+    assert_numbers(
+        block, (const char *const[]){
+                   "epoch",      "block",      "loss",         "error",
+                   "rate",       "frames",     "seconds",      "frames_per_s",
+                   "padding",    "compute_s",  "forward_s",    "loss_s",
+                   "backward_s", "update_s",   "wait_s",       "exchange_s",
+                   "stall_s",    "g_norm",     "delta_norm",   "cos_g_delta",
+                   "skipped",    "sent_bytes", "shared_bytes", NULL});
+    assert_true(number(block, "loss") > 0);
+    assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
+    assert_true(number(block, "padding") >= 0); /* of one of two at most */
+    assert_true(number(block, "padding") < 0.5);
+    assert_times(block);
+}
+
+static void assert_eval(const json_t *eval)
+{
+    assert_numbers(eval, (const char *const[]){"epoch", "block", "loss", "ler",
+                                               "sequences", "frames", "seconds",
+                                               NULL});
+    assert_string_equal(text(eval, "data"), "dev");
+    assert_int_equal(number(eval, "sequences"), 20);
+}
+
+static void assert_journal(const char *run, int epochs)
+{
+    json_t *all = journal(run), *row = NULL;
+    double frames = number(json_array_get(all, 0), "frames");
+    double blocks = number(json_array_get(all, 0), "blocks_per_epoch");
+    double seen = 0, next = 0, evals = 0;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        const char *kind = text(row, "event");
+
+        assert_non_null(strchr(text(row, "time"), 'Z'));
+        if (strcmp(kind, "block") == 0) {
+            assert_block(row);
+            assert_true(number(row, "epoch") == floor(next / blocks));
+            assert_true(number(row, "block") == fmod(next, blocks));
+            seen += number(row, "frames");
+            next++;
+        }
+        if (strcmp(kind, "eval") == 0) {
+            assert_eval(row);
+            evals++;
+            assert_true(number(row, "epoch") == evals);
+            assert_true(seen == evals * frames); /* the set, once an epoch */
+        }
+    }
+    assert_true(next == epochs * blocks);
+    assert_true(evals == epochs);
+    row = json_array_get(all, json_array_size(all) - 1);
+    assert_string_equal(text(row, "event"), "end");
+    assert_string_equal(text(row, "reason"), "done");
+    assert_int_equal(strlen(text(row, "digest")), 32);
+    assert_true(number(row, "epochs") == epochs);
+    assert_true(number(row, "blocks") == epochs * blocks);
+    assert_true(number(row, "frames") == epochs * frames);
+    assert_true(number(row, "seconds") > 0);
+    assert_phases(run, all);
+    json_decref(all);
+}
+
+static void test_the_journal_tells_every_block(void **state)
+{
+    program p;
+
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks += 2) {
+        remove_run("told");
+        train(&p, "told", ranks, "train.epochs=3");
+        assert_ended(&p, 0);
+        assert_journal("told", 3);
+        assert_true(events("told", "checkpoint") >= 2);
+    }
+    remove_run("told");
+    train(&p, "told", 2,
+          "train.epochs=3; job.workers=6; block.frames_total=0; "
+          "block.steps=2");
+    assert_ended(&p, 0);
+    assert_journal("told", 3);
+}
+
+/* Two ranks bring each other 2 (P - 1) / P of the weights: all of them. */
+static void test_the_journal_tells_the_bytes_of_an_exchange(void **state)
+{
+    static const struct {
+        const char *settings;
+        int ranks;
+        bool sends;
+    } runs[] = {{"job.sum=ring; job.workers=2", 2, true},
+                {"job.sum=tree; job.workers=2", 2, false},
+                {"job.coordinator=root; job.workers=2", 2, false},
+                {"job.sum=halving", 1, false}};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, runs) {
+        json_t *start = NULL, *block = NULL;
+        double bytes = 0;
+
+        remove_run("bytes");
+        train(&p, "bytes", runs[i].ranks, runs[i].settings);
+        assert_ended(&p, 0);
+        start = last_event("bytes", "start");
+        block = last_event("bytes", "block");
+        bytes = number(block, "sent_bytes") + number(block, "shared_bytes");
+        assert_true(bytes ==
+                    4 * number(start, "weights") * (runs[i].ranks - 1));
+        if (runs[i].sends)
+            assert_true(number(block, "shared_bytes") == 0);
+        json_decref(start);
+        json_decref(block);
+    }
+}
+
+/* One step a worker, and all else of the data is told to be left. */
+static void test_the_journal_tells_what_time_left(void **state)
+{
+    json_t *all = NULL, *row = NULL, *start = NULL;
+    double frames = 0, left = 0;
+    size_t i = 0;
+    program p;
+
+    (void)state;
+    remove_run("hasty");
+    train(&p, "hasty", 2, "train.epochs=2; block.seconds=1e-9");
+    assert_ended(&p, 0);
+    all = journal("hasty");
+    start = last_event("hasty", "start");
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "block") != 0)
+            continue;
+        assert_string_equal(text(row, "batches_of_workers"), "1 1 1 1");
+        assert_true(number(row, "batches") == 4);
+        frames += number(row, "frames");
+        left += number(row, "left");
+    }
+    assert_true(left > 0);
+    assert_true(frames + left == 2 * number(start, "frames"));
+    json_decref(start);
+    json_decref(all);
+}
+
+/* Averaging has G alone, which is also what is added; steps have no blocks. */
+static void test_what_a_strategy_has_not_is_null(void **state)
+{
+    static const char *const keys[] = {"g_norm", "delta_norm", "cos_g_delta"};
+    static const char *const settings[] = {"train.strategy=average",
+                                           "train.strategy=ssgd"};
+
+    (void)state;
+    FOR_EACH (i, settings) {
+        json_t *all = NULL, *row = NULL;
+        size_t k = 0;
+        program p;
+
+        remove_run("null");
+        train(&p, "null", 2, settings[i]);
+        assert_ended(&p, 0);
+        all = journal("null");
+        json_array_foreach(all, k, row)
+        {
+            if (strcmp(text(row, "event"), "block") != 0)
+                continue;
+            FOR_EACH (n, keys)
+                assert_int_equal(json_is_null(json_object_get(row, keys[n])),
+                                 i == 1 || n == 2);
+            if (i == 0)
+                assert_true(number(row, keys[0]) > 0 &&
+                            number(row, keys[0]) == number(row, keys[1]));
+        }
+        json_decref(all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_journal_tells_every_block),
+        cmocka_unit_test(test_the_journal_tells_the_bytes_of_an_exchange),
+        cmocka_unit_test(test_the_journal_tells_what_time_left),
+        cmocka_unit_test(test_what_a_strategy_has_not_is_null),
+    };
+
+    return cmocka_run_group_tests_name("journal", tests, digits_set_up,
+                                       digits_tear_down);
+}

@@ -1,0 +1,436 @@
+/*
+ * The line of progress: on a terminal redrawn in place, never wrapped, gone at
+ * the end, with all messages above it; elsewhere a plain line for a block. And
+ * the table at the end.
+ */
+#include "cli/train/progress.h"
+#include "core/clock.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/program.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EPOCHS = 3, BLOCKS = 3 }; /* of tiny.ini */
+
+/* What a terminal of unlimited width shows in the end. */
+typedef struct screen {
+    char lines[100][600];
+    size_t n, column;
+} screen;
+
+static void put(screen *s, char c)
+{
+    char *line = s->lines[s->n];
+
+    assert_true(s->column + 1 < sizeof s->lines[0]);
+    line[s->column++] = c;
+}
+
+static screen *show(const char *text)
+{
+    screen *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    for (; *text != '\0'; text++) {
+        if (*text == '\r') {
+            s->column = 0;
+        } else if (*text == '\n') {
+            s->column = 0;
+            assert_true(++s->n < sizeof s->lines / sizeof s->lines[0]);
+        } else if (strncmp(text, "\033[K", 3) == 0) {
+            memset(s->lines[s->n] + s->column, 0,
+                   sizeof s->lines[0] - s->column);
+            text += 2;
+        } else {
+            assert_true(*text >= ' ' && *text <= '~'); /* no other control */
+            put(s, *text);
+        }
+    }
+    return s;
+}
+
+/* How many lines begin and go on so. */
+static int lines_with(const screen *s, const char *words)
+{
+    int n = 0;
+
+    for (size_t i = 0; i <= s->n; i++)
+        n += strstr(s->lines[i], words) != NULL;
+    return n;
+}
+
+static outcome train_at(int columns, const char *term, const char *out,
+                        const char *ranks)
+{
+    const char *words[] = {"train", "tiny.ini", "--out", out,
+                           "-n",    ranks,      "--set", "sgd.momentum=0.9",
+                           NULL};
+    outcome o = command_run(
+        &(command){.words = words, .columns = columns, .term = term});
+
+    assert_code(o, 0);
+    return o;
+}
+
+/* Draws in place, beginning with the first block: twice or more, and each time
+ * no wider than leaves the last column free, where a terminal would wrap. */
+static void assert_redrawn(const char *text, size_t columns)
+{
+    const char *at = strstr(text, "\repoch ");
+    int n = 0;
+
+    assert_non_null(at);
+    assert_true(strncmp(at, "\repoch 1/3 block 1/", 19) == 0);
+    for (; at != NULL; at = strstr(at, "\repoch "), n++) {
+        size_t length = strcspn(++at, "\r\n\033");
+
+        assert_true(length < columns);
+        assert_true(strncmp(at + length, "\033[K", 3) == 0);
+    }
+    assert_true(n >= 2);
+}
+
+static void assert_messages_survive(const char *text)
+{
+    screen *s = show(text);
+
+    for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+        char words[60];
+
+        snprintf(words, sizeof words, "Z note r0 epoch %d/%d: dev loss ", epoch,
+                 EPOCHS);
+        assert_int_equal(lines_with(s, words), 1);
+        snprintf(words, sizeof words, "epoch %d/%d block ", epoch, EPOCHS);
+        assert_int_equal(lines_with(s, words), 0); /* the bar is gone */
+    }
+    assert_int_equal(lines_with(s, "Z warning r0 sgd.momentum = 0.9"), 1);
+    assert_int_equal(lines_with(s, "2.linear "), 1);
+    assert_int_equal(lines_with(s, "digest    "), 1);
+    free(s);
+}
+
+static void assert_draws_at(int columns, const char *ranks)
+{
+    char out[20];
+    outcome o;
+
+    snprintf(out, sizeof out, "drawn-%d-%s", columns, ranks);
+    o = train_at(columns, NULL, out, ranks);
+    assert_redrawn(o.out, (size_t)columns);
+    assert_messages_survive(o.out);
+}
+
+static void test_one_line_is_redrawn_in_place(void **_)
+{
+    (void)_;
+    assert_draws_at(20, "1");
+    assert_draws_at(80, "1");
+    assert_draws_at(200, "1");
+}
+
+/* The ranks write into a pipe of the supervisor. */
+static void test_ranks_draw_on_the_supervisors_terminal(void **_)
+{
+    (void)_;
+    assert_draws_at(20, "2");
+    assert_draws_at(200, "2");
+}
+
+static bool matches(const char *line, const char *pattern)
+{
+    regex_t compiled;
+    bool yes = false;
+
+    assert_int_equal(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    yes = regexec(&compiled, line, 0, NULL, 0) == 0;
+    regfree(&compiled);
+    return yes;
+}
+
+/* "1:02:03" or "2:03" in seconds; -1: "?". */
+static double seconds_of(const char *at)
+{
+    long h = 0, m = 0, s = 0;
+
+    if (*at == '?')
+        return -1;
+    if (sscanf(at, "%ld:%2ld:%2ld", &h, &m, &s) == 3)
+        return (double)(3600 * h + 60 * m + s);
+    assert_int_equal(sscanf(at, "%ld:%2ld", &m, &s), 2);
+    return (double)(60 * m + s);
+}
+
+/* The two times of a line, "passed<left". */
+static double left_in(const char *line)
+{
+    return seconds_of(strchr(line, '<') + 1);
+}
+
+static double passed_in(const char *line)
+{
+    return seconds_of(strstr(line, "% ") + 2);
+}
+
+/* All lines that were drawn, one after the other, each ended by '\0'. */
+typedef struct lines {
+    char line[40][300];
+    size_t n;
+} lines;
+
+static lines drawn_in(const char *text)
+{
+    static lines all;
+
+    all.n = 0;
+    for (const char *at = text; (at = strstr(at, "\repoch ")) != NULL;) {
+        size_t length = strcspn(++at, "\033");
+
+        assert_true(all.n < 40 && length < sizeof all.line[0]);
+        memcpy(all.line[all.n], at, length);
+        all.line[all.n++][length] = '\0';
+    }
+    return all;
+}
+
+static void test_a_wide_terminal_is_told_everything(void **_)
+{
+    outcome o = train_at(200, NULL, "wide", "1");
+    lines all = drawn_in(o.out);
+    const char *last = all.line[all.n - 1];
+
+    (void)_;
+    for (size_t i = 0; i < all.n; i++) {
+        if (!matches(all.line[i], "^epoch [123]/3 block [123]/3 +[0-9]+% "
+                                  "[0-9]+:[0-5][0-9]<(\\?|[0-9]+:[0-5][0-9])  "
+                                  "[0-9]+[.][0-9]k frames/s  loss [0-9.]+  "
+                                  "exchange [0-9]+%  2 workers$"))
+            fail_msg("drawn: %s", all.line[i]);
+        /* Nothing is known at the first block. */
+        assert_true((left_in(all.line[i]) < 0) ==
+                    (strstr(all.line[i], "epoch 1/3 block 1/3 ") != NULL));
+        assert_true(passed_in(all.line[i]) >= 0);
+    }
+    assert_true(strncmp(last, "epoch 3/3 block 3/3 100% ", 25) == 0);
+    assert_true(left_in(last) == 0);
+}
+
+/* ---- how long still ----------------------------------------------------- */
+
+enum { LONG_EPOCHS = 2, LONG_BLOCKS = 500 };
+
+/* Seconds since the bar was opened: it has drawn a line between these two. */
+typedef struct moment {
+    double from, to;
+} moment;
+
+/* What the bar has drawn when so many of 1000 blocks were done. */
+static lines draw_long(const int *done, moment *when, size_t n)
+{
+    int file = open(in_folder("bar"), O_RDWR | O_CREAT | O_TRUNC, 0666);
+    int kept = dup(STDERR_FILENO);
+    double since = 0;
+    char *text = NULL;
+    size_t size = 0;
+    lines all;
+
+    assert_true(file >= 0 && kept >= 0);
+    setenv("BMUF_TERMINAL", "stderr", 1);
+    setenv("TERM", "xterm", 1);
+    setenv("COLUMNS", "200", 1);
+    dup2(file, STDERR_FILENO);
+    since = bm_clock();
+    bm_progress_open(true);
+    for (size_t i = 0; i < n; i++) {
+        pause_for(0.15);
+        when[i].from = bm_clock() - since;
+        bm_progress_show(
+            &(bm_progress){.epoch = 1 + (done[i] - 1) / LONG_BLOCKS,
+                           .epochs = LONG_EPOCHS,
+                           .block = 1 + (done[i] - 1) % LONG_BLOCKS,
+                           .blocks = LONG_BLOCKS,
+                           .workers = 7});
+        when[i].to = bm_clock() - since;
+    }
+    bm_progress_close();
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(file);
+    unsetenv("BMUF_TERMINAL");
+    text = slurp(in_folder("bar"), &size);
+    all = drawn_in(text);
+    free(text);
+    return all;
+}
+
+/* The rest at the speed so far, in which the last step has a part of 0.3. */
+static void test_time_left_follows_from_the_speed(void **_)
+{
+    static const int done[] = {1, 2, 3, 4, 8, 16, 48, 180, 501, 1000};
+    enum { DRAWN = sizeof done / sizeof done[0] };
+    double least = 0, most = 0, half = 0.5 + 1e-3; /* times are rounded */
+    moment t[DRAWN];
+    lines all = draw_long(done, t, DRAWN);
+
+    (void)_;
+    assert_int_equal(all.n, DRAWN);
+    assert_true(left_in(all.line[0]) < 0);
+    for (size_t i = 1; i < DRAWN; i++) {
+        double left = left_in(all.line[i]), passed = passed_in(all.line[i]);
+        double blocks = done[i] - done[i - 1], rest = 1000 - done[i];
+        double slow = blocks / (t[i].to - t[i - 1].from);
+        double fast = blocks / (t[i].from - t[i - 1].to);
+
+        least = i > 1 ? 0.7 * least + 0.3 * slow : slow;
+        most = i > 1 ? 0.7 * most + 0.3 * fast : fast;
+        if (left < rest / most - half || left > rest / least + half)
+            fail_msg("%g to %g s left: %s", rest / most, rest / least,
+                     all.line[i]);
+        assert_true(passed > t[i].from - half && passed < t[i].to + half);
+    }
+    assert_true(left_in(all.line[5]) < left_in(all.line[1]));
+    assert_true(left_in(all.line[8]) < left_in(all.line[5]));
+    assert_true(left_in(all.line[9]) == 0);
+    assert_non_null(strstr(all.line[7], "epoch 1/2 block 180/500  18% "));
+    assert_non_null(strstr(all.line[8], "epoch 2/2 block 1/500  50% "));
+}
+
+static void assert_plain(const char *text)
+{
+    assert_null(strchr(text, '\033'));
+    assert_null(strchr(text, '\b'));
+    for (int epoch = 1; epoch <= EPOCHS; epoch++)
+        for (int block = 1; block <= BLOCKS; block++) {
+            char words[60];
+
+            snprintf(words, sizeof words,
+                     "Z note r0 epoch %d/%d block %d/%d loss ", epoch, EPOCHS,
+                     block, BLOCKS);
+            assert_int_equal(count_of(text, words), 1);
+        }
+}
+
+static void test_without_a_terminal_a_block_is_a_line(void **_)
+{
+    static const char *const ranks[] = {"1", "2"};
+
+    (void)_;
+    FOR_EACH (i, ranks) {
+        char out[20];
+        outcome o;
+
+        snprintf(out, sizeof out, "plain-%zu", i);
+        o = train_at(0, NULL, out, ranks[i]);
+        assert_plain(o.err);
+        assert_null(strchr(o.err, '\r'));
+        assert_null(strchr(o.out, '\033'));
+        assert_null(strchr(o.out, '\r'));
+    }
+}
+
+static void test_a_dumb_terminal_is_none(void **_)
+{
+    outcome o = train_at(80, "dumb", "dumb", "1");
+
+    (void)_;
+    assert_plain(o.out);
+    assert_int_equal(count_of(o.out, "\r"), count_of(o.out, "\r\n"));
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+/* The table's line that begins so, up to its end. */
+static const char *row_of(const char *table, const char *name)
+{
+    static char line[200];
+    const char *at = strstr(table, name);
+
+    assert_non_null(at);
+    assert_true(at == table || at[-1] == '\n');
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    return line;
+}
+
+static void test_the_table_at_the_end_is_that_of_the_journal(void **_)
+{
+    outcome o = BMUF("train", "tiny.ini", "--out", "table", "--set",
+                     "data.test=test", "--set", "train.epochs=4");
+    json_t *all = journal("table"), *row = NULL, *end = NULL;
+    double last = -1, best = INFINITY, test = -1;
+    char expected[200];
+    size_t i = 0;
+
+    (void)_;
+    assert_code(o, 0);
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "eval") != 0)
+            continue;
+        if (strcmp(text(row, "data"), "test") == 0) {
+            test = number(row, "ler");
+            continue;
+        }
+        last = number(row, "ler");
+        best = fmin(best, last);
+    }
+    end = last_event("table", "end");
+    snprintf(expected, sizeof expected, "seconds   %.1f (%.0f frames/s)",
+             number(end, "seconds"),
+             number(end, "frames") / number(end, "seconds"));
+    assert_string_equal(row_of(o.out, "seconds "), expected);
+    snprintf(expected, sizeof expected, "dev LER   %.2f %%, %.2f %% at best",
+             100 * last, 100 * best);
+    assert_string_equal(row_of(o.out, "dev LER "), expected);
+    snprintf(expected, sizeof expected, "test LER  %.2f %%", 100 * test);
+    assert_string_equal(row_of(o.out, "test LER "), expected);
+    assert_string_equal(row_of(o.out, "epochs "), "epochs    4");
+    json_decref(end);
+    json_decref(all);
+}
+
+/* Of words, as the texts have spaces: the program's own opinion, which
+ * test_eval counts. */
+static void test_the_journal_has_word_error_rates(void **_)
+{
+    json_t *eval = NULL, *result = NULL;
+    outcome o;
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "worded"), 0);
+    eval = last_event("worded", "eval");
+    o = BMUF("eval", "worded/model.safetensors", "test", "--json");
+    assert_code(o, 0);
+    result = json_loads(o.out, 0, NULL);
+    assert_non_null(result);
+    assert_true(number(result, "words") > 21); /* recordings */
+    assert_true(near(number(eval, "wer"),
+                     number(result, "word_errors") / number(result, "words"),
+                     1e-8));
+    json_decref(eval);
+    json_decref(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_line_is_redrawn_in_place),
+        cmocka_unit_test(test_ranks_draw_on_the_supervisors_terminal),
+        cmocka_unit_test(test_a_wide_terminal_is_told_everything),
+        cmocka_unit_test(test_time_left_follows_from_the_speed),
+        cmocka_unit_test(test_without_a_terminal_a_block_is_a_line),
+        cmocka_unit_test(test_a_dumb_terminal_is_none),
+        cmocka_unit_test(test_the_table_at_the_end_is_that_of_the_journal),
+        cmocka_unit_test(test_the_journal_has_word_error_rates),
+    };
+    return cmocka_run_group_tests_name("progress", tests, make_corpus,
+                                       folder_remove);
+}

@@ -1,0 +1,224 @@
+/*
+ * Learning rates of whole runs, each worked out again from the errors that the
+ * journal tells, by the formulas of docs/sgd.md.
+ */
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct rule {
+    const char *kind;
+    double rate, decay, threshold, least, warmup;
+    int patience;
+} rule;
+
+/* Numbers of the journal have nine digits. */
+static const double told = 1e-8;
+
+/* No ratio of two errors that 20 recordings allow is the threshold itself. */
+static const rule newbob = {.kind = "newbob",
+                            .rate = 0.3,
+                            .decay = 0.6,
+                            .threshold = 0.007,
+                            .least = 0.1,
+                            .warmup = 0.75,
+                            .patience = 1};
+
+static void write_settings(const rule *r, int epochs, char out[512])
+{
+    snprintf(out, 512,
+             "schedule.kind=%s; train.rate=%g; schedule.decay=%g; "
+             "schedule.threshold=%g; schedule.least=%g; schedule.warmup=%g; "
+             "schedule.patience=%d; train.epochs=%d",
+             r->kind, r->rate, r->decay, r->threshold, r->least, r->warmup,
+             r->patience, epochs);
+}
+
+/* What an evaluation leaves behind. */
+typedef struct course {
+    double factor, old, best;
+    int bad, decays, improvements;
+} course;
+
+static void evaluated(course *c, const rule *r, double error)
+{
+    bool slow = c->decays + c->improvements + c->bad > 0 &&
+                !((error - c->old) / fabs(error) <= -r->threshold);
+
+    c->old = error;
+    c->best = fmin(c->best, error);
+    if (!slow) {
+        c->improvements++;
+        c->bad = 0;
+    } else if (++c->bad > r->patience) {
+        c->factor *= r->decay;
+        c->decays++;
+        c->bad = 0;
+    }
+}
+
+static double rate_of(const course *c, const rule *r, double epochs)
+{
+    double rate = r->rate;
+
+    if (strcmp(r->kind, "newbob") == 0)
+        rate *= c->factor;
+    if (strcmp(r->kind, "exponential") == 0)
+        rate *= pow(r->decay, epochs);
+    if (epochs < r->warmup)
+        rate *= 0.1 + 0.9 * epochs / r->warmup;
+    return rate;
+}
+
+/* Checks the rate of every block; what the last evaluation has left. */
+static course follow(const char *run, const rule *r)
+{
+    json_t *all = journal(run), *row = NULL;
+    double blocks = number(json_array_get(all, 0), "blocks_per_epoch");
+    course c = {.factor = 1, .best = INFINITY};
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        const char *kind = text(row, "event");
+
+        if (strcmp(kind, "block") == 0) {
+            double epochs =
+                number(row, "epoch") + number(row, "block") / blocks;
+            double expected = rate_of(&c, r, epochs);
+
+            assert_true(c.factor >= r->least); /* else it had ended */
+            if (!near(number(row, "rate") / expected, 1, told))
+                fail_msg("%s: after %g epochs %g, not %g", run, epochs,
+                         number(row, "rate"), expected);
+        }
+        if (strcmp(kind, "eval") == 0)
+            evaluated(&c, r, number(row, "ler"));
+    }
+    json_decref(all);
+    return c;
+}
+
+static void assert_reason(const char *run, const char *reason, int epochs)
+{
+    json_t *end = last_event(run, "end");
+
+    assert_string_equal(text(end, "reason"), reason);
+    assert_int_equal(number(end, "epochs"), epochs);
+    json_decref(end);
+}
+
+/* Stopped by its epochs and continued on other ranks, it still knows what it
+ * has seen. */
+static void test_newbob_follows_the_errors_until_it_ends(void **state)
+{
+    static const int ranks[] = {1, 3, 2}, epochs[] = {4, 9, 400};
+    char settings[512], words[100];
+    course c;
+    program p;
+
+    (void)state;
+    FOR_EACH (i, ranks) {
+        write_settings(&newbob, epochs[i], settings);
+        train(&p, "newbob", ranks[i], settings);
+        assert_ended(&p, 0);
+        if (epochs[i] < 400)
+            assert_reason("newbob", "done", epochs[i]);
+    }
+    c = follow("newbob", &newbob);
+    assert_true(c.factor < newbob.least);
+    assert_true(c.improvements > 1 && c.decays == 5); /* 0.6^5 < 0.1 */
+    assert_reason("newbob", "converged", events("newbob", "eval"));
+    assert_printed(&p, "(ended by the schedule)");
+    snprintf(words, sizeof words, "dev LER   %.2f %%, %.2f %% at best",
+             100 * c.old, 100 * c.best);
+    assert_printed(&p, words);
+}
+
+static void test_other_schedules_look_at_no_error(void **state)
+{
+    static const rule rules[] = {
+        {"exponential", 0.03, 0.7, 0.01, 1e-6, 1.25, 0},
+        {"exponential", 0.02, 0.5, 0.01, 1e-6, 0, 0},
+        {"constant", 0.02, 0.5, 0.01, 1e-6, 2.5, 0},
+    };
+    char settings[512];
+    program p;
+
+    (void)state;
+    FOR_EACH (i, rules) {
+        remove_run("other");
+        write_settings(&rules[i], 3, settings);
+        train(&p, "other", 2, settings);
+        assert_ended(&p, 0);
+        follow("other", &rules[i]);
+        assert_reason("other", "done", 3);
+    }
+}
+
+/* ---- whose error it is -------------------------------------------------- */
+
+/* The program's opinion of a model, json_decref. */
+static json_t *opinion(const char *model)
+{
+    json_t *out = NULL;
+    size_t size = 0;
+    char *words = NULL;
+    program p;
+
+    RUN_PROGRAM(&p, "eval", model, "dev", "--json", "--set",
+                "batch.sequences=2");
+    assert_ended(&p, 0);
+    words = slurp(p.out, &size);
+    out = json_loads(words, 0, NULL);
+    assert_non_null(out);
+    free(words);
+    return out;
+}
+
+/* The model that is evaluated is the global one, which is also what is left;
+ * workers start from another one. A checkpoint holds it by itself. */
+static void test_the_error_is_that_of_the_global_model(void **state)
+{
+    static const char *const keys[] = {"loss", "ler", "wrong", "sequences",
+                                       "skipped"};
+    const char *const models[] = {"whose/model.safetensors",
+                                  checkpoint_of("whose", 8)};
+    json_t *eval = NULL;
+    program p;
+
+    (void)state;
+    train(&p, "whose", 2,
+          "bmuf.nesterov=yes; bmuf.momentum=0.75; schedule.kind=constant");
+    assert_ended(&p, 0);
+    eval = last_event("whose", "eval");
+    assert_string_equal(text(eval, "data"), "dev");
+    assert_int_equal(number(eval, "block"), 8);
+    FOR_EACH (m, models) {
+        json_t *result = opinion(models[m]);
+
+        FOR_EACH (i, keys)
+            assert_true(
+                near(number(eval, keys[i]), number(result, keys[i]), told));
+        json_decref(result);
+    }
+    json_decref(eval);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_newbob_follows_the_errors_until_it_ends),
+        cmocka_unit_test(test_other_schedules_look_at_no_error),
+        cmocka_unit_test(test_the_error_is_that_of_the_global_model),
+    };
+
+    return cmocka_run_group_tests_name("rates", tests, digits_set_up,
+                                       digits_tear_down);
+}

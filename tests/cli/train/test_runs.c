@@ -1,0 +1,397 @@
+/*
+ * Whole runs: what a configuration trains is the same model, bit for bit, on
+ * any number of ranks.
+ */
+#define _GNU_SOURCE /* sched_setaffinity */
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The same settings on 1 .. 4 ranks leave one model. */
+static void assert_same_on_all_ranks(const char *settings)
+{
+    char run[16];
+    program p;
+
+    remove_run("p1");
+    train(&p, "p1", 1, settings);
+    assert_ended(&p, 0);
+    for (int ranks = 2; ranks <= (short_tests() ? 3 : 4); ranks++) {
+        snprintf(run, sizeof run, "p%d", ranks);
+        remove_run(run);
+        train(&p, run, ranks, settings);
+        assert_ended(&p, 0);
+        assert_same_model("p1", run);
+    }
+}
+
+static void assert_same_for(const char *strategy, const char *sum)
+{
+    char settings[256];
+
+    for (int workers = 4; workers <= 6; workers += 2) {
+        snprintf(settings, sizeof settings,
+                 "train.strategy=%s; job.sum=%s; job.workers=%d", strategy, sum,
+                 workers);
+        assert_same_on_all_ranks(settings);
+        if (short_tests())
+            break;
+    }
+}
+
+static void test_bmuf_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("bmuf", "tree");
+    assert_same_for("bmuf", "exact");
+}
+
+static void test_averaging_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("average", "tree");
+    assert_same_for("average", "exact");
+}
+
+static void test_synchronous_sgd_has_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_for("ssgd", "tree");
+    assert_same_for("ssgd", "exact");
+}
+
+static void test_batch_statistics_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_all_ranks("job.workers=5; " NORMALISED);
+    if (short_tests())
+        return;
+    assert_same_on_all_ranks("train.strategy=average; job.sum=exact; "
+                             "job.workers=4; " NORMALISED);
+    assert_same_on_all_ranks("train.strategy=ssgd; job.workers=4; " NORMALISED);
+}
+
+/* Settings that may not, or that have to, change the model. */
+typedef struct variant {
+    const char *settings;
+    int ranks;
+} variant;
+
+static void assert_same_models(const variant *v, size_t n)
+{
+    program p;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *run = i == 0 ? "first" : "other";
+        remove_run(run);
+        train(&p, run, v[i].ranks, v[i].settings);
+        assert_ended(&p, 0);
+        if (i > 0)
+            assert_same_model("first", run);
+    }
+}
+
+#define SAME(...)                                                              \
+    assert_same_models((const variant[]){__VA_ARGS__},                         \
+                       sizeof((const variant[]){__VA_ARGS__}) /                \
+                           sizeof(variant))
+
+static void test_overlap_has_the_result_without_it(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=ssgd; " NORMALISED, 1},
+         {"train.strategy=ssgd; ssgd.overlap=layer; " NORMALISED, 3},
+         {"train.strategy=ssgd; ssgd.overlap=merged; " NORMALISED, 2});
+}
+
+static void test_runs_repeat_themselves(void **state)
+{
+    (void)state;
+    SAME({"", 1}, {"", 1}, {"", 3}, {"", 3});
+    SAME({"train.strategy=ssgd", 3}, {"train.strategy=ssgd", 3});
+    if (short_tests())
+        return;
+    SAME({"job.sum=exact", 3}, {"job.sum=exact", 3});
+    SAME({"train.strategy=average", 3}, {"train.strategy=average", 3});
+    SAME({"train.strategy=average; job.sum=exact", 3},
+         {"train.strategy=average; job.sum=exact", 3});
+    SAME({"train.strategy=ssgd; job.sum=exact", 3},
+         {"train.strategy=ssgd; job.sum=exact", 3});
+}
+
+/* |x - y| / |y| of the weights that two runs have left, with settings of their
+ * own. */
+static double distance(const variant *one, const variant *other)
+{
+    const variant *v[] = {one, other};
+    char *file[2];
+    const float *w[2];
+    size_t size[2];
+    double sum = 0, norm = 0;
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t header = 0;
+        program p;
+
+        remove_run("far");
+        train(&p, "far", v[i]->ranks, v[i]->settings);
+        assert_ended(&p, 0);
+        file[i] = slurp(in_folder("far/model.safetensors"), &size[i]);
+        memcpy(&header, file[i], sizeof header);
+        w[i] = (const float *)(const void *)(file[i] + sizeof header + header);
+        size[i] -= sizeof header + header;
+    }
+    assert_int_equal(size[0], size[1]);
+    for (size_t k = 0; k < size[0] / sizeof(float); k++) {
+        double x = w[0][k], y = w[1][k];
+
+        sum += (x - y) * (x - y);
+        norm += y * y;
+    }
+    free(file[0]);
+    free(file[1]);
+    return sqrt(sum / norm);
+}
+
+/* Where the order of sums is the library's the bits are too, and no more. */
+static void test_the_librarys_sum_is_nearly_as_good(void **state)
+{
+    static const variant tree = {"", 1}, other = {"job.seed=2", 1};
+    static const variant mpi[] = {{"job.sum=mpi", 3},
+                                  {"job.sum=mpi; job.coordinator=root", 2}};
+
+    (void)state;
+    FOR_EACH (i, mpi)
+        assert_true(distance(&mpi[i], &tree) < 1e-4);
+    assert_true(distance(&other, &tree) > 0.1);
+}
+
+static void test_rings_know_no_ranks(void **state)
+{
+    static const variant tree = {"", 1}, ring = {"job.sum=ring", 1};
+
+    (void)state;
+    SAME({"job.sum=ring", 1}, {"job.sum=ring", 3});
+    SAME({"train.strategy=ssgd; job.sum=halving", 1},
+         {"train.strategy=ssgd; job.sum=halving", 4});
+    SAME({"job.sum=hier; job.topology=2x2", 2},
+         {"job.sum=hier; job.topology=2x2", 3});
+    assert_true(distance(&ring, &tree) < 1e-4);
+}
+
+static void test_topologies_that_do_not_fit_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "grid", 1, "job.sum=hier; job.topology=3x2");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.topology: the sizes of topology '3x2' multiply to");
+    assert_said(&p, "there are 4 workers");
+    train(&p, "grid", 1, "job.sum=ring; job.topology=2x2");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.topology = 2x2 has no meaning with job.sum = ring");
+}
+
+static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
+{
+    (void)s;
+    SAME({"", 3}, {"job.coordinator=root", 1}, {"job.coordinator=root", 2},
+         {"job.coordinator=root", 3},
+         {"job.coordinator=root; job.sum=tree; job.workers=4", 4});
+}
+
+#define ADAM "sgd.update=adamw; train.rate=0.002; sgd.local_state="
+
+static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
+{
+    (void)state;
+    SAME({"sgd.local_state=keep", 1}, {"sgd.local_state=keep", 3});
+    SAME({"sgd.local_state=average", 1}, {"sgd.local_state=average", 3});
+    SAME({"sgd.local_state=average; job.sum=exact; train.strategy=average", 1},
+         {"sgd.local_state=average; job.sum=exact; train.strategy=average", 4});
+    SAME({ADAM "keep", 1}, {ADAM "keep", 3});
+    SAME({ADAM "extrapolate", 1}, {ADAM "extrapolate", 3},
+         {ADAM "extrapolate; job.coordinator=root", 2});
+}
+
+static void test_rounded_factors_know_no_ranks(void **state)
+{
+    (void)state;
+    SAME({"job.precision=bf16", 1}, {"job.precision=bf16", 2});
+}
+
+static void test_synchronous_sgd_of_one_worker_is_local_training(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=local; job.workers=1", 1},
+         {"train.strategy=ssgd; job.workers=1", 1},
+         {"train.strategy=ssgd; job.workers=1; job.sum=exact", 1});
+}
+
+static void test_averaging_is_bmuf_without_momentum(void **state)
+{
+    (void)state;
+    SAME({"train.strategy=average", 2},
+         {"train.strategy=bmuf; bmuf.momentum=0; bmuf.rate=1", 2});
+}
+
+static void test_other_settings_are_other_models(void **state)
+{
+    static const char *const others[] = {
+        "job.seed=2",        "job.workers=6", "train.strategy=average",
+        "bmuf.nesterov=no",  "sgd.clip=1",    "model.net=blstm:12 linear",
+        "job.precision=bf16"};
+    program p;
+
+    (void)state;
+    remove_run("first");
+    train(&p, "first", 1, "");
+    assert_ended(&p, 0);
+    FOR_EACH (i, others) {
+        json_t *a = NULL, *b = NULL;
+
+        remove_run("other");
+        train(&p, "other", 1, others[i]);
+        assert_ended(&p, 0);
+        a = last_event("first", "end");
+        b = last_event("other", "end");
+        assert_string_not_equal(text(a, "digest"), text(b, "digest"));
+        json_decref(a);
+        json_decref(b);
+    }
+}
+
+/* ---- uneven data -------------------------------------------------------- */
+
+/* Threads that share cores, and those that share the one a rank is bound to. */
+static void test_threads_without_cores_are_told(void **state)
+{
+    char many[40];
+    cpu_set_t all, one;
+    program p;
+
+    (void)state;
+    snprintf(many, sizeof many, "job.threads=%ld",
+             sysconf(_SC_NPROCESSORS_ONLN) + 1);
+    remove_run("threads");
+    train(&p, "threads", 1, many);
+    assert_ended(&p, 0);
+    assert_said(&p, "slower, but the same bits");
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        return;
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    remove_run("threads");
+    train(&p, "threads", 1, "job.threads=2");
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_ended(&p, 0);
+    assert_said(&p, "2 threads share 1 core, to which this rank is bound");
+}
+
+static void test_workers_without_data_hang_nobody(void **state)
+{
+    static const char *const settings[] = {
+        "data.train=few; job.workers=6; train.epochs=7",
+        "data.train=few; job.workers=6; train.strategy=ssgd",
+        "data.train=few; job.workers=6; train.epochs=7; sgd.local_state=keep"};
+
+    (void)state;
+    digits_pack("few", 1000, NULL); /* at most 3 units */
+    FOR_EACH (i, settings)
+        if (i == 0 || !short_tests())
+            assert_same_on_all_ranks(settings[i]);
+}
+
+static void test_more_ranks_than_workers_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "crowded", 3, "job.workers=2");
+    assert_ended(&p, 78);
+    assert_said(&p, "3 ranks");
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+}
+
+/* ---- configurations -------------------------------------------------------
+ */
+
+static void test_a_resolved_configuration_trains_the_same_model(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("first");
+    remove_run("again");
+    train(&p, "first", 2,
+          "job.workers=3; sgd.momentum=0.8; bmuf.rate=0.9; sgd.nesterov=yes; "
+          "schedule.kind=exponential; batch.order=sorted; train.rate=0.0123");
+    assert_ended(&p, 0);
+    RUN_PROGRAM(&p, "train", "first/config.ini", "--out", "again");
+    assert_ended(&p, 0);
+    assert_same_model("first", "again");
+}
+
+static void test_ranks_are_the_workers_where_none_are_told(void **state)
+{
+    json_t *start = NULL;
+    program p;
+
+    (void)state;
+    write_text("bare.ini", "[data]\ntrain = train\ndev = dev\n[model]\nnet = "
+                           "blstm:12 linear\n[train]\nepochs = "
+                           "4\n[batch]\nsequences = 2\n[block]\n"
+                           "frames_per_worker = 300\n");
+    RUN_PROGRAM(&p, "train", "bare.ini", "--out", "three", "-n", "3");
+    assert_ended(&p, 0);
+    start = last_event("three", "start");
+    assert_true(number(start, "workers") == 3);
+    assert_true(number(start, "ranks") == 3);
+    json_decref(start);
+    RUN_PROGRAM(&p, "train", "three/config.ini", "--out", "one");
+    assert_ended(&p, 0);
+    assert_same_model("three", "one");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_overlap_has_the_result_without_it),
+        cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_runs_repeat_themselves),
+        cmocka_unit_test(test_the_librarys_sum_is_nearly_as_good),
+        cmocka_unit_test(test_rings_know_no_ranks),
+        cmocka_unit_test(test_topologies_that_do_not_fit_are_refused),
+        cmocka_unit_test(
+            test_the_one_coordinator_has_the_bits_of_the_sharded_one),
+        cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
+        cmocka_unit_test(test_rounded_factors_know_no_ranks),
+        cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
+        cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
+        cmocka_unit_test(test_other_settings_are_other_models),
+        cmocka_unit_test(test_threads_without_cores_are_told),
+        cmocka_unit_test(test_workers_without_data_hang_nobody),
+        cmocka_unit_test(test_more_ranks_than_workers_are_refused),
+        cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
+        cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),
+    };
+
+    return cmocka_run_group_tests_name("runs", tests, digits_set_up,
+                                       digits_tear_down);
+}

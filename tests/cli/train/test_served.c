@@ -1,0 +1,168 @@
+/*
+ * Whole runs of workers with a parameter server: one model on any number of
+ * ranks and across a stop, what their journal tells, and a run in real time.
+ */
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const ways[] = {
+    "train.strategy=asgd; asgd.scaling=inverse; sgd.momentum=0.5",
+    "train.strategy=softsync; softsync.n=2; sgd.momentum=0.5",
+    "train.strategy=easgd; clock.times=1 1 1 5; clock.spread=0.2; train.ema=.5",
+};
+
+static void run(const char *name, int ranks, const char *settings)
+{
+    program p;
+
+    remove_run(name);
+    train(&p, name, ranks, settings);
+    assert_ended(&p, 0);
+}
+
+/* Of easgd, which is the last to run. */
+static void assert_same_average(const char *run, const char *other)
+{
+    const char *const runs[] = {run, other};
+    char *raw[2];
+    size_t size[2];
+
+    FOR_EACH (i, runs) {
+        char name[64];
+
+        snprintf(name, sizeof name, "%s/model-ema.safetensors", runs[i]);
+        raw[i] = slurp(in_folder(name), &size[i]);
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    free(raw[1]);
+}
+
+/* One run on two ranks, and one that stops after an epoch on three ranks and
+ * goes on with one. */
+static void test_ranks_and_stops_change_no_bits(void **state)
+{
+    (void)state;
+    FOR_EACH (k, ways) {
+        char settings[200];
+        program p;
+
+        snprintf(settings, sizeof settings,
+                 "%s; train.epochs=2; schedule.kind=constant", ways[k]);
+        run("whole", 2, settings);
+        snprintf(settings, sizeof settings,
+                 "%s; train.epochs=1; schedule.kind=constant", ways[k]);
+        run("halves", 3, settings);
+        snprintf(settings, sizeof settings,
+                 "%s; train.epochs=2; schedule.kind=constant", ways[k]);
+        train(&p, "halves", 1, settings);
+        assert_ended(&p, 0);
+        assert_said(&p, "going on from");
+        assert_same_model("whole", "halves");
+    }
+    assert_same_average("whole", "halves");
+}
+
+/* The sum of "0:1 3:12", and of each times what stands before it. */
+static void add_counts(const char *counts, double *n, double *sum)
+{
+    *n = *sum = 0;
+    while (*counts != '\0') {
+        char *end = NULL;
+        double tau = strtod(counts, &end), of = 0;
+
+        assert_int_equal(*end, ':');
+        of = strtod(end + 1, &end);
+        *n += of;
+        *sum += tau * of;
+        counts = end + strspn(end, " ");
+    }
+}
+
+/* A push for each mini-batch and as many fetches, all of them counted. */
+static void assert_told(const json_t *block, const json_t *server,
+                        double weights)
+{
+    double pushes = number(server, "pushes"), n = 0, sum = 0;
+
+    assert_true(number(server, "block") == number(block, "block"));
+    assert_true(pushes == number(block, "batches"));
+    assert_true(number(server, "updates") == pushes);
+    assert_true(number(server, "pushed_bytes") == 4 * weights * pushes);
+    assert_true(number(server, "pulled_bytes") == 4 * weights * pushes);
+    add_counts(text(server, "staleness_counts"), &n, &sum);
+    assert_true(n == pushes);
+    assert_true(near(number(server, "staleness"), sum / n, 1e-8));
+    assert_true(number(server, "staleness_most") >= sum / n);
+    assert_true(number(server, "virtual_s") > 0);
+}
+
+static void test_the_journal_tells_of_the_server(void **state)
+{
+    json_t *all = NULL, *row = NULL, *block = NULL, *start = NULL;
+    char times[80], settings[300];
+    int told = 0;
+    size_t i = 0;
+
+    (void)state;
+    run("told", 2, ways[0]);
+    all = journal("told");
+    start = last_event("told", "start");
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "block") == 0)
+            block = row;
+        if (strcmp(text(row, "event"), "server") != 0)
+            continue;
+        assert_told(block, row, number(start, "weights"));
+        snprintf(times, sizeof times, "%s", text(row, "step_s"));
+        told++;
+    }
+    assert_int_equal(told, events("told", "block"));
+    json_decref(start);
+    json_decref(all);
+    /* Measured times are a setting, and make runs that repeat. */
+    snprintf(settings, sizeof settings, "%s; clock.times=%s", ways[0], times);
+    run("first", 1, settings);
+    run("other", 2, settings);
+    assert_same_model("first", "other");
+}
+
+/* As synchronous SGD ends where one group is all, but for rounding; and nobody
+ * waits for ever. */
+static void test_real_time_trains(void **state)
+{
+    json_t *real = NULL, *ssgd = NULL;
+
+    (void)state;
+    run("real", 2,
+        "train.strategy=softsync; clock.kind=real; job.workers=2; "
+        "train.epochs=3");
+    run("ssgd", 2, "train.strategy=ssgd; job.workers=2; train.epochs=3");
+    real = last_event("real", "eval");
+    ssgd = last_event("ssgd", "eval");
+    assert_true(near(number(real, "loss"), number(ssgd, "loss"), 0.01));
+    json_decref(real);
+    json_decref(ssgd);
+    run("real", 2, "train.strategy=easgd; clock.kind=real; job.workers=2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_and_stops_change_no_bits),
+        cmocka_unit_test(test_the_journal_tells_of_the_server),
+        cmocka_unit_test(test_real_time_trains),
+    };
+
+    return cmocka_run_group_tests_name("served", tests, digits_set_up,
+                                       digits_tear_down);
+}

@@ -1,0 +1,440 @@
+/*
+ * Runs that are stopped, and go on: the model they end with is that of a run
+ * that was never disturbed, whenever it was stopped and on however many ranks
+ * it went on.
+ */
+#include "tests/support/digits.h"
+#include "tests/support/folder.h"
+#include "tests/support/remains.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Long enough to be stopped several times: 200 blocks. */
+static const char enough[] = "train.epochs=50; train.checkpoint_every=50";
+
+/* An undisturbed run of these settings, under this name. */
+static void run_straight_on(int ranks, const char *run, const char *settings)
+{
+    program p;
+
+    remove_run(run);
+    train(&p, run, ranks, settings);
+    assert_ended(&p, 0);
+}
+
+static void run_straight(const char *run, const char *settings)
+{
+    run_straight_on(1, run, settings);
+}
+
+/* ---- at every block ----------------------------------------------------- */
+
+/* Goes on from a copy of "every" that has no checkpoint after this block. */
+static void go_on_from(int block, int blocks, const char *settings)
+{
+    char line[64];
+    program p;
+
+    copy_run("every", "rest");
+    for (int later = block + 1; later <= blocks; later++)
+        assert_int_equal(unlink(checkpoint_of("rest", later)), 0);
+    assert_int_equal(unlink(in_folder("rest/model.safetensors")), 0);
+    train(&p, "rest", 1 + block % 4, settings);
+    assert_ended(&p, 0);
+    snprintf(line, sizeof line, "block-%08d", block);
+    if (block > 0)
+        assert_said(&p, line);
+    else
+        assert_not_said(&p, "going on");
+    assert_same_model("every", "rest");
+}
+
+/* The undisturbed run is on so many ranks. */
+static void assert_resumes_everywhere(const char *settings, int ranks)
+{
+    char every[512];
+    int blocks = 0;
+
+    snprintf(every, sizeof every,
+             "%s; train.epochs=2; train.checkpoint_every=1; train.keep=100",
+             settings);
+    run_straight_on(ranks, "every", every);
+    assert_int_equal(checkpoints("every", &blocks), 8);
+    assert_int_equal(blocks, 8);
+    for (int k = 0; k < blocks; k += short_tests() ? 4 : 1)
+        go_on_from(k, blocks, every);
+}
+
+static void test_bmuf_goes_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=bmuf", 1);
+}
+
+static void test_kept_momenta_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
+}
+
+#define ADAM "sgd.update=adamw; train.rate=0.002; "
+
+static void test_kept_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(
+        ADAM "train.strategy=diloco; diloco.outer_momentum=0.5; "
+             "sgd.local_state=keep",
+        1);
+}
+
+static void test_extrapolated_moments_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(ADAM "sgd.local_state=extrapolate", 3);
+}
+
+static void test_blocks_of_many_kinds_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere(
+        "block.warmup=2; train.ema=0.5; block.fragments=2; "
+        "block.overlap=yes",
+        2);
+}
+
+static void test_synchronous_sgd_goes_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=ssgd", 3);
+}
+
+static void test_averaging_goes_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=average; sgd.local_state=average",
+                              3);
+}
+
+static void test_batch_statistics_go_on_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("train.strategy=bmuf; " NORMALISED, 1);
+}
+
+/* Without its last checkpoint, a run on one rank goes on with two. */
+static void assert_goes_on(const char *settings)
+{
+    char every[256];
+    program p;
+
+    snprintf(every, sizeof every,
+             "%s; train.epochs=2; train.checkpoint_every=3", settings);
+    run_straight("every", every);
+    copy_run("every", "rest");
+    assert_int_equal(unlink(checkpoint_of("rest", 8)), 0);
+    train(&p, "rest", 2, every);
+    assert_ended(&p, 0);
+    assert_said(&p, "block-00000006");
+    assert_same_model("every", "rest");
+}
+
+static void test_the_one_coordinator_goes_on(void **state)
+{
+    (void)state;
+    assert_goes_on("job.coordinator=root; bmuf.nesterov=no");
+}
+
+static void test_an_average_of_models_goes_on(void **state)
+{
+    static const char *const runs[] = {"every", "rest"};
+    char *raw[2];
+    size_t size[2];
+
+    (void)state;
+    assert_goes_on("train.ema=0.75");
+    assert_int_equal(events("every", "eval"), 2 * 2); /* dev and dev-ema */
+    FOR_EACH (i, runs) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/model-ema.safetensors", runs[i]);
+        raw[i] = slurp(in_folder(name), &size[i]);
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    raw[0] = slurp(in_folder("every/model.safetensors"), &size[0]);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_not_equal(raw[0], raw[1], size[0]);
+    free(raw[0]);
+    free(raw[1]);
+}
+
+static void test_rounded_factors_go_on(void **state)
+{
+    (void)state;
+    assert_goes_on("job.precision=bf16");
+}
+
+/* ---- signals ------------------------------------------------------------ */
+
+/* Sends a signal some blocks after the start. Whether it came in time. */
+static bool stop_after(int blocks, int number, const char *run, int ranks)
+{
+    int before = events(run, "block");
+    program p;
+
+    train_start(&p, run, ranks, enough);
+    if (!event_comes(&p, run, "block", before + blocks))
+        return false;
+    kill(p.pid, number);
+    program_wait(&p);
+    if (p.code == 0)
+        return false;
+    assert_ended(&p, 75);
+    assert_said(&p, "the same command goes on");
+    assert_not_said(&p, "ended by");
+    return true;
+}
+
+/* The last words of a run that was stopped agree with its checkpoints. */
+static void assert_stopped(const char *run)
+{
+    json_t *end = last_event(run, "end");
+    int newest = 0;
+
+    assert_string_equal(text(end, "reason"), "stopped");
+    assert_true(checkpoints(run, &newest) > 0);
+    assert_int_equal(number(end, "blocks"), newest);
+    assert_int_equal(strlen(text(end, "digest")), 32);
+    json_decref(end);
+    assert_int_not_equal(access(in_folder("stopped/model.safetensors"), F_OK),
+                         0);
+}
+
+static void test_runs_that_signals_stop_go_on(void **state)
+{
+    static const struct {
+        int signal, ranks;
+    } stops[] = {
+        {SIGTERM, 1}, {SIGINT, 3}, {SIGTERM, 2}, {SIGINT, 1}, {SIGHUP, 4}};
+    int stopped = 0;
+    program p;
+
+    (void)state;
+    run_straight("straight", enough);
+    remove_run("stopped");
+    FOR_EACH (i, stops) {
+        if (!stop_after(10, stops[i].signal, "stopped", stops[i].ranks))
+            break;
+        assert_stopped("stopped");
+        stopped++;
+    }
+    assert_in_range(stopped, 2, 5);
+    train(&p, "stopped", 2, enough);
+    assert_ended(&p, 0);
+    assert_same_model("straight", "stopped");
+}
+
+/* The first one asks for the block's end, and products go on till then. On two
+ * threads, because each has a stack. */
+static void test_many_signals_disturb_no_product(void **state)
+{
+    long sent = 0;
+    program p;
+
+    (void)state;
+    remove_run("storm");
+    train_start(&p, "storm", 1,
+                "model.net=linear:512 relu linear:512 relu linear; "
+                "batch.sequences=1; block.frames_total=1000000; "
+                "train.strategy=average; "
+                "job.threads=2");
+    while (times_said(&p, "computing on") == 0 && program_runs(&p))
+        pause_for(0.001);
+    for (; program_runs(&p); sent++) {
+        kill(p.pid, SIGUSR1);
+        pause_for(2e-5);
+    }
+    program_wait(&p);
+    assert_ended(&p, 75);
+    assert_true(sent > 10);
+}
+
+/* mpirun may not be there yet, or have no ranks, or ranks that do not listen.
+ */
+static void test_signals_before_training_stop_it_as_well(void **state)
+{
+    static const double when[] = {0, 0.03, 0.1, 0.2, 0.3, 0.4};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, when) {
+        if (short_tests() && i % 2 == 1)
+            continue;
+        remove_run("early");
+        train_start(&p, "early", 2,
+                    "train.epochs=100000; schedule.kind=constant; "
+                    "train.checkpoint_every=1000");
+        while (times_said(&p, "starting") == 0)
+            pause_for(0.001);
+        pause_for(when[i]);
+        kill(p.pid, SIGTERM);
+        assert_ended(&p, 75);
+    }
+}
+
+/* A block that takes far longer than anybody waits. */
+static const char endless[] = "model.net=blstm:600*3 linear; "
+                              "train.epochs=1000; block.frames_total=1200";
+
+static void test_a_second_signal_stops_at_once(void **state)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    pid_t all[FAMILY];
+    program p;
+
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        double since = 0;
+        size_t n = 0;
+
+        remove_run("twice");
+        train_start(&p, "twice", ranks, endless);
+        assert_true(event_comes(&p, "twice", "start", 1));
+        n = family(&p, all);
+        assert_true(ranks == 1 || n == 3); /* alone, Open MPI adds its own */
+        kill(p.pid, numbers[ranks - 1]);
+        pause_for(0.1);
+        since = now();
+        kill(p.pid, numbers[ranks - 1]);
+        assert_ended(&p, 128 + numbers[ranks - 1]);
+        assert_true(now() - since < 5);
+        assert_gone(all, n);
+        assert_int_equal(events("twice", "block"), 0);
+    }
+}
+
+/* ---- finished, or of another kind --------------------------------------- */
+
+static void test_a_finished_run_is_left_as_it_is(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    copy_run("done", "again");
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "again", ranks, "");
+        assert_ended(&p, 0);
+        assert_said(&p, "has been trained to its end");
+        assert_int_equal(events("again", "block"), events("done", "block"));
+        assert_same_model("done", "again");
+    }
+}
+
+static void test_more_epochs_go_on_with_a_finished_run(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("long", "train.epochs=4; schedule.kind=constant");
+    run_straight("short", "train.epochs=2; schedule.kind=constant");
+    train(&p, "short", 2,
+          "train.epochs=4; schedule.kind=constant; "
+          "train.keep=1; train.checkpoint_every=1");
+    assert_ended(&p, 0);
+    assert_same_model("long", "short");
+}
+
+static void test_other_settings_are_refused_by_name(void **state)
+{
+    size_t size[2];
+    char *config[2];
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    config[0] = slurp(in_folder("done/config.ini"), &size[0]);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks,
+              "train.rate=0.5; job.workers=5; sgd.clip=7; train.epochs=9");
+        assert_ended(&p, 78);
+        assert_said(&p, "train.rate: 0.02, now 0.5");
+        assert_said(&p, "job.workers: 4, now 5");
+        assert_said(&p, "sgd.clip: 5, now 7");
+        assert_not_said(&p, "train.epochs:");
+        assert_not_said(&p, "model.net:");
+        assert_int_equal(times_said(&p, "started with other settings"), 1);
+    }
+    config[1] = slurp(in_folder("done/config.ini"), &size[1]);
+    assert_string_equal(config[0], config[1]);
+    free(config[0]);
+    free(config[1]);
+    assert_int_equal(events("done", "start"), 1);
+}
+
+static void test_equal_settings_may_be_written_otherwise(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("done", "");
+    train(&p, "done", 1,
+          "train.rate=2e-2; sgd.clip=5.0; bmuf.nesterov=yes; "
+          "batch.sequences=2");
+    assert_ended(&p, 0);
+}
+
+static void test_other_data_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    digits_pack("data", 60, NULL);
+    run_straight("done", "data.train=data");
+    remove_run("data");
+    digits_pack("data", 200, NULL); /* other units */
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks, "data.train=data");
+        assert_ended(&p, 78);
+        assert_said(&p, "other data");
+        assert_int_equal(times_said(&p, "bmuf: "), 1);
+    }
+    train(&p, "done", 1, "data.train=train");
+    assert_ended(&p, 78);
+    assert_said(&p, "data.train: data, now train");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bmuf_goes_on_from_every_block),
+        cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
+        cmocka_unit_test(test_kept_moments_go_on_from_every_block),
+        cmocka_unit_test(test_extrapolated_moments_go_on_from_every_block),
+        cmocka_unit_test(test_blocks_of_many_kinds_go_on_from_every_block),
+        cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
+        cmocka_unit_test(test_averaging_goes_on_from_every_block),
+        cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
+        cmocka_unit_test(test_the_one_coordinator_goes_on),
+        cmocka_unit_test(test_an_average_of_models_goes_on),
+        cmocka_unit_test(test_rounded_factors_go_on),
+        cmocka_unit_test(test_runs_that_signals_stop_go_on),
+        cmocka_unit_test(test_many_signals_disturb_no_product),
+        cmocka_unit_test(test_signals_before_training_stop_it_as_well),
+        cmocka_unit_test(test_a_second_signal_stops_at_once),
+        cmocka_unit_test(test_a_finished_run_is_left_as_it_is),
+        cmocka_unit_test(test_more_epochs_go_on_with_a_finished_run),
+        cmocka_unit_test(test_other_settings_are_refused_by_name),
+        cmocka_unit_test(test_equal_settings_may_be_written_otherwise),
+        cmocka_unit_test(test_other_data_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("stop", tests, digits_set_up,
+                                       digits_tear_down);
+}

@@ -1,0 +1,749 @@
+/*
+ * The ordered sum, on however many ranks mpirun gives us. Every rank can make
+ * every worker's vector, so each computes by itself what all of them together
+ * must arrive at: the tree by recursion, means in double.
+ */
+#include "comm/sum/sum.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { LONGEST = 5000, WORKERS = 40 };
+
+static const int worker_counts[] = {1, 2, 3, 5, 8, 16};
+static const size_t lengths[] = {0, 1, 1024, LONGEST};
+static const char *const modes[] = {"tree", "exact",   "mpi",
+                                    "ring", "halving", "hier"};
+static const char *const coordinators[] = {"sharded", "root"};
+
+/* The workers of a test: their vectors, weights and order. */
+typedef struct crew {
+    int workers;
+    size_t n;
+    double spread;          /* magnitudes go from 2^-spread to 2^spread */
+    int order[WORKERS];     /* worker k has vector number order[k] */
+    double weight[WORKERS]; /* of vector number k */
+} crew;
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static double uniform(uint64_t key)
+{
+    return (double)(mix(mix(key)) >> 11) * 0x1p-53;
+}
+
+/* Some vectors are large and some are small, and so are their elements. */
+static float element(const crew *c, int number, size_t i)
+{
+    uint64_t key = (uint64_t)number * 1000003u + 3 * i;
+    double size = uniform((uint64_t)number) + uniform(key) - 1;
+
+    return (float)((2 * uniform(key + 1) - 1) * exp2(c->spread * size));
+}
+
+static void fill(const crew *c, int number, float *x)
+{
+    for (size_t i = 0; i < c->n; i++)
+        x[i] = element(c, number, i);
+}
+
+static crew make(int workers, size_t n)
+{
+    crew c = {.workers = workers, .n = n, .spread = 10};
+
+    for (int k = 0; k < workers; k++) {
+        c.order[k] = k;
+        c.weight[k] = 100 + 37 * k % 50;
+    }
+    if (workers > 1)
+        c.weight[1] = 0; /* without data */
+    return c;
+}
+
+static void add_all(bm_sum *sum, bm_comm *comm, const crew *c)
+{
+    int rank = bm_comm_rank(comm);
+    int last = bm_comm_first(comm, c->workers, rank + 1);
+    float x[LONGEST];
+
+    for (int k = bm_comm_first(comm, c->workers, rank); k < last; k++) {
+        fill(c, c->order[k], x);
+        bm_sum_add(sum, k, x, c->weight[c->order[k]]);
+    }
+}
+
+/* The mean of the crew's vectors as the library computes it, twice over. */
+static void run(bm_comm *comm, const crew *c, const char *mode,
+                const char *coordinator, float *out)
+{
+    bm_sum *sum = NULL;
+    bm_slice slice;
+    float first[LONGEST] = {0};
+
+    assert_ok(
+        bm_sum_open(&sum, comm, c->n, c->workers, mode, coordinator, NULL));
+    for (int round = 0; round < 2; round++) {
+        add_all(sum, comm, c);
+        assert_ok(bm_sum_scatter(sum, &slice));
+        assert_ok(bm_sum_gather(sum, round == 0 ? first : out));
+    }
+    assert_memory_equal(first, out, c->n * sizeof *out);
+    bm_sum_close(sum);
+}
+
+/* The tree over workers [from, to) by recursion: its mean and its weight. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static double tree(const crew *c, int from, int to, float *out)
+{
+    float right[LONGEST];
+    double wl = 0, wr = 0;
+    int half = 1;
+
+    if (to - from == 1) {
+        fill(c, c->order[from], out);
+        return c->weight[c->order[from]];
+    }
+    while (2 * half < to - from)
+        half *= 2;
+    wl = tree(c, from, from + half, out);
+    wr = tree(c, from + half, to, right);
+    for (size_t i = 0; wl + wr > 0 && i < c->n; i++) {
+        double a = wl / (wl + wr), b = wr / (wl + wr);
+        out[i] = (float)(a * out[i] + b * right[i]);
+    }
+    return wl + wr;
+}
+
+static double mean(const crew *c, size_t i)
+{
+    double sum = 0, total = 0;
+
+    for (int k = 0; k < c->workers; k++) {
+        sum += c->weight[k] * element(c, k, i);
+        total += c->weight[k];
+    }
+    return total > 0 ? sum / total : 0;
+}
+
+/* Floats keep 24 bits of the largest number; exact sums round only once. */
+static void assert_near_mean(const crew *c, const char *mode, const float *x)
+{
+    bool exact = strcmp(mode, "exact") == 0;
+    double largest = exp2(c->spread);
+
+    for (size_t i = 0; i < c->n; i++) {
+        double m = mean(c, i);
+        double bound =
+            exact ? 0x1p-24 * fabs(m) + 1e-13 * largest : 0x1p-20 * largest;
+        assert_true(fabs(x[i] - m) <= bound);
+    }
+}
+
+static bool too_many_ranks(bm_comm *comm, int workers)
+{
+    bm_sum *sum = NULL;
+
+    if (workers >= bm_comm_size(comm))
+        return false;
+    assert_int_equal(
+        bm_sum_open(&sum, comm, 10, workers, "tree", "sharded", NULL),
+        BM_ERR_CONFIG);
+    assert_null(sum);
+    return true;
+}
+
+static void test_tree_has_the_bits_of_the_recursion(void **state)
+{
+    float got[LONGEST], expected[LONGEST];
+
+    FOR_EACH (w, worker_counts)
+        FOR_EACH (l, lengths)
+            FOR_EACH (k, coordinators) {
+                crew c = make(worker_counts[w], lengths[l]);
+
+                if (too_many_ranks(*state, c.workers))
+                    continue;
+                (void)tree(&c, 0, c.workers, expected);
+                run(*state, &c, "tree", coordinators[k], got);
+                assert_memory_equal(got, expected, c.n * sizeof *got);
+            }
+}
+
+static void test_tree_is_there_for_any_number_of_workers(void **state)
+{
+    float got[LONGEST], expected[LONGEST];
+
+    for (int workers = bm_comm_size(*state); workers <= WORKERS; workers++) {
+        crew c = make(workers, 1500);
+
+        (void)tree(&c, 0, workers, expected);
+        run(*state, &c, "tree", "sharded", got);
+        assert_memory_equal(got, expected, c.n * sizeof *got);
+    }
+}
+
+/* Otherwise the test above would show nothing. */
+static void test_order_matters_to_these_numbers(void **state)
+{
+    crew c = make(WORKERS, LONGEST), turned = c;
+    float a[LONGEST], b[LONGEST];
+
+    (void)state;
+    for (int k = 0; k < WORKERS; k++)
+        turned.order[k] = (k + 5) % WORKERS;
+    (void)tree(&c, 0, WORKERS, a);
+    (void)tree(&turned, 0, WORKERS, b);
+    assert_memory_not_equal(a, b, sizeof a);
+}
+
+static void test_every_mode_gives_the_mean(void **state)
+{
+    float got[LONGEST];
+
+    FOR_EACH (m, modes)
+        FOR_EACH (w, worker_counts)
+            FOR_EACH (l, lengths)
+                FOR_EACH (k, coordinators) {
+                    crew c = make(worker_counts[w], lengths[l]);
+                    if (too_many_ranks(*state, c.workers))
+                        continue;
+                    run(*state, &c, modes[m], coordinators[k], got);
+                    assert_near_mean(&c, modes[m], got);
+                }
+}
+
+static void test_exact_bits_depend_on_no_order_and_no_ranks(void **state)
+{
+    static const double spreads[] = {0, 10, 100};
+    float got[LONGEST], alone[LONGEST];
+    bm_comm *one = NULL;
+
+    assert_ok(bm_comm_open_alone(&one));
+    FOR_EACH (s, spreads)
+        FOR_EACH (w, worker_counts)
+            FOR_EACH (k, coordinators) {
+                crew c = make(worker_counts[w], LONGEST);
+
+                c.spread = spreads[s];
+                if (too_many_ranks(*state, c.workers))
+                    continue;
+                run(one, &c, "exact", "sharded", alone);
+                for (int turn = 0; turn < c.workers; turn++) {
+                    for (int i = 0; i < c.workers; i++)
+                        c.order[i] = (c.workers - i + turn) % c.workers;
+                    run(*state, &c, "exact", coordinators[k], got);
+                    assert_memory_equal(got, alone, sizeof got);
+                }
+            }
+    bm_comm_close(one);
+}
+
+static void test_pieces_change_no_bits(void **state)
+{
+    static const size_t limits[] = {1000, 1, 37};
+    crew c = make(11, LONGEST);
+    float whole[LONGEST], pieces[LONGEST];
+    bm_comm *comm = *state;
+
+    FOR_EACH (m, modes)
+        FOR_EACH (l, limits) {
+            c.n = limits[l] == 1 ? 100 : LONGEST;
+            bm_comm_limit(comm, LONGEST);
+            run(comm, &c, modes[m], "sharded", whole);
+            bm_comm_limit(comm, limits[l]);
+            run(comm, &c, modes[m], "sharded", pieces);
+            if (strcmp(modes[m], "mpi") != 0)
+                assert_memory_equal(whole, pieces, c.n * sizeof whole[0]);
+            assert_near_mean(&c, modes[m], pieces);
+        }
+}
+
+/* ---- in rounds ----------------------------------------------------------- */
+
+/* What comes and goes while an update is under way. */
+typedef struct traffic {
+    bm_sum *sum;
+    int rank, size;
+    bool tree;
+    const float *x; /* the vector that is late; NULL: none is */
+    float *room;    /* where it is to be */
+    size_t brought; /* rounds */
+    size_t worked;  /* elements of this rank's slice */
+    size_t taken;   /* of it, and of all */
+    size_t all;
+    float seen[LONGEST];
+} traffic;
+
+static void bring(void *self, size_t round)
+{
+    traffic *t = self;
+    size_t at = 0, n = 0;
+
+    assert_int_equal(t->brought++, round);
+    for (int r = 0; t->x != NULL && r < t->size; r++) {
+        bm_sum_part(t->sum, round, r, &at, &n);
+        memcpy(t->room + at, t->x + at, n * sizeof *t->x);
+    }
+}
+
+static void take(void *self, size_t offset, size_t n)
+{
+    traffic *t = self;
+    bm_slice own = bm_sum_slice(t->sum);
+
+    memcpy(t->seen + offset, bm_sum_common(t->sum) + offset,
+           n * sizeof *t->seen);
+    t->all += n;
+    if (offset <= own.offset && own.offset + own.count <= offset + n)
+        t->taken += own.count; /* all at once */
+    else if (own.offset <= offset && offset < own.offset + own.count)
+        t->taken += n;
+}
+
+/* Of a round, when its parts are there, no later ones are, and what was done in
+ * rounds before is on its way. */
+static void work(void *self, const bm_piece *p)
+{
+    traffic *t = self;
+    size_t round = t->brought - 1, at = 0, n = 0;
+
+    bm_sum_part(t->sum, round, t->rank, &at, &n);
+    if (t->tree) {
+        assert_true(at <= p->offset && p->offset + p->n <= at + n);
+        assert_int_equal(t->taken, at - bm_sum_slice(t->sum).offset);
+    } else {
+        assert_int_equal(t->brought, bm_sum_rounds(t->sum));
+        assert_int_equal(t->taken, 0);
+    }
+    assert_int_equal(p->offset % BM_SUM_CHUNK, 0);
+    t->worked += p->n;
+    for (size_t i = 0; i < p->n; i++)
+        p->after[i] = p->before[i] + p->mean[i];
+}
+
+static void move(void *self, const bm_piece *p)
+{
+    (void)self;
+    for (size_t i = 0; i < p->n; i++)
+        p->after[i] = p->before[i] + p->mean[i];
+}
+
+static float *spoiled(bm_sum *sum, size_t n)
+{
+    float *room = bm_sum_room(sum);
+
+    for (size_t i = 0; i < n; i++)
+        room[i] = NAN;
+    return room;
+}
+
+/* The last worker hosted here, and every other one, comes piece by piece. */
+static void add_late(traffic *t, bm_comm *comm, const crew *c, float *x)
+{
+    int last = bm_comm_first(comm, c->workers, t->rank + 1);
+
+    t->x = NULL;
+    t->brought = t->worked = t->taken = t->all = 0;
+    for (int k = bm_comm_first(comm, c->workers, t->rank); k < last; k++) {
+        fill(c, k, x);
+        if (c->weight[k] == 0 || (last - k) % 2 == 0) {
+            bm_sum_add(t->sum, k, x, c->weight[k]);
+            continue;
+        }
+        t->x = x;
+        t->room = spoiled(t->sum, c->n);
+        bm_sum_add_late(t->sum, k, c->weight[k]);
+        for (size_t r = 0; k + 1 < last && r < bm_sum_rounds(t->sum); r++) {
+            bring(t, r);
+            bm_sum_come(t->sum, r);
+        }
+        if (k + 1 == last)
+            continue;
+        t->x = NULL;
+        t->brought = 0;
+    }
+}
+
+static void compare_rounds(bm_comm *comm, const crew *c, const char *mode,
+                           const char *coordinator, size_t limit)
+{
+    static traffic t;
+    bm_sum *whole = NULL;
+    float x[LONGEST];
+    const bm_sum_flow flow = {bring, take, &t};
+
+    t = (traffic){.rank = bm_comm_rank(comm),
+                  .size = bm_comm_size(comm),
+                  .tree = strcmp(mode, "tree") == 0};
+    assert_ok(
+        bm_sum_open(&whole, comm, c->n, c->workers, mode, coordinator, NULL));
+    assert_ok(
+        bm_sum_open(&t.sum, comm, c->n, c->workers, mode, coordinator, NULL));
+    bm_sum_limit(t.sum, limit);
+    assert_int_equal(bm_sum_rounds(t.sum), (c->n + limit - 1) / limit);
+    for (int block = 0; block < 2; block++) {
+        double one = 0, other = 0;
+        bm_traffic before = bm_comm_traffic(comm), between, after;
+
+        add_all(whole, comm, c);
+        assert_ok(bm_sum_update(whole, move, NULL, &one));
+        between = bm_comm_traffic(comm);
+        add_late(&t, comm, c, x);
+        assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &other));
+        after = bm_comm_traffic(comm);
+        assert_true(one == other);
+        assert_memory_equal(bm_sum_common(whole), bm_sum_common(t.sum),
+                            c->n * sizeof *x);
+        assert_memory_equal(t.seen, bm_sum_common(t.sum), c->n * sizeof *x);
+        assert_int_equal(t.all, c->n);
+        assert_int_equal(t.worked, bm_sum_slice(t.sum).count);
+        assert_int_equal(after.sent - between.sent, between.sent - before.sent);
+        assert_int_equal(after.shared - between.shared,
+                         between.shared - before.shared);
+    }
+    bm_sum_close(whole);
+    bm_sum_close(t.sum);
+}
+
+static void test_rounds_come_and_go_and_change_no_bits(void **state)
+{
+    static const size_t limits[] = {1024, 2500, LONGEST};
+    bm_comm *comm = *state;
+    int size = bm_comm_size(comm);
+
+    for (int on_a_host = 1; on_a_host <= size; on_a_host++)
+        FOR_EACH (m, modes)
+            FOR_EACH (k, coordinators)
+                FOR_EACH (l, limits) {
+                    crew c = make(2 * size + 1, LONGEST);
+
+                    if (strcmp(modes[m], "mpi") == 0)
+                        continue; /* whose order is the library's */
+                    bm_comm_hosts_of(comm, on_a_host);
+                    compare_rounds(comm, &c, modes[m], coordinators[k],
+                                   limits[l]);
+                }
+}
+
+static void test_rounds_of_nothing_change_nothing(void **state)
+{
+    bm_comm *comm = *state;
+    crew c = make(bm_comm_size(comm), LONGEST);
+    traffic t = {.rank = bm_comm_rank(comm), .size = bm_comm_size(comm)};
+    const bm_sum_flow flow = {bring, take, &t};
+    float x[LONGEST];
+    double weight = 1;
+
+    memset(c.weight, 0, sizeof c.weight);
+    assert_ok(
+        bm_sum_open(&t.sum, comm, c.n, c.workers, "tree", "sharded", NULL));
+    bm_sum_limit(t.sum, 1024);
+    add_late(&t, comm, &c, x);
+    assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &weight));
+    assert_true(weight == 0 && t.worked == 0 && t.all == 0);
+    for (size_t i = 0; i < c.n; i++)
+        assert_true(bm_sum_common(t.sum)[i] == 0);
+    c = make(c.workers, LONGEST); /* and then it goes on */
+    t.tree = true;
+    add_late(&t, comm, &c, x);
+    assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &weight));
+    assert_true(weight > 0 && t.all == c.n);
+    bm_sum_close(t.sum);
+}
+
+static void test_slices_cover_the_vector_once(void **state)
+{
+    crew c = make(9, LONGEST);
+    bm_comm *comm = *state;
+    float got[LONGEST];
+
+    FOR_EACH (m, modes)
+        FOR_EACH (k, coordinators) {
+            bm_sum *sum = NULL;
+            bm_slice s;
+
+            assert_ok(bm_sum_open(&sum, comm, c.n, c.workers, modes[m],
+                                  coordinators[k], NULL));
+            add_all(sum, comm, &c);
+            assert_ok(bm_sum_scatter(sum, &s));
+            for (size_t i = 0; i < s.count; i++) {
+                assert_true(fabs(s.x[i] - mean(&c, s.offset + i)) <=
+                            0x1p-20 * exp2(c.spread));
+                s.x[i] = (float)(s.offset + i); /* what a coordinator does */
+            }
+            if (strcmp(coordinators[k], "root") == 0)
+                assert_int_equal(s.count,
+                                 bm_comm_rank(comm) == 0 ? LONGEST : 0);
+            memset(got, 0, sizeof got);
+            assert_ok(bm_sum_gather(sum, got));
+            for (size_t i = 0; i < LONGEST; i++)
+                assert_true(got[i] == (float)i);
+            bm_sum_close(sum);
+        }
+}
+
+static void test_mean_of_one_is_that_one(void **state)
+{
+    crew c = make(8, LONGEST);
+    float got[LONGEST], x[LONGEST];
+
+    for (int only = 0; only < c.workers; only++) {
+        memset(c.weight, 0, sizeof c.weight);
+        c.weight[only] = 1000003;
+        fill(&c, only, x);
+        FOR_EACH (m, modes) {
+            run(*state, &c, modes[m], "sharded", got);
+            if (strcmp(modes[m], "exact") != 0)
+                assert_memory_equal(got, x, sizeof x);
+            assert_near_mean(&c, modes[m], got);
+        }
+    }
+}
+
+static void test_tree_of_equal_vectors_is_that_vector(void **state)
+{
+    crew c = make(9, LONGEST);
+    float got[LONGEST], x[LONGEST];
+
+    memset(c.order, 0, sizeof c.order);
+    fill(&c, 0, x);
+    run(*state, &c, "tree", "sharded", got);
+    assert_memory_equal(got, x, sizeof x);
+}
+
+static void test_worker_without_weight_takes_no_part(void **state)
+{
+    bm_comm *comm = *state;
+    int workers = 8, rank = bm_comm_rank(comm);
+    float x[3000], got[3000];
+
+    FOR_EACH (m, modes) {
+        bm_sum *sum = NULL;
+        bm_slice s;
+        int last = bm_comm_first(comm, workers, rank + 1);
+
+        assert_ok(
+            bm_sum_open(&sum, comm, 3000, workers, modes[m], "sharded", NULL));
+        for (int k = bm_comm_first(comm, workers, rank); k < last; k++) {
+            for (int i = 0; i < 3000; i++)
+                x[i] = k % 2 == 0 ? NAN : (float)k;
+            bm_sum_add(sum, k, x, k % 2 == 0 ? 0 : 10);
+        }
+        assert_ok(bm_sum_scatter(sum, &s));
+        assert_true(s.weight == 40);
+        assert_ok(bm_sum_gather(sum, got));
+        for (int i = 0; i < 3000; i++)
+            assert_true(near(got[i], 4, 1e-6));
+        bm_sum_close(sum);
+    }
+}
+
+static void test_no_weight_at_all_gives_zeros(void **state)
+{
+    crew c = make(WORKERS, LONGEST);
+    float got[LONGEST];
+
+    memset(c.weight, 0, sizeof c.weight);
+    FOR_EACH (m, modes) {
+        run(*state, &c, modes[m], "sharded", got);
+        for (size_t i = 0; i < LONGEST; i++)
+            assert_true(got[i] == 0);
+    }
+}
+
+/* The mean of x[0], x[1], ..., one from each worker. */
+static float mean_of(bm_comm *comm, const char *mode, const float *x,
+                     int workers)
+{
+    int rank = bm_comm_rank(comm);
+    int last = bm_comm_first(comm, workers, rank + 1);
+    bm_sum *sum = NULL;
+    bm_slice s;
+    float got = 0;
+
+    assert_ok(bm_sum_open(&sum, comm, 1, workers, mode, "sharded", NULL));
+    for (int k = bm_comm_first(comm, workers, rank); k < last; k++)
+        bm_sum_add(sum, k, &x[k], 1);
+    assert_ok(bm_sum_scatter(sum, &s));
+    assert_ok(bm_sum_gather(sum, &got));
+    bm_sum_close(sum);
+    return got;
+}
+
+static void test_exact_keeps_what_floats_cancel(void **state)
+{
+    static const float x[8] = {0x1p40f, 3, -0x1p40f, 5};
+
+    assert_true(mean_of(*state, "exact", x, 8) == 1);
+    assert_true(mean_of(*state, "tree", x, 8) == 0);
+}
+
+static void test_one_number_that_is_none_spoils_the_mean(void **state)
+{
+    static const float x[8] = {1, 2, INFINITY}, y[8] = {1, NAN, 3, 0x1p127f};
+
+    FOR_EACH (m, modes) {
+        assert_false(isfinite(mean_of(*state, modes[m], x, 8)));
+        assert_false(isfinite(mean_of(*state, modes[m], y, 8)));
+    }
+}
+
+static void test_unknown_names_are_refused(void **state)
+{
+    bm_sum *sum = NULL;
+
+    assert_int_equal(bm_sum_open(&sum, *state, 1, 8, "telepathy", "root", NULL),
+                     BM_ERR_CONFIG);
+    assert_int_equal(bm_sum_open(&sum, *state, 1, 8, "tree", "nobody", NULL),
+                     BM_ERR_CONFIG);
+    assert_int_equal(
+        bm_sum_open(&sum, *state, 1, 1 << 20, "exact", "root", NULL),
+        BM_ERR_CONFIG);
+    assert_null(sum);
+}
+
+/* ---- the common vector -------------------------------------------------- */
+
+/* What all ranks have in common after a round is twice the mean, and what they
+ * had before. */
+static void twice(void *self, const bm_piece *p)
+{
+    size_t *seen = self;
+
+    assert_true(p->n <= BM_SUM_CHUNK && p->offset % BM_SUM_CHUNK == 0);
+    for (size_t i = 0; i < p->n; i++)
+        p->after[i] = p->before[i] + 2 * p->mean[i];
+    *seen += p->n;
+}
+
+/* Rounds of updates, each with the vectors in another order, next to the mean
+ * of the same that a scatter and a gather give. */
+static void check_updates(bm_comm *comm, const char *mode,
+                          const char *coordinator)
+{
+    enum { ROUNDS = 6 };
+    crew c = make(9, LONGEST);
+    int rank = bm_comm_rank(comm), last = bm_comm_first(comm, 9, rank + 1);
+    float expected[LONGEST] = {0}, mean[LONGEST];
+    bm_sum *sum = NULL;
+
+    assert_ok(bm_sum_open(&sum, comm, c.n, 9, mode, coordinator, NULL));
+    for (int t = 0; t < ROUNDS; t++) {
+        double weight = 0, total = 0;
+        size_t seen = 0;
+
+        for (int k = 0; k < 9; k++) {
+            c.order[k] = (k + t) % 9;
+            total += c.weight[k];
+        }
+        run(comm, &c, mode, coordinator, mean);
+        for (int k = bm_comm_first(comm, 9, rank); k < last; k++) {
+            float *x = bm_sum_room(sum);
+
+            fill(&c, c.order[k], x);
+            bm_sum_add(sum, k, x, c.weight[c.order[k]]);
+        }
+        assert_ok(bm_sum_update(sum, twice, &seen, &weight));
+        assert_true(weight == total && seen == bm_sum_slice(sum).count);
+        for (size_t i = 0; i < c.n; i++)
+            expected[i] += 2 * mean[i];
+        assert_memory_equal(bm_sum_common(sum), expected, sizeof expected);
+    }
+    bm_sum_close(sum);
+}
+
+static void check_all_updates(bm_comm *comm)
+{
+    FOR_EACH (m, modes)
+        FOR_EACH (k, coordinators)
+            check_updates(comm, modes[m], coordinators[k]);
+}
+
+static void test_update_works_on_the_mean_and_all_see_it(void **state)
+{
+    check_all_updates(*state);
+}
+
+/* One rank on a host, two, three: what is read in place, and what is sent. */
+static void test_updates_are_the_same_over_many_hosts(void **state)
+{
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        bm_comm_hosts_of(*state, ranks);
+        check_all_updates(*state);
+    }
+}
+
+/* No file may be made, as where memory is short: messages take their place. */
+static void test_updates_do_without_shared_memory(void **state)
+{
+    struct rlimit before, none;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    check_all_updates(*state);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static void test_update_without_weight_changes_nothing(void **state)
+{
+    bm_comm *comm = *state;
+    int rank = bm_comm_rank(comm), last = bm_comm_first(comm, 8, rank + 1);
+
+    FOR_EACH (m, modes) {
+        bm_sum *sum = NULL;
+        bm_slice own;
+        double weight = 1;
+        size_t seen = 0;
+
+        assert_ok(bm_sum_open(&sum, comm, 3000, 8, modes[m], "sharded", NULL));
+        own = bm_sum_slice(sum);
+        for (size_t i = own.offset; i < own.offset + own.count; i++)
+            bm_sum_common(sum)[i] = (float)i;
+        assert_ok(bm_sum_share(sum));
+        for (int k = bm_comm_first(comm, 8, rank); k < last; k++)
+            bm_sum_add(sum, k, bm_sum_room(sum), 0);
+        assert_ok(bm_sum_update(sum, twice, &seen, &weight));
+        assert_true(weight == 0 && seen == 0);
+        for (int i = 0; i < 3000; i++)
+            assert_true(bm_sum_common(sum)[i] == (float)i);
+        bm_sum_close(sum);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
+    const struct CMUnitTest tests[] = {
+        TEST(test_tree_has_the_bits_of_the_recursion),
+        TEST(test_tree_is_there_for_any_number_of_workers),
+        TEST(test_order_matters_to_these_numbers),
+        TEST(test_every_mode_gives_the_mean),
+        TEST(test_exact_bits_depend_on_no_order_and_no_ranks),
+        TEST(test_pieces_change_no_bits),
+        TEST(test_rounds_come_and_go_and_change_no_bits),
+        TEST(test_rounds_of_nothing_change_nothing),
+        TEST(test_slices_cover_the_vector_once),
+        TEST(test_mean_of_one_is_that_one),
+        TEST(test_tree_of_equal_vectors_is_that_vector),
+        TEST(test_worker_without_weight_takes_no_part),
+        TEST(test_no_weight_at_all_gives_zeros),
+        TEST(test_exact_keeps_what_floats_cancel),
+        TEST(test_one_number_that_is_none_spoils_the_mean),
+        TEST(test_unknown_names_are_refused),
+        TEST(test_update_works_on_the_mean_and_all_see_it),
+        TEST(test_updates_are_the_same_over_many_hosts),
+        TEST(test_updates_do_without_shared_memory),
+        TEST(test_update_without_weight_changes_nothing),
+    };
+    return RUN_GROUP_MPI("sum", tests);
+}

@@ -1,0 +1,57 @@
+/* OpenBLAS where there is little room. */
+#include "compute/backend.h"
+#include "tests/support/support.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+static const bool limits = false; /* the sanitizer's own memory has none */
+#else
+static const bool limits = true;
+#endif
+
+/* 0 if opening a backend in so much address space says what is missing. */
+static int open_within(rlim_t bytes)
+{
+    struct rlimit most = {bytes, bytes};
+    bm_backend *be = NULL;
+
+    if (setrlimit(RLIMIT_AS, &most) != 0)
+        return 1;
+    if (bm_backend_open(&be, "cpu", 0) != BM_ERR_MEMORY)
+        return 2;
+    return strstr(bm_last_error(), "128 MB of address space") == NULL ? 3 : 0;
+}
+
+/* Without a question first, OpenBLAS would try for ever. */
+static void test_want_of_address_space_is_told(void **state)
+{
+    pid_t child = 0;
+    int how = 0;
+
+    (void)state;
+    if (!limits) {
+        print_message("skipped: address space cannot be limited here\n");
+        skip();
+    }
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        _exit(open_within((rlim_t)100 << 20));
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_want_of_address_space_is_told),
+    };
+    return RUN_GROUP("blas", tests);
+}

@@ -1,0 +1,502 @@
+/*
+ * LSTM against its equations in double precision, one sequence at a time, and
+ * gradients against differences of those. On the cpu for every instruction set;
+ * or on the backend that the first argument names, with the engine that the
+ * second one names if it has several (BMUF_LSTM), as far as that one can.
+ *
+ * Of bf16 the difference as a whole is bounded, as a share of the numbers as a
+ * whole: each way from an input to an outcome rounds its factors (x, w, b, dy)
+ * once, and in each time step h, gates and their gradients, all by at most
+ * 2^-9 and about as often up as down.
+ */
+#include "compute/backend.h"
+#include "core/rng.h"
+#include "tests/support/support.h"
+#include "tests/support/support_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *backend = "cpu";
+static bm_backend *asked; /* what it can do */
+static size_t n_checked;
+static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+
+enum { MOST_B = 24 };
+
+static bm_precision precision = BM_FP32;
+
+typedef struct problem {
+    size_t D, H, R, T, B;
+    int32_t frames[MOST_B];
+} problem;
+
+static bm_extent extent(const problem *p)
+{
+    return (bm_extent){p->T, p->B, p->frames};
+}
+
+/* Lengths in and out of order, of 0 and of 1; sizes about those of vectors and
+ * of tiles of the recurrent product. */
+static const problem problems[] = {
+    {3, 5, 2, 6, 4, {2, 6, 0, 1}},
+    {3, 5, 1, 6, 4, {6, 5, 5, 1}},
+    {1, 1, 2, 1, 1, {1}},
+    {2, 3, 2, 4, 3, {3, 2, 3}}, /* longer than any sequence */
+    {4, 33, 2, 5, 9, {5, 5, 4, 4, 3, 3, 3, 2, 1}},
+    {7, 16, 1, 4, 17, {1, 2, 3, 4, 4, 3, 2, 1, 0, 4, 4, 4, 4, 1, 2, 3, 4}},
+    {2, 4, 2, 3, 2, {0, 0}},
+    {5, 24, 2, 4, 3, {4, 1, 3}},
+};
+
+/* For what is not about sizes. */
+static const problem ordinary = {3, 8, 2, 5, 4, {2, 5, 0, 1}};
+
+/* All that goes in and, in the same shapes, gradients: in doubles. */
+typedef struct numbers {
+    size_t n_x, n_y, n_wx, n_wh, n_b;
+    double *x, *wx, *wh, *b;
+} numbers;
+
+static double *room(size_t n)
+{
+    double *x = calloc(n, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+static numbers draw(const problem *p)
+{
+    size_t R = p->R, H = p->H, D = p->D;
+    numbers n = {.n_x = p->T * p->B * D,
+                 .n_y = p->T * p->B * R * H,
+                 .n_wx = R * 4 * H * D,
+                 .n_wh = R * 4 * H * H,
+                 .n_b = R * 4 * H};
+    bm_rng rng = bm_rng_make(1, "test", D * H);
+    bm_extent e = extent(p);
+
+    n.x = room(n.n_x);
+    n.wx = room(n.n_wx);
+    n.wh = room(n.n_wh);
+    n.b = room(n.n_b);
+    for (size_t i = 0; i < n.n_x; i++)
+        if (inside(&e, i, D))
+            n.x[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < n.n_wx; i++)
+        n.wx[i] = (float)(bm_rng_normal(&rng) / sqrt((double)D));
+    for (size_t i = 0; i < n.n_wh; i++)
+        n.wh[i] = (float)(bm_rng_normal(&rng) / sqrt((double)H));
+    for (size_t i = 0; i < n.n_b; i++)
+        n.b[i] = (float)bm_rng_normal(&rng);
+    return n;
+}
+
+static void release(numbers *n)
+{
+    free(n->x);
+    free(n->wx);
+    free(n->wh);
+    free(n->b);
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* What goes into gate k of unit j. */
+static double before_gate(const problem *p, const numbers *n, size_t r,
+                          size_t k, size_t j, const double *x, const double *h)
+{
+    size_t row = (r * 4 + k) * p->H + j;
+    double sum = n->b[row];
+
+    for (size_t d = 0; d < p->D; d++)
+        sum += n->wx[row * p->D + d] * x[d];
+    for (size_t i = 0; i < p->H; i++)
+        sum += n->wh[row * p->H + i] * h[i];
+    return sum;
+}
+
+/* One direction over one sequence, by the equations in backend.h. */
+static void follow(const problem *p, const numbers *n, size_t r, size_t b,
+                   double *y)
+{
+    enum { MOST_H = 64 };
+    double h[MOST_H] = {0}, c[MOST_H] = {0}, new_h[MOST_H];
+    size_t length = (size_t)p->frames[b];
+
+    BM_ASSERT(p->H <= MOST_H);
+    for (size_t step = 0; step < length; step++) {
+        size_t t = r == 0 ? step : length - 1 - step;
+        const double *x = n->x + (t * p->B + b) * p->D;
+
+        for (size_t j = 0; j < p->H; j++) {
+            double i = sigmoid(before_gate(p, n, r, 0, j, x, h));
+            double f = sigmoid(before_gate(p, n, r, 1, j, x, h));
+            double g = tanh(before_gate(p, n, r, 2, j, x, h));
+            double o = sigmoid(before_gate(p, n, r, 3, j, x, h));
+            c[j] = f * c[j] + i * g;
+            new_h[j] = o * tanh(c[j]);
+        }
+        memcpy(h, new_h, p->H * sizeof *h);
+        for (size_t j = 0; j < p->H; j++)
+            y[((t * p->B + b) * p->R + r) * p->H + j] = h[j];
+    }
+}
+
+static void reference(const problem *p, const numbers *n, double *y)
+{
+    memset(y, 0, n->n_y * sizeof *y);
+    for (size_t r = 0; r < p->R; r++)
+        for (size_t b = 0; b < p->B; b++)
+            follow(p, n, r, b, y);
+}
+
+/* The weight of y[i] in a linear function of all outputs. */
+static double slope(size_t i)
+{
+    return (double)(bm_rng_at(99, i) >> 40) / 8388608 - 1;
+}
+
+static double outcome(const problem *p, const numbers *n, double *y)
+{
+    double sum = 0;
+
+    reference(p, n, y);
+    for (size_t i = 0; i < n->n_y; i++)
+        sum += slope(i) * y[i];
+    return sum;
+}
+
+typedef struct device_side {
+    bm_backend *be;
+    bm_lstm l;
+    bm_extent e;
+    float *wx, *wh, *b, *x, *y, *dy, *dx, *dwx, *dwh, *db, *kept;
+} device_side;
+
+/* n numbers on the backend: of x, or all of them NAN. */
+static float *place_all(bm_backend *be, const double *x, size_t n)
+{
+    float *host = malloc((n + 1) * sizeof *host), *placed = NULL;
+
+    assert_non_null(host);
+    for (size_t i = 0; i < n; i++)
+        host[i] = x != NULL ? (float)x[i] : NAN;
+    placed = place(be, host, n);
+    free(host);
+    return placed;
+}
+
+/* Whatever is to be written holds NAN, and dy where nobody should look. */
+static device_side set_up(const problem *p, const numbers *n)
+{
+    device_side s = {.e = extent(p)};
+    double *dy = room(n->n_y);
+
+    assert_ok(bm_backend_open(&s.be, backend, 0));
+    assert_ok(bm_backend_use(s.be, 1, precision));
+    s.wx = place_all(s.be, n->wx, n->n_wx);
+    s.wh = place_all(s.be, n->wh, n->n_wh);
+    s.b = place_all(s.be, n->b, n->n_b);
+    s.x = place_all(s.be, n->x, n->n_x);
+    s.l = (bm_lstm){p->D, p->H, p->R, s.wx, s.wh, s.b};
+    for (size_t i = 0; i < n->n_y; i++)
+        dy[i] = inside(&s.e, i, p->R * p->H) ? slope(i) : NAN;
+    s.dy = place_all(s.be, dy, n->n_y);
+    s.y = place_all(s.be, NULL, n->n_y);
+    s.dx = place_all(s.be, NULL, n->n_x);
+    s.kept = place_all(s.be, NULL, bm_lstm_kept(s.be, &s.l, s.e));
+    s.dwx = place_all(s.be, NULL, n->n_wx);
+    s.dwh = place_all(s.be, NULL, n->n_wh);
+    s.db = place_all(s.be, NULL, n->n_b);
+    free(dy);
+    return s;
+}
+
+/* Whether the engine can. */
+static bool possible(const problem *p)
+{
+    bm_lstm l = {.n_in = p->D, .n_hidden = p->H, .directions = p->R};
+    bm_status status = BM_OK;
+
+    assert_ok(bm_backend_use(asked, 1, precision));
+    bm_lstm_kept(asked, &l, extent(p));
+    status = bm_sync(asked);
+    assert_true(status == BM_OK || status == BM_ERR_UNSUPPORTED);
+    if (status == BM_OK)
+        n_checked++;
+    return status == BM_OK;
+}
+
+static void tear_down(device_side *s)
+{
+    float *all[] = {s->wx, s->wh,  s->b,   s->x,  s->y,   s->dy,
+                    s->dx, s->dwx, s->dwh, s->db, s->kept};
+
+    FOR_EACH (i, all)
+        bm_free(s->be, all[i]);
+    bm_backend_close(s->be);
+}
+
+/* Numbers beside those expected: each of them in fp32, all of them in bf16. */
+typedef struct comparison {
+    double tolerance; /* of fp32 */
+    double off, norm; /* sums of squares */
+} comparison;
+
+static void compare(comparison *c, double got, double expected)
+{
+    assert_true(isfinite(got));
+    assert_true(precision == BM_BF16 || near(got, expected, c->tolerance));
+    c->off += (got - expected) * (got - expected);
+    c->norm += expected * expected;
+}
+
+static void conclude(const comparison *c, const problem *p)
+{
+    double bound = (double)(p->T + 1) * 2 / 256;
+    assert_true(precision != BM_BF16 || sqrt(c->off) <= bound * sqrt(c->norm));
+}
+
+/* Every `step`-th derivative by w [n], one of the arrays of `n`. In doubles the
+ * differences are exact to 1e-9. */
+static void check_gradient(const problem *p, const numbers *all, double *w,
+                           size_t n, size_t step, bm_backend *be,
+                           const float *gradient)
+{
+    const double h = 1e-5;
+    double *y = room(all->n_y);
+    float *got = fetch(be, gradient, n);
+    bm_extent e = extent(p);
+    comparison c = {.tolerance = 1e-5};
+
+    for (size_t i = 0; i < n; i++) {
+        double kept = w[i], up = 0, down = 0;
+        bool padding = w == all->x && !inside(&e, i, p->D);
+
+        assert_true(isfinite(got[i]));
+        if (padding)
+            assert_true(got[i] == 0);
+        if (padding || i % step != 0)
+            continue;
+        w[i] = kept + h;
+        up = outcome(p, all, y);
+        w[i] = kept - h;
+        down = outcome(p, all, y);
+        w[i] = kept;
+        compare(&c, got[i], (up - down) / (2 * h));
+    }
+    conclude(&c, p);
+    free(got);
+    free(y);
+}
+
+static void check(const problem *p)
+{
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    double *expected = room(n.n_y);
+    float *y = NULL;
+    size_t step = p->H > 8 ? 41 : 1;
+    comparison c = {.tolerance = 2e-6};
+
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    reference(p, &n, expected);
+    y = fetch(s.be, s.y, n.n_y);
+    for (size_t i = 0; i < n.n_y; i++) {
+        compare(&c, y[i], expected[i]);
+        assert_true(expected[i] != 0 || y[i] == 0);
+    }
+    conclude(&c, p);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+                     s.dwh, s.db);
+    check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx);
+    check_gradient(p, &n, n.wx, n.n_wx, step, s.be, s.dwx);
+    check_gradient(p, &n, n.wh, n.n_wh, step, s.be, s.dwh);
+    check_gradient(p, &n, n.b, n.n_b, step, s.be, s.db);
+    free(y);
+    free(expected);
+    tear_down(&s);
+    release(&n);
+}
+
+/* Where the engine can. */
+static void in_each_precision(const problem *p, void (*claim)(const problem *p))
+{
+    const bm_precision all[] = {BM_FP32, BM_BF16};
+
+    FOR_EACH (i, all) {
+        precision = all[i];
+        if (possible(p))
+            claim(p);
+    }
+    precision = BM_FP32;
+}
+
+static void test_lstm_follows_its_equations(void **state)
+{
+    (void)state;
+    FOR_EACH (i, problems)
+        in_each_precision(&problems[i], check);
+}
+
+static void test_lstm_on_every_instruction_set(void **state)
+{
+    (void)state;
+    if (strcmp(backend, "cpu") != 0)
+        skip();
+    FOR_EACH (i, set_names) {
+        bm_backend *be = NULL;
+
+        setenv("BMUF_ISA", set_names[i], 1);
+        if (bm_backend_open(&be, "cpu", 0) == BM_OK)
+            FOR_EACH (k, problems)
+                check(&problems[k]);
+        bm_backend_close(be);
+    }
+    unsetenv("BMUF_ISA");
+}
+
+static void leave_out_input_gradient(const problem *p)
+{
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    float *dx = NULL;
+
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+                     s.dwh, s.db);
+    dx = fetch(s.be, s.dx, n.n_x);
+    for (size_t i = 0; i < n.n_x; i++)
+        assert_true(isnan(dx[i])); /* as it was */
+    check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh);
+    free(dx);
+    tear_down(&s);
+    release(&n);
+}
+
+static void test_input_gradient_is_left_out_on_request(void **state)
+{
+    (void)state;
+    in_each_precision(&ordinary, leave_out_input_gradient);
+}
+
+static void use_vectors_at_once(const problem *p)
+{
+    numbers n = draw(p);
+    device_side s = set_up(p, &n);
+    float *twice = place_all(s.be, NULL, n.n_wh);
+    float *nothing = calloc(n.n_x, sizeof *nothing), *now = NULL, *later = NULL;
+
+    assert_non_null(nothing);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+                     s.dwh, s.db);
+    bm_axpby(s.be, n.n_wh, 2, s.dwh, 0, twice);
+    now = fetch(s.be, twice, n.n_wh);
+    later = fetch(s.be, s.dwh, n.n_wh);
+    for (size_t i = 0; i < n.n_wh; i++)
+        assert_true(now[i] == 2 * later[i]);
+
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+                     s.dwh, s.db);
+    bm_put(s.be, s.x, nothing, n.n_x);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    check_gradient(p, &n, n.x, n.n_x, 1, s.be, s.dx);
+    check_gradient(p, &n, n.wx, n.n_wx, 1, s.be, s.dwx);
+    check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh);
+    free(now);
+    free(later);
+    free(nothing);
+    bm_free(s.be, twice);
+    tear_down(&s);
+    release(&n);
+}
+
+/* What backward still works on beside, if it does, nobody sees. */
+static void test_vectors_may_be_used_at_once(void **state)
+{
+    (void)state;
+    in_each_precision(&ordinary, use_vectors_at_once);
+}
+
+static void test_backend_without_lstm_says_so(void **state)
+{
+    bm_backend be = bare_backend();
+    bm_lstm l = {1, 1, 1, NULL, NULL, NULL};
+    bm_extent e = {0};
+
+    (void)state;
+    assert_int_equal(bm_lstm_kept(&be, &l, e), 0);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(
+        strstr(bm_last_error(), "lstm is not available on backend bare"));
+}
+
+/* Frames past the longest sequence. A BLAS may round otherwise with more rows.
+ */
+static void pad(const problem *p)
+{
+    const double tolerance = precision == BM_BF16 ? 2.0 / 256 : 1e-6;
+    problem longer = *p;
+    numbers n = draw(p), m = draw(p);
+    device_side s = set_up(p, &n), l;
+    float *y = NULL, *more = NULL;
+
+    longer.T += 3;
+    m.n_x = longer.T * p->B * p->D;
+    m.n_y = longer.T * p->B * p->R * p->H;
+    free(m.x);
+    m.x = room(m.n_x);
+    memcpy(m.x, n.x, n.n_x * sizeof *n.x);
+    l = set_up(&longer, &m);
+    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_lstm_forward(l.be, &l.l, l.e, l.x, l.y, l.kept);
+    y = fetch(s.be, s.y, n.n_y);
+    more = fetch(l.be, l.y, m.n_y);
+    for (size_t i = 0; i < m.n_y; i++)
+        assert_true(i < n.n_y ? near(more[i], y[i], tolerance) : more[i] == 0);
+    free(y);
+    free(more);
+    tear_down(&s);
+    tear_down(&l);
+    release(&n);
+    release(&m);
+}
+
+static void test_padding_changes_nothing(void **state)
+{
+    (void)state;
+    in_each_precision(&problems[4], pad);
+    in_each_precision(&ordinary, pad);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lstm_follows_its_equations),
+        cmocka_unit_test(test_lstm_on_every_instruction_set),
+        cmocka_unit_test(test_input_gradient_is_left_out_on_request),
+        cmocka_unit_test(test_vectors_may_be_used_at_once),
+        cmocka_unit_test(test_backend_without_lstm_says_so),
+        cmocka_unit_test(test_padding_changes_nothing),
+    };
+
+    int failed = 0;
+
+    if (argc > 1)
+        backend = argv[1];
+    if (argc > 2)
+        setenv("BMUF_LSTM", argv[2], 1);
+    if (!have_backend(backend))
+        return SKIPPED;
+    assert_ok(bm_backend_open(&asked, backend, 0));
+    failed = RUN_GROUP("lstm", tests);
+    bm_backend_close(asked);
+    return failed == 0 && n_checked == 0 ? SKIPPED : failed;
+}

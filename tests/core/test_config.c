@@ -1,0 +1,547 @@
+/* Configuration files and overrides, right and wrong. */
+#include "core/config.h"
+#include "core/rng.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct settings {
+    long workers;
+    double momentum;
+    bool nesterov;
+    const char *net;
+    double eta;
+    const char *sum;
+} settings;
+
+static const bm_option more_options[] = {
+    {"eta", BM_AUTO, offsetof(settings, eta), "auto", 0, 1, NULL, "a share"},
+    {"sum", BM_CHOICE, offsetof(settings, sum), "tree", 0, 0, "tree exact fast",
+     "an order"},
+    {0},
+};
+
+static const bm_section more_sections[] = {{"more", more_options, NULL}, {0}};
+
+static const bm_option job_options[] = {
+    {"workers", BM_INT, offsetof(settings, workers), "1", 1, 64, "ranks",
+     "how many learn"},
+    {0},
+};
+
+static const bm_option bmuf_options[] = {
+    {"momentum", BM_FLOAT, offsetof(settings, momentum), "0.9", 0, 0.9999, NULL,
+     "share of the last update"},
+    {"nesterov", BM_FLAG, offsetof(settings, nesterov), "yes", 0, 0, NULL,
+     "look ahead"},
+    {0},
+};
+
+static const bm_option model_options[] = {
+    {"net", BM_TEXT, offsetof(settings, net), NULL, 0, 0, NULL,
+     "the layers, from left to right"},
+    {0},
+};
+
+static void check_job(const bm_config *config, bm_faults *faults)
+{
+    settings s = {0};
+
+    bm_config_peek(config, "job", job_options, &s);
+    bm_config_peek(config, "model", model_options, &s);
+    if (s.workers == 13)
+        bm_config_fault(faults, config, "job", "workers",
+                        "%ld workers bring no luck to a net of '%s'", s.workers,
+                        s.net);
+}
+
+static const bm_section sections[] = {
+    {"job", job_options, check_job},
+    {"bmuf", bmuf_options, NULL},
+    {"model", model_options, NULL},
+    {0},
+};
+
+static char path[] = "/tmp/test_config_XXXXXX";
+
+static void write_file(const char *text, size_t length)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bm_config *read_text(const char *text)
+{
+    bm_config *config = NULL;
+
+    write_file(text, strlen(text));
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_read(config, path));
+    return config;
+}
+
+static settings fill(const bm_config *config)
+{
+    settings s = {0};
+
+    assert_ok(bm_config_check(config, sections));
+    assert_ok(bm_config_fill(config, "job", job_options, &s));
+    assert_ok(bm_config_fill(config, "bmuf", bmuf_options, &s));
+    assert_ok(bm_config_fill(config, "model", model_options, &s));
+    return s;
+}
+
+/* The check must fail and say this; %s stands for the file's name. */
+static void assert_says(const bm_config *config, const char *format)
+{
+    char text[256];
+    const char *name = strstr(format, "%s");
+
+    assert_int_equal(bm_config_check(config, sections), BM_ERR_CONFIG);
+    if (name == NULL)
+        snprintf(text, sizeof text, "%s", format);
+    else
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(name - format), format,
+                 path, name + 2);
+    if (strstr(bm_last_error(), text) == NULL)
+        fail_msg("'%s' is not in: %s", text, bm_last_error());
+}
+
+static void assert_fault(const char *text, const char *format)
+{
+    bm_config *config = read_text(text);
+
+    assert_says(config, format);
+    assert_non_null(strstr(bm_last_error(), "1 setting is wrong"));
+    bm_config_free(config);
+}
+
+static void test_file_sets_and_defaults_fill_up(void **state)
+{
+    bm_config *config = read_text("\xEF\xBB\xBF# a study\n"
+                                  "[job]\n"
+                                  "  workers = 16\r\n"
+                                  "\n"
+                                  "; the network\n"
+                                  "[model]\n"
+                                  "net=linear:32 relu linear ; three layers\n"
+                                  "\t[bmuf]\n"
+                                  "\tmomentum: 0.5");
+    settings s = fill(config);
+
+    (void)state;
+    assert_int_equal(s.workers, 16);
+    assert_true(s.momentum == 0.5);
+    assert_true(s.nesterov);
+    assert_string_equal(s.net, "linear:32 relu linear");
+    bm_config_free(config);
+}
+
+static void test_last_override_wins(void **state)
+{
+    bm_config *config = read_text("[job]\nworkers = 100\n[model]\nnet = a\n");
+    settings s;
+
+    (void)state;
+    assert_ok(bm_config_set(config, "job.workers=3"));
+    assert_ok(bm_config_set(config, "model.net=b = c"));
+    assert_ok(bm_config_set(config, "job.workers=64")); /* a bound is allowed */
+    s = fill(config);
+    assert_int_equal(s.workers, 64);
+    assert_string_equal(s.net, "b = c");
+    bm_config_free(config);
+}
+
+static void test_what_does_not_go_together_is_told_with_the_rest(void **state)
+{
+    bm_config *config = read_text("[bmuf]\nmomentum = 1.5\n"
+                                  "[job]\nworkers = 13\n");
+
+    (void)state;
+    assert_says(config, "%s:2: bmuf.momentum: 1.5 is outside");
+    assert_says(config, "missing: model.net");
+    assert_says(config, "%s:4: 13 workers bring no luck to a net of ''");
+    assert_says(config, "3 settings are wrong");
+    bm_config_free(config);
+}
+
+/* 65 is out of bounds: the check is shown the default. */
+static void test_a_wrong_setting_is_told_once(void **state)
+{
+    settings s = {.momentum = 1, .sum = "?"};
+    bm_config *config = read_text("[job]\nworkers = 65\n"
+                                  "[model]\nnet = a\n"
+                                  "[more]\neta = much\nsum = none\n");
+
+    (void)state;
+    assert_says(config, "%s:2: job.workers: 65 is outside [1, 64] ranks");
+    bm_config_peek(config, "job", job_options, &s);
+    assert_int_equal(s.workers, 1);
+    bm_config_peek(config, "bmuf", bmuf_options, &s);
+    assert_true(s.momentum == 0.9);
+    bm_config_peek(config, "more", more_options, &s);
+    assert_true(s.eta != s.eta);
+    assert_string_equal(s.sum, "tree");
+    bm_config_free(config);
+}
+
+static void test_no_configuration_means_defaults(void **state)
+{
+    settings s = {0};
+
+    (void)state;
+    assert_ok(bm_config_fill(NULL, "bmuf", bmuf_options, &s));
+    assert_true(s.momentum == 0.9);
+    assert_int_equal(bm_config_fill(NULL, "model", model_options, &s),
+                     BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "missing: model.net: the layers"));
+}
+
+static void test_unknown_names_are_refused_with_the_nearest(void **state)
+{
+    bm_config *config = NULL;
+
+    (void)state;
+    assert_fault("[model]\nnet=a\n[bmuf]\nmomentun = 1",
+                 "%s:4: bmuf.momentun is unknown; the nearest is "
+                 "bmuf.momentum");
+    assert_fault("[model]\nnet=a\n[bmfu]\n\nmomentum = 1",
+                 "%s:5: section [bmfu] is unknown; the nearest is [bmuf]");
+    config = read_text("[model]\nnet=a\n");
+    assert_ok(bm_config_set(config, "job.worker=2"));
+    assert_says(config, "command line: job.worker is unknown; the nearest is "
+                        "job.workers");
+    bm_config_free(config);
+}
+
+static void test_bad_values_are_refused(void **state)
+{
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"[job]\nworkers = 65", "job.workers: 65 is outside [1, 64] ranks"},
+        {"[job]\nworkers = -1", "job.workers: -1 is outside [1, 64] ranks"},
+        {"[job]\nworkers = 1.5", "'1.5' is not a whole number"},
+        {"[job]\nworkers =", "'' is not a whole number"},
+        {"[job]\nworkers = 99999999999999999999", "is not a whole number"},
+        {"[bmuf]\nmomentum = 1", "bmuf.momentum: 1 is outside [0, 0.9999]"},
+        {"[bmuf]\nmomentum = nan", "'nan' is not a number"},
+        {"[bmuf]\nmomentum = inf", "'inf' is not a number"},
+        {"[bmuf]\nmomentum = 0.5x", "'0.5x' is not a number"},
+        {"[bmuf]\nmomentum = 0.5 # half", "'0.5 # half' is not a number"},
+        {"[bmuf]\nnesterov = maybe", "'maybe' is not yes or no"},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        char text[128];
+        snprintf(text, sizeof text, "[model]\nnet=a\n%s\n", cases[i].line);
+        assert_fault(text, "%s:4: ");
+        assert_fault(text, cases[i].text);
+    }
+}
+
+static void test_faults_of_the_text_are_told_by_line(void **state)
+{
+    char text[400];
+
+    (void)state;
+    assert_fault("workers = 2\n[model]\nnet=a\n",
+                 "%s:1: workers stands before any [section]");
+    assert_fault("[model]\nnet=a\nwhat is this\n",
+                 "%s:3: neither [section] nor key = value");
+    assert_fault("[model]\nnet=a\n[job\n",
+                 "%s:3: neither [section] nor key = value");
+    assert_fault("[model]\nnet=a\n[job]\nworkers=1\n\nworkers=2\n",
+                 "%s:6: job.workers was already set in ");
+    snprintf(text, sizeof text, "[model]\nnet=a\n;%0250d\n", 0);
+    assert_fault(text, "%s:3: longer than 196 characters, or not text");
+}
+
+static void test_everything_wrong_is_told_at_once(void **state)
+{
+    bm_config *config = read_text("[job]\n"
+                                  "workers = many\n"
+                                  "hands = 2\n"
+                                  "nonsense\n"
+                                  "[bmuf]\n"
+                                  "momentum = 7\n"
+                                  "[magic]\n"
+                                  "wand = yes\n"
+                                  "more nonsense\n");
+
+    (void)state;
+    assert_ok(bm_config_set(config, "bmuf.nesterov=1"));
+    assert_says(config, "8 settings are wrong");
+    assert_says(config, "%s:2: job.workers");
+    assert_says(config, "%s:3: job.hands");
+    assert_says(config, "%s:4: neither");
+    assert_says(config, "%s:6: bmuf.momentum");
+    assert_says(config, "%s:8: section [magic]");
+    assert_says(config, "%s:9: neither");
+    assert_says(config, "command line: bmuf.nesterov");
+    assert_says(config, "missing: model.net");
+    bm_config_free(config);
+}
+
+static void test_many_faults_are_counted_if_not_shown(void **state)
+{
+    bm_config *config = NULL;
+    char line[64];
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "model.net=a"));
+    for (int i = 0; i < 1000; i++) {
+        snprintf(line, sizeof line, "job.key%d=1", i);
+        assert_ok(bm_config_set(config, line));
+    }
+    assert_says(config, "1000 settings are wrong");
+    assert_says(config, "\n  ...");
+    bm_config_free(config);
+}
+
+static void test_bad_assignments_are_refused(void **state)
+{
+    static const char *const bad[] = {"workers=2", "job.workers",  "=",
+                                      "",          "job=x.y",      "a.b=c\nd",
+                                      "a.b=c ; d", "a.b=; nothing"};
+    bm_config *config = NULL;
+    char text[400];
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    FOR_EACH (i, bad)
+        assert_int_equal(bm_config_set(config, bad[i]), BM_ERR_ARG);
+    snprintf(text, sizeof text, "a.b=%0250d", 0);
+    assert_int_equal(bm_config_set(config, text), BM_ERR_ARG);
+    bm_config_free(config);
+}
+
+/* What follows the net in the text, 3 workers, is no part of it. */
+static void assert_net(const char *text, const char *net)
+{
+    bm_config *config = read_text(text);
+    settings s = fill(config);
+
+    assert_string_equal(s.net, net);
+    assert_int_equal(s.workers, 3);
+    bm_config_free(config);
+}
+
+static void test_indented_lines_continue_a_value(void **state)
+{
+    (void)state;
+    assert_net("[model]\n"
+               "net = linear:32 ; first\n"
+               "      relu linear:64\n"
+               "  ; in between\n"
+               "\trelu   ; third\n"
+               "  linear\n"
+               "[job]\n"
+               "  workers = 3\n",
+               "linear:32 relu linear:64 relu linear");
+}
+
+/* What begins below its key is written on one line, and must come back. */
+static void test_a_value_may_begin_in_the_next_line(void **state)
+{
+    (void)state;
+    assert_net("[model]\n"
+               "net =\n"
+               "    conv:8,3x3,stride:2x1 relu\n"
+               "    linear\n"
+               "[job]\n"
+               "workers = 3\n",
+               "conv:8,3x3,stride:2x1 relu linear");
+}
+
+static void test_long_values_are_written_and_read_back(void **state)
+{
+    bm_config *config = NULL, *again = NULL;
+    char net[2000] = "model.net=";
+    FILE *file = fopen(path, "w");
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        snprintf(net + strlen(net), sizeof net - strlen(net), "linear:%d ",
+                 i * i);
+    snprintf(net + strlen(net), sizeof net - strlen(net), "linear");
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, net));
+    assert_non_null(file);
+    assert_ok(bm_config_write(config, sections, file));
+    assert_int_equal(fclose(file), 0);
+    assert_ok(bm_config_new(&again));
+    assert_ok(bm_config_read(again, path));
+    assert_string_equal(fill(again).net, net + strlen("model.net="));
+    bm_config_free(config);
+    bm_config_free(again);
+}
+
+/* Any value that is accepted comes back from a file as it was. */
+static void test_values_of_odd_words_come_back_or_are_refused(void **state)
+{
+    static const char *const words[] = {
+        "a",   "#b", "[c]", "d:", "e=f", ";g", "h;i",
+        "x:y", "[j", "k:",  "-",  "#",   "=",  "long-word"};
+    enum { WORDS = sizeof words / sizeof words[0] };
+    bm_rng rng = bm_rng_make(5, "config", 0);
+    int kept = 0, refused = 0;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        bm_config *config = NULL, *again = NULL;
+        char net[1200] = "model.net=";
+        size_t n = 1 + bm_rng_below(&rng, 80);
+        size_t of = 1 + bm_rng_below(&rng, WORDS);
+        FILE *file = fopen(path, "w");
+
+        for (size_t k = 0; k < n; k++)
+            snprintf(net + strlen(net), sizeof net - strlen(net), "%s%s",
+                     k > 0 ? " " : "", words[bm_rng_below(&rng, of)]);
+        assert_non_null(file);
+        assert_ok(bm_config_new(&config));
+        if (bm_config_set(config, net) == BM_OK) {
+            assert_ok(bm_config_write(config, sections, file));
+            assert_int_equal(fclose(file), 0);
+            assert_ok(bm_config_new(&again));
+            assert_ok(bm_config_read(again, path));
+            assert_string_equal(fill(again).net, net + strlen("model.net="));
+            kept++;
+        } else {
+            fclose(file);
+            refused++;
+        }
+        bm_config_free(config);
+        bm_config_free(again);
+    }
+    assert_true(kept > 500 && refused > 500);
+}
+
+static void test_automatic_numbers_and_choices(void **state)
+{
+    bm_config *config = NULL;
+    settings s = {0};
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_fill(config, "more", more_options, &s));
+    assert_true(s.eta != s.eta);
+    assert_string_equal(s.sum, "tree");
+    assert_ok(bm_config_set(config, "more.eta=0.5"));
+    assert_ok(bm_config_set(config, "more.sum=fast"));
+    assert_ok(bm_config_fill(config, "more", more_options, &s));
+    assert_true(s.eta == 0.5);
+    assert_string_equal(s.sum, "fast");
+    assert_ok(bm_config_set(config, "more.eta=2"));
+    assert_ok(bm_config_set(config, "more.sum=tre"));
+    assert_int_equal(bm_config_check(config, more_sections), BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "2 is outside [0, 1]"));
+    assert_non_null(
+        strstr(bm_last_error(), "'tre' is not one of: tree exact fast"));
+    bm_config_free(config);
+}
+
+static void test_absent_file_is_named(void **state)
+{
+    bm_config *config = NULL;
+    bm_status status = BM_OK;
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    status = bm_config_read(config, "/nowhere/run.ini");
+    assert_int_equal(status, BM_ERR_MISSING);
+    assert_int_equal(bm_status_exit(status), 66);
+    assert_non_null(strstr(bm_last_error(), "/nowhere/run.ini"));
+    assert_int_equal(bm_config_read(config, "/"), BM_ERR_IO);
+    bm_config_free(config);
+}
+
+static void test_what_is_written_reads_the_same(void **state)
+{
+    bm_config *config = read_text("[model]\nnet = conv:32,3x3 relu = #1\n");
+    bm_config *again = NULL;
+    FILE *file = NULL;
+    settings s;
+
+    (void)state;
+    assert_ok(bm_config_set(config, "bmuf.momentum=0.125"));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_ok(bm_config_write(config, sections, file));
+    assert_int_equal(fclose(file), 0);
+    assert_ok(bm_config_new(&again));
+    assert_ok(bm_config_read(again, path));
+    s = fill(again);
+    assert_string_equal(s.net, "conv:32,3x3 relu = #1");
+    assert_true(s.momentum == 0.125);
+    assert_int_equal(s.workers, 1);
+    bm_config_free(config);
+    bm_config_free(again);
+}
+
+/* Any bytes must give a verdict, and no more; sanitizers watch. */
+static void test_any_bytes_get_a_verdict(void **state)
+{
+    static const char good[] = "# x\n[job]\nworkers = 2\n[model]\nnet = a b\n"
+                               "[bmuf]\nmomentum = 0.5 ; half\nnesterov=no\n";
+    unsigned seed = 1;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        bm_config *config = NULL;
+        char text[sizeof good];
+        size_t length = sizeof good - 1;
+
+        memcpy(text, good, sizeof good);
+        for (int k = 0; k < 1 + i % 5; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            text[(seed >> 8) % length] = (char)(seed >> 24);
+        }
+        seed = seed * 1664525u + 1013904223u;
+        write_file(text, i % 3 == 0 ? (seed >> 8) % length : length);
+        assert_ok(bm_config_new(&config));
+        assert_ok(bm_config_read(config, path));
+        (void)!bm_config_check(config, sections);
+        bm_config_free(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_sets_and_defaults_fill_up),
+        cmocka_unit_test(test_last_override_wins),
+        cmocka_unit_test(test_no_configuration_means_defaults),
+        cmocka_unit_test(test_unknown_names_are_refused_with_the_nearest),
+        cmocka_unit_test(test_bad_values_are_refused),
+        cmocka_unit_test(test_faults_of_the_text_are_told_by_line),
+        cmocka_unit_test(test_everything_wrong_is_told_at_once),
+        cmocka_unit_test(test_many_faults_are_counted_if_not_shown),
+        cmocka_unit_test(test_bad_assignments_are_refused),
+        cmocka_unit_test(test_indented_lines_continue_a_value),
+        cmocka_unit_test(test_a_value_may_begin_in_the_next_line),
+        cmocka_unit_test(test_long_values_are_written_and_read_back),
+        cmocka_unit_test(test_values_of_odd_words_come_back_or_are_refused),
+        cmocka_unit_test(test_automatic_numbers_and_choices),
+        cmocka_unit_test(test_what_does_not_go_together_is_told_with_the_rest),
+        cmocka_unit_test(test_a_wrong_setting_is_told_once),
+        cmocka_unit_test(test_absent_file_is_named),
+        cmocka_unit_test(test_what_is_written_reads_the_same),
+        cmocka_unit_test(test_any_bytes_get_a_verdict),
+    };
+    int file = mkstemp(path), failed = 0;
+
+    if (file < 0 || close(file) != 0)
+        return 1;
+    failed = RUN_GROUP("config", tests);
+    unlink(path);
+    return failed;
+}

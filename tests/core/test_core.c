@@ -1,0 +1,482 @@
+/* Random numbers, files that appear whole, words and rows. */
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/rng.h"
+#include "tests/support/scratch.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* ---- random numbers -------------------------------------------------------
+ */
+
+static void test_numbers_are_those_of_splitmix64(void **state)
+{
+    /* The reference implementation's first outputs for seed 1234567. */
+    static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u,
+                                     9817491932198370423u, 4593380528125082431u,
+                                     16408922859458223821u};
+    bm_rng rng = {1234567, 0};
+
+    (void)state;
+    FOR_EACH (k, known) {
+        assert_true(bm_rng_at(1234567, k) == known[k]);
+        assert_true(bm_rng_bits(&rng) == known[k]);
+    }
+}
+
+static void test_a_stream_is_a_function_of_seed_name_and_worker(void **state)
+{
+    bm_rng rng = bm_rng_make(1, "dropout", 2), again = rng;
+    uint64_t keys[] = {rng.key,
+                       bm_rng_make(2, "dropout", 2).key,
+                       bm_rng_make(1, "dropout", 3).key,
+                       bm_rng_make(1, "weights", 2).key,
+                       bm_rng_make(1, "dropou", 2).key,
+                       bm_rng_make(1, "", 2).key,
+                       bm_rng_make(2, "dropout", 1).key,
+                       bm_rng_fork(rng.key, 0),
+                       bm_rng_fork(rng.key, 1),
+                       bm_rng_fork(bm_rng_fork(rng.key, 0), 1),
+                       bm_rng_fork(bm_rng_fork(rng.key, 1), 0)};
+
+    (void)state;
+    FOR_EACH (i, keys)
+        for (size_t k = 0; k < i; k++)
+            assert_true(keys[i] != keys[k]);
+    for (int i = 0; i < 10; i++)
+        bm_rng_uniform(&rng);
+    again.next = 10; /* a restart needs only the count */
+    for (int i = 0; i < 10; i++)
+        assert_true(bm_rng_bits(&rng) == bm_rng_bits(&again));
+}
+
+static void test_uniform_numbers_fill_their_range_evenly(void **state)
+{
+    enum { CELLS = 64, DRAWS = 64000 };
+    const double mean = (double)DRAWS / CELLS;
+    bm_rng rng = bm_rng_make(5, "test", 0);
+    int cell[CELLS] = {0};
+    double chi = 0, sum = 0;
+
+    (void)state;
+    for (int i = 0; i < DRAWS; i++) {
+        double x = bm_rng_uniform(&rng);
+        assert_true(x >= 0 && x < 1);
+        cell[(int)(x * CELLS)]++;
+        sum += x;
+    }
+    for (int i = 0; i < CELLS; i++)
+        chi += pow(cell[i] - mean, 2) / mean;
+    /* chi-square of 63 degrees of freedom: 63 +- 11.2; five sigma. */
+    assert_true(chi > 63 - 56 && chi < 63 + 56);
+    assert_true(near(sum / DRAWS, 0.5, 5 * sqrt(1.0 / 12 / DRAWS)));
+}
+
+static void test_normal_numbers_have_their_moments(void **state)
+{
+    enum { DRAWS = 100000 };
+    bm_rng rng = bm_rng_make(6, "test", 0);
+    double m1 = 0, m2 = 0, m4 = 0, beyond = 0;
+
+    (void)state;
+    for (int i = 0; i < DRAWS; i++) {
+        double x = bm_rng_normal(&rng);
+        assert_true(isfinite(x));
+        m1 += x / DRAWS;
+        m2 += x * x / DRAWS;
+        m4 += pow(x, 4) / DRAWS;
+        beyond += (fabs(x) > 2) / (double)DRAWS;
+    }
+    /* Variances of the estimates: 1, 2 and 96 over the number of draws. */
+    assert_true(fabs(m1) < 5 * sqrt(1.0 / DRAWS));
+    assert_true(fabs(m2 - 1) < 5 * sqrt(2.0 / DRAWS));
+    assert_true(fabs(m4 - 3) < 5 * sqrt(96.0 / DRAWS));
+    assert_true(fabs(beyond - erfc(sqrt(2))) < 5 * sqrt(0.0455 / DRAWS));
+}
+
+static void test_whole_numbers_stay_below_and_are_even(void **state)
+{
+    enum { DRAWS = 70000 };
+    static const uint64_t ends[] = {1, 2, 7, ((uint64_t)1 << 63) + 1,
+                                    UINT64_MAX};
+    bm_rng rng = bm_rng_make(7, "test", 0);
+    int count[7] = {0}, high = 0;
+
+    (void)state;
+    FOR_EACH (i, ends)
+        for (int k = 0; k < 1000; k++)
+            assert_true(bm_rng_below(&rng, ends[i]) < ends[i]);
+    for (int i = 0; i < DRAWS; i++) {
+        count[bm_rng_below(&rng, 7)]++;
+        /* x % n would fall below 2^62 in half of the cases, not a third. */
+        high += bm_rng_below(&rng, (uint64_t)3 << 62) < (uint64_t)1 << 62;
+    }
+    for (int i = 0; i < 7; i++) /* sigma: sqrt(10000 * 6 / 7) = 93 */
+        assert_true(abs(count[i] - DRAWS / 7) < 5 * 93);
+    assert_true(fabs(high - DRAWS / 3.0) < 5 * sqrt(DRAWS * 2.0 / 9));
+}
+
+static void test_a_shuffle_is_a_permutation_and_all_are_likely(void **state)
+{
+    enum { MANY = 1000, DRAWS = 24000 };
+    bm_rng rng = bm_rng_make(8, "test", 0), again = rng;
+    size_t x[MANY], y[MANY], small[4];
+    bool seen[MANY] = {false};
+    int count[256] = {0}, orders = 0;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++)
+        x[i] = y[i] = i;
+    bm_rng_shuffle(&rng, x, MANY);
+    bm_rng_shuffle(&again, y, MANY);
+    assert_memory_equal(x, y, sizeof x);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_true(x[i] < MANY && !seen[x[i]]);
+        seen[x[i]] = true;
+    }
+    for (int i = 0; i < DRAWS; i++) {
+        for (size_t k = 0; k < 4; k++)
+            small[k] = k;
+        bm_rng_shuffle(&rng, small, 4);
+        count[small[0] + 4 * small[1] + 16 * small[2] + 64 * small[3]]++;
+    }
+    FOR_EACH (i, count) {
+        orders += count[i] > 0;
+        assert_true(count[i] == 0 || abs(count[i] - DRAWS / 24) < 5 * 31);
+    }
+    assert_int_equal(orders, 24);
+    bm_rng_shuffle(&rng, small, 0);
+    bm_rng_shuffle(&rng, small, 1);
+}
+
+/* ---- files ----------------------------------------------------------------
+ */
+
+static void check_text(const char *path, const char *expected)
+{
+    char *text = NULL;
+    size_t n = 0;
+
+    assert_ok(bm_file_read(path, 1000, &text, &n));
+    assert_int_equal(n, strlen(expected));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_a_file_is_written_whole_and_read_back(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "note");
+    char temporary[200];
+
+    (void)state;
+    bm_file_temporary("run/note", temporary, sizeof temporary);
+    assert_string_equal(temporary, "run/.note.tmp");
+    bm_file_temporary("note", temporary, sizeof temporary);
+    assert_string_equal(temporary, ".note.tmp");
+    /* What a killed job left behind is in nobody's way. */
+    bm_file_temporary(path, temporary, sizeof temporary);
+    spill(temporary, "a longer text than the new one", 30);
+    assert_ok(bm_file_write(path, "one", 3));
+    check_text(path, "one");
+    assert_ok(bm_file_write(path, "other", 5));
+    check_text(path, "other");
+    assert_ok(bm_file_write(path, "", 0));
+    check_text(path, "");
+    assert_int_equal(scratch_count(&s, false), 1);
+    scratch_close(&s);
+}
+
+static void test_what_cannot_be_written_leaves_the_old_file(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "note");
+    struct rlimit before, small;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    char *much = calloc(1, 1 << 16);
+    bm_status status = BM_OK;
+
+    (void)state;
+    assert_ok(bm_file_write(path, "old", 3));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){1 << 12, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    status = bm_file_write(path, much, 1 << 16);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    free(much);
+    assert_int_equal(status, BM_ERR_IO);
+    check_text(path, "old");
+    assert_int_equal(scratch_count(&s, false), 1);
+
+    assert_int_equal(bm_file_write(scratch_file(&s, "no/note"), "x", 1),
+                     BM_ERR_CREATE);
+    assert_non_null(strstr(bm_last_error(), s.path));
+    assert_int_equal(bm_file_write(s.path, "x", 1), BM_ERR_IO); /* directory */
+    assert_int_equal(bm_file_commit(scratch_file(&s, "none"), path), BM_ERR_IO);
+    check_text(path, "old");
+    scratch_close(&s);
+}
+
+static void test_reading_has_limits_and_reasons(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "note");
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(bm_file_read(path, 10, &text, &n), BM_ERR_MISSING);
+    spill(path, "0123456789", 10);
+    assert_int_equal(bm_file_read(path, 9, &text, &n), BM_ERR_FORMAT);
+    assert_int_equal(bm_file_read(s.path, 10, &text, &n), BM_ERR_IO);
+    assert_null(text);
+    assert_ok(bm_file_read(path, 10, &text, &n));
+    free(text);
+    scratch_close(&s);
+}
+
+static void test_directories_are_made_with_those_above(void **state)
+{
+    scratch s = scratch_open();
+    struct stat info;
+    char deep[6000];
+
+    (void)state;
+    assert_ok(bm_file_make_directory(scratch_file(&s, "a/b//c/")));
+    assert_ok(bm_file_make_directory(scratch_file(&s, "a/b/c")));
+    assert_int_equal(stat(scratch_file(&s, "a/b/c"), &info), 0);
+    assert_true(S_ISDIR(info.st_mode));
+    spill(scratch_file(&s, "file"), "", 0);
+    assert_int_equal(bm_file_make_directory(scratch_file(&s, "file/d")),
+                     BM_ERR_CREATE);
+    memset(deep, 'd', sizeof deep);
+    deep[sizeof deep - 1] = '\0';
+    assert_int_equal(bm_file_make_directory(deep), BM_ERR_CREATE);
+    rmdir(scratch_file(&s, "a/b/c"));
+    rmdir(scratch_file(&s, "a/b"));
+    scratch_close(&s);
+}
+
+/* ---- the journal ----------------------------------------------------------
+ */
+
+/* Line number k as an object; NULL if there is none or it is no JSON. */
+static json_t *row_of(const char *text, int k)
+{
+    for (; k > 0 && text != NULL; k--) {
+        text = strchr(text, '\n');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    return text != NULL ? json_loadb(text, strcspn(text, "\n"),
+                                     JSON_REJECT_DUPLICATES, NULL)
+                        : NULL;
+}
+
+static void test_rows_of_a_journal_are_json(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "journal");
+    bm_journal *j = NULL;
+    json_t *row = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    const bm_field fields[] = {{"blocks", 12, NULL},
+                               {"frames", 0x1p52 + 1, NULL},
+                               {"loss", 0.1, NULL},
+                               {"rate", 1e-30, NULL},
+                               {"odd", NAN, NULL},
+                               {"far", -INFINITY, NULL},
+                               {"reason", 0, "a \"b\"\n\\ \xc3\xa4"},
+                               {NULL, 0, NULL}};
+
+    (void)state;
+    assert_ok(bm_journal_open(&j, path, 0));
+    bm_journal_write(j, "end", fields);
+    bm_journal_close(j);
+    text = slurp(path, &n);
+    assert_ptr_equal(strchr(text, '\n'), text + n - 1); /* one line */
+    row = row_of(text, 0);
+    assert_int_equal(json_object_size(row), 2 + 7);
+    assert_string_equal(json_string_value(json_object_get(row, "event")),
+                        "end");
+    assert_int_equal(json_string_length(json_object_get(row, "time")), 24);
+    assert_int_equal(json_integer_value(json_object_get(row, "blocks")), 12);
+    assert_true(json_integer_value(json_object_get(row, "frames")) ==
+                ((int64_t)1 << 52) + 1);
+    assert_true(near(json_real_value(json_object_get(row, "loss")), 0.1, 1e-9));
+    assert_true(json_real_value(json_object_get(row, "rate")) > 0.999e-30);
+    assert_true(json_is_null(json_object_get(row, "odd")));
+    assert_true(json_is_null(json_object_get(row, "far")));
+    assert_string_equal(json_string_value(json_object_get(row, "reason")),
+                        fields[6].text);
+    json_decref(row);
+    free(text);
+    scratch_close(&s);
+}
+
+static void test_half_a_line_of_a_killed_job_is_ended(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "journal");
+    static const char left[] = "{\"event\":\"start\"}\n{\"event\":\"blo";
+    bm_journal *j = NULL;
+    json_t *row = NULL;
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    spill(path, left, sizeof left - 1);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(bm_journal_open(&j, path, 0));
+        bm_journal_write(j, i == 0 ? "first" : "second",
+                         (bm_field[]){{NULL, 0, NULL}});
+        bm_journal_close(j);
+    }
+    text = slurp(path, &n);
+    assert_memory_equal(text, left, sizeof left - 1);
+    assert_null(row_of(text, 1));
+    for (int k = 0; k < 4; k += k == 0 ? 2 : 1) {
+        row = row_of(text, k);
+        assert_string_equal(json_string_value(json_object_get(row, "event")),
+                            k == 0   ? "start"
+                            : k == 2 ? "first"
+                                     : "second");
+        json_decref(row);
+    }
+    free(text);
+    scratch_close(&s);
+}
+
+static void test_only_rank_0_keeps_a_journal(void **state)
+{
+    scratch s = scratch_open();
+    bm_journal *j = NULL;
+
+    (void)state;
+    assert_ok(bm_journal_open(&j, scratch_file(&s, "journal"), 1));
+    bm_journal_write(j, "end", (bm_field[]){{NULL, 0, NULL}});
+    bm_journal_close(j);
+    assert_int_equal(scratch_count(&s, false), 0);
+    assert_int_equal(bm_journal_open(&j, scratch_file(&s, "no/journal"), 0),
+                     BM_ERR_CREATE);
+    scratch_close(&s);
+}
+
+/* ---- words for people -----------------------------------------------------
+ */
+
+static int hooks_called;
+
+static void count_hook(void)
+{
+    hooks_called++;
+}
+
+/* What a rank says of a warning and a note; warnings stand in the journal, too.
+ */
+static char *what_is_said(const char *path, int rank, bm_journal *journal)
+{
+    int kept = dup(STDERR_FILENO), fd = 0;
+    size_t n = 0;
+
+    fflush(stderr);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    close(fd);
+    bm_log_setup(rank);
+    bm_log_hook(count_hook, count_hook);
+    bm_log_journal(journal);
+    bm_log(BM_WARNING, "disk %d", 1);
+    bm_log(BM_NOTE, "disk %d", 2);
+    bm_log_journal(NULL);
+    bm_log(BM_WARNING, "disk %d", 1);
+    bm_log_hook(NULL, NULL);
+    bm_log_setup(0);
+    fflush(stderr);
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    close(kept);
+    return slurp(path, &n);
+}
+
+static void test_notes_come_from_rank_0_and_warnings_are_kept(void **state)
+{
+    static const char *const said[] = {[0] = "121", [3] = "11"};
+    static const char *const names[] = {"warning", "note"};
+    scratch s = scratch_open();
+    char expected[40];
+
+    (void)state;
+    for (int rank = 0; rank <= 3; rank += 3) {
+        char *text = NULL, *line = NULL;
+        bm_journal *j = NULL;
+        json_t *row = NULL;
+
+        hooks_called = 0;
+        assert_ok(bm_journal_open(&j, scratch_file(&s, "journal"), rank));
+        text = what_is_said(scratch_file(&s, "said"), rank, j);
+        bm_journal_close(j);
+        line = text;
+        for (const char *k = said[rank]; *k != '\0'; k++) {
+            snprintf(expected, sizeof expected, " %s r%d disk %c\n",
+                     names[*k - '1'], rank, *k);
+            assert_int_equal(line[10], 'T');
+            assert_int_equal(line[23], 'Z');
+            assert_memory_equal(line + 24, expected, strlen(expected));
+            line += 24 + strlen(expected);
+        }
+        assert_int_equal(*line, '\0');
+        assert_int_equal(hooks_called, 2 * (int)strlen(said[rank]));
+        free(text);
+        if (rank > 0)
+            continue;
+        row = json_load_file(scratch_file(&s, "journal"), 0, NULL);
+        assert_non_null(row); /* one line: one warning */
+        assert_string_equal(json_string_value(json_object_get(row, "event")),
+                            "warning");
+        assert_string_equal(json_string_value(json_object_get(row, "message")),
+                            "disk 1");
+        json_decref(row);
+    }
+    scratch_close(&s);
+}
+
+static void test_the_clock_counts_seconds(void **state)
+{
+    const struct timespec nap = {0, 20000000};
+    double then = bm_clock();
+
+    (void)state;
+    assert_int_equal(nanosleep(&nap, NULL), 0);
+    assert_true(bm_clock() - then >= 0.02);
+    assert_true(bm_clock() - then < 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_are_those_of_splitmix64),
+        cmocka_unit_test(test_a_stream_is_a_function_of_seed_name_and_worker),
+        cmocka_unit_test(test_uniform_numbers_fill_their_range_evenly),
+        cmocka_unit_test(test_normal_numbers_have_their_moments),
+        cmocka_unit_test(test_whole_numbers_stay_below_and_are_even),
+        cmocka_unit_test(test_a_shuffle_is_a_permutation_and_all_are_likely),
+        cmocka_unit_test(test_a_file_is_written_whole_and_read_back),
+        cmocka_unit_test(test_what_cannot_be_written_leaves_the_old_file),
+        cmocka_unit_test(test_reading_has_limits_and_reasons),
+        cmocka_unit_test(test_directories_are_made_with_those_above),
+        cmocka_unit_test(test_rows_of_a_journal_are_json),
+        cmocka_unit_test(test_half_a_line_of_a_killed_job_is_ended),
+        cmocka_unit_test(test_only_rank_0_keeps_a_journal),
+        cmocka_unit_test(test_notes_come_from_rank_0_and_warnings_are_kept),
+        cmocka_unit_test(test_the_clock_counts_seconds),
+    };
+    return RUN_GROUP("core", tests);
+}

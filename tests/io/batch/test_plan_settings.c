@@ -1,0 +1,83 @@
+/*
+ * How large mini-batches and blocks are to be: one size, or a default.
+ */
+#include "io/batch/plan.h"
+#include "tests/support/support.h"
+
+#include <string.h>
+
+static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
+{
+    static const bm_section sections[] = {
+        {"batch", bm_batch_options, bm_batch_check},
+        {"block", bm_block_options, bm_block_check},
+        {0}};
+    bm_config *config = NULL;
+    bm_status status = BM_OK;
+
+    assert_ok(bm_config_new(&config));
+    for (; *settings != NULL; settings++)
+        assert_ok(bm_config_set(config, *settings));
+    status = bm_config_check(config, sections);
+    if (status == BM_OK)
+        status = bm_plan_read(config, out);
+    out->order = NULL; /* was the configuration's */
+    bm_config_free(config);
+    return status;
+}
+
+static void test_one_size_is_taken_and_none_gives_the_default(void **state)
+{
+    const bm_dataset d = {.n = 4, .frames = 100}, empty = {0};
+    bm_plan_settings s = {0};
+
+    (void)state;
+    assert_ok(read_plan((const char *[]){NULL}, &s));
+    assert_int_equal(s.sequences + s.frames, 0);
+    assert_int_equal(bm_plan_batch_frames(&s, &d), 16 * 25); /* the mean */
+    assert_int_equal(bm_plan_batch_frames(&s, &empty), 16);
+    assert_int_equal(s.frames_per_worker, 120000);
+    assert_int_equal(s.frames_total + s.steps, 0);
+    assert_ok(read_plan(
+        (const char *[]){"batch.frames=8000", "block.steps=7", NULL}, &s));
+    assert_int_equal(s.sequences, 0);
+    assert_int_equal(bm_plan_batch_frames(&s, &d), 8000);
+    assert_int_equal(s.steps, 7);
+    assert_int_equal(s.frames_per_worker + s.frames_total, 0);
+}
+
+static void test_two_sizes_are_refused_by_name(void **state)
+{
+    static const struct {
+        const char *settings[4], *first, *second;
+    } cases[] = {
+        {{"batch.frames=1", "batch.sequences=1"},
+         "batch.frames",
+         "batch.sequences"},
+        {{"block.steps=1", "block.frames_total=1"},
+         "block.steps",
+         "block.frames_total"},
+        {{"block.frames_per_worker=1", "block.steps=1"},
+         "block.frames_per_worker",
+         "block.steps"},
+        {{"batch.order=backwards"}, "batch.order", "backwards"},
+    };
+    bm_plan_settings s = {0};
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        assert_int_equal(read_plan(cases[i].settings, &s), BM_ERR_CONFIG);
+        assert_non_null(strstr(bm_last_error(), cases[i].first));
+        assert_non_null(strstr(bm_last_error(), cases[i].second));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_size_is_taken_and_none_gives_the_default),
+        cmocka_unit_test(test_two_sizes_are_refused_by_name),
+    };
+
+    return RUN_GROUP("plan_settings", tests);
+}

@@ -1,0 +1,294 @@
+/*
+ * Recordings: what libsndfile wrote is read back, one channel of it, at another
+ * rate; and what is damaged is told.
+ */
+#include "io/import/sound.h"
+#include "tests/support/folder.h"
+#include "tests/support/importing.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double pi = 3.14159265358979323846;
+
+enum { LONGEST = 16000 };
+
+static bm_sound read_sound(const char *name, long channel, bm_problem *problem)
+{
+    bm_sound s = {0};
+
+    problem->text[0] = '\0';
+    assert_ok(bm_sound_read(&s, in_folder(name), channel, problem));
+    return s;
+}
+
+static void test_every_format_gives_the_same_samples(void **state)
+{
+    static const struct {
+        const char *name;
+        int format;
+    } files[] = {
+        {"16.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16},
+        {"24.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_24},
+        {"32.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_32},
+        {"float.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT},
+        {"big.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16 | SF_ENDIAN_BIG},
+        {"wavex.wav", SF_FORMAT_WAVEX | SF_FORMAT_PCM_16},
+        {"a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16},
+        {"sphere.wav", SF_FORMAT_NIST | SF_FORMAT_PCM_16},
+    };
+    static int x[5000];
+
+    (void)state;
+    make_tone(x, 5000, 1, 440, 8000);
+    x[0] = -32768;
+    x[1] = 32767;
+    FOR_EACH (f, files) {
+        bm_problem problem;
+        bm_sound s;
+
+        write_sound(files[f].name, files[f].format, x, 5000, 1, 8000);
+        s = read_sound(files[f].name, 0, &problem);
+        assert_string_equal(problem.text, "");
+        assert_int_equal(s.rate, 8000);
+        assert_int_equal(s.n, 5000);
+        for (size_t i = 0; i < s.n; i++)
+            assert_true(s.x[i] == (float)x[i]);
+        bm_sound_free(&s);
+    }
+}
+
+static void test_one_channel_or_the_mean_of_all(void **state)
+{
+    static int x[2 * 1000];
+
+    (void)state;
+    make_tone(x, 1000, 2, 440, 8000);
+    write_tone("two.wav", 1000, 2, 8000);
+    for (long channel = 0; channel <= 2; channel++) {
+        bm_problem problem;
+        bm_sound s = read_sound("two.wav", channel, &problem);
+
+        assert_int_equal(s.n, 1000);
+        assert_int_equal(s.channels, 2);
+        for (size_t i = 0; i < 1000; i++) {
+            double expected = channel == 0 ? (x[2 * i] + x[2 * i + 1]) / 2.0
+                                           : x[2 * i + (size_t)channel - 1];
+            assert_true(s.x[i] == (float)expected);
+        }
+        bm_sound_free(&s);
+    }
+}
+
+/* Power of a signal at some frequency. */
+static double power_at(const float *x, size_t n, double hz, double rate)
+{
+    double re = 0, im = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        re += x[i] * cos(2 * pi * hz * (double)i / rate);
+        im += x[i] * sin(2 * pi * hz * (double)i / rate);
+    }
+    return (re * re + im * im) / ((double)n * (double)n);
+}
+
+static void test_resampling_keeps_the_tone(void **state)
+{
+    static const long rates[] = {8000, 11025, 16000, 48000};
+
+    (void)state;
+    write_tone("tone.wav", LONGEST, 1, 16000);
+    FOR_EACH (r, rates) {
+        double rate = (double)rates[r];
+        bm_problem problem;
+        bm_sound s = read_sound("tone.wav", 0, &problem);
+
+        assert_ok(bm_sound_resample(&s, rates[r], &problem));
+        assert_string_equal(problem.text, "");
+        assert_int_equal(s.rate, rates[r]);
+        assert_true(fabs((double)s.n - rate) <= 2); /* one second */
+        assert_true(
+            near(power_at(s.x, s.n, 440, rate), 9000.0 * 9000 / 4, 0.01));
+        for (long hz = 100; hz < rates[r] / 2; hz += 83)
+            if (labs(hz - 440) > 30)
+                assert_true(power_at(s.x, s.n, (double)hz, rate) < 9000 * 0.1);
+        bm_sound_free(&s);
+    }
+}
+
+/* From 16 to 8 kHz: 3 kHz is below the new half rate and stays; 6 kHz is above
+ * it and has to go, or it would become 2 kHz. */
+static void
+test_resampling_takes_away_what_the_new_rate_cannot_hold(void **state)
+{
+    static const struct {
+        double hz;
+        bool stays;
+    } tones[] = {{3000, true}, {6000, false}};
+    static int x[LONGEST];
+
+    (void)state;
+    FOR_EACH (k, tones) {
+        bm_problem problem;
+        bm_sound s;
+        double power = 0;
+
+        make_tone(x, LONGEST, 1, tones[k].hz, 16000);
+        write_sound("high.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, LONGEST, 1,
+                    16000);
+        s = read_sound("high.wav", 0, &problem);
+        assert_ok(bm_sound_resample(&s, 8000, &problem));
+        for (size_t i = 100; i < s.n - 100; i++) /* between its two clicks */
+            power += (double)s.x[i] * s.x[i] / (double)(s.n - 200);
+        power /= 9000.0 * 9000 / 2; /* of the sine */
+        if (tones[k].stays) {
+            assert_true(near(power, 1, 0.01));
+            assert_true(near(power_at(s.x, s.n, tones[k].hz, 8000),
+                             9000.0 * 9000 / 4, 0.01));
+        } else {
+            assert_true(power < 1e-8); /* -80 dB */
+        }
+        bm_sound_free(&s);
+    }
+}
+
+static void test_what_is_no_recording_is_a_problem(void **state)
+{
+    bm_problem problem;
+    bm_sound s;
+    float bad[4] = {0, 1, NAN, 0};
+    SF_INFO info = {.samplerate = 8000,
+                    .channels = 1,
+                    .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
+    SNDFILE *file = sf_open(in_folder("nan.wav"), SFM_WRITE, &info);
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(sf_writef_float(file, bad, 4), 4);
+    sf_close(file);
+    s = read_sound("nan.wav", 0, &problem);
+    assert_non_null(strstr(problem.text, "nan.wav: sample 2 is not a finite"));
+    bm_sound_free(&s);
+
+    write_text("text.wav", "this is a letter, not a recording");
+    s = read_sound("text.wav", 0, &problem);
+    assert_non_null(strstr(problem.text, "text.wav: "));
+    bm_sound_free(&s);
+
+    write_tone("one.wav", 100, 1, 8000);
+    s = read_sound("one.wav", 2, &problem);
+    assert_non_null(strstr(problem.text, "no channel 2"));
+    bm_sound_free(&s);
+}
+
+/* The bytes of a file; how many there are. */
+static size_t slurp(const char *name, char *bytes, size_t room)
+{
+    FILE *file = fopen(in_folder(name), "rb");
+    size_t n = 0;
+
+    assert_non_null(file);
+    n = fread(bytes, 1, room, file);
+    assert_true(n < room);
+    fclose(file);
+    return n;
+}
+
+static void test_recordings_that_end_early_are_problems(void **state)
+{
+    static const char *const names[] = {"d.wav", "d.flac"};
+    static const int formats[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16,
+                                  SF_FORMAT_FLAC | SF_FORMAT_PCM_16};
+    static int x[LONGEST];
+    static char bytes[40000];
+
+    (void)state;
+    make_tone(x, LONGEST, 1, 440, 8000);
+    FOR_EACH (f, names) {
+        bm_problem problem;
+        bm_sound s;
+        size_t n = 0;
+
+        write_sound(names[f], formats[f], x, LONGEST, 1, 8000);
+        n = slurp(names[f], bytes, sizeof bytes);
+        write_bytes(names[f], bytes, n / 2);
+        s = read_sound(names[f], 0, &problem);
+        assert_non_null(strstr(problem.text, "cut short"));
+        bm_sound_free(&s);
+    }
+}
+
+/* A program that writes to a pipe cannot go back and fill in the sizes. */
+static void test_a_streamed_recording_is_whole(void **state)
+{
+    static char bytes[40000];
+    bm_problem problem;
+    bm_sound s;
+    size_t n = 0;
+
+    (void)state;
+    write_tone("pipe.wav", 4000, 1, 8000);
+    n = slurp("pipe.wav", bytes, sizeof bytes);
+    assert_memory_equal(bytes + 36, "data", 4);
+    memset(bytes + 4, 0xff, 4);
+    memset(bytes + 40, 0xff, 4);
+    write_bytes("pipe.wav", bytes, n);
+    s = read_sound("pipe.wav", 0, &problem);
+    assert_string_equal(problem.text, "");
+    assert_int_equal(s.n, 4000);
+    bm_sound_free(&s);
+}
+
+/* Neither a shorter file nor a longer one than its head says may crash. */
+static void test_damaged_recordings_never_crash(void **state)
+{
+    static const char *const names[] = {"d.wav", "d.flac"};
+    static const int formats[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16,
+                                  SF_FORMAT_FLAC | SF_FORMAT_PCM_16};
+    static int x[5000];
+    static char bytes[20000];
+    size_t problems = 0;
+
+    (void)state;
+    make_tone(x, 5000, 1, 440, 8000);
+    FOR_EACH (f, names) {
+        size_t n = 0;
+
+        write_sound(names[f], formats[f], x, 5000, 1, 8000);
+        n = slurp(names[f], bytes, sizeof bytes);
+        for (size_t i = 0; i < n; i += i < 100 ? 1 : 97) {
+            bm_problem problem;
+            bm_sound s;
+
+            bytes[i] = (char)~bytes[i];
+            write_bytes("damaged", bytes, n - i);
+            s = read_sound("damaged", 0, &problem);
+            problems += bm_problem_is(&problem);
+            bm_sound_free(&s);
+            bytes[i] = (char)~bytes[i];
+        }
+    }
+    assert_true(problems > 20); /* magic numbers and checksums at least */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_format_gives_the_same_samples),
+        cmocka_unit_test(test_one_channel_or_the_mean_of_all),
+        cmocka_unit_test(test_resampling_keeps_the_tone),
+        cmocka_unit_test(
+            test_resampling_takes_away_what_the_new_rate_cannot_hold),
+        cmocka_unit_test(test_what_is_no_recording_is_a_problem),
+        cmocka_unit_test(test_recordings_that_end_early_are_problems),
+        cmocka_unit_test(test_a_streamed_recording_is_whole),
+        cmocka_unit_test(test_damaged_recordings_never_crash),
+    };
+
+    return cmocka_run_group_tests_name("sound", tests, folder_make,
+                                       folder_remove);
+}

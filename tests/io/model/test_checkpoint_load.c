@@ -1,0 +1,180 @@
+/*
+ * Checkpoints and models that do not fit, or are damaged, leave all as it was,
+ * on all ranks; and a checkpoint is a model, too.
+ */
+#include "io/model/model_file.h"
+#include "io/model/safetensors.h"
+#include "tests/support/checkpoints.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+
+/* ---- files that do not fit -------------------------------------------------
+ */
+
+static void check_load_fails(const char *path, bm_comm *comm,
+                             const bm_params *params, bm_state *states,
+                             size_t n, bm_status expected, const char *word)
+{
+    bm_checkpoint c = {.params = params, .states = states, .n_states = n};
+
+    assert_int_equal(bm_checkpoint_load(path, comm, &c), expected);
+    if (strstr(bm_last_error(), word) == NULL)
+        fail_msg("'%s' is not in: %s", word, bm_last_error());
+    check_parts_are_zero(states, n);
+    assert_int_equal(c.position.epoch, 0);
+    assert_true(c.numbers[0] == 0 && c.manifest == 0);
+}
+
+static void test_what_does_not_fit_leaves_all_as_it_was(void **state)
+{
+    scratch s = meet_in_scratch();
+    const char *path = scratch_file(&s, "saved");
+    bm_state states[VECTORS + 1];
+    bm_params params = network_of(N), other = params;
+    bm_segment turned[4];
+    bm_comm *comm = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    save_as(WHOLE, comm, path, N);
+    size_t n = lay_out(SLICES, comm, N, states);
+    bool last = bm_comm_rank(comm) == bm_comm_size(comm) - 1;
+
+    states[n] = make_part(6, 0, N);
+    snprintf(states[n].name, sizeof states[n].name, "residual");
+    check_load_fails(path, comm, &params, states, n + last, BM_ERR_FORMAT,
+                     "state.residual");
+    check_load_fails(path, comm, &params, states, n - last, BM_ERR_FORMAT,
+                     "state.sgd.v.4");
+    memcpy(turned, checkpoint_segments, sizeof turned);
+    turned[0] = (bm_segment){"0.conv.w", 0, 24, 3, {3, 2, 4}};
+    other.segments = turned;
+    check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
+                     "[2, 3, 4], and the network's is [3, 2, 4]");
+    turned[0] = (bm_segment){"0.dense.w", 0, 24, 3, {2, 3, 4}};
+    check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
+                     "model.0.dense.w");
+    check_load_fails(scratch_file(&s, "none"), comm, &params, states, n,
+                     BM_ERR_MISSING, "none");
+    free_parts(states, n + 1);
+
+    other = network_of(N + 1);
+    n = lay_out(SLICES, comm, N + 1, states);
+    check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT, "model");
+    check_load_fails(path, comm, &other, states + 1, n - 1, BM_ERR_FORMAT,
+                     "has 70 elements, not 71");
+    free_parts(states, n);
+
+    states[0] = make_part(2 + WORKERS, 0, 2);
+    states[0].whole = 2;
+    check_load_fails(path, comm, &params, states, 1, BM_ERR_FORMAT,
+                     "state.adam.t.0 has 1 elements, not 2");
+    free_parts(states, 1);
+    bm_comm_close(comm);
+    leave_scratch(&s);
+}
+
+static void test_a_damaged_file_leaves_all_as_it_was(void **state)
+{
+    scratch s = meet_in_scratch();
+    const char *path = scratch_file(&s, "saved");
+    bm_state states[VECTORS];
+    bm_params params = network_of(N);
+    bm_comm *comm = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    save_as(WHOLE, comm, path, N);
+    size_t n = lay_out(WHOLE, comm, N, states);
+    damage_sealed(path, 36, "\1", 1, false);
+    check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT, "checksum");
+    /* The very last element of the last vector, in a file that is whole. */
+    damage_sealed(path, 36, &(float){INFINITY}, 4, true);
+    check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT,
+                     "element 69 of state.sgd.v.4");
+    damage_sealed(path, 36, &(float){element_of(6, 69)}, 4, true);
+    load_as(WHOLE, comm, path, N);
+    free_parts(states, n);
+    bm_comm_close(comm);
+    leave_scratch(&s);
+}
+
+/* ---- models ----------------------------------------------------------------
+ */
+
+static void test_a_model_is_exported_and_imported(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "model.safetensors");
+    bm_params params = network_of(N), flat = {.n = N};
+    float x[N], y[N] = {0};
+    char *text = NULL;
+    bm_st_file *f = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        x[i] = element_of(0, i);
+    assert_ok(bm_model_export(path, &params, x, checkpoint_texts));
+    assert_ok(bm_st_open(&f, path, false));
+    assert_int_equal(bm_st_count(f), 4);
+    assert_string_equal(bm_st_at(f, 0)->name, "0.conv.w");
+    bm_st_free(f);
+    assert_ok(bm_st_open(&f, path, false));
+    assert_ok(bm_model_text(f, path, "config", &text));
+    assert_string_equal(text, checkpoint_texts[0].text);
+    free(text);
+    assert_int_equal(bm_model_text(f, path, "license", &text), BM_ERR_FORMAT);
+    bm_st_free(f);
+    assert_ok(bm_model_import(path, &params, y));
+    assert_memory_equal(x, y, sizeof x);
+    assert_ok(bm_model_export(scratch_file(&s, "again"), &params, y,
+                              checkpoint_texts));
+    assert_same_bytes(path, scratch_file(&s, "again"));
+
+    memset(y, 0, sizeof y);
+    params.n_segments = 3;
+    params.n = 64;
+    assert_int_equal(bm_model_import(path, &params, y), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "10.linear.b"));
+    assert_int_equal(bm_model_import(path, &flat, y), BM_ERR_FORMAT);
+    assert_ok(bm_model_export(path, &flat, x, NULL));
+    params = network_of(N);
+    assert_int_equal(bm_model_import(path, &params, y), BM_ERR_FORMAT);
+    for (int i = 0; i < N; i++)
+        assert_true(y[i] == 0);
+    assert_ok(bm_model_import(path, &flat, y));
+    assert_memory_equal(x, y, sizeof x);
+    scratch_close(&s);
+}
+
+static void test_a_checkpoint_serves_as_a_model(void **state)
+{
+    scratch s = meet_in_scratch();
+    const char *path = scratch_file(&s, "saved");
+    bm_params params = network_of(N);
+    bm_comm *comm = NULL;
+    float x[N] = {0};
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    save_as(SLICES, comm, path, N);
+    assert_ok(bm_model_import(path, &params, x));
+    for (size_t i = 0; i < N; i++)
+        assert_true(x[i] == element_of(0, i));
+    damage_sealed(path, 36, "\1", 1, false);
+    assert_int_equal(bm_model_import(path, &params, x), BM_ERR_FORMAT);
+    bm_comm_close(comm);
+    leave_scratch(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_does_not_fit_leaves_all_as_it_was),
+        cmocka_unit_test(test_a_damaged_file_leaves_all_as_it_was),
+        cmocka_unit_test(test_a_model_is_exported_and_imported),
+        cmocka_unit_test(test_a_checkpoint_serves_as_a_model),
+    };
+    return RUN_GROUP_MPI("checkpoint_load", tests);
+}

@@ -1,0 +1,585 @@
+/*
+ * What is told about a data set: everything wrong with it, and what is in it.
+ */
+#include "core/file.h"
+#include "io/shard/check.h"
+#include "io/shard/child.h"
+#include "io/shard/describe.h"
+#include "tests/support/corpus.h"
+#include "tests/support/forge.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <hdf5.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the check of a directory prints; free(). */
+static char *checked_some(const char *directory, int stride, size_t limit,
+                          size_t *problems)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_ok(bm_check_directory(directory, stride, limit, out, problems));
+    fclose(out);
+    return text;
+}
+
+static char *checked(const char *directory, int stride, size_t *problems)
+{
+    return checked_some(directory, stride, 0, problems);
+}
+
+static void assert_told(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t lines_with(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        n++;
+    return n;
+}
+
+static void pack(corpus c)
+{
+    corpus_write(&c);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+}
+
+static void test_good_data_have_no_problems(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "set", 40);
+    size_t problems = 9, frames = 0;
+    char summary[64];
+
+    (void)_;
+    c.settings.shard_mb = 0.001;
+    pack(c);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 0);
+    for (size_t i = 0; i < 40; i++)
+        frames += corpus_frames(i);
+    snprintf(summary, sizeof summary, "40 sequences, %zu frames", frames);
+    assert_told(text, summary);
+    assert_told(text, "no problems");
+    assert_int_equal(lines_with(text, "\n"), 1);
+    free(text);
+    corpus_remove(directory);
+}
+
+/* The corpus's third label repeats the second or not: feasibility by hand. */
+static void test_a_stride_makes_sequences_too_short(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, line[128];
+    size_t problems = 0, expected = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "set", 14));
+    text = checked(directory, 4, &problems);
+    for (size_t i = 0; i < 14; i++) {
+        int32_t labels[CORPUS_LABELS];
+        size_t n = corpus_labels(i, labels), repeats = 0;
+
+        for (size_t k = 1; k < n; k++)
+            repeats += labels[k] == labels[k - 1];
+        if ((corpus_frames(i) + 3) / 4 >= n + repeats)
+            continue;
+        expected++;
+        snprintf(line, sizeof line,
+                 "sequence set/%zu: %zu labels with %zu repeats need %zu "
+                 "frames, but %zu / 4 = %zu",
+                 i, n, repeats, n + repeats, corpus_frames(i),
+                 (corpus_frames(i) + 3) / 4);
+        assert_told(text, line);
+    }
+    assert_true(expected > 2);
+    assert_int_equal(problems, expected);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void add(bm_shard_writer *w, const char *tag, const float *x,
+                size_t frames, size_t labels)
+{
+    static const int32_t some[] = {1, 2, 3};
+    assert_ok(bm_shard_writer_add(w, tag, NULL, x, frames, some, labels));
+}
+
+static void test_odd_sequences_are_named(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "odd", 0);
+    bm_shard_writer *w = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 0;
+
+    (void)_;
+    assert_ok(bm_shard_writer_open(&w, directory, "odd", &c.settings, &c.meta));
+    add(w, "good", x, CORPUS_FRAMES, 3);
+    add(w, "mute", x, CORPUS_FRAMES, 0);
+    add(w, "void", x, 0, 0);
+    x[3 * CORPUS_D + 4] = NAN;
+    x[5 * CORPUS_D] = -INFINITY;
+    add(w, "sick", x, CORPUS_FRAMES, 3);
+    assert_ok(bm_shard_writer_finish(w, &problems));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 3);
+    assert_told(text, "sequence mute: has no labels");
+    assert_told(text, "sequence void: has no frames");
+    assert_told(text, "sequence sick: 2 values are NaN or infinite, first in "
+                      "frame 3, column 4");
+    assert_told(text, ": 3 problems\n");
+    free(text);
+    corpus_remove(directory);
+}
+
+/* Within a shard, and across two. */
+static void test_names_that_are_given_twice_are_told(void **_)
+{
+    static const char *const names[] = {"a", "b", "a", "c", "d"};
+    char *directory = corpus_directory(), *text = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 0;
+
+    (void)_;
+    for (size_t shard = 0; shard < 2; shard++) {
+        corpus c = corpus_make(directory, shard > 0 ? "y" : "x", 0);
+        bm_shard_writer *w = NULL;
+
+        assert_ok(
+            bm_shard_writer_open(&w, directory, c.name, &c.settings, &c.meta));
+        for (size_t i = 0; i < 4; i++) /* a b a c, c d a b */
+            add(w, names[shard > 0 ? (i + 3) % 5 : i], x, CORPUS_FRAMES, 3);
+        assert_ok(bm_shard_writer_finish(w, &problems));
+        bm_shard_writer_close(w);
+        bm_vocab_free((bm_vocab *)c.meta.vocab);
+    }
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 4);
+    assert_told(text, "x-00000.bmuf.h5: sequence number 2 has the name of "
+                      "number 0 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 0 has the name of "
+                      "number 3 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 2 has the name of "
+                      "number 2 of ");
+    assert_told(text, "y-00000.bmuf.h5: sequence number 3 has the name of "
+                      "number 1 of ");
+    assert_told(text, "sequences with the name of another: 4\n");
+    free(text);
+    corpus_remove(directory);
+}
+
+static void test_all_are_told_unless_there_is_a_limit(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    size_t problems = 0, expected = 0;
+    char line[64];
+
+    (void)_;
+    pack(corpus_make(directory, "set", 40));
+    for (size_t i = 0; i < 40; i++) {
+        int32_t labels[CORPUS_LABELS];
+        expected += corpus_labels(i, labels) > 1; /* one frame is left */
+    }
+    assert_true(expected > 10);
+    text = checked(directory, 100, &problems);
+    assert_int_equal(problems, expected);
+    assert_int_equal(lines_with(text, "sequence set/"), expected);
+    snprintf(line, sizeof line, "\nsequences too short for CTC: %zu\n",
+             expected);
+    assert_told(text, line);
+    assert_int_equal(lines_with(text, "more"), 0);
+    free(text);
+
+    text = checked_some(directory, 100, 10, &problems);
+    assert_int_equal(problems, expected);
+    assert_int_equal(lines_with(text, "sequence set/"), 10);
+    assert_told(text, line);
+    snprintf(line, sizeof line, ".. and %zu more sequences too short for CTC\n",
+             expected - 10);
+    assert_told(text, line);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void flip(const char *path, const char *array, off_t offset)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t id = H5Dopen2(file, array, H5P_DEFAULT);
+    off_t at = (off_t)H5Dget_offset(id) + offset;
+    unsigned char byte = 0;
+    int fd = -1;
+
+    H5Dclose(id);
+    H5Fclose(file);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+static void test_every_problem_of_every_shard_is_told(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, path[256];
+    corpus b = corpus_make(directory, "b", 12);
+    corpus c = corpus_make(directory, "c", 12);
+    corpus d = corpus_make(directory, "d", 12);
+    size_t problems = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "a", 12));
+    b.meta.features = 7;
+    bm_vocab_free((bm_vocab *)b.meta.vocab);
+    b.meta.vocab = corpus_vocab(6);
+    pack(b);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    c.meta.vocab = corpus_vocab(6);
+    pack(c);
+    d.meta.features_text = "{}";
+    pack(d);
+    snprintf(path, sizeof path, "%s/a-00000.bmuf.h5", directory);
+    flip(path, "inputs", 0);
+    flip(path, "targets/data/classes", 0);
+    flip(path, "inputs", 800); /* another unit */
+    flip(path, "bmuf/min_frames", 12 * 4 - 4);
+    snprintf(path, sizeof path, "%s/d-00000.bmuf.h5", directory);
+    flip(path, "bmuf/frame_offset", 8);
+    flip(path, "seqTags", 1);
+    snprintf(path, sizeof path, "%s/c-00001.bmuf.h5", directory);
+    assert_ok(bm_file_write(path, "\211HDF\r\n\032\n", 8));
+    snprintf(path, sizeof path, "%s/.e-00000.bmuf.h5.tmp", directory);
+    assert_ok(bm_file_write(path, "", 0));
+
+    text = checked(directory, 1, &problems);
+    assert_told(text, "a-00000.bmuf.h5: the features of unit 0 (first sequence "
+                      "a/0) are damaged");
+    assert_told(text, "a-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                      "a/0) are damaged");
+    assert_told(text, "a-00000.bmuf.h5: the features of unit 1");
+    assert_told(text, "sequence a/11: /bmuf/min_frames");
+    assert_told(text, "b-00000.bmuf.h5 has 7 features a frame, ");
+    assert_told(text, "b-00000.bmuf.h5 has 6 classes, ");
+    assert_told(text, "c-00000.bmuf.h5 has 6 classes, ");
+    assert_told(text, "c-00001.bmuf.h5: truncated");
+    assert_told(text, "d-00000.bmuf.h5: its features were made in another way");
+    assert_told(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
+    assert_told(text, "d-00000.bmuf.h5: /seqTags is damaged");
+    assert_told(text, ".e-00000.bmuf.h5.tmp: left by a bmuf pack");
+    assert_told(text, ": 5 shards, 48 sequences, ");
+    assert_told(text, ": 12 problems\n");
+    assert_int_equal(problems, 12);
+    free(text);
+    corpus_remove(directory);
+}
+
+/* What is wrong with set-00000 of a corpus, of 12 sequences, once `spoil` has
+ * been at it; free(). */
+static char *spoilt(void (*spoil)(const char *path), int stride,
+                    size_t *problems)
+{
+    char *directory = corpus_directory(), *text = NULL;
+
+    pack(corpus_make(directory, "set", 12));
+    spoil(corpus_path(directory, "set-00000.bmuf.h5"));
+    text = checked(directory, stride, problems);
+    corpus_remove(directory);
+    return text;
+}
+
+/* Unit 0 has labels 1; 2; 3 3 4; 4 4 1; 1 1 2. */
+static void put_labels_out_of_range(const char *path)
+{
+    forge_label(path, 1, 0);
+    forge_label(path, 3, 5);
+    forge_label(path, 7, -7);
+}
+
+static void test_labels_out_of_range_are_told(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(put_labels_out_of_range, 1, &problems);
+
+    (void)_;
+    assert_told(text, "sequence set/1: label 0 is outside [1, 4]\n");
+    assert_told(text, "sequence set/2: label 5 is outside [1, 4]\n");
+    assert_told(text, "sequence set/3: label -7 is outside [1, 4]\n");
+    /* one repeat less, and no blank label any more */
+    assert_told(text, "sequence set/2: /bmuf/min_frames is not its labels'\n");
+    assert_told(text, "sequences with labels out of range: 3\n");
+    assert_int_equal(problems, 4);
+    free(text);
+}
+
+static void damage_labels(const char *path)
+{
+    flip(path, "targets/data/classes", 0);
+}
+
+static void test_damaged_labels_alone_are_told(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(damage_labels, 1, &problems);
+
+    (void)_;
+    assert_told(text, "set-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                      "set/0) are damaged");
+    assert_told(text, "damaged units or tables: 1\n");
+    assert_int_equal(problems, 1);
+    free(text);
+}
+
+static void damage_features(const char *path)
+{
+    flip(path, "inputs", 0);
+}
+
+static void spare(const char *path)
+{
+    (void)path;
+}
+
+static void damage_both(const char *path)
+{
+    damage_features(path);
+    damage_labels(path);
+}
+
+/* A stride of 4 leaves 2 frames of the 8 of sequence 2, and 3 of the 11 of
+ * sequence 3, for three labels of which two are equal. */
+static void test_damage_hides_no_sequence_that_is_too_short(void **_)
+{
+    static const char two[] = "2: 3 labels with 1 repeats need 4 frames, "
+                              "but 8 / 4 = 2 are left";
+    static const char three[] = "3: 3 labels with 1 repeats need 4 frames, "
+                                "but 11 / 4 = 3 are left";
+    size_t sound = 0, problems = 0;
+    char *text = spoilt(spare, 4, &sound);
+
+    (void)_;
+    assert_told(text, two);
+    assert_told(text, three);
+    free(text);
+    text = spoilt(damage_features, 4, &problems);
+    assert_told(text, "the features of unit 0");
+    assert_told(text, two);
+    assert_told(text, three);
+    assert_int_equal(problems, sound + 1);
+    free(text);
+    text = spoilt(damage_both, 4, &problems);
+    assert_told(text, "the features of unit 0");
+    assert_told(text, "the labels of unit 0");
+    assert_told(text, "2: 3 labels need 3 frames, but 8 / 4 = 2 are left");
+    free(text);
+}
+
+static void damage_tags(const char *path)
+{
+    flip(path, "seqTags", 1);
+}
+
+static void test_sequences_without_tags_have_numbers(void **_)
+{
+    size_t problems = 0;
+    char *text = spoilt(damage_tags, 4, &problems);
+
+    (void)_;
+    assert_told(text, "set-00000.bmuf.h5: /seqTags is damaged\n");
+    assert_told(text, "set-00000.bmuf.h5: sequence number 2: 3 labels with");
+    free(text);
+}
+
+static void test_nothing_to_check_is_missing_input(void **_)
+{
+    char *directory = corpus_directory();
+    size_t problems = 0;
+
+    (void)_;
+    assert_int_equal(bm_check_directory(directory, 1, 0, stdout, &problems),
+                     BM_ERR_MISSING);
+    corpus_remove(directory);
+}
+
+/* ---- work in a child ----------------------------------------------------- */
+
+typedef struct heard {
+    char text[64];
+    void (*end)(void);
+} heard;
+
+static void work(void *self, FILE *say)
+{
+    const heard *h = self;
+
+    fprintf(say, "one\ntwo\nthr");
+    fflush(say);
+    h->end();
+}
+
+static void hear(void *self, const char *line)
+{
+    heard *h = self;
+
+    size_t n = strlen(h->text);
+
+    snprintf(h->text + n, sizeof h->text - n, "%s.", line);
+}
+
+static void just_end(void) {}
+
+static void be_killed(void)
+{
+    raise(SIGKILL);
+}
+
+static void loop(void)
+{
+    for (volatile bool forever = true; forever;)
+        ;
+}
+
+static void leave(void)
+{
+    _exit(5);
+}
+
+static void test_a_child_is_heard_until_it_ends_or_crashes(void **_)
+{
+    static const struct {
+        void (*end)(void);
+        int ended, or_else;
+    } cases[] = {
+        {just_end, 0, 0},
+        {be_killed, SIGKILL, SIGKILL},
+        {leave, -1, -1},
+        {loop, SIGXCPU, SIGKILL},
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        heard h = {.end = cases[i].end};
+        bm_child child = {.work = work, .hear = hear, .self = &h, .seconds = 1};
+        int ended = 77;
+
+        assert_ok(bm_child_run(&child, &ended));
+        assert_true(ended == cases[i].ended || ended == cases[i].or_else);
+        assert_string_equal(h.text, "one.two."); /* no half lines */
+    }
+}
+
+/* ---- describing ---------------------------------------------------------- */
+
+static char *described(const char *path, bool json)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_ok(bm_describe_data(path, json, out));
+    fclose(out);
+    return text;
+}
+
+static json_int_t number(const json_t *root, const char *key)
+{
+    const json_t *value = json_object_get(root, key);
+
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void test_a_data_set_is_described_for_programs(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "set", 70);
+    json_t *root = NULL;
+    const json_t *quantiles = NULL;
+    /* 2, 5, .. 20 frames, ten times each: the 4th, 18th, 35th, 53rd, 67th */
+    const int expected[] = {2, 2, 5, 11, 17, 20, 20};
+
+    (void)_;
+    c.settings.store = "u8";
+    pack(c);
+    text = described(directory, true);
+    root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    assert_int_equal(number(root, "shards"), 1);
+    assert_int_equal(number(root, "sequences"), 70);
+    assert_int_equal(number(root, "frames"),
+                     10 * (2 + 5 + 8 + 11 + 14 + 17 + 20));
+    assert_int_equal(number(root, "labels"), 10 * (1 + 1 + 5 * 3));
+    assert_int_equal(number(root, "features"), CORPUS_D);
+    assert_int_equal(number(root, "classes"), 5);
+    assert_string_equal(json_string_value(json_object_get(root, "store")),
+                        "u8");
+    assert_string_equal(json_string_value(json_object_get(
+                            json_object_get(root, "made_with"), "kind")),
+                        "corpus");
+    quantiles = json_object_get(root, "frames_quantiles");
+    FOR_EACH (i, expected)
+        assert_int_equal(json_integer_value(json_array_get(quantiles, i)),
+                         expected[i]);
+    json_decref(root);
+    free(text);
+    corpus_remove(directory);
+}
+
+static void test_a_shard_is_described_for_people(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL, path[256];
+    corpus c = corpus_make(directory, "set", 70);
+
+    (void)_;
+    c.meta.frame_shift = 10; /* 770 frames: 2.14 hours */
+    pack(c);
+    snprintf(path, sizeof path, "%s/set-00000.bmuf.h5", directory);
+    text = described(path, false);
+    assert_told(text, "70 in 1 shard,");
+    assert_told(text, "770, 2.14 hours");
+    assert_told(text, "5 a frame, stored as f32");
+    assert_told(text, "5 characters, blank included");
+    assert_told(text, "frames of a sequence 2, 2, 5, 11, 17, 20, 20 ");
+    assert_told(text, "{\"kind\": \"corpus\"}");
+    free(text);
+    corpus_remove(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_data_have_no_problems),
+        cmocka_unit_test(test_a_stride_makes_sequences_too_short),
+        cmocka_unit_test(test_odd_sequences_are_named),
+        cmocka_unit_test(test_names_that_are_given_twice_are_told),
+        cmocka_unit_test(test_all_are_told_unless_there_is_a_limit),
+        cmocka_unit_test(test_every_problem_of_every_shard_is_told),
+        cmocka_unit_test(test_labels_out_of_range_are_told),
+        cmocka_unit_test(test_damaged_labels_alone_are_told),
+        cmocka_unit_test(test_damage_hides_no_sequence_that_is_too_short),
+        cmocka_unit_test(test_sequences_without_tags_have_numbers),
+        cmocka_unit_test(test_nothing_to_check_is_missing_input),
+        cmocka_unit_test(test_a_child_is_heard_until_it_ends_or_crashes),
+        cmocka_unit_test(test_a_data_set_is_described_for_programs),
+        cmocka_unit_test(test_a_shard_is_described_for_people),
+    };
+
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return RUN_GROUP("check", tests);
+}

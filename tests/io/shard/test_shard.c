@@ -1,0 +1,540 @@
+/*
+ * Shards and data sets: what is written comes back. How it lies in the file is
+ * the subject of test_layout.c.
+ */
+#include "core/file.h"
+#include "io/shard/crc32c.h"
+#include "io/shard/dataset.h"
+#include "io/shard/store.h"
+#include "tests/support/corpus.h"
+#include "tests/support/support.h"
+
+#include <hdf5.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const stores[] = {"f32", "f16", "u8"};
+
+/* ---- numbers ------------------------------------------------------------- */
+
+/* Bit by bit. */
+static uint32_t crc32c(const unsigned char *x, size_t n)
+{
+    uint32_t crc = ~(uint32_t)0;
+
+    for (size_t i = 0; i < n; i++) {
+        crc ^= x[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? (crc >> 1) ^ 0x82f63b78u : crc >> 1;
+    }
+    return ~crc;
+}
+
+static void test_crc32c_is_that_of_the_standard(void **_)
+{
+    uint32_t (*const ways[])(const void *, size_t) = {bm_crc32c,
+                                                      bm_crc32c_plain};
+    unsigned char x[1000];
+
+    (void)_;
+    FOR_EACH (w, ways) {
+        assert_int_equal(ways[w]("123456789", 9), 0xe3069283u);
+        memset(x, 0, 32); /* RFC 3720, B.4 */
+        assert_int_equal(ways[w](x, 32), 0x8a9136aau);
+        FOR_EACH (i, x)
+            x[i] = (unsigned char)(i * 31 + i / 7);
+        for (size_t at = 0; at < 9; at++) /* aligned or not */
+            for (size_t n = 0; n < 30; n++)
+                assert_int_equal(ways[w](x + at, n), crc32c(x + at, n));
+        assert_int_equal(ways[w](x, sizeof x), crc32c(x, sizeof x));
+    }
+}
+
+/* IEEE 754: (-1)^s 2^(e - 15) (1 + m / 1024), subnormal for e = 0. */
+static double half_value(unsigned h)
+{
+    unsigned e = h >> 10 & 31, m = h & 1023;
+    double x = e > 0 ? ldexp(1024 + m, (int)e - 25) : ldexp(m, -24);
+
+    return h & 0x8000 ? -x : x;
+}
+
+static void test_every_half_is_its_value_and_comes_back(void **_)
+{
+    (void)_;
+    for (unsigned h = 0; h < 65536; h++) {
+        float x = bm_half_to_float((uint16_t)h);
+
+        if ((h & 0x7c00) != 0x7c00)
+            assert_true((double)x == half_value(h) &&
+                        !signbit(x) == !(h & 0x8000));
+        else if (h & 1023)
+            assert_true(isnan(x));
+        else
+            assert_true(isinf(x) && !signbit(x) == !(h & 0x8000));
+        if (!isnan(x))
+            assert_int_equal(bm_half_from_float(x), h);
+    }
+    assert_true(isnan(bm_half_to_float(bm_half_from_float(NAN))));
+}
+
+static void test_floats_become_the_nearest_half(void **_)
+{
+    (void)_;
+    for (unsigned h = 0; h < 0x7bff; h++) {
+        double low = half_value(h), high = half_value(h + 1);
+        float middle = (float)((low + high) / 2);
+
+        assert_int_equal(bm_half_from_float(middle), h + (h & 1)); /* even */
+        assert_int_equal(bm_half_from_float(nextafterf(middle, 0)), h);
+        assert_int_equal(bm_half_from_float(nextafterf(middle, 1e9f)), h + 1);
+        assert_int_equal(bm_half_from_float(-nextafterf(middle, 0)),
+                         h | 0x8000);
+    }
+    assert_int_equal(bm_half_from_float(nextafterf(65520, 0)), 0x7bff);
+    assert_int_equal(bm_half_from_float(65520), 0x7c00);
+}
+
+/* ---- round trips --------------------------------------------------------- */
+
+static void test_sequences_come_back_from_every_store(void **_)
+{
+    (void)_;
+    FOR_EACH (s, stores) {
+        char *directory = corpus_directory();
+        corpus c = corpus_make(directory, "set", 50);
+        bm_dataset *d = NULL;
+        bool failed = false;
+
+        c.settings.store = stores[s];
+        assert_int_equal(corpus_write(&c), 1);
+        assert_ok(bm_dataset_open(&d, directory));
+        assert_true(corpus_is(d, "set", 50, &failed));
+        assert_false(failed);
+        assert_int_equal(d->features, CORPUS_D);
+        assert_int_equal(d->classes, 5);
+        assert_true(bm_vocab_equal(bm_dataset_vocab(d), c.meta.vocab));
+        assert_string_equal(bm_shard_features_text(d->shards[0]),
+                            c.meta.features_text);
+        assert_true(near(bm_shard_frame_shift(d->shards[0]), 0.01, 1e-12));
+        assert_int_equal(bm_shard_store(d->shards[0]), s);
+        bm_dataset_close(d);
+        bm_vocab_free((bm_vocab *)c.meta.vocab);
+        corpus_remove(directory);
+    }
+}
+
+static void test_a_unit_ends_with_the_sequence_that_reaches_its_frames(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 50);
+    bm_shard *s = NULL;
+    size_t frames = 0, first = 0;
+
+    (void)_;
+    assert_int_equal(corpus_write(&c), 1);
+    assert_ok(bm_shard_open(&s, corpus_path(directory, "set-00000.bmuf.h5")));
+    for (size_t u = 0, i = 0; u < bm_shard_units(s); u++) {
+        bm_unit_size size = bm_shard_unit(s, u);
+
+        for (frames = 0, first = i; i < 50 && frames < 30; i++)
+            frames += corpus_frames(i);
+        assert_int_equal(size.first, first);
+        assert_int_equal(size.sequences, i - first);
+        assert_int_equal(size.frames, frames);
+        assert_true(u + 1 < bm_shard_units(s) || i == 50);
+    }
+    bm_shard_close(s);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_shards_are_cut_by_size_and_read_as_one_list(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 400);
+    bm_dataset *d = NULL;
+    bool failed = false;
+    int64_t frames = 0;
+    size_t n = 0;
+
+    (void)_;
+    c.settings.shard_mb = 0.001; /* 50 frames */
+    n = corpus_write(&c);
+    assert_true(n > 40); /* more than stay open at once */
+    assert_ok(bm_dataset_open(&d, directory));
+    assert_int_equal(d->n_shards, n);
+    for (size_t i = 0; i < n; i++) {
+        double bytes = 0;
+        for (size_t u = 0; u < bm_shard_units(d->shards[i]); u++) {
+            assert_true(bytes < 1000);
+            bytes += (double)bm_shard_unit(d->shards[i], u).frames * 20;
+        }
+        assert_true(bytes >= 1000 || i + 1 == n);
+    }
+    assert_true(corpus_is(d, "set", 400, &failed));
+    assert_true(corpus_is(d, "set", 400, &failed)); /* a second epoch */
+    assert_false(failed);
+    for (size_t i = 0; i < 400; i++) {
+        assert_int_equal(d->lengths[2 * i], corpus_frames(i));
+        frames += d->lengths[2 * i];
+    }
+    assert_int_equal(d->frames, frames);
+    assert_int_equal(d->longest, 20);
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_frames_may_have_a_class_each(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 9);
+    bm_sequences x = {0};
+    bm_shard *s = NULL;
+
+    (void)_;
+    c.meta.per_frame = true;
+    corpus_write(&c);
+    assert_ok(bm_shard_open(&s, corpus_path(directory, "set-00000.bmuf.h5")));
+    assert_true(bm_shard_per_frame(s));
+    assert_ok(bm_shard_read(s, 0, &x));
+    assert_int_equal(x.labels[1], x.frames[1]);
+    assert_int_equal(x.targets[2], 0); /* the first of sequence 1 */
+    assert_int_equal(x.targets[3], 1);
+    bm_sequences_free(&x);
+    bm_shard_close(s);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_empty_sequences_are_kept(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 0);
+    bm_shard_writer *w = NULL;
+    bm_sequences x = {0};
+    bm_shard *s = NULL;
+    size_t shards = 9;
+
+    (void)_;
+    assert_int_equal(corpus_write(&c), 0); /* nothing: no shard */
+    assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
+    assert_ok(bm_shard_writer_add(w, "a", NULL, NULL, 0, NULL, 0));
+    assert_ok(bm_shard_writer_add(w, "b", NULL, NULL, 0, NULL, 0));
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    assert_int_equal(shards, 1);
+    bm_shard_writer_close(w);
+    assert_ok(bm_shard_open(&s, corpus_path(directory, "set-00000.bmuf.h5")));
+    assert_int_equal(bm_shard_sequences(s), 2);
+    assert_ok(bm_shard_read(s, 0, &x));
+    assert_int_equal(x.n, 2);
+    assert_int_equal(x.frames[1] + x.labels[1], 0);
+    bm_sequences_free(&x);
+    bm_shard_close(s);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_room_for_sequences_grows_and_keeps_what_was_there(void **_)
+{
+    bm_sequences s = {0};
+
+    (void)_;
+    assert_ok(bm_sequences_reserve(&s, 2, 3, 4, 5));
+    assert_int_equal(s.features, 5);
+    s.x[14] = 7;
+    s.targets[3] = 8;
+    s.frames[1] = 9;
+    s.labels[1] = 10;
+    assert_ok(bm_sequences_reserve(&s, 2000, 3000, 4000, 5));
+    s.x[14999] = s.x[14];
+    s.targets[3999] = s.targets[3];
+    s.frames[1999] = s.labels[1999] = 0;
+    assert_true(s.x[14] == 7 && s.targets[3] == 8);
+    assert_true(s.frames[1] == 9 && s.labels[1] == 10);
+    assert_int_equal(bm_sequences_reserve(&s, 1, SIZE_MAX / 2, 1, 8),
+                     BM_ERR_MEMORY);
+    bm_sequences_free(&s);
+    assert_null(s.x);
+}
+
+static void test_equal_contents_give_equal_files(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "a", 20);
+    char *bytes[2] = {0};
+    size_t size[2] = {0};
+
+    (void)_;
+    corpus_write(&c);
+    assert_ok(bm_file_read(corpus_path(directory, "a-00000.bmuf.h5"), 1 << 24,
+                           &bytes[0], &size[0]));
+    unlink(corpus_path(directory, "a-00000.bmuf.h5"));
+    corpus_write(&c);
+    assert_ok(bm_file_read(corpus_path(directory, "a-00000.bmuf.h5"), 1 << 24,
+                           &bytes[1], &size[1]));
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(bytes[0], bytes[1], size[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+/* ---- what the writer refuses --------------------------------------------- */
+
+static void test_a_sequence_that_does_not_fit_is_left_out(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 0);
+    bm_shard_writer *w = NULL;
+    bm_sequences x = {0};
+    bm_shard *s = NULL;
+    float frame[CORPUS_D] = {1, 2, 3, 4, 5}, big[CORPUS_D] = {1, 1e5f};
+    int32_t good[] = {4}, blank[] = {1, 0}, high[] = {5};
+    size_t shards = 0;
+
+    (void)_;
+    c.settings.store = "f16";
+    assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
+    assert_int_equal(bm_shard_writer_add(w, "a", NULL, frame, 1, blank, 2),
+                     BM_ERR_FORMAT);
+    assert_int_equal(bm_shard_writer_add(w, "b", NULL, frame, 1, high, 1),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "label 5 is outside [1, 4]"));
+    assert_int_equal(bm_shard_writer_add(w, "c", "x", big, 1, good, 1),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "100000 cannot be stored as f16"));
+    assert_int_equal(bm_shard_writer_add(w, "", NULL, frame, 1, good, 1),
+                     BM_ERR_FORMAT);
+    assert_ok(bm_shard_writer_add(w, "d", NULL, frame, 1, good, 1));
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    bm_shard_writer_close(w);
+    assert_ok(bm_shard_open(&s, corpus_path(directory, "set-00000.bmuf.h5")));
+    assert_int_equal(bm_shard_sequences(s), 1);
+    assert_ok(bm_shard_read(s, 0, &x));
+    assert_memory_equal(x.x, frame, sizeof frame);
+    bm_sequences_free(&x);
+    bm_shard_close(s);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_shards_that_are_there_are_not_mixed_with_new_ones(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 3);
+    bm_shard_writer *w = NULL;
+
+    (void)_;
+    corpus_write(&c);
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta),
+        BM_ERR_CREATE);
+    assert_ok(bm_shard_writer_open(&w, directory, "se", &c.settings, &c.meta));
+    bm_shard_writer_close(w);
+    c.settings.store = "f64";
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "other", &c.settings, &c.meta),
+        BM_ERR_CONFIG);
+    c.settings.store = "u8";
+    c.meta.quant_scale = 0;
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "other", &c.settings, &c.meta),
+        BM_ERR_CONFIG);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+/* A limit on file sizes stands in for a full disk. */
+static int write_on_full_disk(const corpus *c, rlim_t most)
+{
+    struct rlimit limit = {most, most};
+    bm_shard_writer *w = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    int32_t label = 1;
+    size_t shards = 0;
+    bm_status status = BM_OK;
+
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    if (bm_shard_writer_open(&w, c->directory, c->name, &c->settings,
+                             &c->meta) != BM_OK)
+        return 1;
+    for (int i = 0; status == BM_OK && i < 500; i++)
+        status =
+            bm_shard_writer_add(w, "tag", "s", x, CORPUS_FRAMES, &label, 1);
+    if (status == BM_OK)
+        status = bm_shard_writer_finish(w, &shards);
+    return status == BM_OK ? 2 : 0;
+}
+
+static void test_a_full_disk_leaves_no_shard(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 0);
+
+    (void)_;
+    for (rlim_t most = 0; most < 200000; most += 20000) { /* of 220 kB */
+        pid_t child = fork();
+        int result = 0;
+
+        if (child == 0)
+            _exit(write_on_full_disk(&c, most));
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+        assert_int_equal(rmdir(directory), 0); /* it is empty */
+        assert_ok(bm_file_make_directory(directory));
+    }
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+/* ---- data sets ----------------------------------------------------------- */
+
+static void test_shards_that_differ_are_all_told_of(void **_)
+{
+    char *directory = corpus_directory();
+    corpus a = corpus_make(directory, "a", 5);
+    corpus b = corpus_make(directory, "b", 5);
+    corpus d = corpus_make(directory, "d", 5);
+    corpus e = corpus_make(directory, "e", 5);
+    bm_dataset *out = NULL;
+    bm_vocab *other = NULL;
+    const char *told = NULL;
+
+    (void)_;
+    b.meta.features = 7;
+    bm_vocab_free((bm_vocab *)d.meta.vocab);
+    d.meta.vocab = corpus_vocab(6);
+    assert_ok(bm_vocab_parse(&other, "<blank>\nw\nx\ny\nz\n", false));
+    bm_vocab_free((bm_vocab *)e.meta.vocab);
+    e.meta.vocab = other;
+    corpus_write(&a);
+    corpus_write(&b);
+    corpus_write(&d);
+    corpus_write(&e);
+    assert_ok(bm_file_write(corpus_path(directory, "f-00000.bmuf.h5"),
+                            "nonsense", 8));
+    assert_ok(
+        bm_file_make_directory(corpus_path(directory, "g-00000.bmuf.h5")));
+    assert_int_equal(bm_dataset_open(&out, directory), BM_ERR_FORMAT);
+    told = bm_last_error();
+    assert_non_null(strstr(told, "5 faults in 6 shards"));
+    assert_non_null(strstr(told, "b-00000.bmuf.h5 has 7 features a frame, "));
+    assert_non_null(strstr(told, "a-00000.bmuf.h5 has 5\n"));
+    assert_non_null(strstr(told, "d-00000.bmuf.h5 has 6 classes, "));
+    assert_non_null(strstr(told, "e-00000.bmuf.h5 has another vocabulary"));
+    assert_non_null(strstr(told, "f-00000.bmuf.h5: truncated"));
+    assert_non_null(strstr(told, "g-00000.bmuf.h5 is not a file"));
+    bm_vocab_free((bm_vocab *)a.meta.vocab);
+    bm_vocab_free((bm_vocab *)b.meta.vocab);
+    bm_vocab_free((bm_vocab *)d.meta.vocab);
+    bm_vocab_free(other);
+    corpus_remove(directory);
+}
+
+static void test_missing_data_are_missing_input(void **_)
+{
+    char *directory = corpus_directory();
+    bm_dataset *d = NULL;
+    bm_shard *s = NULL;
+    const char *path = corpus_path(directory, "a-00000.bmuf.h5");
+
+    (void)_;
+    assert_int_equal(bm_dataset_open(&d, "/no/such/directory"), BM_ERR_MISSING);
+    assert_non_null(strstr(bm_last_error(), "/no/such/directory"));
+    assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_MISSING);
+    assert_non_null(strstr(bm_last_error(), "bmuf pack"));
+    assert_int_equal(bm_shard_open(&s, path), BM_ERR_MISSING);
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait */
+    assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_MISSING);
+    unlink(path);
+    assert_int_equal(symlink("a-00000.bmuf.h5", path), 0);
+    assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_MISSING);
+    assert_non_null(strstr(bm_last_error(), path));
+    corpus_remove(directory);
+}
+
+static void test_the_hash_tells_data_sets_apart(void **_)
+{
+    uint64_t hash[4];
+
+    (void)_;
+    FOR_EACH (i, hash) {
+        char *directory = corpus_directory();
+        corpus c =
+            corpus_make(directory, i == 3 ? "other" : "set", i == 2 ? 13 : 12);
+        bm_dataset *d = NULL;
+
+        corpus_write(&c);
+        assert_ok(bm_dataset_open(&d, directory));
+        hash[i] = d->hash;
+        bm_dataset_close(d);
+        bm_vocab_free((bm_vocab *)c.meta.vocab);
+        corpus_remove(directory);
+    }
+    assert_true(hash[0] == hash[1]);
+    assert_true(hash[0] != hash[2]);
+    assert_true(hash[0] != hash[3]); /* other tags */
+}
+
+static void test_a_shard_replaced_while_asleep_is_noticed(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 12);
+    bm_sequences x = {0};
+    bm_dataset *d = NULL;
+    const char *path = NULL;
+
+    (void)_;
+    corpus_write(&c);
+    assert_ok(bm_dataset_open(&d, directory));
+    path = corpus_path(directory, "set-00000.bmuf.h5");
+    unlink(path);
+    c.n = 14;
+    corpus_write(&c);
+    assert_int_equal(bm_dataset_read(d, 0, &x), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "was replaced or changed"));
+    bm_sequences_free(&x);
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c_is_that_of_the_standard),
+        cmocka_unit_test(test_every_half_is_its_value_and_comes_back),
+        cmocka_unit_test(test_floats_become_the_nearest_half),
+        cmocka_unit_test(test_sequences_come_back_from_every_store),
+        cmocka_unit_test(
+            test_a_unit_ends_with_the_sequence_that_reaches_its_frames),
+        cmocka_unit_test(test_shards_are_cut_by_size_and_read_as_one_list),
+        cmocka_unit_test(test_frames_may_have_a_class_each),
+        cmocka_unit_test(test_empty_sequences_are_kept),
+        cmocka_unit_test(
+            test_room_for_sequences_grows_and_keeps_what_was_there),
+        cmocka_unit_test(test_equal_contents_give_equal_files),
+        cmocka_unit_test(test_a_sequence_that_does_not_fit_is_left_out),
+        cmocka_unit_test(
+            test_shards_that_are_there_are_not_mixed_with_new_ones),
+        cmocka_unit_test(test_a_full_disk_leaves_no_shard),
+        cmocka_unit_test(test_shards_that_differ_are_all_told_of),
+        cmocka_unit_test(test_missing_data_are_missing_input),
+        cmocka_unit_test(test_the_hash_tells_data_sets_apart),
+        cmocka_unit_test(test_a_shard_replaced_while_asleep_is_noticed),
+    };
+
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return RUN_GROUP("shard", tests);
+}

@@ -1,0 +1,267 @@
+/*
+ * The vocabulary: texts to classes and back, files, and what is wrong with
+ * them.
+ */
+#include "io/vocab.h"
+
+#include "core/file.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bm_vocab *parsed(const char *text, bool words)
+{
+    bm_vocab *v = NULL;
+
+    assert_ok(bm_vocab_parse(&v, text, words));
+    return v;
+}
+
+static void assert_printed(const bm_vocab *v, const char *expected)
+{
+    char *text = NULL;
+
+    assert_ok(bm_vocab_print(v, &text));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void assert_decoded(const bm_vocab *v, const int32_t *labels, size_t n,
+                           const char *expected)
+{
+    char *text = NULL;
+
+    assert_ok(bm_vocab_decode(v, labels, n, &text));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_characters_are_learned_in_order_and_sorted_by_bytes(void **_)
+{
+    bm_vocab *v = NULL;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, false));
+    assert_int_equal(bm_vocab_size(v), 1);
+    assert_ok(bm_vocab_learn(v, "  b\xc3\xa4 \t\n a"));
+    assert_ok(bm_vocab_learn(v, "ab "));
+    assert_printed(v, "<blank>\nb\n\xc3\xa4\n<space>\na\n");
+    bm_vocab_sort(v);
+    assert_printed(v, "<blank>\n<space>\na\nb\n\xc3\xa4\n");
+    assert_string_equal(bm_vocab_symbol(v, 1), " ");
+    assert_false(bm_vocab_words(v));
+    bm_vocab_free(v);
+}
+
+static void test_a_text_becomes_classes_and_comes_back(void **_)
+{
+    bm_vocab *v = parsed("<blank>\n<space>\na\nb\n\xe2\x82\xac\n", false);
+    int32_t labels[32], expected[] = {2, 1, 3, 3, 4};
+    size_t unknown = 7;
+
+    (void)_;
+    assert_int_equal(
+        bm_vocab_encode(v, "\ta  \n bb\xe2\x82\xac ", labels, &unknown, NULL),
+        5);
+    assert_int_equal(unknown, 0);
+    assert_memory_equal(labels, expected, sizeof expected);
+    assert_decoded(v, labels, 5, "a bb\xe2\x82\xac");
+    assert_decoded(v, labels, 0, "");
+    assert_int_equal(bm_vocab_encode(v, " \n", labels, &unknown, NULL), 0);
+    bm_vocab_free(v);
+}
+
+static void test_words_are_cut_at_white_space(void **_)
+{
+    bm_vocab *v = NULL;
+    int32_t labels[32], expected[] = {2, 1, 2};
+    size_t unknown = 0;
+    char first[64];
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, true));
+    assert_ok(bm_vocab_learn(v, "one  two\tone\n"));
+    assert_printed(v, "<blank>\none\ntwo\n");
+    assert_int_equal(bm_vocab_encode(v, " two one three two <blank>", labels,
+                                     &unknown, first),
+                     3);
+    assert_memory_equal(labels, expected, sizeof expected);
+    assert_int_equal(unknown, 2);
+    assert_string_equal(first, "three");
+    assert_decoded(v, labels, 3, "two one two");
+    assert_true(bm_vocab_words(v));
+    bm_vocab_free(v);
+}
+
+static void test_unknown_symbols_are_counted_and_the_first_is_told(void **_)
+{
+    bm_vocab *v = parsed("<blank>\na\n", false);
+    char first[64], long_word[201] = {0};
+    int32_t labels[256];
+    size_t unknown = 0;
+
+    (void)_;
+    assert_int_equal(bm_vocab_encode(v,
+                                     "a\xc3\xa4"
+                                     "a\xff",
+                                     labels, &unknown, first),
+                     2);
+    assert_int_equal(unknown, 2);
+    assert_string_equal(first, "\xc3\xa4");
+    bm_vocab_free(v);
+
+    v = parsed("<blank>\n", true); /* 100 two-byte letters: 31 of them fit */
+    for (size_t i = 0; i < 200; i++)
+        long_word[i] = "\xc3\xa4"[i % 2];
+    assert_int_equal(bm_vocab_encode(v, long_word, labels, &unknown, first), 0);
+    assert_int_equal(unknown, 1);
+    assert_int_equal(strlen(first), 62);
+    assert_memory_equal(first, long_word, 62);
+    bm_vocab_free(v);
+}
+
+static void test_a_faulty_file_is_refused_with_its_line(void **_)
+{
+    static const struct {
+        const char *text, *told;
+        bool words;
+    } cases[] = {
+        {"", "is empty", false},
+        {"a\nb\n", "line 1", false},
+        {"<blank>\na\nb\na\n", "line 4: \"a\" is there twice", false},
+        {"<blank>\na\n\nb\n", "line 3: is empty", false},
+        {"<blank>\nab\n", "line 2: \"ab\" is not one character", false},
+        {"<blank>\nab\na b\n", "line 3: white space", true},
+        {"<blank>\nab\n<blank>\n", "line 3: \"<blank>\" is there twice", true},
+        {"<blank>\na\n\xff\n", "line 3: is not UTF-8", false},
+        {"<blank>\n\xc0\x80\n", "is not UTF-8", false},         /* too long */
+        {"<blank>\n\xed\xa0\x80\n", "is not UTF-8", false},     /* surrogate */
+        {"<blank>\n\xf4\x90\x80\x80\n", "is not UTF-8", false}, /* too high */
+        {"<blank>\n\xe2\x82", "is not UTF-8", true},            /* cut off */
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        bm_vocab *v = NULL;
+
+        assert_int_equal(bm_vocab_parse(&v, cases[i].text, cases[i].words),
+                         BM_ERR_FORMAT);
+        assert_null(v);
+        assert_non_null(strstr(bm_last_error(), cases[i].told));
+    }
+}
+
+static void test_a_learned_text_must_be_utf8(void **_)
+{
+    bm_vocab *v = NULL;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, false));
+    assert_int_equal(bm_vocab_learn(v, "ab\xfe"), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "byte 2"));
+    assert_int_equal(bm_vocab_size(v), 1);
+    bm_vocab_free(v);
+}
+
+static void test_files_and_directories_are_read_back_equal(void **_)
+{
+    char directory[] = "/tmp/bmuf_vocab_XXXXXX", path[64];
+    bm_vocab *v = parsed("<blank>\r\nb\r\n<space>\r\na", false), *w = NULL;
+
+    (void)_;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/vocab.txt", directory);
+    assert_int_equal(bm_vocab_read(&w, path, false), BM_ERR_MISSING);
+    assert_ok(bm_vocab_write(v, path));
+    assert_ok(bm_vocab_read(&w, path, false));
+    assert_true(bm_vocab_equal(v, w));
+    bm_vocab_free(w);
+    assert_ok(bm_vocab_read(&w, directory, false));
+    assert_true(bm_vocab_equal(v, w));
+    bm_vocab_sort(w);
+    assert_false(bm_vocab_equal(v, w));
+    bm_vocab_free(w);
+
+    assert_ok(bm_file_write(path, "<blank>\na\0b\n", 12));
+    assert_int_equal(bm_vocab_read(&w, path, false), BM_ERR_FORMAT);
+    assert_ok(bm_file_write(path, "<blank>\na\na\n", 12));
+    assert_int_equal(bm_vocab_read(&w, path, false), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "vocab.txt:3"));
+    unlink(path);
+    rmdir(directory);
+    bm_vocab_free(v);
+}
+
+static void test_the_same_symbols_as_words_are_another_vocabulary(void **_)
+{
+    bm_vocab *a = parsed("<blank>\na\n", false);
+    bm_vocab *b = parsed("<blank>\na\n", true);
+    bm_vocab *c = parsed("<blank>\na\nb\n", true);
+
+    (void)_;
+    assert_false(bm_vocab_equal(a, b));
+    assert_false(bm_vocab_equal(b, c));
+    assert_true(bm_vocab_equal(c, c));
+    bm_vocab_free(a);
+    bm_vocab_free(b);
+    bm_vocab_free(c);
+}
+
+static void test_a_large_vocabulary_finds_every_word(void **_)
+{
+    enum { N = 20000 };
+    bm_vocab *v = NULL;
+    char word[16];
+    int32_t label = 0;
+    size_t unknown = 0;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, true));
+    for (int k = N; k-- > 0;) {
+        snprintf(word, sizeof word, "w%05d", k);
+        assert_ok(bm_vocab_learn(v, word));
+    }
+    bm_vocab_sort(v);
+    for (int k = 0; k < N; k++) {
+        snprintf(word, sizeof word, "w%05d", k);
+        assert_int_equal(bm_vocab_encode(v, word, &label, &unknown, NULL), 1);
+        assert_int_equal(label, k + 1);
+    }
+    bm_vocab_free(v);
+}
+
+static void test_labels_that_are_no_class_cannot_be_decoded(void **_)
+{
+    bm_vocab *v = parsed("<blank>\na\n", false);
+    int32_t labels[] = {1, 0, 1, 2}, negative = -1;
+    char *text = NULL;
+
+    (void)_;
+    assert_decoded(v, labels, 3, "aa"); /* the blank says nothing */
+    assert_int_equal(bm_vocab_decode(v, labels, 4, &text), BM_ERR_ARG);
+    assert_int_equal(bm_vocab_decode(v, &negative, 1, &text), BM_ERR_ARG);
+    bm_vocab_free(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_characters_are_learned_in_order_and_sorted_by_bytes),
+        cmocka_unit_test(test_a_text_becomes_classes_and_comes_back),
+        cmocka_unit_test(test_words_are_cut_at_white_space),
+        cmocka_unit_test(
+            test_unknown_symbols_are_counted_and_the_first_is_told),
+        cmocka_unit_test(test_a_faulty_file_is_refused_with_its_line),
+        cmocka_unit_test(test_a_learned_text_must_be_utf8),
+        cmocka_unit_test(test_files_and_directories_are_read_back_equal),
+        cmocka_unit_test(test_the_same_symbols_as_words_are_another_vocabulary),
+        cmocka_unit_test(test_a_large_vocabulary_finds_every_word),
+        cmocka_unit_test(test_labels_that_are_no_class_cannot_be_decoded),
+    };
+
+    return RUN_GROUP("vocab", tests);
+}

@@ -1,0 +1,517 @@
+/* Whole networks: their description, and gradients against differences. */
+#include "models/model.h"
+#include "tests/support/support.h"
+#include "tests/support/support_backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { T = 5, B = 4, D = 3, C = 4, N_X = T * B * D };
+
+/* Out of order, one empty, one of one frame. */
+static const int32_t lengths[B] = {3, 5, 0, 1};
+
+/* Between -1 and 1, and not near 0, where relu has a corner. */
+static float draw(bm_rng *rng)
+{
+    float x = (float)(2 * bm_rng_uniform(rng) - 1);
+    return x + (x < 0 ? -0.1f : 0.1f);
+}
+
+/* ---- whole networks ---- */
+
+static const int32_t labels[] = {1, 2, 3, 3, 1, 1, 2, 0, 3, 1};
+
+static bm_model *build(const char *net, const char *loss)
+{
+    bm_model *m = NULL;
+    bm_model_settings set = {net, loss, "skip"};
+    bm_model_shape shape = {D, C, 2};
+
+    assert_ok(bm_model_new(&m, &set, &shape, cpu, 7));
+    return m;
+}
+
+/* Sequences 0, 1 and 3 of `lengths`; with a target for every frame, or with one
+ * or two labels. `late`: frames of padding behind the longest. */
+static bm_batch make_batch(float *x, int32_t *count, bool per_frame,
+                           size_t late)
+{
+    bm_rng rng = bm_rng_make(11, "batch", 0);
+    bm_batch b = {.extent = {T + late, B, lengths}, .targets = {labels, count}};
+
+    memset(x, 0, 2 * N_X * sizeof *x);
+    for (size_t i = 0; i < N_X; i++)
+        if (inside(&b.extent, i, D))
+            x[i] = draw(&rng);
+    for (int i = 0; i < B; i++)
+        count[i] = per_frame ? lengths[i] : lengths[i] > 2 ? 2 : 0;
+    b.x =
+        (bm_tensor){place(cpu, x, (T + late) * B * D), 3, {T + late, B, D, 1}};
+    return b;
+}
+
+static double loss_of(bm_model *m, const bm_batch *b)
+{
+    bm_score s = {0};
+
+    bm_model_evaluate(m, b, 0);
+    assert_ok(bm_model_score(m, 0, &s));
+    assert_true(s.sequences > 0);
+    return bm_model_loss(m)->per_frame ? s.loss / s.frames
+                                       : s.loss / s.sequences;
+}
+
+/*
+ * Along the gradient, where a loss falls fastest, and for single weights. The
+ * loss is known to about 1e-6, so a step of 1/64 leaves 6e-5, and truncation
+ * h^2 / 6 times a third derivative of about 1.
+ */
+static void check_network(const char *net, const char *loss)
+{
+    bm_model *m = build(net, loss);
+    bm_params *p = bm_model_params(m);
+    float x[2 * N_X], *g = NULL, *w = NULL, *moved = NULL;
+    int32_t count[B];
+    bm_batch b = make_batch(x, count, bm_model_loss(m)->per_frame, 1);
+    double norm = 0, h = 0x1p-6;
+
+    bm_model_gradient(m, &b, 1, 1);
+    g = fetch(cpu, p->g, p->n);
+    w = fetch(cpu, p->w, p->n);
+    moved = fetch(cpu, p->w, p->n);
+    for (size_t i = 0; i < p->n; i++)
+        norm += (double)g[i] * g[i];
+    norm = sqrt(norm);
+    assert_true(norm > 0.01);
+    BM_ASSERT(p->n > 0);
+    for (size_t k = 0; k < 60; k++) {
+        double side[2], slope = k == 0 ? norm : g[(k * 37) % p->n];
+
+        for (int s = 0; s < 2; s++) {
+            double step = s == 0 ? h : -h;
+            for (size_t i = 0; i < p->n; i++)
+                moved[i] = k == 0 ? (float)(w[i] + step * g[i] / norm) : w[i];
+            if (k > 0)
+                moved[(k * 37) % p->n] += (float)step;
+            bm_put(cpu, p->w, moved, p->n);
+            side[s] = loss_of(m, &b);
+        }
+        assert_true(near((side[0] - side[1]) / (2 * h), slope, 5e-4));
+    }
+    free(g);
+    free(w);
+    free(moved);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+static void test_networks_differentiate_themselves(void **state)
+{
+    (void)state;
+    check_network("linear", "cross_entropy");
+    check_network("linear:6 sigmoid linear:5 tanh linear", "cross_entropy");
+    check_network("blstm:4*2 linear", "cross_entropy");
+    check_network("blstm:4*2 linear", "ctc");
+    check_network("linear:4 lstm:5 stack:2 tanh linear", "ctc");
+    check_network("subsample:2 blstm:3 dropout:0 linear", "ctc");
+}
+
+/* However much padding, and whatever batch came before. */
+static void test_padding_and_history_change_nothing(void **state)
+{
+    bm_model *m = build("linear:4 sigmoid stack:2 blstm:5 linear", "ctc");
+    bm_params *p = bm_model_params(m);
+    float x[2 * N_X], *tight = NULL, *loose = NULL, *again = NULL;
+    int32_t count[B];
+    bm_batch a = make_batch(x, count, false, 0);
+    bm_batch b = make_batch(x, count, false, 4);
+
+    (void)state;
+    bm_model_gradient(m, &a, 1, 0);
+    tight = fetch(cpu, p->g, p->n);
+    bm_model_gradient(m, &b, 1, 0); /* needs more scratch */
+    loose = fetch(cpu, p->g, p->n);
+    bm_model_gradient(m, &a, 1, 0);
+    again = fetch(cpu, p->g, p->n);
+    assert_memory_equal(again, tight, p->n * sizeof *tight);
+    for (size_t i = 0; i < p->n; i++)
+        assert_true(near(loose[i], tight[i], 1e-6));
+    free(tight);
+    free(loose);
+    free(again);
+    bm_free(cpu, a.x.data);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+static void test_key_draws_the_dropout_of_a_pass(void **state)
+{
+    bm_model *m = build("linear:8 dropout:0.5 tanh linear", "cross_entropy");
+    bm_params *p = bm_model_params(m);
+    float x[2 * N_X], *g[3];
+    int32_t count[B];
+    bm_batch b = make_batch(x, count, true, 0);
+    double before = loss_of(m, &b);
+    bm_score of_passes;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        bm_model_gradient(m, &b, i == 2 ? 43 : 42, 0);
+        g[i] = fetch(cpu, p->g, p->n);
+    }
+    assert_memory_equal(g[0], g[1], p->n * sizeof **g);
+    assert_memory_not_equal(g[0], g[2], p->n * sizeof **g);
+    assert_ok(bm_model_score(m, 0, &of_passes));
+    assert_true(loss_of(m, &b) == before);
+    for (int i = 0; i < 3; i++)
+        free(g[i]);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+static void test_scores_add_up_until_they_are_read(void **state)
+{
+    bm_model *m = build("lstm:4 linear", "cross_entropy");
+    float x[2 * N_X];
+    int32_t count[B];
+    bm_batch b = make_batch(x, count, true, 0);
+    bm_score one, two, none;
+
+    (void)state;
+    bm_model_evaluate(m, &b, 0);
+    bm_model_evaluate(m, &b, 1);
+    bm_model_gradient(m, &b, 1, 1);
+    assert_ok(bm_model_score(m, 0, &one));
+    assert_ok(bm_model_score(m, 1, &two));
+    assert_ok(bm_model_score(m, 1, &none));
+    assert_true(one.frames == 3 + 5 + 1 && two.frames == 18);
+    assert_true(one.loss > 0 && near(two.loss, 2 * one.loss, 1e-12));
+    assert_true(none.loss == 0 && none.frames == 0);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+static void test_descent_lowers_the_loss(void **state)
+{
+    bm_model *m = build("blstm:8 linear", "ctc");
+    bm_params *p = bm_model_params(m);
+    float x[2 * N_X];
+    int32_t count[B];
+    bm_batch b = make_batch(x, count, false, 0);
+    double first = loss_of(m, &b);
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        bm_model_gradient(m, &b, 0, 1);
+        bm_axpby(cpu, p->n, -0.3f, p->g, 1, p->w);
+    }
+    assert_true(loss_of(m, &b) < first / 4);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+static void test_output_is_that_of_the_last_batch(void **state)
+{
+    bm_model *m = build("stack:2 linear", "ctc");
+    bm_params *p = bm_model_params(m);
+    float x[2 * N_X], *w = NULL, *y = NULL;
+    int32_t count[B];
+    bm_batch b = make_batch(x, count, false, 0);
+    bm_extent e;
+    bm_tensor out;
+
+    (void)state;
+    bm_model_evaluate(m, &b, 0);
+    out = bm_model_output(m, &e);
+    assert_true(e.T == 3 && e.B == B && e.frames[0] == 2 && e.frames[1] == 3);
+    assert_true(e.frames[2] == 0 && e.frames[3] == 1);
+    assert_true(out.dim[0] == 3 && out.dim[1] == B && out.dim[2] == C);
+    w = fetch(cpu, p->w, p->n);
+    y = fetch(cpu, out.data, 3 * B * C);
+    for (size_t c = 0; c < C; c++) { /* frames 0 and 1 of sequence 1 */
+        double sum = w[C * 2 * D + c];
+        for (size_t d = 0; d < 2 * D; d++)
+            sum += (double)w[c * 2 * D + d] * x[(d / D * B + 1) * D + d % D];
+        assert_true(near(y[1 * C + c], sum, 1e-5));
+    }
+    free(w);
+    free(y);
+    bm_free(cpu, b.x.data);
+    bm_model_free(m);
+}
+
+/* ---- the description ---- */
+
+static void test_weights_have_names_and_shapes(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t offset, count, rank, dim[3];
+    } expected[] = {
+        {"1.blstm.wx", 0, 2 * 4 * 5 * 6, 2, {40, 6, 1}},
+        {"1.blstm.wh", 240, 2 * 4 * 5 * 5, 3, {2, 20, 5}},
+        {"1.blstm.b", 440, 40, 1, {40, 1, 1}},
+        {"2.blstm.wx", 480, 400, 2, {40, 10, 1}},
+        {"2.blstm.wh", 880, 200, 3, {2, 20, 5}},
+        {"2.blstm.b", 1080, 40, 1, {40, 1, 1}},
+        {"3.linear.w", 1120, 40, 2, {4, 10, 1}},
+        {"3.linear.b", 1160, 4, 1, {4, 1, 1}},
+    };
+    bm_model *m = build(" stack:2\n blstm:5*2   linear ", "ctc");
+    bm_params *p = bm_model_params(m);
+
+    (void)state;
+    assert_int_equal(p->n, 1164);
+    assert_int_equal(p->n_segments, 8);
+    FOR_EACH (i, expected) {
+        const bm_segment *s = &p->segments[i];
+        assert_string_equal(s->name, expected[i].name);
+        assert_int_equal(s->offset, expected[i].offset);
+        assert_int_equal(s->count, expected[i].count);
+        assert_int_equal(s->rank, expected[i].rank);
+        for (int d = 0; d < 3; d++)
+            assert_int_equal(s->dim[d], expected[i].dim[d]);
+    }
+    bm_model_free(m);
+}
+
+static void test_frames_and_strides_multiply(void **state)
+{
+    bm_model *m = build("stack:2 subsample:3 linear", "ctc");
+
+    (void)state;
+    assert_int_equal(bm_model_stride(m), 6);
+    for (size_t n = 0; n < 30; n++)
+        assert_int_equal(bm_model_frames(m, n), ((n + 1) / 2 + 2) / 3);
+    bm_model_free(m);
+}
+
+/* 50 units in each direction, and a linear layer. */
+static void check_first_weights(const char *net, int directions)
+{
+    bm_model *m = build(net, "ctc");
+    bm_params *p = bm_model_params(m);
+    float *w = fetch(cpu, p->w, p->n);
+    const double limit[] = {sqrt(6.0 / (D + 50)), sqrt(6.0 / 100), 0,
+                            sqrt(6.0 / (directions * 50 + C)), 0};
+
+    for (size_t k = 0; k < p->n_segments; k++) {
+        const bm_segment *s = &p->segments[k];
+        double squares = 0, largest = 0;
+        if (k == 2)
+            assert_int_equal(s->count, directions * 4 * 50);
+        for (size_t i = 0; i < s->count; i++) {
+            double x = w[s->offset + i];
+            squares += x * x;
+            largest = fmax(largest, fabs(x));
+            if (k == 2) /* b: i, f, g, o of one direction, then the other */
+                assert_true(x == (i / 50 % 4 == 1 ? 1 : 0));
+        }
+        if (limit[k] > 0) {
+            assert_true(largest <= limit[k] * 1.000001);
+            /* variance limit^2 / 3, here of 200 numbers or more */
+            assert_true(
+                fabs(squares / (double)s->count / (limit[k] * limit[k] / 3) -
+                     1) < 0.3);
+        } else if (k == 4) {
+            assert_true(largest == 0);
+        }
+    }
+    free(w);
+    bm_model_free(m);
+}
+
+static void test_weights_begin_as_documented(void **state)
+{
+    (void)state;
+    check_first_weights("lstm:50 linear", 1);
+    check_first_weights("blstm:50 linear", 2);
+}
+
+static void test_weights_follow_from_the_seed(void **state)
+{
+    const uint64_t seeds[] = {7, 7, 8};
+    float *w[3];
+    size_t n = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        bm_model *m = NULL;
+        bm_model_settings set = {"blstm:4*2 linear", "ctc", "skip"};
+        bm_model_shape shape = {8, C, 1};
+
+        assert_ok(bm_model_new(&m, &set, &shape, cpu, seeds[i]));
+        n = bm_model_params(m)->n;
+        w[i] = fetch(cpu, bm_model_params(m)->w, n);
+        bm_model_free(m);
+    }
+    assert_memory_equal(w[0], w[1], n * sizeof **w);
+    assert_memory_not_equal(w[0], w[2], n * sizeof **w);
+    /* two layers of one shape are not twins */
+    assert_memory_not_equal(w[0], w[0] + 32 * 8 + 2 * 16 * 4 + 32,
+                            32 * 8 * sizeof **w);
+    for (int i = 0; i < 3; i++)
+        free(w[i]);
+}
+
+static void test_sequences_that_cannot_be_learned_are_found(void **state)
+{
+    const int32_t classes[] = {1, 2, 1, 1, 1, 2, 3};
+    const int32_t frames[] = {2, 4, 5, 6, 0}, count[] = {2, 2, 0, 3, 0};
+    bm_model *m = build("subsample:2 linear", "ctc");
+    bm_batch b = {.extent = {6, 5, frames}, .targets = {classes, count}};
+    bool bad[5];
+
+    (void)state;
+    /* 1 frame for 2 labels; 2 for a repeat, which needs 3; 3 for 3 */
+    bm_model_find_infeasible(m, &b, bad);
+    assert_true(bad[0] && bad[1] && !bad[2] && !bad[3] && !bad[4]);
+    bm_model_free(m);
+}
+
+static void test_printing_gives_one_line_a_layer(void **state)
+{
+    bm_model *m = build("stack:2 linear", "ctc");
+    FILE *file = tmpfile();
+    char line[200];
+    size_t in = 0, out = 0, n = 0;
+    char name[40];
+
+    (void)state;
+    assert_non_null(file);
+    bm_model_print(m, file);
+    rewind(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_int_equal(
+        sscanf(line, "%39s %zu -> %zu %zu weights", name, &in, &out, &n), 4);
+    assert_string_equal(name, "1.linear");
+    assert_true(in == 6 && out == 4 && n == 28);
+    assert_null(fgets(line, sizeof line, file));
+    fclose(file);
+    bm_model_free(m);
+}
+
+static void test_faults_point_at_their_word(void **state)
+{
+    static const struct {
+        const char *net, *loss, *message;
+    } faults[] = {
+        {"stack:2 relu blsmt:320 linear", "ctc",
+         "model.net: word 3 'blsmt:320': no such layer; the nearest is blstm\n"
+         "    stack:2 relu blsmt:320 linear\n"
+         "                 ^~~~~~~~~"},
+        {"", "ctc", "model.net is empty"},
+        {" \n ", "ctc", "model.net is empty"},
+        {"blstm linear", "ctc", "word 1 'blstm': the number of units"},
+        {"blstm:0 linear", "ctc", "'0' is no number of units"},
+        {"blstm:-3 linear", "ctc", "'-3' is no number of units"},
+        {"blstm:3x linear", "ctc", "'3x' is no number of units"},
+        {"blstm:99999999999999999999 linear", "ctc", "is no number of units"},
+        {"blstm:3* linear", "ctc", "'' is no number of layers"},
+        {"blstm:3*0 linear", "ctc", "'0' is no number of layers"},
+        {"blstm:3*200 blstm:4*200 linear", "ctc",
+         "word 2 'blstm:4*200': more than 256 layers"},
+        {"blstm: linear", "ctc", "nothing follows the colon"},
+        {"linear relu", "ctc", "word 1 'linear': only the last layer's size"},
+        {"blstm:3", "ctc",
+         "word 1 'blstm:3': the last layer has 6 outputs, "
+         "but there are 4 classes"},
+        {"linear:5", "ctc", "has 5 outputs"},
+        {"relu:2 linear", "ctc", "relu takes no arguments"},
+        {"dropout linear", "ctc", "the probability is missing"},
+        {"dropout:1 linear", "ctc", "'1' is no probability in [0, 1)"},
+        {"dropout:nan linear", "ctc", "'nan' is no probability"},
+        {"dropout:0.1.2 linear", "ctc", "is no probability"},
+        {"stack:0 linear", "ctc", "'0' is no number of frames"},
+        {"stack:2 linear", "cross_entropy",
+         "word 1 'stack:2': cross_entropy has a target for every frame"},
+        {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ctc",
+         "longer than any"},
+        {"linear", "sum_of_squares", "model.loss: 'sum_of_squares' is no loss"},
+    };
+
+    (void)state;
+    FOR_EACH (i, faults) {
+        bm_model *m = NULL;
+        bm_model_settings set = {faults[i].net, faults[i].loss, "skip"};
+        bm_model_shape shape = {D, C, 1};
+
+        assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
+        assert_null(m);
+        if (strstr(bm_last_error(), faults[i].message) == NULL)
+            print_error("%s\nbut expected\n%s\n", bm_last_error(),
+                        faults[i].message);
+        assert_non_null(strstr(bm_last_error(), faults[i].message));
+    }
+}
+
+/* The mark stands under its word in a line that is too long to be shown. */
+static void test_long_lines_are_shown_in_part(void **state)
+{
+    char net[2000] = "";
+    size_t length = 0;
+    const char *line = NULL, *mark = NULL;
+    bm_model *m = NULL;
+    bm_model_settings set = {net, "ctc", "skip"};
+    bm_model_shape shape = {D, C, 1};
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        length += (size_t)snprintf(net + length, sizeof net - length, "%s:%d ",
+                                   i == 60 ? "liner" : "linear", i + 10);
+    assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "word 61 'liner:70'"));
+    line = strchr(bm_last_error(), '\n') + 1;
+    mark = strchr(line, '\n') + 1;
+    assert_true(mark - line <= 80);
+    assert_int_equal(strstr(line, "liner:70") - line, strchr(mark, '^') - mark);
+}
+
+static void test_options_fill_the_settings(void **state)
+{
+    bm_config *config = NULL;
+    bm_model_settings set = {0};
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    assert_int_equal(bm_config_fill(config, "model", bm_model_options, &set),
+                     BM_ERR_CONFIG); /* a network is needed */
+    assert_ok(bm_config_set(config, "model.net=lstm:3 linear"));
+    assert_ok(bm_config_fill(config, "model", bm_model_options, &set));
+    assert_string_equal(set.net, "lstm:3 linear");
+    assert_string_equal(set.loss, "ctc");
+    assert_string_equal(set.infeasible, "skip");
+    for (const bm_option *o = bm_model_options; o->key != NULL; o++)
+        if (strcmp(o->key, "loss") == 0) {
+#define X(name) assert_non_null(strstr(o->unit, #name));
+            BM_LOSSES(X)
+#undef X
+        }
+    bm_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_networks_differentiate_themselves),
+        cmocka_unit_test(test_padding_and_history_change_nothing),
+        cmocka_unit_test(test_key_draws_the_dropout_of_a_pass),
+        cmocka_unit_test(test_scores_add_up_until_they_are_read),
+        cmocka_unit_test(test_descent_lowers_the_loss),
+        cmocka_unit_test(test_output_is_that_of_the_last_batch),
+        cmocka_unit_test(test_weights_have_names_and_shapes),
+        cmocka_unit_test(test_frames_and_strides_multiply),
+        cmocka_unit_test(test_weights_begin_as_documented),
+        cmocka_unit_test(test_weights_follow_from_the_seed),
+        cmocka_unit_test(test_sequences_that_cannot_be_learned_are_found),
+        cmocka_unit_test(test_printing_gives_one_line_a_layer),
+        cmocka_unit_test(test_faults_point_at_their_word),
+        cmocka_unit_test(test_long_lines_are_shown_in_part),
+        cmocka_unit_test(test_options_fill_the_settings),
+    };
+    return cmocka_run_group_tests_name("model", tests, open_cpu, close_cpu);
+}

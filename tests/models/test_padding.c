@@ -1,0 +1,369 @@
+/*
+ * What stands beside a sequence in a mini-batch, and behind its end, is nothing
+ * to it: logits and gradients of whole networks, for one sequence alone, in
+ * company, and in longer batches; and that collating leaves zeros there.
+ *
+ * In a batch of the same lengths a frame's logits are the same bits, whatever
+ * the companions hold, for each row of a product is then summed in the same
+ * way. In another shape a BLAS may sum in another order: 1e-6.
+ */
+#include "io/batch/collate.h"
+#include "models/model.h"
+#include "tests/support/support.h"
+#include "tests/support/support_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { D = 3, C = 4, SEQUENCES = 5, LONGEST = 9, MOST = 14 };
+
+static const int32_t lengths[SEQUENCES] = {7, 4, 9, 1, 5};
+static const int32_t labels[SEQUENCES] = {3, 2, 3, 0, 1};
+
+static const char *const set_names[] = {"baseline", "avx2", "avx512"};
+
+/* Layers that mix frames, behind some that bring bias into empty ones. */
+static const struct {
+    const char *net, *loss;
+    bool mixes; /* in training, on purpose */
+} networks[] = {
+    {"linear:6 sigmoid stack:2 blstm:5 linear", "ctc", false},
+    {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc", false},
+    {"linear:5 stack:3 lstm:8 linear", "ctc", false},
+    {"linear:7 sigmoid lstm:33 linear", "cross_entropy", false},
+    {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride:1x2 lstm:6 linear",
+     "ctc", false},
+    {"sigmoid conv:4,4x3 batchnorm relu pool:2x1 blstm:6 batchnorm linear",
+     "ctc", true},
+};
+
+/* Which sequences stand side by side, and frames of nothing behind. */
+typedef struct company {
+    size_t n;
+    int who[SEQUENCES];
+    size_t late;
+    uint64_t key; /* for the features of all but sequence 0 */
+    bool mute;    /* all but sequence 0 have more labels than CTC can align */
+} company;
+
+/* A batch, its memory and its network. */
+typedef struct run {
+    bm_model *m;
+    bm_backend *be;
+    bm_batch b;
+    int32_t frames[SEQUENCES], count[SEQUENCES];
+    int32_t classes[SEQUENCES * 2 * LONGEST];
+} run;
+
+static void draw(const company *c, int who, float *x)
+{
+    bm_rng rng = bm_rng_make(who == 0 ? 0 : c->key, "x", (uint64_t)who);
+
+    for (size_t i = 0; i < (size_t)lengths[who] * D; i++)
+        x[i] = (float)bm_rng_normal(&rng);
+}
+
+static void fill(run *r, const company *c)
+{
+    bool per_frame = bm_model_loss(r->m)->per_frame;
+    float x[MOST * SEQUENCES * D] = {0}, one[LONGEST * D];
+    size_t T = 0, n = 0;
+
+    for (size_t b = 0; b < c->n; b++) {
+        int who = c->who[b];
+        int32_t many = 2 * lengths[who];
+
+        draw(c, who, one);
+        for (size_t t = 0; t < (size_t)lengths[who]; t++)
+            memcpy(x + (t * c->n + b) * D, one + t * D, D * sizeof *x);
+        r->frames[b] = lengths[who];
+        r->count[b] = per_frame             ? lengths[who]
+                      : c->mute && who != 0 ? many
+                                            : labels[who];
+        for (int32_t i = 0; i < r->count[b]; i++)
+            r->classes[n++] = (who + i) % (C - 1) + 1;
+        T = T > (size_t)lengths[who] ? T : (size_t)lengths[who];
+    }
+    T += c->late;
+    bm_free(r->be, r->b.x.data);
+    BM_ASSERT(T <= MOST);
+    r->b = (bm_batch){
+        .extent = {T, c->n, r->frames},
+        .x = {place(r->be, x, T * c->n * D), 3, {T, c->n, D, 1}},
+        .targets = {r->classes, r->count},
+    };
+}
+
+/* Weights begin as they are drawn, but no bias with 0. */
+static void disturb(run *r)
+{
+    const bm_params *p = bm_model_params(r->m);
+    float *w = fetch(r->be, p->w, p->n);
+    bm_rng rng = bm_rng_make(5, "w", 0);
+
+    for (size_t i = 0; i < p->n; i++)
+        w[i] += (float)(0.1 * bm_rng_normal(&rng));
+    bm_put(r->be, p->w, w, p->n);
+    free(w);
+}
+
+/* The largest batch has been there before all others and left its remains. */
+static void open_run(run *r, bm_backend *be, size_t network)
+{
+    static const company all = {
+        .n = 5, .who = {2, 3, 0, 4, 1}, .late = 5, .key = 9};
+    bm_model_settings set = {networks[network].net, networks[network].loss,
+                             "skip"};
+    bm_model_shape shape = {D, C, 2};
+
+    *r = (run){.be = be};
+    assert_ok(bm_model_new(&r->m, &set, &shape, be, 7));
+    disturb(r);
+    fill(r, &all);
+    bm_model_gradient(r->m, &r->b, 1, 1);
+}
+
+static void close_run(run *r)
+{
+    bm_free(r->be, r->b.x.data);
+    bm_model_free(r->m);
+}
+
+/* Logits [frames, C] of column b; free(). */
+static float *logits(run *r, size_t b, size_t *n)
+{
+    bm_extent e;
+    float *all = NULL, *out = NULL;
+    bm_tensor y;
+
+    bm_model_evaluate(r->m, &r->b, 0);
+    y = bm_model_output(r->m, &e);
+    all = fetch(r->be, y.data, bm_count(y));
+    *n = (size_t)e.frames[b] * C;
+    out = malloc(*n * sizeof *out);
+    assert_non_null(out);
+    for (size_t i = 0; i < *n; i++)
+        out[i] = all[(i / C * e.B + b) * C + i % C];
+    for (size_t i = 0; i < bm_count(y); i++)
+        assert_true(inside(&e, i, C) || all[i] == 0);
+    free(all);
+    return out;
+}
+
+/* Adds the gradient of the batch's summed loss to sum [n]. */
+static void add_gradient(run *r, double *sum)
+{
+    const bm_params *p = bm_model_params(r->m);
+    float *g = NULL;
+    bm_score s;
+    double n = 0; /* what the loss is a mean over */
+
+    bm_model_gradient(r->m, &r->b, 1, 0);
+    g = fetch(r->be, p->g, p->n);
+    assert_ok(bm_model_score(r->m, 0, &s));
+    n = bm_model_loss(r->m)->per_frame ? s.frames : s.sequences;
+    for (size_t i = 0; i < p->n; i++)
+        sum[i] += n * g[i];
+    free(g);
+}
+
+/* Sequence 0 alone, and at some column of every batch. */
+static void check_logits(bm_backend *be, size_t network)
+{
+    static const struct {
+        company c;
+        size_t column;
+    } cases[] = {
+        {{.n = 1, .who = {0}, .late = 4}, 0},
+        {{.n = 2, .who = {0, 4}, .late = 1}, 0},
+        {{.n = 3, .who = {2, 0, 1}}, 1},
+        {{.n = 3, .who = {1, 3, 0}, .late = 5}, 2},
+        {{.n = 5, .who = {4, 0, 3, 1, 2}}, 1},
+    };
+    static const company alone = {.n = 1, .who = {0}};
+    run r;
+    size_t n = 0, same = 0;
+    float *expected = NULL;
+
+    open_run(&r, be, network);
+    fill(&r, &alone);
+    expected = logits(&r, 0, &n);
+    FOR_EACH (k, cases) {
+        float *y = NULL;
+
+        fill(&r, &cases[k].c);
+        y = logits(&r, cases[k].column, &same);
+        assert_int_equal(same, n);
+        for (size_t i = 0; i < n; i++)
+            assert_true(near(y[i], expected[i], 1e-6));
+        free(y);
+    }
+    free(expected);
+    close_run(&r);
+}
+
+/* The gradient of a batch is the sum of those of its sequences alone. */
+static void check_gradients(bm_backend *be, size_t network)
+{
+    static const company batches[] = {
+        {.n = 5, .who = {4, 0, 3, 1, 2}},
+        {.n = 5, .who = {4, 0, 3, 1, 2}, .late = 3},
+        {.n = 5, .who = {2, 0, 4, 1, 3}},
+    };
+    run r;
+    size_t n = 0;
+    double *alone = NULL;
+
+    open_run(&r, be, network);
+    n = bm_model_params(r.m)->n;
+    alone = calloc(n, sizeof *alone);
+    assert_non_null(alone);
+    for (int who = 0; who < SEQUENCES; who++) {
+        company c = {.n = 1, .who = {who}};
+
+        fill(&r, &c);
+        add_gradient(&r, alone);
+    }
+    FOR_EACH (k, batches) {
+        double *sum = calloc(n, sizeof *sum);
+
+        assert_non_null(sum);
+        fill(&r, &batches[k]);
+        add_gradient(&r, sum);
+        for (size_t i = 0; i < n; i++)
+            assert_true(near(sum[i], alone[i], 1e-6));
+        free(sum);
+    }
+    free(alone);
+    close_run(&r);
+}
+
+/* Logits of sequence 0, and its gradient where the others do not count. */
+static void check_bits(bm_backend *be, size_t network)
+{
+    company c = {.n = 4, .who = {2, 0, 4, 1}, .late = 1, .mute = true};
+    float *y[2], *g[2];
+    size_t n[2], weights = 0;
+    run r;
+
+    open_run(&r, be, network);
+    weights = bm_model_params(r.m)->n;
+    for (size_t k = 0; k < 2; k++) {
+        c.key = k;
+        fill(&r, &c);
+        y[k] = logits(&r, 1, &n[k]);
+        bm_model_gradient(r.m, &r.b, 1, 1);
+        g[k] = fetch(be, bm_model_params(r.m)->g, weights);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(y[0], y[1], n[0] * sizeof **y);
+    if (!bm_model_loss(r.m)->per_frame && !networks[network].mixes)
+        assert_memory_equal(g[0], g[1], weights * sizeof **g);
+    for (size_t k = 0; k < 2; k++) {
+        free(y[k]);
+        free(g[k]);
+    }
+    close_run(&r);
+}
+
+static void on_every_set(void (*check)(bm_backend *be, size_t network))
+{
+    FOR_EACH (i, set_names) {
+        bm_backend *be = NULL;
+
+        setenv("BMUF_ISA", set_names[i], 1);
+        if (bm_backend_open(&be, "cpu", 0) == BM_OK)
+            FOR_EACH (k, networks)
+                if (check != check_gradients || !networks[k].mixes)
+                    check(be, k);
+        bm_backend_close(be);
+    }
+    unsetenv("BMUF_ISA");
+}
+
+static void test_logits_are_those_of_the_sequence_alone(void **state)
+{
+    (void)state;
+    on_every_set(check_logits);
+}
+
+static void test_gradients_are_the_sum_of_those_alone(void **state)
+{
+    (void)state;
+    on_every_set(check_gradients);
+}
+
+static void test_bits_do_not_depend_on_what_companions_hold(void **state)
+{
+    (void)state;
+    on_every_set(check_bits);
+}
+
+/* Whatever the memory of the mini-batch before holds, and what lies behind a
+ * sequence where it was read. A sequence of 0 frames stands for one that the
+ * reader found to be no numbers. */
+static void test_collating_leaves_zeros_behind_every_sequence(void **state)
+{
+    static int64_t order[] = {0, 1, 2, 3, 4, 3, 0, 1};
+    static size_t ends[] = {5, 8}, zero[] = {0};
+    static bm_place begin[] = {{0}, {.sequences = SEQUENCES}};
+    static const company c = {0};
+    float x[SEQUENCES][LONGEST * D];
+    bm_sample samples[SEQUENCES];
+    bm_unit_at unit = {0};
+    bm_dataset d = {.features = D, .units = &unit, .n_units = 1};
+    bm_share share = {
+        .cut = {.n_batches = 2, .sequences = order, .ends = ends},
+        .n_units = 1,
+        .units = zero,
+        .begin = begin,
+        .samples = samples,
+    };
+    bm_collator collator = {.be = cpu, .d = &d};
+    const bm_batch *b = NULL;
+    size_t room = 0;
+
+    (void)state;
+    for (int who = 0; who < SEQUENCES; who++) {
+        for (size_t i = 0; i < LONGEST * D; i++)
+            x[who][i] = NAN;
+        if (who != 4)
+            draw(&c, who, x[who]);
+        samples[who] = (bm_sample){{.x = x[who], .bytes = sizeof(float)},
+                                   NULL,
+                                   who != 4 ? lengths[who] : 0,
+                                   0};
+    }
+    assert_ok(bm_collate(&collator, &share, 0, &b)); /* takes the memory */
+    room = bm_count(b->x);
+    for (int64_t step = 0; step < 2; step++) {
+        float *got = NULL;
+
+        for (size_t i = 0; i < room; i++)
+            collator.batch.x.data[i] = NAN;
+        assert_ok(bm_collate(&collator, &share, step, &b));
+        got = fetch(cpu, b->x.data, bm_count(b->x));
+        for (size_t i = 0; i < bm_count(b->x); i++) {
+            size_t t = i / D / b->extent.B, column = i / D % b->extent.B;
+            int64_t who = order[(step == 0 ? 0 : ends[0]) + column];
+
+            assert_true(got[i] ==
+                        (inside(&b->extent, i, D) ? x[who][t * D + i % D] : 0));
+        }
+        free(got);
+    }
+    bm_collator_free(&collator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_logits_are_those_of_the_sequence_alone),
+        cmocka_unit_test(test_gradients_are_the_sum_of_those_alone),
+        cmocka_unit_test(test_bits_do_not_depend_on_what_companions_hold),
+        cmocka_unit_test(test_collating_leaves_zeros_behind_every_sequence),
+    };
+
+    return cmocka_run_group_tests_name("padding", tests, open_cpu, close_cpu);
+}

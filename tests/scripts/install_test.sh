@@ -1,0 +1,40 @@
+#!/bin/sh
+# Installs a build into a folder of its own, and builds and runs somebody else's
+# program on it, by the CMake package and by pkg-config.
+#
+#   tests/scripts/install_test.sh BUILD CC [FLAGS]
+set -eu
+build=$1 cc=$2 flags=${3-}
+consumer=$(cd "$(dirname "$0")/../consumer" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+must_say() {
+    said=$("$@")
+    [ "$said" = 3.5 ] || {
+        echo "$* says \"$said\", not 3.5"
+        exit 1
+    }
+}
+
+cmake --install "$build" --prefix "$prefix" >/dev/null
+
+cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$work/cmake" >/dev/null
+must_say "$work/cmake/consumer"
+
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name bmuf.pc)")
+export PKG_CONFIG_PATH
+lib=$(pkg-config --variable=libdir bmuf)/libbmuf.a
+# shellcheck disable=SC2046,SC2086 # lists of flags
+"$cc" $flags "$consumer/consumer.c" -o "$work/consumer" \
+    -Wl,--whole-archive "$lib" -Wl,--no-whole-archive \
+    $(pkg-config --cflags --libs bmuf)
+must_say "$work/consumer"
+
+# The program, where this build has one, runs from where it was put, and the
+# pages came along.
+[ ! -e "$build/bmuf" ] || "$prefix/bin/bmuf" --version >/dev/null
+find "$prefix" -name tour.md | grep -q .

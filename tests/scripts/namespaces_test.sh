@@ -1,0 +1,80 @@
+#!/bin/sh
+# Three hosts that are network namespaces, joined by a link of 200 Mbit/s: the
+# models of bmuf and ssgd are those of one rank, and what ranks tell each other
+# goes over the link.
+#
+#   tests/scripts/namespaces_test.sh BMUF BMUF_SHARDS        77: it cannot be done here
+set -eu
+bmuf=$1 shards=$2
+# shellcheck source=tests/scripts/namespaces.sh
+. "$(dirname "$0")/namespaces.sh"
+
+why=$(net_possible) || { echo "skipped: $why"; exit 77; }
+work=$(mktemp -d)
+trap 'net_down; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+cd "$work"
+export TMPDIR="$work"
+fail() { echo "$*"; tail -n 20 ./*.log; exit 1; }
+
+"$shards" train 24 10 20 40 20 >shards.log
+cat >run.ini <<END
+[data]
+train = train
+[model]
+net = blstm:48 linear
+[train]
+epochs = 2
+rate = 0.01
+[job]
+workers = 3
+device = cpu
+trace = blocks 1:3
+[batch]
+sequences = 5
+[sgd]
+clip = 5
+[schedule]
+kind = constant
+[block]
+frames_total = 1800
+END
+net_up 3 200mbit
+echo "three hosts, 200mbit, delay: $net_delay"
+
+field() { # FIELD FILE: the last number or text of that name
+    sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | tail -n 1
+}
+sent() { echo $(($(net_sent 1) + $(net_sent 2) + $(net_sent 3))); }
+
+# 200 Mbit/s are 0.025 GB/s, and what waits in the filter is little.
+net_launch 3 "$bmuf" bench --only link --quick --json >link.log 2>&1 ||
+    fail 'bench of a link'
+awk '/gb_per_s/ { told = $2 > 0 && $2 < 0.026 } END { exit !told }' link.log ||
+    fail 'a link of 200 Mbit/s is measured as another one'
+
+for strategy in bmuf ssgd; do
+    "$bmuf" train run.ini --out "$strategy-1" --set train.strategy=$strategy \
+        >$strategy-1.log 2>&1 || fail "$strategy on one rank"
+    before=$(sent)
+    net_launch 3 "$bmuf" train run.ini --out "$strategy-3" \
+        --set train.strategy=$strategy >$strategy-3.log 2>&1 ||
+        fail "$strategy on three hosts"
+    bytes=$(($(sent) - before))
+    journal=$strategy-3/journal.jsonl
+    one=$(field digest $strategy-1/journal.jsonl)
+    three=$(field digest $journal)
+    [ "digest $one" != 'digest ' ] || fail "$strategy: there is no digest"
+    [ "$one" = "$three" ] ||
+        fail "$strategy: digest $one on one rank, $three on three hosts"
+    # No way to add up M bytes on N ranks takes fewer than 2 (N - 1) M.
+    least=$(($(field blocks $journal) * 2 * 2 * 4 * $(field weights $journal)))
+    [ "$bytes" -ge "$least" ] ||
+        fail "$strategy: $bytes bytes on the link, of at least $least"
+    "$bmuf" trace $strategy-3 >table.log || fail "$strategy: no trace"
+    for host in 1 2 3; do
+        grep -q "\"rank $((host - 1)) on n$host\"" $strategy-3/trace.json ||
+            fail "$strategy: no trace of n$host"
+    done
+    echo "$strategy: digest $one, $bytes bytes on the link"
+done

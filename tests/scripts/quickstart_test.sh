@@ -1,0 +1,54 @@
+#!/bin/sh
+# The quick start, all of it, into a folder of its own: seed 1 gets few labels
+# wrong, and leaves what it names; a second run makes, packs and trains nothing.
+# Takes part of a minute; scripts/test runs it. Exit 77: there is no espeak-ng.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+if ! command -v espeak-ng >/dev/null; then
+    echo 'there is no espeak-ng to make speech with'
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fault() {
+    tail -n 40 "$work"/*.err
+    echo "$*"
+    exit 1
+}
+# quickstart NAME: its results into NAME.out, its messages into NAME.err.
+quickstart() {
+    "$top/scripts/quickstart" --seed 1 --out "$work/home" >"$work/$1.out" \
+        2>"$work/$1.err" || fault "$1: exit $?"
+}
+error_rate() {
+    sed -n 's/^label error rate on the test voices: \(.*\) %$/\1/p' "$work/$1.out"
+}
+# Speech and shards with their times to the nanosecond, and the model's bytes.
+made() {
+    find "$work/home/speech" "$work/home/data" -type f -printf '%p %s %T@\n' |
+        sort
+    cksum "$work/home/run-1/model.safetensors"
+}
+
+quickstart first
+rate=$(error_rate first)
+cat "$work/first.out"
+awk -v rate="$rate" 'BEGIN { exit !(rate ~ /^[0-9.]+$/ && rate < 5) }' ||
+    fault "the label error rate is not below 5 %, but '$rate'"
+sed -n 's/^  [a-z]*  *\(\/.*\)$/\1/p' "$work/first.out" >"$work/named"
+[ "$(wc -l <"$work/named")" = 6 ] || fault 'it does not name six paths'
+while read -r path; do
+    [ -d "$path" ] || [ -s "$path" ] || fault "$path is not there"
+done <"$work/named"
+
+made >"$work/before"
+quickstart second
+made >"$work/after"
+cmp "$work/before" "$work/after" || fault 'the second run made things again'
+[ "$(error_rate second)" = "$rate" ] || fault 'the second run has another rate'
+# It says less than the first, and of each set that it is there.
+[ "$(grep -c ': is there already$' "$work/second.err")" = 6 ] ||
+    fault 'the second run does not say what it uses'
+! grep -E 'installing|Building|recordings$|epoch [0-9]' "$work/second.err" ||
+    fault 'the second run says that it works'
+! grep -q '^[0-9]* sequences' "$work/second.out" || fault 'it packs again'

@@ -1,0 +1,139 @@
+#!/bin/sh
+# What the scripts around the program promise: manifests are JSON whatever the
+# text; the quick start's sets are large, varied, apart, and repeatable; what is
+# made stays while that which made it does, and no longer. Nothing is spoken or
+# packed here: espeak-ng, the noise and the program are stood in for.
+set -eu
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fault() {
+    echo "$*"
+    exit 1
+}
+
+# Quotes, a backslash, a control character, UTF-8; columns in any order.
+printf 'text\tid\tfile\tspk\tsplit\n%s\n%s\n' \
+    "$(printf 'a "q" \\ b\001c \303\251\tx1\tf/1.wav\tann\ttrain')" \
+    "$(printf 'other\tx2\tf/2.wav\tbob\ttest')" >"$work/manifest.tsv"
+"$scripts/tsv_to_manifest" audio train <"$work/manifest.tsv" >"$work/got"
+printf '{"id": "x1", "audio": "f/1.wav", "text": "%s", "speaker": "ann"}\n' \
+    "$(printf 'a \\"q\\" \\\\ b\\u0001c \303\251')" >"$work/wanted"
+cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: see above'
+! "$scripts/tsv_to_manifest" audio dev <"$work/manifest.tsv" 2>"$work/error" ||
+    fault 'tsv_to_manifest: a split without rows is not told'
+grep -q 'no row of split dev' "$work/error"
+
+# Called as espeak-ng -v VOICE -p PITCH -s SPEED -w FILE TEXT.
+mkdir "$work/bin"
+cat >"$work/bin/espeak-ng" <<'END'
+#!/bin/sh
+[ "$1" = --version ] || echo "$2 $4 $6 $9" >"$8"
+END
+echo '#!/bin/sh' >"$work/bin/noise"
+chmod +x "$work"/bin/*
+export PATH="$work/bin:$PATH" BMUF_NOISE="$work/bin/noise"
+for name in one again; do
+    "$scripts/make_speech" "$work/$name" 7 2>/dev/null
+done
+diff -r "$work/one" "$work/again" || fault 'the same seed, other speech'
+
+# What was spoken in one/SET: voice, pitch, speed and words.
+spoken() { find "$work/one/$1" -name '*.wav' -exec cat {} +; }
+count() { wc -l <"$work/one/$1.jsonl"; }
+voices() { spoken "$1" | cut -d ' ' -f 1 | sort -u; }
+[ "$(count train)" -ge 1000 ] || fault 'fewer than 1000 to train on'
+[ "$(count test)" -ge 200 ] || fault 'fewer than 200 to test on'
+[ "$(voices train | wc -l)" -ge 6 ] || fault 'fewer than 6 voices'
+apart=$({ voices train; voices dev; voices test; } | sort | uniq -d)
+[ -z "$apart" ] || fault "in two sets: $apart"
+for set in train dev test; do
+    sed 's/.*"text": "\([^"]*\)", "speaker": "\([^"]*\)".*/\2 \1/' \
+        "$work/one/$set.jsonl" | sort >"$work/written"
+    spoken $set | cut -d ' ' -f 1,4- | sort | cmp - "$work/written" ||
+        fault "$set: the manifest has other voices or words than were spoken"
+done
+# Pitch and speed differ by more than the departures within a voice: the means
+# over a voice's recordings, to the next multiple of five.
+manners=$(spoken train | awk '
+    { n[$1]++; pitch[$1] += $2; speed[$1] += $3 }
+    END {
+        for (v in n)
+            printf "%d %d\n", 5 * int(pitch[v] / n[v] / 5 + 0.5),
+                5 * int(speed[v] / n[v] / 5 + 0.5)
+    }' | sort -u)
+[ "$(echo "$manners" | wc -l)" -ge 6 ] || fault 'voices speak alike'
+for column in 1 2; do
+    [ "$(echo "$manners" | cut -d ' ' -f $column | sort -u | wc -l)" -ge 6 ] ||
+        fault "of pitch and speed, number $column is the same in most voices"
+done
+sed 's/.*"text": "\([^"]*\)".*/\1/' "$work"/one/*.jsonl | awk '
+    NF < 1 || NF > 7 { print "not 1 to 7 words: " $0; bad = 1 }
+    { length_seen[NF] = 1; for (i = 1; i <= NF; i++) word[$i] = 1 }
+    END {
+        for (i in length_seen) lengths++
+        for (i in word) words++
+        if (lengths != 7 || words != 10) { print lengths, words; bad = 1 }
+        exit bad
+    }' || fault 'the texts are not strings of 1 to 7 digits'
+
+# A copy of the scripts, to change; the program in it notes what it packs.
+tree=$work/tree
+mkdir -p "$tree/build/release" "$work/archives/some"
+cp -r "$scripts" "$tree/scripts"
+sed -i 's/ 1200 / 3 /; s/ 120 / 2 /; s/ 240 / 2 /' "$tree/scripts/make_speech"
+cat >"$tree/build/release/bmuf" <<'END'
+#!/bin/sh
+# Called as bmuf pack --KIND MANIFEST --out DIR ..
+mkdir "$5"
+echo packed >&2
+END
+chmod +x "$tree/build/release/bmuf"
+change() { echo '#' >>"$1"; }
+speech_and_shards() {
+    "$tree/scripts/make_speech" "$work/again" "$seed"
+    "$tree/scripts/pack_sets" audio "$work/again" "$work/shards" --units "$units"
+}
+data() { BMUF_DATA=$work/archives "$tree/scripts/pack_data" some some audio; }
+# makes COMMAND MADE PACKED WHY: so many sets are made or archives unpacked, and
+# so many packed. A second time there is nothing to do.
+makes() {
+    for wanted in "$2 $3" '0 0'; do
+        "$1" >"$work/said" 2>&1 || fault "$4: $(cat "$work/said")"
+        found=$(awk '/ recordings$|^unpacking / { made++ } /^packed$/ { packed++ }
+            END { print made + 0, packed + 0 }' "$work/said")
+        [ "$found" = "$wanted" ] || fault "$4: $found, not $wanted"
+    done
+}
+seed=7 units=words
+makes speech_and_shards 3 3 'another script than the one above'
+[ "$(find "$work/again" -name '*.wav' | wc -l)" = 7 ] || fault 'old speech stays'
+units=characters
+makes speech_and_shards 0 3 'other options'
+seed=8
+makes speech_and_shards 3 3 'another seed'
+change "$BMUF_NOISE"
+makes speech_and_shards 3 3 'other noise'
+echo '[ $# != 1 ] || echo 1.52' >>"$work/bin/espeak-ng"
+makes speech_and_shards 3 3 'another espeak-ng'
+change "$tree/scripts/make_speech"
+makes speech_and_shards 3 3 'another make_speech'
+change "$tree/scripts/pack_sets"
+makes speech_and_shards 0 3 'another pack_sets'
+change "$tree/build/release/bmuf"
+makes speech_and_shards 0 3 'another program'
+echo '{}' >>"$work/again/dev.jsonl"
+makes speech_and_shards 0 3 'another manifest'
+
+printf 'id\tfile\tspk\tsplit\ttext\n' >"$work/archives/some/manifest.tsv"
+for set in train dev test; do
+    printf '%s-1\tf/1.wav\tann\t%s\tone\n' $set $set
+done >>"$work/archives/some/manifest.tsv"
+tar -c -f "$work/archives/some/f.tar.gz" -C "$work" manifest.tsv
+makes data 1 3 'nothing is there'
+touch -d yesterday "$work/archives/some/f.tar.gz"
+makes data 1 3 'another archive'
+change "$tree/scripts/pack_data"
+makes data 1 3 'another pack_data'
+sed -i 's/\tone/\ttwo/' "$work/archives/some/manifest.tsv"
+makes data 0 3 'another manifest of the archives'

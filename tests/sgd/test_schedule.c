@@ -1,0 +1,207 @@
+/* Learning rates against sequences worked out by hand. */
+#include "sgd/schedule.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bm_schedule_settings settings(const char *kind)
+{
+    return (bm_schedule_settings){
+        .kind = kind, .decay = 0.5, .threshold = 0.01, .least = 1e-6};
+}
+
+/* Evaluates one error after the other; the rate must then be `rates`. */
+static void check_rates(bm_schedule_settings set, const double *errors,
+                        const double *rates, size_t n)
+{
+    bm_schedule s = bm_schedule_make(&set, 8);
+
+    for (size_t i = 0; i < n; i++) {
+        assert_false(bm_schedule_evaluated(&s, errors[i]));
+        if (bm_schedule_rate(&s, (double)i) != rates[i])
+            fail_msg("after evaluation %zu: %g, not %g", i,
+                     bm_schedule_rate(&s, (double)i), rates[i]);
+    }
+}
+
+#define CHECK_RATES(set, errors, rates)                                        \
+    check_rates(set, errors, rates, sizeof(errors) / sizeof((errors)[0]))
+
+static void test_constant_stays(void **state)
+{
+    static const double errors[] = {1, 1, 2, 3}, rates[] = {8, 8, 8, 8};
+
+    (void)state;
+    CHECK_RATES(settings("constant"), errors, rates);
+}
+
+static void test_exponential_falls_within_epochs_too(void **state)
+{
+    bm_schedule_settings set = settings("exponential");
+    bm_schedule s = bm_schedule_make(&set, 8);
+
+    (void)state;
+    for (int evaluated = 0; evaluated < 2; evaluated++) {
+        assert_true(bm_schedule_rate(&s, 0) == 8);
+        assert_true(near(bm_schedule_rate(&s, 0.5), 8 * sqrt(0.5), 1e-15));
+        assert_true(bm_schedule_rate(&s, 3) == 1);
+        assert_false(bm_schedule_evaluated(&s, 1)); /* looks at no error */
+    }
+}
+
+static void test_newbob_decays_where_the_error_falls_too_little(void **state)
+{
+    /* (new - old) / new: -1, -0.0101, -0.0050, +0.0099, -0.0101 */
+    static const double errors[] = {2, 1, 0.99, 0.985, 0.995, 0.985};
+    static const double rates[] = {8, 8, 8, 4, 2, 2};
+
+    (void)state;
+    CHECK_RATES(settings("newbob"), errors, rates);
+}
+
+static void test_the_threshold_is_a_share_of_the_new_error(void **state)
+{
+    /* 1 -> 0.8: -0.25 of the new, -0.2 of the old. */
+    static const double errors[] = {1, 0.8}, slow[] = {8, 4}, fast[] = {8, 8};
+    bm_schedule_settings set = settings("newbob");
+
+    (void)state;
+    set.threshold = 0.26;
+    CHECK_RATES(set, errors, slow);
+    set.threshold = 0.24;
+    CHECK_RATES(set, errors, fast);
+}
+
+static void test_newbob_is_patient(void **state)
+{
+    static const double errors[] = {4, 4, 4, 2, 2, 3, 4, 5, 6, 7};
+    static const double rates[] = {8, 8, 8, 8, 8, 8, 4, 4, 4, 2};
+    bm_schedule_settings set = settings("newbob");
+
+    (void)state;
+    set.patience = 2;
+    CHECK_RATES(set, errors, rates);
+}
+
+static void test_an_error_of_zero_is_no_accident(void **state)
+{
+    /* 0 again is no improvement, as 1 after 1 is none. */
+    static const double errors[] = {1, 0, 0, 0}, rates[] = {8, 8, 4, 2};
+    static const double plain[] = {8, 8, 8, 8};
+    bm_schedule_settings set = settings("newbob");
+
+    (void)state;
+    CHECK_RATES(set, errors, rates);
+    set.threshold = 0; /* 0 > -0 is false: only a larger error decays */
+    CHECK_RATES(set, errors, plain);
+}
+
+static void test_an_error_that_is_no_number_is_forgotten(void **state)
+{
+    static const double errors[] = {2, NAN, 1, INFINITY, 0.5};
+    static const double rates[] = {8, 4, 4, 2, 2};
+
+    (void)state;
+    CHECK_RATES(settings("newbob"), errors, rates);
+}
+
+static void test_training_ends_below_the_least_rate(void **state)
+{
+    bm_schedule_settings set = settings("newbob");
+    bm_schedule s;
+
+    (void)state;
+    set.least = 0.25;
+    s = bm_schedule_make(&set, 1000);
+    assert_false(bm_schedule_evaluated(&s, 1));
+    assert_false(bm_schedule_evaluated(&s, 1)); /* 1/2 */
+    assert_false(bm_schedule_evaluated(&s, 1)); /* 1/4: not below */
+    assert_true(bm_schedule_evaluated(&s, 1));
+    assert_true(s.best == 1 && s.last == 1);
+}
+
+static void test_warm_up_grows_from_a_tenth(void **state)
+{
+    static const char *const kinds[] = {"constant", "newbob"};
+
+    (void)state;
+    FOR_EACH (i, kinds) {
+        bm_schedule_settings set = settings(kinds[i]);
+        bm_schedule s;
+
+        set.warmup = 2;
+        s = bm_schedule_make(&set, 8);
+        assert_true(near(bm_schedule_rate(&s, 0), 0.8, 1e-15));
+        assert_true(near(bm_schedule_rate(&s, 1), 8 * 0.55, 1e-15));
+        assert_true(bm_schedule_rate(&s, 2) == 8);
+        assert_true(bm_schedule_rate(&s, 30) == 8);
+    }
+}
+
+static void test_its_state_is_a_few_numbers(void **state)
+{
+    static const double errors[] = {4, 4, 3, 3, 3, 2, 2, 2, 2, 1, 1};
+    enum { ERRORS = sizeof errors / sizeof errors[0] };
+    bm_schedule_settings set = settings("newbob");
+
+    (void)state;
+    set.patience = 1;
+    for (int stop = 0; stop < ERRORS; stop++) {
+        bm_schedule straight = bm_schedule_make(&set, 8), resumed = straight;
+        double numbers[BM_SCHEDULE_STATE];
+
+        for (int i = 0; i < ERRORS; i++) {
+            if (i == stop) {
+                bm_schedule_save(&resumed, numbers);
+                resumed = bm_schedule_make(&set, 8);
+                bm_schedule_load(&resumed, numbers);
+            }
+            bm_schedule_evaluated(&straight, errors[i]);
+            bm_schedule_evaluated(&resumed, errors[i]);
+            assert_true(bm_schedule_rate(&straight, i) ==
+                        bm_schedule_rate(&resumed, i));
+        }
+        assert_true(straight.best == resumed.best && resumed.best == 1);
+    }
+}
+
+static void test_all_kinds_of_the_table_exist(void **state)
+{
+    static const char *const kinds[] = {"constant", "exponential", "newbob"};
+    bm_config *config = NULL;
+    char assignment[64];
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    FOR_EACH (i, kinds) {
+        bm_schedule_settings set = {0};
+        bm_schedule s;
+
+        snprintf(assignment, sizeof assignment, "schedule.kind=%s", kinds[i]);
+        assert_ok(bm_config_set(config, assignment));
+        assert_ok(
+            bm_config_fill(config, "schedule", bm_schedule_options, &set));
+        s = bm_schedule_make(&set, 8);
+        assert_true(bm_schedule_rate(&s, 0) == 8);
+    }
+    bm_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constant_stays),
+        cmocka_unit_test(test_exponential_falls_within_epochs_too),
+        cmocka_unit_test(test_newbob_decays_where_the_error_falls_too_little),
+        cmocka_unit_test(test_the_threshold_is_a_share_of_the_new_error),
+        cmocka_unit_test(test_newbob_is_patient),
+        cmocka_unit_test(test_an_error_of_zero_is_no_accident),
+        cmocka_unit_test(test_an_error_that_is_no_number_is_forgotten),
+        cmocka_unit_test(test_training_ends_below_the_least_rate),
+        cmocka_unit_test(test_warm_up_grows_from_a_tenth),
+        cmocka_unit_test(test_its_state_is_a_few_numbers),
+        cmocka_unit_test(test_all_kinds_of_the_table_exist),
+    };
+    return RUN_GROUP("schedule", tests);
+}

@@ -1,0 +1,387 @@
+/* The local update against its recurrence, in double precision. */
+#include "sgd/sgd.h"
+#include "tests/support/support.h"
+#include "tests/support/support_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 100, STEPS = 20 };
+
+typedef struct fixture {
+    bm_params params;
+    bm_sgd *sgd;
+    float g[N], w[N], v[N]; /* on the host; g is what the next step takes */
+} fixture;
+
+static fixture start(bm_sgd_settings settings)
+{
+    static fixture f;
+
+    memset(&f, 0, sizeof f);
+    f.params.be = chosen;
+    f.params.n = f.params.n_learned = N;
+    assert_ok(bm_alloc(f.params.be, N, &f.params.w));
+    assert_ok(bm_alloc(f.params.be, N, &f.params.g));
+    assert_ok(bm_sgd_new(&f.sgd, &settings, &f.params));
+    return f;
+}
+
+static void stop(fixture *f)
+{
+    bm_sgd_free(f->sgd);
+    bm_free(f->params.be, f->params.w);
+    bm_free(f->params.be, f->params.g);
+}
+
+static float *velocity(const fixture *f)
+{
+    float *x[BM_SGD_VECTORS];
+
+    assert_int_equal(bm_sgd_vectors(f->sgd, x), 1);
+    return x[0];
+}
+
+static void step(fixture *f, float rate)
+{
+    bm_put(f->params.be, f->params.g, f->g, N);
+    bm_sgd_step(f->sgd, rate);
+    bm_get(f->params.be, f->w, f->params.w, N);
+    bm_get(f->params.be, f->v, velocity(f), N);
+    assert_ok(bm_sync(f->params.be));
+}
+
+static float gradient(int i, int step)
+{
+    return (float)sin(i + 3 * step);
+}
+
+/* The norm of a step's gradient, limited to `clip`. */
+static double scale_of(int step, double clip)
+{
+    double sum = 0;
+
+    for (int i = 0; i < N; i++)
+        sum += (double)gradient(i, step) * gradient(i, step);
+    return clip == 0 || sqrt(sum) <= clip ? 1 : clip / sqrt(sum);
+}
+
+static void check_recurrence(double mu, double lambda, double clip,
+                             bool nesterov)
+{
+    fixture f = start((bm_sgd_settings){.momentum = mu,
+                                        .weight_decay = lambda,
+                                        .clip = clip,
+                                        .nesterov = nesterov});
+    double w[N] = {0}, v[N] = {0};
+
+    for (int t = 0; t < STEPS; t++) {
+        double rate = 0.5 / (1 + t), scale = scale_of(t, clip);
+
+        for (int i = 0; i < N; i++)
+            f.g[i] = gradient(i, t);
+        step(&f, (float)rate);
+        for (int i = 0; i < N; i++) {
+            double by = rate * (scale * gradient(i, t) + lambda * w[i]);
+            v[i] = mu * v[i] - by;
+            w[i] += nesterov ? mu * v[i] - by : v[i];
+            assert_true(near(f.w[i], w[i], 1e-5));
+        }
+    }
+    stop(&f);
+}
+
+static void test_update_follows_its_recurrence(void **state)
+{
+    static const double mus[] = {0, 0.5, 0.9}, lambdas[] = {0, 0.25};
+    /* |g| is about sqrt(N / 2) = 7. */
+    static const double clips[] = {0, 1, 7.05, 100};
+
+    (void)state;
+    FOR_EACH (m, mus)
+        FOR_EACH (l, lambdas)
+            FOR_EACH (c, clips) {
+                check_recurrence(mus[m], lambdas[l], clips[c], false);
+                check_recurrence(mus[m], lambdas[l], clips[c], true);
+            }
+}
+
+/* PyTorch's m = mu m + g, w -= rate m (or rate (g + mu m)), while the rate is
+ * constant; then ours goes on with the old rate's velocity. */
+static void check_pytorch(bool nesterov)
+{
+    fixture f = start((bm_sgd_settings){.momentum = 0.9, .nesterov = nesterov});
+    double w[N] = {0}, m[N] = {0}, apart = 0;
+
+    for (int t = 0; t < STEPS + 1; t++) {
+        double rate = t < STEPS ? 0.1 : 0.01;
+
+        for (int i = 0; i < N; i++)
+            f.g[i] = gradient(i, t);
+        step(&f, (float)rate);
+        for (int i = 0; i < N; i++) {
+            m[i] = 0.9 * m[i] + gradient(i, t);
+            w[i] -= rate * (nesterov ? gradient(i, t) + 0.9 * m[i] : m[i]);
+            if (t < STEPS)
+                assert_true(near(f.w[i], w[i], 1e-5));
+            apart = fmax(apart, fabs(f.w[i] - w[i]));
+        }
+    }
+    assert_true(apart > 1e-3);
+    stop(&f);
+}
+
+static void test_it_is_pytorch_s_while_the_rate_stays(void **state)
+{
+    (void)state;
+    check_pytorch(false);
+    check_pytorch(true);
+}
+
+static void test_large_gradients_are_clipped_without_overflow(void **state)
+{
+    fixture f = start((bm_sgd_settings){.clip = 2});
+
+    (void)state;
+    for (int i = 0; i < N; i++) /* squares are beyond float's range */
+        f.g[i] = i % 2 == 0 ? 1e30F : -1e30F;
+    step(&f, 0.5F);
+    for (int i = 0; i < N; i++) /* each is 2 / sqrt(N) */
+        assert_true(near(f.w[i], i % 2 == 0 ? -0.1 : 0.1, 1e-6));
+    stop(&f);
+}
+
+static void test_a_gradient_that_is_not_finite_is_counted_and_no_more(void **x)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    fixture f = start((bm_sgd_settings){.momentum = 0.9, .weight_decay = 0.1});
+    float w_before[N], v_before[N];
+    double skipped = -1;
+
+    (void)x;
+    for (int i = 0; i < N; i++)
+        f.g[i] = 1;
+    step(&f, 0.5F);
+    assert_ok(bm_sgd_skipped(f.sgd, &skipped));
+    assert_true(skipped == 0);
+    memcpy(w_before, f.w, sizeof w_before);
+    memcpy(v_before, f.v, sizeof v_before);
+    FOR_EACH (k, odd) {
+        for (int i = 0; i < N; i++)
+            f.g[i] = 1;
+        f.g[N - 1 - k] = odd[k];
+        step(&f, 0.5F);
+    }
+    assert_ok(bm_sgd_skipped(f.sgd, &skipped));
+    assert_true(skipped == 3);
+    assert_memory_equal(f.w, w_before, sizeof w_before);
+    assert_memory_equal(f.v, v_before, sizeof v_before);
+    assert_ok(bm_sgd_skipped(f.sgd, &skipped));
+    assert_true(skipped == 0);
+    stop(&f);
+}
+
+enum { LEARNED = N - 7 };
+
+/* Steps whose gradient is `last` where nothing is learned, if there is. */
+static void take_steps(const bm_sgd_settings *set, bm_params *p, float last)
+{
+    bm_sgd *sgd = NULL;
+    float g[N];
+    double skipped = 0;
+
+    assert_ok(bm_sgd_new(&sgd, set, p));
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < N; i++)
+            g[i] = i < LEARNED ? gradient(i, t) : last;
+        bm_put(p->be, p->g, g, N);
+        bm_sgd_step(sgd, 0.5F);
+    }
+    g[p->n - 1] = NAN;
+    bm_put(p->be, p->g, g, N);
+    bm_sgd_step(sgd, 0.5F);
+    assert_ok(bm_sgd_skipped(sgd, &skipped));
+    assert_true(skipped == 1);
+    bm_sgd_free(sgd);
+}
+
+/* No rate, momentum or decay, nor are they in the norm; but what is no number
+ * among them stops the step. */
+static void test_statistics_take_their_own_step(void **state)
+{
+    bm_sgd_settings set = {
+        .momentum = 0.9, .weight_decay = 0.25, .clip = 5, .nesterov = true};
+    fixture f = start(set);
+    bm_params with = f.params, without = f.params;
+    float *learned = NULL, *w = NULL;
+
+    (void)state;
+    without.n = without.n_learned = with.n_learned = LEARNED;
+    take_steps(&set, &without, 0);
+    learned = fetch(f.params.be, f.params.w, LEARNED);
+    bm_axpby(f.params.be, N, 0, f.params.w, 0, f.params.w);
+    take_steps(&set, &with, -1e6F);
+    w = fetch(f.params.be, f.params.w, N);
+    assert_memory_equal(w, learned, LEARNED * sizeof *w);
+    for (int i = LEARNED; i < N; i++)
+        assert_true(w[i] == STEPS * 1e6F);
+    free(learned);
+    free(w);
+    stop(&f);
+}
+
+/* ---- AdamW -------------------------------------------------------------- */
+
+static const bm_sgd_settings adamw = {.update = "adamw",
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.99,
+                                      .epsilon = 1e-3,
+                                      .weight_decay = 0.1,
+                                      .clip = 5};
+
+/* Also under a rate that changes, which is not in the moments. */
+static void test_adamw_follows_its_recurrence(void **state)
+{
+    fixture f = start(adamw);
+    double w[N] = {0}, m[N] = {0}, v[N] = {0}, count = 0;
+
+    (void)state;
+    for (int t = 0; t < STEPS; t++) {
+        double rate = 0.5 / (1 + t), scale = scale_of(t, 5);
+        double c1 = 1 - pow(0.9, t + 1), c2 = 1 - pow(0.99, t + 1);
+
+        for (int i = 0; i < N; i++)
+            f.g[i] = gradient(i, t);
+        bm_put(f.params.be, f.params.g, f.g, N);
+        bm_sgd_step(f.sgd, (float)rate);
+        bm_get(f.params.be, f.w, f.params.w, N);
+        assert_ok(bm_sync(f.params.be));
+        for (int i = 0; i < N; i++) {
+            double g = scale * gradient(i, t);
+            m[i] = 0.9 * m[i] + 0.1 * g;
+            v[i] = 0.99 * v[i] + 0.01 * g * g;
+            w[i] -= rate * (0.1 * w[i] + m[i] / c1 / (sqrt(v[i] / c2) + 1e-3));
+            assert_true(near(f.w[i], w[i], 1e-5));
+        }
+    }
+    assert_ok(bm_sgd_count(f.sgd, &count));
+    assert_true(count == STEPS);
+    stop(&f);
+}
+
+static void test_what_is_remembered_has_names(void **state)
+{
+    bm_state s[BM_SGD_STATES];
+    fixture f = start((bm_sgd_settings){.momentum = 0.9});
+
+    (void)state;
+    assert_int_equal(bm_sgd_state(f.sgd, -1, s), 1);
+    assert_string_equal(s[0].name, "sgd.v");
+    assert_int_equal(bm_sgd_state(f.sgd, 3, s), 1);
+    assert_string_equal(s[0].name, "sgd.v.3");
+    assert_true(s[0].count == N && s[0].whole == N);
+    stop(&f);
+    f = start(adamw);
+    assert_int_equal(bm_sgd_state(f.sgd, 12, s), 3);
+    assert_string_equal(s[0].name, "adam.m.12");
+    assert_string_equal(s[1].name, "adam.v.12");
+    assert_string_equal(s[2].name, "adam.t.12");
+    assert_true(s[1].count == N && s[1].whole == N);
+    assert_true(s[2].count == 1 && s[2].whole == 1);
+    stop(&f);
+}
+
+/* From a copy and a count that is a fraction, as after a mean of counts. */
+static void test_a_copy_goes_on_alike_and_a_reset_from_rest(void **state)
+{
+    fixture f = start(adamw);
+    bm_sgd *copy = NULL, *sgd[2];
+    float *w = NULL, after[2][N];
+    double count = 0;
+
+    (void)state;
+    assert_ok(bm_sgd_new(&copy, &adamw, &f.params));
+    sgd[0] = f.sgd;
+    sgd[1] = copy;
+    for (int i = 0; i < N; i++)
+        f.g[i] = gradient(i, 0);
+    bm_put(chosen, f.params.g, f.g, N);
+    bm_sgd_step(f.sgd, 0.5F);
+    bm_sgd_set_count(f.sgd, 2.25);
+    bm_sgd_copy(copy, f.sgd);
+    w = fetch(chosen, f.params.w, N);
+    for (int k = 0; k < 2; k++) {
+        bm_put(chosen, f.params.w, w, N);
+        bm_put(chosen, f.params.g, f.g, N);
+        bm_sgd_step(sgd[k], 0.25F);
+        bm_get(chosen, after[k], f.params.w, N);
+        assert_ok(bm_sgd_count(sgd[k], &count));
+        assert_true(count == 3.25);
+    }
+    assert_memory_equal(after[0], after[1], sizeof after[0]);
+    assert_memory_not_equal(after[0], w, sizeof after[0]);
+    bm_sgd_reset(copy);
+    assert_ok(bm_sgd_count(copy, &count));
+    assert_true(count == 0);
+    free(w);
+    bm_sgd_free(copy);
+    stop(&f);
+}
+
+static void test_what_becomes_of_momentum_is_a_setting(void **state)
+{
+    static const struct {
+        const char *word;
+        bm_local_policy means;
+    } rows[] = {{"reset", BM_LOCAL_RESET},
+                {"keep", BM_LOCAL_KEEP},
+                {"average", BM_LOCAL_AVERAGE},
+                {"extrapolate", BM_LOCAL_EXTRAPOLATE}};
+    bm_sgd_settings set = {0};
+
+    (void)state;
+    assert_ok(bm_config_fill(NULL, "sgd", bm_sgd_options, &set));
+    assert_int_equal(bm_sgd_local_state(&set), BM_LOCAL_RESET);
+    assert_true(set.momentum == 0.9 && set.clip == 0);
+    FOR_EACH (i, rows) {
+        set.local_state = rows[i].word;
+        assert_int_equal(bm_sgd_local_state(&set), rows[i].means);
+    }
+}
+
+static void test_reset_forgets_even_what_is_no_number(void **state)
+{
+    fixture f = start((bm_sgd_settings){.momentum = 0.5});
+    float *v = velocity(&f);
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        f.v[i] = i % 2 == 0 ? NAN : INFINITY;
+    bm_put(f.params.be, v, f.v, N);
+    bm_sgd_reset(f.sgd);
+    bm_get(f.params.be, f.v, v, N);
+    assert_ok(bm_sync(f.params.be));
+    for (int i = 0; i < N; i++)
+        assert_true(f.v[i] == 0);
+    stop(&f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_update_follows_its_recurrence),
+        cmocka_unit_test(test_it_is_pytorch_s_while_the_rate_stays),
+        cmocka_unit_test(test_large_gradients_are_clipped_without_overflow),
+        cmocka_unit_test(
+            test_a_gradient_that_is_not_finite_is_counted_and_no_more),
+        cmocka_unit_test(test_statistics_take_their_own_step),
+        cmocka_unit_test(test_adamw_follows_its_recurrence),
+        cmocka_unit_test(test_what_is_remembered_has_names),
+        cmocka_unit_test(test_a_copy_goes_on_alike_and_a_reset_from_rest),
+        cmocka_unit_test(test_what_becomes_of_momentum_is_a_setting),
+        cmocka_unit_test(test_reset_forgets_even_what_is_no_number),
+    };
+
+    return RUN_GROUP_ON(argc, argv, "sgd", tests);
+}

@@ -1,0 +1,38 @@
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+void *zeros(size_t n, size_t size)
+{
+    void *x = calloc(n + 1, size);
+
+    if (x == NULL)
+        abort();
+    return x;
+}
+
+bool near(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * fmax(1.0, fabs(b));
+}
+
+uint64_t seed_of_the_day(void)
+{
+    const char *given = getenv("BMUF_TEST_SEED");
+    unsigned long seed =
+        given != NULL ? strtoul(given, NULL, 10) : (unsigned long)time(NULL);
+
+    print_message("BMUF_TEST_SEED=%lu repeats this\n", seed);
+    return seed;
+}
+
+void assert_ok_at(bm_status status, const char *text, const char *file,
+                  int line)
+{
+    if (status == BM_OK)
+        return;
+    print_error("%s: %s\n", text, bm_last_error());
+    _fail(file, line);
+}
