@@ -1,6 +1,7 @@
-/* processes.c - the settings of [job], and which do not go together. */
-#include "bmuf/exchange/exchange.h"
+/* job.c - the settings of [job], and which do not go together. */
+#include "bmuf/job.h"
 #include "comm/grid.h"
+#include "comm/sum/sum.h"
 #include "core/words.h"
 
 #include <string.h>

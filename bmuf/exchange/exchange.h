@@ -8,31 +8,12 @@
 #define BM_BMUF_EXCHANGE_EXCHANGE_H
 
 #include "bmuf/filter.h"
+#include "bmuf/job.h"
 #include "comm/sum/coded_sum.h"
 #include "comm/sum/sum.h"
 #include "compute/params.h"
-#include "core/config.h"
 
 #include <stdbool.h>
-
-/* [job]: what decides the result, and how it is computed. */
-typedef struct bm_job {
-    long workers;            /* N; part of the experiment */
-    const char *sum;         /* of BM_SUMS */
-    const char *topology;    /* of sum = hier: "4x8x8", or auto */
-    const char *coordinator; /* sharded or root */
-    long seed;               /* of weights, shuffling and dropout */
-    long threads;            /* per rank */
-    const char *device;      /* of BM_DEVICES */
-    const char *precision;   /* of BM_PRECISIONS */
-    const char *exchange;    /* auto, host, nccl or mpi */
-    const char *trace;       /* "blocks A:B"; "": none */
-} bm_job;
-#define BM_DEVICES    "auto cpu cuda"
-#define BM_PRECISIONS "auto fp32 tf32 bf16"
-
-extern const bm_option bm_job_options[];
-void bm_job_check(const bm_config *config, bm_faults *faults);
 
 typedef struct bm_exchange bm_exchange;
 

@@ -1,4 +1,4 @@
-/* thread_pool.c - the largest number of each window of frames and rows, channel
+/* pool.c - the largest number of each window of frames and rows, channel
  * by channel; windows lie side by side, and the last ones need not be full. */
 #include "models/layers/layer.h"
 
