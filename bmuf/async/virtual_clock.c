@@ -77,13 +77,11 @@ static bool fits(int times, long workers)
 static void check_real(const bm_clock_settings *set, const bm_config *config,
                        bm_faults *faults)
 {
-    bm_clock_settings usual = {0};
     const char *odd = NULL;
 
-    bm_config_peek(NULL, "clock", bm_clock_options, &usual);
-    if (strcmp(set->times, usual.times) != 0)
+    if (bm_config_changed(config, "clock", bm_clock_options, "times"))
         odd = "times";
-    else if (set->spread != usual.spread)
+    else if (bm_config_changed(config, "clock", bm_clock_options, "spread"))
         odd = "spread";
     if (bm_clock_is_real(set) && odd != NULL)
         bm_config_fault(faults, config, "clock", odd,
