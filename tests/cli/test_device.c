@@ -89,7 +89,7 @@ static void test_without_a_device_cuda_is_refused(void **state)
         train(&p, "none", ranks, ON_GPU);
         assert_ended(&p, 69);
         assert_said(&p, "no cuda here: there is no /nowhere/libbmuf_cuda.so; "
-                        "with device = cpu it is not needed");
+                        "use device cpu instead");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
         with_device();
@@ -139,7 +139,7 @@ static void test_ranks_that_differ_are_told(void **state)
     assert_int_equal(count_of(said, "bmuf: "), 1);
     assert_non_null(strstr(said, "bmuf: rank 1: no cuda here: there is no "
                                  "/nowhere/libbmuf_cuda.so; but other ranks "
-                                 "have one"));
+                                 "have a device"));
     free(said);
 }
 

@@ -412,13 +412,13 @@ static void test_data_of_another_kind_is_refused(void **_)
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "wide"), 0);
     assert_fails(BMUF("eval", "half.safetensors", "wide"), 65,
-                 "wide has 40 features per frame, the model is for 8",
+                 "wide has 40 features per frame, the model needs 8",
                  "features.* settings");
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "worded",
                      "--units", "words", "--set", "features.mels=8"),
                 0);
     assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
-                 "worded has other symbols", "--vocab");
+                 "worded has another vocabulary", "--vocab");
     assert_fails(BMUF("eval", "test.jsonl", "test"), 65, "test.jsonl: ");
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
@@ -464,7 +464,7 @@ static void test_a_model_without_features_is_refused(void **_)
     write_bytes("odd.safetensors", model, size);
     free(model);
     assert_fails(BMUF("eval", "odd.safetensors", "test"), 65,
-                 "odd.safetensors: '0' is no number of features");
+                 "odd.safetensors: '0' is not a valid number of features");
 }
 
 static void test_words_as_units_make_label_errors_word_errors(void **_)

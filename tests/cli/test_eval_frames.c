@@ -116,16 +116,16 @@ static void test_a_loss_and_data_that_do_not_fit_are_refused(void **_)
     (void)_;
     assert_fails(
         BMUF("train", "frames.ini", "--out", "ctc", "--set", "model.loss=ctc"),
-        65, "frames has labels of frames", "take cross_entropy");
+        65, "frames has labels for frames", "use cross_entropy");
     make_speech("talk", 21);
     assert_code(BMUF("pack", "--audio", "talk.jsonl", "--out", "talk", "--set",
                      "features.mels=5", "--set", "shard.unit_frames=50"),
                 0);
     assert_fails(
         BMUF("train", "frames.ini", "--out", "ce", "--set", "data.train=talk"),
-        65, "talk has labels of whole sequences", "take ctc");
+        65, "talk has labels for whole sequences", "use ctc");
     assert_fails(BMUF("eval", "run/model.safetensors", "talk"), 65,
-                 "talk has labels of whole sequences");
+                 "talk has labels for whole sequences");
 }
 
 int main(void)

@@ -206,12 +206,12 @@ static void test_symbols_of_a_text_are_as_units_say(void **_)
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t1", "--vocab",
              "w/vocab.txt", "--units", "words");
     assert_code(o, 0);
-    assert_says(o.out, " 0 symbols unknown");
+    assert_says(o.out, " 0 unknown symbols");
     assert_shard("t1/data-00000.bmuf.h5", true, "<blank>\na\nb\n", labels, 4);
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t2", "--vocab",
              "w/vocab.txt");
     assert_code(o, 0);
-    assert_says(o.out, " 2 symbols unknown"); /* the spaces */
+    assert_says(o.out, " 2 unknown symbols"); /* the spaces */
     assert_shard("t2/data-00000.bmuf.h5", false, "<blank>\na\nb\n", labels, 4);
     /* in a directory without shards, too */
     assert_int_equal(mkdir(in_folder("alone"), 0777), 0);

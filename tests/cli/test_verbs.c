@@ -42,8 +42,8 @@ static void test_recordings_become_shards(void **_)
 
     (void)_;
     snprintf(line, sizeof line,
-             "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard of "
-             "again; 0 left out, 0 symbols unknown\n",
+             "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard in "
+             "again; 0 sequences skipped, 0 unknown symbols\n",
              speech_total(42, speech_frames), speech_total(42, labels_of));
     assert_code(o, 0);
     assert_string_equal(o.out, line);
@@ -129,7 +129,7 @@ static void test_shards_end_by_size(void **_)
     }
     /* 28 or more frames of 32 bytes fill a kB, so 2 sequences do, or 3 */
     assert_in_range(n, 14, 42);
-    snprintf(name, sizeof name, "5 classes in %d shards of many", n);
+    snprintf(name, sizeof name, "5 classes in %d shards in many", n);
     assert_says(o.out, name);
     snprintf(name, sizeof name, "42 in %d shards, 42 units", n);
     assert_says(BMUF("info", "many").out, name);
@@ -166,10 +166,10 @@ static void test_unknown_symbols_are_counted(void **_)
     assert_code(o, 0);
     assert_says(o.out, "3 sequences, ");
     assert_says(o.out, " 6 labels, 5 classes ");
-    assert_says(o.out, "; 0 left out, 4 symbols unknown\n");
+    assert_says(o.out, "; 0 sequences skipped, 4 unknown symbols\n");
     assert_says(o.err, "warning");
     assert_says(o.err, "4 symbols in 2 texts are not in the vocabulary");
-    assert_says(o.err, "'x' for one");
+    assert_says(o.err, "e.g. 'x'");
     o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange2", "--vocab",
              "train/vocab.txt");
     assert_code(o, 0);
@@ -187,10 +187,10 @@ static void test_recordings_that_are_none_are_left_out(void **_)
                "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd");
     assert_code(o, 0);
-    assert_says(o.err, "2 is left out: ");
+    assert_says(o.err, "skipped 2: ");
     assert_says(o.err, "noise.wav");
     assert_says(o.out, "1 sequences, ");
-    assert_says(o.out, "; 1 left out");
+    assert_says(o.out, "; 1 sequences skipped");
     write_text("odd.jsonl",
                "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd2");

@@ -78,7 +78,7 @@ static void test_bench_counts_what_it_computes(void **_)
     }
     o = BMUF("bench", "--precision", "fp8");
     assert_code(o, 64);
-    assert_says(o.err, "there are auto fp32 tf32 bf16");
+    assert_says(o.err, "is not one of: auto fp32 tf32 bf16");
     o = BMUF("bench", "--peer");
     assert_code(o, 0);
     assert_says(o.out, "torch_peer.py");

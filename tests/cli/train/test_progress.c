@@ -387,7 +387,7 @@ static void test_the_table_at_the_end_is_that_of_the_journal(void **_)
              number(end, "seconds"),
              number(end, "frames") / number(end, "seconds"));
     assert_string_equal(row_of(o.out, "seconds "), expected);
-    snprintf(expected, sizeof expected, "dev LER   %.2f %%, %.2f %% at best",
+    snprintf(expected, sizeof expected, "dev LER   %.2f %%, best %.2f %%",
              100 * last, 100 * best);
     assert_string_equal(row_of(o.out, "dev LER "), expected);
     snprintf(expected, sizeof expected, "test LER  %.2f %%", 100 * test);

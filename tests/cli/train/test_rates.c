@@ -136,7 +136,7 @@ static void test_newbob_follows_the_errors_until_it_ends(void **state)
     assert_true(c.improvements > 1 && c.decays == 5); /* 0.6^5 < 0.1 */
     assert_reason("newbob", "converged", events("newbob", "eval"));
     assert_printed(&p, "(ended by the schedule)");
-    snprintf(words, sizeof words, "dev LER   %.2f %%, %.2f %% at best",
+    snprintf(words, sizeof words, "dev LER   %.2f %%, best %.2f %%",
              100 * c.old, 100 * c.best);
     assert_printed(&p, words);
 }

@@ -285,7 +285,7 @@ static void test_threads_without_cores_are_told(void **state)
     remove_run("threads");
     train(&p, "threads", 1, many);
     assert_ended(&p, 0);
-    assert_said(&p, "slower, but the same bits");
+    assert_said(&p, "training is slower, its result is the same");
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) < 2)
         return;
@@ -298,7 +298,7 @@ static void test_threads_without_cores_are_told(void **state)
     train(&p, "threads", 1, "job.threads=2");
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     assert_ended(&p, 0);
-    assert_said(&p, "2 threads share 1 core, to which this rank is bound");
+    assert_said(&p, "2 threads on 1 core, to which this rank is bound");
 }
 
 static void test_workers_without_data_hang_nobody(void **state)

@@ -65,7 +65,7 @@ static void test_ranks_and_stops_change_no_bits(void **state)
                  "%s; train.epochs=2; schedule.kind=constant", ways[k]);
         train(&p, "halves", 1, settings);
         assert_ended(&p, 0);
-        assert_said(&p, "going on from");
+        assert_said(&p, "resuming from");
         assert_same_model("whole", "halves");
     }
     assert_same_average("whole", "halves");
