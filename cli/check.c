@@ -1,5 +1,5 @@
 /* check.c - bmuf check: lists all problems of a data set. */
-#include "io/shard/check.h"
+#include "io/inspect/check.h"
 #include "cli/verbs.h"
 
 static bm_status check(const bm_arguments *a)

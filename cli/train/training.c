@@ -98,7 +98,7 @@ static bm_status advise(bm_training *t)
 /* Fails if the model has too few layers for block.fragments. */
 static bm_status check_fragments(const bm_training *t)
 {
-    long n = t->set->plan.fragments;
+    long n = t->set->block.fragments;
     size_t *begin = calloc((size_t)n + 1, sizeof *begin);
     bm_status status = BM_OK;
 
