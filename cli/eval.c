@@ -2,6 +2,7 @@
 #include "bmuf/block_settings.h"
 #include "bmuf/evaluate.h"
 #include "cli/device.h"
+#include "cli/json_output.h"
 #include "cli/launch/processes.h"
 #include "cli/recogniser.h"
 #include "cli/settings.h"
@@ -177,9 +178,7 @@ static void print_json(const bm_evaluation *e)
     json_object_set_new(o, "wer",
                         e->words > 0 ? json_real(e->word_errors / e->words)
                                      : json_null());
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+    bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
 static void print_table(const bm_evaluation *e, const char *unit)

@@ -1,7 +1,7 @@
 #include "cli/train/training.h"
 
 #include "bmuf/strategies/fragments.h"
-#include "cli/report/explain.h"
+#include "cli/report/regime.h"
 
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ static void log_advice(void *self, const char *text)
 }
 
 /* Logs eta and zeta, which a strategy may derive from settings of other names. */
-static void log_filter(const bm_training *t, const bm_setting *what)
+static void log_filter(const bm_training *t, const bm_regime *what)
 {
     const bm_settings *s = t->set;
     bm_gains g = bm_gains_of(what);
@@ -83,12 +83,12 @@ static void log_filter(const bm_training *t, const bm_setting *what)
 /* Logs warnings about the settings; fails as bm_advise. */
 static bm_status advise(bm_training *t)
 {
-    bm_setting what = {0};
+    bm_regime what = {0};
     bm_plan *plan = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(t->set, t->train, &plan));
-    status = bm_setting_of(t->set, t->train, plan, &what);
+    status = bm_regime_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
     BM_TRY(status);
     log_filter(t, &what);

@@ -14,20 +14,20 @@
 
 /* Sixteen workers as CNTK has them by default: blocks of 120000 samples for
  * each, eta = 1 - 1/16; a hundred blocks in an epoch. Nothing is unwise. */
-static bm_setting sensible(void)
+static bm_regime sensible(void)
 {
-    return (bm_setting){.workers = 16,
-                        .filtered = true,
-                        .blocks = true,
-                        .momentum = 15. / 16,
-                        .rate = 1,
-                        .local_momentum = 0.9,
-                        .reset = true,
-                        .block_frames = 16 * 120000.,
-                        .epoch_frames = 100 * 16 * 120000.,
-                        .batch_frames = 8000,
-                        .balance = 1,
-                        .epochs = 10};
+    return (bm_regime){.workers = 16,
+                       .filtered = true,
+                       .blocks = true,
+                       .momentum = 15. / 16,
+                       .rate = 1,
+                       .local_momentum = 0.9,
+                       .reset = true,
+                       .block_frames = 16 * 120000.,
+                       .epoch_frames = 100 * 16 * 120000.,
+                       .batch_frames = 8000,
+                       .balance = 1,
+                       .epochs = 10};
 }
 
 /* What was told, each text with a line break behind it. */
@@ -45,7 +45,7 @@ static void listen(void *self, const char *text)
     snprintf(t->text + used, sizeof t->text - used, "%s\n", text);
 }
 
-static told warnings_of(const bm_setting *s)
+static told warnings_of(const bm_regime *s)
 {
     told t = {0};
 
@@ -54,7 +54,7 @@ static told warnings_of(const bm_setting *s)
 }
 
 /* Exactly one warning, with these words in it. */
-static void assert_warns(const bm_setting *s, const char *words)
+static void assert_warns(const bm_regime *s, const char *words)
 {
     told t = warnings_of(s);
 
@@ -63,7 +63,7 @@ static void assert_warns(const bm_setting *s, const char *words)
     assert_true(t.n == 1 && strstr(t.text, words) != NULL);
 }
 
-static void assert_refuses(const bm_setting *s, const char *words)
+static void assert_refuses(const bm_regime *s, const char *words)
 {
     told t = {0};
 
@@ -79,7 +79,7 @@ static void assert_refuses(const bm_setting *s, const char *words)
 /* -1 / ln(15/16) = 1 / (ln 16 - ln 15) = 1 / (2.7725887 - 2.7080502). */
 static void test_sixteen_workers_forget_in_15_and_a_half_blocks(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g = bm_gains_of(&s);
 
     (void)_;
@@ -99,7 +99,7 @@ static void test_a_time_constant_gives_its_momentum_back(void **_)
 
     (void)_;
     FOR_EACH (i, etas) {
-        bm_setting s = sensible();
+        bm_regime s = sensible();
         bm_gains g;
 
         s.momentum = etas[i];
@@ -120,7 +120,7 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
             bm_filter f = {.momentum = settings[i][0],
                            .rate = settings[i][1],
                            .nesterov = nesterov != 0};
-            bm_setting s = sensible();
+            bm_regime s = sensible();
             float x = 0, model = 0, delta = 0, first = 0, before = 0;
 
             s.momentum = f.momentum;
@@ -138,7 +138,7 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
 
 static void test_without_momentum_nothing_is_remembered(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g;
 
     (void)_;
@@ -152,7 +152,7 @@ static void test_without_momentum_nothing_is_remembered(void **_)
 /* The plan deals 1000 frames to round(1000 / 300) = 3 blocks, of 333.3. */
 static void test_blocks_are_evened_out(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g;
 
     (void)_;
@@ -171,7 +171,7 @@ static void test_blocks_are_evened_out(void **_)
 
 static void test_what_is_sensible_has_no_warning(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     assert_int_equal(warnings_of(&s).n, 0);
@@ -183,7 +183,7 @@ static void test_what_is_sensible_has_no_warning(void **_)
 /* CNTK warns from an effective zeta of 2 on. */
 static void test_a_block_rate_of_two_is_warned_of(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.momentum = 0.5; /* steady gain 4, of 16 workers: another warning */
@@ -198,26 +198,27 @@ static void test_a_block_rate_of_two_is_warned_of(void **_)
 /* 1 / (1 - 0.96) = 25 > 1.5 * 16; 1 / (1 - 0.86) = 7.14 < 0.5 * 16. */
 static void test_a_steady_gain_far_from_the_workers_is_warned_of(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.momentum = 0.958; /* 23.8 */
     assert_int_equal(warnings_of(&s).n, 0);
     s.momentum = 0.96;
-    assert_warns(&s, "= 25 is more than the 16 workers");
+    assert_warns(&s, "= 25 is large for 16 workers");
     s.momentum = 0.876; /* 8.06 */
     assert_int_equal(warnings_of(&s).n, 0);
     s.momentum = 0.86;
-    assert_warns(&s, "bmuf.momentum = 0.9375 makes up for it");
+    assert_warns(&s, "set bmuf.momentum = 0.9375");
     s.renamed = true; /* [bmuf] is not what to change */
-    assert_warns(&s, "zeta / (1 - eta) = 7.143: blocks move the model less");
-    assert_warns(&s, "; train.strategy = bmuf with bmuf.momentum = 0.9375 ");
+    assert_warns(&s, "zeta / (1 - eta) = 7.143: a block moves the model less");
+    assert_warns(&s,
+                 "; set train.strategy = bmuf with bmuf.momentum = 0.9375\n");
     s.momentum = 0.96;
-    assert_warns(&s, "zeta / (1 - eta) = 25 is more than the 16 workers");
+    assert_warns(&s, "zeta / (1 - eta) = 25 is large for 16 workers");
     s.renamed = false;
     s.momentum = 0.876;
     s.rate = 0.8; /* 6.45; 0.8 / (1 - 0.95) = 16 */
-    assert_warns(&s, "bmuf.momentum = 0.95 makes up for it");
+    assert_warns(&s, "set bmuf.momentum = 0.95");
     s.rate = 1;
     s.filtered = false; /* model averaging has no momentum to lack */
     s.momentum = 0;
@@ -228,30 +229,30 @@ static void test_a_steady_gain_far_from_the_workers_is_warned_of(void **_)
  * data are too few, and 16 are enough; 16 blocks have 12e7 / 16 a worker. */
 static void test_an_epoch_holds_a_time_constant(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epoch_frames = 16 * s.block_frames;
     assert_int_equal(warnings_of(&s).n, 0);
     s.epoch_frames = 15 * s.block_frames;
     assert_warns(&s, "time constant of block momentum, 2.97e+07 frames, is "
-                     "more than the 2.88e+07 frames of an epoch");
+                     "longer than an epoch of 2.88e+07 frames");
     assert_warns(&s, "block.frames_per_worker = 112500 "); /* 1.8e6 / 16 */
 }
 
 /* 1 / (1 - 0.9) = 10 steps. */
 static void test_local_momentum_has_steps_to_warm_up(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.batch_frames = 12000; /* 10 a block */
     assert_int_equal(warnings_of(&s).n, 0);
     s.batch_frames = 12500; /* 9.6 */
-    assert_warns(&s, "needs 10 steps to warm up, but begins anew every 9.6");
+    assert_warns(&s, "needs 10 steps to take effect, but is reset every 9.6");
     assert_warns(&s, "sgd.momentum = 0.9 needs");
     s.adam = true;
-    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to warm up");
+    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to take effect");
     s.reset = false;
     assert_int_equal(warnings_of(&s).n, 0);
 }
@@ -259,7 +260,7 @@ static void test_local_momentum_has_steps_to_warm_up(void **_)
 /* Douillard et al.: AdamW inside, whose moments the workers keep. */
 static void test_diloco_wants_adam_inside(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.diloco = true;
@@ -272,7 +273,7 @@ static void test_diloco_wants_adam_inside(void **_)
 
 static void test_workers_that_wait_are_warned_of(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.balance = 0.8;
@@ -288,7 +289,7 @@ static void test_workers_that_wait_are_warned_of(void **_)
 /* CNTK's issue 2189: workers that met once an epoch. */
 static void test_one_block_an_epoch_is_refused(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epochs = 100;
@@ -311,13 +312,13 @@ static void test_one_block_an_epoch_is_refused(void **_)
 /* 1 / (1 - 15/16) = 16 blocks. */
 static void test_training_is_longer_than_momentum_needs(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epochs = 1;
     s.block_frames = s.epoch_frames / 15;
     assert_refuses(&s, "15 blocks in 1 epochs");
-    assert_refuses(&s, "0.9375 has had its effect, which takes 16");
+    assert_refuses(&s, "0.9375 takes effect, which needs 16");
     /* 64 blocks: 192e6 / 64 / 16 */
     assert_refuses(&s, "block.frames_per_worker = 187500,");
     s.block_frames = s.epoch_frames / 16;
@@ -330,7 +331,7 @@ static void test_training_is_longer_than_momentum_needs(void **_)
 
 static void test_a_share_holds_a_mini_batch(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.local_momentum = 0;
@@ -339,7 +340,7 @@ static void test_a_share_holds_a_mini_batch(void **_)
     s.batch_frames = 240000;
     assert_refuses(&s, "a worker's share of a block is 0.5 of a mini-batch");
     /* four mini-batches */
-    assert_refuses(&s, "set block.frames_per_worker = 960000, or take fewer");
+    assert_refuses(&s, "set block.frames_per_worker = 960000, or use fewer");
 }
 
 /* The number behind these words in a proposal; 0: there is none. */
@@ -365,7 +366,7 @@ static void test_what_is_proposed_is_accepted(void **_)
 
     (void)_;
     for (int i = 0; i < 20000; i++) {
-        bm_setting s = sensible();
+        bm_regime s = sensible();
         double frames = 0;
 
         s.workers = 1 + (int)bm_rng_below(&rng, 16);
@@ -385,7 +386,7 @@ static void test_what_is_proposed_is_accepted(void **_)
             proposals++;
             continue;
         }
-        assert_non_null(strstr(bm_last_error(), "the data are too few"));
+        assert_non_null(strstr(bm_last_error(), "there is too little data"));
         for (int blocks = 1; blocks < 100; blocks++) {
             s.block_frames = s.epoch_frames / blocks;
             /* There is a margin of one block. */

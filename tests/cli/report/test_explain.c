@@ -39,7 +39,7 @@ static void test_explain_prints_what_formulas_say(void **_)
         assert_after(o.out, "frames = ", block / 2, 2);
         assert_after(o.out, "= about ", block / 2 / (2 * frames / 42), 1);
         assert_after(o.out, "\nblocks    ", blocks, 6);
-        assert_after(o.out, "an epoch, ", 7 * blocks, 6);
+        assert_after(o.out, "per epoch, ", 7 * blocks, 6);
     }
 }
 
@@ -56,7 +56,7 @@ static void test_explain_tells_what_else_is_done_with_blocks(void **_)
     (void)_;
     assert_code(o, 0);
     assert_says(o.out, "2, each exchanged every 2 blocks: 9000 5005 weights\n");
-    assert_says(o.out, "\noverlap           a block's exchange goes on");
+    assert_says(o.out, "\noverlap           a block is exchanged during");
     assert_says(o.out, "\nwarm-up           3 blocks");
     assert_says(o.out, "\ntime              a rank has 20 s");
     assert_after(o.out, "time constant", -2 / log(0.5), 4);
@@ -74,8 +74,10 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
 
     (void)_;
     assert_code(o, 0);
-    assert_says(o.out, "warning: 6 workers on 4 ranks: some host 2, others 1; "
-                       "25 % of the ranks' time is waiting");
+    assert_says(
+        o.out,
+        "warning: 6 workers on 4 ranks: some have 2, others 1, and wait; "
+        "25 % of the ranks' time is lost");
     assert_says(o.out,
                 "exchange          0.1 MB sent by the busiest of 4 ranks "
                 "per block;\n");
@@ -229,7 +231,7 @@ static void test_explain_refuses_and_warns(void **_)
     o = BMUF("explain", "tiny.ini", "--set", "train.strategy=diloco", "--set",
              "train.epochs=9", "--set", "sgd.update=momentum");
     assert_code(o, 0);
-    assert_says(o.out, "warning: train.strategy = diloco is made for AdamW");
+    assert_says(o.out, "warning: train.strategy = diloco expects AdamW");
 }
 
 int main(void)

@@ -92,7 +92,7 @@ static void test_bad_words_are_told(void **_)
     assert_says(o.err, "10gbe");
     o = BMUF("scale", ".", "--workers", "4,2");
     assert_code(o, 64);
-    assert_says(o.err, "rising");
+    assert_says(o.err, "increasing");
     o = BMUF("scale", "nowhere");
     assert_code(o, 66);
     o = BMUF("scale", ".", "--network", "./missing.ini");
@@ -100,7 +100,7 @@ static void test_bad_words_are_told(void **_)
     write_text("journal.jsonl", "");
     o = BMUF("scale", ".");
     assert_code(o, 65);
-    assert_says(o.err, "no run has started");
+    assert_says(o.err, "no complete start event");
 }
 
 int main(void)

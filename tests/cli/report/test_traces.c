@@ -414,7 +414,7 @@ static void test_damage_is_named(void **_)
     make_rank(1, 3, 2);
     assert_fails(BMUF("trace", "slow"), 65, "rank-1.json", "attempt 2");
     write_text("slow/trace/rank-1.json", "[]");
-    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is not a trace");
+    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is no trace");
     make_rank(1, 3, 1);
     made[strlen(made) - 2] = '\0';
     make_span(1, "odd", 1, 0.05e6, 1e6);
