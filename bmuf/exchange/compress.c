@@ -1,7 +1,7 @@
 #include "bmuf/exchange/compress.h"
 
+#include "bmuf/block_settings.h"
 #include "bmuf/exchange/columns.h"
-#include "bmuf/strategies/fragments.h"
 #include "bmuf/trainer.h"
 #include "core/words.h"
 
@@ -83,7 +83,7 @@ bm_status bm_compress_fit(const bm_config *config)
     bm_train_settings train = {0};
     bm_compress set = {0};
     bm_job job = {0};
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     const bm_strategy_ops *ops = NULL;
     void *settings = NULL;
     bm_status status = BM_OK;
