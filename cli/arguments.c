@@ -2,6 +2,7 @@
 
 #include "core/words.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,8 +165,9 @@ bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
 
 void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
 {
-    fprintf(out, "bmuf %s %s\n  %s\n\n%s\n", verb->name, verb->nouns,
-            verb->help, verb->text);
+    fprintf(out, "usage: bmuf %s [OPTION]...%s%s\n\n%c%s.\n\n%s\n", verb->name,
+            verb->nouns[0] != '\0' ? " " : "", verb->nouns,
+            toupper((unsigned char)verb->help[0]), verb->help + 1, verb->text);
     for (const bm_flag *f = verb->flags; f->name != NULL; f++) {
         char left[64], letter[8] = "    ";
 
@@ -173,7 +175,7 @@ void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
             snprintf(letter, sizeof letter, "-%c, ", f->letter);
         snprintf(left, sizeof left, "%s--%s %s", letter, f->name,
                  f->value != NULL ? f->value : "");
-        fprintf(out, "  %-26s %s\n", left, f->help);
+        fprintf(out, "  %-27s %s\n", left, f->help);
     }
     if (all)
         fprintf(out, "\nExit codes: 0 success, 64 usage, 65 invalid data, 66 "
