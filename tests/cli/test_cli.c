@@ -380,7 +380,7 @@ static void test_ranks_tell_a_fault_once(void **_)
                  "3 ranks, but job.workers = ");
     assert_fails(
         BMUF("train", "tiny.ini", "-n", "2", "--set", "bmuf.momentum=0.999"),
-        78, "has had its effect");
+        78, "takes effect, which needs");
     assert_fails(BMUF("eval", "m", "test", "-n", "2", "--dump", "x.npz"), 64,
                  "--dump needs a single rank");
 }
@@ -400,7 +400,7 @@ static void test_ranks_warn_once(void **_)
              "data.dev=shifted");
     assert_code(o, 0);
     assert_int_equal(count_of(o.err, "starting: mpirun"), 1);
-    assert_int_equal(count_of(o.err, "needs 20 steps to warm up"), 1);
+    assert_int_equal(count_of(o.err, "needs 20 steps to take effect"), 1);
     assert_int_equal(count_of(o.err, "features were made with other settings"),
                      1);
     assert_null(strstr(o.out, "warning"));
