@@ -25,14 +25,14 @@ static bm_status check_bucketed(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
     bm_block_settings block = {0};
-    bm_bucketed_settings overlap = {0};
+    bm_bucketed_settings bucketed = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
-    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
-    return bm_bucketed_check(&overlap, job);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &bucketed);
+    return bm_bucketed_check(&bucketed, job);
 }
 
 /* Settings of [block] that the strategy does not support. */

@@ -1,6 +1,6 @@
 /*
- * Settings that are wrong, or do not go together, are told before anything
- * starts: all of them, and in words of the user's.
+ * Invalid and conflicting settings are all reported, before training starts,
+ * with the names that the user knows.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -55,7 +55,7 @@ static const char faults[] = "[data]\n"
         "faults.ini:22: block.frames_total and block.steps",                   \
         "faults.ini:27: schedule.kind = newbob needs data.dev"
 
-static void test_all_wrong_settings_are_told_before_anything_starts(void **_)
+static void test_all_invalid_settings_are_reported_before_training(void **_)
 {
     static const char *const verbs[] = {"train", "explain"};
 
@@ -69,7 +69,7 @@ static void test_all_wrong_settings_are_told_before_anything_starts(void **_)
     }
 }
 
-static void test_wrong_settings_of_the_command_line_are_told(void **_)
+static void test_invalid_settings_of_the_command_line_are_reported(void **_)
 {
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "--set", "bmuf.momentun=0.9",
@@ -85,7 +85,7 @@ static void test_wrong_settings_of_the_command_line_are_told(void **_)
     assert_int_equal(access(in_folder("d"), F_OK), -1);
 }
 
-static void test_settings_that_do_not_go_together_are_refused(void **_)
+static void test_conflicting_settings_are_rejected(void **_)
 {
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=local"), 78,
@@ -180,9 +180,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            test_all_wrong_settings_are_told_before_anything_starts),
-        cmocka_unit_test(test_wrong_settings_of_the_command_line_are_told),
-        cmocka_unit_test(test_settings_that_do_not_go_together_are_refused),
+            test_all_invalid_settings_are_reported_before_training),
+        cmocka_unit_test(
+            test_invalid_settings_of_the_command_line_are_reported),
+        cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
     };
     return cmocka_run_group_tests_name("settings", tests, make_corpus,

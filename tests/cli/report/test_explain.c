@@ -1,6 +1,6 @@
 /*
- * What explain prints of a configuration, against formulas, and its bytes
- * against what runs have sent.
+ * The output of bmuf explain, compared with formulas, and its bytes with those
+ * that runs report.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void test_explain_prints_what_formulas_say(void **_)
+static void test_explain_agrees_with_the_formulas(void **_)
 {
     static const double etas[] = {0.5, 0.75, 0.9};
     double frames = (double)speech_total(42, speech_frames), blocks = 10;
@@ -44,7 +44,7 @@ static void test_explain_prints_what_formulas_say(void **_)
 }
 
 /* Two layers: of 8 features to 1000, and of these to 5 classes. */
-static void test_explain_tells_what_else_is_done_with_blocks(void **_)
+static void test_explain_prints_block_options(void **_)
 {
     outcome o =
         BMUF("explain", "tiny.ini", "-n", "2", "--set",
@@ -85,8 +85,8 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
                  3);
 }
 
-/* In real time rank 0 sends its model to both of the others; where they fetch
- * it seldom enough, they push more. */
+/* In real time rank 0 sends its model to both other ranks; if they fetch rarely,
+ * their pushes are larger. */
 static void test_explain_counts_bytes_of_a_server(void **_)
 {
     static const struct {
@@ -109,7 +109,7 @@ static void test_explain_counts_bytes_of_a_server(void **_)
     }
 }
 
-/* The counter of the run's last block. */
+/* A counter of the run's last block. */
 static double counted(const char *run)
 {
     json_t *block = last_event(run, "block");
@@ -125,8 +125,8 @@ static double counted(const char *run)
         "--set", "train.epochs=1", "--set", "data.dev=", "--set",              \
         "schedule.kind=constant"
 
-/* Of one model for each sum; test_bytes knows all sums on all ranks. */
-static void test_explain_tells_what_a_run_sends(void **_)
+/* One model for each sum; test_bytes tests all sums on all ranks. */
+static void test_explained_bytes_are_those_of_a_run(void **_)
 {
     static const char *const runs[][2] = {
         {"job.sum=tree", "4"}, {"job.sum=exact", "3"},   {"job.sum=mpi", "2"},
@@ -152,7 +152,7 @@ static void test_explain_tells_what_a_run_sends(void **_)
     }
 }
 
-static void test_explain_tells_what_an_update_of_a_server_sends(void **_)
+static void test_explained_bytes_of_a_server_are_those_of_a_run(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "-n", "3", FIVE, "--set",
                      "train.strategy=asgd");
@@ -170,7 +170,7 @@ static void test_explain_tells_what_an_update_of_a_server_sends(void **_)
     json_decref(service);
 }
 
-/* Of two ranks with a worker each, both send one code of the whole model. */
+/* With two ranks of one worker, each sends one coded model. */
 static void test_explain_counts_bytes_of_codes(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "-n", "2", "--set", "job.workers=2",
@@ -211,7 +211,7 @@ static void test_explain_counts_padding(void **_)
     }
 }
 
-static void test_explain_refuses_and_warns(void **_)
+static void test_explain_fails_and_warns(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "--set", "bmuf.rate=2.5", "--set",
                      "train.epochs=9");
@@ -237,15 +237,15 @@ static void test_explain_refuses_and_warns(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_explain_prints_what_formulas_say),
-        cmocka_unit_test(test_explain_tells_what_else_is_done_with_blocks),
+        cmocka_unit_test(test_explain_agrees_with_the_formulas),
+        cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_a_server),
-        cmocka_unit_test(test_explain_tells_what_a_run_sends),
-        cmocka_unit_test(test_explain_tells_what_an_update_of_a_server_sends),
+        cmocka_unit_test(test_explained_bytes_are_those_of_a_run),
+        cmocka_unit_test(test_explained_bytes_of_a_server_are_those_of_a_run),
         cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),
-        cmocka_unit_test(test_explain_refuses_and_warns),
+        cmocka_unit_test(test_explain_fails_and_warns),
     };
     return cmocka_run_group_tests_name("explain", tests, make_corpus,
                                        folder_remove);
