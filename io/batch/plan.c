@@ -1,6 +1,6 @@
 /*
- * plan.c - units in the epoch's order, cut into blocks where each block's even
- * share of all frames ends, and dealt within a block: the largest unit first,
+ * plan.c - puts units in the epoch's order, cuts them into blocks of equal
+ * frames, and deals the units of a block to workers: the largest unit first,
  * always to the worker with the fewest frames, so that shares differ by less
  * than a unit.
  */
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A unit while it is sorted, or dealt. */
+/* A unit while it is sorted or dealt. */
 typedef struct card {
     size_t unit;
     size_t place;  /* in the epoch's order */
     double length; /* mean frames of its sequences, or all its frames */
 } card;
 
-/* What a worker has got of a block so far. */
+/* What a worker has received of a block so far. */
 typedef struct hand {
     double frames;
     int32_t worker;
 } hand;
 
-/* Room to plan in. */
+/* Scratch memory. */
 typedef struct table {
     card *cards;   /* [units] */
     hand *hands;   /* [workers] */
@@ -86,7 +86,8 @@ static void put_in_order(bm_plan *p, card *cards)
         p->units[i] = cards[i].unit;
 }
 
-/* As many as make blocks of the size asked for, if units are small enough. */
+/* The number of blocks that makes their size nearest to the one set, but at most
+ * the number of units. */
 static bm_status count_blocks(bm_plan *p)
 {
     double size = 0, blocks = 1;
@@ -98,8 +99,8 @@ static bm_status count_blocks(bm_plan *p)
     return BM_OK;
 }
 
-/* A block ends with the unit whose middle comes last before the block's share
- * of all frames is reached, but has at least one unit. */
+/* Block b ends after the last unit whose middle is before b / blocks of all
+ * frames. Each block has at least one unit. */
 static void find_blocks(bm_plan *p)
 {
     size_t at = 0;
@@ -130,7 +131,7 @@ static bool before(const hand *a, const hand *b)
            (a->frames == b->frames && a->worker < b->worker);
 }
 
-/* hands is a heap with the emptiest hand on top, but for the top itself. */
+/* Restores the heap, smallest hand on top, after the top has changed. */
 static void sift(hand *hands, size_t n)
 {
     size_t i = 0, least = 0;
@@ -148,7 +149,7 @@ static void sift(hand *hands, size_t n)
     }
 }
 
-/* Units of a block by owner, those of an owner in the epoch's order. */
+/* Sorts the units of a block by owner, in the epoch's order for each owner. */
 static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
                           size_t n, table *t)
 {
@@ -159,7 +160,7 @@ static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
         t->begin[k + 1] += t->begin[k];
     for (size_t i = 0; i < n; i++)
         t->cards[t->begin[owner[i]]++].unit = units[i];
-    for (size_t i = 0, k = 0; i < n; i++) { /* begin[k] is k's end by now */
+    for (size_t i = 0, k = 0; i < n; i++) { /* begin[k] is now k's end */
         while (i == t->begin[k])
             k++;
         units[i] = t->cards[i].unit;
@@ -215,8 +216,9 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
 
     BM_ASSERT(workers > 0 && (s->sequences == 0 || s->frames == 0));
     if (!p || !t.cards || !t.hands || !t.begin)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to plan %zu units for %d",
-                     d->n_units, workers);
+        BM_FAIL_DONE(BM_ERR_MEMORY,
+                     "no memory to plan %zu units for %d workers", d->n_units,
+                     workers);
     p->d = d;
     p->set = *s;
     p->set.frames = bm_plan_batch_frames(s, d);
@@ -253,7 +255,7 @@ int64_t bm_plan_blocks(const bm_plan *p)
     return p->blocks;
 }
 
-/* The first unit of a block that is the worker's or a later one's. */
+/* The first unit of a block that belongs to this or a later worker. */
 static size_t find(const bm_plan *p, int64_t block, int worker)
 {
     size_t from = p->start[block], to = p->start[block + 1];

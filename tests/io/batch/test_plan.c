@@ -1,6 +1,6 @@
 /*
- * The block plan over data sets that exist as lengths alone: properties that
- * every plan has, over many random ones, and small plans made by hand.
+ * The block plan of data sets that are only lists of lengths: properties of many
+ * random plans, and small plans by hand.
  */
 #include "tests/support/lengths.h"
 #include "tests/support/support.h"
@@ -189,7 +189,7 @@ static void test_blocks_are_about_equal(void **state)
     }
 }
 
-/* What the largest-first rule gives, by a search through all workers. */
+/* The largest-first rule, by a search through all workers. */
 static void deal(const bm_dataset *d, const bm_plan *p, int workers,
                  int64_t *loads)
 {
@@ -280,7 +280,7 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
 }
 
 /* Orders that are not random are the same in every epoch. */
-static void test_file_and_sorted_order_know_no_chance(void **state)
+static void test_file_and_sorted_order_are_not_random(void **state)
 {
     bm_rng rng = bm_rng_make(5, "test", 0);
     bm_dataset d = lengths_random(&rng, 40, 9);
@@ -415,7 +415,7 @@ static void test_sorted_order_sorts_units_as_well(void **state)
     lengths_drop(&d);
 }
 
-static void test_one_unit_leaves_the_other_workers_without_data(void **state)
+static void test_with_one_unit_the_other_workers_have_no_data(void **state)
 {
     const int32_t counts[] = {3};
     int32_t lengths[] = {4, 0, 2};
@@ -442,7 +442,7 @@ static void test_one_unit_leaves_the_other_workers_without_data(void **state)
     lengths_drop(&d);
 }
 
-static void test_no_sequences_make_no_blocks(void **state)
+static void test_no_sequences_give_no_blocks(void **state)
 {
     const int32_t counts[] = {0, 0};
     bm_dataset sets[] = {lengths_make(0, NULL, given, NULL),
@@ -488,13 +488,13 @@ int main(void)
         cmocka_unit_test(
             test_units_are_dealt_largest_first_to_the_least_loaded),
         cmocka_unit_test(test_a_plan_depends_on_seed_and_epoch_alone),
-        cmocka_unit_test(test_file_and_sorted_order_know_no_chance),
+        cmocka_unit_test(test_file_and_sorted_order_are_not_random),
         cmocka_unit_test(test_random_order_mixes_units_and_lengths),
         cmocka_unit_test(test_a_plan_in_file_order_by_hand),
         cmocka_unit_test(test_a_plan_in_sorted_order_by_hand),
         cmocka_unit_test(test_sorted_order_sorts_units_as_well),
-        cmocka_unit_test(test_one_unit_leaves_the_other_workers_without_data),
-        cmocka_unit_test(test_no_sequences_make_no_blocks),
+        cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
+        cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),
     };
 
