@@ -224,7 +224,7 @@ static const char *place(char out[PATH_MAX + 32], const char *path, size_t line)
     return out;
 }
 
-/* One line of a file; `p` holds no newline. */
+/* Adds a line of a file, without its newline. */
 static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
 {
     char where[PATH_MAX + 32], text[64];

@@ -1,6 +1,6 @@
 /*
  * reader.c - a thread fills a ring of three blocks: the one in use and two
- * ahead of it. Three counters say who owns a block:
+ * ahead of it. Three counters define the owner of a block:
  *
  *     released <= taken <= filled <= released + 3
  *

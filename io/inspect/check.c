@@ -129,7 +129,7 @@ static void inspect_tables(inspection *i)
     void *p = NULL;
 
     bm_h5_enter();
-    if (bm_shard_wake(i->s) != BM_OK) {
+    if (bm_shard_file_open(i->s) != BM_OK) {
         send(i, UNREADABLE, bm_last_message());
     } else {
         inspect_offsets(i, "bmuf/frame_offset", 0);

@@ -208,11 +208,13 @@ static bm_status keep_meta(bm_st_file *f, json_t *meta)
     if (!json_is_object(meta))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: " BM_ST_META_NAME " is not an object", f->path);
-    json_object_foreach(meta, key, value) if (
-        !json_is_string(value)) return BM_FAIL(BM_ERR_FORMAT,
-                                               "%s: " BM_ST_META_NAME
-                                               " holds what is no text",
-                                               f->path);
+    json_object_foreach(meta, key, value)
+    {
+        if (!json_is_string(value))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: " BM_ST_META_NAME ": '%.60s' is not a text",
+                           f->path, key);
+    }
     f->meta = json_incref(meta);
     return BM_OK;
 }

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AWAKE = 16, MOST_LISTED = 20 };
+enum { MOST_OPEN = 16, MOST_LISTED = 20 };
 
 /* A data set with its open files: the last shards read, oldest first. */
 typedef struct opened {
     bm_dataset d; /* first */
-    bm_shard *awake[MOST_AWAKE];
-    size_t n_awake;
+    bm_shard *open[MOST_OPEN];
+    size_t n_open;
 } opened;
 
 /* Faults, one per line. */
@@ -62,7 +62,7 @@ static bm_status open_shards(bm_dataset *d)
             add_fault(&f, status, bm_last_message());
             continue;
         }
-        bm_shard_sleep(d->shards[i]);
+        bm_shard_file_close(d->shards[i]);
         if (first == NULL)
             first = d->shards[i];
         else
@@ -180,22 +180,22 @@ const bm_vocab *bm_dataset_vocab(const bm_dataset *d)
 
 /* Moves the shard that is read next to the end of the list; the file of the
  * first is closed if there are too many. */
-static void keep_awake(opened *o, bm_shard *s)
+static void mark_open(opened *o, bm_shard *s)
 {
     size_t i = 0;
 
-    while (i < o->n_awake && o->awake[i] != s)
+    while (i < o->n_open && o->open[i] != s)
         i++;
-    if (i == o->n_awake && i < MOST_AWAKE) {
-        o->n_awake++;
+    if (i == o->n_open && i < MOST_OPEN) {
+        o->n_open++;
     } else {
-        i = i == o->n_awake ? 0 : i;
-        if (o->awake[i] != s)
-            bm_shard_sleep(o->awake[i]);
-        memmove(o->awake + i, o->awake + i + 1,
-                (o->n_awake - i - 1) * sizeof(bm_shard *));
+        i = i == o->n_open ? 0 : i;
+        if (o->open[i] != s)
+            bm_shard_file_close(o->open[i]);
+        memmove(o->open + i, o->open + i + 1,
+                (o->n_open - i - 1) * sizeof(bm_shard *));
     }
-    o->awake[o->n_awake - 1] = s;
+    o->open[o->n_open - 1] = s;
 }
 
 bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
@@ -205,7 +205,7 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
     BM_ASSERT(sequence >= 0 && k < d->n);
     for (; k >= bm_shard_sequences(d->shards[i]); i++)
         k -= bm_shard_sequences(d->shards[i]);
-    keep_awake((opened *)(void *)d, d->shards[i]);
+    mark_open((opened *)(void *)d, d->shards[i]);
     return bm_shard_tag(d->shards[i], k, out);
 }
 
@@ -214,6 +214,6 @@ bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
     const bm_unit_at *u = &d->units[unit];
 
     BM_ASSERT(unit < d->n_units);
-    keep_awake((opened *)(void *)d, d->shards[u->shard]);
+    mark_open((opened *)(void *)d, d->shards[u->shard]);
     return bm_shard_read(d->shards[u->shard], (size_t)u->unit, out);
 }

@@ -268,7 +268,7 @@ static bm_status read_all(bm_shard *s)
 
     if (stat(s->path, &s->identity) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", s->path, strerror(errno));
-    BM_TRY(bm_shard_wake(s));
+    BM_TRY(bm_shard_file_open(s));
     BM_TRY(read_format(s));
     BM_TRY(read_shape(s));
     BM_TRY(read_tables(s));

@@ -46,7 +46,7 @@ struct bm_shard {
     char *features_text, *tags_digest;
     char *tags; /* [n, tag_width]; NULL: not yet read */
     size_t tag_width;
-    bool awake; /* file, inputs and targets are open */
+    bool is_open; /* file, inputs and targets are open */
     bm_h5_file file;
     bm_h5_array inputs, targets;
 };
@@ -63,12 +63,12 @@ BM_CHECKED bm_status bm_shard_digest(const bm_shard_tables *t,
 void bm_shard_tables_free(bm_shard_tables *t);
 
 /* Opens the HDF5 file if it is closed. Call between bm_h5_enter and _leave. */
-BM_CHECKED bm_status bm_shard_wake(bm_shard *s);
+BM_CHECKED bm_status bm_shard_file_open(bm_shard *s);
 
 /* Closes the HDF5 file; the shard stays usable, and reading opens the file again
  * if it is unchanged. A directory may have more shards than a process may have
  * open files. */
-void bm_shard_sleep(bm_shard *s);
+void bm_shard_file_close(bm_shard *s);
 
 /* The two halves of bm_shard_read, so that one can be read if the other is
  * damaged: features to out->x, labels to out->targets, which may be out of

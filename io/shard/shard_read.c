@@ -31,18 +31,18 @@ static void close_file(bm_shard *s)
     if (s->file.id > 0)
         H5Fclose(s->file.id);
     s->file.id = H5I_INVALID_HID;
-    s->awake = false;
+    s->is_open = false;
 }
 
-bm_status bm_shard_wake(bm_shard *s)
+bm_status bm_shard_file_open(bm_shard *s)
 {
     struct stat now;
     bm_status status = BM_OK;
 
-    if (s->awake)
+    if (s->is_open)
         return BM_OK;
     BM_TRY(bm_h5_open(&s->file, s->path));
-    s->awake = true;
+    s->is_open = true;
     if (stat(s->path, &now) != 0 || !is_same(&now, &s->identity))
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s was replaced or modified while in use",
                      s->path);
@@ -53,10 +53,10 @@ done:
     return status;
 }
 
-void bm_shard_sleep(bm_shard *s)
+void bm_shard_file_close(bm_shard *s)
 {
     bm_h5_enter();
-    if (s->awake)
+    if (s->is_open)
         close_file(s);
     bm_h5_leave();
 }
@@ -65,7 +65,7 @@ void bm_shard_close(bm_shard *s)
 {
     if (s == NULL)
         return;
-    bm_shard_sleep(s);
+    bm_shard_file_close(s);
     bm_shard_tables_free(&s->t);
     bm_vocab_free(s->vocab);
     free(s->features_text);
@@ -177,7 +177,7 @@ static bm_status read_tags(bm_shard *s)
     char *tags = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_shard_wake(s));
+    BM_TRY(bm_shard_file_open(s));
     BM_TRY(bm_h5_strings(&s->file, "seqTags", &n, &width, &tags));
     if (n != s->t.n)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: %" PRIu64 " tags for %zu sequences",
@@ -245,7 +245,7 @@ static bm_status fetch(bm_shard *s, const bm_h5_array *a, uint64_t first,
     bm_status status = BM_OK;
 
     bm_h5_enter();
-    status = bm_shard_wake(s);
+    status = bm_shard_file_open(s);
     if (status == BM_OK)
         status = bm_h5_rows(&s->file, a, first, rows, out);
     bm_h5_leave();

@@ -76,7 +76,7 @@ static bm_status check_directory(const char *directory, const char *name)
             strspn(at + n + 1, "0123456789") == length - n - 1 - suffix &&
             bm_ends_with(at, BM_SHARD_SUFFIX))
             status = BM_FAIL(BM_ERR_CREATE,
-                             "%s already holds %s; remove its shards or take "
+                             "%s already has %s; remove its shards or use "
                              "another directory",
                              directory, at);
     }

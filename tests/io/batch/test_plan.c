@@ -176,7 +176,7 @@ static void test_blocks_are_about_equal(void **state)
             size = (double)(s.frames_per_worker * workers);
             blocks = (double)bm_plan_blocks(p);
             mean = (double)d.frames / blocks;
-            /* as many as come closest to the size asked for */
+            /* the number that makes the size nearest to the one set */
             assert_true(fabs(blocks - (double)d.frames / size) <= 0.5);
             for (int64_t b = 0; b < bm_plan_blocks(p); b++) {
                 size = (double)block_frames(p, &d, b, workers);
@@ -193,17 +193,17 @@ static void test_blocks_are_about_equal(void **state)
 static void deal(const bm_dataset *d, const bm_plan *p, int workers,
                  int64_t *loads)
 {
-    bool *gone = zeros(d->n_units, sizeof *gone);
+    bool *dealt = zeros(d->n_units, sizeof *dealt);
 
     for (size_t i = 0; i < d->n_units; i++) {
         size_t largest = d->n_units;
         int least = 0;
 
         for (size_t u = 0; u < d->n_units; u++)
-            if (!gone[u] && (largest == d->n_units ||
-                             d->units[u].frames > d->units[largest].frames))
+            if (!dealt[u] && (largest == d->n_units ||
+                              d->units[u].frames > d->units[largest].frames))
                 largest = u;
-        gone[largest] = true;
+        dealt[largest] = true;
         for (int k = 1; k < workers; k++)
             if (loads[k] < loads[least])
                 least = k;
@@ -211,7 +211,7 @@ static void deal(const bm_dataset *d, const bm_plan *p, int workers,
     }
     for (int k = 0; k < workers; k++)
         assert_int_equal(share_frames(p, d, 0, k), loads[k]);
-    free(gone);
+    free(dealt);
 }
 
 static void test_units_are_dealt_largest_first_to_the_least_loaded(void **state)
@@ -305,8 +305,8 @@ static void test_file_and_sorted_order_are_not_random(void **state)
     lengths_drop(&d);
 }
 
-/* Sequences of a share come from all over its units, and short mini-batches do
- * not come first. */
+/* Sequences of a share are mixed over its units, and short mini-batches are not
+ * first. */
 static void test_random_order_mixes_units_and_lengths(void **state)
 {
     bm_rng rng = bm_rng_make(7, "test", 0);

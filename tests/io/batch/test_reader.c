@@ -1,7 +1,7 @@
 /*
  * The reader over real shards. Features and labels are functions of the
- * sequence's number, so that every mini-batch can be checked by itself; what
- * is in which mini-batch must be what the plan says.
+ * sequence's number, so that every mini-batch can be checked by itself; its
+ * sequences must be those of the plan.
  */
 #include "core/clock.h"
 #include "core/rng.h"

@@ -320,7 +320,7 @@ static void test_the_shares_of_all_ranks_form_the_data_set(void **_)
         }
         for (int k = 0; k < N; k++)
             if (seen[k] != 1)
-                fail_msg("%d workers on %d ranks: sequence %d comes %d times",
+                fail_msg("%d workers on %d ranks: sequence %d is read %d times",
                          j.workers, j.ranks, k, seen[k]);
         for (int k = 0; k < j.ranks; k++) {
             bm_reader_close(j.r[k]);

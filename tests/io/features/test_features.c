@@ -188,7 +188,7 @@ static void test_invalid_filter_banks_are_rejected(void **state)
 {
     static const struct {
         bm_fbank_settings s;
-        const char *says;
+        const char *message;
     } cases[] = {
         {{16000, 40, 25, 10, "round", 0.97, 20, 0, true}, "'round' is invalid"},
         {{8000, 40, 25, 10, "povey", 0.97, 20, 5000, true}, "5000 Hz"},
@@ -203,7 +203,7 @@ static void test_invalid_filter_banks_are_rejected(void **state)
 
         assert_int_equal(bm_fbank_new(&f, &cases[c].s), BM_ERR_CONFIG);
         assert_null(f);
-        assert_non_null(strstr(bm_last_error(), cases[c].says));
+        assert_non_null(strstr(bm_last_error(), cases[c].message));
     }
 }
 

@@ -309,7 +309,7 @@ static void test_arrays_of_both_versions_and_widths_are_read(void **state)
 static void test_invalid_arrays_are_problems(void **state)
 {
     static const struct {
-        const char *head, *says;
+        const char *head, *message;
     } cases[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }",
          "not little-endian float32"},
@@ -348,7 +348,7 @@ static void test_invalid_arrays_are_problems(void **state)
         write_bytes("a.npy", file,
                     make_npy(file, 1, cases[c].head, little, sizeof little));
         problem = read_six("a.npy", 13);
-        if (strstr(problem.text, cases[c].says) == NULL)
+        if (strstr(problem.text, cases[c].message) == NULL)
             fail_msg("%s: '%s'", cases[c].head, problem.text);
     }
 }
@@ -427,7 +427,7 @@ static void test_feature_files_are_processed_by_the_chain(void **state)
         assert_float_equal(item.x[d], expected, 1e-5);
         assert_float_equal(item.x[3 + d], -expected, 1e-5);
     }
-    item = next_item(i); /* three frames of 2, as feats.dim says */
+    item = next_item(i); /* three frames of 2, as features.dim is set */
     assert_non_null(strstr(item.problem, "has 2 numbers per frame, but"));
     bm_importer_close(i);
 }

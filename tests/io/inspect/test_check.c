@@ -38,17 +38,17 @@ static char *checked(const char *directory, int stride, size_t *problems)
     return checked_some(directory, stride, 0, problems);
 }
 
-static void assert_reported(const char *text, const char *part)
+static void assert_reported(const char *text, const char *piece)
 {
-    if (strstr(text, part) == NULL)
-        fail_msg("\"%s\" is not in:\n%s", part, text);
+    if (strstr(text, piece) == NULL)
+        fail_msg("\"%s\" is not in:\n%s", piece, text);
 }
 
-static size_t lines_with(const char *text, const char *part)
+static size_t lines_with(const char *text, const char *piece)
 {
     size_t n = 0;
 
-    for (; (text = strstr(text, part)) != NULL; text++)
+    for (; (text = strstr(text, piece)) != NULL; text++)
         n++;
     return n;
 }
@@ -122,19 +122,20 @@ static void add(bm_shard_writer *w, const char *tag, const float *x,
 static void test_invalid_sequences_are_reported_by_name(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
-    corpus c = corpus_make(directory, "odd", 0);
+    corpus c = corpus_make(directory, "invalid", 0);
     bm_shard_writer *w = NULL;
     float x[CORPUS_FRAMES * CORPUS_D] = {0};
     size_t problems = 0;
 
     (void)_;
-    assert_ok(bm_shard_writer_open(&w, directory, "odd", &c.settings, &c.meta));
+    assert_ok(
+        bm_shard_writer_open(&w, directory, "invalid", &c.settings, &c.meta));
     add(w, "good", x, CORPUS_FRAMES, 3);
     add(w, "mute", x, CORPUS_FRAMES, 0);
     add(w, "void", x, 0, 0);
     x[3 * CORPUS_D + 4] = NAN;
     x[5 * CORPUS_D] = -INFINITY;
-    add(w, "sick", x, CORPUS_FRAMES, 3);
+    add(w, "nan", x, CORPUS_FRAMES, 3);
     assert_ok(bm_shard_writer_finish(w, &problems));
     bm_shard_writer_close(w);
     bm_vocab_free((bm_vocab *)c.meta.vocab);
@@ -143,7 +144,7 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
     assert_reported(text, "sequence mute: has no labels");
     assert_reported(text, "sequence void: has no frames");
     assert_reported(text,
-                    "sequence sick: 2 values are NaN or infinite, first in "
+                    "sequence nan: 2 values are NaN or infinite, first in "
                     "frame 3, column 4");
     assert_reported(text, ": 3 problems\n");
     free(text);
@@ -293,15 +294,15 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
     corpus_remove(directory);
 }
 
-/* The report on set-00000 of a corpus of 12 sequences after `spoil` has modified
+/* The report on set-00000 of a corpus of 12 sequences after `modify` has changed
  * it; free() it. */
-static char *spoilt(void (*spoil)(const char *path), int stride,
-                    size_t *problems)
+static char *checked_after(void (*modify)(const char *path), int stride,
+                           size_t *problems)
 {
     char *directory = corpus_directory(), *text = NULL;
 
     pack(corpus_make(directory, "set", 12));
-    spoil(corpus_path(directory, "set-00000.bmuf.h5"));
+    modify(corpus_path(directory, "set-00000.bmuf.h5"));
     text = checked(directory, stride, problems);
     corpus_remove(directory);
     return text;
@@ -318,7 +319,7 @@ static void put_labels_out_of_range(const char *path)
 static void test_labels_out_of_range_are_reported(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(put_labels_out_of_range, 1, &problems);
+    char *text = checked_after(put_labels_out_of_range, 1, &problems);
 
     (void)_;
     assert_reported(text, "sequence set/1: label 0 is outside [1, 4]\n");
@@ -340,7 +341,7 @@ static void damage_labels(const char *path)
 static void test_damaged_labels_are_reported_alone(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(damage_labels, 1, &problems);
+    char *text = checked_after(damage_labels, 1, &problems);
 
     (void)_;
     assert_reported(text,
@@ -376,19 +377,19 @@ static void test_damage_does_not_hide_infeasible_sequences(void **_)
     static const char three[] = "3: 3 labels with 1 repeats need 4 frames, "
                                 "but 11 / 4 = 3 are left";
     size_t sound = 0, problems = 0;
-    char *text = spoilt(spare, 4, &sound);
+    char *text = checked_after(spare, 4, &sound);
 
     (void)_;
     assert_reported(text, two);
     assert_reported(text, three);
     free(text);
-    text = spoilt(damage_features, 4, &problems);
+    text = checked_after(damage_features, 4, &problems);
     assert_reported(text, "the features of unit 0");
     assert_reported(text, two);
     assert_reported(text, three);
     assert_int_equal(problems, sound + 1);
     free(text);
-    text = spoilt(damage_both, 4, &problems);
+    text = checked_after(damage_both, 4, &problems);
     assert_reported(text, "the features of unit 0");
     assert_reported(text, "the labels of unit 0");
     assert_reported(text, "2: 3 labels need 3 frames, but 8 / 4 = 2 are left");
@@ -403,7 +404,7 @@ static void damage_tags(const char *path)
 static void test_sequences_without_tags_are_reported_by_number(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(damage_tags, 4, &problems);
+    char *text = checked_after(damage_tags, 4, &problems);
 
     (void)_;
     assert_reported(text, "set-00000.bmuf.h5: /seqTags is damaged\n");

@@ -43,7 +43,7 @@ static void test_any_ranks_write_the_same_file_and_read_it(void **state)
     assert_ok(bm_comm_open(&comm));
     check_any_layout(comm, N);
     check_any_layout(comm,
-                     3); /* no checkpoint_segments, parts of no elements */
+                     3); /* no checkpoint_segments, slices without elements */
     check_any_layout(comm, 0);
     bm_comm_close(comm);
 }

@@ -204,7 +204,7 @@ static void check_kept(const scratch *s, const char *path)
 
 static void test_tensors_that_are_not_finite_are_not_written(void **state)
 {
-    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "model");
     bm_st_tensor first = tensor("first", BM_F32, 1, (uint64_t[]){3000});
@@ -213,10 +213,10 @@ static void test_tensors_that_are_not_finite_are_not_written(void **state)
 
     (void)state;
     spill(path, "the old one", 11);
-    FOR_EACH (i, odd) {
+    FOR_EACH (i, bad) {
         bm_st_writer *w = NULL;
 
-        x[3000 + 2047 + i] = odd[i];
+        x[3000 + 2047 + i] = bad[i];
         assert_ok(bm_st_create(&w, path, true));
         assert_ok(bm_st_declare(w, &first));
         assert_ok(bm_st_declare(w, &second));

@@ -53,7 +53,7 @@ static off_t place_of(const char *path, const char *array)
 static void test_a_flipped_byte_is_found_and_reported(void **_)
 {
     static const struct {
-        const char *array, *told[3];
+        const char *array, *words[3];
         off_t at;
     } cases[] = {
         {"inputs",
@@ -78,8 +78,8 @@ static void test_a_flipped_byte_is_found_and_reported(void **_)
             assert_ok(bm_shard_open(&shard, path));
             assert_int_equal(bm_shard_read(shard, 0, &x), BM_ERR_FORMAT);
             assert_non_null(strstr(bm_last_error(), path));
-            FOR_EACH (k, cases[i].told)
-                assert_non_null(strstr(bm_last_error(), cases[i].told[k]));
+            FOR_EACH (k, cases[i].words)
+                assert_non_null(strstr(bm_last_error(), cases[i].words[k]));
             assert_ok(bm_shard_read(shard, 1, &x));
             bm_sequences_free(&x);
             bm_shard_close(shard);
@@ -391,7 +391,7 @@ static void test_forged_shards_are_rejected(void **_)
 {
     static const struct {
         void (*forge)(hid_t file);
-        const char *told;
+        const char *message;
     } cases[] = {
         {forge_external_link, "/inputs is a soft or external link"},
         {forge_soft_link, "/targets is a soft or external link"},
@@ -432,7 +432,7 @@ static void test_forged_shards_are_rejected(void **_)
         cases[i].forge(file);
         H5Fclose(file);
         assert_int_equal(bm_shard_open(&s, path), BM_ERR_FORMAT);
-        if (strstr(bm_last_error(), cases[i].told) == NULL)
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("case %zu: %s", i, bm_last_error());
         assert_non_null(strstr(bm_last_error(), path));
         bm_vocab_free((bm_vocab *)c.meta.vocab);

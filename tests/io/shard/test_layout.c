@@ -250,7 +250,7 @@ static void assert_units(hid_t file, size_t width, const expected *e,
     unsigned char *tables = NULL;
     uint32_t crc[N][2];
     size_t row = D * width, size = 0;
-    const void *parts[] = {e->lengths, e->unit, crc, quant};
+    const void *arrays[] = {e->lengths, e->unit, crc, quant};
     size_t sizes[] = {8 * e->n, 48 * e->units, 8 * e->units, quant_size};
 
     for (size_t k = 0; k < e->units; k++) {
@@ -265,8 +265,8 @@ static void assert_units(hid_t file, size_t width, const expected *e,
                  crc);
     tables = malloc(64 * N + 64 * D);
     assert_non_null(tables);
-    FOR_EACH (i, parts) {
-        memcpy(tables + size, parts[i], sizes[i]);
+    FOR_EACH (i, arrays) {
+        memcpy(tables + size, arrays[i], sizes[i]);
         size += sizes[i];
     }
     assert_digest(file, "tables_xxh3", tables, size);
@@ -540,7 +540,7 @@ static void test_a_damaged_chunk_is_reported(void **_)
 {
     static const struct {
         chunks how;
-        const char *told;
+        const char *message;
     } cases[] = {
         {{.rows = 7}, "the features of unit 0"},
         {{.rows = 7, .fletcher = true}, "/inputs: rows 0 to "},
@@ -558,7 +558,7 @@ static void test_a_damaged_chunk_is_reported(void **_)
         assert_ok(bm_shard_open(&s, path));
         assert_int_equal(bm_shard_read(s, 0, &x), BM_ERR_FORMAT);
         assert_non_null(strstr(bm_last_error(), path));
-        if (strstr(bm_last_error(), cases[i].told) == NULL)
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("case %zu: %s", i, bm_last_error());
         bm_sequences_free(&x);
         bm_shard_close(s);

@@ -410,7 +410,7 @@ static void test_all_shards_that_differ_are_reported(void **_)
     corpus e = corpus_make(directory, "e", 5);
     bm_dataset *out = NULL;
     bm_vocab *other = NULL;
-    const char *told = NULL;
+    const char *message = NULL;
 
     (void)_;
     b.meta.features = 7;
@@ -428,14 +428,15 @@ static void test_all_shards_that_differ_are_reported(void **_)
     assert_ok(
         bm_file_make_directory(corpus_path(directory, "g-00000.bmuf.h5")));
     assert_int_equal(bm_dataset_open(&out, directory), BM_ERR_FORMAT);
-    told = bm_last_error();
-    assert_non_null(strstr(told, "5 faults in 6 shards"));
-    assert_non_null(strstr(told, "b-00000.bmuf.h5 has 7 features per frame, "));
-    assert_non_null(strstr(told, "a-00000.bmuf.h5 has 5\n"));
-    assert_non_null(strstr(told, "d-00000.bmuf.h5 has 6 classes, "));
-    assert_non_null(strstr(told, "e-00000.bmuf.h5 and "));
-    assert_non_null(strstr(told, "f-00000.bmuf.h5: truncated"));
-    assert_non_null(strstr(told, "g-00000.bmuf.h5 is not a file"));
+    message = bm_last_error();
+    assert_non_null(strstr(message, "5 faults in 6 shards"));
+    assert_non_null(
+        strstr(message, "b-00000.bmuf.h5 has 7 features per frame, "));
+    assert_non_null(strstr(message, "a-00000.bmuf.h5 has 5\n"));
+    assert_non_null(strstr(message, "d-00000.bmuf.h5 has 6 classes, "));
+    assert_non_null(strstr(message, "e-00000.bmuf.h5 and "));
+    assert_non_null(strstr(message, "f-00000.bmuf.h5: truncated"));
+    assert_non_null(strstr(message, "g-00000.bmuf.h5 is not a file"));
     bm_vocab_free((bm_vocab *)a.meta.vocab);
     bm_vocab_free((bm_vocab *)b.meta.vocab);
     bm_vocab_free((bm_vocab *)d.meta.vocab);

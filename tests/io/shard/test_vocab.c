@@ -240,7 +240,7 @@ static void test_labels_out_of_range_cannot_be_decoded(void **_)
     char *text = NULL;
 
     (void)_;
-    assert_decoded(v, labels, 3, "aa"); /* the blank says nothing */
+    assert_decoded(v, labels, 3, "aa"); /* blanks are skipped */
     assert_int_equal(bm_vocab_decode(v, labels, 4, &text), BM_ERR_ARG);
     assert_int_equal(bm_vocab_decode(v, &negative, 1, &text), BM_ERR_ARG);
     bm_vocab_free(v);
