@@ -5,11 +5,11 @@
  */
 #include "compute/cuda/cuda.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/recurrence.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,32 +230,25 @@ static void test_two_runs_have_the_same_bits(void **state)
 
 /* ---- */
 
-static void *symbol(void *plugin, const char *kind, int pass, const char *what)
+static void *symbol(const char *kind, int pass, const char *what)
 {
     char name[64];
     void *x = NULL;
 
     (void)snprintf(name, sizeof name, "bm_kernel_lstm_%s_%s%s", kind,
                    pass == 0 ? "forward" : "backward", what);
-    x = dlsym(plugin, name);
+    x = emulated_symbol(name);
     assert_non_null(x);
     return x;
 }
 
 static int load(void **state)
 {
-    char path[4096];
-    void *plugin = NULL;
-
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/libbmuf_cuda.so",
-                   getenv("BMUF_PLUGINS"));
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    assert_non_null(plugin);
     for (int i = 0; i < 2; i++) {
-        *(void **)&cluster[i] = symbol(plugin, "cluster", i, "");
-        *(void **)&in_grid[i] = symbol(plugin, "grid", i, "");
-        *(void **)&needs[i] = symbol(plugin, "grid", i, "_needs");
+        *(void **)&cluster[i] = symbol("cluster", i, "");
+        *(void **)&in_grid[i] = symbol("grid", i, "");
+        *(void **)&needs[i] = symbol("grid", i, "_needs");
     }
     return 0;
 }

@@ -1,10 +1,10 @@
 /* What of an LSTM a device's clusters have room for: lstm_kernels.h. */
 #include "compute/cuda/cuda.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,25 +60,18 @@ static void test_all_clusters_run_at_once_if_they_can(void **state)
     }
 }
 
-static void *symbol(void *plugin, const char *name)
+static void *symbol(const char *name)
 {
-    void *x = dlsym(plugin, name);
+    void *x = emulated_symbol(name);
     assert_non_null(x);
     return x;
 }
 
 static int load(void **state)
 {
-    char path[4096];
-    void *plugin = NULL;
-
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/libbmuf_cuda.so",
-                   getenv("BMUF_PLUGINS"));
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    assert_non_null(plugin);
-    *(void **)&fits = symbol(plugin, "bm_kernel_lstm_cluster_fits");
-    *(void **)&tiles = symbol(plugin, "bm_lstm_cluster_tiles");
+    *(void **)&fits = symbol("bm_kernel_lstm_cluster_fits");
+    *(void **)&tiles = symbol("bm_lstm_cluster_tiles");
     return 0;
 }
 

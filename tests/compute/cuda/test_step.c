@@ -6,10 +6,10 @@
 #include "core/rng.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,19 +23,9 @@ static unsigned long *launches, *copies, *changes;
 
 static void find_counters(void)
 {
-    char path[4096];
-    void *plugin = NULL;
-    const char *folder = getenv("BMUF_PLUGINS");
-
-    if (folder == NULL)
-        return;
-    snprintf(path, sizeof path, "%s/libbmuf_cuda.so", folder);
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (plugin == NULL)
-        return;
-    launches = dlsym(plugin, "bm_emulated_launches");
-    copies = dlsym(plugin, "bm_emulated_copies");
-    changes = dlsym(plugin, "bm_emulated_changes");
+    launches = emulated_symbol("bm_emulated_launches");
+    copies = emulated_symbol("bm_emulated_copies");
+    changes = emulated_symbol("bm_emulated_changes");
 }
 
 /* What to train, and how. */
