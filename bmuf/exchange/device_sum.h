@@ -15,19 +15,19 @@
 typedef struct bm_device_sum bm_device_sum;
 
 /* Through what; one rank needs nothing, but may try it. */
-typedef enum bm_carrier {
-    BM_BY_NOTHING,
-    BM_BY_DEVICE_COMM,
-    BM_BY_MPI
-} bm_carrier;
+typedef enum bm_transport {
+    BM_TRANSPORT_NONE,
+    BM_TRANSPORT_DEVICE_COMM,
+    BM_TRANSPORT_MPI
+} bm_transport;
 
 /* Collective. On failure all fail, the message says why it cannot be: a backend
  * without a mesh, ranks that share a device, an MPI library that does not take
  * devices' memory, no memory. All arguments are borrowed. */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
                                         bm_backend *be, size_t n, int workers,
-                                        const char *coordinator, bm_carrier by);
-bm_carrier bm_device_sum_carrier(const bm_device_sum *d);
+                                        const char *coordinator,
+                                        bm_transport by);
 void bm_device_sum_close(bm_device_sum *d);
 
 /* Takes in x - from of the next worker hosted here; from = NULL: x. What holds
@@ -50,6 +50,6 @@ float *bm_device_sum_common(const bm_device_sum *d);
 
 /* Collective. Every rank's slice of x [n], at its place, becomes everybody's.
  */
-BM_CHECKED bm_status bm_device_sum_share(bm_device_sum *d, float *x);
+BM_CHECKED bm_status bm_device_sum_allgather(bm_device_sum *d, float *x);
 
 #endif

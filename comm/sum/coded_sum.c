@@ -13,7 +13,7 @@ typedef unsigned char byte;
 struct bm_coded_sum {
     bm_comm *comm; /* borrowed */
     bm_code_plan plan;
-    bm_coded_way way;
+    bm_coded_mode mode;
     int rank, size, workers;
     int first, last; /* hosted here: [first, last) */
     int next;        /* the worker to be added next */
@@ -30,16 +30,17 @@ struct bm_coded_sum {
 
     const bm_sum_loops *loops;
     bm_tree tree;
-    float *stack; /* [deepest, longest]: means of a unit */
-    float *after; /* [longest] */
-    float *piece; /* [longest]: a decoded one */
+    float *stack;      /* [deepest, longest]: means of a group of pieces */
+    size_t group_size; /* elements of the group that is summed */
+    float *after;      /* [longest] */
+    float *piece;      /* [longest]: a decoded one */
 };
 
 /* ---- where things are ---------------------------------------------------- */
 
 static size_t first_piece(const bm_coded_sum *c, int rank)
 {
-    return c->plan.unit[c->own[rank]];
+    return c->plan.group[c->own[rank]];
 }
 
 static size_t first_element(const bm_coded_sum *c, int rank)
@@ -113,27 +114,13 @@ static bm_status make_residuals(bm_coded_sum *c)
         for (; made < hosted; made++)
             if ((c->residual[made] = floats(c->plan.n)) == NULL)
                 break;
-    if (c->way == BM_CODED_NEW)
+    if (c->mode == BM_CODED_VALUE)
         c->rest = floats(elements(c, c->rank));
     if (c->residual == NULL || made < hosted ||
-        (c->way == BM_CODED_NEW && c->rest == NULL))
+        (c->mode == BM_CODED_VALUE && c->rest == NULL))
         return BM_FAIL(BM_ERR_MEMORY,
                        "no memory for the residuals of %zu workers", hosted);
     return BM_OK;
-}
-
-/* What the tree needs at most, by counting without vectors. */
-static size_t deepest(int workers)
-{
-    bm_tree t = {.workers = workers};
-    double left = 0, right = 0;
-
-    for (int k = 0; k < workers; k++) {
-        bm_tree_push(&t, (bm_node){0, k, 0});
-        while (bm_tree_merge(&t, &left, &right))
-            continue;
-    }
-    return (size_t)t.deepest;
 }
 
 static bm_status make_room(bm_coded_sum *c)
@@ -144,7 +131,7 @@ static bm_status make_room(bm_coded_sum *c)
     c->common = floats(n);
     c->piece = floats(c->plan.longest);
     c->after = floats(c->plan.longest);
-    c->stack = floats(deepest(c->workers) * c->plan.longest);
+    c->stack = floats((size_t)bm_tree_deepest(c->workers) * c->plan.longest);
     c->out = malloc(hosted * all_bytes(c) + 1);
     c->in = malloc(others * bytes(c, c->rank) + 1);
     c->back = malloc(all_bytes(c) + 1);
@@ -167,7 +154,7 @@ static bm_status prepare(bm_coded_sum *c, const char *coordinator)
 
 bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                             bm_code_plan *plan, int workers,
-                            const char *coordinator, bm_coded_way way)
+                            const char *coordinator, bm_coded_mode mode)
 {
     bm_coded_sum *c = calloc(1, sizeof *c);
     bm_status status = BM_OK;
@@ -179,7 +166,7 @@ bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
     c->comm = comm;
     c->plan = *plan;
     *plan = (bm_code_plan){0};
-    c->way = way;
+    c->mode = mode;
     c->rank = bm_comm_rank(comm);
     c->size = bm_comm_size(comm);
     c->workers = c->tree.workers = workers;
@@ -224,16 +211,6 @@ float *bm_coded_sum_common(const bm_coded_sum *c)
     return c->common;
 }
 
-bm_coded_way bm_coded_sum_way(const bm_coded_sum *c)
-{
-    return c->way;
-}
-
-size_t bm_coded_sum_length(const bm_coded_sum *c)
-{
-    return c->plan.n;
-}
-
 void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last)
 {
     *first = c->first;
@@ -260,7 +237,7 @@ bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
     return bm_comm_wait(c->comm);
 }
 
-bm_status bm_coded_sum_share(bm_coded_sum *c)
+bm_status bm_coded_sum_allgather(bm_coded_sum *c)
 {
     return bm_coded_sum_gather(c, c->common + first_element(c, c->rank),
                                c->common);
@@ -360,26 +337,42 @@ static bm_status bring(bm_coded_sum *c)
     return bm_comm_wait(c->comm);
 }
 
-/* The mean of a unit, at the bottom of the stack. */
-static const float *mean(bm_coded_sum *c, size_t unit)
+static void blend(void *self, float *y, double wy, const float *x, double wx)
 {
-    size_t first = c->plan.unit[unit], last = c->plan.unit[unit + 1];
-    size_t from = c->plan.start[first], n = c->plan.start[last] - from;
-    size_t apart = c->plan.longest;
-    double left = 0, right = 0;
+    const bm_coded_sum *c = self;
+    bm_sum_loops_blend(c->loops, y, wy, x, wx, c->group_size);
+}
+
+static float *room(const bm_coded_sum *c, int depth)
+{
+    return c->stack + (size_t)depth * c->plan.longest;
+}
+
+/* Vectors are decoded into their rooms. */
+static float *keep(void *self, int depth, const float *x)
+{
+    const bm_coded_sum *c = self;
+
+    BM_ASSERT(x == room(c, depth));
+    return room(c, depth);
+}
+
+/* The mean of a group of pieces, in the lowest room of the stack. */
+static const float *mean(bm_coded_sum *c, size_t group)
+{
+    const bm_tree_vectors vectors = {blend, keep, c};
+    size_t first = c->plan.group[group], last = c->plan.group[group + 1];
+    size_t from = c->plan.start[first];
 
     c->tree.depth = 0;
+    c->group_size = c->plan.start[last] - from;
     for (int k = 0; k < c->workers; k++) {
-        float *y = c->stack + (size_t)c->tree.depth * apart;
+        float *y = room(c, c->tree.depth);
 
         for (size_t p = first; p < last && c->weight[k] > 0; p++)
             bm_code_plan_decode(&c->plan, p, code_of(c, k, p),
                                 y + (c->plan.start[p] - from));
-        bm_tree_push(&c->tree, (bm_node){0, k, c->weight[k]});
-        while (bm_tree_merge(&c->tree, &left, &right)) {
-            y = c->stack + (size_t)(c->tree.depth - 1) * apart;
-            bm_sum_loops_blend(c->loops, y, left, y + apart, right, n);
-        }
+        bm_tree_add(&c->tree, (bm_node){0, k, c->weight[k]}, y, &vectors);
     }
     BM_ASSERT(c->tree.depth == 1);
     return c->stack;
@@ -393,7 +386,7 @@ static void settle(bm_coded_sum *c, size_t piece, float *after)
     bool exact = bm_code_plan_exact(&c->plan, piece);
     byte *code = c->back + c->plan.byte[piece];
 
-    if (exact || c->way == BM_CODED_MOVES) {
+    if (exact || c->mode == BM_CODED_CHANGE) {
         for (size_t i = 0; i < n && !exact; i++)
             after[i] -= common[i];
         bm_code_plan_encode(&c->plan, piece, after, code);
@@ -409,7 +402,7 @@ static void settle(bm_coded_sum *c, size_t piece, float *after)
 static void work_slice(bm_coded_sum *c, bm_sum_work *work, void *self)
 {
     for (size_t u = c->own[c->rank]; u < c->own[c->rank + 1]; u++) {
-        size_t first = c->plan.unit[u], last = c->plan.unit[u + 1];
+        size_t first = c->plan.group[u], last = c->plan.group[u + 1];
         size_t from = c->plan.start[first];
         bm_piece p = {from, c->plan.start[last] - from, NULL, c->common + from,
                       c->after};
@@ -440,7 +433,8 @@ static bm_status spread(bm_coded_sum *c)
 static void apply(bm_coded_sum *c)
 {
     for (size_t p = 0; p < c->plan.n_pieces; p++) {
-        bool anew = c->way == BM_CODED_NEW || bm_code_plan_exact(&c->plan, p);
+        bool anew =
+            c->mode == BM_CODED_VALUE || bm_code_plan_exact(&c->plan, p);
         float *x = c->common + c->plan.start[p];
 
         bm_code_plan_decode(&c->plan, p, c->back + c->plan.byte[p],
@@ -480,7 +474,7 @@ bm_status bm_coded_sum_bytes(const bm_code_plan *p, int size, int workers,
         int64_t from = (int64_t)r * workers / size;
         int64_t to = (int64_t)(r + 1) * workers / size;
         double of_r =
-            (double)(p->byte[p->unit[own[r + 1]]] - p->byte[p->unit[own[r]]]);
+            (double)(p->byte[p->group[own[r + 1]]] - p->byte[p->group[own[r]]]);
 
         most =
             fmax(most, (double)(to - from) * (all - of_r) + (size - 1) * of_r);

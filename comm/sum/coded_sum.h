@@ -34,7 +34,7 @@
 
 typedef struct bm_coded_sum bm_coded_sum;
 
-typedef enum bm_coded_way { BM_CODED_MOVES, BM_CODED_NEW } bm_coded_way;
+typedef enum bm_coded_mode { BM_CODED_CHANGE, BM_CODED_VALUE } bm_coded_mode;
 
 /*
  * Collective. Takes over the plan, whether it succeeds or not. The comm is
@@ -43,10 +43,8 @@ typedef enum bm_coded_way { BM_CODED_MOVES, BM_CODED_NEW } bm_coded_way;
 BM_CHECKED bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                                        bm_code_plan *plan, int workers,
                                        const char *coordinator,
-                                       bm_coded_way way);
+                                       bm_coded_mode mode);
 void bm_coded_sum_close(bm_coded_sum *c);
-
-bm_coded_way bm_coded_sum_way(const bm_coded_sum *c);
 
 /* This rank's slice; its x is NULL. */
 bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
@@ -62,15 +60,13 @@ bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 BM_CHECKED bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work,
                                          void *self, double *weight);
 
-/* As bm_sum_common and bm_sum_share; it is each rank's own. */
+/* As bm_sum_common and bm_sum_allgather; it is each rank's own. */
 float *bm_coded_sum_common(const bm_coded_sum *c);
-BM_CHECKED bm_status bm_coded_sum_share(bm_coded_sum *c);
+BM_CHECKED bm_status bm_coded_sum_allgather(bm_coded_sum *c);
 
 /* Collective. x, n floats, = all ranks' slices, exactly. */
 BM_CHECKED bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part,
                                          float *x);
-
-size_t bm_coded_sum_length(const bm_coded_sum *c); /* n */
 
 /* The workers hosted here: [*first, *last). */
 void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last);

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 1 << 21 }; /* floats: 8 MiB, long enough to copy */
-
 #ifdef __FAST_MATH__
 #error "-ffast-math reorders sums: a model's bits would depend on the build"
 #endif
@@ -135,8 +133,6 @@ bm_status bm_sum_open(bm_sum **out, bm_comm *comm, size_t n, int workers,
     s->workers = workers;
     s->coordinator = coordinator;
     s->topology = topology;
-    s->late = -1;
-    s->limit = ROUND;
     s->next = bm_comm_first(comm, workers, s->rank);
     BM_TRY_DONE(bm_comm_agree(comm, prepare(s, mode)));
     BM_TRY_DONE(bm_comm_agree(comm, s->ops->open(s)));
@@ -199,19 +195,14 @@ size_t bm_sum_rooms(const bm_sum *s)
     return s->ops->rooms != NULL ? s->ops->rooms(s) : 1;
 }
 
-static void note_weight(bm_sum *s, int worker, double weight)
+void bm_sum_add(bm_sum *s, int worker, const float *x, double weight)
 {
-    BM_ASSERT(worker == s->next && s->late < 0);
+    BM_ASSERT(worker == s->next);
     BM_ASSERT(worker < bm_comm_first(s->comm, s->workers, s->rank + 1));
-    /* Whole numbers below 2^53 add up without rounding, in any order. */
+    /* Integers below 2^53 add up without rounding, in any order. */
     BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
     s->next++;
     s->weight[worker] = weight;
-}
-
-void bm_sum_add(bm_sum *s, int worker, const float *x, double weight)
-{
-    note_weight(s, worker, weight);
     s->ops->add(s, worker, x, weight);
 }
 
@@ -236,7 +227,6 @@ static void begin_again(bm_sum *s)
 /* All ranks come here: from now on nothing is added, and all can be read. */
 static bm_status bring(bm_sum *s)
 {
-    BM_ASSERT(s->late < 0);
     BM_TRY(weigh(s));
     BM_TRY(s->ops->scatter(s));
     begin_again(s);
@@ -250,14 +240,12 @@ static size_t piece(const bm_sum *s, size_t at)
     return rest < BM_SUM_CHUNK ? rest : BM_SUM_CHUNK;
 }
 
-/* This rank's slice from `at` to `end`. */
-static void work_slice(bm_sum *s, size_t at, size_t end, bm_sum_work *work,
-                       void *self)
+static void work_slice(bm_sum *s, bm_sum_work *work, void *self)
 {
     float *common = s->common + s->start[s->rank];
     float mean[BM_SUM_CHUNK], after[BM_SUM_CHUNK];
 
-    for (; at < end; at += BM_SUM_CHUNK) {
+    for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK) {
         bm_piece p = {s->start[s->rank] + at, piece(s, at), mean, common + at,
                       after};
 
@@ -275,132 +263,11 @@ bm_status bm_sum_update(bm_sum *s, bm_sum_work *work, void *self,
     *weight = s->total;
     if (s->total == 0)
         return BM_OK;
-    work_slice(s, 0, bm_sum_count(s, s->rank), work, self);
-    return bm_sum_share(s);
+    work_slice(s, work, self);
+    return bm_sum_allgather(s);
 }
 
-/* ---- in rounds ----------------------------------------------------------- */
-
-void bm_sum_limit(bm_sum *s, size_t n)
-{
-    s->limit = n;
-}
-
-size_t bm_sum_rounds(const bm_sum *s)
-{
-    return s->n > s->limit ? (s->n - 1) / s->limit + 1 : 1;
-}
-
-void bm_sum_part(const bm_sum *s, size_t round, int rank, size_t *offset,
-                 size_t *n)
-{
-    size_t count = bm_sum_count(s, rank), rounds = bm_sum_rounds(s);
-    size_t chunks = (count + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
-    size_t from = 0, to = 0;
-
-    BM_ASSERT(round < rounds);
-    from = chunks * round / rounds * BM_SUM_CHUNK;
-    to = chunks * (round + 1) / rounds * BM_SUM_CHUNK;
-    *offset = s->start[rank] + from;
-    *n = (to < count ? to : count) - from;
-}
-
-void bm_sum_add_late(bm_sum *s, int worker, double weight)
-{
-    BM_ASSERT(weight > 0);
-    s->late_room = bm_sum_room(s);
-    s->late_weight = weight;
-    note_weight(s, worker, weight);
-    s->late = worker;
-    if (s->ops->late != NULL)
-        s->ops->late(s, worker, weight);
-}
-
-void bm_sum_come(bm_sum *s, size_t round)
-{
-    size_t at = 0, n = 0;
-
-    BM_ASSERT(s->late >= 0);
-    for (int r = 0; s->ops->late != NULL && r < s->size; r++) {
-        bm_sum_part(s, round, r, &at, &n);
-        s->ops->come(s, at, n);
-    }
-    if (round + 1 < bm_sum_rounds(s))
-        return;
-    if (s->ops->late == NULL)
-        s->ops->add(s, s->late, s->late_room, s->late_weight);
-    s->late = -1;
-}
-
-static void bring_round(bm_sum *s, const bm_sum_flow *flow, size_t round)
-{
-    flow->bring(flow->self, round);
-    if (s->late >= 0)
-        bm_sum_come(s, round);
-}
-
-/* Of the ranks whose common vector is this one's, or of the others. */
-static void take_round(const bm_sum *s, const bm_sum_flow *flow, size_t round,
-                       bool shared)
-{
-    size_t at = 0, n = 0;
-
-    for (int r = 0; r < s->size; r++) {
-        bm_sum_part(s, round, r, &at, &n);
-        if (n > 0 && shares_common(s, r) == shared)
-            flow->take(flow->self, at, n);
-    }
-}
-
-/*
- * Round after round. At its beginning ranks meet: then all have added what it
- * is about, and the round before is done, as far as one host goes.
- */
-static bm_status flow_on(bm_sum *s, bm_sum_work *work, void *self,
-                         const bm_sum_flow *flow)
-{
-    size_t rounds = bm_sum_rounds(s), at = 0, n = 0;
-
-    for (size_t r = 0; r < rounds; r++) {
-        bring_round(s, flow, r);
-        BM_TRY(s->ops->scatter_round(s, r));
-        BM_TRY(bm_comm_meet(s->comm));
-        if (r > 0)
-            take_round(s, flow, r - 1, true);
-        bm_sum_part(s, r, s->rank, &at, &n);
-        at -= s->start[s->rank];
-        work_slice(s, at, at + n, work, self);
-    }
-    begin_again(s);
-    BM_TRY(bm_sum_share(s));
-    take_round(s, flow, rounds - 1, true);
-    for (size_t r = 0; r < rounds; r++)
-        take_round(s, flow, r, false);
-    return BM_OK;
-}
-
-bm_status bm_sum_update_in_rounds(bm_sum *s, bm_sum_work *work, void *self,
-                                  const bm_sum_flow *flow, double *weight)
-{
-    bool whole = s->ops->late == NULL;
-
-    for (size_t r = 0; whole && r < bm_sum_rounds(s); r++)
-        bring_round(s, flow, r);
-    if (whole) {
-        BM_TRY(bm_sum_update(s, work, self, weight));
-        if (*weight > 0)
-            flow->take(flow->self, 0, s->n);
-        return BM_OK;
-    }
-    BM_TRY(weigh(s));
-    *weight = s->total;
-    if (s->total > 0)
-        return flow_on(s, work, self, flow);
-    BM_ASSERT(s->late < 0);     /* that has a weight */
-    BM_TRY(s->ops->scatter(s)); /* of nothing, but it ends the count */
-    begin_again(s);
-    return BM_OK;
-}
+/* ---- the common vector --------------------------------------------------- */
 
 float *bm_sum_common(const bm_sum *s)
 {
@@ -428,7 +295,7 @@ static bm_status send_common(bm_sum *s)
     return bm_comm_wait(s->comm);
 }
 
-bm_status bm_sum_share(bm_sum *s)
+bm_status bm_sum_allgather(bm_sum *s)
 {
     if (s->ops->gather != NULL)
         return s->ops->gather(s, s->common);

@@ -100,50 +100,10 @@ typedef void bm_sum_work(void *self, const bm_piece *p);
 BM_CHECKED bm_status bm_sum_update(bm_sum *sum, bm_sum_work *work, void *self,
                                    double *weight);
 
-/*
- * The same for vectors that come from somewhere piece by piece, and are needed
- * there again: copies of one piece and the sum of another can be under way at a
- * time. Pieces are rounds, each a part of every slice, in whole chunks:
- *
- *     bm_sum_add_late(sum, k, weight)     instead of bm_sum_add: the vector is
- *                                         still to come into bm_sum_room's
- *     for each round: bm_sum_come(sum, round)      its parts are there
- *
- * before the next worker is added, a scatter or an update; or in an update with
- * a flow, which calls for round after round:
- *
- *     flow->bring(self, round)    when it needs the parts: they are there when
- *                                 this returns; and whether or not one was late
- *     flow->take(self, offset, n) when these elements of the common vector are
- *                                 new, and stay so until the next update
- *
- * The bits are those of an update without; modes other than tree, and what is
- * on other hosts, take and bring all at once.
- */
-typedef struct bm_sum_flow {
-    void (*bring)(void *self, size_t round);
-    void (*take)(void *self, size_t offset, size_t n);
-    void *self;
-} bm_sum_flow;
-
-size_t bm_sum_rounds(const bm_sum *sum);
-/* A round's part of a rank's slice: elements [*offset, *offset + *n). */
-void bm_sum_part(const bm_sum *sum, size_t round, int rank, size_t *offset,
-                 size_t *n);
-void bm_sum_add_late(bm_sum *sum, int worker, double weight);
-void bm_sum_come(bm_sum *sum, size_t round);
-BM_CHECKED bm_status bm_sum_update_in_rounds(bm_sum *sum, bm_sum_work *work,
-                                             void *self,
-                                             const bm_sum_flow *flow,
-                                             double *weight);
-
-/* Only tests have reason to change it: elements of all parts of a round. */
-void bm_sum_limit(bm_sum *sum, size_t n);
-
 /* What the ranks have in common: n floats, zeros at first. Each rank may write
- * its slice until it calls bm_sum_share, after which all see all of it. */
+ * its slice until it calls bm_sum_allgather, after which all see all of it. */
 float *bm_sum_common(const bm_sum *sum);
-BM_CHECKED bm_status bm_sum_share(bm_sum *sum);
+BM_CHECKED bm_status bm_sum_allgather(bm_sum *sum);
 
 /* Collective, after all workers were added. Zeros if no worker has weight. */
 BM_CHECKED bm_status bm_sum_scatter(bm_sum *sum, bm_slice *out);

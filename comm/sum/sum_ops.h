@@ -24,16 +24,9 @@ typedef struct bm_sum_ops {
     float *(*room)(bm_sum *s);
     size_t (*rooms)(const bm_sum *s); /* see sum.h; NULL: 1 */
     void (*add)(bm_sum *s, int worker, const float *x, double weight);
-    /* The same of what is in its room, piece by piece: first `late`, then [at,
-     * at + n) is there, and is taken in. NULL: it is added when all is. */
-    void (*late)(bm_sum *s, int worker, double weight);
-    void (*come)(bm_sum *s, size_t at, size_t n);
     /* Brings what this rank's slice of the mean is made of. s->weight and
      * s->total are everybody's. Nothing is added any more then. */
     bm_status (*scatter)(bm_sum *s);
-    /* The same in rounds, of all of which the weights are known before the
-     * first. NULL with `late`. */
-    bm_status (*scatter_round)(bm_sum *s, size_t round);
     /* Elements [at, at + n) of that slice: a chunk, or the last one's rest. */
     void (*mean)(bm_sum *s, size_t at, size_t n, float *out);
     /* x holds this rank's part already. NULL: every owner broadcasts. */
@@ -50,10 +43,6 @@ struct bm_sum {
     int workers;
     const char *coordinator, *topology; /* borrowed, while it is opened */
     int next;                           /* the worker to be added next */
-    int late;                           /* one that is to come; -1: none */
-    const float *late_room;             /* where */
-    double late_weight;
-    size_t limit;   /* elements of a round */
     double *weight; /* [workers]: those added here; in scatter: everybody's */
     double total;   /* of all weights, from the last scatter on */
     size_t *start;  /* [size + 1]: rank r owns [start[r], start[r + 1]) */

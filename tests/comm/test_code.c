@@ -337,10 +337,10 @@ static void test_columns_stay_together(void **state)
     assert_int_equal(p.longest, 2048);
     for (int size = 1; size <= 7; size++) {
         assert_ok(bm_code_plan_cut(&p, size, "sharded", own));
-        assert_int_equal(p.unit[own[0]], 0);
-        assert_int_equal(p.unit[own[size]], p.n_pieces);
+        assert_int_equal(p.group[own[0]], 0);
+        assert_int_equal(p.group[own[size]], p.n_pieces);
         for (int r = 0; r < size; r++)
-            assert_true(p.unit[own[r]] <= p.unit[own[r + 1]]);
+            assert_true(p.group[own[r]] <= p.group[own[r + 1]]);
     }
     bm_code_plan_free(&p);
 }
@@ -369,8 +369,8 @@ static void test_other_codes_are_cut_at_chunks(void **state)
                                        : 4 * rows);
             }
             assert_int_equal(at, n);
-            for (size_t u = 0; u < p.n_units; u++)
-                assert_int_equal(p.start[p.unit[u]], u * 1024);
+            for (size_t c = 0; c < p.n_groups; c++)
+                assert_int_equal(p.start[p.group[c]], c * 1024);
             bm_code_plan_free(&p);
         }
 }

@@ -54,7 +54,7 @@ typedef struct job {
     const char *code, *coordinator;
     size_t n, n_learned;
     int workers;
-    bm_coded_way way;
+    bm_coded_mode way;
     double (*weight)(int worker, int round);
 } job;
 
@@ -160,7 +160,7 @@ static outcome *run(const job *j)
 
         add_all(c, j, t);
         assert_ok(bm_coded_sum_update(
-            c, j->way == BM_CODED_NEW ? work_new : work_moves, &r,
+            c, j->way == BM_CODED_VALUE ? work_new : work_moves, &r,
             &out->weight[t]));
         memcpy(out->common[t], bm_coded_sum_common(c), j->n * sizeof(float));
         complete(j->comm, out->mean[t], j->n);
@@ -203,7 +203,7 @@ static int teardown(void **state)
 }
 
 static job make(const fixture *f, const char *code, int workers,
-                bm_coded_way way)
+                bm_coded_mode way)
 {
     return (job){f->comm, code, "sharded", N, LEARNED, workers, way, some};
 }
@@ -215,7 +215,7 @@ static void test_number_of_ranks_changes_no_bits(void **state)
 
     FOR_EACH (k, names)
         for (int way = 0; way < 2; way++) {
-            job j = make(f, names[k], size + 1, (bm_coded_way)way), a = j;
+            job j = make(f, names[k], size + 1, (bm_coded_mode)way), a = j;
             outcome *together = NULL, *alone = NULL;
 
             j.coordinator = coordinators[way];
@@ -261,10 +261,10 @@ static void test_without_loss_it_is_the_tree(void **state)
 
     for (int workers = size; workers < size + 2; workers++)
         for (int way = 0; way < 2; way++) {
-            job j = make(f, "fp32", workers, (bm_coded_way)way);
+            job j = make(f, "fp32", workers, (bm_coded_mode)way);
             outcome *expected = zeros(1, sizeof *expected), *got = run(&j);
 
-            sum_in_tree_mode(&j, way == BM_CODED_NEW ? work_new : work_moves,
+            sum_in_tree_mode(&j, way == BM_CODED_VALUE ? work_new : work_moves,
                              expected);
             assert_memory_equal(got, expected, sizeof *got);
             free(expected);
@@ -279,7 +279,7 @@ static void test_nothing_is_lost(void **state)
     int size = bm_comm_size(f->comm), workers = size + 1;
 
     FOR_EACH (k, names) {
-        job j = make(f, names[k], workers, BM_CODED_NEW);
+        job j = make(f, names[k], workers, BM_CODED_VALUE);
         outcome *o = NULL;
 
         j.weight = one;
@@ -330,7 +330,7 @@ static void test_what_is_missing_comes_later(void **state)
     for (size_t i = 0; i < N; i++)
         there[i] = element(9, 9, i);
     FOR_EACH (k, names) {
-        job j = make(f, names[k], size, BM_CODED_MOVES);
+        job j = make(f, names[k], size, BM_CODED_CHANGE);
         bm_coded_sum *c = open_sum(&j);
         const float *common = bm_coded_sum_common(c);
         double all = distance(there, nowhere), left = all, weight = 0;
@@ -353,7 +353,7 @@ static void test_what_is_missing_comes_later(void **state)
 static void test_a_worker_without_weight_keeps_its_residual(void **state)
 {
     const fixture *f = *state;
-    job j = make(f, "onebit", bm_comm_size(f->comm), BM_CODED_NEW);
+    job j = make(f, "onebit", bm_comm_size(f->comm), BM_CODED_VALUE);
     bm_coded_sum *c = open_sum(&j);
     int k = bm_comm_rank(f->comm);
     static float kept[N], common[N], x[N];
@@ -459,7 +459,7 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
 
     for (int workers = bm_comm_size(f->comm); workers <= WORKERS; workers++)
         FOR_EACH (k, names) {
-            job j = make(f, names[k], workers, BM_CODED_NEW);
+            job j = make(f, names[k], workers, BM_CODED_VALUE);
 
             j.coordinator = coordinators[workers % 2];
             check_bytes(&j);
@@ -478,7 +478,7 @@ static void test_bytes_of_many_ranks(void **state)
 
         assert_ok(bm_comm_open_first(&some, ranks));
         FOR_EACH (k, some_codes) {
-            job j = make(f, some_codes[k], ranks, BM_CODED_NEW);
+            job j = make(f, some_codes[k], ranks, BM_CODED_VALUE);
 
             j.comm = some;
             j.coordinator = coordinators[ranks % 2];
@@ -498,7 +498,7 @@ static void test_any_size_goes(void **state)
 
     FOR_EACH (i, lengths)
         FOR_EACH (k, names) {
-            job j = make(f, names[k], size + 1, BM_CODED_MOVES), a = j;
+            job j = make(f, names[k], size + 1, BM_CODED_CHANGE), a = j;
             outcome *together = NULL, *alone = NULL;
 
             if (strcmp(names[k], "int8") != 0 && strcmp(names[k], "topk") != 0)

@@ -221,7 +221,7 @@ static void test_a_library_for_one_thread_is_refused(void **state)
 
 static bm_status update(void *self)
 {
-    return bm_sum_share(self);
+    return bm_sum_allgather(self);
 }
 
 /* Each rank writes its slice of a vector that all have in common; sums of this
