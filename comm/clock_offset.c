@@ -56,5 +56,5 @@ bm_status bm_clock_offset(bm_comm *comm, double (*clock)(void), bm_offset *out)
             BM_TRY(ask(comm, clock, &echoes[k]));
         *out = bm_offset_of(echoes, ROUNDS);
     }
-    return bm_comm_meet(comm);
+    return bm_comm_barrier(comm);
 }

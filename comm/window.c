@@ -195,7 +195,7 @@ void bm_window_close(bm_window *w)
     free(w);
 }
 
-void *bm_window_part(const bm_window *w, int rank)
+void *bm_window_segment(const bm_window *w, int rank)
 {
     return w->part[rank].x;
 }

@@ -233,7 +233,7 @@ static bm_status time_exchange(bm_bucketed *o, size_t n, double *out)
 
         for (int k = o->first; k < o->last; k++)
             bm_sum_add(sum, k, o->params->w, 1);
-        BM_TRY_DONE(bm_comm_meet(comm));
+        BM_TRY_DONE(bm_comm_barrier(comm));
         since = bm_clock();
         BM_TRY_DONE(bm_sum_update(sum, take, NULL, &weight));
         least = fmin(least, bm_clock() - since);

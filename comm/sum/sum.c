@@ -108,7 +108,7 @@ static bm_status open_common(bm_sum *s)
     bm_status status = BM_OK;
 
     BM_TRY(bm_window_open(&s->window, s->comm, size));
-    s->common = bm_window_part(s->window, first);
+    s->common = bm_window_segment(s->window, first);
     if (!shares || !bm_window_shared(s->window)) {
         s->common = s->own = calloc(s->n + 1, sizeof(float));
         if (s->own == NULL)
@@ -300,7 +300,7 @@ bm_status bm_sum_allgather(bm_sum *s)
     if (s->ops->gather != NULL)
         return s->ops->gather(s, s->common);
     BM_TRY(send_common(s));
-    return bm_comm_meet(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* nobody adds while another reads */
 }
 
 bm_status bm_sum_scatter(bm_sum *s, bm_slice *out)
@@ -312,7 +312,7 @@ bm_status bm_sum_scatter(bm_sum *s, bm_slice *out)
         else
             memset(s->mean + at, 0, piece(s, at) * sizeof *s->mean);
     *out = bm_sum_slice(s);
-    return bm_comm_meet(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* nobody adds while another reads */
 }
 
 bm_status bm_sum_gather(bm_sum *s, float *x)

@@ -55,13 +55,13 @@ static bm_status locate(bm_sum *s, exact *e)
     int64_t *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        sent += bm_window_part(e->window, r) == NULL;
+        sent += bm_window_segment(e->window, r) == NULL;
     in = e->inbox = malloc((2 * sent * count + 1) * sizeof *in);
     e->slice = calloc((size_t)s->size, sizeof *e->slice);
     if (e->inbox == NULL || e->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        int64_t *part = bm_window_part(e->window, r);
+        int64_t *part = bm_window_segment(e->window, r);
 
         e->slice[r] = (sums){in, in + count};
         if (part == NULL)
@@ -98,7 +98,7 @@ static bm_status exact_open(bm_sum *s)
     BM_TRY(bm_comm_agree(s->comm, prepare(s)));
     e = s->self;
     BM_TRY(bm_window_open(&e->window, s->comm, 2 * s->n * sizeof(int64_t)));
-    e->mine.high = bm_window_part(e->window, s->rank);
+    e->mine.high = bm_window_segment(e->window, s->rank);
     e->mine.low = e->mine.high + s->n;
     return locate(s, e);
 }
@@ -178,7 +178,7 @@ static bm_status swap(bm_sum *s, const exact *e)
     size_t count = bm_sum_count(s, s->rank), read = 0;
 
     for (int r = 0; r < s->size; r++) {
-        if (bm_window_part(e->window, r) != NULL)
+        if (bm_window_segment(e->window, r) != NULL)
             continue;
         bm_comm_receive_ints(s->comm, e->slice[r].high, count, r);
         bm_comm_receive_ints(s->comm, e->slice[r].low, count, r);
@@ -187,7 +187,7 @@ static bm_status swap(bm_sum *s, const exact *e)
         int to = (s->rank + k) % s->size; /* not all to the same one at once */
         size_t n = bm_sum_count(s, to);
 
-        if (bm_window_part(e->window, to) != NULL) {
+        if (bm_window_segment(e->window, to) != NULL) {
             read += 2 * n;
             continue;
         }
@@ -208,7 +208,7 @@ static bm_status exact_scatter(bm_sum *s)
         raise_place(s, e, c, e->highest[c]);
     clear(e);
     BM_TRY(swap(s, e));
-    return bm_comm_meet(s->comm); /* all have raised theirs */
+    return bm_comm_barrier(s->comm); /* all have raised theirs */
 }
 
 static void exact_mean(bm_sum *s, size_t at, size_t n, float *out)

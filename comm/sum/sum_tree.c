@@ -90,14 +90,14 @@ static bm_status locate(bm_sum *s, tree *t)
     float *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        if (bm_window_part(t->window, r) == NULL)
+        if (bm_window_segment(t->window, r) == NULL)
             sent += (size_t)(t->plan.first[r + 1] - t->plan.first[r]);
     in = t->inbox = malloc((sent * count + 1) * sizeof *t->inbox);
     t->slice = calloc((size_t)t->plan.first[s->size], sizeof(float *));
     if (t->inbox == NULL || t->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        const float *part = bm_window_part(t->window, r);
+        const float *part = bm_window_segment(t->window, r);
 
         for (int i = t->plan.first[r]; i < t->plan.first[r + 1]; i++) {
             t->slice[i] = in;
@@ -124,7 +124,7 @@ static bm_status tree_open(bm_sum *s)
     BM_ASSERT(t != NULL); /* it is agreed */
     BM_TRY(bm_window_open(&t->window, s->comm,
                           (size_t)t->plan.deepest * s->n * sizeof(float)));
-    t->mine.room = bm_window_part(t->window, s->rank);
+    t->mine.room = bm_window_segment(t->window, s->rank);
     return locate(s, t);
 }
 
@@ -169,14 +169,15 @@ static bm_status swap(bm_sum *s, const tree *t)
 
     for (int r = 0; r < s->size; r++)
         for (int i = t->plan.first[r];
-             bm_window_part(t->window, r) == NULL && i < t->plan.first[r + 1];
+             bm_window_segment(t->window, r) == NULL &&
+             i < t->plan.first[r + 1];
              i++, in += own)
             bm_comm_receive(s->comm, in, own, r);
     for (int k = 1; k < s->size; k++) {
         int to = (s->rank + k) % s->size; /* spreads the load */
         size_t n = bm_sum_count(s, to);
 
-        if (bm_window_part(t->window, to) != NULL) {
+        if (bm_window_segment(t->window, to) != NULL) {
             read += (size_t)t->mine.tree.depth * n;
             continue;
         }

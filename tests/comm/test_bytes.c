@@ -4,6 +4,7 @@
  * then blocks of the trainer, which makes of it what a strategy needs.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/equations.h"
 #include "tests/support/grids.h"
 #include "tests/support/support.h"
@@ -178,7 +179,7 @@ static void for_some_ranks(bool windows, const char *coordinator)
         topology(ranks, grid);
         assert_ok(bm_comm_open_first(&some, ranks));
         if (!windows)
-            bm_comm_hosts_of(some, 1);
+            pretend_hosts(some, 1);
         for (size_t i = 0; i < (crowded(all) ? 1 : 5); i++)
             for (size_t m = 0; bm_comm_size(some) == ranks && m < 6; m++) {
                 sum_job j = {some,     ranks,       sizes[i],
@@ -226,7 +227,7 @@ static void check_workers(bm_comm *comm, int workers, const char *coordinator,
 
     topology(workers, grid);
     if (!windows)
-        bm_comm_hosts_of(comm, 1);
+        pretend_hosts(comm, 1);
     FOR_EACH (m, modes)
         FOR_EACH (i, sizes) {
             sum_job j = {comm, workers, sizes[i], modes[m], coordinator, NULL};

@@ -248,7 +248,7 @@ static void sum_in_tree_mode(const job *j, bm_sum_work *work, outcome *out)
         }
         assert_ok(bm_sum_update(sum, work, &r, &out->weight[t]));
         memcpy(out->common[t], bm_sum_common(sum), j->n * sizeof(float));
-        assert_ok(bm_comm_meet(j->comm));
+        assert_ok(bm_comm_barrier(j->comm));
         complete(j->comm, out->mean[t], j->n);
     }
     bm_sum_close(sum);

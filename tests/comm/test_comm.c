@@ -1,5 +1,6 @@
 /* Transfers between the ranks of one job, whole and in pieces. */
 #include "comm/comm.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -91,7 +92,7 @@ static void test_long_vectors_travel_in_pieces(void **state)
     (void)state;
     assert_ok(bm_comm_open(&comm));
     FOR_EACH (i, limits) {
-        bm_comm_limit(comm, limits[i]);
+        limit_messages(comm, limits[i]);
         check_transfers(comm);
         check_sums(comm);
     }
@@ -164,7 +165,7 @@ static void test_alarm_is_about_the_next_agreement(void **state)
         bm_status status = BM_OK;
 
         assert_false(bm_comm_alarmed(comm));
-        assert_ok(bm_comm_meet(comm));
+        assert_ok(bm_comm_barrier(comm));
         if (bm_comm_rank(comm) == last) {
             status = BM_FAIL(BM_ERR_IO, "disk %d is gone", turn);
             bm_comm_alarm(comm);
@@ -218,7 +219,7 @@ static void test_bytes_are_counted_with_those_of_twins(void **state)
     (void)state;
     assert_ok(bm_comm_open(&comm));
     others = (uint64_t)bm_comm_size(comm) - 1;
-    bm_comm_limit(comm, 7);
+    limit_messages(comm, 7);
     pass_on(comm, N);
     assert_int_equal(sent(comm), total = 4 * N);
     assert_ok(bm_comm_twin(&twin, comm));

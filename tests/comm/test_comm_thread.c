@@ -248,7 +248,8 @@ static void test_an_ordered_sum_goes_by_the_lane(void **state)
         assert_ok(bm_comm_thread_wait_all(lane));
         for (size_t i = 0; i < N; i++)
             assert_true(common[i] == (float)round * (float)i);
-        assert_ok(bm_comm_meet(comm)); /* nobody writes while another reads */
+        assert_ok(
+            bm_comm_barrier(comm)); /* nobody writes while another reads */
     }
     bm_sum_close(sum);
 }

@@ -4,6 +4,7 @@
  * number of workers on whatever ranks mpirun gives us.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/grids.h"
 #include "tests/support/support.h"
 
@@ -307,12 +308,12 @@ static void test_hosts_decide_an_automatic_topology(void **state)
     snprintf(grid, sizeof grid, "%dx%d", 2 * each, size / each);
     mean_of(&j, expected);
     j.topology = "auto";
-    bm_comm_hosts_of(comm, each);
+    pretend_hosts(comm, each);
     mean_of(&j, got);
     assert_memory_equal(got, expected, sizeof got);
     if (size < 3)
         return;
-    bm_comm_hosts_of(comm, size - 1); /* uneven */
+    pretend_hosts(comm, size - 1); /* uneven */
     mean_of(&j, got);
     j.mode = "ring";
     j.topology = NULL;
@@ -358,7 +359,7 @@ static void test_long_transfers_go_in_segments(void **state)
                 j.topology = alone.topology = grid;
             alone.comm = one;
             mean_of(&alone, expected);
-            bm_comm_limit(comm, limits[each - 1]);
+            limit_messages(comm, limits[each - 1]);
             mean_of(&j, got);
             assert_memory_equal(got, expected, LONG * sizeof *got);
         }

@@ -4,6 +4,7 @@
  * must arrive at: the tree by recursion, means in double.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -256,9 +257,9 @@ static void test_pieces_change_no_bits(void **state)
     FOR_EACH (m, modes)
         FOR_EACH (l, limits) {
             c.n = limits[l] == 1 ? 100 : LONGEST;
-            bm_comm_limit(comm, LONGEST);
+            limit_messages(comm, LONGEST);
             run(comm, &c, modes[m], "sharded", whole);
-            bm_comm_limit(comm, limits[l]);
+            limit_messages(comm, limits[l]);
             run(comm, &c, modes[m], "sharded", pieces);
             if (strcmp(modes[m], "mpi") != 0)
                 assert_memory_equal(whole, pieces, c.n * sizeof whole[0]);
@@ -483,7 +484,7 @@ static void test_update_works_on_the_mean_and_all_see_it(void **state)
 static void test_updates_are_the_same_over_many_hosts(void **state)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
-        bm_comm_hosts_of(*state, ranks);
+        pretend_hosts(*state, ranks);
         check_all_updates(*state);
     }
 }

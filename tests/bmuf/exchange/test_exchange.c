@@ -5,6 +5,7 @@
  */
 #include "bmuf/strategy.h"
 #include "compute/device_comm.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -318,7 +319,7 @@ static void test_mpi_may_carry_what_devices_have(void **state)
 
     if (!bm_on_host(f->be) && !is_emulated(f->be))
         return;
-    bm_comm_let_devices(f->comm, true);
+    pretend_cuda_aware(f->comm, true);
     for (int steps = 0; steps < 2; steps++) {
         job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 3 * size - 1};
         job device = j;
@@ -330,7 +331,7 @@ static void test_mpi_may_carry_what_devices_have(void **state)
         device.coordinator = steps ? "root" : "sharded";
         assert_same(run(&j, "host"), run(&device, "mpi"));
     }
-    bm_comm_let_devices(f->comm, false);
+    pretend_cuda_aware(f->comm, false);
 }
 
 static void test_mpi_that_takes_no_devices_is_refused(void **state)
@@ -514,10 +515,10 @@ static void test_rank_that_fails_leaves_nobody_waiting(void **state)
         check_failure(f, "nccl", where);
     if (!is_emulated(f->be))
         return;
-    bm_comm_let_devices(f->comm, true);
+    pretend_cuda_aware(f->comm, true);
     check_failure(f, "mpi", SWAPPING);
     check_failure(f, "mpi", SHARING);
-    bm_comm_let_devices(f->comm, false);
+    pretend_cuda_aware(f->comm, false);
     /* and there is nothing left over */
     check_ways(f, "bmuf", "sharded", bm_comm_size(f->comm));
 }
