@@ -16,9 +16,9 @@ struct bm_coded_sum {
     bm_coded_mode mode;
     int rank, size, workers;
     int first, last; /* hosted here: [first, last) */
-    int next;        /* the worker to be added next */
-    double *weight;  /* [workers]: those added here; in update: everybody's */
-    size_t *own;     /* [size + 1]: rank r's units are [own[r], own[r + 1]) */
+    int next;        /* the worker to add next */
+    double *weight;  /* [workers]: of those hosted here; in update: of all */
+    size_t *own;     /* [size + 1]: rank r's groups are [own[r], own[r + 1]) */
 
     float **residual; /* [last - first][n]; NULL: the code is exact */
     float *rest;      /* this rank's slice, likewise */
@@ -26,14 +26,14 @@ struct bm_coded_sum {
 
     byte *out;  /* [last - first][bytes of the vector] */
     byte *in;   /* [workers hosted elsewhere][bytes of the slice] */
-    byte *back; /* [bytes of the vector]: what goes to all */
+    byte *back; /* [bytes of the vector]: d^ of all slices */
 
     const bm_sum_loops *loops;
     bm_tree tree;
     float *stack;      /* [deepest, longest]: means of a group of pieces */
     size_t group_size; /* elements of the group that is summed */
     float *after;      /* [longest] */
-    float *piece;      /* [longest]: a decoded one */
+    float *piece;      /* [longest]: a decoded piece */
 };
 
 /* ---- where things are ---------------------------------------------------- */
@@ -73,20 +73,20 @@ static bool is_hosted(const bm_coded_sum *c, int worker)
     return worker >= c->first && worker < c->last;
 }
 
-/* Of a worker hosted here: the code of its vector. */
+/* The encoded vector of a worker hosted here. */
 static byte *outgoing(const bm_coded_sum *c, int worker)
 {
     return c->out + (size_t)(worker - c->first) * all_bytes(c);
 }
 
-/* Of one that is not: the code of this rank's slice of it. */
+/* The encoded slice of a worker hosted elsewhere, for this rank's slice. */
 static byte *incoming(const bm_coded_sum *c, int worker)
 {
     int before = worker < c->first ? worker : worker - (c->last - c->first);
     return c->in + (size_t)before * bytes(c, c->rank);
 }
 
-/* A piece of this rank's slice, of any worker. */
+/* The code of a piece of this rank's slice, of any worker. */
 static const byte *code_of(const bm_coded_sum *c, int worker, size_t piece)
 {
     size_t at = c->plan.byte[piece];
@@ -227,11 +227,11 @@ float *bm_coded_sum_rest(const bm_coded_sum *c)
     return c->rest;
 }
 
-bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
+bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *slice, float *x)
 {
     float *own = x + first_element(c, c->rank);
 
-    memmove(own, part, elements(c, c->rank) * sizeof *own);
+    memmove(own, slice, elements(c, c->rank) * sizeof *own);
     for (int r = 0; r < c->size; r++)
         bm_comm_broadcast(c->comm, x + first_element(c, r), elements(c, r), r);
     return bm_comm_wait(c->comm);
@@ -250,7 +250,7 @@ static size_t length(const bm_coded_sum *c, size_t piece)
     return c->plan.start[piece + 1] - c->plan.start[piece];
 }
 
-/* y^ of a piece into the code, y - y^ into its residual. */
+/* Encodes a piece: code = y^, residual = y - y^. */
 static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
                    byte *code, float *restrict residual)
 {
@@ -264,7 +264,7 @@ static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
         residual[i] = y[i] - sent[i];
 }
 
-/* y = x + r, but for what is exact. Are all of them numbers? */
+/* x += r, except in exact pieces. True if all of x is finite. */
 static bool add_residual(const bm_coded_sum *c, const float *r, float *x)
 {
     bool good = true;
@@ -302,7 +302,7 @@ bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
 
 /* ---- the update ---------------------------------------------------------- */
 
-/* Everybody's weights, and their sum. */
+/* Collective. All ranks get all weights, and their sum. */
 static bm_status weigh(bm_coded_sum *c, double *total)
 {
     BM_ASSERT(c->next == c->last);
@@ -314,8 +314,8 @@ static bm_status weigh(bm_coded_sum *c, double *total)
     return BM_OK;
 }
 
-/* The workers' codes go to the owners of their slices. */
-static bm_status bring(bm_coded_sum *c)
+/* Sends the workers' codes to the owners of slices. */
+static bm_status send_to_owners(bm_coded_sum *c)
 {
     for (int i = 1; i < c->size; i++) {
         int from = (c->rank + c->size - i) % c->size;
@@ -327,7 +327,7 @@ static bm_status bring(bm_coded_sum *c)
                                       bytes(c, c->rank), from);
     }
     for (int i = 1; i < c->size; i++) {
-        int to = (c->rank + i) % c->size; /* not all to the same one at once */
+        int to = (c->rank + i) % c->size; /* spreads the load */
 
         for (int k = c->first; k < c->last; k++)
             if (c->weight[k] > 0)
@@ -378,8 +378,8 @@ static const float *mean(bm_coded_sum *c, size_t group)
     return c->stack;
 }
 
-/* What all are to have of a piece, `after`, becomes what they are sent. */
-static void settle(bm_coded_sum *c, size_t piece, float *after)
+/* Encodes d of a piece for all ranks, from its `after`. */
+static void encode_back(bm_coded_sum *c, size_t piece, float *after)
 {
     size_t at = c->plan.start[piece], n = length(c, piece);
     float *common = c->common + at, *rest = NULL;
@@ -398,25 +398,26 @@ static void settle(bm_coded_sum *c, size_t piece, float *after)
     encode(c, piece, after, code, rest);
 }
 
-/* This rank's slice: from everybody's codes to the one that goes to all. */
+/* From all workers' codes of this rank's slice to d^. */
 static void work_slice(bm_coded_sum *c, bm_sum_work *work, void *self)
 {
-    for (size_t u = c->own[c->rank]; u < c->own[c->rank + 1]; u++) {
-        size_t first = c->plan.group[u], last = c->plan.group[u + 1];
+    for (size_t g = c->own[c->rank]; g < c->own[c->rank + 1]; g++) {
+        size_t first = c->plan.group[g], last = c->plan.group[g + 1];
         size_t from = c->plan.start[first];
         bm_piece p = {from, c->plan.start[last] - from, NULL, c->common + from,
                       c->after};
 
         if (p.n == 0)
             continue;
-        p.mean = mean(c, u);
+        p.mean = mean(c, g);
         work(self, &p);
         for (size_t i = first; i < last; i++)
-            settle(c, i, c->after + (c->plan.start[i] - from));
+            encode_back(c, i, c->after + (c->plan.start[i] - from));
     }
 }
 
-static bm_status spread(bm_coded_sum *c)
+/* All ranks get d^ of all slices. */
+static bm_status allgather_codes(bm_coded_sum *c)
 {
     for (int i = 1; i < c->size; i++) {
         int from = (c->rank + c->size - i) % c->size;
@@ -429,17 +430,17 @@ static bm_status spread(bm_coded_sum *c)
     return bm_comm_wait(c->comm);
 }
 
-/* All ranks do the same. */
+/* Updates the common vector, in the same way on all ranks. */
 static void apply(bm_coded_sum *c)
 {
     for (size_t p = 0; p < c->plan.n_pieces; p++) {
-        bool anew =
+        bool replaced =
             c->mode == BM_CODED_VALUE || bm_code_plan_exact(&c->plan, p);
         float *x = c->common + c->plan.start[p];
 
         bm_code_plan_decode(&c->plan, p, c->back + c->plan.byte[p],
-                            anew ? x : c->piece);
-        for (size_t i = 0; i < length(c, p) && !anew; i++)
+                            replaced ? x : c->piece);
+        for (size_t i = 0; i < length(c, p) && !replaced; i++)
             x[i] += c->piece[i];
     }
 }
@@ -449,9 +450,9 @@ bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work, void *self,
 {
     BM_TRY(weigh(c, weight));
     if (*weight > 0) {
-        BM_TRY(bring(c));
+        BM_TRY(send_to_owners(c));
         work_slice(c, work, self);
-        BM_TRY(spread(c));
+        BM_TRY(allgather_codes(c));
         apply(c);
     }
     memset(c->weight, 0, (size_t)c->workers * sizeof *c->weight);

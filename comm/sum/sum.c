@@ -1,5 +1,5 @@
-/* sum.c - what all modes of the ordered sum share: slices, weights, the common
- * vector, and the way from the mean to it. */
+/* sum.c - what all modes of the ordered sum share: slices, weights, and the
+ * update of the common vector. */
 #include "comm/sum/sum.h"
 
 #include "comm/sum/sum_ops.h"
@@ -52,16 +52,16 @@ static const bm_sum_ops *find(const char *mode)
     return NULL;
 }
 
-/* What this rank can say by itself. */
+/* Not collective. */
 static bm_status prepare(bm_sum *s, const char *mode)
 {
     s->ops = find(mode);
     if (s->ops == NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "no sum '%s'", mode);
+        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
     if (s->workers < s->size)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks are too many: there are %d workers", s->size,
-                       s->workers);
+                       "%d ranks for %d workers; use at most one rank a worker",
+                       s->size, s->workers);
     BM_TRY(bm_sum_loops_choose(&s->loops));
     s->weight = calloc((size_t)s->workers, sizeof *s->weight);
     s->start = calloc((size_t)s->size + 1, sizeof *s->start);
@@ -69,11 +69,12 @@ static bm_status prepare(bm_sum *s, const char *mode)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", s->workers);
     if (strcmp(mode, "hier") != 0 && s->topology != NULL &&
         strcmp(s->topology, "auto") != 0)
-        return BM_FAIL(BM_ERR_CONFIG, "topology is sum hier's, not %s's", mode);
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a topology is for sum hier only, not for %s", mode);
     return bm_slices_cut(s->n, s->size, s->coordinator, s->start);
 }
 
-/* Slices stand. */
+/* After the slices are cut. */
 static bm_status make_room(bm_sum *s)
 {
     s->mean = malloc((largest_slice(s) + 1) * sizeof *s->mean);
@@ -84,7 +85,7 @@ static bm_status make_room(bm_sum *s)
     return BM_OK;
 }
 
-/* Do this rank and that one have the same common vector? */
+/* True if this rank and `rank` use the same common vector. */
 static bool shares_common(const bm_sum *s, int rank)
 {
     return rank == s->rank ||
@@ -92,14 +93,15 @@ static bool shares_common(const bm_sum *s, int rank)
             bm_comm_host(s->comm, rank) == bm_comm_host(s->comm, s->rank));
 }
 
-/* Is the common vector that this rank uses its own to fill? */
+/* True if `rank` receives the common vector in messages: without shared memory
+ * every rank, else the first one of each host. */
 static bool has_common(const bm_sum *s, int rank)
 {
     return !bm_window_shared(s->window) || bm_comm_host(s->comm, rank) == rank;
 }
 
-/* One vector for all ranks of a host, its first rank's; or one for each, as a
- * mode with a gather of its own wants it. */
+/* One common vector for all ranks of a host, in the window of its first rank; or
+ * one for each rank, without shared memory or if the mode has a gather. */
 static bm_status open_common(bm_sum *s)
 {
     int first = bm_comm_host(s->comm, s->rank);
@@ -166,7 +168,8 @@ bm_status bm_sum_bytes(double *bytes, int size, size_t n, int workers,
 {
     const bm_sum_ops *ops = find(mode);
     size_t *start = calloc((size_t)size + 1, sizeof *start);
-    bm_sum_shape shape = {n, workers, size, coordinator, topology, start};
+    bm_sum_shape shape = {ops,  NULL,        n,        workers,
+                          size, coordinator, topology, start};
     bm_status status = BM_OK;
 
     if (start == NULL)
@@ -206,7 +209,7 @@ void bm_sum_add(bm_sum *s, int worker, const float *x, double weight)
     s->ops->add(s, worker, x, weight);
 }
 
-/* Weights become everybody's. */
+/* Collective. All ranks get all weights. */
 static bm_status weigh(bm_sum *s)
 {
     BM_ASSERT(s->next == bm_comm_first(s->comm, s->workers, s->rank + 1));
@@ -218,23 +221,23 @@ static bm_status weigh(bm_sum *s)
 }
 
 /* For the next sum. */
-static void begin_again(bm_sum *s)
+static void restart(bm_sum *s)
 {
     s->next = bm_comm_first(s->comm, s->workers, s->rank);
     memset(s->weight, 0, (size_t)s->workers * sizeof *s->weight);
 }
 
-/* All ranks come here: from now on nothing is added, and all can be read. */
-static bm_status bring(bm_sum *s)
+/* Collective. Ends the adding; then this rank's slice of the mean can be read. */
+static bm_status scatter(bm_sum *s)
 {
     BM_TRY(weigh(s));
     BM_TRY(s->ops->scatter(s));
-    begin_again(s);
+    restart(s);
     return BM_OK;
 }
 
-/* The piece of this rank's slice that begins at `at`. */
-static size_t piece(const bm_sum *s, size_t at)
+/* The length of the piece of this rank's slice that starts at `at`. */
+static size_t piece_size(const bm_sum *s, size_t at)
 {
     size_t rest = bm_sum_count(s, s->rank) - at;
     return rest < BM_SUM_CHUNK ? rest : BM_SUM_CHUNK;
@@ -246,8 +249,8 @@ static void work_slice(bm_sum *s, bm_sum_work *work, void *self)
     float mean[BM_SUM_CHUNK], after[BM_SUM_CHUNK];
 
     for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK) {
-        bm_piece p = {s->start[s->rank] + at, piece(s, at), mean, common + at,
-                      after};
+        bm_piece p = {s->start[s->rank] + at, piece_size(s, at), mean,
+                      common + at, after};
 
         s->ops->mean(s, at, p.n, mean);
         work(self, &p);
@@ -259,7 +262,7 @@ static void work_slice(bm_sum *s, bm_sum_work *work, void *self)
 bm_status bm_sum_update(bm_sum *s, bm_sum_work *work, void *self,
                         double *weight)
 {
-    BM_TRY(bring(s));
+    BM_TRY(scatter(s));
     *weight = s->total;
     if (s->total == 0)
         return BM_OK;
@@ -274,7 +277,7 @@ float *bm_sum_common(const bm_sum *s)
     return s->common;
 }
 
-/* Every owner's slice goes to all vectors that it did not write itself. */
+/* Sends this rank's slice to every common vector that does not have it yet. */
 static bm_status send_common(bm_sum *s)
 {
     size_t own = bm_sum_count(s, s->rank);
@@ -286,7 +289,7 @@ static bm_status send_common(bm_sum *s)
                             bm_sum_count(s, from), from);
     }
     for (int k = 1; k < s->size; k++) {
-        int to = (s->rank + k) % s->size; /* not all to the same one at once */
+        int to = (s->rank + k) % s->size; /* spreads the load */
         if (has_common(s, to) && !shares_common(s, to))
             bm_comm_send(s->comm, s->common + s->start[s->rank], own, to);
         else
@@ -300,19 +303,19 @@ bm_status bm_sum_allgather(bm_sum *s)
     if (s->ops->gather != NULL)
         return s->ops->gather(s, s->common);
     BM_TRY(send_common(s));
-    return bm_comm_barrier(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 
 bm_status bm_sum_scatter(bm_sum *s, bm_slice *out)
 {
-    BM_TRY(bring(s));
+    BM_TRY(scatter(s));
     for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK)
         if (s->total > 0)
-            s->ops->mean(s, at, piece(s, at), s->mean + at);
+            s->ops->mean(s, at, piece_size(s, at), s->mean + at);
         else
-            memset(s->mean + at, 0, piece(s, at) * sizeof *s->mean);
+            memset(s->mean + at, 0, piece_size(s, at) * sizeof *s->mean);
     *out = bm_sum_slice(s);
-    return bm_comm_barrier(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 
 bm_status bm_sum_gather(bm_sum *s, float *x)

@@ -289,15 +289,18 @@ static bm_status make_transfers(const bm_sum *s, grid_sum *g)
     return BM_OK;
 }
 
-bm_status bm_sum_grid_open(bm_sum *s, const bm_grid *workers,
-                           const bm_grid *ranks)
+bm_status bm_sum_grid_open(bm_sum *s)
 {
+    const bm_sum_shape shape = {s->ops,      s->comm, s->n,
+                                s->workers,  s->size, s->coordinator,
+                                s->topology, s->start};
     grid_sum *g = s->self = calloc(1, sizeof *g);
 
     if (g == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum");
-    g->workers = *workers;
-    g->ranks = s->workers == s->size ? *workers : *ranks;
+    BM_TRY(s->ops->grids(&shape, &g->workers, &g->ranks));
+    if (s->workers == s->size)
+        g->ranks = g->workers;
     g->first = bm_comm_first(s->comm, s->workers, s->rank);
     g->hosted = bm_comm_first(s->comm, s->workers, s->rank + 1) - g->first;
     BM_TRY(cut(&g->workers, s->n, s->coordinator, &g->edge));
@@ -368,23 +371,28 @@ static void count_scatter(const bm_sum_shape *s, const bm_grid *g,
     }
 }
 
-bm_status bm_sum_grid_sent(const bm_sum_shape *s, const bm_grid *workers,
-                           const bm_grid *ranks, double *bytes)
+bm_status bm_sum_grid_sent(const bm_sum_shape *s, double *bytes)
 {
-    const bm_grid *g = s->workers == s->size ? workers : ranks;
+    bm_grid workers, ranks;
     size_t *edge = NULL, *start = calloc((size_t)s->size + 1, sizeof *start);
-    bm_status status = cut(workers, s->n, s->coordinator, &edge);
+    const size_t *gathered = start;
+    bm_status status = BM_OK;
 
     if (start == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %d ranks", s->size);
-    BM_TRY_DONE(status);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", s->size);
+    BM_TRY_DONE(s->ops->grids(s, &workers, &ranks));
+    BM_TRY_DONE(cut(&workers, s->n, s->coordinator, &edge));
     memset(bytes, 0, (size_t)s->size * sizeof *bytes);
-    count_scatter(s, workers, edge, bytes);
-    cut_slices(workers, edge, s->size, start);
+    count_scatter(s, &workers, edge, bytes);
+    cut_slices(&workers, edge, s->size, start);
+    if (s->workers == s->size) {
+        ranks = workers;
+        gathered = edge;
+    }
     for (int r = 0; r < s->size; r++)
-        for (int t = 0; t < bm_grid_turns(g); t++)
-            bytes[r] += bytes_of(g, g == workers ? edge : start,
-                                 bm_grid_gather(g, r, t));
+        for (int t = 0; t < bm_grid_turns(&ranks); t++)
+            bytes[r] +=
+                bytes_of(&ranks, gathered, bm_grid_gather(&ranks, r, t));
 done:
     free(edge);
     free(start);

@@ -97,14 +97,14 @@ static bm_status locate(bm_sum *s, tree *t)
     if (t->inbox == NULL || t->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        const float *part = bm_window_segment(t->window, r);
+        const float *segment = bm_window_segment(t->window, r);
 
         for (int i = t->plan.first[r]; i < t->plan.first[r + 1]; i++) {
             t->slice[i] = in;
-            if (part == NULL)
+            if (segment == NULL)
                 in += count;
             else
-                t->slice[i] = part + (size_t)(i - t->plan.first[r]) * s->n +
+                t->slice[i] = segment + (size_t)(i - t->plan.first[r]) * s->n +
                               s->start[s->rank];
         }
     }
