@@ -5,9 +5,9 @@
 const bm_option bm_compress_options[] = {
     {"code", BM_CHOICE, offsetof(bm_compress, code), "none", 0, 0,
      "none " BM_CODES(BM_WORD),
-     "what workers' changes of a block, and of the model, travel as"},
+     "code of the updates that workers send and receive after a block"},
     {"share", BM_FLOAT, offsetof(bm_compress, share), "0.1", 0.0001, 0.5, NULL,
-     "of topk: how many of the weights are sent, the rest later"},
+     "for topk: fraction of the weights that is sent; the rest is sent later"},
     {0},
 };
 

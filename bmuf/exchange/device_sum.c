@@ -13,8 +13,8 @@ struct bm_device_sum {
     int rank, size;
     size_t n;
     int workers;
-    double *weight;  /* [workers + 1]: the last one counts failures */
-    int64_t *device; /* [size]: of every rank */
+    double *weight;  /* [workers + 1]: the last element counts failures */
+    int64_t *device; /* [size]: the device of every rank */
     size_t *start;   /* [size + 1]: rank r owns [start[r], start[r + 1]) */
     bm_tree_plan plan;
     bm_tree mine;  /* of the workers hosted here */
@@ -23,7 +23,7 @@ struct bm_device_sum {
     float *common; /* [n] */
     float *odd;    /* [1] */
     bm_transport by;
-    bool joined; /* the mesh */
+    bool joined; /* the device communicator */
 };
 
 static size_t count(const bm_device_sum *d, int rank)
@@ -31,7 +31,7 @@ static size_t count(const bm_device_sum *d, int rank)
     return d->start[rank + 1] - d->start[rank];
 }
 
-/* What a rank is left with of its workers. */
+/* The number of a rank's subtrees. */
 static int nodes(const bm_device_sum *d, int rank)
 {
     return d->plan.first[rank + 1] - d->plan.first[rank];
@@ -42,15 +42,15 @@ static float *room(const bm_device_sum *d, int depth)
     return d->room + (size_t)depth * d->n;
 }
 
-/* What this rank can do by itself. */
+/* Not collective. */
 static bm_status prepare(bm_device_sum *d, const char *coordinator)
 {
     int others = 0;
 
     if (d->workers < d->size)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks are too many: there are %d workers", d->size,
-                       d->workers);
+                       "%d ranks for %d workers; use at most one rank a worker",
+                       d->size, d->workers);
     d->weight = calloc((size_t)d->workers + 1, sizeof *d->weight);
     d->start = calloc((size_t)d->size + 1, sizeof *d->start);
     if (d->weight == NULL || d->start == NULL)
@@ -69,12 +69,12 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
         return bm_device_comm_load(d->be, &d->device[d->rank]);
     if (d->by == BM_TRANSPORT_MPI && !bm_comm_takes_devices(d->comm))
         return BM_FAIL(BM_ERR_UNSUPPORTED,
-                       "the MPI library does not take devices' memory: it is "
+                       "the MPI library does not accept device memory: it is "
                        "not CUDA-aware");
     return BM_OK;
 }
 
-/* Collective. Each rank has a device to itself. */
+/* Collective. Fails if two ranks share a device. */
 static bm_status compare_devices(const bm_device_sum *d)
 {
     BM_TRY(bm_comm_sum_ints(d->comm, d->device, (size_t)d->size));
@@ -87,8 +87,8 @@ static bm_status compare_devices(const bm_device_sum *d)
     return BM_OK;
 }
 
-/* Collective. How the wait ended in which devices meet: a rank that failed says
- * so at once, and others, which it left waiting, have nothing to add. */
+/* Collective, after a wait in which devices depend on each other. The rank that
+ * failed alarms the others, whose own failures are only a consequence. */
 static bm_status settle(const bm_device_sum *d, bm_status status)
 {
     if (status != BM_OK && bm_comm_alarmed(d->comm))
@@ -223,7 +223,7 @@ size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset)
     return count(d, d->rank);
 }
 
-/* All learn what everybody's workers weigh; then nothing is added any more. */
+/* Collective. All ranks get all weights. Ends the adding. */
 static bm_status weigh(bm_device_sum *d, double *total)
 {
     size_t n = (size_t)d->workers;
@@ -237,15 +237,14 @@ static bm_status weigh(bm_device_sum *d, double *total)
         *total += d->weight[k];
     memset(d->weight, 0, (n + 1) * sizeof *d->weight);
     d->mine.depth = 0;
-    return failed > 0
-               ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank has failed")
-               : BM_OK;
+    return failed > 0 ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank failed")
+                      : BM_OK;
 }
 
 /* ---- from rank to rank --------------------------------------------------- */
 
-/* Collective. What is between begin and end goes together; MPI is given what
- * has been computed, x [n] of all that goes. */
+/* Collective. Starts a group of transfers of elements of x [n]. For MPI, waits
+ * until x is computed. */
 static bm_status begin(const bm_device_sum *d, float *x, size_t n)
 {
     if (d->by == BM_TRANSPORT_DEVICE_COMM) {
@@ -288,14 +287,14 @@ static void broadcast(const bm_device_sum *d, float *x, size_t n, int root)
         bm_comm_broadcast(d->comm, bm_device_comm_floats(d->be, x, n), n, root);
 }
 
-/* MPI counts for itself. */
+/* Transfers by MPI are counted in comm.c. */
 static void note_sent(const bm_device_sum *d, size_t floats)
 {
     if (d->by == BM_TRANSPORT_DEVICE_COMM)
         bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
 }
 
-/* Everybody's subtrees go to the owners of slices. */
+/* Sends the subtrees of all ranks to the owners of slices. */
 static bm_status swap(const bm_device_sum *d)
 {
     size_t own = count(d, d->rank);

@@ -1,7 +1,7 @@
 /*
- * What ranks bring to each other in an exchange, as counted, beside formulas:
- * the ordered sum in every mode, with a worker on each rank and with several;
- * then blocks of the trainer, which makes of it what a strategy needs.
+ * Bytes that ranks transfer in an exchange, as counted, against formulas: the
+ * ordered sum in every mode, with one worker on each rank and with several; then
+ * blocks of the trainer, with every strategy.
  */
 #include "comm/sum/sum.h"
 #include "tests/support/comms.h"
@@ -202,7 +202,7 @@ static void test_bytes_sent_are_those_of_the_formulas(void **state)
     for_some_ranks(false, "sharded");
 }
 
-static void test_what_is_read_in_place_counts_as_if_it_were_sent(void **state)
+static void test_bytes_read_in_shared_memory_count_as_sent(void **state)
 {
     if (!crowded(*state))
         for_some_ranks(true, "sharded");
@@ -242,7 +242,8 @@ static void check_workers(bm_comm *comm, int workers, const char *coordinator,
         }
 }
 
-static void test_bytes_of_ranks_with_several_workers_are_told(void **state)
+static void
+test_bytes_of_ranks_with_several_workers_follow_the_formulas(void **state)
 {
     static const char *const where[] = {"sharded", "root"};
     int size = bm_comm_size(*state);
@@ -342,9 +343,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_bytes_sent_are_those_of_the_formulas),
-        TEST(test_what_is_read_in_place_counts_as_if_it_were_sent),
+        TEST(test_bytes_read_in_shared_memory_count_as_sent),
         TEST(test_one_server_sends_to_all),
-        TEST(test_bytes_of_ranks_with_several_workers_are_told),
+        TEST(test_bytes_of_ranks_with_several_workers_follow_the_formulas),
         TEST(test_five_workers_on_two_ranks_are_counted_by_hand),
         TEST(test_a_run_sends_what_its_strategy_exchanges),
     };

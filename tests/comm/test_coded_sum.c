@@ -1,7 +1,7 @@
 /*
- * The ordered sum of vectors that travel as codes, on however many ranks. Every
- * rank can make every worker's vector, so each computes by itself what all of
- * them together must arrive at.
+ * The ordered sum of vectors that travel as codes, on any number of ranks. Every
+ * rank can compute every worker's vector, so each computes the expected result by
+ * itself.
  */
 #include "comm/sum/coded_sum.h"
 #include "tests/support/support.h"
@@ -208,7 +208,7 @@ static job make(const fixture *f, const char *code, int workers,
     return (job){f->comm, code, "sharded", N, LEARNED, workers, way, some};
 }
 
-static void test_number_of_ranks_changes_no_bits(void **state)
+static void test_bits_do_not_depend_on_the_number_of_ranks(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -254,7 +254,7 @@ static void sum_in_tree_mode(const job *j, bm_sum_work *work, outcome *out)
     bm_sum_close(sum);
 }
 
-static void test_without_loss_it_is_the_tree(void **state)
+static void test_an_exact_code_gives_the_bits_of_mode_tree(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -273,7 +273,7 @@ static void test_without_loss_it_is_the_tree(void **state)
 }
 
 /* What was sent and what is kept back are what was to be sent. */
-static void test_nothing_is_lost(void **state)
+static void test_sent_and_residual_add_up_to_the_input(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm), workers = size + 1;
@@ -321,7 +321,7 @@ static double distance(const float *x, const float *y)
     return sqrt(sum);
 }
 
-static void test_what_is_missing_comes_later(void **state)
+static void test_the_common_vector_converges_to_its_target(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -467,7 +467,7 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
 }
 
 /* Each number of ranks from five on, with a worker on each. */
-static void test_bytes_of_many_ranks(void **state)
+static void test_bytes_of_many_ranks_follow_the_formula(void **state)
 {
     static const char *const some_codes[] = {"onebit", "int8"};
     const fixture *f = *state;
@@ -490,7 +490,7 @@ static void test_bytes_of_many_ranks(void **state)
 }
 
 /* Without columns, of sizes at which slices are empty or odd. */
-static void test_any_size_goes(void **state)
+static void test_any_size_works(void **state)
 {
     static const size_t lengths[] = {0, 1, 1025, 4097};
     const fixture *f = *state;
@@ -519,15 +519,16 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_number_of_ranks_changes_no_bits),
-        TEST(test_without_loss_it_is_the_tree),
-        TEST(test_nothing_is_lost),
-        TEST(test_what_is_missing_comes_later),
+        TEST(test_bits_do_not_depend_on_the_number_of_ranks),
+        TEST(test_an_exact_code_gives_the_bits_of_mode_tree),
+        TEST(test_sent_and_residual_add_up_to_the_input),
+        TEST(test_the_common_vector_converges_to_its_target),
         TEST(test_a_worker_without_weight_keeps_its_residual),
         TEST(test_bytes_sent_are_those_of_the_formula),
-        TEST(test_any_size_goes),
+        TEST(test_any_size_works),
     };
-    const struct CMUnitTest of_many[] = {TEST(test_bytes_of_many_ranks)};
+    const struct CMUnitTest of_many[] = {
+        TEST(test_bytes_of_many_ranks_follow_the_formula)};
 
     if (argc > 1 && strcmp(argv[1], "many") == 0)
         return RUN_GROUP_MPI("coded_sum", of_many);

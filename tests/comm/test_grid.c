@@ -1,8 +1,7 @@
 /*
- * The schedule of rings along a grid, played through by members that keep, of
- * each element, the set of those whose share is in it: no share is added twice
- * or lost, what one sends is what another one expects, and what each sends is
- * what the formulas say.
+ * The schedule of rings along a grid, simulated by members that track, for each
+ * element, whose vectors are in its sum: no vector is added twice or lost, every
+ * send matches a receive, and the bytes sent follow the formulas.
  */
 #include "comm/grid.h"
 #include "tests/support/support.h"
@@ -128,7 +127,7 @@ static void check_ring(play *p, int members)
     }
 }
 
-static void test_ring_sends_what_the_textbook_says(void **state)
+static void test_a_ring_sends_as_in_the_textbook(void **state)
 {
     (void)state;
     for (int members = 1; members <= MOST; members++)
@@ -159,7 +158,7 @@ static void check_halving(play *p, int members)
     }
 }
 
-static void test_halving_sends_what_the_textbook_says(void **state)
+static void test_halving_sends_as_in_the_textbook(void **state)
 {
     (void)state;
     for (int members = 1; members <= MOST; members++)
@@ -231,7 +230,7 @@ static void check_weights(const bm_grid *g)
     }
 }
 
-static void test_weights_are_those_of_what_was_added_up(void **state)
+static void test_weights_are_those_of_the_added_vectors(void **state)
 {
     static const char *const text[] = {"3x5", "5x3", "2x2x4", "4x1x3", "2x8"};
     static const int members[] = {15, 15, 16, 12, 16};
@@ -250,7 +249,7 @@ static void test_weights_are_those_of_what_was_added_up(void **state)
     }
 }
 
-static void test_topologies_that_are_none_are_told(void **state)
+static void test_invalid_topologies_are_reported(void **state)
 {
     static const struct {
         const char *text, *told;
@@ -284,11 +283,11 @@ static void test_topologies_that_are_none_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ring_sends_what_the_textbook_says),
-        cmocka_unit_test(test_halving_sends_what_the_textbook_says),
+        cmocka_unit_test(test_a_ring_sends_as_in_the_textbook),
+        cmocka_unit_test(test_halving_sends_as_in_the_textbook),
         cmocka_unit_test(test_grids_send_what_one_ring_sends_in_fewer_messages),
-        cmocka_unit_test(test_weights_are_those_of_what_was_added_up),
-        cmocka_unit_test(test_topologies_that_are_none_are_told),
+        cmocka_unit_test(test_weights_are_those_of_the_added_vectors),
+        cmocka_unit_test(test_invalid_topologies_are_reported),
     };
     return RUN_GROUP("grid", tests);
 }

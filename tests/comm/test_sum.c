@@ -1,7 +1,7 @@
 /*
- * The ordered sum, on however many ranks mpirun gives us. Every rank can make
- * every worker's vector, so each computes by itself what all of them together
- * must arrive at: the tree by recursion, means in double.
+ * The ordered sum, on any number of ranks. Every rank can compute every worker's
+ * vector, so each computes the expected result by itself: the tree by recursion,
+ * means in double.
  */
 #include "comm/sum/sum.h"
 #include "tests/support/comms.h"
@@ -178,7 +178,7 @@ static void test_tree_has_the_bits_of_the_recursion(void **state)
             }
 }
 
-static void test_tree_is_there_for_any_number_of_workers(void **state)
+static void test_tree_works_for_any_number_of_workers(void **state)
 {
     float got[LONGEST], expected[LONGEST];
 
@@ -221,7 +221,7 @@ static void test_every_mode_gives_the_mean(void **state)
                 }
 }
 
-static void test_exact_bits_depend_on_no_order_and_no_ranks(void **state)
+static void test_exact_bits_do_not_depend_on_order_or_ranks(void **state)
 {
     static const double spreads[] = {0, 10, 100};
     float got[LONGEST], alone[LONGEST];
@@ -247,7 +247,7 @@ static void test_exact_bits_depend_on_no_order_and_no_ranks(void **state)
     bm_comm_close(one);
 }
 
-static void test_pieces_change_no_bits(void **state)
+static void test_message_length_changes_no_bits(void **state)
 {
     static const size_t limits[] = {1000, 1, 37};
     crew c = make(11, LONGEST);
@@ -298,7 +298,7 @@ static void test_slices_cover_the_vector_once(void **state)
         }
 }
 
-static void test_mean_of_one_is_that_one(void **state)
+static void test_mean_of_one_vector_is_that_vector(void **state)
 {
     crew c = make(8, LONGEST);
     float got[LONGEST], x[LONGEST];
@@ -327,7 +327,7 @@ static void test_tree_of_equal_vectors_is_that_vector(void **state)
     assert_memory_equal(got, x, sizeof x);
 }
 
-static void test_worker_without_weight_takes_no_part(void **state)
+static void test_worker_without_weight_does_not_contribute(void **state)
 {
     bm_comm *comm = *state;
     int workers = 8, rank = bm_comm_rank(comm);
@@ -394,7 +394,7 @@ static void test_exact_keeps_what_floats_cancel(void **state)
     assert_true(mean_of(*state, "tree", x, 8) == 0);
 }
 
-static void test_one_number_that_is_none_spoils_the_mean(void **state)
+static void test_a_nan_makes_the_mean_nan_or_infinite(void **state)
 {
     static const float x[8] = {1, 2, INFINITY}, y[8] = {1, NAN, 3, 0x1p127f};
 
@@ -404,7 +404,7 @@ static void test_one_number_that_is_none_spoils_the_mean(void **state)
     }
 }
 
-static void test_unknown_names_are_refused(void **state)
+static void test_unknown_names_are_rejected(void **state)
 {
     bm_sum *sum = NULL;
 
@@ -475,7 +475,7 @@ static void check_all_updates(bm_comm *comm)
             check_updates(comm, modes[m], coordinators[k]);
 }
 
-static void test_update_works_on_the_mean_and_all_see_it(void **state)
+static void test_update_applies_work_and_all_ranks_see_it(void **state)
 {
     check_all_updates(*state);
 }
@@ -490,7 +490,7 @@ static void test_updates_are_the_same_over_many_hosts(void **state)
 }
 
 /* No file may be made, as where memory is short: messages take their place. */
-static void test_updates_do_without_shared_memory(void **state)
+static void test_updates_work_without_shared_memory(void **state)
 {
     struct rlimit before, none;
 
@@ -533,22 +533,22 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_tree_has_the_bits_of_the_recursion),
-        TEST(test_tree_is_there_for_any_number_of_workers),
+        TEST(test_tree_works_for_any_number_of_workers),
         TEST(test_order_matters_to_these_numbers),
         TEST(test_every_mode_gives_the_mean),
-        TEST(test_exact_bits_depend_on_no_order_and_no_ranks),
-        TEST(test_pieces_change_no_bits),
+        TEST(test_exact_bits_do_not_depend_on_order_or_ranks),
+        TEST(test_message_length_changes_no_bits),
         TEST(test_slices_cover_the_vector_once),
-        TEST(test_mean_of_one_is_that_one),
+        TEST(test_mean_of_one_vector_is_that_vector),
         TEST(test_tree_of_equal_vectors_is_that_vector),
-        TEST(test_worker_without_weight_takes_no_part),
+        TEST(test_worker_without_weight_does_not_contribute),
         TEST(test_no_weight_at_all_gives_zeros),
         TEST(test_exact_keeps_what_floats_cancel),
-        TEST(test_one_number_that_is_none_spoils_the_mean),
-        TEST(test_unknown_names_are_refused),
-        TEST(test_update_works_on_the_mean_and_all_see_it),
+        TEST(test_a_nan_makes_the_mean_nan_or_infinite),
+        TEST(test_unknown_names_are_rejected),
+        TEST(test_update_applies_work_and_all_ranks_see_it),
         TEST(test_updates_are_the_same_over_many_hosts),
-        TEST(test_updates_do_without_shared_memory),
+        TEST(test_updates_work_without_shared_memory),
         TEST(test_update_without_weight_changes_nothing),
     };
     return RUN_GROUP_MPI("sum", tests);

@@ -1,7 +1,7 @@
 /*
- * The exchange has the same bits wherever it happens: by way of the host or
- * from device to device, on the CPU, on however many ranks. The CPU's alone is
- * held to its equations in test_bmuf.c.
+ * The exchange gives the same bits by way of the host and from device to device,
+ * on any number of ranks, as on the CPU. test_bmuf.c compares the CPU with the
+ * equations.
  */
 #include "bmuf/strategy.h"
 #include "compute/device_comm.h"
@@ -277,7 +277,7 @@ static void check_ways(fixture *f, const char *strategy, const char *where,
         assert_same(run(&j, "host"), run(&alone, "device"));
 }
 
-static void test_all_ways_have_the_same_bits(void **state)
+static void test_all_transports_give_the_same_bits(void **state)
 {
     fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -312,7 +312,7 @@ static bool is_emulated(const bm_backend *be)
 }
 
 /* Here what devices have is in the host's memory, which any MPI takes. */
-static void test_mpi_may_carry_what_devices_have(void **state)
+static void test_cuda_aware_mpi_gives_the_same_bits(void **state)
 {
     fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -334,7 +334,7 @@ static void test_mpi_may_carry_what_devices_have(void **state)
     pretend_cuda_aware(f->comm, false);
 }
 
-static void test_mpi_that_takes_no_devices_is_refused(void **state)
+static void test_mpi_that_is_not_cuda_aware_is_rejected(void **state)
 {
     fixture *f = *state;
     job j = {f->comm,
@@ -356,7 +356,7 @@ static void test_mpi_that_takes_no_devices_is_refused(void **state)
     clear_up(&r);
 }
 
-static void test_other_sums_go_by_the_host(void **state)
+static void test_other_sums_use_the_host(void **state)
 {
     static const char *const sums[] = {"exact", "mpi", "ring", "halving",
                                        "hier"};
@@ -400,7 +400,7 @@ static void check_falls_back(fixture *f, bm_backend *be, const char *why)
     clear_up(&r);
 }
 
-static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
+static void test_if_one_rank_lacks_nccl_all_use_the_host(void **state)
 {
     fixture *f = *state;
     const bm_backend_ops *ops = f->be->ops;
@@ -416,7 +416,7 @@ static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
     f->be->ops = ops;
 }
 
-static void test_ranks_that_share_a_device_go_by_the_host(void **state)
+static void test_ranks_that_share_a_device_use_the_host(void **state)
 {
     fixture *f = *state;
     bm_backend *shared = NULL;
@@ -504,7 +504,7 @@ static void check_failure(fixture *f, const char *exchange, int where)
     bm_backend_close(be);
 }
 
-static void test_rank_that_fails_leaves_nobody_waiting(void **state)
+static void test_a_rank_that_fails_leaves_no_rank_waiting(void **state)
 {
     fixture *f = *state;
     int64_t number = 0;
@@ -527,14 +527,14 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_ways_have_the_same_bits),
+        TEST(test_all_transports_give_the_same_bits),
         TEST(test_one_rank_may_send_to_itself),
-        TEST(test_mpi_may_carry_what_devices_have),
-        TEST(test_mpi_that_takes_no_devices_is_refused),
-        TEST(test_other_sums_go_by_the_host),
-        TEST(test_without_nccl_on_one_rank_all_go_by_the_host),
-        TEST(test_ranks_that_share_a_device_go_by_the_host),
-        TEST(test_rank_that_fails_leaves_nobody_waiting),
+        TEST(test_cuda_aware_mpi_gives_the_same_bits),
+        TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
+        TEST(test_other_sums_use_the_host),
+        TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
+        TEST(test_ranks_that_share_a_device_use_the_host),
+        TEST(test_a_rank_that_fails_leaves_no_rank_waiting),
     };
 
     if (argc > 1)
