@@ -6,6 +6,7 @@
 #define BM_BMUF_TRAINER_PARTS_H
 
 #include "bmuf/async/events.h"
+#include "bmuf/block_settings.h"
 #include "bmuf/ema.h"
 #include "bmuf/trainer.h"
 #include "core/span.h"
@@ -35,7 +36,7 @@ struct bm_trainer {
     bm_comm *comm;           /* borrowed */
     bm_params *params;       /* borrowed */
     bm_train_settings set;
-    bm_plan_settings block; /* of [block], what this floor is about */
+    bm_block_settings block;
     bm_position at;
     int64_t done; /* blocks of the run */
 

@@ -1,9 +1,10 @@
 #include "cli/settings.h"
 
+#include "bmuf/compress_check.h"
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/exchange/compress.h"
-#include "bmuf/strategies/fragments.h"
 #include "cli/train/tracing.h"
+#include "io/batch/batch_settings.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ static const bm_option data_options[] = {
 static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_bucketed_settings overlap = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
@@ -39,7 +40,7 @@ static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_job job = {0};
     const char *turns = NULL;
 
@@ -80,7 +81,7 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
                             bm_local_policy local)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
 
     bm_config_peek(config, "block", bm_block_options, &block);
     if (ops->unit == BM_STEP)
@@ -175,6 +176,16 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
                         "schedule.kind = exponential");
 }
 
+static void check_compress(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    if (bm_compress_check(config, bm_strategy_find(train.strategy)) != BM_OK)
+        bm_config_fault(faults, config, "compress", "code", "%s",
+                        bm_last_message());
+}
+
 static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
@@ -182,7 +193,7 @@ static const bm_section train_sections[] = {
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
-    {"compress", bm_compress_options, bm_compress_check},
+    {"compress", bm_compress_options, check_compress},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
     {"clock", bm_clock_options, bm_clock_check},
@@ -226,8 +237,9 @@ static bm_status fill(const bm_config *config, bm_settings *s)
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
+    BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
     ops = bm_strategy_find(s->train.strategy);
-    BM_TRY(bm_compress_code(config, ops, &s->code));
+    BM_TRY(bm_strategy_code(ops, config, &s->code));
     BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
                               &s->filtered));
     return bm_strategy_server_policy(ops, config, (int)s->job.workers,

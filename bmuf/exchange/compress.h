@@ -10,7 +10,7 @@
 #ifndef BM_BMUF_EXCHANGE_COMPRESS_H
 #define BM_BMUF_EXCHANGE_COMPRESS_H
 
-#include "bmuf/strategy.h"
+#include "bmuf/exchange/exchange.h"
 
 typedef struct bm_compress {
     const char *code; /* of BM_CODES, or none */
@@ -19,15 +19,8 @@ typedef struct bm_compress {
 
 extern const bm_option bm_compress_options[];
 
-/* What a strategy sends codes in, by these settings and its own; ops = NULL: it
- * sends none. */
-BM_CHECKED bm_status bm_compress_code(const bm_config *config,
-                                      const bm_strategy_ops *ops, bm_code *out);
-
-/* BM_ERR_CONFIG, in words, if codes do not go with the rest; as a section's
- * check, too. */
-BM_CHECKED bm_status bm_compress_fit(const bm_config *config);
-void bm_compress_check(const bm_config *config, bm_faults *faults);
+/* The code that [compress] selects; out->ops = NULL for "none". */
+BM_CHECKED bm_status bm_compress_code(const bm_config *config, bm_code *out);
 
 /* Collective. From here on updates of the exchange, which goes by the host,
  * travel as this code. */

@@ -32,10 +32,6 @@
 #define BM_BMUF_STRATEGIES_FRAGMENTS_H
 
 #include "bmuf/strategy.h"
-#include "io/batch/plan.h"
-
-/* Do these settings of [block] ask for models of workers' own? */
-bool bm_fragments_wanted(const bm_plan_settings *block);
 
 /* Where each of n fragments begins, and where the last one ends: begin [n + 1].
  * At the layer nearest to its even place. BM_ERR_CONFIG: there are fewer. */

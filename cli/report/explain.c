@@ -156,7 +156,7 @@ done:
 }
 
 /* What else is done with blocks. */
-static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
+static bm_status print_ways(const bm_block_settings *s, const bm_params *params,
                             FILE *out)
 {
     if (s->warmup > 0)
@@ -206,7 +206,7 @@ static double copies(const bm_settings *s, int ranks)
         n += vectors + 1; /* what a block began with, and a mean */
     if (s->train.ema > 0)
         n += unit == BM_BLOCK ? 1.0 / ranks : 1;
-    n += bm_fragments_wanted(&s->plan) ? hosted : 0;
+    n += bm_fragments_wanted(&s->block) ? hosted : 0;
     n += 3; /* kept, host, staging */
     n += vectors_of(s->job.sum, hosted);
     if (unit == BM_BLOCK)
@@ -241,7 +241,7 @@ static double saved(const bm_settings *s)
 {
     double workers = (double)s->job.workers, n = s->filtered ? 2 : 1;
     bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
-    bool own = bm_fragments_wanted(&s->plan) ||
+    bool own = bm_fragments_wanted(&s->block) ||
                (unit == BM_EVENT && s->server_policy.push == BM_ELASTIC);
 
     n += (bm_sgd_is_adam(&s->sgd) ? 2 : 1) * remembered(s, unit);
@@ -340,9 +340,10 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     if (what.blocks)
         print_local(&s->sgd, out);
     if (what.filtered)
-        print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
+        print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
+                     out);
     print_blocks(&what, &gains, &filling, out);
-    BM_TRY_DONE(print_ways(&s->plan, bm_model_params(net.model), out));
+    BM_TRY_DONE(print_ways(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
     print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);

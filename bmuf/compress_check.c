@@ -1,0 +1,62 @@
+#include "bmuf/compress_check.h"
+
+#include "bmuf/block_settings.h"
+#include "bmuf/exchange/compress.h"
+#include "bmuf/strategies/fragments.h"
+
+#include <string.h>
+
+#define SHARE 0.1 /* the default of compress.share */
+
+static bool is(const char *word, const char *other)
+{
+    return strcmp(word, other) == 0;
+}
+
+/* A code of the strategy's own counts, too. */
+static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
+{
+    bm_job job = {0};
+    bm_code code = {0};
+
+    if (bm_strategy_code(ops, config, &code) != BM_OK)
+        return BM_OK; /* reported by the check of that section */
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (code.ops != NULL && !is(job.sum, "tree"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "job.sum = %s does not go with codes, which are added "
+                       "in tree mode; take job.sum = tree",
+                       job.sum);
+    if (code.ops != NULL && is(job.exchange, "nccl"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "job.exchange = nccl does not go with codes, which are "
+                       "made on the host; take job.exchange = host");
+    return BM_OK;
+}
+
+bm_status bm_compress_check(const bm_config *config, const bm_strategy_ops *ops)
+{
+    bm_compress set = {0};
+    bm_block_settings block = {0};
+
+    bm_config_peek(config, "compress", bm_compress_options, &set);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (!is(set.code, "none") && !ops->codes)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "compress.code = %s is for changes of models, which "
+                       "train.strategy = %s does not send; for gradients take "
+                       "train.strategy = onebit",
+                       set.code, ops->name);
+    if (set.share != SHARE && !is(set.code, "topk"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "compress.share = %g is for compress.code = topk alone",
+                       set.share);
+    BM_TRY(check_job(config, ops));
+    if (!is(set.code, "none") && bm_fragments_wanted(&block))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "compress.code = %s codes updates of whole models, not "
+                       "those of block.fragments or block.overlap; take one of "
+                       "them",
+                       set.code);
+    return BM_OK;
+}
