@@ -125,7 +125,7 @@ static bm_status check(const bm_cuda_device_comm *m, nccl_result result,
                    what, m->nccl.GetErrorString(result));
 }
 
-static bm_status comm_name(bm_backend *be, bm_device_comm_id *out)
+static bm_status comm_make_id(bm_backend *be, bm_device_comm_id *out)
 {
     bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
     return check(m, m->nccl.GetUniqueId(out), "ncclGetUniqueId");
@@ -289,7 +289,7 @@ static float *comm_floats(bm_backend *be, float *x, size_t n)
 
 const bm_device_comm_ops bm_cuda_device_comm_ops = {
     .load = comm_load,
-    .name = comm_name,
+    .make_id = comm_make_id,
     .open = comm_open,
     .wait = comm_wait,
     .floats = comm_floats,
