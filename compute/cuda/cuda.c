@@ -135,17 +135,6 @@ static void cuda_sync(bm_backend *be)
         bm_cuda_note(be, error, "queued work");
 }
 
-/* Steps of training need no mark. */
-static void step_begin(bm_backend *be, const void *owner, bm_extent e)
-{
-    (void)be, (void)owner, (void)e;
-}
-
-static void step_end(bm_backend *be)
-{
-    (void)be;
-}
-
 void bm_cuda_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
                    float *y)
 {
@@ -165,8 +154,6 @@ const bm_backend_ops bm_backend_cuda = {
     .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
-    .step_begin = step_begin,
-    .step_end = step_end,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
     .put = bm_cuda_put,
