@@ -67,14 +67,15 @@ static void test_without_a_device_auto_is_the_cpu(void **state)
     remove_run("auto");
     train(&p, "auto", 1, NET "job.device=auto");
     assert_ended(&p, 0);
-    assert_said(&p, "computing on the CPU in fp32: no cuda here: there is no "
-                    "/nowhere/libbmuf_cuda.so");
+    assert_said(&p,
+                "computing on the CPU in fp32: backend cuda is not available: "
+                "/nowhere/libbmuf_cuda.so does not exist");
     assert_start("auto", "cpu", "cpu", "fp32");
     remove_run("cpu");
     train(&p, "cpu", 1, ON_CPU);
     assert_ended(&p, 0);
     assert_said(&p, "computing on the CPU in fp32");
-    assert_not_said(&p, "no cuda here");
+    assert_not_said(&p, "backend cuda");
     assert_same_model("auto", "cpu");
 }
 
@@ -88,8 +89,10 @@ static void test_without_a_device_cuda_is_rejected(void **state)
         remove_run("none");
         train(&p, "none", ranks, ON_GPU);
         assert_ended(&p, 69);
-        assert_said(&p, "no cuda here: there is no /nowhere/libbmuf_cuda.so; "
-                        "use device cpu instead");
+        assert_said(&p,
+                    "backend cuda is not available: /nowhere/libbmuf_cuda.so "
+                    "does not exist; "
+                    "use device cpu instead");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
         with_device();
@@ -109,7 +112,7 @@ static void test_the_cpu_has_no_tf32(void **state)
     with_device();
     train(&p, "none", 1, ON_CPU "; job.precision=tf32");
     assert_ended(&p, 78);
-    assert_said(&p, "precision tf32 is that of a GPU");
+    assert_said(&p, "precision tf32 is not available on the CPU");
     assert_int_equal(times_said(&p, "bmuf: "), 1);
 }
 
@@ -137,9 +140,10 @@ static void test_ranks_with_different_devices_are_reported(void **state)
     assert_int_equal(WEXITSTATUS(ended), 69);
     said = slurp(in_folder("differ.err"), &size);
     assert_int_equal(count_of(said, "bmuf: "), 1);
-    assert_non_null(strstr(said, "bmuf: rank 1: no cuda here: there is no "
-                                 "/nowhere/libbmuf_cuda.so; but other ranks "
-                                 "have a device"));
+    assert_non_null(
+        strstr(said, "bmuf: rank 1: backend cuda is not available: "
+                     "/nowhere/libbmuf_cuda.so does not exist; but other ranks "
+                     "have a device"));
     free(said);
 }
 
@@ -313,15 +317,17 @@ static void test_a_run_resumes_with_its_device_and_precision(void **state)
     with_device();
     run_whole("cpu", 1, ON_CPU);
     assert_refused("cpu", ON_GPU "; train.epochs=2",
-                   "job.device: cpu, now cuda");
-    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+                   "job.device: was cpu, now cuda");
+    assert_refused("cpu", NET "train.epochs=2",
+                   "job.device: was cpu, now cuda");
     assert_refused("cpu", ON_CPU "; job.precision=bf16; train.epochs=2",
-                   "job.precision: fp32, now bf16");
+                   "job.precision: was fp32, now bf16");
     run_whole("gpu", 1, NET "job.device=auto");
     assert_refused("gpu", ON_GPU "; train.epochs=2",
-                   "job.precision: bf16, now fp32");
+                   "job.precision: was bf16, now fp32");
     without_device();
-    assert_refused("gpu", NET "train.epochs=2", "job.device: cuda, now cpu");
+    assert_refused("gpu", NET "train.epochs=2",
+                   "job.device: was cuda, now cpu");
 }
 
 /* Removes the lines of two settings. */
@@ -353,7 +359,8 @@ static void test_a_run_without_device_settings_is_one_of_the_cpu(void **state)
     with_device();
     run_whole("cpu", 1, ON_CPU);
     forget_settings("cpu/config.ini");
-    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+    assert_refused("cpu", NET "train.epochs=2",
+                   "job.device: was cpu, now cuda");
     train(&p, "cpu", 1, ON_CPU "; train.epochs=2");
     assert_ended(&p, 0);
 }
@@ -374,7 +381,7 @@ static void test_a_dry_run_does_not_resolve_auto(void **state)
     o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
              "job.device=cpu");
     assert_code(o, 78);
-    assert_says(o.err, "job.device: cuda, now cpu");
+    assert_says(o.err, "job.device: was cuda, now cpu");
 }
 
 /* ---- other verbs -------------------------------------------------------- */
@@ -406,7 +413,8 @@ static void test_eval_scores_on_a_device(void **state)
     assert_true(near(loss_of("cuda", "auto") / loss, 1, 0.05));
     without_device();
     o = BMUF("eval", "cpu/model.safetensors", "dev", "--device", "cuda");
-    assert_fails(o, 69, "no cuda here", "/nowhere/libbmuf_cuda.so");
+    assert_fails(o, 69, "backend cuda is not available",
+                 "/nowhere/libbmuf_cuda.so");
 }
 
 int main(void)

@@ -363,9 +363,9 @@ static void test_changed_settings_are_rejected_by_name(void **state)
         train(&p, "done", ranks,
               "train.rate=0.5; job.workers=5; sgd.clip=7; train.epochs=9");
         assert_ended(&p, 78);
-        assert_said(&p, "train.rate: 0.02, now 0.5");
-        assert_said(&p, "job.workers: 4, now 5");
-        assert_said(&p, "sgd.clip: 5, now 7");
+        assert_said(&p, "train.rate: was 0.02, now 0.5");
+        assert_said(&p, "job.workers: was 4, now 5");
+        assert_said(&p, "sgd.clip: was 5, now 7");
         assert_not_said(&p, "train.epochs:");
         assert_not_said(&p, "model.net:");
         assert_int_equal(times_said(&p, "started with other settings"), 1);
