@@ -8,7 +8,7 @@
 #define BM_BMUF_ASYNC_ASYNC_WORKER_H
 
 #include "bmuf/local_state.h"
-#include "bmuf/trainer.h"
+#include "bmuf/task.h"
 
 /* Mini-batches of a share: [from, to). */
 typedef struct bm_period {

@@ -22,7 +22,10 @@
 #ifndef BM_BMUF_ASYNC_SERVER_H
 #define BM_BMUF_ASYNC_SERVER_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/async/server_policy.h"
+#include "bmuf/task.h"
+#include "comm/comm.h"
+#include "sgd/sgd.h"
 
 /* The words of a letter to it, and of its answer. */
 enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_WANTS };
