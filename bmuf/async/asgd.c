@@ -30,17 +30,18 @@ static const bm_option options[] = {
     {0},
 };
 
-static bm_server_policy resolve(const void *of, int workers)
+static void resolve(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
     bool local = strcmp(set->update, "local") == 0;
 
     (void)workers;
-    return (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
-                              .group = 1,
-                              .push_every = set->push_every,
-                              .fetch_every = set->fetch_every,
-                              .power = bm_scaling_power(&set->scaling)};
+    traits->server_policy =
+        (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
+                           .group = 1,
+                           .push_every = set->push_every,
+                           .fetch_every = set->fetch_every,
+                           .power = bm_scaling_power(&set->scaling)};
 }
 
 static void check(const bm_config *config, bm_faults *faults)
@@ -60,9 +61,6 @@ static void check(const bm_config *config, bm_faults *faults)
 const bm_strategy_ops bm_strategy_asgd = {
     .name = "asgd",
     .help = "asynchronous SGD, Downpour (Dean et al. 2012)",
-    .unit = BM_EVENT,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .check = check,
-    .server_policy = resolve,
+    .per = BM_EVENT,
+    .settings = {options, sizeof(settings), check, .resolve = resolve},
 };

@@ -62,4 +62,8 @@ BM_CHECKED bm_status bm_async_workers_end(bm_async_workers *g);
 /* The models that are kept: at most one for each hosted here. */
 size_t bm_async_workers_state(bm_async_workers *g, bm_state *out);
 
+/* Adds what workers keep under this policy: see bm_footprint. */
+void bm_async_workers_footprint(const bm_server_policy *server_policy,
+                                bm_hosting on, bm_footprint *sum);
+
 #endif

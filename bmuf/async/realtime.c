@@ -48,7 +48,7 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a vector");
     else if (r->worker == 0)
         status = bm_server_open(&r->server, config, r->mail, strategy->params,
-                                &strategy->server_policy, workers);
+                                &strategy->traits.server_policy, workers);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     *out = r;
     r = NULL;
@@ -96,7 +96,7 @@ static bm_status stretch(bm_realtime *r)
 static bm_status push(bm_realtime *r, bool wants)
 {
     const bm_params *p = r->strategy->params;
-    bm_push kind = r->strategy->server_policy.push;
+    bm_push kind = r->strategy->traits.server_policy.push;
     bm_async_worker *own = bm_async_workers_of(r->async_workers, r->worker);
     bm_message l = {.word = {[BM_KIND] = BM_PUSH,
                              [BM_SAMPLES] = own->samples,
@@ -123,7 +123,7 @@ static bm_status push(bm_realtime *r, bool wants)
 /* A period, and a meeting, if there was something to learn from. */
 static bm_status live(bm_realtime *r, bm_period at, bool last)
 {
-    const bm_server_policy *server_policy = &r->strategy->server_policy;
+    const bm_server_policy *server_policy = &r->strategy->traits.server_policy;
     bm_async_worker *own = bm_async_workers_of(r->async_workers, r->worker);
     bool due = false;
 
@@ -143,7 +143,7 @@ static bm_status live(bm_realtime *r, bm_period at, bool last)
 static bm_status learn_share(bm_realtime *r, int64_t steps)
 {
     bm_message done = {.word = {[BM_KIND] = BM_DONE}};
-    int64_t every = r->strategy->server_policy.push_every;
+    int64_t every = r->strategy->traits.server_policy.push_every;
     bm_status status = BM_OK;
 
     r->known = r->met = 0;
@@ -175,7 +175,7 @@ static bm_status carry(bm_realtime *r, bm_backend *here, const float *from,
  */
 static bm_sgd *central(const bm_realtime *r)
 {
-    return r->strategy->server_policy.push == BM_GRADIENT
+    return r->strategy->traits.server_policy.push == BM_GRADIENT
                ? bm_local_state_of(r->local_state, r->worker)
                : NULL;
 }

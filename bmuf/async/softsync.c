@@ -20,16 +20,16 @@ static const bm_option options[] = {
     {0},
 };
 
-static bm_server_policy resolve(const void *of, int workers)
+static void resolve(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
 
-    return (bm_server_policy){.push = BM_GRADIENT,
-                              .group =
-                                  set->n < workers ? workers / (int)set->n : 1,
-                              .push_every = 1,
-                              .fetch_every = 1,
-                              .power = bm_scaling_power(&set->scaling)};
+    traits->server_policy = (bm_server_policy){
+        .push = BM_GRADIENT,
+        .group = set->n < workers ? workers / (int)set->n : 1,
+        .push_every = 1,
+        .fetch_every = 1,
+        .power = bm_scaling_power(&set->scaling)};
 }
 
 static void check(const bm_config *config, bm_faults *faults)
@@ -50,9 +50,6 @@ static void check(const bm_config *config, bm_faults *faults)
 const bm_strategy_ops bm_strategy_softsync = {
     .name = "softsync",
     .help = "n-softsync (Zhang et al. 2016): an update for every N / n pushes",
-    .unit = BM_EVENT,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .check = check,
-    .server_policy = resolve,
+    .per = BM_EVENT,
+    .settings = {options, sizeof(settings), check, .resolve = resolve},
 };
