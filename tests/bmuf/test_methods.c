@@ -9,6 +9,7 @@
 #include "tests/support/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ADAM "sgd.update=adamw", "sgd.epsilon=1"
@@ -249,6 +250,37 @@ static void test_methods_follow_their_equations(void **state)
     }
 }
 
+/* What explain prints of a checkpoint, without opening a trainer. */
+static void test_footprint_counts_the_states(void **state)
+{
+    enum { SHORT = 100 }; /* counts and rates, not vectors */
+    bm_comm *one = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open_alone(&one));
+    FOR_EACH (k, methods) {
+        job j = open_job(one, problem_of(methods[k]), settings_of(methods[k]));
+        bm_state *states = NULL;
+        bm_footprint size = {0};
+        size_t room = 0, n = 0, floats = 0;
+
+        start_job(&j);
+        assert_ok(bm_trainer_seek(j.trainer, 2)); /* past the warm-up */
+        room = bm_trainer_states(j.trainer);
+        states = calloc(room, sizeof *states);
+        assert_non_null(states);
+        n = bm_trainer_state(j.trainer, states, room);
+        for (size_t i = 0; i < n; i++)
+            floats += states[i].count > SHORT ? states[i].count : 0;
+        assert_ok(bm_trainer_footprint(j.config, 1, &size));
+        assert_true(near((double)floats / N, size.checkpoint, 1e-9));
+        assert_true(size.memory > size.checkpoint);
+        free(states);
+        close_job(&j);
+    }
+    bm_comm_close(one);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
@@ -257,6 +289,7 @@ int main(void)
         TEST(test_number_of_ranks_changes_no_bits),
         TEST(test_halts_change_no_bits),
         TEST(test_methods_follow_their_equations),
+        TEST(test_footprint_counts_the_states),
     };
     return RUN_GROUP_MPI("methods", tests);
 }
