@@ -1,5 +1,6 @@
 #include "bmuf/compress_check.h"
 
+#include "bmuf/block_settings.h"
 #include "bmuf/exchange/compress.h"
 #include "bmuf/strategies/fragments.h"
 
@@ -36,7 +37,7 @@ static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
 bm_status bm_compress_check(const bm_config *config, const bm_strategy_ops *ops)
 {
     bm_compress set = {0};
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
 
     bm_config_peek(config, "compress", bm_compress_options, &set);
     bm_config_peek(config, "block", bm_block_options, &block);

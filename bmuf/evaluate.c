@@ -52,7 +52,7 @@ bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
     e->be = bm_model_params(model)->be;
     e->data = data;
     e->plan = *plan;
-    e->plan.order = "sorted";
+    e->plan.order = BM_ORDER_SORTED;
     e->workers = workers;
     e->first = bm_comm_first(comm, workers, bm_comm_rank(comm));
     e->last = bm_comm_first(comm, workers, bm_comm_rank(comm) + 1);

@@ -24,8 +24,8 @@ static void block(size_t n, double eta, double zeta, double ahead,
                   float *start)
 {
     for (size_t from = 0; from < n; from += BM_STRIDE) {
-        bm_ask(model + from);
-        bm_ask(delta + from);
+        bm_prefetch(model + from);
+        bm_prefetch(delta + from);
 #pragma omp simd
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float change = (float)(eta * delta[i] + zeta * g[i]);
@@ -71,8 +71,8 @@ static bool subtract(size_t n, const float *restrict a, const float *restrict b,
     uint32_t odd = 0;
 
     for (size_t from = 0; from < n; from += BM_STRIDE) {
-        bm_ask(a + from);
-        bm_ask(b + from);
+        bm_prefetch(a + from);
+        bm_prefetch(b + from);
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float x = a[i] - b[i];
             uint32_t bits = 0;

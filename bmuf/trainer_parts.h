@@ -4,6 +4,7 @@
 #define BM_BMUF_TRAINER_PARTS_H
 
 #include "bmuf/async/events.h"
+#include "bmuf/block_settings.h"
 #include "bmuf/ema.h"
 #include "bmuf/trainer.h"
 
@@ -32,7 +33,7 @@ struct bm_trainer {
     bm_comm *comm;           /* borrowed */
     bm_params *params;       /* borrowed */
     bm_train_settings set;
-    bm_plan_settings block; /* [block]: warmup, seconds, fragments, overlap */
+    bm_block_settings block; /* warmup, seconds, fragments, overlap */
     bm_position at;
     int64_t done; /* blocks of the run */
 

@@ -1,4 +1,5 @@
 /* eval.c - bmuf eval: a model on a data set. */
+#include "bmuf/block_settings.h"
 #include "bmuf/evaluate.h"
 #include "cli/device.h"
 #include "cli/launch/processes.h"
@@ -6,6 +7,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
 
 #include <jansson.h>

@@ -3,8 +3,8 @@
 #include "bmuf/compress_check.h"
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/exchange/compress.h"
-#include "bmuf/strategies/fragments.h"
 #include "cli/train/tracing.h"
+#include "io/batch/batch_settings.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const bm_option data_options[] = {
 static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_bucketed_settings overlap = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
@@ -40,7 +40,7 @@ static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_job job = {0};
     bm_traits traits = {0};
     const char *turns = NULL;
@@ -84,7 +84,7 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
                             bm_local_policy local, bool filtered)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
 
     bm_config_peek(config, "block", bm_block_options, &block);
     if (ops->per == BM_STEP)
@@ -243,6 +243,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
+    BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
     BM_TRY(bm_strategy_resolve(bm_strategy_find(s->train.strategy), config,
                                (int)s->job.workers, &traits));
     s->filter = traits.filter;

@@ -1,66 +1,66 @@
-/* async_copy.c - copies beside what is queued; in line with it, for a backend
- * that knows nothing else. */
+/* async_copy.c - copies that run beside queued work; queued like everything else
+ * on a backend that has no others. */
 #include "compute/backend_ops.h"
 
 #include <stdlib.h>
 
 struct bm_async_copy {
     bm_backend *be; /* borrowed */
-    void *self;     /* the backend's; NULL: copies are queued like all else */
+    void *self;     /* the backend's state; NULL: copies are queued */
 };
 
 bm_status bm_async_copy_open(bm_async_copy **out, bm_backend *be)
 {
-    bm_async_copy *f = calloc(1, sizeof *f);
+    bm_async_copy *c = calloc(1, sizeof *c);
     bm_status status = BM_OK;
 
-    if (f == NULL)
+    if (c == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for copies");
-    f->be = be;
+    c->be = be;
     if (be->ops->async_copy_open != NULL)
-        status = be->ops->async_copy_open(be, &f->self);
+        status = be->ops->async_copy_open(be, &c->self);
     if (status == BM_OK)
-        *out = f;
+        *out = c;
     else
-        free(f);
+        free(c);
     return status;
 }
 
-void bm_async_copy_close(bm_async_copy *f)
+void bm_async_copy_close(bm_async_copy *c)
 {
-    if (f != NULL && f->self != NULL)
-        f->be->ops->async_copy_close(f->be, f->self);
-    free(f);
+    if (c != NULL && c->self != NULL)
+        c->be->ops->async_copy_close(c->be, c->self);
+    free(c);
 }
 
-void bm_async_copy_get(bm_async_copy *f, size_t piece, float *host_dst,
+void bm_async_copy_get(bm_async_copy *c, size_t piece, float *host_dst,
                        const float *src, size_t n)
 {
-    if (f->self == NULL)
-        bm_get(f->be, host_dst, src, n);
-    else if (f->be->failed == BM_OK)
-        f->be->ops->async_copy_get(f->be, f->self, piece, host_dst, src, n);
+    if (c->self == NULL)
+        bm_get(c->be, host_dst, src, n);
+    else if (c->be->failed == BM_OK)
+        c->be->ops->async_copy_get(c->be, c->self, piece, host_dst, src, n);
 }
 
-bm_status bm_async_copy_wait(bm_async_copy *f, size_t piece)
+bm_status bm_async_copy_wait(bm_async_copy *c, size_t piece)
 {
-    if (f->self == NULL)
-        return bm_sync(f->be);
-    BM_TRY(f->be->failed); /* nothing was queued then */
-    return f->be->ops->async_copy_wait(f->be, f->self, piece);
+    if (c->self == NULL)
+        return bm_sync(c->be);
+    BM_TRY(c->be->failed); /* the copy may not have been queued */
+    return c->be->ops->async_copy_wait(c->be, c->self, piece);
 }
 
-void bm_async_copy_put(bm_async_copy *f, float *dst, const float *host_src,
+void bm_async_copy_put(bm_async_copy *c, float *dst, const float *host_src,
                        size_t n)
 {
-    if (f->self == NULL)
-        bm_put(f->be, dst, host_src, n);
-    else if (f->be->failed == BM_OK)
-        f->be->ops->async_copy_put(f->be, f->self, dst, host_src, n);
+    if (c->self == NULL)
+        bm_put(c->be, dst, host_src, n);
+    else if (c->be->failed == BM_OK)
+        c->be->ops->async_copy_put(c->be, c->self, dst, host_src, n);
 }
 
-void bm_async_copy_join(bm_async_copy *f)
+void bm_async_copy_join(bm_async_copy *c)
 {
-    if (f->self != NULL && f->be->failed == BM_OK)
-        f->be->ops->async_copy_join(f->be, f->self);
+    if (c->self != NULL && c->be->failed == BM_OK)
+        c->be->ops->async_copy_join(c->be, c->self);
 }

@@ -15,7 +15,7 @@
 
 /* Grows with the list of operations by itself; to be counted up if anything
  * else between program and plugin changes. */
-enum { BM_PLUGIN_ABI = 2 << 16 | (int)sizeof(bm_backend_ops) };
+enum { BM_PLUGIN_ABI = 3 << 16 | (int)sizeof(bm_backend_ops) };
 
 typedef struct bm_plugin {
     int abi;            /* BM_PLUGIN_ABI, for ever the first field */

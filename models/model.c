@@ -67,16 +67,6 @@ static bm_status plan(bm_model *m)
     return BM_OK;
 }
 
-/* Lets layers do the work of others. */
-static void join_layers(bm_model *m)
-{
-    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
-        bm_layer *l = &m->layers[k];
-        if (l->ops->takes != NULL)
-            l->taken = l->ops->takes(l, m->n_layers - k - 1);
-    }
-}
-
 static bm_status check_outputs(const bm_model *m)
 {
     const bm_layer *last = &m->layers[m->n_layers - 1];
@@ -255,7 +245,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
     BM_TRY_DONE(plan(m));
     BM_TRY_DONE(check_outputs(m));
-    join_layers(m);
+    bm_net_fuse(m->layers, m->n_layers);
     BM_TRY_DONE(name_segments(m));
     BM_TRY_DONE(name_parts(m));
     BM_TRY_DONE(draw(m, seed));

@@ -46,10 +46,10 @@ struct bm_model {
 /* The stage that layer k writes, and the layer that reads it. */
 static inline size_t bm_model_after(const bm_model *m, size_t k)
 {
-    return k + 1 + m->layers[k].taken;
+    return k + 1 + m->layers[k].fused;
 }
 
-/* Of layer k and those that it does the work of: numbers that they learn. */
+/* Learned weights of layer k and the layers fused into it. */
 size_t bm_model_learned(const bm_model *m, size_t k);
 
 #endif

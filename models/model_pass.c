@@ -71,7 +71,7 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
 
         s->writer = k;
         *y = (bm_tensor){
-            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->taken].n_out, 1}};
+            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->fused].n_out, 1}};
         y->data = take(scratch, &used, bm_count(*y));
         largest = bm_count(*y) > largest ? bm_count(*y) : largest;
         l->kept = l->ops->kept == NULL

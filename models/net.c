@@ -242,3 +242,20 @@ done:
     free(layers);
     return status;
 }
+
+static bool is_epilogue(const bm_layer *l)
+{
+    return l->does.pools || l->does.f != BM_IDENTITY;
+}
+
+void bm_net_fuse(bm_layer *layers, size_t n)
+{
+    for (size_t k = 0, next = 1; k < n; k = next++) {
+        bm_layer *l = &layers[k];
+
+        for (; next < n && l->ops->fuse != NULL && is_epilogue(&layers[next]) &&
+               l->ops->fuse(l, &layers[next].does);
+             next++)
+            l->fused++;
+    }
+}

@@ -15,4 +15,10 @@
  */
 BM_CHECKED bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n);
 
+/*
+ * Of n planned layers: each layer that can apply those behind it to its own
+ * output does so from now on, and they are skipped: l->fused of them follow l.
+ */
+void bm_net_fuse(bm_layer *layers, size_t n);
+
 #endif

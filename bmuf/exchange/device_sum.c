@@ -55,7 +55,7 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
     d->start = calloc((size_t)d->size + 1, sizeof *d->start);
     if (d->weight == NULL || d->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", d->workers);
-    BM_TRY(bm_sum_cut(d->n, d->size, coordinator, d->start));
+    BM_TRY(bm_slices_cut(d->n, d->size, coordinator, d->start));
     BM_TRY(bm_tree_plan_make(&d->plan, d->workers, d->size, d->rank));
     others = d->plan.first[d->size] - nodes(d, d->rank);
     BM_TRY(bm_alloc(d->be, (size_t)d->plan.deepest * d->n, &d->room));

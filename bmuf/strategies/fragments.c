@@ -4,6 +4,7 @@
  */
 #include "bmuf/strategies/fragments.h"
 
+#include "bmuf/block_settings.h"
 #include "comm/comm_thread.h"
 #include "core/finite.h"
 #include "core/span.h"
@@ -42,11 +43,6 @@ typedef struct fragments {
     bm_status late; /* its failure, to be returned by the next exchange */
     char error[512];
 } fragments;
-
-bool bm_fragments_wanted(const bm_plan_settings *block)
-{
-    return block->fragments > 1 || block->overlap;
-}
 
 /* ---- which is when ------------------------------------------------------- */
 
@@ -453,7 +449,7 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
 {
     bm_strategy *s = calloc(1, sizeof *s);
     fragments *f = calloc(1, sizeof *f);
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_status status = BM_OK;
 
     if (s == NULL || f == NULL) {

@@ -33,10 +33,6 @@
 #define BM_BMUF_STRATEGIES_FRAGMENTS_H
 
 #include "bmuf/strategy.h"
-#include "io/batch/plan.h"
-
-/* Do these settings of [block] need workers with models of their own? */
-bool bm_fragments_wanted(const bm_plan_settings *block);
 
 /* begin[0 .. n]: where each of n fragments begins, and where the last one ends:
  * at the layer nearest to an even cut. BM_ERR_CONFIG: there are too few layers;

@@ -169,11 +169,12 @@ static void close_data(bench *b)
 /* From nothing to the first mini-batch. */
 static bm_status open_data(bench *b)
 {
-    bm_reader_settings set = {
-        .plan = {.order = "random", .buckets = 64, .frames_per_worker = 120000},
-        .workers = 1,
-        .last = 1,
-        .seed = 1};
+    bm_reader_settings set = {.plan = {.order = BM_ORDER_RANDOM,
+                                       .buckets = 64,
+                                       .frames_per_worker = 120000},
+                              .workers = 1,
+                              .last = 1,
+                              .seed = 1};
     bm_position start = {0, 0};
     const bm_batch *batch = NULL;
     int64_t steps = 0;

@@ -156,7 +156,7 @@ done:
 }
 
 /* What else is done with blocks. */
-static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
+static bm_status print_ways(const bm_block_settings *s, const bm_params *params,
                             FILE *out)
 {
     if (s->warmup > 0)
@@ -268,9 +268,10 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     if (what.blocks)
         print_local(&s->sgd, out);
     if (what.filtered)
-        print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
+        print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
+                     out);
     print_blocks(&what, &gains, &filling, out);
-    BM_TRY_DONE(print_ways(&s->plan, bm_model_params(net.model), out));
+    BM_TRY_DONE(print_ways(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
     BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,

@@ -39,14 +39,14 @@ static bm_status of_codes(const bm_settings *s, int ranks, const bm_params *p,
 static bm_status of_fragments(const bm_settings *s, int ranks,
                               const bm_params *p, double *out)
 {
-    size_t n = (size_t)s->plan.fragments;
+    size_t n = (size_t)s->block.fragments;
     size_t *begin = calloc(n + 1, sizeof *begin);
     double sum = 0, bytes = 0;
     bm_status status = BM_OK;
 
     if (begin == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu fragments", n);
-    BM_TRY_DONE(bm_fragments_cut(p, s->plan.fragments, begin));
+    BM_TRY_DONE(bm_fragments_cut(p, s->block.fragments, begin));
     for (size_t f = 0; f < n; f++) {
         BM_TRY_DONE(of_sum(&s->job, ranks, begin[f + 1] - begin[f], &bytes));
         sum += bytes;
@@ -93,7 +93,7 @@ bm_status bm_sending_of(const bm_settings *s, int ranks, const bm_params *p,
 
     if (s->code.ops != NULL)
         BM_TRY(of_codes(s, ranks, p, &x.bytes));
-    else if (per == BM_BLOCK && s->plan.fragments > 1)
+    else if (per == BM_BLOCK && s->block.fragments > 1)
         BM_TRY(of_fragments(s, ranks, p, &x.bytes));
     else if (real)
         x.bytes = of_server(&s->server_policy, ranks, p);

@@ -1,6 +1,6 @@
 #include "comm/code/code_plan.h"
 
-#include "comm/sum/sum.h"
+#include "comm/slices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ void bm_code_plan_free(bm_code_plan *p)
 bm_status bm_code_plan_cut(const bm_code_plan *p, int size,
                            const char *coordinator, size_t *first)
 {
-    BM_TRY(bm_sum_cut(p->n, size, coordinator, first));
+    BM_TRY(bm_slices_cut(p->n, size, coordinator, first));
     for (int r = 0; r <= size; r++)
         first[r] = (first[r] + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
     return BM_OK;

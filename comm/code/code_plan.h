@@ -34,7 +34,7 @@ BM_CHECKED bm_status bm_code_plan_make(bm_code_plan *out, bm_code code,
                                        const size_t *edge, size_t edges);
 void bm_code_plan_free(bm_code_plan *p);
 
-/* The slices of `size` ranks, as bm_sum_cut: rank r's units are
+/* The slices of `size` ranks, as bm_slices_cut: rank r's units are
  * [first[r], first[r + 1]). */
 BM_CHECKED bm_status bm_code_plan_cut(const bm_code_plan *p, int size,
                                       const char *coordinator, size_t *first);

@@ -37,23 +37,6 @@ bm_status bm_sum_loops_choose(const bm_sum_loops **out)
     return BM_OK;
 }
 
-bm_status bm_sum_cut(size_t n, int size, const char *coordinator, size_t *start)
-{
-    size_t chunks = (n + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
-    bool root = strcmp(coordinator, "root") == 0;
-
-    if (!root && strcmp(coordinator, "sharded") != 0)
-        return BM_FAIL(BM_ERR_CONFIG, "coordinator '%s' is not sharded or root",
-                       coordinator);
-    for (int r = 0; r <= size; r++) {
-        size_t c = chunks * (size_t)r / (size_t)size;
-        if (root)
-            c = r == 0 ? 0 : chunks;
-        start[r] = c < chunks ? c * BM_SUM_CHUNK : n;
-    }
-    return BM_OK;
-}
-
 static size_t largest_slice(const bm_sum *s)
 {
     size_t most = 0;
@@ -89,7 +72,7 @@ static bm_status prepare(bm_sum *s, const char *mode)
     if (strcmp(mode, "hier") != 0 && s->topology != NULL &&
         strcmp(s->topology, "auto") != 0)
         return BM_FAIL(BM_ERR_CONFIG, "topology is sum hier's, not %s's", mode);
-    return bm_sum_cut(s->n, s->size, s->coordinator, s->start);
+    return bm_slices_cut(s->n, s->size, s->coordinator, s->start);
 }
 
 /* Slices stand. */
@@ -193,7 +176,7 @@ bm_status bm_sum_bytes(double *bytes, int size, size_t n, int workers,
     if (start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", size);
     BM_ASSERT(ops != NULL && size <= workers);
-    status = bm_sum_cut(n, size, coordinator, start);
+    status = bm_slices_cut(n, size, coordinator, start);
     if (status == BM_OK)
         status = ops->sent(&shape, bytes);
     free(start);

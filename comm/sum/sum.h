@@ -41,24 +41,11 @@
 #define BM_COMM_SUM_SUM_H
 
 #include "comm/comm.h"
+#include "comm/slices.h"
 
 #define BM_SUMS(X) X(tree) X(exact) X(mpi) X(ring) X(halving) X(hier)
 
-enum { BM_SUM_CHUNK = 1024 };
-
 typedef struct bm_sum bm_sum;
-
-/* A rank's part of a vector: elements [offset, offset + count). */
-typedef struct bm_slice {
-    size_t offset, count;
-    float *x;      /* count floats, owned by the sum, to be changed freely */
-    double weight; /* of all workers together, at the last scatter */
-} bm_slice;
-
-/* Whole chunks to every rank, as evenly as they go, or all to rank 0: rank r's
- * slice is [start[r], start[r + 1]), of `size` ranks. */
-BM_CHECKED bm_status bm_sum_cut(size_t n, int size, const char *coordinator,
-                                size_t *start);
 
 /*
  * Collective. Sums of n floats over `workers` workers. `mode` is a name from

@@ -257,7 +257,7 @@ static bm_status cut(const bm_grid *workers, size_t n, const char *coordinator,
     if (*edge == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers",
                        workers->members);
-    return bm_sum_cut(n, parts, coordinator, *edge);
+    return bm_slices_cut(n, parts, coordinator, *edge);
 }
 
 /* Slices are what the workers of each rank own. */

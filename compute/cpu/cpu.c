@@ -3,7 +3,6 @@
 #include "compute/cpu/cpu.h"
 #include "compute/cpu/blas.h"
 
-#include "compute/cpu/cpu_loss.h"
 #include "core/log.h"
 
 #include <cblas.h>
@@ -168,8 +167,8 @@ static void axpby_part(void *self, size_t i)
     s->loops->axpby(begin(s, i + 1) - at, s->a, s->x + at, s->b, s->y + at);
 }
 
-static void cpu_axpby(bm_backend *be, size_t n, float a, const float *x,
-                      float b, float *y)
+void bm_cpu_axpby(bm_backend *be, size_t n, float a, const float *x, float b,
+                  float *y)
 {
     span s = {.a = a, .x = x, .b = b, .y = y};
     run(be, &s, n, axpby_part);
@@ -182,8 +181,8 @@ static void activate_part(void *self, size_t i)
     s->loops->activate(s->f, begin(s, i + 1) - at, s->x + at, s->y + at);
 }
 
-static void cpu_activate(bm_backend *be, bm_activation f, size_t n,
-                         const float *x, float *y)
+void bm_cpu_activate(bm_backend *be, bm_activation f, size_t n, const float *x,
+                     float *y)
 {
     span s = {.f = f, .x = x, .y = y};
     run(be, &s, n, activate_part);
@@ -197,8 +196,8 @@ static void activate_back_part(void *self, size_t i)
                             s->y + at);
 }
 
-static void cpu_activate_back(bm_backend *be, bm_activation f, size_t n,
-                              const float *y, const float *dy, float *dx)
+void bm_cpu_activate_back(bm_backend *be, bm_activation f, size_t n,
+                          const float *y, const float *dy, float *dx)
 {
     span s = {.f = f, .x = y, .z = dy, .y = dx};
     run(be, &s, n, activate_back_part);
@@ -212,8 +211,8 @@ static void dropout_part(void *self, size_t i)
                       s->y + at);
 }
 
-static void cpu_dropout(bm_backend *be, size_t n, float p, uint64_t key,
-                        const float *x, float *y)
+void bm_cpu_dropout(bm_backend *be, size_t n, float p, uint64_t key,
+                    const float *x, float *y)
 {
     span s = {.a = p, .key = key, .x = x, .y = y};
     run(be, &s, n, dropout_part);
@@ -267,9 +266,9 @@ static void momentum_part(void *self, size_t i)
                        s->v + at, s->y + at);
 }
 
-static void cpu_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
-                              size_t statistics, float *g, float *v, float *w,
-                              double *skipped)
+void bm_cpu_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
+                          size_t statistics, float *g, float *v, float *w,
+                          double *skipped)
 {
     double norm = 0;
     bm_status status = norm_of(be, n, statistics, g, &norm);
@@ -286,7 +285,7 @@ static void cpu_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
     if (m->clip > 0 && norm > m->clip)
         s.a = (float)(m->clip / norm);
     run(be, &s, n, momentum_part);
-    cpu_axpby(be, statistics, -1, g + n, 1, w + n);
+    bm_cpu_axpby(be, statistics, -1, g + n, 1, w + n);
 }
 
 static void adam_part(void *self, size_t i)
@@ -312,9 +311,9 @@ static bm_adam_factors factors_of(const bm_adam *a, double scale, double t)
     };
 }
 
-static void cpu_adam_step(bm_backend *be, const bm_adam *a, size_t n,
-                          size_t statistics, float *g, float *m, float *v,
-                          float *w, float *t, double *skipped)
+void bm_cpu_adam_step(bm_backend *be, const bm_adam *a, size_t n,
+                      size_t statistics, float *g, float *m, float *v, float *w,
+                      float *t, double *skipped)
 {
     double norm = 0, scale = 1;
     bm_status status = norm_of(be, n, statistics, g, &norm);
@@ -334,13 +333,13 @@ static void cpu_adam_step(bm_backend *be, const bm_adam *a, size_t n,
     *t += 1;
     factors = factors_of(a, scale, *t);
     run(be, &s, n, adam_part);
-    cpu_axpby(be, statistics, -1, g + n, 1, w + n);
+    bm_cpu_axpby(be, statistics, -1, g + n, 1, w + n);
 }
 
 /* ---- matrices ----------------------------------------------------------- */
 
-static void cpu_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
-                     bm_tensor a, bm_tensor b, float beta, bm_tensor c)
+void bm_cpu_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
+                 bm_tensor a, bm_tensor b, float beta, bm_tensor c)
 {
     bm_cpu_multiply(
         be, c.dim[0], c.dim[1], a.dim[trans_a ? 0 : 1], alpha,
@@ -376,7 +375,7 @@ static void add_rows_part(void *self, size_t i)
         r->loops->axpby(n, 1, r->b, 1, r->y.data + k * n);
 }
 
-static void cpu_add_rows(bm_backend *be, bm_tensor y, const float *b)
+void bm_cpu_add_rows(bm_backend *be, bm_tensor y, const float *b)
 {
     rows r = rows_of(be, y);
 
@@ -415,8 +414,8 @@ void bm_cpu_clear_padding(bm_backend *be, bm_extent e, bm_tensor x)
                 memset(x.data + (t * e.B + b) * D, 0, D * sizeof *x.data);
 }
 
-static void cpu_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
-                          float *y)
+void bm_cpu_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
+                      float *y)
 {
     (void)be;
     for (size_t i = 0; i < r->outer; i++)
@@ -436,29 +435,8 @@ const bm_backend_ops bm_backend_cpu = {
     .free = cpu_free,
     .put = cpu_copy,
     .get = cpu_copy,
-    .axpby = cpu_axpby,
-    .gemm = cpu_gemm,
-    .add_rows = cpu_add_rows,
-    .sum_rows = bm_cpu_sum_rows,
-    .activate = cpu_activate,
-    .activate_back = cpu_activate_back,
-    .dropout = cpu_dropout,
-    .clear_padding = bm_cpu_clear_padding,
-    .copy_runs = cpu_copy_runs,
-    .lstm_kept = bm_cpu_lstm_kept,
-    .lstm_forward = bm_cpu_lstm_forward,
-    .lstm_backward = bm_cpu_lstm_backward,
-    .conv_work = bm_cpu_conv_work,
-    .conv_forward = bm_cpu_conv_forward,
-    .conv_backward = bm_cpu_conv_backward,
-    .pooling_forward = bm_cpu_pooling_forward,
-    .pooling_backward = bm_cpu_pooling_backward,
-    .norm_kept = bm_cpu_norm_kept,
-    .norm_forward = bm_cpu_norm_forward,
-    .norm_backward = bm_cpu_norm_backward,
-    .ctc_work = bm_cpu_ctc_work,
-    .ctc = bm_cpu_ctc,
-    .cross_entropy = bm_cpu_cross_entropy,
-    .momentum_step = cpu_momentum_step,
-    .adam_step = cpu_adam_step,
+#define BM_OPERATION(name, ...) .name = bm_cpu_##name,
+#define BM_SIZE_OPERATION       BM_OPERATION
+#define BM_DEVICE_OPERATION(...)
+#include "compute/operations.h"
 };

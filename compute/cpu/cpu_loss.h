@@ -39,12 +39,4 @@ bm_score bm_cpu_score(bm_backend *be, size_t B, const void *self,
 void bm_cpu_mean_gradient(bm_backend *be, bm_extent e, bm_tensor dy,
                           double count);
 
-/* The two losses of backend.h. */
-size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
-                       size_t n_classes);
-void bm_cpu_ctc(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
-                bm_tensor y, bm_tensor dy, float *work, bm_score *score);
-void bm_cpu_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
-                          bm_tensor y, bm_tensor dy, bm_score *score);
-
 #endif

@@ -292,7 +292,7 @@ static float *mesh_floats(bm_backend *be, float *x, size_t n)
 
 const bm_device_comm_ops bm_cuda_device_comm_ops = {
     .load = mesh_load,
-    .name = mesh_name,
+    .make_id = mesh_name,
     .open = mesh_open,
     .wait = mesh_wait,
     .floats = mesh_floats,

@@ -25,8 +25,8 @@ void bm_cuda_blend(bm_backend *be, size_t n, double a, float *y, double b,
     BM_CUDA(be, bm_kernel_blend(bm_cuda_of(be)->stream, n, a, y, b, x));
 }
 
-void bm_cuda_filter(bm_backend *be, const bm_filter_step *f, size_t n,
-                    const float *g, float *y, double *products)
+void bm_cuda_filter_slice(bm_backend *be, const bm_filter_step *f, size_t n,
+                          const float *g, float *y, double *products)
 {
     enum { A_DOUBLE = sizeof(double) / sizeof(float) };
     size_t chunks = (n + BM_FILTER_CHUNK - 1) / BM_FILTER_CHUNK;

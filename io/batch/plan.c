@@ -72,9 +72,9 @@ static void put_in_order(bm_plan *p, card *cards)
     for (size_t i = 0; i < p->d->n_units; i++)
         if (p->d->units[i].sequences > 0)
             p->units[p->n++] = i;
-    if (p->order == BM_ORDER_RANDOM)
+    if (p->set.order == BM_ORDER_RANDOM)
         bm_rng_shuffle(&rng, p->units, p->n);
-    if (p->order != BM_ORDER_SORTED)
+    if (p->set.order != BM_ORDER_SORTED)
         return;
     for (size_t i = 0; i < p->n; i++) {
         const bm_unit_at *u = &p->d->units[p->units[i]];
@@ -202,13 +202,6 @@ static bm_status lay_out(bm_plan *p, table *t)
     return BM_OK;
 }
 
-static bm_order order_of(const char *name)
-{
-    if (strcmp(name, "sorted") == 0)
-        return BM_ORDER_SORTED;
-    return strcmp(name, "file") == 0 ? BM_ORDER_FILE : BM_ORDER_RANDOM;
-}
-
 bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                       const bm_plan_settings *s, int workers, uint64_t seed,
                       int64_t epoch)
@@ -227,7 +220,6 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     p->d = d;
     p->set = *s;
     p->set.frames = bm_plan_batch_frames(s, d);
-    p->order = order_of(s->order);
     p->workers = workers;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
     p->units = malloc(room * sizeof *p->units);

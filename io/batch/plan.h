@@ -11,10 +11,7 @@
 #ifndef BM_IO_BATCH_PLAN_H
 #define BM_IO_BATCH_PLAN_H
 
-#include "core/config.h"
 #include "io/shard/dataset.h"
-
-#include <stdbool.h>
 
 /* A block of a run; enough to go on after a restart. */
 typedef struct bm_position {
@@ -22,36 +19,24 @@ typedef struct bm_position {
     int64_t block;
 } bm_position;
 
-/* [batch] and [block] */
+/* Of the sequences in an epoch. */
+typedef enum bm_order {
+    BM_ORDER_RANDOM,
+    BM_ORDER_SORTED, /* short ones first */
+    BM_ORDER_FILE    /* as in the shards */
+} bm_order;
+
+/* From [batch] (io/batch/batch_settings.h) and the size in [block]
+ * (bmuf/block_settings.h). */
 typedef struct bm_plan_settings {
-    long sequences;    /* of a mini-batch; 0: by frames */
-    long frames;       /* of a mini-batch at most, padding included; 0: by
-                          sequences, or, if that is 0, by 16 of mean length */
-    const char *order; /* random, sorted, file; see bm_batch_options */
-    long buckets;      /* a share in random order is sorted by length in runs
-                          of so many mini-batches, then these are shuffled */
-    long frames_per_worker, frames_total, steps; /* of a block: one of them */
-
-    /* What training makes of blocks, which no plan looks at. */
-    long warmup;    /* blocks with an exchange at every step: bmuf/warmup.c */
-    double seconds; /* for a rank's shares; 0: as many as they take */
-    long fragments; /* that take turns at being exchanged:
-                       bmuf/strategies/fragments.h */
-    bool overlap;   /* the exchange is one block late: likewise */
+    long sequences; /* of a mini-batch; 0: by frames */
+    long frames;    /* of a mini-batch at most, padding included; 0: by
+                       sequences, or, if that is 0, by 16 of mean length */
+    bm_order order;
+    long buckets; /* a share in random order is sorted by length in runs of so
+                     many mini-batches, then these are shuffled */
+    long frames_per_worker, frames_total, steps; /* of a block: one is set */
 } bm_plan_settings;
-
-extern const bm_option bm_batch_options[];
-extern const bm_option bm_block_options[];
-extern const bm_option bm_block_sizes[]; /* of these, for who only reads */
-
-/* Of their bm_section: mini-batches have one size, and so have blocks. */
-void bm_batch_check(const bm_config *config, bm_faults *faults);
-void bm_block_check(const bm_config *config, bm_faults *faults);
-
-/* Fills both from a configuration that bm_config_check has passed. Where no
- * size of a block is given, it is 120000 frames per worker. */
-BM_CHECKED bm_status bm_plan_read(const bm_config *config,
-                                  bm_plan_settings *out);
 
 /* Frames of the largest mini-batch; 0: they are counted in sequences. */
 long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d);

@@ -68,7 +68,7 @@ static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
             items[n].frames = p->d->lengths[2 * items[n].sequence];
         }
     }
-    for (size_t i = n; p->order == BM_ORDER_RANDOM && i > 1; i--) {
+    for (size_t i = n; p->set.order == BM_ORDER_RANDOM && i > 1; i--) {
         size_t j = (size_t)bm_rng_below(rng, i);
         item kept = items[i - 1];
         items[i - 1] = items[j];
@@ -85,7 +85,7 @@ static size_t window(const bm_plan *p, const item *items, size_t n)
     int64_t room = (int64_t)s->buckets * (s->sequences + s->frames);
     size_t i = 0;
 
-    if (p->order == BM_ORDER_SORTED)
+    if (p->set.order == BM_ORDER_SORTED)
         return n;
     for (; i < n && room > 0; i++)
         room -= s->frames > 0 ? items[i].frames : 1;
@@ -98,7 +98,7 @@ static void sort_windows(const bm_plan *p, item *items, size_t n)
 {
     bool up = true;
 
-    if (p->order == BM_ORDER_FILE)
+    if (p->set.order == BM_ORDER_FILE)
         return;
     for (size_t i = 0, size; i < n; i += size, up = !up) {
         size = window(p, items + i, n - i);
@@ -252,7 +252,7 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
                     : cut_by_number((size_t)p->set.sequences, n, starts);
     for (size_t b = 0; b < n_batches; b++)
         which[b] = b;
-    if (p->order == BM_ORDER_RANDOM)
+    if (p->set.order == BM_ORDER_RANDOM)
         bm_rng_shuffle(&rng, which, n_batches);
     if (!reserve(cut, n, n_batches))
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu mini-batches",

@@ -7,16 +7,9 @@
 
 #include "io/batch/plan.h"
 
-typedef enum bm_order {
-    BM_ORDER_RANDOM,
-    BM_ORDER_SORTED,
-    BM_ORDER_FILE
-} bm_order;
-
 struct bm_plan {
     const bm_dataset *d; /* borrowed */
     bm_plan_settings set;
-    bm_order order;
     int workers;
     uint64_t key;   /* of the epoch; mini-batches have streams within it */
     size_t n;       /* units with sequences */

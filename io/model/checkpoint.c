@@ -1,12 +1,12 @@
 /*
  * checkpoint.c - saving and loading. All ranks know who holds what
- * (checkpoint_parts.h), so both are the same walk on every rank: over the
+ * (checkpoint_slices.h), so both are the same walk on every rank: over the
  * vectors, and over each from its begin to its end, piece by piece.
  */
 #include "io/model/checkpoint.h"
 
-#include "io/model/checkpoint_parts.h"
-#include "io/model/model_file.h"
+#include "io/model/checkpoint_slices.h"
+#include "io/model/model_tensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct job {
     bm_comm *comm;          /* borrowed */
     const bm_checkpoint *c; /* borrowed */
     const char *path;       /* borrowed */
-    bm_parts parts;
+    bm_state_slices slices;
     float *piece;    /* [PIECE] */
     bm_st_writer *w; /* saving, on rank 0 */
     bm_st_file *f;   /* loading */
@@ -36,15 +36,15 @@ static bm_status start(job *j, const char *path, bm_comm *comm,
     if (j->piece == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a checkpoint");
     BM_TRY(bm_comm_agree(comm, status));
-    return bm_parts_gather(&j->parts, comm, c->states, c->n_states,
-                           c->params->n);
+    return bm_state_slices_gather(&j->slices, comm, c->states, c->n_states,
+                                  c->params->n);
 }
 
 static void end(job *j)
 {
     bm_st_close(j->w);
     bm_st_free(j->f);
-    bm_parts_free(&j->parts);
+    bm_state_slices_free(&j->slices);
     free(j->piece);
 }
 
@@ -87,11 +87,12 @@ static bm_status begin_file(job *j)
     BM_TRY(write_texts(j));
     BM_TRY(bm_st_declare(j->w, &position));
     BM_TRY(bm_st_declare(j->w, &numbers));
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const bm_part *part = &j->parts.rows[i];
-        bm_st_tensor t = tensor_of(part->name, part->whole);
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const bm_state_slice *slice = &j->slices.rows[i];
+        bm_st_tensor t = tensor_of(slice->name, slice->whole);
 
-        if (is_model(part->name))
+        if (is_model(slice->name))
             BM_TRY(bm_model_declare(j->w, j->c->params, "model."));
         else
             BM_TRY(bm_st_declare(j->w, &t));
@@ -102,12 +103,12 @@ static bm_status begin_file(job *j)
 
 /* n elements of a part of this rank's, from `at` of the vector on: *x points to
  * them on the host. It always does: the others count on getting n floats. */
-static bm_status fetch(const job *j, const bm_part *part, size_t at, size_t n,
-                       const float **x)
+static bm_status fetch(const job *j, const bm_state_slice *slice, size_t at,
+                       size_t n, const float **x)
 {
-    const bm_state *s = &j->c->states[part->index];
+    const bm_state *s = &j->c->states[slice->index];
 
-    *x = s->x + (at - part->offset);
+    *x = s->x + (at - slice->offset);
     if (s->be == NULL)
         return BM_OK;
     bm_get(s->be, j->piece, *x, n);
@@ -117,20 +118,20 @@ static bm_status fetch(const job *j, const bm_part *part, size_t at, size_t n,
 
 /* Moves a piece from who has it to the file. `failed`: rank 0 only takes it
  * from the sender, who must not be left waiting. */
-static bm_status move(const job *j, const bm_part *part, size_t at, size_t n,
-                      bool failed)
+static bm_status move(const job *j, const bm_state_slice *slice, size_t at,
+                      size_t n, bool failed)
 {
     int rank = bm_comm_rank(j->comm);
     const float *x = j->piece;
     bm_status status = BM_OK;
 
-    if (part->rank == rank)
-        status = fetch(j, part, at, n, &x);
-    if (part->rank == rank && rank != 0) {
+    if (slice->rank == rank)
+        status = fetch(j, slice, at, n, &x);
+    if (slice->rank == rank && rank != 0) {
         bm_comm_send(j->comm, x, n, 0);
         BM_TRY(bm_comm_wait(j->comm));
-    } else if (part->rank != rank && rank == 0) {
-        bm_comm_receive(j->comm, j->piece, n, part->rank);
+    } else if (slice->rank != rank && rank == 0) {
+        bm_comm_receive(j->comm, j->piece, n, slice->rank);
         BM_TRY(bm_comm_wait(j->comm));
     }
     if (rank == 0 && status == BM_OK && !failed)
@@ -144,13 +145,13 @@ static bm_status save_vector(const job *j, size_t first)
     bm_status status = BM_OK;
     size_t n = 0;
 
-    for (size_t at = 0; at < j->parts.rows[first].whole; at += n) {
-        const bm_part *part = bm_parts_at(&j->parts, first, at);
-        size_t left = part->offset + part->count - at;
+    for (size_t at = 0; at < j->slices.rows[first].whole; at += n) {
+        const bm_state_slice *slice = bm_state_slices_at(&j->slices, first, at);
+        size_t left = slice->offset + slice->count - at;
         bm_status now = BM_OK;
 
         n = left < PIECE ? left : PIECE;
-        now = move(j, part, at, n, status != BM_OK);
+        now = move(j, slice, at, n, status != BM_OK);
         if (status == BM_OK)
             status = now;
     }
@@ -167,7 +168,7 @@ bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
 
     BM_TRY_DONE(start(&j, path, comm, c));
     BM_TRY_DONE(bm_comm_agree(comm, writes ? begin_file(&j) : BM_OK));
-    for (size_t i = 0; i < j.parts.n; i = bm_parts_end(&j.parts, i))
+    for (size_t i = 0; i < j.slices.n; i = bm_state_slices_end(&j.slices, i))
         BM_TRY_DONE(save_vector(&j, i));
     BM_TRY_DONE(bm_comm_agree(comm, writes ? bm_st_commit(j.w, &size) : BM_OK));
     if (writes && bytes != NULL)
@@ -226,12 +227,13 @@ static bm_status read_rest(const job *j, rest *out)
 /* Every vector that a rank asks for is there, as long as it should be. */
 static bm_status check_vectors(const job *j)
 {
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const bm_part *part = &j->parts.rows[i];
-        bm_st_tensor t = tensor_of(part->name, part->whole);
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const bm_state_slice *slice = &j->slices.rows[i];
+        bm_st_tensor t = tensor_of(slice->name, slice->whole);
         const bm_st_tensor *found = bm_st_find(j->f, t.name);
 
-        if (is_model(part->name)) {
+        if (is_model(slice->name)) {
             BM_TRY(bm_model_match(j->f, j->path, j->c->params, "model."));
             continue;
         }
@@ -253,8 +255,9 @@ static bool is_asked_for(const job *j, const char *name)
 {
     if (strcmp(name, "position") == 0 || strcmp(name, "numbers") == 0)
         return true;
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const char *asked = j->parts.rows[i].name;
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const char *asked = j->slices.rows[i].name;
 
         if (is_model(asked) ? bm_model_has(j->c->params, "model.", name)
                             : strcmp(tensor_of(asked, 1).name, name) == 0)
@@ -263,8 +266,8 @@ static bool is_asked_for(const job *j, const char *name)
     return false;
 }
 
-static bm_status read_part(const job *j, const bm_state *s, size_t at, size_t n,
-                           float *x)
+static bm_status read_slice(const job *j, const bm_state *s, size_t at,
+                            size_t n, float *x)
 {
     if (is_model(s->name))
         return bm_model_read(j->f, j->c->params, "model.", at, n, x);
@@ -279,7 +282,7 @@ static bm_status pass_through(const job *j, const bm_state *s, bool filling)
 
     for (size_t at = 0; at < s->count; at += n) {
         n = s->count - at < PIECE ? s->count - at : PIECE;
-        BM_TRY(read_part(j, s, s->offset + at, n, j->piece));
+        BM_TRY(read_slice(j, s, s->offset + at, n, j->piece));
         if (filling && s->be == NULL) {
             memcpy(s->x + at, j->piece, n * sizeof *s->x);
         } else if (filling) {

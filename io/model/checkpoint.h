@@ -18,12 +18,9 @@
 #include "comm/comm.h"
 #include "compute/params.h"
 #include "io/batch/plan.h"
+#include "io/model/model_file.h"
 
 enum { BM_CHECKPOINT_NUMBERS = 16 };
-
-typedef struct bm_text {
-    const char *key, *text;
-} bm_text;
 
 typedef struct bm_checkpoint {
     const bm_params *params; /* n and the segments, which, if there are any,
@@ -66,14 +63,5 @@ size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room);
 /* Removes all but the `keep` newest, at least one, and what interrupted saves
  * left behind. What cannot be removed is told as a warning. */
 void bm_checkpoint_prune(const char *directory, size_t keep);
-
-/* One rank: the global model alone, in segments by name, for any program. No
- * date, no host: equal runs leave equal files. model: n floats on the host. */
-BM_CHECKED bm_status bm_model_export(const char *path, const bm_params *params,
-                                     const float *model, const bm_text *texts);
-/* Fills `model` (host), from a model or a checkpoint. Names and shapes must be
- * those of params, else BM_ERR_FORMAT and `model` as it was. */
-BM_CHECKED bm_status bm_model_import(const char *path, const bm_params *params,
-                                     float *model);
 
 #endif

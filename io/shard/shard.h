@@ -13,6 +13,7 @@
 #include "compute/batch.h"
 #include "core/config.h"
 #include "core/status.h"
+#include "io/shard/store.h"
 #include "io/vocab.h"
 
 #include <stdbool.h>
@@ -20,10 +21,6 @@
 #include <stdint.h>
 
 typedef struct bm_shard bm_shard;
-
-/* How features lie in the file. They are floats everywhere else, but on their
- * way to a device. */
-typedef enum bm_store { BM_STORE_F32, BM_STORE_F16, BM_STORE_U8 } bm_store;
 
 typedef struct bm_unit_size {
     size_t first;                     /* its first sequence in the shard */

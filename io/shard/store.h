@@ -5,11 +5,20 @@
 #ifndef BM_IO_SHARD_STORE_H
 #define BM_IO_SHARD_STORE_H
 
-#include "io/shard/shard.h"
+#include "compute/batch.h"
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "shards are read and written as they lie in memory: little-endian"
 #endif
+
+/* How features are stored in a shard. In memory they are floats, except on
+ * their way to a device. */
+typedef enum bm_store { BM_STORE_F32, BM_STORE_F16, BM_STORE_U8 } bm_store;
 
 size_t bm_store_size(bm_store store); /* bytes of a value */
 const char *bm_store_name(bm_store store);

@@ -47,32 +47,30 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
     }
 }
 
-/* A function and windows, in this order. For windows a flat frame is a column
- * of one channel, which it is not here. */
-static size_t takes(const bm_layer *l, size_t n)
+/* A function and windows, in this order. No windows of a flat frame: pool sees
+ * it as a column of one channel, batchnorm as n_in channels. */
+static bool fuse(bm_layer *l, const bm_epilogue *e)
 {
-    size_t k = 0;
+    bm_epilogue *after = &l->after;
 
-    if (k < n && l[k + 1].f != BM_IDENTITY)
-        k++;
-    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0)
-        k++;
-    return k;
+    if (after->pools || (e->pools && l->channels == 0) ||
+        (!e->pools && after->f != BM_IDENTITY))
+        return false;
+    *after =
+        (bm_epilogue){e->pools ? after->f : e->f, e->pools, e->time, e->rows};
+    return true;
 }
 
 static bm_norm view(const bm_layer *l)
 {
     size_t C = channels(l);
-    bm_norm n = {l->n_in / C, C,           l->w,         l->w + C,    l->s,
-                 l->s + C,    BM_IDENTITY, {1, 1, 0, 0}, {1, 1, 0, 0}};
+    bm_norm n = {l->n_in / C, C,          l->w,         l->w + C,    l->s,
+                 l->s + C,    l->after.f, {1, 1, 0, 0}, {1, 1, 0, 0}};
 
-    for (size_t k = 1; k <= l->taken; k++)
-        if (l[k].f != BM_IDENTITY) {
-            n.f = l[k].f;
-        } else {
-            n.time = l[k].time;
-            n.rows = l[k].rows;
-        }
+    if (l->after.pools) {
+        n.time = l->after.time;
+        n.rows = l->after.rows;
+    }
     return n;
 }
 
@@ -107,7 +105,7 @@ const bm_layer_ops bm_layer_batchnorm = {
     .plan = plan,
     .init = init,
     .kept = kept,
-    .takes = takes,
+    .fuse = fuse,
     .forward = forward,
     .backward = backward,
 };

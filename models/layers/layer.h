@@ -65,6 +65,17 @@ typedef struct bm_pass {
     uint64_t key;      /* of this layer's random numbers in this pass */
 } bm_pass;
 
+/*
+ * An operation on a layer's output that the layer can apply itself, while the
+ * output is in cache: a function and then windows of which the largest number
+ * remains. {0} is the identity.
+ */
+typedef struct bm_epilogue {
+    bm_activation f;
+    bool pools;           /* time and rows are set */
+    bm_window time, rows; /* as a layer's, see below */
+} bm_epilogue;
+
 /* Floating-point operations of the products of a forward pass, 2 m n k for each
  * of [m, k] and [k, n]. Backward takes those of `input` twice, for gradients of
  * weights and of x, or once if nobody asks for the latter; of `inner` twice. */
@@ -85,9 +96,10 @@ typedef struct bm_layer_ops {
     size_t (*kept)(const bm_layer *l, const bm_pass *p);
     /* NULL: no products. */
     bm_flops (*flops)(const bm_layer *l, const bm_pass *p);
-    /* How many of the n layers behind it, l + 1 and on, it does the work of:
-     * x is its own then, y and dy are the last one's. NULL: none. */
-    size_t (*takes)(const bm_layer *l, size_t n);
+    /* Called by bm_net_fuse() once the layer is planned. Adds e to l->after and
+     * returns true if forward and backward can apply it behind what is there
+     * already; y and dy are then those behind e. NULL: returns false. */
+    bool (*fuse)(bm_layer *l, const bm_epilogue *e);
     /* x [T, B, n_in] -> y [T', B, n_out]. */
     void (*forward)(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y);
     /* Overwrites all of g, and dx unless dx.data is NULL (the first layer). dy
@@ -111,12 +123,13 @@ struct bm_layer {
     bm_window rows; /* of conv and pool: likewise, of a column's height */
     bm_weight weights[BM_LAYER_WEIGHTS]; /* in the order they lie in w */
     int n_weights;
-    float rate;      /* dropout's p */
-    bm_activation f; /* of relu and its like; else the identity */
-    size_t taken;    /* what takes() said */
-    float *w, *g;    /* views into bm_params: what is learned */
-    float *s, *gs;   /* statistics */
-    float *kept;     /* what kept() asked for, a view of the model's scratch */
+    float rate;        /* dropout's p */
+    bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */
+    bm_epilogue after; /* set by fuse: what the layer applies to its output */
+    size_t fused;      /* set by bm_net_fuse: the layers behind it in `after` */
+    float *w, *g;      /* views into bm_params: what is learned */
+    float *s, *gs;     /* statistics */
+    float *kept; /* what kept() asked for, a view of the model's scratch */
 };
 
 /* For plan(): BM_ERR_CONFIG with the message, pointing at the layer's word. */

@@ -33,16 +33,19 @@ static bm_flops flops(const bm_layer *l, const bm_pass *p)
     return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
 }
 
-/* The function behind it. */
-static size_t takes(const bm_layer *l, size_t n)
+/* One function, no windows. */
+static bool fuse(bm_layer *l, const bm_epilogue *e)
 {
-    return n > 0 && l[1].f != BM_IDENTITY ? 1 : 0;
+    if (e->pools || l->after.f != BM_IDENTITY)
+        return false;
+    l->after.f = e->f;
+    return true;
 }
 
 static bm_linear view(const bm_layer *l)
 {
     return (bm_linear){l->n_in, l->n_out, l->w, l->w + l->n_out * l->n_in,
-                       l->taken > 0 ? l[1].f : BM_IDENTITY};
+                       l->after.f};
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
@@ -68,7 +71,7 @@ const bm_layer_ops bm_layer_linear = {
     .plan = plan,
     .init = init,
     .flops = flops,
-    .takes = takes,
+    .fuse = fuse,
     .forward = forward,
     .backward = backward,
 };

@@ -14,6 +14,7 @@ static bm_status plan(bm_layer *l)
     BM_TRY(bm_layer_pair(l, "window", l->args, 1, size));
     l->time = side_by_side(size[0]);
     l->rows = side_by_side(size[1]);
+    l->does = (bm_epilogue){.pools = true, .time = l->time, .rows = l->rows};
     l->channels = C;
     l->n_out = bm_windows(l->rows, l->n_in / C) * C;
     return BM_OK;

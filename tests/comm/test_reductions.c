@@ -172,7 +172,7 @@ static void fold(const job *j, float *out)
     size_t edge[MOST + 1];
     float x[LONGEST];
 
-    assert_ok(bm_sum_cut(j->n, j->workers, j->coordinator, edge));
+    assert_ok(bm_slices_cut(j->n, j->workers, j->coordinator, edge));
     for (int k = 0; k < j->workers; k++) {
         size_t from = edge[k], n = edge[k + 1] - from;
         double sum = 0;

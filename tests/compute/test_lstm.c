@@ -435,7 +435,7 @@ static void test_backend_without_lstm_says_so(void **state)
     assert_int_equal(bm_lstm_kept(&be, &l, e), 0);
     assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
     assert_non_null(
-        strstr(bm_last_error(), "lstm is not available on backend bare"));
+        strstr(bm_last_error(), "lstm_kept is not available on backend bare"));
 }
 
 /* Frames past the longest sequence. A BLAS may round otherwise with more rows.

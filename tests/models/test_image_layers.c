@@ -43,7 +43,7 @@ static rig set_up(const char *net, size_t height, size_t channels)
     rig r = rig_open(net, (bm_extent){T, B, lengths},
                      height * (channels > 0 ? channels : 1), channels, 3);
 
-    if (r.l[r.l->taken].ops == &bm_layer_pool)
+    if (r.l[r.l->fused].ops == &bm_layer_pool)
         part(&r);
     return r;
 }

@@ -3,7 +3,7 @@
  * compiler makes vectors of it. Compiled once for each instruction set, see
  * cpu_isa.h.
  */
-#include "compute/cpu/loops/cpu_isa.h"
+#include "compute/cpu/loops/cpu_image_loops.h"
 
 /* Straight code where frames and rows are constants. */
 __attribute__((always_inline)) static inline void

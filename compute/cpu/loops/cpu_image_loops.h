@@ -5,6 +5,8 @@
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
 
+#include "core/isa.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,5 +69,11 @@ typedef struct bm_image_loops {
                 const float *center, const float *c, const float *dy,
                 const float *x, float *dx);
 } bm_image_loops;
+
+#define X(isa)                                                                 \
+    extern const bm_conv_loops bm_conv_loops_##isa;                            \
+    extern const bm_image_loops bm_image_loops_##isa;
+BM_ISAS(X)
+#undef X
 
 #endif

@@ -113,10 +113,7 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
-    extern const bm_matrix_loops bm_matrix_loops_##isa;                        \
-    extern const bm_loss_loops bm_loss_loops_##isa;                            \
-    extern const bm_conv_loops bm_conv_loops_##isa;                            \
-    extern const bm_image_loops bm_image_loops_##isa;
+    extern const bm_matrix_loops bm_matrix_loops_##isa;
 BM_ISAS(X)
 #undef X
 

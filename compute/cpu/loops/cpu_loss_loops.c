@@ -3,8 +3,8 @@
  * side: no branches, no calls, so that the compiler makes vectors of it.
  * Compiled once for each instruction set, see cpu_isa.h.
  */
+#include "compute/cpu/loops/cpu_loss_loops.h"
 #include "compute/cpu/loops/cpu_exp.h"
-#include "compute/cpu/loops/cpu_isa.h"
 
 enum { LANES = 16 };
 

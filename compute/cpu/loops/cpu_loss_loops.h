@@ -6,6 +6,8 @@
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_LOSS_LOOPS_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_LOSS_LOOPS_H
 
+#include "core/isa.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,5 +58,9 @@ typedef struct bm_loss_loops {
                             const int32_t *skip, bm_wide a, int32_t scale,
                             bm_wide u, float *q, bm_wide out);
 } bm_loss_loops;
+
+#define X(isa) extern const bm_loss_loops bm_loss_loops_##isa;
+BM_ISAS(X)
+#undef X
 
 #endif

@@ -297,7 +297,7 @@ static void test_real_time_wants_a_rank_for_each_worker(void **state)
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),
         BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "a rank for each worker"));
+    assert_non_null(strstr(bm_last_error(), "needs a rank for each worker"));
     close_job(&j);
 }
 

@@ -406,12 +406,12 @@ static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
     bm_backend_ops without = *ops;
     int size = bm_comm_size(f->comm);
 
-    without.mesh = NULL;
+    without.device_comm = NULL;
     if (size == 1)
         return;
     if (bm_comm_rank(f->comm) == size - 1)
         f->be->ops = &without;
-    check_falls_back(f, f->be, "sends through the host");
+    check_falls_back(f, f->be, "has no communication between devices");
     f->be->ops = ops;
 }
 
@@ -627,12 +627,12 @@ static void check_failure(fixture *f, const char *exchange, int where)
     assert_ok(bm_backend_open(&be, backend, rank));
     whole = be->ops;
     ops = *whole;
-    mesh = *ops.mesh;
-    ops.mesh = &mesh;
+    mesh = *ops.device_comm;
+    ops.device_comm = &mesh;
     if (where == OPENING)
         mesh.open = fail_to_open;
     if (where == SHARING)
-        ops.filter = fail_to_filter;
+        ops.filter_slice = fail_to_filter;
     if (mine)
         be->ops = &ops;
     j.be = be;

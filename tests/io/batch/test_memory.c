@@ -55,7 +55,7 @@ static bm_status read_all(bm_reader *r)
 static int read_and_tell(const char *directory, long block)
 {
     bm_reader_settings set = {.plan = {.sequences = 4,
-                                       .order = "random",
+                                       .order = BM_ORDER_RANDOM,
                                        .buckets = 1,
                                        .frames_total = block},
                               .workers = 1,

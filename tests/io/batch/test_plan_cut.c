@@ -43,7 +43,7 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
         bm_filling all = {0};
         double batches = 0;
 
-        sizes[i].order = "random";
+        sizes[i].order = BM_ORDER_RANDOM;
         sizes[i].buckets = 2;
         sizes[i].frames_total = 1500;
         p = plan_of(&d, &sizes[i], 3, 1, 0);
@@ -101,7 +101,7 @@ static int ascending(const void *a, const void *b)
 static double excess(const bm_dataset *d, int64_t frames)
 {
     bm_plan_settings s = {.frames = (long)frames,
-                          .order = "sorted",
+                          .order = BM_ORDER_SORTED,
                           .buckets = 1,
                           .frames_total = (long)d->frames};
     int32_t *lengths = zeros(d->n, sizeof *lengths);
@@ -152,8 +152,9 @@ static void test_buckets_save_padding(void **state)
 {
     bm_rng rng = bm_rng_make(6, "test", 0);
     bm_dataset d = lengths_random(&rng, 300, 12);
-    bm_plan_settings s = {
-        .sequences = 8, .order = "random", .frames_total = (long)d.frames};
+    bm_plan_settings s = {.sequences = 8,
+                          .order = BM_ORDER_RANDOM,
+                          .frames_total = (long)d.frames};
     int64_t last = INT64_MAX;
 
     (void)state;
@@ -188,7 +189,7 @@ static void test_steps_are_mini_batches_per_worker(void **state)
         bm_plan *p = NULL;
         bm_cut cut = {0};
 
-        s.order = "random";
+        s.order = BM_ORDER_RANDOM;
         s.buckets = 4;
         s.steps = 5;
         assert_ok(bm_plan_block_frames(&s, &d, 3, &frames));
@@ -220,7 +221,7 @@ static void test_steps_allow_for_unequal_lengths(void **state)
     bm_rng rng = bm_rng_make(8, "test", 0);
     int32_t counts[2000];
     bm_plan_settings s = {
-        .frames = 8000, .order = "random", .buckets = 50, .steps = 20};
+        .frames = 8000, .order = BM_ORDER_RANDOM, .buckets = 50, .steps = 20};
     double steps_of_blocks = 0;
     bm_plan *p = NULL;
     bm_dataset d;
@@ -245,7 +246,7 @@ static void test_by_default_little_of_speech_is_padding(void **state)
 {
     bm_rng rng = bm_rng_make(12, "test", 0);
     bm_plan_settings s = {
-        .order = "random", .buckets = 64, .frames_per_worker = 120000};
+        .order = BM_ORDER_RANDOM, .buckets = 64, .frames_per_worker = 120000};
     int32_t counts[700];
     bm_plan *p = NULL;
     bm_dataset d;

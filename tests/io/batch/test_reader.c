@@ -139,7 +139,7 @@ static bm_reader_settings settings(int first, int last)
 {
     return (bm_reader_settings){
         .plan = {.frames = 80,
-                 .order = "random",
+                 .order = BM_ORDER_RANDOM,
                  .buckets = 3,
                  .frames_per_worker = 130},
         .workers = WORKERS,

@@ -111,7 +111,7 @@ static bm_reader_settings settings(int workers)
 {
     return (bm_reader_settings){
         .plan = {.frames = 80,
-                 .order = "random",
+                 .order = BM_ORDER_RANDOM,
                  .buckets = 3,
                  .frames_per_worker = 130},
         .workers = workers,

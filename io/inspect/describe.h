@@ -1,8 +1,8 @@
 /*
  * describe.h - what is in a data set or a shard, for people and for programs.
  */
-#ifndef BM_IO_SHARD_DESCRIBE_H
-#define BM_IO_SHARD_DESCRIBE_H
+#ifndef BM_IO_INSPECT_DESCRIBE_H
+#define BM_IO_INSPECT_DESCRIBE_H
 
 #include "core/status.h"
 

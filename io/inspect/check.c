@@ -1,8 +1,8 @@
-#include "io/shard/check.h"
+#include "io/inspect/check.h"
 
 #include "compute/batch.h"
 #include "core/words.h"
-#include "io/shard/child.h"
+#include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 #include "io/shard/shard_parts.h"
 

@@ -1,4 +1,4 @@
-#include "io/shard/child.h"
+#include "io/inspect/child.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * check.h - everything that is wrong with a data set, in one pass.
  */
-#ifndef BM_IO_SHARD_CHECK_H
-#define BM_IO_SHARD_CHECK_H
+#ifndef BM_IO_INSPECT_CHECK_H
+#define BM_IO_INSPECT_CHECK_H
 
 #include "core/status.h"
 

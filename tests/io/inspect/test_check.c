@@ -2,9 +2,9 @@
  * What is told about a data set: everything wrong with it, and what is in it.
  */
 #include "core/file.h"
-#include "io/shard/check.h"
-#include "io/shard/child.h"
-#include "io/shard/describe.h"
+#include "io/inspect/check.h"
+#include "io/inspect/child.h"
+#include "io/inspect/describe.h"
 #include "tests/support/corpus.h"
 #include "tests/support/forge.h"
 #include "tests/support/support.h"

@@ -2,8 +2,8 @@
  * child.h - work that may crash, in a process of its own: HDF5 does on some
  * damaged files. The child says lines, the parent hears them.
  */
-#ifndef BM_IO_SHARD_CHILD_H
-#define BM_IO_SHARD_CHILD_H
+#ifndef BM_IO_INSPECT_CHILD_H
+#define BM_IO_INSPECT_CHILD_H
 
 #include "core/status.h"
 

@@ -1,4 +1,4 @@
-#include "io/shard/describe.h"
+#include "io/inspect/describe.h"
 
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"

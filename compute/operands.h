@@ -1,0 +1,179 @@
+/*
+ * operands.h - the parameters of the operations in operations.h, and the
+ * mathematics behind them.
+ *
+ * These structs lie in the host's memory; an operation has read them when it
+ * returns. Pointers to float in them point at memory of the backend.
+ */
+#ifndef BM_COMPUTE_OPERANDS_H
+#define BM_COMPUTE_OPERANDS_H
+
+#include "compute/batch.h"
+#include "compute/tensor.h"
+
+#include <stdbool.h>
+
+typedef struct bm_backend bm_backend;
+
+/* Elementwise functions, f(x) for each x. */
+typedef enum bm_activation {
+    BM_IDENTITY,
+    BM_RELU,
+    BM_LEAKY_RELU, /* x < 0: BM_LEAK x */
+    BM_TANH,
+    BM_SIGMOID,
+} bm_activation;
+#define BM_LEAK 0.01f
+
+/*
+ * A linear layer over rows, followed by an activation:
+ *
+ *     y [rows, N] = f(x [rows, K] w' + b)
+ */
+typedef struct bm_linear {
+    size_t n_in, n_out; /* K, N */
+    const float *w;     /* [N, K] */
+    const float *b;     /* [N] */
+    bm_activation f;
+} bm_linear;
+
+/*
+ * outer x inner runs of n floats, copied from one layout to another:
+ *
+ *     y[i outer_y + j inner_y + k] = x[i outer_x + j inner_x + k]
+ */
+typedef struct bm_runs {
+    size_t outer, inner, n;
+    size_t outer_x, inner_x, outer_y, inner_y; /* floats from run to run */
+} bm_runs;
+
+/*
+ * LSTM over whole sequences, in one direction or in two side by side:
+ *
+ *     i, f, o = sigmoid(wx x + wh h + b)      g = tanh(wx x + wh h + b)
+ *     c' = f c + i g                          h' = o tanh(c')
+ *
+ * The gates are stored in the order i, f, g, o, as in PyTorch; h and c start at
+ * zero. The second direction runs backwards from each sequence's own last frame.
+ */
+typedef struct bm_lstm {
+    size_t n_in, n_hidden; /* D, H */
+    size_t directions;     /* R: 1 or 2 */
+    const float *wx;       /* [R 4 H, D] */
+    const float *wh;       /* [R, 4 H, H] */
+    const float *b;        /* [R 4 H] */
+} bm_lstm;
+
+/*
+ * Windows along an axis: window i starts at place i stride - before; places
+ * outside of the axis are empty. The last window ends at most `after` places
+ * behind the axis.
+ */
+typedef struct bm_window {
+    size_t size, stride, before, after;
+} bm_window;
+
+/* The number of windows over n places; 0 if n is 0. */
+static inline size_t bm_windows(bm_window w, size_t n)
+{
+    size_t all = n + w.before + w.after;
+    return n == 0 || all < w.size ? 0 : (all - w.size) / w.stride + 1;
+}
+
+/*
+ * Convolution over time and height. A frame is a column of pixels with
+ * channels, [H, C]. Places outside of the image and past a sequence's own end
+ * count as zeros (i, j: places in the window):
+ *
+ *     y[t', h', n] = b[n] + sum over i, j, c of w[i, j, c, n] x[t, h, c]
+ */
+typedef struct bm_conv {
+    size_t height, channels; /* of x: H, C */
+    size_t out_channels;     /* N */
+    bm_window time, rows;    /* before < size */
+    const float *w;          /* [time.size, rows.size, C, N] */
+    const float *b;          /* [N] */
+} bm_conv;
+
+/*
+ * The maximum of each window, per channel, over the places inside the image and
+ * before the sequence's end. Windows do not overlap and cover the image:
+ * stride = size, before = 0, after = size - 1.
+ */
+typedef struct bm_pooling {
+    size_t height, channels; /* of x: H, C */
+    bm_window time, rows;
+} bm_pooling;
+
+/*
+ * Batch normalisation (Ioffe and Szegedy 2015) per channel, over all rows of all
+ * frames except padding, then an activation, then the maximum of each window:
+ *
+ *     z = gamma (x - mean) / sqrt(var + BM_NORM_EPSILON) + beta
+ *     y = max of f(z) over a window
+ *
+ * In training mean and variance (the mean of (x - mean)^2) are the batch's;
+ * else they are `mean` and `var`. Windows are as in bm_pooling; windows of one
+ * place leave f(z) as it is. Fused, since each pass alone is bound by memory.
+ */
+typedef struct bm_norm {
+    size_t height, channels;   /* of x: H, C */
+    const float *gamma, *beta; /* [C] */
+    const float *mean, *var;   /* [C]: running estimates */
+    bm_activation f;
+    bm_window time, rows;
+} bm_norm;
+#define BM_NORM_EPSILON 1e-5
+
+/* What CTC does with an infeasible sequence, one that has fewer frames than
+ * labels + repeats (bm_ctc_repeats). */
+typedef enum bm_infeasible {
+    BM_INFEASIBLE_ERROR, /* the caller rejects it before; here: as SKIP */
+    BM_INFEASIBLE_SKIP,  /* left out of the mean and of its denominator */
+    BM_INFEASIBLE_ZERO,  /* loss 0, gradient 0, but counted in the mean */
+} bm_infeasible;
+
+/*
+ * One update of momentum SGD, see sgd/sgd.h:
+ *
+ *     g <- g min(1, clip / |g|) + decay w          (clip 0: no clipping)
+ *     v <- momentum v - rate g
+ *     w <- w + v         (nesterov: w + momentum v - rate g)
+ */
+typedef struct bm_momentum {
+    float rate, momentum, decay, clip;
+    bool nesterov;
+} bm_momentum;
+
+/*
+ * One update of AdamW; t counts updates and may be a fraction:
+ *
+ *     g <- g min(1, clip / |g|)                    (clip 0: no clipping)
+ *     t <- t + 1
+ *     m <- beta1 m + (1 - beta1) g
+ *     v <- beta2 v + (1 - beta2) g^2
+ *     w <- w - rate (decay w + m' / (sqrt(v') + epsilon))
+ *
+ * where m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t).
+ */
+typedef struct bm_adam {
+    double rate, beta1, beta2, epsilon, decay, clip;
+} bm_adam;
+#define BM_ADAM_MOST 1e19 /* the largest clipped |g|: g^2 fits in a float */
+
+/*
+ * One step of a filter on a slice, see bmuf/filter.h:
+ *
+ *     delta = eta delta + zeta g    model += delta    y = model + ahead delta
+ *
+ * or, with model = NULL, y += g. The first n_learned floats are learned; for the
+ * statistics behind them eta = ahead = 0 and zeta = 1.
+ */
+typedef struct bm_filter_step {
+    double eta, zeta, ahead;
+    size_t n_learned;
+    float *model, *delta;
+} bm_filter_step;
+enum { BM_FILTER_CHUNK = 1024 };
+
+#endif

@@ -1,0 +1,39 @@
+/* registry.c - opens backends by name: those of this program, then plugins. */
+#include "compute/backend_ops.h"
+#include "compute/plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BM_BACKENDS(X) X(cpu)
+
+#define X(name) extern const bm_backend_ops bm_backend_##name;
+BM_BACKENDS(X)
+#undef X
+
+static const bm_backend_ops *const backends[] = {
+#define X(name) &bm_backend_##name,
+    BM_BACKENDS(X)
+#undef X
+};
+
+bm_status bm_backend_open(bm_backend **out, const char *name, int index)
+{
+    bm_backend *be = calloc(1, sizeof *be);
+    bm_status status = BM_OK;
+
+    if (be == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for backend %s", name);
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            be->ops = backends[i];
+    if (be->ops == NULL)
+        BM_TRY_DONE(bm_plugin_load(name, &be->ops));
+    BM_ASSERT(be->ops != NULL);
+    BM_TRY_DONE(be->ops->open(be, index));
+    *out = be;
+    be = NULL;
+done:
+    free(be);
+    return status;
+}

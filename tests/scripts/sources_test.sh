@@ -1,0 +1,53 @@
+#!/bin/sh
+# No source escapes the checks: every tracked .c file is compiled (so clang-tidy
+# sees it too), every header is compiled alone, every source is formatted, and
+# every test program is registered. A new sub-folder needs no new pattern.
+#
+#   tests/scripts/sources_test.sh BUILD
+set -eu
+build=$1
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+git ls-files >"$work/tracked" 2>/dev/null || {
+    echo 'this tree is not a git checkout'
+    exit 77
+}
+failed=no
+
+# missing WHAT PATTERN EXCEPTIONS: tracked files that match PATTERN, but neither
+# EXCEPTIONS nor a line of $work/seen.
+missing() {
+    grep -E "$2" "$work/tracked" | grep -vE "$3" | while read -r file; do
+        [ ! -e "$file" ] || grep -qxF "$file" "$work/seen" || echo "$1: $file"
+    done >"$work/missing"
+    [ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
+}
+
+# One of a pair that excludes the other, another project's program, and what
+# takes a CUDA toolkit or cuDNN.
+cuda='^compute/cuda/|^tests/(emulation|fakes)/|^tests/compute/cuda/|/test_device\.c$'
+! grep -q compute/cuda/ "$build/compile_commands.json" || cuda='cudnn|nvtx|plugin\.c$'
+sed -n "s|^  \"file\": \"$PWD/\(.*\)\",*\$|\1|p" "$build/compile_commands.json" |
+    sort -u >"$work/seen"
+missing 'not compiled' '\.c$' \
+    "(onednn|onednn_absent|consumer)\.c\$|$cuda"
+
+find "$build/tests/headers" -name '*.c' -exec sed -n 's/^#include "\(.*\)"$/\1/p' \
+    {} + >"$work/seen"
+missing 'not compiled alone' '\.h$' '^compute/cuda/|^tests/(emulation|fakes)/'
+
+if grep -q 'clang-format.* -i ' "$build/build.ninja"; then
+    sed -n '/clang-format[^ ]* .*-i /{s| |\n|g;p;}' "$build/build.ninja" |
+        sed -n "s|^$PWD/||p" >"$work/seen"
+    missing 'not formatted' '\.([ch]|cu|cpp)$' '^$'
+fi
+
+ctest --test-dir "$build" -N -V 2>/dev/null |
+    grep -oE 'test_[a-z0-9_]+' | sort -u >"$work/tests"
+sed -n 's|.*/\(test_[a-z0-9_]*\)\.c$|\1|p' "$work/tracked" | while read -r test; do
+    grep -qxF "$test" "$work/tests" || echo "not registered: $test"
+done | grep -vE "$(grep -q compute/cuda/ "$build/compile_commands.json" &&
+    echo '^$' || echo 'step|stored|lstm|emulation|device')" >"$work/missing" || true
+[ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
+[ $failed = no ]
