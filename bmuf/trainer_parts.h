@@ -1,4 +1,4 @@
-/* trainer_parts.h - the trainer's inside, for trainer.c, train_block.c and
+/* trainer_parts.h - the trainer's private struct, for trainer.c, train_block.c and
  * warmup.c alone. */
 #ifndef BM_BMUF_TRAINER_PARTS_H
 #define BM_BMUF_TRAINER_PARTS_H

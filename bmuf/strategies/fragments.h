@@ -5,7 +5,7 @@
  *
  * The vector is cut at layers into F fragments, each with a strategy of its
  * own: an exchange, W, Delta and start. Block t, from 0 on, ends with the
- * exchange of fragment f = t mod F. With w_k worker k's part of it at that
+ * exchange of fragment f = t mod F. With w_k worker k's copy of it at that
  * time, and n_k(f) the samples it has seen since the last exchange of f:
  *
  *     G(f)     = sum n_k(f) (w_k - start(f)) / sum n_k(f)

@@ -11,7 +11,7 @@
  *
  * What CNTK, fairseq and PIKA call Nesterov puts the model ahead in the place
  * of the model, which is classical momentum with zeta (1 + eta) (filter.h).
- * Their mean counts each worker with data once, whatever it had.
+ * Their mean weighs all workers with data equally.
  */
 #include "bmuf/strategies/filtered.h"
 
