@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of problems, and their plural. A kind is a letter in the pipe: a, b .. */
+/* Kinds of problems, and their plural. A kind is a letter in the pipe: a, b
+ * .. */
 #define KINDS(X)                                                               \
     X(UNREADABLE, "shards that cannot be read")                                \
     X(UNFINISHED, "unfinished files")                                          \
@@ -212,7 +213,8 @@ static bool succeeded(const inspection *i, bm_status status)
     return status == BM_OK;
 }
 
-/* Damaged features do not keep the labels from being checked, nor the reverse. */
+/* Damaged features do not keep the labels from being checked, nor the
+ * reverse. */
 static void inspect_unit(inspection *i, size_t unit)
 {
     bm_unit_size u = bm_shard_unit(i->s, unit);

@@ -1,6 +1,6 @@
 /*
- * dataset.c - opens all shards of a directory and reports all of their faults in
- * one message. The HDF5 file of a shard is then closed until it is read; the
+ * dataset.c - opens all shards of a directory and reports all of their faults
+ * in one message. The HDF5 file of a shard is then closed until it is read; the
  * last few stay open.
  */
 #include "io/shard/dataset.h"

@@ -1,6 +1,6 @@
 /*
- * The block plan of data sets that are only lists of lengths: properties of many
- * random plans, and small plans by hand.
+ * The block plan of data sets that are only lists of lengths: properties of
+ * many random plans, and small plans by hand.
  */
 #include "tests/support/lengths.h"
 #include "tests/support/support.h"

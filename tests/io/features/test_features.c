@@ -1,7 +1,7 @@
 /*
  * Features: the filter bank against its definition, in double with a sum for
- * every frequency; deltas against their published scales; the rest against cases
- * computed by hand.
+ * every frequency; deltas against their published scales; the rest against
+ * cases computed by hand.
  */
 #include "core/rng.h"
 #include "io/features/fbank.h"
@@ -332,8 +332,8 @@ static void test_stacking_keeps_features_together(void **state)
     assert_memory_equal(y, expected, sizeof y);
 }
 
-/* Four sequences of two speakers with two features: the first has another mean in
- * each sequence, the second is far from zero. */
+/* Four sequences of two speakers with two features: the first has another mean
+ * in each sequence, the second is far from zero. */
 enum { SEQUENCES = 4, LONGEST = 9, DIM = 2 };
 
 typedef struct corpus {
@@ -437,8 +437,8 @@ static void test_normalisation_is_by_group(void **state)
         }
 }
 
-/* Normalising by speaker does not give each sequence mean 0, nor normalising over
- * all sequences each speaker. */
+/* Normalising by speaker does not give each sequence mean 0, nor normalising
+ * over all sequences each speaker. */
 static void test_wider_groups_do_not_normalise_narrower_ones(void **state)
 {
     (void)state;

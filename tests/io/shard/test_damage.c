@@ -127,8 +127,8 @@ static bool survives(const char *directory, const bm_vocab *vocab)
     return good;
 }
 
-/* In a child: flips every `step`th byte from `from` on, one at a time, and writes
- * its offset to the pipe before it reads. Restores the file, unless HDF5
+/* In a child: flips every `step`th byte from `from` on, one at a time, and
+ * writes its offset to the pipe before it reads. Restores the file, unless HDF5
  * crashes. */
 static void flip_all(const corpus *c, const char *path, off_t from, off_t step,
                      int progress)
@@ -200,7 +200,7 @@ static void test_no_flipped_byte_is_accepted(void **_)
     corpus_remove(directory);
 }
 
-/* ---- malicious files ------------------------------------------------------ */
+/* ---- malicious files ----------------------------------------------------- */
 
 static void forge_external_link(hid_t file)
 {

@@ -1,7 +1,7 @@
 /*
  * The layout of docs/shards.md, read with plain HDF5 calls: every field has the
- * values of the corpus, and shards that another program wrote in chunks are read
- * as well.
+ * values of the corpus, and shards that another program wrote in chunks are
+ * read as well.
  */
 #include "io/shard/dataset.h"
 #include "tests/support/corpus.h"
