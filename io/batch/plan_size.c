@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { SEQUENCES = 16 }; /* of mean length in a mini-batch, by default */
-enum { SHARES = 4 };     /* that are drawn to find the size of one */
+enum { SHARES = 4 };     /* drawn at random to find the size of one */
 
 long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d)
 {

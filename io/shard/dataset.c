@@ -16,7 +16,7 @@ enum { MOST_OPEN = 16, MOST_LISTED = 20 };
 
 /* A data set with its open files: the last shards read, oldest first. */
 typedef struct opened {
-    bm_dataset d; /* first */
+    bm_dataset d; /* must be first */
     bm_shard *open[MOST_OPEN];
     size_t n_open;
 } opened;
