@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of problems, and their plural. In the pipe, a kind is a letter from a. */
+/* Kinds of problems and their plural. In the pipe, a kind is one letter. */
 #define KINDS(X)                                                               \
     X(UNREADABLE, "shards that cannot be read")                                \
     X(UNFINISHED, "unfinished files")                                          \
