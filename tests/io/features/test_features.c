@@ -242,7 +242,7 @@ static void test_dither_is_a_function_of_its_key(void **state)
     memset(b, 0, sizeof b);
     memset(c, 0, sizeof c);
     bm_dither(a, N, 3, 17);
-    bm_dither(b, N / 2, 3, 17); /* a sample's noise knows no length */
+    bm_dither(b, N / 2, 3, 17); /* noise does not depend on the length */
     bm_dither(c, N, 3, 18);
     assert_memory_equal(a, b, sizeof a / 2);
     assert_memory_not_equal(a, c, sizeof a);
@@ -250,11 +250,12 @@ static void test_dither_is_a_function_of_its_key(void **state)
         sum += a[i];
         squares += (double)a[i] * a[i];
     }
-    assert_true(fabs(sum / N) < 0.15); /* five deviations of a mean */
+    assert_true(fabs(sum / N) <
+                0.15); /* five standard deviations of the mean */
     assert_true(fabs(squares / N - 9) < 0.65);
 }
 
-/* One feature is 1 at one time and else 0, the other a ramp. */
+/* One feature is 1 at one time and 0 otherwise, the other a ramp. */
 static void test_deltas_have_the_published_scales(void **state)
 {
     static const double first[] = {-.2, -.1, 0, .1, .2};
@@ -280,7 +281,7 @@ static void test_deltas_have_the_published_scales(void **state)
             assert_float_equal(y[t][5], 0, 1e-5);
         }
     }
-    /* -.2 * 0 - .1 * 0 + .1 * 3 + .2 * 6: frame 0 stands for those before */
+    /* -.2 * 0 - .1 * 0 + .1 * 3 + .2 * 6: frame 0 is repeated before it */
     assert_float_equal(y[0][3], 1.5, 1e-6);
 }
 

@@ -384,7 +384,8 @@ static void test_every_field_has_the_values_of_the_corpus(void **_)
 
 /* The layout of an array by another program. */
 typedef struct chunks {
-    hsize_t rows, columns; /* 0: all; more rows than there are: it may grow */
+    hsize_t rows,
+        columns; /* 0: all; more than the array has: it is extendible */
     bool shuffle, deflate, fletcher, scale;
 } chunks;
 
@@ -461,7 +462,7 @@ static void test_shards_in_chunks_of_full_rows_are_read(void **_)
 {
     static const chunks cases[] = {
         {.rows = 1},
-        {.rows = 7}, /* no divisor of anything */
+        {.rows = 7}, /* divides no dimension */
         {.rows = 5000},
         {.rows = 7, .deflate = true},
         {.rows = 64, .shuffle = true, .deflate = true},

@@ -25,7 +25,7 @@ static const char *const stores[] = {"f32", "f16", "u8"};
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* Bit by bit. */
+/* CRC-32C, bit by bit. */
 static uint32_t crc32c(const unsigned char *x, size_t n)
 {
     uint32_t crc = ~(uint32_t)0;
@@ -472,7 +472,7 @@ static void test_missing_data_are_missing_input(void **_)
     assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_MISSING);
     assert_non_null(strstr(bm_last_error(), "bmuf pack"));
     assert_int_equal(bm_shard_open(&s, path), BM_ERR_MISSING);
-    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait */
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would block */
     assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_MISSING);
     unlink(path);
     assert_int_equal(symlink("a-00000.bmuf.h5", path), 0);
