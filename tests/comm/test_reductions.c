@@ -4,7 +4,7 @@
  * number of workers on whatever ranks mpirun gives us.
  */
 #include "comm/sum/sum.h"
-#include "tests/support/grids.h"
+#include "tests/support/fixture.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -4,9 +4,9 @@
  * that was never disturbed.
  */
 #include "core/rng.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <glob.h>

@@ -2,10 +2,9 @@
  * What bmuf explain says of a checkpoint's size, beside the checkpoint that a
  * run of these settings leaves: whatever a method remembers is in both.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  * add up.
  */
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

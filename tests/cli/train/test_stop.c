@@ -3,10 +3,9 @@
  * that was never disturbed, whenever it was stopped and on however many ranks
  * it went on.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <signal.h>

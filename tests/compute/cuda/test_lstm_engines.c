@@ -5,12 +5,16 @@
  */
 #define _DEFAULT_SOURCE /* RTLD_NOLOAD */
 #include "compute/backend.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *backend = "cpu";
 static bool with_cudnn;

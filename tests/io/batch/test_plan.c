@@ -2,7 +2,7 @@
  * The block plan over data sets that exist as lengths alone: properties that
  * every plan has, over many random ones, and small plans made by hand.
  */
-#include "tests/support/lengths.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * How full mini-batches are: of padding, and blocks of mini-batches.
  */
-#include "tests/support/lengths.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <math.h>

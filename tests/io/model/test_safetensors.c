@@ -3,7 +3,7 @@
  * not: damaged, cut, lying.
  */
 #include "io/model/safetensors.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>
@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #define XXH_INLINE_ALL /* another compilation than the library's own */
+#include <unistd.h>
 #include <xxhash.h>
 
 static const float weights[6] = {1, -2, 0.5F, 3e-30F, -0.0F, 7};
