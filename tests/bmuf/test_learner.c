@@ -5,7 +5,7 @@
  */
 #include "bmuf/learner.h"
 #include "bmuf/trainer.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
