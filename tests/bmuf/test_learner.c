@@ -4,6 +4,7 @@
  * for, a mean that is weighted by them.
  */
 #include "bmuf/learner.h"
+#include "bmuf/trainer.h"
 #include "tests/support/corpus.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
