@@ -31,7 +31,7 @@ static bm_status check_bucketed(const bm_config *config, const bm_job *job)
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
-    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &bucketed);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options, &bucketed);
     return bm_bucketed_check(&bucketed, job);
 }
 
@@ -41,17 +41,20 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 {
     bm_block_settings block = {0};
     bm_job job = {0};
+    bm_traits traits = {0};
     const char *late = NULL;
 
     bm_config_peek(config, "block", bm_block_options, &block);
     bm_config_peek(config, "job", bm_job_options, &job);
     late = block.overlap ? "overlap" : "fragments";
-    if (ops->unit == BM_STEP && ops->code == NULL && block.warmup > 0)
+    if (ops->per == BM_STEP && block.warmup > 0 &&
+        bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK &&
+        traits.code.ops == NULL)
         bm_config_fault(faults, config, "block", "warmup",
                         "block.warmup = %ld has no effect: train.strategy = %s "
                         "averages gradients at every step anyway; remove it",
                         block.warmup, ops->name);
-    if (ops->unit != BM_BLOCK && bm_fragments_wanted(&block))
+    if (ops->per != BM_BLOCK && bm_fragments_wanted(&block))
         bm_config_fault(
             faults, config, "block", late,
             "block.%s needs a strategy that exchanges models at "
@@ -63,13 +66,13 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
                         "block.overlap exchanges through the host and does not "
                         "support job.exchange = nccl; set job.exchange = host, "
                         "or block.overlap = no");
-    if (ops->unit == BM_STEP && block.seconds > 0)
+    if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
                         "ranks exchange at every step, so none can stop early; "
                         "remove it",
                         block.seconds, ops->name);
-    if (ops->unit == BM_EVENT && block.seconds > 0)
+    if (ops->per == BM_EVENT && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s workers "
                         "do not wait for each other within a block; remove it",
@@ -79,21 +82,21 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 /* Why sgd.local_state = average or extrapolate is invalid; NULL: valid. */
 static const char *invalid_local_state(const bm_config *config,
                                        const bm_strategy_ops *ops,
-                                       bm_local_policy local)
+                                       bm_local_policy local, bool filtered)
 {
     bm_block_settings block = {0};
 
     bm_config_peek(config, "block", bm_block_options, &block);
-    if (ops->unit == BM_STEP)
+    if (ops->per == BM_STEP)
         return "has no effect, as all workers use one momentum; remove it";
-    if (ops->unit == BM_EVENT)
+    if (ops->per == BM_EVENT)
         return "needs a strategy that exchanges models at block ends; remove "
                "it";
     if (bm_fragments_wanted(&block))
         return "needs the whole model exchanged at the block's end, but "
                "block.fragments and block.overlap exchange it otherwise; set "
                "it to keep or reset";
-    if (local == BM_LOCAL_EXTRAPOLATE && ops->filter == NULL)
+    if (local == BM_LOCAL_EXTRAPOLATE && !filtered)
         return "needs a strategy with a filter; set it to average, or set "
                "train.strategy = bmuf";
     return NULL;
@@ -101,15 +104,13 @@ static const char *invalid_local_state(const bm_config *config,
 
 /* AdamW does not depend on the length of a gradient. */
 static void check_scaling(const bm_config *config, bm_faults *faults,
-                          const bm_strategy_ops *ops, const bm_job *job)
+                          const bm_strategy_ops *ops,
+                          const bm_server_policy *server_policy)
 {
     bm_sgd_settings sgd = {0};
-    bm_server_policy server_policy = {0};
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_strategy_server_policy(ops, config, (int)job->workers,
-                                  &server_policy) == BM_OK &&
-        server_policy.push == BM_GRADIENT && server_policy.power != 0 &&
+    if (server_policy->push == BM_GRADIENT && server_policy->power != 0 &&
         bm_sgd_is_adam(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling scales gradients, which has no effect with "
@@ -123,6 +124,8 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
     const bm_strategy_ops *ops = NULL;
+    bm_traits traits = {0};
+    bool resolved = false; /* else the check of its section reports it */
     bm_local_policy local = BM_LOCAL_RESET;
     const char *why = NULL;
 
@@ -136,13 +139,16 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "train.strategy = local needs one worker, not %ld; set "
                         "job.workers = 1, or strategy ssgd, average or bmuf",
                         job.workers);
+    resolved =
+        bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK;
     check_blocks(config, faults, ops);
-    check_scaling(config, faults, ops, &job);
+    check_scaling(config, faults, ops, &traits.server_policy);
     if (check_bucketed(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
     if (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE)
-        why = invalid_local_state(config, ops, local);
+        why = invalid_local_state(config, ops, local,
+                                  traits.filtered || !resolved);
     if (why != NULL)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = %s with train.strategy = %s %s",
@@ -210,9 +216,10 @@ const bm_section *bm_train_sections(void)
 
     memcpy(all, train_sections, sizeof train_sections);
     for (; *strategies != NULL; strategies++)
-        if ((*strategies)->options != NULL)
-            all[n++] = (bm_section){(*strategies)->name, (*strategies)->options,
-                                    (*strategies)->check};
+        if ((*strategies)->settings.options != NULL)
+            all[n++] = (bm_section){(*strategies)->name,
+                                    (*strategies)->settings.options,
+                                    (*strategies)->settings.check};
     return all;
 }
 
@@ -225,7 +232,7 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 
 static bm_status fill(const bm_config *config, bm_settings *s)
 {
-    const bm_strategy_ops *ops = NULL;
+    bm_traits traits = {0};
 
     BM_TRY(bm_config_check(config, bm_train_sections()));
     BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
@@ -238,12 +245,13 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
-    ops = bm_strategy_find(s->train.strategy);
-    BM_TRY(bm_strategy_code(ops, config, &s->code));
-    BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
-                              &s->filtered));
-    return bm_strategy_server_policy(ops, config, (int)s->job.workers,
-                                     &s->server_policy);
+    BM_TRY(bm_strategy_resolve(bm_strategy_find(s->train.strategy), config,
+                               (int)s->job.workers, &traits));
+    s->filter = traits.filter;
+    s->filtered = traits.filtered;
+    s->server_policy = traits.server_policy;
+    s->code = traits.code;
+    return BM_OK;
 }
 
 /* Sets a setting that was not given to a derived value, so that the run's
@@ -268,7 +276,7 @@ static bm_status set_usual(bm_config *config)
     const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
-    usual = bm_strategy_find(train.strategy)->usual;
+    usual = bm_strategy_find(train.strategy)->settings.presets;
     for (; usual != NULL && *usual != NULL; usual++) {
         char section[16] = "", key[32] = "";
         size_t dot = strcspn(*usual, "."), end = strcspn(*usual, "=");

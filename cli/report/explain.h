@@ -7,6 +7,7 @@
 /* Opens data and network; prints the network, gains, time constants, blocks,
  * padding, memory, the bytes of an exchange, and warnings. Fails as training
  * would before its first block. */
-BM_CHECKED bm_status bm_explain(const bm_settings *s, int ranks, FILE *out);
+BM_CHECKED bm_status bm_explain(const bm_config *config, const bm_settings *s,
+                                int ranks, FILE *out);
 
 #endif

@@ -3,10 +3,9 @@
  * its logits, and all of them between numbers of ranks.
  */
 #include "tests/support/command.h"
-#include "tests/support/dump.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 #include "tests/support/support_ctc.h"
 

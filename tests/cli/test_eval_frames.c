@@ -3,10 +3,10 @@
  * logits.
  */
 #include "tests/support/command.h"
-#include "tests/support/corpus.h"
-#include "tests/support/dump.h"
+#include "tests/support/datasets.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 #include "tests/support/support_ctc.h"
 

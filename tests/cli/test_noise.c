@@ -3,12 +3,12 @@
  * and depends on the seed and the file's name.
  */
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
-#include "tests/support/scratch.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <sndfile.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { N = 16000, FILES = 40 }; /* a second; recordings */

@@ -5,7 +5,7 @@
  */
 #include "core/rng.h"
 #include "io/inspect/check.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
 #include "tests/support/support.h"

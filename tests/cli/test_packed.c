@@ -5,6 +5,7 @@
 #include "io/shard/shard.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <hdf5.h>

@@ -2,10 +2,9 @@
  * Strategies named after other programs, selected by one setting: the log has
  * their eta and zeta, and settings of their publications are the defaults.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>

@@ -4,7 +4,8 @@
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
  * the rank, and the resumed run ends with the model of an undisturbed run.
  */
 #include "core/rng.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <glob.h>

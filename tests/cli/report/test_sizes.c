@@ -2,10 +2,9 @@
  * The size of a checkpoint according to bmuf explain, compared with that of a
  * run, for all strategies and their states.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

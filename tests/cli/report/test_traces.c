@@ -4,11 +4,10 @@
  */
 #include "core/file.h"
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
-#include "tests/support/remains.h"
-#include "tests/support/spans.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * The journal of whole runs: it is complete, and its numbers are consistent.
  */
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

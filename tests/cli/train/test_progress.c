@@ -8,8 +8,8 @@
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

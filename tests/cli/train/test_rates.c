@@ -2,10 +2,9 @@
  * Learning rates of whole runs, recomputed from the errors in the journal by
  * the formulas of docs/sgd.md.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

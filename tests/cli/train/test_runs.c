@@ -3,10 +3,9 @@
  * of ranks.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -2,10 +2,9 @@
  * Whole runs with a parameter server: the same model on any number of ranks and
  * across a stop, server events of the journal, and a run in real time.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>

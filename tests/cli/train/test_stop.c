@@ -2,10 +2,9 @@
  * Runs that are stopped and resumed: the final model is that of an undisturbed
  * run, for any time of the stop and any number of ranks.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <signal.h>
