@@ -240,7 +240,7 @@ static void test_overlap_is_rejected_on_a_device(void **state)
               NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=layer");
         assert_ended(&p, 78);
         assert_said(&p, "set job.device = cpu, or ssgd.overlap = none");
-        assert_int_equal(times_said(&p, "ssgd.overlap = layer takes"), 1);
+        assert_int_equal(times_said(&p, "ssgd.overlap = layer needs"), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
     }
 }
