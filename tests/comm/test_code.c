@@ -17,18 +17,6 @@ enum { LONGEST = 5000 };
 static const char *const names[] = {"fp32", "fp16",   "bf16",
                                     "int8", "onebit", "topk"};
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
-}
-
 /* Of both signs, with sizes from 2^-spread to 2^spread. */
 static void fill(size_t n, double spread, uint64_t key, float *x)
 {

@@ -30,18 +30,6 @@ static size_t columns(size_t *edge)
     return n;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
-}
-
 static float element(int worker, int round, size_t i)
 {
     uint64_t key =

@@ -25,14 +25,6 @@ typedef struct job {
     const char *mode, *coordinator, *topology;
 } job;
 
-static double uniform(uint64_t key)
-{
-    key = (key + 1) * 0x9e3779b97f4a7c15u;
-    key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
-    key = (key ^ (key >> 27)) * 0x94d049bb133111ebu;
-    return (double)((key ^ (key >> 31)) >> 11) * 0x1p-53;
-}
-
 static float elements[MOST][LONGEST];
 
 static void make_elements(void)

@@ -29,18 +29,6 @@ typedef struct crew {
     double weight[WORKERS]; /* of vector number k */
 } crew;
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key)) >> 11) * 0x1p-53;
-}
-
 /* Some vectors are large and some are small, and so are their elements. */
 static float element(const crew *c, int number, size_t i)
 {

@@ -76,14 +76,6 @@ enum {
     CREW = 4
 };
 
-static double uniform(uint64_t x)
-{
-    x = (x + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
-}
-
 /* Where all workers are led, and how much of the way in a block or step. It is
  * little: what a code sends late must not have been gone already. */
 static float goal(size_t i)
