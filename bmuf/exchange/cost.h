@@ -53,7 +53,7 @@ double bm_cost_onebit_bytes(double weights, double rows);
  * before has ended. Layers are in the order of the backward pass. */
 typedef double bm_transfer(void *self, double bytes);
 double bm_cost_bucketed(size_t layers, const double *backward,
-                       const double *bytes, bm_transfer *transfer, void *self);
+                        const double *bytes, bm_transfer *transfer, void *self);
 
 /*
  * Groups layers into buckets, if a transfer of x bytes takes a + b x seconds

@@ -244,8 +244,8 @@ static void test_overlap_by_hand(void **_)
     (void)_;
     assert_true(near(bm_cost_bucketed(2, backward, bytes, three_seconds, NULL),
                      7, 1e-12));
-    assert_true(near(bm_cost_bucketed(2, backward, none, three_seconds, NULL), 2,
-                     1e-12));
+    assert_true(near(bm_cost_bucketed(2, backward, none, three_seconds, NULL),
+                     2, 1e-12));
 }
 
 typedef struct line {
