@@ -225,7 +225,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
     if (bm_argument(a, "json") != NULL)
         print_json(&e);
     else
-        print_table(&e, bm_model_loss(s->net.model)->unit);
+        print_table(&e, bm_model_loss(s->net.model)->per);
     return BM_OK;
 }
 

@@ -212,6 +212,37 @@ void bm_config_peek(const bm_config *config, const char *section,
     }
 }
 
+static bool equal(bm_option_type type, const value *a, const value *b)
+{
+    switch (type) {
+    case BM_INT:
+        return a->number == b->number;
+    case BM_FLOAT:
+    case BM_AUTO:
+        return a->real == b->real || (isnan(a->real) && isnan(b->real));
+    case BM_FLAG:
+        return a->flag == b->flag;
+    case BM_TEXT:
+    case BM_CHOICE:
+        return strcmp(a->text, b->text) == 0;
+    }
+    return false;
+}
+
+bool bm_config_changed(const bm_config *config, const char *section,
+                       const bm_option *options, const char *key)
+{
+    const bm_option *o = options;
+    value now, usual;
+
+    while (o->key != NULL && strcmp(o->key, key) != 0)
+        o++;
+    BM_ASSERT(o->key != NULL);
+    now = look_up(config, section, o);
+    usual = look_up(NULL, section, o);
+    return !equal(o->type, &now, &usual);
+}
+
 bm_status bm_config_fill(const bm_config *config, const char *section,
                          const bm_option *options, void *settings)
 {

@@ -77,13 +77,11 @@ static bool are_enough(int times, long workers)
 static void check_real(const bm_clock_settings *set, const bm_config *config,
                        bm_faults *faults)
 {
-    bm_clock_settings defaults = {0};
     const char *unused = NULL;
 
-    bm_config_peek(NULL, "clock", bm_clock_options, &defaults);
-    if (strcmp(set->times, defaults.times) != 0)
+    if (bm_config_changed(config, "clock", bm_clock_options, "times"))
         unused = "times";
-    else if (set->spread != defaults.spread)
+    else if (bm_config_changed(config, "clock", bm_clock_options, "spread"))
         unused = "spread";
     if (bm_clock_is_real(set) && unused != NULL)
         bm_config_fault(faults, config, "clock", unused,

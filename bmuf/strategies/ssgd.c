@@ -21,11 +21,11 @@ static const bm_option options[] = {
 
 static void check(const bm_config *config, bm_faults *faults)
 {
-    bm_bucketed_settings set = {0}, usual = {0};
+    bm_bucketed_settings set = {0};
 
     bm_config_peek(config, "ssgd", options, &set);
-    bm_config_peek(NULL, "ssgd", options, &usual);
-    if (set.bucket != usual.bucket && strcmp(set.overlap, "bucket") != 0)
+    if (bm_config_changed(config, "ssgd", options, "bucket") &&
+        strcmp(set.overlap, "bucket") != 0)
         bm_config_fault(faults, config, "ssgd", "bucket",
                         "ssgd.bucket = %g is for ssgd.overlap = bucket alone",
                         set.bucket);

@@ -1,5 +1,4 @@
-/* activation.c - relu, leaky_relu, tanh, sigmoid: y = f(x), number by number.
- */
+/* activation.c - relu, leaky_relu, tanh, sigmoid: y = f(x), elementwise. */
 #include "models/layers/layer.h"
 
 static bm_status plan(bm_layer *l)

@@ -1,15 +1,14 @@
 /*
  * batchnorm.c - batch normalisation (Ioffe and Szegedy 2015), see
- * bm_norm_forward. Channels are those of columns of pixels; in a flat frame
- * each feature is one.
+ * bm_norm_forward. Channels are those of columns of pixels; in a flat frame each
+ * feature is a channel.
  *
- * Running mean and variance are statistics of the model: they go towards those
- * of a batch by a tenth at every step, which is an update by
- * (mean - batch's mean) / 10.
+ * Running mean and variance are statistics of the model: every step decrements
+ * them by (mean - batch's mean) / 10.
  */
 #include "models/layers/layer.h"
 
-static const float share = 0.1f;
+static const float step = 0.1f; /* of the running statistics */
 
 static bm_status plan(bm_layer *l)
 {
@@ -95,7 +94,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
     bm_norm_backward(l->be, &n, p->in, p->out, x.data, y.data, dy.data, l->kept,
                      dx.data, l->g, l->g + C, l->gs, l->gs + C);
-    bm_axpby(l->be, 2 * C, 0, l->gs, share, l->gs);
+    bm_axpby(l->be, 2 * C, 0, l->gs, step, l->gs);
 }
 
 const bm_layer_ops bm_layer_batchnorm = {

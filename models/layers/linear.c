@@ -1,4 +1,4 @@
-/* linear.c - y = W x + b, for every frame alone. */
+/* linear.c - y = f(W x + b) for each frame, f fused or the identity. */
 #include "models/layers/layer.h"
 
 static bm_status plan(bm_layer *l)
@@ -6,9 +6,9 @@ static bm_status plan(bm_layer *l)
     if (l->args[0] != '\0')
         BM_TRY(bm_layer_count(l, "outputs", l->args, &l->n_out));
     else if (l->n_out == 0)
-        return bm_layer_fail(l, "only the last layer's size follows from the "
-                                "vocabulary; give this one's, as in "
-                                "linear:128");
+        return bm_layer_fail(l,
+                             "the size is missing, as in linear:128; only the "
+                             "last layer takes it from the vocabulary");
     l->weights[0] =
         (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
     l->weights[1] =

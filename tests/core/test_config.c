@@ -451,6 +451,31 @@ static void test_auto_and_choice_are_parsed(void **state)
     bm_config_free(config);
 }
 
+static bool changed(const char *text, const char *key)
+{
+    bm_config *config = NULL;
+    bool is = false;
+
+    assert_ok(bm_config_new(&config));
+    if (text != NULL)
+        assert_ok(bm_config_set(config, text));
+    is = bm_config_changed(config, "more", more_options, key);
+    bm_config_free(config);
+    return is;
+}
+
+static void test_a_setting_given_its_default_is_not_changed(void **state)
+{
+    (void)state;
+    assert_false(changed(NULL, "eta"));
+    assert_false(changed("more.eta=auto", "eta"));
+    assert_true(changed("more.eta=0.5", "eta"));
+    assert_false(changed("more.eta=5", "eta")); /* out of bounds */
+    assert_false(changed("more.sum=tree", "sum"));
+    assert_true(changed("more.sum=exact", "sum"));
+    assert_false(changed("more.sum=exact", "eta"));
+}
+
 static void test_absent_file_is_named(void **state)
 {
     bm_config *config = NULL;
@@ -535,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_auto_and_choice_are_parsed),
         cmocka_unit_test(test_conflicting_settings_are_reported_with_the_rest),
         cmocka_unit_test(test_an_invalid_setting_is_reported_once),
+        cmocka_unit_test(test_a_setting_given_its_default_is_not_changed),
         cmocka_unit_test(test_absent_file_is_named),
         cmocka_unit_test(test_what_is_written_reads_the_same),
         cmocka_unit_test(test_any_bytes_get_a_verdict),

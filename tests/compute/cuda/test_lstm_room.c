@@ -1,10 +1,11 @@
-/* What of an LSTM a device's clusters have room for: lstm_kernels.h. */
-#include "compute/cuda/cuda.h"
+/* Which LSTMs a device's clusters have room for: lstm_kernels.h. */
+#include "compute/cuda/device/cuda_context.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ int main(void)
         return SKIPPED;
     assert_ok(bm_backend_open(&be, "cuda", 0));
     if (bm_cuda_of(be)->major < 9)
-        printf("skipped: no clusters on this device\n");
+        printf("skipped: this device has no clusters\n");
     else
         failed = cmocka_run_group_tests_name("lstm_room", tests, load, NULL);
     bm_backend_close(be);
