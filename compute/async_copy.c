@@ -1,5 +1,5 @@
-/* async_copy.c - copies that run beside queued work; queued like everything else
- * on a backend that has no others. */
+/* async_copy.c - copies that run beside queued work; queued like everything
+ * else on a backend that has no others. */
 #include "compute/backend_ops.h"
 
 #include <stdlib.h>

@@ -4,9 +4,13 @@
  * prints its peak memory.
  */
 #include "io/batch/reader.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* A shard is one unit of 512 kB of floats; more shards than stay open. */
 enum { D = 64, FRAMES = 512, SEQUENCES = 4, SHARDS = 36 };

@@ -2,7 +2,7 @@
  * The block plan of data sets that are only lists of lengths: properties of
  * many random plans, and small plans by hand.
  */
-#include "tests/support/lengths.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <math.h>

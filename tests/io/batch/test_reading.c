@@ -4,7 +4,7 @@
  */
 #include "core/rng.h"
 #include "io/batch/reader.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <hdf5.h>

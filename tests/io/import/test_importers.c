@@ -5,7 +5,7 @@
 #include "io/import/feature_files.h"
 #include "io/import/line_image.h"
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>

@@ -5,8 +5,7 @@
 #include "io/inspect/check.h"
 #include "io/inspect/child.h"
 #include "io/inspect/describe.h"
-#include "tests/support/corpus.h"
-#include "tests/support/forge.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

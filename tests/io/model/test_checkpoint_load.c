@@ -8,6 +8,8 @@
 #include "tests/support/support.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- files that do not match -----------------------------------------------
  */

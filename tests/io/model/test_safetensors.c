@@ -3,7 +3,7 @@
  * and forged files.
  */
 #include "io/model/safetensors.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #define XXH_INLINE_ALL /* not the library's code */
 #include <xxhash.h>
 

@@ -4,8 +4,7 @@
 #include "core/file.h"
 #include "io/shard/dataset.h"
 #include "io/shard/shard_parts.h"
-#include "tests/support/corpus.h"
-#include "tests/support/forge.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * read as well.
  */
 #include "io/shard/dataset.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

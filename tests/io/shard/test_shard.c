@@ -7,7 +7,7 @@
 #include "io/shard/crc32c_parts.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <hdf5.h>
