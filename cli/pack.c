@@ -1,4 +1,4 @@
-/* pack.c - bmuf pack: converts recordings, line images or features to shards. */
+/* pack.c - bmuf pack: packs recordings, line images or features into shards. */
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
@@ -102,8 +102,8 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
-/* From --vocab or from the texts. Shards record whether their symbols are words;
- * a text file does not. */
+/* From --vocab or from the texts. Shards record whether their symbols are
+ * words; a text file does not. */
 static bm_status get_vocab(packing *p, const bm_arguments *a)
 {
     const char *units = bm_argument(a, "units");
@@ -303,7 +303,7 @@ static const bm_flag flags[] = {
 const bm_verb bm_verb_pack = {
     .name = "pack",
     .nouns = "",
-    .help = "convert recordings, line images or features to shards",
+    .help = "pack recordings, line images or features into shards",
     .text =
         "  bmuf pack --audio train.jsonl --out data/train\n"
         "  bmuf pack --audio test.jsonl --out data/test --vocab data/train\n\n"

@@ -37,9 +37,9 @@ BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
                                         const char *path, int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
 
-/* Fails with BM_ERR_FORMAT if the data set has other features, labels or symbols
- * than the recogniser. `warn`: log a warning if the features were made with
- * other settings. */
+/* Fails with BM_ERR_FORMAT if the data set has other features, labels or
+ * symbols than the recogniser. `warn`: log a warning if the features were made
+ * with other settings. */
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
                                         const bm_dataset *data, bool warn);
 

@@ -80,7 +80,7 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
                         block.seconds, ops->name);
 }
 
-/* Why sgd.local_state = average or extrapolate is invalid; NULL: it is valid. */
+/* Why sgd.local_state = average or extrapolate is invalid; NULL: valid. */
 static const char *invalid_local_state(const bm_config *config,
                                        const bm_strategy_ops *ops,
                                        bm_local_policy local, bool filtered)

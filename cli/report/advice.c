@@ -36,8 +36,8 @@ static void warn(const listener *l, const char *format, ...)
     l->warn(l->self, text);
 }
 
-/* Updates until a momentum takes full effect, 1 / (1 - momentum); slightly less,
- * so that rounding does not make 11 of 10. */
+/* Updates until a momentum takes full effect, 1 / (1 - momentum); slightly
+ * less, so that rounding does not make 11 of 10. */
 static double warm_up(double momentum)
 {
     return (1 - 1e-9) / (1 - momentum);
@@ -152,8 +152,8 @@ static void advise_on_blocks(const listener *l, const bm_regime *s,
             warm_up(s->local_momentum), g->steps);
 }
 
-/* The outer learning rate and momentum of DiLoCo are tuned for AdamW as the local
- * update, which is the default with diloco. */
+/* The outer learning rate and momentum of DiLoCo are tuned for AdamW as the
+ * local update, which is the default with diloco. */
 static void advise_on_diloco(const listener *l, const bm_regime *s)
 {
     if (s->diloco && !s->adam)

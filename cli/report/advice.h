@@ -42,9 +42,9 @@ typedef struct bm_gains {
 bm_gains bm_gains_of(const bm_regime *s);
 
 /*
- * Calls warn() for every doubtful choice. Fails with BM_ERR_CONFIG and a message
- * that proposes a remedy if training would end before block momentum takes
- * effect, if an epoch is a single block and the strategy filters, or if a
+ * Calls warn() for every doubtful choice. Fails with BM_ERR_CONFIG and a
+ * message that proposes a remedy if training would end before block momentum
+ * takes effect, if an epoch is a single block and the strategy filters, or if a
  * worker's share of a block is less than a mini-batch.
  */
 BM_CHECKED bm_status bm_advise(const bm_regime *s,

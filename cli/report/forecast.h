@@ -5,8 +5,8 @@
  *
  * A step of one worker takes t (forward f, backward b, update u, one after the
  * other), with standard deviation cv t. The slowest of N workers takes cv t e_N
- * longer, where e_N is the expected largest of N standard normal numbers; over s
- * steps it takes sqrt(s) cv t e_N longer.
+ * longer, where e_N is the expected largest of N standard normal numbers; over
+ * s steps it takes sqrt(s) cv t e_N longer.
  *
  *     exchange every step       t + cv t e_N + exchange
  *     exchange every s steps    s t + sqrt(s) cv t e_N + exchange

@@ -18,9 +18,9 @@ typedef struct bm_load_source {
 } bm_load_source;
 
 /* From all blocks in DIRECTORY/journal.jsonl but the first of each attempt,
- * which includes warming up. Fails with BM_ERR_FORMAT if there are no two blocks
- * or their events have no number of mini-batches, and with BM_ERR_MISSING or
- * BM_ERR_IO if the journal cannot be read. */
+ * which includes warming up. Fails with BM_ERR_FORMAT if there are no two
+ * blocks or their events have no number of mini-batches, and with
+ * BM_ERR_MISSING or BM_ERR_IO if the journal cannot be read. */
 BM_CHECKED bm_status bm_load_run(const char *directory, bm_load *out,
                                  bm_load_source *of);
 

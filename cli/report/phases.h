@@ -1,4 +1,4 @@
-/* phases.h - the time of a run by phase, summed over the events of its journal. */
+/* phases.h - the time of a run by phase, summed over its journal. */
 #ifndef BM_CLI_REPORT_PHASES_H
 #define BM_CLI_REPORT_PHASES_H
 
@@ -35,8 +35,8 @@ typedef struct bm_phases {
     double known; /* seconds in phases since the last `start` */
 } bm_phases;
 
-/* Adds the next event of the journal. `other` is the time of a job that no event
- * accounts for; a job without `end` event has none. */
+/* Adds the next event of the journal. `other` is the time of a job that no
+ * event accounts for; a job without `end` event has none. */
 void bm_phases_add(bm_phases *p, const char *kind, const json_t *event);
 
 void bm_phases_print(const bm_phases *p, FILE *out);

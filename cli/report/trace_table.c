@@ -267,7 +267,7 @@ done:
     return status;
 }
 
-/* ---- the table --------- -------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------- */
 
 static double sum_of(const bm_trace_table *t, const double *x)
 {

@@ -61,7 +61,7 @@ static void log_advice(void *self, const char *text)
         bm_log(BM_WARNING, "%s", text);
 }
 
-/* Logs eta and zeta, which a strategy may derive from settings of other names. */
+/* Logs eta and zeta, which a strategy may derive from other settings. */
 static void log_filter(const bm_training *t, const bm_regime *what)
 {
     const bm_settings *s = t->set;

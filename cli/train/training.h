@@ -45,9 +45,9 @@ bm_params *bm_training_params(const bm_training *t);
 bool bm_training_first(const bm_training *t); /* is this rank 0? */
 
 /* Opens data and network and checks the settings against them; writes nothing.
- * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data cannot
- * be read or do not fit the network, with BM_ERR_CONFIG as bm_advise, or with
- * BM_ERR_MEMORY. */
+ * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
+ * cannot be read or do not fit the network, with BM_ERR_CONFIG as bm_advise, or
+ * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
 
 /* *Collective*. Opens reader, trainer and evaluators; t->run must be open. */
@@ -62,8 +62,8 @@ BM_CHECKED bm_status bm_training_save(bm_training *t);
 
 /* *Collective*. Loads the newest intact checkpoint and logs a warning for every
  * newer one; without checkpoints training begins at the start. Fails with
- * BM_ERR_FORMAT if there are checkpoints but all are damaged, with BM_ERR_CONFIG
- * if it belongs to other data. */
+ * BM_ERR_FORMAT if there are checkpoints but all are damaged, with
+ * BM_ERR_CONFIG if it belongs to other data. */
 BM_CHECKED bm_status bm_training_resume(bm_training *t);
 
 /* Events of the journal, lines of the log and the progress bar. Only rank 0

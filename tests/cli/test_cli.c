@@ -17,7 +17,7 @@ static bool is_there(const char *name)
     return access(in_folder(name), F_OK) == 0;
 }
 
-/* ---- help -------------------------------------------------------------- */
+/* ---- help --------------------------------------------------------------- */
 
 static void test_help_is_printed_to_stdout(void **_)
 {

@@ -1,6 +1,6 @@
 /*
- * bmuf eval: compares its numbers with its transcripts, its transcripts with its
- * logits, and all of them between numbers of ranks.
+ * bmuf eval: compares its numbers with its transcripts, its transcripts with
+ * its logits, and all of them between numbers of ranks.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -404,7 +404,7 @@ static void test_infeasible_sequences_are_counted(void **_)
     json_decref(result);
 }
 
-/* ---- invalid input ---------------------------------------------------- */
+/* ---- invalid input ------------------------------------------------------ */
 
 static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
 {

@@ -16,7 +16,7 @@
 
 enum { N = 70, CLASSES = 5 };
 
-/* Frames of class t % 5, with features that indicate the class in some frames. */
+/* Frames of class t % 5; in some of them the features indicate the class. */
 static int make_frames(void **state)
 {
     char directory[200];

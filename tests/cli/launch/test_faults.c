@@ -273,7 +273,7 @@ static void test_a_directory_that_is_no_run_is_not_changed(void **state)
     assert_said(&p, "is not a run");
 }
 
-/* ---- values that are not finite ------------------------------------------------ */
+/* ---- values that are not finite ----------------------------------------- */
 
 static void assert_diverges(const char *settings, int ranks)
 {
@@ -314,7 +314,7 @@ static void test_divergence_ends_training_and_keeps_the_checkpoint(void **state)
         }
 }
 
-/* A copy of "train" in which one sequence has another value, or is scaled up. */
+/* A copy of "train" with a value of one sequence replaced, or all scaled up. */
 static void make_sick(const char *name, int sequence, float value, float scale)
 {
     bm_shard_settings settings = {

@@ -63,7 +63,7 @@ static void kill_everything(program *p)
         assert_int_equal(p->code, 128 + SIGKILL);
 }
 
-/* mpirun may not know a rank that dies early; after a block it does, `known`. */
+/* mpirun may not know a rank that dies early; after a block it does (known). */
 static void kill_one_rank(program *p, bool known)
 {
     char words[64];

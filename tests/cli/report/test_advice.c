@@ -225,8 +225,8 @@ static void test_a_steady_gain_far_from_the_workers_warns(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
-/* CNTK: unique samples >= TC. With a time constant of 15.49 blocks, 15 blocks of
- * unique data are too few, and 16 are enough; 16 blocks have 12e7 / 16 per
+/* CNTK: unique samples >= TC. With a time constant of 15.49 blocks, 15 blocks
+ * of unique data are too few, and 16 are enough; 16 blocks have 12e7 / 16 per
  * worker. */
 static void test_a_time_constant_longer_than_an_epoch_warns(void **_)
 {
@@ -358,8 +358,8 @@ static void ignore(void *self, const char *text)
     (void)text;
 }
 
-/* The settings that an error proposes are accepted. If it says that there is too
- * little data, no block size is accepted. */
+/* The settings that an error proposes are accepted. If it says that there is
+ * too little data, no block size is accepted. */
 static void test_proposed_settings_are_accepted(void **_)
 {
     bm_rng rng = bm_rng_make(3, "advice", 0);

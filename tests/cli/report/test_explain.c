@@ -86,8 +86,8 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
                  3);
 }
 
-/* In real time rank 0 sends its model to both other ranks; if they fetch rarely,
- * their pushes are larger. */
+/* In real time rank 0 sends its model to both other ranks; if they fetch
+ * rarely, their pushes are larger. */
 static void test_explain_counts_bytes_of_a_server(void **_)
 {
     static const struct {

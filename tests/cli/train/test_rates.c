@@ -161,7 +161,7 @@ static void test_other_schedules_ignore_the_error(void **state)
     }
 }
 
-/* ---- the evaluated model -------------------------------------------------- */
+/* ---- the evaluated model ------------------------------------------------ */
 
 /* The output of bmuf eval; json_decref() it. */
 static json_t *opinion(const char *model)

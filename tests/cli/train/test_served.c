@@ -135,8 +135,8 @@ static void test_the_journal_has_server_events(void **state)
     assert_same_model("first", "other");
 }
 
-/* With all workers in one group it equals synchronous SGD up to rounding; and no
- * worker waits without limit. */
+/* With all workers in one group it equals synchronous SGD up to rounding; and
+ * no worker waits without limit. */
 static void test_real_time_training_converges(void **state)
 {
     json_t *real = NULL, *ssgd = NULL;

@@ -405,7 +405,7 @@ static void test_changed_data_are_rejected(void **state)
     }
     train(&p, "done", 1, "data.train=train");
     assert_ended(&p, 78);
-    assert_said(&p, "data.train: data, now train");
+    assert_said(&p, "data.train: was data, now train");
 }
 
 int main(void)
