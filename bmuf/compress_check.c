@@ -2,7 +2,6 @@
 
 #include "bmuf/block_settings.h"
 #include "bmuf/exchange/compress.h"
-#include "bmuf/strategies/fragments.h"
 
 #include <string.h>
 
@@ -13,7 +12,7 @@ static bool is(const char *word, const char *other)
     return strcmp(word, other) == 0;
 }
 
-/* A code of the strategy's own counts, too. */
+/* For codes of [compress] and of the strategy itself. */
 static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
 {
     bm_job job = {0};
@@ -24,13 +23,14 @@ static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
     bm_config_peek(config, "job", bm_job_options, &job);
     if (code.ops != NULL && !is(job.sum, "tree"))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "job.sum = %s does not go with codes, which are added "
-                       "in tree mode; take job.sum = tree",
+                       "job.sum = %s conflicts with codes, which are summed in "
+                       "tree mode; set job.sum = tree",
                        job.sum);
     if (code.ops != NULL && is(job.exchange, "nccl"))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "job.exchange = nccl does not go with codes, which are "
-                       "made on the host; take job.exchange = host");
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "job.exchange = nccl conflicts with codes, which are made "
+            "on the host; set job.exchange = host");
     return BM_OK;
 }
 
@@ -43,20 +43,22 @@ bm_status bm_compress_check(const bm_config *config, const bm_strategy_ops *ops)
     bm_config_peek(config, "block", bm_block_options, &block);
     if (!is(set.code, "none") && !ops->codes)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "compress.code = %s is for changes of models, which "
-                       "train.strategy = %s does not send; for gradients take "
+                       "compress.code = %s is for updates of models, which "
+                       "train.strategy = %s does not send; for gradients set "
                        "train.strategy = onebit",
                        set.code, ops->name);
     if (set.share != SHARE && !is(set.code, "topk"))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "compress.share = %g is for compress.code = topk alone",
-                       set.share);
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "compress.share = %g needs compress.code = topk; set it, "
+            "or remove compress.share",
+            set.share);
     BM_TRY(check_job(config, ops));
     if (!is(set.code, "none") && bm_fragments_wanted(&block))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "compress.code = %s codes updates of whole models, not "
-                       "those of block.fragments or block.overlap; take one of "
-                       "them",
+                       "compress.code = %s conflicts with block.fragments and "
+                       "block.overlap: codes are for updates of whole models; "
+                       "set one or the other",
                        set.code);
     return BM_OK;
 }

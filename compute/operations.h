@@ -262,8 +262,8 @@ BM_DEVICE_OPERATION(difference, true,
                      const float *from, float *y, float *odd),
                     (be, n, x, from, y, odd))
 
-/* bm_blend: y = a y + b x in doubles, over n floats. A term whose factor is 0 is
- * not read. */
+/* bm_blend: y = a y + b x in doubles, over n floats. With a = 0 y is not read;
+ * with a = 1 and b = 0 neither is, and y is kept. */
 BM_DEVICE_OPERATION(blend, true,
                     (bm_backend *be, size_t n, double a, float *y, double b,
                      const float *x),

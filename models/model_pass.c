@@ -155,7 +155,6 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         bm_remember(m->be, status);
         return;
     }
-    bm_step_begin(m->be, m, b->extent);
     run(m, b, true, key, m->gradient[turn], score);
     span = bm_span_begin("backward");
     for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {

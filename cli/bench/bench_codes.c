@@ -73,7 +73,7 @@ static bm_status set_up(bench *b, const char *code)
     BM_TRY(bm_comm_open_alone(&b->comm));
     BM_TRY(make_plan(code, &plan));
     return bm_coded_sum_open(&b->sum, b->comm, &plan, 1, "sharded",
-                             BM_CODED_NEW);
+                             BM_CODED_VALUE);
 }
 
 static void clear_up(bench *b)

@@ -80,7 +80,7 @@ static bm_status since(bench *b, double *clock, double *out)
 {
     double now = 0;
 
-    BM_TRY(bm_comm_meet(b->comm));
+    BM_TRY(bm_comm_barrier(b->comm));
     now = bm_clock();
     *out = now - *clock;
     *clock = now;

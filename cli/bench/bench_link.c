@@ -64,14 +64,14 @@ static bm_status swap(bm_comm *comm, float *x, double *seconds)
 {
     double since = 0;
 
-    BM_TRY(bm_comm_meet(comm));
+    BM_TRY(bm_comm_barrier(comm));
     since = bm_clock();
     if (is_end(comm)) {
         bm_comm_send(comm, x, FLOATS, other_end(comm));
         bm_comm_receive(comm, x + FLOATS, FLOATS, other_end(comm));
         BM_TRY(bm_comm_wait(comm));
     }
-    BM_TRY(bm_comm_meet(comm));
+    BM_TRY(bm_comm_barrier(comm));
     *seconds = bm_clock() - since;
     return BM_OK;
 }

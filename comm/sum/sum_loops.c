@@ -1,4 +1,4 @@
-/* sum_loops.c - written so that the compiler makes vectors of it. */
+/* sum_loops.c - loops that the compiler vectorizes. */
 #include "comm/sum/sum_loops.h"
 
 #include "core/stream.h"
@@ -44,8 +44,7 @@ static bool add(size_t n, const float *restrict x, float *restrict y)
     return odd == 0;
 }
 
-/* Without their signs floats are in the order of their bits, infinity and what
- * is no number at the end. */
+/* The bits of |x| are in the order of |x|, with infinity and NaN at the end. */
 static float largest(size_t n, const float *x)
 {
     const uint32_t infinite = 0x7f800000u;

@@ -1,62 +1,21 @@
-/* cuda.c - one GPU: opening it, waiting for it. */
+/* cuda.c - the cuda backend: opens a device, and lists its operations. */
 #include "compute/cuda/cuda.h"
-#include "compute/cuda/cuda_choice.h"
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/image/cuda_conv.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/libraries/cuda_device_comm.h"
+#include "compute/cuda/libraries/cuda_products.h"
+#include "compute/cuda/lstm/cuda_lstm.h"
+#include "compute/cuda/memory/cuda_async_copy.h"
+#include "compute/cuda/memory/cuda_copy.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
+#include "compute/cuda/memory/cuda_stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-bm_status bm_cuda_status(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return BM_OK;
-    return BM_FAIL(error == cudaErrorMemoryAllocation ? BM_ERR_MEMORY
-                                                      : BM_ERR_DEVICE,
-                   "%s: %s", what, cudaGetErrorString(error));
-}
-
-void bm_cuda_note(bm_backend *be, cudaError_t error, const char *what)
-{
-    if (error != cudaSuccess)
-        bm_remember(be, bm_cuda_status(error, what));
-}
-
-void bm_cuda_fork(bm_backend *be)
-{
-    bm_cuda *cuda = bm_cuda_of(be);
-
-    cuda->is_forked = true;
-    BM_CUDA(be, bm_step_record(be, cuda->stream, cuda->forked));
-    BM_CUDA(be, bm_step_wait(be, cuda->side, cuda->forked));
-}
-
-void bm_cuda_join(bm_backend *be)
-{
-    bm_cuda *cuda = bm_cuda_of(be);
-
-    cuda->is_forked = false;
-    BM_CUDA(be, bm_step_record(be, cuda->side, cuda->joined));
-    BM_CUDA(be, bm_step_wait(be, cuda->stream, cuda->joined));
-    bm_cuda_lent_back(be);
-}
-
-void *bm_cuda_scratch(bm_backend *be, size_t bytes)
-{
-    bm_cuda *cuda = bm_cuda_of(be);
-
-    if (bytes > cuda->scratch_bytes) {
-        bm_step_leave(be);
-        cudaFree(cuda->scratch); /* waits for who uses it */
-        cuda->scratch = NULL;
-        cuda->scratch_bytes = 0;
-        BM_CUDA(be, cudaMalloc(&cuda->scratch, bytes));
-    }
-    if (be->failed != BM_OK)
-        return NULL;
-    if (bytes > cuda->scratch_bytes)
-        cuda->scratch_bytes = bytes;
-    return cuda->scratch;
-}
 
 static void cuda_close(bm_backend *be)
 {
@@ -64,43 +23,34 @@ static void cuda_close(bm_backend *be)
 
     if (cuda == NULL)
         return;
-    bm_cuda_step_end(be);
-    if (cuda->side != NULL)
-        cudaStreamSynchronize(cuda->side);
     if (cuda->stream != NULL)
-        cudaStreamSynchronize(cuda->stream);
+        (void)bm_cuda_side_sync(be);
     bm_cuda_device_comm_ops.close(be);
-    bm_step_close(be);
     bm_cuda_lstm_close(be);
-    bm_cudnn_close(be);
-    bm_cuda_choices_free(be);
+    if (cuda->close_cudnn != NULL)
+        cuda->close_cudnn(be);
     bm_cuda_products_close(be);
     bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
-    cudaFree(cuda->scratch);
+    cudaFree(cuda->scratch.x);
     cudaFree(cuda->partial);
-    if (cuda->joined != NULL)
-        cudaEventDestroy(cuda->joined);
-    if (cuda->forked != NULL)
-        cudaEventDestroy(cuda->forked);
-    if (cuda->side != NULL)
-        cudaStreamDestroy(cuda->side);
+    bm_cuda_side_close(be);
     if (cuda->stream != NULL)
         cudaStreamDestroy(cuda->stream);
     free(cuda);
     be->self = NULL;
 }
 
-/* Ranks of one host take its devices in turn. */
-static bm_status choose(bm_cuda *cuda, int index)
+/* The ranks of a host take its devices in turn. */
+static bm_status select_device(bm_cuda *cuda, int index)
 {
     int n = 0;
     cudaError_t error = cudaGetDeviceCount(&n);
 
     if (error != cudaSuccess || n == 0)
         return BM_FAIL(BM_ERR_DEVICE,
-                       "no cuda here: there is a driver, but no device: %s",
+                       "no CUDA device: the driver finds none: %s",
                        cudaGetErrorString(error));
     cuda->device = index % n;
     return bm_cuda_status(cudaSetDevice(cuda->device), "cudaSetDevice");
@@ -131,37 +81,23 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
-bm_status bm_cuda_stream_open(cudaStream_t *out)
-{
-    int least = 0, most = 0;
-
-    BM_TRY(bm_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &most),
-                          "priorities of streams"));
-    return bm_cuda_status(
-        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, most),
-        "stream");
-}
-
 static bm_status start(bm_backend *be, bm_cuda *cuda)
 {
+    static const char *const values[] = {"off", "on", NULL};
+    size_t graphs = 0;
+
     BM_TRY(bm_cuda_stream_open(&cuda->stream));
-    BM_TRY(bm_cuda_status(
-        cudaStreamCreateWithFlags(&cuda->side, cudaStreamNonBlocking),
-        "stream"));
-    BM_TRY(bm_cuda_status(
-        cudaEventCreateWithFlags(&cuda->forked, cudaEventDisableTiming),
-        "event"));
-    BM_TRY(bm_cuda_status(
-        cudaEventCreateWithFlags(&cuda->joined, cudaEventDisableTiming),
-        "event"));
+    BM_TRY(bm_cuda_side_open(be));
+    BM_TRY(bm_cuda_switch(cuda, "BMUF_GRAPH", values, &graphs));
+    cuda->graphs = graphs == 1;
     BM_TRY(bm_cuda_status(cudaMalloc((void **)&cuda->partial,
                                      BM_PARTIALS * sizeof *cuda->partial),
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
-    BM_TRY(bm_step_open(be));
     BM_TRY(bm_cuda_ring_open(be));
     BM_TRY(bm_cuda_slots_open(be));
     BM_TRY(bm_cuda_products_open(be));
+    BM_TRY(bm_cuda_conv_open(be));
     return bm_cuda_lstm_open(be);
 }
 
@@ -173,7 +109,7 @@ static bm_status cuda_open(bm_backend *be, int index)
     if (cuda == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
     be->self = cuda;
-    BM_TRY_DONE(choose(cuda, index));
+    BM_TRY_DONE(select_device(cuda, index));
     BM_TRY_DONE(describe(cuda));
     status = start(be, cuda);
 done:
@@ -182,27 +118,20 @@ done:
     return status;
 }
 
-/* Threads are the host's. */
+/* The number of threads does not concern a device. */
 static bm_status cuda_use(bm_backend *be, size_t threads,
                           bm_precision precision)
 {
     (void)threads;
-    bm_cuda_step_end(be);
     bm_cuda_of(be)->precision = precision;
     return BM_OK;
 }
 
 static void cuda_sync(bm_backend *be)
 {
-    bm_cuda *cuda = bm_cuda_of(be);
-    cudaError_t error = cudaSuccess;
+    cudaError_t error = bm_cuda_side_sync(be);
 
-    bm_cuda_step_end(be);
-    error = cudaStreamSynchronize(cuda->side);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(cuda->stream);
-    bm_cuda_lent_back(be);
-    if (be->failed == BM_OK) /* else what was told first stands */
+    if (be->failed == BM_OK) /* else the first failure is reported */
         bm_cuda_note(be, error, "queued work");
 }
 
@@ -225,8 +154,6 @@ const bm_backend_ops bm_backend_cuda = {
     .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
-    .step_begin = bm_cuda_step_begin,
-    .step_end = bm_cuda_step_end,
     .alloc = bm_cuda_alloc,
     .free = bm_cuda_free,
     .put = bm_cuda_put,

@@ -1,17 +1,6 @@
-/* cuda_cudnn_absent.c - engines of cuDNN, in a build without its headers. */
+/* cuda_cudnn_absent.c - the engines of cuDNN, in a build without its headers. */
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
-
-size_t bm_cudnn_version(bm_backend *be)
-{
-    (void)be;
-    return 0;
-}
-
-void bm_cudnn_close(bm_backend *be)
-{
-    (void)be;
-}
 
 static const char *no_conv(bm_backend *be, const bm_conv *c, bm_extent in,
                            bm_extent out)

@@ -1,5 +1,7 @@
-/* cuda_exchange.c - what exchanges between workers do with vectors. */
-#include "compute/cuda/cuda.h"
+/* cuda_exchange.c - the operations that exchanges between workers need. */
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
                         const float *from, float *y, float *odd)
@@ -11,7 +13,7 @@ void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
         from = bm_cuda_read(be, from, n);
     y = bm_cuda_write(be, y, n);
     odd = bm_cuda_write(be, odd, 1);
-    BM_CUDA(be, bm_step_clear(be, cuda->stream, odd, sizeof *odd));
+    BM_CUDA(be, cudaMemsetAsync(odd, 0, sizeof *odd, cuda->stream));
     BM_CUDA(be, bm_kernel_difference(cuda->stream, n, x, from, y, odd));
 }
 

@@ -1,9 +1,32 @@
 /*
- * cuda_linear.c - linear layers: bias and relu are the product's own affair. In
- * bf16 what a function follows, and dx, are bf16 alone; what no function
- * follows are logits, or go into a sum, and stay floats.
+ * cuda_linear.c - products of matrices and linear layers. The product itself
+ * adds the bias and applies relu. In bf16, dx and outputs with an activation
+ * are bf16 only. Outputs without one are logits or terms of a sum: floats.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/libraries/cuda_products.h"
+#include "compute/cuda/memory/cuda_forms.h"
+
+void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
+                  bm_tensor a, bm_tensor b, float beta, bm_tensor c)
+{
+    size_t m = c.dim[0], n = c.dim[1], k = a.dim[trans_a ? 0 : 1];
+    float *out = NULL;
+
+    if (k == 0) { /* an empty sum */
+        bm_cuda_axpby(be, m * n, 0, c.data, beta, c.data);
+        return;
+    }
+    if (beta != 0)
+        (void)bm_cuda_read(be, c.data, m * n);
+    out = bm_cuda_write(be, c.data, m * n);
+    bm_cuda_multiply(
+        be, bm_cuda_of(be)->stream, m, n, k, alpha,
+        bm_cuda_factor_of(be, a.data, bm_count(a), a.dim[1], trans_a),
+        bm_cuda_factor_of(be, b.data, bm_count(b), b.dim[1], trans_b), beta,
+        out, BM_CUDA_F32, n, NULL);
+}
 
 typedef struct target {
     void *c;
@@ -17,7 +40,7 @@ static target target_of(bm_backend *be, float *x, size_t n, bool half)
     return (target){bm_cuda_write(be, x, n), BM_CUDA_F32};
 }
 
-/* Of the type of what it is added to. */
+/* In the type of what it is added to. */
 static const void *bias_of(bm_backend *be, const float *b, size_t n,
                            bm_cuda_type type)
 {
@@ -41,7 +64,7 @@ void bm_cuda_linear_forward(bm_backend *be, const bm_linear *l, size_t rows,
         bm_cuda_activate(be, l->f, rows * N, y, y);
 }
 
-/* dy becomes that of what goes into the function, and db their sum. */
+/* dy becomes the gradient before the activation, and db its sum over rows. */
 static void pass_back(bm_backend *be, const bm_linear *l, size_t rows,
                       const float *y, float *dy, float *db)
 {
@@ -77,7 +100,7 @@ void bm_cuda_linear_backward(bm_backend *be, const bm_linear *l, size_t rows,
         bm_cuda_multiply(be, stream, rows, K, N, 1, d, w, 0, to.c, to.type, K,
                          NULL);
     }
-    if (rows == 0) { /* nothing to add up */
+    if (rows == 0) { /* an empty sum */
         bm_cuda_axpby(be, N * K, 0, dw, 0, dw);
         return;
     }

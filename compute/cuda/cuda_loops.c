@@ -1,5 +1,8 @@
-/* cuda_loops.c - small operations, each on the forms that come cheapest. */
-#include "compute/cuda/cuda.h"
+/* cuda_loops.c - small operations, each on the forms that need no conversion. */
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 void bm_cuda_add_rows(bm_backend *be, bm_tensor y, const float *b)
 {
@@ -76,7 +79,7 @@ void bm_cuda_clear_padding(bm_backend *be, bm_extent e, bm_tensor x)
                                         x.dim[2], frames, to));
 }
 
-/* How many floats lie from the first to the last of all runs. */
+/* Floats from the beginning of the first run to the end of the last. */
 static size_t reach(const bm_runs *r, size_t outer, size_t inner)
 {
     return (r->outer - 1) * outer + (r->inner - 1) * inner + r->n;
@@ -94,7 +97,7 @@ void bm_cuda_copy_runs(bm_backend *be, const bm_runs *r, const float *x,
         return;
     from_n = reach(r, r->outer_x, r->inner_x);
     to_n = reach(r, r->outer_y, r->inner_y);
-    whole = all == to_n; /* else what is between the runs stays */
+    whole = all == to_n; /* else what is between the runs is kept */
     from = bm_cuda_in(be, x, from_n);
     if (from.half && !whole && !bm_cuda_in(be, y, to_n).half)
         from = (bm_in){bm_cuda_read(be, x, from_n), false};

@@ -1,7 +1,10 @@
-/* cuda_plugin.c - what the plugin needs of a machine: the driver, and libraries
- * of the toolkit that it was built with, wherever people put them. */
+/* cuda_plugin.c - what the plugin needs of a machine: the driver, libraries of
+ * the toolkit that it was built with, and where to look for them. */
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/libraries/cuda_nvtx.h"
 #include "compute/plugin.h"
+
+#include <cublasLt.h>
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
@@ -14,7 +17,7 @@ static const char *const libraries[] = {
     NULL,
 };
 
-/* Whoever uses one asks the loader for it by its name. */
+/* Loaded by name when they are first used. */
 static const char *const extras[] = {"libcudnn.so.9", "libnccl.so.2", NULL};
 
 static const char *const places[] = {

@@ -1,6 +1,8 @@
-/* cuda_update.c - the update of the weights, for which nobody waits: what the
- * norm decides is decided on the device. */
-#include "compute/cuda/cuda.h"
+/* cuda_update.c - the update of the weights. The host does not wait for it: the
+ * device compares the norm with its limit. */
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 enum { A_DOUBLE = sizeof(double) / sizeof(float) };
 

@@ -41,8 +41,8 @@ static double ideal_share(const bm_plan_settings *s, const bm_dataset *d,
 }
 
 /*
- * Real mini-batches hold less than that, and the less the fewer sequences there
- * are to choose from. So random shares are drawn and cut; each result gives the
+ * Lengths differ, so mini-batches have fewer sequences than that, the more so in
+ * a small share. So random shares are drawn and cut, and each result gives the
  * size of the next share.
  */
 static bm_status real_share(const bm_plan_settings *s, const bm_dataset *d,

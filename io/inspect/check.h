@@ -1,5 +1,5 @@
 /*
- * check.h - everything that is wrong with a data set, in one pass.
+ * check.h - finds all problems of a data set in one pass.
  */
 #ifndef BM_IO_INSPECT_CHECK_H
 #define BM_IO_INSPECT_CHECK_H
@@ -10,19 +10,24 @@
 #include <stdio.h>
 
 /*
- * Reads all of a directory's shards, each in a process of its own, and writes
- * every problem as a line, then how many there are of each kind, and a summary:
- * shards that cannot be read, units with a wrong checksum, sequences that are
- * empty, not finite, have labels out of range, too few frames for CTC or the
- * name of another, shards that do not belong together, files that were never
- * finished. Damage hides
- * nothing else: features and labels of a unit are judged by themselves.
+ * Reads all shards of a directory, each in a child process, and writes one line
+ * to `out` for each problem, then the number of each kind, and a summary.
+ * Problems are:
  *
- * CTC needs a frame for every label and one between equal neighbours; of T
- * frames a network with that stride leaves T / stride, rounded up.
+ *     shards that cannot be read or do not match the others, unfinished files;
+ *     units with a wrong checksum;
+ *     sequences that are empty or not finite, have labels out of range, too few
+ *     frames for CTC, or the name of another sequence.
  *
- * limit: write so many lines of a kind, and count the rest; 0: write all. Fails
- * only if there is nothing to check; *problems is how many there are.
+ * Features and labels of a unit are checked independently, so damage in one does
+ * not hide problems of the other.
+ *
+ * stride >= 1: a network makes ceil(T / stride) frames of T. CTC needs one for
+ * every label and one more between equal neighbours.
+ *
+ * limit: the number of lines to write of each kind; 0: all. *problems: the
+ * number of problems. Problems are no failure; it fails with BM_ERR_MISSING if
+ * the directory has no shards, and as bm_child_run does.
  */
 BM_CHECKED bm_status bm_check_directory(const char *directory, int stride,
                                         size_t limit, FILE *out,

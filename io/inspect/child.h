@@ -1,6 +1,6 @@
 /*
- * child.h - work that may crash, in a process of its own: HDF5 does on some
- * damaged files. The child says lines, the parent hears them.
+ * child.h - work that may crash, in a child process: HDF5 does on some damaged
+ * files. The child writes lines to a pipe that the parent reads.
  */
 #ifndef BM_IO_INSPECT_CHILD_H
 #define BM_IO_INSPECT_CHILD_H
@@ -11,15 +11,19 @@
 #include <stdio.h>
 
 typedef struct bm_child {
-    void (*work)(void *self, FILE *say);        /* in the child */
-    void (*hear)(void *self, const char *line); /* in the parent */
+    /* Runs in the child; writes lines to `out`. */
+    void (*work)(void *self, FILE *out);
+    /* Runs in the parent for every complete line, without its newline. */
+    void (*receive)(void *self, const char *line);
     void *self;
-    uint64_t memory;  /* bytes of address space at most; 0: no limit */
-    unsigned seconds; /* of computing at most; 0: no limit */
+    uint64_t memory;  /* limit of the address space in bytes; 0: no limit */
+    unsigned seconds; /* limit of CPU time; 0: no limit */
 } bm_child;
 
-/* Returns when the child has ended; *ended is 0 if its work was done, else the
- * signal that ended it, or -1. Call it where no other thread holds a lock. */
+/* Runs the work and returns when the child has ended. *ended: 0 if the work
+ * returned, the signal that killed the child, or -1. Fails with BM_ERR_IO or
+ * BM_ERR_MEMORY if no child can be started. Call it while no other thread holds
+ * a lock: the child is a fork. */
 BM_CHECKED bm_status bm_child_run(const bm_child *child, int *ended);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * describe.h - what is in a data set or a shard, for people and for programs.
+ * describe.h - a summary of a data set or a shard.
  */
 #ifndef BM_IO_INSPECT_DESCRIBE_H
 #define BM_IO_INSPECT_DESCRIBE_H
@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* `path` is a directory of shards or one of them. Sizes, lengths, classes and
- * how features were made, as text or as one JSON object. */
+/* Writes sizes, lengths, classes and how the features were made to `out`, as
+ * text or as one JSON object. path: a directory of shards, or a shard. Fails as
+ * bm_dataset_open does, and with BM_ERR_IO if `out` cannot be written. */
 BM_CHECKED bm_status bm_describe_data(const char *path, bool json, FILE *out);
 
 #endif

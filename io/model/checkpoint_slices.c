@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part as integers, which add up over ranks: name, offset and so on. */
+/* A row as integers, so that tables can be summed over ranks: name, offset .. */
 enum {
     NAME = sizeof(((bm_state_slice *)0)->name) / 8,
     OFFSET = NAME,
@@ -50,7 +50,7 @@ static int by_name(const void *left, const void *right)
     return order;
 }
 
-/* How many states each rank has. */
+/* Collective. The number of states of each rank. */
 static bm_status count_rows(bm_comm *comm, size_t n_states, int64_t *counts,
                             size_t *n)
 {
@@ -64,9 +64,11 @@ static bm_status count_rows(bm_comm *comm, size_t n_states, int64_t *counts,
     return BM_OK;
 }
 
-/* Each rank writes its rows into a table of zeros; the sum has all. */
-static bm_status swap_rows(bm_comm *comm, const bm_state *states,
-                           const int64_t *counts, size_t n, bm_state_slices *p)
+/* Collective. Each rank writes its rows into a table of zeros; the sum over ranks
+ * has all rows. */
+static bm_status gather_rows(bm_comm *comm, const bm_state *states,
+                             const int64_t *counts, size_t n,
+                             bm_state_slices *p)
 {
     int64_t *table = calloc(p->n * WIDTH + 1, sizeof *table), *row = table;
     bm_state_slice *slice = NULL;
@@ -75,7 +77,7 @@ static bm_status swap_rows(bm_comm *comm, const bm_state *states,
 
     p->rows = calloc(p->n + 1, sizeof *p->rows);
     if (table == NULL || p->rows == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu parts", p->n);
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", p->n);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_ASSERT(table != NULL && p->rows != NULL);
     for (int r = 0; r < bm_comm_rank(comm); r++)
@@ -93,7 +95,7 @@ done:
     return status;
 }
 
-/* From 0 to its end, on which all ranks agree, without a hole. */
+/* The slices of a state must agree on its length and cover it. */
 static bm_status check_whole(const bm_state_slices *p, size_t first)
 {
     const char *name = p->rows[first].name;
@@ -102,7 +104,7 @@ static bm_status check_whole(const bm_state_slices *p, size_t first)
     for (size_t i = first; i < bm_state_slices_end(p, first); i++) {
         if (p->rows[i].whole != n)
             return BM_FAIL(BM_ERR_ARG,
-                           "%s: of %zu elements on rank %d, of %zu on rank %d",
+                           "%s has %zu elements on rank %d, but %zu on rank %d",
                            name, n, p->rows[first].rank, p->rows[i].whole,
                            p->rows[i].rank);
         if (p->rows[i].offset > n || p->rows[i].count > n - p->rows[i].offset)
@@ -131,11 +133,11 @@ bm_status bm_state_slices_gather(bm_state_slices *out, bm_comm *comm,
     for (size_t i = 0; i < n_states; i++)
         BM_ASSERT(memchr(states[i].name, '\0', sizeof states[i].name) != NULL);
     if (counts == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory to count parts");
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory to count states");
     BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_ASSERT(counts != NULL);
     BM_TRY_DONE(count_rows(comm, n_states, counts, &p.n));
-    BM_TRY_DONE(swap_rows(comm, states, counts, n, &p));
+    BM_TRY_DONE(gather_rows(comm, states, counts, n, &p));
     for (size_t i = 0; i < p.n; i = bm_state_slices_end(&p, i))
         BM_TRY_DONE(check_whole(&p, i));
     *out = p;

@@ -46,7 +46,7 @@ bm_status bm_model_text(const bm_st_file *f, const char *path, const char *key,
     char *copy = NULL;
 
     if (text == NULL)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: there is no text '%s' in it", path,
+        return BM_FAIL(BM_ERR_FORMAT, "%s: the header has no text '%s'", path,
                        key);
     copy = strdup(text);
     if (copy == NULL)
@@ -69,8 +69,8 @@ bm_status bm_model_import(const char *path, const bm_params *params,
     BM_TRY_DONE(bm_model_match(f, path, params, prefix));
     for (size_t i = 0; i < bm_st_count(f) && !checkpoint; i++)
         if (!bm_model_has(params, prefix, bm_st_at(f, i)->name))
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: the network has no %s", path,
-                         bm_st_at(f, i)->name);
+            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: tensor %s is not in the network",
+                         path, bm_st_at(f, i)->name);
     x = malloc((params->n + 1) * sizeof *x);
     if (x == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights of %s",

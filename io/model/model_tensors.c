@@ -9,7 +9,7 @@ static size_t tensors_of(const bm_params *params)
     return params->n_segments > 0 ? params->n_segments : 1;
 }
 
-/* Tensor i, and where in the vector it begins. */
+/* Tensor i, and its offset in the vector. */
 static bm_status tensor_of(const bm_params *params, const char *prefix,
                            size_t i, bm_st_tensor *out, size_t *offset)
 {
@@ -28,10 +28,11 @@ static bm_status tensor_of(const bm_params *params, const char *prefix,
         length = snprintf(t.name, sizeof t.name, "%s%s", prefix, s->name);
     }
     if (length < 0 || (size_t)length >= sizeof t.name)
-        return BM_FAIL(BM_ERR_ARG,
-                       "%.60s...: too long a name for a file, which takes %zu "
-                       "bytes",
-                       t.name, sizeof t.name - 1);
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "%.60s...: the name is too long for a file; the limit is "
+            "%zu bytes",
+            t.name, sizeof t.name - 1);
     t.count = 1;
     for (int k = 0; k < t.rank; k++)
         t.count *= t.dim[k];
@@ -88,13 +89,14 @@ bm_status bm_model_match(const bm_st_file *f, const char *path,
         BM_TRY(tensor_of(params, prefix, i, &t, &offset));
         found = bm_st_find(f, t.name);
         if (found == NULL)
-            return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: there is no %s: the model is another one", path,
-                           t.name);
+            return BM_FAIL(
+                BM_ERR_FORMAT,
+                "%s: tensor %s is missing: the file has another model", path,
+                t.name);
         if (!same_shape(found, &t))
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: %s is %s, and the network's is %s of F32", path,
-                           t.name, shape(found, has, sizeof has),
+                           "%s: tensor %s is %s, but the network has %s of F32",
+                           path, t.name, shape(found, has, sizeof has),
                            shape(&t, needs, sizeof needs));
     }
     return BM_OK;

@@ -1,7 +1,7 @@
 /*
- * 64 workers exchange gradients and models, in every mode of the sum, and get
- * what one rank that hosts them all gets: on a few ranks with all other tests,
- * on 64 of them at night, many more than there are cores.
+ * 64 workers exchange gradients and models, in every mode of the sum, with the
+ * result of one rank that hosts them all: on a few ranks in every test run, on 64
+ * ranks, far more than cores, with the label nightly.
  */
 #include "bmuf/strategy.h"
 #include "tests/support/support.h"
@@ -138,7 +138,7 @@ static void check(bm_comm *comm, const char *strategy, const char *mode)
     free(got);
 }
 
-static void test_a_crowd_gets_what_one_rank_gets(void **state)
+static void test_64_workers_on_many_ranks_equal_one_rank(void **state)
 {
     static const char *const modes[] = {
 #define X(name) #name,
@@ -160,7 +160,7 @@ static void test_a_crowd_gets_what_one_rank_gets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_crowd_gets_what_one_rank_gets),
+        cmocka_unit_test(test_64_workers_on_many_ranks_equal_one_rank),
     };
 
     make_numbers();

@@ -1,5 +1,5 @@
-/* One operation of AdamW on every backend of this build: against its equations
- * in double precision, and against PyTorch's numbers. */
+/* AdamW against PyTorch's numbers, and at its limits. test_operations.c compares
+ * the update with its equations. */
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -14,10 +14,10 @@ static float number(size_t i, double seed)
     return (float)sin(seed + 1.7 * (double)i);
 }
 
-/* The vectors of an update, on the host and, `off` floats into memory, on the
- * backend: behind n learned numbers so many statistics. */
+/* The vectors of an update, on the host and on the backend: n learned numbers,
+ * then statistics. */
 typedef struct rig {
-    size_t n, statistics, off;
+    size_t n, statistics;
     float g[N], m[N], v[N], w[N], t;
     float *on_g, *on_m, *on_v, *on_w, *on_t, *on_skipped;
     double skipped;
@@ -33,16 +33,16 @@ static float *room(size_t n)
 
 static void send(rig *r)
 {
-    bm_put(chosen, r->on_g + r->off, r->g, N);
-    bm_put(chosen, r->on_m + r->off, r->m, N);
-    bm_put(chosen, r->on_v + r->off, r->v, N);
-    bm_put(chosen, r->on_w + r->off, r->w, N);
+    bm_put(chosen, r->on_g, r->g, N);
+    bm_put(chosen, r->on_m, r->m, N);
+    bm_put(chosen, r->on_v, r->v, N);
+    bm_put(chosen, r->on_w, r->w, N);
     bm_put(chosen, r->on_t, &r->t, 1);
 }
 
-static rig start(size_t statistics, size_t off)
+static rig start(size_t statistics)
 {
-    rig r = {.n = N - statistics, .statistics = statistics, .off = off};
+    rig r = {.n = N - statistics, .statistics = statistics};
 
     for (size_t i = 0; i < N; i++) {
         r.g[i] = number(i, 1);
@@ -50,10 +50,10 @@ static rig start(size_t statistics, size_t off)
         r.v[i] = fabsf(number(i, 3));
         r.w[i] = number(i, 4);
     }
-    r.on_g = room(off + N);
-    r.on_m = room(off + N);
-    r.on_v = room(off + N);
-    r.on_w = room(off + N);
+    r.on_g = room(N);
+    r.on_m = room(N);
+    r.on_v = room(N);
+    r.on_w = room(N);
     r.on_t = room(1);
     r.on_skipped = room(2);
     return r;
@@ -74,74 +74,15 @@ static void step(rig *r, const bm_adam *a)
     float raw[2];
 
     send(r);
-    bm_adam_step(chosen, a, r->n, r->statistics, r->on_g + r->off,
-                 r->on_m + r->off, r->on_v + r->off, r->on_w + r->off, r->on_t,
-                 (double *)(void *)r->on_skipped);
-    bm_get(chosen, r->m, r->on_m + r->off, N);
-    bm_get(chosen, r->v, r->on_v + r->off, N);
-    bm_get(chosen, r->w, r->on_w + r->off, N);
+    bm_adam_step(chosen, a, r->n, r->statistics, r->on_g, r->on_m, r->on_v,
+                 r->on_w, r->on_t, (double *)(void *)r->on_skipped);
+    bm_get(chosen, r->m, r->on_m, N);
+    bm_get(chosen, r->v, r->on_v, N);
+    bm_get(chosen, r->w, r->on_w, N);
     bm_get(chosen, &r->t, r->on_t, 1);
     bm_get(chosen, raw, r->on_skipped, 2);
     assert_ok(bm_sync(chosen));
     memcpy(&r->skipped, raw, sizeof r->skipped);
-}
-
-/* Three steps in double from where the rig is, beside it. */
-static void check_equations(const bm_adam *a, size_t statistics, size_t off,
-                            float t)
-{
-    static double m[N], v[N], w[N];
-    rig r = start(statistics, off);
-    double norm = 0, scale = 1;
-
-    r.t = t;
-    for (size_t i = 0; i < N; i++) {
-        m[i] = r.m[i];
-        v[i] = r.v[i];
-        w[i] = r.w[i];
-        norm += i < r.n ? (double)r.g[i] * r.g[i] : 0;
-    }
-    if (a->clip > 0 && sqrt(norm) > a->clip)
-        scale = a->clip / sqrt(norm);
-    for (int k = 1; k <= 3; k++) {
-        double c1 = 1 - pow(a->beta1, t + k), c2 = 1 - pow(a->beta2, t + k);
-
-        step(&r, a);
-        assert_true(r.t == t + (float)k && r.skipped == 0);
-        for (size_t i = 0; i < r.n; i++) {
-            double g = scale * r.g[i];
-
-            m[i] = a->beta1 * m[i] + (1 - a->beta1) * g;
-            v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
-            w[i] -= a->rate * (a->decay * w[i] +
-                               m[i] / c1 / (sqrt(v[i] / c2) + a->epsilon));
-            assert_true(near(r.m[i], m[i], 1e-6));
-            assert_true(near(r.v[i], v[i], 1e-6));
-            assert_true(near(r.w[i], w[i], 1e-5));
-        }
-        for (size_t i = r.n; i < N; i++) {
-            w[i] -= r.g[i];
-            assert_true(r.m[i] == (float)m[i] && r.v[i] == (float)v[i]);
-            assert_true(near(r.w[i], w[i], 1e-6));
-        }
-    }
-    stop(&r);
-}
-
-static void test_it_follows_its_equations(void **state)
-{
-    const bm_adam kinds[] = {
-        {0.01, 0.9, 0.999, 1e-8, 0, 0}, {0.01, 0.9, 0.999, 1e-8, 0.5, 0},
-        {0.01, 0.5, 0.9, 0.1, 0.1, 10}, /* |g| is about 50 */
-        {0.01, 0, 0, 1e-3, 0, 100},     {0, 0.9, 0.999, 1e-8, 0.5, 1},
-    };
-
-    (void)state;
-    FOR_EACH (i, kinds) {
-        check_equations(&kinds[i], 0, 0, 0);
-        check_equations(&kinds[i], 3, 0, 100);
-        check_equations(&kinds[i], 0, 1, 2.625F); /* not to be taken by fours */
-    }
 }
 
 /*
@@ -153,12 +94,12 @@ static void test_it_follows_its_equations(void **state)
  *         w.grad = torch.tensor([1.0, -2.0 + s, 0.25 * s, 1e-3])
  *         o.step()
  */
-static void test_it_is_pytorch_s(void **state)
+static void test_steps_match_pytorch(void **state)
 {
     static const double expected[] = {-0.001496000, 0.030959016, 1.655924451,
                                       -0.498996010};
     const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0};
-    rig r = start(N - 4, 0);
+    rig r = start(N - 4);
 
     (void)state;
     memset(r.m, 0, sizeof r.m);
@@ -175,11 +116,11 @@ static void test_it_is_pytorch_s(void **state)
     stop(&r);
 }
 
-static void test_a_gradient_without_a_square_changes_nothing(void **state)
+static void test_gradient_without_a_finite_square_is_skipped(void **state)
 {
     const float bad[] = {NAN, INFINITY, -INFINITY, 2e19F};
     const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0};
-    rig before = start(3, 0), r = before;
+    rig before = start(3), r = before;
 
     (void)state;
     FOR_EACH (i, bad) {
@@ -200,7 +141,7 @@ static void test_a_gradient_without_a_square_changes_nothing(void **state)
 static void test_large_gradients_are_clipped_without_overflow(void **state)
 {
     const bm_adam a = {0.5, 0, 0, 0, 0, 1};
-    rig r = start(0, 0);
+    rig r = start(0);
 
     (void)state;
     for (size_t i = 0; i < N; i++)
@@ -216,11 +157,11 @@ static void test_large_gradients_are_clipped_without_overflow(void **state)
 }
 
 /* They read a copy of their own, in bf16, which is there from the first on. */
-static void test_products_see_the_new_weights(void **state)
+static void test_products_read_the_updated_weights(void **state)
 {
     const bm_adam a = {0.25, 0.9, 0.999, 1e-8, 0, 0};
     const float one = 1;
-    rig r = start(0, 0);
+    rig r = start(0);
     float *x = place(chosen, &one, 1), *y = room(N), *got = NULL;
 
     (void)state;
@@ -243,11 +184,10 @@ static void test_products_see_the_new_weights(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_it_follows_its_equations),
-        cmocka_unit_test(test_it_is_pytorch_s),
-        cmocka_unit_test(test_a_gradient_without_a_square_changes_nothing),
+        cmocka_unit_test(test_steps_match_pytorch),
+        cmocka_unit_test(test_gradient_without_a_finite_square_is_skipped),
         cmocka_unit_test(test_large_gradients_are_clipped_without_overflow),
-        cmocka_unit_test(test_products_see_the_new_weights),
+        cmocka_unit_test(test_products_read_the_updated_weights),
     };
 
     return RUN_GROUP_ON(argc, argv, "adam", tests);

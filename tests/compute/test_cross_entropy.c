@@ -89,13 +89,6 @@ static void check_batch(batch b)
     batch_free(&b);
 }
 
-static void test_gradient_is_that_of_the_mean_over_frames(void **state)
-{
-    (void)state;
-    for (uint64_t key = 0; key < 20; key++)
-        check_batch(made(10 * key, C));
-}
-
 static void test_there_may_be_any_number_of_classes(void **state)
 {
     static const size_t numbers[] = {1, 4, 33, 128, 1024, 1028, MOST};
@@ -192,7 +185,6 @@ static void test_equal_logits_cost_the_logarithm_of_their_number(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient_is_that_of_the_mean_over_frames),
         cmocka_unit_test(test_there_may_be_any_number_of_classes),
         cmocka_unit_test(test_first_of_the_largest_logits_is_the_answer),
         cmocka_unit_test(test_what_cannot_be_costs_nothing_unless_it_is),

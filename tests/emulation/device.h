@@ -9,6 +9,8 @@
 #ifndef BM_TESTS_EMULATION_DEVICE_H
 #define BM_TESTS_EMULATION_DEVICE_H
 
+#define BM_EMULATED
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -66,9 +68,12 @@ std::tuple<P...> bm_emulate_copy(void **arguments, std::index_sequence<i...>)
     return std::tuple<P...>(*(P *)arguments[i]...);
 }
 
-/* For cudaLaunchKernelExC, which knows no types. */
-template <typename... P> void bm_emulate_know(void (*kernel)(P...))
+/* Tells cudaLaunchKernelExC the types of the arguments, and clears their
+ * padding, where bm_emulate_look could find an old address. */
+template <typename... P>
+void bm_before_launch(void (*kernel)(P...), P &...arguments_)
 {
+    (__builtin_clear_padding(&arguments_), ...);
     bm_emulate_add((const void *)kernel, [kernel](void **arguments) {
         auto now =
             bm_emulate_copy<P...>(arguments, std::index_sequence_for<P...>());

@@ -275,7 +275,6 @@ int __syncthreads_or(int x)
 void __syncwarp(unsigned)
 {
     pass(own_warp().meet);
-    bm_words_go();
 }
 
 void bm_cluster_sync()

@@ -14,12 +14,6 @@ bool bm_block_lives(unsigned block); /* of the cluster that runs */
 /* The next of a series of numbers that look random; always the same series. */
 unsigned bm_chance();
 
-/* words.cpp. What a warp has told goes on its way; some of that arrives, as
- * below; all of it does. */
-void bm_words_go();
-bool bm_words_arrive(bool stuck);
-void bm_words_end();
-
 /* sm90.cpp. What is under way between blocks: some of it arrives; where threads
  * wait for nothing else, at least one piece, if there is one. */
 bool bm_deliver(bool stuck);

@@ -30,9 +30,6 @@ struct lane {
         lane *other = nullptr; /* instead: waits until it has done `turn` */
         size_t turn = 0;
         work idle = nullptr; /* `does`, in a dry run */
-        bool kernel = false;
-        unsigned cluster = 1;
-        cudaGraphNode_t handles[2] = {};
     };
     std::vector<node> nodes;
     size_t done = 0;
@@ -69,16 +66,8 @@ struct CUstream_st {
 /* The first is that of the stream where the capture began. */
 typedef std::vector<std::unique_ptr<lane>> lanes;
 
-/* Where it is in a graph; or a graph that is to become part of one. */
-struct CUgraphNode_st {
-    size_t lane = 0, at = 0;
-    std::shared_ptr<lanes> child;
-    std::vector<cudaGraphNode_t> after;
-};
-
 struct CUgraph_st {
     std::shared_ptr<lanes> all = std::make_shared<lanes>();
-    std::deque<CUgraphNode_st> nodes;
 };
 
 struct CUgraphExec_st {
@@ -173,7 +162,6 @@ static cudaStream_t stream_of(cudaStream_t s)
 /* What the host has asked the device for, captures aside. */
 extern "C" {
 unsigned long bm_emulated_launches; /* of kernels, products, graphs */
-unsigned long bm_emulated_changes;  /* of kernels in graphs */
 }
 
 cudaError_t bm_emulate_fail(cudaError_t error)
@@ -208,30 +196,14 @@ cudaError_t bm_emulate_refuse()
     return refuse();
 }
 
-static void add_node(lane *l, lane::node n)
-{
-    for (cudaGraphNode_t &h : n.handles) {
-        capture->nodes.emplace_back();
-        h = &capture->nodes.back();
-        while ((*capture->all)[h->lane].get() != l)
-            h->lane++;
-        h->at = l->nodes.size();
-    }
-    l->nodes.push_back(std::move(n));
-}
-
-/* cluster: of a kernel, else 0 */
-static cudaError_t queue(cudaStream_t stream, work w, unsigned cluster = 0)
+static cudaError_t queue(cudaStream_t stream, work w)
 {
     cudaStream_t s = stream_of(stream);
 
     if (s->captured && invalid)
         return last = cudaErrorStreamCaptureInvalidated;
     if (s->captured) {
-        lane::node n = {std::move(w)};
-        n.kernel = cluster > 0;
-        n.cluster = cluster;
-        add_node(s->captured, std::move(n));
+        s->captured->nodes.push_back({std::move(w)});
     } else {
         s->queue.push_back([=]() {
             w();
@@ -255,8 +227,6 @@ static bool cluster_is_allowed(const void *function, unsigned cluster)
            cluster <= (functions[function].big_clusters ? 16 : 8);
 }
 
-/* Instead of a cluster's size: all blocks run at once. */
-static const unsigned ALL = ~0u;
 enum { PROCESSORS = 4, BLOCKS = 16 }; /* of each, at once */
 
 /* More than 48 KiB of shared memory, and clusters of more than 8 blocks, are
@@ -266,11 +236,9 @@ static cudaError_t check_launch(const void *function, dim3 grid, dim3 block,
 {
     cudaError_t error = cudaSuccess;
 
-    if (cluster == ALL && grid.x > PROCESSORS * BLOCKS)
-        return cudaErrorCooperativeLaunchTooLarge;
-    if (cluster != ALL && !cluster_is_allowed(function, cluster))
+    if (!cluster_is_allowed(function, cluster))
         return cudaErrorInvalidClusterSize;
-    if (cluster != ALL && grid.x % cluster != 0)
+    if (grid.x % cluster != 0)
         error = cudaErrorInvalidConfiguration;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX ||
         grid.y > 65535 || grid.z > 65535 || block.x * block.y * block.z == 0 ||
@@ -286,15 +254,6 @@ static std::map<const void *, bm_emulated> kernels;
 void bm_emulate_add(const void *kernel, const bm_emulated &what)
 {
     kernels.emplace(kernel, what);
-}
-
-static work run_of(dim3 grid, dim3 block, size_t shared, unsigned cluster,
-                   const void *kernel, void **arguments)
-{
-    work body = kernels.at(kernel)(arguments);
-    unsigned together = cluster == ALL ? grid.x : cluster;
-
-    return [=]() { bm_run_kernel(grid, block, shared, together, body); };
 }
 
 cudaError_t bm_emulate_put(cudaStream_t stream, work w)
@@ -313,10 +272,7 @@ static unsigned cluster_of(const cudaLaunchConfig_t *config)
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             return config->attrs[i].val.clusterDim.x;
-        else if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
-                 config->attrs[i].val.cooperative)
-            return ALL;
-    return 0;
+    return 1;
 }
 
 extern "C" {
@@ -324,17 +280,18 @@ extern "C" {
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *kernel, void **arguments)
 {
-    unsigned told = cluster_of(config), cluster = told > 0 ? told : 1;
-    cudaError_t error = check_launch(kernel, config->gridDim, config->blockDim,
-                                     config->dynamicSmemBytes, cluster);
+    dim3 grid = config->gridDim, block = config->blockDim;
+    size_t shared = config->dynamicSmemBytes;
+    unsigned cluster = cluster_of(config);
+    cudaError_t error = check_launch(kernel, grid, block, shared, cluster);
+    work body;
 
     if (error != cudaSuccess)
         return last = error;
     bm_emulated_launches += stream_of(config->stream)->captured == nullptr;
+    body = kernels.at(kernel)(arguments);
     return queue(config->stream,
-                 run_of(config->gridDim, config->blockDim,
-                        config->dynamicSmemBytes, cluster, kernel, arguments),
-                 cluster);
+                 [=]() { bm_run_kernel(grid, block, shared, cluster, body); });
 }
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -573,7 +530,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
     if (e->captured != nullptr) {
         if (s->captured == nullptr)
             s->captured = add_lane(capture);
-        add_node(s->captured, {nullptr, e->captured, turn});
+        s->captured->nodes.push_back({nullptr, e->captured, turn});
         return cudaSuccess;
     }
     if (s->captured != nullptr) {
@@ -655,99 +612,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
     return cudaSuccess;
 }
 
-/* What the next node of the stream comes after: the last one, or, behind a
- * wait, two. A library's kernels may have made edges that are not plain, and
- * who does not ask of what kind they are gets no answer. */
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
-                                     cudaStreamCaptureStatus *is,
-                                     unsigned long long *, cudaGraph_t *graph,
-                                     const cudaGraphNode_t **after,
-                                     const cudaGraphEdgeData **edges, size_t *n)
-{
-    static const cudaGraphEdgeData plain[2] = {};
-    lane *l = stream_of(stream)->captured;
-
-    cudaStreamIsCapturing(stream, is);
-    if (l == nullptr)
-        return cudaSuccess;
-    if (after != nullptr && edges == nullptr)
-        return last = cudaErrorLossyQuery;
-    if (edges != nullptr)
-        *edges = plain;
-    if (graph != nullptr)
-        *graph = capture;
-    if (after != nullptr)
-        *after = l->nodes.empty() ? nullptr : l->nodes.back().handles;
-    if (n != nullptr)
-        *n = l->nodes.empty() ? 0 : l->nodes.back().other != nullptr ? 2 : 1;
-    return cudaSuccess;
-}
-
 static void run_lanes(lanes &all)
 {
     for (auto &l : all)
         l->done = 0;
     all.front()->run_to(all.front()->nodes.size());
-}
-
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *out, cudaGraph_t graph,
-                                       const cudaGraphNode_t *after, size_t n,
-                                       cudaGraph_t child)
-{
-    graph->nodes.emplace_back();
-    *out = &graph->nodes.back();
-    (*out)->child = copy_of(*child->all);
-    (*out)->after.assign(after, after + n);
-    return cudaSuccess;
-}
-
-/* For a child that comes after what was queued on the stream. */
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
-                                                cudaGraphNode_t *node,
-                                                const cudaGraphEdgeData *,
-                                                size_t n, unsigned flags)
-{
-    lane *l = stream_of(stream)->captured;
-    const cudaGraphNode_t *after = nullptr;
-    cudaStreamCaptureStatus is;
-    size_t count = 0;
-    std::shared_ptr<lanes> child;
-
-    const cudaGraphEdgeData *edges = nullptr;
-
-    cudaStreamGetCaptureInfo(stream, &is, nullptr, nullptr, &after, &edges,
-                             &count);
-    if (l == nullptr || n != 1 || flags != cudaStreamSetCaptureDependencies ||
-        (*node)->child == nullptr || (*node)->after.size() != count ||
-        !std::equal(after, after + count, (*node)->after.begin()))
-        return last = cudaErrorInvalidValue;
-    child = (*node)->child;
-    add_node(l, {[child]() { run_lanes(*child); }});
-    return cudaSuccess;
-}
-
-/* For launches from now on. Nothing says what becomes of a kernel's clusters:
- * refused. */
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph,
-                                             cudaGraphNode_t node,
-                                             const cudaKernelNodeParams *p)
-{
-    lane::node *n = nullptr;
-    cudaError_t error = cudaSuccess;
-
-    if (graph->all.use_count() > 1)
-        graph->all = copy_of(*graph->all);
-    n = &(*graph->all)[node->lane]->nodes[node->at];
-    if (!n->kernel || n->cluster > 1)
-        return last = cudaErrorInvalidValue;
-    bm_emulated_changes++;
-    error =
-        check_launch(p->func, p->gridDim, p->blockDim, p->sharedMemBytes, 1);
-    if (error != cudaSuccess)
-        return last = error;
-    n->does = run_of(p->gridDim, p->blockDim, p->sharedMemBytes, n->cluster,
-                     p->func, p->kernelParams);
-    return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)

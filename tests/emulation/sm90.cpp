@@ -323,11 +323,6 @@ void bm_arrivals_open(uint64_t *bar, unsigned threads)
     memcpy(bar, &a, sizeof a);
 }
 
-void bm_arrivals_come(uint64_t *bar)
-{
-    bm_arrivals_expect(bar, 0);
-}
-
 void bm_arrivals_expect(uint64_t *bar, unsigned bytes)
 {
     arrivals a = read_bar(bar);
@@ -357,7 +352,7 @@ void bm_send16(void *x, uint4 v, uint64_t *bar, unsigned block)
 bool bm_deliver(bool stuck)
 {
     std::vector<message> before;
-    bool any = bm_words_arrive(stuck);
+    bool any = false;
 
     before.swap(messages);
     for (message &m : before) {
@@ -381,7 +376,6 @@ bool bm_deliver(bool stuck)
 void bm_deliver_no_more()
 {
     claim(messages.empty(), "something was sent that nobody waited for");
-    bm_words_end();
     for (const auto &m : meetings)
         claim(m.second.come == 0, "somebody came to a meeting in vain");
     meetings.clear();

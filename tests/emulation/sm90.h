@@ -1,13 +1,14 @@
 /*
- * sm90.h - compute/cuda/kernels/sm90.h for the host. Copies and what is sent to
- * other blocks arrive at once, later, or as late as can be, and in any order;
- * what a warp tells, from one __syncwarp to the next at a time, after what it
- * has told.
+ * sm90.h - the functions of compute/cuda/kernels/sm90.h on the host. Copies and
+ * data sent to other blocks arrive at once, later, or at the last moment, in
+ * any order.
  */
 #ifndef BM_TESTS_EMULATION_SM90_H
 #define BM_TESTS_EMULATION_SM90_H
 
 #include "tests/emulation/device.h"
+
+#define BM_SM90 1
 
 void bm_multiply_add(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
 void bm_matrices_get(uint32_t r[4], const void *row);
@@ -27,13 +28,6 @@ template <int n> void bm_copies_wait()
     bm_copies_complete(n);
 }
 
-void bm_tell8(void *x, uint2 v);
-void bm_tell16(void *x, uint4 v);
-uint2 bm_hear8(const void *x);
-uint4 bm_hear16(const void *x);
-void bm_hear_later(const void *words, int n, int bit);
-static inline void bm_fence() {}
-
 uint4 bm_get16(const void *x);
 void bm_put16(void *x, uint4 v);
 
@@ -45,7 +39,6 @@ static inline unsigned bm_cluster_rank()
     return bm_now.cluster;
 }
 void bm_arrivals_open(uint64_t *bar, unsigned threads);
-void bm_arrivals_come(uint64_t *bar);
 void bm_arrivals_expect(uint64_t *bar, unsigned bytes);
 void bm_arrivals_wait(uint64_t *bar, unsigned phase);
 void bm_send8(void *x, float2 v, uint64_t *bar, unsigned block);

@@ -1,20 +1,21 @@
 /*
- * cuda_conv_cudnn.c - convolution by cuDNN, which wants images one after the
- * other, [B, T, H, C] packed. Some sequences at a time are copied into that
- * order, with zeros around them wherever a window looks at nothing: before and
- * behind the image, and past the sequence's own end. So cuDNN pads nothing
- * itself, and need know neither of lengths nor of padding on one side alone.
- * Channels are rounded up to 16 bytes, as tensor cores like them.
+ * cuda_conv_cudnn.c - convolution by cuDNN, which takes packed images,
+ * [B, T, H, C]. Some sequences at a time are copied into that order, with zeros
+ * wherever a window reaches beyond the image or past the sequence's end. So
+ * cuDNN pads nothing and needs no lengths, and padding on one side is possible.
+ * Channels are rounded up to 16 bytes for tensor cores.
  *
- * The algorithms are fixed, and have one order of summation: forward
- * IMPLICIT_PRECOMP_GEMM, dx and dw ALGO_1 each (ALGO_0, and 3 of dw, add as it
- * comes). With bf16 numbers are multiplied by tensor cores and summed in
- * floats; y is rounded to bf16 before b is added, and dw once for every piece
- * of a batch: twice where im2col rounds once, or not at all.
+ * The algorithms are fixed, with one order of summation: IMPLICIT_PRECOMP_GEMM
+ * forward, ALGO_1 for dx and dw (ALGO_0, and ALGO_3 of dw, use atomics). In
+ * bf16, tensor cores multiply and sum in floats. y is rounded to bf16 before b
+ * is added, and dw once for each piece of a batch; im2col rounds y once and dw
+ * never.
  */
-#include "compute/cuda/cuda_cudnn.h"
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/image/image_kernels.h"
+#include "compute/cuda/libraries/cuda_cudnn.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ enum { LINE = 16, PIECE = 16 << 20, WORK = 256 << 20 }; /* bytes */
 #define TO_X    CUDNN_CONVOLUTION_BWD_DATA_ALGO_1
 #define TO_W    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1
 
-/* A convolution of all sequences of a batch; images as cuDNN has them. */
+/* The sizes of a convolution of all sequences of a batch. */
 typedef struct sweep {
     const bm_conv *c;
     bm_extent in, out;
@@ -34,7 +35,7 @@ typedef struct sweep {
     bm_images px, py; /* packed */
     bm_filter_layout filter;
     size_t size;      /* bytes of a number */
-    size_t sequences; /* of a piece */
+    size_t sequences; /* that are convolved at a time */
 } sweep;
 
 static size_t whole_lines(const sweep *s, size_t channels)
@@ -87,8 +88,7 @@ static size_t filter_count(const sweep *s)
     return (size_t)s->filter.n * s->filter.places * s->filter.c;
 }
 
-/* Descriptors of a piece of n sequences; they are read by the calls that come
- * next. */
+/* Sets the descriptors of n sequences, which the next calls read. */
 static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
 {
     struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
@@ -115,7 +115,7 @@ static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
     return status;
 }
 
-/* Bytes that the described calls work in, the most of them. */
+/* The largest workspace of the calls that the descriptors describe. */
 static cudnnStatus_t measure(const struct bm_cudnn *c, size_t *bytes)
 {
     size_t n[3] = {0};
@@ -188,14 +188,15 @@ static const char *obstacle(bm_backend *be, const bm_conv *conv, bm_extent in,
     if (bytes <= WORK)
         return NULL;
     snprintf(c->why_conv, sizeof c->why_conv,
-             "it would work in %zu MiB, more than %d", bytes >> 20, WORK >> 20);
+             "it needs %zu MiB of workspace, more than %d", bytes >> 20,
+             WORK >> 20);
     return c->why_conv;
 }
 
-/* Rooms of a pass, as pieces of so many sequences need them. */
+/* The rooms of a pass. */
 typedef struct rooms {
     void *x, *y, *w, *dw, *work;
-    float *sums; /* for those of dy's rows */
+    float *sums; /* partial sums over rows of dy */
     float *db;   /* [N rounded up] */
     size_t work_bytes;
     bool half;
@@ -216,14 +217,14 @@ static rooms take(bm_backend *be, const sweep *s)
                       "GetConvolution..WorkspaceSize");
         r.work_bytes = bytes > r.work_bytes ? bytes : r.work_bytes;
     }
-    r.x = bm_cudnn_room_for(be, &c->image[0],
-                            s->sequences * s->px.sequence * s->size);
-    r.y = bm_cudnn_room_for(be, &c->image[1],
-                            s->sequences * s->py.sequence * s->size);
-    r.w = bm_cudnn_room_for(be, &c->kernel, 2 * bm_cudnn_lines(n));
+    r.x = bm_cuda_room_for(be, &c->image[0],
+                           s->sequences * s->px.sequence * s->size);
+    r.y = bm_cuda_room_for(be, &c->image[1],
+                           s->sequences * s->py.sequence * s->size);
+    r.w = bm_cuda_room_for(be, &c->kernel, 2 * bm_cudnn_lines(n));
     r.dw = r.w != NULL ? (char *)r.w + bm_cudnn_lines(n) : NULL;
-    r.work = bm_cudnn_room_for(be, &c->work[0], r.work_bytes);
-    r.db = bm_cudnn_room_for(
+    r.work = bm_cuda_room_for(be, &c->work[0], r.work_bytes);
+    r.db = bm_cuda_room_for(
         be, &c->sums, (N + bm_kernel_sum_rows_work(rows, N)) * sizeof *r.db);
     r.sums = r.db != NULL ? r.db + N : NULL;
     return r;
@@ -241,8 +242,8 @@ static size_t count(const bm_images *i, size_t B)
     return B * i->T * i->H * i->C;
 }
 
-/* n sequences of the caller's images, from number b on, go to `to`, between
- * zeros. */
+/* Copies n sequences of the caller's images, from number b on, to `to`, and
+ * zeros around them. */
 static void place(bm_backend *be, const sweep *s, size_t b, size_t n,
                   bm_in from, const bm_images *images, const bm_images *packed,
                   const int32_t *frames, bool windows, void *to)
@@ -318,7 +319,7 @@ static void forward(bm_backend *be, const bm_conv *conv, bm_extent in,
     }
 }
 
-/* Adds what a piece, whose x and dy are in place, teaches. */
+/* Adds the gradients of a piece, whose x and dy are in place. */
 static void learn(bm_backend *be, const sweep *s, const rooms *r, size_t n,
                   bool first, float *dw, float *db)
 {

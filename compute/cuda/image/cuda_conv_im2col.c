@@ -1,32 +1,34 @@
 /*
- * cuda_conv_im2col.c - convolution of columns of pixels, as a product: the
- * windows of some frames are copied side by side (im2col), which is what
- * cublasLt can multiply, and stay in the L2 cache meanwhile.
+ * cuda_conv_im2col.c - convolution of columns of pixels as a product. The
+ * windows of some frames are copied side by side (im2col), as many as stay in
+ * the L2 cache, and multiplied by cublasLt.
  *
- * A one stands behind each window, and b below w, so that the product adds b,
- * and leaves zeros where the windows of padding are zeros; and b's gradient is
- * the last row of w's.
+ * Each window is followed by a 1, and w by a row b, so that the product adds b,
+ * but not where the windows of padding are zeros. The gradient of b is the last
+ * row of that of w.
  *
- * The gradient of x is the same product over dy: apart by the strides, with
- * zeros between, with the kernel turned round in time and height, and stride 1.
+ * The gradient of x is the same product over dy: spread by the strides with
+ * zeros between, with the kernel reversed in time and height, and stride 1.
  */
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/image/image_kernels.h"
+#include "compute/cuda/libraries/cuda_products.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 enum { PIECE = 16 << 20, LINE = 256 }; /* bytes: of windows; aligned to */
 
-/* What is convolved with what kind of window; not with which weights. */
+/* The sizes of a convolution: all but the weights. */
 typedef struct sweep {
     size_t size; /* bytes of a number: the form that products take */
     size_t height, channels, out_height, out_channels;
     bm_gather windows;
-    size_t k;      /* rows of the weights, and what a window has: windows.width
-                    */
-    size_t frames; /* of windows in a piece */
+    size_t k;      /* rows of the weights, numbers of a window */
+    size_t frames; /* whose windows are multiplied at a time */
 } sweep;
 
-/* Numbers, from row to row. */
-static size_t whole_units(const sweep *s, size_t n)
+/* Rounds a row of n numbers up to whole gather units. */
+static size_t padded(const sweep *s, size_t n)
 {
     size_t unit = BM_GATHER_UNIT / s->size;
 
@@ -38,8 +40,7 @@ static void measure(sweep *s, bool ones)
     bm_gather *g = &s->windows;
     size_t frame = 0;
 
-    s->k = whole_units(s, (size_t)g->time.size * g->rows.size * s->channels +
-                              ones);
+    s->k = padded(s, (size_t)g->time.size * g->rows.size * s->channels + ones);
     g->height = (unsigned)s->height;
     g->channels = (unsigned)s->channels;
     g->out_height = (unsigned)s->out_height;
@@ -75,7 +76,7 @@ static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
     return s;
 }
 
-static bm_axis turned(bm_window w)
+static bm_axis reversed(bm_window w)
 {
     return (bm_axis){(unsigned)w.size, 1, (unsigned)(w.size - 1 - w.before),
                      (unsigned)w.stride};
@@ -89,14 +90,14 @@ static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
                .out_height = c->height,
                .out_channels = c->channels};
 
-    s.windows.time = turned(c->time);
-    s.windows.rows = turned(c->rows);
+    s.windows.time = reversed(c->time);
+    s.windows.rows = reversed(c->rows);
     measure(&s, false);
     return s;
 }
 
-/* dy of the frames of a piece, where some of them are padding: windows of one
- * place. */
+/* Gathers dy itself, where some frames of a piece are padding: windows of one
+ * pixel. */
 static bm_gather plain(const sweep *s)
 {
     static const bm_axis one = {1, 1, 0, 1};
@@ -105,7 +106,7 @@ static bm_gather plain(const sweep *s)
     g.in = g.out;
     g.height = g.out_height;
     g.channels = (unsigned)s->out_channels;
-    g.width = (unsigned)whole_units(s, s->out_channels);
+    g.width = (unsigned)padded(s, s->out_channels);
     g.time = g.rows = one;
     g.ones = false;
     return g;
@@ -119,14 +120,14 @@ typedef struct scratch {
     float *dw;     /* [k, out_channels] */
 } scratch;
 
-/* From `work`, or NULLs; returns the bytes it takes. */
+/* Cuts the views from `work`, or sets them to NULL. Returns their bytes. */
 static size_t carve(const sweep *s, float *work, scratch *out)
 {
     size_t rows = s->frames * s->out_height, n = s->k * s->out_channels;
     size_t sizes[4] = {rows * s->k * s->size, n * s->size,
                        rows * plain(s).width * s->size, n * sizeof(float)};
     char *at = NULL, *views[4] = {NULL};
-    size_t used = LINE; /* the first begins at a line */
+    size_t used = LINE; /* to align the first */
 
     if (work != NULL)
         at = (char *)work + (LINE - (uintptr_t)work % LINE) % LINE;
@@ -165,7 +166,7 @@ static bm_in read(bm_backend *be, const sweep *s, const float *x, size_t n)
     return (bm_in){bm_cuda_read16(be, x, n), true};
 }
 
-/* y of all frames: zeros past a sequence's end. */
+/* Writes y of all frames, zeros past a sequence's end. */
 static void convolve(bm_backend *be, const sweep *s, const bm_kernel_of_conv *w,
                      bm_extent in, bm_extent out, const float *x, float *y,
                      const scratch *r)
@@ -213,8 +214,8 @@ static void forward(bm_backend *be, const bm_conv *c, bm_extent in,
     convolve(be, &s, &w, in, out, x, y, &r);
 }
 
-/* Is there no padding among n frames from number f on? */
-static bool all_there(bm_extent e, size_t f, size_t n)
+/* True if there is no padding among n frames from number f on. */
+static bool no_padding(bm_extent e, size_t f, size_t n)
 {
     for (size_t b = 0; b < e.B; b++) {
         size_t after = f + n; /* of the last frame t B + b before that: t + 1 */
@@ -226,7 +227,7 @@ static bool all_there(bm_extent e, size_t f, size_t n)
     return true;
 }
 
-/* dw and db, one behind the other, are sums over the windows of all frames. */
+/* Sums the gradients of w, and of b after it, over the windows of all frames. */
 static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
                   const float *x, const float *dy, const scratch *r)
 {
@@ -237,7 +238,7 @@ static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
     bm_in slopes = read(be, s, dy, frames * frame);
     bm_gather copy = plain(s);
 
-    BM_CUDA(be, bm_step_clear(be, stream, r->dw, s->k * N * sizeof *r->dw));
+    BM_CUDA(be, cudaMemsetAsync(r->dw, 0, s->k * N * sizeof *r->dw, stream));
     for (size_t f = 0, n = 0; f < frames; f += n) {
         bm_cuda_factor b =
             factor(s, (const char *)slopes.x + f * frame * s->size, N, false);
@@ -245,7 +246,7 @@ static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
         n = frames - f < s->frames ? frames - f : s->frames;
         BM_CUDA(be,
                 bm_kernel_gather(stream, &s->windows, f, n, from, r->windows));
-        if (!all_there(out, f, n)) {
+        if (!no_padding(out, f, n)) {
             BM_CUDA(be,
                     bm_kernel_gather(stream, &copy, f, n, slopes, r->slopes));
             b = factor(s, r->slopes, copy.width, false);
@@ -278,10 +279,12 @@ static void backward(bm_backend *be, const bm_conv *c, bm_extent in,
     there.windows.out = back.windows.in = bm_cuda_frames(be, out);
     carve(&there, work, &r);
     learn(be, &there, in, out, x, dy, &r);
-    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, dw, n_w), r.dw,
-                             n_w * sizeof *dw));
-    BM_CUDA(be, bm_step_copy(be, stream, bm_cuda_write(be, db, N), r.dw + n_w,
-                             N * sizeof *db));
+    BM_CUDA(be,
+            cudaMemcpyAsync(bm_cuda_write(be, dw, n_w), r.dw, n_w * sizeof *dw,
+                            cudaMemcpyDeviceToDevice, stream));
+    BM_CUDA(be,
+            cudaMemcpyAsync(bm_cuda_write(be, db, N), r.dw + n_w,
+                            N * sizeof *db, cudaMemcpyDeviceToDevice, stream));
     if (dx == NULL)
         return;
     carve(&back, work, &r);

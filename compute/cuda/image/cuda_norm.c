@@ -1,10 +1,12 @@
 /*
- * cuda_norm.c - batch normalisation, and the function and the windows behind it
- * in the same pass. Sums are floats within a thread and
- * doubles from there on, in one order for a shape.
+ * cuda_norm.c - batch normalisation, with the activation and the pooling after
+ * it in the same pass. A thread sums in floats, sums of threads are doubles.
+ * The order depends only on the shape.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/device/cuda_operations.h"
 #include "compute/cuda/image/image_kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 static size_t doubles(size_t C)
 {
@@ -70,7 +72,7 @@ void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
     BM_CUDA(be, bm_kernel_norm_forward(stream, &p));
 }
 
-/* Where the largest is, is found again in x; y is not needed. */
+/* The position of each maximum is found again in x; y is not read. */
 void bm_cuda_norm_backward(bm_backend *be, const bm_norm *n, bm_extent in,
                            bm_extent out, const float *x, const float *y,
                            const float *dy, float *kept, float *dx,

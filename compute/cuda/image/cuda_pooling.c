@@ -1,6 +1,8 @@
-/* cuda_pooling.c - max pooling over windows that lie side by side. */
-#include "compute/cuda/cuda.h"
+/* cuda_pooling.c - max pooling over windows that do not overlap. */
+#include "compute/cuda/device/cuda_operations.h"
 #include "compute/cuda/image/image_kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 static bm_panes panes(bm_backend *be, const bm_pooling *p, bm_extent in,
                       bm_extent out)
@@ -33,7 +35,7 @@ void bm_cuda_pooling_forward(bm_backend *be, const bm_pooling *p, bm_extent in,
             bm_kernel_pooling_forward(bm_cuda_of(be)->stream, &all, from, to));
 }
 
-/* Where the largest is, is found again in x; y is not needed. */
+/* The position of each maximum is found again in x; y is not read. */
 void bm_cuda_pooling_backward(bm_backend *be, const bm_pooling *p, bm_extent in,
                               bm_extent out, const float *x, const float *y,
                               const float *dy, float *dx)

@@ -1,8 +1,9 @@
 /*
- * kernel.h - what every file of kernels begins with. Kernels are started with
- * BM_LAUNCH, or BM_LAUNCH_CLUSTER where blocks of a cluster work together, or
- * BM_LAUNCH_TOGETHER where all do, and take their shared memory from BM_SHARED;
- * so the tests can run them on the host as well, see tests/emulation.
+ * kernel.h - what every file of kernels includes. Kernels are started with
+ * BM_LAUNCH, or with BM_LAUNCH_CLUSTER where the blocks of a cluster work
+ * together, and take their shared memory from BM_SHARED. So a build with
+ * BM_EMULATED, which brings its own definitions of CUDA C, can run them on the
+ * host: the tests have one.
  *
  * A sum has a fixed order: threads first, then blocks, in doubles where people
  * read it or it steers training. No float is added by an atomic.
@@ -12,42 +13,43 @@
 
 #include "compute/cuda/kernels/kernels.h"
 
-#ifdef BM_EMULATED
-#include "tests/emulation/device.h"
-#else
+#ifndef BM_EMULATED
 #include <cuda_bf16.h>
 #include <tuple>
 #define BM_SHARED(type, name)                                                  \
     extern __shared__ __align__(128) unsigned char bm_shared_[];               \
     type *name = (type *)(void *)bm_shared_
-template <typename... P> static inline void bm_emulate_know(void (*)(P...)) {}
+template <typename... P>
+static inline void bm_before_launch(void (*)(P...), P &...)
+{
+}
 #endif
 
 #define BM_LAUNCH(stream, kernel, grid, block, shared, ...)                    \
     bm_start(stream, kernel, 1, grid, block, shared, __VA_ARGS__)
 #define BM_LAUNCH_CLUSTER(stream, kernel, cluster, grid, block, shared, ...)   \
     bm_start(stream, kernel, cluster, grid, block, shared, __VA_ARGS__)
-#define BM_LAUNCH_TOGETHER(stream, kernel, grid, block, shared, ...)           \
-    bm_start(stream, kernel, 0, grid, block, shared, __VA_ARGS__)
 
-/* Gaps of arguments become zeros, so that equal launches have equal bytes. */
+/* Converts the arguments to the kernel's types, and launches it. `shared`:
+ * bytes; `cluster`: blocks of a cluster, 1: no clusters. */
 template <typename... P, typename... A>
 static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
                                    unsigned cluster, dim3 grid, dim3 block,
                                    size_t shared, A... arguments)
 {
     std::tuple<P...> given(arguments...);
+    cudaLaunchAttribute attribute = {};
+    cudaLaunchConfig_t config = {grid,   block,      shared,
+                                 stream, &attribute, cluster > 1};
 
-    bm_emulate_know(kernel);
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster, 1, 1};
     return std::apply(
-        [=](auto &...each) {
-            (__builtin_clear_padding(&each), ...);
+        [&](P &...each) {
             void *at[] = {(void *)&each...};
-            const size_t sizes[] = {sizeof each...};
-            bm_launch l = {stream,  (void *)kernel, grid, block, shared,
-                           cluster, sizeof...(P),   at,   sizes};
 
-            return bm_step_launch(&l);
+            bm_before_launch(kernel, each...);
+            return cudaLaunchKernelExC(&config, (const void *)kernel, at);
         },
         given);
 }
@@ -56,7 +58,7 @@ static inline cudaError_t bm_start(cudaStream_t stream, void (*kernel)(P...),
 
 static const unsigned bm_block = 256; /* threads, unless there is a reason */
 
-/* Blocks for n elements, each thread going on with strides of the grid. */
+/* Blocks for n elements; BM_EACH strides over the rest. */
 static inline unsigned bm_grid(size_t n)
 {
     size_t blocks = (n + bm_block - 1) / bm_block;
@@ -72,7 +74,7 @@ BM_INLINE float bm_of_bf16(bm_bf16 x)
     return __int_as_float((int)((uint32_t)x.bits << 16));
 }
 
-/* To nearest even; no number stays none. */
+/* To nearest even; NaN stays NaN. */
 BM_INLINE bm_bf16 bm_to_bf16(float x)
 {
     __nv_bfloat16 r = __float2bfloat16(x);

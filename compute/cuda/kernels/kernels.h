@@ -1,7 +1,7 @@
 /*
- * kernels.h - the seam between C and CUDA: launchers, in plain C types.
+ * kernels.h - launchers of kernels, in plain C types: what C calls of CUDA C.
  * Each queues one kernel on `stream`, or a few, and returns the launch error.
- * Pointers are the device's.
+ * Pointers are device memory.
  */
 #ifndef BM_COMPUTE_CUDA_KERNELS_KERNELS_H
 #define BM_COMPUTE_CUDA_KERNELS_KERNELS_H
@@ -33,19 +33,6 @@ typedef struct bm_out {
 } bm_out;
 
 enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
-
-/* How a kernel is started. */
-typedef struct bm_launch {
-    cudaStream_t stream;
-    void *kernel;
-    dim3 grid, block;
-    size_t shared;    /* bytes */
-    unsigned cluster; /* blocks; 1: none work together; 0: all do */
-    unsigned n;       /* arguments */
-    void **arguments; /* [n] */
-    const size_t *sizes;
-} bm_launch;
-cudaError_t bm_step_launch(const bm_launch *l); /* cuda_step.c */
 
 /* loops.cu */
 

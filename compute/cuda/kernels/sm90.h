@@ -26,14 +26,11 @@
 
 typedef uint64_t bm_arrivals;
 
-#ifdef BM_EMULATED
-#define BM_SM90 1
-#include "tests/emulation/sm90.h"
-#else
+#ifndef BM_EMULATED
 #if __CUDA_ARCH__ >= 900
 #define BM_SM90 1
 #else
-#define BM_SM90 0 /* kernels are empty, and nobody starts them */
+#define BM_SM90 0 /* kernels are empty, and are never started */
 #endif
 
 BM_INLINE uint32_t bm_shared_address(const void *x)
@@ -127,61 +124,6 @@ template <int n> BM_INLINE void bm_copies_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
 }
 
-/* Words of 32 bits in global memory between blocks that run. Each is heard as
- * it was told, or not yet, whatever becomes of others: so a word says itself
- * that it is there. What was told before a fence in one warp is heard after a
- * fence in another that has heard, before that, what the one told after it. */
-BM_INLINE void bm_tell8(void *x, uint2 v)
-{
-    asm volatile("st.relaxed.gpu.global.v2.b32 [%0], {%1,%2};" ::"l"(
-                     __cvta_generic_to_global(x)),
-                 "r"(v.x), "r"(v.y)
-                 : "memory");
-}
-
-BM_INLINE void bm_tell16(void *x, uint4 v)
-{
-    asm volatile("st.relaxed.gpu.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(
-                     __cvta_generic_to_global(x)),
-                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                 : "memory");
-}
-
-BM_INLINE uint2 bm_hear8(const void *x)
-{
-    uint2 v;
-
-    asm volatile("ld.relaxed.gpu.global.v2.b32 {%0,%1}, [%2];"
-                 : "=r"(v.x), "=r"(v.y)
-                 : "l"(__cvta_generic_to_global(x))
-                 : "memory");
-    return v;
-}
-
-BM_INLINE uint4 bm_hear16(const void *x)
-{
-    uint4 v;
-
-    asm volatile("ld.relaxed.gpu.global.v4.b32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(__cvta_generic_to_global(x))
-                 : "memory");
-    return v;
-}
-
-/* By a warp, before it hears once more n words, one behind the other, not all
- * of which were there: other than 0 or, if bit >= 0, with this as their last.
- */
-BM_INLINE void bm_hear_later(const void *words, int n, int bit)
-{
-    (void)words, (void)n, (void)bit; /* hearing takes long enough */
-}
-
-BM_INLINE void bm_fence(void)
-{
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
-
 /* 16 bytes at a multiple of 16. */
 BM_INLINE uint4 bm_get16(const void *x)
 {
@@ -230,14 +172,6 @@ BM_INLINE void bm_arrivals_open(bm_arrivals *bar, unsigned threads)
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         "fence.mbarrier_init.release.cluster;" ::"r"(bm_shared_address(bar)),
         "r"(threads)
-        : "memory");
-}
-
-/* By a thread of this block. */
-BM_INLINE void bm_arrivals_come(bm_arrivals *bar)
-{
-    asm volatile(
-        "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bm_shared_address(bar))
         : "memory");
 }
 

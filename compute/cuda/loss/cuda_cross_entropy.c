@@ -1,5 +1,8 @@
 /* cuda_cross_entropy.c - cross entropy of frames. */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 #include <math.h>
 

@@ -1,8 +1,11 @@
-/* cuda_ctc.c - CTC: what the host knows of the sequences, and the order of the
+/* cuda_ctc.c - CTC: describes the sequences to the device, and queues the
  * kernels of ctc.cu. */
 #define _DEFAULT_SOURCE /* lgamma_r */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/device/cuda_operations.h"
+#include "compute/cuda/device/cuda_side.h"
 #include "compute/cuda/loss/ctc_kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +29,7 @@ static totals count(bm_extent e, bm_targets t)
     return n;
 }
 
-/* The next n things of `size` bytes; NULL of NULL. */
+/* Takes n elements of `size` bytes; NULL if `work` is NULL. */
 static void *take(float *work, size_t *used, size_t n, size_t size)
 {
     void *x = work == NULL ? NULL : work + *used;
@@ -35,7 +38,7 @@ static void *take(float *work, size_t *used, size_t n, size_t size)
     return x;
 }
 
-/* Lays scratch out, largest alignment first; returns the floats it takes. */
+/* Divides `work`, largest alignment first. Returns the floats that it takes. */
 static size_t lay_out(bm_ctc_job *c, totals n, size_t B, float *work)
 {
     size_t used = 0;
@@ -67,22 +70,22 @@ size_t bm_cuda_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
 static double chance(size_t T, size_t L, size_t repeats, size_t C)
 {
     double n = (double)(T + L - repeats), k = 2 * (double)L;
-    int sign = 0; /* lgamma keeps it where threads would meet */
+    int sign = 0; /* lgamma stores it in a global variable */
     double paths = lgamma_r(n + 1, &sign) - lgamma_r(k + 1, &sign) -
                    lgamma_r(n - k + 1, &sign);
 
     return (double)T * log((double)C) - paths;
 }
 
-/* Chains equal labels; returns the number of heads. last [C] are zeros, and
- * will be. */
+/* Chains equal labels; returns the number of heads. last [C] is zeros before
+ * and after. */
 static int32_t chain(const int32_t *labels, size_t L, int32_t *last,
                      int32_t *next, int32_t *heads)
 {
     int32_t n = 0;
 
     for (size_t i = 0; i < L; i++) {
-        int32_t *before = &last[labels[i]]; /* plus one */
+        int32_t *before = &last[labels[i]]; /* index + 1 */
 
         if (*before > 0)
             next[*before - 1] = (int32_t)i;
@@ -96,7 +99,7 @@ static int32_t chain(const int32_t *labels, size_t L, int32_t *last,
     return n;
 }
 
-/* What goes to the device, as one: sequences [B], then labels, next, heads. */
+/* Writes what goes to the device: sequences [B], then labels, next, heads. */
 static void describe(bm_extent e, bm_targets t, size_t C, totals n,
                      bm_ctc_sequence *sequence, int32_t *last)
 {
@@ -159,7 +162,7 @@ static size_t most(const int32_t *x, size_t n)
     return (size_t)largest;
 }
 
-/* Its readers are products. */
+/* In the form that products read. */
 static void gradient(bm_backend *be, const bm_ctc_job *c, bm_tensor dy)
 {
     bm_cuda *cuda = bm_cuda_of(be);
@@ -171,7 +174,7 @@ static void gradient(bm_backend *be, const bm_ctc_job *c, bm_tensor dy)
     BM_CUDA(be, bm_kernel_ctc_gradient(cuda->stream, c, out, out16));
 }
 
-/* The edit distances take about as long as the walk. */
+/* The edit distances, which take about as long as the walk, go to `side`. */
 void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
                  bm_infeasible policy, bm_tensor y, bm_tensor dy, float *work,
                  bm_score *score)

@@ -1,10 +1,17 @@
-/* cuda_lstm.c - LSTM over whole sequences, by the engine that is chosen. */
+/* cuda_lstm.c - LSTM over whole sequences, by the engine of this backend. */
 #include "compute/cuda/lstm/cuda_lstm.h"
+#include "compute/cuda/device/cuda_operations.h"
 
 #include <stdlib.h>
 
-const bm_lstm_engine *const bm_lstm_engines[] = {
+static const bm_lstm_engine *const engines[] = {
 #define X(name) &bm_lstm_engine_##name,
+    BM_LSTM_ENGINES(X)
+#undef X
+};
+
+static const char *const names[] = {
+#define X(name) #name,
     BM_LSTM_ENGINES(X)
 #undef X
         NULL,
@@ -13,10 +20,13 @@ const bm_lstm_engine *const bm_lstm_engines[] = {
 bm_status bm_cuda_lstm_open(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
+    size_t i = 0;
 
+    BM_TRY(bm_cuda_switch(cuda, "BMUF_LSTM", names, &i));
     cuda->lstm = calloc(1, sizeof *cuda->lstm);
     if (cuda->lstm == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
+    cuda->lstm->engine = engines[i];
     return BM_OK;
 }
 
@@ -26,39 +36,58 @@ void bm_cuda_lstm_close(bm_backend *be)
 
     if (own == NULL)
         return;
-    for (size_t i = 0; bm_lstm_engines[i] != NULL; i++)
-        if (bm_lstm_engines[i]->close != NULL)
-            bm_lstm_engines[i]->close(be);
-    cudaFree(own->partial);
+    if (own->engine->close != NULL)
+        own->engine->close(be);
+    cudaFree(own->partial.x);
     free(own);
 }
 
-/* The engine for all calls with such a batch; NULL if there are no frames, or
- * after a failure. */
-static const bm_lstm_engine *engine(bm_backend *be, const bm_lstm *l,
-                                    bm_extent e)
+/* NULL if there are no frames, or if the engine cannot compute such a batch:
+ * then the backend has failed. */
+static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
+                                        bm_extent e)
 {
-    return e.T == 0 || e.B == 0 ? NULL : bm_lstm_choose(be, l, e);
+    const bm_lstm_engine *engine = bm_cuda_of(be)->lstm->engine;
+    const char *why = NULL;
+
+    if (e.T == 0 || e.B == 0 || be->failed != BM_OK)
+        return NULL;
+    if (engine->obstacle != NULL)
+        why = engine->obstacle(be, l, e);
+    if (why == NULL)
+        return engine;
+    bm_remember(
+        be, BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_LSTM=%s: %s", engine->name, why));
+    return NULL;
 }
 
 size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
-    const bm_lstm_engine *with = engine(be, l, e);
-    return with != NULL ? with->kept(be, l, e) : 0;
+    const bm_lstm_engine *engine = engine_for(be, l, e);
+
+    if (engine == NULL)
+        return 0;
+    return engine->sweep != NULL ? bm_lstm_around_kept(be, l, e)
+                                 : engine->kept(be, l, e);
 }
 
 void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
                           const float *x, float *y, float *kept)
 {
-    const bm_lstm_engine *with = engine(be, l, e);
+    const bm_lstm_engine *engine = engine_for(be, l, e);
 
-    if (with != NULL)
-        with->forward(be, l, e, x, y, kept);
+    if (engine == NULL)
+        return;
+    if (engine->sweep != NULL)
+        bm_lstm_around_forward(be, engine, l, e, x, y, kept);
+    else
+        engine->forward(be, l, e, x, y, kept);
 }
 
 static void clear(bm_backend *be, float *x, size_t n)
 {
-    bm_cuda_axpby(be, n, 0, x, 0, x);
+    BM_CUDA(be, cudaMemsetAsync(bm_cuda_write(be, x, n), 0, n * sizeof *x,
+                                bm_cuda_of(be)->stream));
 }
 
 void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
@@ -67,13 +96,16 @@ void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
                            float *db)
 {
     size_t n = l->directions * 4 * l->n_hidden;
-    const bm_lstm_engine *with = engine(be, l, e);
+    const bm_lstm_engine *engine = engine_for(be, l, e);
 
-    if (with != NULL) {
-        with->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
-        return;
+    if (engine == NULL) {
+        clear(be, dwx, n * l->n_in);
+        clear(be, dwh, n * l->n_hidden);
+        clear(be, db, n);
+    } else if (engine->sweep != NULL) {
+        bm_lstm_around_backward(be, engine, l, e, x, y, dy, kept, dx, dwx, dwh,
+                                db);
+    } else {
+        engine->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
     }
-    clear(be, dwx, n * l->n_in);
-    clear(be, dwh, n * l->n_hidden);
-    clear(be, db, n);
 }

@@ -1,53 +1,19 @@
 /*
  * cuda_lstm.h - engines of the LSTM: each computes a layer as backend.h says.
- * Which of them does is chosen by timing, see cuda_lstm_choice.c.
+ * The first one computes every layer, unless BMUF_LSTM names another.
  *
  * To add one: a const bm_lstm_engine at the end of its file, and its line in
- * BM_LSTM_ENGINES. One that makes the recurrence alone takes its products from
- * bm_lstm_around_forward and _backward.
+ * BM_LSTM_ENGINES. An engine that computes only the recurrence fills in `sweep`
+ * and gets the rest from cuda_lstm_around.c.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_CUDA_LSTM_H
 #define BM_COMPUTE_CUDA_LSTM_CUDA_LSTM_H
 
-#include "compute/cuda/cuda.h"
-#include "compute/cuda/lstm/lstm_kernels.h"
+#include "compute/cuda/device/cuda_context.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
-typedef struct bm_lstm_engine {
-    const char *name;
-    /* What keeps it from such a layer and batch; NULL: nothing. NULL instead of
-     * a function: nothing ever does. */
-    const char *(*obstacle)(bm_backend *be, const bm_lstm *l, bm_extent e);
-    /* As in backend.h; there is at least one frame. */
-    size_t (*kept)(bm_backend *be, const bm_lstm *l, bm_extent e);
-    void (*forward)(bm_backend *be, const bm_lstm *l, bm_extent e,
-                    const float *x, float *y, float *kept);
-    void (*backward)(bm_backend *be, const bm_lstm *l, bm_extent e,
-                     const float *x, const float *y, const float *dy,
-                     float *kept, float *dx, float *dwx, float *dwh, float *db);
-    void (*close)(bm_backend *be); /* NULL: there is nothing to close */
-} bm_lstm_engine;
-
-/* Of equally fast ones the first is taken. */
-#define BM_LSTM_ENGINES(X) X(steps) X(cluster) X(grid) X(cudnn) X(persist)
-#define X(name)            extern const bm_lstm_engine bm_lstm_engine_##name;
-BM_LSTM_ENGINES(X)
-#undef X
-extern const bm_lstm_engine *const bm_lstm_engines[]; /* ends with NULL */
-
-/* The engine for such batches, the same for all calls; NULL after a failure. It
- * may wait for the device at the first batch of its kind. */
-const bm_lstm_engine *bm_lstm_choose(bm_backend *be, const bm_lstm *l,
-                                     bm_extent e);
-
-/* Of a backend: what engines keep from call to call. */
-struct bm_cuda_lstm {
-    struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
-    float *partial;              /* for sums over frames */
-    size_t n_partial;
-};
-
-/* The recurrence over all frames of all directions. S: bf16 if `bf16`, else
- * floats. The rest as lstm_kernels.h says. */
+/* The recurrence over all frames of all directions. S is bf16 if `bf16`, else
+ * float. Contents are as lstm_kernels.h says. */
 typedef struct bm_lstm_sweep {
     size_t T, B, H, R;
     bool bf16;
@@ -55,25 +21,59 @@ typedef struct bm_lstm_sweep {
     const void *wh;        /* S [R, 4 H, H] */
     void *gates;           /* S [T, B, R, 4, H] */
     float *cells;          /* [T, B, R, H] */
-    void *y;               /* S [T, B, R, H]; backward NULL */
-    const void *dy;        /* S [T, B, R, H]; forward NULL */
+    void *y;               /* S [T, B, R, H]; NULL backward */
+    const void *dy;        /* S [T, B, R, H]; NULL forward */
 } bm_lstm_sweep;
-typedef void (*bm_lstm_sweeper)(bm_backend *be, const bm_lstm_sweep *s);
 
-/* For the launchers that take all frames. */
-bm_lstm_cluster bm_lstm_cluster_of(const bm_lstm_sweep *s);
+typedef struct bm_lstm_engine {
+    const char *name;
+    /* Returns why the engine cannot compute such a layer and batch, or NULL if
+     * it can. NULL instead of a function: it can compute all. */
+    const char *(*obstacle)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    /* The recurrence, queued on `stream`: forward, gates become i, f, g, o, and
+     * cells and y are written; backward, gates become gradients. NULL for an
+     * engine that has the three functions below. */
+    void (*sweep)(bm_backend *be, const bm_lstm_sweep *s, bool backward);
+    /* As in backend.h; there is at least one frame. NULL if there is a sweep.
+     */
+    size_t (*kept)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    void (*forward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+                    const float *x, float *y, float *kept);
+    void (*backward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+                     const float *x, const float *y, const float *dy,
+                     float *kept, float *dx, float *dwx, float *dwh, float *db);
+    void (*close)(bm_backend *be); /* may be NULL */
+} bm_lstm_engine;
 
-/* All of forward and backward but the recurrence; `kept` is gates and cells. */
+#define BM_LSTM_ENGINES(X) X(steps) X(cluster) X(cudnn) X(persist)
+#define X(name)            extern const bm_lstm_engine bm_lstm_engine_##name;
+BM_LSTM_ENGINES(X)
+#undef X
+
+/* Of a backend: what engines keep from call to call. */
+struct bm_cuda_lstm {
+    const bm_lstm_engine *engine;
+    struct bm_lstm_steps *steps; /* cuda_lstm_steps.c */
+    bm_cuda_room partial;        /* for sums over frames, on `side` */
+};
+
+/* BM_ERR_MEMORY; BM_ERR_CONFIG: an invalid BMUF_LSTM. */
+BM_CHECKED bm_status bm_cuda_lstm_open(bm_backend *be);
+void bm_cuda_lstm_close(bm_backend *be);
+
+/* All of a layer but the recurrence, which is the engine's sweep. `kept` is
+ * gates and cells. */
 size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
-void bm_lstm_around_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                            const float *x, float *y, float *kept,
-                            bm_lstm_sweeper sweep);
-void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                             const float *x, const float *y, const float *dy,
-                             float *kept, float *dx, float *dwx, float *dwh,
-                             float *db, bm_lstm_sweeper sweep);
+void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
+                            const bm_lstm *l, bm_extent e, const float *x,
+                            float *y, float *kept);
+void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
+                             const bm_lstm *l, bm_extent e, const float *x,
+                             const float *y, const float *dy, float *kept,
+                             float *dx, float *dwx, float *dwh, float *db);
 
-/* After backward, with gradients of weights still on their way on `side`. */
+/* Lends the vectors of a backward pass to `side`, which still computes the
+ * gradients of weights. */
 void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
                   const float *y, const float *kept, size_t n_kept,
                   const float *dwx, const float *dwh, const float *db);

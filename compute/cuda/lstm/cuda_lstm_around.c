@@ -1,19 +1,22 @@
 /*
- * cuda_lstm_around.c - an LSTM around its recurrence: what does not depend on
+ * cuda_lstm_around.c - an LSTM but for its recurrence: what does not depend on
  * the frame before is one product over all frames and both directions.
  *
- *     gates [T, B, R, 4, H]   forward: wx x + b, then values of i, f, g, o
+ *     gates [T, B, R, 4, H]   forward: wx x + b, then i, f, g, o
  *                             backward: gradients of what went into them
  *     cells [T, B, R, H]      floats
  *
- * With bf16, gates, y and dx are bf16 alone. Gradients of weights are left to
- * `side`, where they run beside the recurrence of the layer below.
+ * With bf16, gates, y and dx are bf16 only. Gradients of weights are computed
+ * on `side`, beside the recurrence of the layer below.
  */
+#include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/libraries/cuda_products.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
-enum { LINE = 256 / sizeof(float) }; /* what products like to begin at */
+enum { LINE = 256 / sizeof(float) }; /* alignment, in floats */
 
-/* Floats of [T, B, R, 4, H] in whole lines. */
+/* The gates' room in floats, whole lines. */
 static size_t room_for_gates(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     size_t n = e.T * e.B * l->directions * 4 * l->n_hidden;
@@ -59,9 +62,9 @@ static bm_lstm_sweep sweep_of(bm_backend *be, const bm_lstm *l, bm_extent e,
     };
 }
 
-void bm_lstm_around_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                            const float *x, float *y, float *kept,
-                            bm_lstm_sweeper sweep)
+void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
+                            const bm_lstm *l, bm_extent e, const float *x,
+                            float *y, float *kept)
 {
     size_t D = l->n_in, frames = e.T * e.B, n_y = l->directions * l->n_hidden;
     size_t n_gates = 4 * n_y;
@@ -75,26 +78,11 @@ void bm_lstm_around_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
     bm_cuda_multiply(be, bm_cuda_of(be)->stream, frames, n_gates, D, 1,
                      factor(be, in, D, false), factor(be, wx, D, true), 0,
                      s.gates, type(be), n_gates, &finish);
-    sweep(be, &s);
+    engine->sweep(be, &s, false);
 }
 
-/* Room for sums over frames; `side` alone uses it. */
-static float *partial(bm_backend *be, size_t n)
-{
-    struct bm_cuda_lstm *own = bm_cuda_of(be)->lstm;
-
-    if (n > own->n_partial) {
-        bm_step_leave(be);
-        cudaFree(own->partial);
-        own->partial = NULL;
-        own->n_partial = n;
-        BM_CUDA(be, cudaMalloc((void **)&own->partial, n * sizeof(float)));
-    }
-    return own->partial;
-}
-
-/* dwh = (gradients of the gates)' (h of the frame before, which is zero at the
- * first): for each direction one product over all frames but one. */
+/* dwh = (gradients of the gates)' (h of the frame before): for each direction
+ * one product over all frames but one, as h is zero before the first. */
 static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
                                const void *y, float *dwh)
 {
@@ -104,8 +92,8 @@ static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
     const void *gates = NULL, *h = NULL;
 
     if (n == 0) {
-        BM_CUDA(be, bm_step_clear(be, bm_cuda_of(be)->side, out,
-                                  4 * H * H * sizeof *out));
+        BM_CUDA(be, cudaMemsetAsync(out, 0, 4 * H * H * sizeof *out,
+                                    bm_cuda_of(be)->side));
         return;
     }
     if (r == 1)
@@ -131,10 +119,10 @@ void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
     bm_cuda_lend(be, db, 4 * n_y, true);
 }
 
-void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                             const float *x, const float *y, const float *dy,
-                             float *kept, float *dx, float *dwx, float *dwh,
-                             float *db, bm_lstm_sweeper sweep)
+void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
+                             const bm_lstm *l, bm_extent e, const float *x,
+                             const float *y, const float *dy, float *kept,
+                             float *dx, float *dwx, float *dwh, float *db)
 {
     bm_cuda *cuda = bm_cuda_of(be);
     size_t D = l->n_in, frames = e.T * e.B, n_y = l->directions * l->n_hidden;
@@ -145,14 +133,16 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     const void *wx = bm_lstm_read(be, l->wx, n_gates * D);
     const void *down = bm_lstm_read(be, dy, frames * n_y);
     bm_lstm_sweep s = sweep_of(be, l, e, kept);
-    float *work = partial(be, bm_kernel_sum_rows_work(frames, n_gates));
+    float *work = bm_cuda_room_for(be, &cuda->lstm->partial,
+                                   bm_kernel_sum_rows_work(frames, n_gates) *
+                                       sizeof *work);
     float *to_wx = bm_cuda_write(be, dwx, n_gates * D);
     float *to_wh = bm_cuda_write(be, dwh, n_wh);
     float *to_b = bm_cuda_write(be, db, n_gates);
     void *to_x = dx != NULL ? bm_lstm_write(be, dx, frames * D) : NULL;
 
     s.dy = down;
-    sweep(be, &s);
+    engine->sweep(be, &s, true);
     if (dx != NULL)
         bm_cuda_multiply(be, cuda->stream, frames, D, n_gates, 1,
                          factor(be, s.gates, n_gates, false),

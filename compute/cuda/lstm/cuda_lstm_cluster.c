@@ -1,19 +1,21 @@
 /* cuda_lstm_cluster.c - an LSTM whose time steps are all in one kernel. */
 #include "compute/cuda/lstm/cuda_lstm.h"
+#include "compute/cuda/lstm/lstm_kernels.h"
 
 static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     (void)e;
     if (!bm_lstm_in_bf16(be))
-        return "clusters compute in bf16 alone";
+        return "the kernel computes in bf16 only";
     if (!bm_kernel_lstm_cluster_fits(bm_cuda_of(be)->major, l->n_hidden))
-        return "this device has no clusters for so many units";
+        return "the device cannot run clusters for this hidden size";
     return NULL;
 }
 
-bm_lstm_cluster bm_lstm_cluster_of(const bm_lstm_sweep *s)
+static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
 {
-    return (bm_lstm_cluster){
+    cudaStream_t stream = bm_cuda_of(be)->stream;
+    bm_lstm_cluster c = {
         .T = s->T,
         .B = s->B,
         .H = s->H,
@@ -25,40 +27,15 @@ bm_lstm_cluster bm_lstm_cluster_of(const bm_lstm_sweep *s)
         .cells = s->cells,
         .dy = s->dy,
     };
-}
 
-static void sweep_forward(bm_backend *be, const bm_lstm_sweep *s)
-{
-    bm_lstm_cluster c = bm_lstm_cluster_of(s);
-
-    BM_CUDA(be, bm_kernel_lstm_cluster_forward(bm_cuda_of(be)->stream, &c));
-}
-
-static void sweep_backward(bm_backend *be, const bm_lstm_sweep *s)
-{
-    bm_lstm_cluster c = bm_lstm_cluster_of(s);
-
-    BM_CUDA(be, bm_kernel_lstm_cluster_backward(bm_cuda_of(be)->stream, &c));
-}
-
-static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                    const float *x, float *y, float *kept)
-{
-    bm_lstm_around_forward(be, l, e, x, y, kept, sweep_forward);
-}
-
-static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                     const float *x, const float *y, const float *dy,
-                     float *kept, float *dx, float *dwx, float *dwh, float *db)
-{
-    bm_lstm_around_backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db,
-                            sweep_backward);
+    if (backward)
+        BM_CUDA(be, bm_kernel_lstm_cluster_backward(stream, &c));
+    else
+        BM_CUDA(be, bm_kernel_lstm_cluster_forward(stream, &c));
 }
 
 const bm_lstm_engine bm_lstm_engine_cluster = {
     .name = "cluster",
     .obstacle = obstacle,
-    .kept = bm_lstm_around_kept,
-    .forward = forward,
-    .backward = backward,
+    .sweep = sweep,
 };

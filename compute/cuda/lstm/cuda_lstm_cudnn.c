@@ -1,8 +1,10 @@
 /*
- * cuda_lstm_cudnn.c - a layer of cuDNN's STANDARD algorithm: both directions at
- * once, lengths as they are, on padded frames.
+ * cuda_lstm_cudnn.c - LSTM layers by cuDNN's STANDARD algorithm: both
+ * directions at once, with the sequences' lengths, on padded frames.
  */
-#include "compute/cuda/cuda_cudnn.h"
+#include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/lstm/cuda_cudnn_rnn.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 enum { LINE = 256 / sizeof(float) };
 
@@ -31,7 +33,7 @@ static bm_cudnn_pass pass_of(bm_backend *be, const bm_lstm *l, bm_extent e)
     return p;
 }
 
-/* `kept` is weights in cuDNN's order and what it calls its reserve. */
+/* `kept` is the weights in cuDNN's order, and cuDNN's reserve space. */
 static size_t kept_for(bm_backend *be, const bm_lstm *l, bm_extent e)
 {
     bm_cudnn_pass p = pass_of(be, l, e);
@@ -80,12 +82,12 @@ static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
     place(&p, kept);
     if (dx != NULL)
         to_x = bm_lstm_write(be, dx, n_x);
-    else /* cuDNN insists */
-        to_x = bm_cudnn_room_for(be, &bm_cuda_of(be)->cudnn->dx[0],
-                                 n_x * sizeof(float));
+    else /* cuDNN requires dx */
+        to_x = bm_cuda_room_for(be, &bm_cuda_of(be)->cudnn->dx[0],
+                                n_x * sizeof(float));
     p.lengths = bm_cuda_frames(be, e);
     bm_cudnn_backward(be, &p, out, down, to_x);
-    if (dx != NULL) /* whatever it leaves there */
+    if (dx != NULL) /* cuDNN does not define dx in padding */
         BM_CUDA(be, bm_kernel_clear_padding(
                         bm_cuda_of(be)->stream, e.T, e.B, l->n_in, p.lengths,
                         (bm_out){to_x, bm_lstm_in_bf16(be)}));

@@ -1,12 +1,14 @@
 /*
- * cuda_lstm_persist.c - a layer of cuDNN's PERSIST_STATIC algorithm, which
- * knows neither lengths nor two directions, and half the bytes of floats alone:
- * one direction after the other on all T frames, the second one with each
- * sequence reversed within its own length. Behind a sequence's end it computes
- * what nobody reads, and gradients there are zero.
+ * cuda_lstm_persist.c - LSTM layers by cuDNN's PERSIST_STATIC algorithm, which
+ * takes 16-bit numbers, one direction, and no lengths. It runs once for each
+ * direction, on all T frames; for the second one each sequence is reversed
+ * within its length. What it computes past a sequence's end is not read, and
+ * gradients there are zero.
  */
-#include "compute/cuda/cuda_cudnn.h"
+#include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/lstm/cuda_cudnn_rnn.h"
 #include "compute/cuda/lstm/lstm_step_kernels.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 #include <stdlib.h>
 
@@ -25,19 +27,19 @@ static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
 
     (void)e;
     if (!bm_lstm_in_bf16(be))
-        return "cuDNN's persistent kernels are not for floats";
+        return "cuDNN's persistent kernels compute in bf16 only";
     return layer(be, l, &why) != NULL ? NULL : why;
 }
 
-/* One direction, and its own vectors: bf16. */
+/* One direction and its vectors, bf16. */
 typedef struct direction {
     bm_cudnn_pass pass;
     size_t r;
-    void *x; /* [T, B, D]: turned, r = 1 alone */
+    void *x; /* [T, B, D]: reversed; only if r = 1 */
     void *y; /* [T, B, H] */
 } direction;
 
-/* Lengths without padding. */
+/* B times T, on the host. */
 static const int32_t *all_frames(bm_backend *be, bm_extent e)
 {
     struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
@@ -107,7 +109,7 @@ static direction direction_of(bm_backend *be, const bm_lstm *l, bm_extent e,
     return d;
 }
 
-/* From one layout of frames of n numbers to another. */
+/* Copies frames of n numbers, reversed in time if r = 1. */
 static void turn(bm_backend *be, bm_extent e, size_t n, const int32_t *lengths,
                  const direction *d, const void *x, size_t ld_x, void *y,
                  size_t ld_y, bool adds)
@@ -150,7 +152,7 @@ static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
     }
 }
 
-/* dx of one direction, in cuDNN's order. */
+/* dx of one direction, in its order of time. */
 static const void *descend(bm_backend *be, const bm_lstm *l, bm_extent e,
                            const direction *d, const bm_bf16 *dy,
                            const int32_t *lengths)
@@ -158,9 +160,9 @@ static const void *descend(bm_backend *be, const bm_lstm *l, bm_extent e,
     struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
     size_t frames = e.T * e.B, H = l->n_hidden;
     void *own =
-        bm_cudnn_room_for(be, &c->dy[d->r], frames * H * sizeof(bm_bf16));
+        bm_cuda_room_for(be, &c->dy[d->r], frames * H * sizeof(bm_bf16));
     void *dx =
-        bm_cudnn_room_for(be, &c->dx[d->r], frames * l->n_in * sizeof(bm_bf16));
+        bm_cuda_room_for(be, &c->dx[d->r], frames * l->n_in * sizeof(bm_bf16));
 
     turn(be, e, H, lengths, d, dy + d->r * H, l->directions * H, own, H, false);
     bm_cudnn_backward(be, &d->pass, d->y, own, dx);
@@ -183,10 +185,10 @@ static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
 
     for (size_t r = 0; r < R; r++) {
         direction d = directions[r] = direction_of(be, l, e, kept, r);
-        const void *part = descend(be, l, e, &d, down, lengths);
+        const void *own = descend(be, l, e, &d, down, lengths);
 
         if (dx != NULL)
-            turn(be, e, D, lengths, &d, part, D, to_x, D, r > 0);
+            turn(be, e, D, lengths, &d, own, D, to_x, D, r > 0);
     }
     bm_cuda_fork(be);
     for (size_t r = 0; r < R; r++) {

@@ -1,14 +1,14 @@
 /*
  * cuda_lstm_steps.c - an LSTM step by step: a product and a kernel for each, on
- * any device.
+ * any device and in any precision. Directions run side by side on two streams.
  *
- * CHUNK steps of all directions are a CUDA graph, directions side by side. What
- * changes from launch to launch (which step, where gates lie, lengths) stands
- * in `place` on the device, and h, c and their gradients in `state`, so that
- * one graph serves batches of any length; and of some more sequences, which are
- * rounded up. Steps past the last do nothing. In a step of training that is a
- * graph (cuda_step.h) each launch is a child of that.
+ * Every CHUNK steps, `place` on the device gets what has changed: the step, the
+ * batch's vectors and lengths. h, c and their gradients are in `state`. So the
+ * commands of a chunk are always the same. With BMUF_GRAPH=on they are captured
+ * as a CUDA graph, once for each size and matrix wh; a graph serves batches of
+ * any length, as kernels do nothing in steps past the last. B is rounded up.
  */
+#include "compute/cuda/libraries/cuda_products.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
 #include "compute/cuda/lstm/lstm_step_kernels.h"
 
@@ -17,7 +17,8 @@
 
 enum { CHUNK = 16, ROUND = 8, GRAPHS = 256 };
 
-/* All that a graph knows. */
+/* All that the commands of a chunk depend on. It has no padding, as memcmp
+ * compares it. */
 typedef struct known {
     size_t rows, H, R;
     const void *wh;
@@ -26,24 +27,21 @@ typedef struct known {
 
 typedef struct graph {
     known of;
-    cudaGraph_t recorded;
-    cudaGraphExec_t replay;
-    unsigned long made, used; /* when: numbers of calls */
+    cudaGraphExec_t exec;
+    unsigned long used; /* the last call that used it */
 } graph;
 
 struct bm_lstm_steps {
-    cudaStream_t stream; /* the second direction's, in a capture */
+    cudaStream_t stream; /* the second direction's */
     cudaEvent_t forked, joined;
     bm_lstm_place *place;
-    char *state;
-    size_t room; /* bytes in state */
+    bm_cuda_room state;
     graph graphs[GRAPHS];
     size_t n_graphs;
     unsigned long calls;
 };
 
-/* One direction's part of the state; forward h and recurrent, backward the
- * others. */
+/* The state of one direction: forward recurrent and h, backward the others. */
 typedef struct state {
     float *recurrent; /* [rows, 4, H]: wh h */
     float *dh, *dc;   /* [rows, H] */
@@ -56,7 +54,7 @@ static size_t line(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Both passes have room for floats. */
+/* Bytes of that, with room for floats in both passes. */
 static size_t room_for_one(const known *k)
 {
     return 2 * line(k->rows * k->H * 4 * sizeof(float)) +
@@ -66,7 +64,7 @@ static size_t room_for_one(const known *k)
 static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
 {
     size_t wide = line(k->rows * k->H * 4 * sizeof(float));
-    char *at = own->state + r * room_for_one(k);
+    char *at = (char *)own->state.x + r * room_for_one(k);
 
     return (state){
         .recurrent = (float *)(void *)at,
@@ -80,28 +78,16 @@ static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
 static bm_status start(struct bm_lstm_steps *own)
 {
     BM_TRY(bm_cuda_stream_open(&own->stream));
-    BM_TRY(bm_cuda_status(
-        cudaEventCreateWithFlags(&own->forked, cudaEventDisableTiming),
-        "event"));
-    BM_TRY(bm_cuda_status(
-        cudaEventCreateWithFlags(&own->joined, cudaEventDisableTiming),
-        "event"));
+    BM_TRY(bm_cuda_event_open(&own->forked));
+    BM_TRY(bm_cuda_event_open(&own->joined));
     return bm_cuda_status(cudaMalloc((void **)&own->place, sizeof *own->place),
                           "cudaMalloc");
 }
 
-static void destroy(graph *g)
-{
-    if (g->replay != NULL)
-        cudaGraphExecDestroy(g->replay);
-    if (g->recorded != NULL)
-        cudaGraphDestroy(g->recorded);
-}
-
-static void forget_graphs(struct bm_lstm_steps *own)
+static void free_graphs(struct bm_lstm_steps *own)
 {
     for (size_t i = 0; i < own->n_graphs; i++)
-        destroy(&own->graphs[i]);
+        cudaGraphExecDestroy(own->graphs[i].exec);
     own->n_graphs = 0;
 }
 
@@ -111,8 +97,8 @@ static void steps_close(bm_backend *be)
 
     if (own == NULL)
         return;
-    forget_graphs(own);
-    cudaFree(own->state);
+    free_graphs(own);
+    cudaFree(own->state.x);
     cudaFree(own->place);
     if (own->joined != NULL)
         cudaEventDestroy(own->joined);
@@ -124,7 +110,7 @@ static void steps_close(bm_backend *be)
     bm_cuda_of(be)->lstm->steps = NULL;
 }
 
-/* What this backend has; NULL after a failure. */
+/* The state of this backend, opened by the first call. NULL after a failure. */
 static struct bm_lstm_steps *own_of(bm_backend *be)
 {
     struct bm_cuda_lstm *lstm = bm_cuda_of(be)->lstm;
@@ -139,18 +125,12 @@ static struct bm_lstm_steps *own_of(bm_backend *be)
     return be->failed == BM_OK ? lstm->steps : NULL;
 }
 
+/* Graphs hold the state's address. */
 static void reserve(bm_backend *be, struct bm_lstm_steps *own, size_t bytes)
 {
-    if (bytes <= own->room)
-        return;
-    bm_step_leave(be);
-    forget_graphs(own); /* which know where the old one is */
-    cudaFree(own->state);
-    own->state = NULL;
-    own->room = 0;
-    BM_CUDA(be, cudaMalloc((void **)&own->state, bytes));
-    if (be->failed == BM_OK)
-        own->room = bytes;
+    if (bytes > own->state.bytes)
+        free_graphs(own);
+    (void)bm_cuda_room_for(be, &own->state, bytes);
 }
 
 static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
@@ -180,46 +160,50 @@ static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
     }
 }
 
-static void queue_chunk(bm_backend *be, const known *k)
+static void queue_chunk(bm_backend *be, const known *k, size_t steps)
 {
     struct bm_lstm_steps *own = bm_cuda_of(be)->lstm->steps;
     cudaStream_t streams[2] = {bm_cuda_of(be)->stream, own->stream};
 
     if (k->R > 1) {
-        BM_CUDA(be, bm_step_record(be, streams[0], own->forked));
-        BM_CUDA(be, bm_step_wait(be, streams[1], own->forked));
+        BM_CUDA(be, cudaEventRecord(own->forked, streams[0]));
+        BM_CUDA(be, cudaStreamWaitEvent(streams[1], own->forked, 0));
     }
     for (size_t r = 0; r < k->R; r++)
-        for (size_t step = 0; step < CHUNK; step++)
+        for (size_t step = 0; step < steps; step++)
             queue_step(be, streams[r], k, r, step);
     if (k->R > 1) {
-        BM_CUDA(be, bm_step_record(be, streams[1], own->joined));
-        BM_CUDA(be, bm_step_wait(be, streams[0], own->joined));
+        BM_CUDA(be, cudaEventRecord(own->joined, streams[1]));
+        BM_CUDA(be, cudaStreamWaitEvent(streams[0], own->joined, 0));
     }
 }
 
-/* Runs once with nothing to do first, so that products are planned and kernels
- * loaded: not all of that is allowed in a capture. */
-static void capture(bm_backend *be, const known *k, graph *out)
+/* Queues an empty chunk first: planning products and loading kernels is not
+ * allowed during a capture. */
+static cudaGraphExec_t capture(bm_backend *be, const known *k)
 {
     cudaStream_t stream = bm_cuda_of(be)->stream;
     bm_lstm_place nothing = {.T = 0};
+    cudaGraph_t recorded = NULL;
+    cudaGraphExec_t exec = NULL;
 
-    bm_step_leave(be);
     BM_CUDA(be, bm_kernel_lstm_place(stream, &nothing,
                                      bm_cuda_of(be)->lstm->steps->place));
-    queue_chunk(be, k);
+    queue_chunk(be, k, CHUNK);
     BM_CUDA(be,
             cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     if (be->failed != BM_OK)
-        return;
-    queue_chunk(be, k);
-    bm_cuda_note(be, cudaStreamEndCapture(stream, &out->recorded), "capture");
-    BM_CUDA(be, cudaGraphInstantiate(&out->replay, out->recorded, 0));
+        return NULL;
+    queue_chunk(be, k, CHUNK);
+    bm_cuda_note(be, cudaStreamEndCapture(stream, &recorded), "capture");
+    BM_CUDA(be, cudaGraphInstantiate(&exec, recorded, 0));
+    if (recorded != NULL)
+        cudaGraphDestroy(recorded);
+    return be->failed == BM_OK ? exec : NULL;
 }
 
-/* The least recently used one, once there are many. */
-static graph *free_place(struct bm_lstm_steps *own)
+/* A free entry: the least recently used one if there are many. */
+static graph *free_entry(struct bm_lstm_steps *own)
 {
     graph *oldest = &own->graphs[0];
 
@@ -228,67 +212,26 @@ static graph *free_place(struct bm_lstm_steps *own)
     for (size_t i = 1; i < GRAPHS; i++)
         if (own->graphs[i].used < oldest->used)
             oldest = &own->graphs[i];
-    destroy(oldest);
+    cudaGraphExecDestroy(oldest->exec);
     return oldest;
 }
 
 /* NULL after a failure. */
-static const graph *graph_of(bm_backend *be, const known *k)
+static cudaGraphExec_t graph_of(bm_backend *be, const known *k)
 {
     struct bm_lstm_steps *own = bm_cuda_of(be)->lstm->steps;
-    graph new = {.of = *k};
-    graph *g = NULL;
+    cudaGraphExec_t exec = NULL;
 
-    new.made = new.used = ++own->calls;
+    own->calls++;
     for (size_t i = 0; i < own->n_graphs; i++)
         if (memcmp(&own->graphs[i].of, k, sizeof *k) == 0) {
             own->graphs[i].used = own->calls;
-            return &own->graphs[i];
+            return own->graphs[i].exec;
         }
-    capture(be, k, &new);
-    if (new.replay == NULL) {
-        destroy(&new);
-        return NULL;
-    }
-    g = free_place(own);
-    *g = new;
-    return g;
-}
-
-/* One launch; which of all graphs it is, `made` tells. */
-typedef struct launch {
-    cudaGraph_t recorded;
-    cudaGraphExec_t replay;
-    unsigned long made;
-} launch;
-
-/* Adds a graph to the one that is being captured. */
-static cudaError_t add_child(cudaStream_t stream, cudaGraph_t child)
-{
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaGraphNode_t *before = NULL;
-    const cudaGraphEdgeData *edges = NULL; /* else some get no answer */
-    cudaGraph_t parent = NULL;
-    cudaGraphNode_t node = NULL;
-    size_t n = 0;
-    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, &parent,
-                                                 &before, &edges, &n);
-
-    if (error == cudaSuccess)
-        error = cudaGraphAddChildGraphNode(&node, parent, before, n, child);
-    if (error == cudaSuccess)
-        error = cudaStreamUpdateCaptureDependencies(
-            stream, &node, NULL, 1, cudaStreamSetCaptureDependencies);
-    return error;
-}
-
-static cudaError_t queue_graph(bm_backend *be, cudaStream_t stream,
-                               const void *what)
-{
-    const launch *l = what;
-
-    return bm_step_captures(be) ? add_child(stream, l->recorded)
-                                : cudaGraphLaunch(l->replay, stream);
+    exec = capture(be, k);
+    if (exec != NULL)
+        *free_entry(own) = (graph){*k, exec, own->calls};
+    return exec;
 }
 
 static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
@@ -301,59 +244,36 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
                            .cells = s->cells,
                            .y = s->y,
                            .dy = s->dy};
-    struct bm_lstm_steps *own = NULL;
-    const graph *g = NULL;
-    launch one;
+    struct bm_lstm_steps *own = own_of(be);
+    bool graphs = bm_cuda_of(be)->graphs;
+    cudaGraphExec_t exec = NULL;
     known k = {.rows = (s->B + ROUND - 1) / ROUND * ROUND,
                .H = s->H,
                .R = s->R,
                .wh = s->wh,
                .precision = bm_cuda_of(be)->precision,
                .backward = backward};
+    size_t bytes = s->R * room_for_one(&k);
 
-    own = own_of(be);
     if (own == NULL)
         return;
-    reserve(be, own, s->R * room_for_one(&k));
-    g = graph_of(be, &k);
-    if (g == NULL)
-        return;
-    one = (launch){g->recorded, g->replay, g->made};
-    BM_CUDA(be, bm_step_clear(be, stream, own->state, s->R * room_for_one(&k)));
-    for (; place.step < s->T; place.step += CHUNK) {
+    reserve(be, own, bytes);
+    if (graphs && be->failed == BM_OK)
+        exec = graph_of(be, &k);
+    BM_CUDA(be, cudaMemsetAsync(own->state.x, 0, bytes, stream));
+    for (; place.step < s->T && be->failed == BM_OK; place.step += CHUNK) {
+        size_t left = s->T - place.step;
+
         BM_CUDA(be, bm_kernel_lstm_place(stream, &place, own->place));
-        BM_CUDA(be, bm_step_queue(be, queue_graph, stream, &one, sizeof one));
+        if (graphs)
+            BM_CUDA(be, cudaGraphLaunch(exec, stream));
+        else
+            queue_chunk(be, &k, left < CHUNK ? left : CHUNK);
     }
-}
-
-static void sweep_forward(bm_backend *be, const bm_lstm_sweep *s)
-{
-    sweep(be, s, false);
-}
-
-static void sweep_backward(bm_backend *be, const bm_lstm_sweep *s)
-{
-    sweep(be, s, true);
-}
-
-static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                    const float *x, float *y, float *kept)
-{
-    bm_lstm_around_forward(be, l, e, x, y, kept, sweep_forward);
-}
-
-static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                     const float *x, const float *y, const float *dy,
-                     float *kept, float *dx, float *dwx, float *dwh, float *db)
-{
-    bm_lstm_around_backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db,
-                            sweep_backward);
 }
 
 const bm_lstm_engine bm_lstm_engine_steps = {
     .name = "steps",
-    .kept = bm_lstm_around_kept,
-    .forward = forward,
-    .backward = backward,
+    .sweep = sweep,
     .close = steps_close,
 };

@@ -33,8 +33,7 @@
  * nonlinearities.
  *
  * H is padded to the next size that there is, with units that stay zero. Up to
- * 512, wh fits into half of the registers of 16 blocks, the biggest cluster;
- * see lstm_grid.h for more.
+ * 512, wh fits into half of the registers of 16 blocks, the biggest cluster.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_H

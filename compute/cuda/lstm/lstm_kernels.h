@@ -45,24 +45,6 @@ cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
 cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,
                                             const bm_lstm_cluster *l);
 
-/* The same where all blocks run at once, lstm_grid.h: H up to 1024. A launch
- * takes sequences `first` and those behind it, `most` at most, and needs `room`
- * bytes of its own, which are zero before. */
-typedef struct bm_lstm_grid {
-    size_t most, room;
-} bm_lstm_grid;
-
-/* Whether this device has room for so many blocks. The others ask nothing. */
-bool bm_kernel_lstm_grid_fits(int major, size_t H, size_t R);
-bm_lstm_grid bm_kernel_lstm_grid_forward_needs(const bm_lstm_cluster *l);
-bm_lstm_grid bm_kernel_lstm_grid_backward_needs(const bm_lstm_cluster *l);
-cudaError_t bm_kernel_lstm_grid_forward(cudaStream_t stream,
-                                        const bm_lstm_cluster *l, size_t first,
-                                        void *room);
-cudaError_t bm_kernel_lstm_grid_backward(cudaStream_t stream,
-                                         const bm_lstm_cluster *l, size_t first,
-                                         void *room);
-
 #ifdef __cplusplus
 }
 #endif

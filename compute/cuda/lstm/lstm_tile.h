@@ -1,7 +1,7 @@
 /*
  * lstm_tile.h - what kernels that take all frames of an LSTM do with a tile:
- * eight sequences, of which a warp follows eight units. They stand in
- * lstm_cluster_*.cu and lstm_grid_*.cu, for sm_90.
+ * eight sequences, of which a warp follows eight units. They are in
+ * lstm_cluster_*.cu, for sm_90.
  *
  * Of c, dc and what goes into gates and comes out of them, lane 4 g + q has
  * unit g, sequences 2 q and 2 q + 1, as products leave them.

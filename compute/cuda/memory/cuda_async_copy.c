@@ -1,17 +1,18 @@
 /*
- * cuda_async_copy.c - copies of pieces, a stream for each way: a device copies
- * in both directions at a time. Each begins behind what the backend's stream
- * was given before it, but does not hold up what comes after.
+ * cuda_async_copy.c - copies on a stream for each direction, as a device copies
+ * both ways at a time. A copy starts after the work that is already queued on
+ * the backend's stream. Work that is queued later does not wait for it.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/memory/cuda_async_copy.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 #include <stdlib.h>
 
 typedef struct async_copy {
-    cudaStream_t out, in; /* from the device, and there */
-    cudaEvent_t ready;    /* what the stream had been given */
-    cudaEvent_t put;      /* all that has been, on `in` */
-    cudaEvent_t *came;    /* [n_pieces] */
+    cudaStream_t out, in; /* from the device, to it */
+    cudaEvent_t ready;    /* after the work that a copy waits for */
+    cudaEvent_t put;      /* after all copies to the device */
+    cudaEvent_t *came;    /* [n_pieces]: after each copy from the device */
     size_t n_pieces;
 } async_copy;
 
@@ -20,7 +21,7 @@ void bm_cuda_async_copy_close(bm_backend *be, void *self)
     async_copy *f = self;
     cudaStream_t streams[] = {f->out, f->in};
 
-    bm_cuda_step_end(be);
+    (void)be;
     for (size_t i = 0; i < 2; i++)
         if (streams[i] != NULL) {
             cudaStreamSynchronize(streams[i]);
@@ -65,7 +66,7 @@ bm_status bm_cuda_async_copy_open(bm_backend *be, void **self)
     return status;
 }
 
-/* So many that piece is one of them. */
+/* Makes sure that there is an event for `piece`. */
 static bm_status have_piece(async_copy *f, size_t piece)
 {
     cudaEvent_t *more = f->came;
@@ -84,7 +85,7 @@ static bm_status have_piece(async_copy *f, size_t piece)
     return BM_OK;
 }
 
-/* It begins behind what the backend's stream was given. */
+/* Makes `stream` wait for the work on the backend's stream. */
 static void follow(bm_backend *be, async_copy *f, cudaStream_t stream)
 {
     BM_CUDA(be, cudaEventRecord(f->ready, bm_cuda_of(be)->stream));
@@ -97,7 +98,6 @@ void bm_cuda_async_copy_get(bm_backend *be, void *self, size_t piece,
     async_copy *f = self;
     const float *x = NULL;
 
-    bm_cuda_step_end(be);
     bm_remember(be, have_piece(f, piece));
     x = bm_cuda_read(be, src, n);
     follow(be, f, f->out);
@@ -110,9 +110,9 @@ bm_status bm_cuda_async_copy_wait(bm_backend *be, void *self, size_t piece)
 {
     const async_copy *f = self;
 
-    bm_cuda_step_end(be); /* no capture is waited in */
+    (void)be;
     if (piece >= f->n_pieces)
-        return BM_OK; /* there was nothing of it */
+        return BM_OK; /* get was never called for it */
     return bm_cuda_status(cudaEventSynchronize(f->came[piece]),
                           "a copy from the device");
 }
@@ -123,7 +123,6 @@ void bm_cuda_async_copy_put(bm_backend *be, void *self, float *dst,
     async_copy *f = self;
     float *y = NULL;
 
-    bm_cuda_step_end(be);
     y = bm_cuda_write(be, dst, n);
     follow(be, f, f->in);
     BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
@@ -134,7 +133,6 @@ void bm_cuda_async_copy_join(bm_backend *be, void *self)
 {
     async_copy *f = self;
 
-    bm_cuda_step_end(be);
     BM_CUDA(be, cudaEventRecord(f->put, f->in));
     BM_CUDA(be, cudaStreamWaitEvent(bm_cuda_of(be)->stream, f->put, 0));
 }

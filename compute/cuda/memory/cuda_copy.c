@@ -1,9 +1,10 @@
 /*
- * cuda_copy.c - between host and device. Long vectors of ordinary memory go in
- * pieces through two slots of pinned memory: the device copies one piece while
- * the host copies the other.
+ * cuda_copy.c - copies between host and device. Long vectors in memory that is
+ * not pinned go in pieces through two slots of pinned memory: the device copies
+ * one piece while the host copies the other.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/memory/cuda_copy.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 enum {
     PIECE = 1 << 20, /* floats */
     SLOTS = 2,
-    RANGES = 8, /* of the caller's that are pinned */
+    RANGES = 8, /* pinned ranges of the caller, at most */
 };
 
 typedef struct range {
@@ -21,9 +22,10 @@ typedef struct range {
 
 struct bm_cuda_slots {
     float *host[SLOTS];      /* [PIECE] */
-    cudaEvent_t free[SLOTS]; /* the device is through with it */
+    cudaEvent_t free[SLOTS]; /* after the device's last use of the slot */
     range pinned[RANGES];
 };
+typedef struct bm_cuda_slots bm_cuda_slots;
 
 bm_status bm_cuda_slots_open(bm_backend *be)
 {
@@ -35,9 +37,7 @@ bm_status bm_cuda_slots_open(bm_backend *be)
         BM_TRY(bm_cuda_status(
             cudaMallocHost((void **)&s->host[i], PIECE * sizeof(float)),
             "pinned memory"));
-        BM_TRY(bm_cuda_status(
-            cudaEventCreateWithFlags(&s->free[i], cudaEventDisableTiming),
-            "event"));
+        BM_TRY(bm_cuda_event_open(&s->free[i]));
     }
     return BM_OK;
 }
@@ -61,7 +61,6 @@ void bm_cuda_pin(bm_backend *be, void *x, size_t bytes)
     bm_cuda_slots *s = bm_cuda_of(be)->slots;
     int i = 0;
 
-    bm_cuda_step_end(be);
     while (i < RANGES && s->pinned[i].x != NULL)
         i++;
     if (i == RANGES || bytes == 0)
@@ -69,14 +68,13 @@ void bm_cuda_pin(bm_backend *be, void *x, size_t bytes)
     if (cudaHostRegister(x, bytes, cudaHostRegisterDefault) == cudaSuccess)
         s->pinned[i] = (range){x, bytes};
     else
-        (void)cudaGetLastError(); /* the slots serve it as well */
+        (void)cudaGetLastError(); /* it is copied through the slots */
 }
 
 void bm_cuda_unpin(bm_backend *be, void *x)
 {
     bm_cuda_slots *s = bm_cuda_of(be)->slots;
 
-    bm_cuda_step_end(be);
     for (int i = 0; i < RANGES; i++)
         if (x != NULL && s->pinned[i].x == x) {
             cudaHostUnregister(x);
@@ -100,7 +98,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* From here on the slot is the device's, until it has done what is queued. */
+/* The device uses the slot until it has done what is queued. */
 static void lend(bm_backend *be, cudaEvent_t slot)
 {
     BM_CUDA(be, cudaEventRecord(slot, bm_cuda_of(be)->stream));
@@ -128,7 +126,7 @@ static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_slots *s = cuda->slots;
 
-    /* A piece is fetched one turn before it is taken out of its slot. */
+    /* The host takes a piece out of its slot one turn after its copy is queued. */
     for (size_t at = 0, k = 0; at < n + PIECE && be->failed == BM_OK;
          at += PIECE, k = (k + 1) % SLOTS) {
         size_t other = (k + 1) % SLOTS;
@@ -153,7 +151,6 @@ void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
     bool pinned = is_pinned(cuda->slots, src, n);
     float *y = NULL;
 
-    bm_cuda_step_end(be);
     y = bm_cuda_write(be, dst, n);
     if (n > PIECE / 4 && !pinned) {
         put_pieces(be, y, src, n);
@@ -161,7 +158,7 @@ void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
     }
     BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
                                 cuda->stream));
-    if (pinned) /* src may change when this returns */
+    if (pinned) /* the caller may change src when this returns */
         BM_CUDA(be, cudaStreamSynchronize(cuda->stream));
 }
 
@@ -170,7 +167,6 @@ void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
     bm_cuda *cuda = bm_cuda_of(be);
     const float *x = NULL;
 
-    bm_cuda_step_end(be);
     x = bm_cuda_read(be, src, n);
     if (n > PIECE / 4 && !is_pinned(cuda->slots, dst, n)) {
         get_pieces(be, dst, x, n);

@@ -1,9 +1,10 @@
 /*
- * cuda_forms.c - memory of the device, and which form of it is current. All of
- * it is floats, but for spans where the bf16 twin is current too, or alone.
- * Spans never overlap. There are as many as vectors in use: some dozens.
+ * cuda_forms.c - see cuda_forms.h. The floats of a piece are current except in
+ * spans that say otherwise: there the bf16 twin is current too, or alone. Spans
+ * never overlap. There are some dozens, about as many as vectors in use.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/memory/cuda_forms.h"
+#include "compute/cuda/device/cuda_side.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +14,20 @@ typedef struct span {
     bool alone;         /* the floats there are out of date */
 } span;
 
+/* One bm_alloc. */
 typedef struct piece {
     float *x;
     size_t n;
-    bm_bf16 *twin; /* NULL: nobody has asked for it */
+    bm_bf16 *twin; /* NULL until it is needed */
     span *spans;
     size_t n_spans, room;
 } piece;
 
-/* What `side` still reads, or writes. */
-typedef struct loan {
-    const float *x;
-    size_t n;
-    bool written;
-} loan;
-
 struct bm_cuda_memory {
     piece *pieces;
     size_t n_pieces, room;
-    loan *loans;
-    size_t n_loans, room_for_loans;
 };
+typedef struct bm_cuda_memory bm_cuda_memory;
 
 bm_status bm_cuda_memory_open(bm_backend *be)
 {
@@ -45,7 +39,7 @@ bm_status bm_cuda_memory_open(bm_backend *be)
     return BM_OK;
 }
 
-static void let_go(piece *p)
+static void free_piece(piece *p)
 {
     cudaFree(p->twin);
     cudaFree(p->x);
@@ -59,13 +53,12 @@ void bm_cuda_memory_close(bm_backend *be)
     if (m == NULL)
         return;
     for (size_t i = 0; i < m->n_pieces; i++)
-        let_go(&m->pieces[i]);
-    free(m->loans);
+        free_piece(&m->pieces[i]);
     free(m->pieces);
     free(m);
 }
 
-/* Room for one more at the end of a vector of things. */
+/* Makes room for element number n of a growing array. */
 static bm_status grow(void *vector, size_t n, size_t *room, size_t size)
 {
     void **x = vector;
@@ -89,7 +82,6 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
     float *x = NULL;
     bm_status status = BM_OK;
 
-    bm_cuda_step_end(be);
     BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
     BM_TRY(bm_cuda_status(cudaMalloc((void **)&x, bytes), "cudaMalloc"));
     status =
@@ -112,52 +104,18 @@ static piece *find(bm_backend *be, const float *x, size_t n)
         if (x >= p->x && x + n <= p->x + p->n)
             return p;
     }
-    BM_ASSERT(!"memory of this backend");
+    BM_ASSERT(!"a vector from bm_alloc of this backend");
     return NULL;
 }
 
-/* The stream may still use it: cudaFree waits. */
+/* The stream may still use x: cudaFree waits. */
 void bm_cuda_free(bm_backend *be, float *x)
 {
     bm_cuda_memory *m = bm_cuda_of(be)->memory;
-    piece *p = find(be, x, 1); /* not one that ends there */
+    piece *p = find(be, x, 1); /* n = 0 could find the piece before */
 
-    bm_cuda_step_end(be);
-    let_go(p);
+    free_piece(p);
     *p = m->pieces[--m->n_pieces];
-}
-
-void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written)
-{
-    bm_cuda_memory *m = bm_cuda_of(be)->memory;
-    bm_status status =
-        grow(&m->loans, m->n_loans, &m->room_for_loans, sizeof *m->loans);
-
-    if (status != BM_OK) {
-        bm_remember(be, status);
-        bm_cuda_join(be);
-        return;
-    }
-    m->loans[m->n_loans++] = (loan){x, n, written};
-}
-
-void bm_cuda_lent_back(bm_backend *be)
-{
-    bm_cuda_of(be)->memory->n_loans = 0;
-}
-
-/* Waits for `side` if it works with x in a way that does not go with this. */
-static void reclaim(bm_backend *be, const float *x, size_t n, bool to_write)
-{
-    bm_cuda_memory *m = bm_cuda_of(be)->memory;
-
-    for (size_t i = 0; i < m->n_loans; i++) {
-        const loan *l = &m->loans[i];
-        if ((l->written || to_write) && x < l->x + l->n && l->x < x + n) {
-            bm_cuda_join(be);
-            return;
-        }
-    }
 }
 
 static bool overlaps(const span *s, size_t first, size_t last)
@@ -177,7 +135,7 @@ static void widen(bm_backend *be, piece *p, span *s)
     s->alone = false;
 }
 
-/* Floats are current in [first, last). */
+/* Makes the floats in [first, last) current. */
 static void widen_all(bm_backend *be, piece *p, size_t first, size_t last)
 {
     for (size_t i = 0; i < p->n_spans; i++)
@@ -185,7 +143,7 @@ static void widen_all(bm_backend *be, piece *p, size_t first, size_t last)
             widen(be, p, &p->spans[i]);
 }
 
-static void remember(bm_backend *be, piece *p, span s)
+static void add_span(bm_backend *be, piece *p, span s)
 {
     bm_status status = grow(&p->spans, p->n_spans, &p->room, sizeof *p->spans);
 
@@ -195,9 +153,9 @@ static void remember(bm_backend *be, piece *p, span s)
         p->spans[p->n_spans++] = s;
 }
 
-/* [first, last) is about to be written: no span says anything of it. What one
- * says of numbers beside it still holds. */
-static void forget(bm_backend *be, piece *p, size_t first, size_t last)
+/* Removes [first, last), which is about to be written, from all spans. A span
+ * keeps what it covers on either side. */
+static void drop_spans(bm_backend *be, piece *p, size_t first, size_t last)
 {
     size_t kept = 0;
     span behind = {0};
@@ -220,13 +178,12 @@ static void forget(bm_backend *be, piece *p, size_t first, size_t last)
         p->spans[kept++] = s;
     }
     p->n_spans = kept;
-    remember(be, p, behind);
+    add_span(be, p, behind);
 }
 
 static bool have_twin(bm_backend *be, piece *p)
 {
     if (p->twin == NULL) {
-        bm_step_leave(be);
         BM_CUDA(be, cudaMalloc((void **)&p->twin, p->n * sizeof *p->twin));
     }
     return p->twin != NULL;
@@ -237,7 +194,7 @@ const float *bm_cuda_read(bm_backend *be, const float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
-    reclaim(be, x, n, false);
+    bm_cuda_reclaim(be, x, n, false);
     widen_all(be, p, first, first + n);
     return x;
 }
@@ -255,16 +212,16 @@ const bm_bf16 *bm_cuda_read16(bm_backend *be, const float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
-    reclaim(be, x, n, false);
+    bm_cuda_reclaim(be, x, n, false);
     if (is_current16(p, first, first + n))
         return p->twin + first;
-    reclaim(be, x, n, true);
+    bm_cuda_reclaim(be, x, n, true);
     widen_all(be, p, first, first + n);
-    forget(be, p, first, first + n);
+    drop_spans(be, p, first, first + n);
     if (!have_twin(be, p))
         return NULL;
     BM_CUDA(be, bm_kernel_round(bm_cuda_of(be)->stream, n, x, p->twin + first));
-    remember(be, p, (span){first, first + n, false});
+    add_span(be, p, (span){first, first + n, false});
     return p->twin + first;
 }
 
@@ -273,8 +230,8 @@ float *bm_cuda_write(bm_backend *be, float *x, size_t n)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
-    reclaim(be, x, n, true);
-    forget(be, p, first, first + n);
+    bm_cuda_reclaim(be, x, n, true);
+    drop_spans(be, p, first, first + n);
     return x;
 }
 
@@ -283,11 +240,11 @@ static bm_bf16 *write_twin(bm_backend *be, float *x, size_t n, bool alone)
     piece *p = find(be, x, n);
     size_t first = (size_t)(x - p->x);
 
-    reclaim(be, x, n, true);
-    forget(be, p, first, first + n);
+    bm_cuda_reclaim(be, x, n, true);
+    drop_spans(be, p, first, first + n);
     if (!have_twin(be, p))
         return NULL;
-    remember(be, p, (span){first, first + n, alone});
+    add_span(be, p, (span){first, first + n, alone});
     return p->twin + first;
 }
 

@@ -1,10 +1,9 @@
 /*
- * cuda_ring.c - small numbers of the host on their way to the device: they are
- * copied into a ring of pinned memory and from there to one of the device. Each
- * half of it is used again when the device is through with it. In a step that
- * is a graph they go with that, see cuda_step.h.
+ * cuda_ring.c - see cuda_ring.h. Arrays are copied into a ring of pinned
+ * memory, and from there to a ring on the device. Each half is used again when
+ * the device has done the work that reads it.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/memory/cuda_ring.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,11 @@ enum { HALF = 4 << 20, LINE = 256 }; /* bytes */
 
 struct bm_cuda_ring {
     char *host, *device;    /* [2 HALF] */
-    cudaEvent_t through[2]; /* with this half */
-    size_t at;              /* in the half */
+    cudaEvent_t through[2]; /* after the last use of each half */
+    size_t at;              /* bytes used of the current half */
     int half;
 };
+typedef struct bm_cuda_ring bm_cuda_ring;
 
 bm_status bm_cuda_ring_open(bm_backend *be)
 {
@@ -30,9 +30,7 @@ bm_status bm_cuda_ring_open(bm_backend *be)
     BM_TRY(bm_cuda_status(cudaMalloc((void **)&r->device, 2 * HALF),
                           "cudaMalloc"));
     for (int i = 0; i < 2; i++)
-        BM_TRY(bm_cuda_status(
-            cudaEventCreateWithFlags(&r->through[i], cudaEventDisableTiming),
-            "event"));
+        BM_TRY(bm_cuda_event_open(&r->through[i]));
     return BM_OK;
 }
 
@@ -50,6 +48,7 @@ void bm_cuda_ring_close(bm_backend *be)
     free(r);
 }
 
+/* Goes on in the other half. */
 static void turn(bm_backend *be, bm_cuda_ring *r)
 {
     BM_CUDA(be, cudaEventRecord(r->through[r->half], bm_cuda_of(be)->stream));
@@ -58,7 +57,7 @@ static void turn(bm_backend *be, bm_cuda_ring *r)
     BM_CUDA(be, cudaEventSynchronize(r->through[r->half]));
 }
 
-/* Where so many bytes go; NULL after a failure. */
+/* Takes room for so many bytes. NULL after a failure. */
 static char *take(bm_backend *be, size_t bytes)
 {
     bm_cuda_ring *r = bm_cuda_of(be)->ring;
@@ -66,8 +65,8 @@ static char *take(bm_backend *be, size_t bytes)
 
     if (bytes > HALF) {
         bm_remember(be, BM_FAIL(BM_ERR_UNSUPPORTED,
-                                "%zu bytes of lengths or labels in a "
-                                "mini-batch; a GPU takes %d",
+                                "a mini-batch has %zu bytes of lengths or "
+                                "labels; a GPU takes at most %d",
                                 bytes, HALF));
         return NULL;
     }
@@ -80,7 +79,7 @@ static char *take(bm_backend *be, size_t bytes)
     return r->host + place;
 }
 
-/* Sends what has been written there. */
+/* Queues the copy of what was written to `from`, and returns where it goes. */
 static const void *go(bm_backend *be, const char *from, size_t bytes)
 {
     bm_cuda_ring *r = bm_cuda_of(be)->ring;
@@ -91,33 +90,20 @@ static const void *go(bm_backend *be, const char *from, size_t bytes)
     return to;
 }
 
-/* Room for so many bytes, which `go` sends: with the step, or now. */
-static char *room_for(bm_backend *be, size_t bytes, const void **device)
-{
-    char *host = bm_step_room(be, bytes, device);
-
-    if (host != NULL)
-        return host;
-    *device = NULL;
-    return take(be, bytes);
-}
-
 const void *bm_cuda_send(bm_backend *be, const void *host, size_t bytes)
 {
-    const void *device = NULL;
-    char *from = room_for(be, bytes, &device);
+    char *from = take(be, bytes);
 
     if (from == NULL)
         return NULL;
     if (bytes > 0)
         memcpy(from, host, bytes);
-    return device != NULL ? device : go(be, from, bytes);
+    return go(be, from, bytes);
 }
 
 const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B)
 {
-    const void *device = NULL;
-    char *from = room_for(be, B * sizeof *count, &device);
+    char *from = take(be, B * sizeof *count);
     int32_t *begins = (int32_t *)(void *)from, all = 0;
 
     if (from == NULL)
@@ -126,5 +112,5 @@ const int32_t *bm_cuda_begins(bm_backend *be, const int32_t *count, size_t B)
         begins[b] = all;
         all += count[b];
     }
-    return device != NULL ? device : go(be, from, B * sizeof *count);
+    return go(be, from, B * sizeof *count);
 }

@@ -1,14 +1,15 @@
 /*
- * cuda_stage.c - mini-batches on their way to the device, as they are stored: a
- * packet in pinned memory, copied by a stream of its own while the device
- * computes with the packet before, and the host fills in the third. A kernel
- * makes [T, B, D] of it, always in the same place, so that what reads it is
- * queued with the same arguments every time. Two events for each slot:
+ * cuda_stage.c - sends mini-batches to the device as they are stored. A packet
+ * in pinned memory is copied on a stream of its own, while the device computes
+ * with the packet before and the host fills a third one. A kernel unpacks it
+ * into [T, B, D], always in the same place. Each slot has two events:
  *
- *     sent   the copy has been made: the host may write, the stream may read
- *     used   the stream has unpacked it: a copy may come
+ *     sent   the copy is done: the host may write, the stream may read
+ *     used   the packet is unpacked: the next copy may start
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/memory/cuda_stage.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct stage {
     cudaStream_t copies;
     slot slots[SLOTS];
     int at;
-    float *x; /* [room]: what became of the last packet */
+    float *x; /* [room]: the last packet, unpacked */
     size_t room;
 } stage;
 
@@ -42,7 +43,6 @@ void bm_cuda_stage_close(bm_backend *be, void *self)
 {
     stage *st = self;
 
-    bm_cuda_step_end(be);
     if (st->copies != NULL)
         cudaStreamSynchronize(st->copies);
     for (int i = 0; i < SLOTS; i++) {
@@ -66,12 +66,8 @@ static bm_status start(stage *st)
         "stream"));
     for (int i = 0; i < SLOTS; i++) {
         slot *s = &st->slots[i];
-        BM_TRY(bm_cuda_status(
-            cudaEventCreateWithFlags(&s->sent, cudaEventDisableTiming),
-            "event"));
-        BM_TRY(bm_cuda_status(
-            cudaEventCreateWithFlags(&s->used, cudaEventDisableTiming),
-            "event"));
+        BM_TRY(bm_cuda_event_open(&s->sent));
+        BM_TRY(bm_cuda_event_open(&s->used));
     }
     return BM_OK;
 }
@@ -91,8 +87,8 @@ bm_status bm_cuda_stage_open(bm_backend *be, void **self)
     return status;
 }
 
-/* A little more than is asked for: the next one may be a little longer. The
- * device may still use what there is: cudaFree and bm_free wait. */
+/* Takes an eighth more than is needed, as the next packet may be longer. The
+ * device may still use the old memory: cudaFree and bm_free wait. */
 static bm_status reserve_slot(slot *s, size_t bytes)
 {
     size_t room = bytes + bytes / 8;
@@ -123,8 +119,8 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Writes a packet to `host`, unless that is NULL; returns its bytes. Sequences
- * of one shard share their scale. */
+/* Writes a packet to `host`, unless that is NULL, and returns its bytes.
+ * Sequences of one shard share their scale. */
 static size_t pack(char *host, bm_extent e, size_t D,
                    const bm_stored *sequences)
 {
@@ -166,7 +162,6 @@ bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e, size_t D,
     slot *s = &st->slots[st->at = (st->at + 1) % SLOTS];
     bm_bf16 *x16 = NULL;
 
-    bm_cuda_step_end(be);
     BM_CUDA(be, cudaEventSynchronize(s->sent));
     BM_TRY(reserve_slot(s, bytes));
     BM_TRY(reserve_x(be, st, n));

@@ -1,5 +1,5 @@
 /*
- * How full mini-batches are: of padding, and blocks of mini-batches.
+ * The padding of mini-batches, and the number of mini-batches in blocks.
  */
 #include "tests/support/datasets.h"
 #include "tests/support/support.h"
@@ -30,7 +30,7 @@ static int64_t padded(const bm_dataset *d, const bm_plan *p, int64_t block,
     return sum;
 }
 
-static void test_frames_and_padding_of_blocks_are_told(void **state)
+static void test_frames_and_padding_of_blocks_are_counted(void **state)
 {
     bm_rng rng = bm_rng_make(9, "test", 0);
     bm_dataset d = lengths_random(&rng, 100, 9);
@@ -65,13 +65,13 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
     lengths_drop(&d);
 }
 
-/* What a mini-batch of n sequences is taken to cost. */
+/* The cost of a mini-batch of n sequences. */
 static int64_t cost(int64_t frames, int64_t longest, size_t n)
 {
     return frames + 48 * longest * (int64_t)n;
 }
 
-/* Of all ways to cut rising lengths; O(n^2). */
+/* The least cost over all ways to cut ascending lengths; O(n^2). */
 static int64_t least_cost(int64_t frames, const int32_t *lengths, size_t n)
 {
     int64_t *least = zeros(n + 1, sizeof *least), out = 0;
@@ -97,7 +97,7 @@ static int ascending(const void *a, const void *b)
     return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* By how much a share in sorted order costs more than the cheapest cut. */
+/* The relative excess of the cost of a share in sorted order over the least. */
 static double excess(const bm_dataset *d, int64_t frames)
 {
     bm_plan_settings s = {.frames = (long)frames,
@@ -136,8 +136,8 @@ static void test_sorted_sequences_are_cut_where_it_costs_least(void **state)
     }
 }
 
-/* Mini-batches of hundreds, where not every cut is tried. */
-static void test_many_short_sequences_are_cut_about_as_well(void **state)
+/* Mini-batches of hundreds of sequences, for which not every cut is tried. */
+static void test_many_short_sequences_are_cut_almost_as_well(void **state)
 {
     bm_rng rng = bm_rng_make(11, "test", 0);
     bm_dataset d = lengths_random(&rng, 800, 12);
@@ -172,7 +172,7 @@ static void test_buckets_save_padding(void **state)
 
 /* ---- sizes ------------------------------------------------------------- */
 
-/* 240 sequences of 10 frames, each a unit, so that all is even. */
+/* 240 sequences of 10 frames, each a unit, so that shares are equal. */
 static void test_steps_are_mini_batches_per_worker(void **state)
 {
     int32_t counts[240], length = 10;
@@ -207,7 +207,7 @@ static void test_steps_are_mini_batches_per_worker(void **state)
     lengths_drop(&d);
 }
 
-/* Half a second to ten, as speech has them. */
+/* Lengths of 0.5 to 10 s, as in speech. */
 static int32_t spoken(void *context, int64_t i)
 {
     double u = bm_rng_uniform(context);
@@ -241,8 +241,8 @@ static void test_steps_allow_for_unequal_lengths(void **state)
     lengths_drop(&d);
 }
 
-/* Half an hour for each of two workers, nothing said about mini-batches. */
-static void test_by_default_little_of_speech_is_padding(void **state)
+/* Half an hour for each of two workers, default mini-batches. */
+static void test_by_default_speech_has_little_padding(void **state)
 {
     bm_rng rng = bm_rng_make(12, "test", 0);
     bm_plan_settings s = {
@@ -282,13 +282,13 @@ static void test_a_block_has_a_size_per_worker_or_in_total(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_and_padding_of_blocks_are_told),
+        cmocka_unit_test(test_frames_and_padding_of_blocks_are_counted),
         cmocka_unit_test(test_sorted_sequences_are_cut_where_it_costs_least),
-        cmocka_unit_test(test_many_short_sequences_are_cut_about_as_well),
+        cmocka_unit_test(test_many_short_sequences_are_cut_almost_as_well),
         cmocka_unit_test(test_buckets_save_padding),
         cmocka_unit_test(test_steps_are_mini_batches_per_worker),
         cmocka_unit_test(test_steps_allow_for_unequal_lengths),
-        cmocka_unit_test(test_by_default_little_of_speech_is_padding),
+        cmocka_unit_test(test_by_default_speech_has_little_padding),
         cmocka_unit_test(test_a_block_has_a_size_per_worker_or_in_total),
     };
 

@@ -1,16 +1,15 @@
 /*
- * cuda_device_comm.c - devices that send to each other through NCCL, which is
- * loaded when it is asked for. What is used of it has been as it is since
- * version 2.14.
+ * cuda_device_comm.c - devices send to each other through NCCL, which is loaded
+ * by the first call. It needs version 2.14 or later.
  *
- * Its communicator does not block: whatever waits for other ranks is waited for
- * here, in turns with a look at NCCL's own errors and at the watch. When one of
- * them tells of a failure, ncclCommAbort ends what the stream waits for. It is
- * the end of a good one, too: ncclCommDestroy may wait for other ranks, of
- * which one may have aborted; and what was sent has come, as ranks agree on
- * that.
+ * The communicator is non-blocking. Where other ranks must be waited for, the
+ * host polls NCCL's errors and the watch; if either reports a failure,
+ * ncclCommAbort ends what the stream waits for. A good communicator is closed
+ * by ncclCommAbort too: ncclCommDestroy may wait for a rank that has aborted,
+ * and ranks agree before that that everything has arrived.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/libraries/cuda_device_comm.h"
+#include "compute/cuda/memory/cuda_forms.h"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -21,7 +20,7 @@ typedef struct nccl_comm nccl_comm;
 typedef int nccl_result;
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_FLOAT = 7 };
 
-/* The part of it that version 2.14 had; the rest gets its defaults. */
+/* The fields of version 2.14; later ones get their defaults. */
 typedef struct nccl_config {
     size_t size;
     unsigned magic, version;
@@ -50,10 +49,11 @@ typedef struct nccl {
 
 struct bm_cuda_device_comm {
     nccl nccl;
-    nccl_comm *comm; /* NULL: not open, or given up */
+    nccl_comm *comm; /* NULL: not open, or aborted */
     bm_device_comm_watch watch;
     bool begun;
 };
+typedef struct bm_cuda_device_comm bm_cuda_device_comm;
 
 /* One function of the library. */
 static bm_status find(void *library, const char *name, void *out)
@@ -83,7 +83,7 @@ static bm_status find_all(void *library, nccl *out)
     return BM_OK;
 }
 
-/* Where it is plugged in. */
+/* A number for the device's place on the PCI bus. */
 static bm_status place(int device, int64_t *out)
 {
     static const enum cudaDeviceAttr parts[] = {
@@ -100,24 +100,24 @@ static bm_status place(int device, int64_t *out)
     return BM_OK;
 }
 
-static bm_status mesh_load(bm_backend *be, int64_t *device)
+static bm_status comm_load(bm_backend *be, int64_t *device)
 {
     bm_cuda *cuda = bm_cuda_of(be);
     void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    bm_cuda_device_comm *m = cuda->mesh;
+    bm_cuda_device_comm *m = cuda->device_comm;
 
     if (library == NULL)
         return BM_FAIL(BM_ERR_UNSUPPORTED, "%s", dlerror());
     if (m == NULL)
-        m = cuda->mesh = calloc(1, sizeof *m);
+        m = cuda->device_comm = calloc(1, sizeof *m);
     if (m == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a mesh");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a communicator");
     BM_TRY(find_all(library, &m->nccl));
     return place(cuda->device, device);
 }
 
-static bm_status told(const bm_cuda_device_comm *m, nccl_result result,
-                      const char *what)
+static bm_status check(const bm_cuda_device_comm *m, nccl_result result,
+                       const char *what)
 {
     if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
         return BM_OK;
@@ -125,29 +125,29 @@ static bm_status told(const bm_cuda_device_comm *m, nccl_result result,
                    what, m->nccl.GetErrorString(result));
 }
 
-static bm_status mesh_name(bm_backend *be, bm_device_comm_id *out)
+static bm_status comm_make_id(bm_backend *be, bm_device_comm_id *out)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
-    return told(m, m->nccl.GetUniqueId(out), "ncclGetUniqueId");
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
+    return check(m, m->nccl.GetUniqueId(out), "ncclGetUniqueId");
 }
 
-static void give_up(bm_cuda_device_comm *m)
+static void abort_comm(bm_cuda_device_comm *m)
 {
     if (m->comm != NULL)
-        (void)m->nccl.CommAbort(m->comm); /* nobody asks any more */
+        (void)m->nccl.CommAbort(m->comm); /* the failure is reported already */
     m->comm = NULL;
 }
 
-/* Is all well, here and elsewhere? *working: NCCL has not yet done what it was
- * told last. */
+/* Fails if NCCL or the watch reports a failure. *working: NCCL has not yet
+ * finished the last call. */
 static bm_status look(bm_cuda_device_comm *m, bool *working)
 {
     nccl_result state = NCCL_SUCCESS;
     bm_status status =
-        told(m, m->nccl.CommGetAsyncError(m->comm, &state), "AsyncError");
+        check(m, m->nccl.CommGetAsyncError(m->comm, &state), "AsyncError");
 
     if (status == BM_OK)
-        status = told(m, state, "a rank or what is between them");
+        status = check(m, state, "another rank or the connection to it");
     if (status == BM_OK && m->watch.failed(m->watch.self))
         status = BM_FAIL(BM_ERR_COMM, "another rank has failed");
     *working = state == NCCL_IN_PROGRESS;
@@ -164,26 +164,25 @@ static bm_status finish(bm_cuda_device_comm *m)
         (void)sched_yield();
     }
     if (status != BM_OK)
-        give_up(m);
+        abort_comm(m);
     return status;
 }
 
-static bm_status mesh_open(bm_backend *be, const bm_device_comm_id *name,
+static bm_status comm_open(bm_backend *be, const bm_device_comm_id *name,
                            int rank, int size, bm_device_comm_watch watch)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
     nccl_config config = does_not_block;
     bm_status status = BM_OK;
 
     BM_ASSERT(m->comm == NULL);
-    bm_cuda_step_end(be);
     m->watch = watch;
-    status = told(
+    status = check(
         m, m->nccl.CommInitRankConfig(&m->comm, size, *name, rank, &config),
         "CommInitRankConfig");
     if (status == BM_OK)
         return finish(m);
-    m->comm = NULL; /* whatever it was left as */
+    m->comm = NULL; /* undefined after a failure */
     return status;
 }
 
@@ -192,114 +191,112 @@ static bool busy(cudaStream_t stream)
     return cudaStreamQuery(stream) == cudaErrorNotReady;
 }
 
-static bm_status mesh_wait(bm_backend *be)
+static bm_status comm_wait(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    bm_cuda_device_comm *m = cuda->mesh;
-    bm_status status = BM_OK, synced = BM_OK;
+    bm_cuda_device_comm *m = cuda->device_comm;
+    bm_status status = be->failed, synced = BM_OK;
     bool working = false;
 
-    bm_cuda_step_end(be);
-    status = be->failed;
     while (status == BM_OK && m->comm != NULL &&
            (busy(cuda->stream) || busy(cuda->side))) {
         status = look(m, &working);
         (void)sched_yield();
     }
     if (status != BM_OK)
-        give_up(m);
+        abort_comm(m);
     synced = bm_sync(be);
     return status != BM_OK ? status : synced;
 }
 
-static void mesh_close(bm_backend *be)
+static void comm_close(bm_backend *be)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    bm_cuda_device_comm *m = cuda->mesh;
+    bm_cuda_device_comm *m = cuda->device_comm;
 
     if (m == NULL)
         return;
     if (be->failed != BM_OK)
-        give_up(m);
+        abort_comm(m);
     cudaStreamSynchronize(cuda->stream);
-    give_up(m);
+    abort_comm(m);
     free(m);
-    cuda->mesh = NULL;
+    cuda->device_comm = NULL;
 }
 
 /* A call within a group. */
-#define MESH(be, m, call)                                                      \
+#define CALL(be, m, call)                                                      \
     do {                                                                       \
-        if (told((m), (m)->nccl.call, #call) != BM_OK)                         \
+        if (check((m), (m)->nccl.call, #call) != BM_OK)                        \
             bm_remember(be, BM_ERR_DEVICE);                                    \
     } while (0)
 
-static void mesh_begin(bm_backend *be)
+static void comm_begin(bm_backend *be)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
 
-    bm_cuda_step_end(be);
     if (m->comm == NULL) {
-        bm_remember(be, BM_FAIL(BM_ERR_COMM, "there is no mesh any more"));
+        bm_remember(be,
+                    BM_FAIL(BM_ERR_COMM, "the NCCL communicator is closed"));
         return;
     }
     m->begun = true;
-    MESH(be, m, GroupStart());
+    CALL(be, m, GroupStart());
 }
 
-/* The group is on the stream when this returns. */
-static void mesh_end(bm_backend *be)
+/* Returns when the group is on the stream. */
+static void comm_end(bm_backend *be)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
 
     if (!m->begun)
         return;
     m->begun = false;
-    MESH(be, m, GroupEnd());
+    CALL(be, m, GroupEnd());
     if (be->failed == BM_OK)
         bm_remember(be, finish(m));
 }
 
-static void mesh_send(bm_backend *be, const float *x, size_t n, int to)
+static void comm_send(bm_backend *be, const float *x, size_t n, int to)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
 
     x = bm_cuda_read(be, x, n);
-    MESH(be, m, Send(x, n, NCCL_FLOAT, to, m->comm, bm_cuda_of(be)->stream));
+    CALL(be, m, Send(x, n, NCCL_FLOAT, to, m->comm, bm_cuda_of(be)->stream));
 }
 
-static void mesh_receive(bm_backend *be, float *x, size_t n, int from)
+static void comm_receive(bm_backend *be, float *x, size_t n, int from)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
 
     x = bm_cuda_write(be, x, n);
-    MESH(be, m, Recv(x, n, NCCL_FLOAT, from, m->comm, bm_cuda_of(be)->stream));
+    CALL(be, m, Recv(x, n, NCCL_FLOAT, from, m->comm, bm_cuda_of(be)->stream));
 }
 
-static void mesh_broadcast(bm_backend *be, float *x, size_t n, int root)
+static void comm_broadcast(bm_backend *be, float *x, size_t n, int root)
 {
-    bm_cuda_device_comm *m = bm_cuda_of(be)->mesh;
+    bm_cuda_device_comm *m = bm_cuda_of(be)->device_comm;
 
     x = bm_cuda_change(be, x, n, false).x;
-    MESH(be, m,
+    CALL(be, m,
          Broadcast(x, x, n, NCCL_FLOAT, root, m->comm, bm_cuda_of(be)->stream));
 }
 
-static float *mesh_floats(bm_backend *be, float *x, size_t n)
+static float *comm_floats(bm_backend *be, float *x, size_t n)
 {
     return bm_cuda_change(be, x, n, false).x;
 }
 
 const bm_device_comm_ops bm_cuda_device_comm_ops = {
-    .load = mesh_load,
-    .make_id = mesh_name,
-    .open = mesh_open,
-    .wait = mesh_wait,
-    .floats = mesh_floats,
-    .close = mesh_close,
-    .begin = mesh_begin,
-    .end = mesh_end,
-    .send = mesh_send,
-    .receive = mesh_receive,
-    .broadcast = mesh_broadcast,
+    .load = comm_load,
+    .make_id = comm_make_id,
+    .open = comm_open,
+    .wait = comm_wait,
+    .floats = comm_floats,
+    .close = comm_close,
+    .begin = comm_begin,
+    .end = comm_end,
+    .send = comm_send,
+    .receive = comm_receive,
+    .broadcast = comm_broadcast,
 };

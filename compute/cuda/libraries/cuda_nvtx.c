@@ -1,6 +1,6 @@
 /* cuda_nvtx.c - spans as NVTX ranges, which Nsight Systems shows above the
- * device's own work. Without it they cost a call each. */
-#include "compute/cuda/cuda.h"
+ * device's work. Without Nsight Systems a range costs a call. */
+#include "compute/cuda/libraries/cuda_nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
 

@@ -1,16 +1,20 @@
 /*
- * cuda_products.c - products of matrices, by cublasLt. How a shape is best
- * multiplied is asked for once: the library's first answer, which for one kind
- * of device is always the same.
+ * cuda_products.c - see cuda_products.h. How to multiply a shape is the first
+ * answer of cublasLt's heuristic, which is the same on every device of a kind.
+ * It is asked for once.
  */
-#include "compute/cuda/cuda.h"
+#include "compute/cuda/libraries/cuda_products.h"
+#include "compute/cuda/kernels/kernels.h"
+#include "compute/cuda/memory/cuda_forms.h"
+
+#include <cublasLt.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { WORKSPACE = 32 << 20, STREAMS = 3, BUCKETS = 256 };
 
-/* All that the answer depends on; without a gap, as it is compared. */
+/* All that the answer depends on. It has no padding, as memcmp compares it. */
 typedef struct shape {
     size_t m, n, k, lda, ldb, ldc;
     uint32_t align_a, align_b, align_c; /* bytes */
@@ -27,11 +31,11 @@ typedef struct plan {
 
 struct bm_cuda_products {
     cublasLtHandle_t lt;
-    void *workspace[STREAMS]; /* of `stream`, of `side`, of any other */
-    void *bias[STREAMS];      /* copies of those that begin anywhere */
-    size_t bias_room[STREAMS];
+    void *workspace[STREAMS];   /* of `stream`, of `side`, of any other */
+    bm_cuda_room bias[STREAMS]; /* aligned copies */
     plan *plans[BUCKETS];
 };
+typedef struct bm_cuda_products bm_cuda_products;
 
 static bm_status blas_status(cublasStatus_t s, const char *what)
 {
@@ -50,7 +54,7 @@ bm_status bm_cuda_products_open(bm_backend *be)
     for (int i = 0; i < STREAMS; i++)
         BM_TRY(bm_cuda_status(cudaMalloc(&p->workspace[i], WORKSPACE),
                               "cudaMalloc"));
-    return blas_status(cublasLtCreate(&p->lt), "cublasLt does not start");
+    return blas_status(cublasLtCreate(&p->lt), "cannot open cublasLt");
 }
 
 static void free_plan(plan *p)
@@ -81,7 +85,7 @@ void bm_cuda_products_close(bm_backend *be)
         cublasLtDestroy(p->lt);
     for (int i = 0; i < STREAMS; i++) {
         cudaFree(p->workspace[i]);
-        cudaFree(p->bias[i]);
+        cudaFree(p->bias[i].x);
     }
     free(p);
 }
@@ -98,7 +102,7 @@ static cudaDataType type_of(int type)
                 #what)
 
 /* cuBLAS is column-major: it makes C' = op(B)' op(A)', so its A is our B. The
- * bias is not read, but where it lies is looked at. */
+ * heuristic reads the address of the bias, not the bias. */
 static bm_status describe(plan *p, const void *bias)
 {
     const shape *s = &p->of;
@@ -157,10 +161,11 @@ static bm_status choose(bm_cuda_products *products, plan *p)
     BM_TRY_DONE(blas_status(
         cublasLtMatmulAlgoGetHeuristic(products->lt, p->operation, p->a, p->b,
                                        p->c, p->c, preference, 1, &best, &n),
-        "no way to multiply these matrices"));
+        "cublasLt cannot multiply these matrices"));
     if (n == 0)
-        BM_FAIL_DONE(BM_ERR_DEVICE, "no way to multiply %zu x %zu by %zu x %zu",
-                     p->of.m, p->of.k, p->of.k, p->of.n);
+        BM_FAIL_DONE(BM_ERR_DEVICE,
+                     "cublasLt cannot multiply %zu x %zu by %zu x %zu", p->of.m,
+                     p->of.k, p->of.k, p->of.n);
     p->algorithm = best.algo;
 done:
     if (preference != NULL)
@@ -205,7 +210,7 @@ static int epilogue_of(const bm_cuda_finish *f)
     return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/* The library takes 256 for granted if nobody tells. */
+/* The heuristic assumes 256 unless it is set. */
 static uint32_t alignment(const void *x)
 {
     uintptr_t at = (uintptr_t)x | 256;
@@ -217,59 +222,21 @@ static int number_of(const bm_cuda *cuda, cudaStream_t stream)
     return stream == cuda->stream ? 0 : stream == cuda->side ? 1 : 2;
 }
 
-/* Where kernels may read 16 bytes of it at a time, as they do without asking:
- * itself, or a copy. */
+/* Kernels read 16 bytes of a bias at a time without checking: returns the bias
+ * itself if it is aligned, else a copy. */
 static const void *aligned(bm_backend *be, cudaStream_t stream,
                            const void *bias, size_t bytes)
 {
     bm_cuda_products *p = bm_cuda_of(be)->products;
     int i = number_of(bm_cuda_of(be), stream);
+    void *copy = NULL;
 
     if (bias == NULL || (uintptr_t)bias % 16 == 0)
         return bias;
-    if (bytes > p->bias_room[i]) {
-        bm_step_leave(be);
-        cudaFree(p->bias[i]); /* waits for who uses it */
-        p->bias[i] = NULL;
-        p->bias_room[i] = 0;
-        BM_CUDA(be, cudaMalloc(&p->bias[i], bytes));
-        if (be->failed == BM_OK)
-            p->bias_room[i] = bytes;
-    }
-    BM_CUDA(be, bm_step_copy(be, stream, p->bias[i], bias, bytes));
-    return p->bias[i];
-}
-
-/* All that a product is given but its stream; without a gap. */
-typedef struct product {
-    plan *how;
-    const void *a, *b, *bias;
-    void *c;
-    float alpha, beta;
-} product;
-
-static cudaError_t queue(bm_backend *be, cudaStream_t stream, const void *what)
-{
-    const bm_cuda *cuda = bm_cuda_of(be);
-    const product *x = what;
-    plan *p = x->how;
-    int i = number_of(cuda, stream);
-    bm_status status = BM_OK;
-
-    if (x->bias != NULL)
-        BM_TRY_DONE(SET(p, BIAS_POINTER, x->bias));
-    status = blas_status(
-        cublasLtMatmul(cuda->products->lt, p->operation, &x->alpha, x->b, p->a,
-                       x->a, p->b, &x->beta, x->c, p->c, x->c, p->c,
-                       &p->algorithm, cuda->products->workspace[i], WORKSPACE,
-                       stream),
-        "product");
-done:
-    if (status != BM_OK && bm_step_captures(be))
-        return cudaErrorStreamCaptureUnsupported; /* then without a graph */
-    if (status != BM_OK)
-        bm_remember(be, status);
-    return cudaSuccess;
+    copy = bm_cuda_room_for(be, &p->bias[i], bytes);
+    BM_CUDA(be, cudaMemcpyAsync(copy, bias, bytes, cudaMemcpyDeviceToDevice,
+                                stream));
+    return copy;
 }
 
 void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
@@ -282,7 +249,6 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     const void *bias = NULL;
     plan *p = NULL;
     shape s = {0};
-    product x;
     bm_status status = BM_OK;
 
     if (m == 0 || n == 0 || be->failed != BM_OK)
@@ -299,13 +265,18 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
         bias = aligned(be, stream, finish->bias, n * each);
     if (be->failed != BM_OK)
         return;
-    status = find(cuda->products, &s, bias, &p);
-    if (status != BM_OK) {
+    BM_TRY_DONE(find(cuda->products, &s, bias, &p));
+    if (bias != NULL)
+        BM_TRY_DONE(SET(p, BIAS_POINTER, bias));
+    status = blas_status(
+        cublasLtMatmul(cuda->products->lt, p->operation, &alpha, b.x, p->a, a.x,
+                       p->b, &beta, c, p->c, c, p->c, &p->algorithm,
+                       cuda->products->workspace[number_of(cuda, stream)],
+                       WORKSPACE, stream),
+        "product");
+done:
+    if (status != BM_OK)
         bm_remember(be, status);
-        return;
-    }
-    x = (product){p, a.x, b.x, bias, c, alpha, beta};
-    BM_CUDA(be, bm_step_queue(be, queue, stream, &x, sizeof x));
 }
 
 bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,
@@ -316,24 +287,4 @@ bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,
                                 transposed};
     return (bm_cuda_factor){bm_cuda_read(be, x, n), BM_CUDA_F32, ld,
                             transposed};
-}
-
-void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
-                  bm_tensor a, bm_tensor b, float beta, bm_tensor c)
-{
-    size_t m = c.dim[0], n = c.dim[1], k = a.dim[trans_a ? 0 : 1];
-    float *out = NULL;
-
-    if (k == 0) { /* nothing to add up */
-        bm_cuda_axpby(be, m * n, 0, c.data, beta, c.data);
-        return;
-    }
-    if (beta != 0)
-        (void)bm_cuda_read(be, c.data, m * n);
-    out = bm_cuda_write(be, c.data, m * n);
-    bm_cuda_multiply(
-        be, bm_cuda_of(be)->stream, m, n, k, alpha,
-        bm_cuda_factor_of(be, a.data, bm_count(a), a.dim[1], trans_a),
-        bm_cuda_factor_of(be, b.data, bm_count(b), b.dim[1], trans_b), beta,
-        out, BM_CUDA_F32, n, NULL);
 }
