@@ -1,4 +1,4 @@
-/* filter_loops.c - written so that the compiler makes vectors of it. */
+/* filter_loops.c - loops that the compiler vectorizes. */
 #include "bmuf/filter_loops.h"
 
 #include "core/stream.h"
@@ -17,15 +17,15 @@ static inline size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Every element is by itself: g may be start. The sum of two floats has the
- * same bits in float and by way of double. */
+/* Elements are independent: g may be start. The sum of two floats has the same
+ * bits in float and by way of double. */
 static void block(size_t n, double eta, double zeta, double ahead,
                   const float *g, float *restrict model, float *restrict delta,
                   float *start)
 {
     for (size_t from = 0; from < n; from += BM_STRIDE) {
-        bm_ask(model + from);
-        bm_ask(delta + from);
+        bm_prefetch(model + from);
+        bm_prefetch(delta + from);
 #pragma omp simd
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float change = (float)(eta * delta[i] + zeta * g[i]);
@@ -41,12 +41,12 @@ static void block(size_t n, double eta, double zeta, double ahead,
 static void products(size_t n, const float *restrict a, const float *restrict b,
                      double sum[3])
 {
-    enum { LANES = 16 };
-    double aa[LANES] = {0}, ab[LANES] = {0}, bb[LANES] = {0};
-    size_t whole = n - n % LANES;
+    enum { SUMS = 16 };
+    double aa[SUMS] = {0}, ab[SUMS] = {0}, bb[SUMS] = {0};
+    size_t whole = n - n % SUMS;
 
-    for (size_t i = 0; i < whole; i += LANES)
-        for (size_t k = 0; k < LANES; k++) {
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) {
             double x = a[i + k], y = b[i + k];
             aa[k] = MADD(x, x, aa[k]);
             ab[k] = MADD(x, y, ab[k]);
@@ -58,7 +58,7 @@ static void products(size_t n, const float *restrict a, const float *restrict b,
         ab[i - whole] = MADD(x, y, ab[i - whole]);
         bb[i - whole] = MADD(y, y, bb[i - whole]);
     }
-    for (size_t k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < SUMS; k++) {
         sum[0] += aa[k];
         sum[1] += ab[k];
         sum[2] += bb[k];
@@ -71,8 +71,8 @@ static bool subtract(size_t n, const float *restrict a, const float *restrict b,
     uint32_t odd = 0;
 
     for (size_t from = 0; from < n; from += BM_STRIDE) {
-        bm_ask(a + from);
-        bm_ask(b + from);
+        bm_prefetch(a + from);
+        bm_prefetch(b + from);
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float x = a[i] - b[i];
             uint32_t bits = 0;

@@ -1,4 +1,4 @@
-/* job.c - the settings of [job], and which do not go together. */
+/* job.c - the settings of [job], and which of them conflict. */
 #include "bmuf/job.h"
 #include "comm/grid.h"
 #include "comm/sum/sum.h"
@@ -8,33 +8,34 @@
 
 const bm_option bm_job_options[] = {
     {"workers", BM_INT, offsetof(bm_job, workers), "1", 1, 32768, NULL,
-     "N: learners whose models are averaged, on however many ranks; if it is "
-     "not set: the number of ranks"},
+     "N: workers whose models are averaged, on any number of ranks; default: "
+     "the number of ranks"},
     {"sum", BM_CHOICE, offsetof(bm_job, sum), "tree", 0, 0, BM_SUMS(BM_WORD),
-     "how the sum over workers is ordered"},
+     "order of the sum over workers"},
     {"topology", BM_TEXT, offsetof(bm_job, topology), "auto", 0, 0, NULL,
-     "with sum = hier: sizes of a grid of workers, as 4x8x8, whose product is "
+     "for sum = hier: sizes of a grid of workers, as 4x8x8, whose product is "
      "N; auto: workers of a host x hosts"},
     {"coordinator", BM_CHOICE, offsetof(bm_job, coordinator), "sharded", 0, 0,
-     "sharded root", "who averages and filters: every rank a part, or rank 0"},
+     "sharded root",
+     "what averages and filters: every rank its slice, or rank 0 all"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
-     "of weights, shuffling and dropout"},
+     "seed of weights, shuffling and dropout"},
     {"threads", BM_INT, offsetof(bm_job, threads), "1", 1, 1024, NULL,
-     "of each rank"},
+     "threads of each rank"},
     {"device", BM_CHOICE, offsetof(bm_job, device), "auto", 0, 0, BM_DEVICES,
-     "what computes; auto: cuda where there is one, else cpu"},
+     "device that computes; auto: cuda if there is one, else cpu"},
     {"precision", BM_CHOICE, offsetof(bm_job, precision), "auto", 0, 0,
      BM_PRECISIONS,
-     "what products of matrices multiply; bf16, tf32: factors rounded to 8, 11 "
-     "bits; auto: bf16 on cuda, fp32 on the CPU, which has no tf32"},
+     "precision of matrix products; bf16, tf32: factors rounded to 8, 11 bits; "
+     "auto: bf16 on cuda, fp32 on the CPU, which has no tf32"},
     {"exchange", BM_CHOICE, offsetof(bm_job, exchange), "auto", 0, 0,
      "auto host nccl mpi",
-     "how vectors go from device to device, with the same bits; mpi: by an MPI "
-     "that takes devices' memory; auto: by NCCL where each rank has a device "
-     "of its own and sum = tree, else by the host"},
+     "how vectors travel between devices, with the same bits; mpi: by a "
+     "CUDA-aware MPI; auto: by NCCL if each rank has a device of its own and "
+     "sum = tree, else by way of the host"},
     {"trace", BM_TEXT, offsetof(bm_job, trace), "", 0, 0, NULL,
-     "blocks A:B: spans of blocks A to B - 1 of the run, counted from 0, go to "
-     "trace/ in its directory; empty: none do"},
+     "blocks A:B: writes spans of blocks A to B - 1 of the run, counted from "
+     "0, to trace/ in its directory; empty: no trace"},
     {0},
 };
 
@@ -48,8 +49,8 @@ void bm_job_check(const bm_config *config, bm_faults *faults)
         return;
     if (strcmp(job.sum, "hier") != 0)
         bm_config_fault(faults, config, "job", "topology",
-                        "job.topology = %s has no meaning with job.sum = %s; "
-                        "take job.sum = hier",
+                        "job.topology = %s needs job.sum = hier, not %s; set "
+                        "job.sum = hier",
                         job.topology, job.sum);
     else if (bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)
         bm_config_fault(faults, config, "job", "topology", "job.topology: %s",

@@ -1,17 +1,16 @@
 /*
- * job.h - [job]: the number of workers, how their models are summed up, and
- * what computes.
+ * job.h - the settings of [job]: the number of workers, how their updates are
+ * summed, and what computes.
  */
 #ifndef BM_BMUF_JOB_H
 #define BM_BMUF_JOB_H
 
 #include "core/config.h"
 
-/* [job]: what decides the result, and how it is computed. */
 typedef struct bm_job {
-    long workers;            /* N; part of the experiment */
-    const char *sum;         /* of BM_SUMS */
-    const char *topology;    /* of sum = hier: "4x8x8", or auto */
+    long workers;    /* N; decides the result, unlike the number of ranks */
+    const char *sum; /* of BM_SUMS */
+    const char *topology;    /* for sum = hier: "4x8x8", or auto */
     const char *coordinator; /* sharded or root */
     long seed;               /* of weights, shuffling and dropout */
     long threads;            /* per rank */
@@ -24,6 +23,9 @@ typedef struct bm_job {
 #define BM_PRECISIONS "auto fp32 tf32 bf16"
 
 extern const bm_option bm_job_options[];
+
+/* The check of the section, see bm_section: reports an invalid topology, or one
+ * without sum = hier. */
 void bm_job_check(const bm_config *config, bm_faults *faults);
 
 #endif

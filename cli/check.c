@@ -1,5 +1,5 @@
 /* check.c - bmuf check: everything wrong with a data set, in one pass. */
-#include "io/shard/check.h"
+#include "io/inspect/check.h"
 #include "cli/verbs.h"
 
 static bm_status check(const bm_arguments *a)

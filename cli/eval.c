@@ -1,4 +1,5 @@
 /* eval.c - bmuf eval: a model on a data set. */
+#include "bmuf/block_settings.h"
 #include "bmuf/evaluate.h"
 #include "cli/device.h"
 #include "cli/launch/processes.h"
@@ -6,6 +7,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
 
 #include <jansson.h>
@@ -223,7 +225,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
     if (bm_argument(a, "json") != NULL)
         print_json(&e);
     else
-        print_table(&e, bm_model_loss(s->net.model)->unit);
+        print_table(&e, bm_model_loss(s->net.model)->per);
     return BM_OK;
 }
 

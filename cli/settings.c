@@ -1,9 +1,10 @@
 #include "cli/settings.h"
 
+#include "bmuf/compress_check.h"
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/exchange/compress.h"
-#include "bmuf/strategies/fragments.h"
 #include "cli/train/tracing.h"
+#include "io/batch/batch_settings.h"
 
 #include <string.h>
 
@@ -24,14 +25,14 @@ static const bm_option data_options[] = {
 static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_bucketed_settings overlap = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
-    bm_config_peek(config, "ssgd", bm_strategy_ssgd.options, &overlap);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options, &overlap);
     return bm_bucketed_check(&overlap, job);
 }
 
@@ -39,20 +40,23 @@ static bm_status fit_overlap(const bm_config *config, const bm_job *job)
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
     bm_job job = {0};
+    bm_traits traits = {0};
     const char *turns = NULL;
 
     bm_config_peek(config, "block", bm_block_options, &block);
     bm_config_peek(config, "job", bm_job_options, &job);
     turns = block.overlap ? "overlap" : "fragments";
-    if (ops->unit == BM_STEP && ops->code == NULL && block.warmup > 0)
+    if (ops->per == BM_STEP && block.warmup > 0 &&
+        bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK &&
+        traits.code.ops == NULL)
         bm_config_fault(faults, config, "block", "warmup",
                         "block.warmup = %ld: train.strategy = %s meets at "
                         "every step anyway, and has nothing to begin with "
                         "after a warm-up; leave it out",
                         block.warmup, ops->name);
-    if (ops->unit != BM_BLOCK && bm_fragments_wanted(&block))
+    if (ops->per != BM_BLOCK && bm_fragments_wanted(&block))
         bm_config_fault(faults, config, "block", turns,
                         "block.%s is for strategies that exchange models, and "
                         "train.strategy = %s does not; leave it out",
@@ -62,13 +66,13 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
                         "block.overlap exchanges by way of the host, beside "
                         "what the device does: job.exchange = nccl cannot be "
                         "had with it");
-    if (ops->unit == BM_STEP && block.seconds > 0)
+    if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
                         "ranks meet at every step, and none can stop alone; "
                         "leave it out",
                         block.seconds, ops->name);
-    if (ops->unit == BM_EVENT && block.seconds > 0)
+    if (ops->per == BM_EVENT && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s workers "
                         "do not wait for each other within a block; leave it "
@@ -78,20 +82,20 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
 
 /* Why what workers remember cannot be shared as [sgd] says; NULL: it can. */
 static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
-                            bm_local_policy local)
+                            bm_local_policy local, bool filtered)
 {
-    bm_plan_settings block = {0};
+    bm_block_settings block = {0};
 
     bm_config_peek(config, "block", bm_block_options, &block);
-    if (ops->unit == BM_STEP)
+    if (ops->per == BM_STEP)
         return "has no meaning where there is one momentum for all";
-    if (ops->unit == BM_EVENT)
+    if (ops->per == BM_EVENT)
         return "is for strategies that exchange by blocks";
     if (bm_fragments_wanted(&block))
         return "needs models that are exchanged as a whole where a block ends, "
                "which those of block.fragments and block.overlap are not; take "
                "keep or reset";
-    if (local == BM_LOCAL_EXTRAPOLATE && ops->filter == NULL)
+    if (local == BM_LOCAL_EXTRAPOLATE && !filtered)
         return "goes as far as a filter does, and there is none; take "
                "sgd.local_state = average, or train.strategy = bmuf";
     return NULL;
@@ -99,15 +103,13 @@ static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
 
 /* AdamW takes no notice of a gradient's length. */
 static void check_terms(const bm_config *config, bm_faults *faults,
-                        const bm_strategy_ops *ops, const bm_job *job)
+                        const bm_strategy_ops *ops,
+                        const bm_server_policy *server_policy)
 {
     bm_sgd_settings sgd = {0};
-    bm_server_policy server_policy = {0};
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_strategy_server_policy(ops, config, (int)job->workers,
-                                  &server_policy) == BM_OK &&
-        server_policy.push == BM_GRADIENT && server_policy.power != 0 &&
+    if (server_policy->push == BM_GRADIENT && server_policy->power != 0 &&
         bm_sgd_is_adam(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling makes gradients shorter, which "
@@ -121,6 +123,8 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
     const bm_strategy_ops *ops = NULL;
+    bm_traits traits = {0};
+    bool resolved = false; /* else the check of its section reports it */
     bm_local_policy local = BM_LOCAL_RESET;
     const char *why = NULL;
 
@@ -134,13 +138,15 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
                         "train.strategy = local is for one worker, not %ld; "
                         "set job.workers = 1, or take ssgd, average or bmuf",
                         job.workers);
+    resolved =
+        bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK;
     check_blocks(config, faults, ops);
-    check_terms(config, faults, ops, &job);
+    check_terms(config, faults, ops, &traits.server_policy);
     if (fit_overlap(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
     if (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE)
-        why = unshared(config, ops, local);
+        why = unshared(config, ops, local, traits.filtered || !resolved);
     if (why != NULL)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = %s %s (train.strategy = %s)",
@@ -175,6 +181,16 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
                         "schedule.kind = exponential");
 }
 
+static void check_compress(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    if (bm_compress_check(config, bm_strategy_find(train.strategy)) != BM_OK)
+        bm_config_fault(faults, config, "compress", "code", "%s",
+                        bm_last_message());
+}
+
 static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
@@ -182,7 +198,7 @@ static const bm_section train_sections[] = {
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
-    {"compress", bm_compress_options, bm_compress_check},
+    {"compress", bm_compress_options, check_compress},
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
     {"clock", bm_clock_options, bm_clock_check},
@@ -199,9 +215,10 @@ const bm_section *bm_train_sections(void)
 
     memcpy(all, train_sections, sizeof train_sections);
     for (; *strategies != NULL; strategies++)
-        if ((*strategies)->options != NULL)
-            all[n++] = (bm_section){(*strategies)->name, (*strategies)->options,
-                                    (*strategies)->check};
+        if ((*strategies)->settings.options != NULL)
+            all[n++] = (bm_section){(*strategies)->name,
+                                    (*strategies)->settings.options,
+                                    (*strategies)->settings.check};
     return all;
 }
 
@@ -214,7 +231,7 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 
 static bm_status fill(const bm_config *config, bm_settings *s)
 {
-    const bm_strategy_ops *ops = NULL;
+    bm_traits traits = {0};
 
     BM_TRY(bm_config_check(config, bm_train_sections()));
     BM_TRY(bm_config_fill(config, "data", data_options, &s->data));
@@ -226,12 +243,14 @@ static bm_status fill(const bm_config *config, bm_settings *s)
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
-    ops = bm_strategy_find(s->train.strategy);
-    BM_TRY(bm_compress_code(config, ops, &s->code));
-    BM_TRY(bm_strategy_filter(ops, config, (int)s->job.workers, &s->filter,
-                              &s->filtered));
-    return bm_strategy_server_policy(ops, config, (int)s->job.workers,
-                                     &s->server_policy);
+    BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
+    BM_TRY(bm_strategy_resolve(bm_strategy_find(s->train.strategy), config,
+                               (int)s->job.workers, &traits));
+    s->filter = traits.filter;
+    s->filtered = traits.filtered;
+    s->server_policy = traits.server_policy;
+    s->code = traits.code;
+    return BM_OK;
 }
 
 /* What follows from other settings, or from nothing being said, is said in the
@@ -255,7 +274,7 @@ static bm_status take_usual(bm_config *config)
     const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
-    usual = bm_strategy_find(train.strategy)->usual;
+    usual = bm_strategy_find(train.strategy)->settings.presets;
     for (; usual != NULL && *usual != NULL; usual++) {
         char section[16] = "", key[32] = "";
         size_t dot = strcspn(*usual, "."), end = strcspn(*usual, "=");

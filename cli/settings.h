@@ -6,10 +6,10 @@
 #define BM_CLI_SETTINGS_H
 
 #include "bmuf/async/virtual_clock.h"
+#include "bmuf/block_settings.h"
 #include "bmuf/filter.h"
 #include "bmuf/trainer.h"
 #include "cli/arguments.h"
-#include "io/batch/plan.h"
 #include "io/import/importer.h"
 #include "models/model.h"
 #include "sgd/schedule.h"
@@ -25,6 +25,7 @@ typedef struct bm_settings {
     bm_train_settings train;
     bm_job job;
     bm_plan_settings plan;
+    bm_block_settings block; /* as given: no default size, as in plan */
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;
     bm_filter filter; /* that the strategy's own settings come to */

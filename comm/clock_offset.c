@@ -16,30 +16,30 @@ bm_offset bm_offset_of(const bm_echo *echoes, size_t n)
                        best->received - best->sent};
 }
 
-/* Numbers travel as nanoseconds. */
+/* Times travel as nanoseconds. */
 static bm_status ask(bm_comm *comm, double (*clock)(void), bm_echo *out)
 {
-    int64_t told = 0;
+    int64_t clock_ns = 0;
     bm_echo echo = {.sent = clock()};
 
-    bm_comm_send_ints(comm, &told, 1, 0);
+    bm_comm_send_ints(comm, &clock_ns, 1, 0);
     BM_TRY(bm_comm_wait(comm));
-    bm_comm_receive_ints(comm, &told, 1, 0);
+    bm_comm_receive_ints(comm, &clock_ns, 1, 0);
     BM_TRY(bm_comm_wait(comm));
     echo.received = clock();
-    echo.answered = 1e-9 * (double)told;
+    echo.answered = 1e-9 * (double)clock_ns;
     *out = echo;
     return BM_OK;
 }
 
 static bm_status answer(bm_comm *comm, double (*clock)(void), int rank)
 {
-    int64_t told = 0;
+    int64_t clock_ns = 0;
 
-    bm_comm_receive_ints(comm, &told, 1, rank);
+    bm_comm_receive_ints(comm, &clock_ns, 1, rank);
     BM_TRY(bm_comm_wait(comm));
-    told = llround(1e9 * clock());
-    bm_comm_send_ints(comm, &told, 1, rank);
+    clock_ns = llround(1e9 * clock());
+    bm_comm_send_ints(comm, &clock_ns, 1, rank);
     return bm_comm_wait(comm);
 }
 
@@ -56,5 +56,5 @@ bm_status bm_clock_offset(bm_comm *comm, double (*clock)(void), bm_offset *out)
             BM_TRY(ask(comm, clock, &echoes[k]));
         *out = bm_offset_of(echoes, ROUNDS);
     }
-    return bm_comm_meet(comm);
+    return bm_comm_barrier(comm);
 }

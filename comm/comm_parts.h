@@ -1,5 +1,4 @@
-/* comm_parts.h - what comm.c and messages.c know of a comm; for these files
- * alone. */
+/* comm_parts.h - the struct behind bm_comm, for comm.c and messages.c. */
 #ifndef BM_COMM_COMM_PARTS_H
 #define BM_COMM_COMM_PARTS_H
 
@@ -9,26 +8,26 @@
 #include <stdatomic.h>
 
 struct bm_comm {
-    MPI_Comm mpi; /* a duplicate: our traffic never meets the caller's */
+    MPI_Comm mpi; /* a duplicate: its messages never match the caller's */
     int rank, size;
     int *host; /* [size]: the lowest rank on the host of each */
     bool owns_mpi;
-    size_t limit;       /* elements in one piece */
-    int agreed;         /* the rank whose failure all know, or -1 */
+    size_t limit;       /* elements in one message */
+    int agreed;         /* the rank whose failure was agreed, or -1 */
     int64_t agreements; /* so far: the same on all ranks */
-    int64_t alarm;      /* that this rank has told, or is telling */
-    int64_t heard;      /* of another rank */
+    int64_t alarm;      /* that this rank sends */
+    int64_t heard;      /* received last */
     bool takes_devices;
     _Atomic uint64_t sent, shared; /* bytes, with those of twins */
-    bm_comm *twin_of;              /* borrowed; NULL: it is none */
-    double *table;                 /* [size, 2]: everybody's */
+    bm_comm *twin_of;              /* borrowed; NULL: not a twin */
+    double *table;                 /* [size, 2]: of all ranks */
 
     MPI_Request *queue;
     size_t n_queued, room;
     bm_status failed; /* first failure since the last wait */
 };
 
-/* What a function of MPI has returned. */
+/* BM_OK, or BM_ERR_COMM with the text of an MPI error code. */
 bm_status bm_mpi_status(int code, const char *what);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * comm_thread.c - a ring of work between two threads. Two counters tell whose a
- * place in it is:
+ * comm_thread.c - a ring of work between two threads, with two counters:
  *
  *     done <= put <= done + BM_COMM_THREAD_ROOM
  *
- * Work (done, put] is the lane's, one after the other.
+ * The comm thread owns work number done + 1 to put, and runs it in turn.
  */
 #include "comm/comm_thread.h"
 
@@ -32,135 +31,135 @@ struct bm_comm_thread {
     job ring[BM_COMM_THREAD_ROOM];
     int64_t put, done;
     bool stop;
-    bm_status failed; /* the first one that was not told of */
+    bm_status failed; /* the first failure not yet reported */
     char error[LONGEST_ERROR];
 };
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* The next work, when there is some; false: stop, there is none left. */
-static bool next(bm_comm_thread *l, job *out)
+/* Waits for the next work. False: the queue is empty and closed. */
+static bool next(bm_comm_thread *t, job *out)
 {
     bool found = false;
 
-    pthread_mutex_lock(&l->lock);
-    while (!l->stop && l->done == l->put)
-        pthread_cond_wait(&l->changed, &l->lock);
-    found = l->done < l->put;
+    pthread_mutex_lock(&t->lock);
+    while (!t->stop && t->done == t->put)
+        pthread_cond_wait(&t->changed, &t->lock);
+    found = t->done < t->put;
     if (found)
-        *out = l->ring[l->done % BM_COMM_THREAD_ROOM];
-    pthread_mutex_unlock(&l->lock);
+        *out = t->ring[t->done % BM_COMM_THREAD_ROOM];
+    pthread_mutex_unlock(&t->lock);
     return found;
 }
 
-static void hand_back(bm_comm_thread *l, bm_status status)
+static void hand_back(bm_comm_thread *t, bm_status status)
 {
-    pthread_mutex_lock(&l->lock);
-    if (status != BM_OK && l->failed == BM_OK) {
-        l->failed = status;
-        snprintf(l->error, sizeof l->error, "%s", bm_last_message());
+    pthread_mutex_lock(&t->lock);
+    if (status != BM_OK && t->failed == BM_OK) {
+        t->failed = status;
+        snprintf(t->error, sizeof t->error, "%s", bm_last_message());
     }
-    l->done++;
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
+    t->done++;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void *run(void *self)
 {
-    bm_comm_thread *l = self;
+    bm_comm_thread *t = self;
     job j = {0};
 
     bm_span_thread("communication");
-    while (next(l, &j))
-        hand_back(l, j.work(j.self));
+    while (next(t, &j))
+        hand_back(t, j.work(j.self));
     return NULL;
 }
 
 /* ---- the caller's side --------------------------------------------------- */
 
-static bm_status start(bm_comm_thread *l)
+static bm_status start(bm_comm_thread *t)
 {
-    if (pthread_create(&l->thread, NULL, run, l) != 0)
-        return BM_FAIL(BM_ERR_MEMORY, "no thread to exchange with");
-    l->running = true;
+    if (pthread_create(&t->thread, NULL, run, t) != 0)
+        return BM_FAIL(BM_ERR_MEMORY, "cannot start the communication thread");
+    t->running = true;
     return BM_OK;
 }
 
 bm_status bm_comm_thread_open(bm_comm_thread **out, bm_comm *comm)
 {
-    bm_comm_thread *l = calloc(1, sizeof *l);
+    bm_comm_thread *t = calloc(1, sizeof *t);
     bm_status status = BM_OK;
 
-    if (l == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a lane");
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->changed, NULL);
-    BM_TRY_DONE(bm_comm_twin(&l->comm, comm));
-    BM_TRY_DONE(bm_comm_agree(comm, start(l)));
-    *out = l;
-    l = NULL;
+    if (t == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a thread");
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    BM_TRY_DONE(bm_comm_twin(&t->comm, comm));
+    BM_TRY_DONE(bm_comm_agree(comm, start(t)));
+    *out = t;
+    t = NULL;
 done:
-    bm_comm_thread_close(l);
+    bm_comm_thread_close(t);
     return status;
 }
 
-void bm_comm_thread_close(bm_comm_thread *l)
+void bm_comm_thread_close(bm_comm_thread *t)
 {
-    if (l == NULL)
+    if (t == NULL)
         return;
-    pthread_mutex_lock(&l->lock);
-    l->stop = true;
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
-    if (l->running)
-        pthread_join(l->thread, NULL);
-    bm_comm_close(l->comm);
-    pthread_cond_destroy(&l->changed);
-    pthread_mutex_destroy(&l->lock);
-    free(l);
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    if (t->running)
+        pthread_join(t->thread, NULL);
+    bm_comm_close(t->comm);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
 }
 
-bm_comm *bm_comm_thread_comm(const bm_comm_thread *l)
+bm_comm *bm_comm_thread_comm(const bm_comm_thread *t)
 {
-    return l->comm;
+    return t->comm;
 }
 
-int64_t bm_comm_thread_put(bm_comm_thread *l, bm_comm_thread_work *work,
+int64_t bm_comm_thread_put(bm_comm_thread *t, bm_comm_thread_work *work,
                            void *self)
 {
     int64_t ticket = 0;
 
-    pthread_mutex_lock(&l->lock);
-    while (l->put - l->done == BM_COMM_THREAD_ROOM)
-        pthread_cond_wait(&l->changed, &l->lock);
-    l->ring[l->put % BM_COMM_THREAD_ROOM] = (job){work, self};
-    ticket = ++l->put;
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&t->lock);
+    while (t->put - t->done == BM_COMM_THREAD_ROOM)
+        pthread_cond_wait(&t->changed, &t->lock);
+    t->ring[t->put % BM_COMM_THREAD_ROOM] = (job){work, self};
+    ticket = ++t->put;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
     return ticket;
 }
 
-bm_status bm_comm_thread_wait(bm_comm_thread *l, int64_t ticket)
+bm_status bm_comm_thread_wait(bm_comm_thread *t, int64_t ticket)
 {
     bm_status status = BM_OK;
 
-    pthread_mutex_lock(&l->lock);
-    BM_ASSERT(ticket <= l->put);
-    while (l->done < ticket)
-        pthread_cond_wait(&l->changed, &l->lock);
-    if (l->failed != BM_OK)
-        status = BM_FAIL(l->failed, "%s", l->error);
-    l->failed = BM_OK;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&t->lock);
+    BM_ASSERT(ticket <= t->put);
+    while (t->done < ticket)
+        pthread_cond_wait(&t->changed, &t->lock);
+    if (t->failed != BM_OK)
+        status = BM_FAIL(t->failed, "%s", t->error);
+    t->failed = BM_OK;
+    pthread_mutex_unlock(&t->lock);
     return status;
 }
 
-bm_status bm_comm_thread_wait_all(bm_comm_thread *l)
+bm_status bm_comm_thread_wait_all(bm_comm_thread *t)
 {
     int64_t all = 0;
 
-    pthread_mutex_lock(&l->lock);
-    all = l->put;
-    pthread_mutex_unlock(&l->lock);
-    return bm_comm_thread_wait(l, all);
+    pthread_mutex_lock(&t->lock);
+    all = t->put;
+    pthread_mutex_unlock(&t->lock);
+    return bm_comm_thread_wait(t, all);
 }

@@ -60,14 +60,14 @@ bm_status bm_grid_read(const char *text, int members, bm_grid *out)
     return BM_OK;
 }
 
-int bm_grid_parts(const bm_grid *g)
+int bm_grid_slices(const bm_grid *g)
 {
     return g->members - g->folded;
 }
 
-int bm_grid_owner(const bm_grid *g, int part)
+int bm_grid_owner(const bm_grid *g, int slice)
 {
-    return part < g->folded ? 2 * part : part + g->folded;
+    return slice < g->folded ? 2 * slice : slice + g->folded;
 }
 
 int bm_grid_below(const bm_grid *g, int member)
@@ -114,18 +114,18 @@ static int along(const step *s, int v, int by)
     return v + ((d + by + s->size) % s->size - d) * s->stride;
 }
 
-/* The parts with v's coordinates before this dimension, and in it that of the
- * member `by` places to the right of v. */
-static bm_parts at(const step *s, int v, int by)
+/* The slices with v's coordinates in the dimensions before this one, and in this
+ * one the coordinate of the member `by` places to the right of v. */
+static bm_slices at(const step *s, int v, int by)
 {
-    return (bm_parts){along(s, v, by) % (s->stride * s->size),
-                      s->stride * s->size};
+    return (bm_slices){along(s, v, by) % (s->stride * s->size),
+                       s->stride * s->size};
 }
 
-/* All parts go from an even member to the odd one behind it, or back. */
+/* All slices go from an odd member to the even one before it, or back. */
 static bm_turn fold(const bm_grid *g, int member, bool back)
 {
-    const bm_parts all = {0, 1}, none = {bm_grid_parts(g), 1};
+    const bm_slices all = {0, 1}, none = {bm_grid_slices(g), 1};
     bool odd = member % 2 == 1;
     int other = odd ? member - 1 : member + 1;
 
@@ -176,7 +176,7 @@ bm_turn bm_grid_gather(const bm_grid *g, int member, int t)
     return turn(g, &s, bm_grid_below(g, member), -(s.size - 2 - s.i));
 }
 
-/* Of all in v's group, the grid's first dimensions, with digits [from, to). */
+/* The weight of v's group (along the first dimensions) with digits [from, to). */
 static double weigh(const bm_grid *g, const double *before, const step *s,
                     int v, int from, int to)
 {
@@ -206,11 +206,11 @@ void bm_grid_weigh(const bm_grid *g, const double *before, int member, int t,
         *coming += weigh(g, before, &s, v, first + s.size, s.size);
 }
 
-size_t bm_grid_count(const bm_grid *g, const size_t *edge, bm_parts p)
+size_t bm_grid_count(const bm_grid *g, const size_t *edge, bm_slices p)
 {
     size_t n = 0;
 
-    for (int k = p.first; k < bm_grid_parts(g); k += p.step)
+    for (int k = p.first; k < bm_grid_slices(g); k += p.step)
         n += edge[k + 1] - edge[k];
     return n;
 }

@@ -1,15 +1,14 @@
 /*
- * messages.c - what goes from rank to rank: transfers that are queued, sums,
- * letters, and alarms.
+ * messages.c - queued transfers, reductions, messages and alarms.
  */
 #include "comm/comm_parts.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-enum { VECTORS, ALARM, LETTERS }; /* tags; the last one is of box 0 */
+enum { VECTORS, ALARM, MESSAGES }; /* tags; the last one: of channel 0 */
 
-/* Room for one more request, while nothing has failed. */
+/* Makes room for one more request. False after a failure. */
 static bool ready(bm_comm *comm)
 {
     size_t room = comm->room ? 2 * comm->room : 64;
@@ -38,8 +37,8 @@ static void note(bm_comm *comm, int code, const char *what)
         comm->failed = bm_mpi_status(code, what);
 }
 
-/* How many of n elements go in the next piece. */
-static int piece(const bm_comm *comm, size_t n)
+/* How many of n elements the next message holds. */
+static int fitting(const bm_comm *comm, size_t n)
 {
     return (int)(n < comm->limit ? n : comm->limit);
 }
@@ -50,7 +49,7 @@ static void send(bm_comm *comm, const char *x, size_t n, MPI_Datatype type,
     bm_comm_count(comm, (bm_traffic){.sent = n * width});
     for (int k = 0; n > 0 && ready(comm);
          x += (size_t)k * width, n -= (size_t)k) {
-        k = piece(comm, n);
+        k = fitting(comm, n);
         note(comm, MPI_Isend(x, k, type, to, VECTORS, comm->mpi, next(comm)),
              "MPI_Isend");
     }
@@ -61,7 +60,7 @@ static void receive(bm_comm *comm, char *x, size_t n, MPI_Datatype type,
 {
     for (int k = 0; n > 0 && ready(comm);
          x += (size_t)k * width, n -= (size_t)k) {
-        k = piece(comm, n);
+        k = fitting(comm, n);
         note(comm, MPI_Irecv(x, k, type, from, VECTORS, comm->mpi, next(comm)),
              "MPI_Irecv");
     }
@@ -104,7 +103,7 @@ void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
     if (comm->rank == root)
         bm_comm_count(comm, (bm_traffic){.sent = others * n * sizeof *x});
     for (int k = 0; n > 0 && ready(comm); x += k, n -= (size_t)k) {
-        k = piece(comm, n);
+        k = fitting(comm, n);
         note(comm, MPI_Ibcast(x, k, MPI_FLOAT, root, comm->mpi, next(comm)),
              "MPI_Ibcast");
     }
@@ -118,12 +117,12 @@ bm_status bm_comm_wait(bm_comm *comm)
     comm->failed = BM_OK;
     comm->n_queued = 0;
     if (failed != BM_OK)
-        return failed; /* the other ranks will never be met: do not wait */
+        return failed; /* other ranks would wait for ever */
     return bm_mpi_status(MPI_Waitall((int)n, comm->queue, MPI_STATUSES_IGNORE),
                          "MPI_Waitall");
 }
 
-bm_status bm_comm_meet(bm_comm *comm)
+bm_status bm_comm_barrier(bm_comm *comm)
 {
     bm_status status = BM_OK;
 
@@ -136,9 +135,9 @@ bm_status bm_comm_meet(bm_comm *comm)
 static bm_status allreduce(bm_comm *comm, char *x, size_t n, MPI_Datatype type,
                            size_t width, MPI_Op op)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* as in bm_comm_meet */
+    atomic_thread_fence(memory_order_seq_cst); /* as in bm_comm_barrier */
     for (int k = 0; n > 0; x += (size_t)k * width, n -= (size_t)k) {
-        k = piece(comm, n);
+        k = fitting(comm, n);
         BM_TRY(bm_mpi_status(
             MPI_Allreduce(MPI_IN_PLACE, x, k, type, op, comm->mpi),
             "MPI_Allreduce"));
@@ -176,62 +175,63 @@ bm_status bm_comm_broadcast_bytes(bm_comm *comm, void *x, size_t size, int root)
     char *at = x;
 
     for (int k = 0; size > 0; at += k, size -= (size_t)k) {
-        k = piece(comm, size);
+        k = fitting(comm, size);
         BM_TRY(bm_mpi_status(MPI_Bcast(at, k, MPI_BYTE, root, comm->mpi),
                              "MPI_Bcast"));
     }
     return BM_OK;
 }
 
-enum { WORDS = 4 }; /* of a letter */
+enum { WORDS = 4 }; /* of a message */
 
-bm_status bm_comm_send_message(bm_comm *comm, int to, int box,
-                               const bm_message *letter, const float *x,
+bm_status bm_comm_send_message(bm_comm *comm, int to, int channel,
+                               const bm_message *message, const float *x,
                                size_t n)
 {
     if (to != comm->rank)
         bm_comm_count(comm, (bm_traffic){.sent = n * sizeof *x});
-    BM_TRY(bm_mpi_status(
-        MPI_Send(letter->word, WORDS, MPI_DOUBLE, to, LETTERS + box, comm->mpi),
-        "MPI_Send"));
+    BM_TRY(bm_mpi_status(MPI_Send(message->word, WORDS, MPI_DOUBLE, to,
+                                  MESSAGES + channel, comm->mpi),
+                         "MPI_Send"));
     for (int k = 0; n > 0; x += k, n -= (size_t)k) {
-        k = piece(comm, n);
+        k = fitting(comm, n);
         BM_TRY(bm_mpi_status(
-            MPI_Send(x, k, MPI_FLOAT, to, LETTERS + box, comm->mpi),
+            MPI_Send(x, k, MPI_FLOAT, to, MESSAGES + channel, comm->mpi),
             "MPI_Send"));
     }
     return BM_OK;
 }
 
-bm_status bm_comm_receive_message(bm_comm *comm, int box, bm_message *letter)
+bm_status bm_comm_receive_message(bm_comm *comm, int channel,
+                                  bm_message *message)
 {
     static const struct timespec a_moment = {0, 50000};
     MPI_Status from;
 
     for (int there = 0; !there; nanosleep(&a_moment, NULL))
-        BM_TRY(bm_mpi_status(
-            MPI_Iprobe(MPI_ANY_SOURCE, LETTERS + box, comm->mpi, &there, &from),
-            "MPI_Iprobe"));
-    letter->from = from.MPI_SOURCE;
-    return bm_mpi_status(MPI_Recv(letter->word, WORDS, MPI_DOUBLE, letter->from,
-                                  LETTERS + box, comm->mpi, MPI_STATUS_IGNORE),
+        BM_TRY(bm_mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, MESSAGES + channel,
+                                        comm->mpi, &there, &from),
+                             "MPI_Iprobe"));
+    message->from = from.MPI_SOURCE;
+    return bm_mpi_status(MPI_Recv(message->word, WORDS, MPI_DOUBLE,
+                                  message->from, MESSAGES + channel, comm->mpi,
+                                  MPI_STATUS_IGNORE),
                          "MPI_Recv");
 }
 
-bm_status bm_comm_receive_message_floats(bm_comm *comm, int from, int box,
+bm_status bm_comm_receive_message_floats(bm_comm *comm, int from, int channel,
                                          float *x, size_t n)
 {
     for (int k = 0; n > 0; x += k, n -= (size_t)k) {
-        k = piece(comm, n);
-        BM_TRY(bm_mpi_status(MPI_Recv(x, k, MPI_FLOAT, from, LETTERS + box,
+        k = fitting(comm, n);
+        BM_TRY(bm_mpi_status(MPI_Recv(x, k, MPI_FLOAT, from, MESSAGES + channel,
                                       comm->mpi, MPI_STATUS_IGNORE),
                              "MPI_Recv"));
     }
     return BM_OK;
 }
 
-/* An alarm is about an agreement, by its number: one that comes late is about
- * none any more. */
+/* An alarm names an agreement by its number, so that a late one is ignored. */
 void bm_comm_alarm(bm_comm *comm)
 {
     comm->alarm = comm->agreements;

@@ -4,15 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void bm_tree_push(bm_tree *t, bm_node node)
-{
-    BM_ASSERT(t->depth < BM_TREE_DEEPEST);
-    t->node[t->depth++] = node;
-    if (t->deepest < t->depth)
-        t->deepest = t->depth;
-}
-
-bool bm_tree_merge(bm_tree *t, double *left, double *right)
+/* If the two rightmost nodes are siblings, they become their parent. Outputs
+ * their weights. */
+static bool merge(bm_tree *t, double *left, double *right)
 {
     bm_node *new = &t->node[t->depth - 1], *old = new - 1;
 
@@ -26,19 +20,39 @@ bool bm_tree_merge(bm_tree *t, double *left, double *right)
             t->depth--;
             return true;
         } else if ((int64_t)(new->index + 1) << new->level < t->workers) {
-            return false; /* its sibling is still to come */
+            return false; /* its sibling is not added yet */
         }
     return false;
 }
 
-/* Merges without vectors. */
-static void count(bm_tree *t, bm_node node)
+void bm_tree_add(bm_tree *t, bm_node node, const float *x,
+                 const bm_tree_vectors *v)
 {
+    bool kept = false; /* x is where it has to be */
     double left = 0, right = 0;
 
-    bm_tree_push(t, node);
-    while (bm_tree_merge(t, &left, &right))
-        continue;
+    BM_ASSERT(t->depth < BM_TREE_DEEPEST);
+    t->node[t->depth++] = node;
+    if (t->deepest < t->depth)
+        t->deepest = t->depth;
+    while (merge(t, &left, &right)) {
+        if (v == NULL)
+            continue;
+        v->blend(v->self, t->x[t->depth - 1], left, x, right);
+        x = t->x[t->depth - 1];
+        kept = true;
+    }
+    if (v != NULL && !kept)
+        t->x[t->depth - 1] = v->keep(v->self, t->depth - 1, x);
+}
+
+int bm_tree_deepest(int workers)
+{
+    bm_tree t = {.workers = workers};
+
+    for (int k = 0; k < workers; k++)
+        bm_tree_add(&t, (bm_node){0, k, 0}, NULL, NULL);
+    return t.deepest;
 }
 
 bm_status bm_tree_plan_make(bm_tree_plan *out, int workers, int size, int rank)
@@ -56,9 +70,9 @@ bm_status bm_tree_plan_make(bm_tree_plan *out, int workers, int size, int rank)
         bm_tree of_r = {.workers = workers};
 
         for (; k < bm_first_worker(workers, size, r + 1); k++)
-            count(&of_r, (bm_node){0, k, 0});
+            bm_tree_add(&of_r, (bm_node){0, k, 0}, NULL, NULL);
         for (int i = 0; i < of_r.depth; i++)
-            count(&all, of_r.node[i]);
+            bm_tree_add(&all, of_r.node[i], NULL, NULL);
         memcpy(p.node + p.first[r], of_r.node,
                (size_t)of_r.depth * sizeof *p.node);
         p.first[r + 1] = p.first[r] + of_r.depth;

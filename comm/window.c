@@ -1,7 +1,7 @@
 /*
- * window.c - a nameless file in memory for each rank, which the others of its
- * host find under /proc. docs/decisions/7-shared-window.md says why it is not
- * MPI's window: that one reserves no pages, and a small /dev/shm kills.
+ * window.c - an anonymous file in memory for each rank, which the other ranks of
+ * its host open under /proc. An MPI window reserves no pages, so that a small
+ * /dev/shm ends the program; see docs/decisions/7-shared-window.md.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "comm/window.h"
@@ -18,26 +18,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where a rank's file is to be found, and which one it is. */
+/* The path and the identity of a rank's file. */
 typedef struct place {
     int64_t pid, fd, device, inode, size;
 } place;
 
 enum { COLUMNS = sizeof(place) / sizeof(int64_t) };
 
-typedef struct part {
-    void *x; /* NULL: out of reach */
+typedef struct segment {
+    void *x; /* NULL: not shared with this rank */
     size_t size;
-} part;
+} segment;
 
 struct bm_window {
     int rank, size;
     bool shared;
-    void *own;  /* what is not shared */
-    part *part; /* [size] */
+    void *own;        /* own segment that is not shared */
+    segment *segment; /* [size] */
 };
 
-/* A file of zeros, with all its pages: none is missing when it is written. */
+/* A file of zeros. All its pages are reserved: no later write can fail. */
 static bm_status make(size_t size, int *fd)
 {
     struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
@@ -63,8 +63,9 @@ static bm_status describe(int fd, place *out)
     return BM_OK;
 }
 
-/* The same number may be another process, seen from another container. */
-static bm_status reach(const place *p, part *out)
+/* The identity is compared, since in another container the pid may be that of
+ * another process. */
+static bm_status reach(const place *p, segment *out)
 {
     char path[64];
     place found = {0};
@@ -83,23 +84,23 @@ static bm_status reach(const place *p, part *out)
     x = mmap(NULL, (size_t)p->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (x == MAP_FAILED)
         BM_FAIL_DONE(BM_ERR_MEMORY, "%s: %s", path, strerror(errno));
-    *out = (part){x, (size_t)p->size};
+    *out = (segment){x, (size_t)p->size};
 done:
     close(fd);
     return status;
 }
 
-static void let_go(bm_window *w)
+static void unmap(bm_window *w)
 {
     for (int r = 0; r < w->size; r++) {
-        if (w->part[r].x != NULL && w->part[r].x != w->own)
-            munmap(w->part[r].x, w->part[r].size);
-        w->part[r] = (part){0};
+        if (w->segment[r].x != NULL && w->segment[r].x != w->own)
+            munmap(w->segment[r].x, w->segment[r].size);
+        w->segment[r] = (segment){0};
     }
 }
 
-/* Collective. Each rank's file, and those of its host that all could map.
- * *why: what this rank could not do. */
+/* Collective. Makes this rank's file and maps those of its host. *why: this
+ * rank's failure; the window is shared if there is none on any rank. */
 static bm_status share(bm_window *w, bm_comm *comm, size_t size, place *table,
                        bm_status *why)
 {
@@ -113,13 +114,13 @@ static bm_status share(bm_window *w, bm_comm *comm, size_t size, place *table,
     for (int r = 0; r < w->size && status == BM_OK && *why == BM_OK; r++)
         if (bm_comm_host(comm, r) == bm_comm_host(comm, w->rank) &&
             table[r].size > 0)
-            *why = reach(&table[r], &w->part[r]);
+            *why = reach(&table[r], &w->segment[r]);
     failed = *why != BM_OK;
     if (status == BM_OK)
         status = bm_comm_max(comm, &failed, 1);
     w->shared = !failed;
     if (fd >= 0)
-        close(fd); /* all who need it have mapped it */
+        close(fd); /* every rank that needs it has mapped it */
     return status;
 }
 
@@ -131,25 +132,25 @@ static bool alone_everywhere(const bm_comm *comm)
     return true;
 }
 
-static void tell(const bm_comm *comm, bm_status own)
+static void warn(const bm_comm *comm, bm_status own)
 {
-    static bool told;
+    static bool warned;
 
-    if (bm_comm_rank(comm) == 0 && !told)
+    if (bm_comm_rank(comm) == 0 && !warned)
         bm_log(BM_WARNING,
-               "ranks of one host cannot share memory%s%s: they send messages, "
-               "which is slower, but gives the same bits",
+               "ranks of one host cannot share memory%s%s; they send messages "
+               "instead: slower, with the same bits",
                own != BM_OK ? ", " : "", own != BM_OK ? bm_last_message() : "");
-    told = true;
+    warned = true;
 }
 
-static bm_status keep_to_itself(bm_window *w, size_t size)
+static bm_status keep_private(bm_window *w, size_t size)
 {
-    let_go(w);
+    unmap(w);
     w->own = calloc(size + 1, 1);
     if (w->own == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes", size);
-    w->part[w->rank] = (part){w->own, size};
+    w->segment[w->rank] = (segment){w->own, size};
     return BM_OK;
 }
 
@@ -161,20 +162,20 @@ bm_status bm_window_open(bm_window **out, bm_comm *comm, size_t size)
     bm_status status = BM_OK, why = BM_OK;
 
     if (w != NULL)
-        w->part = calloc(ranks, sizeof *w->part);
-    if (w == NULL || w->part == NULL || table == NULL)
+        w->segment = calloc(ranks, sizeof *w->segment);
+    if (w == NULL || w->segment == NULL || table == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a window");
     BM_TRY_DONE(bm_comm_agree(comm, status));
-    BM_ASSERT(w != NULL && w->part != NULL && table != NULL); /* agreed */
+    BM_ASSERT(w != NULL && w->segment != NULL && table != NULL); /* agreed */
     w->rank = bm_comm_rank(comm);
     w->size = bm_comm_size(comm);
     if (!alone_everywhere(comm)) {
         BM_TRY_DONE(share(w, comm, size, table, &why));
         if (!w->shared)
-            tell(comm, why);
+            warn(comm, why);
     }
     if (!w->shared)
-        status = keep_to_itself(w, size);
+        status = keep_private(w, size);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     *out = w;
     w = NULL;
@@ -188,16 +189,16 @@ void bm_window_close(bm_window *w)
 {
     if (w == NULL)
         return;
-    if (w->part != NULL)
-        let_go(w);
-    free(w->part);
+    if (w->segment != NULL)
+        unmap(w);
+    free(w->segment);
     free(w->own);
     free(w);
 }
 
-void *bm_window_part(const bm_window *w, int rank)
+void *bm_window_segment(const bm_window *w, int rank)
 {
-    return w->part[rank].x;
+    return w->segment[rank].x;
 }
 
 bool bm_window_shared(const bm_window *w)

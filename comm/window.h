@@ -1,11 +1,10 @@
 /*
- * window.h - memory that the ranks of one host share: each rank has a part, and
- * what is in it the others of its host read in place, where it would be sent
- * otherwise. Who may read what, and when, is the caller's to say, by
- * bm_comm_meet.
+ * window.h - memory that the ranks of one host share. Each rank has a segment;
+ * the other ranks of its host read it in place instead of receiving a copy. The
+ * caller synchronizes access, with bm_comm_barrier.
  *
- * Where memory cannot be shared, on any host, nobody shares it: each rank has
- * its part to itself, and the log says so once.
+ * If memory cannot be shared on any one host, no host shares it: each rank has
+ * its own segment only, and rank 0 logs a warning once.
  */
 #ifndef BM_COMM_WINDOW_H
 #define BM_COMM_WINDOW_H
@@ -16,16 +15,17 @@
 
 typedef struct bm_window bm_window;
 
-/* Collective. `size` bytes for this rank, zeroed; not the same for all ranks.
- * The comm is borrowed. */
+/* Collective. `size` zeroed bytes for this rank; ranks may pass different sizes.
+ * The comm is borrowed. Fails with BM_ERR_MEMORY or BM_ERR_COMM, on all ranks. */
 BM_CHECKED bm_status bm_window_open(bm_window **out, bm_comm *comm,
                                     size_t size);
-void bm_window_close(bm_window *w);
+void bm_window_close(bm_window *w); /* NULL: no-op */
 
-/* A rank's part; NULL: it is out of reach, its owner has to send. */
-void *bm_window_part(const bm_window *w, int rank);
+/* The segment of a rank; NULL: it is not shared with this rank, and its owner
+ * has to send it. */
+void *bm_window_segment(const bm_window *w, int rank);
 
-/* Does any rank reach into another's part? */
+/* True if any rank can access the segment of another rank. */
 bool bm_window_shared(const bm_window *w);
 
 #endif

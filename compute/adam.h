@@ -1,6 +1,6 @@
 /*
- * adam.h - what a step of AdamW does to each number, once its gradient's norm
- * and its t are known: the same on every backend, in these roundings.
+ * adam.h - one step of AdamW for each number, given factors that depend on the
+ * gradient's norm and on t: the same rounding on every backend.
  *
  *     x = scale g
  *     m = old1 m + new1 x

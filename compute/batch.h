@@ -10,19 +10,19 @@
 
 /* How B sequences of unequal length lie in a [T, B, ...] tensor. */
 typedef struct bm_extent {
-    size_t T;              /* frames of the longest sequence, or some more */
+    size_t T;              /* at least the frames of the longest sequence */
     size_t B;              /* sequences */
     const int32_t *frames; /* [B] on the host, each in 0 .. T; borrowed */
 } bm_extent;
 
-/* What the sequences say. Classes count from 0, which for CTC is the blank. */
+/* Reference labels. Classes count from 0, which for CTC is the blank. */
 typedef struct bm_targets {
     const int32_t *classes; /* all label sequences end to end, on the host */
     const int32_t *count;   /* [B] on the host: labels of each sequence */
 } bm_targets;
 
-/* Adjacent equal labels, which a blank must part: with n labels CTC needs
- * n + repeats frames. */
+/* The number of adjacent equal labels. CTC needs a blank between them, hence at
+ * least n + repeats frames for n labels. */
 static inline size_t bm_ctc_repeats(const int32_t *labels, size_t n)
 {
     size_t repeats = 0;
@@ -35,29 +35,29 @@ static inline size_t bm_ctc_repeats(const int32_t *labels, size_t n)
 /* The frames of a sequence as they are stored. */
 typedef struct bm_stored {
     const void *x; /* [frames, D]; borrowed */
-    size_t bytes;  /* of a number. 4: a float; 2: a half; 1: q, which stands for
+    size_t bytes;  /* per number: 4: a float; 2: a half; 1: an integer q for
                       offset[d] + scale[d] q */
     const float *scale, *offset; /* [D]; borrowed */
 } bm_stored;
 
-/* Made by a reader, owned by it. */
+/* A mini-batch, owned by the reader that made it. */
 typedef struct bm_batch {
     bm_extent extent;
     bm_tensor x; /* [T, B, D] on the backend; zero past a sequence's end */
     bm_targets targets;
-    const int64_t *id; /* [B]: which sequences of the data set these are */
+    const int64_t *id; /* [B]: numbers of the sequences in the data set */
 } bm_batch;
 
-/* Sums, so that scores of batches and of workers add up. */
+/* Sums, so that scores of batches and of workers can be added. */
 typedef struct bm_score {
-    double loss;      /* nats, of the sequences that count */
+    double loss;      /* nats, over the sequences that count */
     double chance;    /* their loss if all classes were equally likely */
     double errors;    /* wrong frames, or edit distance of the best path */
-    double count;     /* what errors are out of: frames, or reference labels */
-    double sequences; /* that count */
-    double skipped;   /* sequences that do not: infeasible, or no numbers */
+    double count;     /* the errors' denominator: frames, or reference labels */
+    double sequences; /* the sequences that count */
+    double skipped;   /* those that do not: infeasible, or loss not finite */
     double zeroed;    /* infeasible ones that count with loss 0 */
-    double frames;    /* that the loss saw, after the network's subsampling */
+    double frames;    /* input frames of the loss, after subsampling */
     double blank;     /* CTC: sum over frames of the blank's probability */
 } bm_score;
 

@@ -1,11 +1,11 @@
 /*
- * plugin.h - backends that need libraries which not every machine has: loaded
- * when they are asked for, so that the program starts and trains without.
+ * plugin.h - backends that need libraries which not every machine has. They are
+ * loaded on request, so that the program starts and trains without them.
  *
  * The backend <name> is libbmuf_<name>.so, beside the program or in the folder
  * that BMUF_PLUGINS names. It exports a bm_plugin called bm_plugin_<name>, and
- * is linked with none of the libraries that stand there: so the table can be
- * read anywhere, and what is missing be told by name.
+ * is not linked with the libraries that its table lists: the table can be read
+ * on any machine, and a missing library is reported by name.
  */
 #ifndef BM_COMPUTE_PLUGIN_H
 #define BM_COMPUTE_PLUGIN_H
@@ -13,31 +13,34 @@
 #include "compute/backend_ops.h"
 #include "core/span.h"
 
-/* Grows with the list of operations by itself; to be counted up if anything
- * else between program and plugin changes. */
+/* Contains the size of the table of operations. Increase the first number if
+ * anything else between program and plugin changes, the table's order too. */
 enum { BM_PLUGIN_ABI = 3 << 16 | (int)sizeof(bm_backend_ops) };
 
 typedef struct bm_plugin {
-    int abi;            /* BM_PLUGIN_ABI, for ever the first field */
-    const char *driver; /* the library that a device comes with; NULL: none */
+    int abi;                      /* BM_PLUGIN_ABI; must stay the first field */
+    const char *driver;           /* the device's driver library; NULL: none */
     const char *const *libraries; /* loaded in this order before the plugin;
                                      every list here ends with NULL */
-    const char *const *extras;    /* those it can do without; NULL: none */
-    const char *const *places;    /* where both are looked for */
+    const char *const *extras;    /* optional libraries; NULL: none */
+    const char *const *places;    /* where both are searched, in order */
     const bm_backend_ops *ops;
-    const bm_span_watcher *watcher; /* watches all spans; NULL: none does */
+    const bm_span_watcher *watcher; /* watches all spans; NULL: none */
 } bm_plugin;
 
-/* Both stay loaded until the process ends. BM_ERR_UNSUPPORTED: there is no such
- * plugin, or it is of another version; BM_ERR_DEVICE: it lacks something. */
+/* Loads the plugin of backend `name` and the libraries it needs, which stay
+ * loaded until the process ends. Fails with BM_ERR_CONFIG if `name` is a path,
+ * BM_ERR_UNSUPPORTED if there is no such plugin or it is of another version,
+ * BM_ERR_DEVICE if the driver or a library is missing or cannot be loaded. */
 BM_CHECKED bm_status bm_plugin_load(const char *name,
                                     const bm_backend_ops **out);
 
 /*
- * Loads a library for all to see, from the first place that has it. A place is
- * a folder, in which * stands for anything; or "$NAME" for each folder that the
- * variable lists, parted by ':', also with more behind it ("$NAME/lib"); or ""
- * for where the system looks. BM_ERR_DEVICE: it is in none, or cannot be used.
+ * Loads a library with global symbols from the first place that has it. A place
+ * is a folder, as a glob pattern; or "$NAME", each folder of the ':'-separated
+ * list in that variable, optionally with a suffix ("$NAME/lib"); or "", the
+ * system's search path. Fails with BM_ERR_DEVICE if no place has it or it cannot
+ * be loaded; the message lists the places.
  */
 BM_CHECKED bm_status bm_library_load(const char *library,
                                      const char *const *places);

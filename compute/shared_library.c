@@ -1,4 +1,5 @@
-/* shared_library.c - libraries that lie in one of many places: see plugin.h. */
+/* shared_library.c - searches places for a library and loads it: see plugin.h.
+ */
 #define _DEFAULT_SOURCE /* strsep */
 #include "compute/plugin.h"
 
@@ -10,10 +11,10 @@
 
 enum { LONGEST_PATH = 4096 };
 
-/* One that is looked for. */
+/* A library that is searched. */
 typedef struct search {
     const char *library;
-    char why[512]; /* the first that is there cannot be loaded */
+    char why[512]; /* why the first one found could not be loaded */
 } search;
 
 static bool load(search *s, const char *path)
@@ -25,7 +26,7 @@ static bool load(search *s, const char *path)
     return false;
 }
 
-/* `folder` is a pattern. */
+/* `folder` is a glob pattern. */
 static bool look_in(search *s, const char *folder, const char *below)
 {
     char pattern[LONGEST_PATH];
@@ -43,7 +44,7 @@ static bool look_in(search *s, const char *folder, const char *below)
     return loaded;
 }
 
-/* The value of the variable that a place begins with, "" if it is not set. */
+/* The value of the variable at the start of a place; "" if it is not set. */
 static const char *value_of(const char *place)
 {
     char name[64];
@@ -77,7 +78,7 @@ static bool look(search *s, const char *place)
                              : look_in(s, place, "");
 }
 
-/* All places, for people. */
+/* All places, for a message. */
 static void list_places(const char *const *places, char *out, size_t room)
 {
     size_t n = 0;
@@ -89,7 +90,7 @@ static void list_places(const char *const *places, char *out, size_t room)
 
         n += (size_t)snprintf(
             out + n, room - n, "%s%s%s%s%s", n > 0 ? ", " : "",
-            place[0] != '\0' ? place : "where the system looks",
+            place[0] != '\0' ? place : "the system's search path",
             value[0] != '\0' ? " = " : "", value,
             place[0] == '$' && value[0] == '\0' ? " (not set)" : "");
     }
@@ -104,8 +105,9 @@ bm_status bm_library_load(const char *library, const char *const *places)
         if (look(&s, *place))
             return BM_OK;
     if (s.why[0] != '\0')
-        return BM_FAIL(BM_ERR_DEVICE, "%s cannot be used: %s", library, s.why);
+        return BM_FAIL(BM_ERR_DEVICE, "%s cannot be loaded: %s", library,
+                       s.why);
     list_places(places, list, sizeof list);
-    return BM_FAIL(BM_ERR_DEVICE, "there is no %s; looked in %s", library,
+    return BM_FAIL(BM_ERR_DEVICE, "%s was not found; searched: %s", library,
                    list);
 }

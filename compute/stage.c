@@ -1,4 +1,5 @@
-/* stage.c - input on its way to a backend: the host's own. */
+/* stage.c - sends mini-batches to a backend: packs them on the host, or calls
+ * the backend's stage. */
 #include "compute/backend_ops.h"
 
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 
 struct bm_stage {
     bm_backend *be; /* borrowed */
-    void *self;     /* the backend's; NULL: its memory is the host's */
-    float *x;       /* [room], then */
+    void *self;     /* the backend's state; NULL: its memory is the host's */
+    float *x;       /* [room], if self is NULL */
     size_t room;
 };
 
@@ -17,7 +18,7 @@ bm_status bm_stage_open(bm_stage **out, bm_backend *be)
     bm_status status = BM_OK;
 
     if (s == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for input");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a stage");
     s->be = be;
     if (!be->ops->on_host)
         status = be->ops->stage_open(be, &s->self);
@@ -40,7 +41,7 @@ void bm_stage_close(bm_stage *s)
 
 size_t bm_stage_frames(const bm_backend *be, size_t longest)
 {
-    size_t step = 16; /* frames; a smaller power of two for shorter ones */
+    size_t step = 16; /* frames; a smaller power of two for short sequences */
 
     if (be->ops->on_host)
         return longest;
@@ -49,7 +50,7 @@ size_t bm_stage_frames(const bm_backend *be, size_t longest)
     return (longest + step - 1) / step * step;
 }
 
-/* Column b of x [T, B, D]. */
+/* Writes column b of x [T, B, D]. */
 static void write_column(float *x, bm_extent e, size_t D, size_t b,
                          const bm_stored *p)
 {

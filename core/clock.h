@@ -1,4 +1,4 @@
-/* clock.h - seconds of the monotonic clock, for intervals. */
+/* clock.h - seconds of the monotonic clock, for intervals. Cannot fail. */
 #ifndef BM_CORE_CLOCK_H
 #define BM_CORE_CLOCK_H
 

@@ -1,6 +1,4 @@
-/*
- * config_file.c - a list of settings as an INI file, by inih, and back.
- */
+/* config_file.c - reads settings from an INI file, with inih, and writes them. */
 #include "core/config_parts.h"
 
 #include <errno.h>
@@ -9,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file while inih reads it. inih's handler is told no line numbers. */
+/* The file while inih reads it; inih's handler gets no line numbers. */
 typedef struct source {
     FILE *file;
     const char *path;
     bm_config *config;
     int line;
-    bool open;   /* a setting of this file was the last that was read */
-    bool unread; /* the line has something to say, but was not understood */
+    bool open;   /* the last line was a setting, which can be continued */
+    bool unread; /* the line is neither empty nor a comment, nor parsed yet */
     bm_status status;
 } source;
 
@@ -36,7 +34,7 @@ static void close_line(source *s)
     s->unread = false;
 }
 
-/* Goes on with the value of the last setting. */
+/* Appends a line to the value of the last setting. */
 static void append(source *s, char *more)
 {
     bm_entry *e = &s->config->entries[s->config->n - 1];
@@ -67,8 +65,8 @@ static bool continues(const source *s, const char *line, size_t indent)
            strstr(line, ": ") == NULL;
 }
 
-/* inih's reader: like fgets, but counts lines, drops their indentation and puts
- * continued values together. */
+/* inih's reader: like fgets, but counts lines, strips the indentation and joins
+ * continued values. */
 static char *read_line(char *line, int room, void *context)
 {
     source *s = context;
@@ -82,7 +80,8 @@ static char *read_line(char *line, int room, void *context)
     length = strlen(line);
     if (!feof(s->file) && (length == 0 || line[length - 1] != '\n')) {
         bm_fault_add(&s->config->faults, here(s, where, sizeof where),
-                     "longer than %d characters, or not text", BM_LONGEST_LINE);
+                     "the line is longer than %d characters or not text",
+                     BM_LONGEST_LINE);
         for (int c = 0; c != EOF && c != '\n';)
             c = fgetc(s->file);
         line[0] = '\0';
@@ -97,7 +96,7 @@ static char *read_line(char *line, int room, void *context)
     }
     first = line[0];
     if (s->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
-        first = line[3]; /* the mark that some editors put first */
+        first = line[3]; /* the byte order mark of some editors */
     s->unread = strchr("\r\n;#", first) == NULL &&
                 !(first == '[' && strchr(line, ']') != NULL);
     return line;
@@ -115,10 +114,11 @@ static int take(void *context, const char *section, const char *key,
     s->open = false;
     if (section[0] == '\0')
         bm_fault_add(&s->config->faults, where,
-                     "%s stands before any [section]", key);
+                     "%s is set before the first [section]", key);
     else if (before != NULL)
-        bm_fault_add(&s->config->faults, where, "%s.%s was already set in %s",
-                     section, key, before->origin);
+        bm_fault_add(&s->config->faults, where,
+                     "%s.%s is set twice; first in %s", section, key,
+                     before->origin);
     else if (s->status == BM_OK)
         s->status = bm_config_add(s->config, section, key, text, where);
     s->open = s->config->n > 0 && bm_config_find(s->config, section, key) ==
@@ -138,19 +138,19 @@ bm_status bm_config_read(bm_config *config, const char *path)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     close_line(&s);
     if (ferror(s.file) && s.status == BM_OK)
-        s.status = BM_FAIL(BM_ERR_IO, "%s: cannot be read", path);
+        s.status = BM_FAIL(BM_ERR_IO, "%s: read error", path);
     fclose(s.file);
     return s.status;
 }
 
-/* Whether a line that begins so would be read as one more of the value. */
+/* Would bm_config_read take this line for a continuation? */
 static bool can_go_on(const char *text)
 {
     return text[0] != '\0' && strchr("#;[", text[0]) == NULL &&
            strchr(text, '=') == NULL && strstr(text, ": ") == NULL;
 }
 
-/* A long value goes on in indented lines, broken at blanks. */
+/* Breaks a long value at blanks, into indented lines. */
 static void write_value(const char *key, const char *text, FILE *file)
 {
     enum { WIDE = BM_LONGEST_LINE / 2 };
@@ -188,6 +188,6 @@ bm_status bm_config_write(const bm_config *config, const bm_section *sections,
         }
     }
     if (fflush(file) != 0 || ferror(file))
-        return BM_FAIL(BM_ERR_IO, "the configuration cannot be written");
+        return BM_FAIL(BM_ERR_IO, "cannot write the configuration");
     return BM_OK;
 }

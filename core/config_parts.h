@@ -1,5 +1,5 @@
-/* config_parts.h - what the files of config.h share: the list of settings with
- * what is wrong in the text they came from. */
+/* config_parts.h - internal to core/config*.c: the list of settings, and the
+ * faults of the text they came from. */
 #ifndef BM_CORE_CONFIG_PARTS_H
 #define BM_CORE_CONFIG_PARTS_H
 
@@ -19,12 +19,12 @@ struct bm_config {
     bm_faults faults; /* of the file's text */
 };
 
-/* One more setting; all four texts are copied. */
+/* Appends a setting; all four texts are copied. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_config_add(bm_config *config, const char *section,
                                    const char *key, const char *text,
                                    const char *origin);
 
-/* The last one of that name, which counts; NULL: none. config may be NULL. */
+/* The last entry of that name, which wins; NULL: not set. config may be NULL. */
 const bm_entry *bm_config_find(const bm_config *config, const char *section,
                                const char *key);
 

@@ -1,6 +1,6 @@
 /*
- * config_table.c - what tables say about settings. Faults are collected, so
- * that a user can mend all of them at once.
+ * config_table.c - checks settings against tables. Faults are collected, so
+ * that a user can correct all of them at once.
  */
 #include "core/config_parts.h"
 #include "core/words.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One setting as C sees it. */
+/* A parsed setting. */
 typedef union value {
     long number;
     double real;
@@ -37,8 +37,8 @@ static bm_status verdict(const bm_faults *f)
 {
     if (f->n == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG, "%zu setting%s wrong:%s%s", f->n,
-                   f->n == 1 ? " is" : "s are", f->text, bm_faults_more(f));
+    return BM_FAIL(BM_ERR_CONFIG, "%zu invalid setting%s:%s%s", f->n,
+                   f->n == 1 ? "" : "s", f->text, bm_faults_more(f));
 }
 
 static const bm_option *nearest_option(const bm_option *options,
@@ -186,7 +186,7 @@ static void store(const bm_option *o, const value *v, void *field)
     }
 }
 
-/* The value that is given if it may be, else the default, else nothing. */
+/* The value that is set if it is valid, else the default, else 0 or "". */
 static value look_up(const bm_config *config, const char *section,
                      const bm_option *o)
 {
@@ -210,6 +210,37 @@ void bm_config_peek(const bm_config *config, const char *section,
         value v = look_up(config, section, o);
         store(o, &v, (char *)settings + o->offset);
     }
+}
+
+static bool equal(bm_option_type type, const value *a, const value *b)
+{
+    switch (type) {
+    case BM_INT:
+        return a->number == b->number;
+    case BM_FLOAT:
+    case BM_AUTO:
+        return a->real == b->real || (isnan(a->real) && isnan(b->real));
+    case BM_FLAG:
+        return a->flag == b->flag;
+    case BM_TEXT:
+    case BM_CHOICE:
+        return strcmp(a->text, b->text) == 0;
+    }
+    return false;
+}
+
+bool bm_config_changed(const bm_config *config, const char *section,
+                       const bm_option *options, const char *key)
+{
+    const bm_option *o = options;
+    value now, usual;
+
+    while (o->key != NULL && strcmp(o->key, key) != 0)
+        o++;
+    BM_ASSERT(o->key != NULL);
+    now = look_up(config, section, o);
+    usual = look_up(NULL, section, o);
+    return !equal(o->type, &now, &usual);
 }
 
 bm_status bm_config_fill(const bm_config *config, const char *section,

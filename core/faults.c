@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { MOST_TOLD = 20 };
+enum { MOST_LISTED = 20 };
 
 void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
                        va_list args)
@@ -12,13 +12,13 @@ void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
     int length;
 
     f->n++;
-    if (f->told == MOST_TOLD)
+    if (f->listed == MOST_LISTED)
         return;
     vsnprintf(words, sizeof words, format, args);
     length = snprintf(f->text + f->length, room, "\n  %s: %s", where, words);
     if (length > 0 && (size_t)length < room) {
         f->length += (size_t)length;
-        f->told++;
+        f->listed++;
     } else {
         f->text[f->length] = '\0';
     }

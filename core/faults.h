@@ -1,6 +1,6 @@
 /*
- * faults.h - what is wrong with a text that a person wrote, a line each, so
- * that all of it can be mended at once: "\n  run.ini:7: it is unknown".
+ * faults.h - collects the faults of a file that a user wrote, one per line, for
+ * one message: "\n  run.ini:7: bmuf.momentun is unknown".
  */
 #ifndef BM_CORE_FAULTS_H
 #define BM_CORE_FAULTS_H
@@ -8,23 +8,24 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* {0}: none yet. */
+/* {0}: no fault yet. */
 typedef struct bm_faults {
-    size_t n, told; /* told: those that stand in text */
-    size_t length;
-    char text[3400]; /* what fits into a message */
+    size_t n, listed; /* listed: those in text */
+    size_t length;    /* of text */
+    char text[3400];  /* fits into a message of BM_FAIL */
 } bm_faults;
 
-/* Counts one more; it is told while there is room, and they are not many. */
+/* Counts a fault, and lists it while there is room and fewer than 20 are. Cannot
+ * fail. */
 void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
                        va_list args);
 
-/* For the end of the message: that there are more than were told. */
+/* For the end of the message: "..." if some faults are not listed. */
 static inline const char *bm_faults_more(const bm_faults *f)
 {
-    return f->told < f->n ? "\n  ..." : "";
+    return f->listed < f->n ? "\n  ..." : "";
 }
 
 #endif

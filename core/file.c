@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Length of the part of a path that names its directory, with the slash. */
+/* Length of the directory of a path, with the slash. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +22,7 @@ void bm_file_temporary(const char *path, char *out, size_t room)
     snprintf(out, room, "%.*s.%s.tmp", (int)n, path, path + n);
 }
 
-/* After a failed fsync the data may be gone: there is no second try. */
+/* No retry after a failed fsync: the kernel may have dropped the data. */
 static int sync_path(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC), failed = 0;
@@ -51,8 +51,8 @@ bm_status bm_file_commit(const char *temporary, const char *path)
         sync_path(n > 0 ? directory : ".", O_RDONLY | O_DIRECTORY) != 0) {
         int error = errno;
         unlink(temporary);
-        return BM_FAIL(BM_ERR_IO, "%s cannot be made durable: %s", path,
-                       strerror(error));
+        return BM_FAIL(BM_ERR_IO, "%s: cannot rename or sync the new file: %s",
+                       path, strerror(error));
     }
     return BM_OK;
 }
@@ -113,7 +113,7 @@ bm_status bm_file_read(const char *path, size_t most, char **out, size_t *size)
         return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
                        path, strerror(errno));
     if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        BM_FAIL_DONE(BM_ERR_IO, "%s is not a file", path);
+        BM_FAIL_DONE(BM_ERR_IO, "%s is not a regular file", path);
     n = (size_t)info.st_size;
     if (n > most)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s has %zu bytes; at most %zu are read",
@@ -122,7 +122,7 @@ bm_status bm_file_read(const char *path, size_t most, char **out, size_t *size)
     if (text == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu bytes of %s", n, path);
     if (fread(text, 1, n, file) != n)
-        BM_FAIL_DONE(BM_ERR_IO, "%s: cannot be read to its end", path);
+        BM_FAIL_DONE(BM_ERR_IO, "%s: read error", path);
     text[n] = '\0';
     *out = text;
     *size = n;
@@ -139,7 +139,7 @@ bm_status bm_file_make_directory(const char *path)
     size_t n = strlen(path);
 
     if (n >= sizeof part)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", path);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long", path);
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;

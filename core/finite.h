@@ -1,6 +1,6 @@
 /*
- * finite.h - are these numbers? Exponents of all ones are infinities and NaNs:
- * an integer test without a branch, so that it costs one pass at memory speed.
+ * finite.h - tests a vector for infinities and NaNs, whose exponent bits are all
+ * ones. An integer test without a branch runs at the speed of memory.
  */
 #ifndef BM_CORE_FINITE_H
 #define BM_CORE_FINITE_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* True for n = 0. */
 static inline bool bm_all_finite(const float *x, size_t n)
 {
     uint32_t odd = 0;

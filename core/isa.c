@@ -12,7 +12,7 @@ static const char *const names[] = {
 
 enum { N_SETS = sizeof names / sizeof names[0] };
 
-/* How many of them this machine runs: each needs all those before it. */
+/* How many of the sets this machine can run. */
 static size_t runnable(void)
 {
 #ifdef __x86_64__
@@ -34,22 +34,23 @@ const char *bm_isa_best(void)
 
 bm_status bm_isa_choose(size_t *out)
 {
-    const char *told = getenv("BMUF_ISA");
+    const char *wanted = getenv("BMUF_ISA");
     size_t n = runnable(), length = 0;
     char list[64] = "";
 
-    if (told == NULL || told[0] == '\0') {
+    if (wanted == NULL || wanted[0] == '\0') {
         *out = n - 1;
         return BM_OK;
     }
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(names[i], told) == 0) {
+        if (strcmp(names[i], wanted) == 0) {
             *out = i;
             return BM_OK;
         }
         length += (size_t)snprintf(list + length, sizeof list - length, " %s",
                                    names[i]);
     }
-    return BM_FAIL(BM_ERR_CONFIG, "BMUF_ISA=%s: this machine runs%s", told,
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "BMUF_ISA=%s is invalid: this machine can run%s", wanted,
                    list);
 }

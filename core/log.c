@@ -42,7 +42,7 @@ void bm_log_time(char *out, size_t room)
              (unsigned)(now.tv_nsec / 1000000) % 1000u);
 }
 
-static void say(bm_level level, const char *words)
+static void print(bm_level level, const char *words)
 {
     static const char *const names[] = {"warning", "note"};
     char when[40];
@@ -65,7 +65,7 @@ void bm_log(bm_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    say(level, words);
+    print(level, words);
     if (level == BM_WARNING)
         bm_journal_write(setup.journal, "warning",
                          (bm_field[]){{"message", 0, words}, {0}});
@@ -79,10 +79,10 @@ void bm_log_journal(bm_journal *j)
 struct bm_journal {
     int fd;
     const char *path;
-    _Atomic bool failed; /* told once; training goes on without it */
+    _Atomic bool failed; /* the failure was logged, which happens once */
 };
 
-/* A job that was killed may have left half a line. */
+/* Did a killed job leave an incomplete line? */
 static bool ends_within_a_line(int fd)
 {
     off_t size = lseek(fd, 0, SEEK_END);
@@ -150,12 +150,13 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
     line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9));
     n = line != NULL ? strlen(line) : 0;
     if (n > 0)
-        line[n++] = '\n'; /* in place of the '\0': one write, one line */
+        line[n++] = '\n'; /* replaces the '\0': one write for the line */
     if ((n == 0 || write(j->fd, line, n) != (ssize_t)n) && !j->failed) {
         j->failed = true;
-        snprintf(words, sizeof words, "%s: lines are lost: %s", j->path,
+        snprintf(words, sizeof words,
+                 "%s: cannot write the journal, lines are lost: %s", j->path,
                  strerror(errno));
-        say(BM_WARNING, words);
+        print(BM_WARNING, words);
     }
     free(line);
     json_decref(row);

@@ -23,7 +23,7 @@ double bm_rng_uniform(bm_rng *rng)
     return (double)(bm_rng_bits(rng) >> 11) * 0x1p-53;
 }
 
-/* Box and Muller, one of the two: no state between calls. */
+/* Box and Muller; the second number is dropped, so that there is no state. */
 double bm_rng_normal(bm_rng *rng)
 {
     double u = 1 - bm_rng_uniform(rng), v = bm_rng_uniform(rng);

@@ -30,14 +30,14 @@ void bm_span_watch(const bm_span_watcher *watcher)
     bm_span_watched = true;
 }
 
-void bm_span_tell_begin(const char *name)
+void bm_span_notify_begin(const char *name)
 {
     for (size_t i = 0; i < n_watchers; i++)
         watchers[i]->begin(name);
 }
 
-/* As they began, the other way round. */
-void bm_span_tell_end(bm_span s, double now)
+/* In the reverse order of bm_span_notify_begin, so that spans nest. */
+void bm_span_notify_end(bm_span s, double now)
 {
     for (size_t i = n_watchers; i-- > 0;)
         watchers[i]->end(s.name, s.began, now);

@@ -1,7 +1,6 @@
 /*
- * stream.h - loops over vectors that are longer than any cache: what will be
- * read soon is asked for in time, what will not is written past the caches.
- * Neither changes a result.
+ * stream.h - loops over vectors that are larger than the caches: prefetching,
+ * and stores that bypass the caches. Neither changes a result.
  */
 #ifndef BM_CORE_STREAM_H
 #define BM_CORE_STREAM_H
@@ -14,11 +13,11 @@
 #include <emmintrin.h>
 #endif
 
-/* A loop takes so many floats between two requests. */
+/* Floats between two prefetches of a loop. */
 enum { BM_STRIDE = 64 };
 
-/* Asks for the BM_STRIDE floats that come 512 after x, existing or not. */
-static inline void bm_ask(const float *x)
+/* Prefetches BM_STRIDE floats from x + 512; these need not exist. */
+static inline void bm_prefetch(const float *x)
 {
     enum { AHEAD = 512, LINE = 16 };
 
@@ -26,8 +25,8 @@ static inline void bm_ask(const float *x)
         __builtin_prefetch(x + AHEAD + i);
 }
 
-/* y = x, where nobody reads y soon; bm_stream_end has to come before anybody
- * else does. */
+/* y = x with stores that bypass the caches. Call bm_stream_end before another
+ * thread or process reads y. */
 static inline void bm_stream(size_t n, const float *x, float *y)
 {
 #ifdef __SSE2__

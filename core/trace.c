@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LANES = 16, NO_BLOCK = -1 };
+enum { TRACKS = 16, NO_BLOCK = -1 };
 
 typedef struct event {
     const char *name;
@@ -22,31 +22,31 @@ typedef struct event {
     int64_t block;
 } event;
 
-/* The spans of a thread, and of those that come after it and do the same. */
-typedef struct lane {
+/* The spans of a thread, and of later threads of the same name. */
+typedef struct track {
     pthread_mutex_t lock; /* of what follows */
     event *events;
     size_t n, room;
 
-    const char *thread; /* these two belong to trace.lock */
-    bool taken;
-    bool named; /* in the file */
-} lane;
+    const char *thread; /* guarded by trace.lock */
+    bool in_use;        /* guarded by trace.lock */
+    bool named;         /* its name is in the file */
+} track;
 
 static struct {
     pthread_mutex_t lock;
-    pthread_key_t key; /* a thread's lane */
-    lane lanes[LANES];
-    int n_lanes;
+    pthread_key_t key; /* a thread's track */
+    track tracks[TRACKS];
+    int n_tracks;
     atomic_bool recording;
     atomic_size_t kept, lost;
-    lane *own; /* of the thread that opened it */
+    track *own; /* of the thread that opened the trace */
 
     bm_trace_about about;
-    double zero; /* of this process' clock, where ts is 0 */
+    double zero; /* the clock of this process at ts 0 */
     int64_t block;
     char path[PATH_MAX], temporary[PATH_MAX];
-    FILE *memory; /* all of the file but its end */
+    FILE *memory; /* the file's contents without `tail` */
     char *text;
     size_t size;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -80,71 +80,72 @@ bool bm_trace_window_read(const char *text, bm_trace_window *out)
 
 /* ---- threads that have spans -------------------------------------------- */
 
-/* One that nobody has, for a thread that does this; NULL: there is none. */
-static lane *take_lane(const char *thread)
+/* An unused track for a thread of this name; NULL: all are in use. */
+static track *acquire_track(const char *thread)
 {
-    lane *found = NULL;
+    track *found = NULL;
 
     pthread_mutex_lock(&trace.lock);
-    for (int i = 0; i < trace.n_lanes && found == NULL; i++)
-        if (!trace.lanes[i].taken && strcmp(trace.lanes[i].thread, thread) == 0)
-            found = &trace.lanes[i];
-    if (found == NULL && trace.n_lanes < LANES) {
-        found = &trace.lanes[trace.n_lanes++];
+    for (int i = 0; i < trace.n_tracks && found == NULL; i++)
+        if (!trace.tracks[i].in_use &&
+            strcmp(trace.tracks[i].thread, thread) == 0)
+            found = &trace.tracks[i];
+    if (found == NULL && trace.n_tracks < TRACKS) {
+        found = &trace.tracks[trace.n_tracks++];
         pthread_mutex_init(&found->lock, NULL);
         found->thread = thread;
     }
     if (found != NULL)
-        found->taken = true;
+        found->in_use = true;
     pthread_mutex_unlock(&trace.lock);
     return found;
 }
 
-static void leave_lane(void *self)
+static void release_track(void *self)
 {
     pthread_mutex_lock(&trace.lock);
-    ((lane *)self)->taken = false;
+    ((track *)self)->in_use = false;
     pthread_mutex_unlock(&trace.lock);
 }
 
-static lane *own_lane(void)
+static track *own_track(void)
 {
-    lane *l = pthread_getspecific(trace.key);
+    track *t = pthread_getspecific(trace.key);
 
-    if (l == NULL) {
-        l = take_lane(bm_span_thread_name());
-        if (pthread_setspecific(trace.key, l) != 0 && l != NULL) {
-            leave_lane(l);
-            l = NULL;
+    if (t == NULL) {
+        t = acquire_track(bm_span_thread_name());
+        if (pthread_setspecific(trace.key, t) != 0 && t != NULL) {
+            release_track(t);
+            t = NULL;
         }
     }
-    return l;
+    return t;
 }
 
-static bool make_room(lane *l)
+static bool make_room(track *t)
 {
-    size_t room = l->room > 0 ? 2 * l->room : 256;
+    size_t room = t->room > 0 ? 2 * t->room : 256;
     event *grown = NULL;
 
-    if (l->n < l->room)
+    if (t->n < t->room)
         return true;
-    grown = realloc(l->events, room * sizeof *grown);
+    grown = realloc(t->events, room * sizeof *grown);
     if (grown == NULL)
         return false;
-    l->events = grown;
-    l->room = room;
+    t->events = grown;
+    t->room = room;
     return true;
 }
 
-static bool keep(lane *l, const event *e)
+static bool keep(track *t, const event *e)
 {
     bool kept = false;
 
-    pthread_mutex_lock(&l->lock);
-    kept = make_room(l);
+    pthread_mutex_lock(&t->lock);
+    kept = make_room(t);
     if (kept)
-        l->events[l->n++] = *e;
-    pthread_mutex_unlock(&l->lock);
+        t->events[t->n++] = *e;
+    pthread_mutex_unlock(&t->lock);
     return kept;
 }
 
@@ -156,15 +157,15 @@ static void begin(const char *name)
 static void end(const char *name, double began, double ended)
 {
     event e = {name, began, ended, NO_BLOCK};
-    lane *l = NULL;
+    track *t = NULL;
 
     if (!atomic_load(&trace.recording) || began < trace.zero)
         return;
-    l = own_lane();
-    if (l != NULL && l == trace.own)
+    t = own_track();
+    if (t != NULL && t == trace.own)
         e.block = trace.block;
-    if (l == NULL || atomic_fetch_add(&trace.kept, 1) >= BM_TRACE_MOST ||
-        !keep(l, &e))
+    if (t == NULL || atomic_fetch_add(&trace.kept, 1) >= BM_TRACE_MOST ||
+        !keep(t, &e))
         atomic_fetch_add(&trace.lost, 1);
 }
 
@@ -175,14 +176,14 @@ void bm_trace_watch(void)
     static bool watched;
 
     if (!watched)
-        BM_ASSERT(pthread_key_create(&trace.key, leave_lane) == 0);
+        BM_ASSERT(pthread_key_create(&trace.key, release_track) == 0);
     watched = true;
     bm_span_watch(&watcher);
 }
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* Whole ones, so that spans that lie within each other still do. */
+/* Rounded to integers, so that nested spans stay nested. */
 static long long nanoseconds(double clock)
 {
     return llround(1e9 * (clock - trace.zero));
@@ -194,14 +195,14 @@ static void put_microseconds(const char *key, long long ns)
             llabs(ns) / 1000, llabs(ns) % 1000);
 }
 
-static void put_event(const lane *l, const event *e)
+static void put_event(const track *t, const event *e)
 {
     long long from = nanoseconds(e->began), to = nanoseconds(e->ended);
 
     fprintf(trace.memory,
             ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,"
             "\"tid\":%d",
-            e->name, l->thread, trace.about.rank, 1 + (int)(l - trace.lanes));
+            e->name, t->thread, trace.about.rank, 1 + (int)(t - trace.tracks));
     put_microseconds("ts", from);
     put_microseconds("dur", to - from);
     if (e->block != NO_BLOCK)
@@ -210,17 +211,17 @@ static void put_event(const lane *l, const event *e)
     fputs("}", trace.memory);
 }
 
-static void put_name(lane *l)
+static void put_name(track *t)
 {
-    if (!l->named)
+    if (!t->named)
         fprintf(trace.memory,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,"
                 "\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
-                trace.about.rank, 1 + (int)(l - trace.lanes), l->thread);
-    l->named = true;
+                trace.about.rank, 1 + (int)(t - trace.tracks), t->thread);
+    t->named = true;
 }
 
-/* What lies within a span comes after it. */
+/* Sorts a span before the spans that it contains. */
 static int earlier(const void *a, const void *b)
 {
     const event *x = a, *y = b;
@@ -230,40 +231,39 @@ static int earlier(const void *a, const void *b)
     return (x->ended < y->ended) - (x->ended > y->ended);
 }
 
-static void put_events(lane *l)
+static void put_events(track *t)
 {
-    pthread_mutex_lock(&l->lock);
-    if (l->n > 0) {
-        put_name(l);
-        qsort(l->events, l->n, sizeof *l->events, earlier);
+    pthread_mutex_lock(&t->lock);
+    if (t->n > 0) {
+        put_name(t);
+        qsort(t->events, t->n, sizeof *t->events, earlier);
     }
-    for (size_t i = 0; i < l->n; i++)
-        put_event(l, &l->events[i]);
-    l->n = 0;
-    pthread_mutex_unlock(&l->lock);
+    for (size_t i = 0; i < t->n; i++)
+        put_event(t, &t->events[i]);
+    t->n = 0;
+    pthread_mutex_unlock(&t->lock);
 }
 
-static int lanes_so_far(void)
+static int count_tracks(void)
 {
     int n = 0;
 
     pthread_mutex_lock(&trace.lock);
-    n = trace.n_lanes;
+    n = trace.n_tracks;
     pthread_mutex_unlock(&trace.lock);
     return n;
 }
 
-/* A kill leaves the file of before or this one; it need not outlive the
- * machine. */
-static bm_status put_out(void)
+/* Replaces the file atomically. No fsync: it need not survive a power cut. */
+static bm_status write_file(void)
 {
     FILE *file = NULL;
     bool good = false;
 
-    for (int i = 0, n = lanes_so_far(); i < n; i++)
-        put_events(&trace.lanes[i]);
+    for (int i = 0, n = count_tracks(); i < n; i++)
+        put_events(&trace.tracks[i]);
     if (fflush(trace.memory) != 0)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a trace");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the trace");
     file = fopen(trace.temporary, "w");
     if (file == NULL)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", trace.temporary,
@@ -307,12 +307,12 @@ static bm_status put_head(void)
     return head != NULL && process != NULL
                ? BM_OK
                : BM_FAIL(BM_ERR_UNSUPPORTED,
-                         "the name of this host is no UTF-8");
+                         "the name of this host is not UTF-8");
 }
 
 /* ---- from open to close ------------------------------------------------- */
 
-static void forget(void)
+static void discard(void)
 {
     atomic_store(&trace.recording, false);
     if (trace.memory != NULL)
@@ -320,25 +320,25 @@ static void forget(void)
     free(trace.text);
     trace.memory = NULL;
     trace.text = NULL;
-    for (int i = 0, n = lanes_so_far(); i < n; i++) {
-        lane *l = &trace.lanes[i];
-        pthread_mutex_lock(&l->lock);
-        free(l->events);
-        l->events = NULL;
-        l->n = l->room = 0;
-        l->named = false;
-        pthread_mutex_unlock(&l->lock);
+    for (int i = 0, n = count_tracks(); i < n; i++) {
+        track *t = &trace.tracks[i];
+        pthread_mutex_lock(&t->lock);
+        free(t->events);
+        t->events = NULL;
+        t->n = t->room = 0;
+        t->named = false;
+        pthread_mutex_unlock(&t->lock);
     }
 }
 
 static bm_status start(void)
 {
     trace.memory = open_memstream(&trace.text, &trace.size);
-    trace.own = own_lane();
+    trace.own = own_track();
     if (trace.memory == NULL || trace.own == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a trace");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the trace");
     BM_TRY(put_head());
-    return put_out();
+    return write_file();
 }
 
 bm_status bm_trace_open(const char *path, const bm_trace_about *about)
@@ -346,9 +346,9 @@ bm_status bm_trace_open(const char *path, const bm_trace_about *about)
     bm_status status = BM_OK;
 
     BM_ASSERT(trace.memory == NULL);
-    forget(); /* what came too late for the last one */
+    discard(); /* spans that ended after the last close */
     if (strlen(path) + 8 > sizeof trace.path)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", path);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long", path);
     snprintf(trace.path, sizeof trace.path, "%s", path);
     bm_file_temporary(path, trace.temporary, sizeof trace.temporary);
     trace.about = *about;
@@ -358,7 +358,7 @@ bm_status bm_trace_open(const char *path, const bm_trace_about *about)
     atomic_store(&trace.lost, 0);
     status = start();
     if (status != BM_OK)
-        forget();
+        discard();
     else
         atomic_store(&trace.recording, true);
     return status;
@@ -369,10 +369,10 @@ bm_status bm_trace_block(int64_t block)
     bm_status status = BM_OK;
 
     BM_ASSERT(trace.memory != NULL);
-    status = put_out();
+    status = write_file();
     trace.block = block;
     if (status != BM_OK)
-        forget();
+        discard();
     return status;
 }
 
@@ -383,8 +383,8 @@ bm_status bm_trace_close(void)
     if (trace.memory == NULL)
         return BM_OK;
     atomic_store(&trace.recording, false);
-    status = put_out();
-    forget();
+    status = write_file();
+    discard();
     return status;
 }
 

@@ -1,6 +1,6 @@
 /*
- * trace.h - the spans of this process, of some blocks, as a file in Chrome's
- * trace format.
+ * trace.h - writes the spans (span.h) of this process in a range of blocks to a
+ * file in Chrome's trace format.
  *
  *     bm_trace_watch();                        // before there are threads
  *     ...
@@ -11,12 +11,12 @@
  *     }
  *     BM_TRY(bm_trace_close());
  *
- * Kept are spans of all threads that begin at ts 0 or later, and end between
- * bm_trace_open and bm_trace_close. The file appears at once and grows at the
- * end of each block, by a new one in its place: whenever the process is killed,
- * it is whole.
+ * The file holds the spans of all threads that begin at ts 0 or later and end
+ * between bm_trace_open and bm_trace_close. It is replaced atomically at open
+ * and at the end of each block, so that it is valid whenever the process is
+ * killed.
  *
- * Of the clock c of this process, of which that of rank 0 is c + offset:
+ * With c the clock of this process, and c + offset the clock of rank 0:
  *
  *     ts = (c + offset - origin) in microseconds
  */
@@ -34,37 +34,43 @@ typedef struct bm_trace_window {
     int64_t first, end;
 } bm_trace_window;
 
-/* "blocks A:B", with 0 <= A < B, or "": {0, 0}. False: it is neither. */
+/* Parses "blocks A:B" with 0 <= A < B, or "", which gives {0, 0}. Returns false
+ * for any other text; *out is {0, 0} then. */
 bool bm_trace_window_read(const char *text, bm_trace_window *out);
 
 typedef struct bm_trace_about {
     bm_trace_window window;
     int rank, ranks;
-    int attempt;       /* files of one attempt belong together */
+    int attempt;       /* of the run; files of one attempt belong together */
     double offset;     /* seconds, see above */
-    double round_trip; /* seconds; the offset is wrong by at most half of it */
+    double round_trip; /* seconds; the error of offset is at most half of it */
     double origin;     /* seconds of rank 0's clock */
 } bm_trace_about;
 
-/* The most spans of a file, about 30 MB; others are counted. */
+/* The most spans in a file, about 30 MB; further ones are only counted. */
 enum { BM_TRACE_MOST = 1 << 18 };
 
-/* As bm_span_watch. */
+/* Adds the trace as a watcher of spans, see bm_span_watch. */
 void bm_trace_watch(void);
 
-/* All below are called by one thread. After a failure there is no trace, and
- * of an earlier one what it was. */
+/*
+ * All functions below must be called on one thread. A failure closes the trace;
+ * the file at `path` keeps its last valid contents. They fail with
+ * BM_ERR_CREATE, BM_ERR_IO or BM_ERR_MEMORY, bm_trace_open also with
+ * BM_ERR_UNSUPPORTED if the host's name is not UTF-8.
+ */
 BM_CHECKED bm_status bm_trace_open(const char *path,
                                    const bm_trace_about *about);
-/* What this thread does next belongs to this block; puts out what was. */
+/* Writes the spans so far; the next spans of this thread belong to `block`.
+ * Precondition: the trace is open. */
 BM_CHECKED bm_status bm_trace_block(int64_t block);
-/* With nothing open: nothing. */
+/* No-op unless the trace is open. */
 BM_CHECKED bm_status bm_trace_close(void);
 
-/* False also after a failure. */
+/* False after a failure. */
 bool bm_trace_is_open(void);
 
-/* Spans that found no room since bm_trace_open. */
+/* Spans that were dropped since bm_trace_open, for lack of room or memory. */
 size_t bm_trace_lost(void);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Where to look next. */
+/* A position in a text. */
 typedef struct cursor {
     const char *at;
     bool words;
@@ -91,8 +91,8 @@ static cursor begin(const char *text, bool words)
     return (cursor){text, words};
 }
 
-/* The next symbol: a word, a character, or one space for a run of them. A byte
- * that is not UTF-8 stands for itself. */
+/* The next symbol: a word, a character, or one space for a run of white space.
+ * A byte that is not UTF-8 is a symbol of its own. */
 static piece next(cursor *c)
 {
     const char *from = c->at, *to = from;
@@ -126,7 +126,7 @@ static bool same(const char *symbol, piece p)
     return strncmp(symbol, p.at, p.n) == 0 && symbol[p.n] == '\0';
 }
 
-/* The slot of a symbol, or the free one where it belongs. */
+/* The slot of a symbol, or the free slot for it. */
 static size_t slot(const bm_vocab *v, piece p)
 {
     size_t i = (size_t)XXH3_64bits(p.at, p.n) & (v->slots - 1);
@@ -166,7 +166,7 @@ static bm_status grow(bm_vocab *v)
     return BM_OK;
 }
 
-/* *fresh: it was not there yet. */
+/* *fresh: the symbol was added, not found. */
 static bm_status add(bm_vocab *v, piece p, bool *fresh)
 {
     size_t i = 0;
@@ -214,7 +214,7 @@ void bm_vocab_free(bm_vocab *v)
     free(v);
 }
 
-/* Where a message says it is: "vocab.txt:7" or "line 7". */
+/* The place for a message: "vocab.txt:7" or "vocabulary, line 7". */
 static const char *place(char out[PATH_MAX + 32], const char *path, size_t line)
 {
     if (path != NULL)
@@ -224,7 +224,7 @@ static const char *place(char out[PATH_MAX + 32], const char *path, size_t line)
     return out;
 }
 
-/* One line of a file; `p` holds no newline. */
+/* Adds a line of a file, without its newline. */
 static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
 {
     char where[PATH_MAX + 32], text[64];
@@ -234,18 +234,20 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
     snprintf(text, sizeof text, "%.*s", (int)(p.n < 60 ? p.n : 60), p.at);
     if (line == 1) {
         if (!same(blank, p))
-            return BM_FAIL(BM_ERR_FORMAT, "%s: is \"%s\", must be %s", where,
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: the first symbol is \"%s\", must be %s", where,
                            text, blank);
         return BM_OK;
     }
     if (p.n == 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: is empty; a space is written %s",
+        return BM_FAIL(BM_ERR_FORMAT, "%s: empty line; write a space as %s",
                        where, space);
     if (!v->words && same(space, p))
         p = (piece){" ", 1};
     else if (!v->words && character(p.at) != p.n)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: \"%s\" is not one character; are the units words?",
+                       "%s: \"%s\" is not one character, and symbols of this "
+                       "vocabulary are characters",
                        where, text);
     for (size_t i = 0; v->words && i < p.n; i++)
         if (is_space(p.at[i]))
@@ -253,7 +255,8 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
                            where, text);
     BM_TRY(add(v, p, &fresh));
     if (!fresh)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: \"%s\" is there twice", where, text);
+        return BM_FAIL(BM_ERR_FORMAT, "%s: duplicate symbol \"%s\"", where,
+                       text);
     return BM_OK;
 }
 
@@ -272,13 +275,13 @@ static bm_status parse(bm_vocab **out, const char *text, bool words,
 
         line++;
         if ((size_t)(at - text) + n > bad)
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is not UTF-8",
+            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: not UTF-8",
                          place(where, path, line));
         BM_TRY_DONE(add_line(v, (piece){at, end}, path, line));
         at += at[n] == '\n' ? n + 1 : n;
     }
     if (line == 0)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is empty, must begin with %s",
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: no symbols; line 1 must be %s",
                      place(where, path, 1), blank);
     *out = v;
     v = NULL;
@@ -305,11 +308,11 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
                  ? snprintf(file, sizeof file, "%s/vocab.txt", path)
                  : snprintf(file, sizeof file, "%s", path);
     if (length < 0 || (size_t)length >= sizeof file)
-        return BM_FAIL(BM_ERR_MISSING, "%.60s..: too long a path", path);
+        return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", path);
     BM_TRY(bm_file_read(file, LARGEST_FILE, &text, &size));
     if (strlen(text) != size)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is 0; not a text", file,
-                     strlen(text));
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is zero; not a text file",
+                     file, strlen(text));
     BM_TRY_DONE(parse(out, text, words, file));
 done:
     free(text);
@@ -377,8 +380,7 @@ bm_status bm_vocab_learn(bm_vocab *v, const char *text)
 
     if (text[bad] != '\0')
         return BM_FAIL(BM_ERR_FORMAT,
-                       "a text is not UTF-8 from its byte %zu on: \"%.60s\"",
-                       bad, text);
+                       "text is not UTF-8 at byte %zu: \"%.60s\"", bad, text);
     for (piece p = next(&c); p.at != NULL; p = next(&c))
         BM_TRY(add(v, p, &fresh));
     return BM_OK;
@@ -421,7 +423,7 @@ bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
     return equal;
 }
 
-/* As much of a symbol as fits into 64 bytes, in whole characters. */
+/* As many whole characters of a symbol as fit into 64 bytes. */
 static void show(piece p, char *out)
 {
     size_t n = 0, k = 0;
@@ -445,7 +447,7 @@ size_t bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
     for (piece p = next(&c); p.at != NULL; p = next(&c)) {
         int32_t class = v->table[slot(v, p)];
 
-        if (class > 0) { /* the blank's name is no symbol of a text */
+        if (class > 0) { /* a text has no blanks */
             labels[n++] = class;
             continue;
         }
@@ -464,16 +466,17 @@ bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
 
     for (size_t i = 0; i < n; i++) {
         if (labels[i] < 0 || (size_t)labels[i] >= v->n)
-            return BM_FAIL(BM_ERR_ARG, "label %d is none of %zu classes",
+            return BM_FAIL(BM_ERR_ARG, "label %d is outside [0, %zu)",
                            labels[i], v->n);
         size += strlen(v->symbols[labels[i]]) + 1;
     }
     text = at = malloc(size);
     if (text == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text of %zu", size);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text of %zu bytes",
+                       size);
     for (size_t i = 0; i < n; i++) {
         if (labels[i] == 0)
-            continue; /* the blank says nothing */
+            continue; /* the blank */
         if (v->words && at != text)
             *at++ = ' ';
         at += sprintf(at, "%s", v->symbols[labels[i]]);

@@ -1,10 +1,13 @@
 /*
  * vocab.h - the classes of a task and their symbols. Class 0 is the blank,
- * written <blank>. A file has one symbol a line, line 1 is the blank; a space
- * is written <space>.
+ * written <blank>. A vocabulary file has one symbol per line, the blank on
+ * line 1; a space is written <space>.
  *
- * Symbols are characters (UTF-8) or words. A text is cut into characters, or at
- * white space; runs of white space count as one space, none at the ends.
+ * Symbols are characters (UTF-8) or words. A text is split into characters, or
+ * at white space. A run of white space counts as one space; white space at both
+ * ends is ignored.
+ *
+ * Unless stated otherwise, a function that fails returns BM_ERR_MEMORY.
  */
 #ifndef BM_IO_VOCAB_H
 #define BM_IO_VOCAB_H
@@ -17,39 +20,50 @@
 
 typedef struct bm_vocab bm_vocab;
 
-/* Only the blank. Free with bm_vocab_free (NULL is fine). */
+/* A vocabulary with the blank alone. Free with bm_vocab_free; NULL is a no-op.
+ */
 BM_CHECKED bm_status bm_vocab_new(bm_vocab **out, bool words);
 void bm_vocab_free(bm_vocab *v);
 
-/* From a file, or from the vocab.txt of a data directory. */
+/* Reads a file, or the vocab.txt of a data directory. Fails with
+ * BM_ERR_MISSING, or with BM_ERR_FORMAT, file and line if a line is not one
+ * symbol in UTF-8, a symbol occurs twice or line 1 is not <blank>. */
 BM_CHECKED bm_status bm_vocab_read(bm_vocab **out, const char *path,
                                    bool words);
+/* Fails with BM_ERR_CREATE or BM_ERR_IO; an older file then stays. */
 BM_CHECKED bm_status bm_vocab_write(const bm_vocab *v, const char *path);
 
-/* From and to one text, a line per symbol as in the file. *out: free(). */
+/* The same from and to a text with the contents of such a file. Of _print:
+ * free(*out). */
 BM_CHECKED bm_status bm_vocab_parse(bm_vocab **out, const char *text,
                                     bool words);
 BM_CHECKED bm_status bm_vocab_print(const bm_vocab *v, char **out);
 
+/* Free *out with bm_vocab_free. */
 BM_CHECKED bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v);
 
-/* Adds the symbols of a text that are not there yet. */
+/* Adds the symbols of a text that are missing. Fails with BM_ERR_FORMAT if the
+ * text is not UTF-8. */
 BM_CHECKED bm_status bm_vocab_learn(bm_vocab *v, const char *text);
-/* Puts all symbols but the blank into byte order, after the last _learn. */
+/* Sorts all symbols except the blank in byte order. Classes change: call it
+ * after the last bm_vocab_learn and before the first bm_vocab_encode. */
 void bm_vocab_sort(bm_vocab *v);
 
-size_t bm_vocab_size(const bm_vocab *v); /* with the blank */
+size_t bm_vocab_size(const bm_vocab *v); /* blank included */
+/* The symbol of a class, borrowed. class: in [0, size). */
 const char *bm_vocab_symbol(const bm_vocab *v, int32_t class);
-bool bm_vocab_words(const bm_vocab *v);
+bool bm_vocab_words(const bm_vocab *v); /* symbols are words */
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b);
 
-/* The classes of a text. labels has room for strlen(text) of them. Symbols that
- * are not in the vocabulary are left out and counted in *unknown; unless
- * `first` is NULL it gets the first of them (room for 64 bytes). */
+/* Writes the classes of a text to `labels`, which has room for strlen(text) of
+ * them, and returns their number. Symbols outside the vocabulary are skipped
+ * and counted in *unknown; the first of them is copied to `first`, which has
+ * room for 64 bytes or is NULL. */
 size_t bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
                        size_t *unknown, char *first);
 
-/* The text of n classes; *out: free(). */
+/* The text of n classes, blanks skipped; free(*out). Fails with BM_ERR_ARG if a
+ * label is outside [0, size). */
 BM_CHECKED bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels,
                                      size_t n, char **out);
 

@@ -1,5 +1,5 @@
 /*
- * decode.h - from the outputs of a network to labels. On the host.
+ * decode.h - converts logits of a network to labels, on the host. Cannot fail.
  */
 #ifndef BM_MODELS_DECODE_H
 #define BM_MODELS_DECODE_H
@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 /*
- * Best path: the best class of every frame (the first of equals), repeats
- * merged, blanks (class 0) left out. y: `frames` rows of n_classes logits, each
- * `stride` floats after the one before. labels has room for `frames`; returns
- * how many there are. *score, unless NULL, gets the path's log probability.
+ * Best path decoding: takes the best class of every frame (of equal ones the
+ * first), merges repeats and drops blanks (class 0). y holds `frames` rows of
+ * n_classes logits, `stride` floats apart. Writes at most `frames` labels and
+ * returns how many. *score <- the log probability of the path, unless NULL.
  */
 size_t bm_decode_greedy(const float *y, size_t frames, size_t stride,
                         size_t n_classes, int32_t *labels, double *score);
 
-/* The best class of every frame, of the same y. */
+/* classes [frames] <- the best class of every frame; y as above. */
 void bm_decode_frames(const float *y, size_t frames, size_t stride,
                       size_t n_classes, int32_t *classes);
 

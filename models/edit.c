@@ -1,5 +1,5 @@
-/* edit.c - the usual recursion, row by row; every cell carries the counts of
- * the alignment that its ties prefer. */
+/* edit.c - Levenshtein's recursion, row by row. Every cell holds the edits of
+ * the alignment that the rule for ties selects. */
 #include "models/edit.h"
 
 #include <stdlib.h>

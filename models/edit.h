@@ -1,6 +1,6 @@
 /*
- * edit.h - how far one sequence of symbols is from another: Levenshtein's
- * distance with unit costs, for label and word error rates.
+ * edit.h - Levenshtein distance of sequences of symbols, with costs of 1, for
+ * label and word error rates.
  */
 #ifndef BM_MODELS_EDIT_H
 #define BM_MODELS_EDIT_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What turns the reference into the hypothesis. */
+/* The edits that turn the reference into the hypothesis. */
 typedef struct bm_edits {
     size_t substitutions;
-    size_t deletions;  /* symbols of the reference that are missing */
-    size_t insertions; /* symbols of the hypothesis that are too many */
+    size_t deletions;  /* symbols missing in the hypothesis */
+    size_t insertions; /* symbols that only the hypothesis has */
 } bm_edits;
 
 static inline size_t bm_edits_total(bm_edits e)
@@ -23,9 +23,9 @@ static inline size_t bm_edits_total(bm_edits e)
 }
 
 /*
- * One cheapest alignment. Ties prefer a match or substitution, then a deletion:
- * the total is unique, its parts are by that rule. Fails only for want of
- * memory, of which it needs one row of the reference's length.
+ * *out <- the edits of a cheapest alignment of ref [n_ref] and hyp [n_hyp]. The
+ * total is unique; ties prefer a match or substitution, then a deletion. Fails
+ * only with BM_ERR_MEMORY; needs n_ref + 1 cells.
  */
 BM_CHECKED bm_status bm_edit(const int32_t *ref, size_t n_ref,
                              const int32_t *hyp, size_t n_hyp, bm_edits *out);

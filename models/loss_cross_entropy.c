@@ -1,4 +1,4 @@
-/* loss_cross_entropy.c - a class for every frame. */
+/* loss_cross_entropy.c - cross entropy of each frame's class. */
 #include "models/loss.h"
 
 static void run(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
@@ -12,7 +12,7 @@ static void run(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
 const bm_loss_ops bm_loss_cross_entropy = {
     .name = "cross_entropy",
     .help = "a class for every frame",
-    .unit = "frame",
+    .per = "frame",
     .per_frame = true,
     .run = run,
 };

@@ -1,5 +1,4 @@
-/* loss_ctc.c - label sequences without times: the arithmetic is the backend's,
- * see bm_ctc. */
+/* loss_ctc.c - connectionist temporal classification, by the backend: bm_ctc. */
 #include "models/loss.h"
 
 static bool feasible(size_t frames, const int32_t *labels, size_t n)
@@ -10,7 +9,7 @@ static bool feasible(size_t frames, const int32_t *labels, size_t n)
 const bm_loss_ops bm_loss_ctc = {
     .name = "ctc",
     .help = "label sequences without times; class 0 is the blank",
-    .unit = "sequence",
+    .per = "sequence",
     .work = bm_ctc_work,
     .run = bm_ctc,
     .feasible = feasible,

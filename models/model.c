@@ -1,7 +1,7 @@
 /*
- * model.c - what a model is: its layers, with the sizes and weights that follow
- * from one line, and the vector that all of them have views of. What a batch
- * goes through is in model_pass.c.
+ * model.c - builds a model: its layers, with sizes and weights that follow from
+ * one line, and the flat vector of weights of which layers have views. The
+ * passes over a batch are in model_pass.c.
  */
 #include "core/words.h"
 #include "models/model_parts.h"
@@ -15,7 +15,7 @@ const bm_option bm_model_options[] = {
     {"net", BM_TEXT, offsetof(bm_model_settings, net), NULL, 0, 0, NULL,
      "the layers, from left to right, e.g. blstm:320*4 linear"},
     {"loss", BM_CHOICE, offsetof(bm_model_settings, loss), "ctc", 0, 0,
-     BM_LOSSES(BM_WORD), "what training makes small"},
+     BM_LOSSES(BM_WORD), "the training loss"},
     {"infeasible", BM_CHOICE, offsetof(bm_model_settings, infeasible), "skip",
      0, 0, "error skip zero",
      "what to do with a sequence that has more labels than frames"},
@@ -30,7 +30,7 @@ static size_t numbers(const bm_weight *w)
     return bm_count(shape);
 }
 
-/* Numbers that it learns, or its statistics. */
+/* How many weights the layer learns, or how many statistics it has. */
 static size_t weights(const bm_layer *l, bool statistics)
 {
     size_t n = 0;
@@ -41,7 +41,7 @@ static size_t weights(const bm_layer *l, bool statistics)
     return n;
 }
 
-/* Every layer's sizes and weights; the last one's size is the vocabulary's. */
+/* Plans every layer; the last one has as many outputs as there are classes. */
 static bm_status plan(bm_model *m)
 {
     size_t size = m->shape.n_features, channels = 0, n = 0;
@@ -55,26 +55,18 @@ static bm_status plan(bm_model *m)
         BM_TRY(l->ops->plan(l));
         if (m->loss->per_frame && !bm_layer_keeps_frames(l))
             return bm_layer_fail(l,
-                                 "%s has a target for every frame, and this "
-                                 "layer leaves frames out",
+                                 "%s needs an output for every frame, but this "
+                                 "layer drops frames",
                                  m->loss->name);
         size = l->n_out;
         channels = l->channels;
         n += weights(l, false);
     }
     if (n == 0)
-        return BM_FAIL(BM_ERR_CONFIG, "model.net has nothing to learn");
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "model.net has no weights; add a layer that has, such "
+                       "as linear");
     return BM_OK;
-}
-
-/* Lets layers do the work of others. */
-static void join_layers(bm_model *m)
-{
-    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
-        bm_layer *l = &m->layers[k];
-        if (l->ops->takes != NULL)
-            l->taken = l->ops->takes(l, m->n_layers - k - 1);
-    }
 }
 
 static bm_status check_outputs(const bm_model *m)
@@ -84,13 +76,12 @@ static bm_status check_outputs(const bm_model *m)
     if (last->n_out != m->shape.n_classes)
         return bm_layer_fail(last,
                              "the last layer has %zu outputs, but there are "
-                             "%zu classes; let the net end with linear",
+                             "%zu classes; end the net with linear",
                              last->n_out, m->shape.n_classes);
     return BM_OK;
 }
 
-/* Names and places of what is learned, or of the statistics, behind all that
- * is there already. */
+/* Appends the segments of learned weights, or of statistics. */
 static void add_segments(bm_model *m, bool statistics)
 {
     bm_params *p = &m->params;
@@ -112,7 +103,7 @@ static void add_segments(bm_model *m, bool statistics)
         }
 }
 
-/* The flat vector. */
+/* Lays out the flat vector: learned weights first, then statistics. */
 static bm_status name_segments(bm_model *m)
 {
     size_t n = m->n_layers * BM_LAYER_WEIGHTS;
@@ -129,7 +120,7 @@ static bm_status name_segments(bm_model *m)
     return BM_OK;
 }
 
-/* A layer's statistics begin with what its plan says. */
+/* Initialises the statistics of a layer. */
 static void start_statistics(const bm_layer *l, float *s)
 {
     for (int i = 0; i < l->n_weights; i++)
@@ -147,7 +138,7 @@ size_t bm_model_learned(const bm_model *m, size_t k)
     return n;
 }
 
-/* Layers from the last one to the first. */
+/* Lists the ranges of learned weights in the order of the backward pass. */
 static bm_status name_parts(bm_model *m)
 {
     bm_params *p = &m->params;
@@ -167,7 +158,7 @@ static bm_status name_parts(bm_model *m)
     return BM_OK;
 }
 
-/* Draws the weights. A layer's are keyed by its name. */
+/* Draws the weights; those of a layer are keyed by its name. */
 static bm_status draw(bm_model *m, uint64_t seed)
 {
     bm_params *p = &m->params;
@@ -206,8 +197,9 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
 {
     m->loss = bm_loss_find(settings->loss);
     if (m->loss == NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "model.loss: '%s' is no loss",
-                       settings->loss);
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "model.loss: '%s' is unknown; choose one of: %s",
+                       settings->loss, BM_LOSSES(BM_WORD));
     m->policy = strcmp(settings->infeasible, "error") == 0 ? BM_INFEASIBLE_ERROR
                 : strcmp(settings->infeasible, "zero") == 0
                     ? BM_INFEASIBLE_ZERO
@@ -218,7 +210,7 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     return BM_OK;
 }
 
-/* Data are seen as one class, and as frames so high that every kernel fits. */
+/* Assumes one class, and frames so high that every kernel fits. */
 void bm_model_check(const bm_config *config, bm_faults *faults)
 {
     bm_model_settings set = {0};
@@ -227,7 +219,7 @@ void bm_model_check(const bm_config *config, bm_faults *faults)
 
     bm_config_peek(config, "model", bm_model_options, &set);
     if (bm_config_text(config, "model", "net") == NULL)
-        return; /* that it is missing is told already */
+        return; /* reported as missing already */
     m.loss = bm_loss_find(set.loss);
     status = bm_net_parse(set.net, &m.layers, &m.n_layers);
     if (status == BM_OK)
@@ -255,7 +247,7 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
     BM_TRY_DONE(plan(m));
     BM_TRY_DONE(check_outputs(m));
-    join_layers(m);
+    bm_net_fuse(m->layers, m->n_layers);
     BM_TRY_DONE(name_segments(m));
     BM_TRY_DONE(name_parts(m));
     BM_TRY_DONE(draw(m, seed));

@@ -1,5 +1,4 @@
-/* model_parts.h - what model.c and model_pass.c know of a model; for these
- * files alone. */
+/* model_parts.h - internal to model.c and model_pass.c. */
 #ifndef BM_MODELS_MODEL_PARTS_H
 #define BM_MODELS_MODEL_PARTS_H
 
@@ -8,9 +7,9 @@
 enum { BM_SCORE_FLOATS = sizeof(bm_score) / sizeof(float) };
 
 typedef struct bm_stage {
-    bm_extent extent; /* frames: owned by the model, but for stage 0 */
+    bm_extent extent; /* its frames are the model's, of stage 0 the batch's */
     bm_tensor x;
-    size_t writer; /* number of the layer */
+    size_t writer; /* index of the layer */
 } bm_stage;
 
 typedef struct bm_segment_name {
@@ -25,7 +24,7 @@ struct bm_model {
     bm_model_shape shape;
     bm_layer *layers;
     size_t n_layers;
-    size_t n_frozen; /* first layers, with nothing to learn */
+    size_t n_frozen; /* leading layers without weights */
     bm_model_times spent;
     bm_params params;
     bm_segment *segments;
@@ -33,23 +32,23 @@ struct bm_model {
     bm_range *parts;
     float *scores;
 
-    /* Of the batch at hand. */
+    /* Of the current batch. */
     bm_stage *stages; /* n_layers + 1 */
     int32_t *frames;
-    size_t frames_room; /* numbers in it */
+    size_t frames_room; /* size of frames */
     float *scratch;
-    size_t scratch_room; /* floats in it */
-    float *gradient[2];  /* views into scratch */
-    float *work;         /* a view into scratch */
+    size_t scratch_room; /* size of scratch, floats */
+    float *gradient[2];  /* views of scratch */
+    float *work;         /* view of scratch */
 };
 
 /* The stage that layer k writes, and the layer that reads it. */
 static inline size_t bm_model_after(const bm_model *m, size_t k)
 {
-    return k + 1 + m->layers[k].taken;
+    return k + 1 + m->layers[k].fused;
 }
 
-/* Of layer k and those that it does the work of: numbers that they learn. */
+/* Learned weights of layer k and the layers fused into it. */
 size_t bm_model_learned(const bm_model *m, size_t k);
 
 #endif

@@ -1,10 +1,8 @@
 /*
- * model_pass.c - a batch's way through a stack of layers, and back. Layer k
- * reads stage k and writes stage k + 1, or, where it does the work of layers
- * behind it too, the last one's; stage 0 is the batch. For each batch the
- * stages are laid out in one piece of scratch: what every layer leaves (y, and
- * what it keeps for its backward pass), two gradients that take turns, and the
- * loss's workspace.
+ * model_pass.c - forward and backward passes over a batch. Layer k reads stage k
+ * and writes stage k + 1, or the stage behind the layers fused into it; stage 0
+ * is the batch. The stages of a batch share one allocation of scratch: each
+ * layer's y and kept floats, two gradients used in turn, and the loss's work.
  */
 #include "core/span.h"
 #include "models/model_parts.h"
@@ -12,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LINE = 16 }; /* floats: views begin at whole cache lines */
+enum { LINE = 16 }; /* floats of a cache line, to which views are aligned */
 
 /* The extent after every layer. */
 static bm_status extend(bm_model *m, const bm_batch *b)
@@ -41,7 +39,7 @@ static bm_status extend(bm_model *m, const bm_batch *b)
     return BM_OK;
 }
 
-/* Moves on by n floats; NULL while the floats are only counted. */
+/* Reserves n floats; returns NULL while they are only counted. */
 static float *take(float *scratch, size_t *used, size_t n)
 {
     float *view = scratch != NULL ? scratch + *used : NULL;
@@ -58,7 +56,7 @@ static bm_pass pass(const bm_model *m, size_t layer, bool training,
                      bm_rng_fork(key, layer)};
 }
 
-/* Hands out views of `scratch`, or NULL views; returns the floats it takes. */
+/* Sets all views of `scratch`, or NULL views; returns its size in floats. */
 static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
 {
     size_t used = 0, largest = 0;
@@ -71,7 +69,7 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
 
         s->writer = k;
         *y = (bm_tensor){
-            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->taken].n_out, 1}};
+            NULL, 3, {p.out.T, p.out.B, m->layers[k + l->fused].n_out, 1}};
         y->data = take(scratch, &used, bm_count(*y));
         largest = bm_count(*y) > largest ? bm_count(*y) : largest;
         l->kept = l->ops->kept == NULL
@@ -105,7 +103,7 @@ static bm_status lay_out(bm_model *m, const bm_batch *b)
     return BM_OK;
 }
 
-/* Up to the loss, which leaves its gradient in dy unless that is NULL. */
+/* Forward pass and loss; dy <- the loss's gradient unless NULL. */
 static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
                 float *dy, int score)
 {
@@ -133,8 +131,7 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     }
 }
 
-/* Whoever waits for it uses a part of the gradient; returns the seconds that
- * this takes. */
+/* Calls params->ready for a range of the gradient; returns its seconds. */
 static double hand_over(const bm_model *m, size_t part)
 {
     const bm_params *p = &m->params;
@@ -151,7 +148,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
     bm_status status = lay_out(m, b);
     bm_span span;
-    double used = 0; /* by others */
+    double used = 0; /* seconds in params->ready */
     size_t turn = 0, part = 0;
 
     if (status != BM_OK) {

@@ -22,8 +22,8 @@ static const char names[] = BM_LAYERS(BM_WORD);
 
 static const char blanks[] = " \t\r\n";
 
-/* The line, as much of it as fits, and a second one that underlines the word.
- */
+/* out <- the line, as much of it as fits, and a second one that underlines the
+ * word. */
 static void point(const bm_word *word, char *out, size_t room)
 {
     enum { BEFORE = 40, WIDTH = 72, INDENT = 4 };
@@ -80,7 +80,7 @@ bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
     return status;
 }
 
-/* A whole number from `least` to `most` and nothing else. */
+/* False unless the whole text is an integer from `least` to `most`. */
 static bool parse_number(const char *text, size_t least, size_t most,
                          size_t *out)
 {
@@ -111,7 +111,7 @@ bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
     if (text == NULL || text[0] == '\0')
         return missing(l, number);
     if (!parse_number(text, 1, MOST_THINGS, out))
-        return bm_layer_fail(l, "'%s' is no %s from 1 to %d", text, number,
+        return bm_layer_fail(l, "'%s' is not a %s from 1 to %d", text, number,
                              MOST_THINGS);
     return BM_OK;
 }
@@ -130,8 +130,8 @@ bm_status bm_layer_pair(const bm_layer *l, const char *what, const char *text,
     if (*x == '\0' || !parse_number(frames, least, MOST_FRAMES, &out[0]) ||
         !parse_number(x + 1, least, MOST_FRAMES, &out[1]))
         return bm_layer_fail(l,
-                             "'%s' is no %s, as in 3x3: frames, rows, %zu "
-                             "to %d of each",
+                             "'%s' is not a valid %s; give FRAMESxROWS, as in "
+                             "3x3, each from %zu to %d",
                              text, what, least, MOST_FRAMES);
     return BM_OK;
 }
@@ -163,14 +163,15 @@ static const bm_layer_ops *find(const char *name)
     return NULL;
 }
 
-/* Takes "name:args*times" apart. */
+/* Parses "name:args*times". */
 static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
 {
     char text[64], nearest[40];
     char *colon = NULL, *star = NULL;
 
     if (word->length >= sizeof l->args)
-        return fail(word, "longer than any layer's description");
+        return fail(word, "longer than the limit of %zu characters",
+                    sizeof l->args - 1);
     memcpy(text, word->net + word->start, word->length);
     text[word->length] = '\0';
     *times = 1;
@@ -179,7 +180,7 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
     if (star != NULL) {
         *star = '\0';
         if (!parse_number(star + 1, 1, MOST_LAYERS, times))
-            return fail(word, "'%s' is no number of layers from 1 to %d",
+            return fail(word, "'%s' is not a number of layers from 1 to %d",
                         star + 1, MOST_LAYERS);
     }
     colon = strchr(text, ':');
@@ -187,7 +188,7 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
         *colon = '\0';
         snprintf(l->args, sizeof l->args, "%s", colon + 1);
         if (l->args[0] == '\0')
-            return fail(word, "nothing follows the colon");
+            return fail(word, "arguments are missing after the colon");
     }
     l->ops = find(text);
     if (l->ops != NULL)
@@ -224,7 +225,7 @@ bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n)
         BM_TRY_DONE(parse_word(&word, &l, &times));
         BM_ASSERT(l.ops != NULL);
         if (times > MOST_LAYERS - count) {
-            status = fail(&word, "more than %d layers in all", MOST_LAYERS);
+            status = fail(&word, "more than %d layers in total", MOST_LAYERS);
             goto done;
         }
         for (; times > 0; times--, count++) {
@@ -234,11 +235,28 @@ bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n)
     }
     if (count == 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
-                     "model.net is empty; a network is at least 'linear'");
+                     "model.net is empty; the smallest network is 'linear'");
     *out = layers;
     *n = count;
     layers = NULL;
 done:
     free(layers);
     return status;
+}
+
+static bool is_epilogue(const bm_layer *l)
+{
+    return l->does.pools || l->does.f != BM_IDENTITY;
+}
+
+void bm_net_fuse(bm_layer *layers, size_t n)
+{
+    for (size_t k = 0, next = 1; k < n; k = next++) {
+        bm_layer *l = &layers[k];
+
+        for (; next < n && l->ops->fuse != NULL && is_epilogue(&layers[next]) &&
+               l->ops->fuse(l, &layers[next].does);
+             next++)
+            l->fused++;
+    }
 }

@@ -1,5 +1,5 @@
 /*
- * net.h - the one line that describes a network, taken apart.
+ * net.h - parses the line that describes a network.
  *
  *     stack:2 blstm:256*3 dropout:0.2 linear
  */
@@ -9,10 +9,17 @@
 #include "models/layers/layer.h"
 
 /*
- * One layer for each word, or as many as it says after '*': ops, name, args,
- * word and time are set. Free the array with free(); its words
- * borrow `net`. Fails with BM_ERR_CONFIG, pointing at the word that is wrong.
+ * *out <- a new array of *n layers, one for each word, or as many as the number
+ * after '*'. Sets ops, name, args, word and time. Free the array with free(); its
+ * words borrow `net`. Fails with BM_ERR_MEMORY, or with BM_ERR_CONFIG and a
+ * message that marks the invalid word.
  */
 BM_CHECKED bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n);
+
+/*
+ * Fuses planned layers: a layer whose fuse() accepts the layers behind it applies
+ * them to its own output. The l->fused layers behind l must then be skipped.
+ */
+void bm_net_fuse(bm_layer *layers, size_t n);
 
 #endif

@@ -6,25 +6,26 @@
 
 const bm_option bm_schedule_options[] = {
     {"kind", BM_CHOICE, offsetof(bm_schedule_settings, kind), "newbob", 0, 0,
-     "constant exponential newbob", "how the learning rate falls"},
+     "constant exponential newbob", "how the learning rate decreases"},
     {"decay", BM_FLOAT, offsetof(bm_schedule_settings, decay), "0.5", 0, 1,
      NULL, "factor of the rate, per epoch (exponential) or per decay (newbob)"},
     {"threshold", BM_FLOAT, offsetof(bm_schedule_settings, threshold), "0.01",
-     0, 1, NULL, "newbob: the error must fall by this share of itself"},
+     0, 1, NULL, "newbob: smallest relative improvement of the error"},
     {"patience", BM_INT, offsetof(bm_schedule_settings, patience), "0", 0, 1e6,
-     "evaluations", "newbob: without improvement, that pass before a decay"},
+     "evaluations", "newbob: without improvement before the rate decays"},
     {"least", BM_FLOAT, offsetof(bm_schedule_settings, least), "1e-6", 0, 1,
-     NULL, "newbob: share of the starting rate below which training ends"},
+     NULL, "newbob: training ends below this fraction of the starting rate"},
     {"warmup", BM_FLOAT, offsetof(bm_schedule_settings, warmup), "0", 0, 1e6,
-     "epochs", "the rate grows linearly from a tenth; 0: no warm-up"},
+     "epochs", "in which the rate grows linearly from a tenth; 0: no warm-up"},
     {0},
 };
 
-/* What a schedule does between epochs, and at an evaluation. */
+/* A kind of schedule: its factor of the rate, and its action at an evaluation,
+ * which returns true if training should end. */
 typedef struct kind {
     const char *name;
     double (*factor)(const bm_schedule *s, double epochs);
-    bool (*evaluated)(bm_schedule *s, bool better); /* NULL: nothing */
+    bool (*evaluated)(bm_schedule *s, bool better); /* NULL: returns false */
 } kind;
 
 static double constant(const bm_schedule *s, double epochs)
@@ -85,8 +86,8 @@ double bm_schedule_rate(const bm_schedule *s, double epochs)
     return rate;
 }
 
-/* (new - old) / |new| > -threshold is no improvement. An error of 0 is the
- * limit of that: better than any other, and no better than itself. */
+/* False if (new - old) / |new| > -threshold. An error of 0 is the limit: better
+ * than any other error, and not better than 0. */
 static bool improves(const bm_schedule *s, double error)
 {
     if (!isfinite(error))

@@ -1,6 +1,6 @@
 /*
- * schedule.h - the learning rate as a function of what has happened. Its state
- * is a few numbers, kept in checkpoints.
+ * schedule.h - the learning rate as a function of epochs and evaluations. Its
+ * state is BM_SCHEDULE_STATE numbers, which checkpoints hold.
  *
  *     constant      rate
  *     exponential   rate * decay^epochs, epochs counted in fractions
@@ -8,9 +8,12 @@
  *                   whose error did not fall by more than `threshold`:
  *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel)
  *
- * Any of them begins with a warm-up, if there is one: times 0.1 + 0.9 epochs /
- * warmup until that is 1. (Goyal et al. 2017 begin with a fraction as well: the
- * first block shall learn something too.)
+ * During the first `warmup` epochs the rate is multiplied by
+ *
+ *     0.1 + 0.9 epochs / warmup
+ *
+ * which starts above 0, as in Goyal et al. 2017, so that the first block trains,
+ * too. Nothing here fails.
  */
 #ifndef BM_SGD_SCHEDULE_H
 #define BM_SGD_SCHEDULE_H
@@ -23,10 +26,10 @@ typedef struct bm_schedule_settings {
     const char *kind;
     double decay;
     double threshold;
-    long patience; /* newbob: evaluations in a row without improvement that
-                      pass before one decays */
-    double least;  /* newbob: training ends when rate falls below this share of
-                      the starting rate */
+    long patience; /* newbob: consecutive evaluations without improvement
+                      before a decay */
+    double least;  /* newbob: training ends when the rate falls below this
+                      fraction of the starting rate */
     double warmup; /* epochs */
 } bm_schedule_settings;
 
@@ -38,23 +41,24 @@ typedef struct bm_schedule {
     /* state, BM_SCHEDULE_STATE numbers from here on */
     double factor; /* newbob's decays so far */
     double last;   /* error of the last evaluation; negative: none yet */
-    double bad;    /* evaluations in a row without improvement */
+    double bad;    /* consecutive evaluations without improvement */
     double best;   /* smallest error so far; negative: none yet */
 } bm_schedule;
 
 enum { BM_SCHEDULE_STATE = 4 };
 
-/* The settings' kind is borrowed. */
+/* A schedule at its start. The text set->kind is borrowed. */
 bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate);
 
-/* The rate after so many epochs of training, counted in fractions. */
+/* The rate after `epochs` epochs, which may be a fraction. */
 double bm_schedule_rate(const bm_schedule *s, double epochs);
 
-/* The global model was evaluated: error >= 0. True if training should end. An
- * error that is no finite number is no improvement, and is not remembered. */
+/* Call after each evaluation of the global model, with its error >= 0. Returns
+ * true if training should end. An error that is not finite counts as no
+ * improvement and is not kept as `last`. */
 bool bm_schedule_evaluated(bm_schedule *s, double error);
 
-/* Writes to and reads from an array of BM_SCHEDULE_STATE numbers. */
+/* Copy the state to and from numbers [BM_SCHEDULE_STATE]. */
 void bm_schedule_save(const bm_schedule *s, double *numbers);
 void bm_schedule_load(bm_schedule *s, const double *numbers);
 

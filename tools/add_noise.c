@@ -1,11 +1,11 @@
 /*
- * add_noise.c - adds noise to recordings, in place, for the quick start's
- * speech.
+ * add_noise.c - adds noise to recordings, in place, for the speech of the quick
+ * start.
  *
  *     bmuf_noise SEED LEAST MOST FILE.wav...
  *
- * Each file gets white or pink noise, LEAST to MOST decibels below its speech,
- * all drawn from the seed and the file's name (without its directory).
+ * Each file gets white or pink noise, LEAST to MOST dB below its speech. Kind,
+ * level and noise depend on the seed and the file's name without its directory.
  */
 #include "core/rng.h"
 #include "core/status.h"
@@ -19,7 +19,7 @@
 
 typedef struct range {
     uint64_t seed;
-    double least, most; /* decibels of speech over noise */
+    double least, most; /* dB of speech over noise */
 } range;
 
 static double power(const float *x, size_t n)
@@ -41,7 +41,7 @@ static double pink(double state[3], double white)
     return state[0] + state[1] + state[2] + 0.1848 * white;
 }
 
-/* Adds noise to x, then turns all of it down if it would be clipped. */
+/* Adds noise to x, then scales x down if it would be clipped. */
 static void mix(float *x, float *noise, size_t n, bool is_pink, double decibels,
                 bm_rng *rng)
 {
@@ -95,7 +95,7 @@ static bm_status add_noise(const range *r, const char *path)
     if (x == NULL || noise == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "%s: no memory for %zu samples", path, n);
     if (sf_read_float(file, x, (sf_count_t)n) != (sf_count_t)n)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: is shorter than it says", path);
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: shorter than its header says", path);
     mix(x, noise, n, is_pink, decibels, &rng);
     BM_TRY_DONE(write_wav(path, &info, x));
 done:
@@ -105,7 +105,7 @@ done:
     return status;
 }
 
-/* All of the text must be the number. */
+/* Parses a number; false if there is anything else in the text. */
 static bool number(const char *text, double *out)
 {
     char *end;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Computes a model's outputs again in PyTorch, and compares.
+"""Compares the outputs of a model with PyTorch.
 
     bmuf eval run/model.safetensors data/test --dump logits.npz
     tools/check_against_torch.py run/model.safetensors data/test logits.npz
 
-Every sequence goes through torch alone, in double, without padding; bmuf had it
-in a mini-batch. Prints the largest difference of the logits, and the mean CTC
-loss, for comparison with that of bmuf eval. Needs torch, numpy, h5py. Networks
-of linear, relu, tanh, sigmoid, lstm, blstm, dropout, stack and subsample.
+PyTorch computes every sequence by itself, in double, without padding; bmuf used
+mini-batches. Prints the largest difference of the logits, and the mean CTC loss
+for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
+linear, relu, tanh, sigmoid, lstm, blstm, dropout, stack and subsample.
 """
 import glob
 import json
@@ -20,7 +20,7 @@ import torch
 
 
 def read_model(path):
-    """The weights, by name, and the network's words, * written out."""
+    """The words of the network, with * expanded, and the weights by name."""
     with open(path, "rb") as f:
         header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
         data = f.read()
@@ -38,7 +38,7 @@ def read_model(path):
 
 
 def read_data(directory):
-    """tag, frames [T, D], labels of every sequence."""
+    """Yields tag, frames [T, D] and labels of every sequence."""
     for path in sorted(glob.glob(directory + "/*.bmuf.h5")):
         with h5py.File(path, "r") as f:
             x, labels = f["inputs"][:], f["targets/data/classes"][:]
@@ -52,7 +52,7 @@ def read_data(directory):
 
 
 def lstm(x, directions, w):
-    """w: name of a weight -> tensor, as docs/layers.md describes them."""
+    """w: name of a weight -> tensor, in the layout of docs/layers.md."""
     hidden = w("wh").shape[2]
     rnn = torch.nn.LSTM(x.shape[1], hidden, bidirectional=directions == 2)
     rnn = rnn.double()
@@ -82,7 +82,7 @@ def layer(x, word, w):
         return x[:: int(size)]
     if kind == "dropout":
         return x
-    sys.exit("no layer '%s' here" % kind)
+    sys.exit("layer '%s' is not supported" % kind)
 
 
 @torch.no_grad()
@@ -101,8 +101,8 @@ def main(model, directory, dump):
             x.log_softmax(1), torch.from_numpy(labels), [len(x)], [len(labels)],
             reduction="sum", zero_infinity=True).item()
         count += 1
-    print("%d sequences; logits to %.3g, at most %.2g apart; "
-          "loss %.6f a sequence" % (count, largest, apart, loss / count))
+    print("%d sequences; largest logit %.3g, largest difference %.2g; "
+          "loss %.6f per sequence" % (count, largest, apart, loss / count))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 /*
- * make_shards.c - a data set of noise, of any size, to measure with.
+ * make_shards.c - writes a data set of noise, of any size, for measurements.
  *
  *     bmuf_shards DIR SHARDS SEQUENCES SHORTEST LONGEST [FEATURES [STORE]]
  *
- * SEQUENCES to a shard, of SHORTEST to LONGEST frames; 80 features, f32, if
- * nothing is said. A label, of ten classes, for every 20 frames.
+ * Each shard has SEQUENCES sequences of SHORTEST to LONGEST frames, with one
+ * label of ten classes for every 20 frames. Default: 80 features, f32.
  */
 #include "core/rng.h"
 #include "io/shard/shard.h"
@@ -32,7 +32,8 @@ static bm_status prepare(set *s)
     s->labels = malloc(labels * sizeof *s->labels);
     if (s->x == NULL || s->labels == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a sequence");
-    for (size_t i = 0; i < n; i++) /* steps of 1/32: for every store */
+    for (size_t i = 0; i < n;
+         i++) /* multiples of 1/32, which every store can hold */
         s->x[i] = (float)bm_rng_below(&rng, 256) / 32 - 4;
     for (size_t i = 0; i < labels; i++)
         s->labels[i] = 1 + (int32_t)bm_rng_below(&rng, 10);

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""The same training steps as `bmuf bench --net ...` makes, in PyTorch: forward,
-loss, backward, clipped momentum update, on three random mini-batches in turn
-that come from the host, whose sequences all have full length. One JSON object
-per way of doing it, the fastest again at the end.
+"""Measures the training steps of `bmuf bench --net ...` in PyTorch: forward, loss,
+backward, clipped momentum update, on three random mini-batches in turn, copied
+from the host, with sequences of full length. Prints one JSON object per mode, and
+the fastest again at the end.
 
     tools/torch_peer.py --net 'blstm:512*5 linear' --input 80 --classes 80 \\
         --batch 64 --frames 800 --labels 100 --device cuda \\
         --modes bf16:graph,fp16:split+graph
 
-A mode is a precision and a way. Precisions: fp32, tf32; bf16 and fp16 stand for
-16-bit weights with fp32 masters, amp for autocast to bf16 (to fp16 in LSTMs,
-which is what PyTorch makes of it). A way is `eager`, or some of these, with +:
+A mode is PRECISION:WAY. Precisions: fp32, tf32; bf16 and fp16: 16-bit weights
+with fp32 masters; amp: autocast to bf16 (PyTorch uses fp16 in LSTMs). A way is
+`eager`, or some of these joined with +:
 
-    graph    CUDA graphs: of the network; with cross_entropy of the whole step
-    compile  torch.compile of the network, with cross_entropy of the loss, too
+    graph    CUDA graph of the network; with cross_entropy of the whole step
+    compile  torch.compile of the network; with cross_entropy of the loss as well
     update   torch.compile of clipping and update
-    split    every direction of every layer is an nn.LSTM of its own, the second
-             one on another stream: what lets cuDNN take its persistent kernels
+    split    one nn.LSTM per direction of a layer, the second on another stream,
+             so that cuDNN can use its persistent kernels
 
-CTC is PyTorch's own or cuDNN's, whichever is faster alone on this shape; or
---ctc says which. With --net '' the loss is all there is, and modes are
-fp32:native and fp32:cudnn. Needs torch alone.
+CTC is PyTorch's or cuDNN's, whichever is faster on this shape, or as --ctc sets.
+With --net '' only the loss is measured, and modes are fp32:native and fp32:cudnn.
+Needs only torch.
 """
 import argparse
 import contextlib
@@ -41,7 +41,7 @@ WAYS = {"eager", "graph", "compile", "update", "split"}
 
 
 class Columns(nn.Module):
-    """Layers on images [B, C, T, H] between frames [T, B, H C], channels last."""
+    """Layers on images [B, C, T, H]; input and output are frames [T, B, H C]."""
 
     def __init__(self, layers, channels):
         super().__init__()
@@ -55,12 +55,12 @@ class Columns(nn.Module):
 
 
 class Split(nn.Module):
-    """Both directions of every layer side by side. Of sequences of full length,
-    the second one's are the reversed ones."""
+    """Both directions of every layer as separate LSTMs. Sequences have full length,
+    so the second direction is the reversed sequence."""
 
     def __init__(self, n_in, n, layers, cuda):
         super().__init__()
-        # persistent kernels take inputs by 128s
+        # persistent kernels need inputs in multiples of 128
         self.more = -n_in % 128 if n % 128 == 0 else 0
         n_in += self.more
         self.pairs = nn.ModuleList(
@@ -74,7 +74,7 @@ class Split(nn.Module):
                 now = torch.cuda.current_stream()
                 self.side.wait_stream(now)
                 x.record_stream(self.side)
-            with torch.cuda.stream(self.side):  # None: nothing
+            with torch.cuda.stream(self.side):  # None: no-op
                 z = back(x.flip(0))[0].flip(0)
             y = ahead(x)[0]
             if self.side is not None:
@@ -94,7 +94,7 @@ class Lstm(nn.Module):
 
 
 def network(a, split):
-    """The layers of a description as bmuf reads it; all sequences are full."""
+    """The layers of a description in the syntax of bmuf."""
     layers, columns, n, channels, height = [], [], a.input, 1, a.input
     words = a.net.split()
 
@@ -136,7 +136,7 @@ def network(a, split):
                 layers.append(nn.Linear(n, size))
                 n = size
         else:
-            sys.exit(f"torch_peer: no layer '{word}' here")
+            sys.exit(f"torch_peer: layer '{word}' is not supported")
     return nn.Sequential(*layers)
 
 
@@ -148,7 +148,7 @@ class Batch:
             self.labels = torch.randint(1, a.classes, (a.batch, a.labels), generator=g)
         else:
             self.labels = torch.randint(0, a.classes, (a.frames * a.batch,), generator=g)
-        self.stays = a.loss == "ctc" and a.ctc == "cudnn"  # that takes them from the host
+        self.stays = a.loss == "ctc" and a.ctc == "cudnn"  # cuDNN's CTC reads labels on the host
         if self.stays:
             self.labels = self.labels.flatten().int()
         self.dtype, self.device = dtype, a.device
@@ -162,7 +162,7 @@ class Batch:
 
 
 class Feed:
-    """Three mini-batches in turns; the next one travels while this one is used."""
+    """Three mini-batches in turn; the next one is copied while this one is used."""
 
     def __init__(self, a, dtype):
         self.batches = [Batch(a, seed, dtype) for seed in (1, 2, 3)]
@@ -172,7 +172,7 @@ class Feed:
 
     def fetch(self):
         self.turn = (self.turn + 1) % len(self.batches)
-        with torch.cuda.stream(self.side):  # None: nothing
+        with torch.cuda.stream(self.side):  # None: no-op
             self.next = self.batches[self.turn].upload()
 
     def __call__(self):
@@ -187,7 +187,7 @@ class Feed:
 
 
 def loss_of(a, y, labels):
-    """labels as Batch has them for a.ctc: who of the two computes follows from that."""
+    """labels: as Batch makes them; PyTorch uses cuDNN's CTC if they are on the host."""
     if a.loss != "ctc":
         return F.cross_entropy(y.flatten(0, 1).float(), labels)
     y = F.log_softmax(y.float(), 2)
@@ -195,7 +195,7 @@ def loss_of(a, y, labels):
 
 
 class Momentum:
-    """Clipped SGD with momentum on fp32 weights, which a 16-bit network has copies of."""
+    """Clipped SGD with momentum on fp32 weights; a 16-bit network has copies of them."""
 
     def __init__(self, a, net, compiled):
         self.own = list(net.parameters())
@@ -221,7 +221,7 @@ class Momentum:
 
 
 def alone(a):
-    """CTC and its gradient, of logits that are there."""
+    """A step of CTC and its gradient alone, on given logits."""
     y = torch.randn(a.frames, a.batch, a.classes, device=a.device, requires_grad=True)
     labels = Batch(a, 1, torch.float32).upload()[1]
 
@@ -248,7 +248,7 @@ def stepper(a, precision, way):
         return torch.autocast(a.device, torch.bfloat16, cache_enabled="graph" not in way)
 
     f = torch.compile(net) if "compile" in way else net
-    if "graph" in way and a.loss == "ctc":  # whose lengths are the host's
+    if "graph" in way and a.loss == "ctc":  # lengths are on the host
         with cast():
             f = torch.cuda.make_graphed_callables(net, (feed()[0].clone(),))
 
@@ -290,7 +290,7 @@ def stepper(a, precision, way):
 
 
 def measure(a, step, seconds):
-    """Frames/s: the median of eight times; the first loss and the last."""
+    """Frames/s, the median of eight measurements; first and last loss."""
     now = time.process_time if a.device == "cpu" else time.perf_counter
     wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
     first = step().item()
@@ -316,13 +316,13 @@ def faster_ctc(a):
         one.ctc = kind
         try:
             rates[kind] = measure(one, alone(one), 0.4)["frames_per_s"]
-        except Exception:  # it has none, or refuses the shape
+        except Exception:  # not available, or not for this shape
             continue
     return max(rates, key=rates.get) if rates else "native"
 
 
 def one_mode(a, mode):
-    """What is told of a mode."""
+    """The result of a mode."""
     precision, _, way = mode.partition(":")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     if not a.net:
@@ -334,7 +334,7 @@ def one_mode(a, mode):
 
 
 def is_lost(a):
-    """Whether an error has left the device of this process useless."""
+    """True if an error has made the device unusable in this process."""
     try:
         return a.device == "cuda" and torch.cuda.synchronize() is not None
     except Exception:
@@ -347,7 +347,7 @@ def check(p, a):
         ways = set(way.split("+"))
         known = ways <= WAYS if a.net else way in ("native", "cudnn")
         if precision not in PRECISIONS or not known or ("eager" in ways and len(ways) > 1):
-            p.error(f"no mode {mode}")
+            p.error(f"unknown mode {mode}")
 
 
 def main():
@@ -364,7 +364,7 @@ def main():
     p.add_argument("--seconds", type=float, default=2)
     a = p.parse_args()
     check(p, a)
-    torch.backends.cudnn.benchmark = True  # of convolutions: the fastest
+    torch.backends.cudnn.benchmark = True  # choose the fastest convolutions
     torch.manual_seed(1)
     if a.net and a.loss == "ctc" and a.ctc == "auto":
         a.ctc = faster_ctc(a)
@@ -372,13 +372,13 @@ def main():
     for i, mode in enumerate(modes):
         try:
             row = one_mode(a, mode)
-        except Exception as e:  # what this version or device refuses is a result
+        except Exception as e:  # a mode that this version or device does not support is a result
             row = {"error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
         row = {"mode": mode, **row, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
         print(json.dumps(row), flush=True)
         if row.get("frames_per_s", 0) > (best or {}).get("frames_per_s", 0):
             best = row
-        if "error" in row and is_lost(a) and modes[i + 1:]:  # the others get a new one
+        if "error" in row and is_lost(a) and modes[i + 1:]:  # restart for the other modes
             os.execv(sys.executable, [sys.executable, *sys.argv, "--ctc", a.ctc, "--modes", ",".join(modes[i + 1:])])
         if a.device == "cuda":
             torch.cuda.empty_cache()

@@ -1,8 +1,14 @@
 /*
- * asgd.c - asynchronous SGD through a parameter server: every push is an update
- * at once. With periods it is Downpour SGD (Dean et al. 2012); update = local
- * is what CNTK does, where the server adds up what workers have changed. See
- * server_policy.h.
+ * asgd.c - asgd and softsync: SGD with a parameter server, see server_policy.h.
+ *
+ * asgd: every push is an update of its own. With periods it is Downpour SGD
+ * (Dean et al. 2012); update = local is CNTK's variant, where the server adds
+ * up the changes of workers' models.
+ *
+ * softsync: n-softsync (Zhang, Gupta et al. 2016): the server waits for c =
+ * floor(N / n) gradients and makes one update with their mean. A worker that
+ * has pushed waits for the update that contains its gradient, so that n = 1 is
+ * synchronous SGD and n = N is asynchronous SGD.
  */
 #include "bmuf/strategy.h"
 
@@ -10,59 +16,139 @@
 #include <string.h>
 
 typedef struct settings {
-    long push_every, fetch_every;
-    const char *update;
-    bm_scaling scaling;
+    long push_every, fetch_every; /* asgd */
+    const char *update;           /* asgd */
+    long n;                       /* softsync */
+    const char *scaling;
+    double power;
 } settings;
 
-static const bm_option options[] = {
+static const double default_power = 0.5; /* as in SCALING_OPTIONS */
+#define SCALING_OPTIONS                                                        \
+    {"scaling",                                                                \
+     BM_CHOICE,                                                                \
+     offsetof(settings, scaling),                                              \
+     "none",                                                                   \
+     0,                                                                        \
+     0,                                                                        \
+     "none inverse power",                                                     \
+     "factor of a push of staleness tau: 1, 1 / tau, or tau^-power"},          \
+    {                                                                          \
+        "power", BM_FLOAT, offsetof(settings, power), "0.5", 0, 10, NULL,      \
+            "exponent for scaling = power"                                     \
+    }
+
+static double power_of(const settings *set)
+{
+    if (strcmp(set->scaling, "none") == 0)
+        return 0;
+    return strcmp(set->scaling, "inverse") == 0 ? 1 : set->power;
+}
+
+static void check_scaling(const settings *set, const char *section,
+                          const bm_config *config, bm_faults *faults)
+{
+    if (set->power != default_power && strcmp(set->scaling, "power") != 0)
+        bm_config_fault(faults, config, section, "power",
+                        "%s.power = %g has no effect without %s.scaling = "
+                        "power",
+                        section, set->power, section);
+}
+
+/* ---- asgd ---------------------------------------------------------------- */
+
+static const bm_option asgd_options[] = {
     {"push_every", BM_INT, offsetof(settings, push_every), "1", 1, 1e6,
-     "mini-batches", "of a worker in one push to the server"},
+     "mini-batches", "length of a worker's period, which ends with a push"},
     {"fetch_every", BM_INT, offsetof(settings, fetch_every), "1", 1, 1e6,
      "mini-batches",
-     "of a worker with one fetch of the server's model; a multiple of "
+     "between two fetches of the server's model by a worker; a multiple of "
      "push_every"},
     {"update", BM_CHOICE, offsetof(settings, update), "server", 0, 0,
      "server local",
-     "where [sgd]'s update is made, and its momentum is: on the server with "
-     "gradients that are pushed, or by each worker, which pushes the change"},
-    BM_SCALING_OPTIONS(settings, scaling),
+     "where [sgd]'s update is made and its state is kept; server: workers push "
+     "gradients; local: workers push the changes of their models"},
+    SCALING_OPTIONS,
     {0},
 };
 
-static bm_server_policy resolve(const void *of, int workers)
+static void resolve_asgd(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
     bool local = strcmp(set->update, "local") == 0;
 
     (void)workers;
-    return (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
-                              .group = 1,
-                              .push_every = set->push_every,
-                              .fetch_every = set->fetch_every,
-                              .power = bm_scaling_power(&set->scaling)};
+    traits->server_policy =
+        (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
+                           .group = 1,
+                           .push_every = set->push_every,
+                           .fetch_every = set->fetch_every,
+                           .power = power_of(set)};
 }
 
-static void check(const bm_config *config, bm_faults *faults)
+static void check_asgd(const bm_config *config, bm_faults *faults)
 {
     settings set = {0};
 
-    bm_config_peek(config, "asgd", options, &set);
+    bm_config_peek(config, "asgd", asgd_options, &set);
     if (set.fetch_every % set.push_every != 0)
         bm_config_fault(faults, config, "asgd", "fetch_every",
-                        "asgd.fetch_every = %ld is no multiple of "
-                        "asgd.push_every = %ld: what a worker has learned and "
-                        "not pushed would be lost",
+                        "asgd.fetch_every = %ld is not a multiple of "
+                        "asgd.push_every = %ld: a fetch would discard updates "
+                        "that the worker has not pushed",
                         set.fetch_every, set.push_every);
-    bm_scaling_check(&set.scaling, "asgd", config, faults);
+    check_scaling(&set, "asgd", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_asgd = {
     .name = "asgd",
     .help = "asynchronous SGD, Downpour (Dean et al. 2012)",
-    .unit = BM_EVENT,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .check = check,
-    .server_policy = resolve,
+    .per = BM_EVENT,
+    .settings = {asgd_options, sizeof(settings), check_asgd,
+                 .resolve = resolve_asgd},
+};
+
+/* ---- softsync ------------------------------------------------------------ */
+
+static const bm_option softsync_options[] = {
+    {"n", BM_INT, offsetof(settings, n), "1", 1, 32768, NULL,
+     "updates while each of the N workers pushes once; each update merges "
+     "floor(N / n) gradients"},
+    SCALING_OPTIONS,
+    {0},
+};
+
+static void resolve_softsync(const void *of, int workers, bm_traits *traits)
+{
+    const settings *set = of;
+
+    traits->server_policy = (bm_server_policy){
+        .push = BM_GRADIENT,
+        .group = set->n < workers ? workers / (int)set->n : 1,
+        .push_every = 1,
+        .fetch_every = 1,
+        .power = power_of(set)};
+}
+
+static void check_softsync(const bm_config *config, bm_faults *faults)
+{
+    settings set = {0};
+    bm_job job = {0};
+
+    bm_config_peek(config, "softsync", softsync_options, &set);
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (set.n > job.workers)
+        bm_config_fault(faults, config, "softsync", "n",
+                        "softsync.n = %ld is more than job.workers = %ld; for "
+                        "one push in each update use train.strategy = asgd",
+                        set.n, job.workers);
+    check_scaling(&set, "softsync", config, faults);
+}
+
+const bm_strategy_ops bm_strategy_softsync = {
+    .name = "softsync",
+    .help = "n-softsync (Zhang et al. 2016): an update for every N / n pushes",
+    .per = BM_EVENT,
+    .settings = {softsync_options, sizeof(settings), check_softsync,
+                 .resolve = resolve_softsync},
 };

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 struct bm_async_workers {
-    bm_params *params;           /* borrowed, as the next one */
-    bm_local_state *local_state; /* of workers, unless gradients are pushed */
+    bm_params *params;           /* borrowed */
+    bm_local_state *local_state; /* borrowed; of the workers' own updates */
     bm_task task;
-    bm_server_policy server_policy;
-    int first, last; /* [first, last) */
-    bm_sgd *plain;   /* moves workers between pushes; NULL: nobody needs it */
-    float *kept;     /* [n]: W, while a worker learns */
+    bm_server_policy policy;
+    int first, last;     /* [first, last) */
+    bm_sgd *plain;       /* BM_GRADIENT with periods, see open_plain; or NULL */
+    float *saved;        /* [n]: W, while a worker trains */
     bm_async_worker *of; /* [last - first] */
 };
 
@@ -28,15 +28,15 @@ static void copy(const bm_async_workers *g, const float *from, float *to)
 
 static bool own_updates(const bm_async_workers *g)
 {
-    return g->server_policy.push != BM_GRADIENT;
+    return g->policy.push != BM_GRADIENT;
 }
 
-/* Between pushes of gradients the worker's model moves by these alone. */
+/* The plain SGD by which workers that push gradients move between fetches. */
 static bm_status open_plain(bm_async_workers *g, const bm_config *config)
 {
     bm_sgd_settings set = {0};
 
-    if (own_updates(g) || g->server_policy.fetch_every == 1)
+    if (own_updates(g) || g->policy.fetch_every == 1)
         return BM_OK;
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     set.update = "momentum";
@@ -51,8 +51,8 @@ static bm_status open_vectors(bm_async_workers *g)
 
     g->of = calloc((size_t)(g->last - g->first) + 1, sizeof *g->of);
     if (g->of == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for workers");
-    BM_TRY(bm_alloc(p->be, p->n, &g->kept));
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
+    BM_TRY(bm_alloc(p->be, p->n, &g->saved));
     for (int k = g->first; k < g->last; k++) {
         BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->w));
         BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->push));
@@ -70,11 +70,11 @@ bm_status bm_async_workers_open(bm_async_workers **out, const bm_config *config,
     bm_status status = BM_OK;
 
     if (g == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for workers");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
     g->params = strategy->params;
     g->local_state = local_state;
     g->task = *task;
-    g->server_policy = strategy->server_policy;
+    g->policy = strategy->traits.server_policy;
     g->first = first;
     g->last = last;
     BM_TRY_DONE(open_vectors(g));
@@ -94,7 +94,7 @@ void bm_async_workers_close(bm_async_workers *g)
         bm_free(g->params->be, bm_async_workers_of(g, k)->w);
         bm_free(g->params->be, bm_async_workers_of(g, k)->push);
     }
-    bm_free(g->params->be, g->kept);
+    bm_free(g->params->be, g->saved);
     bm_sgd_free(g->plain);
     free(g->of);
     free(g);
@@ -106,7 +106,7 @@ void bm_async_workers_begin(bm_async_workers *g)
         bm_async_worker *own = bm_async_workers_of(g, k);
 
         *own = (bm_async_worker){.w = own->w, .push = own->push};
-        if (g->server_policy.push != BM_ELASTIC)
+        if (g->policy.push != BM_ELASTIC)
             bm_async_workers_fetch(g, k);
         if (own_updates(g))
             (void)bm_local_state_begin(g->local_state, k);
@@ -118,14 +118,14 @@ void bm_async_workers_fetch(bm_async_workers *g, int worker)
     copy(g, g->params->w, bm_async_workers_of(g, worker)->w);
 }
 
-void bm_async_workers_lend(bm_async_workers *g)
+void bm_async_workers_save(bm_async_workers *g)
 {
-    copy(g, g->params->w, g->kept);
+    copy(g, g->params->w, g->saved);
 }
 
-void bm_async_workers_return(bm_async_workers *g)
+void bm_async_workers_restore(bm_async_workers *g)
 {
-    copy(g, g->kept, g->params->w);
+    copy(g, g->saved, g->params->w);
 }
 
 static bm_status find_gradient(bm_async_workers *g, int worker, int64_t step,
@@ -139,10 +139,10 @@ static bm_status find_gradient(bm_async_workers *g, int worker, int64_t step,
     return BM_OK;
 }
 
-/* push <- the sum of gradients, while the model moves, unless it is to be
- * forgotten. */
-static bm_status learn_gradient(bm_async_workers *g, int worker, bm_period at,
-                                float rate, bool moves)
+/* push <- the sum of gradients, while the model moves; its last move is skipped
+ * if a fetch would overwrite it. */
+static bm_status train_by_gradient(bm_async_workers *g, int worker,
+                                   bm_period at, float rate, bool keeps_model)
 {
     bm_params *p = g->params;
     bm_async_worker *own = bm_async_workers_of(g, worker);
@@ -155,15 +155,15 @@ static bm_status learn_gradient(bm_async_workers *g, int worker, bm_period at,
         if (n == 0)
             continue;
         bm_axpby(p->be, p->n, 1, p->g, first ? 0 : 1, own->push);
-        if (i + 1 < at.to || moves)
+        if (i + 1 < at.to || keeps_model)
             bm_sgd_step(g->plain, rate);
     }
     return BM_OK;
 }
 
-/* By its own update; push <- what that changed. */
-static bm_status learn_change(bm_async_workers *g, int worker, bm_period at,
-                              float rate)
+/* Trains by the worker's own update; push <- the change of its model. */
+static bm_status train_by_update(bm_async_workers *g, int worker, bm_period at,
+                                 float rate)
 {
     bm_params *p = g->params;
     bm_async_worker *own = bm_async_workers_of(g, worker);
@@ -181,8 +181,8 @@ static bm_status learn_change(bm_async_workers *g, int worker, bm_period at,
     return BM_OK;
 }
 
-bm_status bm_async_workers_learn(bm_async_workers *g, int worker, bm_period at,
-                                 float rate, bool moves)
+bm_status bm_async_workers_train(bm_async_workers *g, int worker, bm_period at,
+                                 float rate, bool keeps_model)
 {
     bm_async_worker *own = bm_async_workers_of(g, worker);
     double since = bm_clock();
@@ -190,9 +190,9 @@ bm_status bm_async_workers_learn(bm_async_workers *g, int worker, bm_period at,
     own->samples = 0;
     copy(g, own->w, g->params->w);
     if (own_updates(g))
-        BM_TRY(learn_change(g, worker, at, rate));
+        BM_TRY(train_by_update(g, worker, at, rate));
     else
-        BM_TRY(learn_gradient(g, worker, at, rate, moves));
+        BM_TRY(train_by_gradient(g, worker, at, rate, keeps_model));
     copy(g, g->params->w, own->w);
     BM_TRY(bm_sync(g->params->be));
     own->seconds += bm_clock() - since;
@@ -200,17 +200,17 @@ bm_status bm_async_workers_learn(bm_async_workers *g, int worker, bm_period at,
     return BM_OK;
 }
 
-void bm_async_workers_stretch(bm_async_workers *g, int worker)
+void bm_async_workers_elastic_push(bm_async_workers *g, int worker)
 {
     bm_params *p = g->params;
     bm_async_worker *own = bm_async_workers_of(g, worker);
-    float alpha = (float)g->server_policy.alpha;
+    float alpha = (float)g->policy.alpha;
 
     bm_axpby(p->be, p->n, alpha, own->w, 0, own->push);
     bm_axpby(p->be, p->n, -alpha, p->w, 1, own->push);
 }
 
-void bm_async_workers_yield(bm_async_workers *g, int worker)
+void bm_async_workers_elastic_move(bm_async_workers *g, int worker)
 {
     bm_async_worker *own = bm_async_workers_of(g, worker);
 
@@ -233,12 +233,19 @@ size_t bm_async_workers_state(bm_async_workers *g, bm_state *out)
     const bm_params *p = g->params;
     size_t n = 0;
 
-    for (int k = g->first; g->server_policy.push == BM_ELASTIC && k < g->last;
-         k++) {
+    for (int k = g->first; g->policy.push == BM_ELASTIC && k < g->last; k++) {
         out[n] =
             (bm_state){"", p->be, bm_async_workers_of(g, k)->w, 0, p->n, p->n};
         snprintf(out[n].name, sizeof out[n].name, "worker.%d", k);
         n++;
     }
     return n;
+}
+
+void bm_async_workers_footprint(const bm_server_policy *server_policy,
+                                bm_hosting on, bm_footprint *sum)
+{
+    sum->memory += 2 * on.hosted + 1; /* models, pushes; W while they learn */
+    if (server_policy->push == BM_ELASTIC)
+        sum->checkpoint += on.workers;
 }

@@ -1,8 +1,8 @@
 /*
  * easgd.c - elastic averaging SGD (Zhang, Choromanska and LeCun 2015): every
- * worker goes its own way and is pulled towards the server's model, and that
- * one towards it. With [sgd] momentum and nesterov = yes it is EAMSGD. See
- * server_policy.h.
+ * worker keeps a model of its own; an elastic force pulls it and the server's
+ * model towards each other. With [sgd] momentum and nesterov = yes it is
+ * EAMSGD. See server_policy.h.
  */
 #include "bmuf/strategy.h"
 
@@ -16,29 +16,27 @@ typedef struct settings {
 
 static const bm_option options[] = {
     {"period", BM_INT, offsetof(settings, period), "4", 1, 1e6, "mini-batches",
-     "tau: of a worker between two meetings with the server"},
+     "tau: of a worker between two exchanges with the server"},
     {"alpha", BM_AUTO, offsetof(settings, alpha), "auto", 0, 1, NULL,
-     "how far both go towards each other; auto: 0.9 / N"},
+     "share of their distance by which both models move; auto: 0.9 / N"},
     {0},
 };
 
-static bm_server_policy resolve(const void *of, int workers)
+static void resolve(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
 
-    return (bm_server_policy){.push = BM_ELASTIC,
-                              .group = 1,
-                              .push_every = set->period,
-                              .fetch_every = set->period,
-                              .alpha = isnan(set->alpha) ? 0.9 / workers
-                                                         : set->alpha};
+    traits->server_policy = (bm_server_policy){
+        .push = BM_ELASTIC,
+        .group = 1,
+        .push_every = set->period,
+        .fetch_every = set->period,
+        .alpha = isnan(set->alpha) ? 0.9 / workers : set->alpha};
 }
 
 const bm_strategy_ops bm_strategy_easgd = {
     .name = "easgd",
     .help = "elastic averaging SGD (Zhang et al. 2015)",
-    .unit = BM_EVENT,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .server_policy = resolve,
+    .per = BM_EVENT,
+    .settings = {options, sizeof(settings), .resolve = resolve},
 };

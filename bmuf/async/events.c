@@ -1,41 +1,41 @@
 #include "bmuf/async/events.h"
 
 #include "bmuf/async/realtime.h"
+#include "bmuf/async/service.h"
 #include "bmuf/async/virtual_clock.h"
 #include "core/span.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What all ranks know of a worker. */
-typedef struct runner {
-    bool learned; /* what it pushes next is computed */
-    double known; /* updates of W that are in its model */
+/* A worker's progress on the virtual clock, equal on all ranks. */
+typedef struct progress {
+    bool trained; /* its next push is computed */
+    double known; /* version of W in its model */
     double since; /* mini-batches since its last fetch, at its next push */
-} runner;
+} progress;
 
 struct bm_events {
-    bm_comm *comm;         /* borrowed, as the next two */
-    bm_strategy *strategy; /* its params->w is W */
-    bm_local_state *local_state;
+    bm_comm *comm;               /* borrowed */
+    bm_strategy *strategy;       /* borrowed; params->w is W */
+    bm_local_state *local_state; /* borrowed */
     bm_task task;
-    bm_server_policy server_policy;
+    bm_server_policy policy;
     int workers, first, last; /* hosted here: [first, last) */
     bm_async_workers *async_workers;
-    bm_virtual_clock *virtual_clock; /* NULL: real */
-    bm_realtime *realtime;           /* NULL: the clock is virtual */
-    runner *of;                      /* [workers] */
-    int *who;                        /* [workers]: those of an update */
-    double *table;                   /* [2 workers]: for sums over ranks */
-    double *stale;                   /* [STALE workers + 1] of the service */
+    bm_virtual_clock *clock; /* NULL: clock.kind = real */
+    bm_realtime *realtime;   /* NULL: clock.kind = virtual */
+    progress *of;            /* [workers] */
+    int *who;                /* [workers]: the workers of an update */
+    double *table;           /* [2 workers]: for sums over ranks */
+    double *stale;           /* [STALE workers + 1]: service.stale */
     double version;
     float rate;
     double compute_s, exchange_s;
     bm_service service;
 };
 
-enum { STALE = 8 }; /* N times it: the most staleness that is told apart */
+enum { STALE = 8 }; /* the histogram of staleness ends at STALE N */
 
 /* ---- open ---------------------------------------------------------------- */
 
@@ -48,7 +48,8 @@ static bm_status open_lists(bm_events *e)
     e->table = calloc(2 * n, sizeof *e->table);
     e->stale = calloc(STALE * n + 1, sizeof *e->stale);
     if (e->of == NULL || e->who == NULL || e->table == NULL || e->stale == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", e->workers);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d asynchronous workers",
+                       e->workers);
     return BM_OK;
 }
 
@@ -60,8 +61,8 @@ static bm_status open_clock(bm_events *e, const bm_config *config)
     if (bm_clock_is_real(&set))
         return bm_realtime_open(&e->realtime, config, e->comm, e->strategy,
                                 e->local_state, e->async_workers);
-    return bm_virtual_clock_open(&e->virtual_clock, &set, &e->server_policy,
-                                 e->workers, (uint64_t)e->strategy->job.seed);
+    return bm_virtual_clock_open(&e->clock, &set, &e->policy, e->workers,
+                                 (uint64_t)e->strategy->job.seed);
 }
 
 bm_status bm_events_open(bm_events **out, const bm_config *config,
@@ -73,12 +74,12 @@ bm_status bm_events_open(bm_events **out, const bm_config *config,
     bm_status status = BM_OK;
 
     if (e == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for events");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
     e->comm = comm;
     e->strategy = strategy;
     e->local_state = local_state;
     e->task = *task;
-    e->server_policy = strategy->server_policy;
+    e->policy = strategy->traits.server_policy;
     e->workers = (int)strategy->job.workers;
     e->first = first;
     e->last = last;
@@ -99,7 +100,7 @@ void bm_events_close(bm_events *e)
         return;
     bm_realtime_close(e->realtime);
     bm_async_workers_close(e->async_workers);
-    bm_virtual_clock_close(e->virtual_clock);
+    bm_virtual_clock_close(e->clock);
     free(e->of);
     free(e->who);
     free(e->table);
@@ -107,12 +108,7 @@ void bm_events_close(bm_events *e)
     free(e);
 }
 
-/* ---- what is counted ----------------------------------------------------- */
-
-static double vector_bytes(const bm_events *e)
-{
-    return (double)(e->strategy->params->n * sizeof(float));
-}
+/* ---- counters ------------------------------------------------------------ */
 
 static double staleness(const bm_events *e, int worker)
 {
@@ -121,22 +117,16 @@ static double staleness(const bm_events *e, int worker)
 
 static void note_push(bm_events *e, int worker)
 {
-    bm_service *t = &e->service;
-    double tau = staleness(e, worker);
-
-    e->stale[tau < (double)t->n_stale ? (size_t)tau : t->n_stale - 1]++;
-    t->mean += tau;
-    t->most = fmax(t->most, tau);
-    t->pushes++;
-    t->pushed += vector_bytes(e);
+    bm_service_push(&e->service, e->stale, staleness(e, worker),
+                    e->strategy->params->n);
 }
 
 static void note_pull(bm_events *e)
 {
-    e->service.pulled += vector_bytes(e);
+    bm_service_pull(&e->service, e->strategy->params->n);
 }
 
-/* ---- an update ----------------------------------------------------------- */
+/* ---- an update on the virtual clock -------------------------------------- */
 
 static bool is_here(const bm_events *e, int worker)
 {
@@ -151,44 +141,43 @@ static bool is_member(const bm_events *e, int n, int worker)
     return false;
 }
 
-/* Will it fetch W when the period at hand is over? */
+/* Does the worker fetch W at the end of its period? */
 static bool fetches(const bm_events *e, int worker)
 {
-    return e->server_policy.push != BM_ELASTIC &&
-           e->of[worker].since >= (double)e->server_policy.fetch_every;
+    return e->policy.push != BM_ELASTIC &&
+           e->of[worker].since >= (double)e->policy.fetch_every;
 }
 
-/* Whoever has data left, and has not learned since it met the server, does it
- * now. */
-static void learn_all(bm_events *e, bm_status *own)
+/* Trains all workers that have data left and no push computed, so that ranks
+ * train at the same time. */
+static void train_all(bm_events *e, bm_status *own)
 {
     bm_span span = bm_span_begin("learn");
 
-    bm_async_workers_lend(e->async_workers);
+    bm_async_workers_save(e->async_workers);
     for (int k = 0; k < e->workers; k++) {
-        bm_period at = bm_virtual_clock_period(e->virtual_clock, k);
+        bm_period at = bm_virtual_clock_period(e->clock, k);
 
-        if (e->of[k].learned || at.from == at.to)
+        if (e->of[k].trained || at.from == at.to)
             continue;
-        e->of[k].learned = true;
+        e->of[k].trained = true;
         if (is_here(e, k) && *own == BM_OK)
-            *own = bm_async_workers_learn(e->async_workers, k, at, e->rate,
+            *own = bm_async_workers_train(e->async_workers, k, at, e->rate,
                                           !fetches(e, k));
     }
-    bm_async_workers_return(e->async_workers);
+    bm_async_workers_restore(e->async_workers);
     e->compute_s += bm_span_end(span);
 }
 
-/* The weight with which what a worker pushes takes part. */
+/* Scales a worker's push; returns its weight in the mean. */
 static double prepare(bm_events *e, int worker)
 {
     const bm_params *p = e->strategy->params;
     bm_async_worker *own = bm_async_workers_of(e->async_workers, worker);
-    double scale =
-        bm_server_policy_scale(&e->server_policy, staleness(e, worker));
+    double scale = bm_server_policy_scale(&e->policy, staleness(e, worker));
 
-    if (e->server_policy.push == BM_ELASTIC) {
-        bm_async_workers_stretch(e->async_workers, worker);
+    if (e->policy.push == BM_ELASTIC) {
+        bm_async_workers_elastic_push(e->async_workers, worker);
         return 1;
     }
     if (scale != 1)
@@ -196,45 +185,45 @@ static double prepare(bm_events *e, int worker)
     return own->samples;
 }
 
-/* g <- the mean of what these n workers push. A rank that has failed brings
- * nothing, but comes. */
+/* g <- the mean of the pushes of n workers. A rank that has failed takes part
+ * with weight 0. */
 static void add_pushes(bm_events *e, int n, bm_status *own)
 {
     for (int k = e->first; k < e->last; k++) {
         bm_async_worker *of = bm_async_workers_of(e->async_workers, k);
-        bool takes_part = is_member(e, n, k) && *own == BM_OK, good = true;
-        double weight = takes_part ? prepare(e, k) : 0;
+        bool pushes = is_member(e, n, k) && *own == BM_OK, good = true;
+        double weight = pushes ? prepare(e, k) : 0;
 
         bm_keep_first(own, bm_exchange_add(e->strategy->exchange, k, of->push,
                                            NULL, weight, &good));
         of->bad_steps += !good;
-        if (e->server_policy.push == BM_ELASTIC && takes_part && good)
-            bm_async_workers_yield(e->async_workers, k);
+        if (e->policy.push == BM_ELASTIC && pushes && good)
+            bm_async_workers_elastic_move(e->async_workers, k);
     }
     bm_keep_first(own, bm_strategy_exchange(e->strategy));
 }
 
-/* W <- its next version. */
+/* Makes the next version of W from g. */
 static void update(bm_events *e)
 {
     bm_params *p = e->strategy->params;
 
-    if (e->server_policy.push == BM_GRADIENT)
+    if (e->policy.push == BM_GRADIENT)
         bm_sgd_step(bm_local_state_of(e->local_state, e->first), e->rate);
     else
         bm_axpby(p->be, p->n, 1, p->g, 1, p->w);
 }
 
-/* The worker has pushed and goes on, perhaps with W, if it has data left. */
-static void release(bm_events *e, int worker)
+/* Starts the next period of a worker that has pushed; fetches W if due. */
+static void resume(bm_events *e, int worker)
 {
-    runner *of = &e->of[worker];
-    bm_period at = bm_virtual_clock_period(e->virtual_clock, worker);
+    progress *of = &e->of[worker];
+    bm_period at = bm_virtual_clock_period(e->clock, worker);
 
-    of->learned = false;
+    of->trained = false;
     if (at.from == at.to)
         return;
-    if (e->server_policy.push == BM_ELASTIC)
+    if (e->policy.push == BM_ELASTIC)
         of->known = e->version;
     if (fetches(e, worker)) {
         note_pull(e);
@@ -246,14 +235,14 @@ static void release(bm_events *e, int worker)
     of->since += (double)(at.to - at.from);
 }
 
-/* The n workers in `who` meet the server. */
-static void meet(bm_events *e, int n, bm_status *own)
+/* The n workers in `who` push, W is updated, and they resume. */
+static void exchange(bm_events *e, int n, bm_status *own)
 {
     bm_span span = bm_span_begin("exchange");
 
     for (int i = 0; i < n; i++) {
         note_push(e, e->who[i]);
-        if (e->server_policy.push == BM_ELASTIC)
+        if (e->policy.push == BM_ELASTIC)
             note_pull(e);
     }
     add_pushes(e, n, own);
@@ -265,16 +254,16 @@ static void meet(bm_events *e, int n, bm_status *own)
         for (int i = 0; i < n; i++)
             e->of[e->who[i]].known++;
     }
-    bm_virtual_clock_go_on(e->virtual_clock, e->who, n);
+    bm_virtual_clock_resume(e->clock, e->who, n);
     for (int i = 0; i < n; i++)
-        release(e, e->who[i]);
+        resume(e, e->who[i]);
     e->compute_s += bm_span_end(span);
 }
 
 /* ---- a block ------------------------------------------------------------- */
 
-/* The lengths of all shares, on all ranks. */
-static bm_status share_lengths(bm_events *e)
+/* table <- the mini-batches of all shares, on all ranks. */
+static bm_status sum_lengths(bm_events *e)
 {
     memset(e->table, 0, 2 * (size_t)e->workers * sizeof *e->table);
     for (int k = e->first; k < e->last; k++)
@@ -282,19 +271,11 @@ static bm_status share_lengths(bm_events *e)
     return bm_comm_sum(e->comm, e->table, (size_t)e->workers);
 }
 
-static void begin_service(bm_events *e)
-{
-    size_t n_stale = STALE * (size_t)e->workers + 1;
-
-    memset(e->stale, 0, n_stale * sizeof *e->stale);
-    e->service = (bm_service){.stale = e->stale, .n_stale = n_stale};
-}
-
-/* Those that have data begin the block with a model. */
+/* Workers with data fetch W at the start of a block. */
 static void note_first_pulls(bm_events *e, const double *steps)
 {
     for (int k = 0; k < e->workers; k++)
-        if (e->server_policy.push != BM_ELASTIC && steps[k] > 0)
+        if (e->policy.push != BM_ELASTIC && steps[k] > 0)
             note_pull(e);
 }
 
@@ -302,27 +283,27 @@ static bm_status run_virtual(bm_events *e, bm_position at)
 {
     bm_status status = BM_OK;
 
-    bm_virtual_clock_block(e->virtual_clock, at, e->table);
+    bm_virtual_clock_block(e->clock, at, e->table);
     note_first_pulls(e, e->table);
     e->version = 0;
     for (int k = 0; k < e->workers; k++) {
-        bm_period first = bm_virtual_clock_period(e->virtual_clock, k);
+        bm_period first = bm_virtual_clock_period(e->clock, k);
 
-        e->of[k] = (runner){.since = (double)(first.to - first.from)};
+        e->of[k] = (progress){.since = (double)(first.to - first.from)};
     }
-    for (int n = bm_virtual_clock_next(e->virtual_clock, e->who); n > 0;
-         n = bm_virtual_clock_next(e->virtual_clock, e->who)) {
+    for (int n = bm_virtual_clock_next(e->clock, e->who); n > 0;
+         n = bm_virtual_clock_next(e->clock, e->who)) {
         for (int i = 0; i < n; i++)
-            if (!e->of[e->who[i]].learned)
-                learn_all(e, &status);
-        meet(e, n, &status);
+            if (!e->of[e->who[i]].trained)
+                train_all(e, &status);
+        exchange(e, n, &status);
     }
     e->service.updates = e->version;
-    e->service.seconds = bm_virtual_clock_now(e->virtual_clock);
+    e->service.seconds = bm_virtual_clock_now(e->clock);
     return status;
 }
 
-static bm_status run_real(bm_events *e)
+static bm_status run_realtime(bm_events *e)
 {
     bm_span span = bm_span_begin("learn");
     int64_t steps = e->task.steps(e->task.self, e->first);
@@ -343,10 +324,11 @@ bm_status bm_events_block(bm_events *e, bm_position at, float rate,
 
     e->rate = rate;
     e->compute_s = e->exchange_s = 0;
-    BM_TRY(share_lengths(e));
-    begin_service(e);
+    BM_TRY(sum_lengths(e));
+    bm_service_begin(&e->service, e->stale, STALE * (size_t)e->workers + 1);
     bm_async_workers_begin(e->async_workers);
-    status = e->realtime != NULL ? run_real(e) : run_virtual(e, at);
+    status = e->realtime != NULL ? run_realtime(e) : run_virtual(e, at);
+    bm_service_end(&e->service);
     bm_keep_first(&status, bm_async_workers_end(e->async_workers));
     *compute_s += e->compute_s;
     *exchange_s += e->exchange_s;
@@ -358,8 +340,8 @@ const bm_async_worker *bm_events_worker(const bm_events *e, int worker)
     return bm_async_workers_of(e->async_workers, worker);
 }
 
-/* What a mini-batch took, of each worker. */
-static bm_status share_times(bm_events *e)
+/* table <- the measured seconds of a mini-batch of each worker. */
+static bm_status sum_times(bm_events *e)
 {
     memset(e->table, 0, 2 * (size_t)e->workers * sizeof *e->table);
     for (int k = e->first; k < e->last; k++) {
@@ -374,17 +356,13 @@ static bm_status share_times(bm_events *e)
 
 bm_status bm_events_service(bm_events *e, const bm_service **out)
 {
-    bm_service *t = NULL;
-
     *out = NULL;
     if (e == NULL)
         return BM_OK;
-    BM_TRY(share_times(e));
-    t = &e->service;
-    t->mean /= t->pushes; /* NAN of none */
-    t->step_s = e->table;
-    t->workers = e->workers;
-    *out = t;
+    BM_TRY(sum_times(e));
+    e->service.step_s = e->table;
+    e->service.workers = e->workers;
+    *out = &e->service;
     return BM_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
- * realtime.h - blocks of a strategy of unit BM_EVENT in real time: each rank is
- * a worker that learns and meets the server (server.h) when it is ready, and
- * knows nothing of the others until its block ends. What comes of it depends on
- * who was first, and no two runs are alike.
+ * realtime.h - blocks of a BM_EVENT strategy in real time: one worker on each
+ * rank, which exchanges with the parameter server (server.h) after each period
+ * and never waits for all ranks before the end of its block. The result depends
+ * on the order of messages and differs from run to run.
  */
 #ifndef BM_BMUF_ASYNC_REALTIME_H
 #define BM_BMUF_ASYNC_REALTIME_H
@@ -11,8 +11,11 @@
 
 typedef struct bm_realtime bm_realtime;
 
-/* Collective. Reads [sgd]. All is borrowed. A worker for each rank, or it is
- * BM_ERR_CONFIG; BM_ERR_UNSUPPORTED without MPI_THREAD_MULTIPLE. */
+/*
+ * Collective. Reads [sgd]. The comm, the strategy, the local state and the
+ * workers are borrowed. Fails with BM_ERR_CONFIG unless there are as many
+ * workers as ranks, and with BM_ERR_UNSUPPORTED without MPI_THREAD_MULTIPLE.
+ */
 BM_CHECKED bm_status bm_realtime_open(bm_realtime **out,
                                       const bm_config *config, bm_comm *comm,
                                       bm_strategy *strategy,
@@ -21,9 +24,11 @@ BM_CHECKED bm_status bm_realtime_open(bm_realtime **out,
 void bm_realtime_close(bm_realtime *r);
 
 /*
- * Collective. This rank's worker has a share of so many mini-batches. All ranks
- * come to the end of it, whoever fails, and have the server's model then.
- * *service: of which `stale` and n_stale are set before; the same on all ranks.
+ * Collective. Trains this rank's worker on `steps` mini-batches. params->w is
+ * the server's model before and after, equal on all ranks. The counters go to
+ * *service, the same on all ranks; service->n_stale is the size of `stale`. A
+ * rank whose training fails still completes the block and then returns its
+ * error.
  */
 BM_CHECKED bm_status bm_realtime_block(bm_realtime *r, int64_t steps,
                                        float rate, double *stale,

@@ -1,31 +1,30 @@
 #include "bmuf/async/server.h"
 
+#include "bmuf/async/service.h"
 #include "core/finite.h"
-#include "sgd/sgd.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Who has pushed and waits for the update with it in. */
+/* A rank that waits for the update that contains its push. */
 typedef struct client {
     int rank;
     bool accepted, wants;
 } client;
 
 struct bm_server {
-    bm_comm *mail; /* borrowed */
-    bm_server_policy server_policy;
-    int workers, active; /* active: whose share has not ended */
+    bm_comm *comm; /* borrowed */
+    bm_server_policy policy;
+    int workers, active; /* active: without BM_DONE so far */
     bm_backend *be;
-    bm_params params; /* w: W; g: the sum of what has come */
+    bm_params params; /* w: W; g: the weighted sum of the waiting pushes */
     bm_sgd *sgd;
-    float *in;       /* [n]: what comes */
+    float *in;       /* [n]: the last push */
     client *waiting; /* [workers] */
     int n_waiting;
-    double weight; /* of what g holds */
+    double weight; /* of g */
     double version;
     float rate;
     bm_service service;
@@ -51,20 +50,20 @@ static bm_status open_model(bm_server *s, const bm_config *config,
 }
 
 bm_status bm_server_open(bm_server **out, const bm_config *config,
-                         bm_comm *mail, const bm_params *params,
-                         const bm_server_policy *server_policy, int workers)
+                         bm_comm *comm, const bm_params *params,
+                         const bm_server_policy *policy, int workers)
 {
     bm_server *s = calloc(1, sizeof *s);
     bm_status status = BM_OK;
 
     if (s == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a server");
-    s->mail = mail;
-    s->server_policy = *server_policy;
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a parameter server");
+    s->comm = comm;
+    s->policy = *policy;
     s->workers = workers;
     s->waiting = calloc((size_t)workers, sizeof *s->waiting);
     if (s->waiting == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a server");
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a parameter server");
     BM_TRY_DONE(open_model(s, config, params));
     *out = s;
     s = NULL;
@@ -98,61 +97,46 @@ bm_sgd *bm_server_sgd(bm_server *s)
     return s->sgd;
 }
 
-static double vector_bytes(const bm_server *s)
-{
-    return (double)(s->params.n * sizeof(float));
-}
-
 static bm_status answer(bm_server *s, int rank, bool accepted, bool with_model)
 {
-    bm_message l = {
+    bm_message m = {
         .word = {[BM_ACCEPTED] = accepted, [BM_VERSION] = s->version}};
 
-    s->service.pulled += with_model ? vector_bytes(s) : 0;
-    return bm_comm_send_message(s->mail, rank, BM_TO_WORKER, &l, s->params.w,
+    if (with_model)
+        bm_service_pull(&s->service, s->params.n);
+    return bm_comm_send_message(s->comm, rank, BM_TO_WORKER, &m, s->params.w,
                                 with_model ? s->params.n : 0);
 }
 
-static void note_push(bm_server *s, double tau)
-{
-    bm_service *t = &s->service;
-
-    s->stale[tau < (double)t->n_stale ? (size_t)tau : t->n_stale - 1]++;
-    t->mean += tau;
-    t->most = fmax(t->most, tau);
-    t->pushes++;
-    t->pushed += vector_bytes(s);
-}
-
 /* g <- g + weight a(tau) x */
-static bm_status take_push(bm_server *s, const bm_message *l)
+static bm_status take_push(bm_server *s, const bm_message *m)
 {
     bm_params *p = &s->params;
-    double tau = s->version - l->word[BM_KNOWN];
-    double weight = s->server_policy.group == 1 ? 1 : l->word[BM_SAMPLES];
-    double factor = weight * bm_server_policy_scale(&s->server_policy, tau);
+    double tau = s->version - m->word[BM_KNOWN];
+    double weight = s->policy.group == 1 ? 1 : m->word[BM_SAMPLES];
+    double factor = weight * bm_server_policy_scale(&s->policy, tau);
     bool good = true;
 
-    BM_TRY(bm_comm_receive_message_floats(s->mail, l->from, BM_TO_SERVER, s->in,
+    BM_TRY(bm_comm_receive_message_floats(s->comm, m->from, BM_TO_SERVER, s->in,
                                           p->n));
-    note_push(s, tau);
+    bm_service_push(&s->service, s->stale, tau, p->n);
     good = bm_all_finite(s->in, p->n);
     if (good)
         bm_axpby(p->be, p->n, (float)factor, s->in, s->weight > 0, p->g);
     s->weight += good ? weight : 0;
     s->waiting[s->n_waiting++] =
-        (client){l->from, good, l->word[BM_WANTS] != 0};
+        (client){m->from, good, m->word[BM_WANTS] != 0};
     return BM_OK;
 }
 
-/* W <- its next version, and all who wait go on. */
+/* Makes the next version of W and answers all waiting workers. */
 static bm_status update(bm_server *s)
 {
     bm_params *p = &s->params;
 
     if (s->weight > 0) {
         bm_axpby(p->be, p->n, (float)(1 / s->weight), p->g, 0, p->g);
-        if (s->server_policy.push == BM_GRADIENT)
+        if (s->policy.push == BM_GRADIENT)
             bm_sgd_step(s->sgd, s->rate);
         else
             bm_axpby(p->be, p->n, 1, p->g, 1, p->w);
@@ -169,23 +153,22 @@ static bm_status update(bm_server *s)
 
 static bm_status serve_one(bm_server *s)
 {
-    bm_message l;
+    bm_message m;
     int group = 0;
 
-    BM_TRY(bm_comm_receive_message(s->mail, BM_TO_SERVER, &l));
-    if (l.word[BM_KIND] == BM_PULL)
-        BM_TRY(answer(s, l.from, true, true));
-    else if (l.word[BM_KIND] == BM_PUSH)
-        BM_TRY(take_push(s, &l));
+    BM_TRY(bm_comm_receive_message(s->comm, BM_TO_SERVER, &m));
+    if (m.word[BM_KIND] == BM_PULL)
+        BM_TRY(answer(s, m.from, true, true));
+    else if (m.word[BM_KIND] == BM_PUSH)
+        BM_TRY(take_push(s, &m));
     else
         s->active--;
-    group =
-        s->server_policy.group < s->active ? s->server_policy.group : s->active;
+    group = s->policy.group < s->active ? s->policy.group : s->active;
     return s->n_waiting > 0 && s->n_waiting >= group ? update(s) : BM_OK;
 }
 
-/* Until all are done, or none can be heard any more. Whatever else fails, they
- * get their answers. */
+/* The thread: until all workers are done, or until the comm fails. After an
+ * error of the backend workers still get their answers. */
 static void *serve(void *self)
 {
     bm_server *s = self;
@@ -208,9 +191,9 @@ bm_status bm_server_start(bm_server *s, float rate, double *stale,
     s->weight = s->version = 0;
     s->status = BM_OK;
     s->stale = stale;
-    s->service = (bm_service){.stale = stale, .n_stale = n_stale};
+    bm_service_begin(&s->service, stale, n_stale);
     if (pthread_create(&s->thread, NULL, serve, s) != 0)
-        return BM_FAIL(BM_ERR_MEMORY, "no thread for a parameter server");
+        return BM_FAIL(BM_ERR_MEMORY, "no thread for the parameter server");
     return BM_OK;
 }
 

@@ -1,57 +1,65 @@
 /*
- * server.h - the parameter server in real time: a thread on rank 0, beside the
- * worker there, which takes what comes in the order in which it comes
+ * server.h - the parameter server in real time: a thread on rank 0, next to the
+ * worker there, that serves messages in the order in which they arrive
  * (server_policy.h).
  *
- *     BM_TRY(bm_server_start(server, rate));
- *     ... all workers, rank 0's too, post to it, and in the end BM_DONE ...
- *     BM_TRY(bm_server_join(server));
+ *     BM_TRY(bm_server_start(server, rate, stale, n_stale));
+ *     ... all workers, rank 0's too, send messages and at last BM_DONE ...
+ *     BM_TRY(bm_server_join(server, &service));
  *
- * A worker's letter and the answer to it, with a model or without:
+ * A worker's message (bm_message.word, then floats), and the answer:
  *
- *     BM_PUSH   samples, known, wants    a vector; answered when it is in an
- *                                        update, with W if the worker wants it
+ *     BM_PUSH   samples, known, wants    a vector; answered once an update of W
+ *                                        contains it, with W if `wants`
  *     BM_PULL                            answered with W
- *     BM_DONE                            not answered: its share has ended
+ *     BM_DONE                            not answered: the share has ended
  *
- *     answer    accepted, version        not accepted: the vector held a number
- *                                        that is none
+ *     answer    accepted, version        accepted = 0: the vector was not
+ *                                        finite and was skipped
  *
- * `known` is the stamp: how many updates of W are in the worker's model.
+ * `known` is the version of W that the worker's model contains.
  */
 #ifndef BM_BMUF_ASYNC_SERVER_H
 #define BM_BMUF_ASYNC_SERVER_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/async/server_policy.h"
+#include "bmuf/task.h"
+#include "comm/comm.h"
+#include "sgd/sgd.h"
 
-/* The words of a letter to it, and of its answer. */
+/* Words of a message to the server: kind and its arguments; of an answer. */
 enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_WANTS };
 enum { BM_PUSH, BM_PULL, BM_DONE };
 enum { BM_ACCEPTED, BM_VERSION };
 
-/* Boxes of the comm: the server's, and each worker's. */
+/* Boxes of the comm: the server's, and that of each worker. */
 enum { BM_TO_SERVER, BM_TO_WORKER };
 
 typedef struct bm_server bm_server;
 
-/* Reads [sgd]. `mail` is a comm for these letters alone, borrowed. It has a
- * model of its own, on the host, of as many weights as params. */
+/*
+ * Allocates the server's own model, of as many weights as params, on the host,
+ * and reads [sgd]. `comm` carries these messages only and is borrowed. Fails
+ * with BM_ERR_CONFIG or BM_ERR_MEMORY.
+ */
 BM_CHECKED bm_status bm_server_open(bm_server **out, const bm_config *config,
-                                    bm_comm *mail, const bm_params *params,
-                                    const bm_server_policy *server_policy,
+                                    bm_comm *comm, const bm_params *params,
+                                    const bm_server_policy *policy,
                                     int workers);
 void bm_server_close(bm_server *s);
 
-/* Its model and what its update remembers, on the host, to be filled before a
- * start and read after a join. */
+/* The server's W and the state of its update, in host memory, owned by the
+ * server: write before a start, read after a join. */
 bm_params *bm_server_params(bm_server *s);
 bm_sgd *bm_server_sgd(bm_server *s);
 
-/* stale [n_stale], zeros, gets the pushes of each staleness. */
+/* Starts the thread. stale [n_stale] is borrowed until bm_server_join and gets
+ * the histogram of staleness. Fails with BM_ERR_MEMORY without a thread. */
 BM_CHECKED bm_status bm_server_start(bm_server *s, float rate, double *stale,
                                      size_t n_stale);
 
-/* Waits until all workers are done. What went to and fro, but for times. */
+/* Waits for the BM_DONE of all workers and writes the counters to *service.
+ * Fails with the error of the thread: BM_ERR_COMM or the backend's. */
 BM_CHECKED bm_status bm_server_join(bm_server *s, bm_service *service);
 
 #endif

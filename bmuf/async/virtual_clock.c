@@ -11,28 +11,28 @@
 const bm_option bm_clock_options[] = {
     {"kind", BM_CHOICE, offsetof(bm_clock_settings, kind), "virtual", 0, 0,
      "virtual real",
-     "asgd, softsync, easgd: the order in which workers meet the server is "
-     "computed, or is as it comes"},
+     "asgd, softsync, easgd: virtual: the order of pushes to the server is "
+     "computed; real: pushes are served as they arrive"},
     {"times", BM_TEXT, offsetof(bm_clock_settings, times), "1", 0, 0, NULL,
-     "virtual: seconds of a mini-batch of worker 0, 1 and so on, as step_s of "
-     "a "
-     "journal has them; or one number for all"},
+     "virtual: seconds of a mini-batch of worker 0, 1 and so on, as in step_s "
+     "of a journal; or one number for all"},
     {"spread", BM_FLOAT, offsetof(bm_clock_settings, spread), "0.05", 0, 1,
      NULL, "virtual: standard deviation of a mini-batch's time over its mean"},
     {0},
 };
 
+/* A worker. */
 typedef struct runner {
     double seconds; /* of a mini-batch, the mean */
-    double time;    /* when its period is over */
+    double time;    /* end of its period */
     int64_t steps;  /* of its share */
     bm_period at;
-    bool waiting; /* has pushed */
+    bool waiting; /* has pushed, and is not in an update yet */
     bm_rng random;
 } runner;
 
 struct bm_virtual_clock {
-    bm_server_policy server_policy;
+    bm_server_policy policy;
     double spread;
     uint64_t key;
     int workers;
@@ -45,8 +45,8 @@ bool bm_clock_is_real(const bm_clock_settings *settings)
     return strcmp(settings->kind, "real") == 0;
 }
 
-/* The numbers of `text`, one for all or one for each; how many there are, or -1
- * if something is no time. */
+/* Reads `text` into the workers' seconds unless `of` is NULL; one number goes
+ * to all. Returns how many numbers there are, or -1 if one is invalid. */
 static int read_times(const char *text, int workers, runner *of)
 {
     int n = 0;
@@ -68,28 +68,26 @@ static int read_times(const char *text, int workers, runner *of)
 }
 
 /* One for all, or one for each. */
-static bool fits(int times, long workers)
+static bool are_enough(int times, long workers)
 {
     return times == 1 || times == workers;
 }
 
-/* Real time passes as it does. */
+/* clock.kind = real uses neither times nor spread. */
 static void check_real(const bm_clock_settings *set, const bm_config *config,
                        bm_faults *faults)
 {
-    bm_clock_settings usual = {0};
-    const char *odd = NULL;
+    const char *unused = NULL;
 
-    bm_config_peek(NULL, "clock", bm_clock_options, &usual);
-    if (strcmp(set->times, usual.times) != 0)
-        odd = "times";
-    else if (set->spread != usual.spread)
-        odd = "spread";
-    if (bm_clock_is_real(set) && odd != NULL)
-        bm_config_fault(faults, config, "clock", odd,
-                        "clock.%s is for clock.kind = virtual, and this one is "
-                        "real; leave one out",
-                        odd);
+    if (bm_config_changed(config, "clock", bm_clock_options, "times"))
+        unused = "times";
+    else if (bm_config_changed(config, "clock", bm_clock_options, "spread"))
+        unused = "spread";
+    if (bm_clock_is_real(set) && unused != NULL)
+        bm_config_fault(faults, config, "clock", unused,
+                        "clock.%s has no effect with clock.kind = real; remove "
+                        "it, or set clock.kind = virtual",
+                        unused);
 }
 
 void bm_clock_check(const bm_config *config, bm_faults *faults)
@@ -104,50 +102,51 @@ void bm_clock_check(const bm_config *config, bm_faults *faults)
     check_real(&set, config, faults);
     if (n < 0)
         bm_config_fault(faults, config, "clock", "times",
-                        "clock.times = %s: not all of these are seconds",
+                        "clock.times = %s: not all of these are positive "
+                        "numbers of seconds",
                         set.times);
-    else if (n == 0 || (job.workers > 1 && !fits(n, job.workers)))
+    else if (n == 0 || (job.workers > 1 && !are_enough(n, job.workers)))
         bm_config_fault(faults, config, "clock", "times",
                         "clock.times has %d numbers for job.workers = %ld; "
-                        "give as many, or one for all",
+                        "give one for each worker, or one for all",
                         n, job.workers);
 }
 
 bm_status bm_virtual_clock_open(bm_virtual_clock **out,
                                 const bm_clock_settings *settings,
-                                const bm_server_policy *server_policy,
-                                int workers, uint64_t seed)
+                                const bm_server_policy *policy, int workers,
+                                uint64_t seed)
 {
-    bm_virtual_clock *p = calloc(1, sizeof *p);
+    bm_virtual_clock *c = calloc(1, sizeof *c);
     bm_status status = BM_OK;
 
-    if (p == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a clock");
-    p->server_policy = *server_policy;
-    p->spread = settings->spread;
-    p->key = bm_rng_make(seed, "pace", 0).key;
-    p->workers = workers;
-    p->of = calloc((size_t)workers, sizeof *p->of);
-    if (p->of == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a clock");
-    if (!fits(read_times(settings->times, workers, p->of), workers))
+    if (c == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a virtual clock");
+    c->policy = *policy;
+    c->spread = settings->spread;
+    c->key = bm_rng_make(seed, "pace", 0).key;
+    c->workers = workers;
+    c->of = calloc((size_t)workers, sizeof *c->of);
+    if (c->of == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a virtual clock");
+    if (!are_enough(read_times(settings->times, workers, c->of), workers))
         BM_FAIL_DONE(BM_ERR_CONFIG,
-                     "clock.times = %s: not one number of seconds for each of "
-                     "%d workers, nor one for all",
+                     "clock.times = %s: give a number of seconds for each of "
+                     "the %d workers, or one for all",
                      settings->times, workers);
-    *out = p;
-    p = NULL;
+    *out = c;
+    c = NULL;
 done:
-    bm_virtual_clock_close(p);
+    bm_virtual_clock_close(c);
     return status;
 }
 
-void bm_virtual_clock_close(bm_virtual_clock *p)
+void bm_virtual_clock_close(bm_virtual_clock *c)
 {
-    if (p == NULL)
+    if (c == NULL)
         return;
-    free(p->of);
-    free(p);
+    free(c->of);
+    free(c);
 }
 
 static bool has_data(const runner *r)
@@ -155,45 +154,44 @@ static bool has_data(const runner *r)
     return r->at.from < r->at.to;
 }
 
-/* The next period begins now. */
-static void begin(bm_virtual_clock *p, runner *r)
+/* Starts the next period now. */
+static void begin(bm_virtual_clock *c, runner *r)
 {
     int64_t left = r->steps - r->at.to;
 
     r->waiting = false;
     r->at.from = r->at.to;
-    r->at.to +=
-        left < p->server_policy.push_every ? left : p->server_policy.push_every;
-    r->time = p->now;
+    r->at.to += left < c->policy.push_every ? left : c->policy.push_every;
+    r->time = c->now;
     for (int64_t i = r->at.from; i < r->at.to; i++)
         r->time +=
-            r->seconds * fmax(0.1, 1 + p->spread * bm_rng_normal(&r->random));
+            r->seconds * fmax(0.1, 1 + c->spread * bm_rng_normal(&r->random));
 }
 
-void bm_virtual_clock_block(bm_virtual_clock *p, bm_position at,
+void bm_virtual_clock_block(bm_virtual_clock *c, bm_position at,
                             const double *steps)
 {
-    uint64_t key = bm_rng_fork(bm_rng_fork(p->key, (uint64_t)at.epoch),
+    uint64_t key = bm_rng_fork(bm_rng_fork(c->key, (uint64_t)at.epoch),
                                (uint64_t)at.block);
 
-    p->now = 0;
-    for (int k = 0; k < p->workers; k++) {
-        runner *r = &p->of[k];
+    c->now = 0;
+    for (int k = 0; k < c->workers; k++) {
+        runner *r = &c->of[k];
 
         r->steps = (int64_t)steps[k];
         r->at = (bm_period){0, 0};
         r->random = (bm_rng){bm_rng_fork(key, (uint64_t)k), 0};
-        begin(p, r);
+        begin(c, r);
     }
 }
 
-/* The worker that comes next; NULL: there is none. */
-static runner *first_to_come(bm_virtual_clock *p)
+/* The worker that pushes next; NULL: all wait or have ended. */
+static runner *first_to_push(bm_virtual_clock *c)
 {
     runner *first = NULL;
 
-    for (int k = 0; k < p->workers; k++) {
-        runner *r = &p->of[k];
+    for (int k = 0; k < c->workers; k++) {
+        runner *r = &c->of[k];
 
         if (has_data(r) && !r->waiting &&
             (first == NULL || r->time < first->time))
@@ -202,35 +200,34 @@ static runner *first_to_come(bm_virtual_clock *p)
     return first;
 }
 
-int bm_virtual_clock_next(bm_virtual_clock *p, int *who)
+int bm_virtual_clock_next(bm_virtual_clock *c, int *who)
 {
     runner *r = NULL;
     int n = 0;
 
-    for (int come = 0;
-         come < p->server_policy.group && (r = first_to_come(p)) != NULL;
-         come++) {
+    for (int pushes = 0;
+         pushes < c->policy.group && (r = first_to_push(c)) != NULL; pushes++) {
         r->waiting = true;
-        p->now = r->time;
+        c->now = r->time;
     }
-    for (int k = 0; k < p->workers; k++)
-        if (p->of[k].waiting)
+    for (int k = 0; k < c->workers; k++)
+        if (c->of[k].waiting)
             who[n++] = k;
     return n;
 }
 
-void bm_virtual_clock_go_on(bm_virtual_clock *p, const int *who, int n)
+void bm_virtual_clock_resume(bm_virtual_clock *c, const int *who, int n)
 {
     for (int i = 0; i < n; i++)
-        begin(p, &p->of[who[i]]);
+        begin(c, &c->of[who[i]]);
 }
 
-bm_period bm_virtual_clock_period(const bm_virtual_clock *p, int worker)
+bm_period bm_virtual_clock_period(const bm_virtual_clock *c, int worker)
 {
-    return p->of[worker].at;
+    return c->of[worker].at;
 }
 
-double bm_virtual_clock_now(const bm_virtual_clock *p)
+double bm_virtual_clock_now(const bm_virtual_clock *c)
 {
-    return p->now;
+    return c->now;
 }

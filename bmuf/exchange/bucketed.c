@@ -1,11 +1,10 @@
 /*
- * bucketed.c - a sum for each bucket. Sums are filled on the computing thread,
- * in the order of workers, and are the lane's from when the last of these was
- * added until it is waited for.
+ * bucketed.c - one sum for each bucket. The computing thread adds workers to a
+ * sum; the comm thread owns it from the last worker until it is waited for.
  *
- * Alpha and beta of an exchange come from a few that are timed at the start,
- * layers' backward times from the first steps, in which every layer goes by
- * itself. Ranks cut alike: with the numbers of rank 0.
+ * With overlap = merged, alpha and beta of an exchange are measured at the
+ * start, and the layers' backward times in the first steps, in which each layer
+ * is a bucket. All ranks cut with the numbers of rank 0.
  */
 #include "bmuf/exchange/bucketed.h"
 
@@ -20,11 +19,11 @@
 #include <string.h>
 
 enum {
-    COLD = 1,       /* steps that are not timed */
-    TIMED = 4,      /* steps that are */
-    TURNS = 5,      /* of each exchange that is timed */
-    GROWTH = 8,     /* from one size of them to the next */
-    MOST = 1 << 22, /* elements of the largest one */
+    COLD = 1,       /* steps before timing starts */
+    TIMED = 4,      /* timed steps */
+    TURNS = 5,      /* repetitions of each timed exchange */
+    GROWTH = 8,     /* ratio of the sizes of timed exchanges */
+    MOST = 1 << 22, /* elements of the largest timed exchange */
     SIZES = 5,
 };
 
@@ -36,24 +35,25 @@ typedef struct bucket {
 
 struct bm_bucketed {
     bm_comm *comm;     /* borrowed */
-    bm_params *params; /* borrowed, and listened to */
-    bm_comm_thread *lane;
+    bm_params *params; /* borrowed; its ready is set */
+    bm_comm_thread *thread;
     char sum[16], coordinator[16], topology[64]; /* of each bucket */
     int workers, first, last; /* hosted here: [first, last) */
 
     bucket buckets[BM_BUCKETS + 1];
     size_t n;
 
-    int worker;            /* whose gradient it is */
-    const double *samples; /* of it; NULL: nobody has begun */
-    size_t next;           /* bucket to be added */
-    double used;           /* seconds */
+    int worker;            /* that computes its gradient */
+    const double *samples; /* of it; NULL: between gradients */
+    size_t next;           /* bucket to add next */
+    double used;           /* seconds in ready() */
 
-    bool timing; /* before the cut of `merged` is known */
+    bool timing; /* `merged`: until the buckets are cut */
     int steps;
-    double a, b;    /* seconds, and of a byte, that an exchange takes */
-    double since;   /* the last part was ready; 0: there is none */
-    double *passed; /* [n_parts + 1]: seconds before each part, passes */
+    double a, b;    /* an exchange of x bytes takes a + b x seconds */
+    double since;   /* the time when the last part was ready */
+    double *passed; /* [n_parts + 1]: seconds up to each part; then the
+                        number of passes */
 };
 
 /* ---- settings ------------------------------------------------------------ */
@@ -71,8 +71,8 @@ bool bm_bucketed_wanted(const bm_bucketed_settings *s)
 static bm_status no_device(const bm_bucketed_settings *s)
 {
     return BM_FAIL(BM_ERR_CONFIG,
-                   "ssgd.overlap = %s takes gradients from the memory of the "
-                   "CPU; set job.device = cpu, or ssgd.overlap = none",
+                   "ssgd.overlap = %s needs gradients in the host's memory; "
+                   "set job.device = cpu, or ssgd.overlap = none",
                    s->overlap);
 }
 
@@ -85,10 +85,9 @@ bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
     if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
         !is(job->sum, "exact"))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "ssgd.overlap = merged cuts by times, which are never "
-                       "the same, and the bits of job.sum = %s depend on the "
-                       "cut; take job.sum = tree or exact, or ssgd.overlap = "
-                       "bucket",
+                       "ssgd.overlap = merged cuts buckets by measured times, "
+                       "and the bits of job.sum = %s depend on the cut; set "
+                       "job.sum = tree or exact, or ssgd.overlap = bucket",
                        job->sum);
     return BM_OK;
 }
@@ -97,8 +96,8 @@ bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
 
 static bm_status open_sum(bm_bucketed *o, size_t n, bm_sum **out)
 {
-    return bm_sum_open(out, bm_comm_thread_comm(o->lane), n, o->workers, o->sum,
-                       o->coordinator, o->topology);
+    return bm_sum_open(out, bm_comm_thread_comm(o->thread), n, o->workers,
+                       o->sum, o->coordinator, o->topology);
 }
 
 static void close_buckets(bm_bucketed *o)
@@ -137,7 +136,7 @@ void bm_bucketed_line(const bm_bucketed *o, double *a, double *b)
     *b = o->b;
 }
 
-/* ---- on the lane --------------------------------------------------------- */
+/* ---- on the comm thread -------------------------------------------------- */
 
 static void take(void *self, const bm_piece *p)
 {
@@ -155,9 +154,10 @@ static bm_status exchange(void *self)
     return status;
 }
 
-/* ---- while a gradient is made -------------------------------------------- */
+/* ---- during the backward pass -------------------------------------------- */
 
-/* The worker's part of a bucket; after the last worker's it sets off. */
+/* Adds the next bucket of the worker; after the last worker starts its
+ * exchange. */
 static void add(bm_bucketed *o, double weight)
 {
     bucket *b = &o->buckets[o->next++];
@@ -165,10 +165,10 @@ static void add(bm_bucketed *o, double weight)
 
     bm_sum_add(b->sum, o->worker, weight > 0 ? x : bm_sum_room(b->sum), weight);
     if (o->worker + 1 == o->last)
-        (void)bm_comm_thread_put(o->lane, exchange, b);
+        (void)bm_comm_thread_put(o->thread, exchange, b);
 }
 
-/* The time since the last part; there is none before the first. */
+/* Adds the time since the last part, if there was one. */
 static void note_time(bm_bucketed *o, size_t part)
 {
     if (part > 0)
@@ -183,7 +183,7 @@ static void ready(void *self, size_t part)
     bm_span span;
 
     if (o->samples == NULL)
-        return; /* somebody else's gradient */
+        return; /* not a gradient to exchange, of an evaluation */
     if (o->timing)
         note_time(o, part);
     span = bm_span_begin("exchange");
@@ -219,10 +219,10 @@ bm_status bm_bucketed_end(bm_bucketed *o, int worker, double samples)
 
 /* ---- the cut of `merged` ------------------------------------------------- */
 
-/* The least time of a few exchanges of so many numbers. */
+/* The shortest time of a few exchanges of n floats. */
 static bm_status time_exchange(bm_bucketed *o, size_t n, double *out)
 {
-    bm_comm *comm = bm_comm_thread_comm(o->lane);
+    bm_comm *comm = bm_comm_thread_comm(o->thread);
     double least = INFINITY, weight = 0;
     bm_sum *sum = NULL;
     bm_status status = BM_OK;
@@ -233,7 +233,7 @@ static bm_status time_exchange(bm_bucketed *o, size_t n, double *out)
 
         for (int k = o->first; k < o->last; k++)
             bm_sum_add(sum, k, o->params->w, 1);
-        BM_TRY_DONE(bm_comm_meet(comm));
+        BM_TRY_DONE(bm_comm_barrier(comm));
         since = bm_clock();
         BM_TRY_DONE(bm_sum_update(sum, take, NULL, &weight));
         least = fmin(least, bm_clock() - since);
@@ -244,6 +244,7 @@ done:
     return status;
 }
 
+/* Measures a and b. */
 static bm_status fit(bm_bucketed *o)
 {
     double bytes[SIZES], seconds[SIZES], line[2] = {0};
@@ -266,7 +267,7 @@ static bm_status fit(bm_bucketed *o)
     return BM_OK;
 }
 
-static void tell(const bm_bucketed *o)
+static void log_buckets(const bm_bucketed *o)
 {
     double bytes = (double)o->params->n * sizeof(float);
 
@@ -274,8 +275,7 @@ static void tell(const bm_bucketed *o)
            1e-6 * bytes / (double)o->n);
 }
 
-/* Collective. Once it is known how long the backward pass of each layer takes.
- */
+/* Collective. Cuts buckets by the backward times of layers. */
 static bm_status cut_again(bm_bucketed *o)
 {
     size_t parts = o->params->n_parts, n = 0;
@@ -285,7 +285,7 @@ static bm_status cut_again(bm_bucketed *o)
     BM_TRY(bm_comm_broadcast_bytes(o->comm, o->passed,
                                    (parts + 1) * sizeof *o->passed, 0));
     if (o->passed[parts] == 0)
-        return BM_OK; /* nobody had data: at the next step */
+        return BM_OK; /* no worker had data: wait for the next step */
     for (size_t i = 0; i < parts; i++)
         o->passed[i] /= o->passed[parts];
     o->timing = false;
@@ -294,11 +294,11 @@ static bm_status cut_again(bm_bucketed *o)
     BM_TRY(open_buckets(o, n, cut));
     bm_log(BM_NOTE, "overlap: an exchange takes %.3g ms and %.3g ms a MB",
            1e3 * o->a, 1e9 * o->b);
-    tell(o);
+    log_buckets(o);
     return BM_OK;
 }
 
-static bm_status go_on_timing(bm_bucketed *o)
+static bm_status count_step(bm_bucketed *o)
 {
     size_t size = (o->params->n_parts + 1) * sizeof *o->passed;
 
@@ -313,7 +313,7 @@ static bm_status go_on_timing(bm_bucketed *o)
 bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
 {
     bm_params *p = o->params;
-    bm_status status = bm_comm_thread_wait_all(o->lane), timed = BM_OK;
+    bm_status status = bm_comm_thread_wait_all(o->thread), timed = BM_OK;
 
     BM_ASSERT(o->worker == o->last);
     o->worker = o->first;
@@ -325,13 +325,13 @@ bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
     if (status == BM_OK)
         status = bm_sync(p->be);
     if (o->timing)
-        timed = go_on_timing(o); /* all ranks come here */
+        timed = count_step(o); /* on all ranks */
     return status != BM_OK ? status : timed;
 }
 
 /* ---- open and close ------------------------------------------------------ */
 
-/* What this rank can say by itself. */
+/* Not collective. */
 static bm_status prepare(bm_bucketed *o, const bm_bucketed_settings *s)
 {
     if (!bm_on_host(o->params->be))
@@ -372,12 +372,12 @@ bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm, bm_params *params,
     o->timing = is(s->overlap, "merged") && params->n_parts > 1;
     BM_TRY_DONE(bm_bucketed_check(s, job));
     BM_TRY_DONE(bm_comm_agree(comm, prepare(o, s)));
-    BM_TRY_DONE(bm_comm_thread_open(&o->lane, comm));
+    BM_TRY_DONE(bm_comm_thread_open(&o->thread, comm));
     if (o->timing)
         BM_TRY_DONE(fit(o));
     BM_TRY_DONE(cut_first(o, s));
     if (!o->timing)
-        tell(o);
+        log_buckets(o);
     params->ready = ready;
     params->ready_self = o;
     *out = o;
@@ -397,11 +397,11 @@ void bm_bucketed_close(bm_bucketed *o)
         o->params->ready = NULL;
         o->params->ready_self = NULL;
     }
-    if (o->lane != NULL)
-        left = bm_comm_thread_wait_all(o->lane);
-    (void)left; /* nobody asks any more */
+    if (o->thread != NULL)
+        left = bm_comm_thread_wait_all(o->thread);
+    (void)left; /* the caller has given up */
     close_buckets(o);
-    bm_comm_thread_close(o->lane);
+    bm_comm_thread_close(o->thread);
     free(o->passed);
     free(o);
 }

@@ -1,12 +1,13 @@
 /*
- * bucketed.h - gradients that are exchanged while they are made: a bucket of
- * them sets off, on a lane, as soon as the last worker hosted here is done with
- * it, and the backward pass goes on with the layers below.
+ * bucketed.h - gradients exchanged in buckets during the backward pass: a bucket
+ * is exchanged on the comm thread as soon as the last worker hosted here has
+ * computed it, while the backward pass goes on with the layers below.
  *
- *     backward   | L      | L - 1  | ..     | 1      |       | update
- *     lane                | L               | L - 1    | 1   |
+ *     backward      | L      | L - 1  | ..     | 1      |       | update
+ *     comm thread            | L               | L - 1    | 1   |
  *
- * In tree and exact mode the bits are those of an exchange of everything.
+ * In tree and exact mode the bits are those of one exchange of the whole
+ * gradient.
  */
 #ifndef BM_BMUF_EXCHANGE_BUCKETED_H
 #define BM_BMUF_EXCHANGE_BUCKETED_H
@@ -20,46 +21,49 @@ typedef struct bm_bucketed_settings {
     double bucket;       /* MiB */
 } bm_bucketed_settings;
 
+/* False if overlap is "none". */
 bool bm_bucketed_wanted(const bm_bucketed_settings *settings);
 
-/* Whether it goes with [job]; if not, says why. */
+/* Fails with BM_ERR_CONFIG if the settings conflict with those of [job]. */
 BM_CHECKED bm_status bm_bucketed_check(const bm_bucketed_settings *settings,
                                        const bm_job *job);
 
 typedef struct bm_bucketed bm_bucketed;
 
 /*
- * Collective. From now on listens to params->ready. For `merged`, times a few
- * exchanges first, and the backward pass of the first steps. The comm and
- * params are borrowed. Fails with BM_ERR_UNSUPPORTED if MPI serves one thread
- * only.
+ * Collective. Sets params->ready. With overlap = merged it first times a few
+ * exchanges, and later the backward pass of the first steps. The comm and params
+ * are borrowed. Fails as bm_bucketed_check; with BM_ERR_UNSUPPORTED if MPI
+ * supports one thread only; with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm,
                                       bm_params *params, const bm_job *job,
                                       const bm_bucketed_settings *settings);
-void bm_bucketed_close(bm_bucketed *o);
+void bm_bucketed_close(bm_bucketed *o); /* waits; NULL: no-op */
 
-/* The cut at hand, bm_bucketed_count buckets in their order. */
+/* The current buckets, in the order in which they are exchanged. */
 size_t bm_bucketed_count(const bm_bucketed *o);
 bm_bucket bm_bucketed_bucket(const bm_bucketed *o, size_t i);
 
-/* Of `merged`: an exchange takes a + b bytes seconds, as was measured. */
+/* With overlap = merged: an exchange of x bytes takes a + b x seconds, as
+ * measured. */
 void bm_bucketed_line(const bm_bucketed *o, double *a, double *b);
 
-/* The next worker hosted here begins; *samples is set by when part 0 is ready.
- */
+/* The next worker hosted here starts its gradient. *samples, borrowed until
+ * bm_bucketed_end, must be set when part 0 is ready. */
 void bm_bucketed_begin(bm_bucketed *o, const double *samples);
 
-/* Seconds that params->ready has taken since. */
+/* Seconds spent in params->ready since then. */
 double bm_bucketed_used(const bm_bucketed *o);
 
-/* The worker has ended: what was not ready before is now, unless it has no
- * samples. */
+/* The worker's gradient is complete: adds the buckets that were not ready
+ * before, with weight `samples`. Fails as bm_sync; buckets have weight 0 then. */
 BM_CHECKED bm_status bm_bucketed_end(bm_bucketed *o, int worker,
                                      double samples);
 
-/* Collective, when all workers have ended. params->g <- the mean. *weight is
- * that of all workers; if it is 0, g is as it was. */
+/* Collective, after all workers. params->g = the mean. *weight is the sum of all
+ * weights; if it is 0, g is not changed. Fails with the first failure of an
+ * exchange. */
 BM_CHECKED bm_status bm_bucketed_finish(bm_bucketed *o, double *weight);
 
 #endif

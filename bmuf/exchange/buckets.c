@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The first chunk that begins there or behind it. */
+/* The start of the first chunk at or after element i. */
 static size_t round_up(size_t i)
 {
     return (i + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK * BM_SUM_CHUNK;
@@ -22,7 +22,7 @@ size_t bm_buckets_of_layers(const bm_params *p, bm_bucket *out)
         size_t from = i < last ? round_up(p->parts[i].offset) : 0;
 
         if (from >= end || (n + 1 == BM_BUCKETS && i < last))
-            continue; /* goes with the next one */
+            continue; /* joined to the next one */
         out[n++] = (bm_bucket){from, end - from, i};
         end = from;
     }

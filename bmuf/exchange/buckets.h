@@ -1,15 +1,14 @@
 /*
- * buckets.h - how a gradient is cut into pieces that are exchanged by
- * themselves, each as soon as the backward pass is done with it: one for each
- * layer at first, then some of them together.
+ * buckets.h - how a gradient is cut into buckets, which are exchanged
+ * separately: one for each layer at first, then joined.
  *
  *     n = bm_buckets_of_layers(params, b);
- *     n = bm_buckets_fill(n, b, cap);                  of a size
- *     n = bm_buckets_merge(n, b, seconds, alpha, beta);    of the right size
+ *     n = bm_buckets_fill(n, b, cap);                      by size
+ *     n = bm_buckets_merge(n, b, seconds, alpha, beta);    by measured times
  *
- * Buckets stand in the order in which they are exchanged. They begin at whole
- * chunks of the ordered sum, so that its bits do not depend on the cut: a layer
- * that ends within a chunk leaves its last numbers to the next bucket.
+ * Buckets are in the order in which the backward pass completes them. They start
+ * at whole chunks of the ordered sum, so that its bits do not depend on the cut:
+ * if a layer ends within a chunk, its last elements belong to the next bucket.
  */
 #ifndef BM_BMUF_EXCHANGE_BUCKETS_H
 #define BM_BMUF_EXCHANGE_BUCKETS_H
@@ -18,31 +17,31 @@
 
 typedef struct bm_bucket {
     size_t offset, n; /* elements [offset, offset + n) of g */
-    size_t part;      /* of params->parts: final with this one */
+    size_t part;      /* of params->parts: the bucket is complete with it */
 } bm_bucket;
 
-enum { BM_BUCKETS = 1024 }; /* at most, one more where there are statistics */
+enum { BM_BUCKETS = 1024 }; /* at most; one more with statistics */
 
-/* One for each part, and one for what is beside statistics, at the end.
- * out: [BM_BUCKETS + 1]; returns how many. */
+/* One bucket for each of params->parts, and at the end one for statistics.
+ * out: [BM_BUCKETS + 1]; returns the number of buckets. */
 size_t bm_buckets_of_layers(const bm_params *p, bm_bucket *out);
 
 /*
- * Joins neighbours until they hold `bytes` or more; the first one, which all
- * wait for, 1 / 25 of that: PyTorch's DistributedDataParallel, of 25 MiB.
+ * Joins neighbours until a bucket holds `bytes` or more; the first bucket, for
+ * which all others wait, until it holds 1 / 25 of that (as PyTorch's
+ * DistributedDataParallel: 1 MiB of 25). Returns the number of buckets.
  */
 size_t bm_buckets_fill(size_t n, bm_bucket *b, double bytes);
 
 /*
- * Joins neighbours that had better travel together (bm_cost_merge), where an
- * exchange takes a + b bytes seconds, and the backward pass seconds[i] from the
- * end of part i - 1 to that of part i.
+ * Joins neighbours whose joint exchange ends earlier (bm_cost_merge), if an
+ * exchange of x bytes takes a + b x seconds, and the backward pass seconds[i]
+ * from the end of part i - 1 to the end of part i. Returns the number of buckets.
  */
 size_t bm_buckets_merge(size_t n, bm_bucket *buckets, const double *seconds,
                         double a, double b);
 
-/* The line t = a + b x of least squares through n points, n >= 2, neither less
- * than zero. */
+/* Least-squares line t = a + b x through n >= 2 points, with a, b >= 0. */
 void bm_buckets_line(size_t n, const double *x, const double *t, double *a,
                      double *b);
 

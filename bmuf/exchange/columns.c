@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Where the columns of a segment end; returns how many they are. */
+/* The ends of the columns of a segment, unless edge is NULL; returns how many
+ * columns there are. */
 static size_t end_columns(const bm_segment *s, size_t *edge)
 {
     size_t rows = s->dim[s->rank - 1], n = rows > 0 ? s->count / rows : 0;

@@ -1,44 +1,22 @@
 /*
- * compress.h - [compress]: block updates travel as codes, with error feedback
- * (comm/sum/coded_sum.h).
- *
- *     G_k      what worker k changed, and its residual r_k      -> owners
- *     start    what changed of it, and what was lost before     -> all ranks
- *
- * Workers start from what has arrived; the filter's W and Delta are exact.
+ * compress.h - the settings of [compress]: the code that updates travel as
+ * (exchange_coded.c). bmuf/compress_check.h says which settings conflict.
  */
 #ifndef BM_BMUF_EXCHANGE_COMPRESS_H
 #define BM_BMUF_EXCHANGE_COMPRESS_H
 
-#include "bmuf/strategy.h"
+#include "comm/code/code.h"
+#include "core/config.h"
 
 typedef struct bm_compress {
     const char *code; /* of BM_CODES, or none */
-    double share;
+    double share;     /* of topk */
 } bm_compress;
 
 extern const bm_option bm_compress_options[];
 
-/* What a strategy sends codes in, by these settings and its own; ops = NULL: it
- * sends none. */
-BM_CHECKED bm_status bm_compress_code(const bm_config *config,
-                                      const bm_strategy_ops *ops, bm_code *out);
-
-/* BM_ERR_CONFIG, in words, if codes do not go with the rest; as a section's
- * check, too. */
-BM_CHECKED bm_status bm_compress_fit(const bm_config *config);
-void bm_compress_check(const bm_config *config, bm_faults *faults);
-
-/* Collective. From here on updates of the exchange, which goes by the host,
- * travel as this code. */
-BM_CHECKED bm_status bm_compress_open(bm_exchange *e, bm_comm *comm,
-                                      const bm_params *params,
-                                      const bm_job *job, bm_code code,
-                                      bm_coded_way way);
-
-/* What a checkpoint must hold of that; returns how many, at most
- * bm_compress_states, which is 0 where nothing is coded. */
-size_t bm_compress_states(const bm_exchange *e);
-size_t bm_compress_state(const bm_exchange *e, bm_state *out);
+/* The code that [compress] selects; out->ops = NULL for "none". Fails with
+ * BM_ERR_CONFIG if a setting is invalid. */
+BM_CHECKED bm_status bm_compress_code(const bm_config *config, bm_code *out);
 
 #endif

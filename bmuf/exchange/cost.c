@@ -95,9 +95,9 @@ double bm_cost_overlap(size_t layers, const double *backward,
 
 enum { MOST_LAYERS = 1024 };
 
-/* When each layer's transfer sets off; returns when the last one ends. */
-static double set_off(size_t layers, const double *ready, const double *takes,
-                      double *start)
+/* start[k] = when layer k's transfer starts; returns the end of the last one. */
+static double schedule(size_t layers, const double *ready, const double *takes,
+                       double *start)
 {
     double at = 0;
 
@@ -114,7 +114,7 @@ double bm_cost_merge(size_t layers, const double *backward, const double *bytes,
 {
     double ready[MOST_LAYERS], takes[MOST_LAYERS], start[MOST_LAYERS];
     double load[MOST_LAYERS], end = 0;
-    bool joins[MOST_LAYERS] = {false}; /* the next layer's transfer */
+    bool joins[MOST_LAYERS] = {false}; /* the next layer's bucket */
 
     BM_ASSERT(layers > 0 && layers <= MOST_LAYERS);
     for (size_t k = 0; k < layers; k++) {
@@ -122,7 +122,7 @@ double bm_cost_merge(size_t layers, const double *backward, const double *bytes,
         load[k] = bytes[k];
         takes[k] = a + b * load[k];
     }
-    end = set_off(layers, ready, takes, start);
+    end = schedule(layers, ready, takes, start);
     for (size_t k = 0; k + 1 < layers; k++) {
         double next = ready[k + 1];
 
@@ -133,7 +133,7 @@ double bm_cost_merge(size_t layers, const double *backward, const double *bytes,
         load[k + 1] += load[k];
         takes[k] = 0;
         takes[k + 1] = a + b * load[k + 1];
-        end = set_off(layers, ready, takes, start);
+        end = schedule(layers, ready, takes, start);
     }
     bucket[0] = 0;
     for (size_t k = 1; k < layers; k++)
@@ -146,8 +146,8 @@ static double below(double x) /* the normal distribution */
     return 0.5 * erfc(-x / sqrt(2));
 }
 
-/* E max = integral of x d(F(x)^n), by parts from both ends: the integral of
- * 1 - F^n over x > 0 less that of F^n over x < 0. */
+/* E max = integral of x d(F(x)^n). By parts: the integral of 1 - F^n over x > 0
+ * minus that of F^n over x < 0. */
 double bm_cost_slowest(int n)
 {
     const double step = 1e-3;

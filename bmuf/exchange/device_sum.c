@@ -13,8 +13,8 @@ struct bm_device_sum {
     int rank, size;
     size_t n;
     int workers;
-    double *weight;  /* [workers + 1]: the last one counts failures */
-    int64_t *device; /* [size]: of every rank */
+    double *weight;  /* [workers + 1]: the last element counts failures */
+    int64_t *device; /* [size]: the device of every rank */
     size_t *start;   /* [size + 1]: rank r owns [start[r], start[r + 1]) */
     bm_tree_plan plan;
     bm_tree mine;  /* of the workers hosted here */
@@ -22,8 +22,8 @@ struct bm_device_sum {
     float *inbox;  /* [nodes of other ranks, count]: slices */
     float *common; /* [n] */
     float *odd;    /* [1] */
-    bm_carrier by;
-    bool joined; /* the mesh */
+    bm_transport by;
+    bool joined; /* the device communicator */
 };
 
 static size_t count(const bm_device_sum *d, int rank)
@@ -31,7 +31,7 @@ static size_t count(const bm_device_sum *d, int rank)
     return d->start[rank + 1] - d->start[rank];
 }
 
-/* What a rank is left with of its workers. */
+/* The number of a rank's subtrees. */
 static int nodes(const bm_device_sum *d, int rank)
 {
     return d->plan.first[rank + 1] - d->plan.first[rank];
@@ -42,20 +42,20 @@ static float *room(const bm_device_sum *d, int depth)
     return d->room + (size_t)depth * d->n;
 }
 
-/* What this rank can do by itself. */
+/* Not collective. */
 static bm_status prepare(bm_device_sum *d, const char *coordinator)
 {
     int others = 0;
 
     if (d->workers < d->size)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks are too many: there are %d workers", d->size,
-                       d->workers);
+                       "%d ranks for %d workers; use at most one rank a worker",
+                       d->size, d->workers);
     d->weight = calloc((size_t)d->workers + 1, sizeof *d->weight);
     d->start = calloc((size_t)d->size + 1, sizeof *d->start);
     if (d->weight == NULL || d->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", d->workers);
-    BM_TRY(bm_sum_cut(d->n, d->size, coordinator, d->start));
+    BM_TRY(bm_slices_cut(d->n, d->size, coordinator, d->start));
     BM_TRY(bm_tree_plan_make(&d->plan, d->workers, d->size, d->rank));
     others = d->plan.first[d->size] - nodes(d, d->rank);
     BM_TRY(bm_alloc(d->be, (size_t)d->plan.deepest * d->n, &d->room));
@@ -65,16 +65,16 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
     d->device = calloc((size_t)d->size, sizeof *d->device);
     if (d->device == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         return bm_device_comm_load(d->be, &d->device[d->rank]);
-    if (d->by == BM_BY_MPI && !bm_comm_takes_devices(d->comm))
+    if (d->by == BM_TRANSPORT_MPI && !bm_comm_takes_devices(d->comm))
         return BM_FAIL(BM_ERR_UNSUPPORTED,
-                       "the MPI library does not take devices' memory: it is "
+                       "the MPI library does not accept device memory: it is "
                        "not CUDA-aware");
     return BM_OK;
 }
 
-/* Collective. Each rank has a device to itself. */
+/* Collective. Fails if two ranks share a device. */
 static bm_status compare_devices(const bm_device_sum *d)
 {
     BM_TRY(bm_comm_sum_ints(d->comm, d->device, (size_t)d->size));
@@ -87,8 +87,8 @@ static bm_status compare_devices(const bm_device_sum *d)
     return BM_OK;
 }
 
-/* Collective. How the wait ended in which devices meet: a rank that failed says
- * so at once, and others, which it left waiting, have nothing to add. */
+/* Collective, after a wait in which devices depend on each other. The rank that
+ * failed alarms the others, whose own failures are only a consequence. */
 static bm_status settle(const bm_device_sum *d, bm_status status)
 {
     if (status != BM_OK && bm_comm_alarmed(d->comm))
@@ -122,7 +122,7 @@ static bm_status join(bm_device_sum *d)
 
 bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
                              size_t n, int workers, const char *coordinator,
-                             bm_carrier by)
+                             bm_transport by)
 {
     bm_device_sum *d = calloc(1, sizeof *d);
     bm_status status = BM_OK;
@@ -137,18 +137,13 @@ bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
     d->workers = d->mine.workers = workers;
     d->by = by;
     BM_TRY_DONE(bm_comm_agree(comm, prepare(d, coordinator)));
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         BM_TRY_DONE(join(d));
     *out = d;
     d = NULL;
 done:
     bm_device_sum_close(d);
     return status;
-}
-
-bm_carrier bm_device_sum_carrier(const bm_device_sum *d)
-{
-    return d->by;
 }
 
 void bm_device_sum_close(bm_device_sum *d)
@@ -168,25 +163,48 @@ void bm_device_sum_close(bm_device_sum *d)
     free(d);
 }
 
-/* As bm_sum_blend. */
-static void blend(bm_backend *be, size_t n, float *y, double wy, const float *x,
-                  double wx)
+/* The elements that a tree adds up: n floats of every node. `x` is the node
+ * being added, which stays where it is. */
+typedef struct vectors {
+    bm_backend *be;
+    size_t n;
+    float *x;
+} vectors;
+
+static void blend(void *self, float *y, double wy, const float *x, double wx)
 {
+    const vectors *v = self;
+
     if (wx > 0 && wy == 0)
-        bm_axpby(be, n, 1, x, 0, y);
+        bm_axpby(v->be, v->n, 1, x, 0, y);
     else if (wx > 0)
-        bm_blend(be, n, wy / (wy + wx), y, wx / (wy + wx), x);
+        bm_blend(v->be, v->n, wy / (wy + wx), y, wx / (wy + wx), x);
+}
+
+static float *keep(void *self, int depth, const float *x)
+{
+    const vectors *v = self;
+
+    (void)depth, (void)x;
+    return v->x;
+}
+
+static void add(bm_tree *t, bm_node node, bm_backend *be, size_t n, float *x)
+{
+    vectors v = {be, n, x};
+    const bm_tree_vectors how = {blend, keep, &v};
+
+    bm_tree_add(t, node, x, &how);
 }
 
 bm_status bm_device_sum_add(bm_device_sum *d, int worker, const float *x,
                             const float *from, double weight, bool *good)
 {
-    float *last = room(d, d->mine.depth), odd = 0;
-    double left = 0, right = 0;
+    float *change = room(d, d->mine.depth), odd = 0;
     bm_status status = BM_OK;
 
     if (weight > 0) {
-        bm_difference(d->be, d->n, x, from, last, d->odd);
+        bm_difference(d->be, d->n, x, from, change, d->odd);
         bm_get(d->be, &odd, d->odd, 1);
     }
     status = bm_sync(d->be);
@@ -195,9 +213,7 @@ bm_status bm_device_sum_add(bm_device_sum *d, int worker, const float *x,
         weight = 0;
     d->weight[worker] = weight;
     d->weight[d->workers] += status != BM_OK;
-    bm_tree_push(&d->mine, (bm_node){0, worker, weight});
-    for (; bm_tree_merge(&d->mine, &left, &right); last -= d->n)
-        blend(d->be, d->n, last - d->n, left, last, right);
+    add(&d->mine, (bm_node){0, worker, weight}, d->be, d->n, change);
     return status;
 }
 
@@ -207,7 +223,7 @@ size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset)
     return count(d, d->rank);
 }
 
-/* All learn what everybody's workers weigh; then nothing is added any more. */
+/* Collective. All ranks get all weights. Ends the adding. */
 static bm_status weigh(bm_device_sum *d, double *total)
 {
     size_t n = (size_t)d->workers;
@@ -221,18 +237,17 @@ static bm_status weigh(bm_device_sum *d, double *total)
         *total += d->weight[k];
     memset(d->weight, 0, (n + 1) * sizeof *d->weight);
     d->mine.depth = 0;
-    return failed > 0
-               ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank has failed")
-               : BM_OK;
+    return failed > 0 ? BM_FAIL(BM_ERR_DEVICE, "the device of a rank failed")
+                      : BM_OK;
 }
 
 /* ---- from rank to rank --------------------------------------------------- */
 
-/* Collective. What is between begin and end goes together; MPI is given what
- * has been computed, x [n] of all that goes. */
+/* Collective. Starts a group of transfers of elements of x [n]. For MPI, waits
+ * until x is computed. */
 static bm_status begin(const bm_device_sum *d, float *x, size_t n)
 {
-    if (d->by == BM_BY_DEVICE_COMM) {
+    if (d->by == BM_TRANSPORT_DEVICE_COMM) {
         bm_device_comm_begin(d->be);
         return BM_OK;
     }
@@ -242,7 +257,7 @@ static bm_status begin(const bm_device_sum *d, float *x, size_t n)
 
 static bm_status end(const bm_device_sum *d)
 {
-    if (d->by == BM_BY_MPI)
+    if (d->by == BM_TRANSPORT_MPI)
         return bm_comm_agree(d->comm, bm_comm_wait(d->comm));
     bm_device_comm_end(d->be);
     return settle(d, bm_device_comm_wait(d->be));
@@ -250,7 +265,7 @@ static bm_status end(const bm_device_sum *d)
 
 static void send(const bm_device_sum *d, float *x, size_t n, int to)
 {
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         bm_device_comm_send(d->be, x, n, to);
     else
         bm_comm_send(d->comm, bm_device_comm_floats(d->be, x, n), n, to);
@@ -258,7 +273,7 @@ static void send(const bm_device_sum *d, float *x, size_t n, int to)
 
 static void receive(const bm_device_sum *d, float *x, size_t n, int from)
 {
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         bm_device_comm_receive(d->be, x, n, from);
     else
         bm_comm_receive(d->comm, bm_device_comm_floats(d->be, x, n), n, from);
@@ -266,20 +281,20 @@ static void receive(const bm_device_sum *d, float *x, size_t n, int from)
 
 static void broadcast(const bm_device_sum *d, float *x, size_t n, int root)
 {
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         bm_device_comm_broadcast(d->be, x, n, root);
     else
         bm_comm_broadcast(d->comm, bm_device_comm_floats(d->be, x, n), n, root);
 }
 
-/* MPI counts for itself. */
+/* Transfers by MPI are counted in comm.c. */
 static void note_sent(const bm_device_sum *d, size_t floats)
 {
-    if (d->by == BM_BY_DEVICE_COMM)
+    if (d->by == BM_TRANSPORT_DEVICE_COMM)
         bm_comm_count(d->comm, (bm_traffic){.sent = floats * sizeof(float)});
 }
 
-/* Everybody's subtrees go to the owners of slices. */
+/* Sends the subtrees of all ranks to the owners of slices. */
 static bm_status swap(const bm_device_sum *d)
 {
     size_t own = count(d, d->rank);
@@ -297,27 +312,23 @@ static bm_status swap(const bm_device_sum *d)
     return end(d);
 }
 
-/* The subtrees of all ranks merge where their slices lie. */
+/* Adds up the subtrees of all ranks, in place, for this rank's slice. */
 static float *merge(const bm_device_sum *d)
 {
     bm_tree all = {.workers = d->workers};
-    float *at[BM_TREE_DEEPEST + 1], *in = d->inbox;
-    double left = 0, right = 0;
+    size_t own = count(d, d->rank);
+    float *in = d->inbox;
 
     for (int r = 0; r < d->size; r++)
         for (int i = 0; i < nodes(d, r); i++) {
-            at[all.depth] = in;
-            if (r == d->rank)
-                at[all.depth] = room(d, i) + d->start[r];
-            else
-                in += count(d, d->rank);
-            bm_tree_push(&all, d->plan.node[d->plan.first[r] + i]);
-            while (bm_tree_merge(&all, &left, &right))
-                blend(d->be, count(d, d->rank), at[all.depth - 1], left,
-                      at[all.depth], right);
+            bool here = r == d->rank;
+
+            add(&all, d->plan.node[d->plan.first[r] + i], d->be, own,
+                here ? room(d, i) + d->start[r] : in);
+            in += here ? 0 : own;
         }
     BM_ASSERT(all.depth == 1);
-    return at[0];
+    return all.x[0];
 }
 
 bm_status bm_device_sum_mean(bm_device_sum *d, float **mean, double *weight)
@@ -325,7 +336,7 @@ bm_status bm_device_sum_mean(bm_device_sum *d, float **mean, double *weight)
     BM_TRY(weigh(d, weight));
     if (*weight == 0)
         return BM_OK;
-    if (d->by != BM_BY_NOTHING)
+    if (d->by != BM_TRANSPORT_NONE)
         BM_TRY(swap(d));
     *mean = merge(d);
     return BM_OK;
@@ -336,9 +347,9 @@ float *bm_device_sum_common(const bm_device_sum *d)
     return d->common;
 }
 
-bm_status bm_device_sum_share(bm_device_sum *d, float *x)
+bm_status bm_device_sum_allgather(bm_device_sum *d, float *x)
 {
-    if (d->by == BM_BY_NOTHING)
+    if (d->by == BM_TRANSPORT_NONE)
         return bm_sync(d->be);
     BM_TRY(begin(d, x, d->n));
     for (int r = 0; r < d->size; r++)

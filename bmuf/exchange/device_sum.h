@@ -1,8 +1,8 @@
 /*
- * device_sum.h - the ordered sum in tree mode, in the memory of devices: nodes
- * of the tree, slices and the common vector are the backend's, and go from rank
- * to rank through its mesh, or through MPI, if it takes devices' memory. The
- * bits are those of comm/sum/sum.h.
+ * device_sum.h - the ordered sum in tree mode, in the memory of devices. Nodes
+ * of the tree, slices and the common vector belong to the backend. Ranks send
+ * them through the device communicator, or through a CUDA-aware MPI. The bits are
+ * those of comm/sum/sum.h.
  */
 #ifndef BM_BMUF_EXCHANGE_DEVICE_SUM_H
 #define BM_BMUF_EXCHANGE_DEVICE_SUM_H
@@ -14,42 +14,48 @@
 
 typedef struct bm_device_sum bm_device_sum;
 
-/* Through what; one rank needs nothing, but may try it. */
-typedef enum bm_carrier {
-    BM_BY_NOTHING,
-    BM_BY_DEVICE_COMM,
-    BM_BY_MPI
-} bm_carrier;
+/* How ranks send; a single rank needs NONE, and may use DEVICE_COMM to try it. */
+typedef enum bm_transport {
+    BM_TRANSPORT_NONE,
+    BM_TRANSPORT_DEVICE_COMM,
+    BM_TRANSPORT_MPI
+} bm_transport;
 
-/* Collective. On failure all fail, the message says why it cannot be: a backend
- * without a mesh, ranks that share a device, an MPI library that does not take
- * devices' memory, no memory. All arguments are borrowed. */
+/*
+ * Collective. Sums of n floats over `workers` workers; `coordinator` as in
+ * bm_sum_open. All arguments are borrowed. Fails on all ranks together: with
+ * BM_ERR_CONFIG if there are more ranks than workers or the coordinator is
+ * unknown; with BM_ERR_MEMORY; with BM_ERR_DEVICE if two ranks share a device;
+ * with BM_ERR_UNSUPPORTED if MPI is not CUDA-aware; as bm_device_comm_load.
+ */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
                                         bm_backend *be, size_t n, int workers,
-                                        const char *coordinator, bm_carrier by);
-bm_carrier bm_device_sum_carrier(const bm_device_sum *d);
-void bm_device_sum_close(bm_device_sum *d);
+                                        const char *coordinator,
+                                        bm_transport by);
+void bm_device_sum_close(bm_device_sum *d); /* NULL: no-op */
 
-/* Takes in x - from of the next worker hosted here; from = NULL: x. What holds
- * a number that is none gets weight 0, and *good is false. Waits. */
+/* Adds x - from of the next worker hosted here, or x with from = NULL; both [n]
+ * on the backend. If it is not finite, the weight becomes 0 and *good false.
+ * Waits for the backend, and fails as bm_sync. */
 BM_CHECKED bm_status bm_device_sum_add(bm_device_sum *d, int worker,
                                        const float *x, const float *from,
                                        double weight, bool *good);
 
-/* This rank's slice: elements [*offset, *offset + count). */
+/* This rank's slice: elements [*offset, *offset + count); returns count. */
 size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset);
 
-/* Collective, after all workers were added. *mean: of this rank's slice, to be
- * changed freely until a worker is added; *weight: of all workers, if it is 0
- * there is no mean. Its arithmetic is queued. */
+/* Collective, after all workers were added. *mean: this rank's slice of the mean
+ * on the backend, which may be changed until the next worker is added; not set
+ * if *weight, the sum of all weights, is 0. Its arithmetic is queued. Fails on
+ * all ranks if the device of any rank has failed. */
 BM_CHECKED bm_status bm_device_sum_mean(bm_device_sum *d, float **mean,
                                         double *weight);
 
-/* n floats that all ranks have in common, when they have shared them. */
+/* The common vector [n] on the backend, owned by d. */
 float *bm_device_sum_common(const bm_device_sum *d);
 
-/* Collective. Every rank's slice of x [n], at its place, becomes everybody's.
- */
-BM_CHECKED bm_status bm_device_sum_share(bm_device_sum *d, float *x);
+/* Collective. Every rank's slice of x [n] on the backend is copied to all ranks.
+ * Fails on all ranks if the device of any rank has failed. */
+BM_CHECKED bm_status bm_device_sum_allgather(bm_device_sum *d, float *x);
 
 #endif

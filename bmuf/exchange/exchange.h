@@ -1,8 +1,17 @@
 /*
- * exchange.h - the ordered sum over workers, for vectors on a backend, and what
- * is made of it: by way of the host (comm/sum/sum.h), or from device to device
- * (device_sum.h). Slices and the common vector are where the sum is, and the
- * bits are the same.
+ * exchange.h - the ordered sum over workers for vectors on a backend, and the
+ * update that is made of it:
+ *
+ *     for each worker k hosted here, in increasing order
+ *         bm_exchange_fetch(e, w);
+ *         the worker learns
+ *         bm_exchange_add(e, k, w, bm_exchange_common(e), samples, &good);
+ *     bm_exchange_update(e, &rule, &weight);       collective
+ *
+ * There are three implementations (exchange_ops.h): by way of the host
+ * (comm/sum/sum.h), the same with codes (comm/sum/coded_sum.h), and from device
+ * to device (device_sum.h). Slices and the common vector are where the sum is.
+ * Without codes the bits are the same.
  */
 #ifndef BM_BMUF_EXCHANGE_EXCHANGE_H
 #define BM_BMUF_EXCHANGE_EXCHANGE_H
@@ -17,104 +26,119 @@
 
 typedef struct bm_exchange bm_exchange;
 
-/* Collective. For vectors of params->n floats. All arguments are borrowed. */
+/*
+ * Collective. Opens an exchange of vectors of params->n floats, as job->exchange
+ * says. code.ops != NULL: vectors of updates travel as this code, in this mode,
+ * by way of the host. The comm and params are borrowed.
+ *
+ * Fails with BM_ERR_MEMORY; with what bm_sum_open or bm_device_sum_open fails
+ * with; or if job->exchange is not available (never if it is "auto"). All ranks
+ * fail together.
+ */
 BM_CHECKED bm_status bm_exchange_open(bm_exchange **out, bm_comm *comm,
                                       const bm_params *params,
-                                      const bm_job *job);
-void bm_exchange_close(bm_exchange *e);
+                                      const bm_job *job, bm_code code,
+                                      bm_coded_mode mode);
+void bm_exchange_close(bm_exchange *e); /* NULL: no-op */
 
-/*
- * Of an exchange by the host, which takes over the sum. From here on what is
- * added for an update goes through it: x - from, or x where gradients do. What
- * is added for a mean does not.
- */
-void bm_exchange_code(bm_exchange *e, bm_coded_sum *coded);
-bm_coded_sum *bm_exchange_coded(const bm_exchange *e); /* NULL: there is none */
+/* How vectors travel: "host", "nccl", "mpi", or "device" (nowhere: one rank has
+ * all of them). */
+const char *bm_exchange_transport(const bm_exchange *e);
 
-/*
- * Of an exchange by the host: from here on updates happen on a thread of their
- * own, beside what others do with the backend, which they leave alone. What was
- * added has come before they begin.
- */
-void bm_exchange_apart(bm_exchange *e);
-
-/* How vectors go: "host", "nccl", "mpi", or "device": nowhere, one rank has
- * all.
- */
-const char *bm_exchange_way(const bm_exchange *e);
+/* ---- slices -------------------------------------------------------------- */
 
 /* The backend that slices and the common vector belong to; NULL: the host. */
 bm_backend *bm_exchange_memory(const bm_exchange *e);
 
-/* This rank's slice, and memory for one like it, zeroed, to be freed. */
+/* This rank's slice of the vector; its x is not set. */
 bm_slice bm_exchange_slice(const bm_exchange *e);
+
+/* Zeroed memory for the elements of this rank's slice. Free with
+ * bm_exchange_free. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_exchange_alloc(bm_exchange *e, float **out);
-void bm_exchange_free(bm_exchange *e, float *part);
+void bm_exchange_free(bm_exchange *e, float *slice); /* e may be NULL */
 
-/* part = this rank's slice of x, which is on the backend. */
+/* slice = this rank's slice of x [n] on the backend. Fails as bm_sync. */
 BM_CHECKED bm_status bm_exchange_cut(bm_exchange *e, const float *x,
-                                     float *part);
+                                     float *slice);
 
-/* The first n numbers of such a part times a factor. */
-void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *part);
+/* Multiplies the first n elements of a slice by a factor. */
+void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *slice);
 
-/* Collective. x on the backend = all ranks' slices. */
-BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *part,
+/* Collective. x [n] on the backend = the slices of all ranks. */
+BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *slice,
                                         float *x);
 
-/* Adds x - from; from = NULL: x. x is on the backend, from the common vector.
- * What holds a number that is none gets weight 0, and *good is false. */
+/* ---- sum and update ------------------------------------------------------ */
+
+/*
+ * Adds x - from, or x with from = NULL, as the vector of the next worker hosted
+ * here; both [n] on the backend, `from` the common vector. If an element is not
+ * finite, the weight becomes 0 and *good false. Waits for the backend, and fails
+ * as bm_sync; the worker is added with weight 0 then.
+ */
 BM_CHECKED bm_status bm_exchange_add(bm_exchange *e, int worker, const float *x,
                                      const float *from, double weight,
                                      bool *good);
 
-/* Collective, after all workers were added. x on the backend = their mean. */
+/* Collective, after all workers were added with from = NULL. x [n] on the
+ * backend = their weighted mean; zeros if no worker has weight. */
 BM_CHECKED bm_status bm_exchange_mean(bm_exchange *e, float *x);
 
-/* What becomes of the common vector when the mean G is there. */
+/* How an update changes the common vector, given the mean G. */
 typedef struct bm_rule {
     enum {
-        BM_TAKE,   /* G */
-        BM_MOVE,   /* common + G */
-        BM_FILTER, /* start, as filter.h says */
+        BM_TAKE,   /* common = G */
+        BM_MOVE,   /* common += G */
+        BM_FILTER, /* common = start, see filter.h */
     } kind;
-    const bm_filter *filter; /* of what is learned; statistics get the mean */
-    float *model, *delta;    /* this rank's slices, see bm_exchange_alloc; model
-                                of BM_MOVE: moved instead, if it is not NULL */
+    const bm_filter *filter; /* for weights; statistics become their mean */
+    float *model, *delta;    /* this rank's slices, see bm_exchange_alloc. In
+                                BM_MOVE: model += G instead and common = model,
+                                if model is not NULL */
 } bm_rule;
 
-/* Collective, after all workers were added. *weight is that of all of them; if
- * it is 0, nothing is changed. */
+/* Collective, after all workers were added. *weight is the sum of all weights;
+ * if it is 0, nothing is changed. Host and coded exchanges do not use the
+ * backend here: the calling thread may be another one. */
 BM_CHECKED bm_status bm_exchange_update(bm_exchange *e, const bm_rule *rule,
                                         double *weight);
 
-/* What all ranks have in common, n floats. Each rank may write its slice until
- * it calls bm_exchange_share, which is collective. */
-float *bm_exchange_common(const bm_exchange *e);
-BM_CHECKED bm_status bm_exchange_share(bm_exchange *e);
-
-/* This rank's slice of it as the filter's start, from model and delta; what is
- * coded is not that, but a state. */
-BM_CHECKED bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule);
-
-/* Collective. Makes x, which is the same on all ranks, the common vector. */
-BM_CHECKED bm_status bm_exchange_begin(bm_exchange *e, const float *x);
-
-/* x on the backend = the common vector. Queued. */
-void bm_exchange_fetch(bm_exchange *e, float *x);
-
-/* Of what is learned, in the last update: G G, G Delta and Delta Delta, with G
- * for Delta where nothing is filtered. */
+/* Of the weights, without statistics, in the last update: G G, G Delta and
+ * Delta Delta, with Delta = G unless the rule is BM_FILTER. */
 typedef struct bm_products {
     double aa, ab, bb;
 } bm_products;
 
-/* Collective. Added up by chunks, so that the bits do not depend on the number
- * of ranks. */
+/* Collective. Sums by chunks, so that the bits do not depend on the number of
+ * ranks. */
 BM_CHECKED bm_status bm_exchange_products(bm_exchange *e, bm_products *out);
 
-/* Only tests have reason to change it: by the host, how many floats are on
- * their way at a time, see bm_sum_limit. */
-void bm_exchange_limit(bm_exchange *e, size_t n);
+/* ---- the common vector --------------------------------------------------- */
+
+/* The vector that all ranks have in common, n floats, owned by e. A rank may
+ * write its slice until it calls bm_exchange_allgather, which is collective and
+ * copies every slice to all ranks. */
+float *bm_exchange_common(const bm_exchange *e);
+BM_CHECKED bm_status bm_exchange_allgather(bm_exchange *e);
+
+/* This rank's slice of it = the filter's start, from rule->model and
+ * rule->delta, after these were read from a checkpoint. No-op with a code: the
+ * common vector is a state then. */
+BM_CHECKED bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule);
+
+/* Collective. The common vector = x [n] on the backend, equal on all ranks. */
+BM_CHECKED bm_status bm_exchange_begin(bm_exchange *e, const float *x);
+
+/* x [n] on the backend = the common vector. Queued. */
+void bm_exchange_fetch(bm_exchange *e, float *x);
+
+/* ---- states -------------------------------------------------------------- */
+
+/* What a checkpoint must hold of the exchange: bm_exchange_state fills `out`
+ * and returns how many states, at most bm_exchange_states. 0 without a code, or
+ * with e = NULL. */
+size_t bm_exchange_states(const bm_exchange *e);
+size_t bm_exchange_state(const bm_exchange *e, bm_state *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* bench.c - bmuf bench: which parts of bench.h are measured, and how their
- * numbers are shown. */
+/* bench.c - bmuf bench: selects benchmarks of bench.h, runs them and prints
+ * their numbers. */
 #include "cli/bench/bench.h"
 #include "bmuf/exchange/exchange.h"
 #include "cli/launch/processes.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-static const bm_bench_part *const parts[] = {
+static const bm_benchmark *const all[] = {
 #define X(name) &bm_bench_##name,
     BM_BENCHES(X)
 #undef X
 };
 
-enum { PARTS = sizeof parts / sizeof parts[0] };
+enum { BENCHES = sizeof all / sizeof all[0] };
 
 double bm_bench_clock(void)
 {
@@ -39,62 +39,90 @@ double bm_bench_median(size_t n, double *x)
     return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* A part by its name, a row by a piece of its. */
-static bool chosen(const bm_bench_part *p, const bm_bench *how, size_t row,
-                   const char *only)
+bm_status bm_bench_medians(size_t rounds, size_t n,
+                           bm_status (*once)(void *self, double *x), void *self,
+                           double *out)
 {
-    return only == NULL || strcmp(p->name, only) == 0 ||
-           strstr(p->row(how, row), only) != NULL;
+    double x[BM_BENCH_COLUMNS][BM_BENCH_ROUNDS], now[BM_BENCH_COLUMNS];
+
+    BM_ASSERT(n <= BM_BENCH_COLUMNS && rounds <= BM_BENCH_ROUNDS);
+    for (size_t i = 0; i < rounds; i++) {
+        BM_TRY(once(self, now));
+        for (size_t k = 0; k < n; k++)
+            x[k][i] = now[k];
+    }
+    for (size_t k = 0; k < n; k++)
+        out[k] = bm_bench_median(rounds, x[k]);
+    return BM_OK;
 }
 
-/* How many of its rows are. */
-static size_t chosen_rows(const bm_bench_part *p, const bm_bench *how,
-                          const char *only)
+/* Row i, or NULL after the last one. --net replaces the rows of `train`. */
+static const char *row_of(const bm_benchmark *b, const bm_bench *how, size_t i)
+{
+    if (how->own.net == NULL)
+        return b->rows[i];
+    return b == &bm_bench_train && i == 0 ? "net" : NULL;
+}
+
+/* --only: a benchmark by its name, a row by any substring of its name. */
+static bool selected(const bm_benchmark *b, const char *row, const char *only)
+{
+    return only == NULL || strcmp(b->name, only) == 0 ||
+           strstr(row, only) != NULL;
+}
+
+static size_t count_selected(const bm_benchmark *b, const bm_bench *how,
+                             const char *only)
 {
     size_t n = 0;
 
-    for (size_t i = 0; p->row(how, i) != NULL; i++)
-        n += chosen(p, how, i, only);
+    for (size_t i = 0; row_of(b, how, i) != NULL; i++)
+        n += selected(b, row_of(b, how, i), only);
     return n;
 }
 
-static bm_status check_choice(const bm_bench *how, const char *only)
+static bm_status check_only(const bm_bench *how, const char *only)
 {
     char names[1024] = "";
     size_t n = 0, length = 0;
 
-    for (size_t k = 0; k < PARTS; k++) {
-        n += chosen_rows(parts[k], how, only);
-        for (size_t i = 0; parts[k]->row(how, i) != NULL; i++) {
+    for (size_t k = 0; k < BENCHES; k++) {
+        n += count_selected(all[k], how, only);
+        for (size_t i = 0; row_of(all[k], how, i) != NULL; i++) {
             length = strlen(names);
             snprintf(names + length, sizeof names - length, "%s%s",
-                     length > 0 ? ", " : "", parts[k]->row(how, i));
+                     length > 0 ? ", " : "", row_of(all[k], how, i));
         }
     }
     if (n > 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_ARG, "--only %s: there are %s", only, names);
+    return BM_FAIL(BM_ERR_ARG,
+                   "bench: --only %s matches no benchmark; the rows are %s",
+                   only, names);
 }
 
-static void print_head(const bm_bench_part *p, const bm_bench *how)
+static void print_head(const bm_benchmark *b, const bm_bench *how)
 {
-    p->head(how, stdout);
+    if (b->head != NULL)
+        fputs(b->head, stdout);
+    else
+        b->print_head(how, stdout);
     printf("\n\n%-12s", "");
-    for (const bm_bench_column *c = p->columns; c->key != NULL; c++)
+    for (const bm_bench_column *c = b->columns; c->key != NULL; c++)
         if (c->title != NULL)
             printf(" %12s", c->title);
     printf("\n");
 }
 
-static void print_row(const bm_bench_part *p, const char *row, const double *x)
+static void print_row(const bm_benchmark *b, const char *row, const double *x)
 {
     printf("%-12s", row);
-    for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++) {
+    for (const bm_bench_column *c = b->columns; c->key != NULL; c++, x++) {
         if (c->title == NULL)
             continue;
         if (isnan(*x))
             printf(" %12s", "");
-        else if (c->share)
+        else if (c->percent)
             printf(" %10.*f %%", c->digits, 100 * *x);
         else
             printf(" %12.*f", c->digits, *x);
@@ -103,44 +131,45 @@ static void print_row(const bm_bench_part *p, const char *row, const double *x)
     fflush(stdout);
 }
 
-static json_t *row_json(const bm_bench_part *p, const char *row,
-                        const double *x)
+static json_t *row_json(const bm_benchmark *b, const char *row, const double *x)
 {
     json_t *o = json_pack("{s:s}", "name", row);
 
-    for (const bm_bench_column *c = p->columns; c->key != NULL; c++, x++)
+    for (const bm_bench_column *c = b->columns; c->key != NULL; c++, x++)
         if (!isnan(*x))
             json_object_set_new(o, c->key, json_real(*x));
     return o;
 }
 
-/* What many ranks do is another part's matter than what one does. */
-static bool fits(const bm_bench_part *p, const bm_comm *comm)
+/* A benchmark is for one rank or for several. */
+static bool fits(const bm_benchmark *b, const bm_comm *comm)
 {
-    return (p->measure_ranks != NULL) == (bm_comm_size(comm) > 1);
+    return (b->measure_ranks != NULL) == (bm_comm_size(comm) > 1);
 }
 
-/* Tells each row as it is measured, or adds it to rows; rank 0 does. */
-static bm_status measure(const bm_bench_part *p, const bm_bench *how,
+/* *Collective*. Prints each row when it is measured, on rank 0, or adds it to
+ * `rows` unless that is NULL. */
+static bm_status measure(const bm_benchmark *b, const bm_bench *how,
                          bm_comm *comm, const char *only, json_t *rows)
 {
-    bool tells = bm_comm_rank(comm) == 0;
+    bool prints = rows == NULL && bm_comm_rank(comm) == 0;
 
-    if (tells && rows == NULL)
-        print_head(p, how);
-    for (size_t i = 0; p->row(how, i) != NULL; i++) {
+    if (prints)
+        print_head(b, how);
+    for (size_t i = 0; row_of(b, how, i) != NULL; i++) {
+        const char *row = row_of(b, how, i);
         double x[BM_BENCH_COLUMNS] = {0};
 
-        if (!chosen(p, how, i, only))
+        if (!selected(b, row, only))
             continue;
-        if (p->measure_ranks != NULL)
-            BM_TRY(p->measure_ranks(how, comm, i, x));
+        if (b->measure_ranks != NULL)
+            BM_TRY(b->measure_ranks(how, comm, i, x));
         else
-            BM_TRY(p->measure(how, i, x));
+            BM_TRY(b->measure(how, i, x));
         if (rows != NULL)
-            json_array_append_new(rows, row_json(p, p->row(how, i), x));
-        else if (tells)
-            print_row(p, p->row(how, i), x);
+            json_array_append_new(rows, row_json(b, row, x));
+        else if (prints)
+            print_row(b, row, x);
     }
     return BM_OK;
 }
@@ -148,30 +177,31 @@ static bm_status measure(const bm_bench_part *p, const bm_bench *how,
 static bm_status measure_all(const bm_bench *how, bm_comm *comm,
                              const char *only, json_t *rows)
 {
-    for (size_t k = 0; k < PARTS; k++) {
-        if (chosen_rows(parts[k], how, only) == 0)
+    for (size_t k = 0; k < BENCHES; k++) {
+        if (count_selected(all[k], how, only) == 0)
             continue;
-        if (fits(parts[k], comm))
-            BM_TRY(measure(parts[k], how, comm, only, rows));
+        if (fits(all[k], comm))
+            BM_TRY(measure(all[k], how, comm, only, rows));
         else if (bm_comm_rank(comm) == 0)
             fprintf(stderr,
-                    parts[k]->measure_ranks != NULL
-                        ? "%s takes two ranks or more: bmuf bench -n 2 --only "
-                          "%s\n"
-                        : "%s takes one rank: bmuf bench --only %s\n",
-                    parts[k]->name, parts[k]->name);
+                    all[k]->measure_ranks != NULL
+                        ? "%s skipped, it needs two ranks or more: bmuf bench "
+                          "-n 2 --only %s\n"
+                        : "%s skipped, it needs one rank: bmuf bench --only "
+                          "%s\n",
+                    all[k]->name, all[k]->name);
     }
     return BM_OK;
 }
 
 static void print_peers(void)
 {
-    for (size_t k = 0; k < PARTS; k++)
-        if (parts[k]->peer != NULL)
-            fputs(parts[k]->peer, stdout);
+    for (size_t k = 0; k < BENCHES; k++)
+        if (all[k]->peer != NULL)
+            fputs(all[k]->peer, stdout);
 }
 
-/* --net and what belongs to it. */
+/* --net and the options that go with it. */
 static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
 {
     const struct {
@@ -185,7 +215,7 @@ static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
                  {"labels", 25, &own->labels}};
     long number = 0;
 
-    *own = (bm_bench_work){.name = "net", .net = bm_argument(a, "net")};
+    *own = (bm_bench_work){.net = bm_argument(a, "net")};
     BM_TRY(bm_argument_word(a, "loss", "ctc cross_entropy", "ctc", &own->loss));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         BM_TRY(bm_argument_number(a, sizes[i].name, sizes[i].fallback, 1,
@@ -193,7 +223,7 @@ static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
         *sizes[i].out = (size_t)number;
     }
     if (strcmp(own->loss, "cross_entropy") == 0)
-        own->labels = own->T; /* one a frame */
+        own->labels = own->T; /* one per frame */
     return BM_OK;
 }
 
@@ -215,8 +245,8 @@ static bm_status run(const bm_arguments *a)
     }
     BM_TRY(read_own(a, &how.own));
     if (how.own.net != NULL)
-        only = how.own.name;
-    BM_TRY(check_choice(&how, only));
+        only = NULL;
+    BM_TRY(check_only(&how, only));
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
     BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
@@ -239,43 +269,56 @@ static bm_status run(const bm_arguments *a)
 
 static const bm_flag flags[] = {
     {"quick", NULL, "fewer repetitions", 0, false},
-    {"only", "NAME", "a part, or rows whose name contains this", 0, false},
-    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
-    {"net", "NET", "training steps of this network, '': of the loss alone", 0,
+    {"only", "NAME", "this benchmark, or rows whose name contains NAME", 0,
      false},
-    {"loss", "LOSS", "of --net: ctc (default) or cross_entropy", 0, false},
-    {"input", "D", "of --net: numbers of a frame; default 80", 0, false},
-    {"classes", "V", "of --net; default 80", 0, false},
-    {"batch", "B", "of --net: sequences of a mini-batch; default 16", 0, false},
-    {"frames", "T", "of --net: of a sequence; default 200", 0, false},
-    {"labels", "L", "of --net, of a sequence with ctc; default 25", 0, false},
-    {"threads", "N", "of a rank, for training steps; default 1", 0, false},
-    {"device", "D",
-     "of training steps: cpu, cuda or auto (default): cuda where there is one",
+    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
+    {"net", "NET", "measure training steps of this network; '': the loss alone",
      0, false},
-    {"precision", "P",
-     "of training steps: fp32, tf32, bf16 or auto (default): bf16 on cuda", 0,
+    {"loss", "LOSS", "with --net: ctc (default) or cross_entropy", 0, false},
+    {"input", "D", "with --net: features per frame; default 80", 0, false},
+    {"classes", "V", "with --net: classes; default 80", 0, false},
+    {"batch", "B", "with --net: sequences per mini-batch; default 16", 0,
      false},
-    {"json", NULL, "JSON instead of a table", 0, false},
-    {"peer", NULL, "how to measure PyTorch on the same steps", 0, false},
+    {"frames", "T", "with --net: frames per sequence; default 200", 0, false},
+    {"labels", "L", "with --net and ctc: labels per sequence; default 25", 0,
+     false},
+    {"threads", "N", "CPU threads per rank, for training steps; default 1", 0,
+     false},
+    {"device", "D",
+     "for training steps: cpu, cuda or auto (default: cuda if available)", 0,
+     false},
+    {"precision", "P",
+     "for training steps: fp32, tf32, bf16 or auto (default: bf16 on cuda, "
+     "fp32 on the CPU)",
+     0, false},
+    {"json", NULL, "print JSON instead of a table", 0, false},
+    {"peer", NULL, "print how to measure the same steps in PyTorch", 0, false},
     {0},
 };
 
 const bm_verb bm_verb_bench = {
     .name = "bench",
     .nouns = "",
-    .help = "frames/s of this machine, and how far from its peak",
+    .help = "measure the speed of training, exchange and reading",
     .text =
         "  bmuf bench\n"
         "  taskset -c 1 bmuf bench --only blstm\n"
         "  bmuf bench --net 'blstm:512*5 linear' --batch 32 --frames 800\n"
         "  bmuf bench -n 2\n\n"
-        "Training steps (forward, backward, clipped momentum update) with "
-        "random data:\nframes/s, the rate of their products, and that as a "
-        "share of what products of\nlarge square matrices reach at the same "
-        "time. Reading, from files in memory. With\ntwo ranks or more: a "
-        "block's exchange, beside MPI_Allreduce of the same bytes,\nand the "
-        "link between them. Medians.\n",
+        "Benchmarks:\n"
+        "  train     training steps (forward, backward, clipped momentum "
+        "update) on random\n"
+        "            data: frames/s, GFLOP/s of the matrix products, and their "
+        "ratio to large\n"
+        "            square products on the same machine\n"
+        "  codes     encoding and decoding of compressed block updates\n"
+        "  read      reading of mini-batches from cached files\n"
+        "  exchange  with two ranks or more: the exchange of a block, and "
+        "MPI_Allreduce of\n"
+        "            the same bytes\n"
+        "  link      with two ranks or more: latency and bandwidth between "
+        "them\n"
+        "All numbers are medians.\n",
     .flags = flags,
     .most = 0,
     .run = run,

@@ -1,12 +1,12 @@
 /*
- * bench_codes.c - what the codes of comm/code/code.h cost, beside a copy of the
- * same floats: a matrix of 2048 columns of as many rows.
+ * bench_codes.c - the cost of each code of comm/code/code.h on a matrix of 2048
+ * columns and 2048 rows, and of a copy of the same floats.
  *
- *     encode, decode    all its pieces, one after the other
- *     sum               a step of one worker alone: its residual is added, both
- *                       ways are coded, and two residuals are kept
+ *     encode, decode    all pieces of the matrix, one after the other
+ *     sum               one coded sum of a single worker: adds its residual,
+ *                       codes in both directions, keeps two residuals
  *
- * Time is the processor's, of one core.
+ * Times are processor time of one core.
  */
 #include "cli/bench/bench.h"
 #include "comm/sum/coded_sum.h"
@@ -15,21 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE 0.1 /* of topk: its default */
+#define TOPK_FRACTION 0.1 /* the default of compress.share */
 
 static const char *const codes[] = {
 #define X(name) #name,
     BM_CODES(X)
 #undef X
+        NULL,
 };
 
-enum {
-    CODES = sizeof codes / sizeof codes[0],
-    ROWS = 2048,
-    FLOATS = ROWS * ROWS
-};
+enum { ROWS = 2048, FLOATS = ROWS * ROWS };
 
-enum { ENCODE, DECODE, SUM, COPY, CODE_COPIES, SUM_COPIES };
+enum { ENCODE, DECODE, SUM, COPY, CODE_COPIES, SUM_COPIES, COLUMNS };
 
 static const bm_bench_column columns[] = {
     [ENCODE] = {"encode_ns", "encode ns", 2, false},
@@ -56,8 +53,8 @@ static bm_status make_plan(const char *code, bm_code_plan *out)
 
     for (size_t i = 0; i < ROWS; i++)
         edge[i] = (i + 1) * ROWS;
-    return bm_code_plan_make(out, bm_code_find(code, SHARE), FLOATS, FLOATS,
-                             edge, ROWS);
+    return bm_code_plan_make(out, bm_code_find(code, TOPK_FRACTION), FLOATS,
+                             FLOATS, edge, ROWS);
 }
 
 static bm_status set_up(bench *b, const char *code)
@@ -76,7 +73,7 @@ static bm_status set_up(bench *b, const char *code)
     BM_TRY(bm_comm_open_alone(&b->comm));
     BM_TRY(make_plan(code, &plan));
     return bm_coded_sum_open(&b->sum, b->comm, &plan, 1, "sharded",
-                             BM_CODED_NEW);
+                             BM_CODED_VALUE);
 }
 
 static void clear_up(bench *b)
@@ -119,7 +116,7 @@ static bm_status step(bench *b)
     return bm_coded_sum_update(b->sum, take_mean, NULL, &weight);
 }
 
-/* Nanoseconds a float since the clock was this. */
+/* Nanoseconds per float since *clock, which becomes now. */
 static double since(double *clock)
 {
     double before = *clock;
@@ -128,9 +125,10 @@ static double since(double *clock)
     return 1e9 * (*clock - before) / FLOATS;
 }
 
-/* The first columns of a row. */
-static bm_status measure_once(bench *b, double *out)
+/* All columns of a row. */
+static bm_status measure_once(void *self, double *out)
 {
+    bench *b = self;
     double clock = bm_bench_clock();
 
     encode(b);
@@ -141,49 +139,29 @@ static bm_status measure_once(bench *b, double *out)
     out[COPY] = since(&clock);
     BM_TRY(step(b));
     out[SUM] = since(&clock);
+    out[CODE_COPIES] = (out[ENCODE] + out[DECODE]) / out[COPY];
+    out[SUM_COPIES] = out[SUM] / out[COPY];
     return BM_OK;
 }
 
 static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
-    double x[BM_BENCH_COLUMNS][BM_BENCH_ROUNDS], once[BM_BENCH_COLUMNS] = {0};
     bench b = {0};
     bm_status status = BM_OK;
 
     BM_TRY_DONE(set_up(&b, codes[row]));
-    BM_TRY_DONE(measure_once(&b, once)); /* memory is there from now on */
-    for (size_t i = 0; i < how->rounds; i++) {
-        BM_TRY_DONE(measure_once(&b, once));
-        once[CODE_COPIES] = (once[ENCODE] + once[DECODE]) / once[COPY];
-        once[SUM_COPIES] = once[SUM] / once[COPY];
-        for (size_t k = 0; k <= SUM_COPIES; k++)
-            x[k][i] = once[k];
-    }
-    for (size_t k = 0; k <= SUM_COPIES; k++)
-        out[k] = bm_bench_median(how->rounds, x[k]);
+    BM_TRY_DONE(measure_once(&b, out)); /* touches all memory */
+    status = bm_bench_medians(how->rounds, COLUMNS, measure_once, &b, out);
 done:
     clear_up(&b);
     return status;
 }
 
-static void print_head(const bm_bench *how, FILE *out)
-{
-    (void)how;
-    fprintf(out,
-            "codes, of 4 million weights in columns of 2048, ns a weight: "
-            "encoded, decoded,\na step's sum of one worker alone, and copied");
-}
-
-static const char *row(const bm_bench *how, size_t i)
-{
-    (void)how;
-    return i < CODES ? codes[i] : NULL;
-}
-
-const bm_bench_part bm_bench_codes = {
+const bm_benchmark bm_bench_codes = {
     .name = "codes",
-    .row = row,
+    .rows = codes,
     .columns = columns,
-    .head = print_head,
+    .head = "codes: 4 million weights in columns of 2048, ns per weight to "
+            "encode, to decode,\nfor a coded sum of one worker, and to copy",
     .measure = measure,
 };

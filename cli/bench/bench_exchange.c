@@ -1,26 +1,26 @@
 /*
- * bench_exchange.c - what a block of bmuf costs beside its learning, for a
- * vector of 112 MB and one worker on each rank, in every mode of the sum; and
- * one MPI_Allreduce of the same bytes, before and after each turn.
+ * bench_exchange.c - the cost of a block of bmuf without its training, for a
+ * vector of 112 MB and one worker per rank, in every mode of the sum. One
+ * MPI_Allreduce of the same bytes is timed before and after each exchange.
  *
- * Time is the clock's, from when all ranks have come until all are done.
+ * Times are wall-clock time between barriers of all ranks.
  */
 #include "bmuf/strategy.h"
 #include "cli/bench/bench.h"
 #include "core/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *const modes[] = {
 #define X(name) #name,
     BM_SUMS(X)
 #undef X
+        NULL,
 };
 
-enum { MODES = sizeof modes / sizeof modes[0], FLOATS = 28000000 };
+enum { FLOATS = 28000000 };
 
-enum { MS, GB_PER_S, RATIO, ALLREDUCE_MS, ADD_MS, COPY_MS };
+enum { MS, GB_PER_S, RATIO, ALLREDUCE_MS, ADD_MS, COPY_MS, COLUMNS };
 
 static const bm_bench_column columns[] = {
     [MS] = {"exchange_ms", "exchange ms", 1, false},
@@ -35,8 +35,9 @@ static const bm_bench_column columns[] = {
 typedef struct bench {
     bm_comm *comm;
     bm_config *config;
-    bm_params params; /* g is what the library adds up */
+    bm_params params; /* MPI_Allreduce sums g */
     bm_strategy *strategy;
+    size_t round;
 } bench;
 
 static bm_status set_up(bench *b, bm_comm *comm, const char *mode)
@@ -65,18 +66,21 @@ static void clear_up(bench *b)
     bm_config_free(b->config);
 }
 
-static void learn(bench *b, size_t block)
+/* Changes every weight, as training would. */
+static void change_weights(bench *b)
 {
     for (size_t i = 0; i < FLOATS; i++)
-        b->params.w[i] += 1e-6f * (float)((i * 2654435761u + block) % 1021);
+        b->params.w[i] += 1e-6f * (float)((i * 2654435761u + b->round) % 1021);
+    b->round++;
 }
 
-/* Seconds until all ranks have done it. */
+/* *Collective*. Seconds from *clock until all ranks are here; *clock becomes
+ * now. */
 static bm_status since(bench *b, double *clock, double *out)
 {
     double now = 0;
 
-    BM_TRY(bm_comm_meet(b->comm));
+    BM_TRY(bm_comm_barrier(b->comm));
     now = bm_clock();
     *out = now - *clock;
     *clock = now;
@@ -92,73 +96,61 @@ static bm_status allreduce(bench *b, double *out)
     return since(b, &clock, out);
 }
 
-static bm_status block(bench *b, size_t round, double *add, double *exchange,
-                       double *copy)
+static bm_status block(bench *b, double *add, double *exchange, double *copy)
 {
     bm_strategy *s = b->strategy;
     bool good = true;
     double clock = 0, unused = 0;
 
-    learn(b, round);
+    change_weights(b);
     BM_TRY(since(b, &clock, &unused));
     BM_TRY(bm_strategy_worker_end(s, bm_comm_rank(b->comm), 1, &good));
     BM_TRY(since(b, &clock, add));
     BM_TRY(bm_strategy_update(s));
     BM_TRY(since(b, &clock, exchange));
-    bm_strategy_begin(s);
+    bm_strategy_begin(s, bm_comm_rank(b->comm), NULL);
     return since(b, &clock, copy);
+}
+
+/* All columns of a row. */
+static bm_status measure_once(void *self, double *out)
+{
+    double exchange = 0, add = 0, copy = 0, before = 0, after = 0;
+    bench *b = self;
+
+    BM_TRY(allreduce(b, &before));
+    BM_TRY(block(b, &add, &exchange, &copy));
+    BM_TRY(allreduce(b, &after));
+    out[MS] = 1e3 * exchange;
+    out[GB_PER_S] = 1e-9 * FLOATS * sizeof(float) / exchange;
+    out[RATIO] = exchange / ((before + after) / 2);
+    out[ALLREDUCE_MS] = 1e3 * (before + after) / 2;
+    out[ADD_MS] = 1e3 * add;
+    out[COPY_MS] = 1e3 * copy;
+    return BM_OK;
 }
 
 static bm_status measure(const bm_bench *how, bm_comm *comm, size_t row,
                          double *out)
 {
-    double exchange[BM_BENCH_ROUNDS], add[BM_BENCH_ROUNDS];
-    double copy[BM_BENCH_ROUNDS], library[BM_BENCH_ROUNDS];
-    double ratio[BM_BENCH_ROUNDS], before = 0, after = 0;
     bench b;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_comm_agree(comm, set_up(&b, comm, modes[row])));
     BM_TRY_DONE(
         bm_strategy_open(&b.strategy, "bmuf", b.config, comm, &b.params));
-    BM_TRY_DONE(block(&b, 0, &add[0], &exchange[0], &copy[0]));
-    BM_TRY_DONE(allreduce(&b, &before)); /* both have their memory by now */
-    for (size_t i = 0; i < how->rounds; i++) {
-        BM_TRY_DONE(allreduce(&b, &before));
-        BM_TRY_DONE(block(&b, i, &add[i], &exchange[i], &copy[i]));
-        BM_TRY_DONE(allreduce(&b, &after));
-        library[i] = (before + after) / 2;
-        ratio[i] = exchange[i] / library[i];
-    }
-    out[MS] = 1e3 * bm_bench_median(how->rounds, exchange);
-    out[GB_PER_S] = 1e-9 * FLOATS * sizeof(float) / (1e-3 * out[MS]);
-    out[RATIO] = bm_bench_median(how->rounds, ratio);
-    out[ALLREDUCE_MS] = 1e3 * bm_bench_median(how->rounds, library);
-    out[ADD_MS] = 1e3 * bm_bench_median(how->rounds, add);
-    out[COPY_MS] = 1e3 * bm_bench_median(how->rounds, copy);
+    BM_TRY_DONE(measure_once(&b, out)); /* allocates and touches all memory */
+    status = bm_bench_medians(how->rounds, COLUMNS, measure_once, &b, out);
 done:
     clear_up(&b);
     return status;
 }
 
-static void print_head(const bm_bench *how, FILE *out)
-{
-    (void)how;
-    fprintf(out,
-            "exchange of 112 MB, one worker a rank: scatter, filter, gather; "
-            "beside MPI_Allreduce");
-}
-
-static const char *row(const bm_bench *how, size_t i)
-{
-    (void)how;
-    return i < MODES ? modes[i] : NULL;
-}
-
-const bm_bench_part bm_bench_exchange = {
+const bm_benchmark bm_bench_exchange = {
     .name = "exchange",
-    .row = row,
+    .rows = modes,
     .columns = columns,
-    .head = print_head,
+    .head = "exchange of 112 MB, one worker per rank (reduce-scatter, filter, "
+            "allgather), and\nMPI_Allreduce of the same bytes",
     .measure_ranks = measure,
 };

@@ -1,9 +1,9 @@
 /*
- * bench_read.c - bmuf bench: how fast a reader delivers mini-batches from files
- * that the machine has in memory, and how soon the first one.
+ * bench_read.c - the speed at which a reader delivers mini-batches from files
+ * in the page cache, and the time to the first mini-batch.
  *
- * Data sets are made in a folder for temporary files. Their contents do not
- * matter to the speed, lengths do: those are drawn.
+ * The data sets are written to a temporary directory. Features are 0, as the
+ * speed does not depend on them; the lengths of sequences are drawn.
  */
 #include "cli/bench/bench.h"
 #include "core/rng.h"
@@ -21,21 +21,22 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char *const rows[] = {"read f32", "read f16", "read u8",
+                                   "start 10M", NULL};
+
 typedef struct workload {
-    const char *name, *store;
+    const char *store;
     size_t features;
     size_t shortest, longest; /* sequences, in frames */
-    size_t n, copies;         /* sequences of what is written; of that */
+    size_t n, copies;         /* sequences of a shard; shards, all alike */
 } workload;
 
 static const workload workloads[] = {
-    {"read f32", "f32", 80, 60, 959, 800, 1},
-    {"read f16", "f16", 80, 60, 959, 800, 1},
-    {"read u8", "u8", 80, 60, 959, 800, 1},
-    {"start 10M", "f32", 2, 1, 9, 100000, 100},
+    {"f32", 80, 60, 959, 800, 1},
+    {"f16", 80, 60, 959, 800, 1},
+    {"u8", 80, 60, 959, 800, 1},
+    {"f32", 2, 1, 9, 100000, 100},
 };
-
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
 enum { READ, WITH_BATCHES, BARE, START };
 
@@ -44,16 +45,16 @@ static const bm_bench_column columns[] = {
     [WITH_BATCHES] = {"gb_per_s", "as batches", 2, false},
     [BARE] = {"bare_gb_per_s", "bare read", 2, false},
     [START] = {"start_s", "first, s", 3, false},
-    [START + 1] = {0},
+    {0},
 };
 
-/* What a row is measured with. */
 typedef struct bench {
+    const workload *load;
     char directory[PATH_MAX];
     bm_backend *be;
     bm_dataset *d;
     bm_reader *r;
-    int64_t epoch; /* that comes next */
+    int64_t epoch; /* the next one */
 } bench;
 
 /* ---- the data set -------------------------------------------------------- */
@@ -103,7 +104,7 @@ done:
     return status;
 }
 
-/* More shards are more names of the one. */
+/* The other shards are hard links to the first. */
 static bm_status name_copies(const bench *b, size_t copies)
 {
     char one[PATH_MAX + 64], other[PATH_MAX + 64];
@@ -127,7 +128,9 @@ static bm_status make_directory(bench *b)
     if (n < 0 || (size_t)n >= sizeof b->directory ||
         mkdtemp(b->directory) == NULL) {
         b->directory[0] = '\0';
-        return BM_FAIL(BM_ERR_CREATE, "no folder for temporary files in %s: %s",
+        return BM_FAIL(BM_ERR_CREATE,
+                       "cannot create a temporary directory in %s: %s; set "
+                       "TMPDIR to a writable one",
                        top != NULL ? top : "/tmp", strerror(errno));
     }
     return BM_OK;
@@ -166,14 +169,15 @@ static void close_data(bench *b)
     b->d = NULL;
 }
 
-/* From nothing to the first mini-batch. */
+/* Opens the data set and reads the first mini-batch. */
 static bm_status open_data(bench *b)
 {
-    bm_reader_settings set = {
-        .plan = {.order = "random", .buckets = 64, .frames_per_worker = 120000},
-        .workers = 1,
-        .last = 1,
-        .seed = 1};
+    bm_reader_settings set = {.plan = {.order = BM_ORDER_RANDOM,
+                                       .buckets = 64,
+                                       .frames_per_worker = 120000},
+                              .workers = 1,
+                              .last = 1,
+                              .seed = 1};
     bm_position start = {0, 0};
     const bm_batch *batch = NULL;
     int64_t steps = 0;
@@ -198,7 +202,7 @@ static bm_status read_epoch(bench *b)
     return BM_OK;
 }
 
-/* Seconds of the reader's thread, and of both, for an epoch. */
+/* Processor seconds per epoch of the reader's thread, and of both threads. */
 static bm_status time_epoch(bench *b, double *thread, double *both)
 {
     double own = own_clock(), all = bm_bench_clock();
@@ -214,10 +218,11 @@ static bm_status time_epoch(bench *b, double *thread, double *both)
     return BM_OK;
 }
 
-/* Seconds for as many bytes of the file as its features are, unit by unit and
- * nothing else. */
-static bm_status time_bare_read(const bench *b, const workload *l, double *out)
+/* Processor seconds of read calls alone, for as many bytes as the features
+ * have, a unit of the shard per call. */
+static bm_status time_bare_read(const bench *b, double *out)
 {
+    const workload *l = b->load;
     bm_store store = BM_STORE_F32;
     size_t size = 0, unit = 0, got = 0;
     char *buffer = NULL;
@@ -247,43 +252,36 @@ done:
     return status;
 }
 
-static bm_status measure_reading(bench *b, const workload *l, size_t rounds,
-                                 double *out)
+/* The columns before START. */
+static bm_status read_once(void *self, double *out)
 {
-    double thread[BM_BENCH_ROUNDS], both[BM_BENCH_ROUNDS];
-    double bare[BM_BENCH_ROUNDS];
-    double gb = 1e-9 * (double)b->d->frames * (double)l->features * 4;
+    bench *b = self;
+    double thread = 0, both = 0, bare = 0;
+    double gb = 1e-9 * (double)b->d->frames * (double)b->load->features * 4;
 
-    BM_TRY(read_epoch(b)); /* memory gets its size */
-    for (size_t i = 0; i < rounds; i++) {
-        BM_TRY(time_epoch(b, &thread[i], &both[i]));
-        BM_TRY(time_bare_read(b, l, &bare[i]));
-    }
-    out[READ] = gb / bm_bench_median(rounds, thread);
-    out[WITH_BATCHES] = gb / bm_bench_median(rounds, both);
-    out[BARE] = gb / bm_bench_median(rounds, bare);
+    BM_TRY(time_epoch(b, &thread, &both));
+    BM_TRY(time_bare_read(b, &bare));
+    out[READ] = gb / thread;
+    out[WITH_BATCHES] = gb / both;
+    out[BARE] = gb / bare;
     return BM_OK;
 }
 
-static bm_status measure_start(bench *b, size_t rounds, double *out)
+static bm_status start_once(void *self, double *out)
 {
-    double seconds[BM_BENCH_ROUNDS];
+    bench *b = self;
+    double began = bm_bench_clock();
 
-    for (size_t i = 0; i < rounds; i++) {
-        double began = bm_bench_clock();
-
-        BM_TRY(open_data(b));
-        seconds[i] = bm_bench_clock() - began;
-        close_data(b);
-    }
-    out[START] = bm_bench_median(rounds, seconds);
+    BM_TRY(open_data(b));
+    *out = bm_bench_clock() - began;
+    close_data(b);
     return BM_OK;
 }
 
 static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *l = &workloads[row];
-    bench b = {.epoch = 1};
+    bench b = {.load = l, .epoch = 1};
     bm_status status = BM_OK;
 
     out[READ] = out[WITH_BATCHES] = out[BARE] = NAN;
@@ -291,10 +289,11 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
     BM_TRY_DONE(make_directory(&b));
     BM_TRY_DONE(write_shard(&b, l));
     BM_TRY_DONE(name_copies(&b, l->copies));
-    BM_TRY_DONE(measure_start(&b, how->rounds, out));
+    BM_TRY_DONE(bm_bench_medians(how->rounds, 1, start_once, &b, &out[START]));
     if (l->copies == 1) {
         BM_TRY_DONE(open_data(&b));
-        BM_TRY_DONE(measure_reading(&b, l, how->rounds, out));
+        BM_TRY_DONE(read_epoch(&b)); /* allocates all memory */
+        BM_TRY_DONE(bm_bench_medians(how->rounds, START, read_once, &b, out));
     }
 done:
     close_data(&b);
@@ -303,28 +302,13 @@ done:
     return status;
 }
 
-/* ---- telling ------------------------------------------------------------- */
-
-static void print_head(const bm_bench *how, FILE *out)
-{
-    (void)how;
-    fprintf(out,
-            "reading from files in memory, GB of float32 features by seconds "
-            "of processor time:\nof the reader's thread, with mini-batches "
-            "made of them, and for read(2) of the same\nbytes alone; seconds "
-            "to the first mini-batch");
-}
-
-static const char *row(const bm_bench *how, size_t i)
-{
-    (void)how;
-    return i < WORKLOADS ? workloads[i].name : NULL;
-}
-
-const bm_bench_part bm_bench_read = {
+const bm_benchmark bm_bench_read = {
     .name = "read",
-    .row = row,
+    .rows = rows,
     .columns = columns,
-    .head = print_head,
+    .head = "reading cached files, GB of float32 features per second of "
+            "processor time: of the\nreader's thread, with the making of "
+            "mini-batches, and of read(2) alone; seconds\nuntil the first "
+            "mini-batch",
     .measure = measure,
 };

@@ -1,15 +1,16 @@
 /*
- * bench_train.c - training steps of standard networks, in frames/s, and as a
- * share of what products of large matrices reach on this machine at the same
- * time.
+ * bench_train.c - training steps of standard networks: frames/s, and their rate
+ * of floating-point operations relative to large square products (the peak).
  *
- * Time is the processor's, spent by this process: programs beside it count
- * less; with several threads it is the clock's. What remains of their noise,
- * and of a clock that changes, is in steps and peak alike, so they take turns,
- * and the median of their ratios is told. On a device, which products of large
- * matrices would heat, they come last; and each mini-batch comes from the host,
- * as in training. Steps with one that is there already take turns with those:
- * what they take less is stall.
+ * Time is processor time of this process, so that other programs disturb less;
+ * with several threads or on a device it is wall-clock time. On the CPU steps
+ * and peak are timed in turns, and the median of their ratios is reported: a
+ * clock rate that changes affects both alike. On a device the peak comes last,
+ * as large products heat it.
+ *
+ * On a device each mini-batch comes from the host, as in training. Steps on a
+ * mini-batch that is already there are timed in turns with them; `stall` is the
+ * time that these save.
  */
 #include "cli/bench/bench.h"
 #include "compute/cpu/onednn.h"
@@ -25,27 +26,29 @@
 
 typedef bm_bench_work workload;
 
+/* Row i is the name of workload i. */
+static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
+                                   "dnn 6x1024",  "crnn",       "ctc alone",
+                                   NULL};
+
 static const workload workloads[] = {
-    {"blstm 4x320", "blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
-    {"blstm B=32", "blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
-    {"blstm 3x128", "blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
-    {"dnn 6x1024",
-     "linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
+    {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
+    {"blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
+    {"blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
      "cross_entropy", 440, 2000, 256, 1, 1},
-    {"crnn", /* experiments/presets/crnn.ini without dropout */
+    {/* experiments/presets/crnn.ini without dropout */
      "conv:16,3x3 batchnorm leaky_relu pool:2x2 "
      "conv:32,3x3 batchnorm leaky_relu pool:2x2 "
      "conv:48,3x3 batchnorm leaky_relu pool:1x2 "
      "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
      "blstm:256*3 linear",
      "ctc", 48, 104, 16, 600, 40},
-    {"ctc alone", "", "ctc", 80, 80, 32, 800, 100},
+    {"", "ctc", 80, 80, 32, 800, 100},
 };
 
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
-
-/* What is told of a workload. */
+/* The columns. */
 enum {
     FRAMES_PER_S,
     STEP_MS,
@@ -55,7 +58,7 @@ enum {
     BACKWARD,
     UPDATE,
     GFLOPS,
-    SHARE,
+    OF_PEAK,
     SGEMM_GFLOPS,
     MEAN_LOSS,
     STALL,
@@ -66,46 +69,44 @@ static const bm_bench_column columns[] = {
     [FRAMES_PER_S] = {"frames_per_s", "frames/s", 0, false},
     [STEP_MS] = {"step_ms", "ms/step", 2, false},
     [STEP_MS_MIN] = {"step_ms_min", NULL, 0, false}, /* of the best round */
-    [FORWARD] = {"forward", "forward", 1, true},     /* shares of the step */
+    [FORWARD] = {"forward", "forward", 1, true},     /* fractions of the step */
     [LOSS] = {"loss", "loss", 1, true},
     [BACKWARD] = {"backward", "backward", 1, true},
     [UPDATE] = {"update", "update", 1, true},
     [GFLOPS] = {"gflops", "GFLOP/s", 1, false},
-    [SHARE] = {"share", "of sgemm", 0, true}, /* median of ratios */
+    [OF_PEAK] = {"share", "of sgemm", 0, true}, /* median of ratios */
     [SGEMM_GFLOPS] = {"sgemm_gflops", "sgemm", 1, false},
-    [MEAN_LOSS] = {"mean_loss", NULL, 0,
-                   false},              /* of a sequence, of the rounds */
-    [STALL] = {"stall", NULL, 1, true}, /* of a step, on a device */
+    [MEAN_LOSS] = {"mean_loss", NULL, 0, false}, /* per sequence */
+    [STALL] = {"stall", NULL, 1, true}, /* fraction of a step, on a device */
     {0},
 };
 
-/* What a step needs. */
 typedef struct bench {
     bm_backend *be;  /* borrowed */
     bm_model *model; /* NULL: the loss alone */
     bm_sgd *sgd;
     bm_batch batch;
     int32_t *frames, *classes, *count;
-    float *x;          /* [BATCHES, B, T, D] of the host; NULL: not needed */
+    float *x;          /* [BATCHES, B, T, D] on the host; NULL: not needed */
     bm_stored *stored; /* [BATCHES, B] */
     bm_stage *stage;
     size_t turn;
-    float *dy, *work; /* of the loss alone */
+    float *dy, *work; /* for the loss alone */
     float *score;
-    float *square[3]; /* [side, side]: what the peak is measured with */
+    float *square[3]; /* [side, side]: factors and product of the peak */
     size_t side;
-    bool many;     /* threads, or a device: processor time says nothing */
-    double update; /* seconds that the last steps' updates took */
+    bool wall;     /* time is wall-clock time, not processor time */
+    double update; /* seconds of updates since note_phases */
 } bench;
 
-/* Of the square products that make the peak, on the host and on a device. */
-static const size_t sizes_here[] = {512, 768, 1024, 1536};
-static const size_t sizes_there[] = {512, 2048, 4096, 8192};
+/* Sides of the square products for the peak. */
+static const size_t host_sizes[] = {512, 768, 1024, 1536};
+static const size_t device_sizes[] = {512, 2048, 4096, 8192};
 enum { SIZES = 4, BATCHES = 3, STALLS = 3 };
 
 static const size_t *sizes(const bench *b)
 {
-    return bm_on_host(b->be) ? sizes_here : sizes_there;
+    return bm_on_host(b->be) ? host_sizes : device_sizes;
 }
 
 static void free_squares(bench *b)
@@ -127,8 +128,8 @@ static float *normals(const char *stream, size_t n)
     return x;
 }
 
-/* Squares of n by n at least: rows that repeat, no zeros, of which a device
- * makes light work. */
+/* Allocates squares of at least n by n. Their rows repeat; they have no zeros,
+ * with which a device needs less power and is faster. */
 static bm_status have_squares(bench *b, size_t n)
 {
     float *row = NULL;
@@ -140,7 +141,7 @@ static bm_status have_squares(bench *b, size_t n)
         BM_TRY(bm_alloc(b->be, n * n, &b->square[i]));
     row = normals("square", n);
     if (row == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a matrix");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a matrix of %zu rows", n);
     for (size_t i = 0; i < 2; i++) {
         bm_put(b->be, b->square[i], row, n);
         for (size_t done = n; done < n * n; done *= 2) {
@@ -153,9 +154,9 @@ static bm_status have_squares(bench *b, size_t n)
     return BM_OK;
 }
 
-/* ---- what is computed --------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------- */
 
-/* x is on the backend, once for all steps. */
+/* One mini-batch on the backend, for all steps. */
 static bm_status place(bench *b, size_t n)
 {
     float *x = normals("bench", n);
@@ -167,7 +168,7 @@ static bm_status place(bench *b, size_t n)
     return bm_sync(b->be);
 }
 
-/* Mini-batches on the host that take turns. */
+/* BATCHES mini-batches on the host, sent to the backend in turns. */
 static bm_status queue_up(bench *b, const workload *w)
 {
     size_t frames = w->T * w->features, n = BATCHES * w->B;
@@ -227,8 +228,8 @@ static bm_status open_loss(bench *b, const workload *w)
         &b->work);
 }
 
-/* What threads or a device do says nothing of this process's own time. */
-static bool by_the_clock(const bm_bench *how)
+/* Processor time counts every thread, and nothing of a device's time. */
+static bool needs_wall_clock(const bm_bench *how)
 {
     return how->device->threads > 1 || !bm_on_host(how->device->be);
 }
@@ -237,7 +238,7 @@ static bm_status set_up(bench *b, const bm_bench *how, const workload *w)
 {
     memset(b, 0, sizeof *b);
     b->be = how->device->be;
-    b->many = by_the_clock(how);
+    b->wall = needs_wall_clock(how);
     b->batch.x = (bm_tensor){NULL, 3, {w->T, w->B, w->features, 1}};
     if (bm_on_host(b->be) || w->net[0] == '\0')
         BM_TRY(bm_alloc(b->be, bm_count(b->batch.x), &b->batch.x.data));
@@ -268,7 +269,7 @@ static void clear_up(bench *b)
 
 static double seconds(const bench *b)
 {
-    return b->many ? bm_clock() : bm_bench_clock();
+    return b->wall ? bm_clock() : bm_bench_clock();
 }
 
 static bm_status step(bench *b, const workload *w, bool sends)
@@ -296,9 +297,9 @@ static bm_status step(bench *b, const workload *w, bool sends)
     return BM_OK;
 }
 
-/* ---- how fast ----------------------------------------------------------- */
+/* ---- times -------------------------------------------------------------- */
 
-/* Products of n by n for as long as a timing takes; FLOP/s. */
+/* FLOP/s of `repeats` products of n by n, and the seconds they took. */
 static bm_status multiply(bench *b, size_t n, size_t repeats, double *rate,
                           double *spent)
 {
@@ -314,8 +315,8 @@ static bm_status multiply(bench *b, size_t n, size_t repeats, double *rate,
     return BM_OK;
 }
 
-/* FLOP/s of square products of the size that this machine likes best; larger
- * ones are left out where a product takes long. */
+/* The highest FLOP/s of square products over all sizes. Stops after a size
+ * whose products take long_time. */
 static bm_status peak(bench *b, double *out)
 {
     const double enough = 0.045, long_time = 0.2;
@@ -334,9 +335,9 @@ static bm_status peak(bench *b, double *out)
     return BM_OK;
 }
 
-/* Steps for `least` seconds; how long one took. A device has the next ones
- * queued while it works, more and more of them, for it stands idle where the
- * host waits; `sends`: with a mini-batch for each. */
+/* Runs steps for at least `least` seconds; *out is the time of one. On a device
+ * the number of steps queued between two syncs doubles, as the device is idle
+ * while the host waits for it. `sends`: send a mini-batch for each step. */
 static bm_status time_steps(bench *b, const workload *w, double least,
                             bool sends, double *out)
 {
@@ -355,20 +356,21 @@ static bm_status time_steps(bench *b, const workload *w, double least,
     return BM_OK;
 }
 
-/* Shares of the steps since the last call, by the clock. A device works when
- * its queue says, which the clock does not see. */
+/* Fractions of the steps since the last call, by wall-clock time; NAN on a
+ * device, whose work is queued and not seen by the host's clock. */
 static void note_phases(bench *b, double *out)
 {
     bm_model_times t = bm_model_spent(b->model);
     double all = t.forward + t.loss + t.backward + b->update;
-    double parts[PHASES] = {t.forward, t.loss, t.backward, b->update};
+    double phases[PHASES] = {t.forward, t.loss, t.backward, b->update};
 
     for (size_t i = 0; i < PHASES; i++)
-        out[i] = bm_on_host(b->be) ? parts[i] / all : NAN;
+        out[i] = bm_on_host(b->be) ? phases[i] / all : NAN;
     b->update = 0;
 }
 
-/* Of a sequence, over all steps since the last call; NAN: none counts. */
+/* The mean loss per sequence of all steps since the last call; NAN without
+ * sequences. */
 static bm_status take_loss(bench *b, double *out)
 {
     bm_score s = {0};
@@ -387,7 +389,7 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
 {
     const workload *w = how->own.net != NULL ? &how->own : &workloads[row];
     double steps[BM_BENCH_ROUNDS], peaks[BM_BENCH_ROUNDS];
-    double shares[BM_BENCH_ROUNDS], stalls[STALLS];
+    double ratios[BM_BENCH_ROUNDS], stalls[STALLS];
     double flops = 0, median = 0, last = 1, still = 0;
     size_t n_stalls = 0;
     bool turns = bm_on_host(how->device->be);
@@ -421,16 +423,16 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
         BM_TRY_DONE(peak(&b, &last));
     for (size_t i = 0; i < how->rounds; i++) {
         peaks[i] = turns ? peaks[i] : last;
-        shares[i] = flops / steps[i] / peaks[i];
+        ratios[i] = flops / steps[i] / peaks[i];
     }
     median = bm_bench_median(how->rounds, steps);
     out[FRAMES_PER_S] = (double)(w->T * w->B) / median;
     out[STEP_MS] = 1e3 * median;
-    out[STEP_MS_MIN] = 1e3 * steps[0]; /* sorted by now */
+    out[STEP_MS_MIN] = 1e3 * steps[0]; /* bm_bench_median sorted them */
     if (flops > 0) {
         note_phases(&b, out + FORWARD);
         out[GFLOPS] = 1e-9 * flops / median;
-        out[SHARE] = bm_bench_median(how->rounds, shares);
+        out[OF_PEAK] = bm_bench_median(how->rounds, ratios);
         out[SGEMM_GFLOPS] = 1e-9 * bm_bench_median(how->rounds, peaks);
     }
 done:
@@ -438,28 +440,25 @@ done:
     return status;
 }
 
-/* ---- telling ------------------------------------------------------------ */
+/* ---- output ------------------------------------------------------------- */
 
 static const char peer[] =
-    "The same steps in PyTorch on one core, timed by the processor's clock as "
-    "well.\ntorch_peer.py is no part of this program; docs/performance.md says "
-    "what it does.\n\n"
+    "The same steps in PyTorch on one core, also in processor time; see\n"
+    "docs/performance.md.\n\n"
     "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
-    "  clock='import runpy, sys, time; time.perf_counter = time.process_time; "
-    "\\\n"
-    "      runpy.run_path(sys.argv.pop(1), run_name=\"__main__\")'\n"
-    "  peer() { taskset -c 1 python3 -c \"$clock\" torch_peer.py --device cpu "
-    "\\\n"
-    "      --precision fp32 --clip 5 \"$@\"; }\n"
-    "  peer --model blstm --layers 4 --hidden 320 --input 120 --vocab 30 "
-    "--batch 16 --T 200\n"
-    "  peer --model blstm --layers 3 --hidden 128 --input 120 --vocab 30 "
-    "--batch 16 --T 200\n"
-    "  peer --model dnn --layers 6 --hidden 1024 --input 440 --vocab 2000 "
-    "--batch 256\n\n"
-    "Also --batch 32, --mode compile, and --precision amp_bf16 beside bmuf "
-    "bench\n--precision bf16. The peer of the row crnn is in words alone, in "
-    "docs/performance.md.\n";
+    "  peer() { taskset -c 1 tools/torch_peer.py --modes "
+    "fp32:eager,fp32:compile \"$@\"; }\n"
+    "  peer --net 'blstm:320*4 linear' --input 120 --classes 30 --batch 16 "
+    "--frames 200 --labels 25\n"
+    "  peer --net 'blstm:128*3 linear' --input 120 --classes 30 --batch 16 "
+    "--frames 200 --labels 25\n"
+    "  peer --net 'linear:1024 relu linear:1024 relu linear:1024 relu "
+    "linear:1024 relu \\\n"
+    "      linear:1024 relu linear:1024 relu linear' --loss cross_entropy "
+    "--input 440 \\\n"
+    "      --classes 2000 --batch 256 --frames 1\n\n"
+    "To compare with bmuf bench --precision bf16, give --modes "
+    "amp:eager,amp:compile.\n";
 
 static void print_head(const bm_bench *how, FILE *out)
 {
@@ -467,30 +466,23 @@ static void print_head(const bm_bench *how, FILE *out)
     const char *dnn = bm_onednn_version();
 
     if (!bm_on_host(d->be))
-        fprintf(out, "%s, %s, seconds of the clock", bm_backend_about(d->be),
+        fprintf(out, "%s, %s, wall-clock time", bm_backend_about(d->be),
                 d->precision);
     else
         fprintf(out,
-                "%zu thread%s, %s, seconds of %s; products by %s %s; shares of "
-                "a step by its parts",
+                "%zu thread%s, %s, %s time; products by %s %s; forward, loss, "
+                "backward and update in %% of a step",
                 d->threads, d->threads == 1 ? "" : "s", d->precision,
-                by_the_clock(how) ? "the clock" : "processor time",
+                needs_wall_clock(how) ? "wall-clock" : "processor",
                 dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
                 dnn != NULL ? dnn : openblas_get_corename());
 }
 
-static const char *row(const bm_bench *how, size_t i)
-{
-    if (how->own.net != NULL)
-        return i == 0 ? how->own.name : NULL;
-    return i < WORKLOADS ? workloads[i].name : NULL;
-}
-
-const bm_bench_part bm_bench_train = {
+const bm_benchmark bm_bench_train = {
     .name = "train",
-    .row = row,
+    .rows = rows,
     .columns = columns,
-    .head = print_head,
+    .print_head = print_head,
     .measure = measure,
     .peer = peer,
 };

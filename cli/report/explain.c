@@ -58,7 +58,7 @@ bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
     *out = (bm_setting){.workers = (int)s->job.workers,
                         .filtered = s->filtered,
                         .renamed = ops != &bm_strategy_bmuf,
-                        .blocks = ops->unit == BM_BLOCK,
+                        .blocks = ops->per == BM_BLOCK,
                         .momentum = s->filter.momentum,
                         .rate = s->filter.rate,
                         .adam = adam,
@@ -156,7 +156,7 @@ done:
 }
 
 /* What else is done with blocks. */
-static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
+static bm_status print_ways(const bm_block_settings *s, const bm_params *params,
                             FILE *out)
 {
     if (s->warmup > 0)
@@ -181,81 +181,8 @@ static bm_status print_ways(const bm_plan_settings *s, const bm_params *params,
                             : BM_OK;
 }
 
-/* What the sum keeps of the workers hosted by a rank, likewise. */
-static double vectors_of(const char *sum, double hosted)
-{
-    if (strcmp(sum, "tree") == 0)
-        return fmin(2 * log2(hosted + 1) + 1, 8); /* partial means */
-    if (strcmp(sum, "exact") == 0)
-        return 4;                                    /* two whole numbers */
-    return strcmp(sum, "mpi") == 0 ? 2 : hosted + 1; /* and the common one */
-}
-
-/* Floats per weight that a rank keeps, apart from activations. */
-static double copies(const bm_settings *s, int ranks)
-{
-    double hosted = ceil((double)s->job.workers / ranks), n = 2; /* w, g */
-    double vectors = bm_sgd_is_adam(&s->sgd) ? 2 : 1;
-    bm_local_policy local = bm_sgd_local_state(&s->sgd);
-    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
-    bool each = unit == BM_EVENT ? s->server_policy.push != BM_GRADIENT
-                                 : local != BM_LOCAL_RESET;
-
-    n += vectors * (each ? hosted : 1);
-    if (local == BM_LOCAL_EXTRAPOLATE)
-        n += vectors + 1; /* what a block began with, and a mean */
-    if (s->train.ema > 0)
-        n += unit == BM_BLOCK ? 1.0 / ranks : 1;
-    n += bm_fragments_wanted(&s->plan) ? hosted : 0;
-    n += 3; /* kept, host, staging */
-    n += vectors_of(s->job.sum, hosted);
-    if (unit == BM_BLOCK)
-        n += 1; /* the model at the block's start */
-    if (unit == BM_EVENT)
-        n += 2 * hosted + 1; /* models, pushes; W while workers learn */
-    if (s->filtered)
-        n += 3.0 / ranks; /* W, Delta and G of a slice */
-    if (s->code.ops != NULL)
-        n += (s->code.ops->exact ? 0 : hosted) + 1; /* residuals, start */
-    return n;
-}
-
-/* Local updates whose memory is in a checkpoint. */
-static double remembered(const bm_settings *s, bm_unit unit)
-{
-    double workers = (double)s->job.workers;
-    bm_local_policy local = bm_sgd_local_state(&s->sgd);
-
-    if (unit == BM_STEP ||
-        (unit == BM_EVENT && s->server_policy.push == BM_GRADIENT))
-        return 1;
-    if (unit == BM_EVENT && s->server_policy.push == BM_ELASTIC)
-        return workers;
-    if (local == BM_LOCAL_RESET)
-        return 0;
-    return local == BM_LOCAL_KEEP ? workers : 1;
-}
-
-/* Vectors as long as the model in a checkpoint. */
-static double saved(const bm_settings *s)
-{
-    double workers = (double)s->job.workers, n = s->filtered ? 2 : 1;
-    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
-    bool own = bm_fragments_wanted(&s->plan) ||
-               (unit == BM_EVENT && s->server_policy.push == BM_ELASTIC);
-
-    n += (bm_sgd_is_adam(&s->sgd) ? 2 : 1) * remembered(s, unit);
-    n += own ? workers : 0; /* models */
-    n += s->train.ema > 0;
-    if (s->code.ops != NULL && !s->code.ops->exact)
-        n += workers + 1; /* residuals, and what all are sent */
-    else if (s->code.ops != NULL)
-        n += unit == BM_BLOCK;
-    return n;
-}
-
-static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
-                       double weights, size_t features, FILE *out)
+static void print_cost(const bm_footprint *size, const bm_setting *what,
+                       int ranks, double weights, size_t features, FILE *out)
 {
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
 
@@ -263,8 +190,8 @@ static void print_cost(const bm_settings *s, const bm_setting *what, int ranks,
             "memory            about %.0f MB a rank for weights and states, "
             "%.0f MB for blocks of data\n"
             "checkpoint        about %.3g MB\n",
-            4e-6 * weights * copies(s, ranks),
-            3 * share * (double)features * 4e-6, 4e-6 * weights * saved(s));
+            4e-6 * weights * size->memory, 3 * share * (double)features * 4e-6,
+            4e-6 * weights * size->checkpoint);
 }
 
 static void print_sending(const bm_sending *x, int ranks, FILE *out)
@@ -309,8 +236,8 @@ static bm_status open_network(const bm_settings *s, const bm_dataset *data,
     return status;
 }
 
-static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
-                              int ranks, FILE *out)
+static bm_status explain_data(const bm_config *config, const bm_settings *s,
+                              const bm_dataset *data, int ranks, FILE *out)
 {
     bm_plan *plan = NULL;
     bm_setting what = {0};
@@ -319,6 +246,7 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     bm_backend *be = NULL;
     bm_recogniser net = {0};
     bm_sending sending = {0};
+    bm_footprint size = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
@@ -340,11 +268,13 @@ static bm_status explain_data(const bm_settings *s, const bm_dataset *data,
     if (what.blocks)
         print_local(&s->sgd, out);
     if (what.filtered)
-        print_filter(&what, s->filter.nesterov, s->plan.fragments, &gains, out);
+        print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
+                     out);
     print_blocks(&what, &gains, &filling, out);
-    BM_TRY_DONE(print_ways(&s->plan, bm_model_params(net.model), out));
+    BM_TRY_DONE(print_ways(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
-    print_cost(s, &what, ranks, (double)bm_model_params(net.model)->n,
+    BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
+    print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     print_sending(&sending, ranks, out);
     status = bm_advise(&what, print_advice, out);
@@ -369,7 +299,8 @@ static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
                 100 * (1 - (double)n / (double)(most * ranks)));
 }
 
-bm_status bm_explain(const bm_settings *s, int ranks, FILE *out)
+bm_status bm_explain(const bm_config *config, const bm_settings *s, int ranks,
+                     FILE *out)
 {
     bm_dataset *data = NULL;
     bm_status status = BM_OK;
@@ -377,7 +308,7 @@ bm_status bm_explain(const bm_settings *s, int ranks, FILE *out)
     BM_TRY(bm_settings_fit(s, ranks));
     warn_of_ranks(s, ranks, out);
     BM_TRY(bm_dataset_open(&data, s->data.train));
-    status = explain_data(s, data, ranks, out);
+    status = explain_data(config, s, data, ranks, out);
     bm_dataset_close(data);
     return status;
 }
@@ -391,7 +322,7 @@ static bm_status explain(const bm_arguments *a)
 
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
-    status = bm_explain(&set, (int)ranks, stdout);
+    status = bm_explain(config, &set, (int)ranks, stdout);
     bm_config_free(config);
     return status;
 }

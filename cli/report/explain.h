@@ -17,6 +17,7 @@ BM_CHECKED bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
 /* Opens the data and the network, prints gains, time constants, blocks,
  * padding, memory and the bytes of an exchange. Fails as training would at its
  * start. */
-BM_CHECKED bm_status bm_explain(const bm_settings *s, int ranks, FILE *out);
+BM_CHECKED bm_status bm_explain(const bm_config *config, const bm_settings *s,
+                                int ranks, FILE *out);
 
 #endif

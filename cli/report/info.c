@@ -3,8 +3,8 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
+#include "io/inspect/describe.h"
 #include "io/model/model_file.h"
-#include "io/shard/describe.h"
 
 #include <jansson.h>
 #include <stdlib.h>

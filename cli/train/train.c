@@ -237,7 +237,7 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 static bm_status try_out(const bm_settings *set, const bm_config *config,
                          const char *directory, long ranks)
 {
-    BM_TRY(bm_explain(set, (int)ranks, stdout));
+    BM_TRY(bm_explain(config, set, (int)ranks, stdout));
     return bm_run_check(directory, config);
 }
 

@@ -97,7 +97,7 @@ static bm_status warn(bm_training *t)
 /* There are layers enough. */
 static bm_status check_fragments(const bm_training *t)
 {
-    long n = t->set->plan.fragments;
+    long n = t->set->block.fragments;
     size_t *begin = calloc((size_t)n + 1, sizeof *begin);
     bm_status status = BM_OK;
 

@@ -67,7 +67,7 @@ static char *batches_of(const bm_training *t)
     int n = (int)t->set->job.workers, at = 0;
     char *text = NULL;
 
-    if (t->set->plan.seconds > 0)
+    if (t->set->block.seconds > 0)
         text = malloc((size_t)n * DIGITS + 1);
     for (int k = 0; text != NULL && k < n; k++)
         at += snprintf(text + at, DIGITS + 1, k > 0 ? " %lld" : "%lld",

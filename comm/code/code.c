@@ -13,7 +13,8 @@ bm_code bm_code_find(const char *name, double share)
     const bm_code_ops *const *ops = sets[0];
     size_t isa = 0;
 
-    if (bm_isa_choose(&isa) == BM_OK) /* or the backend tells it */
+    if (bm_isa_choose(&isa) ==
+        BM_OK) /* the backend reports an invalid BMUF_ISA */
         ops = sets[isa];
     for (; *ops != NULL; ops++)
         if (strcmp((*ops)->name, name) == 0)

@@ -1,8 +1,8 @@
 /*
- * code_bits.h - 32 answers to a question in one word, the first in its lowest
- * bit. A loop over all 32 becomes vectors if it asks without a branch:
+ * code_bits.h - 32 flags in one word, the first in the lowest bit. A loop over
+ * all 32 is vectorized if it has no branch:
  *
- *     word |= mask & bm_bit[i];    the mask: all bits, or none
+ *     word |= mask & bm_bit[i];    mask: all bits set, or none
  */
 #ifndef BM_COMM_CODE_CODE_BITS_H
 #define BM_COMM_CODE_CODE_BITS_H

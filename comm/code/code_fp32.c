@@ -1,5 +1,5 @@
-/* code_fp32.c - floats as they are: for what must arrive exactly, and to
- * compare with. */
+/* code_fp32.c - floats, unchanged: for pieces that must be exact, and to compare
+ * with. */
 #include "comm/code/code.h"
 
 #include <string.h>

@@ -1,16 +1,16 @@
 /*
- * code_halves.c - two bytes a number, rounded to the nearest, ties to even:
+ * code_halves.c - two bytes per number, rounded to nearest, ties to even:
  *
  *     fp16    IEEE's: multiples of 2^-24 below 2^-14, 11 bits above, to 65504
  *     bf16    the upper half of a float
  *
- * What would round to infinity becomes the largest that is finite, so that
- * error feedback sends the rest later. Signs apart, formats are in the order of
- * their bits.
+ * What would round to infinity becomes the largest finite number, so that error
+ * feedback sends the rest later. In all formats the bits without the sign are in
+ * the order of the numbers.
  */
 #include "comm/code/code.h"
+#include "comm/code/float_bits.h"
 
-#include <stdint.h>
 #include <string.h>
 
 enum {
@@ -23,26 +23,10 @@ enum {
     LARGEST_FLOAT = 0x7f7fffff,
 };
 
-static inline int32_t bits_of(float x)
-{
-    int32_t bits = 0;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(int32_t bits)
-{
-    float x = 0;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static inline int32_t to_fp16(int32_t bits)
 {
     /* The last place of 1/2 is 2^-24. */
-    int32_t small = bits_of(float_of(bits) + 0.5F) - HALF;
+    int32_t small = bm_bits_of(bm_float_of(bits) + 0.5F) - HALF;
     int32_t half = ((bits + 0xfff + (bits >> DROPPED & 1)) >> DROPPED) - BIAS;
 
     half = bits < NORMAL_FLOAT ? small : half;
@@ -51,7 +35,7 @@ static inline int32_t to_fp16(int32_t bits)
 
 static inline int32_t from_fp16(int32_t half)
 {
-    int32_t small = bits_of((float)half * 0x1p-24F);
+    int32_t small = bm_bits_of((float)half * 0x1p-24F);
 
     return half < NORMAL ? small : (half + BIAS) << DROPPED;
 }
@@ -73,9 +57,8 @@ static inline void shorten(size_t n, const float *restrict x,
                            unsigned char *restrict code)
 {
     for (size_t i = 0; i < n; i++) {
-        int32_t bits = bits_of(x[i]);
-        uint16_t half =
-            (uint16_t)((bits >> 16 & 0x8000) | round(bits & 0x7fffffff));
+        uint16_t half = (uint16_t)((bm_bits_of(x[i]) >> 16 & 0x8000) |
+                                   round(bm_magnitude(x[i])));
 
         memcpy(code + i * sizeof half, &half, sizeof half);
     }
@@ -89,7 +72,7 @@ static inline void lengthen(size_t n, const unsigned char *restrict code,
         float size = 0;
 
         memcpy(&half, code + i * sizeof half, sizeof half);
-        size = float_of(widen(half & 0x7fff));
+        size = bm_float_of(widen(half & 0x7fff));
         x[i] = half & 0x8000 ? -size : size;
     }
 }

@@ -1,12 +1,12 @@
 /*
- * code_int8.c - for every 256 numbers a unit, u = max |x| / 127, and
+ * code_int8.c - for every 256 numbers a scale, s = max |x| / 127, and
  *
- *     q = x / u, rounded to a whole number from -127 to 127    x^ = q u
+ *     q = x / s, rounded to an integer from -127 to 127    x^ = q s
  */
 #include "comm/code/code.h"
+#include "comm/code/float_bits.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { BLOCK = 256, MOST = 127 };
@@ -17,33 +17,28 @@ static size_t bytes(const bm_code *c, size_t n)
     return (n + BLOCK - 1) / BLOCK * sizeof(float) + n;
 }
 
-/* 127 of them are a float. Without their signs numbers are in the order of
- * their bits. */
-static float unit_of(size_t n, const float *x)
+/* max |x| / 127, a little less if 127 times that is not finite. */
+static float scale_of(size_t n, const float *x)
 {
     int32_t largest = 0;
-    float most = 0, unit = 0;
+    float scale = 0;
 
     for (size_t i = 0; i < n; i++) {
-        int32_t bits = 0;
-
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= 0x7fffffff;
+        int32_t bits = bm_magnitude(x[i]);
         largest = bits > largest ? bits : largest;
     }
-    memcpy(&most, &largest, sizeof most);
-    unit = most / MOST;
-    return isfinite(unit * MOST) ? unit : nextafterf(unit, 0);
+    scale = bm_float_of(largest) / MOST;
+    return isfinite(scale * MOST) ? scale : nextafterf(scale, 0);
 }
 
-/* Of the smallest numbers a unit is a rounded one, or none: then all are 0. */
-static void round_all(size_t n, const float *restrict x, float unit,
+/* For the smallest numbers the scale is rounded, or 0: then all q are 0. */
+static void round_all(size_t n, const float *restrict x, float scale,
                       int8_t *restrict out)
 {
-    const float whole = 0x1.8p23F; /* beside it a float has no room for less */
+    const float whole = 0x1.8p23F; /* adding it rounds to an integer */
 
     for (size_t i = 0; i < n; i++) {
-        float q = x[i] / unit + whole - whole;
+        float q = x[i] / scale + whole - whole;
 
         q = q < MOST ? q : MOST;
         out[i] = (int8_t)(q > -MOST ? q : -MOST);
@@ -57,23 +52,23 @@ static void encode(const bm_code *c, size_t n, const float *x, void *code)
     (void)c;
     for (size_t at = 0; at < n; at += BLOCK) {
         size_t m = n - at < BLOCK ? n - at : BLOCK;
-        float unit = unit_of(m, x + at);
+        float scale = scale_of(m, x + at);
 
-        memcpy(out, &unit, sizeof unit);
-        out += sizeof unit;
-        if (unit > 0)
-            round_all(m, x + at, unit, (int8_t *)out);
+        memcpy(out, &scale, sizeof scale);
+        out += sizeof scale;
+        if (scale > 0)
+            round_all(m, x + at, scale, (int8_t *)out);
         else
             memset(out, 0, m);
         out += m;
     }
 }
 
-static void multiply(size_t n, const int8_t *restrict q, float unit,
+static void multiply(size_t n, const int8_t *restrict q, float scale,
                      float *restrict x)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = (float)q[i] * unit;
+        x[i] = (float)q[i] * scale;
 }
 
 static void decode(const bm_code *c, size_t n, const void *code, float *x)
@@ -83,11 +78,11 @@ static void decode(const bm_code *c, size_t n, const void *code, float *x)
     (void)c;
     for (size_t at = 0; at < n; at += BLOCK) {
         size_t m = n - at < BLOCK ? n - at : BLOCK;
-        float unit = 0;
+        float scale = 0;
 
-        memcpy(&unit, in, sizeof unit);
-        in += sizeof unit;
-        multiply(m, (const int8_t *)in, unit, x + at);
+        memcpy(&scale, in, sizeof scale);
+        in += sizeof scale;
+        multiply(m, (const int8_t *)in, scale, x + at);
         in += m;
     }
 }

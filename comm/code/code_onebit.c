@@ -14,10 +14,11 @@
  */
 #include "comm/code/code.h"
 #include "comm/code/code_bits.h"
+#include "comm/code/float_bits.h"
 
 #include <string.h>
 
-enum { LEVELS = 2, BITS = BM_WORD_BITS, LANES = 16 };
+enum { LEVELS = 2, BITS = BM_WORD_BITS, SUMS = 16 };
 
 static size_t bytes(const bm_code *c, size_t n)
 {
@@ -25,30 +26,19 @@ static size_t bytes(const bm_code *c, size_t n)
     return LEVELS * sizeof(float) + (n + BITS - 1) / BITS * sizeof(uint32_t);
 }
 
-static inline uint32_t bits_of(float x)
-{
-    uint32_t bits = 0;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* All bits of a number below zero, and none of another: -0 + 0 is 0. */
+/* All bits set if x < 0, else none; -0 + 0 is 0. */
 static inline uint32_t is_below(float x)
 {
-    return 0 - (bits_of(x + 0) >> 31);
+    return 0 - ((uint32_t)bm_bits_of(x + 0) >> 31);
 }
 
-/* x, or 0. */
+/* x, or 0 with an empty mask. */
 static inline double masked(uint32_t mask, float x)
 {
-    uint32_t bits = bits_of(x) & mask;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return bm_float_of((int32_t)((uint32_t)bm_bits_of(x) & mask));
 }
 
-/* Adds 32 rows, and returns their word. */
+/* Adds 32 rows and returns their word. */
 static inline uint32_t add_rows(const float *restrict x, double *restrict below,
                                 double *restrict above)
 {
@@ -56,8 +46,8 @@ static inline uint32_t add_rows(const float *restrict x, double *restrict below,
 
     for (size_t i = 0; i < BITS; i++)
         word |= ~is_below(x[i]) & bm_bit[i];
-    for (size_t i = 0; i < BITS; i += LANES)
-        for (size_t k = 0; k < LANES; k++) {
+    for (size_t i = 0; i < BITS; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) {
             uint32_t mask = is_below(x[i + k]);
 
             below[k] += masked(mask, x[i + k]);
@@ -66,12 +56,12 @@ static inline uint32_t add_rows(const float *restrict x, double *restrict below,
     return word;
 }
 
-/* The sums of a column's negative numbers and of the others, and how many those
- * are. */
+/* Sums of a column's negative numbers and of the others; returns the number of
+ * the others. */
 static size_t add_column(size_t n, const float *restrict x, double sum[LEVELS],
                          unsigned char *restrict words)
 {
-    double below[LANES] = {0}, above[LANES] = {0};
+    double below[SUMS] = {0}, above[SUMS] = {0};
     size_t whole = n - n % BITS, count = 0;
 
     for (size_t at = 0; at < whole; at += BITS, words += sizeof(uint32_t)) {
@@ -89,7 +79,7 @@ static size_t add_column(size_t n, const float *restrict x, double sum[LEVELS],
         count += (size_t)__builtin_popcount(word);
         memcpy(words, &word, sizeof word);
     }
-    for (size_t m = LANES / 2; m > 0; m /= 2)
+    for (size_t m = SUMS / 2; m > 0; m /= 2)
         for (size_t k = 0; k < m; k++) {
             below[k] += below[k + m];
             above[k] += above[k + m];

@@ -1,13 +1,13 @@
 #include "comm/code/code_plan.h"
 
-#include "comm/sum/sum.h"
+#include "comm/slices.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const bm_code as_it_is = {.ops = &bm_code_fp32_baseline};
+static const bm_code fp32 = {.ops = &bm_code_fp32_baseline};
 
-/* Which code a piece of the elements [from, to) has. */
+/* The code of a piece with the elements [from, to). */
 static const bm_code *code_of(const bm_code_plan *p, size_t from, size_t to)
 {
     const bm_code *c = &p->code;
@@ -15,7 +15,7 @@ static const bm_code *code_of(const bm_code_plan *p, size_t from, size_t to)
 
     return from < p->n_learned && c->ops->bytes(c, n) < n * sizeof(float)
                ? c
-               : &as_it_is;
+               : &fp32;
 }
 
 static const bm_code *of_piece(const bm_code_plan *p, size_t piece)
@@ -28,7 +28,7 @@ bool bm_code_plan_exact(const bm_code_plan *p, size_t piece)
     return of_piece(p, piece)->ops->exact;
 }
 
-/* Where the piece from `at` on ends; *edge is the first behind `at`. */
+/* The end of the piece that starts at `at`; *edge: the first edge after it. */
 static size_t end(const bm_code_plan *p, size_t at, const size_t *edge,
                   size_t edges)
 {
@@ -53,15 +53,15 @@ static void cut(bm_code_plan *p, const size_t *edge, size_t edges)
             edge++;
         to = end(p, at, edge, edges);
         for (; chunk * BM_SUM_CHUNK <= at; chunk++)
-            p->unit[chunk] = i;
+            p->group[chunk] = i;
         c = code_of(p, from, to);
         p->start[i + 1] = at = to;
         p->byte[i + 1] = p->byte[i] + c->ops->bytes(c, to - from);
     }
-    for (; chunk <= p->n_units; chunk++)
-        p->unit[chunk] = p->n_pieces;
-    for (size_t u = 0; u < p->n_units; u++) {
-        size_t count = p->start[p->unit[u + 1]] - p->start[p->unit[u]];
+    for (; chunk <= p->n_groups; chunk++)
+        p->group[chunk] = p->n_pieces;
+    for (size_t c = 0; c < p->n_groups; c++) {
+        size_t count = p->start[p->group[c + 1]] - p->start[p->group[c]];
         p->longest = count > p->longest ? count : p->longest;
     }
 }
@@ -72,12 +72,12 @@ bm_status bm_code_plan_make(bm_code_plan *out, bm_code code, size_t n,
     size_t chunks = (n + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
     size_t most = (code.ops->columns ? edges + 1 : chunks) + 2;
     bm_code_plan p = {
-        .code = code, .n = n, .n_learned = n_learned, .n_units = chunks};
+        .code = code, .n = n, .n_learned = n_learned, .n_groups = chunks};
 
     p.start = calloc(most, sizeof *p.start);
     p.byte = calloc(most, sizeof *p.byte);
-    p.unit = calloc(chunks + 1, sizeof *p.unit);
-    if (p.start == NULL || p.byte == NULL || p.unit == NULL) {
+    p.group = calloc(chunks + 1, sizeof *p.group);
+    if (p.start == NULL || p.byte == NULL || p.group == NULL) {
         bm_code_plan_free(&p);
         return BM_FAIL(BM_ERR_MEMORY, "no memory to cut %zu floats", n);
     }
@@ -90,14 +90,14 @@ void bm_code_plan_free(bm_code_plan *p)
 {
     free(p->start);
     free(p->byte);
-    free(p->unit);
+    free(p->group);
     *p = (bm_code_plan){0};
 }
 
 bm_status bm_code_plan_cut(const bm_code_plan *p, int size,
                            const char *coordinator, size_t *first)
 {
-    BM_TRY(bm_sum_cut(p->n, size, coordinator, first));
+    BM_TRY(bm_slices_cut(p->n, size, coordinator, first));
     for (int r = 0; r <= size; r++)
         first[r] = (first[r] + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
     return BM_OK;

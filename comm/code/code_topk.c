@@ -1,10 +1,11 @@
 /*
- * code_topk.c - of the n numbers of a chunk the k = share n largest, rounded,
- * at least one; of equal ones the first. They travel as k floats and k places,
- * of two bytes, both in the order of the vector. The others become 0.
+ * code_topk.c - the k = round(share n) largest of the n numbers of a chunk, at
+ * least one; of equal ones the first. The code is k floats and k indices of two
+ * bytes, both in the order of the vector. The others are decoded as 0.
  */
 #include "comm/code/code.h"
 #include "comm/code/code_bits.h"
+#include "comm/code/float_bits.h"
 #include "core/status.h"
 
 #include <math.h>
@@ -24,27 +25,17 @@ static size_t bytes(const bm_code *c, size_t n)
     return count(c, n) * (sizeof(float) + sizeof(uint16_t));
 }
 
-/* Without their signs numbers are in the order of their bits. */
-static inline int32_t size_of(float x)
-{
-    int32_t bits = 0;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
-}
-
 static inline size_t count_from(size_t n, const float *x, int32_t least)
 {
     int32_t found = 0;
 
     for (size_t i = 0; i < n; i++)
-        found += size_of(x[i]) >= least;
+        found += bm_magnitude(x[i]) >= least;
     return (size_t)found;
 }
 
-/* The k are those that are larger than this, and the first *ties of those that
- * are just as large. Bit by bit, from the highest; that ends where k are left.
- */
+/* The k largest are those above the result and the first *ties of those equal
+ * to it. Found bit by bit from the highest, until k are left. */
 static int32_t threshold(size_t n, const float *x, size_t k, size_t *ties)
 {
     int32_t least = 0;
@@ -63,17 +54,17 @@ static int32_t threshold(size_t n, const float *x, size_t k, size_t *ties)
     return least;
 }
 
-/* Which of 32 are as large as that, or larger. */
+/* A word with a bit for each of 32 that is `least` or larger. */
 static inline uint32_t large(const float *x, int32_t least)
 {
     uint32_t word = 0;
 
     for (size_t i = 0; i < BITS; i++)
-        word |= (0 - (uint32_t)(size_of(x[i]) >= least)) & bm_bit[i];
+        word |= (0 - (uint32_t)(bm_magnitude(x[i]) >= least)) & bm_bit[i];
     return word;
 }
 
-/* The same of the last n. */
+/* The same for the last n < 32. */
 static uint32_t large_of_rest(size_t n, const float *x, int32_t least)
 {
     float rest[BITS] = {0};
@@ -95,7 +86,7 @@ static void encode(const bm_code *c, size_t n, const float *x, void *code)
 
         for (; word != 0; word &= word - 1) {
             uint16_t i = (uint16_t)(at + (size_t)__builtin_ctz(word));
-            bool tie = size_of(x[i]) == least;
+            bool tie = bm_magnitude(x[i]) == least;
 
             if (tie && ties == 0)
                 continue;

@@ -13,12 +13,12 @@ typedef unsigned char byte;
 struct bm_coded_sum {
     bm_comm *comm; /* borrowed */
     bm_code_plan plan;
-    bm_coded_way way;
+    bm_coded_mode mode;
     int rank, size, workers;
     int first, last; /* hosted here: [first, last) */
-    int next;        /* the worker to be added next */
-    double *weight;  /* [workers]: those added here; in update: everybody's */
-    size_t *own;     /* [size + 1]: rank r's units are [own[r], own[r + 1]) */
+    int next;        /* the worker to add next */
+    double *weight;  /* [workers]: of those hosted here; in update: of all */
+    size_t *own;     /* [size + 1]: rank r's groups are [own[r], own[r + 1]) */
 
     float **residual; /* [last - first][n]; NULL: the code is exact */
     float *rest;      /* this rank's slice, likewise */
@@ -26,20 +26,21 @@ struct bm_coded_sum {
 
     byte *out;  /* [last - first][bytes of the vector] */
     byte *in;   /* [workers hosted elsewhere][bytes of the slice] */
-    byte *back; /* [bytes of the vector]: what goes to all */
+    byte *back; /* [bytes of the vector]: d^ of all slices */
 
     const bm_sum_loops *loops;
     bm_tree tree;
-    float *stack; /* [deepest, longest]: means of a unit */
-    float *after; /* [longest] */
-    float *piece; /* [longest]: a decoded one */
+    float *stack;      /* [deepest, longest]: means of a group of pieces */
+    size_t group_size; /* elements of the group that is summed */
+    float *after;      /* [longest] */
+    float *piece;      /* [longest]: a decoded piece */
 };
 
 /* ---- where things are ---------------------------------------------------- */
 
 static size_t first_piece(const bm_coded_sum *c, int rank)
 {
-    return c->plan.unit[c->own[rank]];
+    return c->plan.group[c->own[rank]];
 }
 
 static size_t first_element(const bm_coded_sum *c, int rank)
@@ -72,20 +73,20 @@ static bool is_hosted(const bm_coded_sum *c, int worker)
     return worker >= c->first && worker < c->last;
 }
 
-/* Of a worker hosted here: the code of its vector. */
+/* The encoded vector of a worker hosted here. */
 static byte *outgoing(const bm_coded_sum *c, int worker)
 {
     return c->out + (size_t)(worker - c->first) * all_bytes(c);
 }
 
-/* Of one that is not: the code of this rank's slice of it. */
+/* The encoded slice of a worker hosted elsewhere, for this rank's slice. */
 static byte *incoming(const bm_coded_sum *c, int worker)
 {
     int before = worker < c->first ? worker : worker - (c->last - c->first);
     return c->in + (size_t)before * bytes(c, c->rank);
 }
 
-/* A piece of this rank's slice, of any worker. */
+/* The code of a piece of this rank's slice, of any worker. */
 static const byte *code_of(const bm_coded_sum *c, int worker, size_t piece)
 {
     size_t at = c->plan.byte[piece];
@@ -113,27 +114,13 @@ static bm_status make_residuals(bm_coded_sum *c)
         for (; made < hosted; made++)
             if ((c->residual[made] = floats(c->plan.n)) == NULL)
                 break;
-    if (c->way == BM_CODED_NEW)
+    if (c->mode == BM_CODED_VALUE)
         c->rest = floats(elements(c, c->rank));
     if (c->residual == NULL || made < hosted ||
-        (c->way == BM_CODED_NEW && c->rest == NULL))
+        (c->mode == BM_CODED_VALUE && c->rest == NULL))
         return BM_FAIL(BM_ERR_MEMORY,
                        "no memory for the residuals of %zu workers", hosted);
     return BM_OK;
-}
-
-/* What the tree needs at most, by counting without vectors. */
-static size_t deepest(int workers)
-{
-    bm_tree t = {.workers = workers};
-    double left = 0, right = 0;
-
-    for (int k = 0; k < workers; k++) {
-        bm_tree_push(&t, (bm_node){0, k, 0});
-        while (bm_tree_merge(&t, &left, &right))
-            continue;
-    }
-    return (size_t)t.deepest;
 }
 
 static bm_status make_room(bm_coded_sum *c)
@@ -144,7 +131,7 @@ static bm_status make_room(bm_coded_sum *c)
     c->common = floats(n);
     c->piece = floats(c->plan.longest);
     c->after = floats(c->plan.longest);
-    c->stack = floats(deepest(c->workers) * c->plan.longest);
+    c->stack = floats((size_t)bm_tree_deepest(c->workers) * c->plan.longest);
     c->out = malloc(hosted * all_bytes(c) + 1);
     c->in = malloc(others * bytes(c, c->rank) + 1);
     c->back = malloc(all_bytes(c) + 1);
@@ -167,7 +154,7 @@ static bm_status prepare(bm_coded_sum *c, const char *coordinator)
 
 bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                             bm_code_plan *plan, int workers,
-                            const char *coordinator, bm_coded_way way)
+                            const char *coordinator, bm_coded_mode mode)
 {
     bm_coded_sum *c = calloc(1, sizeof *c);
     bm_status status = BM_OK;
@@ -179,7 +166,7 @@ bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
     c->comm = comm;
     c->plan = *plan;
     *plan = (bm_code_plan){0};
-    c->way = way;
+    c->mode = mode;
     c->rank = bm_comm_rank(comm);
     c->size = bm_comm_size(comm);
     c->workers = c->tree.workers = workers;
@@ -224,16 +211,6 @@ float *bm_coded_sum_common(const bm_coded_sum *c)
     return c->common;
 }
 
-bm_coded_way bm_coded_sum_way(const bm_coded_sum *c)
-{
-    return c->way;
-}
-
-size_t bm_coded_sum_length(const bm_coded_sum *c)
-{
-    return c->plan.n;
-}
-
 void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last)
 {
     *first = c->first;
@@ -250,17 +227,17 @@ float *bm_coded_sum_rest(const bm_coded_sum *c)
     return c->rest;
 }
 
-bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part, float *x)
+bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *slice, float *x)
 {
     float *own = x + first_element(c, c->rank);
 
-    memmove(own, part, elements(c, c->rank) * sizeof *own);
+    memmove(own, slice, elements(c, c->rank) * sizeof *own);
     for (int r = 0; r < c->size; r++)
         bm_comm_broadcast(c->comm, x + first_element(c, r), elements(c, r), r);
     return bm_comm_wait(c->comm);
 }
 
-bm_status bm_coded_sum_share(bm_coded_sum *c)
+bm_status bm_coded_sum_allgather(bm_coded_sum *c)
 {
     return bm_coded_sum_gather(c, c->common + first_element(c, c->rank),
                                c->common);
@@ -273,7 +250,7 @@ static size_t length(const bm_coded_sum *c, size_t piece)
     return c->plan.start[piece + 1] - c->plan.start[piece];
 }
 
-/* y^ of a piece into the code, y - y^ into its residual. */
+/* Encodes a piece: code = y^, residual = y - y^. */
 static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
                    byte *code, float *restrict residual)
 {
@@ -287,7 +264,7 @@ static void encode(bm_coded_sum *c, size_t piece, const float *restrict y,
         residual[i] = y[i] - sent[i];
 }
 
-/* y = x + r, but for what is exact. Are all of them numbers? */
+/* x += r, except in exact pieces. True if all of x is finite. */
 static bool add_residual(const bm_coded_sum *c, const float *r, float *x)
 {
     bool good = true;
@@ -325,7 +302,7 @@ bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
 
 /* ---- the update ---------------------------------------------------------- */
 
-/* Everybody's weights, and their sum. */
+/* Collective. All ranks get all weights, and their sum. */
 static bm_status weigh(bm_coded_sum *c, double *total)
 {
     BM_ASSERT(c->next == c->last);
@@ -337,8 +314,8 @@ static bm_status weigh(bm_coded_sum *c, double *total)
     return BM_OK;
 }
 
-/* The workers' codes go to the owners of their slices. */
-static bm_status bring(bm_coded_sum *c)
+/* Sends the workers' codes to the owners of slices. */
+static bm_status send_to_owners(bm_coded_sum *c)
 {
     for (int i = 1; i < c->size; i++) {
         int from = (c->rank + c->size - i) % c->size;
@@ -350,7 +327,7 @@ static bm_status bring(bm_coded_sum *c)
                                       bytes(c, c->rank), from);
     }
     for (int i = 1; i < c->size; i++) {
-        int to = (c->rank + i) % c->size; /* not all to the same one at once */
+        int to = (c->rank + i) % c->size; /* spreads the load */
 
         for (int k = c->first; k < c->last; k++)
             if (c->weight[k] > 0)
@@ -360,40 +337,56 @@ static bm_status bring(bm_coded_sum *c)
     return bm_comm_wait(c->comm);
 }
 
-/* The mean of a unit, at the bottom of the stack. */
-static const float *mean(bm_coded_sum *c, size_t unit)
+static void blend(void *self, float *y, double wy, const float *x, double wx)
 {
-    size_t first = c->plan.unit[unit], last = c->plan.unit[unit + 1];
-    size_t from = c->plan.start[first], n = c->plan.start[last] - from;
-    size_t apart = c->plan.longest;
-    double left = 0, right = 0;
+    const bm_coded_sum *c = self;
+    bm_sum_loops_blend(c->loops, y, wy, x, wx, c->group_size);
+}
+
+static float *room(const bm_coded_sum *c, int depth)
+{
+    return c->stack + (size_t)depth * c->plan.longest;
+}
+
+/* Vectors are decoded into their rooms. */
+static float *keep(void *self, int depth, const float *x)
+{
+    const bm_coded_sum *c = self;
+
+    BM_ASSERT(x == room(c, depth));
+    return room(c, depth);
+}
+
+/* The mean of a group of pieces, in the lowest room of the stack. */
+static const float *mean(bm_coded_sum *c, size_t group)
+{
+    const bm_tree_vectors vectors = {blend, keep, c};
+    size_t first = c->plan.group[group], last = c->plan.group[group + 1];
+    size_t from = c->plan.start[first];
 
     c->tree.depth = 0;
+    c->group_size = c->plan.start[last] - from;
     for (int k = 0; k < c->workers; k++) {
-        float *y = c->stack + (size_t)c->tree.depth * apart;
+        float *y = room(c, c->tree.depth);
 
         for (size_t p = first; p < last && c->weight[k] > 0; p++)
             bm_code_plan_decode(&c->plan, p, code_of(c, k, p),
                                 y + (c->plan.start[p] - from));
-        bm_tree_push(&c->tree, (bm_node){0, k, c->weight[k]});
-        while (bm_tree_merge(&c->tree, &left, &right)) {
-            y = c->stack + (size_t)(c->tree.depth - 1) * apart;
-            bm_sum_loops_blend(c->loops, y, left, y + apart, right, n);
-        }
+        bm_tree_add(&c->tree, (bm_node){0, k, c->weight[k]}, y, &vectors);
     }
     BM_ASSERT(c->tree.depth == 1);
     return c->stack;
 }
 
-/* What all are to have of a piece, `after`, becomes what they are sent. */
-static void settle(bm_coded_sum *c, size_t piece, float *after)
+/* Encodes d of a piece for all ranks, from its `after`. */
+static void encode_back(bm_coded_sum *c, size_t piece, float *after)
 {
     size_t at = c->plan.start[piece], n = length(c, piece);
     float *common = c->common + at, *rest = NULL;
     bool exact = bm_code_plan_exact(&c->plan, piece);
     byte *code = c->back + c->plan.byte[piece];
 
-    if (exact || c->way == BM_CODED_MOVES) {
+    if (exact || c->mode == BM_CODED_CHANGE) {
         for (size_t i = 0; i < n && !exact; i++)
             after[i] -= common[i];
         bm_code_plan_encode(&c->plan, piece, after, code);
@@ -405,25 +398,26 @@ static void settle(bm_coded_sum *c, size_t piece, float *after)
     encode(c, piece, after, code, rest);
 }
 
-/* This rank's slice: from everybody's codes to the one that goes to all. */
+/* From all workers' codes of this rank's slice to d^. */
 static void work_slice(bm_coded_sum *c, bm_sum_work *work, void *self)
 {
-    for (size_t u = c->own[c->rank]; u < c->own[c->rank + 1]; u++) {
-        size_t first = c->plan.unit[u], last = c->plan.unit[u + 1];
+    for (size_t g = c->own[c->rank]; g < c->own[c->rank + 1]; g++) {
+        size_t first = c->plan.group[g], last = c->plan.group[g + 1];
         size_t from = c->plan.start[first];
         bm_piece p = {from, c->plan.start[last] - from, NULL, c->common + from,
                       c->after};
 
         if (p.n == 0)
             continue;
-        p.mean = mean(c, u);
+        p.mean = mean(c, g);
         work(self, &p);
         for (size_t i = first; i < last; i++)
-            settle(c, i, c->after + (c->plan.start[i] - from));
+            encode_back(c, i, c->after + (c->plan.start[i] - from));
     }
 }
 
-static bm_status spread(bm_coded_sum *c)
+/* All ranks get d^ of all slices. */
+static bm_status allgather_codes(bm_coded_sum *c)
 {
     for (int i = 1; i < c->size; i++) {
         int from = (c->rank + c->size - i) % c->size;
@@ -436,16 +430,17 @@ static bm_status spread(bm_coded_sum *c)
     return bm_comm_wait(c->comm);
 }
 
-/* All ranks do the same. */
+/* Updates the common vector, in the same way on all ranks. */
 static void apply(bm_coded_sum *c)
 {
     for (size_t p = 0; p < c->plan.n_pieces; p++) {
-        bool anew = c->way == BM_CODED_NEW || bm_code_plan_exact(&c->plan, p);
+        bool replaced =
+            c->mode == BM_CODED_VALUE || bm_code_plan_exact(&c->plan, p);
         float *x = c->common + c->plan.start[p];
 
         bm_code_plan_decode(&c->plan, p, c->back + c->plan.byte[p],
-                            anew ? x : c->piece);
-        for (size_t i = 0; i < length(c, p) && !anew; i++)
+                            replaced ? x : c->piece);
+        for (size_t i = 0; i < length(c, p) && !replaced; i++)
             x[i] += c->piece[i];
     }
 }
@@ -455,9 +450,9 @@ bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work, void *self,
 {
     BM_TRY(weigh(c, weight));
     if (*weight > 0) {
-        BM_TRY(bring(c));
+        BM_TRY(send_to_owners(c));
         work_slice(c, work, self);
-        BM_TRY(spread(c));
+        BM_TRY(allgather_codes(c));
         apply(c);
     }
     memset(c->weight, 0, (size_t)c->workers * sizeof *c->weight);
@@ -480,7 +475,7 @@ bm_status bm_coded_sum_bytes(const bm_code_plan *p, int size, int workers,
         int64_t from = (int64_t)r * workers / size;
         int64_t to = (int64_t)(r + 1) * workers / size;
         double of_r =
-            (double)(p->byte[p->unit[own[r + 1]]] - p->byte[p->unit[own[r]]]);
+            (double)(p->byte[p->group[own[r + 1]]] - p->byte[p->group[own[r]]]);
 
         most =
             fmax(most, (double)(to - from) * (all - of_r) + (size - 1) * of_r);

@@ -1,30 +1,31 @@
 /*
  * coded_sum.h - the ordered sum of vectors that travel as codes (code.h), with
- * error feedback on both ways. With ^ for what becomes of a vector that is
- * encoded and decoded:
+ * error feedback in both directions. ^ marks a vector after it was encoded and
+ * decoded:
  *
- *     worker k    y = x_k + r_k              y^ goes to the owners of slices
- *                 r_k <- y - y^              r_k: of worker k, wherever it is
+ *     worker k    y = x_k + r_k              y^ is sent to the owners of slices
+ *                 r_k <- y - y^              r_k follows worker k to any rank
  *     owner       mean = weighted mean of the y^, by the tree of sum_tree.c
  *                 after = what `work` makes of it
- *       MOVES     d = after - common         d^ goes to all
- *       NEW       d = after + rest           d^ goes to all
+ *       CHANGE    d = after - common         d^ is sent to all ranks
+ *       VALUE     d = after + rest           d^ is sent to all ranks
  *                 rest <- d - d^
- *     all         common <- common + d^, or d^
+ *     all         common <- common + d^ (CHANGE) or d^ (VALUE)
  *
- * So nothing is lost but sent later: sent + r_k is what was to be sent, and in
- * MOVES what the common vector still lacks is in the next d. Pieces that are
- * exact have no residuals, and the owner's `after` is then common, bit for bit.
+ * So nothing is lost, only sent later: the sum of what was sent and r_k is what
+ * was to be sent, and in mode CHANGE the next d contains what the common vector
+ * still lacks. Exact pieces have no residuals, and common becomes the owner's
+ * `after`, bit for bit.
  *
- * Slices are whole units of the plan. The bits of all this depend on the
- * workers' vectors and weights alone, not on the number of ranks. A worker of
- * weight zero sends nothing and keeps its residual.
+ * Slices are whole groups of the plan. The bits depend on the workers' vectors
+ * and weights alone, not on the number of ranks. A worker of weight zero sends
+ * nothing and keeps its residual.
  *
- * An update sends, if all workers have data, of a vector of B bytes in code
+ * If all workers have data, an update of a vector of B encoded bytes sends
  *
  *     m (B - B_r) + (P - 1) B_r
  *
- * from rank r of P, which hosts m workers and owns B_r of the bytes.
+ * bytes from rank r of P, which hosts m workers and owns B_r of the bytes.
  */
 #ifndef BM_COMM_SUM_CODED_SUM_H
 #define BM_COMM_SUM_CODED_SUM_H
@@ -34,53 +35,53 @@
 
 typedef struct bm_coded_sum bm_coded_sum;
 
-typedef enum bm_coded_way { BM_CODED_MOVES, BM_CODED_NEW } bm_coded_way;
+/* What ranks receive: the change of the common vector, or its new value. */
+typedef enum bm_coded_mode { BM_CODED_CHANGE, BM_CODED_VALUE } bm_coded_mode;
 
 /*
- * Collective. Takes over the plan, whether it succeeds or not. The comm is
- * borrowed.
+ * Collective. Takes ownership of the plan, also on failure. The comm is
+ * borrowed. Fails with BM_ERR_MEMORY, or BM_ERR_CONFIG on an unknown
+ * coordinator; all ranks fail together.
  */
 BM_CHECKED bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                                        bm_code_plan *plan, int workers,
                                        const char *coordinator,
-                                       bm_coded_way way);
-void bm_coded_sum_close(bm_coded_sum *c);
-
-bm_coded_way bm_coded_sum_way(const bm_coded_sum *c);
+                                       bm_coded_mode mode);
+void bm_coded_sum_close(bm_coded_sum *c); /* NULL: no-op */
 
 /* This rank's slice; its x is NULL. */
 bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
 
 /*
- * Takes in the vector of the next worker hosted here: n floats, which are
- * changed. False: with the residual some are no numbers, it has weight 0.
+ * Adds the vector x [n] of the next worker hosted here, and overwrites x. If x,
+ * with the residual, is not finite: adds the worker with weight 0, keeps its
+ * residual, and returns false.
  */
 bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 
-/* Collective, after all workers were added: as bm_sum_update, with a unit for
+/* Collective, after all workers were added. As bm_sum_update, with one group for
  * each piece. */
 BM_CHECKED bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work,
                                          void *self, double *weight);
 
-/* As bm_sum_common and bm_sum_share; it is each rank's own. */
+/* As bm_sum_common and bm_sum_allgather; ranks do not share the memory. */
 float *bm_coded_sum_common(const bm_coded_sum *c);
-BM_CHECKED bm_status bm_coded_sum_share(bm_coded_sum *c);
+BM_CHECKED bm_status bm_coded_sum_allgather(bm_coded_sum *c);
 
-/* Collective. x, n floats, = all ranks' slices, exactly. */
-BM_CHECKED bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *part,
+/* Collective. x [n] = the slices of all ranks, not encoded. */
+BM_CHECKED bm_status bm_coded_sum_gather(bm_coded_sum *c, const float *slice,
                                          float *x);
 
-size_t bm_coded_sum_length(const bm_coded_sum *c); /* n */
-
-/* The workers hosted here: [*first, *last). */
+/* The workers hosted here: *first to *last - 1. */
 void bm_coded_sum_hosted(const bm_coded_sum *c, int *first, int *last);
 
-/* What is kept back: r_k of a worker hosted here, n floats; in NEW `rest`, of
- * this rank's slice. NULL: nothing ever is. */
+/* State for a restart, owned by c: r_k [n] of a worker hosted here, and in mode
+ * VALUE `rest` of this rank's slice. NULL if the code is exact. */
 float *bm_coded_sum_residual(const bm_coded_sum *c, int worker);
 float *bm_coded_sum_rest(const bm_coded_sum *c);
 
-/* By the formula, the most that any of `size` ranks sends. */
+/* *out = the most bytes that any of `size` ranks sends, by the formula. Fails
+ * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_coded_sum_bytes(const bm_code_plan *plan, int size,
                                         int workers, const char *coordinator,
                                         double *out);

@@ -1,5 +1,5 @@
-/* sum.c - what all modes of the ordered sum share: slices, weights, the common
- * vector, and the way from the mean to it. */
+/* sum.c - what all modes of the ordered sum share: slices, weights, and the
+ * update of the common vector. */
 #include "comm/sum/sum.h"
 
 #include "comm/sum/sum_ops.h"
@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ROUND = 1 << 21 }; /* floats: 8 MiB, long enough to copy */
 
 #ifdef __FAST_MATH__
 #error "-ffast-math reorders sums: a model's bits would depend on the build"
@@ -37,23 +35,6 @@ bm_status bm_sum_loops_choose(const bm_sum_loops **out)
     return BM_OK;
 }
 
-bm_status bm_sum_cut(size_t n, int size, const char *coordinator, size_t *start)
-{
-    size_t chunks = (n + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
-    bool root = strcmp(coordinator, "root") == 0;
-
-    if (!root && strcmp(coordinator, "sharded") != 0)
-        return BM_FAIL(BM_ERR_CONFIG, "coordinator '%s' is not sharded or root",
-                       coordinator);
-    for (int r = 0; r <= size; r++) {
-        size_t c = chunks * (size_t)r / (size_t)size;
-        if (root)
-            c = r == 0 ? 0 : chunks;
-        start[r] = c < chunks ? c * BM_SUM_CHUNK : n;
-    }
-    return BM_OK;
-}
-
 static size_t largest_slice(const bm_sum *s)
 {
     size_t most = 0;
@@ -71,16 +52,16 @@ static const bm_sum_ops *find(const char *mode)
     return NULL;
 }
 
-/* What this rank can say by itself. */
+/* Not collective. */
 static bm_status prepare(bm_sum *s, const char *mode)
 {
     s->ops = find(mode);
     if (s->ops == NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "no sum '%s'", mode);
+        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
     if (s->workers < s->size)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks are too many: there are %d workers", s->size,
-                       s->workers);
+                       "%d ranks for %d workers; use at most one rank a worker",
+                       s->size, s->workers);
     BM_TRY(bm_sum_loops_choose(&s->loops));
     s->weight = calloc((size_t)s->workers, sizeof *s->weight);
     s->start = calloc((size_t)s->size + 1, sizeof *s->start);
@@ -88,11 +69,12 @@ static bm_status prepare(bm_sum *s, const char *mode)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", s->workers);
     if (strcmp(mode, "hier") != 0 && s->topology != NULL &&
         strcmp(s->topology, "auto") != 0)
-        return BM_FAIL(BM_ERR_CONFIG, "topology is sum hier's, not %s's", mode);
-    return bm_sum_cut(s->n, s->size, s->coordinator, s->start);
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a topology is for sum hier only, not for %s", mode);
+    return bm_slices_cut(s->n, s->size, s->coordinator, s->start);
 }
 
-/* Slices stand. */
+/* After the slices are cut. */
 static bm_status make_room(bm_sum *s)
 {
     s->mean = malloc((largest_slice(s) + 1) * sizeof *s->mean);
@@ -103,7 +85,7 @@ static bm_status make_room(bm_sum *s)
     return BM_OK;
 }
 
-/* Do this rank and that one have the same common vector? */
+/* True if this rank and `rank` use the same common vector. */
 static bool shares_common(const bm_sum *s, int rank)
 {
     return rank == s->rank ||
@@ -111,14 +93,15 @@ static bool shares_common(const bm_sum *s, int rank)
             bm_comm_host(s->comm, rank) == bm_comm_host(s->comm, s->rank));
 }
 
-/* Is the common vector that this rank uses its own to fill? */
+/* True if `rank` receives the common vector in messages: without shared memory
+ * every rank, else the first one of each host. */
 static bool has_common(const bm_sum *s, int rank)
 {
     return !bm_window_shared(s->window) || bm_comm_host(s->comm, rank) == rank;
 }
 
-/* One vector for all ranks of a host, its first rank's; or one for each, as a
- * mode with a gather of its own wants it. */
+/* One common vector for all ranks of a host, in the window of its first rank; or
+ * one for each rank, without shared memory or if the mode has a gather. */
 static bm_status open_common(bm_sum *s)
 {
     int first = bm_comm_host(s->comm, s->rank);
@@ -127,7 +110,7 @@ static bm_status open_common(bm_sum *s)
     bm_status status = BM_OK;
 
     BM_TRY(bm_window_open(&s->window, s->comm, size));
-    s->common = bm_window_part(s->window, first);
+    s->common = bm_window_segment(s->window, first);
     if (!shares || !bm_window_shared(s->window)) {
         s->common = s->own = calloc(s->n + 1, sizeof(float));
         if (s->own == NULL)
@@ -152,8 +135,6 @@ bm_status bm_sum_open(bm_sum **out, bm_comm *comm, size_t n, int workers,
     s->workers = workers;
     s->coordinator = coordinator;
     s->topology = topology;
-    s->late = -1;
-    s->limit = ROUND;
     s->next = bm_comm_first(comm, workers, s->rank);
     BM_TRY_DONE(bm_comm_agree(comm, prepare(s, mode)));
     BM_TRY_DONE(bm_comm_agree(comm, s->ops->open(s)));
@@ -187,13 +168,14 @@ bm_status bm_sum_bytes(double *bytes, int size, size_t n, int workers,
 {
     const bm_sum_ops *ops = find(mode);
     size_t *start = calloc((size_t)size + 1, sizeof *start);
-    bm_sum_shape shape = {n, workers, size, coordinator, topology, start};
+    bm_sum_shape shape = {ops,  NULL,        n,        workers,
+                          size, coordinator, topology, start};
     bm_status status = BM_OK;
 
     if (start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", size);
     BM_ASSERT(ops != NULL && size <= workers);
-    status = bm_sum_cut(n, size, coordinator, start);
+    status = bm_slices_cut(n, size, coordinator, start);
     if (status == BM_OK)
         status = ops->sent(&shape, bytes);
     free(start);
@@ -216,23 +198,18 @@ size_t bm_sum_rooms(const bm_sum *s)
     return s->ops->rooms != NULL ? s->ops->rooms(s) : 1;
 }
 
-static void note_weight(bm_sum *s, int worker, double weight)
+void bm_sum_add(bm_sum *s, int worker, const float *x, double weight)
 {
-    BM_ASSERT(worker == s->next && s->late < 0);
+    BM_ASSERT(worker == s->next);
     BM_ASSERT(worker < bm_comm_first(s->comm, s->workers, s->rank + 1));
-    /* Whole numbers below 2^53 add up without rounding, in any order. */
+    /* Integers below 2^53 add up without rounding, in any order. */
     BM_ASSERT(weight >= 0 && weight < 0x1p53 && weight == floor(weight));
     s->next++;
     s->weight[worker] = weight;
-}
-
-void bm_sum_add(bm_sum *s, int worker, const float *x, double weight)
-{
-    note_weight(s, worker, weight);
     s->ops->add(s, worker, x, weight);
 }
 
-/* Weights become everybody's. */
+/* Collective. All ranks get all weights. */
 static bm_status weigh(bm_sum *s)
 {
     BM_ASSERT(s->next == bm_comm_first(s->comm, s->workers, s->rank + 1));
@@ -244,39 +221,36 @@ static bm_status weigh(bm_sum *s)
 }
 
 /* For the next sum. */
-static void begin_again(bm_sum *s)
+static void restart(bm_sum *s)
 {
     s->next = bm_comm_first(s->comm, s->workers, s->rank);
     memset(s->weight, 0, (size_t)s->workers * sizeof *s->weight);
 }
 
-/* All ranks come here: from now on nothing is added, and all can be read. */
-static bm_status bring(bm_sum *s)
+/* Collective. Ends the adding; then this rank's slice of the mean can be read. */
+static bm_status scatter(bm_sum *s)
 {
-    BM_ASSERT(s->late < 0);
     BM_TRY(weigh(s));
     BM_TRY(s->ops->scatter(s));
-    begin_again(s);
+    restart(s);
     return BM_OK;
 }
 
-/* The piece of this rank's slice that begins at `at`. */
-static size_t piece(const bm_sum *s, size_t at)
+/* The length of the piece of this rank's slice that starts at `at`. */
+static size_t piece_size(const bm_sum *s, size_t at)
 {
     size_t rest = bm_sum_count(s, s->rank) - at;
     return rest < BM_SUM_CHUNK ? rest : BM_SUM_CHUNK;
 }
 
-/* This rank's slice from `at` to `end`. */
-static void work_slice(bm_sum *s, size_t at, size_t end, bm_sum_work *work,
-                       void *self)
+static void work_slice(bm_sum *s, bm_sum_work *work, void *self)
 {
     float *common = s->common + s->start[s->rank];
     float mean[BM_SUM_CHUNK], after[BM_SUM_CHUNK];
 
-    for (; at < end; at += BM_SUM_CHUNK) {
-        bm_piece p = {s->start[s->rank] + at, piece(s, at), mean, common + at,
-                      after};
+    for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK) {
+        bm_piece p = {s->start[s->rank] + at, piece_size(s, at), mean,
+                      common + at, after};
 
         s->ops->mean(s, at, p.n, mean);
         work(self, &p);
@@ -288,143 +262,22 @@ static void work_slice(bm_sum *s, size_t at, size_t end, bm_sum_work *work,
 bm_status bm_sum_update(bm_sum *s, bm_sum_work *work, void *self,
                         double *weight)
 {
-    BM_TRY(bring(s));
+    BM_TRY(scatter(s));
     *weight = s->total;
     if (s->total == 0)
         return BM_OK;
-    work_slice(s, 0, bm_sum_count(s, s->rank), work, self);
-    return bm_sum_share(s);
+    work_slice(s, work, self);
+    return bm_sum_allgather(s);
 }
 
-/* ---- in rounds ----------------------------------------------------------- */
-
-void bm_sum_limit(bm_sum *s, size_t n)
-{
-    s->limit = n;
-}
-
-size_t bm_sum_rounds(const bm_sum *s)
-{
-    return s->n > s->limit ? (s->n - 1) / s->limit + 1 : 1;
-}
-
-void bm_sum_part(const bm_sum *s, size_t round, int rank, size_t *offset,
-                 size_t *n)
-{
-    size_t count = bm_sum_count(s, rank), rounds = bm_sum_rounds(s);
-    size_t chunks = (count + BM_SUM_CHUNK - 1) / BM_SUM_CHUNK;
-    size_t from = 0, to = 0;
-
-    BM_ASSERT(round < rounds);
-    from = chunks * round / rounds * BM_SUM_CHUNK;
-    to = chunks * (round + 1) / rounds * BM_SUM_CHUNK;
-    *offset = s->start[rank] + from;
-    *n = (to < count ? to : count) - from;
-}
-
-void bm_sum_add_late(bm_sum *s, int worker, double weight)
-{
-    BM_ASSERT(weight > 0);
-    s->late_room = bm_sum_room(s);
-    s->late_weight = weight;
-    note_weight(s, worker, weight);
-    s->late = worker;
-    if (s->ops->late != NULL)
-        s->ops->late(s, worker, weight);
-}
-
-void bm_sum_come(bm_sum *s, size_t round)
-{
-    size_t at = 0, n = 0;
-
-    BM_ASSERT(s->late >= 0);
-    for (int r = 0; s->ops->late != NULL && r < s->size; r++) {
-        bm_sum_part(s, round, r, &at, &n);
-        s->ops->come(s, at, n);
-    }
-    if (round + 1 < bm_sum_rounds(s))
-        return;
-    if (s->ops->late == NULL)
-        s->ops->add(s, s->late, s->late_room, s->late_weight);
-    s->late = -1;
-}
-
-static void bring_round(bm_sum *s, const bm_sum_flow *flow, size_t round)
-{
-    flow->bring(flow->self, round);
-    if (s->late >= 0)
-        bm_sum_come(s, round);
-}
-
-/* Of the ranks whose common vector is this one's, or of the others. */
-static void take_round(const bm_sum *s, const bm_sum_flow *flow, size_t round,
-                       bool shared)
-{
-    size_t at = 0, n = 0;
-
-    for (int r = 0; r < s->size; r++) {
-        bm_sum_part(s, round, r, &at, &n);
-        if (n > 0 && shares_common(s, r) == shared)
-            flow->take(flow->self, at, n);
-    }
-}
-
-/*
- * Round after round. At its beginning ranks meet: then all have added what it
- * is about, and the round before is done, as far as one host goes.
- */
-static bm_status flow_on(bm_sum *s, bm_sum_work *work, void *self,
-                         const bm_sum_flow *flow)
-{
-    size_t rounds = bm_sum_rounds(s), at = 0, n = 0;
-
-    for (size_t r = 0; r < rounds; r++) {
-        bring_round(s, flow, r);
-        BM_TRY(s->ops->scatter_round(s, r));
-        BM_TRY(bm_comm_meet(s->comm));
-        if (r > 0)
-            take_round(s, flow, r - 1, true);
-        bm_sum_part(s, r, s->rank, &at, &n);
-        at -= s->start[s->rank];
-        work_slice(s, at, at + n, work, self);
-    }
-    begin_again(s);
-    BM_TRY(bm_sum_share(s));
-    take_round(s, flow, rounds - 1, true);
-    for (size_t r = 0; r < rounds; r++)
-        take_round(s, flow, r, false);
-    return BM_OK;
-}
-
-bm_status bm_sum_update_in_rounds(bm_sum *s, bm_sum_work *work, void *self,
-                                  const bm_sum_flow *flow, double *weight)
-{
-    bool whole = s->ops->late == NULL;
-
-    for (size_t r = 0; whole && r < bm_sum_rounds(s); r++)
-        bring_round(s, flow, r);
-    if (whole) {
-        BM_TRY(bm_sum_update(s, work, self, weight));
-        if (*weight > 0)
-            flow->take(flow->self, 0, s->n);
-        return BM_OK;
-    }
-    BM_TRY(weigh(s));
-    *weight = s->total;
-    if (s->total > 0)
-        return flow_on(s, work, self, flow);
-    BM_ASSERT(s->late < 0);     /* that has a weight */
-    BM_TRY(s->ops->scatter(s)); /* of nothing, but it ends the count */
-    begin_again(s);
-    return BM_OK;
-}
+/* ---- the common vector --------------------------------------------------- */
 
 float *bm_sum_common(const bm_sum *s)
 {
     return s->common;
 }
 
-/* Every owner's slice goes to all vectors that it did not write itself. */
+/* Sends this rank's slice to every common vector that does not have it yet. */
 static bm_status send_common(bm_sum *s)
 {
     size_t own = bm_sum_count(s, s->rank);
@@ -436,7 +289,7 @@ static bm_status send_common(bm_sum *s)
                             bm_sum_count(s, from), from);
     }
     for (int k = 1; k < s->size; k++) {
-        int to = (s->rank + k) % s->size; /* not all to the same one at once */
+        int to = (s->rank + k) % s->size; /* spreads the load */
         if (has_common(s, to) && !shares_common(s, to))
             bm_comm_send(s->comm, s->common + s->start[s->rank], own, to);
         else
@@ -445,24 +298,24 @@ static bm_status send_common(bm_sum *s)
     return bm_comm_wait(s->comm);
 }
 
-bm_status bm_sum_share(bm_sum *s)
+bm_status bm_sum_allgather(bm_sum *s)
 {
     if (s->ops->gather != NULL)
         return s->ops->gather(s, s->common);
     BM_TRY(send_common(s));
-    return bm_comm_meet(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 
 bm_status bm_sum_scatter(bm_sum *s, bm_slice *out)
 {
-    BM_TRY(bring(s));
+    BM_TRY(scatter(s));
     for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK)
         if (s->total > 0)
-            s->ops->mean(s, at, piece(s, at), s->mean + at);
+            s->ops->mean(s, at, piece_size(s, at), s->mean + at);
         else
-            memset(s->mean + at, 0, piece(s, at) * sizeof *s->mean);
+            memset(s->mean + at, 0, piece_size(s, at) * sizeof *s->mean);
     *out = bm_sum_slice(s);
-    return bm_comm_meet(s->comm); /* nobody adds while another reads */
+    return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 
 bm_status bm_sum_gather(bm_sum *s, float *x)

@@ -3,165 +3,113 @@
  *
  *     for each worker k hosted here, in increasing order
  *         bm_sum_add(sum, k, x, weight)
- *     bm_sum_update(sum, work, self, &total)
+ *     bm_sum_update(sum, work, self, &total)            collective
  *
- * The mean is cut into slices, one for each rank. The rank's coordinator calls
- * `work` with its slice, piece after piece while they are in the processor's
- * caches, to make what follows from the mean in the vector that all ranks have
- * in common, bm_sum_common. Ranks of one host share that vector, and read each
- * other's parts of the sum in place; what is on other hosts is sent.
+ * The mean is cut into slices, one for each rank. A rank calls `work` for its
+ * slice, one chunk after the other while they are in the first cache, to compute
+ * the new values of the common vector, bm_sum_common. Ranks of one host share
+ * that vector and read each other's vectors in place; other hosts get messages.
  *
- *     bm_sum_scatter(sum, &slice)       slice.x: this rank's part of the mean
- *     bm_sum_gather(sum, x)             x: all parts, the same on all ranks
+ *     bm_sum_scatter(sum, &slice)       slice.x: this rank's slice of the mean
+ *     bm_sum_gather(sum, x)             x: all slices, equal on all ranks
  *
- * are the two halves of that, for a vector that no other rank shares.
+ * are the two halves of the same, for a vector that ranks do not share.
  *
  *     tree    balanced binary tree over worker numbers
  *     exact   integers with a shared exponent: any order gives the same bits
- *     mpi     the library's allreduce, in the library's order
+ *     mpi     the MPI library's allreduce, in its order
  *     ring    reduce-scatter and gather round a ring (Baidu 2017)
  *     halving recursive halving and doubling (Rabenseifner)
  *     hier    rings along the dimensions of a grid (IBM DDL 2017)
  *
  * N workers are hosted by P ranks, 1 <= P <= N, in contiguous ranges. The bits
- * of the mean depend on the workers' vectors and weights alone, not on P; only
- * in mpi mode they depend on P as well.
+ * of the mean depend on the workers' vectors and weights alone, not on P, except
+ * in mode mpi.
  *
- * The vector is cut into one slice per rank, at multiples of BM_SUM_CHUNK. With
- * coordinator "root" all of it is rank 0's slice: the same calls are then the
- * paper's one coordinator, and the parameter server. (Round a ring it is a
- * chain then, and the order of the sum another one.)
+ * Slices start at multiples of BM_SUM_CHUNK. With coordinator "root" rank 0's
+ * slice is the whole vector: the paper's single coordinator, or a parameter
+ * server. (A ring is a chain then, and sums in another order.)
  *
- * A worker of weight zero takes no part in the mean; the mean of one worker is
- * its vector, bit for bit (exact mode: see sum_exact.c).
+ * A worker of weight zero does not contribute. The mean of one worker is its
+ * vector, bit for bit (mode exact: see sum_exact.c).
  *
- * To add a mode: write comm/sum_<name>.c, then add its line to BM_SUMS.
+ * To add a mode: write comm/sum/sum_<name>.c, then add its line to BM_SUMS.
  */
 #ifndef BM_COMM_SUM_SUM_H
 #define BM_COMM_SUM_SUM_H
 
 #include "comm/comm.h"
+#include "comm/slices.h"
 
 #define BM_SUMS(X) X(tree) X(exact) X(mpi) X(ring) X(halving) X(hier)
 
-enum { BM_SUM_CHUNK = 1024 };
-
 typedef struct bm_sum bm_sum;
 
-/* A rank's part of a vector: elements [offset, offset + count). */
-typedef struct bm_slice {
-    size_t offset, count;
-    float *x;      /* count floats, owned by the sum, to be changed freely */
-    double weight; /* of all workers together, at the last scatter */
-} bm_slice;
-
-/* Whole chunks to every rank, as evenly as they go, or all to rank 0: rank r's
- * slice is [start[r], start[r + 1]), of `size` ranks. */
-BM_CHECKED bm_status bm_sum_cut(size_t n, int size, const char *coordinator,
-                                size_t *start);
-
 /*
- * Collective. Sums of n floats over `workers` workers. `mode` is a name from
- * BM_SUMS, `coordinator` is "sharded" or "root", `topology` is hier's: "4x8",
- * or "auto" (NULL in short), where the hosts decide. The comm is borrowed.
+ * Collective. Opens sums of n floats over `workers` workers. `mode` is a name
+ * of BM_SUMS, `coordinator` is "sharded" or "root", `topology` is for mode hier:
+ * "4x8", or "auto" (or NULL): workers of a host x hosts. The comm is borrowed.
+ *
+ * Fails with BM_ERR_CONFIG on an unknown name, an invalid topology, or more
+ * ranks than workers; with BM_ERR_MEMORY; and as bm_window_open. All ranks fail
+ * together.
  */
 BM_CHECKED bm_status bm_sum_open(bm_sum **out, bm_comm *comm, size_t n,
                                  int workers, const char *mode,
                                  const char *coordinator, const char *topology);
-void bm_sum_close(bm_sum *sum);
+void bm_sum_close(bm_sum *sum); /* NULL: no-op */
 
 /*
- * What each of `size` ranks brings to others in an exchange, an update or both
- * halves: bytes[size], sent and shared as bm_traffic counts them. Ranks are on
- * one host, where that matters (hier's "auto"). All else as at bm_sum_open.
+ * bytes[size]: what each rank transfers to others in an update, or in a scatter
+ * and a gather; sent and shared as bm_traffic counts them. All ranks are on one
+ * host (for hier's "auto"). Arguments and failures are those of bm_sum_open.
  */
 BM_CHECKED bm_status bm_sum_bytes(double *bytes, int size, size_t n,
                                   int workers, const char *mode,
                                   const char *coordinator,
                                   const char *topology);
 
-/* This rank's slice; x is its scratch memory between a gather and a scatter. */
+/* This rank's slice. Its x is scratch memory between a gather and a scatter. */
 bm_slice bm_sum_slice(const bm_sum *sum);
 
-/* n floats: the vector of the next worker, if written there, need not be copied
- * when it is added. */
+/* Memory for the next worker's vector, n floats. A vector that is written there
+ * is not copied by bm_sum_add. */
 float *bm_sum_room(bm_sum *sum);
 
-/* How many such vectors lie one behind the other from the first worker's on. */
+/* How many such vectors are contiguous, starting with the first worker's. */
 size_t bm_sum_rooms(const bm_sum *sum);
 
-/*
- * Takes in the vector of the next worker hosted here: n floats on the host,
- * not needed any more on return. The weight is a count, of samples say.
- */
+/* Adds the vector x [n] of the next worker hosted here; x may be reused after
+ * it. The weight is a whole number, the count of samples for example. */
 void bm_sum_add(bm_sum *sum, int worker, const float *x, double weight);
 
-/* A piece of the mean, and of what is made of it: a chunk, or the rest of the
- * last one. */
+/* A chunk of this rank's slice, or the rest of the last chunk. */
 typedef struct bm_piece {
     size_t offset, n;    /* elements [offset, offset + n) of the vector */
-    const float *mean;   /* of these, */
-    const float *before; /* the common vector's, */
-    float *after;        /* and what it gets instead */
+    const float *mean;   /* [n] the mean over workers */
+    const float *before; /* [n] the common vector */
+    float *after;        /* [n] to write: its new values */
 } bm_piece;
 
 typedef void bm_sum_work(void *self, const bm_piece *p);
 
-/* Collective, after all workers were added. *weight is that of all of them; if
- * it is 0, nothing is changed. Otherwise all ranks see the new common vector on
- * return. */
+/* Collective, after all workers were added. Sets *weight to the sum of all
+ * weights. If it is 0, nothing is changed; otherwise all ranks see the new common
+ * vector. Fails with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_sum_update(bm_sum *sum, bm_sum_work *work, void *self,
                                    double *weight);
 
-/*
- * The same for vectors that come from somewhere piece by piece, and are needed
- * there again: copies of one piece and the sum of another can be under way at a
- * time. Pieces are rounds, each a part of every slice, in whole chunks:
- *
- *     bm_sum_add_late(sum, k, weight)     instead of bm_sum_add: the vector is
- *                                         still to come into bm_sum_room's
- *     for each round: bm_sum_come(sum, round)      its parts are there
- *
- * before the next worker is added, a scatter or an update; or in an update with
- * a flow, which calls for round after round:
- *
- *     flow->bring(self, round)    when it needs the parts: they are there when
- *                                 this returns; and whether or not one was late
- *     flow->take(self, offset, n) when these elements of the common vector are
- *                                 new, and stay so until the next update
- *
- * The bits are those of an update without; modes other than tree, and what is
- * on other hosts, take and bring all at once.
- */
-typedef struct bm_sum_flow {
-    void (*bring)(void *self, size_t round);
-    void (*take)(void *self, size_t offset, size_t n);
-    void *self;
-} bm_sum_flow;
-
-size_t bm_sum_rounds(const bm_sum *sum);
-/* A round's part of a rank's slice: elements [*offset, *offset + *n). */
-void bm_sum_part(const bm_sum *sum, size_t round, int rank, size_t *offset,
-                 size_t *n);
-void bm_sum_add_late(bm_sum *sum, int worker, double weight);
-void bm_sum_come(bm_sum *sum, size_t round);
-BM_CHECKED bm_status bm_sum_update_in_rounds(bm_sum *sum, bm_sum_work *work,
-                                             void *self,
-                                             const bm_sum_flow *flow,
-                                             double *weight);
-
-/* Only tests have reason to change it: elements of all parts of a round. */
-void bm_sum_limit(bm_sum *sum, size_t n);
-
-/* What the ranks have in common: n floats, zeros at first. Each rank may write
- * its slice until it calls bm_sum_share, after which all see all of it. */
+/* The common vector, n floats, zeros at first; owned by the sum. A rank may write
+ * its slice until it calls bm_sum_allgather, which is collective and makes every
+ * slice visible to all ranks. Fails with BM_ERR_COMM. */
 float *bm_sum_common(const bm_sum *sum);
-BM_CHECKED bm_status bm_sum_share(bm_sum *sum);
+BM_CHECKED bm_status bm_sum_allgather(bm_sum *sum);
 
-/* Collective, after all workers were added. Zeros if no worker has weight. */
+/* Collective, after all workers were added. *out: this rank's slice of the mean;
+ * zeros if no worker has weight. Fails with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_sum_scatter(bm_sum *sum, bm_slice *out);
 
-/* Collective. Puts every rank's slice.x at its place in x, n floats. */
+/* Collective. x [n] = slice.x of all ranks. Fails with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_sum_gather(bm_sum *sum, float *x);
 
 #endif

@@ -1,17 +1,18 @@
 /*
- * sum_exact.c - integers instead of floats, so that order cannot matter.
+ * sum_exact.c - sums of integers instead of floats, which do not depend on the
+ * order.
  *
- * A number is written in base 2^48 and cut into whole digits. Each chunk of
- * BM_SUM_CHUNK elements has one place, that of the leading digit of its largest
- * number; of every number in the chunk the digits at that place and the next
- * lower one are added up as integers. When a larger number arrives, the place
- * moves up and the lowest digits fall off: but those of a later number would
- * never have been added, so any order ends with the same two sums.
+ * A number is written in base 2^48. Each chunk of BM_SUM_CHUNK elements has one
+ * place: that of the leading digit of its largest number. Of every number in the
+ * chunk the digits at that place and at the next lower one are added as
+ * integers. When a larger number is added, the place moves up, and sums of the
+ * lowest digits are discarded; had the larger number come first, those digits
+ * would not have been added. So any order gives the same two sums.
  *
- * What falls off is below 2^-48 of the chunk's largest number for each worker:
- * numbers down to 2^-24 of it keep all bits of a float, smaller ones fewer.
- * 2^15 workers fit into 63 bits. It costs 16 bytes an element instead of 4, in
- * memory and on the wire.
+ * Each worker loses what is below 2^-48 of the chunk's largest number: numbers
+ * down to 2^-24 of it keep all bits of a float, smaller ones fewer. 2^15 workers
+ * fit into 63 bits. An element takes 16 bytes instead of 4, in memory and in
+ * messages.
  */
 #include "comm/sum/sum_ops.h"
 
@@ -23,11 +24,11 @@
 enum {
     BITS = 48,          /* of a digit */
     MOST = 1 << 15,     /* workers */
-    NO_PLACE = INT_MIN, /* all numbers so far are zero */
+    NO_PLACE = INT_MIN, /* all numbers are zero */
     BROKEN = INT_MAX,   /* one of them was not finite */
 };
 
-/* Sums of digits, n of each. */
+/* Sums of digits, for n elements. */
 typedef struct sums {
     int64_t *high, *low;
 } sums;
@@ -38,8 +39,8 @@ typedef struct exact {
     int *highest;      /* [chunks]: of all ranks' places */
     sums mine;         /* of the workers hosted here, whole vectors */
     sums *slice;       /* [size]: every rank's, of this rank's slice */
-    int64_t *inbox;    /* those that cannot be read in place */
-    bm_window *window; /* `mine` of every rank: all high ones, all low ones */
+    int64_t *inbox;    /* slices that are not in shared memory */
+    bm_window *window; /* `mine` of every rank: [n] high, then [n] low */
 } exact;
 
 static void clear(exact *e)
@@ -48,27 +49,27 @@ static void clear(exact *e)
         e->place[c] = NO_PLACE;
 }
 
-/* Where the digits are: in a window that is within reach, or in the inbox. */
+/* Sets where each slice is: in shared memory or in the inbox. */
 static bm_status locate(bm_sum *s, exact *e)
 {
     size_t count = bm_sum_count(s, s->rank), sent = 0;
     int64_t *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        sent += bm_window_part(e->window, r) == NULL;
+        sent += bm_window_segment(e->window, r) == NULL;
     in = e->inbox = malloc((2 * sent * count + 1) * sizeof *in);
     e->slice = calloc((size_t)s->size, sizeof *e->slice);
     if (e->inbox == NULL || e->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        int64_t *part = bm_window_part(e->window, r);
+        int64_t *segment = bm_window_segment(e->window, r);
 
         e->slice[r] = (sums){in, in + count};
-        if (part == NULL)
+        if (segment == NULL)
             in += 2 * count;
         else
-            e->slice[r] = (sums){part + s->start[s->rank],
-                                 part + s->n + s->start[s->rank]};
+            e->slice[r] = (sums){segment + s->start[s->rank],
+                                 segment + s->n + s->start[s->rank]};
     }
     return BM_OK;
 }
@@ -78,7 +79,7 @@ static bm_status prepare(bm_sum *s)
     exact *e = s->self = calloc(1, sizeof *e);
 
     if (s->workers > MOST)
-        return BM_FAIL(BM_ERR_CONFIG, "sum 'exact' is for %d workers at most",
+        return BM_FAIL(BM_ERR_CONFIG, "sum 'exact' supports at most %d workers",
                        MOST);
     if (e == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exact sum");
@@ -98,7 +99,7 @@ static bm_status exact_open(bm_sum *s)
     BM_TRY(bm_comm_agree(s->comm, prepare(s)));
     e = s->self;
     BM_TRY(bm_window_open(&e->window, s->comm, 2 * s->n * sizeof(int64_t)));
-    e->mine.high = bm_window_part(e->window, s->rank);
+    e->mine.high = bm_window_segment(e->window, s->rank);
     e->mine.low = e->mine.high + s->n;
     return locate(s, e);
 }
@@ -117,7 +118,7 @@ static void exact_close(bm_sum *s)
     free(e);
 }
 
-/* Where a chunk ends. */
+/* The end of a chunk. */
 static size_t end(const bm_sum *s, size_t chunk)
 {
     size_t i = (chunk + 1) * BM_SUM_CHUNK;
@@ -137,7 +138,7 @@ static int leading_place(float largest, double weight)
     return (int)floor((exponent - 1) / (double)BITS);
 }
 
-/* Moves a chunk's place up; what was high becomes low, or falls off as well. */
+/* Moves a chunk's place up. High sums become low ones, or are discarded. */
 static void raise_place(const bm_sum *s, exact *e, size_t chunk, int place)
 {
     size_t from = chunk * BM_SUM_CHUNK, n = end(s, chunk) - from;
@@ -172,22 +173,22 @@ static void exact_add(bm_sum *s, int worker, const float *x, double weight)
     }
 }
 
-/* Digits go to the owners of slices that cannot read them. */
+/* Sends digits to the owners of slices that cannot read them. */
 static bm_status swap(bm_sum *s, const exact *e)
 {
     size_t count = bm_sum_count(s, s->rank), read = 0;
 
     for (int r = 0; r < s->size; r++) {
-        if (bm_window_part(e->window, r) != NULL)
+        if (bm_window_segment(e->window, r) != NULL)
             continue;
         bm_comm_receive_ints(s->comm, e->slice[r].high, count, r);
         bm_comm_receive_ints(s->comm, e->slice[r].low, count, r);
     }
     for (int k = 1; k < s->size; k++) {
-        int to = (s->rank + k) % s->size; /* not all to the same one at once */
+        int to = (s->rank + k) % s->size; /* spreads the load */
         size_t n = bm_sum_count(s, to);
 
-        if (bm_window_part(e->window, to) != NULL) {
+        if (bm_window_segment(e->window, to) != NULL) {
             read += 2 * n;
             continue;
         }
@@ -208,7 +209,7 @@ static bm_status exact_scatter(bm_sum *s)
         raise_place(s, e, c, e->highest[c]);
     clear(e);
     BM_TRY(swap(s, e));
-    return bm_comm_meet(s->comm); /* all have raised theirs */
+    return bm_comm_barrier(s->comm); /* all ranks have raised their places */
 }
 
 static void exact_mean(bm_sum *s, size_t at, size_t n, float *out)

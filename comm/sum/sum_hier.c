@@ -1,16 +1,17 @@
 /*
  * sum_hier.c - rings along the dimensions of [job] topology (IBM DDL 2017), see
- * grid.h: the bytes of one ring in fewer turns, and the first dimension stays
- * on a host if its size is that of the host. Nx1 and 1xN are the ring.
+ * grid.h: the bytes of one ring in fewer turns. The first dimension stays on a
+ * host if its size is the number of workers of a host. Nx1 and 1xN are the ring.
  */
 #include "comm/sum/sum_ops.h"
 #include "core/log.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-/* Workers of a host by hosts, or the ring: where hosts have not equally many
- * workers, with neighbouring numbers. */
-static bm_grid by_hosts(const bm_sum *s)
+/* Workers of a host x hosts. The ring, if hosts have different numbers of
+ * workers, or workers whose numbers are not contiguous. */
+static bm_grid by_hosts(const bm_sum_shape *s)
 {
     int hosts = 0, each = 0;
 
@@ -32,41 +33,27 @@ static bm_grid by_hosts(const bm_sum *s)
         .members = s->workers, .dimensions = 2, .size = {each, hosts}};
 }
 
-static bool is_automatic(const char *topology)
+static bm_status grids(const bm_sum_shape *s, bm_grid *workers, bm_grid *ranks)
 {
-    return topology == NULL || strcmp(topology, "auto") == 0;
-}
+    static bool logged; /* a job has one topology */
 
-static bm_status open(bm_sum *s)
-{
-    static bool told;
-    bm_grid workers, ranks = bm_grid_ring(s->size);
-
-    if (!is_automatic(s->topology)) {
-        BM_TRY(bm_grid_read(s->topology, s->workers, &workers));
-        return bm_sum_grid_open(s, &workers, &ranks);
+    *ranks = bm_grid_ring(s->size);
+    if (s->topology != NULL && strcmp(s->topology, "auto") != 0)
+        return bm_grid_read(s->topology, s->workers, workers);
+    if (s->comm == NULL) {
+        *workers = bm_grid_ring(s->workers); /* as by_hosts on one host */
+        return BM_OK;
     }
-    workers = by_hosts(s);
-    if (s->rank == 0 && !told)
-        bm_log(BM_NOTE, "job.topology: %dx%d", workers.size[0],
-               workers.dimensions > 1 ? workers.size[1] : 1);
-    told = true; /* a job has one */
-    return bm_sum_grid_open(s, &workers, &ranks);
-}
-
-/* Workers of one host are a ring. */
-static bm_status sent(const bm_sum_shape *s, double *bytes)
-{
-    bm_grid workers = bm_grid_ring(s->workers), ranks = bm_grid_ring(s->size);
-
-    if (!is_automatic(s->topology))
-        BM_TRY(bm_grid_read(s->topology, s->workers, &workers));
-    return bm_sum_grid_sent(s, &workers, &ranks, bytes);
+    *workers = by_hosts(s);
+    if (bm_comm_rank(s->comm) == 0 && !logged)
+        bm_log(BM_NOTE, "job.topology: %dx%d", workers->size[0],
+               workers->dimensions > 1 ? workers->size[1] : 1);
+    logged = true;
+    return BM_OK;
 }
 
 const bm_sum_ops bm_sum_hier = {
     .name = "hier",
-    .open = open,
-    .sent = sent,
+    .grids = grids,
     BM_SUM_GRID_OPS,
 };

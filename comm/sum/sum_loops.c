@@ -1,4 +1,4 @@
-/* sum_loops.c - written so that the compiler makes vectors of it. */
+/* sum_loops.c - loops that the compiler vectorizes. */
 #include "comm/sum/sum_loops.h"
 
 #include "core/stream.h"
@@ -13,7 +13,7 @@ static inline size_t least(size_t a, size_t b)
 static void copy(size_t n, const float *x, float *y)
 {
     for (; n >= BM_STRIDE; n -= BM_STRIDE, x += BM_STRIDE, y += BM_STRIDE) {
-        bm_ask(x);
+        bm_prefetch(x);
         memcpy(y, x, BM_STRIDE * sizeof *y);
     }
     memcpy(y, x, n * sizeof *y);
@@ -23,7 +23,7 @@ static void blend(size_t n, double a, float *restrict y, double b,
                   const float *restrict x)
 {
     for (size_t from = 0; from < n; from += BM_STRIDE) {
-        bm_ask(x + from);
+        bm_prefetch(x + from);
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++)
             y[i] = (float)(a * y[i] + b * x[i]);
     }
@@ -44,8 +44,7 @@ static bool add(size_t n, const float *restrict x, float *restrict y)
     return odd == 0;
 }
 
-/* Without their signs floats are in the order of their bits, infinity and what
- * is no number at the end. */
+/* The bits of |x| are in the order of |x|, with infinity and NaN at the end. */
 static float largest(size_t n, const float *x)
 {
     const uint32_t infinite = 0x7f800000u;

@@ -1,7 +1,7 @@
 /*
- * sum_mpi.c - the library's allreduce of one vector per rank, the running mean
- * of the workers hosted there, times their share of the weight. It rounds in an
- * order that depends on P and on the library.
+ * sum_mpi.c - the MPI library's allreduce of one vector per rank: the mean of
+ * the workers hosted there, times their fraction of the total weight. The order
+ * of roundings depends on P and on the library.
  */
 #include "comm/sum/sum_ops.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct local {
-    double weight; /* of what was added here */
+    double weight; /* of the workers added here */
     float *mean;   /* [n] */
 } local;
 
@@ -47,10 +47,10 @@ static void add(bm_sum *s, int worker, const float *x, double weight)
 static bm_status scatter(bm_sum *s)
 {
     local *l = s->self;
-    double share = l->weight > 0 ? l->weight / s->total : 0;
+    double fraction = l->weight > 0 ? l->weight / s->total : 0;
 
     for (size_t i = 0; i < s->n; i++)
-        l->mean[i] = share > 0 ? (float)(share * l->mean[i]) : 0;
+        l->mean[i] = fraction > 0 ? (float)(fraction * l->mean[i]) : 0;
     l->weight = 0;
     return bm_comm_sum_floats(s->comm, l->mean, s->n);
 }
@@ -61,7 +61,7 @@ static void mean(bm_sum *s, size_t at, size_t n, float *out)
     memcpy(out, l->mean + s->start[s->rank] + at, n * sizeof *out);
 }
 
-/* The library's allreduce counts as a ring does, see bm_traffic. */
+/* The library's allreduce is counted as a ring, see bm_traffic. */
 static bm_status sent(const bm_sum_shape *s, double *bytes)
 {
     double others = s->size - 1;

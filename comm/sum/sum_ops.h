@@ -1,4 +1,4 @@
-/* sum_ops.h - what a mode of the ordered sum implements. Only comm/ includes
+/* sum_ops.h - what a mode of the ordered sum provides. Only comm/sum includes
  * this. */
 #ifndef BM_COMM_SUM_SUM_OPS_H
 #define BM_COMM_SUM_SUM_OPS_H
@@ -8,39 +8,45 @@
 #include "comm/sum/sum_loops.h"
 #include "comm/window.h"
 
-/* A sum as its formulas know it. */
+typedef struct bm_sum_ops bm_sum_ops;
+
+/* A sum as its formulas know it, without vectors. */
 typedef struct bm_sum_shape {
+    const bm_sum_ops *ops;
+    const bm_comm *comm; /* NULL: all ranks are on one host */
     size_t n;
     int workers, size;
     const char *coordinator, *topology;
-    const size_t *start; /* [size + 1]: of modes that cut no other slices */
+    const size_t *start; /* [size + 1]: slices, unless the mode cuts others */
 } bm_sum_shape;
 
-typedef struct bm_sum_ops {
-    const char *name;             /* [job] sum = <name> */
-    bm_status (*open)(bm_sum *s); /* may cut other slices: s->start */
-    void (*close)(bm_sum *s);     /* s->self may be half open, or NULL */
-    /* Memory of the mode for the next worker's vector. NULL: it has none. */
+struct bm_sum_ops {
+    const char *name; /* [job] sum = <name> */
+    /* Collective. Sets s->self; may cut other slices (s->start). */
+    bm_status (*open)(bm_sum *s);
+    void (*close)(bm_sum *s); /* s->self may be half open, or NULL */
+    /* The mode's memory for the next worker's vector, and how many such vectors
+     * are contiguous. NULL: the mode has none. */
     float *(*room)(bm_sum *s);
-    size_t (*rooms)(const bm_sum *s); /* see sum.h; NULL: 1 */
+    size_t (*rooms)(const bm_sum *s);
+    /* Adds x [n] of a worker; x may be in its room. */
     void (*add)(bm_sum *s, int worker, const float *x, double weight);
-    /* The same of what is in its room, piece by piece: first `late`, then [at,
-     * at + n) is there, and is taken in. NULL: it is added when all is. */
-    void (*late)(bm_sum *s, int worker, double weight);
-    void (*come)(bm_sum *s, size_t at, size_t n);
-    /* Brings what this rank's slice of the mean is made of. s->weight and
-     * s->total are everybody's. Nothing is added any more then. */
+    /* Collective. Transfers what this rank's slice of the mean needs. s->weight
+     * and s->total are those of all workers. Ends the adding. */
     bm_status (*scatter)(bm_sum *s);
-    /* The same in rounds, of all of which the weights are known before the
-     * first. NULL with `late`. */
-    bm_status (*scatter_round)(bm_sum *s, size_t round);
-    /* Elements [at, at + n) of that slice: a chunk, or the last one's rest. */
+    /* out = elements [at, at + n) of this rank's slice of the mean: a chunk, or
+     * the rest of the last one. */
     void (*mean)(bm_sum *s, size_t at, size_t n, float *out);
-    /* x holds this rank's part already. NULL: every owner broadcasts. */
+    /* Collective. x holds this rank's slice, and gets the others. NULL: every
+     * owner broadcasts. */
     bm_status (*gather)(bm_sum *s, float *x);
-    /* What each rank brings to others, scatter and gather together. */
+    /* bytes[size]: what each rank transfers in scatter and gather. */
     bm_status (*sent)(const bm_sum_shape *s, double *bytes);
-} bm_sum_ops;
+    /* For modes of BM_SUM_GRID_OPS: the grids of workers, and of ranks for the
+     * gather if there are fewer ranks than workers; the latter must fold no
+     * member. */
+    bm_status (*grids)(const bm_sum_shape *s, bm_grid *workers, bm_grid *ranks);
+};
 
 struct bm_sum {
     const bm_sum_ops *ops;
@@ -48,17 +54,13 @@ struct bm_sum {
     int rank, size;
     size_t n;
     int workers;
-    const char *coordinator, *topology; /* borrowed, while it is opened */
-    int next;                           /* the worker to be added next */
-    int late;                           /* one that is to come; -1: none */
-    const float *late_room;             /* where */
-    double late_weight;
-    size_t limit;   /* elements of a round */
-    double *weight; /* [workers]: those added here; in scatter: everybody's */
+    const char *coordinator, *topology; /* borrowed, while opening */
+    int next;                           /* the worker to add next */
+    double *weight; /* [workers]: of those hosted here; in scatter: of all */
     double total;   /* of all weights, from the last scatter on */
     size_t *start;  /* [size + 1]: rank r owns [start[r], start[r + 1]) */
-    float *mean;    /* this rank's slice, with room for anybody's */
-    float *room;    /* [n], if the mode has none for a worker's vector */
+    float *mean;    /* this rank's slice; as long as the largest */
+    float *room;    /* [n], if the mode has no room */
     bm_window *window;
     float *common; /* [n]: in the window, or this rank's own */
     float *own;
@@ -71,16 +73,13 @@ static inline size_t bm_sum_count(const bm_sum *s, int rank)
     return s->start[rank + 1] - s->start[rank];
 }
 
-/* y, the mean of weight wy, and x, the mean of weight wx, become one in y. */
+/* y, a mean of weight wy, becomes the mean of y and x, which has weight wx. */
 void bm_sum_blend(const bm_sum *s, float *y, double wy, const float *x,
                   double wx, size_t n);
 
-/*
- * For modes that add up along a grid of workers, see sum_grid.c. `ranks`, for
- * the gather where N is not P, folds no member.
- */
-bm_status bm_sum_grid_open(bm_sum *s, const bm_grid *workers,
-                           const bm_grid *ranks);
+/* Sums along a grid of workers (sum_grid.c): all members of bm_sum_ops but the
+ * name and `grids`. */
+bm_status bm_sum_grid_open(bm_sum *s);
 void bm_sum_grid_close(bm_sum *s);
 float *bm_sum_grid_room(bm_sum *s);
 size_t bm_sum_grid_rooms(const bm_sum *s);
@@ -88,15 +87,14 @@ void bm_sum_grid_add(bm_sum *s, int worker, const float *x, double weight);
 bm_status bm_sum_grid_scatter(bm_sum *s);
 void bm_sum_grid_mean(bm_sum *s, size_t at, size_t n, float *out);
 bm_status bm_sum_grid_gather(bm_sum *s, float *x);
-bm_status bm_sum_grid_sent(const bm_sum_shape *s, const bm_grid *workers,
-                           const bm_grid *ranks, double *bytes);
+bm_status bm_sum_grid_sent(const bm_sum_shape *s, double *bytes);
 
-/* Their members of bm_sum_ops, all but three. */
 #define BM_SUM_GRID_OPS                                                        \
-    .close = bm_sum_grid_close, .room = bm_sum_grid_room,                      \
-    .rooms = bm_sum_grid_rooms, .add = bm_sum_grid_add,                        \
-    .scatter = bm_sum_grid_scatter, .mean = bm_sum_grid_mean,                  \
-    .gather = bm_sum_grid_gather
+    .open = bm_sum_grid_open, .close = bm_sum_grid_close,                      \
+    .room = bm_sum_grid_room, .rooms = bm_sum_grid_rooms,                      \
+    .add = bm_sum_grid_add, .scatter = bm_sum_grid_scatter,                    \
+    .mean = bm_sum_grid_mean, .gather = bm_sum_grid_gather,                    \
+    .sent = bm_sum_grid_sent
 
 #define X(name) extern const bm_sum_ops bm_sum_##name;
 BM_SUMS(X)

@@ -6,19 +6,17 @@
  *     level 1    *   *   *   |        as far as there are any, and holds the
  *     workers   0 1 2 3 4 5 6         weighted mean of theirs.
  *
- * A rank adds its workers as one counts in binary: a new leaf merges with its
- * left sibling as soon as both are there, their parent with its own sibling,
- * and so on. What is left of a range of m workers are its largest complete
- * subtrees: at most 2 log2 m of them, or one if the range is itself a subtree.
- * (While it counts, a rank holds up to 2 log2 m vectors too.) Every owner of a
- * slice then gets those subtrees of all ranks, for its slice, and goes on
- * counting where they stopped. So the tree that is summed depends on N alone,
- * wherever its workers are; an N/P that is a power of two moves the fewest
- * bytes, those of one reduce-scatter.
+ * A rank adds its workers like a binary counter: a new leaf merges with its
+ * left sibling as soon as both exist, then their parent with its own sibling,
+ * and so on. A range of m workers leaves its largest complete subtrees: at most
+ * 2 log2 m of them, or one if the range is itself a subtree. (Meanwhile a rank
+ * holds up to 2 log2 m vectors.) Every owner of a slice then gets these
+ * subtrees of all ranks, for its slice, and adds them in the same way. So the
+ * tree depends on N alone, wherever its workers are. If N/P is a power of two,
+ * ranks send the fewest bytes, those of one reduce-scatter.
  *
- * The vectors a rank counts with lie in its part of a window: owners on the
- * same host read the subtrees there, only to those on other hosts they are
- * sent.
+ * A rank's vectors are in its segment of a window: owners on the same host read
+ * the subtrees there; they are sent to owners on other hosts only.
  */
 #include "comm/sum/sum_ops.h"
 #include "comm/tree.h"
@@ -26,85 +24,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes, and where their vectors are. */
+/* A tree and the memory of its vectors. */
 typedef struct stack {
+    const bm_sum *sum;
     bm_tree tree;
-    size_t n;    /* of a vector */
-    float *room; /* [deepest, n]: the means; borrowed */
+    size_t stride; /* floats from one vector to the next */
+    size_t n;      /* floats to work on */
+    float *room;   /* [deepest, stride]; borrowed */
 } stack;
 
 typedef struct tree {
     bm_tree_plan plan;
     stack mine;          /* of the workers hosted here, whole vectors */
-    bm_tree before;      /* the one that is late: `mine` without it */
-    bm_node late;        /* this */
-    stack all;           /* of all workers, a piece of this rank's slice */
-    float *piece;        /* the room of the latter */
+    stack all;           /* of all workers, a chunk of this rank's slice */
+    float *chunks;       /* the room of `all` */
     const float **slice; /* where the slice of each node of the plan is */
-    float *inbox;        /* the slices that cannot be read in place */
+    float *inbox;        /* the slices that are not in shared memory */
     bm_window *window;   /* `mine.room` of every rank */
 } tree;
 
 static float *room(const stack *s, int depth)
 {
-    return s->room + (size_t)depth * s->n;
+    return s->room + (size_t)depth * s->stride;
 }
 
-/* Puts a node on the right of the stack, as t counts it; siblings merge. x: n
- * numbers of its mean, which lie `at` so many from the beginning of vectors.
- * They may lie at their place already. */
-static void push(const bm_sum *sum, const stack *s, bm_tree *t, bm_node new,
-                 const float *x, size_t at, size_t n)
+static void blend(void *self, float *y, double wy, const float *x, double wx)
 {
-    double left = 0, right = 0;
+    const stack *s = self;
+    bm_sum_blend(s->sum, y, wy, x, wx, s->n);
+}
 
-    bm_tree_push(t, new);
-    while (bm_tree_merge(t, &left, &right)) {
-        float *y = room(s, t->depth - 1) + at;
+static float *keep(void *self, int depth, const float *x)
+{
+    const stack *s = self;
+    float *to = room(s, depth);
 
-        bm_sum_blend(sum, y, left, x, right, n);
-        x = y;
-    }
-    if (x != room(s, t->depth - 1) + at)
-        sum->loops->copy(n, x, room(s, t->depth - 1) + at);
+    if (x != to)
+        s->sum->loops->copy(s->n, x, to);
+    return to;
+}
+
+static void add(stack *s, bm_node node, const float *x)
+{
+    const bm_tree_vectors vectors = {blend, keep, s};
+    bm_tree_add(&s->tree, node, x, &vectors);
 }
 
 static bm_status prepare(const bm_sum *s, tree *t)
 {
     BM_TRY(bm_tree_plan_make(&t->plan, s->workers, s->size, s->rank));
+    t->chunks =
+        malloc(((size_t)t->plan.all * BM_SUM_CHUNK + 1) * sizeof *t->chunks);
+    if (t->chunks == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %d chunks", t->plan.all);
+    t->mine = (stack){.sum = s, .stride = s->n, .n = s->n};
+    t->all = (stack){.sum = s, .stride = BM_SUM_CHUNK, .room = t->chunks};
     t->mine.tree.workers = t->all.tree.workers = s->workers;
-    t->piece =
-        malloc(((size_t)t->plan.all * BM_SUM_CHUNK + 1) * sizeof *t->piece);
-    if (t->piece == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a stack of %d",
-                       t->plan.all);
-    t->all.room = t->piece;
-    t->all.n = BM_SUM_CHUNK;
     return BM_OK;
 }
 
-/* Where the slices are: in a window that is within reach, or in the inbox. */
+/* Sets where each slice is: in shared memory or in the inbox. */
 static bm_status locate(bm_sum *s, tree *t)
 {
     size_t count = bm_sum_count(s, s->rank), sent = 0;
     float *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        if (bm_window_part(t->window, r) == NULL)
+        if (bm_window_segment(t->window, r) == NULL)
             sent += (size_t)(t->plan.first[r + 1] - t->plan.first[r]);
     in = t->inbox = malloc((sent * count + 1) * sizeof *t->inbox);
     t->slice = calloc((size_t)t->plan.first[s->size], sizeof(float *));
     if (t->inbox == NULL || t->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        const float *part = bm_window_part(t->window, r);
+        const float *segment = bm_window_segment(t->window, r);
 
         for (int i = t->plan.first[r]; i < t->plan.first[r + 1]; i++) {
             t->slice[i] = in;
-            if (part == NULL)
+            if (segment == NULL)
                 in += count;
             else
-                t->slice[i] = part + (size_t)(i - t->plan.first[r]) * s->n +
+                t->slice[i] = segment + (size_t)(i - t->plan.first[r]) * s->n +
                               s->start[s->rank];
         }
     }
@@ -124,8 +124,7 @@ static bm_status tree_open(bm_sum *s)
     BM_ASSERT(t != NULL); /* it is agreed */
     BM_TRY(bm_window_open(&t->window, s->comm,
                           (size_t)t->plan.deepest * s->n * sizeof(float)));
-    t->mine.room = bm_window_part(t->window, s->rank);
-    t->mine.n = s->n;
+    t->mine.room = bm_window_segment(t->window, s->rank);
     return locate(s, t);
 }
 
@@ -137,7 +136,7 @@ static void tree_close(bm_sum *s)
         return;
     bm_window_close(t->window);
     bm_tree_plan_free(&t->plan);
-    free(t->piece);
+    free(t->chunks);
     free((void *)t->slice);
     free(t->inbox);
     free(t);
@@ -158,59 +157,32 @@ static size_t tree_rooms(const bm_sum *s)
 static void tree_add(bm_sum *s, int worker, const float *x, double weight)
 {
     tree *t = s->self;
-    push(s, &t->mine, &t->mine.tree, (bm_node){0, worker, weight}, x, 0, s->n);
+    add(&t->mine, (bm_node){0, worker, weight}, x);
 }
 
-/* From now on the tree counts it, whatever has come. */
-static void tree_late(bm_sum *s, int worker, double weight)
+/* Sends this rank's subtrees to the owners that cannot read them, and receives
+ * those of other hosts. */
+static bm_status swap(bm_sum *s, const tree *t)
 {
-    tree *t = s->self;
-    double left = 0, right = 0;
+    size_t own = bm_sum_count(s, s->rank), read = 0;
+    float *in = t->inbox;
 
-    t->before = t->mine.tree;
-    t->late = (bm_node){0, worker, weight};
-    bm_tree_push(&t->mine.tree, t->late);
-    while (bm_tree_merge(&t->mine.tree, &left, &right))
-        continue;
-}
-
-static void tree_come(bm_sum *s, size_t at, size_t n)
-{
-    tree *t = s->self;
-    bm_tree count = t->before;
-
-    push(s, &t->mine, &count, t->late, room(&t->mine, count.depth) + at, at, n);
-}
-
-/* Everybody sends its subtrees' slices to those who cannot read them; or of all
- * slices the parts of a round. */
-static bm_status swap(bm_sum *s, const tree *t, const size_t *round)
-{
-    size_t own = s->start[s->rank], n = bm_sum_count(s, s->rank), read = 0;
-
-    if (round != NULL)
-        bm_sum_part(s, *round, s->rank, &own, &n);
     for (int r = 0; r < s->size; r++)
         for (int i = t->plan.first[r];
-             bm_window_part(t->window, r) == NULL && i < t->plan.first[r + 1];
-             i++)
-            bm_comm_receive(s->comm,
-                            t->inbox + (t->slice[i] - t->inbox) +
-                                (own - s->start[s->rank]),
-                            n, r);
+             bm_window_segment(t->window, r) == NULL &&
+             i < t->plan.first[r + 1];
+             i++, in += own)
+            bm_comm_receive(s->comm, in, own, r);
     for (int k = 1; k < s->size; k++) {
-        int to = (s->rank + k) % s->size; /* not all to the same one at once */
-        size_t at = s->start[to];
+        int to = (s->rank + k) % s->size; /* spreads the load */
+        size_t n = bm_sum_count(s, to);
 
-        n = bm_sum_count(s, to);
-        if (round != NULL)
-            bm_sum_part(s, *round, to, &at, &n);
-        for (int i = 0;
-             bm_window_part(t->window, to) == NULL && i < t->mine.tree.depth;
-             i++)
-            bm_comm_send(s->comm, room(&t->mine, i) + at, n, to);
-        if (bm_window_part(t->window, to) != NULL)
+        if (bm_window_segment(t->window, to) != NULL) {
             read += (size_t)t->mine.tree.depth * n;
+            continue;
+        }
+        for (int i = 0; i < t->mine.tree.depth; i++)
+            bm_comm_send(s->comm, room(&t->mine, i) + s->start[to], n, to);
     }
     bm_comm_count(s->comm, (bm_traffic){.shared = read * sizeof(float)});
     return bm_comm_wait(s->comm);
@@ -220,21 +192,9 @@ static bm_status tree_scatter(bm_sum *s)
 {
     tree *t = s->self;
 
-    BM_TRY(swap(s, t, NULL));
+    BM_TRY(swap(s, t));
     bm_tree_weigh(&t->plan, s->comm, s->weight, s->workers);
     t->mine.tree.depth = 0;
-    return BM_OK;
-}
-
-static bm_status tree_scatter_round(bm_sum *s, size_t round)
-{
-    tree *t = s->self;
-
-    BM_TRY(swap(s, t, &round));
-    if (round == 0)
-        bm_tree_weigh(&t->plan, s->comm, s->weight, s->workers);
-    if (round + 1 == bm_sum_rounds(s))
-        t->mine.tree.depth = 0;
     return BM_OK;
 }
 
@@ -243,13 +203,14 @@ static void tree_mean(bm_sum *s, size_t at, size_t n, float *out)
     tree *t = s->self;
 
     t->all.tree.depth = 0;
+    t->all.n = n;
     for (int i = 0; i < t->plan.first[s->size]; i++)
-        push(s, &t->all, &t->all.tree, t->plan.node[i], t->slice[i] + at, 0, n);
+        add(&t->all, t->plan.node[i], t->slice[i] + at);
     BM_ASSERT(t->all.tree.depth == 1);
-    memcpy(out, t->piece, n * sizeof *out);
+    memcpy(out, t->chunks, n * sizeof *out);
 }
 
-/* Of every subtree what others own, and what it owns to all of them. */
+/* Each subtree of slices that others own, and its own slice to all others. */
 static bm_status tree_sent(const bm_sum_shape *s, double *bytes)
 {
     bm_tree_plan plan;
@@ -272,10 +233,7 @@ const bm_sum_ops bm_sum_tree = {
     .room = tree_room,
     .rooms = tree_rooms,
     .add = tree_add,
-    .late = tree_late,
-    .come = tree_come,
     .scatter = tree_scatter,
-    .scatter_round = tree_scatter_round,
     .mean = tree_mean,
     .sent = tree_sent,
 };

@@ -1,3 +1,4 @@
+/* blas.c - see blas.h. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "compute/cpu/blas.h"
 
@@ -10,8 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The OpenBLAS kernels that suit this machine better than its own choice; NULL:
- * that is good. */
+/* The name of faster kernels than those OpenBLAS chose; NULL: none. */
 static const char *better_core(void)
 {
     static const char *const old[] = {"Prescott", "Core2",      "Penryn",

@@ -1,23 +1,23 @@
-/* blas.h - getting the kernels out of OpenBLAS that this machine can run. */
+/* blas.h - makes OpenBLAS use the kernels that suit this machine. */
 #ifndef BM_COMPUTE_CPU_BLAS_H
 #define BM_COMPUTE_CPU_BLAS_H
 
 #include "core/status.h"
 
 /*
- * To be called first in main, before MPI_Init. OpenBLAS chooses its kernels by
- * model number while the program is loaded, and for a processor that is newer
- * than itself it may take those of 2004 (Prescott, a fifth of the speed). Then
- * this sets OPENBLAS_CORETYPE and starts the program again with the same
- * arguments. Returns if there is nothing to do: the choice is good, or the user
- * has set OPENBLAS_CORETYPE, or the program cannot be started again.
+ * Call this first in main, before MPI_Init. OpenBLAS chooses its kernels by the
+ * processor's model number when it is loaded. For a processor newer than itself
+ * it may choose those of 2004 (Prescott, a fifth of the speed). In that case this
+ * sets OPENBLAS_CORETYPE and executes the program again with the same arguments.
+ * Returns if the choice is good, if the user has set OPENBLAS_CORETYPE, or if the
+ * program cannot be executed again.
  */
 void bm_blas_restart(char **argv);
 
 /*
- * OpenBLAS takes 128 MB of address space at its first product, and tries for
- * ever if there is none. This asks first, and lets it take them. BM_ERR_MEMORY
- * if they are not there. Cheap after the first time.
+ * Makes OpenBLAS reserve the 128 MB of address space that it maps at its first
+ * product; without them it would retry forever. Fails with BM_ERR_MEMORY if they
+ * are not available. No-op after the first success.
  */
 BM_CHECKED bm_status bm_blas_reserve(void);
 

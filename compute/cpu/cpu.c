@@ -1,5 +1,5 @@
 /* cpu.c - the reference backend: loops on a few threads, and libraries for
- * products; all of it done on return. */
+ * products. Work is done when an operation returns. */
 #include "compute/cpu/cpu.h"
 #include "compute/cpu/blas.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads that call libraries: these start no others. */
+/* Called first by each thread: libraries must not start others. */
 static void start_thread(void)
 {
     bm_onednn_start();
@@ -39,8 +39,8 @@ static bm_status cpu_use(bm_backend *be, size_t threads, bm_precision precision)
     bm_thread_pool *pool = NULL;
 
     if (precision == BM_TF32)
-        return BM_FAIL(BM_ERR_CONFIG, "precision tf32 is that of a GPU; the "
-                                      "CPU has fp32 and bf16");
+        return BM_FAIL(BM_ERR_CONFIG, "precision tf32 is not available on the "
+                                      "CPU; use fp32 or bf16");
     if (precision == BM_BF16)
         BM_TRY(bm_bf16_choose(&cpu->bf16));
     if (precision == BM_BF16 && cpu->bf16 == BM_BF16_OF_DNN && cpu->dnn == NULL)
@@ -50,9 +50,8 @@ static bm_status cpu_use(bm_backend *be, size_t threads, bm_precision precision)
     cpu->pool = pool;
     cpu->precision = precision;
     if (precision == BM_BF16 && cpu->bf16 == BM_BF16_OF_FP32)
-        bm_log(BM_NOTE, "precision bf16: this processor is faster with factors "
-                        "rounded to bf16 and multiplied in fp32; that takes as "
-                        "long as fp32");
+        bm_log(BM_NOTE, "precision bf16: on this processor factors are rounded "
+                        "to bf16 and multiplied in fp32, at the speed of fp32");
     return BM_OK;
 }
 
@@ -97,7 +96,7 @@ static void cpu_sync(bm_backend *be)
     (void)be;
 }
 
-/* Whole cache lines, which the loops like. */
+/* Whole cache lines: the loops are faster on aligned vectors. */
 static bm_status cpu_alloc(bm_backend *be, size_t n, float **out)
 {
     enum { LINE = 64 };
@@ -124,9 +123,9 @@ static void cpu_copy(bm_backend *be, float *dst, const float *src, size_t n)
     memcpy(dst, src, n * sizeof *dst);
 }
 
-/* ---- loops, cut into parts ---------------------------------------------- */
+/* ---- elementwise loops, in parts ---------------------------------------- */
 
-/* What the loops may need, over n floats in so many parts. */
+/* The arguments of a loop over n floats, in `parts` parts. */
 typedef struct span {
     const bm_loops *loops;
     size_t n, parts;
@@ -228,7 +227,8 @@ static void squares_part(void *self, size_t i)
             s->loops->squares(to - at < GRAIN ? to - at : GRAIN, s->x + at);
 }
 
-/* The square of the norm of x, by grains, so that threads change no bit. */
+/* The square of the norm of x, summed by grains: the same bits for any number of
+ * threads. */
 static bm_status squares(bm_backend *be, size_t n, const float *x, double *out)
 {
     bm_cpu *cpu = bm_cpu_of(be);
@@ -244,7 +244,7 @@ static bm_status squares(bm_backend *be, size_t n, const float *x, double *out)
     return BM_OK;
 }
 
-/* |g|, which is no number either if one of the statistics behind it is none. */
+/* |g|, or NaN if one of the statistics behind g is not finite. */
 static bm_status norm_of(bm_backend *be, size_t n, size_t statistics,
                          const float *g, double *out)
 {
@@ -348,7 +348,7 @@ void bm_cpu_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
         c.data, c.dim[1]);
 }
 
-/* Rows are few floats: by threads, but not each row. */
+/* Threads take whole rows, which are short. */
 typedef struct rows {
     const bm_loops *loops;
     bm_tensor y;
@@ -383,7 +383,7 @@ void bm_cpu_add_rows(bm_backend *be, bm_tensor y, const float *b)
     bm_cpu_run(be, r.parts, add_rows_part, &r);
 }
 
-/* Some columns of all rows, so that threads change no bit. */
+/* Some columns of all rows: the same bits for any number of threads. */
 static void sum_rows_part(void *self, size_t i)
 {
     enum { LINE = 64 / sizeof(float) };

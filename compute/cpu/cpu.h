@@ -1,4 +1,4 @@
-/* cpu.h - what the files of the cpu backend share. */
+/* cpu.h - state and helpers of the cpu backend. */
 #ifndef BM_COMPUTE_CPU_CPU_H
 #define BM_COMPUTE_CPU_CPU_H
 
@@ -7,19 +7,20 @@
 #include "compute/cpu/onednn.h"
 #include "compute/cpu/thread_pool.h"
 
-/* Where the factors of a product in bf16 are multiplied. */
+/* How a product of bf16 factors is computed. */
 typedef enum bm_bf16_units {
-    BM_BF16_OF_FP32, /* rounded, by the units for fp32 */
-    BM_BF16_OF_DNN,  /* by units of their own, through oneDNN */
+    BM_BF16_OF_FP32, /* factors are rounded to bf16, then multiplied in fp32 */
+    BM_BF16_OF_DNN,  /* by the processor's units for bf16, through oneDNN */
 } bm_bf16_units;
 
-/* Memory that grows. */
+/* A buffer that grows. */
 typedef struct bm_scratch {
     void *x;
     size_t bytes;
 } bm_scratch;
 
-/* Makes room for so many bytes, at a cache line; what was in it is lost. */
+/* Makes s->x at least `bytes` long, aligned to a cache line. Its contents are
+ * lost. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_reserve(bm_scratch *s, size_t bytes);
 
 typedef struct bm_cpu {
@@ -29,9 +30,9 @@ typedef struct bm_cpu {
     bm_bf16_units bf16;
     bm_onednn *dnn;       /* BM_BF16_OF_DNN, else NULL */
     bm_scratch factor[2]; /* A and B of a product in bf16 */
-    bm_scratch work;      /* of products of our own */
-    bm_scratch squares;   /* doubles: of the parts of a norm */
-    bm_scratch scores;    /* bm_scores: of the sequences of a batch */
+    bm_scratch work;      /* for products in loops of ours */
+    bm_scratch squares;   /* doubles: partial sums of a norm */
+    bm_scratch scores;    /* bm_scores: one for each sequence of a batch */
 } bm_cpu;
 
 static inline bm_cpu *bm_cpu_of(const bm_backend *be)
@@ -50,14 +51,15 @@ static inline void bm_cpu_run(const bm_backend *be, size_t parts,
     bm_thread_pool_run(bm_cpu_of(be)->pool, parts, work, self);
 }
 
-/* Units for bf16 on this machine, or those that BMUF_BF16 names. */
+/* The units that BMUF_BF16 names, or the faster ones on this machine. Fails with
+ * BM_ERR_CONFIG if BMUF_BF16 is invalid. */
 BM_CHECKED bm_status bm_bf16_choose(bm_bf16_units *out);
 
-/* bm_remember, of what went wrong on any thread: messages are a thread's own.
- */
+/* bm_remember for a failure on another thread, whose message is not visible
+ * here: reports the failure again. */
 void bm_cpu_remember(bm_backend *be, bm_status of_a_thread);
 
-/* A matrix in a product; `ld` floats from row to row. */
+/* A factor of a product; `ld` floats from row to row. */
 typedef struct bm_factor {
     const float *x;
     size_t ld;
@@ -65,9 +67,9 @@ typedef struct bm_factor {
     bool rounded; /* by bm_cpu_round */
 } bm_factor;
 
-/* What is a factor more than once need be rounded only once: x becomes what a
- * product makes of it. False, and x as it is, if products do not round, or not
- * to floats. */
+/* Rounds x [n] as products would, so that a repeated factor is rounded once.
+ * Returns false and leaves x alone if products do not round factors to floats.
+ */
 bool bm_cpu_round(bm_backend *be, size_t n, float *x);
 
 /* C [m, n] = alpha op(A) op(B) + beta C, in the backend's precision, on all
@@ -77,14 +79,14 @@ void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
                      size_t ldc);
 
 /*
- * The same for few rows m and a B that is used many times, on the calling
- * thread: C [m, n] (+)= A [m, k] B [k, n].
+ * The same on the calling thread, for few rows m and a B that is used many
+ * times: C [m, n] (+)= A [m, k] B [k, n].
  *
  *     size_t bytes = bm_cpu_packed(be, k, n);
  *     bm_cpu_pack(be, transposed, k, n, b, packed);     b [k, n] or [n, k]
  *     bm_cpu_multiply_packed(be, m, n, k, a, lda, scratch, packed, ...);
  *
- * `scratch` is for m (n + k) floats. Packed begins at a cache line.
+ * `scratch` has m (n + k) floats. `packed` is aligned to a cache line.
  */
 size_t bm_cpu_packed(bm_backend *be, size_t k, size_t n);
 void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,

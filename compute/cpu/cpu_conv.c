@@ -1,16 +1,16 @@
 /*
  * cpu_conv.c - convolution of columns of pixels, channels last.
  *
- * A chunk of a sequence's frames is copied between zeros, so that no window
- * leaves it; it stays in the L2 cache. There the windows of one column, from
- * top to bottom, are the rows of a matrix that need not be copied again:
+ * A chunk of a sequence's frames is copied into a buffer padded with zeros, which
+ * fits in the L2 cache, so that every window lies within it. The windows of one
+ * column, from top to bottom, are the rows of a matrix without another copy:
  *
  *     y[t'] = b + sum over i < time.size of windows(x[t' stride + i]) w[i]
  *
- * The gradient of x is the same sum over dy: apart by the strides, with zeros
- * between, with the kernel turned round in time and height, and stride 1.
+ * The gradient of x is the same sum over dy, spread by the strides with zeros
+ * between, with the kernel reversed in time and height, and stride 1.
  *
- * Threads take chunks of y and of dx, rows of the kernel's gradient and places
+ * Threads take chunks of y and of dx, rows of the kernel's gradient and elements
  * of the bias': each number is summed by one thread, in one order.
  */
 #include "compute/cpu/cpu.h"
@@ -19,7 +19,7 @@
 
 enum { LINE = 64 / sizeof(float), CHUNK = 1 << 14 /* floats */ };
 
-/* What is convolved with what kind of window; not with which weights. */
+/* The geometry of a convolution, without the weights. */
 typedef struct sweep {
     const bm_isa *isa;
     size_t threads;
@@ -28,7 +28,7 @@ typedef struct sweep {
     size_t out_height, out_channels; /* of y */
     bm_window time, rows; /* `after` follows from the sizes, and is not used */
     size_t apart[2];      /* places from frame to frame of x, row to row */
-    size_t column;        /* floats of a frame of x between its zeros */
+    size_t column;        /* floats of a frame of x with its padding */
     size_t chunk;         /* frames of y at a time */
 } sweep;
 
@@ -97,7 +97,7 @@ typedef struct scratch {
     float *columns, *packed, *turned, *row;
 } scratch;
 
-/* Of one thread. */
+/* Buffers of one thread. */
 static size_t room_for_columns(const sweep *s)
 {
     return round_up(columns_of(s, s->chunk) * s->column);
@@ -108,7 +108,7 @@ static size_t kernel(const sweep *s)
     return s->time.size * s->rows.size * s->channels;
 }
 
-/* From `work`, or NULLs; returns the floats it takes. */
+/* Views into `work`, or NULLs; returns the floats that they take. */
 static size_t carve(const sweep *s, float *work, scratch *out)
 {
     size_t sizes[4] = {
@@ -134,7 +134,7 @@ size_t bm_cpu_conv_work(bm_backend *be, const bm_conv *c)
     return a > b ? a : b;
 }
 
-/* One frame of x, [height, channels], or NULL for none, between zeros. */
+/* Copies one frame of x, [height, channels], with zero padding; NULL: zeros. */
 static void place(const sweep *s, const float *frame, float *column)
 {
     size_t C = s->channels, apart = s->apart[1], before = s->rows.before;
@@ -155,10 +155,10 @@ static void place(const sweep *s, const float *frame, float *column)
 
 /* Frames t .. t + n - 1 of y, of sequence b. */
 typedef struct chunk {
-    size_t number, b, t, n; /* n = 0: there are no more */
+    size_t number, b, t, n; /* n = 0: the end */
 } chunk;
 
-/* The one after `last`, which is {0} at first. */
+/* The chunk after `last`, which is {0} at first. */
 static chunk next(const sweep *s, chunk last)
 {
     chunk c = {last.number + (last.n > 0), last.b, last.t + last.n, 0};
@@ -190,7 +190,7 @@ static void gather(const sweep *s, const float *x, chunk c, float *columns)
     }
 }
 
-/* What threads share. */
+/* The arguments of all threads. */
 typedef struct job {
     const sweep *s;
     const scratch *r;
@@ -256,7 +256,7 @@ void bm_cpu_conv_forward(bm_backend *be, const bm_conv *c, bm_extent in,
 /* Some rows of dw [time, rows C, N], of all frames. */
 static void learn_part(void *self, size_t part)
 {
-    enum { TILE = 8 }; /* rows that are better not parted */
+    enum { TILE = 8 }; /* rows that one thread should take together */
     const job *j = self;
     const sweep *s = j->s;
     size_t N = s->out_channels, frame = s->out_height * N;
@@ -315,7 +315,7 @@ static void learn(bm_backend *be, const sweep *s, const float *x,
     s->isa->loops->add_rows(s->out_height, N, N, r->row, db);
 }
 
-/* w [time, rows, C, N] turned round in time and rows, [time, rows, N, C]. */
+/* w [time, rows, C, N] reversed in time and rows, as [time, rows, N, C]. */
 static void turn(const bm_conv *c, float *out)
 {
     size_t C = c->channels, N = c->out_channels;

@@ -1,11 +1,11 @@
-/* cpu_cross_entropy.c - a class for every frame: loss -log y, dy = y - onehot,
- * one sequence after the other. */
+/* cpu_cross_entropy.c - one class for each frame: loss -log y, dy = y - onehot.
+ */
 #include "compute/cpu/cpu.h"
 #include "compute/cpu/cpu_loss.h"
 
 #include <math.h>
 
-/* Sum of exp(x - top); y [n], unless NULL, gets its terms. */
+/* The sum of exp(x - top); y [n], unless NULL, becomes its terms. */
 static double exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
                       float top, float *y)
 {
@@ -23,7 +23,7 @@ static double exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
     return sum;
 }
 
-/* One frame of class k: its loss and whether another class is the best. */
+/* Scores one frame of class k; dx [n], unless NULL, becomes its gradient. */
 static void frame(const bm_loss_loops *loops, size_t n, const float *x,
                   size_t k, float *dx, bm_score *score)
 {
@@ -47,7 +47,7 @@ typedef struct job {
     bm_tensor y, dy;
 } job;
 
-/* The score of sequence b by itself; its rows of dy for the sum of losses. */
+/* The score of sequence b; sets its rows of dy for the sum of losses. */
 static bm_score one(const void *self, size_t part, size_t b)
 {
     const job *j = self;

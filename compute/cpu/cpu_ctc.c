@@ -11,11 +11,11 @@
  *     dy_t(k) = y_t(k) - sum over the states s of class k of
  *               a_t(s) b_t(s) / sum over all states
  *
- * These numbers leave the range of floats within a few frames and that of
- * doubles within a few hundred, so each has an exponent of its own (bm_wide).
- * That keeps 24 bits of every state, where logarithms in floats lose those
- * that stand before the point, and takes neither exp nor log per state. Only
- * states are looked at that both have been reached and can still reach the end.
+ * These numbers leave the range of floats within a few frames and that of doubles
+ * within a few hundred, so each has an exponent of its own (bm_wide). That keeps
+ * 24 bits of every state, where logarithms in floats lose the bits of their
+ * integer parts, and needs neither exp nor log per state. Only states that are
+ * reachable from the start and from the end are computed.
  */
 #define _DEFAULT_SOURCE /* lgamma_r */
 #include "compute/cpu/cpu.h"
@@ -24,12 +24,12 @@
 #include <math.h>
 #include <string.h>
 
-/* The states of one frame. symbol[0] is never; symbol i is at i + 1. */
+/* The states of one frame. symbol[0] is zero; symbol i is at i + 1. */
 typedef struct row {
     bm_wide blank, symbol; /* [W] */
 } row;
 
-/* One sequence and the scratch it is worked out in. */
+/* One sequence and its scratch. */
 typedef struct sequence {
     size_t T, L, W;        /* W = L + 1 */
     size_t repeats;        /* r */
@@ -120,14 +120,14 @@ static bm_wide emit_of(const sequence *s, size_t t)
 static double chance(const sequence *s, size_t n_classes)
 {
     double n = (double)(s->T + s->L - s->repeats), k = 2 * (double)s->L;
-    int sign = 0; /* lgamma keeps it where threads would meet */
+    int sign = 0; /* lgamma keeps it in a global, which is not thread-safe */
     double paths = lgamma_r(n + 1, &sign) - lgamma_r(k + 1, &sign) -
                    lgamma_r(n - k + 1, &sign);
 
     return (double)s->T * log((double)n_classes) - paths;
 }
 
-/* Levenshtein's distance of the best path from the labels. */
+/* The Levenshtein distance of the best path from the labels. */
 static double errors(const sequence *s)
 {
     int32_t *d = s->distance;
@@ -151,8 +151,8 @@ static double errors(const sequence *s)
     return d[s->L];
 }
 
-/* Emissions, the best path, and y where the gradient will be. False if a frame
- * has no numbers. */
+/* Computes emissions, the best path, and y in place of the gradient. Returns
+ * false if a frame has logits that are not finite. */
 static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
                  bm_score *own)
 {
@@ -193,15 +193,15 @@ static void forget(size_t n, bm_wide x)
     }
 }
 
-/* The states that a path can be in at frame t: blanks from blank_from and
- * symbols from symbol_from on, so many of them. */
+/* The states that a path can be in at frame t: numbers of blanks and symbols, and
+ * the first of each. */
 typedef struct window {
     size_t blank_from, blanks, symbol_from, symbols;
 } window;
 
 static window alive(const sequence *s, size_t t)
 {
-    size_t left = s->T - t; /* frames, this one too */
+    size_t left = s->T - t; /* frames, with this one */
     size_t from = s->L > left ? s->L - left : 0;
     window w = {s->L + 1 > left ? s->L + 1 - left : 0, 0, from, 0};
 
@@ -210,7 +210,7 @@ static window alive(const sequence *s, size_t t)
     return w;
 }
 
-/* Fills in a; returns log p(labels), and the exponent of p in *scale. */
+/* Computes a; returns log p(labels), and the exponent of p in *scale. */
 static double forward(const sequence *s, int32_t *scale)
 {
     size_t L = s->L;
@@ -228,7 +228,7 @@ static double forward(const sequence *s, int32_t *scale)
 
         a = a_of(s, t + 1);
         forget(1, a.symbol);
-        if (t + 1 <= L) { /* not reached yet, but seen from the next frame */
+        if (t + 1 <= L) { /* unreachable, but read by the next frame */
             forget(1, bm_wide_at(a.blank, t + 1));
             forget(t + 2 <= L, bm_wide_at(a.symbol, t + 2));
         }
@@ -247,7 +247,7 @@ static double forward(const sequence *s, int32_t *scale)
     return log(end) + *scale * log(2) - s->log_sum;
 }
 
-/* Takes the posteriors q of frame t off its row of the gradient. */
+/* Subtracts the posteriors q of frame t from its row of the gradient. */
 static void subtract(const sequence *s, window w, float *dy)
 {
     const float *q = s->q + s->W;
@@ -276,7 +276,7 @@ static void backward(const sequence *s, int32_t scale, size_t b, bm_tensor dy)
 
         to = s->b[t % 2];
         forget(1, bm_wide_at(to.symbol, L));
-        if (i > 0) /* too late, but seen from the frame before */
+        if (i > 0) /* cannot reach the end, but the frame before reads it */
             forget(1, bm_wide_at(to.blank, i - 1));
         if (j > 0)
             forget(1, bm_wide_at(to.symbol, j - 1));
@@ -293,7 +293,7 @@ static void backward(const sequence *s, int32_t scale, size_t b, bm_tensor dy)
     }
 }
 
-/* The score of sequence b by itself; its rows of dy for the sum of losses. */
+/* The score of sequence b; sets its rows of dy for the sum of losses. */
 static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
                     bm_tensor dy)
 {
@@ -329,7 +329,7 @@ typedef struct job {
     bm_infeasible policy;
     bm_tensor y, dy;
     float *work;
-    size_t floats; /* of it for a part */
+    size_t floats; /* of scratch for each part */
 } job;
 
 static bm_score one(const void *self, size_t part, size_t b)

@@ -1,10 +1,10 @@
 /*
- * cpu_gemm.c - products of matrices: large ones by cpu_matrix.c or a library, a
- * part of C for each thread; small ones with a factor that is used many times
- * by cpu_product.c. In bf16 both factors are rounded first. The units for fp32
- * then multiply them without another rounding, since the product of two bf16
- * has 16 bits; units of their own are reached through oneDNN
- * (docs/decisions/10-bf16.md on which of the two is taken).
+ * cpu_gemm.c - products of matrices. Large ones use cpu_matrix.c or a library,
+ * with a block of C for each thread; small ones with a factor that is used many
+ * times use cpu_product.c. In bf16 both factors are rounded first. The units for
+ * fp32 then multiply them exactly, since the product of two bf16 has 16 bits; the
+ * units for bf16 are used through oneDNN (docs/decisions/10-bf16.md describes
+ * which of the two is chosen).
  */
 #include "compute/cpu/cpu.h"
 
@@ -23,16 +23,15 @@ typedef struct product {
     const uint16_t *a16, *b16; /* the same in bf16, or NULL */
     float *c;
     size_t ldc, parts;
-    float *work; /* of our own product, `room` floats for each part; or NULL */
+    float *work; /* for cpu_matrix.c, `room` floats for each part; or NULL */
     size_t room;
-    _Atomic bm_status status; /* of a part that failed */
+    _Atomic bm_status status; /* of the last part that failed */
 } product;
 
-/* Which units are taken, unless the environment variable BMUF_BF16 says fp32 or
- * onednn. */
+/* The environment variable BMUF_BF16, fp32 or onednn, overrides the choice. */
 bm_status bm_bf16_choose(bm_bf16_units *out)
 {
-    const char *told = getenv("BMUF_BF16");
+    const char *given = getenv("BMUF_BF16");
     bm_onednn_units units = bm_onednn_bf16();
     bool own = units == BM_DNN_MATRICES;
 
@@ -40,15 +39,15 @@ bm_status bm_bf16_choose(bm_bf16_units *out)
     if (units == BM_DNN_PAIRS)
         own = __builtin_cpu_is("amd");
 #endif
-    if (told != NULL && strcmp(told, "fp32") == 0)
+    if (given != NULL && strcmp(given, "fp32") == 0)
         own = false;
-    else if (told != NULL && strcmp(told, "onednn") == 0)
+    else if (given != NULL && strcmp(given, "onednn") == 0)
         own = true;
-    else if (told != NULL && told[0] != '\0')
-        return BM_FAIL(BM_ERR_CONFIG, "BMUF_BF16=%s: there are fp32 and onednn",
-                       told);
+    else if (given != NULL && given[0] != '\0')
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "BMUF_BF16=%s is invalid; use fp32 or onednn", given);
     if (own && units == BM_DNN_NONE)
-        return BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_BF16=%s: %s", told,
+        return BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_BF16=%s: %s", given,
                        bm_onednn_version() == NULL
                            ? "this build has no oneDNN"
                            : "this processor has no units for bf16");
@@ -62,9 +61,9 @@ void bm_cpu_remember(bm_backend *be, bm_status of_a_thread)
         bm_remember(be, BM_FAIL(of_a_thread, "a product failed"));
 }
 
-/* ---- one part ----------------------------------------------------------- */
+/* ---- one block of C ----------------------------------------------------- */
 
-/* Whether a product is our own: where it was faster than oneDNN's
+/* Whether cpu_matrix.c computes a product: where it was faster than oneDNN
  * (docs/performance.md). */
 static bool is_own(const product *p)
 {
@@ -116,7 +115,7 @@ static bm_status multiply_bf16(const product *p, size_t m, size_t n,
 
 enum { GRAIN = 48 }; /* whole tiles of every instruction set */
 
-/* C is cut along its longer side. */
+/* C is divided along its longer side. */
 static void part(void *self, size_t i)
 {
     product *p = self;
@@ -142,7 +141,7 @@ static void part(void *self, size_t i)
         p->status = status;
 }
 
-/* Work for our own product. */
+/* Scratch for cpu_matrix.c. */
 static bm_status reserve_work(product *p)
 {
     enum { LINE = 64 / sizeof(float) };
@@ -182,8 +181,8 @@ static void round_part(void *self, size_t i)
                               r->halved + k * r->columns);
 }
 
-/* x [rows, columns] rounded to bf16, without gaps, for as long as `into` is not
- * used again; as floats, or as bf16 if `halves` is given. */
+/* x [rows, columns] rounded to bf16, contiguous, valid until `into` is used
+ * again; as floats, or as bf16 if `halves` is given. */
 static bm_status round_factor(bm_backend *be, bm_scratch *into, bm_factor *x,
                               size_t rows, size_t columns,
                               const uint16_t **halves)
@@ -323,7 +322,7 @@ void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
         bm_remember(be, status);
 }
 
-/* oneDNN multiplies by a packed B well only if C has no gaps. */
+/* With a packed B oneDNN is fast only if C is contiguous. */
 static bm_status multiply_packed_bf16(const bm_cpu *cpu, size_t m, size_t n,
                                       size_t k, const float *a, size_t lda,
                                       float *scratch, const float *packed,

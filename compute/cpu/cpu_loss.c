@@ -1,4 +1,4 @@
-/* cpu_loss.c - what the losses of the cpu backend share. */
+/* cpu_loss.c - see cpu_loss.h. */
 #include "compute/cpu/cpu_loss.h"
 
 #include "compute/cpu/cpu.h"

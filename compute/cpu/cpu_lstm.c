@@ -1,20 +1,19 @@
 /*
- * cpu_lstm.c - LSTM over whole sequences. What does not depend on the frame
- * before is one product over all frames (of x with wx, and backward all three
- * gradients); what does is a small product per frame, with wh packed once, and
- * a loop over the gates.
+ * cpu_lstm.c - LSTM over whole sequences. What does not depend on the previous
+ * frame is one product over all frames (x with wx, and backward all three
+ * gradients); what does is a small product per frame, with wh packed once, and a
+ * loop over the gates.
  *
  *     gates [T, B, R, 4, H]   forward: values of i, f, g, o
- *                             backward: gradients of what went into them
+ *                             backward: gradients of their inputs
  *     cells [T, B, R, H]
  *
- * A sequence that has ended leaves zeros in y and cells, so that the direction
- * which runs backwards finds its beginning there, and zeros in the gradients,
- * so that no product over all frames sees it.
+ * Past a sequence's end y and cells are zero, which are the initial values of the
+ * backward direction, and gradients are zero, so that products over all frames
+ * are not affected.
  *
- * Directions are independent of each other, and so are sequences: each thread
- * takes a direction, or some sequences of one, from the first frame to the
- * last.
+ * Directions and sequences are independent of each other: a thread takes some
+ * sequences of one direction, from the first frame to the last.
  */
 #include "compute/cpu/cpu.h"
 
@@ -32,8 +31,8 @@ typedef struct direction {
     float *scratch;       /* [B, 5 H]: for bm_cpu_multiply_packed */
 } direction;
 
-/* A pass over all directions, cut into parts: so many runs of sequences of each
- * direction. */
+/* A pass over all directions, in parts: ranges of sequences of each direction.
+ */
 typedef struct sweep {
     direction direction[2];
     size_t runs;
@@ -92,8 +91,8 @@ static sweep carve(bm_backend *be, const bm_lstm *l, bm_extent e, float *kept)
     return s;
 }
 
-/* Where frame t of sequence b begins in an array with n floats per direction:
- * y, cells (H), gates (4 H). */
+/* The start of frame t of sequence b in an array with n floats per direction: y,
+ * cells (H), gates (4 H). */
 static size_t at(const direction *d, size_t t, size_t b, size_t n)
 {
     return ((t * d->e.B + b) * d->l->directions + d->r) * n;
@@ -104,14 +103,14 @@ static bool active(const direction *d, size_t t, size_t b)
     return (size_t)d->e.frames[b] > t;
 }
 
-/* Frame number `step` in this direction's order. */
+/* The frame of step `step` in this direction. */
 static size_t frame(const direction *d, size_t step)
 {
     return d->r == 0 ? step : d->e.T - 1 - step;
 }
 
-/* Those of the sequences *first .. *end - 1 that have not ended at t lie within
- * what becomes of these two. If batches are sorted by length, they fill it. */
+/* Narrows *first .. *end - 1 to a range that contains all its sequences that have
+ * not ended at t, and no others if the batch is sorted by length. */
 static void narrow(const direction *d, size_t t, size_t *first, size_t *end)
 {
     while (*end > *first && !active(d, t, *end - 1))
@@ -120,7 +119,7 @@ static void narrow(const direction *d, size_t t, size_t *first, size_t *end)
         ++*first;
 }
 
-/* Sequences from .. to - 1, as all below. */
+/* Sequences from .. to - 1, as in the functions below. */
 static bm_status step_forward(const direction *d, size_t from, size_t to,
                               size_t step, float *y)
 {
@@ -233,8 +232,8 @@ void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
     run(be, &s, R, sweep_forward);
 }
 
-/* dwh = (gradients of the gates)' (h of the frame before, which is zero at the
- * first): one product over all frames but one. */
+/* dwh = (gradients of the gates)' (h of the previous frame, zero at the first):
+ * one product over all frames but one. */
 static void recurrent_gradient(bm_backend *be, const direction *d, bool rounded,
                                const float *y, float *dwh)
 {

@@ -1,18 +1,18 @@
 /*
- * cpu_norm.c - batch normalisation, channels last, and the function and the
+ * cpu_norm.c - batch normalisation, channels last, with the activation and the
  * windows behind it.
  *
- * A frame, or a few, is normalised, given to the function and seen through
- * windows in the L1 cache; of it nothing is left but y and which place of a
- * window was the largest. Backwards the gradient in front of the windows is
- * made there once for the sums over the batch and once for dx.
+ * A few frames at a time are normalised, activated and pooled in the L1 cache;
+ * only y and the position of each window's maximum are stored. The backward pass
+ * computes the gradient in front of the windows there twice: for the sums over
+ * the batch, and for dx.
  *
- * Sums go over pieces of the batch that stay in the L1 cache: floats within a
- * piece, doubles from piece to piece (Chan, Golub and LeVeque 1983). Channels
- * are few, so that rows of `fold` positions are looked at as one, [fold C].
+ * Sums go over pieces of the batch that fit in the L1 cache: in floats within a
+ * piece, in doubles across pieces (Chan, Golub and LeVeque 1983). Channels are
+ * few, so that rows of `fold` positions are treated as one, [fold C].
  *
- * Threads take groups of frames. There are always as many of them, joined in
- * one order, so that the number of threads changes no bit.
+ * Threads take groups of frames. The number of groups is fixed, and they are
+ * merged in one order, so that the number of threads changes no bit.
  */
 #include "compute/cpu/cpu.h"
 
@@ -22,7 +22,7 @@
 enum { ROW = 256, PIECE = 1 << 13, LINE = 64 / sizeof(float) }; /* floats */
 enum { GROUPS = 16 };
 
-/* Of the batch, and views of `kept`. */
+/* The arguments, and views of `kept`. */
 typedef struct pass {
     const bm_norm *n;
     const bm_loops *loops;
@@ -32,9 +32,9 @@ typedef struct pass {
     size_t threads, fold, row; /* row = fold C */
     const float *x, *top, *dy; /* top: y of the forward pass */
     float *y, *dx;
-    double *sums;   /* [1 + GROUPS, 1 + 2 C]: of the batch, then of groups */
+    double *sums;   /* [1 + GROUPS, 1 + 2 C]: the batch's, then the groups' */
     double *slopes; /* [2, C]: sums of dz, and of dz (x - mean) */
-    float *a, *b, *c, *center; /* [row]: factors, and about the mean */
+    float *a, *b, *c, *center; /* [row]: factors, and nearly the mean */
     float *own; /* [threads, own_floats]: three rows, a piece, a frame of y */
     size_t own_floats;
     int32_t *places; /* [T', B, out_frame]; NULL: windows of one place */
@@ -45,7 +45,7 @@ static size_t round_up(size_t n)
     return (n + LINE - 1) / LINE * LINE;
 }
 
-/* Floats from view to view. */
+/* The sizes of the views: floats. */
 static size_t room_for_sums(size_t C)
 {
     return round_up((1 + GROUPS) * (1 + 2 * C) * 2);
@@ -111,10 +111,10 @@ size_t bm_cpu_norm_kept(bm_backend *be, const bm_norm *n, bm_extent out)
 
 /* ---- pieces ------------------------------------------------------------- */
 
-/* Frames without padding that lie one behind the other. */
+/* Frames that are contiguous, without padding. */
 typedef struct piece {
     size_t at;             /* number of the first frame, t B + b */
-    size_t frames;         /* 0: there are no more */
+    size_t frames;         /* 0: the end */
     size_t positions;      /* in them */
     size_t rows, rest;     /* positions / fold, and the floats left over */
     size_t begin, rest_at; /* floats: of x, and of the piece */
@@ -157,13 +157,13 @@ static piece next(const pass *p, size_t group, piece last)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* One of a thread's own. */
+/* A row of a thread's buffers. */
 static float *own(const pass *p, size_t part, size_t which)
 {
     return p->own + part * p->own_floats + which * p->row;
 }
 
-/* Likewise, for a piece of x or a frame of it. */
+/* Its buffer for a piece of x or a frame. */
 static float *own_piece(const pass *p, size_t part)
 {
     return own(p, part, 3);
@@ -198,7 +198,7 @@ static void set(const pass *p, float *row, size_t c, double value)
 
 /* ---- forward ------------------------------------------------------------ */
 
-/* Of so many positions: means, and sums of squares about them. */
+/* Numbers of positions, means, and sums of squares about these. */
 typedef struct moments {
     double *count, *mean, *squares; /* [1], [C], [C] */
 } moments;
@@ -217,7 +217,7 @@ static void begin(const pass *p, moments m)
     memset(m.count, 0, (1 + 2 * p->n->channels) * sizeof *m.count);
 }
 
-/* n > 0 positions more, of channel c; m.count is to follow. */
+/* Adds n > 0 positions to channel c; the caller updates m.count. */
 static void join(moments m, size_t c, double n, double mean, double squares)
 {
     double all = *m.count + n, off = mean - m.mean[c];
@@ -296,8 +296,8 @@ static void activate(const pass *p, const float *x, float *z)
         p->loops->activate(p->n->f, p->frame, z, z);
 }
 
-/* The windows of a column: those that are full, and one of the rows left over,
- * if there are any. */
+/* The windows of a column: the full ones, and one of the remaining rows, if any.
+ */
 typedef struct column {
     size_t full, rows;      /* rows: of each */
     size_t last, last_rows; /* 0 or 1 */
@@ -414,7 +414,7 @@ static const float *differentiate(const pass *p, size_t part, const piece *i)
     return dz;
 }
 
-/* A group's row of p->sums is of slopes now: [2, C]. */
+/* In the backward pass a group's row of p->sums holds slopes: [2, C]. */
 static void slopes_part(void *self, size_t part)
 {
     const pass *p = self;
@@ -441,7 +441,7 @@ static void slopes_part(void *self, size_t part)
     }
 }
 
-/* About the mean itself, from which p->center is off by rounding. */
+/* Corrects for p->center, which is the mean rounded to floats. */
 static void find_slopes(bm_backend *be, pass *p)
 {
     size_t C = p->n->channels;

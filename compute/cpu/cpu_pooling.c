@@ -1,15 +1,13 @@
-/* cpu_pooling.c - max pooling over windows that lie side by side, channels
- * last.
- */
+/* cpu_pooling.c - max pooling over windows that do not overlap, channels last. */
 #include "compute/cpu/cpu.h"
 
 #include <string.h>
 
-/* The windows of a frame of y: those that are full, and one of the rows that
- * are left over, if there are any. */
+/* The windows of a frame of y: the full ones, and one of the remaining rows, if
+ * any. */
 typedef struct column {
     bm_blocks full, last;
-    size_t x, y; /* where they begin: floats */
+    size_t x, y; /* their offsets: floats */
 } column;
 
 static column column_at(const bm_pooling *p, bm_extent in, bm_extent out,
@@ -27,7 +25,7 @@ static column column_at(const bm_pooling *p, bm_extent in, bm_extent out,
                     bm_cpu_at(out, t, b, windows * C)};
 }
 
-/* Threads take frames of y, whose windows do not meet. */
+/* Threads take frames of y, whose windows do not overlap. */
 typedef struct job {
     const bm_image_loops *loops;
     const bm_pooling *p;

@@ -1,3 +1,4 @@
+/* onednn.c - see onednn.h. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "compute/cpu/onednn.h"
 
@@ -9,9 +10,9 @@
 
 enum { KEPT = 512, TYPICAL_ROWS = 16 };
 
-/* ---- two versions ------------------------------------------------------- */
+/* ---- differences between the versions ----------------------------------- */
 
-/* A description of memory is a struct in version 2, a handle in version 3. */
+/* A memory descriptor is a struct in version 2, a handle in version 3. */
 #if DNNL_VERSION_MAJOR < 3
 #define MD(md) (&(md))
 typedef const dnnl_memory_desc_t *described;
@@ -89,7 +90,7 @@ static dnnl_status_t plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
 }
 #endif
 
-/* ---- what needs no state ------------------------------------------------ */
+/* ---- fp32 --------------------------------------------------------------- */
 
 bool bm_onednn_has(void)
 {
@@ -105,8 +106,8 @@ const char *bm_onednn_version(void)
     return text;
 }
 
-/* oneDNN may have been built with OpenMP, whose threads are counted by the
- * calling thread; or without. */
+/* If oneDNN was built with OpenMP, its number of threads is set for the calling
+ * thread. */
 void bm_onednn_start(void)
 {
     void *found = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
@@ -147,12 +148,12 @@ typedef struct ready {
     dnnl_primitive_t primitive;
 } ready;
 
-/* Making one takes up to a millisecond the first time, and some microseconds
- * while oneDNN remembers it. So those with a packed B, a step of a recurrence
- * each, are kept. */
+/* Creating a product takes up to a millisecond the first time, and some
+ * microseconds while oneDNN caches it. So those with a packed B, one for each
+ * step of a recurrence, are kept. */
 struct bm_onednn {
     dnnl_engine_t engine;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects what follows */
     ready kept[KEPT];
     size_t n;
 };
@@ -215,7 +216,7 @@ static dnnl_status_t describe_matrix(dnnl_memory_desc_t *md, size_t rows,
     return describe(md, dims, type, strides);
 }
 
-/* A packed B lies as oneDNN likes it for TYPICAL_ROWS rows of A. */
+/* B is packed as oneDNN prefers it for TYPICAL_ROWS rows of A. */
 static dnnl_status_t describe_packed(const bm_onednn *d, dnnl_memory_desc_t *md,
                                      size_t k, size_t n)
 {
@@ -241,7 +242,7 @@ static dnnl_status_t describe_packed(const bm_onednn *d, dnnl_memory_desc_t *md,
     return s;
 }
 
-/* Scratch is ours: oneDNN's own is shared by threads that compute the same. */
+/* With scratch of ours, since threads with the same product share oneDNN's. */
 static dnnl_status_t attributes(bool add, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
@@ -350,7 +351,7 @@ static bool same(const bm_onednn_product *x, const bm_onednn_product *y)
            x->ldc == y->ldc && x->trans_a == y->trans_a && x->add == y->add;
 }
 
-/* A packed product that is kept, or from now on; NULL: there is no place. */
+/* A kept product with a packed B, created if new; NULL: no room for it. */
 static bm_status look_up(bm_onednn *d, const bm_onednn_product *p,
                          const ready **out)
 {
@@ -415,7 +416,7 @@ bm_status bm_onednn_pack(bm_onednn *d, bool transposed, size_t k, size_t n,
                                                MD(mds[1]), d->engine, NULL);
     if (s == dnnl_success)
         s = dnnl_primitive_create(&reorder, planned);
-    status = check(s, "no way to lay out a matrix in bf16");
+    status = check(s, "cannot pack a matrix in bf16");
     if (status == BM_OK)
         status = execute(d, reorder, names, mds, data, 2);
     if (reorder != NULL)

@@ -1,9 +1,10 @@
 /*
- * onednn.h - products of matrices by oneDNN: faster than a BLAS where one
- * factor is small, and the way to a processor's units for bf16. Its C interface
- * changed between versions 2 and 3; onednn.c alone knows both.
+ * onednn.h - products of matrices by oneDNN: faster than a BLAS if a factor is
+ * small, and able to use a processor's units for bf16. Its C interface changed
+ * between versions 2 and 3; onednn.c supports both.
  *
- * C [m, n] = op(A) op(B), row-major, `ld` numbers from row to row.
+ * C [m, n] = op(A) op(B), row-major, with `ld` numbers from row to row. In a
+ * build without oneDNN functions fail with BM_ERR_UNSUPPORTED.
  */
 #ifndef BM_COMPUTE_CPU_ONEDNN_H
 #define BM_COMPUTE_CPU_ONEDNN_H
@@ -14,12 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Has this build oneDNN? If not, nothing here multiplies, and the version is
- * NULL; else it is "2.6.3", the calling thread's own. */
+/* Whether this build has oneDNN, and its version, such as "2.6.3", in a buffer of
+ * the calling thread; NULL without oneDNN. */
 bool bm_onednn_has(void);
 const char *bm_onednn_version(void);
 
-/* Every thread's first call: it computes by itself, and starts no others. */
+/* To be called first by every thread: oneDNN must not start others from it. */
 void bm_onednn_start(void);
 
 /* C = alpha op(A) op(B) + beta C, in fp32. */
@@ -27,8 +28,8 @@ void bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,
                      float alpha, const float *a, size_t lda, const float *b,
                      size_t ldb, float beta, float *c, size_t ldc);
 
-/* Has this machine units that multiply bf16: matrices of them (AMX), or pairs
- * within vectors? */
+/* This machine's units that multiply bf16: pairs within vectors (AVX-512 BF16),
+ * or matrices (AMX). */
 typedef enum bm_onednn_units {
     BM_DNN_NONE,
     BM_DNN_PAIRS,
@@ -36,8 +37,8 @@ typedef enum bm_onednn_units {
 } bm_onednn_units;
 bm_onednn_units bm_onednn_bf16(void);
 
-/* A and B in bf16, sums and C in fp32. Usable from several threads at a time.
- */
+/* Products with A and B in bf16, sums and C in fp32. Several threads may use one
+ * at a time. */
 typedef struct bm_onednn bm_onednn;
 BM_CHECKED bm_status bm_onednn_open(bm_onednn **out);
 void bm_onednn_close(bm_onednn *d);
@@ -46,9 +47,8 @@ typedef struct bm_onednn_product {
     size_t m, n, k;
     size_t lda, ldb, ldc;
     bool trans_a, trans_b;
-    bool
-        packed; /* B as bm_onednn_pack leaves it; ldb and trans_b have no say */
-    bool add;   /* C += */
+    bool packed; /* B is from bm_onednn_pack; ldb and trans_b are ignored */
+    bool add;    /* C += */
 } bm_onednn_product;
 
 BM_CHECKED bm_status bm_onednn_multiply(bm_onednn *d,
@@ -56,8 +56,8 @@ BM_CHECKED bm_status bm_onednn_multiply(bm_onednn *d,
                                         const uint16_t *a, const void *b,
                                         float *c);
 
-/* For a B [k, n] that is used many times, with about m rows of A each time:
- * bytes it takes, and b [k, n], or with `transposed` [n, k], laid out so. */
+/* For a B [k, n] that is used many times: the bytes that it takes when packed,
+ * and b [k, n], or with `transposed` [n, k], packed. */
 BM_CHECKED bm_status bm_onednn_packed(bm_onednn *d, size_t k, size_t n,
                                       size_t *bytes);
 BM_CHECKED bm_status bm_onednn_pack(bm_onednn *d, bool transposed, size_t k,

@@ -1,5 +1,4 @@
-/* onednn_absent.c - onednn.h in a build without oneDNN, where all it says is
- * that. */
+/* onednn_absent.c - onednn.h in a build without oneDNN. */
 #include "compute/cpu/onednn.h"
 
 bool bm_onednn_has(void)

@@ -1,7 +1,7 @@
 /*
- * thread_pool.c - a round is one operation. Threads that wait look for the next
- * round for some tens of microseconds before they go to sleep: operations
- * follow each other closely while a network is computed.
+ * thread_pool.c - a round is one operation. Idle threads poll for the next round
+ * for some tens of microseconds before they sleep, since operations follow each
+ * other closely while a network is computed.
  */
 #include "compute/cpu/thread_pool.h"
 
@@ -17,19 +17,19 @@ enum { LOOKS = 1000 };
 struct bm_thread_pool {
     size_t threads;
     pthread_t *others; /* [threads - 1] */
-    size_t started;    /* of those */
+    size_t started;    /* threads in others */
     void (*start)(void);
-    pthread_mutex_t mutex; /* of `begun` */
+    pthread_mutex_t mutex; /* protects `begun` */
     pthread_cond_t begun;
-    atomic_ulong round; /* grows when one begins */
+    atomic_ulong round; /* incremented when a round begins */
     atomic_bool closing;
 
-    /* The round. */
+    /* The current round. */
     size_t parts;
     void (*work)(void *self, size_t part);
     void *self;
-    atomic_size_t next; /* part that nobody has begun */
-    atomic_size_t busy; /* other threads that may still be at work */
+    atomic_size_t next; /* the next part to be taken */
+    atomic_size_t busy; /* other threads that have not finished the round */
 };
 
 static void pause_briefly(void)
@@ -83,8 +83,9 @@ static void *serve(void *self)
     }
 }
 
-/* As many as can be had. Signals are for the first thread: a handler's frame
- * on the stack of another would lie where oneDNN 2.6 keeps numbers. */
+/* Starts as many threads as possible. They block all signals: the frame of a
+ * handler on their stacks would overwrite numbers that oneDNN 2.6 keeps there.
+ */
 static void start_others(bm_thread_pool *p, size_t threads)
 {
     sigset_t all, before;
@@ -115,8 +116,7 @@ bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu threads", threads);
     start_others(p, threads);
     if (p->started + 1 < threads)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "this machine starts no %zu threads",
-                     threads);
+        BM_FAIL_DONE(BM_ERR_MEMORY, "cannot start %zu threads", threads);
     *out = p;
     p = NULL;
 done:

@@ -1,11 +1,11 @@
 /*
- * collate.c - sequences become columns of [T, B, D], padded with zeros.
+ * collate.c - copies sequences into [T, B, D], padded with zeros.
  */
 #include "io/batch/collate.h"
 
 #include <stdlib.h>
 
-/* What a mini-batch needs room for. */
+/* The size of a mini-batch. */
 typedef struct extent {
     size_t T, B, classes;
 } extent;

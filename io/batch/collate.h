@@ -1,5 +1,6 @@
 /*
- * collate.h - mini-batches out of shares: sequences side by side, on a backend.
+ * collate.h - makes the mini-batches of a share: sequences side by side, on a
+ * backend.
  */
 #ifndef BM_IO_BATCH_COLLATE_H
 #define BM_IO_BATCH_COLLATE_H
@@ -7,8 +8,8 @@
 #include "compute/backend.h"
 #include "io/batch/share.h"
 
-/* Starts with `be` and `d` set, which are borrowed, and the rest zero. Has room
- * for the largest mini-batch so far. */
+/* Starts with `be` and `d` set, both borrowed, and all other fields zero. Has
+ * room for the largest mini-batch so far; free with bm_collator_free. */
 typedef struct bm_collator {
     bm_backend *be;
     const bm_dataset *d;
@@ -23,8 +24,9 @@ typedef struct bm_collator {
 
 void bm_collator_free(bm_collator *c);
 
-/* Mini-batch `step` of a share, borrowed until the next call; NULL past its
- * end. */
+/* *out: mini-batch `step` of a share that was read, borrowed until the next call;
+ * NULL past the end of the share. Fails with BM_ERR_MEMORY, or as the backend
+ * does. */
 BM_CHECKED bm_status bm_collate(bm_collator *c, const bm_share *share,
                                 int64_t step, const bm_batch **out);
 

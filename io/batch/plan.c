@@ -1,6 +1,6 @@
 /*
- * plan.c - units in the epoch's order, cut into blocks where each block's even
- * share of all frames ends, and dealt within a block: the largest unit first,
+ * plan.c - puts units in the epoch's order, cuts them into blocks of equal
+ * frames, and deals the units of a block to workers: the largest unit first,
  * always to the worker with the fewest frames, so that shares differ by less
  * than a unit.
  */
@@ -12,25 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A unit while it is sorted, or dealt. */
-typedef struct card {
+/* A unit while it is sorted or dealt. */
+typedef struct item {
     size_t unit;
     size_t place;  /* in the epoch's order */
     double length; /* mean frames of its sequences, or all its frames */
-} card;
+} item;
 
-/* What a worker has got of a block so far. */
-typedef struct hand {
+/* What a worker has received of a block so far. */
+typedef struct load {
     double frames;
     int32_t worker;
-} hand;
+} load;
 
-/* Room to plan in. */
-typedef struct table {
-    card *cards;   /* [units] */
-    hand *hands;   /* [workers] */
+/* Scratch memory. */
+typedef struct scratch {
+    item *items;   /* [units] */
+    load *loads;   /* [workers] */
     size_t *begin; /* [workers + 1] */
-} table;
+} scratch;
 
 static int compare(double a, double b)
 {
@@ -44,7 +44,7 @@ static int compare_places(size_t a, size_t b)
 
 static int by_length(const void *a, const void *b)
 {
-    const card *x = a, *y = b;
+    const item *x = a, *y = b;
     int difference = compare(x->length, y->length);
 
     return difference != 0 ? difference : compare_places(x->place, y->place);
@@ -52,7 +52,7 @@ static int by_length(const void *a, const void *b)
 
 static int by_length_falling(const void *a, const void *b)
 {
-    const card *x = a, *y = b;
+    const item *x = a, *y = b;
     int difference = compare(y->length, x->length);
 
     return difference != 0 ? difference : compare_places(x->place, y->place);
@@ -65,28 +65,29 @@ static int64_t frames_of(const bm_plan *p, size_t place)
 
 /* ---- blocks ------------------------------------------------------------ */
 
-static void put_in_order(bm_plan *p, card *cards)
+static void put_in_order(bm_plan *p, item *items)
 {
     bm_rng rng = {p->key, 0};
 
     for (size_t i = 0; i < p->d->n_units; i++)
         if (p->d->units[i].sequences > 0)
             p->units[p->n++] = i;
-    if (p->order == BM_ORDER_RANDOM)
+    if (p->set.order == BM_ORDER_RANDOM)
         bm_rng_shuffle(&rng, p->units, p->n);
-    if (p->order != BM_ORDER_SORTED)
+    if (p->set.order != BM_ORDER_SORTED)
         return;
     for (size_t i = 0; i < p->n; i++) {
         const bm_unit_at *u = &p->d->units[p->units[i]];
-        cards[i] =
-            (card){p->units[i], i, (double)u->frames / (double)u->sequences};
+        items[i] =
+            (item){p->units[i], i, (double)u->frames / (double)u->sequences};
     }
-    qsort(cards, p->n, sizeof *cards, by_length);
+    qsort(items, p->n, sizeof *items, by_length);
     for (size_t i = 0; i < p->n; i++)
-        p->units[i] = cards[i].unit;
+        p->units[i] = items[i].unit;
 }
 
-/* As many as make blocks of the size asked for, if units are small enough. */
+/* The number of blocks that makes their size nearest to the one set, but at most
+ * the number of units. */
 static bm_status count_blocks(bm_plan *p)
 {
     double size = 0, blocks = 1;
@@ -98,8 +99,8 @@ static bm_status count_blocks(bm_plan *p)
     return BM_OK;
 }
 
-/* A block ends with the unit whose middle comes last before the block's share
- * of all frames is reached, but has at least one unit. */
+/* Block b ends after the last unit whose middle is before b / blocks of all
+ * frames. Each block has at least one unit. */
 static void find_blocks(bm_plan *p)
 {
     size_t at = 0;
@@ -124,33 +125,33 @@ static void find_blocks(bm_plan *p)
 
 /* ---- shares ------------------------------------------------------------ */
 
-static bool before(const hand *a, const hand *b)
+static bool before(const load *a, const load *b)
 {
     return a->frames < b->frames ||
            (a->frames == b->frames && a->worker < b->worker);
 }
 
-/* hands is a heap with the emptiest hand on top, but for the top itself. */
-static void sift(hand *hands, size_t n)
+/* Restores the heap, smallest load on top, after the top has changed. */
+static void sift(load *loads, size_t n)
 {
     size_t i = 0, least = 0;
 
     for (;; i = least) {
-        hand kept = hands[i];
+        load kept = loads[i];
 
         for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
-            if (before(&hands[k], &hands[least]))
+            if (before(&loads[k], &loads[least]))
                 least = k;
         if (least == i)
             return;
-        hands[i] = hands[least];
-        hands[least] = kept;
+        loads[i] = loads[least];
+        loads[least] = kept;
     }
 }
 
-/* Units of a block by owner, those of an owner in the epoch's order. */
+/* Sorts the units of a block by owner, in the epoch's order for each owner. */
 static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
-                          size_t n, table *t)
+                          size_t n, scratch *t)
 {
     memset(t->begin, 0, ((size_t)p->workers + 1) * sizeof *t->begin);
     for (size_t i = 0; i < n; i++)
@@ -158,39 +159,39 @@ static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
     for (int k = 0; k < p->workers; k++)
         t->begin[k + 1] += t->begin[k];
     for (size_t i = 0; i < n; i++)
-        t->cards[t->begin[owner[i]]++].unit = units[i];
-    for (size_t i = 0, k = 0; i < n; i++) { /* begin[k] is k's end by now */
+        t->items[t->begin[owner[i]]++].unit = units[i];
+    for (size_t i = 0, k = 0; i < n; i++) { /* begin[k] is now k's end */
         while (i == t->begin[k])
             k++;
-        units[i] = t->cards[i].unit;
+        units[i] = t->items[i].unit;
         owner[i] = (int32_t)k;
     }
 }
 
-static void deal(bm_plan *p, int64_t block, table *t)
+static void deal(bm_plan *p, int64_t block, scratch *t)
 {
     size_t first = p->start[block], n = p->start[block + 1] - first;
     int32_t *owner = p->owner + first;
 
     for (int k = 0; k < p->workers; k++)
-        t->hands[k] = (hand){0, k};
+        t->loads[k] = (load){0, k};
     for (size_t i = 0; i < n; i++)
-        t->cards[i] =
-            (card){p->units[first + i], i, (double)frames_of(p, first + i)};
-    qsort(t->cards, n, sizeof *t->cards, by_length_falling);
+        t->items[i] =
+            (item){p->units[first + i], i, (double)frames_of(p, first + i)};
+    qsort(t->items, n, sizeof *t->items, by_length_falling);
     for (size_t i = 0; i < n; i++) {
-        owner[t->cards[i].place] = t->hands[0].worker;
-        t->hands[0].frames += t->cards[i].length;
-        sift(t->hands, (size_t)p->workers);
+        owner[t->items[i].place] = t->loads[0].worker;
+        t->loads[0].frames += t->items[i].length;
+        sift(t->loads, (size_t)p->workers);
     }
     sort_by_owner(p, p->units + first, owner, n, t);
 }
 
 /* ---- the plan ---------------------------------------------------------- */
 
-static bm_status lay_out(bm_plan *p, table *t)
+static bm_status lay_out(bm_plan *p, scratch *t)
 {
-    put_in_order(p, t->cards);
+    put_in_order(p, t->items);
     BM_TRY(count_blocks(p));
     p->start = calloc((size_t)p->blocks + 1, sizeof *p->start);
     if (p->start == NULL)
@@ -202,32 +203,25 @@ static bm_status lay_out(bm_plan *p, table *t)
     return BM_OK;
 }
 
-static bm_order order_of(const char *name)
-{
-    if (strcmp(name, "sorted") == 0)
-        return BM_ORDER_SORTED;
-    return strcmp(name, "file") == 0 ? BM_ORDER_FILE : BM_ORDER_RANDOM;
-}
-
 bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                       const bm_plan_settings *s, int workers, uint64_t seed,
                       int64_t epoch)
 {
     bm_plan *p = calloc(1, sizeof *p);
     size_t room = d->n_units + 1;
-    table t = {malloc(room * sizeof *t.cards),
-               malloc((size_t)workers * sizeof *t.hands),
-               malloc(((size_t)workers + 1) * sizeof *t.begin)};
+    scratch t = {malloc(room * sizeof *t.items),
+                 malloc((size_t)workers * sizeof *t.loads),
+                 malloc(((size_t)workers + 1) * sizeof *t.begin)};
     bm_status status = BM_OK;
 
     BM_ASSERT(workers > 0 && (s->sequences == 0 || s->frames == 0));
-    if (!p || !t.cards || !t.hands || !t.begin)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to plan %zu units for %d",
-                     d->n_units, workers);
+    if (!p || !t.items || !t.loads || !t.begin)
+        BM_FAIL_DONE(BM_ERR_MEMORY,
+                     "no memory to plan %zu units for %d workers", d->n_units,
+                     workers);
     p->d = d;
     p->set = *s;
     p->set.frames = bm_plan_batch_frames(s, d);
-    p->order = order_of(s->order);
     p->workers = workers;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
     p->units = malloc(room * sizeof *p->units);
@@ -240,8 +234,8 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     p = NULL;
 done:
     bm_plan_free(p);
-    free(t.cards);
-    free(t.hands);
+    free(t.items);
+    free(t.loads);
     free(t.begin);
     return status;
 }
@@ -261,7 +255,7 @@ int64_t bm_plan_blocks(const bm_plan *p)
     return p->blocks;
 }
 
-/* The first unit of a block that is the worker's or a later one's. */
+/* The first unit of a block that belongs to this or a later worker. */
 static size_t find(const bm_plan *p, int64_t block, int worker)
 {
     size_t from = p->start[block], to = p->start[block + 1];

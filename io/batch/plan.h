@@ -1,66 +1,55 @@
 /*
- * plan.h - which sequences every worker trains on, block by block.
+ * plan.h - which sequences each worker trains on, block by block.
  *
  * A plan is a pure function of (seed, epoch, data set, N, settings): it
  * shuffles units over all shards, cuts them into blocks of about equal frames,
- * deals each block's units to N shares balanced by frames, and cuts a share
- * into mini-batches. All ranks compute the same plan, so nothing is
- * communicated, and a position is two integers. The union of the shares of an
- * epoch is the data set, exactly once, for any N; it knows nothing of ranks.
+ * deals the units of a block to N shares balanced by frames, and cuts a share
+ * into mini-batches. All ranks compute the same plan without communication, and
+ * the number of ranks does not influence it. A position is two integers. The
+ * shares of an epoch contain each sequence of the data set exactly once, for any
+ * N.
+ *
+ * Functions that can fail return BM_ERR_MEMORY.
  */
 #ifndef BM_IO_BATCH_PLAN_H
 #define BM_IO_BATCH_PLAN_H
 
-#include "core/config.h"
 #include "io/shard/dataset.h"
 
-#include <stdbool.h>
-
-/* A block of a run; enough to go on after a restart. */
+/* A block of a run: all that a restart needs. */
 typedef struct bm_position {
     int64_t epoch;
     int64_t block;
 } bm_position;
 
-/* [batch] and [block] */
-typedef struct bm_plan_settings {
-    long sequences;    /* of a mini-batch; 0: by frames */
-    long frames;       /* of a mini-batch at most, padding included; 0: by
-                          sequences, or, if that is 0, by 16 of mean length */
-    const char *order; /* random, sorted, file; see bm_batch_options */
-    long buckets;      /* a share in random order is sorted by length in runs
-                          of so many mini-batches, then these are shuffled */
-    long frames_per_worker, frames_total, steps; /* of a block: one of them */
+/* The order of the sequences in an epoch. */
+typedef enum bm_order {
+    BM_ORDER_RANDOM,
+    BM_ORDER_SORTED, /* by mean length of the unit, short first */
+    BM_ORDER_FILE    /* as in the shards */
+} bm_order;
 
-    /* What training makes of blocks, which no plan looks at. */
-    long warmup;    /* blocks with an exchange at every step: bmuf/warmup.c */
-    double seconds; /* for a rank's shares; 0: as many as they take */
-    long fragments; /* that take turns at being exchanged:
-                       bmuf/strategies/fragments.h */
-    bool overlap;   /* the exchange is one block late: likewise */
+/* From [batch] (io/batch/batch_settings.h) and the size in [block]
+ * (bmuf/block_settings.h). */
+typedef struct bm_plan_settings {
+    long sequences; /* in a mini-batch; 0: `frames` decides */
+    long frames;    /* limit of a mini-batch, padding included; 0: `sequences`
+                       decides, or 16 times the mean length if that is 0 too */
+    bm_order order;
+    long buckets; /* in random order, a share is sorted by length in runs of so
+                     many mini-batches, then the mini-batches are shuffled */
+    long frames_per_worker, frames_total, steps; /* size of a block: one of them
+                                                    is set */
 } bm_plan_settings;
 
-extern const bm_option bm_batch_options[];
-extern const bm_option bm_block_options[];
-extern const bm_option bm_block_sizes[]; /* of these, for who only reads */
-
-/* Of their bm_section: mini-batches have one size, and so have blocks. */
-void bm_batch_check(const bm_config *config, bm_faults *faults);
-void bm_block_check(const bm_config *config, bm_faults *faults);
-
-/* Fills both from a configuration that bm_config_check has passed. Where no
- * size of a block is given, it is 120000 frames per worker. */
-BM_CHECKED bm_status bm_plan_read(const bm_config *config,
-                                  bm_plan_settings *out);
-
-/* Frames of the largest mini-batch; 0: they are counted in sequences. */
+/* The limit of a mini-batch in frames; 0: its size is in sequences. */
 long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d);
 
 /*
- * Frames of a block, all workers together, before evening out. Counted in
- * steps, a block is that many mini-batches per worker of the data set's mean
- * size: of sequences times the mean length, or as full as shares of that size
- * are found to be.
+ * *out: the size of a block in frames, all workers together, before blocks are
+ * made equal. If the size is set in steps, it is so many mini-batches per worker
+ * times their mean size: s->sequences times the mean length, or the mean of
+ * random shares of that size that are cut by frames.
  */
 BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
                                           const bm_dataset *d, int workers,
@@ -68,29 +57,31 @@ BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
 
 typedef struct bm_plan bm_plan;
 
-/* The plan of an epoch. Everything is borrowed. Settings as bm_plan_read leaves
- * them: one size of a block, and at most one of a mini-batch. */
+/* The plan of an epoch. *s is copied; `d` is borrowed and must outlive the plan.
+ * One size of a block must be set, and at most one of a mini-batch. Free with
+ * bm_plan_free; NULL is a no-op. */
 BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                                  const bm_plan_settings *s, int workers,
                                  uint64_t seed, int64_t epoch);
 void bm_plan_free(bm_plan *p);
 
-/* The same in every epoch; 0 if there are no sequences. */
+/* Blocks of an epoch, equal in all epochs; 0 if there are no sequences. */
 int64_t bm_plan_blocks(const bm_plan *p);
 
-/* The units of a worker's share, numbers in the data set; borrowed. */
+/* *units: the units of a worker's share as numbers in the data set, borrowed.
+ * Returns their number. */
 size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
                      const size_t **units);
 
-/* Mean by largest frames of the shares of a block, which is the part of the
- * time that workers of equal speed are busy: 1 if all shares are equal, little
- * where units are large for a share. */
+/* The mean by the largest number of frames of the shares of a block: the fraction
+ * of the time that workers of equal speed are busy. 1 if all shares are equal,
+ * small if units are large compared with a share. */
 double bm_plan_balance(const bm_plan *p, int64_t block);
 
 /*
- * The mini-batches of a share: sequences end to end in *sequences (numbers in
- * the data set), and where each mini-batch ends in *ends. Owned by `cut`, which
- * starts as {0}, is reused and freed with bm_cut_free.
+ * The mini-batches of a share: the sequences of all of them end to end, as
+ * numbers in the data set, and where each mini-batch ends. Starts as {0}, can be
+ * reused; owns its arrays, free with bm_cut_free.
  */
 typedef struct bm_cut {
     size_t n_batches, n_sequences;
@@ -99,22 +90,24 @@ typedef struct bm_cut {
     size_t room_sequences, room_ends;
 } bm_cut;
 
+/* Cuts a worker's share of a block into mini-batches. */
 BM_CHECKED bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker,
                                  bm_cut *cut);
 void bm_cut_free(bm_cut *cut);
 
-/* Mini-batches of the longest share of a block; 0 if there is no such block. */
+/* *steps: the mini-batches of the longest share of a block; 0 past the last
+ * block. */
 BM_CHECKED bm_status bm_plan_steps(const bm_plan *p, int64_t block,
                                    int64_t *steps);
 
-/* Of all workers' mini-batches of a block. */
+/* Sums over mini-batches. */
 typedef struct bm_filling {
     double batches;
     double frames; /* of sequences */
-    double padded; /* the same with the padding */
+    double padded; /* of sequences and padding */
 } bm_filling;
 
-/* Adds a block's to *sum. */
+/* Adds all mini-batches of a block to *sum. */
 BM_CHECKED bm_status bm_plan_fill(const bm_plan *p, int64_t block,
                                   bm_filling *sum);
 

@@ -1,8 +1,9 @@
 /*
- * plan_cut.c - a share's sequences in mini-batches: shuffled, sorted by length
- * in windows so that those of like length meet, cut, and the mini-batches
- * shuffled again. As RETURNN's "laplace" order, but for the last step, and that
- * mini-batches that are counted in frames end where lengths jump.
+ * plan_cut.c - cuts a share into mini-batches. Sequences are shuffled, sorted by
+ * length in windows so that sequences of similar length are together, and cut;
+ * then the mini-batches are shuffled. This is RETURNN's "laplace" order, except
+ * for the last step, and that mini-batches with a size in frames end where
+ * lengths jump.
  */
 #include "io/batch/plan_parts.h"
 
@@ -11,10 +12,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A mini-batch costs a CALLth of its most frames, besides its own. */
+/* A mini-batch costs its frames, padding included, and 1 / CALL of the limit.
+ * FINE: so far back every sequence is tried as a start. */
 enum { CALL = 48, FINE = 64 };
 
-/* A sequence of a share, while it looks for its mini-batch. */
+/* A sequence of a share. */
 typedef struct item {
     int64_t sequence;
     size_t place; /* before windows are sorted */
@@ -54,7 +56,7 @@ static size_t count_sequences(const bm_plan *p, int64_t block, int worker)
     return n;
 }
 
-/* All sequences of a share, in the order of its units, or shuffled. */
+/* Lists all sequences of a share, in the order of its units or shuffled. */
 static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
                  item *items)
 {
@@ -68,7 +70,7 @@ static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
             items[n].frames = p->d->lengths[2 * items[n].sequence];
         }
     }
-    for (size_t i = n; p->order == BM_ORDER_RANDOM && i > 1; i--) {
+    for (size_t i = n; p->set.order == BM_ORDER_RANDOM && i > 1; i--) {
         size_t j = (size_t)bm_rng_below(rng, i);
         item kept = items[i - 1];
         items[i - 1] = items[j];
@@ -78,27 +80,27 @@ static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
         items[i].place = i;
 }
 
-/* How many of the next n sequences are sorted together. */
+/* The number of the next n sequences that are sorted together. */
 static size_t window(const bm_plan *p, const item *items, size_t n)
 {
     const bm_plan_settings *s = &p->set;
     int64_t room = (int64_t)s->buckets * (s->sequences + s->frames);
     size_t i = 0;
 
-    if (p->order == BM_ORDER_SORTED)
+    if (p->set.order == BM_ORDER_SORTED)
         return n;
     for (; i < n && room > 0; i++)
         room -= s->frames > 0 ? items[i].frames : 1;
     return i;
 }
 
-/* Every other window falls, so that a mini-batch across two of them finds
- * sequences of like length on both sides. */
+/* Windows are sorted up and down in turn, so that a mini-batch across two of
+ * them has similar lengths on both sides. */
 static void sort_windows(const bm_plan *p, item *items, size_t n)
 {
     bool up = true;
 
-    if (p->order == BM_ORDER_FILE)
+    if (p->set.order == BM_ORDER_FILE)
         return;
     for (size_t i = 0, size; i < n; i += size, up = !up) {
         size = window(p, items + i, n - i);
@@ -106,7 +108,7 @@ static void sort_windows(const bm_plan *p, item *items, size_t n)
     }
 }
 
-/* Sequences in file order or sorted, so many at a time. */
+/* Mini-batches of `size` sequences. */
 static size_t cut_by_number(size_t size, size_t n, size_t *starts)
 {
     size_t n_batches = 0;
@@ -120,15 +122,15 @@ static size_t cut_by_number(size_t size, size_t n, size_t *starts)
 /* The cheapest way to cut all sequences before a place. */
 typedef struct way {
     int64_t cost;
-    size_t last; /* where its last mini-batch begins */
-    size_t run;  /* where the equally long ones before the place begin */
+    size_t last; /* first sequence of its last mini-batch */
+    size_t run;  /* first of the run of equal lengths that ends at the place */
 } way;
 
 /*
- * The last mini-batch before `end` may begin at any sequence from which on it
- * fits into the frames of one. Of those far back only the first of a run of
- * equally long ones are tried, and the first that fits: many that are short
- * have few lengths.
+ * Tries all starts of the last mini-batch before `end` for which it fits into
+ * s->frames. More than FINE sequences back, only the first of a run of equal
+ * lengths and the first that fits are tried: many short sequences have few
+ * different lengths.
  */
 static void cut_before(const bm_plan_settings *s, const item *items, way *ways,
                        size_t end)
@@ -159,8 +161,8 @@ static void cut_before(const bm_plan_settings *s, const item *items, way *ways,
     }
 }
 
-/* Such that frames, with padding, and a CALLth of the most for every
- * mini-batch are least in sum. */
+/* Minimises the sum of all frames, padding included, and 1 / CALL of s->frames
+ * for each mini-batch. */
 static size_t cut_by_frames(const bm_plan_settings *s, const item *items,
                             size_t n, way *ways, size_t *starts)
 {
@@ -198,7 +200,7 @@ done:
     return status;
 }
 
-/* False if there is no memory. */
+/* Returns false without memory. */
 static bool reserve(bm_cut *cut, size_t n, size_t n_batches)
 {
     if (cut->sequences == NULL || cut->room_sequences < n) {
@@ -218,7 +220,7 @@ static bool reserve(bm_cut *cut, size_t n, size_t n_batches)
     return true;
 }
 
-/* Mini-batches in the order `which`. */
+/* Writes the mini-batches in the order `which`. */
 static void write_out(const item *items, const size_t *starts,
                       const size_t *which, size_t n_batches, bm_cut *cut)
 {
@@ -252,7 +254,7 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
                     : cut_by_number((size_t)p->set.sequences, n, starts);
     for (size_t b = 0; b < n_batches; b++)
         which[b] = b;
-    if (p->order == BM_ORDER_RANDOM)
+    if (p->set.order == BM_ORDER_RANDOM)
         bm_rng_shuffle(&rng, which, n_batches);
     if (!reserve(cut, n, n_batches))
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu mini-batches",

@@ -1,33 +1,25 @@
 /*
- * plan_parts.h - what plan.c makes and plan_cut.c cuts, and how the latter
- * counts; for the plan's own files.
+ * plan_parts.h - a plan from the inside, for plan.c, plan_cut.c and plan_size.c.
  */
 #ifndef BM_IO_BATCH_PLAN_PARTS_H
 #define BM_IO_BATCH_PLAN_PARTS_H
 
 #include "io/batch/plan.h"
 
-typedef enum bm_order {
-    BM_ORDER_RANDOM,
-    BM_ORDER_SORTED,
-    BM_ORDER_FILE
-} bm_order;
-
 struct bm_plan {
     const bm_dataset *d; /* borrowed */
     bm_plan_settings set;
-    bm_order order;
     int workers;
-    uint64_t key;   /* of the epoch; mini-batches have streams within it */
+    uint64_t key;   /* of the epoch's random numbers, see bm_plan_cut */
     size_t n;       /* units with sequences */
-    size_t *units;  /* [n]: block by block, in a block worker by worker */
+    size_t *units;  /* [n]: by block, then by worker */
     int32_t *owner; /* [n]: the worker that trains on it */
     int64_t blocks;
     size_t *start; /* [blocks + 1]: where the blocks begin */
 };
 
-/* How many mini-batches sequences of these lengths make that are sorted all
- * together, and cut by s->frames > 0. */
+/* *batches: the number of mini-batches if n sequences of these lengths are sorted
+ * together and cut by s->frames > 0. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_plan_count(const bm_plan_settings *s,
                                    const int32_t *lengths, size_t n,
                                    size_t *batches);

@@ -1,12 +1,12 @@
 /*
  * reader.c - a thread fills a ring of three blocks: the one in use and two
- * ahead of it. Three counters tell whose a block is:
+ * ahead of it. Three counters define the owner of a block:
  *
  *     released <= taken <= filled <= released + 3
  *
- * Blocks [released, taken) are the trainer's (one at most), those in
- * [taken, filled) wait for it, and the rest is the thread's. A failure travels
- * in the block that could not be read.
+ * Blocks [released, taken) belong to the caller (at most one), blocks
+ * [taken, filled) are ready, and the thread owns the rest. A failure is returned
+ * with the block that could not be read.
  */
 #include "io/batch/reader.h"
 
@@ -20,17 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING = 3, TOLD = 10, LONGEST_ERROR = 4096 };
+enum { RING = 3, LOGGED = 10, LONGEST_ERROR = 4096 };
 
 /* A block of the workers hosted here. */
 typedef struct block {
     bm_position at;
     bm_status status;
-    char error[LONGEST_ERROR]; /* in the thread */
+    char error[LONGEST_ERROR]; /* of the thread */
     int64_t steps;
-    bm_share *shares;  /* [last - first] */
-    int64_t odd[TOLD]; /* sequences with features that are no numbers */
-    int n_odd;
+    bm_share *shares;    /* [last - first] */
+    int64_t bad[LOGGED]; /* sequences with NaN or infinite features */
+    int n_bad;
 } block;
 
 struct bm_reader {
@@ -40,23 +40,23 @@ struct bm_reader {
     int64_t epoch;  /* the only one, with set.once */
     int64_t blocks; /* of every epoch */
     bm_collator collator;
-    bm_position next; /* what the ring holds, or will hold, next */
+    bm_position next; /* the next block of the ring */
     double stall;
-    int64_t told[TOLD]; /* unusable sequences */
-    int n_told;
+    int64_t logged[LOGGED]; /* skipped sequences */
+    int n_logged;
 
-    pthread_mutex_t shards; /* guards the data set's */
-    pthread_mutex_t lock;   /* guards what follows, to the thread's own */
-    pthread_cond_t changed; /* a counter, or stop */
+    pthread_mutex_t shards; /* guards the shards of the data set */
+    pthread_mutex_t lock;   /* guards the ring, its counters and stop */
+    pthread_cond_t changed; /* a counter or stop */
     block ring[RING];
     uint64_t filled, taken, released;
     bool stop;
 
     pthread_t thread;
     bool running;
-    bm_position from;   /* where the thread begins */
-    bm_plan *plan;      /* of the epoch it is in */
-    int64_t plan_epoch; /* which one that is */
+    bm_position from; /* where the thread starts */
+    bm_plan *plan;    /* of epoch plan_epoch; used by the thread */
+    int64_t plan_epoch;
 };
 
 /* ---- positions --------------------------------------------------------- */
@@ -94,8 +94,8 @@ static bool stopping(bm_reader *r)
     return stop;
 }
 
-/* A sequence with features that are no numbers is left without frames: CTC
- * skips it and counts it as skipped, cross entropy sees nothing of it. */
+/* Sets the frames of sequences with NaN or infinite features to 0: CTC skips and
+ * counts them, cross entropy ignores them. */
 static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 {
     int64_t sequence = r->d->units[s->units[i]].first;
@@ -109,8 +109,8 @@ static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
         x->frames = 0;
         if (r->per_frame)
             x->labels = 0;
-        if (b->n_odd < TOLD)
-            b->odd[b->n_odd++] = sequence;
+        if (b->n_bad < LOGGED)
+            b->bad[b->n_bad++] = sequence;
     }
 }
 
@@ -144,7 +144,7 @@ static bm_status plan_epoch(bm_reader *r, int64_t epoch)
 
 static bm_status read_block(bm_reader *r, block *b)
 {
-    b->n_odd = 0;
+    b->n_bad = 0;
     BM_TRY(plan_epoch(r, b->at.epoch));
     BM_TRY(bm_plan_steps(r->plan, b->at.block, &b->steps));
     for (int k = r->set.first; k < r->set.last; k++) {
@@ -156,7 +156,7 @@ static bm_status read_block(bm_reader *r, block *b)
     return BM_OK;
 }
 
-/* The next block to fill, once the ring has room; NULL: stop. */
+/* Waits until the ring has room. Returns the block to fill, or NULL to stop. */
 static block *wait_for_room(bm_reader *r)
 {
     block *b = NULL;
@@ -214,7 +214,7 @@ static void stop_thread(bm_reader *r)
     r->running = false;
 }
 
-/* Starts reading anew, from a block that exists. */
+/* Restarts reading at a block that exists. */
 static bm_status start_thread(bm_reader *r, bm_position from)
 {
     stop_thread(r);
@@ -222,13 +222,13 @@ static bm_status start_thread(bm_reader *r, bm_position from)
     r->stop = false;
     r->from = r->next = from;
     if (pthread_create(&r->thread, NULL, read_ahead, r) != 0)
-        return BM_FAIL(BM_ERR_MEMORY, "no thread to read %s with",
+        return BM_FAIL(BM_ERR_MEMORY, "cannot start a thread to read %s",
                        r->d->directory);
     r->running = true;
     return BM_OK;
 }
 
-/* ---- the trainer's side ------------------------------------------------ */
+/* ---- the caller's side ------------------------------------------------- */
 
 static bm_status prepare(bm_reader *r, bm_position from)
 {
@@ -291,7 +291,7 @@ void bm_reader_close(bm_reader *r)
     free(r);
 }
 
-/* The block in use, or NULL. The two counters change on this side only. */
+/* The block in use, or NULL. Only the caller changes taken and released. */
 static const block *current(const bm_reader *r)
 {
     return r->taken > r->released ? &r->ring[r->released % RING] : NULL;
@@ -315,21 +315,21 @@ static const block *take(bm_reader *r)
     return current(r);
 }
 
-/* Once for each, in whatever epoch, as long as there are few. */
-static void tell(bm_reader *r, int64_t sequence)
+/* Logs each sequence once in a run, and at most LOGGED of them. */
+static void log_skipped(bm_reader *r, int64_t sequence)
 {
-    if (r->n_told == TOLD)
+    if (r->n_logged == LOGGED)
         return;
-    for (int i = 0; i < r->n_told; i++)
-        if (r->told[i] == sequence)
+    for (int i = 0; i < r->n_logged; i++)
+        if (r->logged[i] == sequence)
             return;
-    r->told[r->n_told++] = sequence;
-    bm_log(BM_WARNING, "%s: %s has features that are no numbers; skipped%s",
+    r->logged[r->n_logged++] = sequence;
+    bm_log(BM_WARNING, "%s: %s has NaN or infinite features; skipped%s",
            r->d->directory, bm_reader_tag(r, sequence),
-           r->n_told == TOLD ? "; others like it will not be told of" : "");
+           r->n_logged == LOGGED ? "; more will not be logged" : "");
 }
 
-/* A block that exists. */
+/* Waits for a block that exists. */
 static bm_status wait_for(bm_reader *r, bm_position at, const block **out)
 {
     bm_span span = bm_span_begin("stall");
@@ -357,11 +357,11 @@ bm_status bm_reader_block(bm_reader *r, bm_position at, int64_t *steps)
             return BM_OK;
         }
         BM_TRY(wait_for(r, at, &b));
-        for (int i = 0; i < b->n_odd; i++)
-            tell(r, b->odd[i]);
+        for (int i = 0; i < b->n_bad; i++)
+            log_skipped(r, b->bad[i]);
     }
     if (b->status != BM_OK) {
-        stop_thread(r); /* it has ended; another call tries again */
+        stop_thread(r); /* it has ended; another call restarts it */
         release(r);
         return BM_FAIL(b->status, "%s", b->error);
     }

@@ -1,12 +1,13 @@
 /*
- * reader.h - the shares of the workers hosted on one rank, block by block.
+ * reader.h - reads the shares of the workers hosted on one rank, block by block.
  *
  * A thread reads units, each with one H5Dread for its features and one for its
- * labels, two blocks ahead of the one in use: memory is O(block), and training
- * does not wait for data. Follows the plan of plan.h.
+ * labels, two blocks ahead of the one in use. Memory is proportional to a block,
+ * and training does not wait for data. The shares are those of plan.h.
  *
- * Workers' shares of a block may have different numbers of mini-batches. All
- * ranks are told the largest, so that strategies may meet at every step.
+ * Shares of a block may have different numbers of mini-batches. All ranks get
+ * the largest number, so that a strategy can exchange at every step. No function
+ * is collective; call them from one thread.
  */
 #ifndef BM_IO_BATCH_READER_H
 #define BM_IO_BATCH_READER_H
@@ -19,14 +20,16 @@ typedef struct bm_reader bm_reader;
 typedef struct bm_reader_settings {
     bm_plan_settings plan;
     int workers;     /* N */
-    int first, last; /* of those hosted here: [first, last) */
+    int first, last; /* workers hosted here: [first, last) */
     uint64_t seed;
-    bool once; /* one epoch, then nothing: for evaluation */
+    bool once; /* stop after one epoch: for evaluation */
 } bm_reader_settings;
 
 /*
- * Both are borrowed; the data set's shards are the reader's until it closes,
- * its other fields may be read.
+ * Starts reading at `from`. `d` and `be` are borrowed and must outlive the
+ * reader. Until it is closed, only the reader may use the shards of `d`; other
+ * fields may be read. Fails with BM_ERR_MEMORY. Close with bm_reader_close; NULL
+ * is a no-op.
  */
 BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
                                     bm_backend *be,
@@ -34,34 +37,35 @@ BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
                                     bm_position from);
 void bm_reader_close(bm_reader *r);
 
-/* Moves to a block: the next one, or after the last of an epoch the first of
- * the next; any other move starts reading anew. *steps is the number of
- * mini-batches in the longest share of all N workers; 0 if the epoch has no
- * such block. Fails with what went wrong in the thread. */
+/* Moves to a block. Blocks that are not in sequence, over the end of an epoch,
+ * restart the thread there. *steps: the mini-batches in the longest share of all
+ * N workers; 0 if the epoch has no such block. Fails with the failure of the
+ * thread: as bm_dataset_read does; another call reads the block again. */
 BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
                                      int64_t *steps);
 
-/* Mini-batches in the share of a worker hosted here. */
+/* Mini-batches in the share of a worker hosted here; 0 without a block. */
 int64_t bm_reader_steps(const bm_reader *r, int worker);
 
 /*
- * Mini-batch `step` of a worker's share, borrowed until the next call; NULL
- * past the end of the share. A sequence whose features are not all finite has 0
- * frames, so that the loss skips and counts it; the first ten are logged.
+ * *out: mini-batch `step` of a worker's share, borrowed until the next call; NULL
+ * past the end of the share. A sequence with NaN or infinite features has 0
+ * frames, so that the loss skips and counts it; the first ten are logged. Fails
+ * as bm_collate does.
  */
 BM_CHECKED bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
                                      const bm_batch **out);
 
-/* Frames of a worker's share of the block, in all its mini-batches. */
+/* Frames of a worker's share of the current block. */
 double bm_reader_frames(const bm_reader *r, int worker);
 
 /* Blocks of an epoch. */
 int64_t bm_reader_blocks(const bm_reader *r);
 
-/* Seconds that calls have waited for data since the last call of this. */
+/* Seconds that bm_reader_block waited for data since the last bm_reader_stall. */
 double bm_reader_stall(bm_reader *r);
 
-/* A sequence's name; NULL is never given, "?" if it cannot be read. */
+/* The name of a sequence, borrowed; "?" if it cannot be read. Never NULL. */
 const char *bm_reader_tag(bm_reader *r, int64_t sequence);
 
 #endif

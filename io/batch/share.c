@@ -1,7 +1,6 @@
 /*
- * share.c - units are read in the order in which they lie on disk, whatever the
- * order of the sequences in mini-batches, so that a sequence is found by
- * bisection.
+ * share.c - units are read in the order of the file, whatever the order of
+ * sequences in mini-batches; a sequence is found by bisection.
  */
 #include "io/batch/share.h"
 
@@ -45,7 +44,7 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Where each unit will lie. */
+/* Sets where each unit begins. */
 static void lay_out(bm_share *s, const bm_dataset *d)
 {
     bm_place at = {0};
@@ -72,8 +71,8 @@ bm_status bm_share_plan(bm_share *s, const bm_dataset *d, const bm_plan *p,
     BM_TRY(bm_plan_cut(p, block, worker, &s->cut));
     if (!reserve_units(s, n) || !reserve_samples(s, s->cut.n_sequences))
         return BM_FAIL(BM_ERR_MEMORY,
-                       "no memory for a share of %zu sequences; smaller blocks "
-                       "need less",
+                       "no memory for a share of %zu sequences; make blocks "
+                       "smaller",
                        s->cut.n_sequences);
     for (size_t i = 0; i < n; i++)
         s->units[i] = units[i];
@@ -95,8 +94,8 @@ void bm_share_free(bm_share *s)
     *s = (bm_share){0};
 }
 
-/* The memory of a unit, with room for it and no more. */
-static bm_sequences part(const bm_share *s, size_t i)
+/* The memory of a unit, with exactly its size. */
+static bm_sequences memory_of(const bm_share *s, size_t i)
 {
     bm_place from = s->begin[i], to = s->begin[i + 1];
     size_t D = s->all.features;
@@ -112,7 +111,7 @@ static bm_sequences part(const bm_share *s, size_t i)
                           .packed = s->packed};
 }
 
-/* How its features lie there. */
+/* How the features of a unit are stored in it. */
 static bm_stored packing(const bm_share *s, const bm_dataset *d, size_t i)
 {
     bm_stored floats = {.bytes = sizeof(float)};
@@ -123,7 +122,7 @@ static bm_stored packing(const bm_share *s, const bm_dataset *d, size_t i)
 
 bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
 {
-    bm_sequences in = part(s, i);
+    bm_sequences in = memory_of(s, i);
     bm_sample *out = s->samples + s->begin[i].sequences;
     bm_stored at = packing(s, d, i);
     const char *x = (const char *)in.x;

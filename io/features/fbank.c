@@ -1,6 +1,6 @@
 /*
- * fbank.c - see fbank.h. A frame is prepared in double; only the transform is
- * in float, so that results differ from exact ones by its rounding alone.
+ * fbank.c - everything except the Fourier transform is computed in double, so
+ * that only the transform's rounding separates results from exact ones.
  */
 #include "io/features/fbank.h"
 
@@ -78,8 +78,8 @@ static bm_status fill_shape(bm_fbank *f, const char *name)
             at = shapes[k].at;
     if (at == NULL)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "features.window: '%s' is none of povey, hanning, "
-                       "hamming, blackman, rectangular",
+                       "features.window: '%s' is invalid; take povey, "
+                       "hanning, hamming, blackman or rectangular",
                        name);
     for (size_t i = 0; i < f->window; i++)
         f->shape[i] = at(cos(2 * pi * (double)i / (double)(f->window - 1)));
@@ -91,7 +91,7 @@ static double mel(double hz)
     return 1127 * log(1 + hz / 700);
 }
 
-/* Height at x of a triangle over (left, right) with its top in the middle. */
+/* Height at x of a triangle over (left, left + 2 step), 1 in the middle. */
 static double triangle(double x, double left, double step)
 {
     double center = left + step;
@@ -110,8 +110,8 @@ static bm_status fill_bands(bm_fbank *f, const bm_fbank_settings *s)
 
     if (!(s->low_hz >= 0 && s->low_hz < high && high <= top))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "features.low_hz, high_hz: %g .. %g Hz is not a range "
-                       "within 0 .. %g, half the sampling rate",
+                       "features.low_hz, high_hz: %g .. %g Hz is outside "
+                       "0 .. %g Hz, half the sampling rate",
                        s->low_hz, high, top);
     step = (mel(high) - mel(s->low_hz)) / (double)(f->mels + 1);
     for (size_t m = 0; m < f->mels; m++) {
@@ -131,14 +131,14 @@ static bm_status fill_bands(bm_fbank *f, const bm_fbank_settings *s)
         if (b->n == 0)
             return BM_FAIL(BM_ERR_CONFIG,
                            "features.mels: %zu bands are too narrow for %g ms "
-                           "at %ld Hz: number %zu has no frequency; take fewer "
+                           "at %ld Hz: band %zu has no frequency; take fewer "
                            "mels or a longer window_ms",
                            f->mels, s->window_ms, s->rate, m + 1);
     }
     return BM_OK;
 }
 
-/* Whole samples, cut off as Kaldi does; 1e-6 forgives rounding of ms. */
+/* Whole samples, truncated as in Kaldi; 1e-6 allows for rounding of ms. */
 static size_t samples(double ms, long rate)
 {
     return (size_t)(ms * (double)rate / 1000 + 1e-6);
@@ -163,7 +163,8 @@ static bm_status make(bm_fbank *f, const bm_fbank_settings *s)
     f->preemphasis = s->preemphasis;
     f->shape = calloc(f->window, sizeof *f->shape);
     f->bands = calloc(f->mels, sizeof *f->bands);
-    f->weights = calloc(2 * half, sizeof *f->weights); /* bands overlap once */
+    f->weights =
+        calloc(2 * half, sizeof *f->weights); /* each point is in two bands */
     f->frame = calloc(f->window, sizeof *f->frame);
     f->time = calloc(f->padded, sizeof *f->time);
     f->freq = calloc(half + 1, sizeof *f->freq);

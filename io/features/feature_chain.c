@@ -52,8 +52,8 @@ static bm_status choose(bm_chain *c, const char *section)
             return BM_OK;
         }
     return BM_FAIL(BM_ERR_CONFIG,
-                   "%s.normalise: '%s' is none of none, utterance, speaker, "
-                   "global",
+                   "%s.normalise: '%s' is invalid; take none, utterance, "
+                   "speaker or global",
                    section, name);
 }
 
@@ -116,7 +116,7 @@ static double *moments_of(const bm_chain *c, size_t speaker)
     return c->moments + (c->over == SPEAKER ? speaker : 0) * moments_size(c);
 }
 
-/* x with its deltas into c->delta. */
+/* c->delta: x and its deltas. */
 static bm_status add_deltas(bm_chain *c, const bm_frames *x)
 {
     const bm_chain_settings *s = &c->settings;

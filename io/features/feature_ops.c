@@ -13,7 +13,7 @@ typedef struct filter {
     double weight[WIDEST];
 } filter;
 
-/* The filter convolved with j / sum j^2. */
+/* The filter, convolved with j / sum j^2. */
 static filter differentiate(const filter *f, size_t window)
 {
     filter d = {.reach = f->reach + window};
@@ -96,7 +96,7 @@ void bm_normalise(float *x, size_t frames, size_t dim, const double *moments,
     for (size_t d = 0; d < dim; d++) {
         double mean = sum[d] / moments[0];
         double var = squares[d] / moments[0] - mean * mean;
-        /* Below this there is nothing but rounding of floats. */
+        /* A smaller variance is rounding error of floats. */
         double least = fmax(1e-20, 1e-12 * mean * mean);
         double scale = variance ? 1 / sqrt(fmax(var, least)) : 1;
 

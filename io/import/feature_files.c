@@ -1,6 +1,6 @@
 /*
- * feature_files.c - a file is read whole and looked at with suspicion: sizes
- * must agree with its length before anything is made of them.
+ * feature_files.c - reads a whole file, and compares the sizes in its header with
+ * its length before they are used.
  */
 #include "io/import/feature_files.h"
 
@@ -14,17 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes of a file: a day of features. */
+/* Limit of a file in bytes: a day of features. */
 static const size_t most_bytes = (size_t)1 << 31;
 
-/* What the head of a .npy file says. */
+/* The header of a .npy file. */
 typedef struct array {
     size_t rows, columns;
     size_t width; /* bytes of a number */
     size_t start; /* of the numbers, in the file */
 } array;
 
-/* A text that is read from left to right; NULL after what does not fit. */
+/* A position in a text that is parsed; NULL after a syntax error. */
 typedef const char *cursor;
 
 static cursor skip(cursor c, const char *end, char wanted)
@@ -101,8 +101,8 @@ static cursor no(cursor c, const char *end)
                                                                   : NULL;
 }
 
-/* {'descr': '<f4', 'fortran_order': False, 'shape': (7, 40), }; NULL or what
- * is wrong with it. */
+/* Parses {'descr': '<f4', 'fortran_order': False, 'shape': (7, 40), }. Returns
+ * NULL or the error. */
 static const char *parse(const char *text, size_t length, array *a)
 {
     const char *end = text + length, *key = NULL, *fault = NULL;
@@ -116,24 +116,24 @@ static const char *parse(const char *text, size_t length, array *a)
             break;
         if (same(key, n, "descr")) {
             c = type(c, end, a);
-            fault = "its numbers are not little-endian float32 or float64";
+            fault = "the numbers are not little-endian float32 or float64";
         } else if (same(key, n, "fortran_order")) {
             c = no(c, end);
-            fault = "it is not in C order";
+            fault = "the array is not in C order";
         } else if (same(key, n, "shape")) {
             c = shape(c, end, a);
-            fault = "it is not two-dimensional";
+            fault = "the array is not two-dimensional";
         } else {
             c = NULL;
         }
         if (c == NULL)
-            return fault != NULL ? fault : "its head is damaged";
+            return fault != NULL ? fault : "the header is damaged";
         comma = skip(c, end, ',');
         c = comma != NULL ? comma : c;
         fault = NULL;
     }
     return c != NULL && keys == 3 && a->width > 0 ? NULL
-                                                  : "its head is damaged";
+                                                  : "the header is damaged";
 }
 
 static const char *read_head(const uint8_t *file, size_t size, array *a)
@@ -143,15 +143,15 @@ static const char *read_head(const uint8_t *file, size_t size, array *a)
     const char *fault = NULL;
 
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
-        return "it is not a NumPy array";
+        return "not a NumPy array";
     if (file[6] != 1 && file[6] != 2)
-        return "its version is neither 1 nor 2";
+        return "the format version is not 1 or 2";
     begin = file[6] == 1 ? 10 : 12;
     length = file[8] | (size_t)file[9] << 8;
     if (file[6] == 2)
         length |= (size_t)file[10] << 16 | (size_t)file[11] << 24;
     if (length > size - begin)
-        return "it ends within its head";
+        return "the file ends within its header";
     fault = parse((const char *)file + begin, length, a);
     if (fault != NULL)
         return fault;
@@ -159,11 +159,11 @@ static const char *read_head(const uint8_t *file, size_t size, array *a)
     numbers = (size - a->start) / a->width;
     if ((size - a->start) % a->width != 0 || a->columns == 0 ||
         numbers % a->columns != 0 || numbers / a->columns != a->rows)
-        return "its length is not that of its shape";
+        return "the length of the file disagrees with the shape";
     return NULL;
 }
 
-/* Numbers of 4 or 8 bytes, the lowest first. */
+/* A little-endian float of 4 or 8 bytes. */
 static double little_endian(const uint8_t *p, size_t width)
 {
     uint64_t bits = 0;
@@ -189,7 +189,7 @@ static bm_status read_npy(const uint8_t *file, size_t size, bm_frames *x,
 
     *fault = read_head(file, size, &a);
     if (*fault == NULL && a.rows == 0)
-        *fault = "it has no frames";
+        *fault = "no frames";
     if (*fault != NULL)
         return BM_OK;
     BM_TRY(bm_frames_shape(x, a.rows, a.columns));
@@ -210,11 +210,11 @@ static bm_status read_mfc(const uint8_t *file, size_t size, size_t dim,
     size_t n = size / 4;
 
     if (size < 4 || size % 4 != 0 || big_endian(file) != n - 1)
-        *fault = "its length is not what its first four bytes say";
+        *fault = "the length of the file disagrees with its first four bytes";
     else if ((n - 1) % dim != 0)
-        *fault = "it has no whole number of frames; features.dim may be wrong";
+        *fault = "the file ends within a frame; features.dim may be wrong";
     else if (n == 1)
-        *fault = "it has no frames";
+        *fault = "no frames";
     if (*fault != NULL)
         return BM_OK;
     BM_TRY(bm_frames_shape(x, (n - 1) / dim, dim));
@@ -236,16 +236,16 @@ bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
     if (status == BM_ERR_MEMORY)
         return status;
     if (status != BM_OK)
-        fault = "it cannot be read, or has more than 2 GiB";
+        fault = "cannot be read, or has more than 2 GiB";
     else if (bm_ends_with(path, ".npy"))
         BM_TRY_DONE(read_npy((const uint8_t *)file, size, x, &fault));
     else if (bm_ends_with(path, ".mfc"))
         BM_TRY_DONE(read_mfc((const uint8_t *)file, size, mfc_dim, x, &fault));
     else
-        fault = "it is neither .npy nor .mfc";
+        fault = "neither .npy nor .mfc";
     status = BM_OK;
     if (fault == NULL && !bm_all_finite(x->x, x->n * x->dim))
-        fault = "it has numbers that are not finite";
+        fault = "some numbers are NaN or infinite";
     if (fault != NULL)
         bm_problem_set(problem, "%s: %s", path, fault);
 done:

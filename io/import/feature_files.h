@@ -1,5 +1,5 @@
 /*
- * feature_files.h - features that another program has made, a file for each
+ * feature_files.h - reads features made by another program, one file for each
  * sequence: NumPy arrays and Sphinx's .mfc.
  */
 #ifndef BM_IO_IMPORT_FEATURE_FILES_H
@@ -9,10 +9,10 @@
 #include "io/import/problem.h"
 
 /*
- * By the ending of the path: .npy is a two-dimensional array of float32 or
- * float64 in C order (format 1 or 2); .mfc is a count and as many floats, all
- * big-endian, `mfc_dim` to a frame. What is not right, not whole or not finite
- * is a problem.
+ * The ending of the path decides: .npy is a two-dimensional array of float32 or
+ * float64 in C order (format 1 or 2); .mfc is a count and so many floats, all
+ * big-endian, `mfc_dim` of them per frame. A file that cannot be read, is invalid
+ * or has a number that is not finite sets *problem. Fails with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_feature_file_read(const char *path, size_t mfc_dim,
                                           bm_frames *x, bm_problem *problem);

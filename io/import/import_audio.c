@@ -1,6 +1,6 @@
 /*
- * import_audio.c - recordings to log-mel features, by [features]:
- * samples, dither, filter bank, then the chain of feature_chain.h.
+ * import_audio.c - recordings to log-mel features, with the settings of
+ * [features]: samples, dither, filter bank, then the chain of feature_chain.h.
  */
 #include "core/log.h"
 #include "core/rng.h"
@@ -20,31 +20,31 @@ typedef struct settings {
     bm_chain_settings chain;
 } settings;
 
-/* The rows of numbers and texts of [features] itself. */
+/* A row of the option table. */
 #define ROW(key, type) #key, type, offsetof(settings, key)
 
 static const bm_option options[] = {
     {ROW(rate, BM_INT), "0", 0, 384000, "Hz",
-     "sampling rate to bring recordings to; 0: as they are"},
+     "sampling rate that recordings are converted to; 0: as recorded"},
     {ROW(channel, BM_INT), "0", 0, 1024, NULL,
-     "which channel of a recording; 0: the mean of all"},
-    {ROW(mels, BM_INT), "40", 1, 512, "bands", "of the mel filter bank"},
+     "channel of a recording, from 1; 0: the mean of all"},
+    {ROW(mels, BM_INT), "40", 1, 512, "bands", "size of the mel filter bank"},
     {ROW(window_ms, BM_FLOAT), "25", 0.1, 1000, "ms", "length of a window"},
     {ROW(shift_ms, BM_FLOAT), "10", 0.1, 1000, "ms",
-     "from one window to the next"},
+     "distance from one window to the next"},
     {ROW(window, BM_CHOICE), "povey", 0, 0,
      "povey hanning hamming blackman rectangular", "shape of a window"},
     {ROW(preemphasis, BM_FLOAT), "0.97", 0, 1, NULL,
-     "share of the sample before that is subtracted"},
+     "factor of the previous sample that is subtracted"},
     {ROW(dither, BM_FLOAT), "0", 0, 1000, NULL,
-     "deviation of noise that is added to 16-bit samples"},
-    {ROW(low_hz, BM_FLOAT), "20", 0, 192000, "Hz", "where the bands begin"},
+     "standard deviation of noise added to 16-bit samples"},
+    {ROW(low_hz, BM_FLOAT), "20", 0, 192000, "Hz", "low end of the bands"},
     {ROW(high_hz, BM_FLOAT), "0", -192000, 192000, "Hz",
-     "where they end; 0 or less: so much below half the rate"},
+     "high end of the bands; 0 or less: added to half the rate"},
     {ROW(snip_edges, BM_FLAG), "yes", 0, 0, NULL,
-     "whole windows only; no: reflect the signal at its ends"},
+     "use whole windows only; no: reflect the signal at its ends"},
     BM_CHAIN_OPTIONS(settings),
-    {ROW(seed, BM_INT), "1", 0, 0, NULL, "of the dither"},
+    {ROW(seed, BM_INT), "1", 0, 0, NULL, "random seed of the dither"},
     {0},
 };
 
@@ -52,19 +52,21 @@ typedef struct audio {
     bm_import_base base; /* must be first */
     bm_fbank *fbank;
     bm_sound sound;
-    long rate;             /* of all recordings, as recorded; 0: any */
-    bm_manifest_row first; /* the recording that has it */
+    long rate;             /* that all recordings must have; 0: any */
+    bm_manifest_row first; /* the recording with this rate */
+    size_t probed;         /* readable recordings so far */
+    bool warned;           /* of several channels */
 } audio;
 
-/* Without features.rate all recordings have the rate of the first. */
+/* Without features.rate all recordings must have the same rate. */
 static bm_status check_rate(const audio *a, const bm_manifest_row *row,
                             long rate)
 {
     if (a->rate == 0 || rate == a->rate)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s has %ld Hz, but %s has %ld Hz; bring all to one rate "
-                   "with --set features.rate=%ld",
+                   "%s has %ld Hz, but %s has %ld Hz; convert all to one "
+                   "rate with --set features.rate=%ld",
                    a->first.path, a->rate, row->path, rate,
                    rate < a->rate ? rate : a->rate);
 }
@@ -100,7 +102,7 @@ static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
         return BM_OK;
     frames = bm_fbank_frames(a->fbank, a->sound.n);
     if (frames == 0) {
-        bm_problem_set(problem, "%.3f s is shorter than one window of %g ms",
+        bm_problem_set(problem, "%.3f s: shorter than one window of %g ms",
                        (double)a->sound.n / (double)a->sound.rate,
                        s->window_ms);
         return BM_OK;
@@ -110,54 +112,44 @@ static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
-/* Several channels become one silently otherwise. */
-static bm_status check_channels(const settings *s, const bm_manifest_row *row,
-                                long channels, bool *told)
+/* Fails if the wanted channel is missing; warns once if several are mixed. */
+static bm_status check_channels(audio *a, const settings *s,
+                                const bm_manifest_row *row)
 {
+    long channels = a->sound.channels;
+
     if (s->channel > channels)
         return BM_FAIL(
-            BM_ERR_FORMAT, "%s has %ld channel%s, no features.channel=%ld",
+            BM_ERR_FORMAT, "%s has %ld channel%s; features.channel = %ld",
             row->path, channels, channels == 1 ? "" : "s", s->channel);
-    if (s->channel == 0 && channels > 1 && !*told) {
+    if (s->channel == 0 && channels > 1 && !a->warned) {
         bm_log(BM_WARNING,
-               "%s has %ld channels; their mean is used unless "
-               "features.channel chooses one",
+               "%s has %ld channels; their mean is used; set "
+               "features.channel to use one",
                row->path, channels);
-        *told = true;
+        a->warned = true;
     }
     return BM_OK;
 }
 
-/* Reads the heads of all recordings: what they disagree in is told before any
- * work is done, not after an hour of it. */
-static bm_status probe_all(bm_importer *i)
+/* Reads the header of every recording, so that different rates are reported
+ * before hours of work. The first one decides the rate if it is not set. */
+static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
+                            bool *enough, bm_problem *problem)
 {
     audio *a = i->self;
     settings *s = i->settings;
-    size_t usable = 0, n = bm_manifest_size(a->base.manifest);
-    bool told = false;
-    bm_problem first = {""};
 
-    for (size_t k = 0; k < n; k++) {
-        bm_manifest_row row = bm_manifest_at(a->base.manifest, k);
-        bm_problem problem = {""};
-
-        bm_sound_probe(&a->sound, row.path, &problem);
-        if (bm_problem_is(&problem)) {
-            first = bm_problem_is(&first) ? first : problem;
-            continue;
-        }
-        BM_TRY(check_channels(s, &row, a->sound.channels, &told));
-        BM_TRY(check_rate(a, &row, a->sound.rate));
-        if (usable++ == 0 && s->rate == 0) {
-            a->rate = s->rate = a->sound.rate;
-            a->first = row;
-        }
+    *enough = false;
+    bm_sound_probe(&a->sound, row->path, problem);
+    if (bm_problem_is(problem))
+        return BM_OK;
+    BM_TRY(check_channels(a, s, row));
+    BM_TRY(check_rate(a, row, a->sound.rate));
+    if (a->probed++ == 0 && s->rate == 0) {
+        a->rate = s->rate = a->sound.rate;
+        a->first = *row;
     }
-    if (usable == 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: none of the %zu recordings can be read: %s",
-                       bm_manifest_path(a->base.manifest), n, first.text);
     return BM_OK;
 }
 
@@ -188,7 +180,7 @@ static bm_status audio_open(bm_importer *i, const char *path)
     const settings *s = i->settings;
 
     BM_TRY(bm_import_open(i, sizeof(audio), path, "audio", audio_read));
-    BM_TRY(probe_all(i));
+    BM_TRY(bm_import_probe(i, audio_look, "recordings"));
     BM_TRY(open_bank(i));
     ((audio *)i->self)->base.frame_shift =
         s->shift_ms / 1000 * (double)s->chain.subsample;

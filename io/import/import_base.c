@@ -28,6 +28,30 @@ void bm_import_close(bm_importer *i)
     free(b);
 }
 
+bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
+                          const char *noun)
+{
+    const bm_manifest *m = ((bm_import_base *)i->self)->manifest;
+    size_t n = bm_manifest_size(m), readable = 0;
+    bool enough = false;
+    bm_problem first = {""};
+
+    for (size_t k = 0; k < n && !enough; k++) {
+        bm_manifest_row row = bm_manifest_at(m, k);
+        bm_problem problem = {""};
+
+        BM_TRY(look(i, &row, &enough, &problem));
+        if (!bm_problem_is(&problem))
+            readable++;
+        else if (!bm_problem_is(&first))
+            first = problem;
+    }
+    if (readable == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: none of the %zu %s can be read: %s",
+                       bm_manifest_path(m), n, noun, first.text);
+    return BM_OK;
+}
+
 static bm_status check_speakers(const bm_importer *i)
 {
     const bm_import_base *b = i->self;
@@ -36,8 +60,8 @@ static bm_status check_speakers(const bm_importer *i)
         bm_manifest_row row = bm_manifest_at(b->manifest, k);
         if (row.speaker[0] == '\0')
             return BM_FAIL(BM_ERR_CONFIG,
-                           "%s.normalise: speaker, but %s:%zu names no "
-                           "\"speaker\"; name it there, or normalise by "
+                           "%s.normalise = speaker, but %s:%zu has no "
+                           "\"speaker\"; add it there, or normalise by "
                            "utterance or global",
                            i->ops->section, bm_manifest_path(b->manifest),
                            row.line);
@@ -45,7 +69,7 @@ static bm_status check_speakers(const bm_importer *i)
     return BM_OK;
 }
 
-/* The frames of a row, or why there are none, in b->problem. */
+/* Reads a row to b->frames, or sets b->problem. */
 static bm_status read_row(bm_importer *i, const bm_manifest_row *row)
 {
     bm_import_base *b = i->self;

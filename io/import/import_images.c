@@ -1,7 +1,7 @@
 /*
- * import_images.c - line images to sequences, by [features]. Ink is high and
- * the ground is 0; a frame is some columns of pixels, from left to right, each
- * from top to bottom.
+ * import_images.c - line images to sequences, with the settings of [features].
+ * The background is 0 and ink is 1. A frame is some columns of pixels, from left
+ * to right, each from top to bottom.
  */
 #include "io/import/import_base.h"
 #include "io/import/line_image.h"
@@ -16,17 +16,19 @@ typedef struct settings {
 
 static const bm_option options[] = {
     {"height", BM_INT, offsetof(settings, height), "48", 1, 4096, "pixels",
-     "that images are scaled to"},
+     "height that images are scaled to"},
     {"columns", BM_INT, offsetof(settings, columns), "4", 1, 4096, "pixels",
      "width of a frame"},
     {"pad", BM_INT, offsetof(settings, pad), "0", 0, 4096, "pixels",
      "columns of background added at both ends"},
     {"invert", BM_CHOICE, offsetof(settings, invert), "auto", 0, 0,
-     "auto yes no", "ink is light on dark; auto: what most of an image is"},
+     "auto yes no",
+     "invert light ink on a dark background; auto: if most of an image is "
+     "dark"},
     {0},
 };
 
-/* What a stored byte counts. */
+/* The value of 1 in a stored byte. */
 static const double scale = 1.0 / 255;
 
 typedef enum invert { AUTO, YES, NO } invert;
@@ -36,7 +38,7 @@ typedef struct images {
     invert invert;
 } images;
 
-/* Grey columns [width, height] to frames; the last is filled up. */
+/* Grey columns [width, height] to frames; the last is padded. */
 static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
                      bool light_ink, bm_frames *x)
 {
@@ -80,7 +82,7 @@ done:
     return status;
 }
 
-/* The text is the configuration's, which may be gone later. */
+/* s->invert is borrowed from the configuration, which may be freed later. */
 static invert choose(const settings *s)
 {
     if (strcmp(s->invert, "auto") == 0)

@@ -35,8 +35,9 @@ bm_status bm_importer_open(bm_importer **out, const char *name,
 
 #define X(known) " " #known
     if (ops == NULL)
-        return BM_FAIL(BM_ERR_ARG, "there is no importer '%s'; there are:%s",
-                       name, BM_IMPORTERS(X));
+        return BM_FAIL(BM_ERR_ARG,
+                       "unknown importer '%s'; the importers are:%s", name,
+                       BM_IMPORTERS(X));
 #undef X
     i = calloc(1, sizeof *i);
     if (i == NULL)

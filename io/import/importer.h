@@ -1,6 +1,6 @@
 /*
- * importer.h - where `bmuf pack` takes sequences from to write shards.
- * To add one: write io/import_<name>.c, then add its line to BM_IMPORTERS.
+ * importer.h - where `bmuf pack` reads the sequences for shards from.
+ * To add one: write io/import/import_<name>.c, and add a line to BM_IMPORTERS.
  */
 #ifndef BM_IO_IMPORT_IMPORTER_H
 #define BM_IO_IMPORT_IMPORTER_H
@@ -17,9 +17,9 @@ typedef struct bm_importer bm_importer;
 
 /* One sequence, borrowed until the next call. */
 typedef struct bm_item {
-    const char *id, *speaker; /* speaker "" if not known */
-    const char *text;         /* what is said; NULL if there are labels */
-    const char *problem;      /* why it cannot be used; NULL: x is good */
+    const char *id, *speaker; /* speaker: "" if unknown */
+    const char *text;         /* the transcript */
+    const char *problem;      /* why it cannot be used; NULL: x is valid */
     float *x;                 /* [frames, features] */
     size_t frames, features;
 } bm_item;
@@ -27,19 +27,23 @@ typedef struct bm_item {
 typedef struct bm_importer_ops {
     const char *name;    /* bmuf pack --<name> */
     const char *help;    /* one line, for the list of settings */
-    const char *section; /* of its settings, "features" */
+    const char *section; /* of its settings: "features" */
     const bm_option *options;
     size_t settings_size;
-    const char *store; /* what suits it in shards: "f32", "u8" */
+    const char *store; /* default of shard.store: "f32", "u8" */
+    /* Called once, with settings filled in. Sets i->self. After a failure close
+     * is called. */
     bm_status (*open)(bm_importer *i, const char *path);
+    /* Frees i->self, which may be NULL. */
     void (*close)(bm_importer *i);
-    /* The text of the next sequence alone, to learn a vocabulary from. *text
-     * NULL at the end; the sequences begin again then. */
+    /* The text of the next sequence alone, to build a vocabulary; borrowed. At
+     * the end *text is NULL, and the next call starts again. */
     bm_status (*text)(bm_importer *i, const char **text);
-    /* The next sequence; item->id NULL at the end. */
+    /* The next sequence. At the end item->id is NULL, and the next call starts
+     * again. */
     bm_status (*next)(bm_importer *i, bm_item *item);
-    /* What shards tell of all of them. Known after open; texts are borrowed
-     * from the importer; `vocab` is left NULL. */
+    /* What all sequences have in common. Texts are borrowed from the importer;
+     * `vocab` stays NULL. */
     void (*meta)(const bm_importer *i, bm_shard_meta *meta);
 } bm_importer_ops;
 
@@ -49,15 +53,17 @@ struct bm_importer {
     void *self;
 };
 
-/* Opens `path` (a manifest) with the importer called `name`; `config` may be
- * NULL: all defaults. Faults of a setting, of the manifest, or of all files at
- * once are told here; those of one file are that item's problem. */
+/* Opens `path`, a manifest, with the importer called `name`. config: may be NULL,
+ * for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
+ * setting, BM_ERR_FORMAT or BM_ERR_MISSING for the manifest or if no file can be
+ * read; the fault of one file is the problem of its item. Close with
+ * bm_importer_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_config *config,
                                       const char *path);
 void bm_importer_close(bm_importer *i);
 
-/* The importers of this build, ending with NULL. */
+/* All importers, ending with NULL. */
 const bm_importer_ops *const *bm_importer_list(void);
 
 #define X(name) extern const bm_importer_ops bm_importer_##name;

@@ -4,7 +4,7 @@
 #include <png.h>
 #include <stdlib.h>
 
-/* The most pixels of an image: twenty metres of line at 300 dots an inch. */
+/* Limit of an image in pixels: 20 m of line at 300 dpi. */
 static const size_t most_pixels = (size_t)1 << 25;
 
 /* Grey and alpha to grey on white. */
@@ -31,7 +31,8 @@ bm_status bm_line_image_read(bm_line_image *out, const char *path,
     png.format = PNG_FORMAT_GA;
     n = (size_t)png.width * png.height;
     if (n == 0 || n > most_pixels) {
-        bm_problem_set(problem, "%s: %u x %u pixels are no line of writing",
+        bm_problem_set(problem,
+                       "%s: %u x %u pixels: too small or too large for a line",
                        path, png.width, png.height);
         goto done;
     }
@@ -68,9 +69,8 @@ bool bm_line_image_is_dark(const bm_line_image *image)
     return 2 * dark > n;
 }
 
-/* How much pixel j of `from` there is in pixel i of `to` when n shrinks: their
- * overlap, in whole parts of 1 / to. */
-static double overlap(size_t i, size_t j, size_t from, size_t to)
+/* Shrinking: the fraction of pixel i of `to` that pixel j of `from` covers. */
+static double covered(size_t i, size_t j, size_t from, size_t to)
 {
     size_t a = i * from > j * to ? i * from : j * to;
     size_t b = (i + 1) * from < (j + 1) * to ? (i + 1) * from : (j + 1) * to;
@@ -78,14 +78,14 @@ static double overlap(size_t i, size_t j, size_t from, size_t to)
     return b > a ? (double)(b - a) / (double)from : 0;
 }
 
-/* Where the centre of pixel i of `to` lies among the centres of `from`. */
+/* The position of the centre of pixel i of `to` among the centres of `from`. */
 static double center(size_t i, size_t from, size_t to)
 {
     double c = ((double)i + 0.5) * (double)from / (double)to - 0.5;
     return fmin(fmax(c, 0), (double)(from - 1));
 }
 
-/* x [from, n] -> y [to, n], a row after the other. */
+/* x [from, n] -> y [to, n] */
 static void resize(const double *x, size_t from, size_t n, size_t to, double *y)
 {
     for (size_t i = 0; i < to; i++, y += n) {
@@ -97,7 +97,7 @@ static void resize(const double *x, size_t from, size_t n, size_t to, double *y)
             y[k] = 0;
         for (size_t j = first; j <= last && j < from; j++) {
             double w =
-                to <= from ? overlap(i, j, from, to) : 1 - fabs(c - (double)j);
+                to <= from ? covered(i, j, from, to) : 1 - fabs(c - (double)j);
             for (size_t k = 0; k < n; k++)
                 y[k] += w * x[j * n + k];
         }
@@ -131,8 +131,7 @@ bm_status bm_line_image_columns(const bm_line_image *image, size_t height,
     scaled = larger((2 * w * height + h) / (2 * h), 1);
     room = larger(n, larger(w, scaled) * height);
     if (room > most_pixels) {
-        bm_problem_set(problem, "%zu x %zu pixels are no line of writing", w,
-                       h);
+        bm_problem_set(problem, "%zu x %zu pixels: too large for a line", w, h);
         return BM_OK;
     }
     a = malloc(room * sizeof *a);
@@ -146,7 +145,7 @@ bm_status bm_line_image_columns(const bm_line_image *image, size_t height,
     transpose(b, height, w, a);
     resize(a, w, height, scaled, b);
     for (size_t i = 0; i < scaled * height; i++)
-        columns[i] = (uint8_t)(b[i] + 0.5 + 1e-9); /* halves go up */
+        columns[i] = (uint8_t)(b[i] + 0.5 + 1e-9); /* rounds halves up */
     *out = columns;
     *width = scaled;
     columns = NULL;

@@ -12,23 +12,25 @@
 #include <stdint.h>
 
 typedef struct bm_line_image {
-    uint8_t *grey; /* [height, width], 0 black, 255 white */
+    uint8_t *grey; /* [height, width], 0 black, 255 white; owned */
     size_t width, height;
 } bm_line_image;
 
-/* Colours become grey; what is transparent lies on white. An image that cannot
- * be read is a problem. Free with bm_line_image_free. */
+/* Converts colours to grey, on white where they are transparent. An image that
+ * cannot be read sets *problem. Fails with BM_ERR_MEMORY. Free with
+ * bm_line_image_free. */
 BM_CHECKED bm_status bm_line_image_read(bm_line_image *out, const char *path,
                                         bm_problem *problem);
 void bm_line_image_free(bm_line_image *image);
 
-/* Whether most of it is dark: light ink on dark ground. */
+/* True if most pixels are dark: light ink on a dark background. */
 bool bm_line_image_is_dark(const bm_line_image *image);
 
 /*
- * *out [width', height] in columns (free() it), *width the nearest to the same
- * proportions, at least 1. Shrinking averages areas, growing interpolates
- * between the centres of pixels. One too large to be a line is a problem.
+ * Scales to this height, as columns: *out [*width, height]; free(*out). *width
+ * keeps the proportions, rounded to nearest, at least 1. Shrinking averages
+ * areas, growing interpolates between the centres of pixels. An image that is
+ * too large for a line sets *problem. Fails with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_line_image_columns(const bm_line_image *image,
                                            size_t height, uint8_t **out,

@@ -1,6 +1,6 @@
 /*
- * manifest.c - JSON lines to rows. All text lies end to end in one piece of
- * memory, so that millions of rows cost little more than their file.
+ * manifest.c - parses JSON lines. All texts share one allocation, so that
+ * millions of rows need little more memory than their file.
  */
 #include "io/import/manifest.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A row as places in the text. */
+/* A row; texts are offsets into bm_manifest.text. */
 typedef struct entry {
     size_t id, path, text, speaker;
     size_t line, speaker_number;
@@ -24,7 +24,7 @@ typedef struct entry {
 
 struct bm_manifest {
     char *path;
-    size_t folder; /* how much of the path names the folder, with the slash */
+    size_t folder; /* length of the path's directory, with the slash */
     entry *entries;
     size_t n, room;
     char *text;
@@ -33,7 +33,7 @@ struct bm_manifest {
     bm_faults faults;
 };
 
-/* For putting rows in the order of one of their texts. */
+/* Sorts rows by one of their texts. */
 typedef struct sort_key {
     const char *text;
     size_t row;
@@ -53,7 +53,7 @@ static void fault(bm_manifest *m, size_t line, const char *format, ...)
     va_end(args);
 }
 
-/* `one` and `many` say what there is one of, or are many of. */
+/* Fails if there are faults; `one` and `many`: singular and plural of the noun. */
 static bm_status verdict(const bm_manifest *m, bm_status status,
                          const char *one, const char *many)
 {
@@ -65,7 +65,7 @@ static bm_status verdict(const bm_manifest *m, bm_status status,
                    f->n == 1 ? one : many, f->text, bm_faults_more(f));
 }
 
-/* Appends `length` bytes and a '\0' if `ends`; *at is where they begin. */
+/* Appends `length` bytes, and a '\0' if `ends`. *at: offset of the first. */
 static bm_status keep(bm_manifest *m, const char *text, size_t length,
                       bool ends, size_t *at)
 {
@@ -103,7 +103,7 @@ static bm_status add(bm_manifest *m, entry e)
     return BM_OK;
 }
 
-/* A name that messages and tables can show: not empty, on one line. */
+/* A name for messages and tables: not empty, no control characters. */
 static bool is_name(const char *text)
 {
     if (*text == '\0')
@@ -114,14 +114,15 @@ static bool is_name(const char *text)
     return true;
 }
 
-/* The text under a key; NULL, and a fault if that is not right. */
+/* The text under a key; NULL if it is missing or invalid. Adds a fault if it is
+ * invalid, or missing although it `must` be there. */
 static const char *text_of(bm_manifest *m, size_t line, const json_t *object,
                            const char *key, bool must)
 {
     const json_t *value = json_object_get(object, key);
 
     if (value == NULL && must)
-        fault(m, line, "there is no \"%s\"", key);
+        fault(m, line, "\"%s\" is missing", key);
     else if (value != NULL && !json_is_string(value))
         fault(m, line, "\"%s\" is not a text", key);
     else if (must && !is_name(json_string_value(value)))
@@ -147,7 +148,7 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
     entry e = {.line = line};
 
     if (!json_is_object(object)) {
-        fault(m, line, "is not a JSON object { .. }");
+        fault(m, line, "not a JSON object { .. }");
         return BM_OK;
     }
     id = text_of(m, line, object, "id", true);
@@ -155,7 +156,7 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
     text = text_of(m, line, object, "text", false);
     speaker = text_of(m, line, object, "speaker", false);
     if (id != NULL && strlen(id) > BM_LONGEST_TAG)
-        fault(m, line, "its id is longer than %d bytes", BM_LONGEST_TAG);
+        fault(m, line, "the id is longer than %d bytes", BM_LONGEST_TAG);
     if (m->faults.n > before || id == NULL || path == NULL)
         return BM_OK;
     text = text != NULL ? text : "";
@@ -170,7 +171,7 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
 static bm_status read_line(bm_manifest *m, size_t number, const char *line,
                            size_t length, const char *kind)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin so */
+    static const char mark[] = "\xef\xbb\xbf"; /* of some editors */
     json_error_t error;
     json_t *object = NULL;
     bm_status status = BM_OK;
@@ -183,7 +184,7 @@ static bm_status read_line(bm_manifest *m, size_t number, const char *line,
         return BM_OK;
     object = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
     if (object == NULL)
-        fault(m, number, "is not JSON: %s", error.text);
+        fault(m, number, "not JSON: %s", error.text);
     else
         status = read_object(m, number, object, kind);
     json_decref(object);
@@ -204,7 +205,7 @@ static bm_status read_lines(bm_manifest *m, const char *kind)
     while ((length = getline(&line, &room, file)) >= 0)
         BM_TRY_DONE(read_line(m, ++number, line, (size_t)length, kind));
     if (ferror(file))
-        BM_FAIL_DONE(BM_ERR_IO, "%s cannot be read: %s", m->path,
+        BM_FAIL_DONE(BM_ERR_IO, "%s: cannot be read: %s", m->path,
                      strerror(errno));
 done:
     free(line);
@@ -220,7 +221,7 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Rows in order of the text at `place` of an entry. *out: free(). */
+/* *out: the rows, sorted by the text at offset `place` of an entry; free(*out). */
 static bm_status sort(const bm_manifest *m, size_t place, sort_key **out)
 {
     sort_key *keys = malloc((m->n + 1) * sizeof *keys);
@@ -246,7 +247,7 @@ static bm_status find_duplicates(bm_manifest *m)
     for (size_t i = 1; i < m->n; i++)
         if (strcmp(keys[i].text, keys[i - 1].text) == 0)
             fault(m, m->entries[keys[i].row].line,
-                  "the id \"%.100s\" is on line %zu as well", keys[i].text,
+                  "duplicate id \"%.100s\", also on line %zu", keys[i].text,
                   m->entries[keys[i - 1].row].line);
     free(keys);
     return BM_OK;
@@ -289,7 +290,7 @@ static bm_status read_all(bm_manifest *m, const char *path, const char *kind)
     BM_TRY(find_duplicates(m));
     BM_TRY(verdict(m, BM_ERR_FORMAT, "fault", "faults"));
     if (m->n == 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s is empty", path);
+        return BM_FAIL(BM_ERR_FORMAT, "%s: no rows", path);
     BM_TRY(find_missing(m));
     return number_speakers(m);
 }

@@ -4,7 +4,7 @@
  *     {"id": "a1", "audio": "wav/a1.wav", "text": "one two", "speaker": "ann"}
  *
  * with "image" or "feats" in place of "audio". Paths are relative to the
- * manifest's folder; "text" and "speaker" may be missing; other keys are
+ * manifest's directory; "text" and "speaker" may be missing; other keys are
  * ignored.
  */
 #ifndef BM_IO_IMPORT_MANIFEST_H
@@ -16,7 +16,7 @@
 
 typedef struct bm_manifest bm_manifest;
 
-/* One line. All text is borrowed from the manifest. */
+/* One line. Texts are borrowed from the manifest. */
 typedef struct bm_manifest_row {
     const char *id, *path;
     const char *text, *speaker; /* "" if missing */
@@ -25,10 +25,10 @@ typedef struct bm_manifest_row {
 } bm_manifest_row;
 
 /*
- * Reads the manifest at `path`, whose files are under the key `kind`: "audio",
- * "image", "feats". Tells all lines that are wrong at once, with file:line
- * (BM_ERR_FORMAT; an id that comes twice is one), or else all files that are
- * not there (BM_ERR_MISSING). Free with bm_manifest_free (NULL is fine).
+ * Reads the manifest at `path`, with the files under the key `kind`: "audio",
+ * "image", "feats". Fails with BM_ERR_FORMAT and a list of all invalid lines,
+ * duplicate ids among them, or else with BM_ERR_MISSING and a list of all files
+ * that cannot be opened. Free with bm_manifest_free; NULL is a no-op.
  */
 BM_CHECKED bm_status bm_manifest_read(bm_manifest **out, const char *path,
                                       const char *kind);
@@ -36,7 +36,8 @@ void bm_manifest_free(bm_manifest *m);
 
 const char *bm_manifest_path(const bm_manifest *m);
 size_t bm_manifest_size(const bm_manifest *m);     /* rows, at least 1 */
-size_t bm_manifest_speakers(const bm_manifest *m); /* "" counts as one */
+size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
+/* row: in [0, size). */
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * problem.h - why one recording, image or file of a data set cannot be used.
- * That is no failure of the program: it is told, and the others go on.
+ * problem.h - why one recording, image or file of a data set cannot be used. A
+ * problem is not a failure: it is reported, and the other files are processed.
  */
 #ifndef BM_IO_IMPORT_PROBLEM_H
 #define BM_IO_IMPORT_PROBLEM_H
@@ -8,9 +8,10 @@
 #include <stdbool.h>
 
 typedef struct bm_problem {
-    char text[640]; /* "": none */
+    char text[640]; /* "": no problem */
 } bm_problem;
 
+/* Sets the text, cut to its size. */
 void bm_problem_set(bm_problem *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

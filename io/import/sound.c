@@ -1,6 +1,6 @@
 /*
- * sound.c - libsndfile and libsamplerate. What a head says of the length is
- * not believed: samples are read until there are no more.
+ * sound.c - recordings with libsndfile and libsamplerate. The length in a header
+ * is not trusted: samples are read until the end of the file.
  */
 #include "io/import/sound.h"
 
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHUNK = 16384 }; /* floats that are read at once */
+enum { CHUNK = 16384 }; /* floats read at once */
 
-/* *frames is how many the head promises; 0: it does not say. */
+/* *frames: the number in the header; 0: unknown. */
 static SNDFILE *open_file(bm_sound *s, const char *path, size_t *frames,
                           bm_problem *problem)
 {
@@ -27,7 +27,7 @@ static SNDFILE *open_file(bm_sound *s, const char *path, size_t *frames,
         bm_problem_set(problem, "%s: %s", path, sf_strerror(NULL));
         return NULL;
     }
-    *frames = 0; /* elsewhere an estimate, or what the file's size allows */
+    *frames = 0; /* of other formats it is an estimate */
     if (family == SF_FORMAT_FLAC && info.frames < SF_COUNT_MAX)
         *frames = (size_t)info.frames;
     s->rate = info.samplerate;
@@ -65,7 +65,7 @@ static bm_status reserve(bm_sound *s, size_t n)
     return BM_OK;
 }
 
-/* n frames of s->channels samples -> the one channel that is wanted. */
+/* Appends the wanted channel of n frames of s->channels samples. */
 static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
 {
     size_t channels = (size_t)s->channels;
@@ -83,9 +83,9 @@ static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
 }
 
 /*
- * Whether a WAV file ends before its head says: libsndfile plays what is left
- * without a word. 0 and sizes near 2^31 and 2^32 are from programs that wrote
- * to a pipe and could not know.
+ * True if a WAV file is shorter than its header says, which libsndfile does not
+ * report. Programs that write to a pipe set the size to 0 or to almost 2^31 or
+ * 2^32.
  */
 static bool is_cut_short(const char *path)
 {
@@ -106,18 +106,18 @@ static bool is_cut_short(const char *path)
     return cut;
 }
 
-static void check(const bm_sound *s, const char *path, size_t promised,
+static void check(const bm_sound *s, const char *path, size_t expected,
                   bm_problem *problem)
 {
-    if ((promised != 0 && s->n != promised) || is_cut_short(path)) {
-        bm_problem_set(problem, "%s is damaged or cut short after %zu samples",
+    if ((expected != 0 && s->n != expected) || is_cut_short(path)) {
+        bm_problem_set(problem, "%s: damaged or truncated after %zu samples",
                        path, s->n);
         return;
     }
     for (size_t i = 0; i < s->n; i++)
         if (!isfinite(s->x[i])) {
-            bm_problem_set(problem, "%s: sample %zu is not a finite number",
-                           path, i);
+            bm_problem_set(problem, "%s: sample %zu is NaN or infinite", path,
+                           i);
             return;
         }
 }
@@ -125,8 +125,8 @@ static void check(const bm_sound *s, const char *path, size_t promised,
 bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                         bm_problem *problem)
 {
-    size_t promised = 0;
-    SNDFILE *file = open_file(s, path, &promised, problem);
+    size_t expected = 0;
+    SNDFILE *file = open_file(s, path, &expected, problem);
     float chunk[CHUNK];
     sf_count_t most, n = 0;
     bm_status status = BM_OK;
@@ -135,8 +135,8 @@ bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
         return BM_OK;
     s->n = 0;
     if (channel > s->channels) {
-        bm_problem_set(problem, "%s has no channel %ld, only %ld", path,
-                       channel, s->channels);
+        bm_problem_set(problem, "%s: no channel %ld; it has %ld", path, channel,
+                       s->channels);
         goto done;
     }
     most = CHUNK / s->channels;
@@ -147,7 +147,7 @@ bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
     if (sf_error(file) != SF_ERR_NO_ERROR)
         bm_problem_set(problem, "%s: %s", path, sf_strerror(file));
     else
-        check(s, path, promised, problem);
+        check(s, path, expected, problem);
 done:
     sf_close(file);
     return status;
@@ -166,8 +166,8 @@ bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
         return BM_OK;
     }
     if (!src_is_valid_ratio(ratio)) {
-        bm_problem_set(problem, "cannot be brought from %ld to %ld Hz", s->rate,
-                       rate);
+        bm_problem_set(problem, "cannot be resampled from %ld to %ld Hz",
+                       s->rate, rate);
         return BM_OK;
     }
     BM_TRY_DONE(reserve(&out, (size_t)((double)s->n * ratio) + 64));

@@ -1,51 +1,51 @@
 /*
- * checkpoint.c - saving and loading. All ranks know who holds what
- * (checkpoint_parts.h), so both are the same walk on every rank: over the
- * vectors, and over each from its begin to its end, piece by piece.
+ * checkpoint.c - saving and loading. All ranks have the same table of slices
+ * (checkpoint_slices.h), and take the same steps: for every state, from its
+ * first element to its last, a chunk at a time.
  */
 #include "io/model/checkpoint.h"
 
-#include "io/model/checkpoint_parts.h"
-#include "io/model/model_file.h"
+#include "io/model/checkpoint_slices.h"
+#include "io/model/model_tensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 20 }; /* floats that are held or sent at once */
+enum { CHUNK = 1 << 20 }; /* floats that are held or sent at once */
 
 typedef struct job {
     bm_comm *comm;          /* borrowed */
     const bm_checkpoint *c; /* borrowed */
     const char *path;       /* borrowed */
-    bm_parts parts;
-    float *piece;    /* [PIECE] */
+    bm_state_slices slices;
+    float *chunk;    /* [CHUNK] */
     bm_st_writer *w; /* saving, on rank 0 */
     bm_st_file *f;   /* loading */
 } job;
 
-/* Ends with all ranks knowing the parts. */
+/* Collective. Allocates, and gathers the table of slices. */
 static bm_status start(job *j, const char *path, bm_comm *comm,
                        const bm_checkpoint *c)
 {
     bm_status status = BM_OK;
 
     *j = (job){.comm = comm, .c = c, .path = path};
-    j->piece = malloc(PIECE * sizeof *j->piece);
-    if (j->piece == NULL)
+    j->chunk = malloc(CHUNK * sizeof *j->chunk);
+    if (j->chunk == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a checkpoint");
     BM_TRY(bm_comm_agree(comm, status));
-    return bm_parts_gather(&j->parts, comm, c->states, c->n_states,
-                           c->params->n);
+    return bm_state_slices_gather(&j->slices, comm, c->states, c->n_states,
+                                  c->params->n);
 }
 
 static void end(job *j)
 {
     bm_st_close(j->w);
     bm_st_free(j->f);
-    bm_parts_free(&j->parts);
-    free(j->piece);
+    bm_state_slices_free(&j->slices);
+    free(j->chunk);
 }
 
 static bool is_model(const char *name)
@@ -75,7 +75,7 @@ static bm_status write_texts(const job *j)
     return BM_OK;
 }
 
-/* Rank 0: everything but the vectors themselves. */
+/* On rank 0: writes everything except the states. */
 static bm_status begin_file(job *j)
 {
     static const bm_st_tensor position = {"position", BM_I64, 1, {2}, 2};
@@ -87,11 +87,12 @@ static bm_status begin_file(job *j)
     BM_TRY(write_texts(j));
     BM_TRY(bm_st_declare(j->w, &position));
     BM_TRY(bm_st_declare(j->w, &numbers));
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const bm_part *part = &j->parts.rows[i];
-        bm_st_tensor t = tensor_of(part->name, part->whole);
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const bm_state_slice *slice = &j->slices.rows[i];
+        bm_st_tensor t = tensor_of(slice->name, slice->whole);
 
-        if (is_model(part->name))
+        if (is_model(slice->name))
             BM_TRY(bm_model_declare(j->w, j->c->params, "model."));
         else
             BM_TRY(bm_st_declare(j->w, &t));
@@ -100,37 +101,37 @@ static bm_status begin_file(job *j)
     return bm_st_write(j->w, j->c->numbers, sizeof j->c->numbers);
 }
 
-/* n elements of a part of this rank's, from `at` of the vector on: *x points to
- * them on the host. It always does: the others count on getting n floats. */
-static bm_status fetch(const job *j, const bm_part *part, size_t at, size_t n,
-                       const float **x)
+/* *x: n elements of this rank's slice, from element `at` of the state on, on the
+ * host. *x is set even if it fails: rank 0 expects n floats. */
+static bm_status fetch(const job *j, const bm_state_slice *slice, size_t at,
+                       size_t n, const float **x)
 {
-    const bm_state *s = &j->c->states[part->index];
+    const bm_state *s = &j->c->states[slice->index];
 
-    *x = s->x + (at - part->offset);
+    *x = s->x + (at - slice->offset);
     if (s->be == NULL)
         return BM_OK;
-    bm_get(s->be, j->piece, *x, n);
-    *x = j->piece;
+    bm_get(s->be, j->chunk, *x, n);
+    *x = j->chunk;
     return bm_sync(s->be);
 }
 
-/* Moves a piece from who has it to the file. `failed`: rank 0 only takes it
- * from the sender, who must not be left waiting. */
-static bm_status move(const job *j, const bm_part *part, size_t at, size_t n,
-                      bool failed)
+/* Moves a chunk from the rank that has it to the file. `failed`: rank 0 receives
+ * it, so that the sender does not block, but does not write it. */
+static bm_status move(const job *j, const bm_state_slice *slice, size_t at,
+                      size_t n, bool failed)
 {
     int rank = bm_comm_rank(j->comm);
-    const float *x = j->piece;
+    const float *x = j->chunk;
     bm_status status = BM_OK;
 
-    if (part->rank == rank)
-        status = fetch(j, part, at, n, &x);
-    if (part->rank == rank && rank != 0) {
+    if (slice->rank == rank)
+        status = fetch(j, slice, at, n, &x);
+    if (slice->rank == rank && rank != 0) {
         bm_comm_send(j->comm, x, n, 0);
         BM_TRY(bm_comm_wait(j->comm));
-    } else if (part->rank != rank && rank == 0) {
-        bm_comm_receive(j->comm, j->piece, n, part->rank);
+    } else if (slice->rank != rank && rank == 0) {
+        bm_comm_receive(j->comm, j->chunk, n, slice->rank);
         BM_TRY(bm_comm_wait(j->comm));
     }
     if (rank == 0 && status == BM_OK && !failed)
@@ -138,19 +139,19 @@ static bm_status move(const job *j, const bm_part *part, size_t at, size_t n,
     return status;
 }
 
-/* From 0 to its end, from the lowest rank that has it. */
+/* Writes a state; each chunk comes from the lowest rank that has it. */
 static bm_status save_vector(const job *j, size_t first)
 {
     bm_status status = BM_OK;
     size_t n = 0;
 
-    for (size_t at = 0; at < j->parts.rows[first].whole; at += n) {
-        const bm_part *part = bm_parts_at(&j->parts, first, at);
-        size_t left = part->offset + part->count - at;
+    for (size_t at = 0; at < j->slices.rows[first].whole; at += n) {
+        const bm_state_slice *slice = bm_state_slices_at(&j->slices, first, at);
+        size_t left = slice->offset + slice->count - at;
         bm_status now = BM_OK;
 
-        n = left < PIECE ? left : PIECE;
-        now = move(j, part, at, n, status != BM_OK);
+        n = left < CHUNK ? left : CHUNK;
+        now = move(j, slice, at, n, status != BM_OK);
         if (status == BM_OK)
             status = now;
     }
@@ -167,7 +168,7 @@ bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
 
     BM_TRY_DONE(start(&j, path, comm, c));
     BM_TRY_DONE(bm_comm_agree(comm, writes ? begin_file(&j) : BM_OK));
-    for (size_t i = 0; i < j.parts.n; i = bm_parts_end(&j.parts, i))
+    for (size_t i = 0; i < j.slices.n; i = bm_state_slices_end(&j.slices, i))
         BM_TRY_DONE(save_vector(&j, i));
     BM_TRY_DONE(bm_comm_agree(comm, writes ? bm_st_commit(j.w, &size) : BM_OK));
     if (writes && bytes != NULL)
@@ -179,22 +180,24 @@ done:
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* What a checkpoint holds besides its vectors. */
+/* The fields of a checkpoint besides its states. */
 typedef struct rest {
     bm_position position;
     double numbers[BM_CHECKPOINT_NUMBERS];
     uint64_t manifest;
 } rest;
 
-/* All `count` elements of a tensor that has no other size. */
+/* Reads a tensor that must have this type and `count` elements. */
 static bm_status read_small(const job *j, const char *name, bm_dtype dtype,
                             size_t count, void *data)
 {
     const bm_st_tensor *t = bm_st_find(j->f, name);
 
     if (t == NULL || t->dtype != dtype || t->rank != 1 || t->count != count)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: '%s' is missing or not as it was",
-                       j->path, name);
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: tensor '%s' is missing, or has another type or size", j->path,
+            name);
     return bm_st_read(j->f, t, 0, count, data);
 }
 
@@ -211,35 +214,36 @@ static bm_status read_rest(const job *j, rest *out)
                        BM_CHECKPOINT_FORMAT);
     if (manifest == NULL || strlen(manifest) != 16 ||
         strspn(manifest, "0123456789abcdef") != 16)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: there is no hash of the data",
+        return BM_FAIL(BM_ERR_FORMAT, "%s: the hash of the data is missing",
                        j->path);
     out->manifest = strtoull(manifest, &stop, 16);
     BM_TRY(read_small(j, "position", BM_I64, 2, at));
     if (at[0] < 0 || at[1] < 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: a position before the first block",
-                       j->path);
+        return BM_FAIL(BM_ERR_FORMAT, "%s: the position is negative", j->path);
     out->position = (bm_position){at[0], at[1]};
     return read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS,
                       out->numbers);
 }
 
-/* Every vector that a rank asks for is there, as long as it should be. */
+/* Every state that a rank asks for is in the file, with the right length. */
 static bm_status check_vectors(const job *j)
 {
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const bm_part *part = &j->parts.rows[i];
-        bm_st_tensor t = tensor_of(part->name, part->whole);
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const bm_state_slice *slice = &j->slices.rows[i];
+        bm_st_tensor t = tensor_of(slice->name, slice->whole);
         const bm_st_tensor *found = bm_st_find(j->f, t.name);
 
-        if (is_model(part->name)) {
+        if (is_model(slice->name)) {
             BM_TRY(bm_model_match(j->f, j->path, j->c->params, "model."));
             continue;
         }
         if (found == NULL)
-            return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: there is no %s: it was saved with other "
-                           "settings",
-                           j->path, t.name);
+            return BM_FAIL(
+                BM_ERR_FORMAT,
+                "%s: %s is missing: the checkpoint was saved with other "
+                "settings",
+                j->path, t.name);
         if (found->dtype != BM_F32 || found->rank != 1 ||
             found->dim[0] != t.dim[0])
             return BM_FAIL(BM_ERR_FORMAT,
@@ -253,8 +257,9 @@ static bool is_asked_for(const job *j, const char *name)
 {
     if (strcmp(name, "position") == 0 || strcmp(name, "numbers") == 0)
         return true;
-    for (size_t i = 0; i < j->parts.n; i = bm_parts_end(&j->parts, i)) {
-        const char *asked = j->parts.rows[i].name;
+    for (size_t i = 0; i < j->slices.n;
+         i = bm_state_slices_end(&j->slices, i)) {
+        const char *asked = j->slices.rows[i].name;
 
         if (is_model(asked) ? bm_model_has(j->c->params, "model.", name)
                             : strcmp(tensor_of(asked, 1).name, name) == 0)
@@ -263,8 +268,8 @@ static bool is_asked_for(const job *j, const char *name)
     return false;
 }
 
-static bm_status read_part(const job *j, const bm_state *s, size_t at, size_t n,
-                           float *x)
+static bm_status read_slice(const job *j, const bm_state *s, size_t at,
+                            size_t n, float *x)
 {
     if (is_model(s->name))
         return bm_model_read(j->f, j->c->params, "model.", at, n, x);
@@ -272,18 +277,18 @@ static bm_status read_part(const job *j, const bm_state *s, size_t at, size_t n,
                       x);
 }
 
-/* Reads a part piece by piece, and puts it where it belongs if `filling`. */
+/* Reads a slice, a chunk at a time, and copies it to its state if `filling`. */
 static bm_status pass_through(const job *j, const bm_state *s, bool filling)
 {
     size_t n = 0;
 
     for (size_t at = 0; at < s->count; at += n) {
-        n = s->count - at < PIECE ? s->count - at : PIECE;
-        BM_TRY(read_part(j, s, s->offset + at, n, j->piece));
+        n = s->count - at < CHUNK ? s->count - at : CHUNK;
+        BM_TRY(read_slice(j, s, s->offset + at, n, j->chunk));
         if (filling && s->be == NULL) {
-            memcpy(s->x + at, j->piece, n * sizeof *s->x);
+            memcpy(s->x + at, j->chunk, n * sizeof *s->x);
         } else if (filling) {
-            bm_put(s->be, s->x + at, j->piece, n);
+            bm_put(s->be, s->x + at, j->chunk, n);
             BM_TRY(bm_sync(s->be));
         }
     }
@@ -297,7 +302,7 @@ static bm_status pass_all(const job *j, bool filling)
     return BM_OK;
 }
 
-/* All that can be wrong with the file itself. */
+/* Opens the file and checks all of it. */
 static bm_status verify(job *j, rest *out)
 {
     BM_TRY(bm_st_open(&j->f, j->path, true));
@@ -306,8 +311,8 @@ static bm_status verify(job *j, rest *out)
     for (size_t i = 0; i < bm_st_count(j->f); i++)
         if (!is_asked_for(j, bm_st_at(j->f, i)->name))
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: nothing here has a use for %s: it was saved "
-                           "with other settings",
+                           "%s: %s is not used: the checkpoint was saved with "
+                           "other settings",
                            j->path, bm_st_at(j->f, i)->name);
     return pass_all(j, false);
 }

@@ -1,16 +1,15 @@
 /*
- * checkpoint.h - everything needed to go on as if nothing had happened, in one
- * safetensors file. A run that is stopped and resumed, on any number of ranks,
- * ends with the same bits as one that is not.
+ * checkpoint.h - the state of a run in one safetensors file. A run that is
+ * stopped and resumed, on any number of ranks, ends with the same bits as an
+ * uninterrupted one.
  *
- * The last tensor is a checksum of all that stands before it. A file appears
- * under its name only when whole: written to a temporary name, fsync, rename,
- * fsync of the directory; only then is an older one removed.
+ * The last tensor is a checksum of everything before it. A file gets its name
+ * only when it is complete: write to a temporary name, fsync, rename, fsync of
+ * the directory.
  *
- * The state called "model" is stored as one tensor per segment,
- * "model.<segment>"; every other one flat, as "state.<name>". A vector has
- * params->n floats, unless it says otherwise, all of them finite.
- * docs/checkpoints.md has the whole file.
+ * The state "model" is stored as one tensor per segment, "model.<segment>";
+ * every other state flat, as "state.<name>". A state has params->n floats unless
+ * its `whole` is set; all must be finite. docs/checkpoints.md has the format.
  */
 #ifndef BM_IO_MODEL_CHECKPOINT_H
 #define BM_IO_MODEL_CHECKPOINT_H
@@ -18,62 +17,58 @@
 #include "comm/comm.h"
 #include "compute/params.h"
 #include "io/batch/plan.h"
+#include "io/model/model_file.h"
 
 enum { BM_CHECKPOINT_NUMBERS = 16 };
 
-typedef struct bm_text {
-    const char *key, *text;
-} bm_text;
-
 typedef struct bm_checkpoint {
-    const bm_params *params; /* n and the segments, which, if there are any,
-                                lie end to end from 0 to n; borrowed */
-    const bm_state *states;  /* this rank's parts, n_states of them */
+    const bm_params *params; /* n, and segments that cover 0 .. n in order, or
+                                none; borrowed */
+    const bm_state *states;  /* [n_states]: the slices of this rank; borrowed */
     size_t n_states;
-    bm_position position;                  /* the block that comes next */
-    double numbers[BM_CHECKPOINT_NUMBERS]; /* of schedule, counts and so on */
-    const bm_text *texts; /* for __metadata__, ended by {0}; only saved */
+    bm_position position;                  /* the next block */
+    double numbers[BM_CHECKPOINT_NUMBERS]; /* the caller's: schedule, counts */
+    const bm_text *texts; /* for __metadata__, ends with {0}, may be NULL;
+                             ignored by bm_checkpoint_load; borrowed */
     uint64_t manifest;    /* hash of the training data */
 } bm_checkpoint;
 
 /*
- * Collective. All parts travel to rank 0, which writes the file, holding no
- * more than a few megabytes of them at a time. *bytes, unless NULL: size of the
- * file, on rank 0. BM_ERR_IO: no room, a bad disk; BM_ERR_NUMERIC: a vector is
- * not finite; the older files are untouched, and all ranks are told the same.
+ * Collective. All ranks send their slices to rank 0, which writes the file and
+ * holds a few megabytes of them at a time. Equal fields of *c on all ranks,
+ * except states. *bytes, unless NULL: size of the file, set on rank 0.
+ *
+ * Fails on all ranks with the same code: BM_ERR_CREATE or BM_ERR_IO for a full
+ * or broken disk, BM_ERR_NUMERIC if a state is not finite, BM_ERR_ARG if the
+ * slices of a state do not cover it, BM_ERR_COMM, BM_ERR_MEMORY. An older file
+ * then stays.
  */
 BM_CHECKED bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
                                         const bm_checkpoint *c,
                                         uint64_t *bytes);
 
 /*
- * Collective. Fills the vectors that c->states point to, by name, and the
- * position, numbers and manifest of `c`. BM_ERR_FORMAT if the file is damaged,
- * a vector is missing or has another length, or nobody asks for one that it
- * has; the caller then takes the next older file. Every rank reads for itself
- * and checks everything before any of them fills anything; all agree on the
- * result.
+ * Collective. Reads the states that c->states name, and position, numbers and
+ * manifest of `c`. Every rank reads the file and checks all of it before any rank
+ * writes to its states.
+ *
+ * Fails on all ranks with the same code: BM_ERR_MISSING, or BM_ERR_FORMAT if the
+ * file is damaged, a state is missing or has another length, or the file has a
+ * state that no rank asks for. The states are then unchanged, and the caller can
+ * try the next older file.
  */
 BM_CHECKED bm_status bm_checkpoint_load(const char *path, bm_comm *comm,
                                         bm_checkpoint *c);
 
-/* dir/block-00001234.safetensors */
+/* out: "<directory>/block-00001234.safetensors", cut to `room` bytes. */
 void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
                         size_t room);
-/* The numbers of all checkpoints of a directory, largest first, at most `room`;
- * returns how many. */
+/* blocks [room]: the numbers of the newest checkpoints of a directory, largest
+ * first. Returns how many; 0 if the directory cannot be read. */
 size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room);
-/* Removes all but the `keep` newest, at least one, and what interrupted saves
- * left behind. What cannot be removed is told as a warning. */
+/* Removes all checkpoints except the `keep` newest, at least one, and temporary
+ * files of interrupted saves. A file that cannot be removed is logged as a
+ * warning. */
 void bm_checkpoint_prune(const char *directory, size_t keep);
-
-/* One rank: the global model alone, in segments by name, for any program. No
- * date, no host: equal runs leave equal files. model: n floats on the host. */
-BM_CHECKED bm_status bm_model_export(const char *path, const bm_params *params,
-                                     const float *model, const bm_text *texts);
-/* Fills `model` (host), from a model or a checkpoint. Names and shapes must be
- * those of params, else BM_ERR_FORMAT and `model` as it was. */
-BM_CHECKED bm_status bm_model_import(const char *path, const bm_params *params,
-                                     float *model);
 
 #endif

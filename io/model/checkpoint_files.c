@@ -1,6 +1,6 @@
 /*
- * checkpoint_files.c - the names in a directory of checkpoints. There is no
- * pointer to the latest: the newest one that can be loaded is the latest.
+ * checkpoint_files.c - names of checkpoints in a directory. There is no pointer
+ * to the latest one: it is the newest that can be loaded.
  */
 #include "core/log.h"
 #include "io/model/checkpoint.h"
@@ -23,7 +23,7 @@ void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
              blocks);
 }
 
-/* The number in a name that bm_checkpoint_path makes; -1: it makes no such. */
+/* The number in a name that bm_checkpoint_path makes; -1 for another name. */
 static int64_t number_of(const char *name)
 {
     char right[64];
@@ -44,7 +44,8 @@ static bool is_left_over(const char *name)
            strcmp(name + n - k, end) == 0;
 }
 
-/* Puts x into a list of at most `room` numbers, largest first. */
+/* Inserts x into a list of at most `room` numbers, largest first. Returns the new
+ * length. */
 static size_t insert(int64_t *list, size_t n, size_t room, int64_t x)
 {
     size_t at = n;
@@ -80,10 +81,10 @@ static void discard(const char *directory, const char *name)
 
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (unlink(path) != 0 && errno != ENOENT)
-        bm_log(BM_WARNING, "%s cannot be removed: %s", path, strerror(errno));
+        bm_log(BM_WARNING, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
-/* The number of the oldest one to keep. */
+/* The number of the oldest checkpoint to keep. */
 static int64_t oldest_kept(const char *directory, size_t keep)
 {
     int64_t *list = calloc(keep, sizeof *list), oldest = 0;

@@ -1,6 +1,6 @@
 /*
- * model_file.h - the model's vector as tensors, one for each segment, under
- * names that begin with `prefix`; without segments one flat tensor, "model".
+ * model_file.h - models in safetensors files: written for any program, read
+ * from a model or a checkpoint.
  */
 #ifndef BM_IO_MODEL_MODEL_FILE_H
 #define BM_IO_MODEL_MODEL_FILE_H
@@ -11,31 +11,37 @@
 #define BM_CHECKPOINT_FORMAT "bmuf-checkpoint 1"
 #define BM_MODEL_FORMAT      "bmuf-model 1"
 
-/* A checkpoint, which is taken only whole, or a model of any origin. */
+/* A text for the header of a file; lists of them end with {0}. Both fields are
+ * borrowed. */
+typedef struct bm_text {
+    const char *key, *text;
+} bm_text;
+
+/* Opens a model or a checkpoint, as bm_st_open; the checksum of a checkpoint is
+ * verified. *checkpoint: which of them it is. Free with bm_st_free. */
 BM_CHECKED bm_status bm_model_open(bm_st_file **out, const char *path,
                                    bool *checkpoint);
 
-/* One of the texts it was written with; free() it. BM_ERR_FORMAT: there is none
- * of that name. `path`: for words. */
+/* Copies the text of `key` in the header; free(*out). Fails with BM_ERR_FORMAT
+ * if there is no such text. `path` is for the message. */
 BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
                                    const char *key, char **out);
 
-/* Its data are then the vector as it lies. */
-BM_CHECKED bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
-                                      const char *prefix);
+/*
+ * Not collective: one rank writes the model to `path`, one tensor per segment,
+ * as docs/checkpoints.md describes. The file has no date and no host name, so
+ * that equal runs write equal files. model: params->n floats on the host;
+ * texts: may be NULL. Fails with BM_ERR_CREATE or BM_ERR_IO, or with
+ * BM_ERR_NUMERIC if a weight is not finite; an older file then stays.
+ */
+BM_CHECKED bm_status bm_model_export(const char *path, const bm_params *params,
+                                     const float *model, const bm_text *texts);
 
-/* BM_ERR_FORMAT unless all are there, with their shapes. `path`: for words. */
-BM_CHECKED bm_status bm_model_match(const bm_st_file *f, const char *path,
-                                    const bm_params *params,
-                                    const char *prefix);
-
-/* Is this the name of one of them? */
-bool bm_model_has(const bm_params *params, const char *prefix,
-                  const char *name);
-
-/* Elements [offset, offset + count) of the vector, after bm_model_match. */
-BM_CHECKED bm_status bm_model_read(bm_st_file *f, const bm_params *params,
-                                   const char *prefix, size_t offset,
-                                   size_t count, float *x);
+/* Reads params->n floats into `model`, on the host, from a model or a
+ * checkpoint. Fails with BM_ERR_MISSING, or with BM_ERR_FORMAT if the file is
+ * damaged or its names and shapes differ from those of params; `model` is then
+ * unchanged. */
+BM_CHECKED bm_status bm_model_import(const char *path, const bm_params *params,
+                                     float *model);
 
 #endif

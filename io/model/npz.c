@@ -1,6 +1,7 @@
 /*
- * npz.c - local header, data, .. and a central directory at the end (PKWARE's
- * APPNOTE, method 0). Sizes above 4 GB would need its 64-bit form: refused.
+ * npz.c - a zip archive: a local header and data for each array, and a central
+ * directory at the end (PKWARE's APPNOTE, method 0). The 64-bit format, for more
+ * than 4 GB, is not supported.
  */
 #include "io/model/npz.h"
 
@@ -70,7 +71,7 @@ static bm_status put(bm_npz *z, const void *data, size_t size)
     return BM_OK;
 }
 
-/* Little-endian numbers, one after the other. */
+/* Append little-endian numbers; return the next position. */
 static unsigned char *put16(unsigned char *to, unsigned x)
 {
     to[0] = (unsigned char)(x & 255);
@@ -83,7 +84,7 @@ static unsigned char *put32(unsigned char *to, uint32_t x)
     return put16(put16(to, x & 65535), x >> 16);
 }
 
-/* What a local header and an entry of the directory share. */
+/* The fields of both a local header and a directory entry. */
 static unsigned char *put_common(unsigned char *to, const entry *e)
 {
     to = put16(to, 20);         /* version needed */

@@ -1,5 +1,5 @@
 /*
- * npz.h - arrays of floats by name in one file that NumPy's load() opens: a zip
+ * npz.h - writes arrays of floats by name to a file for numpy.load(): a zip
  * archive of .npy files, not compressed.
  */
 #ifndef BM_IO_MODEL_NPZ_H
@@ -11,13 +11,16 @@
 
 typedef struct bm_npz bm_npz;
 
-/* Under a temporary name until bm_npz_finish. */
+/* Opens a temporary file beside `path`. Fails with BM_ERR_CREATE. Close with
+ * bm_npz_close. */
 BM_CHECKED bm_status bm_npz_create(bm_npz **out, const char *path);
-/* x: `rows` rows of `cols` floats, `stride` floats apart. */
+/* Adds x: `rows` rows of `cols` floats, `stride` floats apart; copied. Fails with
+ * BM_ERR_IO, BM_ERR_MEMORY, or BM_ERR_UNSUPPORTED beyond 2 GB or 65,534 arrays. */
 BM_CHECKED bm_status bm_npz_add(bm_npz *z, const char *name, const float *x,
                                 size_t rows, size_t cols, size_t stride);
+/* Completes the file and renames it to `path`. Fails with BM_ERR_IO. */
 BM_CHECKED bm_status bm_npz_finish(bm_npz *z);
-/* Removes what was not finished. */
+/* Frees z, and removes the file unless it is finished. NULL is a no-op. */
 void bm_npz_close(bm_npz *z);
 
 #endif

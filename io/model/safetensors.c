@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Headers and tensors are written as they lie in memory. */
+/* Headers and tensors are copied from memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "safetensors needs a little-endian machine");
 
@@ -47,7 +47,7 @@ bool bm_st_multiply(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
-static size_t first_odd_float(const float *x, size_t n)
+static size_t first_bad_float(const float *x, size_t n)
 {
     enum { RUN = 1024 };
 
@@ -63,7 +63,7 @@ static size_t first_odd_float(const float *x, size_t n)
     return n;
 }
 
-static size_t first_odd_double(const double *x, size_t n)
+static size_t first_bad_double(const double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(x[i]))
@@ -75,9 +75,9 @@ size_t bm_st_first_not_finite(bm_dtype t, const void *x, size_t n)
 {
     switch (t) {
     case BM_F32:
-        return first_odd_float(x, n);
+        return first_bad_float(x, n);
     case BM_F64:
-        return first_odd_double(x, n);
+        return first_bad_double(x, n);
     default:
         return n;
     }

@@ -1,5 +1,5 @@
 /*
- * safetensors_parts.h - what the writer and the reader of safetensors share:
+ * safetensors_parts.h - the file, for both reader and writer:
  *
  *     u64   length H of the header, little-endian
  *     H     JSON, padded with spaces to where 8 + H is a multiple of 64
@@ -23,16 +23,17 @@ enum { BM_ST_SEAL_SIZE = 32, BM_ST_HEADER_MOST = 16 << 20 };
 /* "F32" */
 const char *bm_dtype_name(bm_dtype t);
 
-/* False if the file's type is none of ours. */
+/* False for an unknown type. */
 bool bm_dtype_parse(const char *name, bm_dtype *out);
 
-/* *out = a b; false if that is too large a number. */
+/* *out = a b; false if the product overflows. */
 bool bm_st_multiply(uint64_t a, uint64_t b, uint64_t *out);
 
-/* The index of the first of n elements that is no finite number; n if all are,
- * and for whole numbers. x is aligned. */
+/* The index of the first of n elements that is not finite; n if all are, and for
+ * integer types. x is aligned. */
 size_t bm_st_first_not_finite(bm_dtype t, const void *x, size_t n);
 
+/* Writes the contents of the seal for this checksum. */
 void bm_st_seal(XXH128_hash_t sum, unsigned char seal[BM_ST_SEAL_SIZE]);
 
 #endif

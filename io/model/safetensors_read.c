@@ -1,7 +1,6 @@
 /*
- * safetensors_read.c - believes nothing: every number of the header is checked
- * against the file's size before it is used, in arithmetic that cannot
- * overflow.
+ * safetensors_read.c - every number of the header is compared with the file's
+ * size before it is used, in arithmetic that cannot overflow.
  */
 #include "io/model/safetensors_parts.h"
 
@@ -14,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The tensor as others see it comes first: a pointer to it is one to this. */
+/* `tensor` must be first: bm_st_read casts a pointer to it. */
 typedef struct entry {
     bm_st_tensor tensor;
     uint64_t begin, end; /* bytes from the end of the header */
@@ -30,7 +29,7 @@ struct bm_st_file {
     size_t n;
 };
 
-/* size bytes from `offset` on. */
+/* Reads `size` bytes from `offset` on. */
 static bm_status read_at(const bm_st_file *f, uint64_t offset, void *data,
                          size_t size)
 {
@@ -41,8 +40,8 @@ static bm_status read_at(const bm_st_file *f, uint64_t offset, void *data,
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
-            return BM_FAIL(BM_ERR_IO, "%s: at byte %" PRIu64 ": %s", f->path,
-                           offset, strerror(errno));
+            return BM_FAIL(BM_ERR_IO, "%s: reading at byte %" PRIu64 ": %s",
+                           f->path, offset, strerror(errno));
         if (k == 0)
             return BM_FAIL(BM_ERR_FORMAT, "%s: ends at byte %" PRIu64, f->path,
                            offset);
@@ -63,8 +62,8 @@ static bm_status parse_text(bm_st_file *f, const char *text, size_t n,
 
     if (n == 0 || text[0] != '{')
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: the header does not begin with '{': this is no "
-                       "safetensors file",
+                       "%s: not a safetensors file: the header does not begin "
+                       "with '{'",
                        f->path);
     header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (header == NULL && json_error_code(&error) == json_error_out_of_memory)
@@ -85,15 +84,16 @@ static bm_status read_header(bm_st_file *f, json_t **out)
     bm_status status = BM_OK;
 
     if (f->size < sizeof length)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: %" PRIu64 " bytes are too few",
-                       f->path, f->size);
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: not a safetensors file: %" PRIu64 " bytes", f->path,
+                       f->size);
     BM_TRY(read_at(f, 0, length, sizeof length));
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > BM_ST_HEADER_MOST || n > f->size - sizeof length)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: the header claims %" PRIu64 " bytes, of a file of "
-                       "%" PRIu64 "; at most %d are read",
+                       "%s: the header has %" PRIu64 " bytes, the file %" PRIu64
+                       "; the limit is %d",
                        f->path, n, f->size, BM_ST_HEADER_MOST);
     text = malloc((size_t)n + 1);
     if (text == NULL)
@@ -107,19 +107,19 @@ done:
     return status;
 }
 
-/* A name ends up in messages: no control characters. */
+/* Names are printed in messages: no control characters. */
 static bm_status check_name(const bm_st_file *f, const char *name)
 {
     size_t n = strlen(name);
 
     if (n == 0 || n >= BM_ST_NAME)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: a tensor's name of %zu bytes; 1 to %d are read",
+                       "%s: the name of a tensor has %zu bytes, not 1 to %d",
                        f->path, n, BM_ST_NAME - 1);
     for (const char *c = name; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: a tensor's name has control characters",
+                           "%s: the name of a tensor has control characters",
                            f->path);
     return BM_OK;
 }
@@ -138,15 +138,15 @@ static bm_status parse_shape(const bm_st_file *f, const json_t *shape,
 {
     if (!json_is_array(shape) || json_array_size(shape) > BM_ST_RANK)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %s: the shape is no list of at most %d numbers",
+                       "%s: %s: the shape is not a list of at most %d numbers",
                        f->path, t->name, BM_ST_RANK);
     t->rank = (int)json_array_size(shape);
     t->count = 1;
     for (int i = 0; i < t->rank; i++) {
         if (!number_of(json_array_get(shape, (size_t)i), &t->dim[i]))
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: %s: dimension %d is no whole number", f->path,
-                           t->name, i);
+                           "%s: %s: dimension %d is not a whole number",
+                           f->path, t->name, i);
         if (!bm_st_multiply(t->count, t->dim[i], &t->count))
             return BM_FAIL(BM_ERR_FORMAT, "%s: %s: the shape is too large",
                            f->path, t->name);
@@ -169,7 +169,7 @@ static bm_status parse_offsets(const bm_st_file *f, const json_t *offsets,
     if (e->begin > e->end || e->end > room)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: %s: bytes %" PRIu64 " to %" PRIu64
-                       " of data that have %" PRIu64,
+                       " are outside the data of %" PRIu64 " bytes",
                        f->path, t->name, e->begin, e->end, room);
     if (!bm_st_multiply(t->count, bm_dtype_size(t->dtype), &size) ||
         size != e->end - e->begin)
@@ -189,12 +189,12 @@ static bm_status parse_entry(const bm_st_file *f, const char *name,
     memcpy(e->tensor.name, name, strlen(name) + 1);
     if (json_object_size(row) != 3 || dtype == NULL)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %s is not dtype, shape and data_offsets", f->path,
-                       name);
+                       "%s: %s must have dtype, shape and data_offsets only",
+                       f->path, name);
     if (!bm_dtype_parse(dtype, &e->tensor.dtype))
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %s: the type '%.8s' is not read; F64, F32, I64 and "
-                       "U8 are",
+                       "%s: %s: unknown type '%.8s'; F64, F32, I64 and U8 are "
+                       "supported",
                        f->path, name, dtype);
     BM_TRY(parse_shape(f, json_object_get(row, "shape"), &e->tensor));
     return parse_offsets(f, json_object_get(row, "data_offsets"), e);
@@ -206,13 +206,15 @@ static bm_status keep_meta(bm_st_file *f, json_t *meta)
     json_t *value = NULL;
 
     if (!json_is_object(meta))
-        return BM_FAIL(BM_ERR_FORMAT, "%s: " BM_ST_META_NAME " is no object",
-                       f->path);
-    json_object_foreach(meta, key, value) if (
-        !json_is_string(value)) return BM_FAIL(BM_ERR_FORMAT,
-                                               "%s: " BM_ST_META_NAME
-                                               " holds what is no text",
-                                               f->path);
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: " BM_ST_META_NAME " is not an object", f->path);
+    json_object_foreach(meta, key, value)
+    {
+        if (!json_is_string(value))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: " BM_ST_META_NAME ": '%.60s' is not a text",
+                           f->path, key);
+    }
     f->meta = json_incref(meta);
     return BM_OK;
 }
@@ -247,7 +249,7 @@ static int by_place(const void *left, const void *right)
     return strcmp(a->tensor.name, b->tensor.name);
 }
 
-/* No hole, no overlap, nothing behind. */
+/* Tensors must fill the data without holes or overlap. */
 static bm_status check_places(bm_st_file *f)
 {
     uint64_t at = 0, room = f->size - f->start;
@@ -265,8 +267,9 @@ static bm_status check_places(bm_st_file *f)
     }
     if (at != room)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: the tensors have %" PRIu64 " bytes, the file has "
-                       "room for %" PRIu64,
+                       "%s: the tensors have %" PRIu64
+                       " bytes, the data of the "
+                       "file %" PRIu64,
                        f->path, at, room);
     return BM_OK;
 }
@@ -275,23 +278,23 @@ static bm_status check_places(bm_st_file *f)
 
 static bm_status sum_up(const bm_st_file *f, uint64_t size, XXH128_hash_t *out)
 {
-    enum { PIECE = 1 << 20 };
+    enum { CHUNK = 1 << 20 };
     XXH3_state_t *sum = XXH3_createState();
-    char *piece = malloc(PIECE);
+    char *chunk = malloc(CHUNK);
     bm_status status = BM_OK;
 
-    if (sum == NULL || piece == NULL)
+    if (sum == NULL || chunk == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to check %s", f->path);
     XXH3_128bits_reset(sum);
     for (uint64_t at = 0; at < size;) {
-        size_t k = size - at < PIECE ? (size_t)(size - at) : PIECE;
-        BM_TRY_DONE(read_at(f, at, piece, k));
-        XXH3_128bits_update(sum, piece, k);
+        size_t k = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        BM_TRY_DONE(read_at(f, at, chunk, k));
+        XXH3_128bits_update(sum, chunk, k);
         at += k;
     }
     *out = XXH3_128bits_digest(sum);
 done:
-    free(piece);
+    free(chunk);
     XXH3_freeState(sum);
     return status;
 }
@@ -310,20 +313,19 @@ static bm_status check_seal(const bm_st_file *f)
     if (e == NULL || !is_seal(e) || e->tensor.dtype != BM_U8 ||
         e->tensor.rank != 1 || e->tensor.count != sizeof found)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: there is no checksum at its end: it is no "
-                       "checkpoint, or another program has written it",
+                       "%s: the checksum at the end is missing: not a "
+                       "checkpoint, or written by another program",
                        f->path);
     BM_TRY(read_at(f, f->start + e->begin, found, sizeof found));
     BM_TRY(sum_up(f, f->start + e->begin, &sum));
     bm_st_seal(sum, right);
     if (memcmp(found, right, sizeof right) != 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: the checksum differs: the file is damaged",
+        return BM_FAIL(BM_ERR_FORMAT, "%s: wrong checksum: the file is damaged",
                        f->path);
     return BM_OK;
 }
 
-/* The seal says nothing that a user of the tensors wants to know. */
+/* Removes the seal from the list of tensors. */
 static void hide_seal(bm_st_file *f)
 {
     size_t kept = 0;
@@ -334,7 +336,7 @@ static void hide_seal(bm_st_file *f)
     f->n = kept;
 }
 
-/* ---- what others call ---------------------------------------------------- */
+/* ---- the interface ------------------------------------------------------- */
 
 static bm_status open_file(bm_st_file *f)
 {
@@ -417,16 +419,16 @@ bm_status bm_st_read(bm_st_file *f, const bm_st_tensor *t, uint64_t offset,
                      uint64_t count, void *data)
 {
     const entry *e = (const entry *)(const void *)t;
-    size_t width = bm_dtype_size(t->dtype), odd = 0;
+    size_t width = bm_dtype_size(t->dtype), bad = 0;
 
     BM_ASSERT(e >= f->entries && e < f->entries + f->n);
     BM_ASSERT(offset <= t->count && count <= t->count - offset);
     BM_TRY(read_at(f, f->start + e->begin + offset * width, data,
                    (size_t)(count * width)));
-    odd = bm_st_first_not_finite(t->dtype, data, (size_t)count);
-    if (odd < count)
+    bad = bm_st_first_not_finite(t->dtype, data, (size_t)count);
+    if (bad < count)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: element %" PRIu64 " of %s is not a finite number",
-                       f->path, offset + odd, t->name);
+                       "%s: element %" PRIu64 " of %s is NaN or infinite",
+                       f->path, offset + bad, t->name);
     return BM_OK;
 }

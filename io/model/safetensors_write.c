@@ -1,6 +1,6 @@
 /*
- * safetensors_write.c - one pass over the data: checked for finite numbers,
- * summed and written, to a temporary name beside the real one.
+ * safetensors_write.c - one pass over the data: check for finite numbers, add to
+ * the checksum, write to a temporary file.
  */
 #include "core/file.h"
 #include "io/model/safetensors_parts.h"
@@ -21,9 +21,9 @@ struct bm_st_writer {
     json_t *meta;
     bm_st_tensor *tensors;
     size_t n, room;
-    size_t at;      /* the tensor whose data come next */
-    uint64_t left;  /* bytes of it that are still to come */
-    uint64_t bytes; /* of the whole file, once begun */
+    size_t at;      /* the tensor to be written next */
+    uint64_t left;  /* bytes of it that are missing */
+    uint64_t bytes; /* size of the file, once begun */
     XXH3_state_t *sum;
 };
 
@@ -41,7 +41,7 @@ bm_status bm_st_create(bm_st_writer **out, const char *path, bool sealed)
     bm_status status = BM_OK;
 
     if (strlen(path) + sizeof "..tmp" > PATH_MAX)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", path);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: path too long", path);
     w = calloc(1, sizeof *w);
     if (w == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to write %s", path);
@@ -111,7 +111,7 @@ static uint64_t size_of(const bm_st_tensor *t)
     return t->count * bm_dtype_size(t->dtype);
 }
 
-/* Goes on to the tensor that the next byte belongs to. */
+/* Advances to the tensor of the next byte. */
 static void skip_complete(bm_st_writer *w)
 {
     while (w->left == 0 && w->at < w->n && ++w->at < w->n)
@@ -181,9 +181,9 @@ static bm_status put(bm_st_writer *w, const void *data, size_t size)
     return BM_OK;
 }
 
-/* A full disk shows early. A file system that cannot set room aside is left
- * to show it when written to. */
-static bm_status set_room_aside(const bm_st_writer *w)
+/* Reports a full disk before anything is written. On a file system that cannot
+ * reserve space, writing reports it. */
+static bm_status reserve_space(const bm_st_writer *w)
 {
     int error = 0;
 
@@ -192,13 +192,13 @@ static bm_status set_room_aside(const bm_st_writer *w)
     while (error == EINTR);
     if (error == ENOSPC || error == EDQUOT || error == EFBIG)
         return BM_FAIL(BM_ERR_IO,
-                       "%s: disk full: there is no room for %" PRIu64
-                       " bytes (%s); make room or keep fewer checkpoints",
+                       "%s: disk full: no space for %" PRIu64
+                       " bytes (%s); free space or keep fewer checkpoints",
                        w->path, w->bytes, strerror(error));
     return BM_OK;
 }
 
-/* Everything is declared: the size is known, and the header is written. */
+/* All tensors are declared: reserves space and writes the header. */
 static bm_status begin(bm_st_writer *w)
 {
     static const char blanks[64] = "                                "
@@ -216,18 +216,20 @@ static bm_status begin(bm_st_writer *w)
     skip_complete(w);
     text = header_text(w, &data);
     if (text == NULL)
-        return BM_FAIL(BM_ERR_MEMORY,
-                       "%s: no memory for the header, or a name in it is not "
-                       "UTF-8",
-                       w->path);
+        return BM_FAIL(
+            BM_ERR_MEMORY,
+            "%s: no memory for the header, or a tensor's name is not "
+            "UTF-8",
+            w->path);
     n = strlen(text);
     padding = (64 - (8 + n) % 64) % 64;
     length = n + padding;
     if (length > BM_ST_HEADER_MOST)
-        BM_FAIL_DONE(BM_ERR_ARG, "%s: names and texts of %zu bytes; at most %d",
-                     w->path, n, BM_ST_HEADER_MOST);
+        BM_FAIL_DONE(BM_ERR_ARG,
+                     "%s: the header has %zu bytes; the limit is %d", w->path,
+                     n, BM_ST_HEADER_MOST);
     w->bytes = 8 + length + data;
-    BM_TRY_DONE(set_room_aside(w));
+    BM_TRY_DONE(reserve_space(w));
     BM_TRY_DONE(put(w, &length, sizeof length));
     BM_TRY_DONE(put(w, text, n));
     BM_TRY_DONE(put(w, blanks, padding));
@@ -241,14 +243,14 @@ static bm_status check_finite(const bm_st_writer *w, const void *data,
 {
     const bm_st_tensor *t = &w->tensors[w->at];
     size_t width = bm_dtype_size(t->dtype), n = size / width;
-    size_t odd = bm_st_first_not_finite(t->dtype, data, n);
+    size_t bad = bm_st_first_not_finite(t->dtype, data, n);
 
     BM_ASSERT(size % width == 0);
-    if (odd < n)
+    if (bad < n)
         return BM_FAIL(BM_ERR_NUMERIC,
                        "%s is not written: element %" PRIu64
-                       " of %s is not a finite number",
-                       w->path, t->count - w->left / width + odd, t->name);
+                       " of %s is NaN or infinite",
+                       w->path, t->count - w->left / width + bad, t->name);
     return BM_OK;
 }
 
@@ -277,7 +279,7 @@ bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
     unsigned char seal[BM_ST_SEAL_SIZE];
     int fd = -1;
 
-    BM_TRY(bm_st_write(w, NULL, 0)); /* there may be no data at all */
+    BM_TRY(bm_st_write(w, NULL, 0)); /* the header, if there was no data */
     if (w->sealed) {
         BM_ASSERT(w->at == w->n - 1 && w->left == sizeof seal);
         bm_st_seal(XXH3_128bits_digest(w->sum), seal);

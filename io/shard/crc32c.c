@@ -1,9 +1,11 @@
 /*
- * crc32c.c - with the instruction that processors have for it, else eight bytes
- * at a time with eight tables ("slicing by 8": Kounavis and Berry 2008). Table
- * k holds the checksum of a byte followed by k zeros.
+ * crc32c.c - with the processor's instruction, or without it eight bytes at a
+ * time with eight tables ("slicing by 8": Kounavis and Berry 2008). Table k has
+ * the checksums of a byte followed by k zeros.
  */
 #include "io/shard/crc32c.h"
+
+#include "io/shard/crc32c_parts.h"
 
 #include <pthread.h>
 #include <string.h>

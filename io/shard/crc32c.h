@@ -8,10 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Safe in any thread. */
+/* The checksum of `size` bytes. Thread-safe. */
 uint32_t bm_crc32c(const void *data, size_t size);
-
-/* The same, without the processor's own instruction for it. */
-uint32_t bm_crc32c_plain(const void *data, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * dataset.c - opens all shards of a directory and tells all of their faults
- * together. Each shard's file is closed again until it is read from; the last
- * few that were read stay open.
+ * dataset.c - opens all shards of a directory and reports all of their faults in
+ * one message. The HDF5 file of a shard is then closed until it is read; the
+ * last few stay open.
  */
 #include "io/shard/dataset.h"
 
@@ -12,29 +12,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AWAKE = 16, MOST_TOLD = 20 };
+enum { MOST_OPEN = 16, MOST_LISTED = 20 };
 
-/* The whole of it: the last shards read, oldest first. */
+/* A data set with its open files: the last shards read, oldest first. */
 typedef struct opened {
     bm_dataset d; /* first */
-    bm_shard *awake[MOST_AWAKE];
-    size_t n_awake;
+    bm_shard *open[MOST_OPEN];
+    size_t n_open;
 } opened;
 
-/* Faults, a line each. */
+/* Faults, one per line. */
 typedef struct faults {
-    char text[3600]; /* what fits into a message */
+    char text[3600]; /* as much as fits into a message */
     size_t n, length;
     bm_status status; /* of the first; BM_ERR_FORMAT if they differ */
 } faults;
 
-static void tell(faults *f, bm_status status, const char *text)
+static void add_fault(faults *f, bm_status status, const char *text)
 {
     size_t room = sizeof f->text - f->length;
     int n = 0;
 
     f->status = f->n == 0 || f->status == status ? status : BM_ERR_FORMAT;
-    if (f->n++ < MOST_TOLD && strlen(text) + 2 < room)
+    if (f->n++ < MOST_LISTED && strlen(text) + 2 < room)
         n = snprintf(f->text + f->length, room, "\n%s", text);
     f->length += n > 0 ? (size_t)n : 0;
 }
@@ -43,9 +43,9 @@ static void compare(faults *f, const bm_shard *first, const bm_shard *s)
 {
     char text[1024];
 
-    for (int way = 0; way < BM_SHARD_WAYS; way++)
-        if (bm_shard_compare(first, s, way, text, sizeof text))
-            tell(f, BM_ERR_FORMAT, text);
+    for (int k = 0; k < BM_SHARD_PROPERTIES; k++)
+        if (bm_shard_compare(first, s, k, text, sizeof text))
+            add_fault(f, BM_ERR_FORMAT, text);
 }
 
 static bm_status open_shards(bm_dataset *d)
@@ -59,10 +59,10 @@ static bm_status open_shards(bm_dataset *d)
         if (status == BM_ERR_MEMORY)
             return status;
         if (status != BM_OK) {
-            tell(&f, status, bm_last_message());
+            add_fault(&f, status, bm_last_message());
             continue;
         }
-        bm_shard_sleep(d->shards[i]);
+        bm_shard_file_close(d->shards[i]);
         if (first == NULL)
             first = d->shards[i];
         else
@@ -71,7 +71,8 @@ static bm_status open_shards(bm_dataset *d)
     if (f.n > 0)
         return BM_FAIL(f.status, "%s: %zu fault%s in %zu shards%s:%s",
                        d->directory, f.n, f.n > 1 ? "s" : "", d->n_shards,
-                       f.n > MOST_TOLD ? "; bmuf check tells all" : "", f.text);
+                       f.n > MOST_LISTED ? "; run bmuf check for all" : "",
+                       f.text);
     return BM_OK;
 }
 
@@ -177,24 +178,24 @@ const bm_vocab *bm_dataset_vocab(const bm_dataset *d)
     return bm_shard_vocab(d->shards[0]);
 }
 
-/* The shard that is read from now moves to the end; the first falls asleep if
- * there are too many. */
-static void keep_awake(opened *o, bm_shard *s)
+/* Moves the shard that is read next to the end of the list; the file of the
+ * first is closed if there are too many. */
+static void mark_open(opened *o, bm_shard *s)
 {
     size_t i = 0;
 
-    while (i < o->n_awake && o->awake[i] != s)
+    while (i < o->n_open && o->open[i] != s)
         i++;
-    if (i == o->n_awake && i < MOST_AWAKE) {
-        o->n_awake++;
+    if (i == o->n_open && i < MOST_OPEN) {
+        o->n_open++;
     } else {
-        i = i == o->n_awake ? 0 : i;
-        if (o->awake[i] != s)
-            bm_shard_sleep(o->awake[i]);
-        memmove(o->awake + i, o->awake + i + 1,
-                (o->n_awake - i - 1) * sizeof(bm_shard *));
+        i = i == o->n_open ? 0 : i;
+        if (o->open[i] != s)
+            bm_shard_file_close(o->open[i]);
+        memmove(o->open + i, o->open + i + 1,
+                (o->n_open - i - 1) * sizeof(bm_shard *));
     }
-    o->awake[o->n_awake - 1] = s;
+    o->open[o->n_open - 1] = s;
 }
 
 bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
@@ -204,7 +205,7 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
     BM_ASSERT(sequence >= 0 && k < d->n);
     for (; k >= bm_shard_sequences(d->shards[i]); i++)
         k -= bm_shard_sequences(d->shards[i]);
-    keep_awake((opened *)(void *)d, d->shards[i]);
+    mark_open((opened *)(void *)d, d->shards[i]);
     return bm_shard_tag(d->shards[i], k, out);
 }
 
@@ -213,6 +214,6 @@ bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
     const bm_unit_at *u = &d->units[unit];
 
     BM_ASSERT(unit < d->n_units);
-    keep_awake((opened *)(void *)d, d->shards[u->shard]);
+    mark_open((opened *)(void *)d, d->shards[u->shard]);
     return bm_shard_read(d->shards[u->shard], (size_t)u->unit, out);
 }

@@ -1,8 +1,9 @@
 /*
  * dataset.h - all shards of a directory as one list of sequences and units.
  *
- * Sequences are numbered through all shards in the order of their file names;
- * units likewise. Opening reads lengths and unit tables, never features.
+ * Sequences are numbered through all shards in the order of the file names, and
+ * so are units. Opening reads lengths and unit tables, no features. A data set is
+ * for one thread at a time.
  */
 #ifndef BM_IO_SHARD_DATASET_H
 #define BM_IO_SHARD_DATASET_H
@@ -17,12 +18,12 @@ typedef struct bm_unit_at {
     int64_t frames;
 } bm_unit_at;
 
-/* Read only. The shards' vocabularies and dimensions are equal. */
+/* Read-only. All shards have the same vocabulary and number of features. */
 typedef struct bm_dataset {
     char *directory;
     size_t n_shards;
     char **paths;      /* [n_shards] */
-    bm_shard **shards; /* [n_shards]; for one thread at a time */
+    bm_shard **shards; /* [n_shards] */
     size_t n_units;
     bm_unit_at *units;        /* [n_units] */
     size_t n;                 /* sequences */
@@ -33,16 +34,19 @@ typedef struct bm_dataset {
     uint64_t hash;            /* of the shards' hashes, in order */
 } bm_dataset;
 
-/* All *.bmuf.h5 of a directory, or one of them alone. Everything that is wrong
- * with any of them is told together. */
+/* Opens all *.bmuf.h5 of a directory, or a single one. Fails with BM_ERR_MISSING
+ * or BM_ERR_FORMAT; one message lists the faults of all shards. Close with
+ * bm_dataset_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_dataset_open(bm_dataset **out, const char *path);
 void bm_dataset_close(bm_dataset *d);
 
+/* The vocabulary of all shards, borrowed. */
 const bm_vocab *bm_dataset_vocab(const bm_dataset *d);
-/* The name of a sequence, borrowed. */
+/* The name of a sequence, in [0, n), borrowed until the data set is closed.
+ * Fails as bm_shard_tag does. */
 BM_CHECKED bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence,
                                     const char **out);
-/* Reads a unit, by its number in the data set. */
+/* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,
                                      bm_sequences *out);
 

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum { LONGEST_TEXT = 1 << 20, LONGEST_STRING = 1 << 12, MOST_FILTERS = 8 };
-enum { DEFLATE_RATIO = 1032 }; /* it makes nothing smaller than that */
+enum { DEFLATE_RATIO = 1032 }; /* the best compression it can reach */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local char said[512];
+static _Thread_local char reason[512];
 
-/* The library may have been built without threads. What it does at exit fails
- * badly where a disk was full: all files are closed by then. */
+/* The library may have been built without thread safety. Its exit handler
+ * crashes after a full disk, and is not needed: all files are closed by then. */
 void bm_h5_enter(void)
 {
     static bool entered;
@@ -42,19 +42,20 @@ static herr_t note(unsigned n, const H5E_error2_t *error, void *_)
 
     (void)_;
     if (n == 0 && system != NULL)
-        snprintf(said, sizeof said, "%.*s",
+        snprintf(reason, sizeof reason, "%.*s",
                  (int)strcspn(system + sizeof before - 1, "'"),
                  system + sizeof before - 1);
     else if (n == 0)
-        snprintf(said, sizeof said, "%s: %s", error->func_name, error->desc);
+        snprintf(reason, sizeof reason, "%s: %s", error->func_name,
+                 error->desc);
     return 0;
 }
 
-const char *bm_h5_said(void)
+const char *bm_h5_reason(void)
 {
-    snprintf(said, sizeof said, "no reason given");
+    snprintf(reason, sizeof reason, "no reason given");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, note, NULL);
-    return said;
+    return reason;
 }
 
 /* Order matters: the fields must fit before the size shrinks. */
@@ -76,7 +77,7 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
 
     if (stat(path, &info) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) /* a pipe would wait for ever */
+    if (!S_ISREG(info.st_mode)) /* opening a pipe would block */
         return BM_FAIL(BM_ERR_MISSING, "%s is not a file", path);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -89,13 +90,13 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
     H5Pclose(access);
     if (id < 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: truncated or its writer did not finish (HDF5: %s)",
-                       path, bm_h5_said());
+                       "%s: truncated, or not completely written (HDF5: %s)",
+                       path, bm_h5_reason());
     *out = (bm_h5_file){path, id, (uint64_t)info.st_size};
     return BM_OK;
 }
 
-/* Every step to an object is a hard link: to this file, and not a name. */
+/* Every step on the path to an object must be a hard link within this file. */
 static bm_status follow(const bm_h5_file *f, const char *name)
 {
     char part[128];
@@ -109,15 +110,16 @@ static bm_status follow(const bm_h5_file *f, const char *name)
         if (strcmp(part, "/") == 0)
             continue;
         if (H5Lexists(f->id, part, H5P_DEFAULT) <= 0)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: has no /%s; not a shard",
+            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s is missing; not a shard",
                            f->path, part);
         if (H5Lget_info(f->id, part, &info, H5P_DEFAULT) < 0)
             return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, part,
-                           bm_h5_said());
+                           bm_h5_reason());
         if (info.type != H5L_TYPE_HARD)
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: /%s is a link to elsewhere; refused", f->path,
-                           part);
+                           "%s: /%s is a soft or external link, which is not "
+                           "allowed",
+                           f->path, part);
     }
     return BM_OK;
 }
@@ -177,14 +179,14 @@ bm_status bm_h5_text(const bm_h5_file *f, const char *group, const char *name,
         n = H5Tget_size(type);
     if (n == 0 || n > LONGEST_TEXT)
         BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "%s: attribute %s is not a text of fixed length", f->path,
+                     "%s: attribute %s is not a fixed-length text", f->path,
                      name);
     text = calloc(n + 1, 1);
     if (text == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s of %s", name, f->path);
     if (H5Aread(id, type, text) < 0)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: attribute %s: %s", f->path, name,
-                     bm_h5_said());
+                     bm_h5_reason());
     *out = text;
     text = NULL;
 done:
@@ -214,7 +216,7 @@ static bool count_chunks(const bm_h5_array *a, hsize_t *n)
     return good;
 }
 
-/* Full rows, none of them missing, and only filters of HDF5 itself. */
+/* Chunks of full rows, none missing, with filters of HDF5 itself only. */
 static bool plain_chunks(const bm_h5_file *f, const bm_h5_array *a, hid_t plist,
                          uint64_t bytes)
 {
@@ -255,13 +257,13 @@ static bm_status check_layout(const bm_h5_file *f, const bm_h5_array *a,
     H5Pclose(plist);
     if (!good)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: /%s is incomplete, or does not lie in the file as "
-                       "one run or in chunks of full rows",
+                       "%s: /%s is incomplete, or neither contiguous nor in "
+                       "chunks of full rows",
                        f->path, a->name);
     return BM_OK;
 }
 
-/* Dimensions and type of an array that is open. */
+/* Reads and checks dimensions and type of an open array. */
 static bm_status check_array(const bm_h5_file *f, bm_h5_array *a)
 {
     hid_t extent = H5Dget_space(a->id);
@@ -283,7 +285,8 @@ static bm_status check_array(const bm_h5_file *f, bm_h5_array *a)
     if ((class != H5T_INTEGER && class != H5T_FLOAT && class != H5T_STRING) ||
         H5Tis_variable_str(a->type) != 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: /%s: neither numbers nor texts of fixed length",
+                       "%s: /%s: elements are neither numbers nor fixed-length "
+                       "texts",
                        f->path, a->name);
     a->item = H5Tget_size(a->type);
     if (a->item == 0 || a->item > LONGEST_STRING || a->dim[1] > SIZE_MAX / 2 ||
@@ -305,7 +308,7 @@ bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
     a.id = H5Dopen2(f->id, name, H5P_DEFAULT);
     if (a.id < 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, name,
-                       bm_h5_said());
+                       bm_h5_reason());
     status = check_array(f, &a);
     if (status != BM_OK)
         bm_h5_array_close(&a);
@@ -342,7 +345,7 @@ bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
             BM_FAIL(BM_ERR_FORMAT,
                     "%s: /%s: rows %" PRIu64 " to %" PRIu64
                     " cannot be read (HDF5: %s); run bmuf check",
-                    f->path, a->name, first, first + rows - 1, bm_h5_said());
+                    f->path, a->name, first, first + rows - 1, bm_h5_reason());
     H5Sclose(memory);
     H5Sclose(file);
     return status;
@@ -361,10 +364,10 @@ bm_status bm_h5_table(const bm_h5_file *f, const char *name, hid_t type,
         (*rows != BM_H5_ANY && a.dim[0] != *rows))
         BM_FAIL_DONE(BM_ERR_FORMAT,
                      "%s: /%s is %" PRIu64 " x %" PRIu64
-                     ", which does not fit the other tables",
+                     ", which disagrees with the other tables",
                      f->path, name, a.dim[0], a.dim[1]);
     if (H5Tequal(a.type, type) <= 0)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: /%s has another type of number",
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: /%s has the wrong type of number",
                      f->path, name);
     data = malloc(a.dim[0] * a.dim[1] * a.item + 1);
     if (data == NULL)

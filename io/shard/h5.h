@@ -1,7 +1,7 @@
 /*
- * h5.h - HDF5 for files that are not trusted. An array is opened only if it
- * lies in the file itself, all of it, and is read without conversion; anything
- * else is refused with the file's name and the reason.
+ * h5.h - HDF5 for files that are not trusted. An array is opened only if all of
+ * it is in the file itself, and is read without conversion. Everything else
+ * fails with BM_ERR_FORMAT and a message with the file's name.
  *
  *     bm_h5_enter();
  *     ... H5 calls, and those below ...
@@ -16,27 +16,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One thread at a time may call HDF5, which prints nothing by itself. */
+/* Lock and unlock: one thread at a time may call HDF5. HDF5's own printing of
+ * errors is off. */
 void bm_h5_enter(void);
 void bm_h5_leave(void);
 
-/* The innermost message of the last failure inside HDF5. */
-const char *bm_h5_said(void);
+/* The innermost message of the last failure inside HDF5. Static per thread. */
+const char *bm_h5_reason(void);
 
-/* IEEE 754 half, which HDF5 1.10 does not name. H5Tclose. */
+/* The type of an IEEE 754 half, which HDF5 1.10 lacks. Free with H5Tclose. */
 hid_t bm_h5_half(void);
 
-/* `path` is borrowed. H5Fclose closes whatever was opened in it. */
+/* `path` is borrowed. H5Fclose(id) closes everything opened in the file. */
 typedef struct bm_h5_file {
     const char *path;
     hid_t id;
     uint64_t size; /* bytes */
 } bm_h5_file;
 
-/* BM_ERR_MISSING if there is no such regular file that may be read. */
+/* Fails with BM_ERR_MISSING unless `path` is a regular file that can be read. */
 BM_CHECKED bm_status bm_h5_open(bm_h5_file *out, const char *path);
 
-/* A number or a text (free() it) kept as attribute of a group. */
+/* Reads an attribute of a group: a number, or a text; free(*out) the text. */
 BM_CHECKED bm_status bm_h5_number(const bm_h5_file *f, const char *group,
                                   const char *name, int64_t *out);
 BM_CHECKED bm_status bm_h5_text(const bm_h5_file *f, const char *group,
@@ -50,25 +51,25 @@ typedef struct bm_h5_array {
     size_t item;     /* bytes of an element */
 } bm_h5_array;
 
-/* Close with bm_h5_array_close. */
+/* `name` is borrowed until bm_h5_array_close. */
 BM_CHECKED bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
                                       bm_h5_array *out);
 void bm_h5_array_close(bm_h5_array *a);
 
-/* Rows [first, first + rows), as they lie in the file. */
+/* Copies rows [first, first + rows), which must exist, as stored. */
 BM_CHECKED bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a,
                                 uint64_t first, uint64_t rows, void *out);
 
 #define BM_H5_ANY UINT64_MAX
 
-/* A whole array, free() it: of this type, rank 2 with so many columns, or rank
- * 1 if 0. *rows is how many it must have, or BM_H5_ANY, and then has. */
+/* Reads a whole array of this type; free(*out). columns: 0 for rank 1. *rows: the
+ * number it must have, or BM_H5_ANY, which is then set. */
 BM_CHECKED bm_status bm_h5_table(const bm_h5_file *f, const char *name,
                                  hid_t type, uint64_t columns, uint64_t *rows,
                                  void **out);
 
-/* Texts of fixed length, all of them, each with a '\0' behind it: row i is at
- * *out + i * *width. *rows is how many. */
+/* Reads all texts of an array of fixed-length texts; free(*out). Text i is at
+ * *out + i * *width and ends with '\0'. */
 BM_CHECKED bm_status bm_h5_strings(const bm_h5_file *f, const char *name,
                                    uint64_t *rows, size_t *width, char **out);
 

@@ -1,6 +1,6 @@
 /*
- * shard.c - sequences in memory, and digests of a shard's tables: what reader
- * and writer of shards have in common.
+ * shard.c - sequences in memory, and digests of a shard's tables, for reading
+ * and writing.
  */
 #include "io/shard/shard.h"
 

@@ -1,10 +1,10 @@
 /*
  * shard_file.c - writes one shard. HDF5 may close a file without an error
- * though parts of it never reached a full disk, so every call is checked and
- * the file is read back, from the disk, before it gets its name.
+ * although a full disk lost some of it. So every call is checked, and the file
+ * is read back from the disk before it gets its name.
  *
- * Metadata are of HDF5 1.8's form, which has checksums, and without times:
- * equal contents give equal files.
+ * Metadata have the format of HDF5 1.8, with checksums and without times, so
+ * that equal contents give equal files.
  */
 #include "io/shard/shard_file.h"
 
@@ -22,8 +22,8 @@
 
 enum { ALIGNMENT = 65536 };
 
-/* The file being written; its first failure is kept, what follows is skipped.
- */
+/* The file being written. After the first failure, which is kept in status, all
+ * writing is skipped. */
 typedef struct target {
     const char *path;
     hid_t file;
@@ -34,7 +34,7 @@ static void fail(target *t, const char *what)
 {
     if (t->status == BM_OK)
         t->status = BM_FAIL(BM_ERR_IO, "%s: %s cannot be written (HDF5: %s)",
-                            t->path, what, bm_h5_said());
+                            t->path, what, bm_h5_reason());
 }
 
 static void make_group(target *t, const char *name)
@@ -50,7 +50,7 @@ static void make_group(target *t, const char *name)
     H5Pclose(plist);
 }
 
-/* columns = 0: rank 1. */
+/* Writes an array; columns = 0: rank 1. */
 static void put(target *t, const char *name, hid_t type, size_t rows,
                 size_t columns, const void *data)
 {
@@ -84,7 +84,7 @@ static hid_t text_type(size_t width)
     return type;
 }
 
-/* n texts, each as long as the longest. */
+/* Writes n texts, padded to the longest. */
 static void put_texts(target *t, const char *name, const char *const *texts,
                       size_t n)
 {
@@ -151,8 +151,8 @@ static size_t sequences(const bm_shard_contents *c)
     return count(&c->lengths, 2 * sizeof(int32_t));
 }
 
-/* What RETURNN and CURRENNT look for. */
-static void put_heritage(target *t, const bm_shard_contents *c)
+/* Attributes and groups that RETURNN and CURRENNT read. */
+static void put_returnn(target *t, const bm_shard_contents *c)
 {
     size_t row = c->meta.features * bm_store_size(c->store);
     size_t classes = bm_vocab_size(c->meta.vocab);
@@ -199,7 +199,7 @@ static void put_sequences(target *t, const bm_shard_contents *c)
     free(tags);
 }
 
-/* Running sums of a column of the lengths: [n + 1]. */
+/* Writes the running sums of a column of the lengths, [n + 1]. */
 static void put_offsets(target *t, const bm_shard_contents *c, const char *name,
                         int column)
 {
@@ -223,10 +223,10 @@ static void put_speakers(target *t, const bm_shard_contents *c)
     const char *const *names = (const char *const *)(void *)c->speakers.data;
     const double *m = (const double *)(void *)c->moments.data;
     size_t n = count(&c->speakers, sizeof *names), columns = c->meta.features;
-    double *part = malloc((n * columns + 1) * sizeof *part);
-    static const char *const parts[] = {"bmuf/cmvn/sum", "bmuf/cmvn/sumsq"};
+    double *x = malloc((n * columns + 1) * sizeof *x);
+    static const char *const sums[] = {"bmuf/cmvn/sum", "bmuf/cmvn/sumsq"};
 
-    if (part == NULL) {
+    if (x == NULL) {
         t->status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", n);
         return;
     }
@@ -234,19 +234,19 @@ static void put_speakers(target *t, const bm_shard_contents *c)
     put_texts(t, "bmuf/speakers", names, n);
     make_group(t, "bmuf/cmvn");
     for (size_t i = 0; i < n; i++)
-        part[i] = m[i * BM_MOMENTS(columns)];
-    put(t, "bmuf/cmvn/count", H5T_IEEE_F64LE, n, 0, part);
+        x[i] = m[i * BM_MOMENTS(columns)];
+    put(t, "bmuf/cmvn/count", H5T_IEEE_F64LE, n, 0, x);
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < n; i++)
-            memcpy(part + i * columns,
+            memcpy(x + i * columns,
                    m + i * BM_MOMENTS(columns) + 1 + k * columns,
-                   columns * sizeof *part);
-        put(t, parts[k], H5T_IEEE_F64LE, n, columns, part);
+                   columns * sizeof *x);
+        put(t, sums[k], H5T_IEEE_F64LE, n, columns, x);
     }
-    free(part);
+    free(x);
 }
 
-/* One scale for all columns: images. */
+/* u8 is for images, with one scale for all columns. */
 static void put_quant(target *t, const bm_shard_contents *c, float *scale,
                       float *offset)
 {
@@ -261,7 +261,7 @@ static void put_quant(target *t, const bm_shard_contents *c, float *scale,
     put(t, "bmuf/quant/offset", H5T_IEEE_F32LE, c->meta.features, 0, offset);
 }
 
-/* Units, checksums, quantisation, and the digest of the tables. */
+/* Writes units, checksums, quantisation, and the digest of the tables. */
 static void put_units(target *t, const bm_shard_contents *c)
 {
     char digest[BM_DIGEST_LENGTH + 1];
@@ -329,7 +329,7 @@ static void put_all(target *t, const bm_shard_contents *c, size_t index)
 {
     char digest[BM_DIGEST_LENGTH + 1];
 
-    put_heritage(t, c);
+    put_returnn(t, c);
     make_group(t, "bmuf");
     put_text(t, "bmuf", "format", "bmuf-shard");
     put_number(t, "bmuf", "format_version", BM_SHARD_VERSION);
@@ -368,14 +368,15 @@ static bm_status write_file(const bm_shard_contents *c, const char *path,
     H5Pclose(create);
     H5Pclose(access);
     if (t.file < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, bm_h5_said());
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, bm_h5_reason());
     put_all(&t, c, index);
     if (H5Fclose(t.file) < 0)
-        fail(&t, "its end");
+        fail(&t, "the end of the file");
     return t.status;
 }
 
-/* To the disk, and out of the memory that reading would be served from. */
+/* Flushes the file to the disk and drops it from the page cache, so that it is
+ * read back from the disk. */
 static bm_status drop_cache(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -383,8 +384,8 @@ static bm_status drop_cache(const char *path)
     if (fd < 0 || fsync(fd) != 0) {
         if (fd >= 0)
             close(fd);
-        return BM_FAIL(BM_ERR_IO, "%s did not reach the disk; is it full?",
-                       path);
+        return BM_FAIL(BM_ERR_IO,
+                       "%s: cannot be flushed to the disk; is it full?", path);
     }
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
@@ -430,18 +431,18 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
 
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)
 {
-    bm_bytes *const parts[] = {
+    bm_bytes *const arrays[] = {
         &c->inputs,  &c->labels,   &c->lengths, &c->min_frames, &c->tags,
         &c->speaker, &c->speakers, &c->moments, &c->units,      &c->crc};
     char **names = (char **)(void *)c->speakers.data;
 
     for (size_t i = 0; i < c->speakers.n / sizeof *names; i++)
         free(names[i]);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        parts[i]->n = 0;
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        arrays[i]->n = 0;
         if (all) {
-            free(parts[i]->data);
-            *parts[i] = (bm_bytes){0};
+            free(arrays[i]->data);
+            *arrays[i] = (bm_bytes){0};
         }
     }
 }

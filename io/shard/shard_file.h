@@ -1,12 +1,12 @@
 /*
- * shard_file.h - a shard in memory, and how it becomes a file.
+ * shard_file.h - a shard in memory, and writing it to a file.
  */
 #ifndef BM_IO_SHARD_SHARD_FILE_H
 #define BM_IO_SHARD_SHARD_FILE_H
 
 #include "io/shard/shard_parts.h"
 
-/* Bytes that grow at their end. */
+/* An array of bytes that grows. */
 typedef struct bm_bytes {
     char *data;
     size_t n, room;
@@ -27,12 +27,13 @@ typedef struct bm_shard_contents {
     bm_bytes crc;        /* uint32 [B, 2] */
 } bm_shard_contents;
 
-/* Writes to a temporary name, reads it back from the disk, renames. Nothing is
- * left behind by a failure. */
+/* Writes a temporary file, reads it back from the disk as a check, and renames
+ * it to `path`. Fails with BM_ERR_CREATE, BM_ERR_IO or BM_ERR_MEMORY, and then
+ * removes the file. index: number of the shard. */
 BM_CHECKED bm_status bm_shard_contents_write(const bm_shard_contents *c,
                                              const char *path, size_t index);
 
-/* Ready for the next shard; frees the memory as well if `all`. */
+/* Empties all arrays for the next shard; `all`: frees them as well. */
 void bm_shard_contents_empty(bm_shard_contents *c, bool all);
 
 #endif

@@ -20,7 +20,7 @@ static bool is_shard(const char *name)
     return name[0] != '.' && bm_ends_with(name, BM_SHARD_SUFFIX);
 }
 
-/* Takes over `path`; NULL: there was no memory for it. */
+/* Takes over `path`; NULL means that allocating it failed. */
 static bm_status add(char ***paths, size_t *n, char *path)
 {
     char **grown = realloc(*paths, (*n + 1) * sizeof *grown);
@@ -67,7 +67,8 @@ bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
     }
     if (count == 0)
         BM_FAIL_DONE(BM_ERR_MISSING,
-                     "%s holds no *" BM_SHARD_SUFFIX "; bmuf pack makes them",
+                     "%s: no *" BM_SHARD_SUFFIX
+                     " files; make them with bmuf pack",
                      path);
     qsort(found, count, sizeof *found, by_name);
     *paths = found;
@@ -92,28 +93,28 @@ static const char *task(const bm_shard *s)
     return s->per_frame ? "frames" : "sequences";
 }
 
-bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int way, char *text,
-                      size_t room)
+bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int property,
+                      char *text, size_t room)
 {
-    bool differ[BM_SHARD_WAYS] = {a->t.features != b->t.features,
-                                  !bm_vocab_equal(a->vocab, b->vocab),
-                                  a->per_frame != b->per_frame};
+    bool differ[BM_SHARD_PROPERTIES] = {a->t.features != b->t.features,
+                                        !bm_vocab_equal(a->vocab, b->vocab),
+                                        a->per_frame != b->per_frame};
 
-    if (!differ[way])
+    if (!differ[property])
         return false;
-    if (way == 0)
-        snprintf(text, room, "%s has %zu features a frame, %s has %zu", b->path,
-                 b->t.features, a->path, a->t.features);
-    else if (way == 2)
-        snprintf(text, room, "%s has labels of %s, %s of %s", b->path, task(b),
-                 a->path, task(a));
+    if (property == 0)
+        snprintf(text, room, "%s has %zu features per frame, %s has %zu",
+                 b->path, b->t.features, a->path, a->t.features);
+    else if (property == 2)
+        snprintf(text, room, "%s has labels for %s, %s for %s", b->path,
+                 task(b), a->path, task(a));
     else if (a->t.classes != b->t.classes)
         snprintf(text, room, "%s has %zu classes, %s has %zu", b->path,
                  b->t.classes, a->path, a->t.classes);
     else
         snprintf(text, room,
-                 "%s has another vocabulary of %zu classes than %s; pack both "
-                 "with the same --vocab",
-                 b->path, b->t.classes, a->path);
+                 "%s and %s have different vocabularies of %zu classes; pack "
+                 "both with the same --vocab",
+                 b->path, a->path, b->t.classes);
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * shard_open.c - opens a shard, believing none of it: every table is compared
- * with the others and with a digest before it is used.
+ * shard_open.c - opens a shard. Every table is compared with the others and with
+ * a digest before it is used.
  */
 #include "io/shard/shard_parts.h"
 #include "io/shard/store.h"
@@ -13,7 +13,7 @@
 
 enum { MOST_FEATURES = 1 << 20 };
 
-/* An attribute that must be one of two texts. */
+/* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
                         const char *yes, bool *out)
 {
@@ -44,17 +44,18 @@ static bm_status read_format(bm_shard *s)
     BM_TRY(either(s, "task", "ctc", "frame", &s->per_frame));
     BM_TRY(bm_h5_number(&s->file, "bmuf", "blank_index", &blank));
     if (blank != 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: the blank is %" PRId64 ", must be 0",
-                       s->path, blank);
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: blank_index is %" PRId64 ", must be 0", s->path,
+                       blank);
     BM_TRY(bm_h5_number(&s->file, "bmuf", "frame_shift_us", &shift));
     if (shift < 0 || shift > 1000000000)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: impossible frame shift %" PRId64,
+        return BM_FAIL(BM_ERR_FORMAT, "%s: invalid frame_shift_us %" PRId64,
                        s->path, shift);
     s->frame_shift = (double)shift * 1e-6;
     return bm_h5_text(&s->file, "bmuf", "feat_config", &s->features_text);
 }
 
-/* Types and dimensions of the two large arrays. */
+/* Checks types and dimensions of the two large arrays. */
 static bm_status read_shape(bm_shard *s)
 {
     hid_t half = bm_h5_half();
@@ -66,8 +67,8 @@ static bm_status read_shape(bm_shard *s)
     H5Tclose(half);
     if (!f32 && !f16 && !u8)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: /inputs is none of float32, float16 and uint8, "
-                       "little-endian",
+                       "%s: /inputs is not float32, float16 or uint8 in little-"
+                       "endian order",
                        s->path);
     s->t.store = f32 ? BM_STORE_F32 : f16 ? BM_STORE_F16 : BM_STORE_U8;
     s->t.features = s->inputs.dim[1];
@@ -79,7 +80,7 @@ static bm_status read_shape(bm_shard *s)
                        s->path, s->t.features, features);
     if (s->targets.rank != 1 || H5Tequal(s->targets.type, H5T_STD_I32LE) <= 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: /targets/data/classes is no list of int32",
+                       "%s: /targets/data/classes is not a list of int32",
                        s->path);
     return BM_OK;
 }
@@ -111,25 +112,25 @@ static bm_status read_tables(bm_shard *s)
     return BM_OK;
 }
 
-/* As they were computed, which is as they were told. */
+/* Computed, and found equal to those in the file. */
 typedef struct digests {
     char tables[BM_DIGEST_LENGTH + 1], labels[BM_DIGEST_LENGTH + 1];
 } digests;
 
-/* The tables against the digest written with them. */
+/* Compares the tables with the digest in the file. */
 static bm_status check_tables(bm_shard *s, char *found)
 {
-    char *told = NULL;
+    char *stored = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_shard_digest(&s->t, found));
-    BM_TRY(bm_h5_text(&s->file, "bmuf", "tables_xxh3", &told));
-    if (strcmp(found, told) != 0)
+    BM_TRY(bm_h5_text(&s->file, "bmuf", "tables_xxh3", &stored));
+    if (strcmp(found, stored) != 0)
         status = BM_FAIL(BM_ERR_FORMAT,
-                         "%s: its tables of lengths, units and checksums are "
-                         "damaged; make it anew",
+                         "%s: the tables of lengths, units and checksums are "
+                         "damaged; pack it again",
                          s->path);
-    free(told);
+    free(stored);
     return status;
 }
 
@@ -137,11 +138,11 @@ static bm_status disagree(const bm_shard *s, size_t unit)
 {
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: unit %zu of /bmuf/block disagrees with /seqLengths or "
-                   "the size of the arrays; make the shard anew",
+                   "the size of the arrays; pack it again",
                    s->path, unit);
 }
 
-/* Units follow each other without holes and hold what the lengths say. */
+/* Units must follow each other without holes and agree with the lengths. */
 static bm_status check_units(const bm_shard *s)
 {
     const bm_shard_tables *t = &s->t;
@@ -187,7 +188,7 @@ static bm_status check_scale(const bm_shard *s)
     return BM_OK;
 }
 
-/* The texts of /targets/labels/classes as lines of a vocabulary file. */
+/* Joins the texts of /targets/labels/classes to a vocabulary file. */
 static bm_status join(const char *rows, size_t n, size_t width, char **out,
                       size_t *size)
 {
@@ -210,7 +211,7 @@ static bm_status join(const char *rows, size_t n, size_t width, char **out,
 
 static bm_status read_vocab(bm_shard *s, char *digest)
 {
-    char *rows = NULL, *text = NULL, *told = NULL;
+    char *rows = NULL, *text = NULL, *stored = NULL;
     uint64_t n = 0;
     int64_t classes = 0;
     size_t width = 0, size = 0;
@@ -226,10 +227,10 @@ static bm_status read_vocab(bm_shard *s, char *digest)
                      "%s: %" PRIu64 " labels; num_classes is %" PRId64, s->path,
                      n, classes);
     BM_TRY_DONE(join(rows, n, width, &text, &size));
-    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &told));
+    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &stored));
     bm_digest(text, size, digest);
-    if (strcmp(digest, told) != 0)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: its vocabulary is damaged", s->path);
+    if (strcmp(digest, stored) != 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: the vocabulary is damaged", s->path);
     status = bm_vocab_parse(&s->vocab, text, words);
     if (status != BM_OK)
         BM_FAIL_DONE(status, "%s: %s", s->path, bm_last_message());
@@ -237,11 +238,11 @@ static bm_status read_vocab(bm_shard *s, char *digest)
 done:
     free(rows);
     free(text);
-    free(told);
+    free(stored);
     return status;
 }
 
-/* Of the digests, the shape and how features were made. */
+/* Hashes the digests, the shape and the features text. */
 static bm_status hash_all(bm_shard *s, const digests *d)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -267,7 +268,7 @@ static bm_status read_all(bm_shard *s)
 
     if (stat(s->path, &s->identity) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", s->path, strerror(errno));
-    BM_TRY(bm_shard_wake(s));
+    BM_TRY(bm_shard_file_open(s));
     BM_TRY(read_format(s));
     BM_TRY(read_shape(s));
     BM_TRY(read_tables(s));

@@ -1,6 +1,6 @@
 /*
- * shard_parts.h - what reading, writing, checking and describing shards share.
- * The layout is that of docs/shards.md.
+ * shard_parts.h - an open shard from the inside, for reading, writing and
+ * checking. docs/shards.md has the layout.
  */
 #ifndef BM_IO_SHARD_SHARD_PARTS_H
 #define BM_IO_SHARD_SHARD_PARTS_H
@@ -14,9 +14,9 @@
 
 enum { BM_SHARD_VERSION = 1, BM_DIGEST_LENGTH = 32 };
 
-/* Columns of /bmuf/block: the units. */
+/* Columns of /bmuf/block, the table of units. */
 enum {
-    BM_UNIT_SEQUENCE, /* the first */
+    BM_UNIT_SEQUENCE, /* number of the first */
     BM_UNIT_SEQUENCES,
     BM_UNIT_FRAME,
     BM_UNIT_FRAMES,
@@ -25,8 +25,7 @@ enum {
     BM_UNIT_COLUMNS
 };
 
-/* Everything of a shard that is kept in memory while it is open, or until it
- * is written. */
+/* The tables of a shard, in memory while it is open or until it is written. */
 typedef struct bm_shard_tables {
     size_t features, classes, n, units;
     bm_store store;
@@ -45,9 +44,9 @@ struct bm_shard {
     uint64_t hash;
     bm_vocab *vocab;
     char *features_text, *tags_digest;
-    char *tags; /* [n, tag_width]; NULL: not read yet */
+    char *tags; /* [n, tag_width]; NULL: not yet read */
     size_t tag_width;
-    bool awake; /* the next three are open */
+    bool is_open; /* file, inputs and targets are open */
     bm_h5_file file;
     bm_h5_array inputs, targets;
 };
@@ -55,33 +54,34 @@ struct bm_shard {
 /* XXH3-128 as 32 hexadecimal digits. */
 void bm_digest(const void *data, size_t size, char out[BM_DIGEST_LENGTH + 1]);
 
-/* The same of the tables: lengths, units, checksums and, for u8, scale and
- * offset, one after the other. */
+/* The digest of lengths, units, checksums and, for u8, scale and offset, in this
+ * order. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_shard_digest(const bm_shard_tables *t,
                                      char out[BM_DIGEST_LENGTH + 1]);
 
 /* Frees the arrays. */
 void bm_shard_tables_free(bm_shard_tables *t);
 
-/* Opens the file, if it is not; between bm_h5_enter and _leave. */
-BM_CHECKED bm_status bm_shard_wake(bm_shard *s);
+/* Opens the HDF5 file if it is closed. Call between bm_h5_enter and _leave. */
+BM_CHECKED bm_status bm_shard_file_open(bm_shard *s);
 
-/* Closes the file, not the shard; reading opens it again, if it is still the
- * same. A directory may hold more shards than a process may open files. */
-void bm_shard_sleep(bm_shard *s);
+/* Closes the HDF5 file; the shard stays usable, and reading opens the file again
+ * if it is unchanged. A directory may have more shards than a process may have
+ * open files. */
+void bm_shard_file_close(bm_shard *s);
 
-/* The two halves of bm_shard_read, for who wants the one though the other is
- * damaged: to out->x, or to out->targets, which may be out of range. Nothing
- * else of `out` is filled in; both make room for all of the unit. */
+/* The two halves of bm_shard_read, so that one can be read if the other is
+ * damaged: features to out->x, labels to out->targets, which may be out of
+ * range. Other fields of `out` are not filled in. */
 BM_CHECKED bm_status bm_shard_load_features(bm_shard *s, size_t unit,
                                             bm_sequences *out);
 BM_CHECKED bm_status bm_shard_load_labels(bm_shard *s, size_t unit,
                                           bm_sequences *out);
 
-/* The tag for a message, "?" if it cannot be read. */
+/* The name of a sequence for a message; "?" if it cannot be read. Borrowed. */
 const char *bm_shard_tag_or(bm_shard *s, size_t sequence);
 
-/* Labels must be in [this, classes). */
+/* Valid labels are in [this, classes). */
 int32_t bm_shard_lowest_label(const bm_shard *s);
 
 #endif

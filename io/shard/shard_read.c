@@ -1,6 +1,6 @@
 /*
- * shard_read.c - what is read from a shard after its tables: units, each
- * compared with its checksum, and tags. Its file may be closed in between.
+ * shard_read.c - reads units, each verified with its checksum, and tags. The
+ * HDF5 file may be closed between reads.
  */
 #include "io/shard/crc32c.h"
 #include "io/shard/shard_parts.h"
@@ -24,40 +24,40 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void fall_asleep(bm_shard *s)
+static void close_file(bm_shard *s)
 {
     bm_h5_array_close(&s->inputs);
     bm_h5_array_close(&s->targets);
     if (s->file.id > 0)
         H5Fclose(s->file.id);
     s->file.id = H5I_INVALID_HID;
-    s->awake = false;
+    s->is_open = false;
 }
 
-bm_status bm_shard_wake(bm_shard *s)
+bm_status bm_shard_file_open(bm_shard *s)
 {
     struct stat now;
     bm_status status = BM_OK;
 
-    if (s->awake)
+    if (s->is_open)
         return BM_OK;
     BM_TRY(bm_h5_open(&s->file, s->path));
-    s->awake = true;
+    s->is_open = true;
     if (stat(s->path, &now) != 0 || !is_same(&now, &s->identity))
-        BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "%s was replaced or changed while it was in use", s->path);
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s was replaced or modified while in use",
+                     s->path);
     BM_TRY_DONE(open_arrays(s));
 done:
     if (status != BM_OK)
-        fall_asleep(s);
+        close_file(s);
     return status;
 }
 
-void bm_shard_sleep(bm_shard *s)
+void bm_shard_file_close(bm_shard *s)
 {
     bm_h5_enter();
-    if (s->awake)
-        fall_asleep(s);
+    if (s->is_open)
+        close_file(s);
     bm_h5_leave();
 }
 
@@ -65,7 +65,7 @@ void bm_shard_close(bm_shard *s)
 {
     if (s == NULL)
         return;
-    bm_shard_sleep(s);
+    bm_shard_file_close(s);
     bm_shard_tables_free(&s->t);
     bm_vocab_free(s->vocab);
     free(s->features_text);
@@ -147,10 +147,10 @@ uint64_t bm_shard_hash(const bm_shard *s)
 
 int32_t bm_shard_lowest_label(const bm_shard *s)
 {
-    return s->per_frame ? 0 : 1; /* the blank is no label of a sequence */
+    return s->per_frame ? 0 : 1; /* label sequences have no blanks */
 }
 
-/* All tags end to end, each with its '\0', as the writer had them. */
+/* Compares the digest of all tags, end to end, each with its '\0'. */
 static bm_status check_tags(const bm_shard *s, const char *tags, size_t width)
 {
     char digest[BM_DIGEST_LENGTH + 1], *joined = malloc(s->t.n * width + 1);
@@ -177,7 +177,7 @@ static bm_status read_tags(bm_shard *s)
     char *tags = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_shard_wake(s));
+    BM_TRY(bm_shard_file_open(s));
     BM_TRY(bm_h5_strings(&s->file, "seqTags", &n, &width, &tags));
     if (n != s->t.n)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: %" PRIu64 " tags for %zu sequences",
@@ -218,16 +218,16 @@ static bm_status check_crc(bm_shard *s, size_t unit, int column,
                            const void *data, size_t size)
 {
     uint32_t found = bm_crc32c(data, size);
-    uint32_t told = s->t.crc[2 * unit + (size_t)column];
+    uint32_t stored = s->t.crc[2 * unit + (size_t)column];
     size_t first = bm_shard_unit(s, unit).first;
 
-    if (found == told)
+    if (found == stored)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: the %s of unit %zu (first sequence %s) are damaged: "
-                   "checksum %08x, not %08x; run bmuf check",
+                   "checksum %08x, expected %08x; run bmuf check",
                    s->path, column == 0 ? "features" : "labels", unit,
-                   bm_shard_tag_or(s, first), found, told);
+                   bm_shard_tag_or(s, first), found, stored);
 }
 
 static bm_status make_room(const bm_shard *s, size_t unit, bm_sequences *out)
@@ -245,7 +245,7 @@ static bm_status fetch(bm_shard *s, const bm_h5_array *a, uint64_t first,
     bm_status status = BM_OK;
 
     bm_h5_enter();
-    status = bm_shard_wake(s);
+    status = bm_shard_file_open(s);
     if (status == BM_OK)
         status = bm_h5_rows(&s->file, a, first, rows, out);
     bm_h5_leave();
@@ -258,7 +258,7 @@ bm_status bm_shard_load_features(bm_shard *s, size_t unit, bm_sequences *out)
     const uint64_t *u = t->unit + unit * BM_UNIT_COLUMNS;
     size_t frames = u[BM_UNIT_FRAMES];
     size_t size = frames * t->features * bm_store_size(t->store);
-    void *packed = NULL, *raw = NULL; /* as it lies in the file */
+    void *packed = NULL, *raw = NULL; /* as stored */
     bm_status status = BM_OK;
 
     BM_TRY(make_room(s, unit, out));

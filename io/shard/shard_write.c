@@ -1,6 +1,6 @@
 /*
- * shard_write.c - gathers a shard in memory, as it will lie in the file, and
- * writes it when it is full: see shard_file.c.
+ * shard_write.c - collects a shard in memory, in the form of the file, and
+ * writes it when it is full (shard_file.c).
  */
 #include "compute/batch.h"
 #include "core/file.h"
@@ -22,13 +22,11 @@ enum { LONGEST_META = 60000 };
 
 const bm_option bm_shard_options[] = {
     {"unit_frames", BM_INT, offsetof(bm_shard_settings, unit_frames), "2000", 1,
-     1e9, "frames", "a read unit ends with the sequence that reaches these"},
+     1e9, "frames", "a unit ends once it has this many frames"},
     {"shard_mb", BM_FLOAT, offsetof(bm_shard_settings, shard_mb), "256", 0.001,
-     1e6, "MB", "a shard ends with the unit that reaches these"},
+     1e6, "MB", "a shard ends once it has this size"},
     {"store", BM_CHOICE, offsetof(bm_shard_settings, store), "f32", 0, 0,
-     "f32 f16 u8",
-     "how features lie in the file; u8, for images, is their "
-     "default"},
+     "f32 f16 u8", "how features are stored; default for images: u8"},
     {0},
 };
 
@@ -38,7 +36,7 @@ struct bm_shard_writer {
     double shard_bytes;
     size_t index; /* of the next shard */
     bm_shard_contents c;
-    size_t first_frame, first_label; /* of the unit at hand */
+    size_t first_frame, first_label; /* of the current unit */
     size_t first_sequence;
 };
 
@@ -49,16 +47,18 @@ static bm_status check_meta(const bm_shard_settings *settings,
         !(meta->quant_scale > 0 && isfinite(meta->quant_scale) &&
           isfinite(meta->quant_offset)))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "shard.store = u8 is for images, whose values have "
-                       "steps; take f32 or f16");
+                       "shard.store = u8 is for images only, whose values are "
+                       "multiples of 1/255; take f32 or f16");
     if (strlen(meta->features_text) > LONGEST_META)
-        return BM_FAIL(BM_ERR_ARG, "a features text of more than %d bytes",
-                       LONGEST_META);
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "the description of the features is longer than %d bytes",
+            LONGEST_META);
     BM_ASSERT(meta->features > 0 && settings->unit_frames > 0);
     return BM_OK;
 }
 
-/* Shards of an earlier run would be taken for part of this one. */
+/* Shards of an earlier run would be mixed with those of this one. */
 static bm_status check_directory(const char *directory, const char *name)
 {
     DIR *d = opendir(directory);
@@ -76,7 +76,7 @@ static bm_status check_directory(const char *directory, const char *name)
             strspn(at + n + 1, "0123456789") == length - n - 1 - suffix &&
             bm_ends_with(at, BM_SHARD_SUFFIX))
             status = BM_FAIL(BM_ERR_CREATE,
-                             "%s already holds %s; remove its shards or take "
+                             "%s already has %s; remove its shards or use "
                              "another directory",
                              directory, at);
     }
@@ -99,7 +99,7 @@ bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
     BM_TRY(check_directory(directory, name));
     w = calloc(1, sizeof *w);
     if (w == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a writer of shards");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a shard writer");
     w->directory = strdup(directory);
     w->name = strdup(name);
     w->unit_frames = settings->unit_frames;
@@ -108,7 +108,7 @@ bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
     w->c.meta = *meta;
     w->c.meta.features_text = strdup(meta->features_text);
     if (!w->directory || !w->name || !w->c.meta.features_text)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a writer of shards");
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a shard writer");
     *out = w;
     w = NULL;
 done:
@@ -127,7 +127,7 @@ void bm_shard_writer_close(bm_shard_writer *w)
     free(w);
 }
 
-/* n bytes more at the end; NULL: only room for them. */
+/* Appends n bytes; data = NULL: only makes room for them. */
 static bm_status append(bm_bytes *b, const void *data, size_t n)
 {
     if (b->data == NULL || n > b->room - b->n) {
@@ -177,12 +177,12 @@ static bm_status check_sequence(const bm_shard_meta *meta, const char *tag,
 
     if (tag[0] == '\0' || strlen(tag) > BM_LONGEST_TAG)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "\"%.60s\": a name of a sequence has 1 to %d bytes", tag,
-                       BM_LONGEST_TAG);
+                       "sequence \"%.60s\": a name must have 1 to %d bytes",
+                       tag, BM_LONGEST_TAG);
     if (frames > INT32_MAX || n > INT32_MAX / 2 ||
         frames > PTRDIFF_MAX / sizeof(float) / meta->features)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "sequence %s: impossible length, %zu frames, %zu labels",
+                       "sequence %s: invalid length: %zu frames, %zu labels",
                        tag, frames, n);
     if (meta->per_frame && n != frames)
         return BM_FAIL(BM_ERR_FORMAT, "sequence %s: %zu labels for %zu frames",
@@ -207,7 +207,8 @@ static bm_status add_labels(bm_shard_contents *c, size_t frames,
     return append(&c->lengths, length, sizeof length);
 }
 
-/* The number of a speaker, -1 for none; mostly that of the last sequence. */
+/* The number of a speaker, -1 for none. Mostly the last sequence has the same
+ * speaker. */
 static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
                               int32_t *out)
 {
@@ -241,7 +242,7 @@ static bm_status find_speaker(bm_shard_contents *c, const char *speaker,
     return BM_OK;
 }
 
-/* Count, sums and sums of squares, of what was given, not of what is stored. */
+/* Moments of the values as given, before they are rounded for the store. */
 static bm_status add_speaker(bm_shard_contents *c, const char *speaker,
                              const float *x, size_t frames)
 {
@@ -294,7 +295,7 @@ static bm_status end_shard(bm_shard_writer *w)
     if (w->c.units.n == 0)
         return BM_OK;
     if (n < 0 || (size_t)n >= sizeof path - 8)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s..: too long a path", w->directory);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", w->directory);
     BM_TRY(bm_shard_contents_write(&w->c, path, w->index));
     bm_shard_contents_empty(&w->c, false);
     w->first_sequence = w->first_frame = w->first_label = 0;

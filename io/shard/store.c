@@ -31,8 +31,8 @@ bm_status bm_store_find(const char *name, bm_store *out)
             *out = (bm_store)i;
             return BM_OK;
         }
-    return BM_FAIL(BM_ERR_CONFIG, "shard.store: \"%s\" is none of f32, f16, u8",
-                   name);
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "shard.store: \"%s\" is invalid; take f32, f16 or u8", name);
 }
 
 static uint32_t bits(float x)
@@ -49,8 +49,8 @@ static float from_bits(uint32_t u)
     return x;
 }
 
-/* A half's bits, moved up, are a float with an exponent that is 127 - 15 too
- * small; the product is exact for subnormal ones as well. */
+/* The bits of a half, shifted left, are a float whose exponent is 127 - 15 too
+ * small. The product with 2^112 is exact, for subnormal halves as well. */
 float bm_half_to_float(uint16_t h)
 {
     uint32_t moved = (uint32_t)(h & 0x7fff) << 13;
@@ -103,7 +103,7 @@ static bool halves_finite(const uint16_t *h, size_t n)
     return odd == 0;
 }
 
-/* Rounded sums rise or fall with the byte: the ends are the largest. */
+/* Rounded sums are monotonic in the byte: it is enough to look at both ends. */
 static bool bytes_finite(const bm_stored *p, size_t rows, size_t features)
 {
     const uint8_t *u = p->x;

@@ -1,34 +1,46 @@
 /*
- * store.h - features in a file and as floats. Files are little-endian, and so
- * are the machines this runs on.
+ * store.h - how features are stored in a shard, and conversion from and to
+ * floats. Files are little-endian; other machines are not supported.
  */
 #ifndef BM_IO_SHARD_STORE_H
 #define BM_IO_SHARD_STORE_H
 
-#include "io/shard/shard.h"
+#include "compute/batch.h"
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "shards are read and written as they lie in memory: little-endian"
+#error "shards are copied between file and memory: needs little-endian"
 #endif
 
-size_t bm_store_size(bm_store store); /* bytes of a value */
-const char *bm_store_name(bm_store store);
-/* By its name; BM_ERR_CONFIG if there is none. */
+/* How features are stored in a shard. In memory they are floats, except on
+ * their way to a device. */
+typedef enum bm_store { BM_STORE_F32, BM_STORE_F16, BM_STORE_U8 } bm_store;
+
+size_t bm_store_size(bm_store store);      /* bytes of a value */
+const char *bm_store_name(bm_store store); /* "f32" */
+/* Fails with BM_ERR_CONFIG for another name than f32, f16 and u8. */
 BM_CHECKED bm_status bm_store_find(const char *name, bm_store *out);
 
+/* IEEE 754 half precision. Rounds to nearest, ties to even; a value that is too
+ * large becomes infinite. */
 float bm_half_to_float(uint16_t h);
-/* To nearest, ties to even; too large a value becomes infinite. */
 uint16_t bm_half_from_float(float x);
 
-/* [rows, D] from the file; u8: value = offset[d] + scale[d] * stored. */
+/* Stored values `from` [rows, D] -> x. For u8, x = offset[d] + scale[d] stored;
+ * otherwise scale and offset may be NULL. */
 void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
                      size_t features, const float *scale, const float *offset);
 
-/* Is every number of [rows, D] finite? */
+/* True if all values of [rows, D] are finite. */
 bool bm_stored_finite(const bm_stored *p, size_t rows, size_t features);
 
-/* n values for the file; returns how many fit: n, or the place of the first
- * finite one that becomes infinite, or, for u8, leaves [0, 255]. */
+/* x [n] -> stored values `to`. Returns n, or the index of the first value that
+ * cannot be stored: a finite one that becomes infinite as f16, or one outside
+ * [0, 255] as u8. The values from there on are not written. */
 size_t bm_store_pack(bm_store store, const float *x, size_t n, double scale,
                      double offset, void *to);
 

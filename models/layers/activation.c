@@ -1,5 +1,4 @@
-/* activation.c - relu, leaky_relu, tanh, sigmoid: y = f(x), number by number.
- */
+/* activation.c - relu, leaky_relu, tanh, sigmoid: y = f(x), elementwise. */
 #include "models/layers/layer.h"
 
 static bm_status plan(bm_layer *l)
@@ -8,17 +7,17 @@ static bm_status plan(bm_layer *l)
         return bm_layer_fail(l, "%s takes no arguments", l->ops->name);
     l->n_out = l->n_in;
     l->channels = l->channels_in;
-    l->f = l->ops == &bm_layer_relu         ? BM_RELU
-           : l->ops == &bm_layer_leaky_relu ? BM_LEAKY_RELU
-           : l->ops == &bm_layer_tanh       ? BM_TANH
-                                            : BM_SIGMOID;
+    l->does.f = l->ops == &bm_layer_relu         ? BM_RELU
+                : l->ops == &bm_layer_leaky_relu ? BM_LEAKY_RELU
+                : l->ops == &bm_layer_tanh       ? BM_TANH
+                                                 : BM_SIGMOID;
     return BM_OK;
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
-    bm_activate(l->be, l->f, bm_count(x), x.data, y.data);
-    if (l->f == BM_SIGMOID) /* of 0 is 1/2 */
+    bm_activate(l->be, l->does.f, bm_count(x), x.data, y.data);
+    if (l->does.f == BM_SIGMOID) /* of 0 is 1/2 */
         bm_clear_padding(l->be, p->out, y);
 }
 
@@ -28,7 +27,8 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     (void)p;
     (void)x;
     if (dx.data != NULL)
-        bm_activate_back(l->be, l->f, bm_count(y), y.data, dy.data, dx.data);
+        bm_activate_back(l->be, l->does.f, bm_count(y), y.data, dy.data,
+                         dx.data);
 }
 
 #define ACTIVATION(f, text)                                                    \

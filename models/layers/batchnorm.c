@@ -1,15 +1,14 @@
 /*
  * batchnorm.c - batch normalisation (Ioffe and Szegedy 2015), see
- * bm_norm_forward. Channels are those of columns of pixels; in a flat frame
- * each feature is one.
+ * bm_norm_forward. Channels are those of columns of pixels; in a flat frame each
+ * feature is a channel.
  *
- * Running mean and variance are statistics of the model: they go towards those
- * of a batch by a tenth at every step, which is an update by
- * (mean - batch's mean) / 10.
+ * Running mean and variance are statistics of the model: every step decrements
+ * them by (mean - batch's mean) / 10.
  */
 #include "models/layers/layer.h"
 
-static const float share = 0.1f;
+static const float step = 0.1f; /* of the running statistics */
 
 static bm_status plan(bm_layer *l)
 {
@@ -47,32 +46,30 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
     }
 }
 
-/* A function and windows, in this order. For windows a flat frame is a column
- * of one channel, which it is not here. */
-static size_t takes(const bm_layer *l, size_t n)
+/* A function and windows, in this order. No windows of a flat frame: pool sees
+ * it as a column of one channel, batchnorm as n_in channels. */
+static bool fuse(bm_layer *l, const bm_epilogue *e)
 {
-    size_t k = 0;
+    bm_epilogue *after = &l->after;
 
-    if (k < n && l[k + 1].f != BM_IDENTITY)
-        k++;
-    if (k < n && l[k + 1].ops == &bm_layer_pool && l->channels > 0)
-        k++;
-    return k;
+    if (after->pools || (e->pools && l->channels == 0) ||
+        (!e->pools && after->f != BM_IDENTITY))
+        return false;
+    *after =
+        (bm_epilogue){e->pools ? after->f : e->f, e->pools, e->time, e->rows};
+    return true;
 }
 
 static bm_norm view(const bm_layer *l)
 {
     size_t C = channels(l);
-    bm_norm n = {l->n_in / C, C,           l->w,         l->w + C,    l->s,
-                 l->s + C,    BM_IDENTITY, {1, 1, 0, 0}, {1, 1, 0, 0}};
+    bm_norm n = {l->n_in / C, C,          l->w,         l->w + C,    l->s,
+                 l->s + C,    l->after.f, {1, 1, 0, 0}, {1, 1, 0, 0}};
 
-    for (size_t k = 1; k <= l->taken; k++)
-        if (l[k].f != BM_IDENTITY) {
-            n.f = l[k].f;
-        } else {
-            n.time = l[k].time;
-            n.rows = l[k].rows;
-        }
+    if (l->after.pools) {
+        n.time = l->after.time;
+        n.rows = l->after.rows;
+    }
     return n;
 }
 
@@ -97,7 +94,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
     bm_norm_backward(l->be, &n, p->in, p->out, x.data, y.data, dy.data, l->kept,
                      dx.data, l->g, l->g + C, l->gs, l->gs + C);
-    bm_axpby(l->be, 2 * C, 0, l->gs, share, l->gs);
+    bm_axpby(l->be, 2 * C, 0, l->gs, step, l->gs);
 }
 
 const bm_layer_ops bm_layer_batchnorm = {
@@ -107,7 +104,7 @@ const bm_layer_ops bm_layer_batchnorm = {
     .plan = plan,
     .init = init,
     .kept = kept,
-    .takes = takes,
+    .fuse = fuse,
     .forward = forward,
     .backward = backward,
 };

@@ -1,14 +1,14 @@
 /*
  * conv.c - convolution over time and height, see bm_conv_forward for the
- * equation. Padding is "same" unless it is given: frames and rows stay as many
- * as they are, but for the stride.
+ * equation. The default padding is "same": with stride 1 it keeps the numbers of
+ * frames and rows.
  */
 #include "models/layers/layer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Half of what a window of this size needs more, the smaller half first. */
+/* Padding of size - 1 in total, the smaller half first. */
 static bm_window same(size_t size, size_t stride)
 {
     return (bm_window){size, stride, (size - 1) / 2, size / 2};
@@ -41,7 +41,7 @@ static bm_status read_arguments(bm_layer *l)
     l->time = same(size[0], stride[0]);
     l->rows = same(size[1], stride[1]);
     if (padded && (pad[0] >= size[0] || pad[1] >= size[1]))
-        return bm_layer_fail(l, "the kernel is not larger than its padding");
+        return bm_layer_fail(l, "the padding must be smaller than the kernel");
     if (padded) {
         l->time.before = l->time.after = pad[0];
         l->rows.before = l->rows.after = pad[1];
@@ -57,8 +57,8 @@ static bm_status plan(bm_layer *l)
     N = l->channels;
     if (bm_windows(l->rows, H) == 0)
         return bm_layer_fail(l,
-                             "the kernel is higher than the %zu rows it "
-                             "finds",
+                             "the kernel is higher than its input of %zu "
+                             "rows",
                              H);
     l->n_out = bm_windows(l->rows, H) * N;
     l->weights[0] = (bm_weight){
@@ -105,7 +105,7 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_conv_work(l->be, &c);
 }
 
-/* Padding of columns is counted, as in most programs' numbers. */
+/* Includes products with the padding of columns, as most programs count. */
 static bm_flops flops(const bm_layer *l, const bm_pass *p)
 {
     double columns = (double)(p->out.T * p->out.B);

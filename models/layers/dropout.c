@@ -1,7 +1,7 @@
 /*
  * dropout.c - in training each number becomes zero with probability p, and the
- * others grow by 1 / (1 - p) (Srivastava et al. 2014). The mask is a function
- * of the pass's key, so that backward draws it again instead of keeping it.
+ * others are scaled by 1 / (1 - p) (Srivastava et al. 2014). The mask is a
+ * function of the pass's key, so that backward draws it again.
  */
 #include "models/layers/layer.h"
 
@@ -15,7 +15,7 @@ static bm_status plan(bm_layer *l)
     if (l->args[0] == '\0')
         return bm_layer_fail(l, "the probability is missing: %s", l->ops->help);
     if (*end != '\0' || !(l->rate >= 0) || !(l->rate < 1))
-        return bm_layer_fail(l, "'%s' is no probability in [0, 1)", l->args);
+        return bm_layer_fail(l, "'%s' is not a probability in [0, 1)", l->args);
     l->n_out = l->n_in;
     l->channels = l->channels_in;
     return BM_OK;

@@ -1,4 +1,4 @@
-/* linear.c - y = W x + b, for every frame alone. */
+/* linear.c - y = f(W x + b) for each frame, f fused or the identity. */
 #include "models/layers/layer.h"
 
 static bm_status plan(bm_layer *l)
@@ -6,9 +6,9 @@ static bm_status plan(bm_layer *l)
     if (l->args[0] != '\0')
         BM_TRY(bm_layer_count(l, "outputs", l->args, &l->n_out));
     else if (l->n_out == 0)
-        return bm_layer_fail(l, "only the last layer's size follows from the "
-                                "vocabulary; give this one's, as in "
-                                "linear:128");
+        return bm_layer_fail(l,
+                             "the size is missing, as in linear:128; only the "
+                             "last layer takes it from the vocabulary");
     l->weights[0] =
         (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
     l->weights[1] =
@@ -33,16 +33,19 @@ static bm_flops flops(const bm_layer *l, const bm_pass *p)
     return (bm_flops){.input = 2 * frames * (double)l->n_in * (double)l->n_out};
 }
 
-/* The function behind it. */
-static size_t takes(const bm_layer *l, size_t n)
+/* One function, no windows. */
+static bool fuse(bm_layer *l, const bm_epilogue *e)
 {
-    return n > 0 && l[1].f != BM_IDENTITY ? 1 : 0;
+    if (e->pools || l->after.f != BM_IDENTITY)
+        return false;
+    l->after.f = e->f;
+    return true;
 }
 
 static bm_linear view(const bm_layer *l)
 {
     return (bm_linear){l->n_in, l->n_out, l->w, l->w + l->n_out * l->n_in,
-                       l->taken > 0 ? l[1].f : BM_IDENTITY};
+                       l->after.f};
 }
 
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
@@ -68,7 +71,7 @@ const bm_layer_ops bm_layer_linear = {
     .plan = plan,
     .init = init,
     .flops = flops,
-    .takes = takes,
+    .fuse = fuse,
     .forward = forward,
     .backward = backward,
 };

@@ -6,7 +6,7 @@ static bm_status plan(bm_layer *l)
 {
     size_t R = l->ops == &bm_layer_blstm ? 2 : 1, H = 0, D = l->n_in;
 
-    BM_TRY(bm_layer_count(l, "units", l->args, &H));
+    BM_TRY(bm_layer_count(l, "cells", l->args, &H));
     l->n_out = R * H;
     l->weights[0] =
         (bm_weight){.name = "wx", .rank = 2, .dim = {R * 4 * H, D, 1, 1}};
@@ -34,8 +34,8 @@ static bm_lstm view(const bm_layer *l, const float *w)
     };
 }
 
-/* Glorot for each gate's matrix; a forget gate that begins open lets gradients
- * through from the start (Jozefowicz et al. 2015). */
+/* Glorot for each gate's matrix. The bias of the forget gate is 1, so that
+ * gradients pass from the start (Jozefowicz et al. 2015). */
 static void init(const bm_layer *l, float *w, bm_rng *rng)
 {
     bm_lstm v = view(l, w);
@@ -54,7 +54,7 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_lstm_kept(l->be, &v, p->in);
 }
 
-/* Every frame but the first has one before it. */
+/* The recurrence is computed for every frame but the first. */
 static bm_flops flops(const bm_layer *l, const bm_pass *p)
 {
     bm_lstm v = view(l, l->w);
@@ -86,7 +86,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_lstm = {
     .name = "lstm",
-    .help = "lstm:UNITS  long short-term memory, forwards in time",
+    .help = "lstm:CELLS  long short-term memory, forwards in time",
     .plan = plan,
     .init = init,
     .kept = kept,
@@ -97,8 +97,8 @@ const bm_layer_ops bm_layer_lstm = {
 
 const bm_layer_ops bm_layer_blstm = {
     .name = "blstm",
-    .help = "blstm:UNITS  two LSTMs side by side, one backwards in time; "
-            "2 UNITS outputs",
+    .help = "blstm:CELLS  two LSTMs, forwards and backwards in time; 2 CELLS "
+            "outputs",
     .plan = plan,
     .init = init,
     .kept = kept,

@@ -1,8 +1,8 @@
-/* pool.c - the largest number of each window of frames and rows, channel
- * by channel; windows lie side by side, and the last ones need not be full. */
+/* pool.c - the maximum of each window of frames and rows, for each channel.
+ * Windows do not overlap, and the last ones may be incomplete. */
 #include "models/layers/layer.h"
 
-static bm_window side_by_side(size_t size)
+static bm_window adjacent(size_t size)
 {
     return (bm_window){size, size, 0, size - 1};
 }
@@ -12,8 +12,9 @@ static bm_status plan(bm_layer *l)
     size_t C = bm_layer_channels_in(l), size[2] = {0};
 
     BM_TRY(bm_layer_pair(l, "window", l->args, 1, size));
-    l->time = side_by_side(size[0]);
-    l->rows = side_by_side(size[1]);
+    l->time = adjacent(size[0]);
+    l->rows = adjacent(size[1]);
+    l->does = (bm_epilogue){.pools = true, .time = l->time, .rows = l->rows};
     l->channels = C;
     l->n_out = bm_windows(l->rows, l->n_in / C) * C;
     return BM_OK;
@@ -42,7 +43,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_pool = {
     .name = "pool",
-    .help = "pool:TIMExHEIGHT  the largest of each window, side by side",
+    .help = "pool:TIMExHEIGHT  the maximum of each window, without overlap",
     .plan = plan,
     .forward = forward,
     .backward = backward,

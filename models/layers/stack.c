@@ -1,11 +1,11 @@
 /*
- * stack.c - fewer frames: stack:n lays each n frames side by side as one,
- * subsample:n keeps the first of each n. Frames that a last group lacks are
+ * stack.c - reduces the frame rate: stack:n concatenates each n frames into one,
+ * subsample:n keeps the first of each n. Missing frames of the last group are
  * zeros.
  */
 #include "models/layers/layer.h"
 
-/* Groups of `stride` frames, of which the first `size` are taken. */
+/* Groups of n frames: all of them are used, or the first. */
 static bm_status plan_groups(bm_layer *l, bool whole)
 {
     size_t n = 0;
@@ -26,7 +26,7 @@ static bm_status plan_subsample(bm_layer *l)
     return plan_groups(l, false);
 }
 
-/* How frame number k of each group lies in x and in y, where T has one. */
+/* The positions of frame k of each group in x and in y, as far as T reaches. */
 static bm_runs group(const bm_layer *l, const bm_pass *p, size_t k)
 {
     size_t B = p->in.B, D = l->n_in, n = l->time.stride;
@@ -71,12 +71,12 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
                         r.inner_y, r.outer_x, r.inner_x};
         bm_copy_runs(l->be, &back, dy.data + k * D, dx.data + k * B * D);
     }
-    bm_clear_padding(l->be, p->in, dx); /* the ends of last groups */
+    bm_clear_padding(l->be, p->in, dx); /* the last groups */
 }
 
 const bm_layer_ops bm_layer_stack = {
     .name = "stack",
-    .help = "stack:N  N frames side by side as one; the rate falls N-fold",
+    .help = "stack:N  concatenates N frames into one; 1 / N of the frame rate",
     .plan = plan_stack,
     .forward = forward,
     .backward = backward,
@@ -84,7 +84,7 @@ const bm_layer_ops bm_layer_stack = {
 
 const bm_layer_ops bm_layer_subsample = {
     .name = "subsample",
-    .help = "subsample:N  the first of each N frames",
+    .help = "subsample:N  keeps the first of each N frames",
     .plan = plan_subsample,
     .forward = forward,
     .backward = backward,

@@ -4,6 +4,7 @@
  * for, a mean that is weighted by them.
  */
 #include "bmuf/learner.h"
+#include "bmuf/trainer.h"
 #include "tests/support/corpus.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
@@ -19,7 +20,7 @@ static const double rate = 0.05;
 static bm_comm *comm;
 
 static const bm_plan_settings plan = {
-    .sequences = 3, .order = "random", .buckets = 2, .frames_total = 90};
+    .sequences = 3, .order = BM_ORDER_RANDOM, .buckets = 2, .frames_total = 90};
 
 typedef struct fixture {
     char *directory;

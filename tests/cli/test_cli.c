@@ -149,7 +149,7 @@ static void test_values_of_options_are_checked(void **_)
     assert_fails(BMUF("check", "train", "--stride", "0"), 64, "--stride 0");
     assert_fails(BMUF("check", "train", "--limit", "-1"), 64, "--limit -1");
     assert_fails(BMUF("train", "tiny.ini", "--set", "epochs"), 64,
-                 "'epochs' is not section.key=value");
+                 "'epochs' is not of the form section.key=value");
     assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--units",
                       "letters"),
                  64, "--units letters");
@@ -371,7 +371,7 @@ static void test_ranks_tell_a_fault_once(void **_)
     assert_fails(BMUF_ON(2, "trian"), 64, "did you mean train?");
     assert_fails(BMUF_ON(2, "train", "tiny.ini", "--set", "train.epoch=1",
                          "--set", "train.rate=x"),
-                 78, "2 settings");
+                 78, "2 invalid settings");
     assert_fails(BMUF_ON(2, "train", "tiny.ini", "--out", "foreign"), 73,
                  "rank 0: foreign has files in it");
     assert_fails(BMUF_ON(3, "train", "tiny.ini"), 78, "3 ranks are too many");

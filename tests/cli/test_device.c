@@ -67,14 +67,15 @@ static void test_without_a_device_auto_is_the_cpu(void **state)
     remove_run("auto");
     train(&p, "auto", 1, NET "job.device=auto");
     assert_ended(&p, 0);
-    assert_said(&p, "computing on the CPU in fp32: no cuda here: there is no "
-                    "/nowhere/libbmuf_cuda.so");
+    assert_said(&p,
+                "computing on the CPU in fp32: backend cuda is not available: "
+                "/nowhere/libbmuf_cuda.so does not exist");
     assert_start("auto", "cpu", "cpu", "fp32");
     remove_run("cpu");
     train(&p, "cpu", 1, ON_CPU);
     assert_ended(&p, 0);
     assert_said(&p, "computing on the CPU in fp32");
-    assert_not_said(&p, "no cuda here");
+    assert_not_said(&p, "backend cuda");
     assert_same_model("auto", "cpu");
 }
 
@@ -88,8 +89,10 @@ static void test_without_a_device_cuda_is_refused(void **state)
         remove_run("none");
         train(&p, "none", ranks, ON_GPU);
         assert_ended(&p, 69);
-        assert_said(&p, "no cuda here: there is no /nowhere/libbmuf_cuda.so; "
-                        "with device = cpu it is not needed");
+        assert_said(&p,
+                    "backend cuda is not available: /nowhere/libbmuf_cuda.so "
+                    "does not exist; "
+                    "with device = cpu it is not needed");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
         with_device();
@@ -109,7 +112,7 @@ static void test_the_cpu_has_no_tf32(void **state)
     with_device();
     train(&p, "none", 1, ON_CPU "; job.precision=tf32");
     assert_ended(&p, 78);
-    assert_said(&p, "precision tf32 is that of a GPU");
+    assert_said(&p, "precision tf32 is not available on the CPU");
     assert_int_equal(times_said(&p, "bmuf: "), 1);
 }
 
@@ -137,9 +140,10 @@ static void test_ranks_that_differ_are_told(void **state)
     assert_int_equal(WEXITSTATUS(ended), 69);
     said = slurp(in_folder("differ.err"), &size);
     assert_int_equal(count_of(said, "bmuf: "), 1);
-    assert_non_null(strstr(said, "bmuf: rank 1: no cuda here: there is no "
-                                 "/nowhere/libbmuf_cuda.so; but other ranks "
-                                 "have one"));
+    assert_non_null(
+        strstr(said, "bmuf: rank 1: backend cuda is not available: "
+                     "/nowhere/libbmuf_cuda.so does not exist; but other ranks "
+                     "have one"));
     free(said);
 }
 
@@ -406,7 +410,8 @@ static void test_eval_scores_on_a_device(void **state)
     assert_true(near(loss_of("cuda", "auto") / loss, 1, 0.05));
     without_device();
     o = BMUF("eval", "cpu/model.safetensors", "dev", "--device", "cuda");
-    assert_fails(o, 69, "no cuda here", "/nowhere/libbmuf_cuda.so");
+    assert_fails(o, 69, "backend cuda is not available",
+                 "/nowhere/libbmuf_cuda.so");
 }
 
 int main(void)

@@ -4,7 +4,7 @@
  * ours in their place), and when bmuf pack is killed.
  */
 #include "core/rng.h"
-#include "io/shard/check.h"
+#include "io/inspect/check.h"
 #include "tests/support/corpus.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"

@@ -105,7 +105,7 @@ static void test_an_id_has_a_longest_length(void **_)
              id);
     write_text("ids.jsonl", line);
     assert_fails(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 65,
-                 "ids.jsonl:1: its id is longer than 255 bytes");
+                 "ids.jsonl:1: the id is longer than 255 bytes");
     snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
              id + 1);
     write_text("ids.jsonl", line);

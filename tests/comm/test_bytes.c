@@ -1,9 +1,10 @@
 /*
- * What ranks bring to each other in an exchange, as counted, beside formulas:
- * the ordered sum in every mode, with a worker on each rank and with several;
- * then blocks of the trainer, which makes of it what a strategy needs.
+ * Bytes that ranks transfer in an exchange, as counted, against formulas: the
+ * ordered sum in every mode, with one worker on each rank and with several; then
+ * blocks of the trainer, with every strategy.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/equations.h"
 #include "tests/support/grids.h"
 #include "tests/support/support.h"
@@ -178,7 +179,7 @@ static void for_some_ranks(bool windows, const char *coordinator)
         topology(ranks, grid);
         assert_ok(bm_comm_open_first(&some, ranks));
         if (!windows)
-            bm_comm_hosts_of(some, 1);
+            pretend_hosts(some, 1);
         for (size_t i = 0; i < (crowded(all) ? 1 : 5); i++)
             for (size_t m = 0; bm_comm_size(some) == ranks && m < 6; m++) {
                 sum_job j = {some,     ranks,       sizes[i],
@@ -201,7 +202,7 @@ static void test_bytes_sent_are_those_of_the_formulas(void **state)
     for_some_ranks(false, "sharded");
 }
 
-static void test_what_is_read_in_place_counts_as_if_it_were_sent(void **state)
+static void test_bytes_read_in_shared_memory_count_as_sent(void **state)
 {
     if (!crowded(*state))
         for_some_ranks(true, "sharded");
@@ -226,7 +227,7 @@ static void check_workers(bm_comm *comm, int workers, const char *coordinator,
 
     topology(workers, grid);
     if (!windows)
-        bm_comm_hosts_of(comm, 1);
+        pretend_hosts(comm, 1);
     FOR_EACH (m, modes)
         FOR_EACH (i, sizes) {
             sum_job j = {comm, workers, sizes[i], modes[m], coordinator, NULL};
@@ -241,7 +242,8 @@ static void check_workers(bm_comm *comm, int workers, const char *coordinator,
         }
 }
 
-static void test_bytes_of_ranks_with_several_workers_are_told(void **state)
+static void
+test_bytes_of_ranks_with_several_workers_follow_the_formulas(void **state)
 {
     static const char *const where[] = {"sharded", "root"};
     int size = bm_comm_size(*state);
@@ -341,9 +343,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_bytes_sent_are_those_of_the_formulas),
-        TEST(test_what_is_read_in_place_counts_as_if_it_were_sent),
+        TEST(test_bytes_read_in_shared_memory_count_as_sent),
         TEST(test_one_server_sends_to_all),
-        TEST(test_bytes_of_ranks_with_several_workers_are_told),
+        TEST(test_bytes_of_ranks_with_several_workers_follow_the_formulas),
         TEST(test_five_workers_on_two_ranks_are_counted_by_hand),
         TEST(test_a_run_sends_what_its_strategy_exchanges),
     };

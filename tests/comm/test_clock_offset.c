@@ -1,4 +1,4 @@
-/* Offsets of clocks: of the echo that took least, and as wrong as it says. */
+/* Clock offsets: from the fastest echo, within its error bound. */
 #include "comm/clock_offset.h"
 #include "core/clock.h"
 #include "tests/support/support.h"
@@ -7,13 +7,13 @@
 
 static bm_comm *comm;
 
-/* The clock of each rank is another one's, and half an hour late. */
+/* Each rank's clock is half an hour behind that of the rank before. */
 static double clock_of_rank(void)
 {
     return bm_clock() - 1800 * bm_comm_rank(comm);
 }
 
-static void test_the_fastest_echo_counts(void **_)
+static void test_the_fastest_echo_is_used(void **_)
 {
     /* Rank 0 is 7 s ahead; ways there and back take 1 and 3, 2 and 0.5, .. */
     static const double there[] = {1, 2, 0.25, 4}, back[] = {3, 0.5, 0.5, 4};
@@ -55,7 +55,7 @@ static void test_offsets_are_right_within_half_an_echo(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_fastest_echo_counts),
+        cmocka_unit_test(test_the_fastest_echo_is_used),
         cmocka_unit_test(test_offsets_are_right_within_half_an_echo),
     };
     return RUN_GROUP_MPI("offset", tests);

@@ -1,5 +1,5 @@
 /*
- * Every code against its definition: halves against the table of all of them in
+ * Every code against its definition: halves against a table of all halves in
  * double, the others against their formulas.
  */
 #include "comm/code/code_plan.h"
@@ -16,18 +16,6 @@ enum { LONGEST = 5000 };
 
 static const char *const names[] = {"fp32", "fp16",   "bf16",
                                     "int8", "onebit", "topk"};
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
-}
 
 /* Of both signs, with sizes from 2^-spread to 2^spread. */
 static void fill(size_t n, double spread, uint64_t key, float *x)
@@ -117,7 +105,7 @@ static void check_rounding(const format *f, const float *x, size_t n)
     assert_int_equal(c.ops->bytes(&c, n), 2 * n);
 }
 
-static void test_halves_are_the_nearest_ones(void **state)
+static void test_halves_are_rounded_to_nearest(void **state)
 {
     static float x[LONGEST];
 
@@ -149,7 +137,7 @@ static void test_halves_are_the_nearest_ones(void **state)
 }
 
 /* q u with u = max |x| / 127, and q the nearest whole number. */
-static void test_int8_has_127_levels_for_256_numbers(void **state)
+static void test_int8_has_127_levels_per_256_numbers(void **state)
 {
     static const size_t lengths[] = {1, 255, 256, 257, 1024};
     bm_code c = bm_code_find("int8", 0);
@@ -175,7 +163,7 @@ static void test_int8_has_127_levels_for_256_numbers(void **state)
     }
 }
 
-static void test_onebit_has_the_means_of_both_signs(void **state)
+static void test_onebit_levels_are_the_means_of_both_signs(void **state)
 {
     static const size_t lengths[] = {1, 31, 32, 33, 2048, 4999};
     bm_code c = bm_code_find("onebit", 0);
@@ -257,7 +245,7 @@ static void test_topk_keeps_the_largest(void **state)
 }
 
 /* Or error feedback would not come to an end. */
-static void test_every_code_leaves_less_than_it_was_given(void **state)
+static void test_every_residual_is_smaller_than_its_input(void **state)
 {
     static float x[1024], y[1024];
 
@@ -277,7 +265,7 @@ static void test_every_code_leaves_less_than_it_was_given(void **state)
         }
 }
 
-static void test_every_code_stays_finite(void **state)
+static void test_every_code_decodes_to_finite_numbers(void **state)
 {
     static const float odd[] = {FLT_MAX,  FLT_TRUE_MIN, FLT_MIN, 65520,
                                 1 - 1e7F, -FLT_MAX,     0,       -0.F};
@@ -297,7 +285,7 @@ static void test_every_code_stays_finite(void **state)
             }
 }
 
-static void test_there_is_no_other_code(void **state)
+static void test_unknown_codes_are_not_found(void **state)
 {
     (void)state;
     assert_null(bm_code_find("none", 0).ops);
@@ -315,7 +303,7 @@ static size_t onebit_bytes(size_t rows)
     return coded < 4 * rows ? coded : 4 * rows;
 }
 
-static void test_columns_stay_together(void **state)
+static void test_onebit_pieces_are_columns(void **state)
 {
     bm_code_plan p = {0};
     size_t bytes = 0, own[8];
@@ -337,15 +325,15 @@ static void test_columns_stay_together(void **state)
     assert_int_equal(p.longest, 2048);
     for (int size = 1; size <= 7; size++) {
         assert_ok(bm_code_plan_cut(&p, size, "sharded", own));
-        assert_int_equal(p.unit[own[0]], 0);
-        assert_int_equal(p.unit[own[size]], p.n_pieces);
+        assert_int_equal(p.group[own[0]], 0);
+        assert_int_equal(p.group[own[size]], p.n_pieces);
         for (int r = 0; r < size; r++)
-            assert_true(p.unit[own[r]] <= p.unit[own[r + 1]]);
+            assert_true(p.group[own[r]] <= p.group[own[r + 1]]);
     }
     bm_code_plan_free(&p);
 }
 
-static void test_other_codes_are_cut_at_chunks(void **state)
+static void test_other_pieces_are_chunks(void **state)
 {
     static const size_t lengths[] = {0, 1, 1023, 1024, 1025, N};
 
@@ -369,8 +357,8 @@ static void test_other_codes_are_cut_at_chunks(void **state)
                                        : 4 * rows);
             }
             assert_int_equal(at, n);
-            for (size_t u = 0; u < p.n_units; u++)
-                assert_int_equal(p.start[p.unit[u]], u * 1024);
+            for (size_t c = 0; c < p.n_groups; c++)
+                assert_int_equal(p.start[p.group[c]], c * 1024);
             bm_code_plan_free(&p);
         }
 }
@@ -379,16 +367,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fp32_is_exact),
-        cmocka_unit_test(test_halves_are_the_nearest_ones),
-        cmocka_unit_test(test_int8_has_127_levels_for_256_numbers),
-        cmocka_unit_test(test_onebit_has_the_means_of_both_signs),
+        cmocka_unit_test(test_halves_are_rounded_to_nearest),
+        cmocka_unit_test(test_int8_has_127_levels_per_256_numbers),
+        cmocka_unit_test(test_onebit_levels_are_the_means_of_both_signs),
         cmocka_unit_test(test_onebit_is_31_times_shorter),
         cmocka_unit_test(test_topk_keeps_the_largest),
-        cmocka_unit_test(test_every_code_leaves_less_than_it_was_given),
-        cmocka_unit_test(test_every_code_stays_finite),
-        cmocka_unit_test(test_there_is_no_other_code),
-        cmocka_unit_test(test_columns_stay_together),
-        cmocka_unit_test(test_other_codes_are_cut_at_chunks),
+        cmocka_unit_test(test_every_residual_is_smaller_than_its_input),
+        cmocka_unit_test(test_every_code_decodes_to_finite_numbers),
+        cmocka_unit_test(test_unknown_codes_are_not_found),
+        cmocka_unit_test(test_onebit_pieces_are_columns),
+        cmocka_unit_test(test_other_pieces_are_chunks),
     };
     return RUN_GROUP("code", tests);
 }

@@ -1,5 +1,5 @@
-/* Codes are the same bits on every machine: every instruction set makes them,
- * and 1-bit codes add up in the order that comm/code/code_onebit.c gives. */
+/* All instruction sets give the same codes, and 1-bit codes add in the order that
+ * comm/code/code_onebit.c documents. */
 #include "comm/code/code.h"
 #include "core/rng.h"
 #include "tests/support/support.h"
@@ -57,7 +57,7 @@ static void check_means(size_t n, const float *x)
 
 /* 2^53 and 2^29 lie in the middle of two floats, where ones that arrive
  * together count and single ones are lost. */
-static void test_onebit_adds_up_in_the_order_it_says(void **state)
+static void test_onebit_adds_in_the_documented_order(void **state)
 {
     enum { ROWS = 64 };
     size_t lost = 0, all = 0;
@@ -81,7 +81,7 @@ static void test_onebit_adds_up_in_the_order_it_says(void **state)
     assert_true(lost > 0 && lost < all);
 }
 
-static void test_onebit_takes_columns_of_any_length(void **state)
+static void test_onebit_accepts_columns_of_any_length(void **state)
 {
     static float x[LONGEST];
 
@@ -131,7 +131,7 @@ static bool pass_by(const char *isa, const char *name, size_t n, const float *x,
     return runs;
 }
 
-static void test_every_instruction_set_makes_the_same_bits(void **state)
+static void test_all_instruction_sets_give_the_same_bits(void **state)
 {
     static const char *const names[] = {
 #define X(name) #name,
@@ -161,9 +161,9 @@ static void test_every_instruction_set_makes_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_onebit_adds_up_in_the_order_it_says),
-        cmocka_unit_test(test_onebit_takes_columns_of_any_length),
-        cmocka_unit_test(test_every_instruction_set_makes_the_same_bits),
+        cmocka_unit_test(test_onebit_adds_in_the_documented_order),
+        cmocka_unit_test(test_onebit_accepts_columns_of_any_length),
+        cmocka_unit_test(test_all_instruction_sets_give_the_same_bits),
     };
     return RUN_GROUP("code_bits", tests);
 }

@@ -1,7 +1,7 @@
 /*
- * The ordered sum of vectors that travel as codes, on however many ranks. Every
- * rank can make every worker's vector, so each computes by itself what all of
- * them together must arrive at.
+ * The ordered sum of vectors that travel as codes, on any number of ranks. Every
+ * rank can compute every worker's vector, so each computes the expected result by
+ * itself.
  */
 #include "comm/sum/coded_sum.h"
 #include "tests/support/support.h"
@@ -30,18 +30,6 @@ static size_t columns(size_t *edge)
     return n;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
-}
-
 static float element(int worker, int round, size_t i)
 {
     uint64_t key =
@@ -54,7 +42,7 @@ typedef struct job {
     const char *code, *coordinator;
     size_t n, n_learned;
     int workers;
-    bm_coded_way way;
+    bm_coded_mode way;
     double (*weight)(int worker, int round);
 } job;
 
@@ -160,7 +148,7 @@ static outcome *run(const job *j)
 
         add_all(c, j, t);
         assert_ok(bm_coded_sum_update(
-            c, j->way == BM_CODED_NEW ? work_new : work_moves, &r,
+            c, j->way == BM_CODED_VALUE ? work_new : work_moves, &r,
             &out->weight[t]));
         memcpy(out->common[t], bm_coded_sum_common(c), j->n * sizeof(float));
         complete(j->comm, out->mean[t], j->n);
@@ -203,19 +191,19 @@ static int teardown(void **state)
 }
 
 static job make(const fixture *f, const char *code, int workers,
-                bm_coded_way way)
+                bm_coded_mode way)
 {
     return (job){f->comm, code, "sharded", N, LEARNED, workers, way, some};
 }
 
-static void test_number_of_ranks_changes_no_bits(void **state)
+static void test_bits_do_not_depend_on_the_number_of_ranks(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
     FOR_EACH (k, names)
         for (int way = 0; way < 2; way++) {
-            job j = make(f, names[k], size + 1, (bm_coded_way)way), a = j;
+            job j = make(f, names[k], size + 1, (bm_coded_mode)way), a = j;
             outcome *together = NULL, *alone = NULL;
 
             j.coordinator = coordinators[way];
@@ -248,23 +236,23 @@ static void sum_in_tree_mode(const job *j, bm_sum_work *work, outcome *out)
         }
         assert_ok(bm_sum_update(sum, work, &r, &out->weight[t]));
         memcpy(out->common[t], bm_sum_common(sum), j->n * sizeof(float));
-        assert_ok(bm_comm_meet(j->comm));
+        assert_ok(bm_comm_barrier(j->comm));
         complete(j->comm, out->mean[t], j->n);
     }
     bm_sum_close(sum);
 }
 
-static void test_without_loss_it_is_the_tree(void **state)
+static void test_an_exact_code_gives_the_bits_of_mode_tree(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
     for (int workers = size; workers < size + 2; workers++)
         for (int way = 0; way < 2; way++) {
-            job j = make(f, "fp32", workers, (bm_coded_way)way);
+            job j = make(f, "fp32", workers, (bm_coded_mode)way);
             outcome *expected = zeros(1, sizeof *expected), *got = run(&j);
 
-            sum_in_tree_mode(&j, way == BM_CODED_NEW ? work_new : work_moves,
+            sum_in_tree_mode(&j, way == BM_CODED_VALUE ? work_new : work_moves,
                              expected);
             assert_memory_equal(got, expected, sizeof *got);
             free(expected);
@@ -273,13 +261,13 @@ static void test_without_loss_it_is_the_tree(void **state)
 }
 
 /* What was sent and what is kept back are what was to be sent. */
-static void test_nothing_is_lost(void **state)
+static void test_sent_and_residual_add_up_to_the_input(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm), workers = size + 1;
 
     FOR_EACH (k, names) {
-        job j = make(f, names[k], workers, BM_CODED_NEW);
+        job j = make(f, names[k], workers, BM_CODED_VALUE);
         outcome *o = NULL;
 
         j.weight = one;
@@ -321,7 +309,7 @@ static double distance(const float *x, const float *y)
     return sqrt(sum);
 }
 
-static void test_what_is_missing_comes_later(void **state)
+static void test_the_common_vector_converges_to_its_target(void **state)
 {
     const fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -330,7 +318,7 @@ static void test_what_is_missing_comes_later(void **state)
     for (size_t i = 0; i < N; i++)
         there[i] = element(9, 9, i);
     FOR_EACH (k, names) {
-        job j = make(f, names[k], size, BM_CODED_MOVES);
+        job j = make(f, names[k], size, BM_CODED_CHANGE);
         bm_coded_sum *c = open_sum(&j);
         const float *common = bm_coded_sum_common(c);
         double all = distance(there, nowhere), left = all, weight = 0;
@@ -353,7 +341,7 @@ static void test_what_is_missing_comes_later(void **state)
 static void test_a_worker_without_weight_keeps_its_residual(void **state)
 {
     const fixture *f = *state;
-    job j = make(f, "onebit", bm_comm_size(f->comm), BM_CODED_NEW);
+    job j = make(f, "onebit", bm_comm_size(f->comm), BM_CODED_VALUE);
     bm_coded_sum *c = open_sum(&j);
     int k = bm_comm_rank(f->comm);
     static float kept[N], common[N], x[N];
@@ -459,7 +447,7 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
 
     for (int workers = bm_comm_size(f->comm); workers <= WORKERS; workers++)
         FOR_EACH (k, names) {
-            job j = make(f, names[k], workers, BM_CODED_NEW);
+            job j = make(f, names[k], workers, BM_CODED_VALUE);
 
             j.coordinator = coordinators[workers % 2];
             check_bytes(&j);
@@ -467,7 +455,7 @@ static void test_bytes_sent_are_those_of_the_formula(void **state)
 }
 
 /* Each number of ranks from five on, with a worker on each. */
-static void test_bytes_of_many_ranks(void **state)
+static void test_bytes_of_many_ranks_follow_the_formula(void **state)
 {
     static const char *const some_codes[] = {"onebit", "int8"};
     const fixture *f = *state;
@@ -478,7 +466,7 @@ static void test_bytes_of_many_ranks(void **state)
 
         assert_ok(bm_comm_open_first(&some, ranks));
         FOR_EACH (k, some_codes) {
-            job j = make(f, some_codes[k], ranks, BM_CODED_NEW);
+            job j = make(f, some_codes[k], ranks, BM_CODED_VALUE);
 
             j.comm = some;
             j.coordinator = coordinators[ranks % 2];
@@ -490,7 +478,7 @@ static void test_bytes_of_many_ranks(void **state)
 }
 
 /* Without columns, of sizes at which slices are empty or odd. */
-static void test_any_size_goes(void **state)
+static void test_any_size_works(void **state)
 {
     static const size_t lengths[] = {0, 1, 1025, 4097};
     const fixture *f = *state;
@@ -498,7 +486,7 @@ static void test_any_size_goes(void **state)
 
     FOR_EACH (i, lengths)
         FOR_EACH (k, names) {
-            job j = make(f, names[k], size + 1, BM_CODED_MOVES), a = j;
+            job j = make(f, names[k], size + 1, BM_CODED_CHANGE), a = j;
             outcome *together = NULL, *alone = NULL;
 
             if (strcmp(names[k], "int8") != 0 && strcmp(names[k], "topk") != 0)
@@ -519,15 +507,16 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_number_of_ranks_changes_no_bits),
-        TEST(test_without_loss_it_is_the_tree),
-        TEST(test_nothing_is_lost),
-        TEST(test_what_is_missing_comes_later),
+        TEST(test_bits_do_not_depend_on_the_number_of_ranks),
+        TEST(test_an_exact_code_gives_the_bits_of_mode_tree),
+        TEST(test_sent_and_residual_add_up_to_the_input),
+        TEST(test_the_common_vector_converges_to_its_target),
         TEST(test_a_worker_without_weight_keeps_its_residual),
         TEST(test_bytes_sent_are_those_of_the_formula),
-        TEST(test_any_size_goes),
+        TEST(test_any_size_works),
     };
-    const struct CMUnitTest of_many[] = {TEST(test_bytes_of_many_ranks)};
+    const struct CMUnitTest of_many[] = {
+        TEST(test_bytes_of_many_ranks_follow_the_formula)};
 
     if (argc > 1 && strcmp(argv[1], "many") == 0)
         return RUN_GROUP_MPI("coded_sum", of_many);

@@ -1,5 +1,6 @@
-/* Transfers between the ranks of one job, whole and in pieces. */
+/* Transfers between the ranks of one job, in one message and in several. */
 #include "comm/comm.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -83,7 +84,7 @@ static void test_vectors_arrive_in_order_and_add_up(void **state)
     bm_comm_close(comm);
 }
 
-static void test_long_vectors_travel_in_pieces(void **state)
+static void test_long_vectors_travel_in_several_messages(void **state)
 {
     static const size_t limits[] = {1, 7, 333, N - 1, N};
     bm_comm *comm = NULL;
@@ -91,7 +92,7 @@ static void test_long_vectors_travel_in_pieces(void **state)
     (void)state;
     assert_ok(bm_comm_open(&comm));
     FOR_EACH (i, limits) {
-        bm_comm_limit(comm, limits[i]);
+        limit_messages(comm, limits[i]);
         check_transfers(comm);
         check_sums(comm);
     }
@@ -138,7 +139,7 @@ static void check_agreement(bm_comm *comm, int failing)
                 (status != BM_OK));
 }
 
-static void test_all_agree_on_the_lowest_failure(void **state)
+static void test_all_ranks_agree_on_the_lowest_failure(void **state)
 {
     bm_comm *comm = NULL;
 
@@ -152,7 +153,7 @@ static void test_all_agree_on_the_lowest_failure(void **state)
 }
 
 /* One rank is not where the others look out for it. */
-static void test_alarm_is_about_the_next_agreement(void **state)
+static void test_an_alarm_is_for_the_next_agreement_only(void **state)
 {
     bm_comm *comm = NULL;
     int last = 0;
@@ -164,7 +165,7 @@ static void test_alarm_is_about_the_next_agreement(void **state)
         bm_status status = BM_OK;
 
         assert_false(bm_comm_alarmed(comm));
-        assert_ok(bm_comm_meet(comm));
+        assert_ok(bm_comm_barrier(comm));
         if (bm_comm_rank(comm) == last) {
             status = BM_FAIL(BM_ERR_IO, "disk %d is gone", turn);
             bm_comm_alarm(comm);
@@ -179,7 +180,7 @@ static void test_alarm_is_about_the_next_agreement(void **state)
     bm_comm_close(comm);
 }
 
-static void test_alone_is_a_job_of_one(void **state)
+static void test_open_alone_gives_a_job_of_one(void **state)
 {
     bm_comm *comm = NULL;
 
@@ -208,7 +209,7 @@ static void pass_on(bm_comm *comm, size_t n)
 }
 
 /* 7 numbers a piece, which changes no count. */
-static void test_bytes_are_counted_with_those_of_twins(void **state)
+static void test_bytes_include_those_of_twins(void **state)
 {
     bm_comm *comm = NULL, *twin = NULL;
     uint64_t others = 0, total = 0;
@@ -218,7 +219,7 @@ static void test_bytes_are_counted_with_those_of_twins(void **state)
     (void)state;
     assert_ok(bm_comm_open(&comm));
     others = (uint64_t)bm_comm_size(comm) - 1;
-    bm_comm_limit(comm, 7);
+    limit_messages(comm, 7);
     pass_on(comm, N);
     assert_int_equal(sent(comm), total = 4 * N);
     assert_ok(bm_comm_twin(&twin, comm));
@@ -244,12 +245,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors_arrive_in_order_and_add_up),
-        cmocka_unit_test(test_long_vectors_travel_in_pieces),
+        cmocka_unit_test(test_long_vectors_travel_in_several_messages),
         cmocka_unit_test(test_workers_are_hosted_in_even_ranges),
-        cmocka_unit_test(test_all_agree_on_the_lowest_failure),
-        cmocka_unit_test(test_alarm_is_about_the_next_agreement),
-        cmocka_unit_test(test_alone_is_a_job_of_one),
-        cmocka_unit_test(test_bytes_are_counted_with_those_of_twins),
+        cmocka_unit_test(test_all_ranks_agree_on_the_lowest_failure),
+        cmocka_unit_test(test_an_alarm_is_for_the_next_agreement_only),
+        cmocka_unit_test(test_open_alone_gives_a_job_of_one),
+        cmocka_unit_test(test_bytes_include_those_of_twins),
     };
     return RUN_GROUP_MPI("comm", tests);
 }

@@ -1,8 +1,7 @@
 /*
- * The schedule of rings along a grid, played through by members that keep, of
- * each element, the set of those whose share is in it: no share is added twice
- * or lost, what one sends is what another one expects, and what each sends is
- * what the formulas say.
+ * The schedule of rings along a grid, simulated by members that track, for each
+ * element, whose vectors are in its sum: no vector is added twice or lost, every
+ * send matches a receive, and the bytes sent follow the formulas.
  */
 #include "comm/grid.h"
 #include "tests/support/support.h"
@@ -21,19 +20,20 @@ typedef struct play {
     size_t sent[MOST], messages[MOST];
 } play;
 
-/* The first n mod parts of them are longer by one. */
+/* The first n mod slices of them are longer by one. */
 static void deal(play *p)
 {
-    size_t parts = (size_t)bm_grid_parts(&p->grid);
+    size_t slices = (size_t)bm_grid_slices(&p->grid);
 
-    for (size_t k = 0; k <= parts; k++)
-        p->edge[k] = k * (p->n / parts) + (k < p->n % parts ? k : p->n % parts);
-    assert_int_equal(p->edge[parts], p->n);
+    for (size_t k = 0; k <= slices; k++)
+        p->edge[k] =
+            k * (p->n / slices) + (k < p->n % slices ? k : p->n % slices);
+    assert_int_equal(p->edge[slices], p->n);
 }
 
-static bool holds(bm_parts p, int part)
+static bool holds(bm_slices p, int slice)
 {
-    return part >= p.first && (part - p.first) % p.step == 0;
+    return slice >= p.first && (slice - p.first) % p.step == 0;
 }
 
 typedef bm_turn half(const bm_grid *g, int member, int t);
@@ -56,7 +56,7 @@ static void take_turn(play *p, half *turn, int t, bool adds)
             p->sent[m] += bm_grid_count(&p->grid, p->edge, mine.out);
             p->messages[m]++;
         }
-        for (int k = 0; mine.from >= 0 && k < bm_grid_parts(&p->grid); k++)
+        for (int k = 0; mine.from >= 0 && k < bm_grid_slices(&p->grid); k++)
             for (size_t i = p->edge[k]; holds(mine.in, k) && i < p->edge[k + 1];
                  i++) {
                 if (adds)
@@ -79,7 +79,7 @@ static void play_it(play *p)
     }
     for (int t = 0; t < turns; t++)
         take_turn(p, bm_grid_scatter, t, true);
-    for (int k = 0; k < bm_grid_parts(&p->grid); k++)
+    for (int k = 0; k < bm_grid_slices(&p->grid); k++)
         for (size_t i = p->edge[k]; i < p->edge[k + 1]; i++)
             assert_int_equal(p->has[bm_grid_owner(&p->grid, k)][i], all);
     for (int t = 0; t < turns; t++)
@@ -111,7 +111,7 @@ static void for_each_size(int members, void check(play *p, int members))
     }
 }
 
-/* Baidu's: 2 n - c[r + 1] - c[r + 2], whose chunk r + 1 is part r. */
+/* Baidu's: 2 n - c[r + 1] - c[r + 2], whose chunk r + 1 is slice r. */
 static void check_ring(play *p, int members)
 {
     p->grid = bm_grid_ring(members);
@@ -127,7 +127,7 @@ static void check_ring(play *p, int members)
     }
 }
 
-static void test_ring_sends_what_the_textbook_says(void **state)
+static void test_a_ring_sends_as_in_the_textbook(void **state)
 {
     (void)state;
     for (int members = 1; members <= MOST; members++)
@@ -137,13 +137,13 @@ static void test_ring_sends_what_the_textbook_says(void **state)
 /* With p = 2^floor(log2 N): 2 (p - 1) / p of all, and all where one folds. */
 static void check_halving(play *p, int members)
 {
-    size_t halves = 0, parts = 1, folded = 0;
+    size_t halves = 0, slices = 1, folded = 0;
 
-    for (; 2 * parts <= (size_t)members; parts *= 2)
+    for (; 2 * slices <= (size_t)members; slices *= 2)
         halves++;
-    folded = (size_t)members - parts;
+    folded = (size_t)members - slices;
     p->grid = bm_grid_halving(members);
-    assert_int_equal(bm_grid_parts(&p->grid), parts);
+    assert_int_equal(bm_grid_slices(&p->grid), slices);
     play_it(p);
     assert_total(p);
     for (size_t m = 0; m < (size_t)members; m++) {
@@ -152,13 +152,13 @@ static void check_halving(play *p, int members)
         assert_int_equal(p->messages[m], folds ? 1 : 2 * halves + pairs);
         if (folds)
             assert_int_equal(p->sent[m], p->n);
-        else if (p->n % parts == 0)
-            assert_int_equal(p->sent[m], 2 * (parts - 1) * (p->n / parts) +
+        else if (p->n % slices == 0)
+            assert_int_equal(p->sent[m], 2 * (slices - 1) * (p->n / slices) +
                                              (pairs ? p->n : 0));
     }
 }
 
-static void test_halving_sends_what_the_textbook_says(void **state)
+static void test_halving_sends_as_in_the_textbook(void **state)
 {
     (void)state;
     for (int members = 1; members <= MOST; members++)
@@ -202,17 +202,17 @@ static void test_grids_send_what_one_ring_sends_in_fewer_messages(void **state)
 /* By adding up weights as vectors are added. */
 static void check_weights(const bm_grid *g)
 {
-    double before[MOST + 1] = {0}, part[MOST][MOST] = {0}, had[MOST][MOST];
+    double before[MOST + 1] = {0}, slice[MOST][MOST] = {0}, had[MOST][MOST];
 
     for (int m = 0; m < g->members; m++) {
         double weight = m % 3 == 1 ? 0 : 100 + 7 * m * m;
 
         before[m + 1] = before[m] + weight;
-        for (int k = 0; k < bm_grid_parts(g); k++)
-            part[m][k] = weight;
+        for (int k = 0; k < bm_grid_slices(g); k++)
+            slice[m][k] = weight;
     }
     for (int t = 0; t < bm_grid_turns(g); t++) {
-        memcpy(had, part, sizeof had);
+        memcpy(had, slice, sizeof had);
         for (int m = 0; m < g->members; m++) {
             bm_turn turn = bm_grid_scatter(g, m, t);
             double own = -1, coming = -1;
@@ -220,17 +220,17 @@ static void check_weights(const bm_grid *g)
             if (turn.from < 0)
                 continue;
             bm_grid_weigh(g, before, m, t, &own, &coming);
-            for (int k = 0; k < bm_grid_parts(g); k++)
+            for (int k = 0; k < bm_grid_slices(g); k++)
                 if (holds(turn.in, k)) {
                     assert_true(own == had[m][k]);
                     assert_true(coming == had[turn.from][k]);
-                    part[m][k] += had[turn.from][k];
+                    slice[m][k] += had[turn.from][k];
                 }
         }
     }
 }
 
-static void test_weights_are_those_of_what_was_added_up(void **state)
+static void test_weights_are_those_of_the_added_vectors(void **state)
 {
     static const char *const text[] = {"3x5", "5x3", "2x2x4", "4x1x3", "2x8"};
     static const int members[] = {15, 15, 16, 12, 16};
@@ -249,7 +249,7 @@ static void test_weights_are_those_of_what_was_added_up(void **state)
     }
 }
 
-static void test_topologies_that_are_none_are_told(void **state)
+static void test_invalid_topologies_are_reported(void **state)
 {
     static const struct {
         const char *text, *told;
@@ -283,11 +283,11 @@ static void test_topologies_that_are_none_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ring_sends_what_the_textbook_says),
-        cmocka_unit_test(test_halving_sends_what_the_textbook_says),
+        cmocka_unit_test(test_a_ring_sends_as_in_the_textbook),
+        cmocka_unit_test(test_halving_sends_as_in_the_textbook),
         cmocka_unit_test(test_grids_send_what_one_ring_sends_in_fewer_messages),
-        cmocka_unit_test(test_weights_are_those_of_what_was_added_up),
-        cmocka_unit_test(test_topologies_that_are_none_are_told),
+        cmocka_unit_test(test_weights_are_those_of_the_added_vectors),
+        cmocka_unit_test(test_invalid_topologies_are_reported),
     };
     return RUN_GROUP("grid", tests);
 }

@@ -1,9 +1,10 @@
 /*
- * Every mode of the ordered sum beside the others: the mean within bounds that
- * follow from its roundings, and bits that no number of ranks changes. For any
- * number of workers on whatever ranks mpirun gives us.
+ * All modes of the ordered sum: the mean is within bounds that follow from its
+ * roundings, and its bits do not depend on the number of ranks. For any number
+ * of workers and ranks.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/grids.h"
 #include "tests/support/support.h"
 
@@ -23,14 +24,6 @@ typedef struct job {
     size_t n;
     const char *mode, *coordinator, *topology;
 } job;
-
-static double uniform(uint64_t key)
-{
-    key = (key + 1) * 0x9e3779b97f4a7c15u;
-    key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
-    key = (key ^ (key >> 27)) * 0x94d049bb133111ebu;
-    return (double)((key ^ (key >> 31)) >> 11) * 0x1p-53;
-}
 
 static float elements[MOST][LONGEST];
 
@@ -152,7 +145,7 @@ static void check_bound(job *j)
     }
 }
 
-static void test_all_means_are_within_a_rounding_for_each_worker(void **state)
+static void test_all_means_are_within_one_rounding_per_worker(void **state)
 {
     for_each_job(*state, check_bound);
 }
@@ -172,7 +165,7 @@ static void fold(const job *j, float *out)
     size_t edge[MOST + 1];
     float x[LONGEST];
 
-    assert_ok(bm_sum_cut(j->n, j->workers, j->coordinator, edge));
+    assert_ok(bm_slices_cut(j->n, j->workers, j->coordinator, edge));
     for (int k = 0; k < j->workers; k++) {
         size_t from = edge[k], n = edge[k + 1] - from;
         double sum = 0;
@@ -290,7 +283,7 @@ static void check_grid(job *j)
 }
 
 /* Those of the ring and of halving are known above. */
-static void test_bits_of_a_grid_depend_on_no_ranks(void **state)
+static void test_bits_of_a_grid_do_not_depend_on_ranks(void **state)
 {
     for_each_job(*state, check_grid);
 }
@@ -307,12 +300,12 @@ static void test_hosts_decide_an_automatic_topology(void **state)
     snprintf(grid, sizeof grid, "%dx%d", 2 * each, size / each);
     mean_of(&j, expected);
     j.topology = "auto";
-    bm_comm_hosts_of(comm, each);
+    pretend_hosts(comm, each);
     mean_of(&j, got);
     assert_memory_equal(got, expected, sizeof got);
     if (size < 3)
         return;
-    bm_comm_hosts_of(comm, size - 1); /* uneven */
+    pretend_hosts(comm, size - 1); /* uneven */
     mean_of(&j, got);
     j.mode = "ring";
     j.topology = NULL;
@@ -320,7 +313,7 @@ static void test_hosts_decide_an_automatic_topology(void **state)
     assert_memory_equal(got, expected, sizeof got);
 }
 
-static void test_a_topology_is_hiers_and_its_product_is_n(void **state)
+static void test_a_topology_needs_hier_and_product_n(void **state)
 {
     bm_sum *sum = NULL;
 
@@ -337,7 +330,7 @@ static void test_a_topology_is_hiers_and_its_product_is_n(void **state)
  */
 
 /* More than a segment for each turn, and pieces that do not divide it. */
-static void test_long_transfers_go_in_segments(void **state)
+static void test_long_transfers_travel_in_segments(void **state)
 {
     static const char *const modes[] = {"ring", "halving", "hier"};
     static const size_t limits[] = {1 << 26, 9973};
@@ -358,7 +351,7 @@ static void test_long_transfers_go_in_segments(void **state)
                 j.topology = alone.topology = grid;
             alone.comm = one;
             mean_of(&alone, expected);
-            bm_comm_limit(comm, limits[each - 1]);
+            limit_messages(comm, limits[each - 1]);
             mean_of(&j, got);
             assert_memory_equal(got, expected, LONG * sizeof *got);
         }
@@ -371,13 +364,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_means_are_within_a_rounding_for_each_worker),
+        TEST(test_all_means_are_within_one_rounding_per_worker),
         TEST(test_ring_is_a_fold_and_so_are_grids_of_one_dimension),
         TEST(test_halving_is_a_balanced_tree),
-        TEST(test_bits_of_a_grid_depend_on_no_ranks),
+        TEST(test_bits_of_a_grid_do_not_depend_on_ranks),
         TEST(test_hosts_decide_an_automatic_topology),
-        TEST(test_a_topology_is_hiers_and_its_product_is_n),
-        TEST(test_long_transfers_go_in_segments),
+        TEST(test_a_topology_needs_hier_and_product_n),
+        TEST(test_long_transfers_travel_in_segments),
     };
 
     make_elements();

@@ -1,9 +1,10 @@
 /*
- * The ordered sum, on however many ranks mpirun gives us. Every rank can make
- * every worker's vector, so each computes by itself what all of them together
- * must arrive at: the tree by recursion, means in double.
+ * The ordered sum, on any number of ranks. Every rank can compute every worker's
+ * vector, so each computes the expected result by itself: the tree by recursion,
+ * means in double.
  */
 #include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -27,18 +28,6 @@ typedef struct crew {
     int order[WORKERS];     /* worker k has vector number order[k] */
     double weight[WORKERS]; /* of vector number k */
 } crew;
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key)) >> 11) * 0x1p-53;
-}
 
 /* Some vectors are large and some are small, and so are their elements. */
 static float element(const crew *c, int number, size_t i)
@@ -177,7 +166,7 @@ static void test_tree_has_the_bits_of_the_recursion(void **state)
             }
 }
 
-static void test_tree_is_there_for_any_number_of_workers(void **state)
+static void test_tree_works_for_any_number_of_workers(void **state)
 {
     float got[LONGEST], expected[LONGEST];
 
@@ -220,7 +209,7 @@ static void test_every_mode_gives_the_mean(void **state)
                 }
 }
 
-static void test_exact_bits_depend_on_no_order_and_no_ranks(void **state)
+static void test_exact_bits_do_not_depend_on_order_or_ranks(void **state)
 {
     static const double spreads[] = {0, 10, 100};
     float got[LONGEST], alone[LONGEST];
@@ -246,7 +235,7 @@ static void test_exact_bits_depend_on_no_order_and_no_ranks(void **state)
     bm_comm_close(one);
 }
 
-static void test_pieces_change_no_bits(void **state)
+static void test_message_length_changes_no_bits(void **state)
 {
     static const size_t limits[] = {1000, 1, 37};
     crew c = make(11, LONGEST);
@@ -256,207 +245,14 @@ static void test_pieces_change_no_bits(void **state)
     FOR_EACH (m, modes)
         FOR_EACH (l, limits) {
             c.n = limits[l] == 1 ? 100 : LONGEST;
-            bm_comm_limit(comm, LONGEST);
+            limit_messages(comm, LONGEST);
             run(comm, &c, modes[m], "sharded", whole);
-            bm_comm_limit(comm, limits[l]);
+            limit_messages(comm, limits[l]);
             run(comm, &c, modes[m], "sharded", pieces);
             if (strcmp(modes[m], "mpi") != 0)
                 assert_memory_equal(whole, pieces, c.n * sizeof whole[0]);
             assert_near_mean(&c, modes[m], pieces);
         }
-}
-
-/* ---- in rounds ----------------------------------------------------------- */
-
-/* What comes and goes while an update is under way. */
-typedef struct traffic {
-    bm_sum *sum;
-    int rank, size;
-    bool tree;
-    const float *x; /* the vector that is late; NULL: none is */
-    float *room;    /* where it is to be */
-    size_t brought; /* rounds */
-    size_t worked;  /* elements of this rank's slice */
-    size_t taken;   /* of it, and of all */
-    size_t all;
-    float seen[LONGEST];
-} traffic;
-
-static void bring(void *self, size_t round)
-{
-    traffic *t = self;
-    size_t at = 0, n = 0;
-
-    assert_int_equal(t->brought++, round);
-    for (int r = 0; t->x != NULL && r < t->size; r++) {
-        bm_sum_part(t->sum, round, r, &at, &n);
-        memcpy(t->room + at, t->x + at, n * sizeof *t->x);
-    }
-}
-
-static void take(void *self, size_t offset, size_t n)
-{
-    traffic *t = self;
-    bm_slice own = bm_sum_slice(t->sum);
-
-    memcpy(t->seen + offset, bm_sum_common(t->sum) + offset,
-           n * sizeof *t->seen);
-    t->all += n;
-    if (offset <= own.offset && own.offset + own.count <= offset + n)
-        t->taken += own.count; /* all at once */
-    else if (own.offset <= offset && offset < own.offset + own.count)
-        t->taken += n;
-}
-
-/* Of a round, when its parts are there, no later ones are, and what was done in
- * rounds before is on its way. */
-static void work(void *self, const bm_piece *p)
-{
-    traffic *t = self;
-    size_t round = t->brought - 1, at = 0, n = 0;
-
-    bm_sum_part(t->sum, round, t->rank, &at, &n);
-    if (t->tree) {
-        assert_true(at <= p->offset && p->offset + p->n <= at + n);
-        assert_int_equal(t->taken, at - bm_sum_slice(t->sum).offset);
-    } else {
-        assert_int_equal(t->brought, bm_sum_rounds(t->sum));
-        assert_int_equal(t->taken, 0);
-    }
-    assert_int_equal(p->offset % BM_SUM_CHUNK, 0);
-    t->worked += p->n;
-    for (size_t i = 0; i < p->n; i++)
-        p->after[i] = p->before[i] + p->mean[i];
-}
-
-static void move(void *self, const bm_piece *p)
-{
-    (void)self;
-    for (size_t i = 0; i < p->n; i++)
-        p->after[i] = p->before[i] + p->mean[i];
-}
-
-static float *spoiled(bm_sum *sum, size_t n)
-{
-    float *room = bm_sum_room(sum);
-
-    for (size_t i = 0; i < n; i++)
-        room[i] = NAN;
-    return room;
-}
-
-/* The last worker hosted here, and every other one, comes piece by piece. */
-static void add_late(traffic *t, bm_comm *comm, const crew *c, float *x)
-{
-    int last = bm_comm_first(comm, c->workers, t->rank + 1);
-
-    t->x = NULL;
-    t->brought = t->worked = t->taken = t->all = 0;
-    for (int k = bm_comm_first(comm, c->workers, t->rank); k < last; k++) {
-        fill(c, k, x);
-        if (c->weight[k] == 0 || (last - k) % 2 == 0) {
-            bm_sum_add(t->sum, k, x, c->weight[k]);
-            continue;
-        }
-        t->x = x;
-        t->room = spoiled(t->sum, c->n);
-        bm_sum_add_late(t->sum, k, c->weight[k]);
-        for (size_t r = 0; k + 1 < last && r < bm_sum_rounds(t->sum); r++) {
-            bring(t, r);
-            bm_sum_come(t->sum, r);
-        }
-        if (k + 1 == last)
-            continue;
-        t->x = NULL;
-        t->brought = 0;
-    }
-}
-
-static void compare_rounds(bm_comm *comm, const crew *c, const char *mode,
-                           const char *coordinator, size_t limit)
-{
-    static traffic t;
-    bm_sum *whole = NULL;
-    float x[LONGEST];
-    const bm_sum_flow flow = {bring, take, &t};
-
-    t = (traffic){.rank = bm_comm_rank(comm),
-                  .size = bm_comm_size(comm),
-                  .tree = strcmp(mode, "tree") == 0};
-    assert_ok(
-        bm_sum_open(&whole, comm, c->n, c->workers, mode, coordinator, NULL));
-    assert_ok(
-        bm_sum_open(&t.sum, comm, c->n, c->workers, mode, coordinator, NULL));
-    bm_sum_limit(t.sum, limit);
-    assert_int_equal(bm_sum_rounds(t.sum), (c->n + limit - 1) / limit);
-    for (int block = 0; block < 2; block++) {
-        double one = 0, other = 0;
-        bm_traffic before = bm_comm_traffic(comm), between, after;
-
-        add_all(whole, comm, c);
-        assert_ok(bm_sum_update(whole, move, NULL, &one));
-        between = bm_comm_traffic(comm);
-        add_late(&t, comm, c, x);
-        assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &other));
-        after = bm_comm_traffic(comm);
-        assert_true(one == other);
-        assert_memory_equal(bm_sum_common(whole), bm_sum_common(t.sum),
-                            c->n * sizeof *x);
-        assert_memory_equal(t.seen, bm_sum_common(t.sum), c->n * sizeof *x);
-        assert_int_equal(t.all, c->n);
-        assert_int_equal(t.worked, bm_sum_slice(t.sum).count);
-        assert_int_equal(after.sent - between.sent, between.sent - before.sent);
-        assert_int_equal(after.shared - between.shared,
-                         between.shared - before.shared);
-    }
-    bm_sum_close(whole);
-    bm_sum_close(t.sum);
-}
-
-static void test_rounds_come_and_go_and_change_no_bits(void **state)
-{
-    static const size_t limits[] = {1024, 2500, LONGEST};
-    bm_comm *comm = *state;
-    int size = bm_comm_size(comm);
-
-    for (int on_a_host = 1; on_a_host <= size; on_a_host++)
-        FOR_EACH (m, modes)
-            FOR_EACH (k, coordinators)
-                FOR_EACH (l, limits) {
-                    crew c = make(2 * size + 1, LONGEST);
-
-                    if (strcmp(modes[m], "mpi") == 0)
-                        continue; /* whose order is the library's */
-                    bm_comm_hosts_of(comm, on_a_host);
-                    compare_rounds(comm, &c, modes[m], coordinators[k],
-                                   limits[l]);
-                }
-}
-
-static void test_rounds_of_nothing_change_nothing(void **state)
-{
-    bm_comm *comm = *state;
-    crew c = make(bm_comm_size(comm), LONGEST);
-    traffic t = {.rank = bm_comm_rank(comm), .size = bm_comm_size(comm)};
-    const bm_sum_flow flow = {bring, take, &t};
-    float x[LONGEST];
-    double weight = 1;
-
-    memset(c.weight, 0, sizeof c.weight);
-    assert_ok(
-        bm_sum_open(&t.sum, comm, c.n, c.workers, "tree", "sharded", NULL));
-    bm_sum_limit(t.sum, 1024);
-    add_late(&t, comm, &c, x);
-    assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &weight));
-    assert_true(weight == 0 && t.worked == 0 && t.all == 0);
-    for (size_t i = 0; i < c.n; i++)
-        assert_true(bm_sum_common(t.sum)[i] == 0);
-    c = make(c.workers, LONGEST); /* and then it goes on */
-    t.tree = true;
-    add_late(&t, comm, &c, x);
-    assert_ok(bm_sum_update_in_rounds(t.sum, work, &t, &flow, &weight));
-    assert_true(weight > 0 && t.all == c.n);
-    bm_sum_close(t.sum);
 }
 
 static void test_slices_cover_the_vector_once(void **state)
@@ -490,7 +286,7 @@ static void test_slices_cover_the_vector_once(void **state)
         }
 }
 
-static void test_mean_of_one_is_that_one(void **state)
+static void test_mean_of_one_vector_is_that_vector(void **state)
 {
     crew c = make(8, LONGEST);
     float got[LONGEST], x[LONGEST];
@@ -519,7 +315,7 @@ static void test_tree_of_equal_vectors_is_that_vector(void **state)
     assert_memory_equal(got, x, sizeof x);
 }
 
-static void test_worker_without_weight_takes_no_part(void **state)
+static void test_worker_without_weight_does_not_contribute(void **state)
 {
     bm_comm *comm = *state;
     int workers = 8, rank = bm_comm_rank(comm);
@@ -586,7 +382,7 @@ static void test_exact_keeps_what_floats_cancel(void **state)
     assert_true(mean_of(*state, "tree", x, 8) == 0);
 }
 
-static void test_one_number_that_is_none_spoils_the_mean(void **state)
+static void test_a_nan_makes_the_mean_nan_or_infinite(void **state)
 {
     static const float x[8] = {1, 2, INFINITY}, y[8] = {1, NAN, 3, 0x1p127f};
 
@@ -596,7 +392,7 @@ static void test_one_number_that_is_none_spoils_the_mean(void **state)
     }
 }
 
-static void test_unknown_names_are_refused(void **state)
+static void test_unknown_names_are_rejected(void **state)
 {
     bm_sum *sum = NULL;
 
@@ -667,7 +463,7 @@ static void check_all_updates(bm_comm *comm)
             check_updates(comm, modes[m], coordinators[k]);
 }
 
-static void test_update_works_on_the_mean_and_all_see_it(void **state)
+static void test_update_applies_work_and_all_ranks_see_it(void **state)
 {
     check_all_updates(*state);
 }
@@ -676,13 +472,13 @@ static void test_update_works_on_the_mean_and_all_see_it(void **state)
 static void test_updates_are_the_same_over_many_hosts(void **state)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
-        bm_comm_hosts_of(*state, ranks);
+        pretend_hosts(*state, ranks);
         check_all_updates(*state);
     }
 }
 
 /* No file may be made, as where memory is short: messages take their place. */
-static void test_updates_do_without_shared_memory(void **state)
+static void test_updates_work_without_shared_memory(void **state)
 {
     struct rlimit before, none;
 
@@ -709,7 +505,7 @@ static void test_update_without_weight_changes_nothing(void **state)
         own = bm_sum_slice(sum);
         for (size_t i = own.offset; i < own.offset + own.count; i++)
             bm_sum_common(sum)[i] = (float)i;
-        assert_ok(bm_sum_share(sum));
+        assert_ok(bm_sum_allgather(sum));
         for (int k = bm_comm_first(comm, 8, rank); k < last; k++)
             bm_sum_add(sum, k, bm_sum_room(sum), 0);
         assert_ok(bm_sum_update(sum, twice, &seen, &weight));
@@ -725,24 +521,22 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_tree_has_the_bits_of_the_recursion),
-        TEST(test_tree_is_there_for_any_number_of_workers),
+        TEST(test_tree_works_for_any_number_of_workers),
         TEST(test_order_matters_to_these_numbers),
         TEST(test_every_mode_gives_the_mean),
-        TEST(test_exact_bits_depend_on_no_order_and_no_ranks),
-        TEST(test_pieces_change_no_bits),
-        TEST(test_rounds_come_and_go_and_change_no_bits),
-        TEST(test_rounds_of_nothing_change_nothing),
+        TEST(test_exact_bits_do_not_depend_on_order_or_ranks),
+        TEST(test_message_length_changes_no_bits),
         TEST(test_slices_cover_the_vector_once),
-        TEST(test_mean_of_one_is_that_one),
+        TEST(test_mean_of_one_vector_is_that_vector),
         TEST(test_tree_of_equal_vectors_is_that_vector),
-        TEST(test_worker_without_weight_takes_no_part),
+        TEST(test_worker_without_weight_does_not_contribute),
         TEST(test_no_weight_at_all_gives_zeros),
         TEST(test_exact_keeps_what_floats_cancel),
-        TEST(test_one_number_that_is_none_spoils_the_mean),
-        TEST(test_unknown_names_are_refused),
-        TEST(test_update_works_on_the_mean_and_all_see_it),
+        TEST(test_a_nan_makes_the_mean_nan_or_infinite),
+        TEST(test_unknown_names_are_rejected),
+        TEST(test_update_applies_work_and_all_ranks_see_it),
         TEST(test_updates_are_the_same_over_many_hosts),
-        TEST(test_updates_do_without_shared_memory),
+        TEST(test_updates_work_without_shared_memory),
         TEST(test_update_without_weight_changes_nothing),
     };
     return RUN_GROUP_MPI("sum", tests);

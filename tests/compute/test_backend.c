@@ -127,6 +127,7 @@ static void test_alloc_of_impossible_sizes_fails(void **state)
 static void test_missing_operation_is_reported_by_name(void **state)
 {
     bm_backend be = bare_backend();
+    bm_conv c = {0};
     float x = 1;
 
     (void)state;
@@ -135,6 +136,10 @@ static void test_missing_operation_is_reported_by_name(void **state)
     assert_non_null(
         strstr(bm_last_error(), "add_rows is not available on backend bare"));
     assert_true(x == 1);
+    assert_int_equal(bm_conv_work(&be, &c), 0);
+    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
+    assert_non_null(
+        strstr(bm_last_error(), "conv_work is not available on backend bare"));
 }
 
 static void test_missing_backend_is_reported_by_name(void **state)

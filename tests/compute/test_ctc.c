@@ -506,24 +506,6 @@ static void test_score_is_added_to(void **state)
     bm_free(be, work);
 }
 
-static void test_backend_without_ctc_says_so(void **state)
-{
-    bm_backend be = bare_backend();
-    bm_extent e = {0};
-    bm_targets t = {0};
-    bm_tensor none = {NULL, 3, {0}};
-
-    (void)state;
-    bm_ctc(&be, e, t, BM_INFEASIBLE_SKIP, none, none, NULL, NULL);
-    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
-    assert_non_null(strstr(bm_last_error(), "bare"));
-    assert_int_equal(bm_ctc_work(&be, e, t, 2), 0);
-    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
-    assert_non_null(strstr(bm_last_error(), "ctc is not available"));
-    bm_cross_entropy(&be, e, t, none, none, NULL);
-    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
-}
-
 /* Whether there is a path for the labels or not. */
 static void test_errors_are_the_distance_of_the_best_path(void **state)
 {
@@ -582,7 +564,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_when_nothing_counts_the_gradient_is_zero),
         cmocka_unit_test(test_no_frames_and_a_single_class),
         cmocka_unit_test(test_score_is_added_to),
-        cmocka_unit_test(test_backend_without_ctc_says_so),
         cmocka_unit_test(test_errors_are_the_distance_of_the_best_path),
         cmocka_unit_test(test_feasible_counts_the_blanks_between_repeats),
     };

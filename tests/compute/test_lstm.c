@@ -425,19 +425,6 @@ static void test_vectors_may_be_used_at_once(void **state)
     in_each_precision(&ordinary, use_vectors_at_once);
 }
 
-static void test_backend_without_lstm_says_so(void **state)
-{
-    bm_backend be = bare_backend();
-    bm_lstm l = {1, 1, 1, NULL, NULL, NULL};
-    bm_extent e = {0};
-
-    (void)state;
-    assert_int_equal(bm_lstm_kept(&be, &l, e), 0);
-    assert_int_equal(bm_sync(&be), BM_ERR_UNSUPPORTED);
-    assert_non_null(
-        strstr(bm_last_error(), "lstm_kept is not available on backend bare"));
-}
-
 /* Frames past the longest sequence. A BLAS may round otherwise with more rows.
  */
 static void pad(const problem *p)
@@ -483,7 +470,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lstm_on_every_instruction_set),
         cmocka_unit_test(test_input_gradient_is_left_out_on_request),
         cmocka_unit_test(test_vectors_may_be_used_at_once),
-        cmocka_unit_test(test_backend_without_lstm_says_so),
         cmocka_unit_test(test_padding_changes_nothing),
     };
 

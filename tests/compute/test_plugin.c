@@ -1,6 +1,6 @@
 /*
- * What a plugin lacks is told in one line. Each attempt is that of a process of
- * its own, as what is loaded stays loaded.
+ * Whatever a plugin lacks is reported in one line. Each attempt runs in a process
+ * of its own, since plugins and libraries stay loaded.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "compute/backend.h"
@@ -17,7 +17,7 @@
 
 typedef struct attempt {
     const char *name;         /* of the backend */
-    const char *plugins;      /* where it is looked for */
+    const char *plugins;      /* BMUF_PLUGINS; NULL: not set */
     bool driver;              /* the device's library is there */
     const char *lib, *prefix; /* FAKE_LIB, FAKE_PREFIX; NULL: not set */
 } attempt;
@@ -25,7 +25,7 @@ typedef struct attempt {
 typedef struct finding {
     char message[2000]; /* "" if it opened */
     int status;
-    int of_cuda; /* libraries that are loaded afterwards */
+    int of_cuda; /* libraries of CUDA that are loaded afterwards */
 } finding;
 
 static int count_cuda(struct dl_phdr_info *info, size_t size, void *n)
@@ -95,14 +95,14 @@ static finding find(attempt a)
     return f;
 }
 
-static void assert_tells(const finding *f, bm_status status, const char *words)
+static void assert_fails(const finding *f, bm_status status, const char *words)
 {
     if (f->status != (int)status || strstr(f->message, words) == NULL)
         fail_msg("status %d: '%s', not '%s'", f->status, f->message, words);
     assert_null(strchr(f->message, '\n'));
 }
 
-static void test_a_plugin_with_all_it_needs_opens(void **state)
+static void test_plugin_with_all_libraries_opens(void **state)
 {
     finding f = find((attempt){"whole", BMUF_FAKES, true,
                                BMUF_FAKES "/arithmetic/lib", NULL});
@@ -118,30 +118,32 @@ static void test_a_plugin_with_all_it_needs_opens(void **state)
     assert_string_equal(f.message, "");
 }
 
-static void test_a_machine_without_driver_is_told(void **state)
+static void test_missing_driver_is_reported(void **state)
 {
     finding f = find((attempt){"whole", BMUF_FAKES, false,
                                BMUF_FAKES "/arithmetic/lib", NULL});
 
     (void)state;
-    assert_tells(&f, BM_ERR_DEVICE,
-                 "no whole here: no driver: libfake_driver.so.1: ");
+    assert_fails(
+        &f, BM_ERR_DEVICE,
+        "backend whole is not available: no driver: libfake_driver.so.1: ");
 }
 
-static void test_places_of_a_missing_library_are_told(void **state)
+static void test_places_of_a_missing_library_are_reported(void **state)
 {
     finding f =
         find((attempt){"whole", BMUF_FAKES, true, "/nowhere:/nor/here", NULL});
 
     (void)state;
-    assert_tells(&f, BM_ERR_DEVICE,
-                 "no whole here: there is no libfake_arithmetic.so.1; looked "
-                 "in $FAKE_LIB = /nowhere:/nor/here, where the system looks, "
+    assert_fails(&f, BM_ERR_DEVICE,
+                 "backend whole is not available: libfake_arithmetic.so.1 was "
+                 "not found; searched: $FAKE_LIB = /nowhere:/nor/here, the "
+                 "system's search path, "
                  "$FAKE_PREFIX/l*b (not set)");
 }
 
-/* What can be used comes first, even if what cannot lies nearer. */
-static void test_a_damaged_library_is_told(void **state)
+/* A place with a damaged library is passed over if another has a good one. */
+static void test_damaged_library_is_reported(void **state)
 {
     char nearest[512], both[2000];
     finding f;
@@ -151,56 +153,57 @@ static void test_a_damaged_library_is_told(void **state)
     snprintf(nearest, sizeof nearest, "%s", in_folder(""));
     snprintf(both, sizeof both, "%s:%s", nearest, BMUF_FAKES "/arithmetic/lib");
     f = find((attempt){"whole", BMUF_FAKES, true, nearest, NULL});
-    assert_tells(&f, BM_ERR_DEVICE, "libfake_arithmetic.so.1 cannot be used: ");
+    assert_fails(&f, BM_ERR_DEVICE,
+                 "libfake_arithmetic.so.1 cannot be loaded: ");
     assert_non_null(strstr(f.message, nearest));
     f = find((attempt){"whole", BMUF_FAKES, true, both, NULL});
     assert_string_equal(f.message, "");
 }
 
-static void test_a_plugin_that_is_not_there_is_told(void **state)
+static void test_missing_plugin_is_reported(void **state)
 {
     finding f = find((attempt){.name = "abacus", .plugins = BMUF_FAKES});
 
     (void)state;
-    assert_tells(&f, BM_ERR_UNSUPPORTED,
-                 "no abacus here: there is no " BMUF_FAKES
-                 "/libbmuf_abacus.so");
+    assert_fails(&f, BM_ERR_UNSUPPORTED,
+                 "backend abacus is not available: " BMUF_FAKES
+                 "/libbmuf_abacus.so does not exist");
     f = find((attempt){.name = "abacus"});
-    assert_tells(&f, BM_ERR_UNSUPPORTED, "/libbmuf_abacus.so"); /* beside us */
+    assert_fails(&f, BM_ERR_UNSUPPORTED, "/libbmuf_abacus.so"); /* beside us */
     f = find((attempt){.name = "../whole", .plugins = BMUF_FAKES});
-    assert_tells(&f, BM_ERR_CONFIG, "'../whole' names no backend");
+    assert_fails(&f, BM_ERR_CONFIG, "'../whole' is not the name of a backend");
 }
 
-static void test_a_damaged_plugin_is_told(void **state)
+static void test_damaged_plugin_is_reported(void **state)
 {
     finding f;
 
     (void)state;
     write_text("libbmuf_text.so", "this is no library");
     f = find((attempt){.name = "text", .plugins = in_folder("")});
-    assert_tells(&f, BM_ERR_UNSUPPORTED, "no text here: ");
+    assert_fails(&f, BM_ERR_UNSUPPORTED, "backend text is not available: ");
     assert_non_null(strstr(f.message, "libbmuf_text.so"));
 }
 
-static void test_a_library_that_is_no_plugin_is_told(void **state)
+static void test_library_without_the_plugin_symbol_is_reported(void **state)
 {
     finding f = find((attempt){.name = "bare", .plugins = BMUF_FAKES});
 
     (void)state;
-    assert_tells(&f, BM_ERR_UNSUPPORTED,
-                 "is no plugin of this program; it has no bm_plugin_bare");
+    assert_fails(&f, BM_ERR_UNSUPPORTED,
+                 "is not a plugin of this program (no symbol bm_plugin_bare)");
 }
 
-static void test_a_plugin_of_another_version_is_told(void **state)
+static void test_plugin_of_another_version_is_reported(void **state)
 {
     finding f = find((attempt){.name = "old", .plugins = BMUF_FAKES});
 
     (void)state;
-    assert_tells(&f, BM_ERR_UNSUPPORTED,
-                 "libbmuf_old.so is of another version of this program");
+    assert_fails(&f, BM_ERR_UNSUPPORTED,
+                 "libbmuf_old.so belongs to another version of this program");
 }
 
-/* The real one, where it was built and there is no driver. */
+/* The plugin for CUDA, if it was built and the machine has no driver. */
 static void test_without_a_driver_nothing_of_cuda_is_loaded(void **state)
 {
     (void)state;
@@ -210,7 +213,8 @@ static void test_without_a_driver_nothing_of_cuda_is_loaded(void **state)
 
     if (f.status == BM_OK || strstr(f.message, "no driver") == NULL)
         skip();
-    assert_tells(&f, BM_ERR_DEVICE, "no cuda here: no driver: libcuda.so.1: ");
+    assert_fails(&f, BM_ERR_DEVICE,
+                 "backend cuda is not available: no driver: libcuda.so.1: ");
     assert_int_equal(f.of_cuda, 0);
 #endif
 }
@@ -218,14 +222,14 @@ static void test_without_a_driver_nothing_of_cuda_is_loaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_plugin_with_all_it_needs_opens),
-        cmocka_unit_test(test_a_machine_without_driver_is_told),
-        cmocka_unit_test(test_places_of_a_missing_library_are_told),
-        cmocka_unit_test(test_a_damaged_library_is_told),
-        cmocka_unit_test(test_a_plugin_that_is_not_there_is_told),
-        cmocka_unit_test(test_a_damaged_plugin_is_told),
-        cmocka_unit_test(test_a_library_that_is_no_plugin_is_told),
-        cmocka_unit_test(test_a_plugin_of_another_version_is_told),
+        cmocka_unit_test(test_plugin_with_all_libraries_opens),
+        cmocka_unit_test(test_missing_driver_is_reported),
+        cmocka_unit_test(test_places_of_a_missing_library_are_reported),
+        cmocka_unit_test(test_damaged_library_is_reported),
+        cmocka_unit_test(test_missing_plugin_is_reported),
+        cmocka_unit_test(test_damaged_plugin_is_reported),
+        cmocka_unit_test(test_library_without_the_plugin_symbol_is_reported),
+        cmocka_unit_test(test_plugin_of_another_version_is_reported),
         cmocka_unit_test(test_without_a_driver_nothing_of_cuda_is_loaded),
     };
 

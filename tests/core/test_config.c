@@ -1,4 +1,4 @@
-/* Configuration files and overrides, right and wrong. */
+/* Configuration files and overrides, valid and invalid. */
 #include "core/config.h"
 #include "core/rng.h"
 #include "tests/support/support.h"
@@ -97,8 +97,8 @@ static settings fill(const bm_config *config)
     return s;
 }
 
-/* The check must fail and say this; %s stands for the file's name. */
-static void assert_says(const bm_config *config, const char *format)
+/* The check must fail with this text; %s stands for the file's name. */
+static void assert_reported(const bm_config *config, const char *format)
 {
     char text[256];
     const char *name = strstr(format, "%s");
@@ -117,12 +117,12 @@ static void assert_fault(const char *text, const char *format)
 {
     bm_config *config = read_text(text);
 
-    assert_says(config, format);
-    assert_non_null(strstr(bm_last_error(), "1 setting is wrong"));
+    assert_reported(config, format);
+    assert_non_null(strstr(bm_last_error(), "1 invalid setting"));
     bm_config_free(config);
 }
 
-static void test_file_sets_and_defaults_fill_up(void **state)
+static void test_unset_values_take_their_defaults(void **state)
 {
     bm_config *config = read_text("\xEF\xBB\xBF# a study\n"
                                   "[job]\n"
@@ -158,21 +158,21 @@ static void test_last_override_wins(void **state)
     bm_config_free(config);
 }
 
-static void test_what_does_not_go_together_is_told_with_the_rest(void **state)
+static void test_conflicting_settings_are_reported_with_the_rest(void **state)
 {
     bm_config *config = read_text("[bmuf]\nmomentum = 1.5\n"
                                   "[job]\nworkers = 13\n");
 
     (void)state;
-    assert_says(config, "%s:2: bmuf.momentum: 1.5 is outside");
-    assert_says(config, "missing: model.net");
-    assert_says(config, "%s:4: 13 workers bring no luck to a net of ''");
-    assert_says(config, "3 settings are wrong");
+    assert_reported(config, "%s:2: bmuf.momentum: 1.5 is outside");
+    assert_reported(config, "missing: model.net");
+    assert_reported(config, "%s:4: 13 workers bring no luck to a net of ''");
+    assert_reported(config, "3 invalid settings");
     bm_config_free(config);
 }
 
-/* 65 is out of bounds: the check is shown the default. */
-static void test_a_wrong_setting_is_told_once(void **state)
+/* 65 is out of bounds: bm_config_peek returns the default. */
+static void test_an_invalid_setting_is_reported_once(void **state)
 {
     settings s = {.momentum = 1, .sum = "?"};
     bm_config *config = read_text("[job]\nworkers = 65\n"
@@ -180,7 +180,7 @@ static void test_a_wrong_setting_is_told_once(void **state)
                                   "[more]\neta = much\nsum = none\n");
 
     (void)state;
-    assert_says(config, "%s:2: job.workers: 65 is outside [1, 64] ranks");
+    assert_reported(config, "%s:2: job.workers: 65 is outside [1, 64] ranks");
     bm_config_peek(config, "job", job_options, &s);
     assert_int_equal(s.workers, 1);
     bm_config_peek(config, "bmuf", bmuf_options, &s);
@@ -191,7 +191,7 @@ static void test_a_wrong_setting_is_told_once(void **state)
     bm_config_free(config);
 }
 
-static void test_no_configuration_means_defaults(void **state)
+static void test_without_a_configuration_all_is_default(void **state)
 {
     settings s = {0};
 
@@ -203,7 +203,7 @@ static void test_no_configuration_means_defaults(void **state)
     assert_non_null(strstr(bm_last_error(), "missing: model.net: the layers"));
 }
 
-static void test_unknown_names_are_refused_with_the_nearest(void **state)
+static void test_unknown_names_are_rejected_with_the_nearest(void **state)
 {
     bm_config *config = NULL;
 
@@ -215,12 +215,13 @@ static void test_unknown_names_are_refused_with_the_nearest(void **state)
                  "%s:5: section [bmfu] is unknown; the nearest is [bmuf]");
     config = read_text("[model]\nnet=a\n");
     assert_ok(bm_config_set(config, "job.worker=2"));
-    assert_says(config, "command line: job.worker is unknown; the nearest is "
-                        "job.workers");
+    assert_reported(config,
+                    "command line: job.worker is unknown; the nearest is "
+                    "job.workers");
     bm_config_free(config);
 }
 
-static void test_bad_values_are_refused(void **state)
+static void test_invalid_values_are_rejected(void **state)
 {
     static const struct {
         const char *line, *text;
@@ -247,24 +248,25 @@ static void test_bad_values_are_refused(void **state)
     }
 }
 
-static void test_faults_of_the_text_are_told_by_line(void **state)
+static void test_faults_of_the_file_are_reported_by_line(void **state)
 {
     char text[400];
 
     (void)state;
     assert_fault("workers = 2\n[model]\nnet=a\n",
-                 "%s:1: workers stands before any [section]");
+                 "%s:1: workers is set before the first [section]");
     assert_fault("[model]\nnet=a\nwhat is this\n",
                  "%s:3: neither [section] nor key = value");
     assert_fault("[model]\nnet=a\n[job\n",
                  "%s:3: neither [section] nor key = value");
     assert_fault("[model]\nnet=a\n[job]\nworkers=1\n\nworkers=2\n",
-                 "%s:6: job.workers was already set in ");
+                 "%s:6: job.workers is set twice; first in ");
     snprintf(text, sizeof text, "[model]\nnet=a\n;%0250d\n", 0);
-    assert_fault(text, "%s:3: longer than 196 characters, or not text");
+    assert_fault(text,
+                 "%s:3: the line is longer than 196 characters or not text");
 }
 
-static void test_everything_wrong_is_told_at_once(void **state)
+static void test_all_faults_are_reported_at_once(void **state)
 {
     bm_config *config = read_text("[job]\n"
                                   "workers = many\n"
@@ -278,19 +280,19 @@ static void test_everything_wrong_is_told_at_once(void **state)
 
     (void)state;
     assert_ok(bm_config_set(config, "bmuf.nesterov=1"));
-    assert_says(config, "8 settings are wrong");
-    assert_says(config, "%s:2: job.workers");
-    assert_says(config, "%s:3: job.hands");
-    assert_says(config, "%s:4: neither");
-    assert_says(config, "%s:6: bmuf.momentum");
-    assert_says(config, "%s:8: section [magic]");
-    assert_says(config, "%s:9: neither");
-    assert_says(config, "command line: bmuf.nesterov");
-    assert_says(config, "missing: model.net");
+    assert_reported(config, "8 invalid settings");
+    assert_reported(config, "%s:2: job.workers");
+    assert_reported(config, "%s:3: job.hands");
+    assert_reported(config, "%s:4: neither");
+    assert_reported(config, "%s:6: bmuf.momentum");
+    assert_reported(config, "%s:8: section [magic]");
+    assert_reported(config, "%s:9: neither");
+    assert_reported(config, "command line: bmuf.nesterov");
+    assert_reported(config, "missing: model.net");
     bm_config_free(config);
 }
 
-static void test_many_faults_are_counted_if_not_shown(void **state)
+static void test_faults_beyond_the_limit_are_counted(void **state)
 {
     bm_config *config = NULL;
     char line[64];
@@ -302,12 +304,12 @@ static void test_many_faults_are_counted_if_not_shown(void **state)
         snprintf(line, sizeof line, "job.key%d=1", i);
         assert_ok(bm_config_set(config, line));
     }
-    assert_says(config, "1000 settings are wrong");
-    assert_says(config, "\n  ...");
+    assert_reported(config, "1000 invalid settings");
+    assert_reported(config, "\n  ...");
     bm_config_free(config);
 }
 
-static void test_bad_assignments_are_refused(void **state)
+static void test_invalid_assignments_are_rejected(void **state)
 {
     static const char *const bad[] = {"workers=2", "job.workers",  "=",
                                       "",          "job=x.y",      "a.b=c\nd",
@@ -324,7 +326,7 @@ static void test_bad_assignments_are_refused(void **state)
     bm_config_free(config);
 }
 
-/* What follows the net in the text, 3 workers, is no part of it. */
+/* The net must end where the next setting, 3 workers, begins. */
 static void assert_net(const char *text, const char *net)
 {
     bm_config *config = read_text(text);
@@ -349,7 +351,7 @@ static void test_indented_lines_continue_a_value(void **state)
                "linear:32 relu linear:64 relu linear");
 }
 
-/* What begins below its key is written on one line, and must come back. */
+/* A value that begins below its key. */
 static void test_a_value_may_begin_in_the_next_line(void **state)
 {
     (void)state;
@@ -385,8 +387,8 @@ static void test_long_values_are_written_and_read_back(void **state)
     bm_config_free(again);
 }
 
-/* Any value that is accepted comes back from a file as it was. */
-static void test_values_of_odd_words_come_back_or_are_refused(void **state)
+/* Any accepted value is read back from a file unchanged. */
+static void test_values_are_rejected_or_read_back_unchanged(void **state)
 {
     static const char *const words[] = {
         "a",   "#b", "[c]", "d:", "e=f", ";g", "h;i",
@@ -425,7 +427,7 @@ static void test_values_of_odd_words_come_back_or_are_refused(void **state)
     assert_true(kept > 500 && refused > 500);
 }
 
-static void test_automatic_numbers_and_choices(void **state)
+static void test_auto_and_choice_are_parsed(void **state)
 {
     bm_config *config = NULL;
     settings s = {0};
@@ -447,6 +449,31 @@ static void test_automatic_numbers_and_choices(void **state)
     assert_non_null(
         strstr(bm_last_error(), "'tre' is not one of: tree exact fast"));
     bm_config_free(config);
+}
+
+static bool changed(const char *text, const char *key)
+{
+    bm_config *config = NULL;
+    bool is = false;
+
+    assert_ok(bm_config_new(&config));
+    if (text != NULL)
+        assert_ok(bm_config_set(config, text));
+    is = bm_config_changed(config, "more", more_options, key);
+    bm_config_free(config);
+    return is;
+}
+
+static void test_a_setting_given_its_default_is_not_changed(void **state)
+{
+    (void)state;
+    assert_false(changed(NULL, "eta"));
+    assert_false(changed("more.eta=auto", "eta"));
+    assert_true(changed("more.eta=0.5", "eta"));
+    assert_false(changed("more.eta=5", "eta")); /* out of bounds */
+    assert_false(changed("more.sum=tree", "sum"));
+    assert_true(changed("more.sum=exact", "sum"));
+    assert_false(changed("more.sum=exact", "eta"));
 }
 
 static void test_absent_file_is_named(void **state)
@@ -517,22 +544,23 @@ static void test_any_bytes_get_a_verdict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_sets_and_defaults_fill_up),
+        cmocka_unit_test(test_unset_values_take_their_defaults),
         cmocka_unit_test(test_last_override_wins),
-        cmocka_unit_test(test_no_configuration_means_defaults),
-        cmocka_unit_test(test_unknown_names_are_refused_with_the_nearest),
-        cmocka_unit_test(test_bad_values_are_refused),
-        cmocka_unit_test(test_faults_of_the_text_are_told_by_line),
-        cmocka_unit_test(test_everything_wrong_is_told_at_once),
-        cmocka_unit_test(test_many_faults_are_counted_if_not_shown),
-        cmocka_unit_test(test_bad_assignments_are_refused),
+        cmocka_unit_test(test_without_a_configuration_all_is_default),
+        cmocka_unit_test(test_unknown_names_are_rejected_with_the_nearest),
+        cmocka_unit_test(test_invalid_values_are_rejected),
+        cmocka_unit_test(test_faults_of_the_file_are_reported_by_line),
+        cmocka_unit_test(test_all_faults_are_reported_at_once),
+        cmocka_unit_test(test_faults_beyond_the_limit_are_counted),
+        cmocka_unit_test(test_invalid_assignments_are_rejected),
         cmocka_unit_test(test_indented_lines_continue_a_value),
         cmocka_unit_test(test_a_value_may_begin_in_the_next_line),
         cmocka_unit_test(test_long_values_are_written_and_read_back),
-        cmocka_unit_test(test_values_of_odd_words_come_back_or_are_refused),
-        cmocka_unit_test(test_automatic_numbers_and_choices),
-        cmocka_unit_test(test_what_does_not_go_together_is_told_with_the_rest),
-        cmocka_unit_test(test_a_wrong_setting_is_told_once),
+        cmocka_unit_test(test_values_are_rejected_or_read_back_unchanged),
+        cmocka_unit_test(test_auto_and_choice_are_parsed),
+        cmocka_unit_test(test_conflicting_settings_are_reported_with_the_rest),
+        cmocka_unit_test(test_an_invalid_setting_is_reported_once),
+        cmocka_unit_test(test_a_setting_given_its_default_is_not_changed),
         cmocka_unit_test(test_absent_file_is_named),
         cmocka_unit_test(test_what_is_written_reads_the_same),
         cmocka_unit_test(test_any_bytes_get_a_verdict),

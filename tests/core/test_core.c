@@ -16,7 +16,7 @@
 /* ---- random numbers -------------------------------------------------------
  */
 
-static void test_numbers_are_those_of_splitmix64(void **state)
+static void test_numbers_match_splitmix64(void **state)
 {
     /* The reference implementation's first outputs for seed 1234567. */
     static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u,
@@ -31,7 +31,7 @@ static void test_numbers_are_those_of_splitmix64(void **state)
     }
 }
 
-static void test_a_stream_is_a_function_of_seed_name_and_worker(void **state)
+static void test_a_stream_depends_on_seed_name_and_worker(void **state)
 {
     bm_rng rng = bm_rng_make(1, "dropout", 2), again = rng;
     uint64_t keys[] = {rng.key,
@@ -57,7 +57,7 @@ static void test_a_stream_is_a_function_of_seed_name_and_worker(void **state)
         assert_true(bm_rng_bits(&rng) == bm_rng_bits(&again));
 }
 
-static void test_uniform_numbers_fill_their_range_evenly(void **state)
+static void test_uniform_numbers_are_uniform(void **state)
 {
     enum { CELLS = 64, DRAWS = 64000 };
     const double mean = (double)DRAWS / CELLS;
@@ -101,7 +101,7 @@ static void test_normal_numbers_have_their_moments(void **state)
     assert_true(fabs(beyond - erfc(sqrt(2))) < 5 * sqrt(0.0455 / DRAWS));
 }
 
-static void test_whole_numbers_stay_below_and_are_even(void **state)
+static void test_integers_are_below_n_and_uniform(void **state)
 {
     enum { DRAWS = 70000 };
     static const uint64_t ends[] = {1, 2, 7, ((uint64_t)1 << 63) + 1,
@@ -123,7 +123,7 @@ static void test_whole_numbers_stay_below_and_are_even(void **state)
     assert_true(fabs(high - DRAWS / 3.0) < 5 * sqrt(DRAWS * 2.0 / 9));
 }
 
-static void test_a_shuffle_is_a_permutation_and_all_are_likely(void **state)
+static void test_shuffles_are_uniform_permutations(void **state)
 {
     enum { MANY = 1000, DRAWS = 24000 };
     bm_rng rng = bm_rng_make(8, "test", 0), again = rng;
@@ -170,7 +170,7 @@ static void check_text(const char *path, const char *expected)
     free(text);
 }
 
-static void test_a_file_is_written_whole_and_read_back(void **state)
+static void test_files_are_written_and_read_back(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "note");
@@ -181,7 +181,7 @@ static void test_a_file_is_written_whole_and_read_back(void **state)
     assert_string_equal(temporary, "run/.note.tmp");
     bm_file_temporary("note", temporary, sizeof temporary);
     assert_string_equal(temporary, ".note.tmp");
-    /* What a killed job left behind is in nobody's way. */
+    /* The temporary file of a killed job is overwritten. */
     bm_file_temporary(path, temporary, sizeof temporary);
     spill(temporary, "a longer text than the new one", 30);
     assert_ok(bm_file_write(path, "one", 3));
@@ -194,7 +194,7 @@ static void test_a_file_is_written_whole_and_read_back(void **state)
     scratch_close(&s);
 }
 
-static void test_what_cannot_be_written_leaves_the_old_file(void **state)
+static void test_a_failed_write_keeps_the_old_file(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "note");
@@ -225,7 +225,7 @@ static void test_what_cannot_be_written_leaves_the_old_file(void **state)
     scratch_close(&s);
 }
 
-static void test_reading_has_limits_and_reasons(void **state)
+static void test_reading_fails_with_the_right_status(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "note");
@@ -243,7 +243,7 @@ static void test_reading_has_limits_and_reasons(void **state)
     scratch_close(&s);
 }
 
-static void test_directories_are_made_with_those_above(void **state)
+static void test_directories_are_made_with_their_parents(void **state)
 {
     scratch s = scratch_open();
     struct stat info;
@@ -268,7 +268,7 @@ static void test_directories_are_made_with_those_above(void **state)
 /* ---- the journal ----------------------------------------------------------
  */
 
-/* Line number k as an object; NULL if there is none or it is no JSON. */
+/* Line k as an object; NULL if it does not exist or is not JSON. */
 static json_t *row_of(const char *text, int k)
 {
     for (; k > 0 && text != NULL; k--) {
@@ -280,7 +280,7 @@ static json_t *row_of(const char *text, int k)
                         : NULL;
 }
 
-static void test_rows_of_a_journal_are_json(void **state)
+static void test_lines_of_a_journal_are_json(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "journal");
@@ -322,7 +322,7 @@ static void test_rows_of_a_journal_are_json(void **state)
     scratch_close(&s);
 }
 
-static void test_half_a_line_of_a_killed_job_is_ended(void **state)
+static void test_an_incomplete_line_of_a_killed_job_is_ended(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "journal");
@@ -355,7 +355,7 @@ static void test_half_a_line_of_a_killed_job_is_ended(void **state)
     scratch_close(&s);
 }
 
-static void test_only_rank_0_keeps_a_journal(void **state)
+static void test_only_rank_0_writes_a_journal(void **state)
 {
     scratch s = scratch_open();
     bm_journal *j = NULL;
@@ -370,7 +370,7 @@ static void test_only_rank_0_keeps_a_journal(void **state)
     scratch_close(&s);
 }
 
-/* ---- words for people -----------------------------------------------------
+/* ---- messages -------------------------------------------------------------
  */
 
 static int hooks_called;
@@ -380,9 +380,9 @@ static void count_hook(void)
     hooks_called++;
 }
 
-/* What a rank says of a warning and a note; warnings stand in the journal, too.
- */
-static char *what_is_said(const char *path, int rank, bm_journal *journal)
+/* The stderr of a rank that logs a warning and a note; the journal gets the
+ * first warning. */
+static char *logged_by(const char *path, int rank, bm_journal *journal)
 {
     int kept = dup(STDERR_FILENO), fd = 0;
     size_t n = 0;
@@ -406,7 +406,7 @@ static char *what_is_said(const char *path, int rank, bm_journal *journal)
     return slurp(path, &n);
 }
 
-static void test_notes_come_from_rank_0_and_warnings_are_kept(void **state)
+static void test_notes_of_rank_0_and_all_warnings_are_logged(void **state)
 {
     static const char *const said[] = {[0] = "121", [3] = "11"};
     static const char *const names[] = {"warning", "note"};
@@ -421,7 +421,7 @@ static void test_notes_come_from_rank_0_and_warnings_are_kept(void **state)
 
         hooks_called = 0;
         assert_ok(bm_journal_open(&j, scratch_file(&s, "journal"), rank));
-        text = what_is_said(scratch_file(&s, "said"), rank, j);
+        text = logged_by(scratch_file(&s, "said"), rank, j);
         bm_journal_close(j);
         line = text;
         for (const char *k = said[rank]; *k != '\0'; k++) {
@@ -462,20 +462,20 @@ static void test_the_clock_counts_seconds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers_are_those_of_splitmix64),
-        cmocka_unit_test(test_a_stream_is_a_function_of_seed_name_and_worker),
-        cmocka_unit_test(test_uniform_numbers_fill_their_range_evenly),
+        cmocka_unit_test(test_numbers_match_splitmix64),
+        cmocka_unit_test(test_a_stream_depends_on_seed_name_and_worker),
+        cmocka_unit_test(test_uniform_numbers_are_uniform),
         cmocka_unit_test(test_normal_numbers_have_their_moments),
-        cmocka_unit_test(test_whole_numbers_stay_below_and_are_even),
-        cmocka_unit_test(test_a_shuffle_is_a_permutation_and_all_are_likely),
-        cmocka_unit_test(test_a_file_is_written_whole_and_read_back),
-        cmocka_unit_test(test_what_cannot_be_written_leaves_the_old_file),
-        cmocka_unit_test(test_reading_has_limits_and_reasons),
-        cmocka_unit_test(test_directories_are_made_with_those_above),
-        cmocka_unit_test(test_rows_of_a_journal_are_json),
-        cmocka_unit_test(test_half_a_line_of_a_killed_job_is_ended),
-        cmocka_unit_test(test_only_rank_0_keeps_a_journal),
-        cmocka_unit_test(test_notes_come_from_rank_0_and_warnings_are_kept),
+        cmocka_unit_test(test_integers_are_below_n_and_uniform),
+        cmocka_unit_test(test_shuffles_are_uniform_permutations),
+        cmocka_unit_test(test_files_are_written_and_read_back),
+        cmocka_unit_test(test_a_failed_write_keeps_the_old_file),
+        cmocka_unit_test(test_reading_fails_with_the_right_status),
+        cmocka_unit_test(test_directories_are_made_with_their_parents),
+        cmocka_unit_test(test_lines_of_a_journal_are_json),
+        cmocka_unit_test(test_an_incomplete_line_of_a_killed_job_is_ended),
+        cmocka_unit_test(test_only_rank_0_writes_a_journal),
+        cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),
         cmocka_unit_test(test_the_clock_counts_seconds),
     };
     return RUN_GROUP("core", tests);

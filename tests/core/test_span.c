@@ -1,4 +1,4 @@
-/* Spans reach who watches, and nobody else. */
+/* Spans are reported to watchers in order. */
 #include "core/span.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
@@ -8,31 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-static char told[512]; /* "forward< forward> " */
+static char events[512]; /* "forward< forward> " */
 static double least = 1e9;
 
-static void tell(const char *name, const char *sign)
+static void add(const char *name, const char *sign)
 {
-    size_t n = strlen(told);
+    size_t n = strlen(events);
 
-    snprintf(told + n, sizeof told - n, "%s%s ", name, sign);
+    snprintf(events + n, sizeof events - n, "%s%s ", name, sign);
 }
 
 static void begin(const char *name)
 {
-    tell(name, "<");
+    add(name, "<");
 }
 
 static void end(const char *name, double began, double ended)
 {
-    tell(name, ">");
+    add(name, ">");
     least = ended - began < least ? ended - began : least;
 }
 
 static const bm_span_watcher watcher = {begin, end};
 
-/* The first test: later ones are watched. */
-static void test_an_unwatched_span_is_a_clock(void **state)
+/* Must be the first test: watchers stay. */
+static void test_an_unwatched_span_measures_time(void **state)
 {
     double before = bm_clock(), seconds = 0;
     bm_span span = bm_span_begin("alone");
@@ -41,24 +41,24 @@ static void test_an_unwatched_span_is_a_clock(void **state)
     assert_true(span.began >= before);
     seconds = bm_span_end(span);
     assert_true(seconds >= 0 && seconds <= bm_clock() - before);
-    assert_string_equal(told, "");
+    assert_string_equal(events, "");
     assert_false(bm_span_watched);
 }
 
-static void test_spans_lie_within_each_other(void **state)
+static void test_spans_nest(void **state)
 {
     bm_span outer, inner;
     double seconds = 0;
 
     (void)state;
-    told[0] = '\0';
+    events[0] = '\0';
     bm_span_watch(&watcher);
-    bm_span_watch(&watcher); /* once is enough */
+    bm_span_watch(&watcher); /* no-op */
     outer = bm_span_begin("outer");
     inner = bm_span_begin("inner");
     seconds = bm_span_end(inner);
     assert_true(bm_span_end(outer) >= seconds);
-    assert_string_equal(told, "outer< inner< inner> outer> ");
+    assert_string_equal(events, "outer< inner< inner> outer> ");
     assert_true(least >= 0);
 }
 
@@ -77,19 +77,19 @@ static void test_a_gradient_is_forward_loss_and_backward(void **state)
     bm_span_watch(&watcher);
     batch.x = (bm_tensor){x, 3, {T, B, D, 1}};
     assert_ok(bm_model_new(&m, &settings, &shape, cpu, 1));
-    told[0] = '\0';
+    events[0] = '\0';
     bm_model_gradient(m, &batch, 0, 0);
     assert_ok(bm_sync(cpu));
-    assert_string_equal(told, "forward< forward> loss< loss> "
-                              "backward< backward> ");
+    assert_string_equal(events, "forward< forward> loss< loss> "
+                                "backward< backward> ");
     bm_model_free(m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_unwatched_span_is_a_clock),
-        cmocka_unit_test(test_spans_lie_within_each_other),
+        cmocka_unit_test(test_an_unwatched_span_measures_time),
+        cmocka_unit_test(test_spans_nest),
         cmocka_unit_test(test_a_gradient_is_forward_loss_and_backward),
     };
 

@@ -1,6 +1,4 @@
-/*
- * Spans reach a file that is whole at any time, with the times of their clock.
- */
+/* The file of a trace: its times, and that it is valid at any time. */
 #include "core/clock.h"
 #include "core/span.h"
 #include "core/trace.h"
@@ -24,11 +22,11 @@ static const bm_trace_about about = {.window = {10, 12},
                                      .round_trip = 1e-6,
                                      .origin = 101};
 
-/* A span of a clock of our own. */
+/* A span with given times. */
 static void span(const char *name, double began, double ended)
 {
-    bm_span_tell_begin(name);
-    bm_span_tell_end((bm_span){name, began}, ended);
+    bm_span_notify_begin(name);
+    bm_span_notify_end((bm_span){name, began}, ended);
 }
 
 static void assert_times(const json_t *file, const char *name, double ts,
@@ -58,7 +56,7 @@ static void run_thread(void *(*what)(void *))
 }
 
 /* ts = clock + 100 s - 101 s. */
-static void test_times_are_those_of_the_clock(void **_)
+static void test_times_follow_the_clock(void **_)
 {
     json_t *file = NULL;
     struct stat info;
@@ -74,7 +72,7 @@ static void test_times_are_those_of_the_clock(void **_)
     span("forward", 1.000001, 1.0000035);
     span("block", 1, 1.5);
     run_thread(read_some);
-    run_thread(read_some); /* in the place of the first one */
+    run_thread(read_some); /* reuses the track of the first one */
     assert_ok(bm_trace_block(11));
     file = load_json("one.json");
     assert_times(file, "forward", 1, 2.5, 10);
@@ -128,12 +126,12 @@ static int earlier_first(const void *a, const void *b)
     return (x->to < y->to) - (x->to > y->to);
 }
 
-/* A span that goes on over a flush stands behind those within it. */
+/* A span that ends after a flush is written behind the spans that it contains. */
 static void assert_nested(const json_t *file)
 {
     static extent all[4 * MANY * 3];
     const json_t *e = NULL;
-    long long at[16][8] = {{0}}; /* where those open on a thread end */
+    long long at[16][8] = {{0}}; /* ends of the open spans of each thread */
     int deep[16] = {0};
     size_t n = 0;
 
@@ -155,8 +153,8 @@ static void assert_nested(const json_t *file)
     }
 }
 
-/* A kill between any two flushes finds the file that is looked at here. */
-static void test_file_is_whole_while_threads_work(void **_)
+/* The file that a kill between two flushes would leave. */
+static void test_the_file_is_valid_while_threads_work(void **_)
 {
     bm_trace_about a = about;
     pthread_t threads[3];
@@ -190,7 +188,7 @@ static void test_file_is_whole_while_threads_work(void **_)
     json_decref(file);
 }
 
-static void test_a_file_that_cannot_be_leaves_the_old_one(void **_)
+static void test_a_failed_write_keeps_the_old_file(void **_)
 {
     json_t *file = NULL;
 
@@ -219,7 +217,7 @@ static void test_too_many_spans_are_counted(void **_)
     (void)_;
     assert_ok(bm_trace_open(in_folder("full.json"), &about));
     for (int i = 0; i < BM_TRACE_MOST + 7; i++)
-        bm_span_tell_end((bm_span){"x", 1}, 1);
+        bm_span_notify_end((bm_span){"x", 1}, 1);
     assert_int_equal(bm_trace_lost(), 7);
     assert_ok(bm_trace_close());
     file = fopen(in_folder("full.json"), "r");
@@ -232,7 +230,7 @@ static void test_too_many_spans_are_counted(void **_)
     remove(in_folder("full.json"));
 }
 
-static void test_windows_are_read(void **_)
+static void test_windows_are_parsed(void **_)
 {
     static const char *const bad[] = {"blocks",
                                       "blocks 1",
@@ -256,16 +254,16 @@ static void test_windows_are_read(void **_)
     assert_true(w.first == 10 && w.end == 12);
     FOR_EACH (i, bad)
         if (bm_trace_window_read(bad[i], &w))
-            fail_msg("%s is taken", bad[i]);
+            fail_msg("%s is accepted", bad[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_are_read),
-        cmocka_unit_test(test_times_are_those_of_the_clock),
-        cmocka_unit_test(test_file_is_whole_while_threads_work),
-        cmocka_unit_test(test_a_file_that_cannot_be_leaves_the_old_one),
+        cmocka_unit_test(test_windows_are_parsed),
+        cmocka_unit_test(test_times_follow_the_clock),
+        cmocka_unit_test(test_the_file_is_valid_while_threads_work),
+        cmocka_unit_test(test_a_failed_write_keeps_the_old_file),
         cmocka_unit_test(test_too_many_spans_are_counted),
     };
 

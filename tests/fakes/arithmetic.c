@@ -1,4 +1,4 @@
-/* arithmetic.c - a library that a plugin calls. */
+/* arithmetic.c - a library that the plugin of whole.c calls. */
 int fake_two(void);
 
 int fake_two(void)

@@ -1,14 +1,15 @@
 /*
- * cudnn.c - the part of cuDNN that the cuda backend calls, for emulated
+ * cudnn.c - the functions of cuDNN that the cuda backend calls, for emulated
  * devices: handles and descriptors. Convolutions are in cudnn_conv.c, LSTMs in
- * cudnn_rnn.c: loops in double precision over what the descriptors describe, as
- * work on the handle's stream. It refuses what cuDNN's manual says that cuDNN
- * refuses, and some that the manual leaves open; a real one may refuse more.
+ * cudnn_rnn.c: loops in double precision over the tensors of the descriptors,
+ * queued on the handle's stream. It rejects what cuDNN's manual says that cuDNN
+ * rejects, and some cases that the manual leaves open; a real one may reject
+ * more.
  */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "tests/fakes/cudnn_parts.h"
+#include "tests/fakes/emulated.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,17 +62,6 @@ void scribble(void *work, size_t bytes)
     memset(work, 0xff, bytes);
 }
 
-/* A function of the emulated runtime, which the plugin keeps to itself. */
-static void *runtime(const char *name)
-{
-    char path[4096];
-    void *plugin = NULL;
-
-    snprintf(path, sizeof path, "%s/libbmuf_cuda.so", getenv("BMUF_PLUGINS"));
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    return plugin != NULL ? dlsym(plugin, name) : NULL;
-}
-
 typedef struct queued {
     void (*f)(void *);
     char self[];
@@ -89,7 +79,7 @@ cudnnStatus_t queue(cudnnHandle_t handle, void (*f)(void *), const void *self,
                     size_t size)
 {
     int (*launch)(void *, void (*)(void *), void *) = NULL;
-    void *symbol = runtime("cudaLaunchHostFunc");
+    void *symbol = emulated_symbol("cudaLaunchHostFunc");
     queued *q = malloc(sizeof *q + size);
 
     memcpy(&launch, &symbol, sizeof launch);

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-enum { WORK = 1000 }; /* bytes, of which there is no need */
+enum { WORK = 1000 }; /* bytes that are requested but not needed */
 #define FORWARD CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM
 #define TO_X    CUDNN_CONVOLUTION_BWD_DATA_ALGO_1
 #define TO_W    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1
 
-/* How often somebody has asked for them: the library's answer takes time. */
+/* Calls of the search for algorithms, which is slow in the real library. */
 unsigned long bm_fake_cudnn_asked;
 
 typedef struct job {
@@ -19,7 +19,7 @@ typedef struct job {
     struct cudnnFilterStruct w;
     struct cudnnConvolutionStruct conv;
     void *to;
-    const void *a, *b; /* what is multiplied */
+    const void *a, *b; /* the factors */
     void *work;
     float beta;
 } job;
@@ -64,7 +64,7 @@ static int windows(const struct cudnnConvolutionStruct *conv, int axis, int n,
     return (n + 2 * conv->pad[axis] - span) / conv->stride[axis] + 1;
 }
 
-/* What all three passes ask for. */
+/* Conditions common to all three passes. */
 static cudnnStatus_t check(const struct cudnnTensorStruct *x,
                            const struct cudnnFilterStruct *w,
                            const struct cudnnConvolutionStruct *conv,
@@ -84,7 +84,7 @@ static cudnnStatus_t check(const struct cudnnTensorStruct *x,
          CUDNN_STATUS_NOT_SUPPORTED);
     NEED(conv->compute == CUDNN_DATA_FLOAT, CUDNN_STATUS_NOT_SUPPORTED);
     NEED(conv->mode == CUDNN_CROSS_CORRELATION, CUDNN_STATUS_NOT_SUPPORTED);
-    /* no wrong results here, but none that can be repeated on a device: */
+    /* correct here, but not reproducible on a device: */
     NEED(conv->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
          CUDNN_STATUS_NOT_SUPPORTED);
     return CUDNN_STATUS_SUCCESS;
@@ -131,8 +131,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     return work_of(x, dw, conv, dy, algo == TO_W, bytes);
 }
 
-/* A product of number (n, k, h, w) of y, place (r, s) and channel c: where they
- * are. */
+/* Indices of a product: element (n, k, h, w) of y, tap (r, s), channel c. */
 typedef struct term {
     size_t x, w, y;
 } term;
@@ -142,14 +141,14 @@ static size_t count(const int dim[4])
     return (size_t)dim[0] * (size_t)dim[1] * (size_t)dim[2] * (size_t)dim[3];
 }
 
-/* Channel c of a place, channels last. */
+/* Index of channel c at a position, channels last. */
 static size_t at(const int dim[4], int n, int c, int h, int w)
 {
     size_t row = (size_t)n * (size_t)dim[2] + (size_t)h;
     return (row * (size_t)dim[3] + (size_t)w) * (size_t)dim[1] + (size_t)c;
 }
 
-/* Calls f for all of them whose place is in the image. */
+/* Calls f for all products whose position is inside the image. */
 static void for_each(const job *j, void (*f)(const job *j, term t, double *sum),
                      double *sum)
 {
@@ -239,7 +238,7 @@ static cudnnStatus_t start(cudnnHandle_t handle, void (*f)(void *),
 {
     NEED_PARAM(bytes >= WORK && j->work != NULL);
     NEED_PARAM(aligned(j->a) && aligned(j->b) && aligned(j->to));
-    NEED(*alpha == 1, CUDNN_STATUS_NOT_SUPPORTED); /* nobody here asks for it */
+    NEED(*alpha == 1, CUDNN_STATUS_NOT_SUPPORTED); /* unused by the backend */
     return queue(handle, f, j, sizeof *j);
 }
 

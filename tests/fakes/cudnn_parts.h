@@ -1,4 +1,4 @@
-/* cudnn_parts.h - what the parts of the emulated cuDNN share, see cudnn.c. */
+/* cudnn_parts.h - internal to the emulated cuDNN, see cudnn.c. */
 #ifndef BM_TESTS_FAKES_CUDNN_PARTS_H
 #define BM_TESTS_FAKES_CUDNN_PARTS_H
 
@@ -50,7 +50,8 @@ struct cudnnRNNStruct {
     bool padded;
 };
 
-/* Refuses: cuDNN's word for it, and says which rule was broken. */
+/* Returns `status`; prints the violated rule if BMUF_EMULATED_CUDNN_TELLS is
+ * set. */
 cudnnStatus_t refuse(cudnnStatus_t status, const char *why);
 #define NEED(condition, status)                                                \
     do {                                                                       \
@@ -59,11 +60,11 @@ cudnnStatus_t refuse(cudnnStatus_t status, const char *why);
     } while (0)
 #define NEED_PARAM(condition) NEED(condition, CUDNN_STATUS_BAD_PARAM)
 
-/* Queues f, to which a copy of `size` bytes is given. */
+/* Queues f with a copy of `size` bytes of self on the handle's stream. */
 cudnnStatus_t queue(cudnnHandle_t handle, void (*f)(void *), const void *self,
                     size_t size);
 
-/* Something has gone wrong on the device. */
+/* Prints why and aborts: an error on the device. */
 _Noreturn void device_fails(const char *why);
 
 /* Number i of an array of floats or bf16. */
@@ -74,7 +75,7 @@ static inline size_t size_of(cudnnDataType_t type)
     return type == CUDNN_DATA_FLOAT ? 4 : 2;
 }
 
-/* Nobody may rely on what is in there. */
+/* Fills memory with NaN, so that reading it is noticed. */
 void scribble(void *work, size_t bytes);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * cudnn_rnn.c - LSTM layers of the emulated cuDNN. Weights lie in an order of
- * its own, with gaps; the reserve holds, for each frame and direction,
+ * cudnn_rnn.c - LSTM layers of the emulated cuDNN. Weights have an order of
+ * their own, with gaps. The reserve holds, for each frame and direction,
  *
- *     i, f, g, o and c of every unit; backward, the gradients before the gates
+ *     i, f, g, o and c of every cell; backward, the gradients before the gates
  *
- * and begins with a mark: passes must come in their order. Frames of padding
- * are what `fills` says in y, and no numbers in dx, which the manual leaves
- * open; nothing of x, y and dy is read there.
+ * and starts with a mark by which the order of passes is checked. In padding, y
+ * is what `fills` selects and dx is NaN, which the manual leaves open; x, y and
+ * dy are not read there.
  */
 #include "tests/fakes/cudnn_parts.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 24, PARTS = 5, WORK = 500 }; /* numbers; of a unit; bytes */
+enum { GAP = 24, PARTS = 5, WORK = 500 }; /* numbers; of a cell; bytes */
 enum { FORWARD_DONE = 0x4c53, DATA_DONE = 0x544d };
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(
@@ -30,7 +30,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
     NEED_PARAM(D > 0 && H > 0 && projection == H && layers == 1);
     NEED(cell == CUDNN_LSTM && bias == CUDNN_RNN_DOUBLE_BIAS &&
              input == CUDNN_LINEAR_INPUT,
-         CUDNN_STATUS_NOT_SUPPORTED); /* nobody here asks for it */
+         CUDNN_STATUS_NOT_SUPPORTED); /* unused by the backend */
     NEED(persist || algo == CUDNN_RNN_ALGO_STANDARD,
          CUDNN_STATUS_NOT_SUPPORTED);
     NEED(type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16,
@@ -56,7 +56,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d,
     uint32_t bits = 0;
 
     NEED(layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED,
-         CUDNN_STATUS_NOT_SUPPORTED); /* nobody here asks for another */
+         CUDNN_STATUS_NOT_SUPPORTED); /* others are unused */
     NEED_PARAM(T > 0 && B > 0 && size > 0 && B <= MOST_SEQUENCES);
     *d = (struct cudnnRNNDataStruct){
         .type = type, .T = T, .B = B, .size = size, .fills = fill != NULL};
@@ -66,18 +66,19 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d,
     }
     if (fill != NULL) {
         memcpy(&bits, fill, size_of(type));
-        NEED(bits == 0, CUDNN_STATUS_NOT_SUPPORTED); /* nor for that */
+        NEED(bits == 0, CUDNN_STATUS_NOT_SUPPORTED); /* unused, too */
     }
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Numbers before what is multiplied with x (i < 4) or h of direction r, and
- * those before its biases, of which there are as many. */
+/* Offset of matrix i of direction r, for x (i < 4) or for h, and that of its
+ * bias. */
 static size_t matrix(const struct cudnnRNNStruct *l, int r, int i)
 {
     size_t D = (size_t)l->D, H = (size_t)l->H, input = H * D + GAP;
     size_t direction = 4 * (input + H * H + GAP);
-    size_t before = (size_t)(l->R - 1 - r) * direction; /* the last one first */
+    size_t before =
+        (size_t)(l->R - 1 - r) * direction; /* the last direction first */
 
     return i < 4 ? before + (size_t)(3 - i) * input
                  : before + 4 * input + (size_t)(i - 4) * (H * H + GAP);
@@ -87,7 +88,7 @@ static size_t bias(const struct cudnnRNNStruct *l, int r, int i)
 {
     struct cudnnRNNStruct more = *l;
 
-    more.R++; /* behind all */
+    more.R++; /* the offset behind the last direction */
     return matrix(&more, 0, 0) - 3 * ((size_t)l->H * (size_t)l->D + GAP) +
            (size_t)(r * 8 + i) * ((size_t)l->H + GAP);
 }
@@ -126,7 +127,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle,
     (void)handle;
     NEED_PARAM(layer >= 0 && layer < l->R && i >= 0 && i < 8);
     NEED_PARAM(bytes == weights(l));
-    memcpy(&at, &space, sizeof at); /* cuDNN's own way with const */
+    memcpy(&at, &space, sizeof at); /* cuDNN's signature drops const */
     *m = at + matrix(l, layer, i) * size_of(l->type);
     describe(of_m, l->type, l->H, i < 4 ? l->D : l->H);
     *b = at + bias(l, layer, i) * size_of(l->type);
@@ -134,7 +135,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle,
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Bytes. */
+/* Size of the reserve in bytes. */
 static size_t reserve_of(const struct cudnnRNNStruct *l,
                          const struct cudnnRNNDataStruct *x)
 {
@@ -178,7 +179,7 @@ static size_t frame(const walk *w, int s)
     return (size_t)t * (size_t)w->j->data.B + (size_t)w->b;
 }
 
-/* Of unit h there: i, f, g, o, c. */
+/* i, f, g, o, c of cell h at step s. */
 static float *kept(const walk *w, int s, int h)
 {
     const struct cudnnRNNStruct *l = &w->j->l;
@@ -209,7 +210,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* What gate i of unit h is a function of. */
+/* The argument of gate i of cell h. */
 static double activation(const walk *w, int s, int i, int h)
 {
     const struct cudnnRNNStruct *l = &w->j->l;
@@ -243,7 +244,7 @@ static void step_forward(const walk *w, int s)
     }
 }
 
-/* dc [H] goes on to the step before; gates become gradients. */
+/* One step back: updates dc [H]; gates become gradients. */
 static void step_back(const walk *w, int s, double *dc)
 {
     const struct cudnnRNNStruct *l = &w->j->l;
@@ -323,7 +324,7 @@ static void walk_back(const walk *w)
     free(dc);
 }
 
-/* dx of sequence b: of all directions. */
+/* dx of sequence b, summed over directions. */
 static void descend(const job *j, int b)
 {
     const struct cudnnRNNStruct *l = &j->l;
@@ -359,8 +360,8 @@ static void run_back(void *self)
     j->reserve[0] = DATA_DONE;
 }
 
-/* Adds to number `at` of the gradients: sum over all frames of the gradient of
- * gate i of unit h times x of input d, h of unit d before, or 1. */
+/* Adds to element `at` of the gradients the sum over all frames of the gradient
+ * of gate i of cell h times input d, the previous h of cell d, or 1. */
 static void gather(const job *j, int r, int i, int h, int d, size_t at)
 {
     double sum = load(j->l.type, j->to_w, at);
@@ -408,7 +409,7 @@ static cudnnStatus_t check(const struct cudnnRNNStruct *l,
     NEED_PARAM(x->type == l->type && y->type == l->type);
     NEED_PARAM(x->size == l->D && y->size == l->R * l->H);
     NEED_PARAM(x->T == y->T && x->B == y->B);
-    NEED(l->padded, CUDNN_STATUS_NOT_SUPPORTED); /* with such a layout */
+    NEED(l->padded, CUDNN_STATUS_NOT_SUPPORTED); /* with this layout */
     for (int b = 0; b < x->B; b++) {
         NEED_PARAM(x->lengths[b] == y->lengths[b]);
         NEED(x->lengths[b] == x->T || l->algorithm == CUDNN_RNN_ALGO_STANDARD,
@@ -420,8 +421,7 @@ static cudnnStatus_t check(const struct cudnnRNNStruct *l,
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* States are [R, B, H]; they begin with zeros, and nobody asks what they
- * become. */
+/* States [R, B, H] start with zeros; final states are unused. */
 static cudnnStatus_t check_states(const struct cudnnRNNStruct *l,
                                   const struct cudnnRNNDataStruct *x,
                                   const struct cudnnTensorStruct *h,

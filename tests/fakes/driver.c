@@ -1,3 +1,3 @@
-/* driver.c - what comes with a device. */
+/* driver.c - the driver library that plugins look for. */
 extern const int fake_device;
 const int fake_device = 1;

@@ -1,20 +1,21 @@
 /*
- * nccl.c - the part of NCCL that the cuda backend calls, for emulated devices:
- * a group is work on a stream like any other, which sends through MPI when the
- * stream gets there. As NCCL does, it refuses ranks that share a device, and
- * waits for ever where not all take part, unless it is told to abort. It is as
- * a communicator that does not block has to be used: that all ranks have come
- * together, and that a group is on the stream, shows when one asks.
+ * nccl.c - the functions of NCCL that the cuda backend calls, for emulated
+ * devices. A group is queued on a stream and sends through MPI when the stream
+ * reaches it. As NCCL does, it rejects ranks that share a device, and blocks
+ * forever if a rank does not take part, until it is aborted. Communicators are
+ * non-blocking: that all ranks have joined, and that a group is on the stream,
+ * is known only by polling.
  */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
-#include <dlfcn.h>
+#include "tests/fakes/emulated.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* nccl.h's, by value. */
+/* Values of nccl.h. */
 enum {
     SUCCESS = 0,
     SYSTEM_ERROR = 2,
@@ -40,7 +41,7 @@ enum { RANKS = 64 };
 typedef struct ncclComm {
     int rank, size;
     int state;              /* a result */
-    int device[RANKS], tag; /* of all; of those who come together */
+    int device[RANKS], tag; /* of each rank; of this communicator */
     MPI_Request *request;
     int n_requests;
     struct group *late; /* not yet on its stream */
@@ -84,21 +85,10 @@ int ncclBroadcast(const void *x, void *y, size_t n, int type, int root,
                   ncclComm *comm, void *stream);
 const char *ncclGetErrorString(int result);
 
-/* A function of the emulated runtime, which the plugin keeps to itself. */
-static void *runtime(const char *name)
-{
-    char path[4096];
-    void *plugin = NULL;
-
-    snprintf(path, sizeof path, "%s/libbmuf_cuda.so", getenv("BMUF_PLUGINS"));
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    return plugin != NULL ? dlsym(plugin, name) : NULL;
-}
-
 static int device(void)
 {
     int (*get)(int *) = NULL;
-    void *f = runtime("cudaGetDevice");
+    void *f = emulated_symbol("cudaGetDevice");
     int n = -1;
 
     memcpy(&get, &f, sizeof get);
@@ -108,7 +98,7 @@ static int device(void)
 static int queue(void *stream, bool (*f)(void *), void *self)
 {
     int (*until)(void *, bool (*)(void *), void *) = NULL;
-    void *symbol = runtime("bm_emulate_until");
+    void *symbol = emulated_symbol("bm_emulate_until");
 
     memcpy(&until, &symbol, sizeof until);
     return until != NULL && until(stream, f, self) == 0 ? SUCCESS
@@ -138,8 +128,8 @@ static MPI_Request *next(ncclComm *comm)
     return &comm->request[comm->n_requests++];
 }
 
-/* All tell all which device they have. Names become tags, so that nobody meets
- * those of another mesh. */
+/* Exchanges the device of every rank. The unique id becomes a tag, so that
+ * messages of two communicators do not mix. */
 int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
                            int rank, ncclConfig *config)
 {
@@ -152,7 +142,7 @@ int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
         return INVALID_ARGUMENT;
     if (config->magic != (unsigned)MAGIC || config->size < sizeof *config ||
         config->version < 21400 || config->blocking != 0)
-        return INVALID_ARGUMENT; /* nobody here asks for it to block */
+        return INVALID_ARGUMENT; /* blocking ones are unused */
     comm = calloc(1, sizeof *comm);
     if (comm == NULL)
         return SYSTEM_ERROR;
@@ -172,7 +162,7 @@ int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,
     return IN_PROGRESS;
 }
 
-/* Once all are there. */
+/* When all ranks have joined. */
 static int compare(const ncclComm *comm)
 {
     for (int i = 0; i < comm->size; i++)
@@ -202,7 +192,7 @@ int ncclCommGetAsyncError(ncclComm *comm, int *result)
     return SUCCESS;
 }
 
-/* What it holds stays: the stream may still look at it. */
+/* Keeps its memory, which the stream may still read. */
 int ncclCommAbort(ncclComm *comm)
 {
     for (int i = 0; i < comm->n_requests; i++)
@@ -237,7 +227,7 @@ static void send_all(group *g)
     g->n_requests = n;
 }
 
-/* The stream has come to the group: is it done? */
+/* Called when the stream reaches the group: is it complete? */
 static bool run(void *self)
 {
     group *g = self;
@@ -315,7 +305,7 @@ int ncclBroadcast(const void *x, void *y, size_t n, int type, int root,
                   ncclComm *comm, void *stream)
 {
     if (x != y)
-        return INVALID_ARGUMENT; /* nobody here asks for it */
+        return INVALID_ARGUMENT; /* unused by the backend */
     return add(comm, stream, type, n,
                (transfer){.what = BROADCAST, .from = y, .to = y, .peer = root});
 }

@@ -1,4 +1,4 @@
-/* whole.c - a plugin that needs a driver and a library. */
+/* whole.c - a valid plugin that needs a driver and a library. */
 #include "compute/plugin.h"
 
 int fake_two(void); /* of libfake_arithmetic.so.1 */
@@ -8,7 +8,7 @@ static bm_status start(bm_backend *be, int index)
     (void)be;
     return fake_two() + index == 2
                ? BM_OK
-               : BM_FAIL(BM_ERR_DEVICE, "one and one are not two");
+               : BM_FAIL(BM_ERR_DEVICE, "fake_two() does not return 2");
 }
 
 static void stop(bm_backend *be)

@@ -1,5 +1,5 @@
-/* Best path and edit distance: by hand, against recursion without rows, and the
- * known answers of other programs (from BMUF_DATA/../reference). */
+/* Best path and edit distance: by hand, against plain recursion, and against
+ * results of other programs (from BMUF_DATA/../reference). */
 #include "models/decode.h"
 #include "models/edit.h"
 #include "tests/support/support_ctc.h"
@@ -46,7 +46,7 @@ static void test_best_path_merges_repeats_and_drops_blanks(void **state)
     assert_true(score == 0);
 }
 
-static void test_of_equal_classes_the_first_is_best(void **state)
+static void test_ties_select_the_first_class(void **state)
 {
     static const float y[] = {1, 1, 0, 0, 1, 1};
     static const int32_t expected[] = {1};
@@ -57,14 +57,14 @@ static void test_of_equal_classes_the_first_is_best(void **state)
                   1);
 }
 
-/* Everything has one class more than is named here: the blank moves to 0. */
+/* Renumbers classes so that the blank is 0. */
 static int32_t moved(int32_t k, int32_t blank)
 {
     return k == blank ? 0 : k < blank ? k + 1 : k;
 }
 
-/* A row of probabilities need not add up to 1, but ours then do: the logarithm
- * of its sum is what the score lacks. */
+/* Probabilities of a row need not sum to 1 in the reference; ours do. Returns the
+ * logarithm of the sum, by which the scores differ. */
 static double read_row(const json_t *item, size_t t, int32_t blank, float *y)
 {
     bool logits = json_object_get(item, "logits") != NULL;
@@ -106,7 +106,7 @@ static void check_greedy(const json_t *item)
                      1e-6));
 }
 
-static void test_best_paths_of_other_programs(void **state)
+static void test_best_paths_match_other_programs(void **state)
 {
     json_t *known = known_answers(), *item = NULL;
     size_t i = 0;
@@ -150,7 +150,7 @@ static void test_edits_are_counted_by_kind(void **state)
     assert_edits(align(a, 3, a + 1, 3), 1, 1, 0);             /* not 3 */
 }
 
-static void test_edits_of_other_programs(void **state)
+static void test_edits_match_other_programs(void **state)
 {
     json_t *known = known_answers(), *item = NULL;
     size_t i = 0, checked = 0;
@@ -168,7 +168,7 @@ static void test_edits_of_other_programs(void **state)
         numbers(json_object_get(item, "costs"), costs);
         numbers(json_object_get(item, "ins_del_sub"), expected);
         if (costs[0] != 1 || costs[1] != 1 || costs[2] != 1)
-            continue; /* sclite's */
+            continue; /* sclite's costs */
         checked++;
         assert_edits(align(ref, n_ref, hyp, n_hyp), (size_t)expected[0],
                      (size_t)expected[1], (size_t)expected[2]);
@@ -177,7 +177,7 @@ static void test_edits_of_other_programs(void **state)
     json_decref(known);
 }
 
-/* By the definition, from the end: exponential. */
+/* The definition, from the end, in exponential time. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static size_t slowly(const int32_t *ref, size_t n, const int32_t *hyp, size_t m)
 {
@@ -192,7 +192,7 @@ static size_t slowly(const int32_t *ref, size_t n, const int32_t *hyp, size_t m)
     return match < least ? match : least;
 }
 
-static void test_alignments_are_the_cheapest(void **state)
+static void test_alignments_are_minimal(void **state)
 {
     (void)state;
     for (uint64_t n = 0; n < 200; n++) {
@@ -214,11 +214,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_path_merges_repeats_and_drops_blanks),
-        cmocka_unit_test(test_of_equal_classes_the_first_is_best),
-        cmocka_unit_test(test_best_paths_of_other_programs),
+        cmocka_unit_test(test_ties_select_the_first_class),
+        cmocka_unit_test(test_best_paths_match_other_programs),
         cmocka_unit_test(test_edits_are_counted_by_kind),
-        cmocka_unit_test(test_edits_of_other_programs),
-        cmocka_unit_test(test_alignments_are_the_cheapest),
+        cmocka_unit_test(test_edits_match_other_programs),
+        cmocka_unit_test(test_alignments_are_minimal),
     };
     return RUN_GROUP("decode", tests);
 }

@@ -1,8 +1,8 @@
 /*
  * Layers of columns of pixels: derivatives by weights and inputs against
- * differences of L, the sum of dy y with dy fixed; what shapes come out; and
- * what is said of wrong ones. On the backend that the first argument names, in
- * fp32, or bf16 if that is the second.
+ * differences of L, the sum of dy y with dy fixed; the shapes of outputs; and
+ * messages for invalid arguments. On the backend that the first argument names,
+ * in fp32, or in bf16 if that is the second argument.
  */
 #include "models/model.h"
 #include "models/net.h"
@@ -21,9 +21,9 @@ static const char *backend = "cpu";
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {4, 7, 0, 1};
 
-/* Numbers of x further from each other than a difference steps, in the order
- * that they have, so that the largest stays the largest. */
-static void part(rig *r)
+/* Spreads the numbers of x, keeping their order, by more than a difference
+ * steps, so that the maximum of a window stays the same number. */
+static void spread(rig *r)
 {
     float *copy = zeros(r->n_x, sizeof *copy);
 
@@ -43,14 +43,14 @@ static rig set_up(const char *net, size_t height, size_t channels)
     rig r = rig_open(net, (bm_extent){T, B, lengths},
                      height * (channels > 0 ? channels : 1), channels, 3);
 
-    if (r.l[r.l->taken].ops == &bm_layer_pool)
-        part(&r);
+    if (r.l[r.l->fused].ops == &bm_layer_pool)
+        spread(&r);
     return r;
 }
 
-/* Rounding adds half units of 2^-22 of about 60 outputs, over the steps of a
- * difference: 6e-5 at most of seeds 1 to 40; and of 2^-19 where pool's numbers
- * are large, of one output. */
+/* The error of a difference is the rounding of about 60 outputs, each by half of
+ * 2^-22, divided by the step: at most 6e-5 for seeds 1 to 40. With pool it is
+ * half of 2^-19, of one output. */
 static void check_layer(const char *net, size_t height, size_t channels)
 {
     rig r = set_up(net, height, channels);
@@ -59,7 +59,7 @@ static void check_layer(const char *net, size_t height, size_t channels)
     rig_close(&r);
 }
 
-static void test_normalisation_differentiates_what_follows_it(void **state)
+static void test_fused_layers_match_differences(void **state)
 {
     (void)state;
     check_layer("batchnorm tanh", 5, 0);
@@ -68,7 +68,7 @@ static void test_normalisation_differentiates_what_follows_it(void **state)
     check_layer("batchnorm sigmoid pool:2x2", 5, 2);
 }
 
-static void test_every_layer_differentiates_itself(void **state)
+static void test_gradients_match_differences(void **state)
 {
     static const char *const nets[] = {
         "conv:3,3x3",
@@ -94,7 +94,7 @@ static void test_every_layer_differentiates_itself(void **state)
     }
 }
 
-/* y, dx and g end to end. */
+/* y, dx and g, concatenated. */
 static float *everything(const char *net, size_t threads,
                          bm_precision precision, size_t *n)
 {
@@ -141,8 +141,8 @@ static void test_threads_change_no_bit(void **state)
     }
 }
 
-/* Both factors of a product are rounded by 2^-9 at most, what is stored once
- * more, and about as often up as down. */
+/* Both factors of a product and the stored result are rounded, by 2^-9 at most
+ * and about as often up as down. */
 static void test_bf16_is_near_fp32(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void test_bf16_is_near_fp32(void **state)
     }
 }
 
-/* To the last bit, where nothing is a product of matrices. */
+/* Bit for bit, without products of matrices. */
 static void test_instruction_sets_agree(void **state)
 {
     static const char *const sets[] = {"baseline", "avx2", "avx512"};
@@ -203,7 +203,7 @@ static void test_instruction_sets_agree(void **state)
     cpu = mine;
 }
 
-/* By a tenth of the way to those of the batch; both begin as PyTorch's. */
+/* By a tenth of the distance to those of the batch, from 0 and 1 as in PyTorch. */
 static void test_statistics_follow_the_data(void **state)
 {
     rig r = set_up("batchnorm", 6, 1);
@@ -246,7 +246,7 @@ static bm_layer *plan_all(const char *net, size_t features, size_t *n)
     return l;
 }
 
-static void test_columns_pass_through_and_end_flat(void **state)
+static void test_columns_stay_columns_until_a_flat_layer(void **state)
 {
     static const size_t out[][2] = {/* numbers, channels */
                                     {160, 16}, {160, 16}, {80, 16}, {80, 16},
@@ -303,7 +303,7 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
     }
 }
 
-static void test_faults_point_at_their_word(void **state)
+static void test_messages_mark_the_invalid_word(void **state)
 {
     static const struct {
         const char *net, *loss, *message;
@@ -313,31 +313,33 @@ static void test_faults_point_at_their_word(void **state)
          "conv:CHANNELS,TIMExHEIGHT"},
         {"conv:8 linear", "ctc", "the kernel is missing: conv:CHANNELS"},
         {"conv:8, linear", "ctc", "the kernel is missing"},
-        {"conv:x,3x3 linear", "ctc", "'x' is no number of channels"},
-        {"conv:8,3 linear", "ctc", "'3' is no kernel, as in 3x3"},
-        {"conv:8,3x linear", "ctc", "'3x' is no kernel"},
-        {"conv:8,x3 linear", "ctc", "'x3' is no kernel"},
-        {"conv:8,3x3x3 linear", "ctc", "'3x3x3' is no kernel"},
-        {"conv:8,0x3 linear", "ctc", "'0x3' is no kernel"},
-        {"conv:8,3x2000 linear", "ctc", "'3x2000' is no kernel"},
-        {"conv:8,3x3,stride:2 linear", "ctc", "'2' is no stride"},
-        {"conv:8,3x3,stride:0x1 linear", "ctc", "'0x1' is no stride"},
-        {"conv:8,3x3,pad:-1x1 linear", "ctc", "'-1x1' is no padding"},
+        {"conv:x,3x3 linear", "ctc", "'x' is not a number of channels"},
+        {"conv:8,3 linear", "ctc",
+         "'3' is not a valid kernel; give FRAMESxROWS"},
+        {"conv:8,3x linear", "ctc", "'3x' is not a valid kernel"},
+        {"conv:8,x3 linear", "ctc", "'x3' is not a valid kernel"},
+        {"conv:8,3x3x3 linear", "ctc", "'3x3x3' is not a valid kernel"},
+        {"conv:8,0x3 linear", "ctc", "'0x3' is not a valid kernel"},
+        {"conv:8,3x2000 linear", "ctc", "'3x2000' is not a valid kernel"},
+        {"conv:8,3x3,stride:2 linear", "ctc", "'2' is not a valid stride"},
+        {"conv:8,3x3,stride:0x1 linear", "ctc", "'0x1' is not a valid stride"},
+        {"conv:8,3x3,pad:-1x1 linear", "ctc", "'-1x1' is not a valid padding"},
         {"conv:8,3x3,pad: linear", "ctc", "the padding is missing"},
         {"conv:8,3x3,same linear", "ctc",
          "'same' is neither stride:TIMExHEIGHT nor pad:TIMExHEIGHT"},
         {"conv:8,3x3, linear", "ctc", "'' is neither"},
         {"conv:8,3x3,pad:3x1 linear", "ctc",
-         "the kernel is not larger than its padding"},
+         "the padding must be smaller than the kernel"},
         {"relu conv:8,3x7,pad:1x0 linear", "ctc",
-         "word 2 'conv:8,3x7,pad:1x0': the kernel is higher than the 6 rows"},
+         "word 2 'conv:8,3x7,pad:1x0': the kernel is higher than its input of "
+         "6"},
         {"conv:8,3x3,stride:2x1 linear", "cross_entropy",
-         "word 1 'conv:8,3x3,stride:2x1': cross_entropy has a target for "
+         "word 1 'conv:8,3x3,stride:2x1': cross_entropy needs an output for "
          "every frame"},
-        {"conv:8,3x3,pad:0x1 linear", "cross_entropy", "a target for every"},
+        {"conv:8,3x3,pad:0x1 linear", "cross_entropy", "an output for every"},
         {"pool linear", "ctc", "the window is missing: pool:TIMExHEIGHT"},
-        {"pool:2 linear", "ctc", "'2' is no window, as in 3x3"},
-        {"pool:2x2 linear", "cross_entropy", "a target for every frame"},
+        {"pool:2 linear", "ctc", "'2' is not a valid window; give FRAMESxROWS"},
+        {"pool:2x2 linear", "cross_entropy", "an output for every frame"},
         {"batchnorm:3 linear", "ctc", "batchnorm takes no arguments"},
         {"leaky_relu:3 linear", "ctc", "leaky_relu takes no arguments"},
     };
@@ -356,7 +358,7 @@ static void test_faults_point_at_their_word(void **state)
     }
 }
 
-static void test_what_fits_per_frame_losses_is_taken(void **state)
+static void test_layers_that_keep_frames_suit_per_frame_losses(void **state)
 {
     bm_model *m = NULL;
     bm_model_settings set = {"conv:8,3x3 batchnorm pool:1x2 linear",
@@ -406,8 +408,8 @@ static float *learn(const char *net, float **w, size_t *n)
     return g;
 }
 
-/* Dropout of nothing stands between, so that each does its own work. */
-static void test_layers_that_take_others_change_no_bit(void **state)
+/* dropout:0 between the layers prevents that they are fused. */
+static void test_fusing_layers_changes_no_bit(void **state)
 {
     static const char *const nets[][2] = {
         {"conv:5,3x3 batchnorm leaky_relu pool:1x2 batchnorm sigmoid linear",
@@ -448,16 +450,16 @@ static int open_backend(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_every_layer_differentiates_itself),
-        cmocka_unit_test(test_normalisation_differentiates_what_follows_it),
+        cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_fused_layers_match_differences),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_statistics_follow_the_data),
-        cmocka_unit_test(test_layers_that_take_others_change_no_bit),
-        cmocka_unit_test(test_columns_pass_through_and_end_flat),
+        cmocka_unit_test(test_fusing_layers_changes_no_bit),
+        cmocka_unit_test(test_columns_stay_columns_until_a_flat_layer),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
-        cmocka_unit_test(test_faults_point_at_their_word),
-        cmocka_unit_test(test_what_fits_per_frame_losses_is_taken),
+        cmocka_unit_test(test_messages_mark_the_invalid_word),
+        cmocka_unit_test(test_layers_that_keep_frames_suit_per_frame_losses),
     };
     const struct CMUnitTest half[] = {
         cmocka_unit_test(test_bf16_is_near_fp32),

@@ -1,6 +1,6 @@
 /*
- * Every layer alone: its derivatives by weights and inputs against differences
- * of L, the sum of dy y with dy fixed.
+ * Single layers: derivatives by weights and inputs against differences of L, the
+ * sum of dy y with dy fixed.
  */
 #include "tests/support/layer_rig.h"
 #include "tests/support/support.h"
@@ -21,9 +21,9 @@ static rig set_up(const char *net, uint64_t seed, bool training)
     return r;
 }
 
-/* Numbers are 0.1 from the corner of relu, further than differences step. What
- * they leave, truncation and rounding together, was 2e-5 at most of seeds 1 to
- * 120; from two steps instead of three it was 5e-4, of blstm with seed 22. */
+/* Numbers are at least 0.1 from the corner of relu, more than a difference
+ * steps. The error, truncation and rounding together, was at most 2e-5 for seeds
+ * 1 to 120; with two steps instead of three it was 5e-4, of blstm with seed 22. */
 static void check_layer(const char *net, bool training)
 {
     static const uint64_t seeds[] = {3, 22, 69};
@@ -36,7 +36,7 @@ static void check_layer(const char *net, bool training)
     }
 }
 
-static void test_every_layer_differentiates_itself(void **state)
+static void test_gradients_match_differences(void **state)
 {
     static const char *const nets[] = {
         "linear:5",   "relu",        "tanh",       "sigmoid", "lstm:4",
@@ -50,7 +50,7 @@ static void test_every_layer_differentiates_itself(void **state)
     check_layer("dropout:0.4", false);
 }
 
-static void test_stack_lays_frames_side_by_side(void **state)
+static void test_stack_concatenates_frames(void **state)
 {
     rig r = set_up("stack:2", 3, false);
     float *y = NULL;
@@ -83,7 +83,7 @@ static void test_subsample_keeps_the_first_of_each_group(void **state)
     rig_close(&r);
 }
 
-static void test_dropout_drops_in_training_only(void **state)
+static void test_dropout_is_active_in_training_only(void **state)
 {
     rig r = set_up("dropout:0.5", 3, false);
     float *y = NULL;
@@ -109,10 +109,10 @@ static void test_dropout_drops_in_training_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_layer_differentiates_itself),
-        cmocka_unit_test(test_stack_lays_frames_side_by_side),
+        cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_stack_concatenates_frames),
         cmocka_unit_test(test_subsample_keeps_the_first_of_each_group),
-        cmocka_unit_test(test_dropout_drops_in_training_only),
+        cmocka_unit_test(test_dropout_is_active_in_training_only),
     };
     return cmocka_run_group_tests_name("layer", tests, open_cpu, close_cpu);
 }

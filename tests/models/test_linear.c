@@ -1,7 +1,7 @@
 /*
- * A linear layer and the function behind it, against sums in double precision:
- * on the CPU, or on the backend that the first argument names, in the precision
- * that the second does.
+ * bm_linear with its activation against sums in double precision: on the CPU, or
+ * on the backend that the first argument names, in the precision that the second
+ * names.
  */
 #include "core/rng.h"
 #include "tests/support/support.h"
@@ -15,7 +15,7 @@ static const char *backend = "cpu";
 static bm_backend *be;
 static bm_precision precision = BM_FP32;
 
-/* n normal numbers that are numbers of bf16 too. */
+/* n numbers in [-1, 1) that bf16 represents exactly. */
 static float *draw(size_t n, uint64_t seed)
 {
     bm_rng rng = bm_rng_make(seed, "linear", 0);
@@ -35,7 +35,7 @@ static double function(bm_activation f, double x)
                                 : x;
 }
 
-/* By way of y. */
+/* f'(x) as a function of y. */
 static double slope(bm_activation f, double y)
 {
     return f == BM_RELU         ? y > 0
@@ -70,8 +70,8 @@ static void expect(layer *l)
         }
 }
 
-/* Numbers of the size of `scale`; in bf16 factors and what is stored are
- * rounded to 8 bits. */
+/* Compares numbers of magnitude `scale`; in bf16 factors and results are rounded
+ * to 8 bits. */
 static void check(const float *x, size_t n, const double *expected,
                   double scale)
 {
@@ -83,8 +83,8 @@ static void check(const float *x, size_t n, const double *expected,
     free(got);
 }
 
-/* Weights, and b right behind them, as models have them: wherever that is. With
- * a layer above dy comes in the form that such a one leaves it in. */
+/* b directly follows the weights, as in models. `above`: dy is in the form in
+ * which a layer above leaves it. */
 static void run(layer *l, bool first, bool above)
 {
     size_t rows = l->rows, K = l->K, N = l->N;
@@ -120,7 +120,7 @@ static void run(layer *l, bool first, bool above)
     bm_free(be, db);
 }
 
-static void test_layer_and_function_follow_their_equations(void **state)
+static void test_linear_follows_its_equations(void **state)
 {
     static const size_t shapes[][3] = {{1, 1, 1},    {7, 5, 3},   {33, 24, 40},
                                        {0, 4, 5},    {64, 16, 8}, {200, 2, 132},
@@ -174,7 +174,7 @@ static int close_backend(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layer_and_function_follow_their_equations),
+        cmocka_unit_test(test_linear_follows_its_equations),
     };
 
     if (argc > 1)

@@ -1,4 +1,4 @@
-/* Whole networks: their description, and gradients against differences. */
+/* Networks: the line that describes them, and gradients against differences. */
 #include "models/model.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
@@ -13,14 +13,14 @@ enum { T = 5, B = 4, D = 3, C = 4, N_X = T * B * D };
 /* Out of order, one empty, one of one frame. */
 static const int32_t lengths[B] = {3, 5, 0, 1};
 
-/* Between -1 and 1, and not near 0, where relu has a corner. */
+/* Between -1.1 and 1.1, and at least 0.1 from 0, where relu has a corner. */
 static float draw(bm_rng *rng)
 {
     float x = (float)(2 * bm_rng_uniform(rng) - 1);
     return x + (x < 0 ? -0.1f : 0.1f);
 }
 
-/* ---- whole networks ---- */
+/* ---- gradients and scores ---- */
 
 static const int32_t labels[] = {1, 2, 3, 3, 1, 1, 2, 0, 3, 1};
 
@@ -35,7 +35,8 @@ static bm_model *build(const char *net, const char *loss)
 }
 
 /* Sequences 0, 1 and 3 of `lengths`; with a target for every frame, or with one
- * or two labels. `late`: frames of padding behind the longest. */
+ * or two labels. `late`: frames of padding behind the
+ * longest sequence. */
 static bm_batch make_batch(float *x, int32_t *count, bool per_frame,
                            size_t late)
 {
@@ -108,7 +109,7 @@ static void check_network(const char *net, const char *loss)
     bm_model_free(m);
 }
 
-static void test_networks_differentiate_themselves(void **state)
+static void test_gradients_match_differences(void **state)
 {
     (void)state;
     check_network("linear", "cross_entropy");
@@ -119,8 +120,8 @@ static void test_networks_differentiate_themselves(void **state)
     check_network("subsample:2 blstm:3 dropout:0 linear", "ctc");
 }
 
-/* However much padding, and whatever batch came before. */
-static void test_padding_and_history_change_nothing(void **state)
+/* Nor do earlier batches. */
+static void test_padding_does_not_change_gradients(void **state)
 {
     bm_model *m = build("linear:4 sigmoid stack:2 blstm:5 linear", "ctc");
     bm_params *p = bm_model_params(m);
@@ -147,7 +148,7 @@ static void test_padding_and_history_change_nothing(void **state)
     bm_model_free(m);
 }
 
-static void test_key_draws_the_dropout_of_a_pass(void **state)
+static void test_the_key_selects_the_dropout_masks(void **state)
 {
     bm_model *m = build("linear:8 dropout:0.5 tanh linear", "cross_entropy");
     bm_params *p = bm_model_params(m);
@@ -213,7 +214,7 @@ static void test_descent_lowers_the_loss(void **state)
     bm_model_free(m);
 }
 
-static void test_output_is_that_of_the_last_batch(void **state)
+static void test_bm_model_output_is_of_the_last_batch(void **state)
 {
     bm_model *m = build("stack:2 linear", "ctc");
     bm_params *p = bm_model_params(m);
@@ -278,7 +279,7 @@ static void test_weights_have_names_and_shapes(void **state)
     bm_model_free(m);
 }
 
-static void test_frames_and_strides_multiply(void **state)
+static void test_frame_rates_multiply(void **state)
 {
     bm_model *m = build("stack:2 subsample:3 linear", "ctc");
 
@@ -289,7 +290,7 @@ static void test_frames_and_strides_multiply(void **state)
     bm_model_free(m);
 }
 
-/* 50 units in each direction, and a linear layer. */
+/* 50 cells in each direction, and a linear layer. */
 static void check_first_weights(const char *net, int directions)
 {
     bm_model *m = build(net, "ctc");
@@ -324,14 +325,14 @@ static void check_first_weights(const char *net, int directions)
     bm_model_free(m);
 }
 
-static void test_weights_begin_as_documented(void **state)
+static void test_initial_weights_are_as_documented(void **state)
 {
     (void)state;
     check_first_weights("lstm:50 linear", 1);
     check_first_weights("blstm:50 linear", 2);
 }
 
-static void test_weights_follow_from_the_seed(void **state)
+static void test_weights_depend_on_the_seed_only(void **state)
 {
     const uint64_t seeds[] = {7, 7, 8};
     float *w[3];
@@ -350,14 +351,14 @@ static void test_weights_follow_from_the_seed(void **state)
     }
     assert_memory_equal(w[0], w[1], n * sizeof **w);
     assert_memory_not_equal(w[0], w[2], n * sizeof **w);
-    /* two layers of one shape are not twins */
+    /* two layers of the same shape differ */
     assert_memory_not_equal(w[0], w[0] + 32 * 8 + 2 * 16 * 4 + 32,
                             32 * 8 * sizeof **w);
     for (int i = 0; i < 3; i++)
         free(w[i]);
 }
 
-static void test_sequences_that_cannot_be_learned_are_found(void **state)
+static void test_infeasible_sequences_are_found(void **state)
 {
     const int32_t classes[] = {1, 2, 1, 1, 1, 2, 3};
     const int32_t frames[] = {2, 4, 5, 6, 0}, count[] = {2, 2, 0, 3, 0};
@@ -372,7 +373,7 @@ static void test_sequences_that_cannot_be_learned_are_found(void **state)
     bm_model_free(m);
 }
 
-static void test_printing_gives_one_line_a_layer(void **state)
+static void test_bm_model_print_writes_a_line_per_layer(void **state)
 {
     bm_model *m = build("stack:2 linear", "ctc");
     FILE *file = tmpfile();
@@ -395,7 +396,7 @@ static void test_printing_gives_one_line_a_layer(void **state)
     bm_model_free(m);
 }
 
-static void test_faults_point_at_their_word(void **state)
+static void test_messages_mark_the_invalid_word(void **state)
 {
     static const struct {
         const char *net, *loss, *message;
@@ -406,32 +407,33 @@ static void test_faults_point_at_their_word(void **state)
          "                 ^~~~~~~~~"},
         {"", "ctc", "model.net is empty"},
         {" \n ", "ctc", "model.net is empty"},
-        {"blstm linear", "ctc", "word 1 'blstm': the number of units"},
-        {"blstm:0 linear", "ctc", "'0' is no number of units"},
-        {"blstm:-3 linear", "ctc", "'-3' is no number of units"},
-        {"blstm:3x linear", "ctc", "'3x' is no number of units"},
-        {"blstm:99999999999999999999 linear", "ctc", "is no number of units"},
-        {"blstm:3* linear", "ctc", "'' is no number of layers"},
-        {"blstm:3*0 linear", "ctc", "'0' is no number of layers"},
+        {"blstm linear", "ctc", "word 1 'blstm': the number of cells"},
+        {"blstm:0 linear", "ctc", "'0' is not a number of cells"},
+        {"blstm:-3 linear", "ctc", "'-3' is not a number of cells"},
+        {"blstm:3x linear", "ctc", "'3x' is not a number of cells"},
+        {"blstm:99999999999999999999 linear", "ctc",
+         "is not a number of cells"},
+        {"blstm:3* linear", "ctc", "'' is not a number of layers"},
+        {"blstm:3*0 linear", "ctc", "'0' is not a number of layers"},
         {"blstm:3*200 blstm:4*200 linear", "ctc",
          "word 2 'blstm:4*200': more than 256 layers"},
-        {"blstm: linear", "ctc", "nothing follows the colon"},
-        {"linear relu", "ctc", "word 1 'linear': only the last layer's size"},
+        {"blstm: linear", "ctc", "arguments are missing"},
+        {"linear relu", "ctc", "word 1 'linear': the size is missing"},
         {"blstm:3", "ctc",
          "word 1 'blstm:3': the last layer has 6 outputs, "
          "but there are 4 classes"},
         {"linear:5", "ctc", "has 5 outputs"},
         {"relu:2 linear", "ctc", "relu takes no arguments"},
         {"dropout linear", "ctc", "the probability is missing"},
-        {"dropout:1 linear", "ctc", "'1' is no probability in [0, 1)"},
-        {"dropout:nan linear", "ctc", "'nan' is no probability"},
-        {"dropout:0.1.2 linear", "ctc", "is no probability"},
-        {"stack:0 linear", "ctc", "'0' is no number of frames"},
+        {"dropout:1 linear", "ctc", "'1' is not a probability in [0, 1)"},
+        {"dropout:nan linear", "ctc", "'nan' is not a probability"},
+        {"dropout:0.1.2 linear", "ctc", "is not a probability"},
+        {"stack:0 linear", "ctc", "'0' is not a number of frames"},
         {"stack:2 linear", "cross_entropy",
-         "word 1 'stack:2': cross_entropy has a target for every frame"},
+         "word 1 'stack:2': cross_entropy needs an output for every frame"},
         {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ctc",
-         "longer than any"},
-        {"linear", "sum_of_squares", "model.loss: 'sum_of_squares' is no loss"},
+         "longer than the limit"},
+        {"linear", "sum_of_squares", "model.loss: 'sum_of_squares' is unknown"},
     };
 
     (void)state;
@@ -449,8 +451,8 @@ static void test_faults_point_at_their_word(void **state)
     }
 }
 
-/* The mark stands under its word in a line that is too long to be shown. */
-static void test_long_lines_are_shown_in_part(void **state)
+/* The mark is under its word although the line is shortened. */
+static void test_long_lines_are_shortened(void **state)
 {
     char net[2000] = "";
     size_t length = 0;
@@ -497,20 +499,20 @@ static void test_options_fill_the_settings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_networks_differentiate_themselves),
-        cmocka_unit_test(test_padding_and_history_change_nothing),
-        cmocka_unit_test(test_key_draws_the_dropout_of_a_pass),
+        cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_padding_does_not_change_gradients),
+        cmocka_unit_test(test_the_key_selects_the_dropout_masks),
         cmocka_unit_test(test_scores_add_up_until_they_are_read),
         cmocka_unit_test(test_descent_lowers_the_loss),
-        cmocka_unit_test(test_output_is_that_of_the_last_batch),
+        cmocka_unit_test(test_bm_model_output_is_of_the_last_batch),
         cmocka_unit_test(test_weights_have_names_and_shapes),
-        cmocka_unit_test(test_frames_and_strides_multiply),
-        cmocka_unit_test(test_weights_begin_as_documented),
-        cmocka_unit_test(test_weights_follow_from_the_seed),
-        cmocka_unit_test(test_sequences_that_cannot_be_learned_are_found),
-        cmocka_unit_test(test_printing_gives_one_line_a_layer),
-        cmocka_unit_test(test_faults_point_at_their_word),
-        cmocka_unit_test(test_long_lines_are_shown_in_part),
+        cmocka_unit_test(test_frame_rates_multiply),
+        cmocka_unit_test(test_initial_weights_are_as_documented),
+        cmocka_unit_test(test_weights_depend_on_the_seed_only),
+        cmocka_unit_test(test_infeasible_sequences_are_found),
+        cmocka_unit_test(test_bm_model_print_writes_a_line_per_layer),
+        cmocka_unit_test(test_messages_mark_the_invalid_word),
+        cmocka_unit_test(test_long_lines_are_shortened),
         cmocka_unit_test(test_options_fill_the_settings),
     };
     return cmocka_run_group_tests_name("model", tests, open_cpu, close_cpu);

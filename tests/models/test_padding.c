@@ -1,11 +1,11 @@
 /*
- * What stands beside a sequence in a mini-batch, and behind its end, is nothing
- * to it: logits and gradients of whole networks, for one sequence alone, in
- * company, and in longer batches; and that collating leaves zeros there.
+ * Neither padding nor the other sequences of a mini-batch influence a sequence:
+ * logits and gradients of networks for one sequence alone, with others, and in
+ * longer batches; and zeros in the padding of collated batches.
  *
- * In a batch of the same lengths a frame's logits are the same bits, whatever
- * the companions hold, for each row of a product is then summed in the same
- * way. In another shape a BLAS may sum in another order: 1e-6.
+ * In batches of the same lengths a frame's logits have the same bits, because
+ * each row of a product is summed in the same order. In another shape a BLAS may
+ * sum in another order: 1e-6.
  */
 #include "io/batch/collate.h"
 #include "models/model.h"
@@ -23,10 +23,10 @@ static const int32_t labels[SEQUENCES] = {3, 2, 3, 0, 1};
 
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
-/* Layers that mix frames, behind some that bring bias into empty ones. */
+/* Layers that mix frames, behind layers with a bias. */
 static const struct {
     const char *net, *loss;
-    bool mixes; /* in training, on purpose */
+    bool mixes; /* batchnorm: sequences interact in training */
 } networks[] = {
     {"linear:6 sigmoid stack:2 blstm:5 linear", "ctc", false},
     {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc", false},
@@ -38,14 +38,14 @@ static const struct {
      "ctc", true},
 };
 
-/* Which sequences stand side by side, and frames of nothing behind. */
-typedef struct company {
+/* The sequences of a batch, and `late` additional frames of padding. */
+typedef struct group {
     size_t n;
     int who[SEQUENCES];
     size_t late;
     uint64_t key; /* for the features of all but sequence 0 */
     bool mute;    /* all but sequence 0 have more labels than CTC can align */
-} company;
+} group;
 
 /* A batch, its memory and its network. */
 typedef struct run {
@@ -56,7 +56,7 @@ typedef struct run {
     int32_t classes[SEQUENCES * 2 * LONGEST];
 } run;
 
-static void draw(const company *c, int who, float *x)
+static void draw(const group *c, int who, float *x)
 {
     bm_rng rng = bm_rng_make(who == 0 ? 0 : c->key, "x", (uint64_t)who);
 
@@ -64,7 +64,7 @@ static void draw(const company *c, int who, float *x)
         x[i] = (float)bm_rng_normal(&rng);
 }
 
-static void fill(run *r, const company *c)
+static void fill(run *r, const group *c)
 {
     bool per_frame = bm_model_loss(r->m)->per_frame;
     float x[MOST * SEQUENCES * D] = {0}, one[LONGEST * D];
@@ -95,7 +95,7 @@ static void fill(run *r, const company *c)
     };
 }
 
-/* Weights begin as they are drawn, but no bias with 0. */
+/* Moves all weights, so that no bias is 0. */
 static void disturb(run *r)
 {
     const bm_params *p = bm_model_params(r->m);
@@ -108,10 +108,10 @@ static void disturb(run *r)
     free(w);
 }
 
-/* The largest batch has been there before all others and left its remains. */
+/* Runs the largest batch first, whose numbers stay in the scratch. */
 static void open_run(run *r, bm_backend *be, size_t network)
 {
-    static const company all = {
+    static const group all = {
         .n = 5, .who = {2, 3, 0, 4, 1}, .late = 5, .key = 9};
     bm_model_settings set = {networks[network].net, networks[network].loss,
                              "skip"};
@@ -157,7 +157,7 @@ static void add_gradient(run *r, double *sum)
     const bm_params *p = bm_model_params(r->m);
     float *g = NULL;
     bm_score s;
-    double n = 0; /* what the loss is a mean over */
+    double n = 0; /* the loss is a mean over so many */
 
     bm_model_gradient(r->m, &r->b, 1, 0);
     g = fetch(r->be, p->g, p->n);
@@ -172,7 +172,7 @@ static void add_gradient(run *r, double *sum)
 static void check_logits(bm_backend *be, size_t network)
 {
     static const struct {
-        company c;
+        group c;
         size_t column;
     } cases[] = {
         {{.n = 1, .who = {0}, .late = 4}, 0},
@@ -181,7 +181,7 @@ static void check_logits(bm_backend *be, size_t network)
         {{.n = 3, .who = {1, 3, 0}, .late = 5}, 2},
         {{.n = 5, .who = {4, 0, 3, 1, 2}}, 1},
     };
-    static const company alone = {.n = 1, .who = {0}};
+    static const group alone = {.n = 1, .who = {0}};
     run r;
     size_t n = 0, same = 0;
     float *expected = NULL;
@@ -206,7 +206,7 @@ static void check_logits(bm_backend *be, size_t network)
 /* The gradient of a batch is the sum of those of its sequences alone. */
 static void check_gradients(bm_backend *be, size_t network)
 {
-    static const company batches[] = {
+    static const group batches[] = {
         {.n = 5, .who = {4, 0, 3, 1, 2}},
         {.n = 5, .who = {4, 0, 3, 1, 2}, .late = 3},
         {.n = 5, .who = {2, 0, 4, 1, 3}},
@@ -220,7 +220,7 @@ static void check_gradients(bm_backend *be, size_t network)
     alone = calloc(n, sizeof *alone);
     assert_non_null(alone);
     for (int who = 0; who < SEQUENCES; who++) {
-        company c = {.n = 1, .who = {who}};
+        group c = {.n = 1, .who = {who}};
 
         fill(&r, &c);
         add_gradient(&r, alone);
@@ -239,10 +239,10 @@ static void check_gradients(bm_backend *be, size_t network)
     close_run(&r);
 }
 
-/* Logits of sequence 0, and its gradient where the others do not count. */
+/* Logits of sequence 0, and its gradient if the others are infeasible. */
 static void check_bits(bm_backend *be, size_t network)
 {
-    company c = {.n = 4, .who = {2, 0, 4, 1}, .late = 1, .mute = true};
+    group c = {.n = 4, .who = {2, 0, 4, 1}, .late = 1, .mute = true};
     float *y[2], *g[2];
     size_t n[2], weights = 0;
     run r;
@@ -282,33 +282,32 @@ static void on_every_set(void (*check)(bm_backend *be, size_t network))
     unsetenv("BMUF_ISA");
 }
 
-static void test_logits_are_those_of_the_sequence_alone(void **state)
+static void test_logits_equal_those_of_the_sequence_alone(void **state)
 {
     (void)state;
     on_every_set(check_logits);
 }
 
-static void test_gradients_are_the_sum_of_those_alone(void **state)
+static void test_gradients_are_sums_over_single_sequences(void **state)
 {
     (void)state;
     on_every_set(check_gradients);
 }
 
-static void test_bits_do_not_depend_on_what_companions_hold(void **state)
+static void test_bits_do_not_depend_on_other_sequences(void **state)
 {
     (void)state;
     on_every_set(check_bits);
 }
 
-/* Whatever the memory of the mini-batch before holds, and what lies behind a
- * sequence where it was read. A sequence of 0 frames stands for one that the
- * reader found to be no numbers. */
-static void test_collating_leaves_zeros_behind_every_sequence(void **state)
+/* Whatever the memory held before, and whatever follows a sequence where it was
+ * read. 0 frames: a sequence that the reader dropped as not finite. */
+static void test_collating_clears_the_padding(void **state)
 {
     static int64_t order[] = {0, 1, 2, 3, 4, 3, 0, 1};
     static size_t ends[] = {5, 8}, zero[] = {0};
     static bm_place begin[] = {{0}, {.sequences = SEQUENCES}};
-    static const company c = {0};
+    static const group c = {0};
     float x[SEQUENCES][LONGEST * D];
     bm_sample samples[SEQUENCES];
     bm_unit_at unit = {0};
@@ -359,10 +358,10 @@ static void test_collating_leaves_zeros_behind_every_sequence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits_are_those_of_the_sequence_alone),
-        cmocka_unit_test(test_gradients_are_the_sum_of_those_alone),
-        cmocka_unit_test(test_bits_do_not_depend_on_what_companions_hold),
-        cmocka_unit_test(test_collating_leaves_zeros_behind_every_sequence),
+        cmocka_unit_test(test_logits_equal_those_of_the_sequence_alone),
+        cmocka_unit_test(test_gradients_are_sums_over_single_sequences),
+        cmocka_unit_test(test_bits_do_not_depend_on_other_sequences),
+        cmocka_unit_test(test_collating_clears_the_padding),
     };
 
     return cmocka_run_group_tests_name("padding", tests, open_cpu, close_cpu);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs a build into a folder of its own, and builds and runs somebody else's
-# program on it, by the CMake package and by pkg-config.
+# Installs a build into a temporary directory; builds and runs another project's
+# program with it, by the CMake package and by pkg-config.
 #
 #   tests/scripts/install_test.sh BUILD CC [FLAGS]
 set -eu
@@ -10,10 +10,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 
-must_say() {
-    said=$("$@")
-    [ "$said" = 3.5 ] || {
-        echo "$* says \"$said\", not 3.5"
+must_print() {
+    printed=$("$@")
+    [ "$printed" = 3.5 ] || {
+        echo "$* prints \"$printed\", not 3.5"
         exit 1
     }
 }
@@ -23,7 +23,7 @@ cmake --install "$build" --prefix "$prefix" >/dev/null
 cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$work/cmake" >/dev/null
-must_say "$work/cmake/consumer"
+must_print "$work/cmake/consumer"
 
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name bmuf.pc)")
 export PKG_CONFIG_PATH
@@ -32,9 +32,8 @@ lib=$(pkg-config --variable=libdir bmuf)/libbmuf.a
 "$cc" $flags "$consumer/consumer.c" -o "$work/consumer" \
     -Wl,--whole-archive "$lib" -Wl,--no-whole-archive \
     $(pkg-config --cflags --libs bmuf)
-must_say "$work/consumer"
+must_print "$work/consumer"
 
-# The program, where this build has one, runs from where it was put, and the
-# pages came along.
+# The installed program, if this build has one, runs, and docs/ are installed.
 [ ! -e "$build/bmuf" ] || "$prefix/bin/bmuf" --version >/dev/null
 find "$prefix" -name tour.md | grep -q .

@@ -1,25 +1,25 @@
 # shellcheck shell=sh
 #
-# Hosts that there are not: network namespaces of our own, joined by a switch,
-# and ranks in them. To be sourced; as root.
+# Simulated hosts: network namespaces, connected by a bridge, with ranks in them.
+# To be sourced by root.
 #
-#   net_possible        says why not, and fails
-#   net_up 3 200mbit    hosts n1 n2 n3 with 10.77.0.1, .2, .3; the rate of what
-#                       each of them sends, and 1 ms for it where the kernel can
-#   net_launch 3 PROGRAM ARGS..       with -n 3, which puts a rank on each; ends
-#                       after a minute or two
-#   net_sent 2          bytes that n2 has sent
-#   net_down            for a trap
-#   $net_delay          what net_up has made of the 1 ms, in words
+#   net_possible        prints the reason and fails if this machine cannot
+#   net_up 3 200mbit    starts hosts n1 n2 n3 with 10.77.0.1, .2, .3; limits the
+#                       rate of each, with a delay of 1 ms if the kernel can
+#   net_launch 3 PROGRAM ARGS..       runs it with -n 3, one rank on each host;
+#                       killed after 100 s
+#   net_sent 2          prints the bytes that n2 has sent
+#   net_down            removes all hosts; for a trap
+#   $net_delay          the delay that net_up has set, as text
 #
-# All names have the number of the process, and go with net_down.
+# All names contain the number of the process; net_down removes them.
 
 net_name=bmuf$$
 
 net_possible() {
-    [ "$(id -u)" = 0 ] || { echo 'network namespaces are for root'; return 1; }
+    [ "$(id -u)" = 0 ] || { echo 'network namespaces need root'; return 1; }
     for tool in ip tc unshare hostname mpirun; do
-        command -v $tool >/dev/null || { echo "there is no $tool"; return 1; }
+        command -v $tool >/dev/null || { echo "$tool is not installed"; return 1; }
     done
     unshare -n -u true 2>/dev/null ||
         { echo 'namespaces are not permitted'; return 1; }
@@ -27,11 +27,11 @@ net_possible() {
         { echo 'ip netns add is not permitted'; return 1; }
     why=
     net_in try ip link add one type veth peer name two 2>/dev/null ||
-        why='there is no veth'
+        why='the kernel has no veth'
     [ -n "$why" ] || net_in try ip link add three type bridge 2>/dev/null ||
-        why='there is no bridge'
+        why='the kernel has no bridge'
     [ -n "$why" ] || net_in try tc qdisc add dev one root tbf rate 1mbit \
-        burst 64kb latency 9ms 2>/dev/null || why='there is no tc tbf'
+        burst 64kb latency 9ms 2>/dev/null || why='the kernel has no tbf'
     ip netns del "$net_name-try"
     [ -z "$why" ] || { echo "$why"; return 1; }
 }

@@ -1,9 +1,8 @@
 #!/bin/sh
-# Three hosts that are network namespaces, joined by a link of 200 Mbit/s: the
-# models of bmuf and ssgd are those of one rank, and what ranks tell each other
-# goes over the link.
+# Three simulated hosts (namespaces.sh) with links of 200 Mbit/s: the models of
+# bmuf and ssgd equal those of one rank, and the traffic of ranks uses the links.
 #
-#   tests/scripts/namespaces_test.sh BMUF BMUF_SHARDS        77: it cannot be done here
+#   tests/scripts/namespaces_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
 # shellcheck source=tests/scripts/namespaces.sh
@@ -42,16 +41,16 @@ END
 net_up 3 200mbit
 echo "three hosts, 200mbit, delay: $net_delay"
 
-field() { # FIELD FILE: the last number or text of that name
+field() { # FIELD FILE: the last value of a field
     sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | tail -n 1
 }
 sent() { echo $(($(net_sent 1) + $(net_sent 2) + $(net_sent 3))); }
 
-# 200 Mbit/s are 0.025 GB/s, and what waits in the filter is little.
+# 200 Mbit/s are 0.025 GB/s; the burst of the filter adds little.
 net_launch 3 "$bmuf" bench --only link --quick --json >link.log 2>&1 ||
-    fail 'bench of a link'
-awk '/gb_per_s/ { told = $2 > 0 && $2 < 0.026 } END { exit !told }' link.log ||
-    fail 'a link of 200 Mbit/s is measured as another one'
+    fail 'bench --only link fails'
+awk '/gb_per_s/ { good = $2 > 0 && $2 < 0.026 } END { exit !good }' link.log ||
+    fail 'the measured rate of the link is not near 200 Mbit/s'
 
 for strategy in bmuf ssgd; do
     "$bmuf" train run.ini --out "$strategy-1" --set train.strategy=$strategy \
@@ -64,10 +63,10 @@ for strategy in bmuf ssgd; do
     journal=$strategy-3/journal.jsonl
     one=$(field digest $strategy-1/journal.jsonl)
     three=$(field digest $journal)
-    [ "digest $one" != 'digest ' ] || fail "$strategy: there is no digest"
+    [ "digest $one" != 'digest ' ] || fail "$strategy: no digest in the journal"
     [ "$one" = "$three" ] ||
         fail "$strategy: digest $one on one rank, $three on three hosts"
-    # No way to add up M bytes on N ranks takes fewer than 2 (N - 1) M.
+    # A sum of M bytes over N ranks moves at least 2 (N - 1) M.
     least=$(($(field blocks $journal) * 2 * 2 * 4 * $(field weights $journal)))
     [ "$bytes" -ge "$least" ] ||
         fail "$strategy: $bytes bytes on the link, of at least $least"

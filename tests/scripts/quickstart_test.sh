@@ -47,7 +47,7 @@ made >"$work/after"
 cmp "$work/before" "$work/after" || fault 'the second run made things again'
 [ "$(error_rate second)" = "$rate" ] || fault 'the second run has another rate'
 # It says less than the first, and of each set that it is there.
-[ "$(grep -c ': is there already$' "$work/second.err")" = 6 ] ||
+[ "$(grep -c ': up to date$' "$work/second.err")" = 6 ] ||
     fault 'the second run does not say what it uses'
 ! grep -E 'installing|Building|recordings$|epoch [0-9]' "$work/second.err" ||
     fault 'the second run says that it works'

@@ -22,7 +22,7 @@ printf '{"id": "x1", "audio": "f/1.wav", "text": "%s", "speaker": "ann"}\n' \
 cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: see above'
 ! "$scripts/tsv_to_manifest" audio dev <"$work/manifest.tsv" 2>"$work/error" ||
     fault 'tsv_to_manifest: a split without rows is not told'
-grep -q 'no row of split dev' "$work/error"
+grep -q 'no rows of split dev' "$work/error"
 
 # Called as espeak-ng -v VOICE -p PITCH -s SPEED -w FILE TEXT.
 mkdir "$work/bin"

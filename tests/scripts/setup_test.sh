@@ -97,7 +97,7 @@ have_all_but ''
 for user in nobody sudoer root; do
     setup $user
     ends 0
-    [ "$(cat "$work/said")" = 'setup: everything is there' ] ||
+    [ "$(cat "$work/said")" = 'setup: all packages are installed' ] ||
         fault 'something is missing of everything'
     apt_get_is_not_called
 done
@@ -107,7 +107,7 @@ for user in nobody password; do
     echo 'git config-files' >>"$work/installed"
     setup $user
     ends 69
-    says 'setup: Installing takes root, and sudo is not to be had.'
+    says 'setup: Installing needs root, and sudo is not available.'
     lists git espeak-ng
     apt_get_is_not_called
 done
@@ -141,5 +141,5 @@ ends 64
 mv "$work/bin/apt-get" "$work/bin/dnf"
 setup root
 ends 69
-says 'setup: This is not a Debian system. Needed, under the names Debian gives them:'
+says 'setup: This is not a Debian system. Install the equivalents of these packages:'
 says '    cmake'

@@ -1,4 +1,4 @@
-/* Learning rates against sequences worked out by hand. */
+/* Learning rates against sequences computed by hand. */
 #include "sgd/schedule.h"
 #include "tests/support/support.h"
 
@@ -28,7 +28,7 @@ static void check_rates(bm_schedule_settings set, const double *errors,
 #define CHECK_RATES(set, errors, rates)                                        \
     check_rates(set, errors, rates, sizeof(errors) / sizeof((errors)[0]))
 
-static void test_constant_stays(void **state)
+static void test_constant_does_not_change(void **state)
 {
     static const double errors[] = {1, 1, 2, 3}, rates[] = {8, 8, 8, 8};
 
@@ -50,7 +50,7 @@ static void test_exponential_falls_within_epochs_too(void **state)
     }
 }
 
-static void test_newbob_decays_where_the_error_falls_too_little(void **state)
+static void test_newbob_decays_without_enough_improvement(void **state)
 {
     /* (new - old) / new: -1, -0.0101, -0.0050, +0.0099, -0.0101 */
     static const double errors[] = {2, 1, 0.99, 0.985, 0.995, 0.985};
@@ -60,7 +60,7 @@ static void test_newbob_decays_where_the_error_falls_too_little(void **state)
     CHECK_RATES(settings("newbob"), errors, rates);
 }
 
-static void test_the_threshold_is_a_share_of_the_new_error(void **state)
+static void test_the_threshold_is_relative_to_the_new_error(void **state)
 {
     /* 1 -> 0.8: -0.25 of the new, -0.2 of the old. */
     static const double errors[] = {1, 0.8}, slow[] = {8, 4}, fast[] = {8, 8};
@@ -73,7 +73,7 @@ static void test_the_threshold_is_a_share_of_the_new_error(void **state)
     CHECK_RATES(set, errors, fast);
 }
 
-static void test_newbob_is_patient(void **state)
+static void test_patience_delays_a_decay(void **state)
 {
     static const double errors[] = {4, 4, 4, 2, 2, 3, 4, 5, 6, 7};
     static const double rates[] = {8, 8, 8, 8, 8, 8, 4, 4, 4, 2};
@@ -84,7 +84,7 @@ static void test_newbob_is_patient(void **state)
     CHECK_RATES(set, errors, rates);
 }
 
-static void test_an_error_of_zero_is_no_accident(void **state)
+static void test_an_error_of_zero_is_the_best(void **state)
 {
     /* 0 again is no improvement, as 1 after 1 is none. */
     static const double errors[] = {1, 0, 0, 0}, rates[] = {8, 8, 4, 2};
@@ -97,7 +97,7 @@ static void test_an_error_of_zero_is_no_accident(void **state)
     CHECK_RATES(set, errors, plain);
 }
 
-static void test_an_error_that_is_no_number_is_forgotten(void **state)
+static void test_an_error_that_is_not_finite_is_not_kept(void **state)
 {
     static const double errors[] = {2, NAN, 1, INFINITY, 0.5};
     static const double rates[] = {8, 4, 4, 2, 2};
@@ -139,7 +139,7 @@ static void test_warm_up_grows_from_a_tenth(void **state)
     }
 }
 
-static void test_its_state_is_a_few_numbers(void **state)
+static void test_a_restored_state_continues_alike(void **state)
 {
     static const double errors[] = {4, 4, 3, 3, 3, 2, 2, 2, 2, 1, 1};
     enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -166,7 +166,7 @@ static void test_its_state_is_a_few_numbers(void **state)
     }
 }
 
-static void test_all_kinds_of_the_table_exist(void **state)
+static void test_all_documented_kinds_exist(void **state)
 {
     static const char *const kinds[] = {"constant", "exponential", "newbob"};
     bm_config *config = NULL;
@@ -191,17 +191,17 @@ static void test_all_kinds_of_the_table_exist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant_stays),
+        cmocka_unit_test(test_constant_does_not_change),
         cmocka_unit_test(test_exponential_falls_within_epochs_too),
-        cmocka_unit_test(test_newbob_decays_where_the_error_falls_too_little),
-        cmocka_unit_test(test_the_threshold_is_a_share_of_the_new_error),
-        cmocka_unit_test(test_newbob_is_patient),
-        cmocka_unit_test(test_an_error_of_zero_is_no_accident),
-        cmocka_unit_test(test_an_error_that_is_no_number_is_forgotten),
+        cmocka_unit_test(test_newbob_decays_without_enough_improvement),
+        cmocka_unit_test(test_the_threshold_is_relative_to_the_new_error),
+        cmocka_unit_test(test_patience_delays_a_decay),
+        cmocka_unit_test(test_an_error_of_zero_is_the_best),
+        cmocka_unit_test(test_an_error_that_is_not_finite_is_not_kept),
         cmocka_unit_test(test_training_ends_below_the_least_rate),
         cmocka_unit_test(test_warm_up_grows_from_a_tenth),
-        cmocka_unit_test(test_its_state_is_a_few_numbers),
-        cmocka_unit_test(test_all_kinds_of_the_table_exist),
+        cmocka_unit_test(test_a_restored_state_continues_alike),
+        cmocka_unit_test(test_all_documented_kinds_exist),
     };
     return RUN_GROUP("schedule", tests);
 }

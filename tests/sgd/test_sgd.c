@@ -107,8 +107,8 @@ static void test_update_follows_its_recurrence(void **state)
             }
 }
 
-/* PyTorch's m = mu m + g, w -= rate m (or rate (g + mu m)), while the rate is
- * constant; then ours goes on with the old rate's velocity. */
+/* PyTorch's m = mu m + g, w -= rate m (or rate (g + mu m)) while the rate is
+ * constant. After the rate falls, ours keeps the old rate's velocity. */
 static void check_pytorch(bool nesterov)
 {
     fixture f = start((bm_sgd_settings){.momentum = 0.9, .nesterov = nesterov});
@@ -132,7 +132,7 @@ static void check_pytorch(bool nesterov)
     stop(&f);
 }
 
-static void test_it_is_pytorch_s_while_the_rate_stays(void **state)
+static void test_momentum_equals_pytorch_at_a_constant_rate(void **state)
 {
     (void)state;
     check_pytorch(false);
@@ -152,7 +152,7 @@ static void test_large_gradients_are_clipped_without_overflow(void **state)
     stop(&f);
 }
 
-static void test_a_gradient_that_is_not_finite_is_counted_and_no_more(void **x)
+static void test_a_gradient_that_is_not_finite_is_skipped(void **x)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY};
     fixture f = start((bm_sgd_settings){.momentum = 0.9, .weight_decay = 0.1});
@@ -184,7 +184,8 @@ static void test_a_gradient_that_is_not_finite_is_counted_and_no_more(void **x)
 
 enum { LEARNED = N - 7 };
 
-/* Steps whose gradient is `last` where nothing is learned, if there is. */
+/* STEPS steps with gradient `last` at statistics, if there are any; then one
+ * that is skipped. */
 static void take_steps(const bm_sgd_settings *set, bm_params *p, float last)
 {
     bm_sgd *sgd = NULL;
@@ -206,9 +207,8 @@ static void take_steps(const bm_sgd_settings *set, bm_params *p, float last)
     bm_sgd_free(sgd);
 }
 
-/* No rate, momentum or decay, nor are they in the norm; but what is no number
- * among them stops the step. */
-static void test_statistics_take_their_own_step(void **state)
+/* Nor decay, nor are they in the norm; but a NaN among them skips the step. */
+static void test_statistics_are_updated_without_rate_and_momentum(void **state)
 {
     bm_sgd_settings set = {
         .momentum = 0.9, .weight_decay = 0.25, .clip = 5, .nesterov = true};
@@ -240,7 +240,7 @@ static const bm_sgd_settings adamw = {.update = "adamw",
                                       .weight_decay = 0.1,
                                       .clip = 5};
 
-/* Also under a rate that changes, which is not in the moments. */
+/* With a rate that changes, which is not in the moments. */
 static void test_adamw_follows_its_recurrence(void **state)
 {
     fixture f = start(adamw);
@@ -270,7 +270,7 @@ static void test_adamw_follows_its_recurrence(void **state)
     stop(&f);
 }
 
-static void test_what_is_remembered_has_names(void **state)
+static void test_state_vectors_have_names(void **state)
 {
     bm_state s[BM_SGD_STATES];
     fixture f = start((bm_sgd_settings){.momentum = 0.9});
@@ -292,8 +292,8 @@ static void test_what_is_remembered_has_names(void **state)
     stop(&f);
 }
 
-/* From a copy and a count that is a fraction, as after a mean of counts. */
-static void test_a_copy_goes_on_alike_and_a_reset_from_rest(void **state)
+/* Also with a fractional count, as after an average over workers. */
+static void test_a_copy_continues_alike_and_a_reset_from_zero(void **state)
 {
     fixture f = start(adamw);
     bm_sgd *copy = NULL, *sgd[2];
@@ -329,7 +329,7 @@ static void test_a_copy_goes_on_alike_and_a_reset_from_rest(void **state)
     stop(&f);
 }
 
-static void test_what_becomes_of_momentum_is_a_setting(void **state)
+static void test_local_state_is_parsed(void **state)
 {
     static const struct {
         const char *word;
@@ -350,7 +350,7 @@ static void test_what_becomes_of_momentum_is_a_setting(void **state)
     }
 }
 
-static void test_reset_forgets_even_what_is_no_number(void **state)
+static void test_reset_clears_nan_and_infinity(void **state)
 {
     fixture f = start((bm_sgd_settings){.momentum = 0.5});
     float *v = velocity(&f);
@@ -371,16 +371,15 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_update_follows_its_recurrence),
-        cmocka_unit_test(test_it_is_pytorch_s_while_the_rate_stays),
+        cmocka_unit_test(test_momentum_equals_pytorch_at_a_constant_rate),
         cmocka_unit_test(test_large_gradients_are_clipped_without_overflow),
-        cmocka_unit_test(
-            test_a_gradient_that_is_not_finite_is_counted_and_no_more),
-        cmocka_unit_test(test_statistics_take_their_own_step),
+        cmocka_unit_test(test_a_gradient_that_is_not_finite_is_skipped),
+        cmocka_unit_test(test_statistics_are_updated_without_rate_and_momentum),
         cmocka_unit_test(test_adamw_follows_its_recurrence),
-        cmocka_unit_test(test_what_is_remembered_has_names),
-        cmocka_unit_test(test_a_copy_goes_on_alike_and_a_reset_from_rest),
-        cmocka_unit_test(test_what_becomes_of_momentum_is_a_setting),
-        cmocka_unit_test(test_reset_forgets_even_what_is_no_number),
+        cmocka_unit_test(test_state_vectors_have_names),
+        cmocka_unit_test(test_a_copy_continues_alike_and_a_reset_from_zero),
+        cmocka_unit_test(test_local_state_is_parsed),
+        cmocka_unit_test(test_reset_clears_nan_and_infinity),
     };
 
     return RUN_GROUP_ON(argc, argv, "sgd", tests);

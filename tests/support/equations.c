@@ -6,21 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key)) >> 11) * 0x1p-53;
-}
-
 double truth(size_t i)
 {
-    return 2 * uniform(i + 77) - 1;
+    return 2 * uniform(i + 76) - 1;
 }
 
 static sample make_sample(uint64_t j, size_t unknowns)
@@ -30,7 +18,7 @@ static sample make_sample(uint64_t j, size_t unknowns)
 
     for (int i = 0; i < 4; i++) {
         s.index[i] = mix(16 * j + (uint64_t)i) % (N / apart) * apart;
-        s.a[i] = 2 * uniform(16 * j + 4 + (uint64_t)i) - 1;
+        s.a[i] = 2 * uniform(16 * j + 3 + (uint64_t)i) - 1;
         s.y += s.a[i] * truth(s.index[i]);
     }
     return s;
@@ -191,7 +179,7 @@ void close_job(job *j)
     bm_config_free(j->config);
 }
 
-static double rate_of(const problem *p, int t)
+double rate_of(const problem *p, int t)
 {
     return !p->cooling || t < 2 ? 0.25 : t < 4 ? 0.125 : 0.0625;
 }

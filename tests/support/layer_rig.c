@@ -47,8 +47,8 @@ static bm_layer *plan(const char *net, size_t n_in, size_t channels)
         l[k].channels_in = k > 0 ? l[k - 1].channels : channels;
         assert_ok(l[k].ops->plan(&l[k]));
     }
-    l->taken = n > 1 ? l->ops->takes(l, n - 1) : 0;
-    assert_int_equal(l->taken, n - 1);
+    bm_net_fuse(l, n);
+    assert_int_equal(l->fused, n - 1);
     return l;
 }
 
@@ -59,7 +59,7 @@ static bm_extent shorten(const bm_layer *l, bm_extent in)
     size_t T = in.T;
 
     memcpy(frames, in.frames, in.B * sizeof *frames);
-    for (const bm_layer *k = l; k <= l + l->taken; k++) {
+    for (const bm_layer *k = l; k <= l + l->fused; k++) {
         T = bm_windows(k->time, T);
         for (size_t b = 0; b < in.B; b++)
             frames[b] = (int32_t)bm_windows(k->time, (size_t)frames[b]);
@@ -80,7 +80,7 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
     bm_layer *l = plan(net, n_in, channels);
     bm_extent out = shorten(l, in);
     rig r = {.l = l, .pass = {in, out, true, 5}};
-    size_t n_out = l[l->taken].n_out;
+    size_t n_out = l[l->fused].n_out;
     size_t kept = l->ops->kept != NULL ? l->ops->kept(l, &r.pass) : 0;
 
     r.n_x = in.T * in.B * l->n_in;

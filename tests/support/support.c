@@ -13,6 +13,18 @@ void *zeros(size_t n, size_t size)
     return x;
 }
 
+uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+double uniform(uint64_t key)
+{
+    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
+}
+
 bool near(double a, double b, double tolerance)
 {
     return fabs(a - b) <= tolerance * fmax(1.0, fabs(b));

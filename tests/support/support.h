@@ -31,6 +31,10 @@
 /* n of them, and one more; never NULL. */
 void *zeros(size_t n, size_t size);
 
+/* A hash, and number `key` of a stream of uniform numbers in [0, 1). */
+uint64_t mix(uint64_t x);
+double uniform(uint64_t key);
+
 /* |a - b| <= tolerance * max(1, |b|), and neither is NaN. */
 bool near(double a, double b, double tolerance);
 

@@ -24,18 +24,6 @@ void loss_close(void)
     opened = NULL;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-double uniform(uint64_t key)
-{
-    return (double)(mix(mix(key + 1)) >> 11) * 0x1p-53;
-}
-
 size_t pick(uint64_t key, size_t n)
 {
     return (size_t)(uniform(key) * (double)n);

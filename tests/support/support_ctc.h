@@ -59,9 +59,8 @@ void log_softmax(size_t C, const float *x, double *out);
 /* Max norm of x - y; all of x must be numbers. */
 double distance(size_t n, const float *x, const double *y);
 
-/* Number `key` of a stream of uniform numbers in [0, 1), integers in 0 .. n - 1
- * and normal numbers; n normal numbers times `scale`. */
-double uniform(uint64_t key);
+/* Number `key` of a stream of integers in 0 .. n - 1 and of normal numbers; n
+ * normal numbers times `scale`. */
 size_t pick(uint64_t key, size_t n);
 double normal(uint64_t key);
 float *normals(uint64_t key, size_t n, double scale); /* free() it */

@@ -1,15 +1,15 @@
 /*
  * cpu_conv_loops.c - the two products of a convolution along one column of
- * pixels. Windows that lie over one another are rows of a matrix whose rows lie
- * over one another, so that nothing has to be copied into place.
+ * pixels. Overlapping windows are the rows of a matrix whose rows overlap in
+ * memory, so that nothing is copied.
  *
- * As in cpu_product.c a tile of the result stays in registers. Compiled once
+ * A tile of the result stays in registers, as in cpu_product.c. Compiled once
  * for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_isa.h"
 #include "compute/cpu/loops/cpu_vector.h"
 
-/* Vectors side by side in the panel that has `columns` columns left. */
+/* Vectors per row of the next panel, with `columns` columns left. */
 static size_t width_of(size_t columns)
 {
     return columns > LANES ? 2 : 1;
@@ -33,8 +33,8 @@ typedef struct windows {
     size_t tap, lda;
 } windows;
 
-/* tile [rows, width vectors], ldt apart. Becomes straight code, since `rows`
- * and `width` are constants wherever it is called. */
+/* tile [rows, width vectors], with rows ldt apart. `rows` and `width` are
+ * constants at every call, so that the loops are unrolled. */
 __attribute__((always_inline)) static inline void
 convolve_rows(size_t rows, size_t width, const windows *w, const float *panel,
               const float *b, float *tile, size_t ldt)
@@ -96,7 +96,7 @@ static void convolve(size_t m, size_t n, size_t taps, size_t k, const float *a,
                      const float *b, float *y)
 {
     float tile[ROWS * COLUMNS];
-    size_t tiles = (m + ROWS - 1) / ROWS; /* of about as many rows each */
+    size_t tiles = (m + ROWS - 1) / ROWS; /* with nearly equal rows */
 
     for (size_t j = 0; j < n; j += COLUMNS) {
         size_t width = width_of(n - j), whole = width * LANES;
@@ -118,7 +118,7 @@ static void convolve(size_t m, size_t n, size_t taps, size_t k, const float *a,
     }
 }
 
-/* Columns of pixels beside their gradients, see bm_conv_loops. */
+/* Columns of pixels and their gradients, see bm_conv_loops. */
 typedef struct pairs {
     size_t frames, rows;
     const float *a;
@@ -127,9 +127,9 @@ typedef struct pairs {
     size_t b_frame, ldb;
 } pairs;
 
-/* c [rows, width vectors], ldc apart, += the product of a [.., rows] and b. Of
- * b there are `columns` numbers in a row, which fill the vectors if `whole`, a
- * constant too. */
+/* c [rows, width vectors], with rows ldc apart, += the product of a [.., rows]
+ * and b. A row of b has `columns` numbers, which fill the vectors if `whole`,
+ * also a constant. */
 __attribute__((always_inline)) static inline void
 correlate_rows(size_t rows, size_t width, bool whole, const pairs *p,
                size_t columns, float *c, size_t ldc)

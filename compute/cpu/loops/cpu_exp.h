@@ -1,6 +1,6 @@
 /*
- * cpu_exp.h - the parts of e^x = 2^n (1 + (e^r - 1)), for loops that the
- * compiler makes vectors of (Cephes, expf.c; S. L. Moshier).
+ * cpu_exp.h - the terms of e^x = 2^n (1 + (e^r - 1)), for loops that the compiler
+ * vectorises (Cephes, expf.c; S. L. Moshier).
  *
  * A file whose bits may differ between instruction sets defines MADD first.
  */
@@ -35,8 +35,8 @@ static inline float bm_exp_power(int32_t n)
     return bm_float_of(((uint32_t)n + 127u) << 23);
 }
 
-/* r and n for |x| <= 2e6, with |r| <= ln(2) / 2. Adding 1.5 2^23 rounds to a
- * whole number, and leaves it in the low bits. */
+/* r and n for |x| <= 2e6, with |r| <= ln(2) / 2. Adding 1.5 2^23 rounds to an
+ * integer and leaves it in the low bits. */
 static inline float bm_exp_reduce(float x, int32_t *n)
 {
     const float turn = 12582912.0f;

@@ -1,11 +1,10 @@
 /*
- * cpu_image_loops.c - pooling and batch normalisation, written so that the
- * compiler makes vectors of it. Compiled once for each instruction set, see
- * cpu_isa.h.
+ * cpu_image_loops.c - pooling and batch normalisation, in loops that the
+ * compiler vectorises. Compiled once for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_image_loops.h"
 
-/* Straight code where frames and rows are constants. */
+/* Unrolled where frames and rows are constants. */
 __attribute__((always_inline)) static inline void
 largest_of(size_t frames, size_t rows, size_t apart, size_t n, const float *x,
            float *y)

@@ -1,6 +1,6 @@
 /*
- * cpu_image_loops.h - the loops of convolution, pooling and batch
- * normalisation; cpu_isa.h says how they are compiled and chosen.
+ * cpu_image_loops.h - the loops of convolution, pooling and batch normalisation;
+ * cpu_isa.h describes how they are compiled and chosen.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 typedef struct bm_conv_loops {
-    /* w [k, n] for convolve: bm_packed(k, n) floats at most. */
+    /* Packs w [k, n] for convolve: at most bm_packed(k, n) floats. */
     void (*pack)(size_t k, size_t n, const float *w, float *packed);
 
-    /* y [m, n] = b + the sum over i < taps of A_i W_i. A_i [m, k] begins at
-     * a + i tap; its rows begin lda apart and may lie over one another. W
-     * [taps, k, n] is packed, and b ends with zeros up to bm_packed(1, n). */
+    /* y [m, n] = b + the sum over i < taps of A_i W_i. A_i [m, k] starts at
+     * a + i tap; its rows are lda apart and may overlap. W [taps, k, n] is
+     * packed, and b is padded with zeros up to bm_packed(1, n). */
     void (*convolve)(size_t m, size_t n, size_t taps, size_t k, const float *a,
                      size_t tap, size_t lda, const float *packed,
                      const float *b, float *y);
@@ -28,40 +28,40 @@ typedef struct bm_conv_loops {
                       const float *b, size_t b_frame, float *c);
 } bm_conv_loops;
 
-/* Windows below one another: `rows` rows of `channels` floats, of `frames`
- * frames that begin `apart` floats from each other. */
+/* `count` windows, one below the other: each has `rows` rows of `channels` floats
+ * in `frames` frames, which are `apart` floats from each other. */
 typedef struct bm_blocks {
     size_t count, frames, rows, channels, apart;
 } bm_blocks;
 
-/* The same bits for every instruction set. x, y and z [rows, n] are contiguous;
- * sums are added to. */
+/* The bits are the same for every instruction set. Matrices [rows, n] are
+ * contiguous; sums are added to. */
 typedef struct bm_image_loops {
-    /* x -> y [count, channels], the largest of each block; a number that is
-     * none is larger than any. */
+    /* y [count, channels] = the maximum of each window of x; NaN if it has one.
+     */
     void (*largest)(const bm_blocks *b, const float *x, float *y);
-    /* dx = dy at the first place of a block where x = y, else 0. */
+    /* dx = dy at the first place of a window where x = y, else 0. */
     void (*largest_back)(const bm_blocks *b, const float *x, const float *y,
                          const float *dy, float *dx);
 
     /*
-     * The same of a window's frames one by one, which have x [count, rows, n]
-     * each: y [count, n] becomes the largest, and place its number in the
-     * window. Those of this frame begin with `first`; 0: nothing was before.
+     * The same, one frame of the windows at a time, x [count, rows, n]: y
+     * [count, n] becomes the maximum so far, and place its position in the
+     * window. The frame's positions start at `first`; 0: the first frame.
      */
     void (*raise)(size_t count, size_t rows, size_t n, int32_t first,
                   const float *x, float *y, int32_t *place);
-    /* dx = dy at the place, else 0. */
+    /* dx = dy at that position, else 0. */
     void (*lower)(size_t count, size_t rows, size_t n, int32_t first,
                   const int32_t *place, const float *dy, float *dx);
 
-    /* Sums of (x - center)^2. */
+    /* sum += (x - center)^2 */
     void (*squares)(size_t rows, size_t n, const float *x, const float *center,
                     float *sum);
     /* y = a (x - center) + b */
     void (*scale)(size_t rows, size_t n, const float *a, const float *center,
                   const float *b, const float *x, float *y);
-    /* Of dy, and of dy (x - center). */
+    /* sum += dy, product += dy (x - center) */
     void (*products)(size_t rows, size_t n, const float *dy, const float *x,
                      const float *center, float *sum, float *product);
     /* dx = a dy + b (x - center) + c */

@@ -1,10 +1,10 @@
 /*
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
- * instruction set, as core/isa.h says: those of cpu_product.c, cpu_matrix.c and
+ * instruction set, see core/isa.h: those of cpu_product.c, cpu_matrix.c and
  * cpu_*loops.c.
  *
- * Results of different sets may differ in the last bits where tanh, sigmoid or
- * a product of matrices is involved, and only there.
+ * Results of different sets may differ in the last bits where tanh, sigmoid or a
+ * product of matrices is involved; all other results have the same bits.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
@@ -18,22 +18,22 @@
 #include <stdint.h>
 
 /*
- * Elementwise loops over n floats, y may be x. Against the exact value sigmoid
- * and tanh are off by at most 3 units in the last place, down to results of
- * 2^-126; smaller ones stay below that. Not-a-numbers stay what they are.
+ * Elementwise loops over n floats; y may be x. The error of sigmoid and tanh is
+ * at most 3 units in the last place for results of at least 2^-126; smaller
+ * results stay below 2^-126. NaN stays NaN.
  */
 typedef struct bm_loops {
     void (*axpby)(size_t n, float a, const float *x, float b, float *y);
-    /* y [n] += the rows of x, `apart` floats from each other, one by one. */
+    /* y [n] += the rows of x, in order; they are `apart` floats apart. */
     void (*add_rows)(size_t rows, size_t n, size_t apart, const float *x,
                      float *y);
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,
                           const float *dy, float *dx);
-    /* The n numbers from number `first` of a vector on. */
+    /* Numbers first .. first + n - 1 of a vector. */
     void (*dropout)(size_t n, float p, uint64_t key, size_t first,
                     const float *x, float *y);
-    /* Rounded to bf16, nearest even; as floats, and in bf16. */
+    /* Round to bf16, to nearest even; stored as floats, and as bf16. */
     void (*round_bf16)(size_t n, const float *x, float *y);
     void (*to_bf16)(size_t n, const float *x, uint16_t *y);
 
@@ -42,19 +42,19 @@ typedef struct bm_loops {
     /* bm_momentum_step, with g <- scale g instead of clipping. */
     void (*momentum)(const bm_momentum *m, float scale, size_t n,
                      const float *g, float *v, float *w);
-    /* As adam.h says. The same bits for every instruction set. */
+    /* See adam.h. The same bits for every instruction set. */
     void (*adam)(const bm_adam_factors *f, size_t n, const float *g, float *m,
                  float *v, float *w);
 
     /*
-     * One frame of one sequence of an LSTM with n hidden units: gates [4, n]
-     * become gate values (b is added first), c and h [n] what follows from them
-     * and from the cells before, c0. c0 = NULL: zeros.
+     * One frame of one sequence of an LSTM of hidden size n: adds b to gates
+     * [4, n], turns them into gate values, and computes c and h [n] from them
+     * and from c0, the previous cells. c0 = NULL: zeros.
      */
     void (*lstm)(size_t n, float *gates, const float *b, const float *c0,
                  float *c, float *h);
-    /* Backward: gate values become gradients of what went into the gates, dc
-     * [n] becomes the gradient of c0. The gradient of h is dh0 + dh1. */
+    /* Backward: gate values become gradients of the gates' inputs, dc [n]
+     * becomes the gradient of c0. The gradient of h is dh0 + dh1. */
     void (*lstm_back)(size_t n, float *gates, const float *c0, const float *c,
                       const float *dh0, const float *dh1, float *dc);
 } bm_loops;
@@ -90,8 +90,8 @@ typedef struct bm_matrices {
     size_t ldc;
 } bm_matrices;
 
-/* Large products. The order in which a number of C is summed up follows from k
- * alone. `work`: room() floats, at a cache line. */
+/* Large products. The order of the sum for a number of C depends on k alone.
+ * `work`: room() floats, aligned to a cache line. */
 typedef struct bm_matrix_loops {
     size_t (*room)(const bm_matrices *p);
     void (*multiply)(const bm_matrices *p, float *work);
@@ -107,7 +107,7 @@ typedef struct bm_isa {
     const bm_image_loops *image;
 } bm_isa;
 
-/* Fails as bm_isa_choose does. */
+/* The tables of the set that bm_isa_choose returns; fails likewise. */
 BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 
 #define X(isa)                                                                 \

@@ -1,7 +1,6 @@
 /*
- * cpu_loops.c - elementwise arithmetic, written so that the compiler makes
- * vectors of it: no branches, no calls. Compiled once for each instruction set,
- * see cpu_isa.h.
+ * cpu_loops.c - elementwise arithmetic, without branches and calls, so that the
+ * compiler vectorises it. Compiled once for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_isa.h"
 #include "core/rng.h"
@@ -9,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-/* In one rounding where the machine has an instruction for that. */
+/* Fused, with one rounding, where the instruction set has it. */
 #ifdef __FMA__
 #define MADD(a, b, c) fmaf(a, b, c)
 #endif
 
 #include "compute/cpu/loops/cpu_exp.h"
 
-/* 1 / (1 + e^-x), with -x cut where e^-x leaves the range of floats. */
+/* 1 / (1 + e^-x), with -x clamped to where e^-x is a float. */
 static inline float sigmoid(float x)
 {
     float a = -x, power, r;
@@ -29,7 +28,7 @@ static inline float sigmoid(float x)
     return 1 / (1 + MADD(power, bm_exp_curve(r), power));
 }
 
-/* With e = e^2|x| - 1, which keeps its digits near zero: e / (e + 2). */
+/* e / (e + 2) with e = e^2|x| - 1, which is accurate near zero. */
 static inline float tangent(float x)
 {
     float a = 2 * fabsf(x), power, r, e;
@@ -57,7 +56,7 @@ static void loop_axpby(size_t n, float a, const float *x, float b, float *y)
             y[i] = a * x[i] + b * y[i];
 }
 
-/* Four rows at a time, in their order: y is gone over less often. */
+/* Four rows at a time, in order: y is read and written less often. */
 static void loop_add_rows(size_t rows, size_t n, size_t apart,
                           const float *restrict x, float *restrict y)
 {
@@ -132,8 +131,8 @@ static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
     }
 }
 
-/* bf16 is the upper half of a float; adding half of its last place, less a bit
- * if that is even, rounds. What is no number stays none. */
+/* bf16 is the upper half of a float; adding half of its last place, minus one bit
+ * if it is even, rounds to nearest even. NaN stays NaN. */
 static inline uint32_t round_bits(float x)
 {
     uint32_t bits = bm_bits_of(x);
@@ -154,7 +153,7 @@ static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
         y[i] = (uint16_t)(round_bits(x[i]) >> 16);
 }
 
-/* Squares of floats are exact in doubles; sixteen sums in a fixed order. */
+/* Squares of floats are exact in doubles; 16 sums in a fixed order. */
 static double loop_squares(size_t n, const float *x)
 {
     enum { LANES = 16 };
@@ -196,7 +195,7 @@ static void loop_adam(const bm_adam_factors *f, size_t n,
                       const float *restrict g, float *restrict m,
                       float *restrict v, float *restrict w)
 {
-    const bm_adam_factors by = *f; /* what is written cannot be in it */
+    const bm_adam_factors by = *f; /* a copy: outputs cannot alias it */
 
     for (size_t i = 0; i < n; i++) {
         float x = by.scale * g[i];

@@ -1,7 +1,7 @@
 /*
- * cpu_loss_loops.c - softmax, and arithmetic on numbers m 2^e, many side by
- * side: no branches, no calls, so that the compiler makes vectors of it.
- * Compiled once for each instruction set, see cpu_isa.h.
+ * cpu_loss_loops.c - softmax, and arithmetic on arrays of numbers m 2^e, without
+ * branches and calls, so that the compiler vectorises it. Compiled once for each
+ * instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_loss_loops.h"
 #include "compute/cpu/loops/cpu_exp.h"
@@ -19,7 +19,7 @@ static inline float power(int32_t n)
     return bm_exp_power(larger(n, -127));
 }
 
-/* x 2^e with x taken apart: 1 <= m < 2. */
+/* x 2^e, normalised: 1 <= m < 2. */
 static inline void put(float x, int32_t e, float *m, int32_t *out)
 {
     uint32_t bits = bm_bits_of(x);
@@ -86,8 +86,8 @@ static float wide_exp(size_t n, const float *x, float top, bm_wide wide,
     return sum(n, p);
 }
 
-/* Compilers believe `restrict` of parameters only; and without it that an
- * output may be an input, and take no vectors. */
+/* Compilers honour `restrict` only on parameters. Without it an output might
+ * alias an input, and they would not vectorise. */
 static void add_two(size_t n, const float *restrict xm,
                     const int32_t *restrict xe, const float *restrict ym,
                     const int32_t *restrict ye, float um, int32_t ue,

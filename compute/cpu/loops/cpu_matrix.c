@@ -1,15 +1,15 @@
 /*
  * cpu_matrix.c - C = alpha op(A) op(B) + beta C for matrices of any size.
  *
- * A tile of C, ROWS x WIDE vectors, stays in registers while l runs over a
- * block of k. B is laid out panel by panel, each the columns of a tile, so that
- * a tile reads it as it lies; A is read where it is, or laid out in strips of
- * ROWS rows if it is transposed. What comes next is fetched, and the next panel
- * laid out, bit by bit between the tiles, since neither fits the caches with
- * the rest.
+ * A tile of C, ROWS x WIDE vectors, stays in registers while l runs over a block
+ * of k. B is packed panel by panel, each the columns of a tile, so that a tile
+ * reads it contiguously; A is read in place, or packed in strips of ROWS rows if
+ * it is transposed. Between the tiles the next operands are prefetched and the
+ * next panel is packed, a little at a time, since they do not fit in the caches
+ * with the current ones.
  *
- * A number of C is a sum over l in rising order, block by block. Blocks follow
- * from k alone, so no number depends on how C is cut.
+ * A number of C is a sum over l in increasing order, block by block. Blocks
+ * depend on k alone, so that no number depends on how C is divided.
  * Compiled once for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_isa.h"
@@ -19,10 +19,10 @@ enum {
     WIDE = LANES == 16 ? 3 : 2, /* vectors of a tile's row */
     WIDTH = WIDE * LANES,
     STEP = 16,    /* of l, when B is packed */
-    LOOK = 64,    /* of l, between two looks ahead */
-    DEPTH = 1024, /* the most of k in a block */
-    BLOCK = 256,  /* the most rows of A in a block */
-    TOGETHER = 8, /* strips packed at a time: whole lines of A */
+    LOOK = 64,    /* of l, between two prefetches */
+    DEPTH = 1024, /* of k, at most, in a block */
+    BLOCK = 256,  /* rows of A, at most, in a block */
+    TOGETHER = 8, /* strips packed at a time: whole cache lines of A */
     GROUP = TOGETHER * ROWS,
     LINE = 64 / sizeof(float),
 };
@@ -38,10 +38,10 @@ static size_t parts_of(size_t n, size_t most)
     return (n + most - 1) / most;
 }
 
-/* ---- looking ahead ------------------------------------------------------ */
+/* ---- prefetching -------------------------------------------------------- */
 
-/* Memory that is wanted soon: `floats` in each of `rows`. It is fetched from
- * number `at` of the first row on. */
+/* Memory to prefetch: `floats` in each of `rows`, from number `at` of the first
+ * row on. */
 typedef struct region {
     const float *x;
     size_t ld, rows, floats, at;
@@ -76,11 +76,11 @@ typedef struct tile {
     size_t ldc;
     float alpha, beta;
     region *b_next, *a_next;
-    size_t b_lines, a_lines; /* of those, at each look */
+    size_t b_lines, a_lines; /* cache lines for each prefetch */
 } tile;
 
-/* Becomes straight code, since `vectors` and `strip` are constants wherever it
- * is called. */
+/* `vectors` and `strip` are constants at every call, so that the loops are
+ * unrolled. */
 __attribute__((always_inline)) static inline void
 multiply_tile(size_t vectors, bool strip, const tile *t)
 {
@@ -151,7 +151,7 @@ static void (*const tiles[2][3])(const tile *t) = {
     {strip_by_1, strip_by_2, strip_by_3},
 };
 
-/* A tile of which C has only so many rows and columns is computed aside. */
+/* A tile that reaches over the edge of C is computed in a buffer. */
 static void multiply(size_t rows, size_t columns, size_t vectors, bool strip,
                      tile *t)
 {
@@ -270,7 +270,7 @@ static void pack(const panel *p, size_t from, size_t to)
         pack_plain(p, from, to);
 }
 
-/* Where that comes from. */
+/* The start of its input. */
 static region source(const panel *p, size_t from, size_t to)
 {
     return p->transposed ? (region){.x = p->b + from,
@@ -303,9 +303,9 @@ static void pack_strips(bool transposed, size_t rows, size_t k, const float *a,
                                                         : a[(i + r) * lda + l];
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- the product -------------------------------------------------------- */
 
-/* Where block i of n of a side begins, at whole tiles. */
+/* The start of block i of n along a side, at whole tiles. */
 static size_t cut(size_t all, size_t grain, size_t n, size_t i)
 {
     BM_ASSERT(n > 0);
@@ -319,10 +319,10 @@ typedef struct block {
     float beta;
     float *strips, *panels;
     size_t n_panels;
-    bool keep; /* panels for more rows; or this one and the next */
+    bool keep; /* all panels, for more rows; else this one and the next */
 } block;
 
-/* Panel i: columns are dealt evenly, since a tile of one vector is slow. */
+/* Panel i. Columns are divided evenly, since a tile of one vector is slow. */
 static panel panel_at(const block *b, size_t i)
 {
     const bm_matrices *p = b->p;
@@ -358,8 +358,8 @@ static region rows_at(const block *b, size_t i, size_t to)
                     .floats = t ? to - i : b->k};
 }
 
-/* Rows `from` to `to` of C by panel `now`. A panel `next` is packed on the way,
- * if `packing`; else fetched. */
+/* Rows `from` to `to` of C with panel `now`. Meanwhile panel `next` is packed, if
+ * `packing`, else prefetched. */
 static void multiply_panel(const block *b, size_t from, size_t to,
                            const panel *now, const panel *next, bool packing,
                            tile *t)
@@ -397,8 +397,8 @@ static void multiply_panel(const block *b, size_t from, size_t to,
     }
 }
 
-/* Rows `from` to `to` of C. Panels are packed on the way in the first of such
- * calls; rows up to `more` come next. */
+/* Rows `from` to `to` of C. The first of such calls packs the panels; rows up to
+ * `more` come next. */
 static void multiply_rows(const block *b, size_t from, size_t to, size_t more)
 {
     const bm_matrices *p = b->p;
@@ -425,7 +425,7 @@ static void multiply_rows(const block *b, size_t from, size_t to, size_t more)
     }
 }
 
-/* For products with as many rows or fewer, too. */
+/* Also enough for products with fewer rows. */
 static size_t room(const bm_matrices *p)
 {
     size_t depth = parts_of(least(DEPTH, p->k), STEP) * STEP;

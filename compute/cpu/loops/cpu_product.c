@@ -1,17 +1,17 @@
 /*
- * cpu_product.c - C (+)= A B for few rows of A and a packed B, as a recurrence
- * needs it at every step. A BLAS packs B again in every call, which takes as
- * long as the product if A has 16 rows.
+ * cpu_product.c - C (+)= A B for few rows of A and a packed B, for each step of a
+ * recurrence. A BLAS packs B in every call, which takes as long as the product
+ * if A has 16 rows.
  *
- * B is packed in panels of 2 vectors of columns, k runs fastest from row to row
- * of a panel. A tile of ROWS x 2 vectors of C stays in registers while k runs.
+ * B is packed in panels of 2 vectors of columns, row by row. A tile of ROWS x 2
+ * vectors of C stays in registers while k runs.
  * Compiled once for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_isa.h"
 #include "compute/cpu/loops/cpu_vector.h"
 
-/* tile [rows, COLUMNS] = a [rows, k] panel [k, COLUMNS]. Becomes straight code,
- * since `rows` is a constant wherever it is called. */
+/* tile [rows, COLUMNS] = a [rows, k] panel [k, COLUMNS]. `rows` is a constant at
+ * every call, so that the loops are unrolled. */
 __attribute__((always_inline)) static inline void
 multiply_rows(size_t rows, size_t k, const float *a, size_t lda,
               const float *panel, float *tile)
@@ -69,7 +69,7 @@ static void multiply(size_t m, size_t n, size_t k, const float *a, size_t lda,
                      const float *packed, float *c, size_t ldc, bool add)
 {
     float tile[ROWS * COLUMNS];
-    size_t tiles = (m + ROWS - 1) / ROWS; /* of about as many rows each */
+    size_t tiles = (m + ROWS - 1) / ROWS; /* with nearly equal rows */
 
     for (size_t j = 0; j < n; j += COLUMNS, packed += k * COLUMNS)
         for (size_t t = 0; t < tiles; t++) {

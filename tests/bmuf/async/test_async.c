@@ -1,7 +1,6 @@
 /*
- * Asynchronous strategies on the virtual clock, for however many ranks mpirun
- * gives us: against the recurrences as plain loops in double, against each
- * other where two must coincide, and against what can be counted.
+ * Asynchronous strategies on the virtual clock, on any number of ranks: against
+ * their recurrences in double, and against each other where two are equal.
  */
 #include "bmuf/async/virtual_clock.h"
 #include "tests/support/equations.h"
@@ -11,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- where two must coincide --------------------------------------------- */
+/* ---- strategies that are equal ------------------------------------------- */
 
 static void assert_same(bm_comm *comm, problem p, const char *const *one,
                         const char *const *other)
@@ -25,8 +24,8 @@ static void assert_same(bm_comm *comm, problem p, const char *const *one,
     assert_true(a.bad_steps == b.bad_steps);
 }
 
-/* One update for all pushes is synchronous SGD, however fast workers are. */
-static void test_softsync_of_all_is_ssgd(void **state)
+/* At any speeds of the workers. */
+static void test_softsync_of_all_equals_ssgd(void **state)
 {
     static const char *const local[][3] = {
         {"sgd.momentum=0.5", "sgd.nesterov=yes", "job.sum=tree"},
@@ -51,7 +50,7 @@ static void test_softsync_of_all_is_ssgd(void **state)
     }
 }
 
-static void test_softsync_of_single_pushes_is_asgd(void **state)
+static void test_softsync_of_single_pushes_equals_asgd(void **state)
 {
     static const char *const soft[] = {
         "train.strategy=softsync", "softsync.n=5", "softsync.scaling=inverse",
@@ -66,8 +65,8 @@ static void test_softsync_of_single_pushes_is_asgd(void **state)
     assert_same(*state, ragged, soft, asgd);
 }
 
-/* With everything that the local update can be. */
-static void test_asgd_of_one_worker_is_local_sgd(void **state)
+/* For all kinds of local updates. */
+static void test_asgd_of_one_worker_equals_local_sgd(void **state)
 {
     static const char *const local[][2] = {
         {"sgd.momentum=0.5", "sgd.nesterov=yes"},
@@ -90,7 +89,7 @@ static void test_asgd_of_one_worker_is_local_sgd(void **state)
     bm_comm_close(one);
 }
 
-/* The model that worker k keeps, on whatever rank it is. */
+/* Collective. The model of one worker, on all ranks. */
 static void kept_model(job *j, int worker, double *out)
 {
     bm_state states[STATES];
@@ -105,7 +104,7 @@ static void kept_model(job *j, int worker, double *out)
     assert_ok(bm_comm_sum(j->comm, out, N));
 }
 
-/* The same worker with nobody else there. */
+/* The model of a worker that trains without a server. */
 static void train_alone(int worker, const char *const *settings, float *model)
 {
     static const bm_sgd_settings set = {.momentum = 0.5};
@@ -127,8 +126,8 @@ static void train_alone(int worker, const char *const *settings, float *model)
     close_job(&j);
 }
 
-/* Bit for bit, also where a share is empty; and nobody moves the server. */
-static void test_easgd_without_pull_is_training_alone(void **state)
+/* Bit for bit, with empty shares, too; and the server's model stays 0. */
+static void test_easgd_with_alpha_0_trains_workers_alone(void **state)
 {
     static const char *const settings[] = {"train.strategy=easgd",
                                            "easgd.alpha=0",
@@ -157,7 +156,7 @@ static void test_easgd_without_pull_is_training_alone(void **state)
 
 /* ---- the recurrences in double ------------------------------------------- */
 
-/* What the settings below say, once more. */
+/* Settings, and the parameters that they mean. */
 typedef struct scheme {
     const char *settings[10];
     enum { GRADIENT, CHANGE, ELASTIC } push;
@@ -166,32 +165,33 @@ typedef struct scheme {
     bool nesterov;
 } scheme;
 
-/* A worker of the recurrence, with its time of coming. */
-typedef struct walker {
+/* A worker of the recurrence. */
+typedef struct worker_state {
     double w[N], v[N], push[N];
-    double time, samples;
+    double time; /* of its next push */
+    double samples;
     int64_t step; /* its next mini-batch */
     int64_t from; /* the first of its period */
     int known, since;
     bool waiting;
-} walker;
+} worker_state;
 
-typedef struct world {
+typedef struct simulation {
     const scheme *s;
     problem p;
     bm_position at;
     double w[N], v[N]; /* the server */
     int version;
-    walker k[WORKERS];
+    worker_state k[WORKERS];
     double stale[200];
-} world;
+} simulation;
 
 static const double seconds[WORKERS] = {1, 2.25, 1.5, 4, 1.125};
 #define TIMES "clock.times=1 2.25 1.5 4 1.125", "clock.spread=0"
 #define RATE  0.25
 
-static double gradient_at(const world *x, int k, int64_t step, const double *w,
-                          double *g)
+static double gradient_at(const simulation *x, int k, int64_t step,
+                          const double *w, double *g)
 {
     int64_t n = batch_size(&x->p, x->at, k, step);
 
@@ -207,7 +207,7 @@ static double gradient_at(const world *x, int k, int64_t step, const double *w,
     return (double)n;
 }
 
-static void momentum(const world *x, const double *g, double *w, double *v)
+static void momentum(const simulation *x, const double *g, double *w, double *v)
 {
     for (int i = 0; i < N; i++) {
         v[i] = x->s->mu * v[i] - RATE * g[i];
@@ -215,16 +215,16 @@ static void momentum(const world *x, const double *g, double *w, double *v)
     }
 }
 
-static bool has_data(const world *x, int k)
+static bool has_data(const simulation *x, int k)
 {
     return batch_size(&x->p, x->at, k, x->k[k].from) > 0;
 }
 
-/* A period: its gradients, its moves, and when it is over. */
-static void walk(world *x, int k, double now)
+/* Trains for a period, from time `now`. */
+static void train_period(simulation *x, int k, double now)
 {
     static double g[N], before[N];
-    walker *a = &x->k[k];
+    worker_state *a = &x->k[k];
 
     a->time = now;
     a->samples = 0;
@@ -249,7 +249,7 @@ static void walk(world *x, int k, double now)
         a->push[j] = a->w[j] - before[j];
 }
 
-static int comes_next(const world *x)
+static int next_to_push(const simulation *x)
 {
     int next = -1;
 
@@ -260,13 +260,13 @@ static int comes_next(const world *x)
     return next;
 }
 
-static double damped(const world *x, int tau)
+static double damped(const simulation *x, int tau)
 {
     return tau == 0 ? 1 : pow(tau, -x->s->power);
 }
 
-/* All who wait make one update. */
-static void serve(world *x, double now)
+/* One update of all waiting workers. */
+static void serve(simulation *x, double now)
 {
     static double g[N];
     double total = 0;
@@ -276,7 +276,7 @@ static void serve(world *x, double now)
     for (int k = 0; k < WORKERS; k++)
         total += (in[k] = x->k[k].waiting) ? x->k[k].samples : 0;
     for (int k = 0; k < WORKERS; k++) {
-        walker *a = &x->k[k];
+        worker_state *a = &x->k[k];
         int tau = x->version - a->known;
 
         if (!in[k])
@@ -299,7 +299,7 @@ static void serve(world *x, double now)
     x->version++;
     for (int k = 0; k < WORKERS; k++)
         if (in[k]) {
-            walker *a = &x->k[k];
+            worker_state *a = &x->k[k];
 
             a->known++;
             if (x->s->push == ELASTIC)
@@ -309,11 +309,11 @@ static void serve(world *x, double now)
                 a->known = x->version;
                 a->since = 0;
             }
-            walk(x, k, now);
+            train_period(x, k, now);
         }
 }
 
-static void live_through_a_block(world *x)
+static void run_block(simulation *x)
 {
     int next = -1, waiting = 0;
     double now = 0;
@@ -321,17 +321,17 @@ static void live_through_a_block(world *x)
     x->version = 0;
     memset(x->stale, 0, sizeof x->stale);
     for (int k = 0; k < WORKERS; k++) {
-        walker *a = &x->k[k];
+        worker_state *a = &x->k[k];
 
         a->step = a->since = a->known = 0;
         if (x->s->push != ELASTIC) {
             memcpy(a->w, x->w, sizeof a->w);
             memset(a->v, 0, sizeof a->v);
         }
-        walk(x, k, 0);
+        train_period(x, k, 0);
     }
     for (;;) {
-        next = comes_next(x);
+        next = next_to_push(x);
         if (next >= 0) {
             now = x->k[next].time;
             x->k[next].waiting = true;
@@ -339,7 +339,7 @@ static void live_through_a_block(world *x)
         }
         if (next < 0 && waiting == 0)
             return;
-        if (waiting == x->s->group || next < 0 || comes_next(x) < 0) {
+        if (waiting == x->s->group || next < 0 || next_to_push(x) < 0) {
             serve(x, now);
             waiting = 0;
         }
@@ -415,7 +415,7 @@ static const scheme schemes[] = {
 
 static void assert_follows(bm_comm *comm, const scheme *s)
 {
-    static world x;
+    static simulation x;
     const char *settings[14] = {TIMES, STEADY};
     static result got;
     job j;
@@ -431,7 +431,7 @@ static void assert_follows(bm_comm *comm, const scheme *s)
         bm_block_report report;
 
         x.at = (bm_position){t / BLOCKS, t % BLOCKS};
-        live_through_a_block(&x);
+        run_block(&x);
         assert_ok(bm_trainer_block(j.trainer, RATE, &report));
         assert_int_equal(report.service->updates, x.version);
         for (size_t i = 0; i < report.service->n_stale; i++)
@@ -443,7 +443,7 @@ static void assert_follows(bm_comm *comm, const scheme *s)
     close_job(&j);
 }
 
-static void test_all_follow_their_recurrences_in_double(void **state)
+static void test_all_follow_their_recurrences(void **state)
 {
     FOR_EACH (k, schemes)
         assert_follows(*state, &schemes[k]);
@@ -453,11 +453,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_softsync_of_all_is_ssgd),
-        TEST(test_softsync_of_single_pushes_is_asgd),
-        TEST(test_asgd_of_one_worker_is_local_sgd),
-        TEST(test_easgd_without_pull_is_training_alone),
-        TEST(test_all_follow_their_recurrences_in_double),
+        TEST(test_softsync_of_all_equals_ssgd),
+        TEST(test_softsync_of_single_pushes_equals_asgd),
+        TEST(test_asgd_of_one_worker_equals_local_sgd),
+        TEST(test_easgd_with_alpha_0_trains_workers_alone),
+        TEST(test_all_follow_their_recurrences),
     };
     return RUN_GROUP_MPI("async", tests);
 }

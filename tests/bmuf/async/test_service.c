@@ -1,7 +1,7 @@
 /*
- * What goes between workers and a parameter server, counted on the virtual
- * clock and in real time, where who comes first is chance and all must end all
- * the same.
+ * Traffic and staleness between workers and a parameter server, on the virtual
+ * clock and in real time; and that blocks in real time end in any order of
+ * messages and after failures.
  */
 #include "tests/support/equations.h"
 #include "tests/support/support.h"
@@ -9,29 +9,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is counted ----------------------------------------------------- */
+/* ---- counters ------------------------------------------------------------ */
 
 static int64_t ceiling(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
-/* A model of n numbers without any: what goes to and fro does not depend on
- * them. */
-typedef struct silence {
+/* A task whose gradients are 0: traffic does not depend on them. */
+typedef struct zero_task {
     int64_t steps; /* of worker 0; each of the next has one more */
-} silence;
+} zero_task;
 
-static bm_status begin_silence(void *self, bm_position at, int64_t *steps)
+static bm_status begin_zero_task(void *self, bm_position at, int64_t *steps)
 {
-    const silence *s = self;
+    const zero_task *s = self;
 
     *steps = at.block == 0 ? s->steps + 100 : 0;
     return BM_OK;
 }
 
-static bm_status no_gradient(void *self, bm_params *params, int worker,
-                             int64_t step, double *samples)
+static bm_status zero_gradient(void *self, bm_params *params, int worker,
+                               int64_t step, double *samples)
 {
     (void)self;
     (void)worker;
@@ -41,7 +40,7 @@ static bm_status no_gradient(void *self, bm_params *params, int worker,
     return BM_OK;
 }
 
-static bm_status fair_score(void *self, int worker, bm_score *out)
+static bm_status equal_score(void *self, int worker, bm_score *out)
 {
     (void)self;
     (void)worker;
@@ -49,21 +48,22 @@ static bm_status fair_score(void *self, int worker, bm_score *out)
     return BM_OK;
 }
 
-static int64_t count_silence(void *self, int worker)
+static int64_t count_zero_steps(void *self, int worker)
 {
-    return ((silence *)self)->steps + worker;
+    return ((zero_task *)self)->steps + worker;
 }
 
-/* M there for each push and M back for each fetch, of N workers with n numbers;
- * of easgd one of each for every period. */
+/* M bytes for each push and for each fetch, of `workers` workers with n weights;
+ * easgd pushes and fetches once in every period. */
 static void check_bytes(bm_comm *comm, int workers, size_t n,
                         const char *strategy, int64_t push, int64_t fetch)
 {
     char text[4][40];
     const char *const settings[] = {text[0], text[1], text[2], text[3], NULL};
     problem p = {.workers = workers, .batch = 1};
-    silence s = {.steps = 3};
-    bm_task task = {&s, begin_silence, no_gradient, fair_score, count_silence};
+    zero_task s = {.steps = 3};
+    bm_task task = {&s, begin_zero_task, zero_gradient, equal_score,
+                    count_zero_steps};
     bm_block_report report;
     double pushed = 0, pulled = 0, m = (double)(n * sizeof(float));
     job j;
@@ -86,9 +86,8 @@ static void check_bytes(bm_comm *comm, int workers, size_t n,
     close_job(&j);
 }
 
-/* One rank does for many workers: what is counted is what they have, not where
- * they are. */
-static void test_a_period_costs_a_push_and_a_pull(void **state)
+/* On one rank: counters do not depend on the number of ranks. */
+static void test_bytes_follow_from_the_periods(void **state)
 {
     static const size_t sizes[] = {1, 3, 1023, 1025, 2499};
     bm_comm *one = NULL;
@@ -104,8 +103,8 @@ static void test_a_period_costs_a_push_and_a_pull(void **state)
     bm_comm_close(one);
 }
 
-/* At equal speeds everybody else comes once between two pushes of one. */
-static void test_staleness_is_that_of_the_others(void **state)
+/* At equal speeds each other worker pushes once between two pushes of one. */
+static void test_staleness_is_n_minus_1_at_equal_speeds(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
                                            "clock.spread=0", "sgd.momentum=0",
@@ -126,9 +125,9 @@ static void test_staleness_is_that_of_the_others(void **state)
     close_job(&j);
 }
 
-/* A worker a hundred times as slow: its pushes are as stale as can be, the
- * clock waits for it where the block ends, and nothing hangs. */
-static void test_a_straggler_is_stale_and_waited_for(void **state)
+/* A worker that is 100 times slower: the staleness of its pushes is maximal, and
+ * the block ends with its last push. */
+static void test_a_block_waits_for_a_slow_worker(void **state)
 {
     static const char *const settings[] = {
         "train.strategy=asgd", "asgd.scaling=inverse",    "sgd.momentum=0",
@@ -146,7 +145,7 @@ static void test_a_straggler_is_stale_and_waited_for(void **state)
 
 /* ---- real time ----------------------------------------------------------- */
 
-static const char *const real_ways[][5] = {
+static const char *const realtime_settings[][5] = {
     {"train.strategy=asgd", "asgd.scaling=inverse", NULL},
     {"train.strategy=asgd", "asgd.update=local", "asgd.push_every=2",
      "asgd.fetch_every=4", NULL},
@@ -165,14 +164,14 @@ static job open_real(bm_comm *comm, problem p, const char *const *way)
     return open_job(comm, p, settings);
 }
 
-static void test_real_time_learns_and_ends(void **state)
+static void test_training_in_real_time_converges(void **state)
 {
     int ranks = bm_comm_size(*state);
     problem p = {.batch = BATCH, .unknowns = 5, .steps = 24 / ranks};
 
-    FOR_EACH (k, real_ways) {
+    FOR_EACH (k, realtime_settings) {
         static result r;
-        job j = open_real(*state, p, real_ways[k]);
+        job j = open_real(*state, p, realtime_settings[k]);
 
         start_job(&j);
         run_blocks(&j, 0, EPOCHS * BLOCKS, &r);
@@ -184,7 +183,7 @@ static void test_real_time_learns_and_ends(void **state)
     }
 }
 
-/* The histogram, and what is told of it beside. */
+/* The histogram and the numbers derived from it; returns the pushes. */
 static double check_staleness(const bm_service *s)
 {
     double pushes = 0, sum = 0, most = 0;
@@ -194,23 +193,23 @@ static double check_staleness(const bm_service *s)
         sum += s->stale[tau] * (double)tau;
         most = s->stale[tau] > 0 ? (double)tau : most;
     }
-    assert_true(most + 1 < (double)s->n_stale); /* the last is of more, too */
+    assert_true(most + 1 < (double)s->n_stale); /* the last bin is open */
     assert_true(s->most == most);
     assert_true(near(s->mean, sum / pushes, 1e-12));
     return pushes;
 }
 
-/* Each push is in one staleness, and each vector that goes is counted. Of asgd,
- * everybody else's first push came before the last of the first ones; of a
- * group of all, or alone, nobody's did. */
-static void test_real_time_counts_what_goes(void **state)
+/* With asgd the last of the workers' first pushes comes after the first pushes
+ * of all others: staleness P - 1. With a group of all workers, or one worker, it
+ * is 0. */
+static void test_counters_in_real_time_add_up(void **state)
 {
     int ranks = bm_comm_size(*state);
     double m = N * sizeof(float);
 
-    FOR_EACH (k, real_ways) {
+    FOR_EACH (k, realtime_settings) {
         bm_block_report report;
-        job j = open_real(*state, even, real_ways[k]);
+        job j = open_real(*state, even, realtime_settings[k]);
         double pushes = 0;
 
         start_job(&j);
@@ -229,8 +228,8 @@ static void test_real_time_counts_what_goes(void **state)
     }
 }
 
-/* Where one push is everybody's, real time has no say. */
-static void test_real_softsync_of_all_is_ssgd(void **state)
+/* The order of messages does not matter to one update of all pushes. */
+static void test_softsync_of_all_in_real_time_equals_ssgd(void **state)
 {
     static const char *const soft[] = {"train.strategy=softsync", NULL};
     static const char *const ssgd[] = {"train.strategy=ssgd",
@@ -251,7 +250,7 @@ static void test_real_softsync_of_all_is_ssgd(void **state)
         assert_memory_equal(got.model, expected.model, sizeof got.model);
 }
 
-/* Shares of all lengths, empty ones, and of a rank that fails in its middle. */
+/* Fails in the middle of the last worker's share. */
 static bm_status fail_on_the_last(void *self, bm_params *params, int worker,
                                   int64_t step, double *samples)
 {
@@ -262,12 +261,13 @@ static bm_status fail_on_the_last(void *self, bm_params *params, int worker,
     return gradient(self, params, worker, step, samples);
 }
 
-static void test_real_time_never_hangs(void **state)
+/* With shares of different lengths, empty ones too, and with a rank that fails. */
+static void test_blocks_in_real_time_always_end(void **state)
 {
-    FOR_EACH (k, real_ways) {
+    FOR_EACH (k, realtime_settings) {
         static result r;
         bm_block_report report;
-        job j = open_real(*state, ragged, real_ways[k]);
+        job j = open_real(*state, ragged, realtime_settings[k]);
         bm_task task = {&j.problem, move, fail_on_the_last, read_score,
                         count_steps};
 
@@ -286,7 +286,7 @@ static void test_real_time_never_hangs(void **state)
     }
 }
 
-static void test_real_time_wants_a_rank_for_each_worker(void **state)
+static void test_real_time_needs_a_rank_for_each_worker(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
                                            "clock.kind=real", NULL};
@@ -297,7 +297,7 @@ static void test_real_time_wants_a_rank_for_each_worker(void **state)
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),
         BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "a rank for each worker"));
+    assert_non_null(strstr(bm_last_error(), "needs a rank for each worker"));
     close_job(&j);
 }
 
@@ -305,14 +305,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_period_costs_a_push_and_a_pull),
-        TEST(test_staleness_is_that_of_the_others),
-        TEST(test_a_straggler_is_stale_and_waited_for),
-        TEST(test_real_time_learns_and_ends),
-        TEST(test_real_time_counts_what_goes),
-        TEST(test_real_softsync_of_all_is_ssgd),
-        TEST(test_real_time_never_hangs),
-        TEST(test_real_time_wants_a_rank_for_each_worker),
+        TEST(test_bytes_follow_from_the_periods),
+        TEST(test_staleness_is_n_minus_1_at_equal_speeds),
+        TEST(test_a_block_waits_for_a_slow_worker),
+        TEST(test_training_in_real_time_converges),
+        TEST(test_counters_in_real_time_add_up),
+        TEST(test_softsync_of_all_in_real_time_equals_ssgd),
+        TEST(test_blocks_in_real_time_always_end),
+        TEST(test_real_time_needs_a_rank_for_each_worker),
     };
     return RUN_GROUP_MPI("server", tests);
 }

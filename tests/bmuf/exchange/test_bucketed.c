@@ -1,6 +1,6 @@
 /*
- * Gradients that are exchanged while they are made: the bits are those of one
- * exchange, and it really is meanwhile.
+ * Gradients exchanged in buckets: the bits are those of one exchange, and buckets
+ * are exchanged during the backward pass.
  */
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/trainer.h"
@@ -20,7 +20,7 @@
 
 /* ---- settings ------------------------------------------------------------ */
 
-static void test_what_does_not_go_together_is_refused(void **state)
+static void test_conflicting_settings_are_rejected(void **state)
 {
     static const struct {
         const char *overlap, *sum, *device, *exchange, *why; /* NULL: taken */
@@ -31,8 +31,8 @@ static void test_what_does_not_go_together_is_refused(void **state)
         {"none", "ring", "cuda", "nccl", NULL},
         {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
         {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
-        {"layer", "tree", "cuda", "auto", "overlap = layer takes gradients"},
-        {"bucket", "tree", "auto", "nccl", "overlap = bucket takes gradients"},
+        {"layer", "tree", "cuda", "auto", "overlap = layer needs gradients"},
+        {"bucket", "tree", "auto", "nccl", "overlap = bucket needs gradients"},
     };
 
     (void)state;
@@ -62,7 +62,7 @@ static bm_comm *comm_of(bm_comm *all, bm_comm *one, int workers)
     return bm_comm_size(all) <= workers ? all : one;
 }
 
-static void test_overlap_changes_no_bits(void **state)
+static void test_buckets_change_no_bits(void **state)
 {
     static const int workers[] = {1, 2, 4, 5};
     static const char *const sums[] = {"job.sum=tree", "job.sum=exact"};
@@ -94,7 +94,7 @@ static void test_overlap_changes_no_bits(void **state)
 }
 
 /* Where the order depends on the place, the mean is the same up to rounding. */
-static void test_other_sums_overlap_as_well(void **state)
+static void test_other_sums_work_in_buckets(void **state)
 {
     static const char *const sums[] = {"job.sum=mpi", "job.sum=ring"};
     static result expected, got;
@@ -145,7 +145,7 @@ static void expect_ssgd(const problem *p, double mu, double *w)
         }
 }
 
-static void test_momentum_is_on_the_summed_gradient(void **state)
+static void test_momentum_applies_to_the_summed_gradient(void **state)
 {
     static const char *const ways[] = {"ssgd.overlap=none",
                                        "ssgd.overlap=layer"};
@@ -315,7 +315,7 @@ static void test_networks_have_the_same_bits(void **state)
 }
 
 /* Times are a rank's own; what comes of them, and the cut, is everybody's. */
-static void test_ranks_cut_alike(void **state)
+static void test_all_ranks_cut_the_same_buckets(void **state)
 {
     bm_comm *comm = *state;
     int rank = bm_comm_rank(comm), size = bm_comm_size(comm);
@@ -387,7 +387,7 @@ static void keep(void *self, size_t part)
                (p->n - p->n_learned) * sizeof *p->g);
 }
 
-static void test_parts_are_final_when_they_are_told_of(void **state)
+static void test_parts_are_final_when_ready_is_called(void **state)
 {
     size_t end = 0;
     double samples = 0;
@@ -471,7 +471,7 @@ static void hold_up(void *self, size_t part)
 
 /* The exchange of the last layer begins, and even ends, before the backward
  * pass of the first one ends: on all ranks, in every step. */
-static void test_exchanges_begin_before_the_backward_pass_ends(void **state)
+static void test_exchanges_start_before_the_backward_pass_ends(void **state)
 {
     static const char *const settings[] = {SSGD, STEADY, "ssgd.overlap=layer",
                                            NULL};
@@ -506,14 +506,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_does_not_go_together_is_refused),
-        TEST(test_overlap_changes_no_bits),
-        TEST(test_other_sums_overlap_as_well),
-        TEST(test_momentum_is_on_the_summed_gradient),
+        TEST(test_conflicting_settings_are_rejected),
+        TEST(test_buckets_change_no_bits),
+        TEST(test_other_sums_work_in_buckets),
+        TEST(test_momentum_applies_to_the_summed_gradient),
         TEST(test_networks_have_the_same_bits),
-        TEST(test_ranks_cut_alike),
-        TEST(test_parts_are_final_when_they_are_told_of),
-        TEST(test_exchanges_begin_before_the_backward_pass_ends),
+        TEST(test_all_ranks_cut_the_same_buckets),
+        TEST(test_parts_are_final_when_ready_is_called),
+        TEST(test_exchanges_start_before_the_backward_pass_ends),
     };
     return RUN_GROUP_MPI("overlap", tests);
 }

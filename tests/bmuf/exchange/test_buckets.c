@@ -1,4 +1,4 @@
-/* How a gradient is cut into the buckets that travel. */
+/* How a gradient is cut into buckets. */
 #include "bmuf/exchange/buckets.h"
 #include "comm/sum/sum.h"
 #include "tests/support/cuts.h"
@@ -30,7 +30,7 @@ static void test_layers_become_buckets_of_whole_chunks(void **state)
 }
 
 /* They are final with layer 0, and nowhere beside it. */
-static void test_statistics_go_last(void **state)
+static void test_statistics_are_the_last_bucket(void **state)
 {
     bm_params p = cuttable;
     bm_bucket b[BM_BUCKETS + 1];
@@ -50,7 +50,7 @@ static void test_statistics_go_last(void **state)
     check_cut(&p, n, b);
 }
 
-static void test_what_is_small_or_unknown_is_one_bucket(void **state)
+static void test_small_or_unknown_models_are_one_bucket(void **state)
 {
     static const bm_range halves[] = {{50, 50}, {0, 50}};
     const bm_params small = {.n = 120,
@@ -184,7 +184,7 @@ static void test_merged_buckets_follow_the_rule(void **state)
     assert_true(joined > 300 && apart > 300);
 }
 
-static void test_a_line_is_found(void **state)
+static void test_a_line_is_fitted(void **state)
 {
     static const double x[] = {1, 2, 4, 8}, falls[] = {4, 3, 2, 1};
     /* 3 + x / 2, and off it by e with sum e = sum e x = 0 */
@@ -202,11 +202,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_become_buckets_of_whole_chunks),
-        cmocka_unit_test(test_statistics_go_last),
-        cmocka_unit_test(test_what_is_small_or_unknown_is_one_bucket),
+        cmocka_unit_test(test_statistics_are_the_last_bucket),
+        cmocka_unit_test(test_small_or_unknown_models_are_one_bucket),
         cmocka_unit_test(test_buckets_are_filled_to_a_size),
         cmocka_unit_test(test_merged_buckets_follow_the_rule),
-        cmocka_unit_test(test_a_line_is_found),
+        cmocka_unit_test(test_a_line_is_fitted),
     };
     return RUN_GROUP("buckets", tests);
 }

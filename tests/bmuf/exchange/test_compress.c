@@ -1,6 +1,6 @@
 /*
- * Strategies whose vectors travel as codes: where nothing is lost they are the
- * strategies themselves, and with error feedback all arrive at the same place.
+ * Strategies whose vectors travel as codes: with exact codes the bits are those
+ * without codes, and with error feedback all codes converge to the same point.
  */
 #include "bmuf/exchange/compress.h"
 #include "tests/support/equations.h"
@@ -12,7 +12,7 @@
 
 static const char *const inexact[] = {"fp16", "bf16", "int8", "onebit", "topk"};
 
-static void test_32_bits_are_ssgd(void **state)
+static void test_onebit_with_32_bits_equals_ssgd(void **state)
 {
     static const char *const ssgd[] = {"train.strategy=ssgd",
                                        "sgd.momentum=0.5", NULL};
@@ -25,7 +25,7 @@ static void test_32_bits_are_ssgd(void **state)
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
-static void test_a_warm_up_is_ssgd(void **state)
+static void test_a_warm_up_equals_ssgd(void **state)
 {
     static const char *const ssgd[] = {"train.strategy=ssgd", NULL};
     static const char *const warm[] = {"train.strategy=onebit",
@@ -41,7 +41,7 @@ static void test_a_warm_up_is_ssgd(void **state)
 }
 
 /* Floats as they are change no bits of what is exchanged after a block. */
-static void test_a_code_that_loses_nothing_changes_nothing(void **state)
+static void test_an_exact_code_changes_no_bits(void **state)
 {
     static const char *const all[][3] = {
         {"train.strategy=bmuf"},
@@ -75,14 +75,6 @@ enum {
     ALL = LEARNED + 20,
     CREW = 4
 };
-
-static double uniform(uint64_t x)
-{
-    x = (x + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
-}
 
 /* Where all workers are led, and how much of the way in a block or step. It is
  * little: what a code sends late must not have been gone already. */
@@ -119,14 +111,14 @@ static void solve(const char *const *settings, float *model)
     assert_ok(bm_alloc(p.be, ALL, &p.g));
     assert_ok(bm_strategy_open(&s, settings[0], config, comm, &p));
     for (int t = 0; t < TIMES; t++) {
-        bool steps = s->ops->unit == BM_STEP;
+        bool steps = s->ops->per == BM_STEP;
 
-        bm_strategy_block(s, 1);
+        bm_strategy_block(s, t, 1);
         for (int k = 0; k < CREW; k++) {
-            bool good = false;
+            bool good = true;
 
             if (!steps)
-                bm_strategy_begin(s);
+                bm_strategy_begin(s, k, NULL);
             for (size_t i = 0; i < ALL; i++) {
                 p.g[i] = pull(k, i) * (p.w[i] - goal(i));
                 p.w[i] -= steps ? 0 : p.g[i];
@@ -154,7 +146,7 @@ static void assert_there(const float *model, size_t n)
 }
 
 /* Statistics have the bits that they would have without codes. */
-static void test_all_codes_come_to_the_same_optimum(void **state)
+static void test_all_codes_converge_to_the_same_optimum(void **state)
 {
     static const char *const strategies[] = {"bmuf", "average"};
     static float none[ALL], coded[ALL];
@@ -178,7 +170,7 @@ static void test_all_codes_come_to_the_same_optimum(void **state)
     }
 }
 
-static void test_onebit_comes_to_the_optimum(void **state)
+static void test_onebit_converges_to_the_optimum(void **state)
 {
     static const char *const settings[] = {"onebit", NULL};
     static float model[ALL];
@@ -189,22 +181,22 @@ static void test_onebit_comes_to_the_optimum(void **state)
     assert_there(model, ALL);
 }
 
-/* ---- what does not go together ------------------------------------------- */
+/* ---- conflicting settings ------------------------------------------------ */
 
-static void test_settings_that_do_not_go_together_are_told(void **state)
+static void test_conflicting_settings_are_rejected(void **state)
 {
     static const char *const bad[][4] = {
         {"train.strategy=ssgd", "compress.code=int8", NULL,
-         "take train.strategy = onebit"},
+         "set train.strategy = onebit"},
         {"train.strategy=onebit", "compress.code=int8", NULL,
-         "is for changes of models"},
-        {"compress.share=0.2", NULL, NULL, "for compress.code = topk alone"},
+         "is for updates of models"},
+        {"compress.share=0.2", NULL, NULL, "needs compress.code = topk"},
         {"compress.share=0.2", "compress.code=int8", NULL,
-         "for compress.code = topk alone"},
-        {"compress.code=int8", "job.sum=exact", NULL, "take job.sum = tree"},
-        {"train.strategy=onebit", "job.sum=ring", NULL, "take job.sum = tree"},
+         "needs compress.code = topk"},
+        {"compress.code=int8", "job.sum=exact", NULL, "set job.sum = tree"},
+        {"train.strategy=onebit", "job.sum=ring", NULL, "set job.sum = tree"},
         {"compress.code=bf16", "job.exchange=nccl", NULL,
-         "take job.exchange = host"},
+         "set job.exchange = host"},
     };
 
     FOR_EACH (i, bad) {
@@ -223,12 +215,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_32_bits_are_ssgd),
-        TEST(test_a_warm_up_is_ssgd),
-        TEST(test_a_code_that_loses_nothing_changes_nothing),
-        TEST(test_all_codes_come_to_the_same_optimum),
-        TEST(test_onebit_comes_to_the_optimum),
-        TEST(test_settings_that_do_not_go_together_are_told),
+        TEST(test_onebit_with_32_bits_equals_ssgd),
+        TEST(test_a_warm_up_equals_ssgd),
+        TEST(test_an_exact_code_changes_no_bits),
+        TEST(test_all_codes_converge_to_the_same_optimum),
+        TEST(test_onebit_converges_to_the_optimum),
+        TEST(test_conflicting_settings_are_rejected),
     };
     return RUN_GROUP_MPI("compress", tests);
 }

@@ -1,10 +1,11 @@
 /*
- * The exchange has the same bits wherever it happens: by way of the host or
- * from device to device, on the CPU, on however many ranks. The CPU's alone is
- * held to its equations in test_bmuf.c.
+ * The exchange gives the same bits by way of the host and from device to device,
+ * on any number of ranks, as on the CPU. test_bmuf.c compares the CPU with the
+ * equations.
  */
 #include "bmuf/strategy.h"
 #include "compute/device_comm.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 5003, LEARNED = 3100, BLOCKS = 6, LIMIT = 1500, ROUNDS = 4 };
+enum { N = 5003, LEARNED = 3100, BLOCKS = 6 };
 
 static const char *backend = "cpu";
 
@@ -77,7 +78,6 @@ static bm_status open_strategy(rig *r)
     bm_put(r->params.be, r->params.w, w, N);
     BM_TRY(bm_strategy_open(&r->strategy, r->of->strategy, r->config,
                             r->of->comm, &r->params));
-    bm_exchange_limit(r->strategy->exchange, LIMIT);
     return BM_OK;
 }
 
@@ -118,7 +118,7 @@ static void get(bm_backend *be, const float *x, float *out)
 /* w or g of a worker at the end of its share. */
 static void learn(const rig *r, int worker, int block)
 {
-    bool steps = r->strategy->ops->unit == BM_STEP;
+    bool steps = r->strategy->ops->per == BM_STEP;
     float *at = steps ? r->params.g : r->params.w, x[N] = {0};
 
     if (!steps)
@@ -133,14 +133,14 @@ static void learn(const rig *r, int worker, int block)
 static void train_block(rig *r, int block, outcome *out)
 {
     bm_strategy *s = r->strategy;
-    bool steps = s->ops->unit == BM_STEP;
+    bool steps = s->ops->per == BM_STEP;
 
-    bm_strategy_block(s, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
+    bm_strategy_block(s, block, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
     for (int k = r->first; k < r->last; k++) {
-        bool good = false, broken = breaks(r->of, k, block);
+        bool good = true, broken = breaks(r->of, k, block);
 
         if (!steps)
-            bm_strategy_begin(s);
+            bm_strategy_begin(s, k, NULL);
         learn(r, k, block);
         assert_ok(bm_strategy_worker_end(s, k, samples(k, block), &good));
         assert_int_equal(good, !broken);
@@ -202,11 +202,11 @@ static outcome *run(const job *j, const char *way)
 
     set_up(&r, j);
     assert_ok(open_strategy(&r));
-    assert_string_equal(bm_exchange_way(r.strategy->exchange), way);
+    assert_string_equal(bm_exchange_transport(r.strategy->exchange), way);
     for (int t = 0; t < BLOCKS; t++) {
         train_block(&r, t, out);
         average(&r, t, out->mean[t]);
-        if (t == 3 && r.strategy->ops->unit == BM_BLOCK)
+        if (t == 3 && r.strategy->ops->per == BM_BLOCK)
             restart(&r);
     }
     clear_up(&r);
@@ -277,7 +277,7 @@ static void check_ways(fixture *f, const char *strategy, const char *where,
         assert_same(run(&j, "host"), run(&alone, "device"));
 }
 
-static void test_all_ways_have_the_same_bits(void **state)
+static void test_all_transports_give_the_same_bits(void **state)
 {
     fixture *f = *state;
     int size = bm_comm_size(f->comm);
@@ -312,14 +312,14 @@ static bool is_emulated(const bm_backend *be)
 }
 
 /* Here what devices have is in the host's memory, which any MPI takes. */
-static void test_mpi_may_carry_what_devices_have(void **state)
+static void test_cuda_aware_mpi_gives_the_same_bits(void **state)
 {
     fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
     if (!bm_on_host(f->be) && !is_emulated(f->be))
         return;
-    bm_comm_let_devices(f->comm, true);
+    pretend_cuda_aware(f->comm, true);
     for (int steps = 0; steps < 2; steps++) {
         job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 3 * size - 1};
         job device = j;
@@ -331,10 +331,10 @@ static void test_mpi_may_carry_what_devices_have(void **state)
         device.coordinator = steps ? "root" : "sharded";
         assert_same(run(&j, "host"), run(&device, "mpi"));
     }
-    bm_comm_let_devices(f->comm, false);
+    pretend_cuda_aware(f->comm, false);
 }
 
-static void test_mpi_that_takes_no_devices_is_refused(void **state)
+static void test_mpi_that_is_not_cuda_aware_is_rejected(void **state)
 {
     fixture *f = *state;
     job j = {f->comm,
@@ -350,12 +350,13 @@ static void test_mpi_that_takes_no_devices_is_refused(void **state)
         return; /* a library of this machine does */
     set_up(&r, &j);
     assert_int_equal(open_strategy(&r), BM_ERR_UNSUPPORTED);
-    assert_non_null(strstr(bm_last_error(), "job.exchange: mpi cannot be had"));
+    assert_non_null(
+        strstr(bm_last_error(), "job.exchange = mpi is not available"));
     assert_non_null(strstr(bm_last_error(), "not CUDA-aware"));
     clear_up(&r);
 }
 
-static void test_other_sums_go_by_the_host(void **state)
+static void test_other_sums_use_the_host(void **state)
 {
     static const char *const sums[] = {"exact", "mpi", "ring", "halving",
                                        "hier"};
@@ -399,7 +400,7 @@ static void check_falls_back(fixture *f, bm_backend *be, const char *why)
     clear_up(&r);
 }
 
-static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
+static void test_if_one_rank_lacks_nccl_all_use_the_host(void **state)
 {
     fixture *f = *state;
     const bm_backend_ops *ops = f->be->ops;
@@ -415,7 +416,7 @@ static void test_without_nccl_on_one_rank_all_go_by_the_host(void **state)
     f->be->ops = ops;
 }
 
-static void test_ranks_that_share_a_device_go_by_the_host(void **state)
+static void test_ranks_that_share_a_device_use_the_host(void **state)
 {
     fixture *f = *state;
     bm_backend *shared = NULL;
@@ -425,165 +426,6 @@ static void test_ranks_that_share_a_device_go_by_the_host(void **state)
     assert_ok(bm_backend_open(&shared, backend, 0));
     check_falls_back(f, shared, "ranks 0 and 1 share a device");
     bm_backend_close(shared);
-}
-
-/* ---- copies beside the sum ------------------------------------------------
- */
-
-/* What was asked for, in this order: g(et), w(ait), p(ut), j(oin); the same
- * again is left out, but waits are counted. */
-static struct {
-    const bm_backend_ops *of;
-    char said[200];
-    struct part {
-        size_t piece, n;
-        float *at;
-    } parts[64];
-    size_t n_parts;
-    bool lazy;
-} seen;
-
-static void say(char what)
-{
-    size_t n = strlen(seen.said);
-
-    if (n > 0 && seen.said[n - 1] == what && what != 'w')
-        return;
-    assert_true(n + 1 < sizeof seen.said);
-    seen.said[n] = what;
-}
-
-static void see_get(bm_backend *be, void *self, size_t piece, float *dst,
-                    const float *src, size_t n)
-{
-    say('g');
-    assert_true(seen.n_parts < 64);
-    seen.parts[seen.n_parts++] = (struct part){piece, n, dst};
-    for (size_t i = 0; seen.lazy && i < n; i++)
-        dst[i] = NAN;
-    seen.of->async_copy_get(be, self, piece, dst, src, n);
-}
-
-/* This piece has come; those after it are still on their way. */
-static bm_status see_wait(bm_backend *be, void *self, size_t piece)
-{
-    bm_status status = seen.of->async_copy_wait(be, self, piece);
-
-    say('w');
-    for (size_t k = 0; seen.lazy && k < seen.n_parts; k++) {
-        const struct part *p = &seen.parts[k];
-        for (size_t i = 0; i < p->n && p->piece >= piece; i++)
-            assert_int_equal(isnan(p->at[i]) != 0, p->piece > piece);
-    }
-    if (piece + 1 == ROUNDS)
-        seen.n_parts = 0;
-    return status;
-}
-
-static void see_put(bm_backend *be, void *self, float *dst, const float *src,
-                    size_t n)
-{
-    say('p');
-    seen.of->async_copy_put(be, self, dst, src, n);
-}
-
-static void see_join(bm_backend *be, void *self)
-{
-    say('j');
-    seen.of->async_copy_join(be, self);
-}
-
-static void assert_said(const char *expected)
-{
-    assert_string_equal(seen.said, expected);
-    memset(seen.said, 0, sizeof seen.said);
-}
-
-/* Of an update: each round's parts go back, if there are any, when those of the
- * next one have come. */
-static void assert_updated(bm_comm *comm)
-{
-    char expected[2 * ROUNDS + 2] = {0}, *to = expected;
-    bm_sum *sum = NULL;
-
-    assert_ok(bm_sum_open(&sum, comm, N, bm_comm_size(comm), "tree", "sharded",
-                          NULL));
-    bm_sum_limit(sum, LIMIT);
-    assert_int_equal(bm_sum_rounds(sum), ROUNDS);
-    for (size_t round = 0; round <= ROUNDS; round++) {
-        size_t all = 0, at = 0, n = 0;
-
-        if (round < ROUNDS)
-            *to++ = 'w';
-        for (int r = 0; round > 0 && r < bm_comm_size(comm); r++) {
-            bm_sum_part(sum, round - 1, r, &at, &n);
-            all += n;
-        }
-        if (all > 0 && to[-1] != 'p')
-            *to++ = 'p';
-    }
-    *to = 'j';
-    bm_sum_close(sum);
-    assert_said(expected);
-}
-
-static void check_copies(fixture *f, const char *strategy, bool apart)
-{
-    const bm_backend_ops *whole = f->be->ops;
-    bm_backend_ops ops = *whole;
-    job j = {f->comm,
-             f->be,
-             strategy,
-             "host",
-             "sharded",
-             "tree",
-             2 * bm_comm_size(f->comm)};
-    rig r;
-    bool good = false;
-
-    memset(&seen, 0, sizeof seen);
-    seen.of = whole;
-    seen.lazy = is_emulated(f->be);
-    ops.async_copy_get = see_get;
-    ops.async_copy_wait = see_wait;
-    ops.async_copy_put = see_put;
-    ops.async_copy_join = see_join;
-    f->be->ops = &ops;
-    set_up(&r, &j);
-    assert_ok(open_strategy(&r));
-    if (apart)
-        bm_exchange_apart(r.strategy->exchange);
-    for (int block = 0; block < 2; block++) {
-        for (int k = r.first; k < r.last; k++) {
-            if (r.strategy->ops->unit == BM_BLOCK)
-                bm_strategy_begin(r.strategy);
-            learn(&r, k, block);
-            assert_ok(bm_strategy_worker_end(r.strategy, k, 10, &good));
-            assert_said(apart ? "gwwww" : k == r.first ? "g" : "wwwwg");
-        }
-        assert_ok(bm_strategy_exchange(r.strategy));
-        if (apart)
-            assert_said("");
-        else
-            assert_updated(f->comm);
-    }
-    clear_up(&r);
-    f->be->ops = whole;
-}
-
-/* Of a worker, its vector sets off when it is through, and is waited for, piece
- * by piece, when the next one is; the last one's in the update, in which each
- * piece goes back when the next one has come. An update on another thread asks
- * the device for nothing. */
-static void test_pieces_go_beside_each_other(void **state)
-{
-    fixture *f = *state;
-
-    if (f->be->ops->async_copy_open == NULL)
-        return;
-    check_copies(f, "bmuf", false);
-    check_copies(f, "ssgd", false);
-    check_copies(f, "bmuf", true);
 }
 
 /* ---- a rank that fails ----------------------------------------------------
@@ -640,9 +482,9 @@ static void check_failure(fixture *f, const char *exchange, int where)
     status = open_strategy(&r);
     assert_int_equal(status != BM_OK, where == OPENING);
     if (where != OPENING) {
-        bool good = false;
+        bool good = true;
 
-        bm_strategy_begin(r.strategy);
+        bm_strategy_begin(r.strategy, r.first, NULL);
         learn(&r, r.first, 0);
         assert_ok(bm_strategy_worker_end(r.strategy, r.first, 10, &good));
         if (mine && where == SWAPPING)
@@ -662,7 +504,7 @@ static void check_failure(fixture *f, const char *exchange, int where)
     bm_backend_close(be);
 }
 
-static void test_rank_that_fails_leaves_nobody_waiting(void **state)
+static void test_a_rank_that_fails_leaves_no_rank_waiting(void **state)
 {
     fixture *f = *state;
     int64_t number = 0;
@@ -673,10 +515,10 @@ static void test_rank_that_fails_leaves_nobody_waiting(void **state)
         check_failure(f, "nccl", where);
     if (!is_emulated(f->be))
         return;
-    bm_comm_let_devices(f->comm, true);
+    pretend_cuda_aware(f->comm, true);
     check_failure(f, "mpi", SWAPPING);
     check_failure(f, "mpi", SHARING);
-    bm_comm_let_devices(f->comm, false);
+    pretend_cuda_aware(f->comm, false);
     /* and there is nothing left over */
     check_ways(f, "bmuf", "sharded", bm_comm_size(f->comm));
 }
@@ -685,15 +527,14 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_ways_have_the_same_bits),
+        TEST(test_all_transports_give_the_same_bits),
         TEST(test_one_rank_may_send_to_itself),
-        TEST(test_mpi_may_carry_what_devices_have),
-        TEST(test_mpi_that_takes_no_devices_is_refused),
-        TEST(test_other_sums_go_by_the_host),
-        TEST(test_without_nccl_on_one_rank_all_go_by_the_host),
-        TEST(test_ranks_that_share_a_device_go_by_the_host),
-        TEST(test_pieces_go_beside_each_other),
-        TEST(test_rank_that_fails_leaves_nobody_waiting),
+        TEST(test_cuda_aware_mpi_gives_the_same_bits),
+        TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
+        TEST(test_other_sums_use_the_host),
+        TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
+        TEST(test_ranks_that_share_a_device_use_the_host),
+        TEST(test_a_rank_that_fails_leaves_no_rank_waiting),
     };
 
     if (argc > 1)

@@ -184,7 +184,7 @@ static void test_explain_counts_bytes_of_codes(void **_)
     o = BMUF("explain", "tiny.ini", "--set", "compress.code=int8", "--set",
              "job.sum=exact");
     assert_code(o, 78);
-    assert_says(o.err, "job.sum = exact does not go with codes");
+    assert_says(o.err, "job.sum = exact conflicts with codes");
 }
 
 /* All sequences in one mini-batch, and each in its own. */

@@ -198,7 +198,7 @@ static void test_topologies_that_do_not_fit_are_refused(void **state)
     assert_said(&p, "there are 4 workers");
     train(&p, "grid", 1, "job.sum=ring; job.topology=2x2");
     assert_ended(&p, 78);
-    assert_said(&p, "job.topology = 2x2 has no meaning with job.sum = ring");
+    assert_said(&p, "job.topology = 2x2 needs job.sum = hier, not ring");
 }
 
 static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)

@@ -6,10 +6,10 @@
  */
 #include "core/rng.h"
 #include "tests/emulation/probe.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,28 +318,21 @@ static void test_launches_pins_and_times_may_be_refused(void **state)
     cuda.Free(c);
 }
 
-static void *symbol(void *plugin, const char *name)
+static void *symbol(const char *name)
 {
-    void *x = dlsym(plugin, name);
+    void *x = emulated_symbol(name);
     assert_non_null(x);
     return x;
 }
 
 static int load(void **state)
 {
-    char path[4096];
-    void *plugin = NULL;
-
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/libbmuf_cuda.so",
-                   getenv("BMUF_PLUGINS"));
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    assert_non_null(plugin);
-    *(void **)&multiply = symbol(plugin, "bm_probe_multiply");
-    *(void **)&matrices = symbol(plugin, "bm_probe_matrices");
-    *(void **)&multiply_kernel = symbol(plugin, "bm_probe_multiply_kernel");
-    *(void **)&synchronize = symbol(plugin, "cudaDeviceSynchronize");
-#define X(name) *(void **)&cuda.name = symbol(plugin, "cuda" #name);
+    *(void **)&multiply = symbol("bm_probe_multiply");
+    *(void **)&matrices = symbol("bm_probe_matrices");
+    *(void **)&multiply_kernel = symbol("bm_probe_multiply_kernel");
+    *(void **)&synchronize = symbol("cudaDeviceSynchronize");
+#define X(name) *(void **)&cuda.name = symbol("cuda" #name);
     RUNTIME(X)
 #undef X
     return 0;

@@ -64,7 +64,7 @@ typedef struct side {
 static side open_side(const char *directory, const char *name)
 {
     bm_reader_settings s = {.plan = {.sequences = 5,
-                                     .order = "random",
+                                     .order = BM_ORDER_RANDOM,
                                      .buckets = 4,
                                      .frames_per_worker = 400},
                             .workers = 1,

@@ -1,7 +1,7 @@
 /*
- * Reading needs memory for some blocks, however many shards there are and
- * however unequal units: a process of its own reads a data set from end to end,
- * and tells its peak.
+ * The memory for reading does not depend on the number of shards, nor on how
+ * units differ in size. A child process reads a data set from end to end and
+ * prints its peak memory.
  */
 #include "io/batch/reader.h"
 #include "tests/support/scratch.h"
@@ -12,7 +12,7 @@
 enum { D = 64, FRAMES = 512, SEQUENCES = 4, SHARDS = 36 };
 enum { MARGIN = 2048 }; /* kB: less than the units of any store in a copy */
 
-/* A sanitizer surrounds all that is allocated, and keeps a byte for eight. */
+/* A sanitizer pads every allocation, and needs one byte for eight. */
 #ifdef __SANITIZE_ADDRESS__
 enum { TIMES = 3, EIGHTHS = 9 };
 #else
@@ -21,9 +21,9 @@ enum { TIMES = 10, EIGHTHS = 8 };
 
 static const char *self; /* this program */
 
-/* ---- in the process of its own ------------------------------------------- */
+/* ---- in the child process ------------------------------------------------ */
 
-/* kB, of this program's memory alone, whatever it was before exec. */
+/* Peak memory in kB, since exec. */
 static long peak(void)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -51,11 +51,11 @@ static bm_status read_all(bm_reader *r)
     return BM_OK;
 }
 
-/* One epoch in blocks of so many frames; prints the peak. */
-static int read_and_tell(const char *directory, long block)
+/* Reads an epoch in blocks of so many frames; prints the peak. */
+static int read_and_print_peak(const char *directory, long block)
 {
     bm_reader_settings set = {.plan = {.sequences = 4,
-                                       .order = "random",
+                                       .order = BM_ORDER_RANDOM,
                                        .buckets = 1,
                                        .frames_total = block},
                               .workers = 1,
@@ -81,7 +81,7 @@ done:
 
 /* ---- the test ------------------------------------------------------------ */
 
-/* Of one unit. */
+/* A shard of one unit. */
 static void write_shard(const char *directory, const char *name,
                         const char *store, size_t frames)
 {
@@ -108,8 +108,8 @@ static void write_shard(const char *directory, const char *name,
     bm_vocab_free(v);
 }
 
-/* More names for the shards of one or two sets, in turns, so that there are
- * "copy" shards [from, to). */
+/* Links the shards of one or two sets in turn under new names, "copy" shards
+ * [from, to). */
 static void add_copies(const scratch *s, const char *even, const char *odd,
                        int from, int to)
 {
@@ -152,7 +152,7 @@ static long peak_of_reading(const char *directory, long block)
     return kb;
 }
 
-static void test_many_times_the_shards_need_no_more_memory(void **_)
+static void test_memory_does_not_grow_with_the_number_of_shards(void **_)
 {
     static const char *const stores[] = {"f32", "f16", "u8"};
     long block = 2L * SEQUENCES * FRAMES;
@@ -173,9 +173,9 @@ static void test_many_times_the_shards_need_no_more_memory(void **_)
     }
 }
 
-/* Units of 2048 and of 512 frames: three blocks are in memory, each larger by a
- * unit at most than what was asked for. */
-static void test_unequal_units_need_no_more_memory_than_their_frames(void **_)
+/* Units of 2048 and of 512 frames: three blocks are in memory, each at most one
+ * unit larger than its nominal size. */
+static void test_memory_does_not_depend_on_how_units_differ(void **_)
 {
     scratch s = scratch_open();
     long large = SEQUENCES * FRAMES, block = 10 * large, one = 0, all = 0;
@@ -196,13 +196,12 @@ static void test_unequal_units_need_no_more_memory_than_their_frames(void **_)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_times_the_shards_need_no_more_memory),
-        cmocka_unit_test(
-            test_unequal_units_need_no_more_memory_than_their_frames),
+        cmocka_unit_test(test_memory_does_not_grow_with_the_number_of_shards),
+        cmocka_unit_test(test_memory_does_not_depend_on_how_units_differ),
     };
 
     if (argc > 2)
-        return read_and_tell(argv[1], strtol(argv[2], NULL, 10));
+        return read_and_print_peak(argv[1], strtol(argv[2], NULL, 10));
     self = argv[0];
     return RUN_GROUP("memory", tests);
 }

@@ -1,6 +1,6 @@
 /*
- * The block plan over data sets that exist as lengths alone: properties that
- * every plan has, over many random ones, and small plans made by hand.
+ * The block plan of data sets that are only lists of lengths: properties of many
+ * random plans, and small plans by hand.
  */
 #include "tests/support/lengths.h"
 #include "tests/support/support.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const orders[] = {"random", "sorted", "file"};
+static const bm_order orders[] = {BM_ORDER_RANDOM, BM_ORDER_SORTED,
+                                  BM_ORDER_FILE};
 
 /* ---- data sets --------------------------------------------------------- */
 
@@ -175,7 +176,7 @@ static void test_blocks_are_about_equal(void **state)
             size = (double)(s.frames_per_worker * workers);
             blocks = (double)bm_plan_blocks(p);
             mean = (double)d.frames / blocks;
-            /* as many as come closest to the size asked for */
+            /* the number that makes the size nearest to the one set */
             assert_true(fabs(blocks - (double)d.frames / size) <= 0.5);
             for (int64_t b = 0; b < bm_plan_blocks(p); b++) {
                 size = (double)block_frames(p, &d, b, workers);
@@ -188,21 +189,21 @@ static void test_blocks_are_about_equal(void **state)
     }
 }
 
-/* What the largest-first rule gives, by a search through all workers. */
+/* The largest-first rule, by a search through all workers. */
 static void deal(const bm_dataset *d, const bm_plan *p, int workers,
                  int64_t *loads)
 {
-    bool *gone = zeros(d->n_units, sizeof *gone);
+    bool *dealt = zeros(d->n_units, sizeof *dealt);
 
     for (size_t i = 0; i < d->n_units; i++) {
         size_t largest = d->n_units;
         int least = 0;
 
         for (size_t u = 0; u < d->n_units; u++)
-            if (!gone[u] && (largest == d->n_units ||
-                             d->units[u].frames > d->units[largest].frames))
+            if (!dealt[u] && (largest == d->n_units ||
+                              d->units[u].frames > d->units[largest].frames))
                 largest = u;
-        gone[largest] = true;
+        dealt[largest] = true;
         for (int k = 1; k < workers; k++)
             if (loads[k] < loads[least])
                 least = k;
@@ -210,14 +211,16 @@ static void deal(const bm_dataset *d, const bm_plan *p, int workers,
     }
     for (int k = 0; k < workers; k++)
         assert_int_equal(share_frames(p, d, 0, k), loads[k]);
-    free(gone);
+    free(dealt);
 }
 
 static void test_units_are_dealt_largest_first_to_the_least_loaded(void **state)
 {
     static const int crews[] = {1, 2, 3, 7, 16, 100, 300};
-    bm_plan_settings s = {
-        .sequences = 4, .order = "random", .buckets = 1, .frames_total = 1000};
+    bm_plan_settings s = {.sequences = 4,
+                          .order = BM_ORDER_RANDOM,
+                          .buckets = 1,
+                          .frames_total = 1000};
     bm_rng rng = bm_rng_make(3, "test", 0);
 
     (void)state;
@@ -245,8 +248,10 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
     bm_rng rng = bm_rng_make(4, "test", 0), again = rng;
     bm_dataset d = lengths_random(&rng, 80, 9),
                copy = lengths_random(&again, 80, 9);
-    bm_plan_settings s = {
-        .frames = 150, .order = "random", .buckets = 4, .frames_total = 900};
+    bm_plan_settings s = {.frames = 150,
+                          .order = BM_ORDER_RANDOM,
+                          .buckets = 4,
+                          .frames_total = 900};
     bm_plan *plans[] = {plan_of(&d, &s, 3, 5, 1), plan_of(&copy, &s, 3, 5, 1),
                         plan_of(&d, &s, 3, 5, 2), plan_of(&d, &s, 3, 6, 1)};
     int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
@@ -275,7 +280,7 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
 }
 
 /* Orders that are not random are the same in every epoch. */
-static void test_file_and_sorted_order_know_no_chance(void **state)
+static void test_file_and_sorted_order_are_not_random(void **state)
 {
     bm_rng rng = bm_rng_make(5, "test", 0);
     bm_dataset d = lengths_random(&rng, 40, 9);
@@ -300,14 +305,14 @@ static void test_file_and_sorted_order_know_no_chance(void **state)
     lengths_drop(&d);
 }
 
-/* Sequences of a share come from all over its units, and short mini-batches do
- * not come first. */
+/* Sequences of a share are mixed over its units, and short mini-batches are not
+ * first. */
 static void test_random_order_mixes_units_and_lengths(void **state)
 {
     bm_rng rng = bm_rng_make(7, "test", 0);
     bm_dataset d = lengths_random(&rng, 100, 12);
     bm_plan_settings s = {.sequences = 4,
-                          .order = "random",
+                          .order = BM_ORDER_RANDOM,
                           .buckets = 1000,
                           .frames_total = (long)d.frames};
     bm_plan *p = plan_of(&d, &s, 1, 1, 0);
@@ -352,7 +357,7 @@ static void test_a_plan_in_file_order_by_hand(void **state)
 {
     bm_dataset d = lengths_make(4, small_counts, given, small_lengths);
     bm_plan_settings s = {
-        .frames = 6, .order = "file", .buckets = 1, .frames_total = 8};
+        .frames = 6, .order = BM_ORDER_FILE, .buckets = 1, .frames_total = 8};
     bm_plan *p = plan_of(&d, &s, 2, 1, 0);
     int64_t steps = -1;
 
@@ -375,8 +380,10 @@ static void test_a_plan_in_file_order_by_hand(void **state)
 static void test_a_plan_in_sorted_order_by_hand(void **state)
 {
     bm_dataset d = lengths_make(4, small_counts, given, small_lengths);
-    bm_plan_settings s = {
-        .frames = 6, .order = "sorted", .buckets = 1, .frames_total = 16};
+    bm_plan_settings s = {.frames = 6,
+                          .order = BM_ORDER_SORTED,
+                          .buckets = 1,
+                          .frames_total = 16};
     bm_plan *p = plan_of(&d, &s, 1, 1, 0);
 
     (void)state;
@@ -393,8 +400,10 @@ static void test_sorted_order_sorts_units_as_well(void **state)
     int32_t lengths[] = {9, 9, 1, 1, 5, 5};
     const int32_t counts[] = {2, 2, 2};
     bm_dataset d = lengths_make(3, counts, given, lengths);
-    bm_plan_settings s = {
-        .sequences = 2, .order = "sorted", .buckets = 1, .frames_total = 10};
+    bm_plan_settings s = {.sequences = 2,
+                          .order = BM_ORDER_SORTED,
+                          .buckets = 1,
+                          .frames_total = 10};
     bm_plan *p = plan_of(&d, &s, 1, 1, 0);
 
     (void)state;
@@ -406,13 +415,15 @@ static void test_sorted_order_sorts_units_as_well(void **state)
     lengths_drop(&d);
 }
 
-static void test_one_unit_leaves_the_other_workers_without_data(void **state)
+static void test_with_one_unit_the_other_workers_have_no_data(void **state)
 {
     const int32_t counts[] = {3};
     int32_t lengths[] = {4, 0, 2};
     bm_dataset d = lengths_make(1, counts, given, lengths);
-    bm_plan_settings s = {
-        .sequences = 2, .order = "random", .buckets = 1, .frames_total = 1};
+    bm_plan_settings s = {.sequences = 2,
+                          .order = BM_ORDER_RANDOM,
+                          .buckets = 1,
+                          .frames_total = 1};
     bm_plan *p = plan_of(&d, &s, 5, 1, 0);
     const size_t *units = NULL;
     bm_cut cut = {0};
@@ -431,13 +442,15 @@ static void test_one_unit_leaves_the_other_workers_without_data(void **state)
     lengths_drop(&d);
 }
 
-static void test_no_sequences_make_no_blocks(void **state)
+static void test_no_sequences_give_no_blocks(void **state)
 {
     const int32_t counts[] = {0, 0};
     bm_dataset sets[] = {lengths_make(0, NULL, given, NULL),
                          lengths_make(2, counts, given, NULL)};
-    bm_plan_settings s = {
-        .sequences = 2, .order = "random", .buckets = 1, .frames_total = 1};
+    bm_plan_settings s = {.sequences = 2,
+                          .order = BM_ORDER_RANDOM,
+                          .buckets = 1,
+                          .frames_total = 1};
 
     (void)state;
     FOR_EACH (i, sets) {
@@ -457,8 +470,10 @@ static void test_empty_sequences_are_dealt_like_others(void **state)
     const int32_t counts[] = {2, 1, 2};
     int32_t none = 0;
     bm_dataset d = lengths_make(3, counts, lengths_same, &none);
-    bm_plan_settings s = {
-        .frames = 2, .order = "random", .buckets = 1, .frames_per_worker = 9};
+    bm_plan_settings s = {.frames = 2,
+                          .order = BM_ORDER_RANDOM,
+                          .buckets = 1,
+                          .frames_per_worker = 9};
 
     (void)state;
     check_epoch(&d, &s, 2, 1);
@@ -473,13 +488,13 @@ int main(void)
         cmocka_unit_test(
             test_units_are_dealt_largest_first_to_the_least_loaded),
         cmocka_unit_test(test_a_plan_depends_on_seed_and_epoch_alone),
-        cmocka_unit_test(test_file_and_sorted_order_know_no_chance),
+        cmocka_unit_test(test_file_and_sorted_order_are_not_random),
         cmocka_unit_test(test_random_order_mixes_units_and_lengths),
         cmocka_unit_test(test_a_plan_in_file_order_by_hand),
         cmocka_unit_test(test_a_plan_in_sorted_order_by_hand),
         cmocka_unit_test(test_sorted_order_sorts_units_as_well),
-        cmocka_unit_test(test_one_unit_leaves_the_other_workers_without_data),
-        cmocka_unit_test(test_no_sequences_make_no_blocks),
+        cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
+        cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),
     };
 

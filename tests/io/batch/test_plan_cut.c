@@ -1,5 +1,5 @@
 /*
- * How full mini-batches are: of padding, and blocks of mini-batches.
+ * The padding of mini-batches, and the number of mini-batches in blocks.
  */
 #include "tests/support/lengths.h"
 #include "tests/support/support.h"
@@ -30,7 +30,7 @@ static int64_t padded(const bm_dataset *d, const bm_plan *p, int64_t block,
     return sum;
 }
 
-static void test_frames_and_padding_of_blocks_are_told(void **state)
+static void test_frames_and_padding_of_blocks_are_counted(void **state)
 {
     bm_rng rng = bm_rng_make(9, "test", 0);
     bm_dataset d = lengths_random(&rng, 100, 9);
@@ -43,7 +43,7 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
         bm_filling all = {0};
         double batches = 0;
 
-        sizes[i].order = "random";
+        sizes[i].order = BM_ORDER_RANDOM;
         sizes[i].buckets = 2;
         sizes[i].frames_total = 1500;
         p = plan_of(&d, &sizes[i], 3, 1, 0);
@@ -65,13 +65,13 @@ static void test_frames_and_padding_of_blocks_are_told(void **state)
     lengths_drop(&d);
 }
 
-/* What a mini-batch of n sequences is taken to cost. */
+/* The cost of a mini-batch of n sequences. */
 static int64_t cost(int64_t frames, int64_t longest, size_t n)
 {
     return frames + 48 * longest * (int64_t)n;
 }
 
-/* Of all ways to cut rising lengths; O(n^2). */
+/* The least cost over all ways to cut ascending lengths; O(n^2). */
 static int64_t least_cost(int64_t frames, const int32_t *lengths, size_t n)
 {
     int64_t *least = zeros(n + 1, sizeof *least), out = 0;
@@ -97,11 +97,11 @@ static int ascending(const void *a, const void *b)
     return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* By how much a share in sorted order costs more than the cheapest cut. */
+/* The relative excess of the cost of a share in sorted order over the least. */
 static double excess(const bm_dataset *d, int64_t frames)
 {
     bm_plan_settings s = {.frames = (long)frames,
-                          .order = "sorted",
+                          .order = BM_ORDER_SORTED,
                           .buckets = 1,
                           .frames_total = (long)d->frames};
     int32_t *lengths = zeros(d->n, sizeof *lengths);
@@ -136,8 +136,8 @@ static void test_sorted_sequences_are_cut_where_it_costs_least(void **state)
     }
 }
 
-/* Mini-batches of hundreds, where not every cut is tried. */
-static void test_many_short_sequences_are_cut_about_as_well(void **state)
+/* Mini-batches of hundreds of sequences, for which not every cut is tried. */
+static void test_many_short_sequences_are_cut_almost_as_well(void **state)
 {
     bm_rng rng = bm_rng_make(11, "test", 0);
     bm_dataset d = lengths_random(&rng, 800, 12);
@@ -152,8 +152,9 @@ static void test_buckets_save_padding(void **state)
 {
     bm_rng rng = bm_rng_make(6, "test", 0);
     bm_dataset d = lengths_random(&rng, 300, 12);
-    bm_plan_settings s = {
-        .sequences = 8, .order = "random", .frames_total = (long)d.frames};
+    bm_plan_settings s = {.sequences = 8,
+                          .order = BM_ORDER_RANDOM,
+                          .frames_total = (long)d.frames};
     int64_t last = INT64_MAX;
 
     (void)state;
@@ -171,7 +172,7 @@ static void test_buckets_save_padding(void **state)
 
 /* ---- sizes ------------------------------------------------------------- */
 
-/* 240 sequences of 10 frames, each a unit, so that all is even. */
+/* 240 sequences of 10 frames, each a unit, so that shares are equal. */
 static void test_steps_are_mini_batches_per_worker(void **state)
 {
     int32_t counts[240], length = 10;
@@ -188,7 +189,7 @@ static void test_steps_are_mini_batches_per_worker(void **state)
         bm_plan *p = NULL;
         bm_cut cut = {0};
 
-        s.order = "random";
+        s.order = BM_ORDER_RANDOM;
         s.buckets = 4;
         s.steps = 5;
         assert_ok(bm_plan_block_frames(&s, &d, 3, &frames));
@@ -206,7 +207,7 @@ static void test_steps_are_mini_batches_per_worker(void **state)
     lengths_drop(&d);
 }
 
-/* Half a second to ten, as speech has them. */
+/* Lengths of 0.5 to 10 s, as in speech. */
 static int32_t spoken(void *context, int64_t i)
 {
     double u = bm_rng_uniform(context);
@@ -220,7 +221,7 @@ static void test_steps_allow_for_unequal_lengths(void **state)
     bm_rng rng = bm_rng_make(8, "test", 0);
     int32_t counts[2000];
     bm_plan_settings s = {
-        .frames = 8000, .order = "random", .buckets = 50, .steps = 20};
+        .frames = 8000, .order = BM_ORDER_RANDOM, .buckets = 50, .steps = 20};
     double steps_of_blocks = 0;
     bm_plan *p = NULL;
     bm_dataset d;
@@ -240,12 +241,12 @@ static void test_steps_allow_for_unequal_lengths(void **state)
     lengths_drop(&d);
 }
 
-/* Half an hour for each of two workers, nothing said about mini-batches. */
-static void test_by_default_little_of_speech_is_padding(void **state)
+/* Half an hour for each of two workers, default mini-batches. */
+static void test_by_default_speech_has_little_padding(void **state)
 {
     bm_rng rng = bm_rng_make(12, "test", 0);
     bm_plan_settings s = {
-        .order = "random", .buckets = 64, .frames_per_worker = 120000};
+        .order = BM_ORDER_RANDOM, .buckets = 64, .frames_per_worker = 120000};
     int32_t counts[700];
     bm_plan *p = NULL;
     bm_dataset d;
@@ -281,13 +282,13 @@ static void test_a_block_has_a_size_per_worker_or_in_total(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_and_padding_of_blocks_are_told),
+        cmocka_unit_test(test_frames_and_padding_of_blocks_are_counted),
         cmocka_unit_test(test_sorted_sequences_are_cut_where_it_costs_least),
-        cmocka_unit_test(test_many_short_sequences_are_cut_about_as_well),
+        cmocka_unit_test(test_many_short_sequences_are_cut_almost_as_well),
         cmocka_unit_test(test_buckets_save_padding),
         cmocka_unit_test(test_steps_are_mini_batches_per_worker),
         cmocka_unit_test(test_steps_allow_for_unequal_lengths),
-        cmocka_unit_test(test_by_default_little_of_speech_is_padding),
+        cmocka_unit_test(test_by_default_speech_has_little_padding),
         cmocka_unit_test(test_a_block_has_a_size_per_worker_or_in_total),
     };
 

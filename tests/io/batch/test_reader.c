@@ -1,7 +1,7 @@
 /*
  * The reader over real shards. Features and labels are functions of the
- * sequence's number, so that every mini-batch can be checked by itself; what
- * is in which mini-batch must be what the plan says.
+ * sequence's number, so that every mini-batch can be checked by itself; its
+ * sequences must be those of the plan.
  */
 #include "core/clock.h"
 #include "core/rng.h"
@@ -39,7 +39,7 @@ static int32_t label(int64_t id, int64_t i)
     return (int32_t)((id + i) % 4 + 1);
 }
 
-/* What makes a data set differ from the usual one. */
+/* Differences of a data set from the usual one. */
 typedef struct flaws {
     bool per_frame;
     int64_t nan, inf; /* sequences with such a feature; 0: none */
@@ -105,7 +105,7 @@ static void remove_set(const char *directory)
     assert_int_equal(rmdir(directory), 0);
 }
 
-/* What a test works with. */
+/* The objects of a test. */
 typedef struct fixture {
     char directory[32];
     bm_dataset *d;
@@ -139,7 +139,7 @@ static bm_reader_settings settings(int first, int last)
 {
     return (bm_reader_settings){
         .plan = {.frames = 80,
-                 .order = "random",
+                 .order = BM_ORDER_RANDOM,
                  .buckets = 3,
                  .frames_per_worker = 130},
         .workers = WORKERS,
@@ -237,7 +237,7 @@ static void check_block(fixture *x, bm_reader *r, bm_position at, int first,
 
 /* ---- tests ------------------------------------------------------------- */
 
-static void test_batches_are_what_was_written_epoch_after_epoch(void **state)
+static void test_batches_have_the_written_data_in_every_epoch(void **state)
 {
     fixture x = make(&none);
     bm_reader *r = open_at(&x, 0, WORKERS, (bm_position){0, 0});
@@ -252,7 +252,7 @@ static void test_batches_are_what_was_written_epoch_after_epoch(void **state)
     drop(&x);
 }
 
-static void test_epochs_follow_each_other_without_a_pause(void **state)
+static void test_reading_continues_into_the_next_epoch(void **state)
 {
     fixture x = make(&none);
     bm_reader *r = open_at(&x, 0, WORKERS, (bm_position){0, 0});
@@ -290,7 +290,7 @@ static void test_an_epoch_has_every_sequence_once(void **state)
     drop(&x);
 }
 
-static void test_any_move_leads_to_the_block_asked_for(void **state)
+static void test_moving_to_any_block_works(void **state)
 {
     fixture x = make(&none);
     bm_reader *r = open_at(&x, 0, WORKERS, (bm_position){0, 0});
@@ -313,7 +313,7 @@ static void test_any_move_leads_to_the_block_asked_for(void **state)
     drop(&x);
 }
 
-static void test_a_reader_starts_anywhere(void **state)
+static void test_a_reader_starts_at_any_block(void **state)
 {
     fixture x = make(&none);
     bm_reader *r = open_at(&x, 0, WORKERS, (bm_position){0, 0});
@@ -356,7 +356,7 @@ static void test_workers_see_the_same_on_any_rank(void **state)
     drop(&x);
 }
 
-static void test_once_ends_after_its_epoch(void **state)
+static void test_once_stops_after_one_epoch(void **state)
 {
     fixture x = make(&none);
     bm_reader_settings s = settings(0, WORKERS);
@@ -442,9 +442,9 @@ static void test_sequences_have_names(void **state)
     drop(&x);
 }
 
-/* ---- what can be wrong with data --------------------------------------- */
+/* ---- faulty data ------------------------------------------------------- */
 
-/* Frames and labels of a sequence as the reader gives them. */
+/* Frames and labels of a sequence according to the reader. */
 static void find(bm_reader *r, int64_t id, int32_t *frames, int32_t *labels)
 {
     int64_t steps = 0;
@@ -466,7 +466,7 @@ static void find(bm_reader *r, int64_t id, int32_t *frames, int32_t *labels)
     fail();
 }
 
-/* Sequences that have frames, labels, and are not each other. */
+/* A sequence from `from` on that has frames and labels. */
 static int64_t some_sequence(int64_t from)
 {
     while (frames_of(from) == 0 || labels_of(from) == 0)
@@ -474,7 +474,7 @@ static int64_t some_sequence(int64_t from)
     return from;
 }
 
-static void test_features_that_are_no_numbers_leave_no_frames(void **state)
+static void test_sequences_with_nan_features_have_no_frames(void **state)
 {
     flaws f = {.nan = some_sequence(20), .inf = some_sequence(70)};
 
@@ -500,7 +500,7 @@ static void test_features_that_are_no_numbers_leave_no_frames(void **state)
     }
 }
 
-/* Changes a bit of the file where a feature of the sequence lies. */
+/* Flips a bit of a stored feature of the sequence. */
 static bool damage(const char *path, int64_t id)
 {
     float wanted = feature(id, 0, 1), found = 0;
@@ -520,7 +520,7 @@ static bool damage(const char *path, int64_t id)
     return done;
 }
 
-/* The block in which the plan has the sequence. */
+/* The block of the sequence in the plan. */
 static int64_t block_of(const fixture *x, int64_t id)
 {
     bm_plan *p = plan_of(x, 0);
@@ -577,18 +577,18 @@ test_a_damaged_unit_fails_its_block_and_names_the_shard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches_are_what_was_written_epoch_after_epoch),
-        cmocka_unit_test(test_epochs_follow_each_other_without_a_pause),
+        cmocka_unit_test(test_batches_have_the_written_data_in_every_epoch),
+        cmocka_unit_test(test_reading_continues_into_the_next_epoch),
         cmocka_unit_test(test_an_epoch_has_every_sequence_once),
-        cmocka_unit_test(test_any_move_leads_to_the_block_asked_for),
-        cmocka_unit_test(test_a_reader_starts_anywhere),
+        cmocka_unit_test(test_moving_to_any_block_works),
+        cmocka_unit_test(test_a_reader_starts_at_any_block),
         cmocka_unit_test(test_workers_see_the_same_on_any_rank),
-        cmocka_unit_test(test_once_ends_after_its_epoch),
+        cmocka_unit_test(test_once_stops_after_one_epoch),
         cmocka_unit_test(test_workers_without_units_have_no_batches),
         cmocka_unit_test(test_blocks_are_read_ahead),
         cmocka_unit_test(test_closing_does_not_wait_for_an_epoch),
         cmocka_unit_test(test_sequences_have_names),
-        cmocka_unit_test(test_features_that_are_no_numbers_leave_no_frames),
+        cmocka_unit_test(test_sequences_with_nan_features_have_no_frames),
         cmocka_unit_test(
             test_a_damaged_unit_fails_its_block_and_names_the_shard),
     };

@@ -1,6 +1,6 @@
 /*
- * What the reader reads, and when: every call of H5Dread is noted on its way
- * to the library (the linker puts ours in its place).
+ * What the reader reads, and when: the linker replaces H5Dread with a function
+ * here that records every call and passes it to the library.
  */
 #include "core/rng.h"
 #include "io/batch/reader.h"
@@ -111,7 +111,7 @@ static bm_reader_settings settings(int workers)
 {
     return (bm_reader_settings){
         .plan = {.frames = 80,
-                 .order = "random",
+                 .order = BM_ORDER_RANDOM,
                  .buckets = 3,
                  .frames_per_worker = 130},
         .workers = workers,
@@ -120,7 +120,7 @@ static bm_reader_settings settings(int workers)
     };
 }
 
-/* ---- one call a unit ---------------------------------------------------- */
+/* ---- one call per unit -------------------------------------------------- */
 
 static size_t count(const char *file, const char *array, hsize_t first,
                     size_t rows)
@@ -186,7 +186,7 @@ static size_t units_until(const fixture *x, const bm_reader_settings *set,
     return n;
 }
 
-/* This thread does nothing else meanwhile. */
+/* Waits until n units are read, without using the reader. */
 static void wait_for_units(size_t n)
 {
     struct timespec moment = {0, 1000 * 1000};
@@ -233,7 +233,7 @@ typedef struct job {
     bm_reader *r[RANKS];
 } job;
 
-/* Any cuts that leave every rank a worker. */
+/* Draws cuts that leave every rank at least one worker. */
 static void draw(job *j, bm_rng *rng)
 {
     bool cut[WORKERS + 1] = {false};
@@ -266,7 +266,7 @@ static void note_batch(const bm_batch *batch, int *seen)
     }
 }
 
-/* What a rank's workers get of a block. */
+/* Records the sequences that a rank's workers get of a block. */
 static void note_block(const job *j, int rank, bm_position at, int *seen,
                        int64_t *steps)
 {
@@ -296,7 +296,7 @@ static void open_ranks(job *j, const fixture *x, bm_rng *rng, bm_position from)
     }
 }
 
-static void test_the_shares_of_all_ranks_are_the_data_set(void **_)
+static void test_the_shares_of_all_ranks_form_the_data_set(void **_)
 {
     enum { N = 60, JOBS = 40 };
     fixture x = make(N);
@@ -320,7 +320,7 @@ static void test_the_shares_of_all_ranks_are_the_data_set(void **_)
         }
         for (int k = 0; k < N; k++)
             if (seen[k] != 1)
-                fail_msg("%d workers on %d ranks: sequence %d comes %d times",
+                fail_msg("%d workers on %d ranks: sequence %d is read %d times",
                          j.workers, j.ranks, k, seen[k]);
         for (int k = 0; k < j.ranks; k++) {
             bm_reader_close(j.r[k]);
@@ -336,7 +336,7 @@ int main(void)
         cmocka_unit_test(
             test_a_unit_takes_one_call_for_features_and_one_for_labels),
         cmocka_unit_test(test_two_blocks_are_read_ahead_and_no_more),
-        cmocka_unit_test(test_the_shares_of_all_ranks_are_the_data_set),
+        cmocka_unit_test(test_the_shares_of_all_ranks_form_the_data_set),
     };
 
     return RUN_GROUP("reading", tests);

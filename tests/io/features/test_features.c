@@ -1,7 +1,7 @@
 /*
- * Features: the filter bank against its definition, written once more in double
- * with a sum for every frequency; deltas against their published scales; the
- * rest against cases that are worked out by hand.
+ * Features: the filter bank against its definition, in double with a sum for
+ * every frequency; deltas against their published scales; the rest against cases
+ * computed by hand.
  */
 #include "core/rng.h"
 #include "io/features/fbank.h"
@@ -14,7 +14,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* What one setting of the filter bank is tested with. */
+/* A test case of the filter bank. */
 typedef struct bank_case {
     bm_fbank_settings s;
     size_t samples;
@@ -29,7 +29,7 @@ static const bank_case bank_cases[] = {
     {{16000, 23, 25, 10, "povey", 0.97, 20, 0, false}, 90}, /* < one window */
 };
 
-/* Two tones in noise, as a recording would have them. */
+/* Two tones in noise, in the range of a recording. */
 static void make_signal(float *x, size_t n, double rate)
 {
     bm_rng rng = bm_rng_make(5, "signal", 0);
@@ -128,7 +128,7 @@ static float *bank_of(const bm_fbank_settings *s, const float *x, size_t n,
     return y;
 }
 
-static void test_filter_bank_is_that_of_the_definition(void **state)
+static void test_filter_bank_equals_its_definition(void **state)
 {
     float x[6000];
     double expected[80];
@@ -159,7 +159,7 @@ static void test_filter_bank_is_that_of_the_definition(void **state)
     }
 }
 
-/* Computed elsewhere, in double, from Kaldi's definition. */
+/* Computed by another program, in double, from Kaldi's definition. */
 static void test_filter_bank_has_the_known_answer(void **state)
 {
     static const double frame0[] = {
@@ -184,13 +184,13 @@ static void test_filter_bank_has_the_known_answer(void **state)
     free(y);
 }
 
-static void test_filter_bank_refuses_what_cannot_be(void **state)
+static void test_invalid_filter_banks_are_rejected(void **state)
 {
     static const struct {
         bm_fbank_settings s;
-        const char *says;
+        const char *message;
     } cases[] = {
-        {{16000, 40, 25, 10, "round", 0.97, 20, 0, true}, "'round' is none of"},
+        {{16000, 40, 25, 10, "round", 0.97, 20, 0, true}, "'round' is invalid"},
         {{8000, 40, 25, 10, "povey", 0.97, 20, 5000, true}, "5000 Hz"},
         {{8000, 40, 25, 10, "povey", 0.97, 4100, 0, true}, "4100 .. 4000 Hz"},
         {{8000, 200, 25, 10, "povey", 0.97, 20, 0, true}, "features.mels: 200"},
@@ -203,11 +203,11 @@ static void test_filter_bank_refuses_what_cannot_be(void **state)
 
         assert_int_equal(bm_fbank_new(&f, &cases[c].s), BM_ERR_CONFIG);
         assert_null(f);
-        assert_non_null(strstr(bm_last_error(), cases[c].says));
+        assert_non_null(strstr(bm_last_error(), cases[c].message));
     }
 }
 
-static void test_silence_is_the_floor(void **state)
+static void test_silence_gives_the_smallest_energy(void **state)
 {
     float x[400] = {0}, *y = NULL;
     size_t frames = 0;
@@ -220,7 +220,7 @@ static void test_silence_is_the_floor(void **state)
     free(y);
 }
 
-static void test_too_few_samples_are_no_frames(void **state)
+static void test_too_few_samples_give_no_frames(void **state)
 {
     float x[399] = {0}, *y = NULL;
     size_t frames = 1;
@@ -332,7 +332,7 @@ static void test_stacking_keeps_features_together(void **state)
     assert_memory_equal(y, expected, sizeof y);
 }
 
-/* Four sequences of two speakers, of two features: the first lies elsewhere in
+/* Four sequences of two speakers with two features: the first has another mean in
  * each sequence, the second is far from zero. */
 enum { SEQUENCES = 4, LONGEST = 9, DIM = 2 };
 
@@ -359,7 +359,7 @@ static void make_corpus(corpus *c)
     }
 }
 
-/* What the chain makes of every sequence. */
+/* Passes every sequence through the chain. */
 static void run_chain(const bm_chain_settings *settings,
                       float y[SEQUENCES][LONGEST * DIM])
 {
@@ -381,7 +381,7 @@ static void run_chain(const bm_chain_settings *settings,
     bm_chain_free(chain);
 }
 
-/* Over what normalisation goes: the group of each sequence. */
+/* The group of each sequence for normalisation. */
 static const struct {
     const char *name;
     size_t group[SEQUENCES];
@@ -410,7 +410,7 @@ static void measure(const corpus *c, const size_t *group, size_t of, size_t d,
     *variance = sum[1] / n;
 }
 
-static void test_normalisation_is_of_its_group(void **state)
+static void test_normalisation_is_by_group(void **state)
 {
     corpus c;
 
@@ -437,8 +437,9 @@ static void test_normalisation_is_of_its_group(void **state)
         }
 }
 
-/* Neither a speaker's recording nor a speaker among all has mean 0. */
-static void test_wider_groups_leave_narrower_ones_as_they_are(void **state)
+/* Normalising by speaker does not give each sequence mean 0, nor normalising over
+ * all sequences each speaker. */
+static void test_wider_groups_do_not_normalise_narrower_ones(void **state)
 {
     (void)state;
     for (size_t k = 1; k < 3; k++) {
@@ -458,7 +459,7 @@ static void test_wider_groups_leave_narrower_ones_as_they_are(void **state)
     }
 }
 
-static void test_no_normalisation_leaves_the_bits(void **state)
+static void test_without_normalisation_the_bits_are_unchanged(void **state)
 {
     bm_chain_settings s = {0, 2, 1, 1, "none", true};
     bm_chain *chain = NULL;
@@ -473,7 +474,7 @@ static void test_no_normalisation_leaves_the_bits(void **state)
     bm_chain_free(chain);
 }
 
-static void test_what_does_not_vary_becomes_zero(void **state)
+static void test_constant_features_become_zero(void **state)
 {
     float x[3][2] = {
         {0.1f, -15.942385f}, {0.1f, -15.942385f}, {0.1f, -15.942385f}};
@@ -488,7 +489,7 @@ static void test_what_does_not_vary_becomes_zero(void **state)
 
 /* Deltas first: 2 -> 6; normalised: the means of all 6 are 0; then 3 frames
  * side by side, every second. */
-static void test_chain_goes_in_its_order(void **state)
+static void test_steps_of_the_chain_are_in_order(void **state)
 {
     bm_chain_settings s = {2, 2, 3, 2, "utterance", false};
     bm_chain *chain = NULL;
@@ -519,7 +520,7 @@ static void test_chain_goes_in_its_order(void **state)
     bm_chain_free(chain);
 }
 
-static void test_unknown_normalisation_is_named(void **state)
+static void test_unknown_normalisation_is_reported(void **state)
 {
     bm_chain_settings s = {0, 2, 1, 1, "speakers", true};
     bm_chain *chain = NULL;
@@ -532,22 +533,22 @@ static void test_unknown_normalisation_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filter_bank_is_that_of_the_definition),
+        cmocka_unit_test(test_filter_bank_equals_its_definition),
         cmocka_unit_test(test_filter_bank_has_the_known_answer),
-        cmocka_unit_test(test_filter_bank_refuses_what_cannot_be),
-        cmocka_unit_test(test_silence_is_the_floor),
-        cmocka_unit_test(test_too_few_samples_are_no_frames),
+        cmocka_unit_test(test_invalid_filter_banks_are_rejected),
+        cmocka_unit_test(test_silence_gives_the_smallest_energy),
+        cmocka_unit_test(test_too_few_samples_give_no_frames),
         cmocka_unit_test(test_dither_is_a_function_of_its_key),
         cmocka_unit_test(test_deltas_have_the_published_scales),
         cmocka_unit_test(test_deltas_of_one_frame_are_zero),
         cmocka_unit_test(test_stacking_repeats_the_last_frame),
         cmocka_unit_test(test_stacking_keeps_features_together),
-        cmocka_unit_test(test_normalisation_is_of_its_group),
-        cmocka_unit_test(test_wider_groups_leave_narrower_ones_as_they_are),
-        cmocka_unit_test(test_no_normalisation_leaves_the_bits),
-        cmocka_unit_test(test_what_does_not_vary_becomes_zero),
-        cmocka_unit_test(test_chain_goes_in_its_order),
-        cmocka_unit_test(test_unknown_normalisation_is_named),
+        cmocka_unit_test(test_normalisation_is_by_group),
+        cmocka_unit_test(test_wider_groups_do_not_normalise_narrower_ones),
+        cmocka_unit_test(test_without_normalisation_the_bits_are_unchanged),
+        cmocka_unit_test(test_constant_features_become_zero),
+        cmocka_unit_test(test_steps_of_the_chain_are_in_order),
+        cmocka_unit_test(test_unknown_normalisation_is_reported),
     };
     return RUN_GROUP("features", tests);
 }

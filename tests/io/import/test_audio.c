@@ -21,7 +21,7 @@ static const char two_tones[] =
     "{\"id\":\"a\",\"audio\":\"a.wav\",\"text\":\"low\",\"speaker\":\"x\"}\n"
     "{\"id\":\"b\",\"audio\":\"b.wav\",\"text\":\"high\",\"speaker\":\"y\"}\n";
 
-static void test_items_are_the_filter_bank_of_their_recordings(void **state)
+static void test_items_have_the_features_of_their_recordings(void **state)
 {
     bm_fbank_settings bank = {8000, 40, 25, 10, "povey", 0.97, 20, 0, true};
     bm_importer *i = NULL;
@@ -58,7 +58,7 @@ static void test_items_are_the_filter_bank_of_their_recordings(void **state)
     free(y);
 }
 
-static void test_texts_are_there_without_the_recordings(void **state)
+static void test_texts_are_read_without_the_recordings(void **state)
 {
     static const char *const texts[] = {"low", "high", NULL, "low"};
     bm_importer *i = NULL;
@@ -82,7 +82,7 @@ static void test_texts_are_there_without_the_recordings(void **state)
     bm_importer_close(i);
 }
 
-static void test_settings_are_told_as_json(void **state)
+static void test_settings_are_described_as_json(void **state)
 {
     bm_importer *i = NULL;
     bm_shard_meta meta;
@@ -113,7 +113,7 @@ static void test_settings_are_told_as_json(void **state)
     bm_importer_close(i);
 }
 
-/* A frame of one band, and whose it is. */
+/* A frame of one band, with its utterance and speaker. */
 typedef struct frame {
     double x;
     char recording, speaker;
@@ -163,7 +163,7 @@ static bool any(const frame *a, const frame *b)
     return true;
 }
 
-/* Over the frames together with `of`: the mean of (x - center)^power. */
+/* The mean of (x - center)^power over the frames in the group of `of`. */
 static double moment(const frame *all, const frame *of, together *with,
                      double center, double power)
 {
@@ -177,7 +177,7 @@ static double moment(const frame *all, const frame *of, together *with,
     return sum / n;
 }
 
-static void test_frames_are_normalised_with_those_they_belong_to(void **state)
+static void test_frames_are_normalised_by_their_group(void **state)
 {
     static const struct {
         const char *by;
@@ -208,7 +208,7 @@ static void test_frames_are_normalised_with_those_they_belong_to(void **state)
     }
 }
 
-/* What settings must come to: as the functions take them. */
+/* Expected settings, as the functions take them. */
 typedef struct recipe {
     const char *set[2];
     bm_fbank_settings bank;
@@ -218,7 +218,7 @@ typedef struct recipe {
     uint64_t seed;
 } recipe;
 
-/* One setting, another or NULL, and what differs from the defaults then. */
+/* One or two settings, and the resulting difference from the defaults. */
 #define RECIPES(X)                                                             \
     X("features.normalise=utterance", NULL, (void)0)                           \
     X("features.rate=6000", NULL, r.bank.rate = 6000)                          \
@@ -298,7 +298,7 @@ static const bm_frames *prepare(const recipe *r, bm_chain **chain)
     return y;
 }
 
-static void test_every_setting_reaches_its_place(void **state)
+static void test_every_setting_has_its_effect(void **state)
 {
     uint64_t seen[N_RECIPES];
 
@@ -356,7 +356,7 @@ static void test_dither_depends_on_the_seed_alone(void **state)
     assert_memory_not_equal(one, two, sizeof one);
 }
 
-static void test_mixed_rates_are_told_with_the_remedy(void **state)
+static void test_mixed_rates_are_reported_with_the_remedy(void **state)
 {
     bm_importer *i = NULL;
 
@@ -375,7 +375,7 @@ static void test_mixed_rates_are_told_with_the_remedy(void **state)
     bm_importer_close(i);
 }
 
-static void test_a_missing_channel_is_told(void **state)
+static void test_a_missing_channel_is_reported(void **state)
 {
     bm_importer *i = NULL;
 
@@ -385,10 +385,11 @@ static void test_a_missing_channel_is_told(void **state)
     assert_int_equal(
         open_importer(&i, "audio", SET("features.channel=2"), two_tones),
         BM_ERR_FORMAT);
-    assert_non_null(strstr(bm_last_error(), "b.wav has 1 channel, no"));
+    assert_non_null(
+        strstr(bm_last_error(), "b.wav has 1 channel; features.channel = "));
 }
 
-static void test_odd_recordings_are_problems_of_their_items(void **state)
+static void test_invalid_recordings_are_problems_of_their_items(void **state)
 {
     bm_importer *i = NULL;
     bm_item item;
@@ -401,7 +402,7 @@ static void test_odd_recordings_are_problems_of_their_items(void **state)
     assert_string_equal(item.id, "a");
     assert_non_null(strstr(item.problem, "a.wav: "));
     assert_string_equal(next_item(i).problem,
-                        "0.012 s is shorter than one window of 25 ms");
+                        "0.012 s: shorter than one window of 25 ms");
     assert_null(next_item(i).id);
     bm_importer_close(i);
     write_text("b.wav", "neither");
@@ -410,7 +411,7 @@ static void test_odd_recordings_are_problems_of_their_items(void **state)
     assert_non_null(strstr(bm_last_error(), "none of the 2 recordings"));
 }
 
-static void test_speakers_must_be_named_to_normalise_by_them(void **state)
+static void test_normalising_by_speaker_needs_speakers(void **state)
 {
     bm_importer *i = NULL;
 
@@ -420,7 +421,7 @@ static void test_speakers_must_be_named_to_normalise_by_them(void **state)
                                    SET("features.normalise=speaker"),
                                    "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"),
                      BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "m.jsonl:1 names no \"speaker\""));
+    assert_non_null(strstr(bm_last_error(), "m.jsonl:1 has no \"speaker\""));
 }
 
 static void test_real_recordings_are_usable(void **state)
@@ -457,16 +458,16 @@ static void test_real_recordings_are_usable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_are_the_filter_bank_of_their_recordings),
-        cmocka_unit_test(test_texts_are_there_without_the_recordings),
-        cmocka_unit_test(test_settings_are_told_as_json),
-        cmocka_unit_test(test_frames_are_normalised_with_those_they_belong_to),
-        cmocka_unit_test(test_every_setting_reaches_its_place),
+        cmocka_unit_test(test_items_have_the_features_of_their_recordings),
+        cmocka_unit_test(test_texts_are_read_without_the_recordings),
+        cmocka_unit_test(test_settings_are_described_as_json),
+        cmocka_unit_test(test_frames_are_normalised_by_their_group),
+        cmocka_unit_test(test_every_setting_has_its_effect),
         cmocka_unit_test(test_dither_depends_on_the_seed_alone),
-        cmocka_unit_test(test_mixed_rates_are_told_with_the_remedy),
-        cmocka_unit_test(test_a_missing_channel_is_told),
-        cmocka_unit_test(test_odd_recordings_are_problems_of_their_items),
-        cmocka_unit_test(test_speakers_must_be_named_to_normalise_by_them),
+        cmocka_unit_test(test_mixed_rates_are_reported_with_the_remedy),
+        cmocka_unit_test(test_a_missing_channel_is_reported),
+        cmocka_unit_test(test_invalid_recordings_are_problems_of_their_items),
+        cmocka_unit_test(test_normalising_by_speaker_needs_speakers),
         cmocka_unit_test(test_real_recordings_are_usable),
     };
 

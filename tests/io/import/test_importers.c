@@ -25,13 +25,13 @@ static void test_importers_are_listed_by_name(void **state)
         assert_string_equal(bm_importer_list()[k]->name, names[k]);
     assert_null(bm_importer_list()[3]);
     assert_int_equal(open_importer(&i, "video", NULL, ""), BM_ERR_ARG);
-    assert_non_null(
-        strstr(bm_last_error(), "'video'; there are: audio images features"));
+    assert_non_null(strstr(
+        bm_last_error(), "'video'; the importers are: audio images features"));
 }
 
 /* ---- images ------------------------------------------------------------ */
 
-/* A PNG of so many bytes a pixel as the format of libpng's says. */
+/* A PNG in this format of libpng. */
 static void write_png(const char *name, png_uint_32 format, const void *pixels,
                       unsigned width, unsigned height)
 {
@@ -100,7 +100,7 @@ static void test_shrinking_averages_areas(void **state)
                 2, 2, two_thirds);
 }
 
-static void test_growing_goes_between_centres(void **state)
+static void test_growing_interpolates_between_centres(void **state)
 {
     static const uint8_t grey[1][2] = {{255, 155}};
     /* columns at -1/4, 1/4, 3/4, 5/4 of the way from 0 to 100 */
@@ -111,7 +111,7 @@ static void test_growing_goes_between_centres(void **state)
                 4, 2, grown);
 }
 
-static void test_light_ink_on_dark_is_found(void **state)
+static void test_light_ink_on_dark_is_detected(void **state)
 {
     static const uint8_t dark[1][3] = {{10, 200, 10}};
     static const int as_ink[] = {10, 200, 10}, as_ground[] = {245, 55, 245};
@@ -130,7 +130,7 @@ static void test_light_ink_on_dark_is_found(void **state)
         light[0], 3, 1, 1, 3, as_ground);
 }
 
-static void test_what_is_transparent_is_white(void **state)
+static void test_transparent_pixels_are_white(void **state)
 {
     static const uint8_t pairs[3][2] = {{0, 0}, {0, 255}, {100, 51}};
     static const uint8_t colour[2][3] = {{255, 255, 255}, {0, 0, 0}};
@@ -152,7 +152,7 @@ static void test_what_is_transparent_is_white(void **state)
     bm_line_image_free(&image);
 }
 
-static void test_images_tell_how_they_are_stored(void **state)
+static void test_images_are_stored_as_bytes(void **state)
 {
     static const uint8_t grey = 0;
     bm_importer *i = NULL;
@@ -176,7 +176,7 @@ static void test_images_tell_how_they_are_stored(void **state)
     bm_importer_close(i);
 }
 
-static void test_odd_images_are_problems(void **state)
+static void test_invalid_images_are_problems(void **state)
 {
     static const uint8_t grey[64] = {0};
     bm_importer *i = NULL;
@@ -198,7 +198,7 @@ static void test_odd_images_are_problems(void **state)
                             "{\"id\":\"c\",\"image\":\"flat.png\"}\n"));
     assert_non_null(strstr(next_item(i).problem, "text.png: "));
     assert_non_null(strstr(next_item(i).problem, "cut.png: "));
-    assert_non_null(strstr(next_item(i).problem, "64 x 1 pixels are no line"));
+    assert_non_null(strstr(next_item(i).problem, "64 x 1 pixels: too"));
     assert_null(next_item(i).id);
     bm_importer_close(i);
     assert_int_equal(
@@ -306,10 +306,10 @@ static void test_arrays_of_both_versions_and_widths_are_read(void **state)
     assert_string_equal(read_six("a.npy", 13).text, "");
 }
 
-static void test_odd_arrays_are_problems(void **state)
+static void test_invalid_arrays_are_problems(void **state)
 {
     static const struct {
-        const char *head, *says;
+        const char *head, *message;
     } cases[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }",
          "not little-endian float32"},
@@ -322,22 +322,22 @@ static void test_odd_arrays_are_problems(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3), }",
          "not two-dimensional"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3), }",
-         "length is not that of its shape"},
+         "length of the file disagrees"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }",
-         "length is not that of its shape"},
+         "length of the file disagrees"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (6, 0), }",
-         "length is not that of its shape"},
+         "length of the file disagrees"},
         {"{'descr': '<f4', 'fortran_order': False, "
          "'shape': (4611686018427387905, 4), }",
          "not two-dimensional"},
         {"{'descr': '<f4', 'fortran_order': False, "
          "'shape': (400000000000000000, 400000000000000000), }",
-         "length is not that of its shape"},
-        {"{'descr': '<f4', 'shape': (2, 3), }", "its head is damaged"},
+         "length of the file disagrees"},
+        {"{'descr': '<f4', 'shape': (2, 3), }", "the header is damaged"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3),",
-         "its head is damaged"},
-        {"{'descr': '<f4', 'x': 3, 'shape': (2, 3), }", "head is damaged"},
-        {"", "its head is damaged"},
+         "the header is damaged"},
+        {"{'descr': '<f4', 'x': 3, 'shape': (2, 3), }", "header is damaged"},
+        {"", "the header is damaged"},
     };
     uint8_t file[512];
 
@@ -348,12 +348,12 @@ static void test_odd_arrays_are_problems(void **state)
         write_bytes("a.npy", file,
                     make_npy(file, 1, cases[c].head, little, sizeof little));
         problem = read_six("a.npy", 13);
-        if (strstr(problem.text, cases[c].says) == NULL)
+        if (strstr(problem.text, cases[c].message) == NULL)
             fail_msg("%s: '%s'", cases[c].head, problem.text);
     }
 }
 
-/* Cut anywhere, or with any byte turned over, a file gives numbers or a
+/* A file that is truncated anywhere, or has any byte flipped, gives numbers or a
  * problem. */
 static void test_damaged_arrays_never_crash(void **state)
 {
@@ -392,13 +392,13 @@ static void test_sphinx_files_are_read(void **state)
     write_bytes("a.mfc", "", 0);
     assert_non_null(strstr(read_six("a.mfc", 3).text, "first four bytes"));
     write_bytes("a.mfc", "\0\0\0\1\x7f\xc0\0\0", 8);
-    assert_non_null(strstr(read_six("a.mfc", 1).text, "not finite"));
+    assert_non_null(strstr(read_six("a.mfc", 1).text, "NaN or infinite"));
     write_bytes("a.htk", sphinx, sizeof sphinx);
     assert_non_null(strstr(read_six("a.htk", 3).text, "neither .npy nor .mfc"));
     assert_non_null(strstr(read_six("none.npy", 3).text, "cannot be read"));
 }
 
-static void test_feature_files_go_through_the_chain(void **state)
+static void test_feature_files_are_processed_by_the_chain(void **state)
 {
     uint8_t file[512];
     bm_importer *i = NULL;
@@ -427,12 +427,12 @@ static void test_feature_files_go_through_the_chain(void **state)
         assert_float_equal(item.x[d], expected, 1e-5);
         assert_float_equal(item.x[3 + d], -expected, 1e-5);
     }
-    item = next_item(i); /* three frames of 2, as feats.dim says */
-    assert_non_null(strstr(item.problem, "has 2 numbers a frame, but"));
+    item = next_item(i); /* three frames of 2, as features.dim is set */
+    assert_non_null(strstr(item.problem, "has 2 numbers per frame, but"));
     bm_importer_close(i);
 }
 
-static void test_feature_files_of_no_use_are_told(void **state)
+static void test_unusable_feature_files_are_reported(void **state)
 {
     bm_importer *i = NULL;
 
@@ -471,18 +471,18 @@ int main(void)
         cmocka_unit_test(test_importers_are_listed_by_name),
         cmocka_unit_test(test_frames_are_columns_of_ink),
         cmocka_unit_test(test_shrinking_averages_areas),
-        cmocka_unit_test(test_growing_goes_between_centres),
-        cmocka_unit_test(test_light_ink_on_dark_is_found),
-        cmocka_unit_test(test_what_is_transparent_is_white),
-        cmocka_unit_test(test_images_tell_how_they_are_stored),
-        cmocka_unit_test(test_odd_images_are_problems),
+        cmocka_unit_test(test_growing_interpolates_between_centres),
+        cmocka_unit_test(test_light_ink_on_dark_is_detected),
+        cmocka_unit_test(test_transparent_pixels_are_white),
+        cmocka_unit_test(test_images_are_stored_as_bytes),
+        cmocka_unit_test(test_invalid_images_are_problems),
         cmocka_unit_test(test_real_lines_are_usable),
         cmocka_unit_test(test_arrays_of_both_versions_and_widths_are_read),
-        cmocka_unit_test(test_odd_arrays_are_problems),
+        cmocka_unit_test(test_invalid_arrays_are_problems),
         cmocka_unit_test(test_damaged_arrays_never_crash),
         cmocka_unit_test(test_sphinx_files_are_read),
-        cmocka_unit_test(test_feature_files_go_through_the_chain),
-        cmocka_unit_test(test_feature_files_of_no_use_are_told),
+        cmocka_unit_test(test_feature_files_are_processed_by_the_chain),
+        cmocka_unit_test(test_unusable_feature_files_are_reported),
         cmocka_unit_test(test_real_features_are_usable),
     };
 

@@ -1,5 +1,5 @@
 /*
- * Manifests: what their lines say, and all that is wrong with them at once.
+ * Manifests: their rows, and a report of all their faults.
  */
 #include "io/import/manifest.h"
 #include "tests/support/folder.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void test_manifest_rows_are_its_lines(void **state)
+static void test_a_manifest_has_one_row_per_line(void **state)
 {
     bm_manifest *m = NULL;
     bm_manifest_row row;
@@ -52,19 +52,19 @@ static void assert_manifest_says(bm_status status, const char *text)
         fail_msg("'%s' is not in: %s", text, bm_last_error());
 }
 
-static void test_all_faults_of_a_manifest_are_told_at_once(void **state)
+static void test_all_faults_of_a_manifest_are_reported_at_once(void **state)
 {
-    static const char *const told[] = {
+    static const char *const faults[] = {
         "m.jsonl: 9 faults:",
-        "m.jsonl:1: is not JSON: ",
-        "m.jsonl:2: is not a JSON object",
-        "m.jsonl:3: there is no \"id\"",
-        "m.jsonl:4: there is no \"image\"",
+        "m.jsonl:1: not JSON: ",
+        "m.jsonl:2: not a JSON object",
+        "m.jsonl:3: \"id\" is missing",
+        "m.jsonl:4: \"image\" is missing",
         "m.jsonl:5: \"text\" is not a text",
         "m.jsonl:6: \"id\" is empty or has control characters",
         "m.jsonl:7: \"id\" is empty or has control characters",
-        "m.jsonl:8: is not JSON: ",
-        "m.jsonl:10: the id \"a\" is on line 9 as well",
+        "m.jsonl:8: not JSON: ",
+        "m.jsonl:10: duplicate id \"a\", also on line 9",
     };
 
     (void)state;
@@ -78,11 +78,11 @@ static void test_all_faults_of_a_manifest_are_told_at_once(void **state)
                           "{\"id\": \"\xff\", \"image\": \"a.png\"}\n"
                           "{\"id\": \"a\", \"image\": \"a.png\"}\n"
                           "{\"id\": \"a\", \"image\": \"b.png\"}\n");
-    FOR_EACH (k, told)
-        assert_manifest_says(BM_ERR_FORMAT, told[k]);
+    FOR_EACH (k, faults)
+        assert_manifest_says(BM_ERR_FORMAT, faults[k]);
 }
 
-static void test_only_some_of_many_faults_are_told(void **state)
+static void test_only_some_of_many_faults_are_reported(void **state)
 {
     char text[151] = "";
 
@@ -91,12 +91,12 @@ static void test_only_some_of_many_faults_are_told(void **state)
         snprintf(text + 3 * i, 4, "{}\n");
     write_text("m.jsonl", text);
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 100 faults:");
-    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:10: there is no \"image\"");
+    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:10: \"image\" is missing");
     assert_manifest_says(BM_ERR_FORMAT, "\n  ...");
     assert_null(strstr(bm_last_error(), "m.jsonl:11:"));
 }
 
-static void test_all_missing_files_are_told_at_once(void **state)
+static void test_all_missing_files_are_reported_at_once(void **state)
 {
     (void)state;
     write_text("there.png", "");
@@ -109,7 +109,7 @@ static void test_all_missing_files_are_told_at_once(void **state)
     assert_null(strstr(bm_last_error(), "there.png"));
 }
 
-static void test_a_manifest_must_be_there_and_not_empty(void **state)
+static void test_missing_and_empty_manifests_are_rejected(void **state)
 {
     bm_manifest *m = NULL;
 
@@ -117,17 +117,17 @@ static void test_a_manifest_must_be_there_and_not_empty(void **state)
     assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image"),
                      BM_ERR_MISSING);
     write_text("m.jsonl", "\n \n");
-    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl is empty");
+    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: no rows");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_manifest_rows_are_its_lines),
-        cmocka_unit_test(test_all_faults_of_a_manifest_are_told_at_once),
-        cmocka_unit_test(test_only_some_of_many_faults_are_told),
-        cmocka_unit_test(test_all_missing_files_are_told_at_once),
-        cmocka_unit_test(test_a_manifest_must_be_there_and_not_empty),
+        cmocka_unit_test(test_a_manifest_has_one_row_per_line),
+        cmocka_unit_test(test_all_faults_of_a_manifest_are_reported_at_once),
+        cmocka_unit_test(test_only_some_of_many_faults_are_reported),
+        cmocka_unit_test(test_all_missing_files_are_reported_at_once),
+        cmocka_unit_test(test_missing_and_empty_manifests_are_rejected),
     };
 
     return cmocka_run_group_tests_name("manifest", tests, folder_make,

@@ -1,6 +1,6 @@
 /*
- * Recordings: what libsndfile wrote is read back, one channel of it, at another
- * rate; and what is damaged is told.
+ * Recordings: files of libsndfile are read back, one channel, at another rate;
+ * damaged ones are reported.
  */
 #include "io/import/sound.h"
 #include "tests/support/folder.h"
@@ -120,8 +120,8 @@ static void test_resampling_keeps_the_tone(void **state)
     }
 }
 
-/* From 16 to 8 kHz: 3 kHz is below the new half rate and stays; 6 kHz is above
- * it and has to go, or it would become 2 kHz. */
+/* From 16 to 8 kHz: 3 kHz is below half the new rate and stays; 6 kHz is above
+ * it and must be removed, or it becomes 2 kHz. */
 static void
 test_resampling_takes_away_what_the_new_rate_cannot_hold(void **state)
 {
@@ -156,7 +156,7 @@ test_resampling_takes_away_what_the_new_rate_cannot_hold(void **state)
     }
 }
 
-static void test_what_is_no_recording_is_a_problem(void **state)
+static void test_invalid_recordings_are_problems(void **state)
 {
     bm_problem problem;
     bm_sound s;
@@ -171,7 +171,8 @@ static void test_what_is_no_recording_is_a_problem(void **state)
     assert_int_equal(sf_writef_float(file, bad, 4), 4);
     sf_close(file);
     s = read_sound("nan.wav", 0, &problem);
-    assert_non_null(strstr(problem.text, "nan.wav: sample 2 is not a finite"));
+    assert_non_null(
+        strstr(problem.text, "nan.wav: sample 2 is NaN or infinite"));
     bm_sound_free(&s);
 
     write_text("text.wav", "this is a letter, not a recording");
@@ -185,7 +186,7 @@ static void test_what_is_no_recording_is_a_problem(void **state)
     bm_sound_free(&s);
 }
 
-/* The bytes of a file; how many there are. */
+/* Reads a file; returns its size. */
 static size_t slurp(const char *name, char *bytes, size_t room)
 {
     FILE *file = fopen(in_folder(name), "rb");
@@ -198,7 +199,7 @@ static size_t slurp(const char *name, char *bytes, size_t room)
     return n;
 }
 
-static void test_recordings_that_end_early_are_problems(void **state)
+static void test_truncated_recordings_are_problems(void **state)
 {
     static const char *const names[] = {"d.wav", "d.flac"};
     static const int formats[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16,
@@ -217,13 +218,13 @@ static void test_recordings_that_end_early_are_problems(void **state)
         n = slurp(names[f], bytes, sizeof bytes);
         write_bytes(names[f], bytes, n / 2);
         s = read_sound(names[f], 0, &problem);
-        assert_non_null(strstr(problem.text, "cut short"));
+        assert_non_null(strstr(problem.text, "truncated"));
         bm_sound_free(&s);
     }
 }
 
 /* A program that writes to a pipe cannot go back and fill in the sizes. */
-static void test_a_streamed_recording_is_whole(void **state)
+static void test_a_recording_from_a_pipe_is_complete(void **state)
 {
     static char bytes[40000];
     bm_problem problem;
@@ -243,7 +244,7 @@ static void test_a_streamed_recording_is_whole(void **state)
     bm_sound_free(&s);
 }
 
-/* Neither a shorter file nor a longer one than its head says may crash. */
+/* A file that is shorter or longer than its header says must not crash. */
 static void test_damaged_recordings_never_crash(void **state)
 {
     static const char *const names[] = {"d.wav", "d.flac"};
@@ -283,9 +284,9 @@ int main(void)
         cmocka_unit_test(test_resampling_keeps_the_tone),
         cmocka_unit_test(
             test_resampling_takes_away_what_the_new_rate_cannot_hold),
-        cmocka_unit_test(test_what_is_no_recording_is_a_problem),
-        cmocka_unit_test(test_recordings_that_end_early_are_problems),
-        cmocka_unit_test(test_a_streamed_recording_is_whole),
+        cmocka_unit_test(test_invalid_recordings_are_problems),
+        cmocka_unit_test(test_truncated_recordings_are_problems),
+        cmocka_unit_test(test_a_recording_from_a_pipe_is_complete),
         cmocka_unit_test(test_damaged_recordings_never_crash),
     };
 

@@ -1,6 +1,6 @@
 /*
- * Checkpoints of vectors whose elements a formula gives, saved in some parts
- * and loaded in others; and what a failure to save on one rank does to all.
+ * Checkpoints with values from a formula, saved in some slices and loaded in
+ * others; a failure to save on one rank fails on all.
  */
 #include "io/model/safetensors.h"
 #include "tests/support/checkpoints.h"
@@ -43,12 +43,12 @@ static void test_any_ranks_write_the_same_file_and_read_it(void **state)
     assert_ok(bm_comm_open(&comm));
     check_any_layout(comm, N);
     check_any_layout(comm,
-                     3); /* no checkpoint_segments, parts of no elements */
+                     3); /* no checkpoint_segments, slices without elements */
     check_any_layout(comm, 0);
     bm_comm_close(comm);
 }
 
-static void test_long_vectors_travel_in_pieces(void **state)
+static void test_long_states_are_sent_in_chunks(void **state)
 {
     enum { LONG = (5 << 19) + 3 };
     scratch s = meet_in_scratch();
@@ -73,7 +73,7 @@ static void test_long_vectors_travel_in_pieces(void **state)
     leave_scratch(&s);
 }
 
-static void test_vectors_may_lie_on_a_backend(void **state)
+static void test_states_may_be_on_a_backend(void **state)
 {
     scratch s = meet_in_scratch();
     const char *path = scratch_file(&s, "saved");
@@ -105,7 +105,7 @@ static void test_vectors_may_lie_on_a_backend(void **state)
     leave_scratch(&s);
 }
 
-static void test_the_model_is_cut_into_segments_by_name(void **state)
+static void test_the_model_is_stored_by_segment(void **state)
 {
     scratch s = meet_in_scratch();
     const char *path = scratch_file(&s, "saved");
@@ -147,8 +147,7 @@ static void test_the_model_is_cut_into_segments_by_name(void **state)
 /* ---- failures on one rank --------------------------------------------------
  */
 
-/* Saves Delta, whole on all ranks unless `states` says otherwise, and expects
- * what stood under that name to be there still. */
+/* Saves `states` and expects a failure, and the older file to be unchanged. */
 static void check_save_fails(bm_comm *comm, const bm_state *states, size_t n,
                              bm_status expected, const char *word)
 {
@@ -167,7 +166,7 @@ static void check_save_fails(bm_comm *comm, const bm_state *states, size_t n,
     leave_scratch(&s);
 }
 
-static void test_a_number_that_is_none_is_told_by_all(void **state)
+static void test_a_state_that_is_not_finite_fails_on_all_ranks(void **state)
 {
     bm_state states[VECTORS];
     bm_comm *comm = NULL;
@@ -185,7 +184,7 @@ static void test_a_number_that_is_none_is_told_by_all(void **state)
     bm_comm_close(comm);
 }
 
-static void test_parts_with_a_hole_are_refused(void **state)
+static void test_slices_that_do_not_cover_a_state_are_rejected(void **state)
 {
     bm_comm *comm = NULL;
 
@@ -200,13 +199,13 @@ static void test_parts_with_a_hole_are_refused(void **state)
     delta.count = to - from;
     delta.whole = N + (size_t)(rank == size - 1);
     check_save_fails(comm, &delta, 1, BM_ERR_ARG,
-                     size > 1 ? "bmuf.delta: of 70 elements on rank 0, of 71"
+                     size > 1 ? "bmuf.delta has 70 elements on rank 0, but 71"
                               : "no rank has element 70");
     free(delta.x);
     bm_comm_close(comm);
 }
 
-static void test_a_full_disk_is_told_by_all(void **state)
+static void test_a_full_disk_fails_on_all_ranks(void **state)
 {
     bm_state states[VECTORS];
     bm_comm *comm = NULL;
@@ -245,12 +244,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_ranks_write_the_same_file_and_read_it),
-        cmocka_unit_test(test_long_vectors_travel_in_pieces),
-        cmocka_unit_test(test_vectors_may_lie_on_a_backend),
-        cmocka_unit_test(test_the_model_is_cut_into_segments_by_name),
-        cmocka_unit_test(test_a_number_that_is_none_is_told_by_all),
-        cmocka_unit_test(test_parts_with_a_hole_are_refused),
-        cmocka_unit_test(test_a_full_disk_is_told_by_all),
+        cmocka_unit_test(test_long_states_are_sent_in_chunks),
+        cmocka_unit_test(test_states_may_be_on_a_backend),
+        cmocka_unit_test(test_the_model_is_stored_by_segment),
+        cmocka_unit_test(test_a_state_that_is_not_finite_fails_on_all_ranks),
+        cmocka_unit_test(test_slices_that_do_not_cover_a_state_are_rejected),
+        cmocka_unit_test(test_a_full_disk_fails_on_all_ranks),
     };
     return RUN_GROUP_MPI("checkpoint", tests);
 }

@@ -1,6 +1,6 @@
 /*
- * The names of checkpoints in a directory: found, newest first, and pruned,
- * while all that is not ours stays.
+ * Checkpoints in a directory are listed, newest first, and pruned; other files
+ * stay.
  */
 #include "io/model/checkpoint.h"
 #include "tests/support/scratch.h"
@@ -11,7 +11,7 @@ static void touch(const scratch *s, const char *name)
     spill(scratch_file(s, name), "", 0);
 }
 
-static void test_old_checkpoints_and_leftovers_go(void **state)
+static void test_old_checkpoints_and_temporary_files_are_removed(void **state)
 {
     static const char *const others[] = {
         "model.safetensors",          "block-1.safetensors",
@@ -57,7 +57,7 @@ static void test_old_checkpoints_and_leftovers_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_old_checkpoints_and_leftovers_go),
+        cmocka_unit_test(test_old_checkpoints_and_temporary_files_are_removed),
     };
 
     return RUN_GROUP("checkpoint_files", tests);

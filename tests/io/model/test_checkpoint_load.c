@@ -1,6 +1,6 @@
 /*
- * Checkpoints and models that do not fit, or are damaged, leave all as it was,
- * on all ranks; and a checkpoint is a model, too.
+ * Loading checkpoints and models that do not match or are damaged changes nothing
+ * on any rank; a model can be imported from a checkpoint.
  */
 #include "io/model/model_file.h"
 #include "io/model/safetensors.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- files that do not fit -------------------------------------------------
+/* ---- files that do not match -----------------------------------------------
  */
 
 static void check_load_fails(const char *path, bm_comm *comm,
@@ -26,7 +26,7 @@ static void check_load_fails(const char *path, bm_comm *comm,
     assert_true(c.numbers[0] == 0 && c.manifest == 0);
 }
 
-static void test_what_does_not_fit_leaves_all_as_it_was(void **state)
+static void test_files_that_do_not_match_change_no_state(void **state)
 {
     scratch s = meet_in_scratch();
     const char *path = scratch_file(&s, "saved");
@@ -51,7 +51,7 @@ static void test_what_does_not_fit_leaves_all_as_it_was(void **state)
     turned[0] = (bm_segment){"0.conv.w", 0, 24, 3, {3, 2, 4}};
     other.segments = turned;
     check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
-                     "[2, 3, 4], and the network's is [3, 2, 4]");
+                     "[2, 3, 4], but the network has [3, 2, 4]");
     turned[0] = (bm_segment){"0.dense.w", 0, 24, 3, {2, 3, 4}};
     check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
                      "model.0.dense.w");
@@ -75,7 +75,7 @@ static void test_what_does_not_fit_leaves_all_as_it_was(void **state)
     leave_scratch(&s);
 }
 
-static void test_a_damaged_file_leaves_all_as_it_was(void **state)
+static void test_a_damaged_file_changes_no_state(void **state)
 {
     scratch s = meet_in_scratch();
     const char *path = scratch_file(&s, "saved");
@@ -89,7 +89,7 @@ static void test_a_damaged_file_leaves_all_as_it_was(void **state)
     size_t n = lay_out(WHOLE, comm, N, states);
     damage_sealed(path, 36, "\1", 1, false);
     check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT, "checksum");
-    /* The very last element of the last vector, in a file that is whole. */
+    /* The last element of the last state, with a valid checksum. */
     damage_sealed(path, 36, &(float){INFINITY}, 4, true);
     check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT,
                      "element 69 of state.sgd.v.4");
@@ -148,7 +148,7 @@ static void test_a_model_is_exported_and_imported(void **state)
     scratch_close(&s);
 }
 
-static void test_a_checkpoint_serves_as_a_model(void **state)
+static void test_a_model_is_imported_from_a_checkpoint(void **state)
 {
     scratch s = meet_in_scratch();
     const char *path = scratch_file(&s, "saved");
@@ -171,10 +171,10 @@ static void test_a_checkpoint_serves_as_a_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_does_not_fit_leaves_all_as_it_was),
-        cmocka_unit_test(test_a_damaged_file_leaves_all_as_it_was),
+        cmocka_unit_test(test_files_that_do_not_match_change_no_state),
+        cmocka_unit_test(test_a_damaged_file_changes_no_state),
         cmocka_unit_test(test_a_model_is_exported_and_imported),
-        cmocka_unit_test(test_a_checkpoint_serves_as_a_model),
+        cmocka_unit_test(test_a_model_is_imported_from_a_checkpoint),
     };
     return RUN_GROUP_MPI("checkpoint_load", tests);
 }

@@ -1,6 +1,6 @@
 /*
- * Files as the format's description has them, byte by byte, and files that are
- * not: damaged, cut, lying.
+ * Files as the format's description has them, byte by byte; damaged, truncated
+ * and forged files.
  */
 #include "io/model/safetensors.h"
 #include "tests/support/scratch.h"
@@ -51,7 +51,7 @@ done:
     return status;
 }
 
-/* Opens, reads every tensor whole, and closes. */
+/* Opens a file, reads every tensor, and closes it. */
 static bm_status read_all(const char *path, bool sealed)
 {
     bm_st_file *f = NULL;
@@ -70,7 +70,7 @@ done:
     return status;
 }
 
-/* ---- what is written ------------------------------------------------------
+/* ---- writing --------------------------------------------------------------
  */
 
 static uint64_t little_endian(const char *bytes, int n)
@@ -139,7 +139,7 @@ static void test_a_file_has_the_documented_layout(void **state)
     scratch_close(&s);
 }
 
-static void test_what_was_written_is_read_whole_and_in_parts(void **state)
+static void test_tensors_are_read_back_whole_and_by_range(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "small.safetensors");
@@ -173,7 +173,7 @@ static void test_what_was_written_is_read_whole_and_in_parts(void **state)
     scratch_close(&s);
 }
 
-static void test_a_file_without_tensors_is_one(void **state)
+static void test_a_file_without_tensors_is_valid(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "none.safetensors");
@@ -189,7 +189,7 @@ static void test_a_file_without_tensors_is_one(void **state)
     scratch_close(&s);
 }
 
-/* ---- when writing fails ---------------------------------------------------
+/* ---- failures of writing --------------------------------------------------
  */
 
 static void check_kept(const scratch *s, const char *path)
@@ -202,9 +202,9 @@ static void check_kept(const scratch *s, const char *path)
     assert_int_equal(scratch_count(s, false), 1);
 }
 
-static void test_numbers_that_are_none_are_refused_and_named(void **state)
+static void test_tensors_that_are_not_finite_are_not_written(void **state)
 {
-    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "model");
     bm_st_tensor first = tensor("first", BM_F32, 1, (uint64_t[]){3000});
@@ -213,10 +213,10 @@ static void test_numbers_that_are_none_are_refused_and_named(void **state)
 
     (void)state;
     spill(path, "the old one", 11);
-    FOR_EACH (i, odd) {
+    FOR_EACH (i, bad) {
         bm_st_writer *w = NULL;
 
-        x[3000 + 2047 + i] = odd[i];
+        x[3000 + 2047 + i] = bad[i];
         assert_ok(bm_st_create(&w, path, true));
         assert_ok(bm_st_declare(w, &first));
         assert_ok(bm_st_declare(w, &second));
@@ -260,7 +260,7 @@ static void test_a_full_disk_leaves_the_old_file(void **state)
     scratch_close(&s);
 }
 
-static void test_an_unfinished_file_leaves_nothing(void **state)
+static void test_an_unfinished_file_is_removed(void **state)
 {
     scratch s = scratch_open();
     bm_st_tensor t = tensor("t", BM_F32, 1, (uint64_t[]){2});
@@ -300,10 +300,10 @@ static void test_texts_and_names_must_be_utf8(void **state)
     scratch_close(&s);
 }
 
-/* ---- when what is read is damaged -----------------------------------------
+/* ---- damaged files --------------------------------------------------------
  */
 
-static void test_a_cut_file_is_refused_at_every_length(void **state)
+static void test_a_truncated_file_is_rejected_at_every_length(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "cut");
@@ -326,7 +326,7 @@ static void test_a_cut_file_is_refused_at_every_length(void **state)
     scratch_close(&s);
 }
 
-static void test_a_changed_byte_is_found_wherever_it_is(void **state)
+static void test_every_changed_byte_is_found(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "flipped");
@@ -347,7 +347,7 @@ static void test_a_changed_byte_is_found_wherever_it_is(void **state)
     scratch_close(&s);
 }
 
-static void test_a_model_without_checksum_is_no_checkpoint(void **state)
+static void test_a_file_without_checksum_is_not_a_checkpoint(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "model");
@@ -363,7 +363,7 @@ static void test_a_model_without_checksum_is_no_checkpoint(void **state)
     scratch_close(&s);
 }
 
-static void test_numbers_that_are_none_are_not_read(void **state)
+static void test_tensors_that_are_not_finite_are_not_read(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "model");
@@ -381,10 +381,10 @@ static void test_numbers_that_are_none_are_not_read(void **state)
     scratch_close(&s);
 }
 
-/* ---- when what is read was made to do harm --------------------------------
+/* ---- malicious files ------------------------------------------------------
  */
 
-/* A header and so many bytes of data behind it. */
+/* Writes a header and so many bytes of data. */
 static void forge(const char *path, const char *header, size_t n, size_t data)
 {
     char *raw = calloc(8 + n + data, 1);
@@ -405,7 +405,7 @@ static void forge(const char *path, const char *header, size_t n, size_t data)
 #define TYPE(dtype)                                                            \
     "{\"a\":{\"dtype\":" dtype ",\"shape\":[2],\"data_offsets\":[0,8]}}"
 
-/* Read with 8 bytes of data. */
+/* With 8 bytes of data. */
 static const char *const honest[] = {
     "{" A("[2]", "0", "8") "}",
     "{" A("[2,1,1,1,1,1,1,1]", "0", "8") "}",
@@ -421,15 +421,15 @@ static const char *const hostile[] = {
     "[]",
     "null",
     "{",
-    "{}",                                              /* 8 bytes too many */
-    " {" A("[2]", "0", "8") "}",                       /* not at once '{' */
-    "{" A("[2]", "0", "8") "} x",                      /* trailing */
+    "{}",                         /* 8 bytes too many */
+    " {" A("[2]", "0", "8") "}",  /* does not begin with '{' */
+    "{" A("[2]", "0", "8") "} x", /* trailing */
     "{" A("[2]", "0", "8") "," A("[2]", "0", "8") "}", /* twice */
     "{" A("[2]", "0", "8") "," B("[2]", "0", "8") "}", /* overlap */
     "{" A("[1]", "0", "4") "," B("[2]", "0", "8") "}",
     "{" A("[1]", "0", "4") "}",  /* bytes behind it */
     "{" A("[1]", "4", "8") "}",  /* a hole before it */
-    "{" A("[3]", "0", "12") "}", /* more than there is */
+    "{" A("[3]", "0", "12") "}", /* beyond the data */
     "{" A("[2]", "8", "0") "}",  /* backwards */
     "{" A("[2]", "-8", "0") "}",
     "{" A("[2]", "0", "-8") "}",
@@ -438,7 +438,7 @@ static const char *const hostile[] = {
     "{" A("[2]", "0", "\"8\"") "}",
     "{" A("[2]", "0", "18446744073709551624") "}",
     "{" A("[2]", "9223372036854775800", "9223372036854775807") "}",
-    "{" A("[3]", "0", "8") "}", /* the shape says otherwise */
+    "{" A("[3]", "0", "8") "}", /* the shape disagrees */
     "{" A("[-2]", "0", "8") "}",
     "{" A("[2.0]", "0", "8") "}",
     "{" A("[true]", "0", "8") "}",
@@ -470,7 +470,7 @@ static const char *const hostile[] = {
     "{\"__metadata__\":{\"a\":1}," A("[2]", "0", "8") "}",
 };
 
-static void test_a_header_that_lies_is_refused(void **state)
+static void test_an_invalid_header_is_rejected(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "forged");
@@ -498,7 +498,7 @@ static void check_length(const char *path, uint64_t length)
     assert_int_equal(read_all(path, false), BM_ERR_FORMAT);
 }
 
-/* `opening` again and again, to 16 MB. */
+/* Repeats `opening` up to 16 MB. */
 static int read_repeated(const char *path, const char *opening)
 {
     static const char begin[] = {'{', '"', 'a', '"', ':', '['};
@@ -517,7 +517,7 @@ static int read_repeated(const char *path, const char *opening)
     return status != BM_ERR_FORMAT && status != BM_ERR_MEMORY;
 }
 
-/* 256 MB, unless the process has more already: sanitizers do. */
+/* 256 MB; false if the process already has more, as with sanitizers. */
 static bool limit_memory(void)
 {
     struct rlimit most = {(rlim_t)1 << 28, (rlim_t)1 << 28};
@@ -530,7 +530,7 @@ static bool limit_memory(void)
     return pages > most.rlim_cur / 4096 || setrlimit(RLIMIT_AS, &most) == 0;
 }
 
-static void test_a_huge_header_costs_little(void **state)
+static void test_a_huge_header_needs_little_memory(void **state)
 {
     static const uint64_t lengths[] = {57,         64,         (16 << 20) + 1,
                                        1ULL << 40, 1ULL << 63, UINT64_MAX - 7,
@@ -564,18 +564,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_has_the_documented_layout),
-        cmocka_unit_test(test_what_was_written_is_read_whole_and_in_parts),
-        cmocka_unit_test(test_a_file_without_tensors_is_one),
-        cmocka_unit_test(test_numbers_that_are_none_are_refused_and_named),
+        cmocka_unit_test(test_tensors_are_read_back_whole_and_by_range),
+        cmocka_unit_test(test_a_file_without_tensors_is_valid),
+        cmocka_unit_test(test_tensors_that_are_not_finite_are_not_written),
         cmocka_unit_test(test_a_full_disk_leaves_the_old_file),
-        cmocka_unit_test(test_an_unfinished_file_leaves_nothing),
+        cmocka_unit_test(test_an_unfinished_file_is_removed),
         cmocka_unit_test(test_texts_and_names_must_be_utf8),
-        cmocka_unit_test(test_a_cut_file_is_refused_at_every_length),
-        cmocka_unit_test(test_a_changed_byte_is_found_wherever_it_is),
-        cmocka_unit_test(test_a_model_without_checksum_is_no_checkpoint),
-        cmocka_unit_test(test_numbers_that_are_none_are_not_read),
-        cmocka_unit_test(test_a_header_that_lies_is_refused),
-        cmocka_unit_test(test_a_huge_header_costs_little),
+        cmocka_unit_test(test_a_truncated_file_is_rejected_at_every_length),
+        cmocka_unit_test(test_every_changed_byte_is_found),
+        cmocka_unit_test(test_a_file_without_checksum_is_not_a_checkpoint),
+        cmocka_unit_test(test_tensors_that_are_not_finite_are_not_read),
+        cmocka_unit_test(test_an_invalid_header_is_rejected),
+        cmocka_unit_test(test_a_huge_header_needs_little_memory),
     };
     return RUN_GROUP("safetensors", tests);
 }

@@ -1,5 +1,5 @@
 /*
- * Damaged and forged shards: none crashes us, none is taken for good.
+ * Damaged and forged shards: none crashes the program, none is accepted.
  */
 #include "core/file.h"
 #include "io/shard/dataset.h"
@@ -50,10 +50,10 @@ static off_t place_of(const char *path, const char *array)
     return (off_t)at;
 }
 
-static void test_a_flipped_byte_is_found_and_named(void **_)
+static void test_a_flipped_byte_is_found_and_reported(void **_)
 {
     static const struct {
-        const char *array, *told[3];
+        const char *array, *words[3];
         off_t at;
     } cases[] = {
         {"inputs",
@@ -78,8 +78,8 @@ static void test_a_flipped_byte_is_found_and_named(void **_)
             assert_ok(bm_shard_open(&shard, path));
             assert_int_equal(bm_shard_read(shard, 0, &x), BM_ERR_FORMAT);
             assert_non_null(strstr(bm_last_error(), path));
-            FOR_EACH (k, cases[i].told)
-                assert_non_null(strstr(bm_last_error(), cases[i].told[k]));
+            FOR_EACH (k, cases[i].words)
+                assert_non_null(strstr(bm_last_error(), cases[i].words[k]));
             assert_ok(bm_shard_read(shard, 1, &x));
             bm_sequences_free(&x);
             bm_shard_close(shard);
@@ -88,7 +88,7 @@ static void test_a_flipped_byte_is_found_and_named(void **_)
         }
 }
 
-static void test_a_truncated_shard_is_refused(void **_)
+static void test_a_truncated_shard_is_rejected(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 12);
@@ -102,14 +102,14 @@ static void test_a_truncated_shard_is_refused(void **_)
         assert_int_equal(truncate(path, n), 0);
         assert_int_equal(bm_shard_open(&s, path), BM_ERR_FORMAT);
         assert_non_null(
-            strstr(bm_last_error(), "truncated or its writer did not finish"));
+            strstr(bm_last_error(), "truncated, or not completely written"));
     }
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     corpus_remove(directory);
 }
 
-/* Reads a directory with one changed byte: 0 if it is refused or all of it is
- * as it was. */
+/* Reads a directory with one changed byte: true if it is rejected or all data
+ * are unchanged. */
 static bool survives(const char *directory, const bm_vocab *vocab)
 {
     bm_dataset *d = NULL;
@@ -127,8 +127,9 @@ static bool survives(const char *directory, const bm_vocab *vocab)
     return good;
 }
 
-/* In a child: flips every `step`th byte from `from` on, one at a time, and says
- * which before it reads. Leaves the file as it was, unless HDF5 crashes. */
+/* In a child: flips every `step`th byte from `from` on, one at a time, and writes
+ * its offset to the pipe before it reads. Restores the file, unless HDF5
+ * crashes. */
 static void flip_all(const corpus *c, const char *path, off_t from, off_t step,
                      int progress)
 {
@@ -148,7 +149,7 @@ static void flip_all(const corpus *c, const char *path, off_t from, off_t step,
     _exit(0);
 }
 
-/* Runs flip_all from an offset; returns the last it came to. */
+/* Runs flip_all from an offset; returns the last offset. */
 static off_t flip_in_child(const corpus *c, const char *path, off_t from,
                            off_t step, int *result)
 {
@@ -168,9 +169,9 @@ static off_t flip_in_child(const corpus *c, const char *path, off_t from,
     return at;
 }
 
-/* HDF5 itself crashes on some damaged metadata; that is known, and no other
- * data are taken for good. */
-static void test_no_flipped_byte_is_taken_for_good_data(void **_)
+/* HDF5 itself crashes on some damaged metadata, which is known; otherwise no
+ * damaged data are accepted. */
+static void test_no_flipped_byte_is_accepted(void **_)
 {
     char *directory = corpus_directory(), *whole = NULL;
     corpus c = corpus_make(directory, "set", 12);
@@ -199,7 +200,7 @@ static void test_no_flipped_byte_is_taken_for_good_data(void **_)
     corpus_remove(directory);
 }
 
-/* ---- files made to harm -------------------------------------------------- */
+/* ---- malicious files ------------------------------------------------------ */
 
 static void forge_external_link(hid_t file)
 {
@@ -278,7 +279,7 @@ static void forge_huge_chunked(hid_t file)
     H5Pclose(plist);
 }
 
-/* All chunks are there, with so few bytes that they cannot be the array. */
+/* All chunks exist, but with too few bytes for the array. */
 static void forge_small_chunks(hid_t file)
 {
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE), id = 0;
@@ -386,29 +387,29 @@ static void forge_classes(hid_t file)
     forge_attribute(file, "num_classes", H5T_STD_I64LE, &classes);
 }
 
-static void test_forged_shards_are_refused(void **_)
+static void test_forged_shards_are_rejected(void **_)
 {
     static const struct {
         void (*forge)(hid_t file);
-        const char *told;
+        const char *message;
     } cases[] = {
-        {forge_external_link, "/inputs is a link to elsewhere"},
-        {forge_soft_link, "/targets is a link to elsewhere"},
-        {forge_vlen, "/inputs: neither numbers nor texts"},
-        {forge_vlen_tags, "classes: neither numbers nor texts"},
-        {forge_external_storage, "/inputs is incomplete, or does not lie"},
-        {forge_virtual, "/inputs is incomplete, or does not lie"},
+        {forge_external_link, "/inputs is a soft or external link"},
+        {forge_soft_link, "/targets is a soft or external link"},
+        {forge_vlen, "/inputs: elements are neither"},
+        {forge_vlen_tags, "classes: elements are neither"},
+        {forge_external_storage, "/inputs is incomplete, or neither"},
+        {forge_virtual, "/inputs is incomplete, or neither"},
         {forge_huge, "/inputs is incomplete"},
         {forge_huge_chunked, "/inputs is incomplete"},
         {forge_small_chunks, "/inputs is incomplete"},
         {forge_huge_table, "/seqLengths is incomplete"},
         {forge_rank, "/inputs has 3 dimensions"},
         {forge_columns, "/inputs has 6 columns; feat_dim is 5"},
-        {forge_double, "/inputs is none of float32"},
-        {forge_big_endian, "is no list of int32"},
+        {forge_double, "/inputs is not float32"},
+        {forge_big_endian, "is not a list of int32"},
         {forge_few_rows, "disagrees with /seqLengths"},
         {forge_group, "/seqLengths: "},
-        {forge_no_vocabulary, "has no /targets/labels/classes"},
+        {forge_no_vocabulary, "/targets/labels/classes is missing"},
         {forge_negative_length, "sequence 2 has -3 frames"},
         {forge_long_length, "unit 0 of /bmuf/block disagrees"},
         {forge_unit_start, "unit 1 of /bmuf/block disagrees"},
@@ -431,7 +432,7 @@ static void test_forged_shards_are_refused(void **_)
         cases[i].forge(file);
         H5Fclose(file);
         assert_int_equal(bm_shard_open(&s, path), BM_ERR_FORMAT);
-        if (strstr(bm_last_error(), cases[i].told) == NULL)
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("case %zu: %s", i, bm_last_error());
         assert_non_null(strstr(bm_last_error(), path));
         bm_vocab_free((bm_vocab *)c.meta.vocab);
@@ -439,8 +440,8 @@ static void test_forged_shards_are_refused(void **_)
     }
 }
 
-/* Labels as another program may have written them, with the right checksum. */
-static void test_a_label_out_of_range_is_refused_when_read(void **_)
+/* Invalid labels of another program, with the right checksum. */
+static void test_a_label_out_of_range_is_rejected_when_read(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 12);
@@ -467,11 +468,11 @@ static void test_a_label_out_of_range_is_refused_when_read(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_flipped_byte_is_found_and_named),
-        cmocka_unit_test(test_a_truncated_shard_is_refused),
-        cmocka_unit_test(test_no_flipped_byte_is_taken_for_good_data),
-        cmocka_unit_test(test_forged_shards_are_refused),
-        cmocka_unit_test(test_a_label_out_of_range_is_refused_when_read),
+        cmocka_unit_test(test_a_flipped_byte_is_found_and_reported),
+        cmocka_unit_test(test_a_truncated_shard_is_rejected),
+        cmocka_unit_test(test_no_flipped_byte_is_accepted),
+        cmocka_unit_test(test_forged_shards_are_rejected),
+        cmocka_unit_test(test_a_label_out_of_range_is_rejected_when_read),
     };
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

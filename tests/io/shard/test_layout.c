@@ -1,6 +1,6 @@
 /*
- * The layout of docs/shards.md, by plain HDF5 calls: every field has what the
- * corpus says, and shards that another program has written in chunks are read
+ * The layout of docs/shards.md, read with plain HDF5 calls: every field has the
+ * values of the corpus, and shards that another program wrote in chunks are read
  * as well.
  */
 #include "io/shard/dataset.h"
@@ -22,7 +22,7 @@ enum { UNIT = 30, SHARD = 2000 }; /* frames, bytes */
 static const char *const stores[] = {"f32", "f16", "u8"};
 static const size_t widths[] = {4, 2, 1};
 
-/* ---- what a shard is to hold ----------------------------------------------
+/* ---- the expected contents of a shard -------------------------------------
  */
 
 typedef struct expected {
@@ -35,7 +35,7 @@ typedef struct expected {
     double count[SPEAKERS], sum[SPEAKERS][D], square[SPEAKERS][D];
 } expected;
 
-/* Numbers are given by shard, in the order of appearance. */
+/* Speakers are numbered in each shard, in the order of appearance. */
 static int32_t speaker_of(expected *e, size_t i)
 {
     static const char *const names[] = {"anna", "b\xc3\xa9la"};
@@ -66,7 +66,7 @@ static void expect_features(expected *e, size_t i, int32_t speaker)
     }
 }
 
-/* Sequence i is next; true if it is the last of a unit. */
+/* Adds sequence i; true if it is the last of a unit. */
 static bool expect(expected *e, size_t i)
 {
     int32_t *classes = e->classes + e->labels;
@@ -119,7 +119,7 @@ static void assert_text(hid_t file, const char *name, const char *wanted)
     H5Aclose(id);
 }
 
-/* All of an array in its own type, or converted to `type`; free(). */
+/* Reads an array in its own type, or converted to `type`; free() it. */
 static void *read_array(hid_t file, const char *name, hid_t type, size_t rows,
                         size_t columns)
 {
@@ -183,7 +183,7 @@ static void assert_digest(hid_t file, const char *name, const void *bytes,
     assert_text(file, name, text);
 }
 
-/* Each with what ends it. */
+/* Digest of n texts, each with its terminator. */
 static void assert_digest_of_texts(hid_t file, const char *name, size_t n,
                                    char texts[][8], char end)
 {
@@ -228,7 +228,7 @@ static void assert_attributes(hid_t file, size_t index, const expected *e)
     assert_text(file, "creator", "bmuf");
 }
 
-/* Reflected, bit by bit. */
+/* CRC-32C, reflected, bit by bit. */
 static uint32_t crc32c(const unsigned char *data, size_t size)
 {
     uint32_t crc = ~(uint32_t)0;
@@ -250,7 +250,7 @@ static void assert_units(hid_t file, size_t width, const expected *e,
     unsigned char *tables = NULL;
     uint32_t crc[N][2];
     size_t row = D * width, size = 0;
-    const void *parts[] = {e->lengths, e->unit, crc, quant};
+    const void *arrays[] = {e->lengths, e->unit, crc, quant};
     size_t sizes[] = {8 * e->n, 48 * e->units, 8 * e->units, quant_size};
 
     for (size_t k = 0; k < e->units; k++) {
@@ -265,8 +265,8 @@ static void assert_units(hid_t file, size_t width, const expected *e,
                  crc);
     tables = malloc(64 * N + 64 * D);
     assert_non_null(tables);
-    FOR_EACH (i, parts) {
-        memcpy(tables + size, parts[i], sizes[i]);
+    FOR_EACH (i, arrays) {
+        memcpy(tables + size, arrays[i], sizes[i]);
         size += sizes[i];
     }
     assert_digest(file, "tables_xxh3", tables, size);
@@ -330,7 +330,7 @@ static void assert_fields(hid_t file, size_t width, const corpus *c,
                  e->square);
 }
 
-/* Takes from sequence *i on what fits into a shard. */
+/* The sequences from *i on that fit into a shard. */
 static expected *expect_shard(size_t *i, size_t width)
 {
     expected *e = calloc(1, sizeof *e);
@@ -346,8 +346,8 @@ static expected *expect_shard(size_t *i, size_t width)
     return e;
 }
 
-/* The core of it is what RETURNN's HDFDataset looks for. */
-static void test_every_field_is_what_the_corpus_says(void **_)
+/* Includes all fields that RETURNN's HDFDataset reads. */
+static void test_every_field_has_the_values_of_the_corpus(void **_)
 {
     (void)_;
     FOR_EACH (s, stores) {
@@ -382,7 +382,7 @@ static void test_every_field_is_what_the_corpus_says(void **_)
 /* ---- chunks ---------------------------------------------------------------
  */
 
-/* How another program lays an array out. */
+/* The layout of an array by another program. */
 typedef struct chunks {
     hsize_t rows, columns; /* 0: all; more rows than there are: it may grow */
     bool shuffle, deflate, fletcher, scale;
@@ -405,7 +405,7 @@ static hid_t chunk_plist(const chunks *how, int rank, const hsize_t dim[2])
     return plist;
 }
 
-/* The same array, laid out anew. */
+/* Writes the same array in another layout. */
 static void rewrite(hid_t file, const char *name, const chunks *how)
 {
     static const hsize_t any[2] = {H5S_UNLIMITED, H5S_UNLIMITED};
@@ -433,7 +433,7 @@ static void rewrite(hid_t file, const char *name, const chunks *how)
     free(data);
 }
 
-/* A corpus of one shard, whose `arrays`, ending with NULL, lie in chunks. */
+/* A corpus of one shard, with `arrays`, ending with NULL, in chunks. */
 static char *chunked(const char *store, const char *const *arrays,
                      const chunks *how)
 {
@@ -486,7 +486,7 @@ static void test_shards_in_chunks_of_full_rows_are_read(void **_)
         }
 }
 
-static void test_other_chunks_and_filters_are_refused(void **_)
+static void test_other_chunks_and_filters_are_rejected(void **_)
 {
     static const struct {
         const char *store;
@@ -505,10 +505,9 @@ static void test_other_chunks_and_filters_are_refused(void **_)
         assert_int_equal(
             bm_shard_open(&s, corpus_path(directory, "set-00000.bmuf.h5")),
             BM_ERR_FORMAT);
-        assert_non_null(strstr(bm_last_error(),
-                               "set-00000.bmuf.h5: /inputs is incomplete, or "
-                               "does not lie in the file as one run or in "
-                               "chunks of full rows"));
+        assert_non_null(strstr(
+            bm_last_error(), "set-00000.bmuf.h5: /inputs is incomplete, or "
+                             "neither contiguous nor in chunks of full rows"));
         corpus_remove(directory);
     }
 }
@@ -537,11 +536,11 @@ static void damage_chunk(const char *path)
     close(fd);
 }
 
-static void test_a_damaged_chunk_is_named(void **_)
+static void test_a_damaged_chunk_is_reported(void **_)
 {
     static const struct {
         chunks how;
-        const char *told;
+        const char *message;
     } cases[] = {
         {{.rows = 7}, "the features of unit 0"},
         {{.rows = 7, .fletcher = true}, "/inputs: rows 0 to "},
@@ -559,7 +558,7 @@ static void test_a_damaged_chunk_is_named(void **_)
         assert_ok(bm_shard_open(&s, path));
         assert_int_equal(bm_shard_read(s, 0, &x), BM_ERR_FORMAT);
         assert_non_null(strstr(bm_last_error(), path));
-        if (strstr(bm_last_error(), cases[i].told) == NULL)
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("case %zu: %s", i, bm_last_error());
         bm_sequences_free(&x);
         bm_shard_close(s);
@@ -570,10 +569,10 @@ static void test_a_damaged_chunk_is_named(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_field_is_what_the_corpus_says),
+        cmocka_unit_test(test_every_field_has_the_values_of_the_corpus),
         cmocka_unit_test(test_shards_in_chunks_of_full_rows_are_read),
-        cmocka_unit_test(test_other_chunks_and_filters_are_refused),
-        cmocka_unit_test(test_a_damaged_chunk_is_named),
+        cmocka_unit_test(test_other_chunks_and_filters_are_rejected),
+        cmocka_unit_test(test_a_damaged_chunk_is_reported),
     };
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -1,9 +1,10 @@
 /*
- * Shards and data sets: what is written comes back. How it lies in the file is
- * the subject of test_layout.c.
+ * Shards and data sets: sequences are read back as written. test_layout.c tests
+ * the layout of the file.
  */
 #include "core/file.h"
 #include "io/shard/crc32c.h"
+#include "io/shard/crc32c_parts.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
 #include "tests/support/corpus.h"
@@ -37,7 +38,7 @@ static uint32_t crc32c(const unsigned char *x, size_t n)
     return ~crc;
 }
 
-static void test_crc32c_is_that_of_the_standard(void **_)
+static void test_crc32c_equals_the_standard(void **_)
 {
     uint32_t (*const ways[])(const void *, size_t) = {bm_crc32c,
                                                       bm_crc32c_plain};
@@ -66,7 +67,7 @@ static double half_value(unsigned h)
     return h & 0x8000 ? -x : x;
 }
 
-static void test_every_half_is_its_value_and_comes_back(void **_)
+static void test_every_half_is_converted_to_its_value_and_back(void **_)
 {
     (void)_;
     for (unsigned h = 0; h < 65536; h++) {
@@ -104,7 +105,7 @@ static void test_floats_become_the_nearest_half(void **_)
 
 /* ---- round trips --------------------------------------------------------- */
 
-static void test_sequences_come_back_from_every_store(void **_)
+static void test_sequences_are_read_back_from_every_store(void **_)
 {
     (void)_;
     FOR_EACH (s, stores) {
@@ -193,7 +194,7 @@ static void test_shards_are_cut_by_size_and_read_as_one_list(void **_)
     corpus_remove(directory);
 }
 
-static void test_frames_may_have_a_class_each(void **_)
+static void test_frames_may_have_one_label_each(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 9);
@@ -243,7 +244,7 @@ static void test_empty_sequences_are_kept(void **_)
     corpus_remove(directory);
 }
 
-static void test_room_for_sequences_grows_and_keeps_what_was_there(void **_)
+static void test_reserve_grows_and_keeps_the_contents(void **_)
 {
     bm_sequences s = {0};
 
@@ -289,9 +290,9 @@ static void test_equal_contents_give_equal_files(void **_)
     corpus_remove(directory);
 }
 
-/* ---- what the writer refuses --------------------------------------------- */
+/* ---- what the writer rejects --------------------------------------------- */
 
-static void test_a_sequence_that_does_not_fit_is_left_out(void **_)
+static void test_an_invalid_sequence_is_skipped(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 0);
@@ -328,7 +329,7 @@ static void test_a_sequence_that_does_not_fit_is_left_out(void **_)
     corpus_remove(directory);
 }
 
-static void test_shards_that_are_there_are_not_mixed_with_new_ones(void **_)
+static void test_existing_shards_are_not_mixed_with_new_ones(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 3);
@@ -354,7 +355,7 @@ static void test_shards_that_are_there_are_not_mixed_with_new_ones(void **_)
     corpus_remove(directory);
 }
 
-/* A limit on file sizes stands in for a full disk. */
+/* A limit on file sizes simulates a full disk. */
 static int write_on_full_disk(const corpus *c, rlim_t most)
 {
     struct rlimit limit = {most, most};
@@ -400,7 +401,7 @@ static void test_a_full_disk_leaves_no_shard(void **_)
 
 /* ---- data sets ----------------------------------------------------------- */
 
-static void test_shards_that_differ_are_all_told_of(void **_)
+static void test_all_shards_that_differ_are_reported(void **_)
 {
     char *directory = corpus_directory();
     corpus a = corpus_make(directory, "a", 5);
@@ -409,7 +410,7 @@ static void test_shards_that_differ_are_all_told_of(void **_)
     corpus e = corpus_make(directory, "e", 5);
     bm_dataset *out = NULL;
     bm_vocab *other = NULL;
-    const char *told = NULL;
+    const char *message = NULL;
 
     (void)_;
     b.meta.features = 7;
@@ -427,14 +428,15 @@ static void test_shards_that_differ_are_all_told_of(void **_)
     assert_ok(
         bm_file_make_directory(corpus_path(directory, "g-00000.bmuf.h5")));
     assert_int_equal(bm_dataset_open(&out, directory), BM_ERR_FORMAT);
-    told = bm_last_error();
-    assert_non_null(strstr(told, "5 faults in 6 shards"));
-    assert_non_null(strstr(told, "b-00000.bmuf.h5 has 7 features a frame, "));
-    assert_non_null(strstr(told, "a-00000.bmuf.h5 has 5\n"));
-    assert_non_null(strstr(told, "d-00000.bmuf.h5 has 6 classes, "));
-    assert_non_null(strstr(told, "e-00000.bmuf.h5 has another vocabulary"));
-    assert_non_null(strstr(told, "f-00000.bmuf.h5: truncated"));
-    assert_non_null(strstr(told, "g-00000.bmuf.h5 is not a file"));
+    message = bm_last_error();
+    assert_non_null(strstr(message, "5 faults in 6 shards"));
+    assert_non_null(
+        strstr(message, "b-00000.bmuf.h5 has 7 features per frame, "));
+    assert_non_null(strstr(message, "a-00000.bmuf.h5 has 5\n"));
+    assert_non_null(strstr(message, "d-00000.bmuf.h5 has 6 classes, "));
+    assert_non_null(strstr(message, "e-00000.bmuf.h5 and "));
+    assert_non_null(strstr(message, "f-00000.bmuf.h5: truncated"));
+    assert_non_null(strstr(message, "g-00000.bmuf.h5 is not a file"));
     bm_vocab_free((bm_vocab *)a.meta.vocab);
     bm_vocab_free((bm_vocab *)b.meta.vocab);
     bm_vocab_free((bm_vocab *)d.meta.vocab);
@@ -464,7 +466,7 @@ static void test_missing_data_are_missing_input(void **_)
     corpus_remove(directory);
 }
 
-static void test_the_hash_tells_data_sets_apart(void **_)
+static void test_the_hash_differs_between_data_sets(void **_)
 {
     uint64_t hash[4];
 
@@ -487,7 +489,7 @@ static void test_the_hash_tells_data_sets_apart(void **_)
     assert_true(hash[0] != hash[3]); /* other tags */
 }
 
-static void test_a_shard_replaced_while_asleep_is_noticed(void **_)
+static void test_a_shard_replaced_while_closed_is_noticed(void **_)
 {
     char *directory = corpus_directory();
     corpus c = corpus_make(directory, "set", 12);
@@ -503,7 +505,7 @@ static void test_a_shard_replaced_while_asleep_is_noticed(void **_)
     c.n = 14;
     corpus_write(&c);
     assert_int_equal(bm_dataset_read(d, 0, &x), BM_ERR_FORMAT);
-    assert_non_null(strstr(bm_last_error(), "was replaced or changed"));
+    assert_non_null(strstr(bm_last_error(), "was replaced or modified"));
     bm_sequences_free(&x);
     bm_dataset_close(d);
     bm_vocab_free((bm_vocab *)c.meta.vocab);
@@ -513,26 +515,24 @@ static void test_a_shard_replaced_while_asleep_is_noticed(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c_is_that_of_the_standard),
-        cmocka_unit_test(test_every_half_is_its_value_and_comes_back),
+        cmocka_unit_test(test_crc32c_equals_the_standard),
+        cmocka_unit_test(test_every_half_is_converted_to_its_value_and_back),
         cmocka_unit_test(test_floats_become_the_nearest_half),
-        cmocka_unit_test(test_sequences_come_back_from_every_store),
+        cmocka_unit_test(test_sequences_are_read_back_from_every_store),
         cmocka_unit_test(
             test_a_unit_ends_with_the_sequence_that_reaches_its_frames),
         cmocka_unit_test(test_shards_are_cut_by_size_and_read_as_one_list),
-        cmocka_unit_test(test_frames_may_have_a_class_each),
+        cmocka_unit_test(test_frames_may_have_one_label_each),
         cmocka_unit_test(test_empty_sequences_are_kept),
-        cmocka_unit_test(
-            test_room_for_sequences_grows_and_keeps_what_was_there),
+        cmocka_unit_test(test_reserve_grows_and_keeps_the_contents),
         cmocka_unit_test(test_equal_contents_give_equal_files),
-        cmocka_unit_test(test_a_sequence_that_does_not_fit_is_left_out),
-        cmocka_unit_test(
-            test_shards_that_are_there_are_not_mixed_with_new_ones),
+        cmocka_unit_test(test_an_invalid_sequence_is_skipped),
+        cmocka_unit_test(test_existing_shards_are_not_mixed_with_new_ones),
         cmocka_unit_test(test_a_full_disk_leaves_no_shard),
-        cmocka_unit_test(test_shards_that_differ_are_all_told_of),
+        cmocka_unit_test(test_all_shards_that_differ_are_reported),
         cmocka_unit_test(test_missing_data_are_missing_input),
-        cmocka_unit_test(test_the_hash_tells_data_sets_apart),
-        cmocka_unit_test(test_a_shard_replaced_while_asleep_is_noticed),
+        cmocka_unit_test(test_the_hash_differs_between_data_sets),
+        cmocka_unit_test(test_a_shard_replaced_while_closed_is_noticed),
     };
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -1,6 +1,5 @@
 /*
- * The vocabulary: texts to classes and back, files, and what is wrong with
- * them.
+ * The vocabulary: texts to classes and back, files, and their faults.
  */
 #include "io/vocab.h"
 
@@ -56,7 +55,7 @@ static void test_characters_are_learned_in_order_and_sorted_by_bytes(void **_)
     bm_vocab_free(v);
 }
 
-static void test_a_text_becomes_classes_and_comes_back(void **_)
+static void test_texts_are_encoded_and_decoded(void **_)
 {
     bm_vocab *v = parsed("<blank>\n<space>\na\nb\n\xe2\x82\xac\n", false);
     int32_t labels[32], expected[] = {2, 1, 3, 3, 4};
@@ -74,7 +73,7 @@ static void test_a_text_becomes_classes_and_comes_back(void **_)
     bm_vocab_free(v);
 }
 
-static void test_words_are_cut_at_white_space(void **_)
+static void test_words_are_split_at_white_space(void **_)
 {
     bm_vocab *v = NULL;
     int32_t labels[32], expected[] = {2, 1, 2};
@@ -96,7 +95,7 @@ static void test_words_are_cut_at_white_space(void **_)
     bm_vocab_free(v);
 }
 
-static void test_unknown_symbols_are_counted_and_the_first_is_told(void **_)
+static void test_unknown_symbols_are_counted_and_the_first_is_returned(void **_)
 {
     bm_vocab *v = parsed("<blank>\na\n", false);
     char first[64], long_word[201] = {0};
@@ -123,24 +122,25 @@ static void test_unknown_symbols_are_counted_and_the_first_is_told(void **_)
     bm_vocab_free(v);
 }
 
-static void test_a_faulty_file_is_refused_with_its_line(void **_)
+static void test_faults_of_a_file_are_reported_by_line(void **_)
 {
     static const struct {
-        const char *text, *told;
+        const char *text, *message;
         bool words;
     } cases[] = {
-        {"", "is empty", false},
+        {"", "no symbols", false},
         {"a\nb\n", "line 1", false},
-        {"<blank>\na\nb\na\n", "line 4: \"a\" is there twice", false},
-        {"<blank>\na\n\nb\n", "line 3: is empty", false},
+        {"<blank>\na\nb\na\n", "line 4: duplicate symbol \"a\"", false},
+        {"<blank>\na\n\nb\n", "line 3: empty line", false},
         {"<blank>\nab\n", "line 2: \"ab\" is not one character", false},
         {"<blank>\nab\na b\n", "line 3: white space", true},
-        {"<blank>\nab\n<blank>\n", "line 3: \"<blank>\" is there twice", true},
-        {"<blank>\na\n\xff\n", "line 3: is not UTF-8", false},
-        {"<blank>\n\xc0\x80\n", "is not UTF-8", false},         /* too long */
-        {"<blank>\n\xed\xa0\x80\n", "is not UTF-8", false},     /* surrogate */
-        {"<blank>\n\xf4\x90\x80\x80\n", "is not UTF-8", false}, /* too high */
-        {"<blank>\n\xe2\x82", "is not UTF-8", true},            /* cut off */
+        {"<blank>\nab\n<blank>\n", "line 3: duplicate symbol \"<blank>\"",
+         true},
+        {"<blank>\na\n\xff\n", "line 3: not UTF-8", false},
+        {"<blank>\n\xc0\x80\n", "not UTF-8", false},         /* too long */
+        {"<blank>\n\xed\xa0\x80\n", "not UTF-8", false},     /* surrogate */
+        {"<blank>\n\xf4\x90\x80\x80\n", "not UTF-8", false}, /* too high */
+        {"<blank>\n\xe2\x82", "not UTF-8", true},            /* cut off */
     };
 
     (void)_;
@@ -150,7 +150,7 @@ static void test_a_faulty_file_is_refused_with_its_line(void **_)
         assert_int_equal(bm_vocab_parse(&v, cases[i].text, cases[i].words),
                          BM_ERR_FORMAT);
         assert_null(v);
-        assert_non_null(strstr(bm_last_error(), cases[i].told));
+        assert_non_null(strstr(bm_last_error(), cases[i].message));
     }
 }
 
@@ -195,7 +195,7 @@ static void test_files_and_directories_are_read_back_equal(void **_)
     bm_vocab_free(v);
 }
 
-static void test_the_same_symbols_as_words_are_another_vocabulary(void **_)
+static void test_words_and_characters_are_different_vocabularies(void **_)
 {
     bm_vocab *a = parsed("<blank>\na\n", false);
     bm_vocab *b = parsed("<blank>\na\n", true);
@@ -233,14 +233,14 @@ static void test_a_large_vocabulary_finds_every_word(void **_)
     bm_vocab_free(v);
 }
 
-static void test_labels_that_are_no_class_cannot_be_decoded(void **_)
+static void test_labels_out_of_range_cannot_be_decoded(void **_)
 {
     bm_vocab *v = parsed("<blank>\na\n", false);
     int32_t labels[] = {1, 0, 1, 2}, negative = -1;
     char *text = NULL;
 
     (void)_;
-    assert_decoded(v, labels, 3, "aa"); /* the blank says nothing */
+    assert_decoded(v, labels, 3, "aa"); /* blanks are skipped */
     assert_int_equal(bm_vocab_decode(v, labels, 4, &text), BM_ERR_ARG);
     assert_int_equal(bm_vocab_decode(v, &negative, 1, &text), BM_ERR_ARG);
     bm_vocab_free(v);
@@ -251,16 +251,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_characters_are_learned_in_order_and_sorted_by_bytes),
-        cmocka_unit_test(test_a_text_becomes_classes_and_comes_back),
-        cmocka_unit_test(test_words_are_cut_at_white_space),
+        cmocka_unit_test(test_texts_are_encoded_and_decoded),
+        cmocka_unit_test(test_words_are_split_at_white_space),
         cmocka_unit_test(
-            test_unknown_symbols_are_counted_and_the_first_is_told),
-        cmocka_unit_test(test_a_faulty_file_is_refused_with_its_line),
+            test_unknown_symbols_are_counted_and_the_first_is_returned),
+        cmocka_unit_test(test_faults_of_a_file_are_reported_by_line),
         cmocka_unit_test(test_a_learned_text_must_be_utf8),
         cmocka_unit_test(test_files_and_directories_are_read_back_equal),
-        cmocka_unit_test(test_the_same_symbols_as_words_are_another_vocabulary),
+        cmocka_unit_test(test_words_and_characters_are_different_vocabularies),
         cmocka_unit_test(test_a_large_vocabulary_finds_every_word),
-        cmocka_unit_test(test_labels_that_are_no_class_cannot_be_decoded),
+        cmocka_unit_test(test_labels_out_of_range_cannot_be_decoded),
     };
 
     return RUN_GROUP("vocab", tests);

@@ -1,7 +1,8 @@
 /*
- * How large mini-batches and blocks are to be: one size, or a default.
+ * Settings of a plan from [batch] and [block]: one size each, or the default.
  */
-#include "io/batch/plan.h"
+#include "bmuf/block_settings.h"
+#include "io/batch/batch_settings.h"
 #include "tests/support/support.h"
 
 #include <string.h>
@@ -21,32 +22,35 @@ static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
     status = bm_config_check(config, sections);
     if (status == BM_OK)
         status = bm_plan_read(config, out);
-    out->order = NULL; /* was the configuration's */
     bm_config_free(config);
     return status;
 }
 
-static void test_one_size_is_taken_and_none_gives_the_default(void **state)
+static void test_one_size_or_the_default_is_used(void **state)
 {
     const bm_dataset d = {.n = 4, .frames = 100}, empty = {0};
     bm_plan_settings s = {0};
 
     (void)state;
     assert_ok(read_plan((const char *[]){NULL}, &s));
+    assert_int_equal(s.order, BM_ORDER_RANDOM);
     assert_int_equal(s.sequences + s.frames, 0);
     assert_int_equal(bm_plan_batch_frames(&s, &d), 16 * 25); /* the mean */
     assert_int_equal(bm_plan_batch_frames(&s, &empty), 16);
     assert_int_equal(s.frames_per_worker, 120000);
     assert_int_equal(s.frames_total + s.steps, 0);
-    assert_ok(read_plan(
-        (const char *[]){"batch.frames=8000", "block.steps=7", NULL}, &s));
+    assert_ok(
+        read_plan((const char *[]){"batch.frames=8000", "batch.order=sorted",
+                                   "block.steps=7", NULL},
+                  &s));
+    assert_int_equal(s.order, BM_ORDER_SORTED);
     assert_int_equal(s.sequences, 0);
     assert_int_equal(bm_plan_batch_frames(&s, &d), 8000);
     assert_int_equal(s.steps, 7);
     assert_int_equal(s.frames_per_worker + s.frames_total, 0);
 }
 
-static void test_two_sizes_are_refused_by_name(void **state)
+static void test_two_sizes_are_reported_by_name(void **state)
 {
     static const struct {
         const char *settings[4], *first, *second;
@@ -75,9 +79,9 @@ static void test_two_sizes_are_refused_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_size_is_taken_and_none_gives_the_default),
-        cmocka_unit_test(test_two_sizes_are_refused_by_name),
+        cmocka_unit_test(test_one_size_or_the_default_is_used),
+        cmocka_unit_test(test_two_sizes_are_reported_by_name),
     };
 
-    return RUN_GROUP("plan_settings", tests);
+    return RUN_GROUP("block_settings", tests);
 }

@@ -1,8 +1,8 @@
-#include "io/shard/check.h"
+#include "io/inspect/check.h"
 
 #include "compute/batch.h"
 #include "core/words.h"
-#include "io/shard/child.h"
+#include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 #include "io/shard/shard_parts.h"
 
@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Letter in the pipe, what many of them are called. */
+/* Kinds of problems, and their plural. A kind is a letter in the pipe: a, b .. */
 #define KINDS(X)                                                               \
     X(UNREADABLE, "shards that cannot be read")                                \
-    X(UNFINISHED, "files that were never finished")                            \
-    X(DIFFERENT, "shards that do not belong together")                         \
-    X(TWICE, "sequences with the name of another")                             \
+    X(UNFINISHED, "unfinished files")                                          \
+    X(DIFFERENT, "shards that differ from the first")                          \
+    X(TWICE, "sequences with the name of another sequence")                    \
     X(DAMAGED, "damaged units or tables")                                      \
     X(EMPTY, "empty sequences")                                                \
-    X(NOT_FINITE, "sequences that are not finite")                             \
+    X(NOT_FINITE, "sequences with NaN or infinite features")                   \
     X(LABEL, "sequences with labels out of range")                             \
     X(INFEASIBLE, "sequences too short for CTC")
 
@@ -37,17 +37,17 @@ static const char *const kinds[] = {
 #undef X
 };
 
-/* In the child: a shard, and where to say what is wrong with it. */
+/* In the child: a shard, and the pipe to the parent. */
 typedef struct inspection {
     bm_shard *s;
     int stride;
-    FILE *say;
+    FILE *out;
     bm_sequences x;
-    int32_t *min_frames; /* NULL: not there */
+    int32_t *min_frames; /* NULL: cannot be read */
     bool has_names;      /* tags can be read */
 } inspection;
 
-/* A sequence's name, and whose it is. */
+/* The hash of a sequence's name. */
 typedef struct named {
     uint64_t hash;
     uint32_t shard, sequence;
@@ -57,33 +57,33 @@ typedef struct named {
 typedef struct tally {
     FILE *out;
     int stride;
-    size_t limit;             /* of lines of a kind */
-    const char *path, *first; /* this shard; the first that could be read */
+    size_t limit;             /* lines per kind */
+    const char *path, *first; /* this shard; the first readable one */
     size_t count[N_KINDS];
     uint64_t sequences, frames, labels;
-    bool whole; /* this shard was read to its end */
+    bool complete; /* this shard was read to its end */
     named *names;
     size_t n_names, room_names;
-    uint32_t shard, sequence; /* which one's name is heard next */
+    uint32_t shard, sequence; /* of the next name in the pipe */
 } tally;
 
-static void tell(tally *t, kind k, const char *text)
+static void report(tally *t, kind k, const char *text)
 {
     if (t->count[k]++ < t->limit)
         fprintf(t->out, "%s\n", text);
 }
 
-/* A line to the parent: the kind as a letter, then the text. */
-static void say(const inspection *i, kind k, const char *text)
+/* Sends a problem to the parent: the kind as a letter, then the text. */
+static void send(const inspection *i, kind k, const char *text)
 {
-    fprintf(i->say, "%c", 'a' + (int)k);
+    fprintf(i->out, "%c", 'a' + (int)k);
     for (; *text != '\0'; text++)
-        fputc(*text == '\n' ? ' ' : *text, i->say);
-    fputc('\n', i->say);
+        fputc(*text == '\n' ? ' ' : *text, i->out);
+    fputc('\n', i->out);
 }
 
-/* The same about a sequence. */
-static void say_of(inspection *i, kind k, size_t sequence, const char *text)
+/* The same for a sequence, by its name. */
+static void send_of(inspection *i, kind k, size_t sequence, const char *text)
 {
     char line[1024];
 
@@ -93,10 +93,10 @@ static void say_of(inspection *i, kind k, size_t sequence, const char *text)
     else
         snprintf(line, sizeof line, "%s: sequence number %zu: %s", i->s->path,
                  sequence, text);
-    say(i, k, line);
+    send(i, k, line);
 }
 
-/* A table of sums must be the running sums of a column of the lengths. */
+/* The table must have the running sums of a column of the lengths. */
 static void inspect_offsets(const inspection *i, const char *name, int column)
 {
     const bm_shard *s = i->s;
@@ -106,7 +106,7 @@ static void inspect_offsets(const inspection *i, const char *name, int column)
     bool good = true;
 
     if (bm_h5_table(&s->file, name, H5T_STD_U64LE, 0, &n, &p) != BM_OK) {
-        say(i, DAMAGED, bm_last_message());
+        send(i, DAMAGED, bm_last_message());
         return;
     }
     sums = p;
@@ -117,26 +117,26 @@ static void inspect_offsets(const inspection *i, const char *name, int column)
     if (!good || sums[s->t.n] != sum) {
         snprintf(line, sizeof line, "%s: /%s disagrees with /seqLengths",
                  s->path, name);
-        say(i, DAMAGED, line);
+        send(i, DAMAGED, line);
     }
     free(sums);
 }
 
-/* What other programs read of a shard, and ours does not. */
+/* Checks tables that only other programs read. */
 static void inspect_tables(inspection *i)
 {
     uint64_t n = i->s->t.n;
     void *p = NULL;
 
     bm_h5_enter();
-    if (bm_shard_wake(i->s) != BM_OK) {
-        say(i, UNREADABLE, bm_last_message());
+    if (bm_shard_file_open(i->s) != BM_OK) {
+        send(i, UNREADABLE, bm_last_message());
     } else {
         inspect_offsets(i, "bmuf/frame_offset", 0);
         inspect_offsets(i, "bmuf/label_offset", 1);
         if (bm_h5_table(&i->s->file, "bmuf/min_frames", H5T_STD_I32LE, 0, &n,
                         &p) != BM_OK)
-            say(i, DAMAGED, bm_last_message());
+            send(i, DAMAGED, bm_last_message());
     }
     bm_h5_leave();
     i->min_frames = p;
@@ -157,10 +157,10 @@ static void inspect_features(inspection *i, size_t sequence, const float *x,
     snprintf(text, sizeof text,
              "%zu values are NaN or infinite, first in frame %zu, column %zu",
              bad, first / columns, first % columns);
-    say_of(i, NOT_FINITE, sequence, text);
+    send_of(i, NOT_FINITE, sequence, text);
 }
 
-/* `repeats` is -1 where it is not known. */
+/* repeats: -1 if unknown. */
 static void inspect_length(inspection *i, size_t sequence, size_t n,
                            int64_t repeats, size_t frames)
 {
@@ -169,20 +169,20 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
     char text[256], with[64] = "";
 
     if (frames == 0 || n == 0)
-        say_of(i, EMPTY, sequence,
-               frames == 0 ? "has no frames" : "has no labels");
+        send_of(i, EMPTY, sequence,
+                frames == 0 ? "has no frames" : "has no labels");
     if (i->s->per_frame || left >= least)
         return;
     if (repeats >= 0)
         snprintf(with, sizeof with, " with %" PRId64 " repeats", repeats);
     snprintf(text, sizeof text,
              "%zu labels%s need %zu frames, but %zu / %d = %zu are left; lower "
-             "the stride or leave it out",
+             "the stride or remove the sequence",
              n, with, least, frames, i->stride, left);
-    say_of(i, INFEASIBLE, sequence, text);
+    send_of(i, INFEASIBLE, sequence, text);
 }
 
-/* Returns how many of the labels are equal to the one before. */
+/* Returns the number of labels that equal the one before. */
 static int64_t inspect_labels(inspection *i, size_t sequence,
                               const int32_t *labels, size_t n)
 {
@@ -196,28 +196,29 @@ static int64_t inspect_labels(inspection *i, size_t sequence,
         snprintf(text, sizeof text, "label %d is outside [%d, %zu]", labels[k],
                  low, i->s->t.classes - 1);
         if (bad++ == 0)
-            say_of(i, LABEL, sequence, text);
+            send_of(i, LABEL, sequence, text);
     }
     if (i->min_frames != NULL &&
         i->min_frames[sequence] != (int64_t)(n + repeats))
-        say_of(i, DAMAGED, sequence, "/bmuf/min_frames is not its labels'");
+        send_of(i, DAMAGED, sequence,
+                "/bmuf/min_frames disagrees with its labels");
     return (int64_t)repeats;
 }
 
-static bool is_sound(const inspection *i, bm_status status)
+static bool succeeded(const inspection *i, bm_status status)
 {
     if (status != BM_OK)
-        say(i, DAMAGED, bm_last_message());
+        send(i, DAMAGED, bm_last_message());
     return status == BM_OK;
 }
 
-/* Where features or labels are damaged, the rest is looked at all the same. */
+/* Damaged features do not keep the labels from being checked, nor the reverse. */
 static void inspect_unit(inspection *i, size_t unit)
 {
     bm_unit_size u = bm_shard_unit(i->s, unit);
     const int32_t *length = bm_shard_lengths(i->s) + 2 * u.first;
-    bool features = is_sound(i, bm_shard_load_features(i->s, unit, &i->x));
-    bool labels = is_sound(i, bm_shard_load_labels(i->s, unit, &i->x));
+    bool features = succeeded(i, bm_shard_load_features(i->s, unit, &i->x));
+    bool labels = succeeded(i, bm_shard_load_labels(i->s, unit, &i->x));
     size_t frame = 0, label = 0;
 
     for (size_t k = 0; k < u.sequences; k++) {
@@ -243,57 +244,57 @@ static void inspect_first(const inspection *i, const char *path)
 
     if (path == NULL || bm_shard_open(&first, path) != BM_OK)
         return;
-    for (int way = 0; way < BM_SHARD_WAYS; way++)
-        if (bm_shard_compare(first, i->s, way, line, sizeof line))
-            say(i, DIFFERENT, line);
+    for (int k = 0; k < BM_SHARD_PROPERTIES; k++)
+        if (bm_shard_compare(first, i->s, k, line, sizeof line))
+            send(i, DIFFERENT, line);
     if (strcmp(first->features_text, i->s->features_text) != 0) {
         snprintf(line, sizeof line,
-                 "%s: its features were made in another way than those of %s",
+                 "%s: features were made with other settings than those of %s",
                  i->s->path, path);
-        say(i, DIFFERENT, line);
+        send(i, DIFFERENT, line);
     }
     bm_shard_close(first);
 }
 
-/* All names, as hashes. */
-static void say_names(const inspection *i)
+/* Sends the hashes of all names. */
+static void send_names(const inspection *i)
 {
     const char *tag = NULL;
 
     for (size_t k = 0; i->has_names && k < i->s->t.n; k++)
         if (bm_shard_tag(i->s, k, &tag) == BM_OK)
-            fprintf(i->say, "#%016" PRIx64 "\n",
+            fprintf(i->out, "#%016" PRIx64 "\n",
                     (uint64_t)XXH3_64bits(tag, strlen(tag)));
 }
 
-/* The child's part: a shard from end to end, then its names and its size. */
+/* Runs in the child: checks a shard, then sends its names and its size. */
 static void inspect(void *self, FILE *to)
 {
     const tally *t = self;
-    inspection i = {.stride = t->stride, .say = to};
+    inspection i = {.stride = t->stride, .out = to};
     const char *tag = NULL;
     uint64_t frames = 0, labels = 0;
 
     if (bm_shard_open(&i.s, t->path) != BM_OK) {
-        say(&i, UNREADABLE, bm_last_message());
+        send(&i, UNREADABLE, bm_last_message());
         return;
     }
     inspect_first(&i, t->first);
-    i.has_names = i.s->t.n == 0 || is_sound(&i, bm_shard_tag(i.s, 0, &tag));
+    i.has_names = i.s->t.n == 0 || succeeded(&i, bm_shard_tag(i.s, 0, &tag));
     inspect_tables(&i);
     for (size_t k = 0; k < bm_shard_units(i.s); k++) {
         inspect_unit(&i, k);
         frames += bm_shard_unit(i.s, k).frames;
         labels += bm_shard_unit(i.s, k).labels;
     }
-    say_names(&i);
+    send_names(&i);
     fprintf(to, "=%zu %" PRIu64 " %" PRIu64 "\n", i.s->t.n, frames, labels);
     free(i.min_frames);
     bm_sequences_free(&i.x);
     bm_shard_close(i.s);
 }
 
-/* Without memory for it, it is not compared. */
+/* Without memory the name is not compared. */
 static void keep_name(tally *t, uint64_t hash)
 {
     if (t->n_names == t->room_names) {
@@ -308,7 +309,7 @@ static void keep_name(tally *t, uint64_t hash)
     t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
 }
 
-static void hear(void *self, const char *line)
+static void receive(void *self, const char *line)
 {
     tally *t = self;
 
@@ -320,17 +321,17 @@ static void hear(void *self, const char *line)
         t->sequences += strtoull(line + 1, &end, 10);
         t->frames += strtoull(end, &end, 10);
         t->labels += strtoull(end, &end, 10);
-        t->whole = true;
+        t->complete = true;
     } else if (line[0] >= 'a' && line[0] < 'a' + N_KINDS) {
-        tell(t, (kind)(line[0] - 'a'), line + 1);
+        report(t, (kind)(line[0] - 'a'), line + 1);
     }
 }
 
-/* Enough for the largest unit there can be, and for the libraries loaded. */
+/* Enough for the largest possible unit and the loaded libraries. */
 static uint64_t memory_for(const char *path)
 {
 #ifdef __SANITIZE_ADDRESS__
-    (void)path; /* which takes terabytes of addresses */
+    (void)path; /* the sanitizer reserves terabytes of addresses */
     return 0;
 #else
     struct stat info;
@@ -343,7 +344,7 @@ static uint64_t memory_for(const char *path)
 static bm_status check_shard(tally *t)
 {
     bm_child child = {.work = inspect,
-                      .hear = hear,
+                      .receive = receive,
                       .self = t,
                       .memory = memory_for(t->path),
                       .seconds = 600};
@@ -351,21 +352,21 @@ static bm_status check_shard(tally *t)
     char line[1024];
     int ended = 0;
 
-    t->whole = false;
+    t->complete = false;
     fflush(t->out);
     BM_TRY(bm_child_run(&child, &ended));
-    if (t->whole && t->first == NULL)
+    if (t->complete && t->first == NULL)
         t->first = t->path;
-    if ((ended == 0 && t->whole) || t->count[UNREADABLE] > before)
+    if ((ended == 0 && t->complete) || t->count[UNREADABLE] > before)
         return BM_OK;
     snprintf(line, sizeof line,
-             "%s: unreadable, HDF5 crashed (signal %d); make it anew", t->path,
+             "%s: unreadable, HDF5 crashed (signal %d); pack it again", t->path,
              ended);
-    tell(t, UNREADABLE, line);
+    report(t, UNREADABLE, line);
     return BM_OK;
 }
 
-/* What a killed bmuf pack leaves behind. */
+/* Temporary files of a bmuf pack that was killed. */
 static void check_unfinished(tally *t, const char *directory)
 {
     DIR *d = opendir(directory);
@@ -377,9 +378,10 @@ static void check_unfinished(tally *t, const char *directory)
             !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
             continue;
         snprintf(line, sizeof line,
-                 "%s/%s: left by a bmuf pack that did not finish; pack again",
+                 "%s/%s: unfinished file of a bmuf pack that was stopped; pack "
+                 "again",
                  directory, entry->d_name);
-        tell(t, UNFINISHED, line);
+        report(t, UNFINISHED, line);
     }
     if (d != NULL)
         closedir(d);
@@ -411,7 +413,7 @@ static void check_names(tally *t, char **paths)
                  "%s: sequence number %u has the name of number %u of %s",
                  paths[y->shard], (unsigned)y->sequence, (unsigned)x->sequence,
                  paths[x->shard]);
-        tell(t, TWICE, line);
+        report(t, TWICE, line);
     }
 }
 

@@ -1,4 +1,4 @@
-#include "io/shard/child.h"
+#include "io/inspect/child.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,31 +17,31 @@ static void limit(int what, rlim_t most)
     }
 }
 
-static void live(const bm_child *child, int fd)
+static void run_child(const bm_child *child, int fd)
 {
-    FILE *say = fdopen(fd, "w");
+    FILE *out = fdopen(fd, "w");
 
-    if (say == NULL)
+    if (out == NULL)
         _exit(1);
     limit(RLIMIT_CORE, 0);
     if (child->seconds > 0)
         limit(RLIMIT_CPU, child->seconds);
     if (child->memory > 0)
         limit(RLIMIT_AS, child->memory);
-    child->work(child->self, say);
-    _exit(fclose(say) == 0 ? 0 : 1);
+    child->work(child->self, out);
+    _exit(fclose(out) == 0 ? 0 : 1);
 }
 
-static void listen_to(const bm_child *child, FILE *from)
+static void read_lines(const bm_child *child, FILE *from)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t n = 0;
 
     while ((n = getline(&line, &room, from)) > 0)
-        if (line[n - 1] == '\n') { /* else it died while it said so */
+        if (line[n - 1] == '\n') { /* else the child died within the line */
             line[n - 1] = '\0';
-            child->hear(child->self, line);
+            child->receive(child->self, line);
         }
     free(line);
 }
@@ -53,11 +53,12 @@ bm_status bm_child_run(const bm_child *child, int *ended)
     pid_t pid = 0;
 
     if (pipe(fds) != 0)
-        return BM_FAIL(BM_ERR_IO, "no pipe to a child: %s", strerror(errno));
+        return BM_FAIL(BM_ERR_IO, "cannot create a pipe to a child process: %s",
+                       strerror(errno));
     pid = fork();
     if (pid == 0) {
         close(fds[0]);
-        live(child, fds[1]);
+        run_child(child, fds[1]);
     }
     close(fds[1]);
     from = pid > 0 ? fdopen(fds[0], "r") : NULL;
@@ -66,9 +67,10 @@ bm_status bm_child_run(const bm_child *child, int *ended)
         close(fds[0]);
         if (pid > 0)
             waitpid(pid, &result, 0);
-        return BM_FAIL(BM_ERR_MEMORY, "no child process: %s", strerror(error));
+        return BM_FAIL(BM_ERR_MEMORY, "cannot start a child process: %s",
+                       strerror(error));
     }
-    listen_to(child, from);
+    read_lines(child, from);
     fclose(from);
     while (waitpid(pid, &result, 0) < 0 && errno == EINTR)
         ;

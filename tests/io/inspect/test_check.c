@@ -1,10 +1,10 @@
 /*
- * What is told about a data set: everything wrong with it, and what is in it.
+ * The check of a data set reports all its problems; its description.
  */
 #include "core/file.h"
-#include "io/shard/check.h"
-#include "io/shard/child.h"
-#include "io/shard/describe.h"
+#include "io/inspect/check.h"
+#include "io/inspect/child.h"
+#include "io/inspect/describe.h"
 #include "tests/support/corpus.h"
 #include "tests/support/forge.h"
 #include "tests/support/support.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the check of a directory prints; free(). */
+/* The output of a check of a directory; free() it. */
 static char *checked_some(const char *directory, int stride, size_t limit,
                           size_t *problems)
 {
@@ -38,17 +38,17 @@ static char *checked(const char *directory, int stride, size_t *problems)
     return checked_some(directory, stride, 0, problems);
 }
 
-static void assert_told(const char *text, const char *part)
+static void assert_reported(const char *text, const char *piece)
 {
-    if (strstr(text, part) == NULL)
-        fail_msg("\"%s\" is not in:\n%s", part, text);
+    if (strstr(text, piece) == NULL)
+        fail_msg("\"%s\" is not in:\n%s", piece, text);
 }
 
-static size_t lines_with(const char *text, const char *part)
+static size_t lines_with(const char *text, const char *piece)
 {
     size_t n = 0;
 
-    for (; (text = strstr(text, part)) != NULL; text++)
+    for (; (text = strstr(text, piece)) != NULL; text++)
         n++;
     return n;
 }
@@ -74,14 +74,14 @@ static void test_good_data_have_no_problems(void **_)
     for (size_t i = 0; i < 40; i++)
         frames += corpus_frames(i);
     snprintf(summary, sizeof summary, "40 sequences, %zu frames", frames);
-    assert_told(text, summary);
-    assert_told(text, "no problems");
+    assert_reported(text, summary);
+    assert_reported(text, "no problems");
     assert_int_equal(lines_with(text, "\n"), 1);
     free(text);
     corpus_remove(directory);
 }
 
-/* The corpus's third label repeats the second or not: feasibility by hand. */
+/* The corpus's third label may repeat the second: feasibility by hand. */
 static void test_a_stride_makes_sequences_too_short(void **_)
 {
     char *directory = corpus_directory(), *text = NULL, line[128];
@@ -104,7 +104,7 @@ static void test_a_stride_makes_sequences_too_short(void **_)
                  "frames, but %zu / 4 = %zu",
                  i, n, repeats, n + repeats, corpus_frames(i),
                  (corpus_frames(i) + 3) / 4);
-        assert_told(text, line);
+        assert_reported(text, line);
     }
     assert_true(expected > 2);
     assert_int_equal(problems, expected);
@@ -119,38 +119,40 @@ static void add(bm_shard_writer *w, const char *tag, const float *x,
     assert_ok(bm_shard_writer_add(w, tag, NULL, x, frames, some, labels));
 }
 
-static void test_odd_sequences_are_named(void **_)
+static void test_invalid_sequences_are_reported_by_name(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
-    corpus c = corpus_make(directory, "odd", 0);
+    corpus c = corpus_make(directory, "invalid", 0);
     bm_shard_writer *w = NULL;
     float x[CORPUS_FRAMES * CORPUS_D] = {0};
     size_t problems = 0;
 
     (void)_;
-    assert_ok(bm_shard_writer_open(&w, directory, "odd", &c.settings, &c.meta));
+    assert_ok(
+        bm_shard_writer_open(&w, directory, "invalid", &c.settings, &c.meta));
     add(w, "good", x, CORPUS_FRAMES, 3);
     add(w, "mute", x, CORPUS_FRAMES, 0);
     add(w, "void", x, 0, 0);
     x[3 * CORPUS_D + 4] = NAN;
     x[5 * CORPUS_D] = -INFINITY;
-    add(w, "sick", x, CORPUS_FRAMES, 3);
+    add(w, "nan", x, CORPUS_FRAMES, 3);
     assert_ok(bm_shard_writer_finish(w, &problems));
     bm_shard_writer_close(w);
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 3);
-    assert_told(text, "sequence mute: has no labels");
-    assert_told(text, "sequence void: has no frames");
-    assert_told(text, "sequence sick: 2 values are NaN or infinite, first in "
-                      "frame 3, column 4");
-    assert_told(text, ": 3 problems\n");
+    assert_reported(text, "sequence mute: has no labels");
+    assert_reported(text, "sequence void: has no frames");
+    assert_reported(text,
+                    "sequence nan: 2 values are NaN or infinite, first in "
+                    "frame 3, column 4");
+    assert_reported(text, ": 3 problems\n");
     free(text);
     corpus_remove(directory);
 }
 
-/* Within a shard, and across two. */
-static void test_names_that_are_given_twice_are_told(void **_)
+/* Within a shard and across two shards. */
+static void test_duplicate_names_are_reported(void **_)
 {
     static const char *const names[] = {"a", "b", "a", "c", "d"};
     char *directory = corpus_directory(), *text = NULL;
@@ -172,20 +174,20 @@ static void test_names_that_are_given_twice_are_told(void **_)
     }
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 4);
-    assert_told(text, "x-00000.bmuf.h5: sequence number 2 has the name of "
-                      "number 0 of ");
-    assert_told(text, "y-00000.bmuf.h5: sequence number 0 has the name of "
-                      "number 3 of ");
-    assert_told(text, "y-00000.bmuf.h5: sequence number 2 has the name of "
-                      "number 2 of ");
-    assert_told(text, "y-00000.bmuf.h5: sequence number 3 has the name of "
-                      "number 1 of ");
-    assert_told(text, "sequences with the name of another: 4\n");
+    assert_reported(text, "x-00000.bmuf.h5: sequence number 2 has the name of "
+                          "number 0 of ");
+    assert_reported(text, "y-00000.bmuf.h5: sequence number 0 has the name of "
+                          "number 3 of ");
+    assert_reported(text, "y-00000.bmuf.h5: sequence number 2 has the name of "
+                          "number 2 of ");
+    assert_reported(text, "y-00000.bmuf.h5: sequence number 3 has the name of "
+                          "number 1 of ");
+    assert_reported(text, "sequences with the name of another sequence: 4\n");
     free(text);
     corpus_remove(directory);
 }
 
-static void test_all_are_told_unless_there_is_a_limit(void **_)
+static void test_problems_beyond_the_limit_are_counted(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
     size_t problems = 0, expected = 0;
@@ -203,17 +205,17 @@ static void test_all_are_told_unless_there_is_a_limit(void **_)
     assert_int_equal(lines_with(text, "sequence set/"), expected);
     snprintf(line, sizeof line, "\nsequences too short for CTC: %zu\n",
              expected);
-    assert_told(text, line);
+    assert_reported(text, line);
     assert_int_equal(lines_with(text, "more"), 0);
     free(text);
 
     text = checked_some(directory, 100, 10, &problems);
     assert_int_equal(problems, expected);
     assert_int_equal(lines_with(text, "sequence set/"), 10);
-    assert_told(text, line);
+    assert_reported(text, line);
     snprintf(line, sizeof line, ".. and %zu more sequences too short for CTC\n",
              expected - 10);
-    assert_told(text, line);
+    assert_reported(text, line);
     free(text);
     corpus_remove(directory);
 }
@@ -235,7 +237,7 @@ static void flip(const char *path, const char *array, off_t offset)
     close(fd);
 }
 
-static void test_every_problem_of_every_shard_is_told(void **_)
+static void test_every_problem_of_every_shard_is_reported(void **_)
 {
     char *directory = corpus_directory(), *text = NULL, path[256];
     corpus b = corpus_make(directory, "b", 12);
@@ -268,36 +270,39 @@ static void test_every_problem_of_every_shard_is_told(void **_)
     assert_ok(bm_file_write(path, "", 0));
 
     text = checked(directory, 1, &problems);
-    assert_told(text, "a-00000.bmuf.h5: the features of unit 0 (first sequence "
-                      "a/0) are damaged");
-    assert_told(text, "a-00000.bmuf.h5: the labels of unit 0 (first sequence "
-                      "a/0) are damaged");
-    assert_told(text, "a-00000.bmuf.h5: the features of unit 1");
-    assert_told(text, "sequence a/11: /bmuf/min_frames");
-    assert_told(text, "b-00000.bmuf.h5 has 7 features a frame, ");
-    assert_told(text, "b-00000.bmuf.h5 has 6 classes, ");
-    assert_told(text, "c-00000.bmuf.h5 has 6 classes, ");
-    assert_told(text, "c-00001.bmuf.h5: truncated");
-    assert_told(text, "d-00000.bmuf.h5: its features were made in another way");
-    assert_told(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
-    assert_told(text, "d-00000.bmuf.h5: /seqTags is damaged");
-    assert_told(text, ".e-00000.bmuf.h5.tmp: left by a bmuf pack");
-    assert_told(text, ": 5 shards, 48 sequences, ");
-    assert_told(text, ": 12 problems\n");
+    assert_reported(text,
+                    "a-00000.bmuf.h5: the features of unit 0 (first sequence "
+                    "a/0) are damaged");
+    assert_reported(text,
+                    "a-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                    "a/0) are damaged");
+    assert_reported(text, "a-00000.bmuf.h5: the features of unit 1");
+    assert_reported(text, "sequence a/11: /bmuf/min_frames");
+    assert_reported(text, "b-00000.bmuf.h5 has 7 features per frame, ");
+    assert_reported(text, "b-00000.bmuf.h5 has 6 classes, ");
+    assert_reported(text, "c-00000.bmuf.h5 has 6 classes, ");
+    assert_reported(text, "c-00001.bmuf.h5: truncated");
+    assert_reported(text,
+                    "d-00000.bmuf.h5: features were made with other settings");
+    assert_reported(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
+    assert_reported(text, "d-00000.bmuf.h5: /seqTags is damaged");
+    assert_reported(text, ".e-00000.bmuf.h5.tmp: unfinished file");
+    assert_reported(text, ": 5 shards, 48 sequences, ");
+    assert_reported(text, ": 12 problems\n");
     assert_int_equal(problems, 12);
     free(text);
     corpus_remove(directory);
 }
 
-/* What is wrong with set-00000 of a corpus, of 12 sequences, once `spoil` has
- * been at it; free(). */
-static char *spoilt(void (*spoil)(const char *path), int stride,
-                    size_t *problems)
+/* The report on set-00000 of a corpus of 12 sequences after `modify` has changed
+ * it; free() it. */
+static char *checked_after(void (*modify)(const char *path), int stride,
+                           size_t *problems)
 {
     char *directory = corpus_directory(), *text = NULL;
 
     pack(corpus_make(directory, "set", 12));
-    spoil(corpus_path(directory, "set-00000.bmuf.h5"));
+    modify(corpus_path(directory, "set-00000.bmuf.h5"));
     text = checked(directory, stride, problems);
     corpus_remove(directory);
     return text;
@@ -311,18 +316,19 @@ static void put_labels_out_of_range(const char *path)
     forge_label(path, 7, -7);
 }
 
-static void test_labels_out_of_range_are_told(void **_)
+static void test_labels_out_of_range_are_reported(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(put_labels_out_of_range, 1, &problems);
+    char *text = checked_after(put_labels_out_of_range, 1, &problems);
 
     (void)_;
-    assert_told(text, "sequence set/1: label 0 is outside [1, 4]\n");
-    assert_told(text, "sequence set/2: label 5 is outside [1, 4]\n");
-    assert_told(text, "sequence set/3: label -7 is outside [1, 4]\n");
+    assert_reported(text, "sequence set/1: label 0 is outside [1, 4]\n");
+    assert_reported(text, "sequence set/2: label 5 is outside [1, 4]\n");
+    assert_reported(text, "sequence set/3: label -7 is outside [1, 4]\n");
     /* one repeat less, and no blank label any more */
-    assert_told(text, "sequence set/2: /bmuf/min_frames is not its labels'\n");
-    assert_told(text, "sequences with labels out of range: 3\n");
+    assert_reported(
+        text, "sequence set/2: /bmuf/min_frames disagrees with its labels\n");
+    assert_reported(text, "sequences with labels out of range: 3\n");
     assert_int_equal(problems, 4);
     free(text);
 }
@@ -332,15 +338,16 @@ static void damage_labels(const char *path)
     flip(path, "targets/data/classes", 0);
 }
 
-static void test_damaged_labels_alone_are_told(void **_)
+static void test_damaged_labels_are_reported_alone(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(damage_labels, 1, &problems);
+    char *text = checked_after(damage_labels, 1, &problems);
 
     (void)_;
-    assert_told(text, "set-00000.bmuf.h5: the labels of unit 0 (first sequence "
-                      "set/0) are damaged");
-    assert_told(text, "damaged units or tables: 1\n");
+    assert_reported(text,
+                    "set-00000.bmuf.h5: the labels of unit 0 (first sequence "
+                    "set/0) are damaged");
+    assert_reported(text, "damaged units or tables: 1\n");
     assert_int_equal(problems, 1);
     free(text);
 }
@@ -363,29 +370,29 @@ static void damage_both(const char *path)
 
 /* A stride of 4 leaves 2 frames of the 8 of sequence 2, and 3 of the 11 of
  * sequence 3, for three labels of which two are equal. */
-static void test_damage_hides_no_sequence_that_is_too_short(void **_)
+static void test_damage_does_not_hide_infeasible_sequences(void **_)
 {
     static const char two[] = "2: 3 labels with 1 repeats need 4 frames, "
                               "but 8 / 4 = 2 are left";
     static const char three[] = "3: 3 labels with 1 repeats need 4 frames, "
                                 "but 11 / 4 = 3 are left";
     size_t sound = 0, problems = 0;
-    char *text = spoilt(spare, 4, &sound);
+    char *text = checked_after(spare, 4, &sound);
 
     (void)_;
-    assert_told(text, two);
-    assert_told(text, three);
+    assert_reported(text, two);
+    assert_reported(text, three);
     free(text);
-    text = spoilt(damage_features, 4, &problems);
-    assert_told(text, "the features of unit 0");
-    assert_told(text, two);
-    assert_told(text, three);
+    text = checked_after(damage_features, 4, &problems);
+    assert_reported(text, "the features of unit 0");
+    assert_reported(text, two);
+    assert_reported(text, three);
     assert_int_equal(problems, sound + 1);
     free(text);
-    text = spoilt(damage_both, 4, &problems);
-    assert_told(text, "the features of unit 0");
-    assert_told(text, "the labels of unit 0");
-    assert_told(text, "2: 3 labels need 3 frames, but 8 / 4 = 2 are left");
+    text = checked_after(damage_both, 4, &problems);
+    assert_reported(text, "the features of unit 0");
+    assert_reported(text, "the labels of unit 0");
+    assert_reported(text, "2: 3 labels need 3 frames, but 8 / 4 = 2 are left");
     free(text);
 }
 
@@ -394,18 +401,19 @@ static void damage_tags(const char *path)
     flip(path, "seqTags", 1);
 }
 
-static void test_sequences_without_tags_have_numbers(void **_)
+static void test_sequences_without_tags_are_reported_by_number(void **_)
 {
     size_t problems = 0;
-    char *text = spoilt(damage_tags, 4, &problems);
+    char *text = checked_after(damage_tags, 4, &problems);
 
     (void)_;
-    assert_told(text, "set-00000.bmuf.h5: /seqTags is damaged\n");
-    assert_told(text, "set-00000.bmuf.h5: sequence number 2: 3 labels with");
+    assert_reported(text, "set-00000.bmuf.h5: /seqTags is damaged\n");
+    assert_reported(text,
+                    "set-00000.bmuf.h5: sequence number 2: 3 labels with");
     free(text);
 }
 
-static void test_nothing_to_check_is_missing_input(void **_)
+static void test_a_directory_without_shards_is_missing_input(void **_)
 {
     char *directory = corpus_directory();
     size_t problems = 0;
@@ -416,25 +424,25 @@ static void test_nothing_to_check_is_missing_input(void **_)
     corpus_remove(directory);
 }
 
-/* ---- work in a child ----------------------------------------------------- */
+/* ---- the child process --------------------------------------------------- */
 
-typedef struct heard {
+typedef struct received {
     char text[64];
     void (*end)(void);
-} heard;
+} received;
 
-static void work(void *self, FILE *say)
+static void work(void *self, FILE *out)
 {
-    const heard *h = self;
+    const received *h = self;
 
-    fprintf(say, "one\ntwo\nthr");
-    fflush(say);
+    fprintf(out, "one\ntwo\nthr");
+    fflush(out);
     h->end();
 }
 
-static void hear(void *self, const char *line)
+static void receive(void *self, const char *line)
 {
-    heard *h = self;
+    received *h = self;
 
     size_t n = strlen(h->text);
 
@@ -459,7 +467,8 @@ static void leave(void)
     _exit(5);
 }
 
-static void test_a_child_is_heard_until_it_ends_or_crashes(void **_)
+static void
+test_lines_of_a_child_are_received_until_it_ends_or_crashes(void **_)
 {
     static const struct {
         void (*end)(void);
@@ -473,8 +482,9 @@ static void test_a_child_is_heard_until_it_ends_or_crashes(void **_)
 
     (void)_;
     FOR_EACH (i, cases) {
-        heard h = {.end = cases[i].end};
-        bm_child child = {.work = work, .hear = hear, .self = &h, .seconds = 1};
+        received h = {.end = cases[i].end};
+        bm_child child = {
+            .work = work, .receive = receive, .self = &h, .seconds = 1};
         int ended = 77;
 
         assert_ok(bm_child_run(&child, &ended));
@@ -505,7 +515,7 @@ static json_int_t number(const json_t *root, const char *key)
     return json_integer_value(value);
 }
 
-static void test_a_data_set_is_described_for_programs(void **_)
+static void test_a_data_set_is_described_as_json(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
     corpus c = corpus_make(directory, "set", 70);
@@ -541,7 +551,7 @@ static void test_a_data_set_is_described_for_programs(void **_)
     corpus_remove(directory);
 }
 
-static void test_a_shard_is_described_for_people(void **_)
+static void test_a_shard_is_described_as_text(void **_)
 {
     char *directory = corpus_directory(), *text = NULL, path[256];
     corpus c = corpus_make(directory, "set", 70);
@@ -551,12 +561,12 @@ static void test_a_shard_is_described_for_people(void **_)
     pack(c);
     snprintf(path, sizeof path, "%s/set-00000.bmuf.h5", directory);
     text = described(path, false);
-    assert_told(text, "70 in 1 shard,");
-    assert_told(text, "770, 2.14 hours");
-    assert_told(text, "5 a frame, stored as f32");
-    assert_told(text, "5 characters, blank included");
-    assert_told(text, "frames of a sequence 2, 2, 5, 11, 17, 20, 20 ");
-    assert_told(text, "{\"kind\": \"corpus\"}");
+    assert_reported(text, "70 in 1 shard,");
+    assert_reported(text, "770, 2.14 hours");
+    assert_reported(text, "5 a frame, stored as f32");
+    assert_reported(text, "5 characters, blank included");
+    assert_reported(text, "frames of a sequence 2, 2, 5, 11, 17, 20, 20 ");
+    assert_reported(text, "{\"kind\": \"corpus\"}");
     free(text);
     corpus_remove(directory);
 }
@@ -566,18 +576,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_data_have_no_problems),
         cmocka_unit_test(test_a_stride_makes_sequences_too_short),
-        cmocka_unit_test(test_odd_sequences_are_named),
-        cmocka_unit_test(test_names_that_are_given_twice_are_told),
-        cmocka_unit_test(test_all_are_told_unless_there_is_a_limit),
-        cmocka_unit_test(test_every_problem_of_every_shard_is_told),
-        cmocka_unit_test(test_labels_out_of_range_are_told),
-        cmocka_unit_test(test_damaged_labels_alone_are_told),
-        cmocka_unit_test(test_damage_hides_no_sequence_that_is_too_short),
-        cmocka_unit_test(test_sequences_without_tags_have_numbers),
-        cmocka_unit_test(test_nothing_to_check_is_missing_input),
-        cmocka_unit_test(test_a_child_is_heard_until_it_ends_or_crashes),
-        cmocka_unit_test(test_a_data_set_is_described_for_programs),
-        cmocka_unit_test(test_a_shard_is_described_for_people),
+        cmocka_unit_test(test_invalid_sequences_are_reported_by_name),
+        cmocka_unit_test(test_duplicate_names_are_reported),
+        cmocka_unit_test(test_problems_beyond_the_limit_are_counted),
+        cmocka_unit_test(test_every_problem_of_every_shard_is_reported),
+        cmocka_unit_test(test_labels_out_of_range_are_reported),
+        cmocka_unit_test(test_damaged_labels_are_reported_alone),
+        cmocka_unit_test(test_damage_does_not_hide_infeasible_sequences),
+        cmocka_unit_test(test_sequences_without_tags_are_reported_by_number),
+        cmocka_unit_test(test_a_directory_without_shards_is_missing_input),
+        cmocka_unit_test(
+            test_lines_of_a_child_are_received_until_it_ends_or_crashes),
+        cmocka_unit_test(test_a_data_set_is_described_as_json),
+        cmocka_unit_test(test_a_shard_is_described_as_text),
     };
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

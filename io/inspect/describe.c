@@ -1,4 +1,4 @@
-#include "io/shard/describe.h"
+#include "io/inspect/describe.h"
 
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
@@ -16,7 +16,7 @@ typedef struct summary {
     const char *path;
     size_t shards, units, sequences, features, classes;
     int64_t frames, labels;
-    double frame_shift; /* seconds; 0: not sound */
+    double frame_shift; /* seconds; 0: no audio */
     const char *store;  /* "mixed" if shards differ */
     bool words, per_frame;
     const char *features_text;
@@ -30,8 +30,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Of a column of the lengths [n, 2]: the smallest that p percent do not pass.
- */
+/* Quantiles of a column of the lengths [n, 2]: the smallest length that at least
+ * p percent do not exceed. */
 static void quantiles(int32_t *room, const int32_t *lengths, size_t n,
                       int column, int32_t out[QUANTILES])
 {
@@ -115,7 +115,7 @@ static json_t *list(const int32_t x[QUANTILES])
     return out;
 }
 
-/* The features text as the JSON it is, or else as a text. */
+/* The features text as JSON, or as a string if it is not valid JSON. */
 static json_t *made_with(const char *text)
 {
     json_t *out = json_loads(text, 0, NULL);

@@ -1,0 +1,166 @@
+/*
+ * exchange_coded.c - updates that travel as codes with error feedback
+ * (comm/sum/coded_sum.h):
+ *
+ *     G_k      what worker k changed, and its residual r_k      -> owners
+ *     start    its change, and what was lost before             -> all ranks
+ *
+ * Workers start from the decoded vector; the filter's W and Delta are exact.
+ * Means (bm_exchange_mean) do not travel as codes: an exchange by way of the
+ * host takes them, and moves vectors between the backend and the host.
+ */
+#include "bmuf/exchange/columns.h"
+#include "bmuf/exchange/exchange_host.h"
+#include "bmuf/exchange/exchange_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct coded {
+    bm_exchange *plain; /* bm_exchange_host */
+    bm_coded_sum *sum;
+} coded;
+
+static bm_status coded_open(bm_exchange *e, const bm_job *job)
+{
+    coded *c = e->self = calloc(1, sizeof *c);
+    const bm_code none = {0};
+    bm_code_plan plan = {0};
+    bm_job by_host = *job;
+    bm_status status = BM_OK;
+
+    if (c == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    by_host.exchange = "host";
+    BM_TRY(bm_exchange_open(&c->plain, e->comm, e->params, &by_host, none,
+                            e->mode));
+    status = bm_comm_agree(e->comm, bm_columns_plan(&plan, e->code, e->params));
+    if (status != BM_OK) {
+        bm_code_plan_free(&plan);
+        return status;
+    }
+    BM_TRY(bm_coded_sum_open(&c->sum, e->comm, &plan, (int)job->workers,
+                             job->coordinator, e->mode));
+    e->transport = bm_exchange_transport(c->plain);
+    e->slice = bm_coded_sum_slice(c->sum);
+    e->common = bm_coded_sum_common(c->sum);
+    return BM_OK;
+}
+
+static void coded_close(bm_exchange *e)
+{
+    coded *c = e->self;
+
+    if (c == NULL)
+        return;
+    bm_coded_sum_close(c->sum);
+    bm_exchange_close(c->plain);
+    free(c);
+}
+
+/* A change of the common vector, or a gradient, is for an update. */
+static bm_status coded_add(bm_exchange *e, int worker, const float *x,
+                           const float *from, double weight, bool *good)
+{
+    coded *c = e->self;
+    float *room = bm_exchange_host_room(c->plain);
+    bm_status status = BM_OK;
+
+    if (from == NULL && e->mode == BM_CODED_CHANGE)
+        return bm_exchange_add(c->plain, worker, x, NULL, weight, good);
+    status =
+        bm_exchange_host_difference(c->plain, x, from, weight > 0, room, good);
+    if (!*good || status != BM_OK)
+        weight = 0;
+    if (!bm_coded_sum_add(c->sum, worker, room, weight))
+        *good = false;
+    return status;
+}
+
+static bm_status coded_mean(bm_exchange *e, float *x)
+{
+    coded *c = e->self;
+    return bm_exchange_mean(c->plain, x);
+}
+
+static bm_status coded_update(bm_exchange *e, double *weight)
+{
+    coded *c = e->self;
+
+    bm_exchange_host_changed(c->plain);
+    return bm_coded_sum_update(c->sum, bm_exchange_apply, e, weight);
+}
+
+static bm_status coded_allgather(bm_exchange *e)
+{
+    coded *c = e->self;
+
+    bm_exchange_host_changed(c->plain);
+    return bm_coded_sum_allgather(c->sum);
+}
+
+static bm_status coded_gather(bm_exchange *e, const float *slice, float *x)
+{
+    coded *c = e->self;
+    float *to = bm_on_host(e->be) ? x : bm_exchange_host_room(c->plain);
+
+    BM_TRY(bm_coded_sum_gather(c->sum, slice, to));
+    if (to != x)
+        bm_put(e->be, x, to, e->n);
+    return bm_sync(e->be);
+}
+
+static void coded_fetch(bm_exchange *e, float *x)
+{
+    coded *c = e->self;
+    bm_exchange_host_fetch(c->plain, e->common, x);
+}
+
+/* ---- states -------------------------------------------------------------- */
+
+static size_t coded_states(const bm_exchange *e)
+{
+    const coded *c = e->self;
+    int first = 0, last = 0;
+
+    bm_coded_sum_hosted(c->sum, &first, &last);
+    return (size_t)(last - first) + 1;
+}
+
+static size_t coded_state(const bm_exchange *e, bm_state *out)
+{
+    const coded *c = e->self;
+    size_t offset = e->slice.offset, count = e->slice.count, n = 0;
+    int first = 0, last = 0;
+
+    bm_coded_sum_hosted(c->sum, &first, &last);
+    for (int k = first; k < last; k++) {
+        float *residual = bm_coded_sum_residual(c->sum, k);
+
+        if (residual == NULL)
+            break; /* the code is exact */
+        out[n] = (bm_state){.x = residual, .count = e->n};
+        snprintf(out[n++].name, sizeof out->name, "residual.%d", k);
+    }
+    if (e->mode == BM_CODED_CHANGE)
+        out[n++] =
+            (bm_state){"common", NULL, e->common + offset, offset, count, 0};
+    else if (bm_coded_sum_rest(c->sum) != NULL)
+        out[n++] = (bm_state){"residual", NULL,  bm_coded_sum_rest(c->sum),
+                              offset,     count, 0};
+    return n;
+}
+
+const bm_exchange_ops bm_exchange_coded = {
+    .memory = &bm_slices_on_host,
+    .open = coded_open,
+    .close = coded_close,
+    .add = coded_add,
+    .mean = coded_mean,
+    .update = coded_update,
+    .allgather = coded_allgather,
+    .gather = coded_gather,
+    .fetch = coded_fetch,
+    .states = coded_states,
+    .state = coded_state,
+};

@@ -1,0 +1,59 @@
+/*
+ * batch_settings.c - the table of [batch].
+ */
+#include "io/batch/batch_settings.h"
+
+#include <string.h>
+
+typedef struct settings {
+    long sequences, frames, buckets;
+    const char *order;
+} settings;
+
+const bm_option bm_batch_options[] = {
+    {"sequences", BM_INT, offsetof(settings, sequences), "0", 0, 1e6,
+     "sequences", "size of a mini-batch; 0: batch.frames decides"},
+    {"frames", BM_INT, offsetof(settings, frames), "0", 0, 1e9, "frames",
+     "largest size of a mini-batch, padding included; a mini-batch may end "
+     "earlier to save padding; 0: batch.sequences decides, or 16 times the "
+     "mean length if that is 0 too"},
+    {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
+     "random sorted file",
+     "order of sequences in an epoch; sorted: short ones first"},
+    {"buckets", BM_INT, offsetof(settings, buckets), "64", 1, 1e6,
+     "mini-batches",
+     "number of mini-batches drawn together and sorted by length before they "
+     "are cut; more: less padding, 1: most random"},
+    {0},
+};
+
+void bm_batch_check(const bm_config *config, bm_faults *faults)
+{
+    settings s = {0};
+
+    bm_config_peek(config, "batch", bm_batch_options, &s);
+    if (s.sequences > 0 && s.frames > 0)
+        bm_config_fault(faults, config, "batch", "frames",
+                        "batch.sequences = %ld and batch.frames = %ld: a "
+                        "mini-batch has one size; leave one of them out",
+                        s.sequences, s.frames);
+}
+
+static bm_order order_of(const char *name)
+{
+    if (strcmp(name, "sorted") == 0)
+        return BM_ORDER_SORTED;
+    return strcmp(name, "file") == 0 ? BM_ORDER_FILE : BM_ORDER_RANDOM;
+}
+
+bm_status bm_batch_read(const bm_config *config, bm_plan_settings *out)
+{
+    settings s = {0};
+
+    BM_TRY(bm_config_fill(config, "batch", bm_batch_options, &s));
+    out->sequences = s.sequences;
+    out->frames = s.frames;
+    out->order = order_of(s.order);
+    out->buckets = s.buckets;
+    return BM_OK;
+}

@@ -1,0 +1,92 @@
+/*
+ * plan_size.c - the sizes of mini-batches and blocks in frames, from settings
+ * and a data set.
+ */
+#include "io/batch/plan_parts.h"
+
+#include "core/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SEQUENCES = 16 }; /* of mean length in a mini-batch, by default */
+enum { SHARES = 4 };     /* that are drawn to find the size of one */
+
+long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d)
+{
+    double mean = (double)d->frames / (double)(d->n > 0 ? d->n : 1);
+
+    if (s->frames > 0 || s->sequences > 0)
+        return s->frames;
+    return (long)ceil(SEQUENCES * fmax(mean, 1));
+}
+
+/* Sequences that fill s->steps mini-batches if all sequences of a mini-batch
+ * have the same length. */
+static double ideal_share(const bm_plan_settings *s, const bm_dataset *d,
+                          long frames)
+{
+    double epoch = 0;
+
+    if (frames == 0)
+        return (double)(s->steps * s->sequences);
+    for (size_t i = 0; i < d->n; i++) {
+        int32_t length = d->lengths[2 * i];
+        long together = length > 0 ? frames / length : 0;
+
+        if (length > 0)
+            epoch += 1 / (double)(together > 0 ? together : 1);
+    }
+    return epoch > 0 ? (double)s->steps * (double)d->n / epoch : (double)d->n;
+}
+
+/*
+ * Lengths differ, so mini-batches have fewer sequences than that, the more so in
+ * a small share. So random shares are drawn and cut, and each result gives the
+ * size of the next share.
+ */
+static bm_status real_share(const bm_plan_settings *s, const bm_dataset *d,
+                            long frames, double *sequences)
+{
+    double n = fmin(*sequences, (double)d->n);
+    bm_plan_settings cut = {.frames = frames};
+    int32_t *lengths = malloc(((size_t)n + 2) * sizeof *lengths);
+    bm_status status = BM_OK;
+
+    if (lengths == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %.0f lengths", n);
+    for (uint64_t k = 0; k < SHARES && n >= 1; k++) {
+        bm_rng rng = bm_rng_make(0, "steps", k);
+        size_t drawn = (size_t)round(n), batches = 0;
+
+        for (size_t i = 0; i < drawn; i++)
+            lengths[i] = d->lengths[2 * bm_rng_below(&rng, d->n)];
+        BM_TRY_DONE(bm_plan_count(&cut, lengths, drawn, &batches));
+        *sequences = (double)s->steps * (double)drawn / (double)batches;
+        n = fmin(n, *sequences);
+    }
+done:
+    free(lengths);
+    return status;
+}
+
+bm_status bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
+                               int workers, double *out)
+{
+    long frames = bm_plan_batch_frames(s, d);
+    double mean = (double)d->frames / (double)(d->n > 0 ? d->n : 1), n = 0;
+
+    if (s->frames_total > 0) {
+        *out = (double)s->frames_total;
+        return BM_OK;
+    }
+    if (s->frames_per_worker > 0) {
+        *out = (double)s->frames_per_worker * workers;
+        return BM_OK;
+    }
+    n = ideal_share(s, d, frames);
+    if (frames > 0)
+        BM_TRY(real_share(s, d, frames, &n));
+    *out = n * mean * workers;
+    return BM_OK;
+}
