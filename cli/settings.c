@@ -31,7 +31,8 @@ static bm_status check_bucketed(const bm_config *config, const bm_job *job)
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
-    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options, &bucketed);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options,
+                   &bucketed);
     return bm_bucketed_check(&bucketed, job);
 }
 

@@ -61,7 +61,7 @@ static double bucketed(const bm_load *l, const bm_link *link, int n)
         bytes[k] = bytes_of(l) / (double)layers;
     }
     return l->step_s - l->backward_s + waiting(l, n, 1) +
-           bm_cost_overlap(layers, backward, bytes, by_ring, &r);
+           bm_cost_bucketed(layers, backward, bytes, by_ring, &r);
 }
 
 static double one_bit(const bm_load *l, const bm_link *link, int n)

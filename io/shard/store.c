@@ -97,11 +97,11 @@ void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
 
 static bool halves_finite(const uint16_t *h, size_t n)
 {
-    unsigned odd = 0;
+    unsigned bad = 0;
 
     for (size_t i = 0; i < n; i++)
-        odd |= (h[i] & 0x7c00u) == 0x7c00u;
-    return odd == 0;
+        bad |= (h[i] & 0x7c00u) == 0x7c00u;
+    return bad == 0;
 }
 
 /* Rounded sums are monotonic in the byte: it is enough to look at both ends. */

@@ -31,7 +31,7 @@ static void open_as(int fd, const char *path)
     close(file);
 }
 
-/* A pipe whose reader has gone. */
+/* stdout becomes a pipe without a reader. */
 static void open_deaf(void)
 {
     int ends[2];
@@ -79,7 +79,7 @@ static void become(const command *c, int control)
     line[n] = NULL;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    /* Open MPI keeps memory; no memory is a status, not the sanitizer's. */
+    /* Open MPI leaks; a failed malloc must return NULL under the sanitizer. */
     setenv("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1", 1);
     if (chdir(in_folder(".")) != 0)
         _exit(126);
@@ -98,7 +98,7 @@ static void become(const command *c, int control)
     _exit(127);
 }
 
-/* ---- its end ------------------------------------------------------------ */
+/* ---- its output --------------------------------------------------------- */
 
 static char *keep(char *text)
 {
@@ -159,7 +159,7 @@ outcome command_run(const command *c)
         become(c, control);
     o.out = o.err = keep(calloc(1, 1));
     if (control >= 0)
-        o.out = read_all(control); /* till the terminal has no more users */
+        o.out = read_all(control); /* until the terminal is closed */
     assert_true(waitpid(child, &state, 0) == child);
     o.code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (control >= 0) {
@@ -172,7 +172,7 @@ outcome command_run(const command *c)
     return o;
 }
 
-/* ---- claims ------------------------------------------------------------- */
+/* ---- assertions --------------------------------------------------------- */
 
 void assert_code_at(outcome o, int code, const char *file, int line)
 {
@@ -218,7 +218,9 @@ void assert_fails_at(outcome o, int code, const char *const *words,
     assert_code_at(o, code, file, line);
     if (count_of(o.err, "bmuf: ") != 1 || o.out[0] != '\0' ||
         names_a_source(o.err)) {
-        print_error("not one message:\nstdout: %s\nstderr: %s\n", o.out, o.err);
+        print_error(
+            "expected one message and no results:\nstdout: %s\nstderr: %s\n",
+            o.out, o.err);
         _fail(file, line);
     }
     for (; *words != NULL; words++)

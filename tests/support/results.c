@@ -29,7 +29,7 @@ double number(const json_t *object, const char *key)
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_number(value))
-        fail_msg("there is no number '%s'", key);
+        fail_msg("no number '%s'", key);
     return json_number_value(value);
 }
 
@@ -38,7 +38,7 @@ const char *text(const json_t *object, const char *key)
     const char *value = json_string_value(json_object_get(object, key));
 
     if (value == NULL)
-        fail_msg("there is no text '%s'", key);
+        fail_msg("no text '%s'", key);
     return value;
 }
 
@@ -55,7 +55,7 @@ double number_after(const char *printed, const char *words)
     at += strlen(words);
     x = strtod(at, &end);
     if (end == at)
-        fail_msg("there is no number behind '%s' in: %s", words, printed);
+        fail_msg("no number follows '%s' in: %s", words, printed);
     return x;
 }
 
@@ -141,8 +141,8 @@ void assert_same_model(const char *run, const char *other)
                      slurp(path_in(other, "model.safetensors"), &size[1])};
 
     if (strcmp(text(end[0], "digest"), text(end[1], "digest")) != 0)
-        fail_msg("%s has ended with %s, %s with %s", run,
-                 text(end[0], "digest"), other, text(end[1], "digest"));
+        fail_msg("%s ended with %s, %s with %s", run, text(end[0], "digest"),
+                 other, text(end[1], "digest"));
     assert_int_equal(size[0], size[1]);
     assert_memory_equal(model[0], model[1], size[0]);
     for (int i = 0; i < 2; i++) {
@@ -226,7 +226,7 @@ bool on_one_thread(const json_t *a, const json_t *b)
            number(a, "pid") == number(b, "pid");
 }
 
-/* From the i-th event on, the next one of a kind. */
+/* The next event of a kind, from the i-th on; NULL: no more. */
 static const json_t *next_event(const json_t *file, const char *kind, size_t *i)
 {
     const json_t *events = json_object_get(file, "traceEvents");
@@ -262,7 +262,8 @@ static bool is_time(const json_t *e, const char *key)
 
 enum { NAMES = 64 };
 
-/* Names of a span's process, or thread, among these, which end with NULL. */
+/* The number of names of a span's process, or thread, in a list that ends with
+ * NULL. */
 static int names_of(const json_t *const *names, const json_t *span, bool thread)
 {
     int n = 0;
@@ -295,7 +296,7 @@ void assert_chrome_trace(const json_t *file)
     size_t i = 0;
 
     assert_true(json_is_array(events) && json_array_size(events) > 0);
-    assert_string_equal(unit, "ms"); /* or ns: nothing else is known */
+    assert_string_equal(unit, "ms"); /* the format knows ms and ns */
     list_names(file, names);
     json_array_foreach(events, i, e)
     {
@@ -336,7 +337,7 @@ const json_t *find_span(const json_t *file, const char *name)
     FOR_EACH_SPAN(e, file)
     if (is_named(e, name))
         return e;
-    fail_msg("there is no span %s", name);
+    fail_msg("no span %s", name);
     return NULL;
 }
 
@@ -421,7 +422,7 @@ static void read_npy(dump_array *a, const char *npy, size_t size)
     a->x = (const float *)(const void *)(npy + 10 + length);
 }
 
-/* An entry of the directory, and what it stands for. Returns its length. */
+/* Reads an entry of the directory and its array; returns the entry's length. */
 static size_t read_entry(dump_array *a, const char *bytes, const char *entry)
 {
     const char *local = bytes + little_endian(entry + 42, 4);
@@ -473,7 +474,7 @@ const dump_array *dump_find(const dump *d, const char *name)
     for (size_t i = 0; i < d->n; i++)
         if (strcmp(d->arrays[i].name, name) == 0)
             return &d->arrays[i];
-    print_error("there is no array %s\n", name);
+    print_error("no array %s\n", name);
     assert_true(false);
     return NULL;
 }

@@ -56,7 +56,6 @@ void make_tone(int *x, size_t n, int channels, double hz, int rate)
                                       (double)rate));
 }
 
-/* x [n, channels] of 16-bit numbers; a double of 1 means 32768 of them. */
 void write_sound(const char *name, int format, const int *x, size_t n,
                  int channels, int rate)
 {
@@ -80,7 +79,6 @@ void write_sound(const char *name, int format, const int *x, size_t n,
     sf_close(file);
 }
 
-/* A tone in a 16-bit WAV file. */
 void write_tone(const char *name, size_t n, int channels, int rate)
 {
     static int x[2 * SAMPLES];
@@ -115,7 +113,7 @@ void write_speech(const char *name, const char *symbols)
         if (symbols[i] != ' ')
             make_tone(piece, PIECE - 100, 1, 400 + 700 * (symbols[i] - 'a'),
                       8000);
-        for (size_t k = 0; k < PIECE; k++) /* silence is not digital */
+        for (size_t k = 0; k < PIECE; k++) /* low noise */
             piece[k] += (int)(7 * k % 13) - 6;
     }
     write_sound(name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, n * PIECE, 1, 8000);
@@ -218,7 +216,7 @@ static recording recordings[TRAIN + DEV];
 static const char *const digit[] = {"zero", "one", "two",   "three", "four",
                                     "five", "six", "seven", "eight", "nine"};
 
-/* Every so-many-th of a split, so that all digits and speakers are there. */
+/* Every `every`-th recording of a split, so that all digits and speakers occur. */
 static void choose(const char *table, const char *split, int every,
                    recording *out, int n)
 {
@@ -237,7 +235,7 @@ static void choose(const char *table, const char *split, int every,
     assert_int_equal(taken, n);
 }
 
-/* Whether the real data are there. */
+/* Unpacks the real data; false if they are missing. */
 static bool find_digits(void)
 {
     const char *table = real_data("speech/fsdd/manifest.tsv");
@@ -250,7 +248,7 @@ static bool find_digits(void)
     return true;
 }
 
-/* A recording in which every letter is a tone of its own. */
+/* Writes a recording with a tone for each letter. */
 static void sing(const recording *r, int pitch)
 {
     static int x[LETTERS * LETTER];
@@ -277,7 +275,8 @@ static void make_digits(void)
 static void pack(const char *name, const recording *r, int n, int unit,
                  const char *first_text)
 {
-    bool first = strcmp(name, "train") == 0; /* its symbols are everybody's */
+    bool first =
+        strcmp(name, "train") == 0; /* its vocabulary is for all sets */
     char manifest[64], frames[64];
     FILE *file = NULL;
     program p;

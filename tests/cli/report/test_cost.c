@@ -242,10 +242,10 @@ static void test_overlap_by_hand(void **_)
     const double backward[] = {1, 1}, bytes[] = {1, 1}, none[] = {0, 0};
 
     (void)_;
-    assert_true(near(bm_cost_overlap(2, backward, bytes, three_seconds, NULL),
+    assert_true(near(bm_cost_bucketed(2, backward, bytes, three_seconds, NULL),
                      7, 1e-12));
-    assert_true(near(bm_cost_overlap(2, backward, none, three_seconds, NULL), 2,
-                     1e-12));
+    assert_true(near(bm_cost_bucketed(2, backward, none, three_seconds, NULL),
+                     2, 1e-12));
 }
 
 typedef struct line {
@@ -279,7 +279,7 @@ static void test_merging_layers(void **_)
         double t = bm_cost_merge(10, backward, bytes, l.a, l.b, bucket);
 
         assert_true(t <=
-                    bm_cost_overlap(10, backward, bytes, along, &l) + 1e-12);
+                    bm_cost_bucketed(10, backward, bytes, along, &l) + 1e-12);
         assert_int_equal(bucket[0], 0);
         assert_int_equal(bucket[9] + 1, cases[i].buckets);
     }
