@@ -18,7 +18,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local char reason[512];
 
 /* The library may have been built without thread safety. Its exit handler
- * crashes after a full disk, and is not needed: all files are closed by then. */
+ * crashes after a full disk, and is not needed: all files are closed by
+ * then. */
 void bm_h5_enter(void)
 {
     static bool entered;

@@ -76,8 +76,8 @@ static void train_block(fixture *f, bm_strategy *s, int block)
     int last = bm_comm_first(f->comm, WORKERS, rank + 1);
 
     for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-        bool good = false;
-        bm_strategy_begin(s);
+        bool good = true;
+        bm_strategy_begin(s, k, NULL);
         for (int i = 0; i < N; i++)
             f->params.w[i] += (float)drift(k, block, i);
         assert_ok(bm_strategy_worker_end(s, k, samples(k, block), &good));
@@ -249,8 +249,8 @@ static void check_without_data(fixture *f, const char *strategy)
     assert_ok(bm_strategy_global(s, before));
     memcpy(start, f->params.w, sizeof start);
     for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-        bool good = false;
-        bm_strategy_begin(s);
+        bool good = true;
+        bm_strategy_begin(s, k, NULL);
         assert_ok(bm_strategy_worker_end(s, k, 0, &good));
     }
     assert_ok(bm_strategy_exchange(s));
@@ -275,13 +275,13 @@ static void train_alike(fixture *f, bm_strategy *s, int block)
     int last = bm_comm_first(f->comm, WORKERS, rank + 1);
 
     for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-        bool good = false;
+        bool good = true;
 
-        if (s->ops->unit == BM_BLOCK)
-            bm_strategy_begin(s);
+        if (s->ops->per == BM_BLOCK)
+            bm_strategy_begin(s, k, NULL);
         for (int i = 0; i < N; i++) {
             f->params.g[i] = (float)drift(0, block, i);
-            f->params.w[i] += s->ops->unit == BM_BLOCK ? f->params.g[i] : 0;
+            f->params.w[i] += s->ops->per == BM_BLOCK ? f->params.g[i] : 0;
         }
         assert_ok(bm_strategy_worker_end(s, k, samples(k, block), &good));
     }
@@ -356,8 +356,8 @@ static void test_broken_worker_is_left_out(void **state)
             weights += samples(k, 1);
         }
     for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-        bool good = false;
-        bm_strategy_begin(s);
+        bool good = true;
+        bm_strategy_begin(s, k, NULL);
         for (int i = 0; i < N; i++)
             f->params.w[i] += (float)drift(k, 1, i);
         if (k == 1)
@@ -381,7 +381,7 @@ static void check_ssgd(fixture *f)
 
     for (int t = 0; t < BLOCKS; t++) {
         for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-            bool good = false;
+            bool good = true;
             for (int i = 0; i < N; i++)
                 f->params.g[i] = (float)drift(k, t, i);
             assert_ok(bm_strategy_worker_end(s, k, samples(k, t), &good));

@@ -164,15 +164,15 @@ static void check(fixture *f, const char *name,
         int last = bm_comm_first(f->comm, WORKERS, rank + 1);
 
         for (int k = bm_comm_first(f->comm, WORKERS, rank); k < last; k++) {
-            bool good = false;
+            bool good = true;
 
-            bm_strategy_begin(s);
+            bm_strategy_begin(s, k, NULL);
             for (int i = 0; i < N; i++)
                 f->params.w[i] = (float)learn(k, t, rate_of(t), f->params.w[i]);
             assert_ok(bm_strategy_worker_end(s, k, samples(k), &good));
             assert_true(good);
         }
-        bm_strategy_block(s, 0.1 * rate_of(t));
+        bm_strategy_block(s, t, 0.1 * rate_of(t));
         assert_ok(bm_strategy_exchange(s));
         assert_ok(bm_strategy_global(s, global));
         for (int i = 0; i < N; i++) {
@@ -271,16 +271,16 @@ static void test_steady_gains_are_each_programs(void **state)
     fixture *f = *state;
 
     FOR_EACH (i, rows) {
-        bm_filter got;
-        bool filtered = false;
+        bm_traits got;
 
         if (rows[i].setting != NULL)
             set(f, rows[i].setting);
-        assert_ok(bm_strategy_filter(bm_strategy_find(rows[i].name), f->config,
-                                     16, &got, &filtered));
-        assert_true(filtered && got.nesterov == rows[i].nesterov);
-        assert_true(near(got.rate, rows[i].zeta, 1e-12));
-        assert_true(near(got.rate / (1 - got.momentum), rows[i].gain, 1e-12));
+        assert_ok(bm_strategy_resolve(bm_strategy_find(rows[i].name), f->config,
+                                      16, &got));
+        assert_true(got.filtered && got.filter.nesterov == rows[i].nesterov);
+        assert_true(near(got.filter.rate, rows[i].zeta, 1e-12));
+        assert_true(near(got.filter.rate / (1 - got.filter.momentum),
+                         rows[i].gain, 1e-12));
     }
 }
 

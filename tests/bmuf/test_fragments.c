@@ -305,11 +305,11 @@ static void test_one_fragment_is_the_strategy(void **state)
             bm_fragments_open(&s[1], names[k], j.config, j.comm, &j.params));
         for (int of = 0; of < 2; of++)
             for (int t = 0; t < 5; t++) {
-                bm_strategy_block(s[of], t < 3 ? 0.5 : 0.25);
+                bm_strategy_block(s[of], t, t < 3 ? 0.5 : 0.25);
                 for (int worker = first; worker < last; worker++) {
-                    bool good = false;
+                    bool good = true;
 
-                    bm_strategy_begin(s[of]);
+                    bm_strategy_begin(s[of], worker, NULL);
                     for (int i = 0; i < N; i++)
                         j.params.w[i] += (float)(0.25 * worker + t -
                                                  0.3 * j.params.w[i] + i % 7);

@@ -4,7 +4,8 @@
  * for, a mean that is weighted by them.
  */
 #include "bmuf/learner.h"
-#include "tests/support/corpus.h"
+#include "bmuf/trainer.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -3,8 +3,7 @@
 #include "core/span.h"
 #include "core/trace.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/spans.h"
+#include "tests/support/results.h"
 #include "tests/support/support.h"
 
 #include <math.h>

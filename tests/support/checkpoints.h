@@ -6,7 +6,7 @@
 #define BM_TESTS_SUPPORT_CHECKPOINTS_H
 
 #include "io/model/checkpoint.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 
 /* Vector 0 is the model, 1 Delta, then each worker's momentum, then each one's
  * counter, which is one number. */

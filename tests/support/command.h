@@ -55,25 +55,4 @@ void assert_says_at(const char *text, const char *what, const char *file,
 void assert_fails_at(outcome o, int code, const char *const *words,
                      const char *file, int line);
 
-/* Sounds of `symbols` in a WAV file: a, b, c are tones, a blank is silence, a
- * tenth of a second each. */
-void write_speech(const char *name, const char *symbols);
-
-/* NAME.jsonl with n recordings NAME-0.wav .. of texts that make_text gives. */
-void make_speech(const char *name, size_t n);
-
-/* The text of sequence i: one to three words of one to three of a, b, c. */
-const char *speech_text(size_t i);
-
-/* Its frames: windows of 25 ms every 10 ms that lie within the recording, at
- * 8000 Hz. */
-size_t speech_frames(size_t i);
-
-/* Of the first n of them. */
-size_t speech_total(size_t n, size_t (*of)(size_t i));
-
-/* The folder has train/ and test/, packed of 40 and 21 such recordings, and
- * tiny.ini, with which they are learned somewhat, in a second. For setup. */
-int make_corpus(void **state);
-
 #endif

@@ -179,7 +179,7 @@ void close_job(job *j)
     bm_config_free(j->config);
 }
 
-static double rate_of(const problem *p, int t)
+double rate_of(const problem *p, int t)
 {
     return !p->cooling || t < 2 ? 0.25 : t < 4 ? 0.125 : 0.0625;
 }

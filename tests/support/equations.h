@@ -79,6 +79,9 @@ typedef struct result {
     double bad_steps;
 } result;
 
+/* The learning rate of the block that comes t-th. */
+double rate_of(const problem *p, int t);
+
 /* Blocks from .. to, of all epochs; or the whole of a job. */
 void run_blocks(job *j, int from, int to, result *out);
 void run_job(bm_comm *comm, problem p, const char *const *settings,

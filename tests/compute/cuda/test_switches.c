@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
