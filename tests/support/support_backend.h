@@ -12,7 +12,8 @@ int open_cpu(void **state);
 int close_cpu(void **state);
 
 /* Runs the group on the backend that the first argument names, cpu without one;
- * the second argument bf16 selects that precision. Returns main's exit status. */
+ * the second argument bf16 selects that precision. Returns main's exit
+ * status. */
 extern bm_backend *chosen;
 int run_group_on(int argc, char **argv, const char *name,
                  const struct CMUnitTest *tests, size_t n);
