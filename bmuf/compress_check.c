@@ -16,21 +16,20 @@ static bool is(const char *word, const char *other)
 static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
 {
     bm_job job = {0};
-    bm_code code = {0};
+    bm_traits traits = {0};
 
-    if (bm_strategy_code(ops, config, &code) != BM_OK)
-        return BM_OK; /* reported by the check of that section */
     bm_config_peek(config, "job", bm_job_options, &job);
-    if (code.ops != NULL && !is(job.sum, "tree"))
+    if (bm_strategy_resolve(ops, config, (int)job.workers, &traits) != BM_OK)
+        return BM_OK; /* reported by the check of that section */
+    if (traits.code.ops != NULL && !is(job.sum, "tree"))
         return BM_FAIL(BM_ERR_CONFIG,
                        "job.sum = %s conflicts with codes, which are summed in "
                        "tree mode; set job.sum = tree",
                        job.sum);
-    if (code.ops != NULL && is(job.exchange, "nccl"))
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "job.exchange = nccl conflicts with codes, which are made "
-            "on the host; set job.exchange = host");
+    if (traits.code.ops != NULL && is(job.exchange, "nccl"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "job.exchange = nccl conflicts with codes, which are "
+                       "made on the host; set job.exchange = host");
     return BM_OK;
 }
 
@@ -41,7 +40,7 @@ bm_status bm_compress_check(const bm_config *config, const bm_strategy_ops *ops)
 
     bm_config_peek(config, "compress", bm_compress_options, &set);
     bm_config_peek(config, "block", bm_block_options, &block);
-    if (!is(set.code, "none") && !ops->codes)
+    if (!is(set.code, "none") && ops->per != BM_BLOCK)
         return BM_FAIL(BM_ERR_CONFIG,
                        "compress.code = %s is for updates of models, which "
                        "train.strategy = %s does not send; for gradients set "

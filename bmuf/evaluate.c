@@ -1,3 +1,4 @@
+/* evaluate.c - one epoch over the data, a row of counts for each share. */
 #include "bmuf/evaluate.h"
 
 #include "bmuf/infeasible.h"
@@ -15,17 +16,17 @@ struct bm_evaluator {
     bm_infeasible_check *infeasible;
     bm_plan_settings plan;
     int workers, first, last;
-    bm_evaluation *table; /* [workers]: what each share comes to */
+    bm_evaluation *table; /* [workers]: a row for each share */
     float *logits;        /* [room_logits], on the host */
     size_t room_logits;
-    int32_t *labels; /* [room_labels]: a best path; twice: two word lists */
+    int32_t *labels; /* [room_labels]: a best path; words: two word lists */
     int32_t *words[2];
     size_t room_labels;
     bool labels_are_words;
-    int32_t space; /* its class; -1: words are not told apart */
+    int32_t space; /* its class; -1: there is none, and no word errors */
 };
 
-/* The class of the blank between words. */
+/* The class of the space between words; -1: there is none. */
 static int32_t find_space(const bm_vocab *vocab)
 {
     for (size_t c = 1; c < bm_vocab_size(vocab); c++)
@@ -78,6 +79,7 @@ void bm_evaluator_close(bm_evaluator *e)
     free(e);
 }
 
+/* Room for n labels in all lists. */
 static bm_status room_for_labels(bm_evaluator *e, size_t n)
 {
     int32_t **all[] = {&e->labels, &e->words[0], &e->words[1]};
@@ -94,6 +96,7 @@ static bm_status room_for_labels(bm_evaluator *e, size_t n)
     return BM_OK;
 }
 
+/* e->logits <- y */
 static bm_status fetch(bm_evaluator *e, bm_tensor y)
 {
     size_t n = bm_count(y);
@@ -109,8 +112,8 @@ static bm_status fetch(bm_evaluator *e, bm_tensor y)
     return bm_sync(e->be);
 }
 
-/* Every word becomes a number that equal words share: a hash of its letters
- * (FNV-1a, 31 bits). Returns how many words there are. */
+/* Each word becomes a hash of its letters (FNV-1a, 31 bits). Returns the number
+ * of words. */
 static size_t to_words(const int32_t *labels, size_t n, int32_t space,
                        int32_t *words)
 {
@@ -133,7 +136,7 @@ static size_t to_words(const int32_t *labels, size_t n, int32_t space,
     return n_words;
 }
 
-/* Frame by frame there is nothing to align. */
+/* A label for each frame needs no alignment. */
 static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
 {
     bm_edits edits = {0};
@@ -173,7 +176,7 @@ static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
     return BM_OK;
 }
 
-/* Labels of a sequence into e->labels; returns how many. */
+/* e->labels <- labels of the best path; returns how many. */
 static size_t decode(bm_evaluator *e, const float *logits, size_t frames,
                      size_t stride, size_t n_classes)
 {
@@ -232,7 +235,7 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
     return BM_OK;
 }
 
-/* All blocks of the one epoch there is, for the shares of this rank. */
+/* All blocks of one epoch, for the shares of this rank. */
 static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
 {
     bm_reader_settings set = {.plan = e->plan,
@@ -275,7 +278,8 @@ static void add(bm_evaluation *sum, const bm_evaluation *more)
     sum->wrong += more->wrong;
 }
 
-/* The table is of doubles alone, and a share's row is zero elsewhere. */
+/* Rows are doubles only; those of other ranks' shares are zero, so that a sum
+ * gives all ranks all rows. */
 bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
                       bm_evaluation *out)
 {

@@ -1,6 +1,6 @@
 /*
- * evaluate.h - a model on a data set, over all ranks: loss, label and word
- * error rates, transcripts. The same bits for any number of ranks.
+ * evaluate.h - evaluates a model on a data set, over all ranks: loss, label and
+ * word error rates, transcripts. The bits are the same for any number of ranks.
  */
 #ifndef BM_BMUF_EVALUATE_H
 #define BM_BMUF_EVALUATE_H
@@ -11,13 +11,13 @@
 #include "models/model.h"
 
 typedef struct bm_evaluation {
-    bm_score score;   /* as the loss counts: without what it skips */
+    bm_score score;   /* without sequences that the loss skips */
     double counted;   /* what the loss is a mean over: sequences, or frames */
-    double sequences; /* all of them from here on */
+    double sequences; /* from here on all sequences count */
     double frames;    /* of data */
     double labels;    /* of the references */
     double substitutions, deletions, insertions;
-    double words, word_errors; /* of texts with spaces; 0: there are none */
+    double words, word_errors; /* where labels form words; else 0 */
     double wrong;              /* sequences with any error */
     double seconds;
 } bm_evaluation;
@@ -25,8 +25,9 @@ typedef struct bm_evaluation {
 double bm_evaluation_loss(const bm_evaluation *e); /* per sequence or frame */
 double bm_evaluation_ler(const bm_evaluation *e);  /* errors / labels */
 
-/* Is shown every sequence of the shares of this rank, in no special order:
- * labels of the best path, and logits [frames, C], `stride` floats apart. */
+/* `see` is called for every sequence of this rank's shares, in any order:
+ * labels of the best path, and logits [frames, C], `stride` floats apart, both
+ * borrowed during the call. Its failure ends the evaluation. */
 typedef struct bm_witness {
     void *self;
     bm_status (*see)(void *self, int64_t sequence, const char *tag,
@@ -37,17 +38,21 @@ typedef struct bm_witness {
 typedef struct bm_evaluator bm_evaluator;
 
 /*
- * For `workers` shares, of which each rank has some; all is borrowed. The
- * model keeps at least one score for each share of this rank. `plan` says how
- * mini-batches are cut; their order is by length.
+ * For `workers` shares, dealt to the ranks; all arguments are borrowed and must
+ * outlive it. The model must keep a score for each share of this rank. `plan`
+ * sets the size of mini-batches; they are sorted by length. Fails with
+ * BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm,
                                        bm_model *model, bm_dataset *data,
                                        const bm_plan_settings *plan,
                                        int workers);
+/* e may be NULL. */
 void bm_evaluator_close(bm_evaluator *e);
 
-/* Collective. `witness` may be NULL. */
+/* Collective. `witness` may be NULL. Fails, on all ranks, as the reader or the
+ * witness of any rank does, or with BM_ERR_FORMAT for an infeasible sequence if
+ * model.infeasible = error. */
 BM_CHECKED bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
                                  bm_evaluation *out);
 

@@ -1,10 +1,11 @@
+/* infeasible.c - the first LOGGED sequences are named, the others counted. */
 #include "bmuf/infeasible.h"
 
 #include "core/log.h"
 
 #include <stdlib.h>
 
-enum { TOLD = 10 }; /* sequences to name */
+enum { LOGGED = 10 }; /* sequences to name */
 
 struct bm_infeasible_check {
     const bm_model *model; /* borrowed */
@@ -19,7 +20,7 @@ bm_status bm_infeasible_check_new(bm_infeasible_check **out,
     bm_infeasible_check *m = calloc(1, sizeof *m);
 
     if (m == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to look at sequences");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to check sequences");
     m->model = model;
     *out = m;
     return BM_OK;
@@ -47,6 +48,7 @@ static bm_status make_room(bm_infeasible_check *m, size_t n)
     return BM_OK;
 }
 
+/* What becomes of them. */
 static const char *fate(const bm_infeasible_check *m)
 {
     return bm_model_infeasible(m->model) == BM_INFEASIBLE_ZERO
@@ -54,8 +56,8 @@ static const char *fate(const bm_infeasible_check *m)
                : "skipped";
 }
 
-static bm_status tell(bm_infeasible_check *m, bm_reader *reader,
-                      const bm_batch *b, size_t i)
+static bm_status report(bm_infeasible_check *m, bm_reader *reader,
+                        const bm_batch *b, size_t i)
 {
     bool refuse = bm_model_infeasible(m->model) == BM_INFEASIBLE_ERROR;
     size_t frames = bm_model_frames(m->model, (size_t)b->extent.frames[i]);
@@ -63,7 +65,7 @@ static bm_status tell(bm_infeasible_check *m, bm_reader *reader,
     size_t n = (size_t)b->targets.count[i], repeats = 0;
     const char *tag = NULL;
 
-    if (m->found++ >= TOLD && !refuse)
+    if (m->found++ >= LOGGED && !refuse)
         return BM_OK;
     tag = bm_reader_tag(reader, b->id[i]);
     for (size_t j = 0; j < i; j++)
@@ -88,15 +90,15 @@ bm_status bm_infeasible_check_look(bm_infeasible_check *m, bm_reader *reader,
     bm_model_find_infeasible(m->model, batch, m->bad);
     for (size_t i = 0; i < batch->extent.B; i++)
         if (m->bad[i])
-            BM_TRY(tell(m, reader, batch, i));
+            BM_TRY(report(m, reader, batch, i));
     *bad = m->bad;
     return BM_OK;
 }
 
 void bm_infeasible_check_end(bm_infeasible_check *m)
 {
-    if (m->found > TOLD)
-        bm_log(BM_WARNING, ".. and %d more sequences %s", m->found - TOLD,
+    if (m->found > LOGGED)
+        bm_log(BM_WARNING, ".. and %d more sequences %s", m->found - LOGGED,
                fate(m));
     m->found = 0;
 }

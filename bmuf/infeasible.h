@@ -1,7 +1,7 @@
 /*
- * infeasible.h - sequences that the loss cannot use, found before anything is
- * computed: they are told by name, or they end the work, as model.infeasible
- * says.
+ * infeasible.h - sequences that the loss cannot use: more labels than frames
+ * allow. They are found before anything is computed and logged by name, or are
+ * errors, as model.infeasible says.
  */
 #ifndef BM_BMUF_INFEASIBLE_H
 #define BM_BMUF_INFEASIBLE_H
@@ -11,22 +11,25 @@
 
 typedef struct bm_infeasible_check bm_infeasible_check;
 
-/* The model is borrowed. */
+/* The model is borrowed and must outlive it. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_infeasible_check_new(bm_infeasible_check **out,
                                              const bm_model *model);
+/* m may be NULL. */
 void bm_infeasible_check_free(bm_infeasible_check *m);
 
 /*
- * Looks at a batch of the reader's and tells the first few that do not fit.
- * bad [B] says of each sequence whether it is one; borrowed until the next
- * call. Fails with BM_ERR_FORMAT at the first one if they are errors.
+ * Checks a batch of the reader, and logs the first few infeasible sequences.
+ * bad [B]: whether sequence b is infeasible; borrowed until the next call.
+ * Fails with BM_ERR_FORMAT at the first one if model.infeasible = error, or
+ * with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_infeasible_check_look(bm_infeasible_check *m,
                                               bm_reader *reader,
                                               const bm_batch *batch,
                                               const bool **bad);
 
-/* Says how many more there were, and begins anew. */
+/* Logs how many more were found since the last call, and starts counting from
+ * 0. */
 void bm_infeasible_check_end(bm_infeasible_check *m);
 
 #endif

@@ -1,3 +1,5 @@
+/* learner.c - dropout of a mini-batch is keyed by worker, epoch, block and
+ * step. */
 #include "bmuf/learner.h"
 
 #include "bmuf/infeasible.h"
@@ -51,7 +53,7 @@ static bm_status move(void *self, bm_position at, int64_t *steps)
     return bm_reader_block(l->reader, at, steps);
 }
 
-/* Sequences of a batch that count, or their frames. */
+/* *samples <- sequences of a batch that the loss uses, or their frames. */
 static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
 {
     bool per_frame = bm_model_loss(l->model)->per_frame;

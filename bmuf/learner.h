@@ -1,32 +1,37 @@
 /*
  * learner.h - a model and a reader as the trainer's task: gradients of
- * mini-batches, and a count of what could not be learned from.
+ * mini-batches, and counts of the data they were computed from.
  */
 #ifndef BM_BMUF_LEARNER_H
 #define BM_BMUF_LEARNER_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/task.h"
 #include "io/batch/reader.h"
 #include "models/model.h"
 
 typedef struct bm_learner bm_learner;
 
 /*
- * For workers `first` and on, whose scores the model keeps as numbers 0 and on.
- * The model and the reader are borrowed; dropout is drawn from `seed`.
+ * For workers from number `first` on, whose scores the model keeps as 0, 1 and
+ * so on. The model and the reader are borrowed and must outlive it; dropout is
+ * drawn from `seed`. Fails with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_learner_open(bm_learner **out, bm_model *model,
                                      bm_reader *reader, uint64_t seed,
                                      int first);
+/* l may be NULL. */
 void bm_learner_close(bm_learner *l);
 
+/* The task, which borrows l. Its gradient fails as bm_reader_batch and
+ * bm_infeasible_check_look do. */
 bm_task bm_learner_task(bm_learner *l);
 
-/* What passed by here since the last call: frames of data, of mini-batches (the
- * same with the padding), and how many of these there were; and frames of those
- * shares' that did not. */
+/* Counts since the last call, of workers hosted here. */
 typedef struct bm_passed {
-    double frames, padded, batches, left;
+    double frames;  /* of data in mini-batches */
+    double padded;  /* the same with the padding */
+    double batches; /* mini-batches */
+    double left;    /* frames of the shares that were skipped */
 } bm_passed;
 
 bm_passed bm_learner_passed(bm_learner *l);

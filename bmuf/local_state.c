@@ -1,19 +1,20 @@
+/* local_state.c - one bm_sgd for each worker hosted here, or one for all. */
 #include "bmuf/local_state.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What became of a worker's share. */
+/* How a worker's share ended. */
 typedef struct outcome {
     double weight;
-    bool astray;
+    bool left_out;
 } outcome;
 
 struct bm_local_state {
     bm_strategy *strategy; /* borrowed */
     bm_local_policy local;
-    bool central;    /* there is one update, the same on all ranks */
+    bool central;    /* one update, the same on all ranks */
     int first, last; /* hosted here: [first, last) */
     bm_sgd **sgd;    /* [n]: one for each worker hosted here, or for all */
     int n;
@@ -23,33 +24,31 @@ struct bm_local_state {
     /* extrapolate */
     double eta, rho;
     double beta[BM_SGD_VECTORS];
-    float *before[BM_SGD_VECTORS]; /* at the start of the block, on the host */
-    float *mean;                   /* room for one of them */
+    float *before[BM_SGD_VECTORS]; /* m0, v0 of the block, on the host */
+    float *mean;                   /* mbar: room for one vector */
 };
 
-static bool shares(const bm_local_state *m)
+/* Does a block end with the mean of all workers' states? */
+static bool averages(const bm_local_state *m)
 {
     return m->local == BM_LOCAL_AVERAGE || m->local == BM_LOCAL_EXTRAPOLATE;
 }
 
-static bm_status open_extrapolation(bm_local_state *m, const bm_config *config,
+static bm_status open_extrapolation(bm_local_state *m,
                                     const bm_sgd_settings *set)
 {
     const bm_strategy *s = m->strategy;
     size_t n = s->params->n;
-    bm_filter filter = {0};
-    bool filtered = false;
 
     if (m->local != BM_LOCAL_EXTRAPOLATE)
         return BM_OK;
-    BM_TRY(bm_strategy_filter(s->ops, config, (int)s->job.workers, &filter,
-                              &filtered));
-    if (!filtered || !bm_sgd_is_adam(set))
+    if (!s->traits.filtered || !bm_sgd_is_adam(set))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "sgd.local_state = extrapolate is for adamw and a "
-                       "strategy that filters, not for %s and %s",
+                       "sgd.local_state = extrapolate is for sgd.update = "
+                       "adamw and a strategy that filters, not for %s and %s; "
+                       "set sgd.local_state = average",
                        set->update, s->ops->name);
-    m->eta = filter.momentum;
+    m->eta = s->traits.filter.momentum;
     m->beta[0] = set->beta1;
     m->beta[1] = set->beta2;
     m->mean = malloc(n * sizeof *m->mean);
@@ -60,31 +59,46 @@ static bm_status open_extrapolation(bm_local_state *m, const bm_config *config,
     return BM_OK;
 }
 
-/* Whose the updates are, and what becomes of them. */
+/* How many updates there are, and what becomes of their state. */
+typedef struct arrangement {
+    bool central; /* one update, the same on all ranks */
+    bool each;    /* one for each worker; else one a rank */
+    bm_local_policy policy;
+} arrangement;
+
+static arrangement arrange(const bm_strategy_ops *ops, const bm_traits *traits,
+                           const bm_sgd_settings *set)
+{
+    bm_push push = traits->server_policy.push;
+    bool events = ops->per == BM_EVENT && push != BM_GRADIENT;
+    arrangement a = {.policy = bm_sgd_local_state(set)};
+
+    a.central = ops->per == BM_STEP || (ops->per == BM_EVENT && !events);
+    if (a.central || (events && push == BM_ELASTIC))
+        a.policy = BM_LOCAL_KEEP; /* no model is replaced at a block's end */
+    a.each = events || (!a.central && a.policy != BM_LOCAL_RESET);
+    return a;
+}
+
 static bm_status decide(bm_local_state *m, const bm_sgd_settings *set)
 {
-    bm_unit unit = m->strategy->ops->unit;
-    bm_push push = m->strategy->server_policy.push;
-    bool events = unit == BM_EVENT && push != BM_GRADIENT;
+    const bm_strategy *s = m->strategy;
+    arrangement a = arrange(s->ops, &s->traits, set);
 
-    m->central = unit == BM_STEP || (unit == BM_EVENT && !events);
-    m->local = bm_sgd_local_state(set);
-    if (m->central || (events && push == BM_ELASTIC))
-        m->local = BM_LOCAL_KEEP; /* no model is replaced at a block's end */
-    if (events && shares(m))
+    m->central = a.central;
+    m->local = a.policy;
+    m->n = a.each ? m->last - m->first : 1;
+    if (averages(m) && s->ops->per == BM_EVENT)
         return BM_FAIL(BM_ERR_CONFIG,
                        "sgd.local_state = %s is for strategies that exchange "
-                       "by blocks, not for %s",
-                       set->local_state, m->strategy->ops->name);
-    if (shares(m) && m->strategy->n_parts > 0)
+                       "by blocks, not for %s; set keep or reset",
+                       set->local_state, s->ops->name);
+    if (averages(m) && s->exchange == NULL)
         return BM_FAIL(BM_ERR_CONFIG,
                        "sgd.local_state = %s is for models that are exchanged "
                        "as a whole where a block ends, not for block.fragments "
-                       "and block.overlap",
+                       "and block.overlap; set keep or reset",
                        set->local_state);
-    m->n = events || (!m->central && m->local != BM_LOCAL_RESET)
-               ? m->last - m->first
-               : 1;
     return BM_OK;
 }
 
@@ -100,7 +114,7 @@ static bm_status open_updates(bm_local_state *m, const bm_config *config)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d updates", m->n);
     for (int i = 0; i < m->n; i++)
         BM_TRY(bm_sgd_new(&m->sgd[i], &set, m->strategy->params));
-    return open_extrapolation(m, config, &set);
+    return open_extrapolation(m, &set);
 }
 
 bm_status bm_local_state_open(bm_local_state **out, const bm_config *config,
@@ -151,26 +165,27 @@ bm_sgd *bm_local_state_begin(bm_local_state *m, int worker)
 }
 
 bm_status bm_local_state_end(bm_local_state *m, int worker, double weight,
-                             bool astray, double *steps)
+                             bool left_out, double *steps)
 {
     double t = 0;
 
-    m->outcome[worker - m->first] = (outcome){weight, astray};
-    if (!shares(m))
+    m->outcome[worker - m->first] = (outcome){weight, left_out};
+    if (!averages(m))
         return BM_OK;
     BM_TRY(bm_sgd_count(bm_local_state_of(m, worker), &t));
     *steps = t - m->began;
     return BM_OK;
 }
 
-/* All workers hosted here go on as the first of them. */
-static void spread(bm_local_state *m)
+/* All workers hosted here continue with the state of the first of them. */
+static void copy_first(bm_local_state *m)
 {
     for (int i = 1; i < m->n; i++)
         bm_sgd_copy(m->sgd[i], m->sgd[0]);
 }
 
-/* The mean x is carried on by `ahead` updates. Every rank does all of it. */
+/* x = mbar moves on by `ahead` updates. Every rank computes the whole vector.
+ */
 static bm_status extrapolate(bm_local_state *m, size_t vector, double tau,
                              double ahead, float *x)
 {
@@ -190,9 +205,9 @@ static bm_status extrapolate(bm_local_state *m, size_t vector, double tau,
     return bm_sync(p->be);
 }
 
-/* A vector of all workers becomes the mean of theirs, as their models do. */
-static bm_status share_vector(bm_local_state *m, size_t vector, double tau,
-                              double ahead)
+/* The vector of all workers <- their mean, weighted as their models are. */
+static bm_status average_vector(bm_local_state *m, size_t vector, double tau,
+                                double ahead)
 {
     bm_exchange *e = m->strategy->exchange;
     float *x[BM_SGD_VECTORS];
@@ -210,7 +225,7 @@ static bm_status share_vector(bm_local_state *m, size_t vector, double tau,
     return BM_OK;
 }
 
-static bm_status share(bm_local_state *m, double tau)
+static bm_status average(bm_local_state *m, double tau)
 {
     float *x[BM_SGD_VECTORS];
     size_t n = bm_sgd_vectors(m->sgd[0], x);
@@ -221,26 +236,27 @@ static bm_status share(bm_local_state *m, double tau)
         ahead = m->eta * m->rho;
     }
     for (size_t i = 0; i < n; i++)
-        BM_TRY(share_vector(m, i, tau, ahead));
+        BM_TRY(average_vector(m, i, tau, ahead));
     bm_sgd_set_count(m->sgd[0], m->began + tau + ahead);
-    spread(m);
+    copy_first(m);
     return bm_sgd_count(m->sgd[0], &m->began);
 }
 
-/* What went astray goes on from rest: its momentum would lead astray again. */
-static void stop_astray(bm_local_state *m)
+/* A worker that is left out starts from zero: its momentum could make it
+ * diverge again. */
+static void reset_left_out(bm_local_state *m)
 {
     for (int k = m->first; k < m->last; k++)
-        if (m->outcome[k - m->first].astray)
+        if (m->outcome[k - m->first].left_out)
             bm_sgd_reset(bm_local_state_of(m, k));
 }
 
 bm_status bm_local_state_exchange(bm_local_state *m, double tau)
 {
-    if (shares(m)) /* without data nothing is done */
-        return m->strategy->update.weight > 0 ? share(m, tau) : BM_OK;
+    if (averages(m)) /* no-op in a block without data */
+        return m->strategy->update.weight > 0 ? average(m, tau) : BM_OK;
     if (m->local == BM_LOCAL_KEEP)
-        stop_astray(m);
+        reset_left_out(m);
     return BM_OK;
 }
 
@@ -260,7 +276,7 @@ size_t bm_local_state_state(bm_local_state *m, bm_state *out)
 {
     size_t n = 0;
 
-    if (shares(m) || m->central)
+    if (averages(m) || m->central)
         return bm_sgd_state(m->sgd[0], -1, out);
     if (m->local == BM_LOCAL_KEEP)
         for (int i = 0; i < m->n; i++)
@@ -278,13 +294,30 @@ bm_status bm_local_state_resume(bm_local_state *m, double rho)
     const bm_params *p = m->strategy->params;
     float *x[BM_SGD_VECTORS];
 
-    if (!shares(m))
+    if (!averages(m))
         return BM_OK;
-    spread(m);
+    copy_first(m);
     m->rho = rho;
     (void)bm_sgd_vectors(m->sgd[0], x);
     if (m->local == BM_LOCAL_EXTRAPOLATE)
         for (int i = 0; i < BM_SGD_VECTORS; i++)
             bm_get(p->be, m->before[i], x[i], p->n);
     return bm_sgd_count(m->sgd[0], &m->began);
+}
+
+void bm_local_state_footprint(const bm_strategy_ops *ops,
+                              const bm_traits *traits,
+                              const bm_sgd_settings *set, bm_hosting on,
+                              bm_footprint *sum)
+{
+    arrangement a = arrange(ops, traits, set);
+    double vectors = bm_sgd_is_adam(set) ? 2 : 1;
+
+    sum->memory += vectors * (a.each ? on.hosted : 1);
+    if (a.policy == BM_LOCAL_EXTRAPOLATE)
+        sum->memory += vectors + 1; /* m0 and v0 of the block, and a mean */
+    if (a.central || (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP))
+        sum->checkpoint += vectors;
+    else if (a.policy == BM_LOCAL_KEEP)
+        sum->checkpoint += vectors * on.workers;
 }

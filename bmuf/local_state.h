@@ -1,17 +1,21 @@
 /*
- * local_state.h - what the workers' local updates remember, and what becomes of
- * it where a block ends: [sgd] local_state.
+ * local_state.h - the state of the workers' local updates (momentum, Adam's
+ * moments), and what becomes of it where a block ends: [sgd] local_state.
  *
- * keep, reset and average need no words. extrapolate (BMUF-Adam: Chen, Ding and
- * Huo, ICASSP 2020, as PIKA's BmufAdamTrainer computes it) is the mean, mbar,
- * carried on as far as the filter carries the model: with m0 what all workers
- * began the block with, tau the mean of the updates they made in it and eta
- * block momentum,
+ *     reset         zero
+ *     keep          each worker continues with its own
+ *     average       all continue with the mean of the workers'
+ *     extrapolate   the mean, carried on as far as the filter moves the model
  *
- *     rho <- eta rho + tau            tau / (1 - eta) in the end
- *     g    = (mbar - beta^tau m0) / (1 - beta^tau)     the block's mean
- * gradient m    = beta^(eta rho) mbar + (1 - beta^(eta rho)) g t   <- t + tau +
- * eta rho
+ * extrapolate is BMUF-Adam (Chen, Ding and Huo, ICASSP 2020) as PIKA's
+ * BmufAdamTrainer computes it. With mbar the workers' mean at the block's end,
+ * m0 what all of them began the block with, tau the mean number of updates
+ * they made in it, eta block momentum, and g the block's mean gradient,
+ *
+ *     rho <- eta rho + tau            (tau / (1 - eta) in the end)
+ *     g    = (mbar - beta^tau m0) / (1 - beta^tau)
+ *     m    = beta^(eta rho) mbar + (1 - beta^(eta rho)) g
+ *     t   <- t + tau + eta rho
  *
  * for m with beta1 and, never below 0, for v with beta2.
  */
@@ -23,37 +27,52 @@
 
 typedef struct bm_local_state bm_local_state;
 
-/* Reads [sgd]. The strategy is borrowed; workers first .. last - 1 are hosted
- * here. */
+/*
+ * Reads [sgd]. The strategy is borrowed and must outlive it; workers first ..
+ * last - 1 are hosted here. Fails with BM_ERR_CONFIG if [sgd] local_state does
+ * not go with the strategy, or BM_ERR_MEMORY.
+ */
 BM_CHECKED bm_status bm_local_state_open(bm_local_state **out,
                                          const bm_config *config,
                                          bm_strategy *strategy, int first,
                                          int last);
+/* m may be NULL. */
 void bm_local_state_close(bm_local_state *m);
 
-/* The update of a worker hosted here, as it is; or as its share begins. */
+/* The update of a worker hosted here, borrowed; _begin: as its share begins,
+ * reset if the setting says so. Per step, and where gradients are pushed, all
+ * workers have the same one. */
 bm_sgd *bm_local_state_of(bm_local_state *m, int worker);
 bm_sgd *bm_local_state_begin(bm_local_state *m, int worker);
 
-/* Its share has ended, and counts so much in a mean; `astray` if it learned
- * nothing that can be used. *steps: updates made, if anybody wants to know. */
+/* The worker's share has ended and has this weight in means; left_out: what it
+ * learned is discarded. *steps <- updates made, where `average` and
+ * `extrapolate` need them, else unchanged. Fails as the backend does. */
 BM_CHECKED bm_status bm_local_state_end(bm_local_state *m, int worker,
-                                        double weight, bool astray,
+                                        double weight, bool left_out,
                                         double *steps);
 
-/* Collective, after the strategy's exchange. tau as above, the same on all
- * ranks. */
+/* Collective, after the strategy's exchange. tau as above, equal on all ranks.
+ * Fails as the exchange or the backend does. */
 BM_CHECKED bm_status bm_local_state_exchange(bm_local_state *m, double tau);
 
-/* All workers go on with what the first of another phase's remembers. */
+/* All workers continue with the state of the first worker of `from`, which
+ * belongs to the phase before. Fails as the backend does. */
 BM_CHECKED bm_status bm_local_state_take(bm_local_state *m,
                                          const bm_local_state *from);
 
-/* All that training goes on from, at most bm_local_state_states(), and rho; the
- * states were filled from a checkpoint. */
+/* All that training restarts from: vectors, at most bm_local_state_states(),
+ * and rho. bm_local_state_resume: they were filled from a checkpoint; fails as
+ * the backend does. */
 size_t bm_local_state_states(const bm_local_state *m);
 size_t bm_local_state_state(bm_local_state *m, bm_state *out);
 double bm_local_state_rho(const bm_local_state *m);
 BM_CHECKED bm_status bm_local_state_resume(bm_local_state *m, double rho);
+
+/* Adds what these settings make local updates keep. */
+void bm_local_state_footprint(const bm_strategy_ops *ops,
+                              const bm_traits *traits,
+                              const bm_sgd_settings *set, bm_hosting on,
+                              bm_footprint *sum);
 
 #endif

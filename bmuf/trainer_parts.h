@@ -1,7 +1,5 @@
-/*
- * trainer_parts.h - what trainer.c, train_block.c and warmup.c know of a
- * trainer; for these files alone.
- */
+/* trainer_parts.h - the private struct of a trainer, for trainer.c,
+ * train_block.c and warmup.c alone. */
 #ifndef BM_BMUF_TRAINER_PARTS_H
 #define BM_BMUF_TRAINER_PARTS_H
 
@@ -9,7 +7,6 @@
 #include "bmuf/block_settings.h"
 #include "bmuf/ema.h"
 #include "bmuf/trainer.h"
-#include "core/span.h"
 
 /* Why a worker is left out. */
 typedef enum bm_reason {
@@ -19,15 +16,15 @@ typedef enum bm_reason {
     BM_DIVERGED
 } bm_reason;
 
-/* What a worker tells all others at the end of a block. Of doubles alone: rows
- * of workers that are elsewhere are zero, and the table is summed up. */
+/* What all ranks get to know of a worker at the end of a block. Only doubles:
+ * rows of workers on other ranks are zero, and the table is summed. */
 typedef struct bm_row {
     bm_score score;
     double samples;
     double bad;       /* a bm_reason */
     double bad_steps; /* skipped */
-    double steps;     /* updates made, if that matters */
-    double batches;   /* gone through */
+    double steps;     /* updates made, if local_state needs them */
+    double batches;   /* learned from */
 } bm_row;
 
 struct bm_trainer {
@@ -36,7 +33,7 @@ struct bm_trainer {
     bm_comm *comm;           /* borrowed */
     bm_params *params;       /* borrowed */
     bm_train_settings set;
-    bm_block_settings block;
+    bm_block_settings block; /* warmup, seconds, fragments, overlap */
     bm_position at;
     int64_t done; /* blocks of the run */
 
@@ -45,49 +42,20 @@ struct bm_trainer {
     double reference;   /* mean loss of the block before; 0: none yet */
     bm_row *table;      /* [workers] */
     size_t most_states; /* of the strategies of both phases */
-    double (*clock)(void *self);
-    void *clock_self;
-    double compute_s, wait_s, exchange_s, update_s;
+    double compute_s, wait_s, exchange_s, update_s; /* of the block */
 
     /* of the phase: see warmup.c */
     bm_strategy *strategy;
     bm_local_state *local_state;
-    bm_events *events; /* NULL: the unit is another */
-    bm_ema *ema;       /* NULL: none */
+    bm_events *events; /* BM_EVENT; else NULL */
+    bm_ema *ema;       /* NULL: [train] ema = 0 */
 };
 
-/* As bm_task's gradient; counts the samples. */
-BM_CHECKED bm_status bm_trainer_gradient(bm_trainer *t, int worker,
-                                         int64_t step, double *n);
+/* Waits for an exchange that is under way; the average gets what it changed. */
+void bm_trainer_settle(bm_trainer *t);
 
-/* Its score into its row. Does what was learned from one deserve trust? */
-BM_CHECKED bm_status bm_trainer_note_score(bm_trainer *t, int worker);
-bm_reason bm_trainer_verdict(const bm_trainer *t, const bm_score *s);
-
-void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);
-
-/* What a worker starts from and leaves behind is part of the exchange, though
- * it comes in the middle of what counts as compute. */
-void bm_trainer_note_exchange(bm_trainer *t, bm_span span);
-BM_CHECKED bm_status bm_trainer_end_share(bm_trainer *t, int worker,
-                                          double samples, bool *good);
-
-/* Collective. All ranks come here, with what became of each; any failure is
- * everybody's. */
-BM_CHECKED bm_status bm_trainer_meet(bm_trainer *t, bm_status own,
-                                     double since);
-
-/* Collective. Every worker's row reaches all ranks. */
-BM_CHECKED bm_status bm_trainer_share_table(bm_trainer *t);
-
-/* The failure that there is nothing to go on from. */
-BM_CHECKED bm_status bm_trainer_diverged(const bm_trainer *t);
-
-/* Collective. A block of shares (train_block.c). */
-BM_CHECKED bm_status bm_trainer_shares(bm_trainer *t, int64_t steps,
-                                       float rate);
-
-/* Collective. The phase that the run is in: bm_trainer_seek changes it. */
+/* Collective. Opens the phase that t->done is in; bm_trainer_seek changes it.
+ * Fails as bm_trainer_open does. */
 BM_CHECKED bm_status bm_trainer_open_phase(bm_trainer *t);
 void bm_trainer_close_phase(bm_trainer *t);
 

@@ -1,10 +1,10 @@
 /*
- * warmup.c - the two phases of a run. For its first [block] warmup blocks
- * gradients are averaged at every step, as ssgd does. Then the strategy begins,
- * with the model that this has led to, Delta = 0, and what the one update
- * remembers for every worker, as far as [sgd] local_state lets it remember
- * anything.
+ * warmup.c - the two phases of a run. In its first [block] warmup blocks
+ * gradients are averaged at every step, as ssgd does. Then the strategy starts
+ * with the model that this has led to, Delta = 0 and, for every worker, the
+ * state of the one local update, as far as [sgd] local_state keeps any.
  */
+#include "bmuf/strategies/fragments.h"
 #include "bmuf/trainer_parts.h"
 
 #include <string.h>
@@ -14,34 +14,35 @@ static const char *strategy_of(const bm_trainer *t)
     return t->done < t->block.warmup ? "ssgd" : t->set.strategy;
 }
 
-static void update_ema(void *self)
+/* Collective. Whole, or in fragments. */
+static bm_status open_strategy(bm_trainer *t)
 {
-    bm_ema_update(self);
+    const char *name = strategy_of(t);
+    const bm_strategy_ops *ops = bm_strategy_find(name);
+
+    if (ops != NULL && ops->per == BM_BLOCK && bm_fragments_wanted(&t->block))
+        return bm_fragments_open(&t->strategy, name, t->config, t->comm,
+                                 t->params);
+    return bm_strategy_open(&t->strategy, name, t->config, t->comm, t->params);
 }
 
 bm_status bm_trainer_open_phase(bm_trainer *t)
 {
-    BM_TRY(bm_strategy_open(&t->strategy, strategy_of(t), t->config, t->comm,
-                            t->params));
-    if (bm_strategy_states(t->strategy) > t->most_states)
-        t->most_states = bm_strategy_states(t->strategy);
+    BM_TRY(open_strategy(t));
+    if (t->strategy->max_states > t->most_states)
+        t->most_states = t->strategy->max_states;
     BM_TRY(bm_local_state_open(&t->local_state, t->config, t->strategy,
                                t->first, t->last));
-    if (t->strategy->ops->unit == BM_EVENT)
+    if (t->strategy->ops->per == BM_EVENT)
         BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
                               t->local_state, &t->task, t->first, t->last));
     if (t->set.ema == 0)
         return BM_OK;
-    BM_TRY(bm_ema_open(&t->ema, t->strategy, t->set.ema));
-    t->strategy->changed = update_ema;
-    t->strategy->changed_self = t->ema;
-    return BM_OK;
+    return bm_ema_open(&t->ema, t->strategy, t->set.ema);
 }
 
 void bm_trainer_close_phase(bm_trainer *t)
 {
-    if (t->strategy != NULL)
-        bm_strategy_settle(t->strategy);
     bm_ema_close(t->ema);
     bm_events_close(t->events);
     bm_local_state_close(t->local_state);
@@ -52,8 +53,8 @@ void bm_trainer_close_phase(bm_trainer *t)
     t->strategy = NULL;
 }
 
-/* Collective. The next phase begins with what this one leaves: the model, which
- * all ranks have in params->w, the updates' memory, and the average. */
+/* Collective. The next phase starts with what this one leaves: the model, which
+ * all ranks have in params->w, the state of local updates, and the average. */
 static bm_status change(bm_trainer *t)
 {
     bm_local_state *local_state = t->local_state;
@@ -64,7 +65,7 @@ static bm_status change(bm_trainer *t)
     if (t->ema != NULL) {
         status = bm_alloc(t->params->be, t->params->n, &ema);
         BM_TRY_DONE(bm_comm_agree(t->comm, status));
-        BM_TRY_DONE(bm_ema_get(t->ema, ema));
+        BM_TRY_DONE(bm_trainer_ema(t, ema));
     }
     t->local_state = NULL;
     bm_trainer_close_phase(t);

@@ -72,17 +72,18 @@ static const bm_option asgd_options[] = {
     {0},
 };
 
-static bm_server_policy asgd_policy(const void *of, int workers)
+static void resolve_asgd(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
     bool local = strcmp(set->update, "local") == 0;
 
     (void)workers;
-    return (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
-                              .group = 1,
-                              .push_every = set->push_every,
-                              .fetch_every = set->fetch_every,
-                              .power = power_of(set)};
+    traits->server_policy =
+        (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
+                           .group = 1,
+                           .push_every = set->push_every,
+                           .fetch_every = set->fetch_every,
+                           .power = power_of(set)};
 }
 
 static void check_asgd(const bm_config *config, bm_faults *faults)
@@ -102,11 +103,9 @@ static void check_asgd(const bm_config *config, bm_faults *faults)
 const bm_strategy_ops bm_strategy_asgd = {
     .name = "asgd",
     .help = "asynchronous SGD, Downpour (Dean et al. 2012)",
-    .unit = BM_EVENT,
-    .options = asgd_options,
-    .settings_size = sizeof(settings),
-    .check = check_asgd,
-    .server_policy = asgd_policy,
+    .per = BM_EVENT,
+    .settings = {asgd_options, sizeof(settings), check_asgd,
+                 .resolve = resolve_asgd},
 };
 
 /* ---- softsync ------------------------------------------------------------ */
@@ -119,16 +118,16 @@ static const bm_option softsync_options[] = {
     {0},
 };
 
-static bm_server_policy softsync_policy(const void *of, int workers)
+static void resolve_softsync(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
 
-    return (bm_server_policy){.push = BM_GRADIENT,
-                              .group =
-                                  set->n < workers ? workers / (int)set->n : 1,
-                              .push_every = 1,
-                              .fetch_every = 1,
-                              .power = power_of(set)};
+    traits->server_policy = (bm_server_policy){
+        .push = BM_GRADIENT,
+        .group = set->n < workers ? workers / (int)set->n : 1,
+        .push_every = 1,
+        .fetch_every = 1,
+        .power = power_of(set)};
 }
 
 static void check_softsync(const bm_config *config, bm_faults *faults)
@@ -149,9 +148,7 @@ static void check_softsync(const bm_config *config, bm_faults *faults)
 const bm_strategy_ops bm_strategy_softsync = {
     .name = "softsync",
     .help = "n-softsync (Zhang et al. 2016): an update for every N / n pushes",
-    .unit = BM_EVENT,
-    .options = softsync_options,
-    .settings_size = sizeof(settings),
-    .check = check_softsync,
-    .server_policy = softsync_policy,
+    .per = BM_EVENT,
+    .settings = {softsync_options, sizeof(settings), check_softsync,
+                 .resolve = resolve_softsync},
 };

@@ -74,7 +74,7 @@ bm_status bm_async_workers_open(bm_async_workers **out, const bm_config *config,
     g->params = strategy->params;
     g->local_state = local_state;
     g->task = *task;
-    g->policy = strategy->server_policy;
+    g->policy = strategy->traits.server_policy;
     g->first = first;
     g->last = last;
     BM_TRY_DONE(open_vectors(g));
@@ -240,4 +240,12 @@ size_t bm_async_workers_state(bm_async_workers *g, bm_state *out)
         n++;
     }
     return n;
+}
+
+void bm_async_workers_footprint(const bm_server_policy *server_policy,
+                                bm_hosting on, bm_footprint *sum)
+{
+    sum->memory += 2 * on.hosted + 1; /* models, pushes; W while they learn */
+    if (server_policy->push == BM_ELASTIC)
+        sum->checkpoint += on.workers;
 }

@@ -72,4 +72,8 @@ BM_CHECKED bm_status bm_async_workers_end(bm_async_workers *g);
  * for one each; returns how many. Otherwise 0. */
 size_t bm_async_workers_state(bm_async_workers *g, bm_state *out);
 
+/* Adds what workers keep under this policy: see bm_footprint. */
+void bm_async_workers_footprint(const bm_server_policy *server_policy,
+                                bm_hosting on, bm_footprint *sum);
+
 #endif

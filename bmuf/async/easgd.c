@@ -22,23 +22,21 @@ static const bm_option options[] = {
     {0},
 };
 
-static bm_server_policy policy(const void *of, int workers)
+static void resolve(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
 
-    return (bm_server_policy){.push = BM_ELASTIC,
-                              .group = 1,
-                              .push_every = set->period,
-                              .fetch_every = set->period,
-                              .alpha = isnan(set->alpha) ? 0.9 / workers
-                                                         : set->alpha};
+    traits->server_policy = (bm_server_policy){
+        .push = BM_ELASTIC,
+        .group = 1,
+        .push_every = set->period,
+        .fetch_every = set->period,
+        .alpha = isnan(set->alpha) ? 0.9 / workers : set->alpha};
 }
 
 const bm_strategy_ops bm_strategy_easgd = {
     .name = "easgd",
     .help = "elastic averaging SGD (Zhang et al. 2015)",
-    .unit = BM_EVENT,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .server_policy = policy,
+    .per = BM_EVENT,
+    .settings = {options, sizeof(settings), .resolve = resolve},
 };

@@ -79,7 +79,7 @@ bm_status bm_events_open(bm_events **out, const bm_config *config,
     e->strategy = strategy;
     e->local_state = local_state;
     e->task = *task;
-    e->policy = strategy->server_policy;
+    e->policy = strategy->traits.server_policy;
     e->workers = (int)strategy->job.workers;
     e->first = first;
     e->last = last;

@@ -49,7 +49,7 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
     else if (r->worker == 0)
         status =
             bm_server_open(&r->server, config, r->to_server, strategy->params,
-                           &strategy->server_policy, workers);
+                           &strategy->traits.server_policy, workers);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     *out = r;
     r = NULL;
@@ -97,7 +97,7 @@ static bm_status pull_elastic(bm_realtime *r)
 static bm_status push(bm_realtime *r, bool wants)
 {
     const bm_params *p = r->strategy->params;
-    bm_push kind = r->strategy->server_policy.push;
+    bm_push kind = r->strategy->traits.server_policy.push;
     bm_async_worker *own = bm_async_workers_of(r->async_workers, r->worker);
     bm_message m = {.word = {[BM_KIND] = BM_PUSH,
                              [BM_SAMPLES] = own->samples,
@@ -126,7 +126,7 @@ static bm_status push(bm_realtime *r, bool wants)
  * share ends with it, and a fetch would be wasted. */
 static bm_status run_period(bm_realtime *r, bm_period at, bool last)
 {
-    const bm_server_policy *policy = &r->strategy->server_policy;
+    const bm_server_policy *policy = &r->strategy->traits.server_policy;
     bm_async_worker *own = bm_async_workers_of(r->async_workers, r->worker);
     bool due = false;
 
@@ -145,7 +145,7 @@ static bm_status run_period(bm_realtime *r, bm_period at, bool last)
 static bm_status train_share(bm_realtime *r, int64_t steps)
 {
     bm_message done = {.word = {[BM_KIND] = BM_DONE}};
-    int64_t every = r->strategy->server_policy.push_every;
+    int64_t every = r->strategy->traits.server_policy.push_every;
     bm_status status = BM_OK;
 
     r->known = r->since = 0;
@@ -164,7 +164,7 @@ static bm_status train_share(bm_realtime *r, int64_t steps)
 /* The update whose state the server continues; NULL: it only adds pushes. */
 static bm_sgd *server_update(const bm_realtime *r)
 {
-    return r->strategy->server_policy.push == BM_GRADIENT
+    return r->strategy->traits.server_policy.push == BM_GRADIENT
                ? bm_local_state_of(r->local_state, r->worker)
                : NULL;
 }

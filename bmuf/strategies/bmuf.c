@@ -1,5 +1,5 @@
-/* bmuf.c - blockwise model-update filtering as it is written: eta and zeta are
- * the settings. */
+/* bmuf.c - blockwise model-update filtering as Chen and Huo (2016) write it:
+ * eta and zeta are the settings. */
 #include "bmuf/strategies/filtered.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 const bm_option bm_filter_options[] = {
     {"momentum", BM_AUTO, offsetof(bm_filter, momentum), "auto", 0, 0.9999,
      NULL,
-     "eta: share of the last block's update kept in the next; auto: 1 - 1/N"},
+     "eta: fraction of the last block's update kept in the next; auto: 1 - "
+     "1/N"},
     {"rate", BM_FLOAT, offsetof(bm_filter, rate), "1", 0, 10, NULL,
      "zeta: weight of a block's own change"},
     {"nesterov", BM_FLAG, offsetof(bm_filter, nesterov), "yes", 0, 0, NULL,
@@ -18,20 +19,17 @@ const bm_option bm_filter_options[] = {
     {0},
 };
 
-static bm_filter resolve(const void *settings, int workers)
+static void resolve(const void *settings, int workers, bm_traits *traits)
 {
-    bm_filter f = *(const bm_filter *)settings;
-
-    if (isnan(f.momentum))
-        f.momentum = bm_filter_momentum(workers);
-    return f;
+    traits->filtered = true;
+    traits->filter = *(const bm_filter *)settings;
+    if (isnan(traits->filter.momentum))
+        traits->filter.momentum = bm_filter_momentum(workers);
 }
 
 const bm_strategy_ops bm_strategy_bmuf = {
     .name = "bmuf",
     .help = "blockwise model-update filtering (Chen & Huo 2016)",
-    .options = bm_filter_options,
-    .settings_size = sizeof(bm_filter),
-    .filter = resolve,
+    .settings = {bm_filter_options, sizeof(bm_filter), .resolve = resolve},
     BM_FILTERED,
 };

@@ -1,11 +1,12 @@
+/* filtered.c - one block of a strategy that filters: this rank's slice of the
+ * mean G goes through bm_filter_block, and all ranks get all slices. */
 #include "bmuf/strategies/filtered.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 typedef struct filtered {
-    bm_filter filter;
-    float *model; /* W, this rank's slice, where the exchange has slices */
+    float *model; /* W, this rank's slice, in the exchange's memory */
     float *delta; /* Delta, likewise */
 } filtered;
 
@@ -26,7 +27,6 @@ bm_status bm_filtered_open(bm_strategy *s)
 
     if (b == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to filter");
-    b->filter = s->ops->filter(s->settings, (int)s->job.workers);
     BM_TRY(bm_exchange_alloc(s->exchange, &b->model));
     BM_TRY(bm_exchange_alloc(s->exchange, &b->delta));
     return bm_exchange_cut(s->exchange, s->params->w, b->model);
@@ -35,7 +35,7 @@ bm_status bm_filtered_open(bm_strategy *s)
 static bm_rule rule(const bm_strategy *s)
 {
     const filtered *b = s->self;
-    return (bm_rule){BM_FILTER, &b->filter, b->model, b->delta};
+    return (bm_rule){BM_FILTER, &s->traits.filter, b->model, b->delta};
 }
 
 static bm_status note_norms(bm_strategy *s)
@@ -49,8 +49,8 @@ static bm_status note_norms(bm_strategy *s)
     return BM_OK;
 }
 
-/* Delta is made of steps at the rate of its time: it goes on as if they had
- * been made at this one. */
+/* Delta was made at the learning rate of its time. It is scaled as if its steps
+ * had been made at the rate of this block. */
 static void rescale(bm_strategy *s)
 {
     filtered *b = s->self;
@@ -62,7 +62,8 @@ static void rescale(bm_strategy *s)
         bm_exchange_scale(s->exchange, n, factor, b->delta);
 }
 
-/* Without data nothing is done: no coasting on momentum either. */
+/* A block without data changes nothing: Delta does not move the model either.
+ */
 bm_status bm_filtered_exchange(bm_strategy *s)
 {
     const bm_rule r = rule(s);
@@ -71,12 +72,6 @@ bm_status bm_filtered_exchange(bm_strategy *s)
         rescale(s);
     BM_TRY(bm_exchange_update(s->exchange, &r, &s->update.weight));
     return s->update.weight > 0 ? note_norms(s) : BM_OK;
-}
-
-bm_status bm_filtered_global(bm_strategy *s, float *x)
-{
-    const filtered *b = s->self;
-    return bm_exchange_gather(s->exchange, b->model, x);
 }
 
 bm_status bm_filtered_resume(bm_strategy *s)
@@ -95,11 +90,4 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out)
     out[0] = (bm_state){"model", be, b->model, slice.offset, slice.count, 0};
     out[1] = (bm_state){"delta", be, b->delta, slice.offset, slice.count, 0};
     return 2;
-}
-
-bm_status bm_filtered_count_alike(bm_strategy *s, int worker, double samples,
-                                  bool *good)
-{
-    return bm_exchange_add(s->exchange, worker, s->params->w, s->start,
-                           samples > 0, good);
 }

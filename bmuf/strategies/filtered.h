@@ -1,14 +1,15 @@
 /*
- * filtered.h - what all strategies do that filter block updates, see filter.h:
- * each rank keeps W and Delta of its slice, and filters that. They differ in
- * what their settings make of eta and zeta.
+ * filtered.h - the hooks of all strategies that filter block updates, see
+ * filter.h: each rank keeps W and Delta of its slice and filters that. The
+ * strategies differ in the eta and zeta that their settings resolve to.
  *
- * To add one: a file with its settings, a function that resolves them, and
+ * To add one: a file, or a few lines of variants.c, with its settings, a
+ * function that resolves them, and
  *
  *     const bm_strategy_ops bm_strategy_mine = {
- *         .name = "mine", .help = "...", .options = options,
- *         .settings_size = sizeof(settings),
- *         .filter = resolve,
+ *         .name = "mine",
+ *         .help = "...",
+ *         .settings = {options, sizeof(settings), .resolve = resolve},
  *         BM_FILTERED,
  *     };
  */
@@ -17,22 +18,16 @@
 
 #include "bmuf/strategy.h"
 
+/* See the hooks of bm_strategy_ops. States: "model" and "delta", of a slice. */
 bm_status bm_filtered_open(bm_strategy *s);
 void bm_filtered_close(bm_strategy *s);
 bm_status bm_filtered_exchange(bm_strategy *s);
-bm_status bm_filtered_global(bm_strategy *s, float *x);
 size_t bm_filtered_state(bm_strategy *s, bm_state *out);
 bm_status bm_filtered_resume(bm_strategy *s);
 
 #define BM_FILTERED                                                            \
-    .unit = BM_BLOCK, .codes = true, .open = bm_filtered_open,                 \
-    .close = bm_filtered_close, .exchange = bm_filtered_exchange,              \
-    .global = bm_filtered_global, .state = bm_filtered_state,                  \
+    .per = BM_BLOCK, .open = bm_filtered_open, .close = bm_filtered_close,     \
+    .exchange = bm_filtered_exchange, .state = bm_filtered_state,              \
     .resume = bm_filtered_resume
-
-/* For worker_end: the mean is that of the workers with data, whatever they had.
- */
-bm_status bm_filtered_count_alike(bm_strategy *s, int worker, double samples,
-                                  bool *good);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * fragments.c - a strategy made of one strategy per fragment. It has hooks of
+ * its own and no exchange; each inner strategy exchanges its fragment.
+ */
 #include "bmuf/strategies/fragments.h"
 
 #include "bmuf/block_settings.h"
@@ -11,157 +15,170 @@
 
 typedef struct fragment {
     size_t offset;
-    bm_params params; /* a part of the vector; w is what is looked at */
+    bm_params params; /* of the fragment; w is moved to what is exchanged */
     bm_strategy *strategy;
 } fragment;
 
 /* A worker hosted here. */
-typedef struct member {
-    float *w;    /* [n] on the backend, with x_k - b_k while a block ends */
+typedef struct own_model {
+    float *w;    /* [n] on the backend; x_k - b_k of a late fragment */
     float *seen; /* [fragments]: samples since its last exchange */
     double samples;
-    bool astray; /* it is left out of the block */
-} member;
+    bool left_out; /* of this block */
+} own_model;
 
-enum { TOLD = 4, NOTHING = -2 }; /* numbers of a bm_update; NAN */
+enum { FIELDS = 4, NOT_DEFINED = -2 }; /* of a bm_update; NAN */
 
 typedef struct fragments {
-    bm_strategy_ops ops; /* those of the strategy, but for the hooks here */
-    bm_strategy *whole;
-    fragment *parts; /* [n] */
+    fragment *of; /* [n] */
     size_t n;
-    member *members; /* [last - first] */
+    own_model *models; /* [last - first] */
     int first, last;
-    float *rates;         /* [n]: at the last exchange; 0: there was none */
-    float *odd;           /* on a device: is something no number? */
-    bm_comm_thread *lane; /* NULL: nothing overlaps */
-    fragment *flying;     /* on it; NULL: none */
-    float told[TOLD];     /* of what flew last: its bm_update */
-    bm_status failed;     /* there, which is yet to be told */
+    float *rates;           /* [n]: of the last exchange; 0: there was none */
+    float *non_finite;      /* on a device: room for a flag */
+    bm_comm_thread *thread; /* NULL: no exchange is late */
+    fragment *under_way;    /* on the thread; NULL: none */
+    float last_update[FIELDS]; /* bm_update of the last late exchange */
+    bool changed;   /* a late exchange has changed W, which settle reports */
+    bm_status late; /* its failure, to be returned by the next exchange */
     char error[512];
 } fragments;
 
-/* ---- what is where ------------------------------------------------------- */
+/* ---- which is when ------------------------------------------------------- */
 
-static member *member_of(const fragments *f, int worker)
+static own_model *model_of(const fragments *f, int worker)
 {
-    return &f->members[worker - f->first];
+    return &f->models[worker - f->first];
 }
 
-/* Whose exchange block t ends with. */
-static fragment *turn(const fragments *f, int64_t t)
+/* The fragment whose exchange block t ends with. */
+static fragment *fragment_of(const fragments *f, int64_t t)
 {
-    return &f->parts[(size_t)t % f->n];
+    return &f->of[(size_t)t % f->n];
 }
 
-/* The number of the one that workers were not yet corrected by; n: none. */
-static size_t pending(const fragments *f)
+/* The fragment that workers get the late update of at the end of this block;
+ * n: none. */
+static size_t late_fragment(const bm_strategy *s)
 {
-    int64_t t = f->whole->blocks;
-    return f->lane != NULL && t > 0 ? (size_t)(t - 1) % f->n : f->n;
+    const fragments *f = s->self;
+    int64_t t = s->block;
+
+    return f->thread != NULL && t > 0 ? (size_t)(t - 1) % f->n : f->n;
 }
 
-/* ---- the lane ------------------------------------------------------------ */
+/* ---- late exchanges ------------------------------------------------------ */
 
-static bm_status fly(void *self)
+static bm_status run_exchange(void *self)
 {
     fragments *f = self;
-    bm_strategy *s = f->flying->strategy, *whole = f->whole;
     bm_span span = bm_span_begin("exchange");
-    bm_status status = bm_strategy_update(s);
+    bm_status status = bm_strategy_update(f->under_way->strategy);
 
     (void)bm_span_end(span);
-    BM_TRY(status);
-    if (s->update.weight > 0 && whole->changed != NULL)
-        whole->changed(whole->changed_self);
-    return BM_OK;
+    return status;
 }
 
-/* In floats, for checkpoints, which hold none that is no number. */
-static void write_told(const bm_update *u, float told[TOLD])
+/* As floats for checkpoints, which may not hold NAN. */
+static void write_update(const bm_update *u, float out[FIELDS])
 {
-    const double all[TOLD] = {u->weight, u->g_norm, u->delta_norm, u->cos};
+    const double all[FIELDS] = {u->weight, u->g_norm, u->delta_norm, u->cos};
 
-    for (int i = 0; i < TOLD; i++)
-        told[i] = isfinite(all[i]) ? (float)all[i] : NOTHING;
+    for (int i = 0; i < FIELDS; i++)
+        out[i] = isfinite(all[i]) ? (float)all[i] : NOT_DEFINED;
 }
 
-static double read_told(const fragments *f, int i)
+static double read_field(const fragments *f, int i)
 {
-    return f->told[i] == NOTHING ? NAN : f->told[i];
+    return f->last_update[i] == NOT_DEFINED ? NAN : f->last_update[i];
 }
 
-/* Waits for what flies. A failure is kept for those who can tell it. */
-static void settle(bm_strategy *s)
+static void wait_for_exchange(fragments *f)
 {
-    fragments *f = s->self;
     bm_status status = BM_OK;
+    const bm_update *update = NULL;
 
-    if (f->flying == NULL)
+    if (f->under_way == NULL)
         return;
-    status = bm_comm_thread_wait_all(f->lane);
-    write_told(&f->flying->strategy->update, f->told);
-    f->flying = NULL;
-    if (status != BM_OK && f->failed == BM_OK) {
-        f->failed = status;
+    status = bm_comm_thread_wait_all(f->thread);
+    update = &f->under_way->strategy->update;
+    write_update(update, f->last_update);
+    f->under_way = NULL;
+    f->changed = status == BM_OK && update->weight > 0;
+    if (status != BM_OK && f->late == BM_OK) {
+        f->late = status;
         snprintf(f->error, sizeof f->error, "%s", bm_last_message());
     }
 }
 
-static bm_status landed(bm_strategy *s)
+static bool settle(bm_strategy *s)
+{
+    fragments *f = s->self;
+    bool changed = false;
+
+    wait_for_exchange(f);
+    changed = f->changed;
+    f->changed = false;
+    return changed;
+}
+
+/* Waits, and returns the failure of any late exchange so far. */
+static bm_status finish_late(bm_strategy *s)
 {
     fragments *f = s->self;
 
-    settle(s);
-    if (f->failed != BM_OK)
-        return BM_FAIL(f->failed, "%s", f->error);
-    return BM_OK;
+    wait_for_exchange(f);
+    return f->late == BM_OK ? BM_OK : BM_FAIL(f->late, "%s", f->error);
 }
 
 /* ---- a block ------------------------------------------------------------- */
 
-static void begin(bm_strategy *s, int turn)
+static void begin(bm_strategy *s, int worker, const double *samples)
 {
     const fragments *f = s->self;
     bm_params *p = s->params;
 
-    bm_axpby(p->be, p->n, 1, f->members[turn].w, 0, p->w);
+    (void)samples;
+    bm_axpby(p->be, p->n, 1, model_of(f, worker)->w, 0, p->w);
 }
 
-/* Is w of numbers alone? g is used up by now, and has room. */
-static bm_status look(const bm_strategy *s, bool *good)
+/* Are all numbers of w finite? On a device g, which is no longer needed, is
+ * scratch. */
+static bm_status check_finite(const bm_strategy *s, bool *finite)
 {
     const fragments *f = s->self;
     const bm_params *p = s->params;
-    float odd = 0;
+    float non_finite = 0;
 
     if (bm_on_host(p->be)) {
         BM_TRY(bm_sync(p->be));
-        *good = bm_all_finite(p->w, p->n);
+        *finite = bm_all_finite(p->w, p->n);
         return BM_OK;
     }
-    bm_difference(p->be, p->n, p->w, NULL, p->g, f->odd);
-    bm_get(p->be, &odd, f->odd, 1);
+    bm_difference(p->be, p->n, p->w, NULL, p->g, f->non_finite);
+    bm_get(p->be, &non_finite, f->non_finite, 1);
     BM_TRY(bm_sync(p->be));
-    *good = odd == 0;
+    *finite = non_finite == 0;
     return BM_OK;
 }
 
-/* x_k is kept, of what flies x_k - b_k. */
+/* Keeps x_k and, of the fragment whose exchange is under way, x_k - b_k. */
 static bm_status worker_end(bm_strategy *s, int worker, double samples,
                             bool *good)
 {
     const bm_params *p = s->params;
     const fragments *f = s->self;
-    member *m = member_of(f, worker);
-    size_t late = pending(f), from = p->n, to = p->n;
+    own_model *m = model_of(f, worker);
+    size_t late = late_fragment(s), from = p->n, to = p->n;
+    bool finite = false;
 
-    BM_TRY(look(s, good));
+    BM_TRY(check_finite(s, &finite));
+    *good = *good && finite;
     m->samples = *good ? samples : 0;
-    m->astray = !*good;
+    m->left_out = !*good;
     if (late < f->n) {
-        from = f->parts[late].offset;
-        to = from + f->parts[late].params.n;
+        from = f->of[late].offset;
+        to = from + f->of[late].params.n;
     }
     bm_axpby(p->be, from, 1, p->w, 0, m->w);
     bm_axpby(p->be, to - from, 1, p->w + from, -1, m->w + from);
@@ -169,12 +186,7 @@ static bm_status worker_end(bm_strategy *s, int worker, double samples,
     return bm_sync(p->be);
 }
 
-static void leave_out(bm_strategy *s, int worker)
-{
-    member_of(s->self, worker)->astray = true;
-}
-
-/* Of one fragment: y = start, or start + y. p->w has room for it. */
+/* Of one fragment: y <- start + y_factor y. p->w is scratch. */
 static void put_start(const bm_strategy *s, const fragment *x, float y_factor,
                       float *y)
 {
@@ -185,35 +197,35 @@ static void put_start(const bm_strategy *s, const fragment *x, float y_factor,
     bm_axpby(p->be, x->params.n, 1, room, y_factor, y + x->offset);
 }
 
-/* What workers go on with, but for the exchange that comes now. */
+/* The models that workers continue with, before the exchange of this block. */
 static void correct(bm_strategy *s, size_t late)
 {
     fragments *f = s->self;
 
     for (int k = f->first; k < f->last; k++) {
-        member *m = member_of(f, k);
+        own_model *m = model_of(f, k);
 
         for (size_t i = 0; i < f->n; i++) {
-            m->seen[i] = m->astray ? 0 : (float)(m->seen[i] + m->samples);
-            if (m->astray)
-                put_start(s, &f->parts[i], 0, m->w);
+            m->seen[i] = m->left_out ? 0 : (float)(m->seen[i] + m->samples);
+            if (m->left_out)
+                put_start(s, &f->of[i], 0, m->w);
         }
-        if (late < f->n && !m->astray)
-            put_start(s, &f->parts[late], 1, m->w);
+        if (late < f->n && !m->left_out)
+            put_start(s, &f->of[late], 1, m->w);
     }
 }
 
-/* All workers' fragments are added. What a device takes them from is its copy
- * of start, which fetching brings up to date. */
+/* Adds the fragment of all workers to its exchange. A device subtracts its copy
+ * of start, which the fetch brings up to date. */
 static bm_status add(bm_strategy *s, fragment *x)
 {
     fragments *f = s->self;
-    size_t i = (size_t)(x - f->parts);
+    size_t i = (size_t)(x - f->of);
     bm_status status = BM_OK;
 
     bm_exchange_fetch(x->strategy->exchange, s->params->w + x->offset);
     for (int k = f->first; k < f->last && status == BM_OK; k++) {
-        member *m = member_of(f, k);
+        own_model *m = model_of(f, k);
         bool good = true;
 
         x->params.w = m->w + x->offset;
@@ -228,70 +240,69 @@ static bm_status add(bm_strategy *s, fragment *x)
 static void note_rate(bm_strategy *s, const fragment *x)
 {
     fragments *f = s->self;
-    float *rate = &f->rates[x - f->parts];
+    float *rate = &f->rates[x - f->of];
 
     x->strategy->rate = *rate;
     *rate = (float)s->rate;
-    bm_strategy_block(x->strategy, *rate);
+    bm_strategy_block(x->strategy, s->block, *rate);
 }
 
 static bm_status exchange(bm_strategy *s)
 {
     fragments *f = s->self;
-    fragment *now = turn(f, s->blocks);
+    fragment *now = fragment_of(f, s->block);
 
-    BM_TRY(landed(s));
-    correct(s, pending(f));
+    BM_TRY(finish_late(s));
+    correct(s, late_fragment(s));
     BM_TRY(add(s, now));
     note_rate(s, now);
-    s->blocks++;
-    if (f->lane != NULL) {
-        f->flying = now;
-        s->update = (bm_update){f->told[0], read_told(f, 1), read_told(f, 2),
-                                read_told(f, 3)};
-        (void)bm_comm_thread_put(f->lane, fly, f);
+    if (f->thread != NULL) {
+        f->under_way = now;
+        s->update = (bm_update){f->last_update[0], read_field(f, 1),
+                                read_field(f, 2), read_field(f, 3)};
+        (void)bm_comm_thread_put(f->thread, run_exchange, f);
         return bm_sync(s->params->be);
     }
     BM_TRY(bm_strategy_update(now->strategy));
     s->update = now->strategy->update;
     for (int k = f->first; k < f->last; k++)
-        put_start(s, now, 0, member_of(f, k)->w);
+        put_start(s, now, 0, model_of(f, k)->w);
     return bm_sync(s->params->be);
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the whole model ----------------------------------------------------- */
 
-static bm_status global(bm_strategy *s, float *x)
+static bm_status gather(bm_strategy *s, const bm_state *slices, float *x)
 {
     fragments *f = s->self;
 
-    BM_TRY(landed(s));
+    BM_TRY(finish_late(s));
     for (size_t i = 0; i < f->n; i++)
-        BM_TRY(
-            bm_strategy_global(f->parts[i].strategy, x + f->parts[i].offset));
+        BM_TRY(bm_strategy_gather(f->of[i].strategy,
+                                  slices != NULL ? &slices[i] : NULL,
+                                  x + f->of[i].offset));
     return BM_OK;
 }
 
-/* Those of all fragments, W first; what workers have; rates. */
+/* The states of all fragments, W first; workers' models; rates. */
 static size_t state(bm_strategy *s, bm_state *out)
 {
     fragments *f = s->self;
     size_t models = 0, n = f->n;
 
-    settle(s);
+    wait_for_exchange(f);
     for (size_t i = 0; i < f->n; i++) {
         bm_state of[BM_STRATEGY_STATES];
-        size_t m = bm_strategy_state(f->parts[i].strategy, of);
+        size_t m = bm_strategy_state(f->of[i].strategy, of);
 
         for (size_t j = 0; j < m; j++) {
-            of[j].offset += f->parts[i].offset;
+            of[j].offset += f->of[i].offset;
             out[j == 0 ? models++ : n++] = of[j];
         }
     }
     for (int k = f->first; k < f->last; k++) {
-        bm_state w = {"", s->params->be, member_of(f, k)->w,
-                      0,  s->params->n,  0};
-        bm_state seen = {"", NULL, member_of(f, k)->seen, 0, f->n, f->n};
+        bm_state w = {"", s->params->be, model_of(f, k)->w, 0, s->params->n, 0};
+        bm_state seen = {"", NULL, model_of(f, k)->seen, 0, f->n, f->n};
 
         snprintf(w.name, sizeof w.name, "own.%d", k);
         snprintf(seen.name, sizeof seen.name, "seen.%d", k);
@@ -299,7 +310,7 @@ static size_t state(bm_strategy *s, bm_state *out)
         out[n++] = seen;
     }
     out[n++] = (bm_state){"rates", NULL, f->rates, 0, f->n, f->n};
-    out[n++] = (bm_state){"told", NULL, f->told, 0, TOLD, TOLD};
+    out[n++] = (bm_state){"told", NULL, f->last_update, 0, FIELDS, FIELDS};
     return n;
 }
 
@@ -308,7 +319,7 @@ static bm_status resume(bm_strategy *s)
     fragments *f = s->self;
 
     for (size_t i = 0; i < f->n; i++)
-        BM_TRY(bm_strategy_resume(f->parts[i].strategy));
+        BM_TRY(bm_strategy_resume(f->of[i].strategy));
     return BM_OK;
 }
 
@@ -318,35 +329,48 @@ static void close(bm_strategy *s)
 
     if (f == NULL)
         return;
-    settle(s);
-    for (size_t i = 0; f->parts != NULL && i < f->n; i++)
-        bm_strategy_close(f->parts[i].strategy);
-    bm_comm_thread_close(f->lane);
-    for (int k = f->first; f->members != NULL && k < f->last; k++) {
-        bm_free(s->params->be, member_of(f, k)->w);
-        free(member_of(f, k)->seen);
+    wait_for_exchange(f);
+    for (size_t i = 0; f->of != NULL && i < f->n; i++)
+        bm_strategy_close(f->of[i].strategy);
+    bm_comm_thread_close(f->thread);
+    for (int k = f->first; f->models != NULL && k < f->last; k++) {
+        bm_free(s->params->be, model_of(f, k)->w);
+        free(model_of(f, k)->seen);
     }
-    bm_free(s->params->be, f->odd);
-    free(f->parts);
-    free(f->members);
+    bm_free(s->params->be, f->non_finite);
+    free(f->of);
+    free(f->models);
     free(f->rates);
-    free(s->parts);
     free(f);
 }
 
+static const bm_strategy_ops in_fragments = {
+    .name = "fragments",
+    .help = "another strategy, in fragments of the model or one block late",
+    .per = BM_BLOCK,
+    .close = close,
+    .begin = begin,
+    .worker_end = worker_end,
+    .exchange = exchange,
+    .settle = settle,
+    .gather = gather,
+    .state = state,
+    .resume = resume,
+};
+
 /* ---- opening ------------------------------------------------------------- */
 
-static bm_status open_members(bm_strategy *s)
+static bm_status open_models(bm_strategy *s)
 {
     fragments *f = s->self;
     bm_params *p = s->params;
 
-    f->members = calloc((size_t)(f->last - f->first), sizeof *f->members);
+    f->models = calloc((size_t)(f->last - f->first), sizeof *f->models);
     f->rates = calloc(f->n, sizeof *f->rates);
-    if (f->members == NULL || f->rates == NULL)
+    if (f->models == NULL || f->rates == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for workers' models");
     for (int k = f->first; k < f->last; k++) {
-        member *m = member_of(f, k);
+        own_model *m = model_of(f, k);
 
         BM_TRY(bm_alloc(p->be, p->n, &m->w));
         bm_axpby(p->be, p->n, 1, p->w, 0, m->w);
@@ -355,7 +379,7 @@ static bm_status open_members(bm_strategy *s)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for counts");
     }
     if (!bm_on_host(p->be))
-        BM_TRY(bm_alloc(p->be, 1, &f->odd));
+        BM_TRY(bm_alloc(p->be, 1, &f->non_finite));
     return bm_sync(p->be);
 }
 
@@ -366,78 +390,57 @@ static bm_status cut(bm_strategy *s)
     size_t *begins = calloc(f->n + 1, sizeof *begins);
     bm_status status = BM_OK;
 
-    f->parts = calloc(f->n, sizeof *f->parts);
-    s->parts = calloc(f->n, sizeof(bm_strategy *));
-    if (begins == NULL || f->parts == NULL || s->parts == NULL)
+    f->of = calloc(f->n, sizeof *f->of);
+    if (begins == NULL || f->of == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu fragments", f->n);
     BM_TRY_DONE(bm_fragments_cut(p, (long)f->n, begins));
     for (size_t i = 0; i < f->n; i++) {
         size_t at = begins[i], n = begins[i + 1] - at;
 
-        f->parts[i].offset = at;
-        f->parts[i].params = (bm_params){.be = p->be,
-                                         .n = n,
-                                         .n_learned = bm_learned(p, at, n),
-                                         .w = p->w + at,
-                                         .g = p->g + at};
+        f->of[i].offset = at;
+        f->of[i].params = (bm_params){.be = p->be,
+                                      .n = n,
+                                      .n_learned = bm_learned(p, at, n),
+                                      .w = p->w + at,
+                                      .g = p->g + at};
     }
 done:
     free(begins);
     return status;
 }
 
-static bm_status open_parts(bm_strategy *s, const char *name,
+static bm_status open_inner(bm_strategy *s, const char *name,
                             const bm_config *config, bm_comm *comm)
 {
     fragments *f = s->self;
 
     for (size_t i = 0; i < f->n; i++) {
-        fragment *x = &f->parts[i];
+        fragment *x = &f->of[i];
 
-        BM_TRY(bm_strategy_open_whole(&x->strategy, name, config, comm,
-                                      &x->params, f->lane != NULL));
-        s->parts[s->n_parts++] = x->strategy;
+        if (f->thread != NULL)
+            BM_TRY(bm_strategy_open_late(&x->strategy, name, config, comm,
+                                         &x->params));
+        else
+            BM_TRY(
+                bm_strategy_open(&x->strategy, name, config, comm, &x->params));
     }
+    s->transport = f->of[0].strategy->transport;
+    s->traits = f->of[0].strategy->traits;
     return BM_OK;
 }
 
-/* The strategy as it is, with hooks that deal with its fragments. */
-static void hook(bm_strategy *s, const bm_strategy_ops *ops)
-{
-    fragments *f = s->self;
-
-    f->ops = (bm_strategy_ops){.name = ops->name,
-                               .help = ops->help,
-                               .unit = ops->unit,
-                               .options = ops->options,
-                               .settings_size = ops->settings_size,
-                               .filter = ops->filter,
-                               .close = close,
-                               .begin = begin,
-                               .worker_end = worker_end,
-                               .leave_out = leave_out,
-                               .exchange = exchange,
-                               .global = global,
-                               .state = state,
-                               .resume = resume};
-    s->ops = &f->ops;
-}
-
 static bm_status start(bm_strategy *s, const char *name,
-                       const bm_config *config, bm_comm *comm, bool overlap)
+                       const bm_config *config, bm_comm *comm)
 {
     fragments *f = s->self;
-    bm_comm *own = comm;
 
     BM_TRY(bm_comm_agree(comm, cut(s)));
-    BM_TRY(bm_comm_agree(comm, open_members(s)));
-    if (overlap) {
-        f->ops.settle = settle;
-        write_told(&(bm_update){0, NAN, NAN, NAN}, f->told);
-        BM_TRY(bm_comm_thread_open(&f->lane, comm));
-        own = bm_comm_thread_comm(f->lane);
-    }
-    return open_parts(s, name, config, own);
+    BM_TRY(bm_comm_agree(comm, open_models(s)));
+    if (!s->late)
+        return open_inner(s, name, config, comm);
+    write_update(&(bm_update){0, NAN, NAN, NAN}, f->last_update);
+    BM_TRY(bm_comm_thread_open(&f->thread, comm));
+    return open_inner(s, name, config, bm_comm_thread_comm(f->thread));
 }
 
 bm_status bm_fragments_open(bm_strategy **out, const char *name,
@@ -454,20 +457,27 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
         free(f);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for fragments");
     }
+    s->ops = &in_fragments;
     s->self = f;
     s->comm = comm;
     s->params = params;
-    f->whole = s;
-    hook(s, bm_strategy_find(name));
     BM_TRY_DONE(bm_config_fill(config, "block", bm_block_options, &block));
     BM_TRY_DONE(bm_config_fill(config, "job", bm_job_options, &s->job));
+    s->late = block.overlap;
     f->n = (size_t)block.fragments;
     f->first = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm));
     f->last = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm) + 1);
-    BM_TRY_DONE(start(s, name, config, comm, block.overlap));
+    s->max_states = f->n * BM_STRATEGY_STATES + 2 * (size_t)s->job.workers + 2;
+    BM_TRY_DONE(start(s, name, config, comm));
     *out = s;
     s = NULL;
 done:
     bm_strategy_close(s);
     return status;
+}
+
+void bm_fragments_footprint(bm_hosting on, bm_footprint *sum)
+{
+    sum->memory += on.hosted;
+    sum->checkpoint += on.workers;
 }

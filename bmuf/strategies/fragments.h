@@ -1,46 +1,53 @@
 /*
- * fragments.h - workers that go on with models of their own where a block ends,
- * since not all of their model is exchanged there, or not yet: [block]
- * fragments and overlap.
+ * fragments.h - blocks that exchange only a fragment of the model, or exchange
+ * it while the next block trains: [block] fragments and overlap. Workers then
+ * continue with models of their own where a block ends.
  *
  * The vector is cut at layers into F fragments, each with a strategy of its
  * own: an exchange, W, Delta and start. Block t, from 0 on, ends with the
- * exchange of fragment f = t mod F. With w_k what worker k has of it then, and
- * n_k(f) what it has learned from since the last exchange of f:
+ * exchange of fragment f = t mod F. With w_k worker k's copy of it at that
+ * time, and n_k(f) the samples it has seen since the last exchange of f:
  *
  *     G(f)     = sum n_k(f) (w_k - start(f)) / sum n_k(f)
  *     start(f) <- as the strategy says, from G(f)
  *     w_k      <- start(f)
  *
- * All else of w_k is as it was. With F = 1 this is the strategy itself. What is
- * evaluated and saved is W of all fragments (Streaming DiLoCo, Douillard et al.
+ * The rest of w_k does not change. With F = 1 this is the strategy itself.
+ * Evaluated and saved is W of all fragments (Streaming DiLoCo, Douillard et al.
  * 2025, staggers fragments in this way).
  *
- * overlap: the exchange goes on while block t+1 is learned from, and the worker
- * is corrected at its end. With b_k = w_k at the end of block t,
+ * overlap, a late exchange: it runs while block t+1 trains, and its result is
+ * applied at the end of that block, whenever it was ready. With b_k = w_k at
+ * the end of block t,
  *
- *     block t + 1      begins with b_k and ends with x_k
+ *     block t + 1      starts with b_k and ends with x_k
  *     w_k          <-  start(f) + (x_k - b_k)
  *
- * always there, whenever the exchange was over. Then fragment (t + 1) mod F
- * begins, with G in which all that start(f) holds is not again.
+ * Then the exchange of fragment (t + 1) mod F starts, with G that excludes the
+ * updates that start(f) already contains.
  *
- * A worker that is left out gets start(f) of all fragments, and what it had
- * learned since their exchanges is lost.
+ * A worker that is left out gets start(f) of all fragments; what it had learned
+ * since their exchanges is discarded.
  */
 #ifndef BM_BMUF_STRATEGIES_FRAGMENTS_H
 #define BM_BMUF_STRATEGIES_FRAGMENTS_H
 
 #include "bmuf/strategy.h"
 
-/* Where each of n fragments begins, and where the last one ends: begin [n + 1].
- * At the layer nearest to its even place. BM_ERR_CONFIG: there are fewer. */
+/* begin[0 .. n]: where each of n fragments begins, and where the last one ends:
+ * at the layer nearest to an even cut. BM_ERR_CONFIG: there are too few layers;
+ * or BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_fragments_cut(const bm_params *params, long n,
                                       size_t *begin);
 
-/* Collective. As bm_strategy_open. */
+/* Collective. As bm_strategy_open, of a strategy per block: in fragments, as
+ * [block] says. Also fails as bm_fragments_cut does and, with overlap, with
+ * BM_ERR_UNSUPPORTED if MPI has no MPI_THREAD_MULTIPLE. */
 BM_CHECKED bm_status bm_fragments_open(bm_strategy **out, const char *name,
                                        const bm_config *config, bm_comm *comm,
                                        bm_params *params);
+
+/* Adds the models that workers keep. */
+void bm_fragments_footprint(bm_hosting on, bm_footprint *sum);
 
 #endif

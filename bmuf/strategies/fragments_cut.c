@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of "3.lstm.wx" that is the 3. */
+/* "3.lstm.wx" belongs to layer 3. */
 static bool same_layer(const char *a, const char *b)
 {
     size_t n = strcspn(a, ".");
     return strcspn(b, ".") == n && strncmp(a, b, n) == 0;
 }
 
-/* Where a layer begins, but for the first; chunks, where none are known. With
- * at = NULL they are counted. */
+/* at[] <- where each layer but the first begins, or each chunk if params has no
+ * segments; returns how many. at may be NULL. */
 static size_t list_layers(const bm_params *p, size_t *at)
 {
     const bm_segment *s = p->segments;
@@ -51,7 +51,7 @@ bm_status bm_fragments_cut(const bm_params *params, long n, size_t *begin)
     if (found + 1 < (size_t)n)
         return BM_FAIL(BM_ERR_CONFIG,
                        "block.fragments = %ld: the network can be cut into %zu "
-                       "at most, one for each layer with weights",
+                       "at most, one for each layer with weights; set fewer",
                        n, found + 1);
     at = calloc(found + 1, sizeof *at);
     if (at == NULL)
@@ -60,7 +60,7 @@ bm_status bm_fragments_cut(const bm_params *params, long n, size_t *begin)
     begin[0] = 0;
     for (long f = 1; f < n; f++, next++) {
         double even = (double)params->n * (double)f / (double)n;
-        size_t last = found - (size_t)(n - f); /* the others need some, too */
+        size_t last = found - (size_t)(n - f); /* leave cuts for the others */
 
         while (next < last &&
                distance(at[next + 1], even) < distance(at[next], even))

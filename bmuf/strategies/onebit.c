@@ -1,6 +1,6 @@
 /*
  * onebit.c - 1-bit SGD (Seide et al. 2014): synchronous SGD whose gradients
- * travel as one bit a weight, on both ways, with error feedback on both.
+ * travel as one bit a weight, both ways, with error feedback on both.
  *
  *     worker k    y = g_k + A_k    y^ = one bit a weight    A_k <- y - y^
  *     owner       z = mean y^ + B  z^ = one bit a weight    B <- z - z^
@@ -21,18 +21,19 @@ static const bm_option options[] = {
     {0},
 };
 
-static bm_code code(const void *of)
+static void resolve(const void *of, int workers, bm_traits *traits)
 {
     const settings *set = of;
-    return bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
+
+    (void)workers;
+    traits->code =
+        bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
 }
 
 const bm_strategy_ops bm_strategy_onebit = {
     .name = "onebit",
     .help = "1-bit SGD (Seide et al. 2014): gradients of one bit a weight at "
             "every step",
-    .unit = BM_STEP,
-    .options = options,
-    .settings_size = sizeof(settings),
-    .code = code,
+    .per = BM_STEP,
+    .settings = {options, sizeof(settings), .resolve = resolve},
 };

@@ -1,8 +1,8 @@
 /*
  * ssgd.c - synchronous SGD: every update uses the mean gradient of all
  * mini-batches. With [job] coordinator = root it is the parameter server's
- * form, with sum = ring the ring's; with [ssgd] overlap gradients travel while
- * the rest of them is made.
+ * form, with sum = ring the ring's; with [ssgd] overlap buckets of a gradient
+ * are exchanged while the backward pass makes the rest.
  */
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/strategy.h"
@@ -13,8 +13,7 @@ static const bm_option options[] = {
     {"overlap", BM_CHOICE, offsetof(bm_bucketed_settings, overlap), "none", 0,
      0, "none layer bucket merged",
      "what is exchanged during the backward pass: nothing; each layer; layers "
-     "up to a size; those that had better go together, as exchanges and layers "
-     "are timed at the start"},
+     "up to a size; layers merged where timings at the start say it is faster"},
     {"bucket", BM_FLOAT, offsetof(bm_bucketed_settings, bucket), "25", 0.001,
      1e6, "MiB", "overlap = bucket: the size; the first one has 1/25 of it"},
     {0},
@@ -32,11 +31,13 @@ static void check(const bm_config *config, bm_faults *faults)
                         set.bucket);
 }
 
-static bool by_itself(const void *settings)
+static void resolve(const void *settings, int workers, bm_traits *traits)
 {
-    return bm_bucketed_wanted(settings);
+    (void)workers;
+    traits->owns_exchanges = bm_bucketed_wanted(settings);
 }
 
+/* s->self: the bucketed exchange; NULL: gradients are exchanged whole. */
 static bm_status ssgd_open(bm_strategy *s)
 {
     bm_bucketed *o = NULL;
@@ -53,8 +54,9 @@ static void ssgd_close(bm_strategy *s)
     bm_bucketed_close(s->self);
 }
 
-static void worker_begin(bm_strategy *s, const double *samples)
+static void begin(bm_strategy *s, int worker, const double *samples)
 {
+    (void)worker;
     if (s->self != NULL)
         bm_bucketed_begin(s->self, samples);
 }
@@ -66,7 +68,7 @@ static bm_status worker_end(bm_strategy *s, int worker, double samples,
         return bm_exchange_add(s->exchange, worker, s->params->g, NULL, samples,
                                good);
     s->used_s = bm_bucketed_used(s->self);
-    *good = true; /* if it is not, the mean is not either */
+    *good = true; /* a gradient that is not finite shows in the mean */
     return bm_bucketed_end(s->self, worker, samples);
 }
 
@@ -74,20 +76,18 @@ static bm_status exchange(bm_strategy *s)
 {
     if (s->self != NULL)
         return bm_bucketed_finish(s->self, &s->update.weight);
-    return bm_take_mean(s);
+    return bm_strategy_take_mean(s);
 }
 
 const bm_strategy_ops bm_strategy_ssgd = {
     .name = "ssgd",
     .help = "synchronous SGD: gradients averaged at every step",
-    .unit = BM_STEP,
-    .options = options,
-    .settings_size = sizeof(bm_bucketed_settings),
-    .check = check,
-    .by_itself = by_itself,
+    .per = BM_STEP,
+    .settings = {options, sizeof(bm_bucketed_settings), check,
+                 .resolve = resolve},
     .open = ssgd_open,
     .close = ssgd_close,
-    .worker_begin = worker_begin,
+    .begin = begin,
     .worker_end = worker_end,
     .exchange = exchange,
 };

@@ -83,23 +83,23 @@ static bm_status of_moments(const bm_settings *s, int ranks, const bm_params *p,
 bm_status bm_sending_of(const bm_settings *s, int ranks, const bm_params *p,
                         bm_sending *out)
 {
-    bm_unit unit = bm_strategy_find(s->train.strategy)->unit;
-    bool real = unit == BM_EVENT && bm_clock_is_real(&s->clock);
-    bm_sending x = {.per = unit == BM_BLOCK  ? "block"
-                           : unit == BM_STEP ? "step"
-                           : real            ? "fetch of all workers"
-                                             : "update of the server"};
+    bm_granularity per = bm_strategy_find(s->train.strategy)->per;
+    bool real = per == BM_EVENT && bm_clock_is_real(&s->clock);
+    bm_sending x = {.per = per == BM_BLOCK  ? "block"
+                           : per == BM_STEP ? "step"
+                           : real           ? "fetch of all workers"
+                                            : "update of the server"};
     double moments = 0;
 
     if (s->code.ops != NULL)
         BM_TRY(of_codes(s, ranks, p, &x.bytes));
-    else if (unit == BM_BLOCK && s->block.fragments > 1)
+    else if (per == BM_BLOCK && s->block.fragments > 1)
         BM_TRY(of_fragments(s, ranks, p, &x.bytes));
     else if (real)
         x.bytes = of_server(&s->server_policy, ranks, p);
     else
         BM_TRY(of_sum(&s->job, ranks, p->n, &x.bytes));
-    if (unit == BM_BLOCK)
+    if (per == BM_BLOCK)
         BM_TRY(of_moments(s, ranks, p, &moments));
     x.bytes += moments;
     *out = x;

@@ -1,4 +1,4 @@
-/* What lies in experiments/presets can be trained. */
+/* All configurations in experiments/presets can be trained. */
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"

@@ -53,17 +53,17 @@ static void set(bm_config *config, const char *key, const char *value)
 
 static void exchange(bm_strategy *s, bm_comm *comm, int round)
 {
-    bool steps = s->ops->unit == BM_STEP;
+    bool steps = s->ops->per == BM_STEP;
     int rank = bm_comm_rank(comm);
     float *x = steps ? s->params->g : s->params->w;
 
     for (int k = bm_comm_first(comm, WORKERS, rank);
          k < bm_comm_first(comm, WORKERS, rank + 1); k++) {
         const float *change = noise(k, round);
-        bool good = false;
+        bool good = true;
 
         if (!steps)
-            bm_strategy_begin(s);
+            bm_strategy_begin(s, k, NULL);
         for (int i = 0; i < N; i++)
             x[i] = (steps ? 0 : x[i]) + change[i];
         assert_ok(bm_strategy_worker_end(s, k, samples(k), &good));
@@ -90,7 +90,7 @@ static outcome *run(bm_comm *comm, const char *strategy, const char *mode)
     assert_ok(bm_strategy_open(&s, strategy, config, comm, &params));
     for (int t = 0; t < ROUNDS; t++) {
         exchange(s, comm, t);
-        memcpy(out->x[t], s->ops->unit == BM_STEP ? params.g : params.w,
+        memcpy(out->x[t], s->ops->per == BM_STEP ? params.g : params.w,
                sizeof out->x[t]);
     }
     bm_strategy_close(s);

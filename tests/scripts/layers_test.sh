@@ -47,7 +47,7 @@ must_report 'core/up.c:2: core (floor 0) may not include compute/backend.h'
 plain; file compute/beside.c core/status.h comm/comm.h
 must_report 'compute/beside.c:3: compute (floor 1) may not include comm/comm.h'
 plain; file compute/cuda/lstm/deep.cu cli/main.h
-must_report 'compute/cuda/lstm/deep.cu:2: compute/cuda (floor 3) may not include cli/main.h'
+must_report 'compute/cuda/lstm/deep.cu:2: compute/cuda/lstm (floor 1.5) may not include cli/main.h'
 plain; file compute/cuda/x.c compute/cpu/cpu.h
 must_report 'compute/cuda/x.c:2: compute/cuda (floor 3) may not include compute/cpu/cpu.h'
 plain; file bmuf/strategy.c bmuf/strategies/average.h

@@ -33,9 +33,11 @@ sed -n "s|^  \"file\": \"$PWD/\(.*\)\",*\$|\1|p" "$build/compile_commands.json" 
 missing 'not compiled' '\.c$' \
     "(onednn|onednn_absent|consumer)\.c\$|$cuda"
 
-find "$build/tests/headers" -name '*.c' -exec sed -n 's/^#include "\(.*\)"$/\1/p' \
+find "$build/tests/headers" -name '*.c*' -exec sed -n 's/^#include "\(.*\)"$/\1/p' \
     {} + >"$work/seen"
-missing 'not compiled alone' '\.h$' '^compute/cuda/|^tests/(emulation|fakes)/'
+cuda='^compute/cuda/|^tests/(emulation|fakes)/'
+! grep -q compute/cuda/ "$build/compile_commands.json" || cuda=cudnn
+missing 'not compiled alone' '\.h$' "$cuda"
 
 if grep -q 'clang-format.* -i ' "$build/build.ninja"; then
     sed -n '/clang-format[^ ]* .*-i /{s| |\n|g;p;}' "$build/build.ninja" |

@@ -1,7 +1,7 @@
 /*
- * cells.h - how kernels go over columns of pixels: in cells, the windows of a
- * frame, or its rows where there are none, V channels at once. A block takes
- * frames one behind the other; a thread keeps its channels, so that their
+ * cells.h - how kernels iterate over columns of pixels: in cells, the windows of
+ * a frame, or its rows without windows, V channels at once. A block takes
+ * frames one after the other; a thread keeps its channels, so that their
  * factors and sums stay in registers.
  */
 #ifndef BM_COMPUTE_CUDA_IMAGE_CELLS_H
@@ -10,8 +10,8 @@
 #include "compute/cuda/image/image_kernels.h"
 #include "compute/cuda/kernels/kernel.h"
 
-/* Channels' groups side by side in a block; cells that are worth a block;
- * blocks. */
+/* Groups of channels side by side in a block, at most; cells of a block, at
+ * least; blocks, at most. */
 static const size_t SLAB = 64, CELLS = 1024, BLOCKS = 2048;
 
 /* ---- V numbers side by side ---------------------------------------------- */
@@ -105,7 +105,7 @@ static share share_of(size_t frames, size_t rows, size_t channels, int V,
     return s;
 }
 
-/* What a thread has to do with one cell. */
+/* A cell, for a thread. */
 struct cell {
     size_t frame; /* of windows: t' B + b */
     unsigned row, t, b;
@@ -124,8 +124,9 @@ BM_INLINE cell find(size_t first, unsigned i, unsigned rows, size_t B)
     return c;
 }
 
-/* For each slab of channels, c of this thread, which may lie behind the last;
- * all threads take part. For n cells of a block, those of this thread. */
+/* Loops over slabs of channels: c is this thread's, and may be past the last
+ * one, as all threads take part. Loops over n cells of a block: this thread's.
+ */
 #define EACH_SLAB(c, V, s, channels)                                           \
     for (unsigned c = threadIdx.x % (s).width * (V), slab_ = 0;                \
          slab_ < (channels); slab_ += (s).width * (V), c += (s).width * (V))
@@ -138,10 +139,10 @@ BM_INLINE unsigned own_frames(const share &s, size_t first)
     return (unsigned)(s.frames - first < s.each ? s.frames - first : s.each);
 }
 
-/* Places of a window: channel c of the first, and how many of them there are
- * in all and without padding. */
+/* The places of a window: channel c of the first, and how many there are, with
+ * and without padding. */
 struct window {
-    size_t at, apart; /* numbers, from frame to frame */
+    size_t at, apart; /* distance of frames, in numbers */
     unsigned frames, rows, valid;
 };
 

@@ -1,8 +1,8 @@
 /*
- * conv.cu - windows of columns of pixels, side by side for a product.
+ * conv.cu - copies windows of columns of pixels side by side for a product.
  *
- * A thread moves 16 bytes of the matrix: at once where they are neighbours in x
- * too, number by number else.
+ * A thread moves 16 bytes of the matrix: at once if they are contiguous in x,
+ * else number by number.
  */
 #include "compute/cuda/image/image_kernels.h"
 #include "compute/cuda/kernels/kernel.h"
@@ -24,7 +24,7 @@ BM_INLINE void give(float x, bm_bf16 *y)
     *y = bm_to_bf16(x);
 }
 
-/* Which of n places number i of a window is; n: none. */
+/* Which of n places number i of a window is; n if it is outside. */
 BM_INLINE unsigned place_of(bm_axis a, unsigned window, unsigned i, unsigned n)
 {
     unsigned from = window * a.stride + i;
@@ -40,7 +40,7 @@ BM_INLINE unsigned place_of(bm_axis a, unsigned window, unsigned i, unsigned n)
     return from < n ? from : n;
 }
 
-/* Of one frame of the matrix: what its windows look at. */
+/* What the windows of one frame of the matrix read. */
 template <typename E> struct view {
     const bm_gather &g;
     const E *x;

@@ -1,10 +1,10 @@
 /*
- * conv_packed.cu - images from one layout to another, and weights: for cuDNN,
- * which wants sequence after sequence, whole lines of channels, and zeros where
- * windows look at nothing.
+ * conv_packed.cu - copies images and weights from one layout to another, for
+ * cuDNN, which takes one sequence after the other, padded channels, and zeros
+ * outside of the images.
  *
- * Kernels read and write once what they copy: 16 bytes a thread where both
- * sides have whole units of channels, number by number else.
+ * A thread moves 16 bytes if both layouts have whole units of channels, else
+ * number by number.
  */
 #include "compute/cuda/image/image_kernels.h"
 #include "compute/cuda/kernels/kernel.h"
@@ -34,7 +34,7 @@ template <typename E> struct unit {
     };
 };
 
-/* Of y: place `at` is place `at + ahead` of n of x; n: none of them. */
+/* The place of x, of n, that place `at` of y copies; n if it is outside. */
 BM_INLINE unsigned place_in(unsigned at, int ahead, unsigned n)
 {
     long from = (long)at + ahead;
@@ -107,7 +107,7 @@ cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_layout *l, bm_in x,
                   : layout_of<float>(stream, l, x.x, y.x);
 }
 
-/* Number i of `packed`: where it is in w; false: it is a zero. */
+/* Sets where number i of `packed` is in w. False: it is a zero. */
 BM_INLINE bool find(bm_filter_layout f, size_t i, size_t *at)
 {
     size_t c = i % f.c, place = i / f.c % f.places, n = i / f.c / f.places;

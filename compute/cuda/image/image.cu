@@ -1,17 +1,16 @@
 /*
  * image.cu - pooling and batch normalisation of columns of pixels.
  *
- * What is behind the normalisation, a function and the largest of a window, is
- * done again in the backward pass rather than kept: x has to be read there
- * anyway.
+ * The backward pass computes the activation and the maximum of each window
+ * again: it has to read x anyway.
  *
- * For each number of x, in bytes of bf16 and with windows of w places: the
- * moments read 2, forward 2 and writes 2 / w; slopes read 2 + 2 / w, backward
- * as many and writes 2.
+ * Bytes for each number of x, in bf16 and with windows of w places: the moments
+ * read 2, forward reads 2 and writes 2 / w, slopes read 2 + 2 / w, backward
+ * reads as many and writes 2.
  */
 #include "compute/cuda/image/cells.h"
 
-/* ---- what is seen there -------------------------------------------------- */
+/* ---- values of a place -------------------------------------------------- */
 
 template <int F> BM_INLINE float function(float z)
 {
@@ -29,8 +28,8 @@ template <int F> BM_INLINE float function(float z)
     }
 }
 
-/* dy f'(z), by way of y = f(z); what relu holds back is zero, whatever it was.
- */
+/* dy f'(z), from y = f(z). With relu zero where y is zero, even if dy is
+ * NaN. */
 template <int F> BM_INLINE float pass_back(float y, float dy)
 {
     switch (F) {
@@ -47,7 +46,7 @@ template <int F> BM_INLINE float pass_back(float y, float dy)
     }
 }
 
-/* z of x, and f(z). Not normal: x itself. */
+/* z of x, and f(z). Without normalisation: x itself. */
 template <int V, int F, bool NORMAL> struct eye {
     some<V> a, center, b;
 
@@ -66,8 +65,7 @@ template <int V, int F, bool NORMAL> struct eye {
     }
 };
 
-/* The largest of a window, its number there, and x; what is no number is larger
- * than any. */
+/* The maximum of a window, its index there, and x. NaN counts as the largest. */
 template <int V> struct peak {
     some<V> y, x;
     unsigned place[V];
@@ -123,8 +121,8 @@ __global__ static void forward(bm_panes p, share s, const float *factors,
     }
 }
 
-/* dx = a f' dy at the largest, and b (x - center) + c everywhere; not normal:
- * dy, and 0. */
+/* dx = a f' dy at the maximum, plus b (x - center) + c everywhere. Without
+ * normalisation: dy, and 0. */
 template <int V, int F, bool NORMAL>
 __global__ static void backward(bm_panes p, share s, const float *factors,
                                 bm_in x, bm_in dy, bm_out dx)
@@ -180,8 +178,8 @@ __global__ static void backward(bm_panes p, share s, const float *factors,
     }
 }
 
-/* Two sums for each channel of a slab, from those of each thread; into row
- * blockIdx.x of partial [.., 2, C]. */
+/* Sums of all threads, two for each channel of a slab, to row blockIdx.x of
+ * partial [.., 2, C]. */
 template <int V>
 BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
                     unsigned C, double *partial)
@@ -189,7 +187,7 @@ BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
     __shared__ double room[2 * V][bm_block];
     unsigned me = threadIdx.x, row = me / s.width, rows = blockDim.x / s.width;
 
-    __syncthreads(); /* room may still be in use */
+    __syncthreads(); /* other threads may still read room */
     for (int i = 0; i < 2; i++)
         for (int v = 0; v < V; v++)
             room[i * V + v][me] = sums[i][v];
@@ -207,8 +205,8 @@ BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
                 room[i * V + v][me];
 }
 
-/* Sums of x and of x^2, about zero in doubles; a thread sums about the first
- * number that it sees, so that floats do. */
+/* Sums of x and of x^2. A thread sums the differences from its first number, for
+ * which floats suffice; the result is about zero, in doubles. */
 template <int V>
 __global__ static void measure(bm_panes p, share s, bm_in x, double *partial)
 {
@@ -247,7 +245,7 @@ __global__ static void measure(bm_panes p, share s, bm_in x, double *partial)
     }
 }
 
-/* Sums of f' dy, and of that times x - center. */
+/* Sums of f' dy, and of f' dy (x - center). */
 template <int V, int F>
 __global__ static void slopes(bm_panes p, share s, const float *factors,
                               bm_in x, bm_in dy, double *partial)
@@ -290,7 +288,7 @@ __global__ static void slopes(bm_panes p, share s, const float *factors,
     }
 }
 
-/* ---- a block for each channel, which adds up the stripes ------------------
+/* ---- sums of stripes, a block for each channel ---------------------------
  */
 
 BM_INLINE double invert(double var)
@@ -361,7 +359,7 @@ __global__ static void finish_slopes(bm_norm_pass p, unsigned stripes)
 
     if (threadIdx.x > 0)
         return;
-    product += sum * off; /* about the mean itself */
+    product += sum * off; /* about the mean */
     p.dgamma[c] = (float)(product * r);
     p.dbeta[c] = (float)sum;
     p.mean_off[c] = n > 0 ? (float)(p.mean[c] - mean) : 0;
@@ -486,7 +484,7 @@ static cudaError_t run_slopes(cudaStream_t stream, const bm_norm_pass *pass)
                      threads_for(s.grid), 0, p, s.grid);
 }
 
-/* `call` with F a constant. */
+/* Makes `call` with F as a constant. */
 #define OF_SHAPE(f, ...)                                                       \
     switch (f) {                                                               \
     case BM_RELU: {                                                            \

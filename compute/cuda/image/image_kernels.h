@@ -1,9 +1,9 @@
 /*
- * image_kernels.h - launchers for columns of pixels, as kernels.h: what a
- * convolution multiplies, pooling, and batch normalisation.
+ * image_kernels.h - launchers for columns of pixels, like kernels.h: copies for
+ * convolutions, pooling, batch normalisation.
  *
  * x [T, B, H, C] has channels last. Past a sequence's end nothing is read, and
- * what is written there is zero.
+ * zeros are written.
  */
 #ifndef BM_COMPUTE_CUDA_IMAGE_IMAGE_KERNELS_H
 #define BM_COMPUTE_CUDA_IMAGE_IMAGE_KERNELS_H
@@ -16,19 +16,19 @@ extern "C" {
 
 /* conv.cu */
 
-/* Windows along an axis of places that lie `apart` from each other, with
- * nothing between: number i begins at i stride - before. */
+/* Windows along an axis whose places are `apart` from each other, with zeros
+ * between. Window i begins at i stride - before. */
 typedef struct bm_axis {
     unsigned size, stride, before, apart;
 } bm_axis;
 
 /*
- * Windows side by side: the rows of a matrix [T', B, H', width], with
+ * Windows side by side: the rows of a matrix [T', B, H', width]. A row is
  *
  *     time.size x rows.size x C numbers of x, a one if `ones`, zeros
  *
- * in each, and zeros alone past a sequence's end. A row fills whole units of
- * BM_GATHER_UNIT bytes, and there the matrix begins.
+ * or only zeros past a sequence's end. The matrix and each row begin at
+ * multiples of BM_GATHER_UNIT bytes.
  */
 typedef struct bm_gather {
     size_t B;
@@ -39,14 +39,14 @@ typedef struct bm_gather {
 } bm_gather;
 enum { BM_GATHER_UNIT = 16 };
 
-/* n frames of the matrix, from number `first` on; x and the matrix are of one
- * form. */
+/* Writes n frames of the matrix, from frame `first` on. x and the matrix have
+ * the same form. */
 cudaError_t bm_kernel_gather(cudaStream_t stream, const bm_gather *g,
                              size_t first, size_t n, bm_in x, void *matrix);
 
-/* What such rows are multiplied by: w [time, rows, C, N], then b [N] if there
- * is one, then zeros; n_rows in all. Turned: w turned round in time and rows,
- * [time, rows, N, C]. */
+/* The factor of such rows: w [time, rows, C, N], then b [N] unless NULL, then
+ * zeros, n_rows in all. Turned: w reversed in time and rows, [time, rows, N,
+ * C]. */
 typedef struct bm_kernel_of_conv {
     unsigned time, rows, channels, out_channels;
     const float *w, *b; /* b may be NULL */
@@ -57,7 +57,7 @@ cudaError_t bm_kernel_pack(cudaStream_t stream, const bm_kernel_of_conv *c,
 
 /* conv_packed.cu */
 
-/* Images of B sequences: pixel (t, h) of sequence b has C numbers, from
+/* A layout of images: pixel (t, h) of sequence b has C numbers, from
  * t frame + b sequence + h C on. */
 typedef struct bm_images {
     unsigned T, H, C;
@@ -65,22 +65,22 @@ typedef struct bm_images {
 } bm_images;
 
 /*
- * From one layout to another, of one form: place (t, h) of y is what x has at
- * (t + ahead, h + below), plus `bias`, zeros where that is nothing: outside of
- * x, past the end of its sequence or of y's, and in channels that x lacks.
+ * Copies images from one layout to another in the same form: place (t, h) of y
+ * is place (t + ahead, h + below) of x, plus `bias`; or zeros outside of x, past
+ * the end of its sequence or of y's, and in channels that x lacks.
  */
 typedef struct bm_layout {
     size_t B;
     bm_images x, y;
     int ahead, below;
     const int32_t *x_frames, *y_frames; /* [B]; NULL: all T */
-    const float *bias;                  /* [x.C]; NULL: none */
+    const float *bias;                  /* [x.C]; may be NULL */
 } bm_layout;
 cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_layout *l, bm_in x,
                              bm_out y);
 
-/* w [places, channels, out_channels] as `packed` [n, places, c], between zeros.
- * Back: w = packed, or w + packed. */
+/* Packs w [places, channels, out_channels] to `packed` [n, places, c], padded
+ * with zeros. Unpacks: w = packed, or w + packed. */
 typedef struct bm_filter_layout {
     unsigned places, channels, out_channels, c, n;
 } bm_filter_layout;
@@ -93,8 +93,8 @@ cudaError_t bm_kernel_filter_unpack(cudaStream_t stream,
 
 /* image.cu */
 
-/* Windows of `time` frames and `rows` rows side by side over x, the last ones
- * cut off: [T', B, H']. */
+/* Windows of `time` frames and `rows` rows over x, side by side; the last ones
+ * may be smaller: [T', B, H']. */
 typedef struct bm_panes {
     size_t T, B;             /* of x */
     const int32_t *in, *out; /* [B]: frames of x and of windows */
@@ -107,8 +107,8 @@ cudaError_t bm_kernel_pooling_forward(cudaStream_t stream, const bm_panes *p,
 cudaError_t bm_kernel_pooling_backward(cudaStream_t stream, const bm_panes *p,
                                        bm_in x, bm_in dy, bm_out dx);
 
-/* Batch normalisation, the function f behind it, and the largest of each
- * window behind that. What is not asked for need not be set. */
+/* Batch normalisation, then the activation f, then the maximum of each window.
+ * A launcher reads only the fields that it needs. */
 typedef struct bm_norm_pass {
     bm_panes panes;
     bm_activation f;
@@ -123,11 +123,11 @@ typedef struct bm_norm_pass {
 } bm_norm_pass;
 enum { BM_STRIPES = 512, BM_FACTORS = 5 };
 
-/* Factors, from the batch or from `mean` and `var`. */
+/* Compute factors: from the batch, or from `mean` and `var`. */
 cudaError_t bm_kernel_norm_measure(cudaStream_t stream, const bm_norm_pass *p);
 cudaError_t bm_kernel_norm_given(cudaStream_t stream, const bm_norm_pass *p);
 cudaError_t bm_kernel_norm_forward(cudaStream_t stream, const bm_norm_pass *p);
-/* All gradients but dx; then that. */
+/* All gradients but dx; then dx. */
 cudaError_t bm_kernel_norm_slopes(cudaStream_t stream, const bm_norm_pass *p);
 cudaError_t bm_kernel_norm_backward(cudaStream_t stream, const bm_norm_pass *p);
 

@@ -1,8 +1,7 @@
 /*
- * exchange.cu - vectors on their way from worker to worker. Each number goes
- * through the roundings that comm/sum/sum_loops.c and bmuf/filter_loops.c have:
- * no product is fused with a sum, but those of two floats, which are exact in
- * double either way.
+ * exchange.cu - operations on vectors that workers exchange. Numbers are rounded
+ * as in comm/sum/sum_loops.c and bmuf/filter_loops.c: no product is fused with
+ * a sum, except products of two floats, which are exact in double.
  */
 #include "compute/cuda/kernels/vec4.h"
 
@@ -31,7 +30,7 @@ __global__ static void difference(size_t n, const float *x, const float *from,
         bm_store(y, 4 * j, n, wide, q);
     }
     if (found)
-        *odd = 1; /* whoever writes it writes the same */
+        *odd = 1; /* all threads write the same value */
 }
 
 cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
@@ -71,10 +70,10 @@ cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
                      a, y, b, x, bm_is_wide(x) && bm_is_wide(y));
 }
 
-/* Threads that share a chunk: as many as products are added up side by side. */
+/* Threads of a chunk: one for each of the partial sums of filter_loops.c. */
 enum { LANES = 16 };
 
-/* The sum over the threads of a chunk, the first one's number first. */
+/* The sum over the threads of a chunk, in their order. */
 BM_INLINE double in_order(double x)
 {
     double sum = 0;

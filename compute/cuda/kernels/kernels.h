@@ -32,7 +32,7 @@ typedef struct bm_out {
     bool half;
 } bm_out;
 
-enum { BM_PARTIALS = 1024 }; /* parts of a reduction over the whole device */
+enum { BM_PARTIALS = 1024 }; /* partial results of a reduction, at most */
 
 /* loops.cu */
 
@@ -46,7 +46,7 @@ cudaError_t bm_kernel_round(cudaStream_t stream, size_t n, const float *x,
 cudaError_t bm_kernel_widen(cudaStream_t stream, size_t n, const bm_bf16 *x,
                             float *y);
 
-/* The operations of backend.h. What is written as floats is read as floats. */
+/* The operations of operations.h. An output in floats takes inputs in floats. */
 cudaError_t bm_kernel_add_rows(cudaStream_t stream, size_t rows, size_t cols,
                                float *y, const float *b);
 cudaError_t bm_kernel_activate(cudaStream_t stream, bm_activation f, size_t n,
@@ -57,7 +57,7 @@ cudaError_t bm_kernel_dropout(cudaStream_t stream, size_t n, float p,
                               uint64_t key, bm_in x, bm_out y);
 cudaError_t bm_kernel_clear_padding(cudaStream_t stream, size_t T, size_t B,
                                     size_t D, const int32_t *frames, bm_out x);
-/* x and y in one form. */
+/* x and y have the same form. */
 cudaError_t bm_kernel_copy_runs(cudaStream_t stream, const bm_runs *r, bm_in x,
                                 bm_out y);
 
@@ -66,39 +66,39 @@ cudaError_t bm_kernel_copy_runs(cudaStream_t stream, const bm_runs *r, bm_in x,
 /* A sequence in a packet: numbers of so many bytes (bm_stored) and, where they
  * need them, D floats of scale and D of offset. */
 typedef struct bm_packet_column {
-    size_t at, scale_at; /* bytes from the packet's beginning, in whole quads */
+    size_t at, scale_at; /* offsets in the packet, multiples of 16 bytes */
     int32_t frames, bytes;
 } bm_packet_column;
 
-/* A packet begins with its columns, [B]. To x [T, B, D], with zeros past a
- * sequence's end, and to x16 unless that is NULL. */
+/* Unpacks a packet, which begins with its columns [B], to x [T, B, D], with
+ * zeros past each sequence's end, and to x16 unless that is NULL. */
 cudaError_t bm_kernel_unpack(cudaStream_t stream, size_t T, size_t B, size_t D,
                              const void *packet, float *x, bm_bf16 *x16);
 
 /* sum_rows.cu */
 
-/* Floats that the sums of `parts` parts take. */
+/* Floats of `work` for the next two. */
 size_t bm_kernel_sum_rows_work(size_t rows, size_t cols);
 
 /* b [cols] = the sum of the rows of y. */
 cudaError_t bm_kernel_sum_rows(cudaStream_t stream, size_t rows, size_t cols,
                                bm_in y, float *work, float *b);
 
-/* dx = dy f'(x) by way of y, all [rows, cols], and b [cols] = the sum of its
- * rows; dx may be dy. What is written as floats is read as floats. */
+/* dx = dy f'(x), from y = f(x), all [rows, cols], and b [cols] = the sum of the
+ * rows of dx. dx may be dy. If dx is floats, y and dy are. */
 typedef struct bm_back {
     bm_activation f;
     size_t rows, cols;
     bm_in y, dy;
     bm_out dx;
-    float *work, *b; /* as of bm_kernel_sum_rows */
+    float *work, *b; /* as for bm_kernel_sum_rows */
 } bm_back;
 cudaError_t bm_kernel_sum_back(cudaStream_t stream, const bm_back *p);
 
 /* update.cu */
 
-/* bm_momentum_step, on so many multiprocessors; w16, unless NULL, becomes w in
- * bf16. `partial`: [BM_PARTIALS] of scratch. */
+/* bm_momentum_step on a device with so many multiprocessors. w16, unless NULL,
+ * becomes w in bf16. partial [BM_PARTIALS] is scratch. */
 typedef struct bm_update {
     bm_momentum of;
     size_t n, statistics;
@@ -112,7 +112,7 @@ cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
 
 /* exchange.cu */
 
-/* bm_difference; *odd is 0 before. */
+/* bm_difference. *odd must be 0 before. */
 cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
                                  const float *from, float *y, float *odd);
 cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
@@ -135,26 +135,27 @@ cudaError_t bm_kernel_adam(cudaStream_t stream, const bm_adam_update *u,
 
 /* cross_entropy.cu */
 
-/* Of a frame, or of a sequence: then loss is NaN if it is skipped. */
+/* The sums of a frame or of a sequence. The loss of a skipped sequence is
+ * NaN. */
 typedef struct bm_cross_sum {
     double loss, errors;
 } bm_cross_sum;
 
 typedef struct bm_cross_verdict {
-    double frames;  /* of sequences that count */
+    double frames;  /* of sequences that are not skipped */
     double skipped; /* sequences */
 } bm_cross_verdict;
 
 /* bm_cross_entropy of y [T, B, C]. */
 typedef struct bm_cross {
     size_t T, B, C;
-    const int32_t *frames, *begins; /* [B]; in classes */
+    const int32_t *frames, *begins; /* [B]; indices in classes */
     const int32_t *classes;
     const float *y;
-    bm_out dy;                  /* x NULL: none */
+    bm_out dy;                  /* x may be NULL */
     float factor;               /* of the mean, if no sequence is skipped */
     double chance;              /* log C */
-    bm_cross_sum *of_frames;    /* [B, T] of scratch */
+    bm_cross_sum *of_frames;    /* [B, T], scratch */
     bm_cross_sum *of_sequences; /* [B] */
     bm_cross_verdict *verdict;
     bm_score *score;

@@ -1,4 +1,4 @@
-/* loops.cu - element by element. */
+/* loops.cu - operations on each element, and copies. */
 #include "compute/cuda/kernels/functions.h"
 #include "compute/cuda/kernels/vec4.h"
 #include "core/rng.h"
@@ -225,10 +225,10 @@ cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
     return back_to_half(stream, f, n, (const float *)y.x, dy, (bm_bf16 *)dx.x);
 }
 
-/* ---- memory as such ------------------------------------------------------ */
+/* ---- clearing and copying ------------------------------------------------------ */
 
-/* Rows of n units past the end of their sequence. A warp goes over whole rows,
- * so that it only looks at those which stay. */
+/* Clears rows of n units past the end of their sequence. A warp takes whole
+ * rows, so that it reads one length for a row. */
 template <typename T>
 __global__ static void clear_padding(size_t rows, size_t B, size_t n,
                                      const int32_t *frames, T *x)
@@ -291,7 +291,7 @@ static cudaError_t launch_copy(cudaStream_t stream, bm_runs r, const T *x, T *y)
                      y);
 }
 
-/* Runs in units of `whole` numbers, if they are made of such. */
+/* Copies runs in units of `whole` numbers, if they consist of such. */
 static bool in_units(const bm_runs *r, size_t whole, bm_runs *out)
 {
     size_t bits = r->n | r->outer_x | r->inner_x | r->outer_y | r->inner_y;

@@ -1,8 +1,7 @@
 /*
- * stage.cu - input as it is stored becomes floats: sequences that lie one after
- * the other become columns side by side. A thread makes four numbers of a
- * frame; per number 1 to 4 bytes are read, and 4 written, or 6 with the bf16
- * twin.
+ * stage.cu - unpacks stored input to floats: sequences one after the other
+ * become columns side by side. A thread makes four numbers of a frame. For each
+ * number, 1 to 4 bytes are read and 4 are written, or 6 with the bf16 twin.
  */
 #include "compute/cuda/kernels/vec4.h"
 
@@ -47,8 +46,7 @@ BM_INLINE bm_vec4 load_bytes(const unsigned char *x, size_t d, size_t D)
     return q;
 }
 
-/* offset + scale q, of a thread's features, in the roundings of
- * io/shard/store.c. */
+/* offset + scale q for a thread's features, rounded as in io/shard/store.c. */
 BM_INLINE bm_vec4 scaled(bm_vec4 q, const float *scale, size_t d, size_t D)
 {
     bm_vec4 by = bm_load(scale, d, D, D % 4 == 0);
@@ -59,7 +57,7 @@ BM_INLINE bm_vec4 scaled(bm_vec4 q, const float *scale, size_t d, size_t D)
     return q;
 }
 
-/* Of frame t; of one past the end zeros. */
+/* Numbers of frame t; zeros past the end. */
 BM_INLINE bm_vec4 unpacked(const unsigned char *packet,
                            const bm_packet_column &c, size_t t, size_t d,
                            size_t D)

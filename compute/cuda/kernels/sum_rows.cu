@@ -1,22 +1,22 @@
 /*
- * sum_rows.cu - the rows of a matrix added up. A block takes some columns, four
- * to a thread, of some rows; what the blocks of one column have is a matrix
- * again, whose rows one more block adds up. How many there are depends on the
- * shape alone, and so do the bits of the sum.
+ * sum_rows.cu - the sum of the rows of a matrix. A block sums some columns, four
+ * for each thread, of some rows. The results are a matrix again, whose rows a
+ * second kernel sums. The number of blocks depends only on the shape, and so do
+ * the bits.
  *
- * A gradient is added up on its way back through a function: it is read and
- * written once, where two kernels would read it twice.
+ * A gradient that goes back through an activation is summed in the same kernel,
+ * which reads it once.
  */
 #include "compute/cuda/kernels/functions.h"
 #include "compute/cuda/kernels/vec4.h"
 
 enum {
-    BLOCKS = 1024, /* enough for any device, and no more */
-    AT_ONCE = 4    /* rows that a thread asks for before it uses the first */
+    BLOCKS = 1024, /* enough for any device */
+    AT_ONCE = 4    /* rows that a thread loads before it uses the first */
 };
 
-/* How the columns are shared out: threads of a block side by side, a power of
- * two; blocks side by side; and rows of a block, each part of the matrix. */
+/* How the matrix is divided: threads of a block side by side, a power of two;
+ * blocks side by side; rows of a block. */
 struct cut {
     unsigned across, blocks, parts;
     size_t rows;
@@ -38,7 +38,7 @@ static cut cut_of(size_t rows, size_t cols)
     return c;
 }
 
-/* The matrix as it is. */
+/* Reads the matrix. */
 template <typename Y> struct plain {
     typedef bm_vec4 raw;
     const Y *y;
@@ -51,7 +51,7 @@ template <typename Y> struct plain {
     __device__ bm_vec4 use(raw q, size_t, size_t, size_t) const { return q; }
 };
 
-/* dx = dy f'(x), by way of y. */
+/* Computes dx = dy f'(x) from y, and writes it. */
 template <typename Y, typename DY, typename DX> struct passed_back {
     struct raw {
         bm_vec4 y, dy;
@@ -76,7 +76,7 @@ template <typename Y, typename DY, typename DX> struct passed_back {
     }
 };
 
-/* out [parts, cols] = the sums of each part's rows of a matrix [rows, cols]. */
+/* out [parts, cols] = the sum of the rows of each part of a [rows, cols]. */
 template <typename M>
 __global__ static void sum_rows(size_t rows, size_t cols, cut c, M matrix,
                                 float *out)

@@ -1,16 +1,15 @@
 /*
- * update.cu - one step of momentum SGD, or of AdamW, over the flat vector: the
- * norm of the gradient in parts, then everything else in one pass that moves 22
- * bytes a parameter (g, v and w in, v, w and its bf16 twin out), or 30 (m,
- * too).
+ * update.cu - a step of momentum SGD or of AdamW over the flat vector: partial
+ * sums of the gradient's norm, then one pass that moves 22 bytes for each
+ * parameter (reads g, v and w, writes v, w and its bf16 twin), or 30 with m.
  */
 #include "compute/adam.h"
 #include "compute/cuda/kernels/vec4.h"
 
 /*
- * The sum of squares of g [n], in a part for each block, in doubles: squares of
- * floats are exact there and do not overflow. The sum is no number if one of
- * the statistics behind g is none: zero times each is added.
+ * The sum of squares of g [n], a partial sum for each block, in doubles, where
+ * squares of floats are exact and do not overflow. Zero times each of the
+ * statistics after g is added: if one is not finite, the sum is NaN.
  */
 __global__ static void squares(size_t n, size_t all, const float *g, bool wide,
                                double *partial)
@@ -31,7 +30,7 @@ __global__ static void squares(size_t n, size_t all, const float *g, bool wide,
         partial[blockIdx.x] = sum;
 }
 
-/* The parts' sum, on all threads of the block. */
+/* The sum of the partial sums, on all threads of the block. */
 BM_INLINE double total(unsigned parts, const double *partial)
 {
     __shared__ double room[32];
@@ -42,7 +41,7 @@ BM_INLINE double total(unsigned parts, const double *partial)
     return bm_block_sum(sum, room);
 }
 
-/* v and w of one number, in the roundings of the other backends. */
+/* Updates v and w of one number, rounded as on the other backends. */
 BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
 {
     float by = __fmul_rn(m.rate, __fadd_rn(g, __fmul_rn(m.decay, *w)));
@@ -52,7 +51,7 @@ BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
                    m.nesterov ? __fsub_rn(__fmul_rn(m.momentum, *v), by) : *v);
 }
 
-/* If g is not all numbers, w and v stay, but w16 still becomes w. */
+/* If g is not finite, w and v are kept, but w16 still becomes w. */
 __global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
                                                         unsigned parts,
                                                         const double *partial)
@@ -88,7 +87,7 @@ __global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
     }
 }
 
-/* One block for each share of 256 quads, up to `most`. */
+/* One block for every 256 groups of four numbers, up to `most`. */
 static unsigned blocks(size_t n, size_t most)
 {
     size_t shares = (bm_vec4_count(n) + bm_block - 1) / bm_block;
@@ -111,14 +110,14 @@ cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                       bm_is_wide(one.g), partial);
     if (error != cudaSuccess)
         return error;
-    return BM_LAUNCH(stream, update, /* as many as work at once */
+    return BM_LAUNCH(stream, update, /* as many as run at once */
                      blocks(all, 4 * (size_t)multiprocessors), bm_block, 0, one,
                      wide, parts, partial);
 }
 
 /* ---- AdamW -------------------------------------------------------------- */
 
-/* What the norm decides, for all blocks of the pass. */
+/* The decision that the norm gives, for all blocks of the pass. */
 struct bm_adam_verdict {
     bm_adam_factors by;
     bool good;
@@ -140,7 +139,7 @@ BM_INLINE bm_adam_factors factors_of(const bm_adam &a, double scale, double t)
     return f;
 }
 
-/* One block. The verdict takes the place of the parts, which are read. */
+/* One block. The verdict overwrites the partial sums, which have been read. */
 __global__ static void judge(bm_adam_update u, unsigned parts, double *partial)
 {
     double norm = sqrt(total(parts, partial)), scale = 1;

@@ -1,22 +1,22 @@
 /*
- * cross_entropy.cu - a class for every frame: loss -log y, dy = y - onehot,
- * over how many frames there are. A few threads take a frame: they read it once
- * for its largest logit and the sum of exponentials together, and once more,
- * from a cache, for the gradient. Whether a sequence has numbers is known when
- * all its frames are done; if one has none, gradients are made anew.
+ * cross_entropy.cu - cross entropy with a class for each frame: loss -log y,
+ * dy = (y - onehot) / frames. Some threads take a frame. They read it once for
+ * its largest logit and the sum of exponentials, and again, from a cache, for
+ * the gradient. Whether a sequence is skipped is known when all its frames are
+ * done; if one is, all gradients are computed again.
  */
 #include "compute/cuda/kernels/vec4.h"
 
 #include <float.h>
 
-/* Of some logits: the largest, the first class that has it, and the sum of
+/* The largest of some logits, the first class that has it, and the sum of
  * exp(x - top). */
 struct peak {
     float top, sum;
     unsigned at;
 };
 
-/* The same whichever comes first: no a * b + c is fused. */
+/* Commutative: no a * b + c is fused. */
 BM_INLINE peak merge(peak a, peak b)
 {
     float top = a.top > b.top ? a.top : b.top;
@@ -28,7 +28,7 @@ BM_INLINE peak merge(peak a, peak b)
             a.top == b.top ? min(a.at, b.at) : at};
 }
 
-/* Of logits that begin at x [n], with classes from i on. */
+/* Of the logits x [n], from class i on. */
 BM_INLINE peak add(peak p, bm_vec4 x, unsigned i, size_t n)
 {
     float before = p.top;
@@ -56,7 +56,7 @@ template <unsigned threads> __device__ static peak merge_all(peak p)
                       __shfl_xor_sync(~0u, p.at, step)});
     if (threads == 32)
         return p;
-    __syncthreads(); /* room may still be in use */
+    __syncthreads(); /* other threads may still read room */
     if (threadIdx.x % 32 == 0)
         room[threadIdx.x / 32] = p;
     __syncthreads();
@@ -66,7 +66,7 @@ template <unsigned threads> __device__ static peak merge_all(peak p)
     return p;
 }
 
-/* What one frame needs. */
+/* The state of one frame. */
 template <typename DY> struct job {
     bm_cross c;
     DY *dy;
@@ -100,7 +100,7 @@ __device__ static void frame(const job<DY> &j, size_t t, size_t b, unsigned i,
     }
 }
 
-/* All frames; `again`: if a sequence is skipped, and knowing which. */
+/* All frames. `again`: the second time, if a sequence is skipped. */
 template <unsigned threads, typename DY>
 __global__ static void frames(job<DY> j, bool again)
 {
@@ -125,7 +125,7 @@ __global__ static void frames(job<DY> j, bool again)
     }
 }
 
-/* Sums over the frames of each sequence, a warp for each; NaN: skipped. */
+/* Sums over the frames of each sequence, a warp for each. NaN: skipped. */
 __global__ static void sequences(bm_cross c)
 {
     unsigned lane = threadIdx.x % 32;
@@ -146,7 +146,7 @@ __global__ static void sequences(bm_cross c)
         c.of_sequences[b] = {isfinite(loss) ? loss : (double)NAN, errors};
 }
 
-/* Adds everything up; one block. */
+/* Adds the sequences to the score, on one block. */
 __global__ static void judge(bm_cross c)
 {
     __shared__ double room[32];

@@ -1,6 +1,6 @@
 /*
- * ctc.cu - connectionist temporal classification: what is parallel over the
- * frames, a warp for each, before and after the walk (ctc_walk.cu).
+ * ctc.cu - connectionist temporal classification: the kernels that are parallel
+ * over frames, a warp for each, before and after the recursion (ctc_walk.cu).
  */
 #include "compute/cuda/loss/ctc_wide.h"
 
@@ -32,7 +32,7 @@ static dim3 grid_of_frames(const bm_ctc_job &c)
     for (size_t t = (size_t)blockIdx.y * warps_of_frames + threadIdx.x / 32;   \
          t < (n); t += (size_t)gridDim.y * warps_of_frames)
 
-/* The first class of the largest logit; any, if there are no numbers. */
+/* The first class of the largest logit; undefined if one is NaN. */
 BM_INLINE int best_of(const float *x, size_t C, float top, size_t lane)
 {
     int best = 0x7fffffff;
@@ -99,8 +99,8 @@ BM_INLINE void store(bm_bf16 *y, float x)
     *y = bm_to_bf16(x);
 }
 
-/* Frame t of the gradient: first of all classes as if none were a label, then
- * of those that are. x and dy [C]. */
+/* Frame t of the gradient: of all classes as if none were a label, then of the
+ * labels. x and dy [C]. */
 template <typename OUT>
 BM_INLINE void gradient_row(const bm_ctc_job &c, const bm_ctc_sequence &s,
                             size_t t, float factor, const float *x, OUT *dy,
@@ -136,7 +136,7 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const bm_ctc_sequence &s,
     }
 }
 
-/* Of the sequences that count. */
+/* The sum over sequences that are not skipped. */
 BM_INLINE int count_all(const bm_ctc_job &c)
 {
     __shared__ int room[32];
@@ -206,7 +206,7 @@ BM_INLINE bm_score score_of(const bm_ctc_job &c, size_t b)
     return own;
 }
 
-/* Sequences first, side by side; then a thread for every field. */
+/* First a thread for each sequence, then a thread for each field. */
 __global__ static void score(bm_ctc_job c, bm_score *out)
 {
     const unsigned fields = sizeof *out / sizeof(double);

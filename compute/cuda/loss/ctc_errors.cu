@@ -1,6 +1,6 @@
 /*
- * ctc_errors.cu - of every sequence the best path and its edit distance from
- * the labels, and sums over its frames. A block for each sequence.
+ * ctc_errors.cu - the best path of each sequence, its edit distance from the
+ * labels, and sums over its frames. There is a block for each sequence.
  *
  * D(i, j), the distance of the first i labels from the first j symbols of the
  * path, goes over the block in a wave: a lane holds ROWS labels, and takes
@@ -33,8 +33,8 @@ BM_INLINE void add_frames(const bm_ctc_frame *frame, int T, int lane,
     }
 }
 
-/* On one warp: the best path, repeats and blanks left out; its length. Four
- * loads at a time are on their way. */
+/* On one warp: writes the best path without repeats and blanks, and returns its
+ * length. Four loads are in flight at a time. */
 BM_INLINE int find_path(const bm_ctc_frame *frame, int T, int lane,
                         int32_t *path)
 {
@@ -61,7 +61,7 @@ BM_INLINE int find_path(const bm_ctc_frame *frame, int T, int lane,
     return n;
 }
 
-/* A column in the hands of a lane. */
+/* A column that a lane works on. */
 struct column {
     int symbol;   /* of the path */
     int distance; /* of the row above the lane's, then of its last */
@@ -77,7 +77,7 @@ BM_INLINE column shuffle(column x, int lane, bool up)
     return x;
 }
 
-/* The rows of one strip. The last row of all is at *result in the end. */
+/* The rows of one strip. The last of all rows is left at *result. */
 BM_INLINE void measure_strip(const int32_t *labels, int L, const int32_t *path,
                              int n, int strip, int32_t *border, double *result)
 {
@@ -140,7 +140,7 @@ __global__ static void __launch_bounds__(32 * MOST_WARPS) errors(bm_ctc_job c)
 
     if (threadIdx.x < 32) {
         n_path = find_path(frame, s.frames, lane, path);
-        sums->errors = n_path; /* if there are no labels */
+        sums->errors = n_path; /* right if there are no labels */
     } else if (threadIdx.x < 64) {
         add_frames(frame, s.frames, lane, sums);
     }

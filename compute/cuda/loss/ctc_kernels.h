@@ -1,9 +1,8 @@
 /*
- * ctc_kernels.h - launchers of CTC, as kernels.h. ctc.cu says what they
- * compute, and in which numbers.
+ * ctc_kernels.h - launchers of CTC, like kernels.h.
  *
- * Sequences lie one after the other in all scratch: sequence b has T frames, L
- * labels and so W = L + 1 pairs of a blank and a symbol in every frame.
+ * Scratch has one sequence after the other. A sequence has T frames, L labels
+ * and W = L + 1 pairs of a blank and a symbol in each frame.
  */
 #ifndef BM_COMPUTE_CUDA_LOSS_CTC_KERNELS_H
 #define BM_COMPUTE_CUDA_LOSS_CTC_KERNELS_H
@@ -18,15 +17,14 @@
 extern "C" {
 #endif
 
-/* m 2^e, see cpu_loss_loops.h. Aligned, as others here, so that the device
- * moves it in one piece. */
+/* m 2^e, see cpu_loss_loops.h. Aligned, as the others here, so that the device
+ * moves it in one access. */
 typedef struct bm_ctc_wide {
     alignas(8) float m;
     int32_t e;
 } bm_ctc_wide;
 
-/* The states of a symbol and of the blank on its near side: the one that a path
- * comes from. */
+/* The states of a symbol and of the blank before it on a path. */
 typedef struct bm_ctc_pair {
     alignas(16) bm_ctc_wide blank;
     bm_ctc_wide symbol;
@@ -44,7 +42,7 @@ typedef struct bm_ctc_frame {
 typedef struct bm_ctc_verdict {
     alignas(16) double end;
     int32_t scale;
-    int32_t counts; /* 1: in the mean; 0: skipped */
+    int32_t counts; /* 1: it is in the mean; 0: it is skipped */
 } bm_ctc_verdict;
 
 typedef struct bm_ctc_sums {
@@ -56,8 +54,9 @@ typedef struct bm_ctc_sequence {
     int32_t frames, labels; /* T, L */
     int32_t heads;          /* classes among the labels */
     int32_t feasible;
-    size_t frame_at, label_at; /* frames and labels of those before it */
-    size_t pair_at;            /* sum of T W of those before it */
+    size_t frame_at,
+        label_at;   /* frames and labels of the sequences before it */
+    size_t pair_at; /* sum of T W of the sequences before it */
     double chance;
 } bm_ctc_sequence;
 
@@ -67,17 +66,17 @@ typedef struct bm_ctc_job {
     bool zero_infeasible; /* BM_INFEASIBLE_ZERO */
     const float *y;       /* [T, B, C] */
 
-    /* From the host. Equal labels of a sequence are chained: heads are the
-     * first ones, next the one that follows or -1. */
+    /* From the host. Equal labels of a sequence form a chain: heads has the
+     * first of each, next the one that follows, or -1. */
     const bm_ctc_sequence *sequence; /* [B] */
     const int32_t *labels, *next, *heads;
 
-    /* Scratch: of each sequence, as long as it says. */
+    /* Scratch: sizes are those of one sequence. */
     bm_ctc_pair *states;     /* [T, W] */
     bm_ctc_frame *frame;     /* [T] */
     bm_ctc_verdict *verdict; /* [B] */
     bm_ctc_wide *emit; /* [T, W]: exp(x - top) of symbols, then of the blank */
-    float *posterior;  /* [T, 2, W]: of blanks and of symbols, times anything */
+    float *posterior;  /* [T, 2, W]: of blanks and of symbols, not normalised */
     bm_ctc_wide *edges; /* [2, T]: between strips */
     bm_ctc_sums *sums;  /* [B] */
     bm_score *own;      /* [B] */
@@ -85,21 +84,21 @@ typedef struct bm_ctc_job {
     int32_t *border;    /* [T]: between strips of edit distances */
 } bm_ctc_job;
 
-/* Fills in frame and emit. */
+/* Writes frame and emit. */
 cudaError_t bm_kernel_ctc_look(cudaStream_t stream, const bm_ctc_job *c);
 
-/* After that: verdict, and the posteriors if there will be a gradient. */
+/* After look: writes verdict, and posteriors if there will be a gradient. */
 cudaError_t bm_kernel_ctc_walk(cudaStream_t stream, const bm_ctc_job *c,
                                bool posteriors);
 
-/* Beside that: sums. */
+/* After look: writes sums. It may run beside the walk. */
 cudaError_t bm_kernel_ctc_errors(cudaStream_t stream, const bm_ctc_job *c);
 
-/* After the walk: dy [T, B, C] as floats, or as bf16 where dy16 is not NULL. */
+/* After the walk: writes dy [T, B, C] as floats, or dy16 if it is not NULL. */
 cudaError_t bm_kernel_ctc_gradient(cudaStream_t stream, const bm_ctc_job *c,
                                    float *dy, bm_bf16 *dy16);
 
-/* After all: adds to *score, in the order of the sequences. */
+/* After all others: adds to *score, in the order of the sequences. */
 cudaError_t bm_kernel_ctc_score(cudaStream_t stream, const bm_ctc_job *c,
                                 bm_score *score);
 

@@ -1,33 +1,31 @@
 /*
  * ctc_walk.cu - the recursion of CTC. The mathematics is that of cpu_ctc.c.
  *
- * It takes T steps, one after the other: that is the time of CTC. There is a
- * block for each sequence and direction, a thread for each pair of a blank and
- * a symbol. The backward probabilities are the forward ones of the sequence
- * read backwards, pair j for the symbol L - 1 - j and the blank behind it, so
- * that both directions take one symbol from the neighbour on the left and
- * nothing else. Within a warp it comes by a shuffle. A warp goes over CHUNK
- * frames while the one on its left is a chunk ahead and has left there what it
- * needs: one barrier for CHUNK steps. Pairs that are more than the threads are
- * taken in strips, one after the other, which hand on their edges through
- * device memory.
+ * Its T steps depend on each other, and take most of the time of CTC. There is
+ * a block for each sequence and direction, and a thread for each pair of a blank
+ * and a symbol. The backward probabilities are the forward ones of the reversed
+ * sequence, with pair j for symbol L - 1 - j and the blank after it, so that a
+ * thread of either direction needs one symbol, from its left neighbour. Within
+ * a warp a shuffle brings it. A warp works on CHUNK frames while the warp on
+ * its left is a chunk ahead and has stored what it needs: one barrier for CHUNK
+ * steps. If there are more pairs than threads, they are taken in strips, one
+ * after the other, whose edges are in device memory.
  *
- * Each direction stores the states of its half of the frames. Then, in a second
- * kernel, it goes on over the half where the other one has been, and makes
- * posteriors of both. That is 16 bytes written and read for each pair and
- * frame, the last ones first while the cache still has them, and 8 of
- * posteriors for the gradient; states of both directions everywhere, for the
- * gradient to multiply, would be 32.
+ * Each direction stores the states of its half of the frames. A second kernel
+ * continues over the other half, and computes posteriors from both directions.
+ * That writes and reads 16 bytes for each pair and frame, the last ones first
+ * while they are in the cache, and 8 bytes of posteriors for the gradient.
+ * States of both directions for all frames would be 32.
  */
 #include "compute/cuda/loss/ctc_wide.h"
 
 enum {
     CHUNK = 8,      /* frames */
-    MOST_WARPS = 12 /* of a walk's block: registers for no more */
+    MOST_WARPS = 12 /* of a block; registers limit it */
 };
 
-/* One frame on: what a pair becomes before the emissions. `left`: the symbol of
- * the pair before it; skip: NEVER if a path cannot come from there. */
+/* A pair at the next frame, before the emissions. `left`: the symbol of the
+ * pair on its left; skip: NEVER if no path comes from there. */
 BM_INLINE pair move(pair x, wide left, int skip)
 {
     int third = left.e + skip;
@@ -50,7 +48,7 @@ BM_INLINE wide times(wide x, wide u)
     return make_wide(x.m * u.m, max(x.e + u.e, (int)NEVER));
 }
 
-/* The lane on the left's; anything on lane 0. */
+/* The value of the lane on the left; undefined on lane 0. */
 BM_INLINE wide from_left(wide x)
 {
     uint64_t bits;
@@ -61,18 +59,18 @@ BM_INLINE wide from_left(wide x)
     return x;
 }
 
-/* What a warp finds for each frame of a chunk; two chunks take turns. */
+/* What a warp reads for each frame of a chunk. Two chunks take turns. */
 struct feed {
     wide left;  /* the symbol on the left of its first pair, before the frame */
     wide blank; /* emission */
 };
 typedef feed feeds_of_warp[2][CHUNK];
 
-/* What a walk is for: the loss alone; or states of the first half of the frames
- * of each direction, then posteriors where the other one has been. */
+/* What a walk computes: only the loss; or the states of the first half of each
+ * direction; or posteriors in the second half. */
 enum role { PASS, STORE, MEET };
 
-/* Some frames of a sequence in one direction. Rows begin with the first one. */
+/* Some frames of a sequence in one direction, the first one first. */
 template <bool BACKWARD> struct course {
     int from, T, L, W; /* frames before these, and of these */
     const wide *emit;
@@ -135,12 +133,12 @@ template <bool BACKWARD> BM_INLINE pair begin(const course<BACKWARD> &c, int i)
     return x;
 }
 
-/* A thread on its way. */
+/* The state of a thread. */
 struct walker {
     pair x;
     wide ahead[CHUNK]; /* emissions of its symbol: of the next CHUNK frames */
     const wide *emit;  /* and the one after */
-    pair *row;         /* its own; to meet, the other direction's, likewise */
+    pair *row;         /* its own; for posteriors, the other direction's */
     wide blank[CHUNK], symbol[CHUNK];
     float *posterior;
     int skip, scale;
@@ -154,7 +152,7 @@ BM_INLINE float meet(wide x, wide y, int scale)
     return x.m * y.m * power(x.e + y.e - scale);
 }
 
-/* Numbers of the other direction: blank L - i and symbol L - 1 - i. */
+/* The other direction has blank L - i and symbol L - 1 - i. */
 BM_INLINE void look_ahead(walker &w, int k, ptrdiff_t next)
 {
     if (w.is_blank)
@@ -164,8 +162,8 @@ BM_INLINE void look_ahead(walker &w, int k, ptrdiff_t next)
     w.row += next;
 }
 
-/* A chunk of frames; if not WHOLE, there are only `left` until the end. The
- * feeds of this warp and of the next, for this chunk. */
+/* A chunk of frames; only `left` of them if not WHOLE. The feeds are those of
+ * this warp and of the next. */
 template <bool BACKWARD, role ROLE, bool WHOLE>
 BM_INLINE void walk_chunk(walker &w, const course<BACKWARD> &c, int left,
                           const feed *own, feed *onward)
@@ -206,8 +204,8 @@ BM_INLINE void walk_chunk(walker &w, const course<BACKWARD> &c, int left,
     w.x.symbol = put(w.x.symbol);
 }
 
-/* All frames of one strip of pairs, by the block's warps. What the last one
- * feeds to nobody goes to the edges. end: the last pair. */
+/* All frames of one strip of pairs, by the warps of the block. The last warp
+ * writes to the edges. end: the last pair. */
 template <bool BACKWARD, role ROLE>
 BM_INLINE void walk_strip(const course<BACKWARD> &c, int strip, int warps,
                           int scale, feeds_of_warp *feeds, pair *end)
@@ -280,8 +278,8 @@ BM_INLINE void walk_strip(const course<BACKWARD> &c, int strip, int warps,
         end->symbol = w.x.symbol;
 }
 
-/* The exponent of the most probable state at the first frame, where the other
- * direction has been; on all threads. */
+/* The exponent of the most probable state of the other direction at the first
+ * frame, on all threads. */
 template <bool BACKWARD>
 BM_INLINE int scale_of(const course<BACKWARD> &c, int *room)
 {
@@ -319,7 +317,7 @@ BM_INLINE void walk_sequence(const bm_ctc_job &c, const bm_ctc_sequence &s,
         walk_strip<BACKWARD, ROLE>(w, strip, warps, scale, feeds, end);
 }
 
-/* On one thread, from the last pair's numbers after the last frame. */
+/* On one thread, from the last pair after the last frame. */
 BM_INLINE bm_ctc_verdict judge(const bm_ctc_sequence &s, pair end)
 {
     wide blank = put(end.blank);
@@ -334,7 +332,7 @@ BM_INLINE bm_ctc_verdict judge(const bm_ctc_sequence &s, pair end)
     return v;
 }
 
-/* A sequence without a path, if it is to count: has it numbers? */
+/* True if an infeasible sequence that is not skipped has finite logits. */
 BM_INLINE bm_ctc_verdict judge_infeasible(const bm_ctc_job &c,
                                           const bm_ctc_sequence &s)
 {

@@ -1,9 +1,9 @@
 /*
- * ctc_wide.h - the numbers of CTC on the device: m 2^e, a float and an exponent
- * of its own, as on the CPU (cpu_loss_loops.h). Here m is brought back to 1 ..
- * 2 only every 8 frames, in which it grows to at most 2^22: factors that are
- * powers of two round nothing, so that this costs no bits, and leaves an
- * exponent's path from frame to frame three instructions.
+ * ctc_wide.h - the numbers of CTC on the device: m 2^e, a float and an exponent,
+ * as on the CPU (cpu_loss_loops.h). Here m is normalised to 1 .. 2 only every 8
+ * frames, in which it grows to at most 2^22. Factors that are powers of two
+ * round nothing, so this changes no bits, and an exponent depends on that of the
+ * frame before by three instructions.
  */
 #ifndef BM_COMPUTE_CUDA_LOSS_CTC_WIDE_H
 #define BM_COMPUTE_CUDA_LOSS_CTC_WIDE_H
@@ -42,7 +42,7 @@ BM_INLINE wide put(wide x)
 BM_INLINE wide wide_exp(float d)
 {
     const float least = -2e6f, turn = 12582912.0f;
-    float x = d < least ? least : d; /* no number stays none */
+    float x = d < least ? least : d; /* NaN stays NaN */
     float turned = __fmaf_rn(x, 1.44269504f, turn), whole = turned - turn;
     float r =
         __fmaf_rn(whole, 2.12194440e-4f, __fmaf_rn(whole, -0.693359375f, x));

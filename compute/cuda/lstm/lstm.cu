@@ -1,5 +1,5 @@
-/* lstm.cu - one time step of an LSTM, a thread for each unit of each sequence,
- * and frames and weights in another order. */
+/* lstm.cu - one time step of an LSTM, a thread for each cell of each sequence;
+ * copies of frames and weights in another order. */
 #include "compute/cuda/kernels/kernel.h"
 #include "compute/cuda/lstm/lstm_step_kernels.h"
 
@@ -41,8 +41,8 @@ cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
     return BM_LAUNCH(stream, place, 1, 1, 0, now, at);
 }
 
-/* Where unit j of sequence b stands in [T, B, R, H] at frame t; four times as
- * far, less 3 j, in gates. */
+/* The index of cell j of sequence b at frame t in [T, B, R, H]. In gates it is
+ * four times as much, less 3 j. */
 BM_INLINE size_t unit(const bm_lstm_step &s, size_t B, size_t t, size_t b,
                       size_t j)
 {
@@ -135,10 +135,10 @@ __global__ static void step_backward(bm_lstm_step s, const float *dh, float *dc,
     }
 }
 
-/* Small blocks: a step is short, and all multiprocessors shall have some. */
+/* Small blocks, so that all multiprocessors get some: a step is short. */
 static const unsigned step_block = 128;
 
-/* Of units, of sequences. */
+/* Threads of a block along cells, along sequences. */
 static dim3 step_grid(const bm_lstm_step *s)
 {
     return dim3((unsigned)((s->H + step_block - 1) / step_block),

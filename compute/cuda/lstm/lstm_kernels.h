@@ -1,10 +1,10 @@
 /*
- * lstm_kernels.h - launchers of the recurrence of an LSTM, as kernels.h.
+ * lstm_kernels.h - launchers of the recurrence of an LSTM, like kernels.h.
  *
- * Gates stand in the order i, f, g, o; direction 1 runs from the last frame to
- * the first. Where a sequence has ended (t >= its frames) h and c are zero in
- * both directions, so that direction 1 begins with zeros at each sequence's own
- * last frame; y and the gradients of gates are zero there.
+ * The order of gates is i, f, g, o. Direction 1 runs from the last frame to the
+ * first. Past a sequence's end h, c, y and the gradients of gates are zero in
+ * both directions, so that direction 1 starts with zeros at each sequence's
+ * last frame.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_KERNELS_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_KERNELS_H
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* All time steps of all directions in one kernel: bf16 with sums in fp32. gates
- * and cells begin at multiples of 16 bytes; R is 1 or 2. */
+/* All time steps of all directions in one kernel, in bf16 with sums in fp32.
+ * gates and cells are aligned to 16 bytes; R is 1 or 2. */
 typedef struct bm_lstm_cluster {
     size_t T, B, H, R;
     const int32_t *frames; /* [B] */
@@ -26,19 +26,18 @@ typedef struct bm_lstm_cluster {
     bm_bf16 *gates;        /* [T, B, R, 4, H]: before, wx x + b; after, i f g o;
                               backward: before, i f g o; after, the gradients
                               with respect to wx x + wh h + b */
-    bm_bf16 *y;            /* [T, B, R, H]; backward: not touched */
+    bm_bf16 *y;            /* [T, B, R, H]; not used backward */
     float *cells;          /* [T, B, R, H]: c */
-    const bm_bf16 *dy;     /* [T, B, R, H], backward alone */
+    const bm_bf16 *dy;     /* [T, B, R, H], only backward */
 } bm_lstm_cluster;
 
-/* In clusters, lstm_cluster.h.
- *
- * How many tiles of eight sequences each cluster takes of B in R directions, if
- * at_once[i] clusters with i + 1 tiles run at once; 0: they have no room. */
+/* How many tiles of eight sequences each cluster takes of B in R directions, if
+ * at_once[i] clusters with i + 1 tiles run at once; at_once[i] = 0: they do not
+ * fit. */
 int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R);
 
-/* Whether this device (compute capability `major`) has such kernels for H: a
- * multiple of 8 up to 512, where there is room for a cluster. */
+/* True if a device of compute capability `major` can run the kernels for hidden
+ * size H: a multiple of 8 up to 512, and room for a cluster. */
 bool bm_kernel_lstm_cluster_fits(int major, size_t H);
 cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
                                            const bm_lstm_cluster *l);

@@ -1,7 +1,7 @@
 /*
- * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, behind
- * a product, and copies in another order. Gates, directions and ends of
- * sequences are as lstm_kernels.h says. S is float, or bf16 if `bf16`.
+ * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, after a
+ * product, and copies in another order. Gates, directions and ends of sequences
+ * are as in lstm_kernels.h. S is float, or bf16 if `bf16`.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_STEP_KERNELS_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_STEP_KERNELS_H
@@ -14,21 +14,21 @@
 extern "C" {
 #endif
 
-/* What changes from launch to launch of a graph: it lies on the device. */
+/* What changes from chunk to chunk of time steps. It is on the device. */
 typedef struct bm_lstm_place {
-    size_t step; /* so many have been made before this launch */
+    size_t step; /* number of the first step of this chunk */
     size_t T, B;
     const int32_t *frames; /* [B] */
     void *gates;           /* S [T, B, R, 4, H], as bm_lstm_cluster says */
     float *cells;          /* [T, B, R, H] */
-    void *y;               /* S [T, B, R, H]; backward: not touched */
-    const void *dy;        /* S [T, B, R, H]; backward alone */
+    void *y;               /* S [T, B, R, H]; not used backward */
+    const void *dy;        /* S [T, B, R, H]; only backward */
 } bm_lstm_place;
 cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
                                  bm_lstm_place *at);
 
-/* Step number at->step + `step` of direction r; nothing from step T on. The
- * other arrays are of this direction, for `rows` >= B sequences. */
+/* Step at->step + `step` of direction r; a no-op from step T on. The other
+ * arrays are those of this direction, for `rows` >= B sequences. */
 typedef struct bm_lstm_step {
     size_t rows, H, R, r, step;
     bool bf16;
@@ -39,12 +39,12 @@ typedef struct bm_lstm_step {
 cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,
                                 const float *recurrent, void *h);
 
-/* From dh [rows, H], what the step after wants of h, to the gradients of gates,
- * S [rows, 4, H]. dc [rows, H] goes from step to step. */
+/* From dh [rows, H], the gradient of h from the step after, to the gradients of
+ * gates, S [rows, 4, H]. dc [rows, H] is kept from step to step. */
 cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
                                      const float *dh, float *dc, void *dgates);
 
-/* Copies of pieces of n numbers each, from S to floats or to S. */
+/* Copies pieces of n numbers each, from S to floats or to S. */
 enum { BM_LSTM_PIECES = 24 };
 typedef struct bm_lstm_pieces {
     unsigned count;
@@ -57,8 +57,8 @@ typedef struct bm_lstm_pieces {
 cudaError_t bm_kernel_lstm_copy(cudaStream_t stream, const bm_lstm_pieces *p,
                                 bool bf16, bool to_floats);
 
-/* Frames of n numbers, S, each sequence from its last to its first if `turned`:
- * y [T, B, n] = x, or y + x if it `adds`; zeros past a sequence's end. */
+/* Copies frames of n numbers, S, each sequence reversed if `turned`:
+ * y [T, B, n] = x, or y + x if `adds`; zeros past a sequence's end. */
 typedef struct bm_lstm_turn {
     size_t T, B, n;
     const int32_t *frames; /* [B] */

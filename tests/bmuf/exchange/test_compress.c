@@ -111,14 +111,14 @@ static void solve(const char *const *settings, float *model)
     assert_ok(bm_alloc(p.be, ALL, &p.g));
     assert_ok(bm_strategy_open(&s, settings[0], config, comm, &p));
     for (int t = 0; t < TIMES; t++) {
-        bool steps = s->ops->unit == BM_STEP;
+        bool steps = s->ops->per == BM_STEP;
 
-        bm_strategy_block(s, 1);
+        bm_strategy_block(s, t, 1);
         for (int k = 0; k < CREW; k++) {
-            bool good = false;
+            bool good = true;
 
             if (!steps)
-                bm_strategy_begin(s);
+                bm_strategy_begin(s, k, NULL);
             for (size_t i = 0; i < ALL; i++) {
                 p.g[i] = pull(k, i) * (p.w[i] - goal(i));
                 p.w[i] -= steps ? 0 : p.g[i];

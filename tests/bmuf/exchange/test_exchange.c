@@ -118,7 +118,7 @@ static void get(bm_backend *be, const float *x, float *out)
 /* w or g of a worker at the end of its share. */
 static void learn(const rig *r, int worker, int block)
 {
-    bool steps = r->strategy->ops->unit == BM_STEP;
+    bool steps = r->strategy->ops->per == BM_STEP;
     float *at = steps ? r->params.g : r->params.w, x[N] = {0};
 
     if (!steps)
@@ -133,14 +133,14 @@ static void learn(const rig *r, int worker, int block)
 static void train_block(rig *r, int block, outcome *out)
 {
     bm_strategy *s = r->strategy;
-    bool steps = s->ops->unit == BM_STEP;
+    bool steps = s->ops->per == BM_STEP;
 
-    bm_strategy_block(s, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
+    bm_strategy_block(s, block, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
     for (int k = r->first; k < r->last; k++) {
-        bool good = false, broken = breaks(r->of, k, block);
+        bool good = true, broken = breaks(r->of, k, block);
 
         if (!steps)
-            bm_strategy_begin(s);
+            bm_strategy_begin(s, k, NULL);
         learn(r, k, block);
         assert_ok(bm_strategy_worker_end(s, k, samples(k, block), &good));
         assert_int_equal(good, !broken);
@@ -206,7 +206,7 @@ static outcome *run(const job *j, const char *way)
     for (int t = 0; t < BLOCKS; t++) {
         train_block(&r, t, out);
         average(&r, t, out->mean[t]);
-        if (t == 3 && r.strategy->ops->unit == BM_BLOCK)
+        if (t == 3 && r.strategy->ops->per == BM_BLOCK)
             restart(&r);
     }
     clear_up(&r);
@@ -482,9 +482,9 @@ static void check_failure(fixture *f, const char *exchange, int where)
     status = open_strategy(&r);
     assert_int_equal(status != BM_OK, where == OPENING);
     if (where != OPENING) {
-        bool good = false;
+        bool good = true;
 
-        bm_strategy_begin(r.strategy);
+        bm_strategy_begin(r.strategy, r.first, NULL);
         learn(&r, r.first, 0);
         assert_ok(bm_strategy_worker_end(r.strategy, r.first, 10, &good));
         if (mine && where == SWAPPING)

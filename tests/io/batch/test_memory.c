@@ -140,7 +140,7 @@ static long peak_of_reading(const char *directory, long block)
     assert_int_equal(pipe(fds), 0);
     pid = fork();
     if (pid == 0) {
-        /* which else keeps what was freed */
+        /* it would keep freed memory */
         setenv("ASAN_OPTIONS", "quarantine_size_mb=0:detect_leaks=0", 1);
         dup2(fds[1], 1);
         execl(self, self, directory, frames, (char *)NULL);

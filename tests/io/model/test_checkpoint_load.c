@@ -1,6 +1,6 @@
 /*
- * Loading checkpoints and models that do not match or are damaged changes nothing
- * on any rank; a model can be imported from a checkpoint.
+ * Loading checkpoints and models that do not match or are damaged changes
+ * nothing on any rank; a model can be imported from a checkpoint.
  */
 #include "io/model/model_file.h"
 #include "io/model/safetensors.h"

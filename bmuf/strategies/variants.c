@@ -1,0 +1,228 @@
+/*
+ * variants.c - methods that are the filter under another name. Each one maps
+ * the names of its source to eta, zeta and where blocks start (filter.h).
+ *
+ *     slowmo      Delta = -gamma u, classical      Wang et al. 2020
+ *     diloco      Nesterov, AdamW in blocks        Douillard et al. 2023
+ *     lookahead   eta = 0, zeta = alpha            Zhang et al. 2019
+ *     cntk        zeta = N (1 - eta) rate          BlockMomentumSGD.h
+ *     fairseq     zeta = block_lr                  optim/bmuf.py
+ *     pika        zeta = (1 - eta^2) block_lr      trainer/bmuf.py
+ *
+ * What CNTK, fairseq and PIKA call Nesterov puts the model ahead in the place
+ * of the model, which is classical momentum with zeta (1 + eta) (filter.h).
+ * Their mean weighs all workers with data equally.
+ */
+#include "bmuf/strategies/filtered.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* A momentum and a rate, under two names. */
+typedef struct pair {
+    double momentum;
+    double rate;
+} pair;
+
+static void set_filter(bm_traits *traits, double momentum, double rate)
+{
+    traits->filtered = true;
+    traits->filter = (bm_filter){.momentum = momentum, .rate = rate};
+}
+
+/* ---- slowmo -------------------------------------------------------------- */
+
+/*
+ * Momentum in units of gradients, so that Delta = -gamma u changes with the
+ * learning rate gamma:
+ *
+ *     u     <- beta u + (start - mean w) / gamma
+ *     start <- start - alpha gamma u
+ */
+static const bm_option slowmo_options[] = {
+    {"slowmo_momentum", BM_FLOAT, offsetof(pair, momentum), "0.5", 0, 0.9999,
+     NULL, "beta"},
+    {"slowmo_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL, "alpha"},
+    {0},
+};
+
+static void resolve_slowmo(const void *of, int workers, bm_traits *traits)
+{
+    const pair *set = of;
+
+    (void)workers;
+    set_filter(traits, set->momentum, set->rate);
+    traits->filter.rescale = true;
+}
+
+const bm_strategy_ops bm_strategy_slowmo = {
+    .name = "slowmo",
+    .help = "SlowMo (Wang et al. 2020): momentum over blocks, in units of "
+            "gradients",
+    .settings = {slowmo_options, sizeof(pair), .resolve = resolve_slowmo},
+    BM_FILTERED,
+};
+
+/* ---- diloco -------------------------------------------------------------- */
+
+/* The outer optimizer is SGD with Nesterov momentum on what the workers
+ * changed. The inner one is AdamW, whose moments each worker keeps; other
+ * settings of [sgd] make it another method, which explain warns of. */
+static const bm_option diloco_options[] = {
+    {"outer_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
+     NULL, "eta"},
+    {"outer_lr", BM_FLOAT, offsetof(pair, rate), "0.7", 0, 10, NULL, "zeta"},
+    {0},
+};
+
+static const char *const diloco_presets[] = {"sgd.update=adamw",
+                                             "sgd.local_state=keep", NULL};
+
+static void resolve_diloco(const void *of, int workers, bm_traits *traits)
+{
+    const pair *set = of;
+
+    (void)workers;
+    set_filter(traits, set->momentum, set->rate);
+    traits->filter.nesterov = true;
+}
+
+const bm_strategy_ops bm_strategy_diloco = {
+    .name = "diloco",
+    .help = "DiLoCo (Douillard et al. 2023): Nesterov momentum over blocks, "
+            "AdamW in them",
+    .settings = {diloco_options, sizeof(pair), .presets = diloco_presets,
+                 .resolve = resolve_diloco},
+    BM_FILTERED,
+};
+
+/* ---- lookahead ----------------------------------------------------------- */
+
+/* Slow weights move by alpha of the way to the fast ones in each block. */
+static const bm_option lookahead_options[] = {
+    {"alpha", BM_FLOAT, offsetof(pair, rate), "0.5", 0, 10, NULL,
+     "part of the way"},
+    {0},
+};
+
+static void resolve_lookahead(const void *of, int workers, bm_traits *traits)
+{
+    const pair *set = of;
+
+    (void)workers;
+    set_filter(traits, 0, set->rate);
+}
+
+const bm_strategy_ops bm_strategy_lookahead = {
+    .name = "lookahead",
+    .help =
+        "Lookahead (Zhang et al. 2019): part of the way to where the block led",
+    .settings = {lookahead_options, sizeof(pair), .resolve = resolve_lookahead},
+    BM_FILTERED,
+};
+
+/* ---- cntk ---------------------------------------------------------------- */
+
+/* CNTK's sum over N workers weighs a block's change by N (1 - eta). */
+typedef struct cntk {
+    double block_momentum;
+    double block_learning_rate;
+    bool nesterov;
+} cntk;
+
+static const bm_option cntk_options[] = {
+    {"block_momentum", BM_AUTO, offsetof(cntk, block_momentum), "auto", 0,
+     0.9999, NULL, "eta; auto: 1 - 1/N"},
+    {"block_learning_rate", BM_FLOAT, offsetof(cntk, block_learning_rate), "1",
+     0, 10, NULL,
+     "zeta is this times N (1 - eta), and (1 + eta) with nesterov"},
+    {"nesterov", BM_FLAG, offsetof(cntk, nesterov), "yes", 0, 0, NULL,
+     "useNesterovMomentum"},
+    {0},
+};
+
+static void resolve_cntk(const void *of, int workers, bm_traits *traits)
+{
+    const cntk *set = of;
+    double eta = isnan(set->block_momentum) ? bm_filter_momentum(workers)
+                                            : set->block_momentum;
+    double zeta = workers * (1 - eta) * set->block_learning_rate;
+
+    set_filter(traits, eta, set->nesterov ? zeta * (1 + eta) : zeta);
+    traits->equal_weights = true;
+}
+
+const bm_strategy_ops bm_strategy_cntk = {
+    .name = "cntk",
+    .help = "block momentum as CNTK computes it: classical, also where it says "
+            "Nesterov, as in its published results",
+    .settings = {cntk_options, sizeof(cntk), .resolve = resolve_cntk},
+    BM_FILTERED,
+};
+
+/* ---- fairseq ------------------------------------------------------------- */
+
+/* Workers keep the state of their local updates. */
+typedef struct fairseq {
+    double block_momentum;
+    double block_lr;
+    bool use_nbm;
+} fairseq;
+
+static const bm_option fairseq_options[] = {
+    {"block_momentum", BM_FLOAT, offsetof(fairseq, block_momentum), "0.875", 0,
+     0.9999, NULL, "eta"},
+    {"block_lr", BM_FLOAT, offsetof(fairseq, block_lr), "1", 0, 10, NULL,
+     "zeta, times (1 + eta) with use_nbm"},
+    {"use_nbm", BM_FLAG, offsetof(fairseq, use_nbm), "no", 0, 0, NULL,
+     "fairseq's Nesterov block momentum, which is classical with a larger "
+     "zeta"},
+    {0},
+};
+
+static const char *const fairseq_presets[] = {"sgd.local_state=keep", NULL};
+
+static void resolve_fairseq(const void *of, int workers, bm_traits *traits)
+{
+    const fairseq *set = of;
+    double eta = set->block_momentum;
+
+    (void)workers;
+    set_filter(traits, eta, set->block_lr * (set->use_nbm ? 1 + eta : 1));
+    traits->equal_weights = true;
+}
+
+const bm_strategy_ops bm_strategy_fairseq = {
+    .name = "fairseq",
+    .help = "block momentum as fairseq computes it",
+    .settings = {fairseq_options, sizeof(fairseq), .presets = fairseq_presets,
+                 .resolve = resolve_fairseq},
+    BM_FILTERED,
+};
+
+/* ---- pika ---------------------------------------------------------------- */
+
+static const bm_option pika_options[] = {
+    {"block_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
+     NULL, "eta"},
+    {"block_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL,
+     "zeta is this times (1 - eta) (1 + eta)"},
+    {0},
+};
+
+static void resolve_pika(const void *of, int workers, bm_traits *traits)
+{
+    const pair *set = of;
+    double eta = set->momentum;
+
+    (void)workers;
+    set_filter(traits, eta, set->rate * (1 - eta) * (1 + eta));
+    traits->equal_weights = true;
+}
+
+const bm_strategy_ops bm_strategy_pika = {
+    .name = "pika",
+    .help = "block momentum as PIKA computes it",
+    .settings = {pika_options, sizeof(pair), .resolve = resolve_pika},
+    BM_FILTERED,
+};
