@@ -1,6 +1,6 @@
 /*
- * checkpoints.h - saves and loads checkpoints of vectors with known elements, in
- * a directory that all ranks share.
+ * checkpoints.h - saves and loads checkpoints of vectors with known elements,
+ * in a directory that all ranks share.
  */
 #ifndef BM_TESTS_SUPPORT_CHECKPOINTS_H
 #define BM_TESTS_SUPPORT_CHECKPOINTS_H
@@ -52,8 +52,8 @@ void assert_same_bytes(const char *one, const char *other);
 scratch meet_in_scratch(void);
 void leave_scratch(const scratch *s);
 
-/* Collective. Rank 0 overwrites n bytes of a file, `at` bytes before its end, and
- * recomputes the checksum if `sealed`. */
+/* Collective. Rank 0 overwrites n bytes of a file, `at` bytes before its end,
+ * and recomputes the checksum if `sealed`. */
 void damage_sealed(const char *path, size_t at, const void *bytes, size_t n,
                    bool sealed);
 

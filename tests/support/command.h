@@ -1,6 +1,6 @@
 /*
- * command.h - runs the program to its end, in the folder of folder.h, and checks
- * its exit code and output. program.h runs it in the background.
+ * command.h - runs the program to its end, in the folder of folder.h, and
+ * checks its exit code and output. program.h runs it in the background.
  */
 #ifndef BM_TESTS_SUPPORT_COMMAND_H
 #define BM_TESTS_SUPPORT_COMMAND_H

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- a corpus of shards ---------------------------------------------------- */
+/* ---- a corpus of shards -------------------------------------------------- */
 
 char *corpus_directory(void)
 {
@@ -178,7 +178,7 @@ bool corpus_is(bm_dataset *d, const char *name, size_t n, bool *failed)
     return good && (*failed || (i == n && d->n == n));
 }
 
-/* ---- lengths only ---------------------------------------------------------- */
+/* ---- lengths only -------------------------------------------------------- */
 
 bm_dataset lengths_make(size_t n_units, const int32_t *counts,
                         int32_t (*length)(void *, int64_t), void *context)
@@ -268,7 +268,7 @@ int64_t block_frames(const bm_plan *p, const bm_dataset *d, int64_t block,
     return sum;
 }
 
-/* ---- forged shards --------------------------------------------------------- */
+/* ---- forged shards ------------------------------------------------------- */
 
 /* HDF5 1.10 may not find an attribute it is to overwrite: a new one. */
 void forge_attribute(hid_t file, const char *name, hid_t type,

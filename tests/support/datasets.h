@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- a corpus of shards ---------------------------------------------------- */
+/* ---- a corpus of shards -------------------------------------------------- */
 
 enum { CORPUS_D = 5, CORPUS_FRAMES = 20, CORPUS_LABELS = 3 };
 
@@ -48,12 +48,13 @@ size_t corpus_write(const corpus *c);
  * *failed: a read failed, and all that was read before is right. */
 bool corpus_is(bm_dataset *d, const char *name, size_t n, bool *failed);
 
-/* ---- lengths only ---------------------------------------------------------- */
+/* ---- lengths only -------------------------------------------------------- */
 
 /* A data set of n_units units; unit u has counts[u] sequences. */
 bm_dataset lengths_make(size_t n_units, const int32_t *counts,
                         int32_t (*length)(void *, int64_t), void *context);
-/* Up to `most` sequences per unit: many short ones, few long ones, some empty. */
+/* Up to `most` sequences per unit: many short ones, few long ones, some
+ * empty. */
 bm_dataset lengths_random(bm_rng *rng, size_t n_units, int32_t most);
 void lengths_drop(bm_dataset *d);
 
@@ -69,7 +70,7 @@ int64_t share_frames(const bm_plan *p, const bm_dataset *d, int64_t block,
 int64_t block_frames(const bm_plan *p, const bm_dataset *d, int64_t block,
                      int workers);
 
-/* ---- forged shards --------------------------------------------------------- */
+/* ---- forged shards ------------------------------------------------------- */
 
 /* Replaces an attribute of /bmuf. */
 void forge_attribute(hid_t file, const char *name, hid_t type,
@@ -78,7 +79,8 @@ void forge_attribute(hid_t file, const char *name, hid_t type,
 /* Recomputes the digest of the tables. */
 void forge_seal(hid_t file);
 
-/* Changes element `at` of a table of 32-bit numbers, and recomputes the digest. */
+/* Changes element `at` of a table of 32-bit numbers, and recomputes the
+ * digest. */
 void forge_number(hid_t file, const char *name, hid_t type, size_t at,
                   uint32_t value);
 

@@ -76,7 +76,7 @@ void unpack(const char *archive)
     run_tool((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
 }
 
-/* ---- scratch directories --------------------------------------------------- */
+/* ---- scratch directories ------------------------------------------------- */
 
 scratch scratch_open(void)
 {

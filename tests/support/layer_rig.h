@@ -25,8 +25,8 @@ typedef struct rig {
 
 /*
  * The first layer of `net`, into which all others must be fused, with x [T, B,
- * n_in] in columns of `channels`, or flat if that is 0. x, dy, w and s are drawn
- * from `seed`; x and dy are 0 in padding.
+ * n_in] in columns of `channels`, or flat if that is 0. x, dy, w and s are
+ * drawn from `seed`; x and dy are 0 in padding.
  */
 rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
              uint64_t seed);

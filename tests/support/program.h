@@ -7,9 +7,9 @@
  *     train(&p, "run", 2, "train.strategy=ssgd; job.workers=6");
  *     assert_ended(&p, 0);
  *
- * Training uses a small configuration (a BLSTM with dropout, clipping, newbob on
- * a dev set, 4 workers) and settings that override it. A failed assertion prints
- * the last messages of the program.
+ * Training uses a small configuration (a BLSTM with dropout, clipping, newbob
+ * on a dev set, 4 workers) and settings that override it. A failed assertion
+ * prints the last messages of the program.
  */
 #ifndef BM_TESTS_SUPPORT_PROGRAM_H
 #define BM_TESTS_SUPPORT_PROGRAM_H
@@ -24,8 +24,8 @@ typedef struct program {
     char out[64], err[64]; /* files of stdout and stderr */
 } program;
 
-/* Starts `bmuf` with these words, the last of them NULL; waits for it; does both.
- * If it runs for more than a minute the test fails. */
+/* Starts `bmuf` with these words, the last of them NULL; waits for it; does
+ * both. If it runs for more than a minute the test fails. */
 void program_start(program *p, const char *const *words);
 void program_wait(program *p);
 #define RUN_PROGRAM(p, ...)                                                    \
@@ -34,7 +34,8 @@ void program_wait(program *p);
 bool program_runs(program *p);
 
 /* Starts it as the only rank of a launcher process that does nothing else. Once
- * the launcher was killed and waited for, program_wait works for the program. */
+ * the launcher was killed and waited for, program_wait works for the
+ * program. */
 void program_launch(program *p, program *launcher, const char *const *words);
 
 /* bmuf train into a directory of the folder; settings "section.key=value; ..".

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- JSON and numbers in text ---------------------------------------------- */
+/* ---- JSON and numbers in text -------------------------------------------- */
 
 json_t *parse_json(const char *json)
 {
@@ -59,7 +59,7 @@ double number_after(const char *printed, const char *words)
     return x;
 }
 
-/* ---- runs ------------------------------------------------------------------ */
+/* ---- runs ---------------------------------------------------------------- */
 
 static const char *path_in(const char *run, const char *name)
 {
@@ -202,7 +202,7 @@ void cut_off(const char *path, double share)
     assert_int_equal(truncate(path, (off_t)(share * (double)info.st_size)), 0);
 }
 
-/* ---- traces ---------------------------------------------------------------- */
+/* ---- traces -------------------------------------------------------------- */
 
 json_t *load_json(const char *name)
 {
@@ -380,7 +380,7 @@ const char *thread_of(const json_t *file, const json_t *span)
     return NULL;
 }
 
-/* ---- .npz files ------------------------------------------------------------ */
+/* ---- .npz files ---------------------------------------------------------- */
 
 static size_t little_endian(const char *bytes, size_t n)
 {

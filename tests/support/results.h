@@ -1,7 +1,7 @@
 /*
- * results.h - what programs print and write: JSON, numbers in text, the files of
- * runs, traces, .npz files. All functions fail the test unless they find what
- * they look for.
+ * results.h - what programs print and write: JSON, numbers in text, the files
+ * of runs, traces, .npz files. All functions fail the test unless they find
+ * what they look for.
  */
 #ifndef BM_TESTS_SUPPORT_RESULTS_H
 #define BM_TESTS_SUPPORT_RESULTS_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- JSON and numbers in text ---------------------------------------------- */
+/* ---- JSON and numbers in text -------------------------------------------- */
 
 /* Parses one JSON value; json_decref. */
 json_t *parse_json(const char *json);
@@ -29,7 +29,7 @@ double number_after(const char *printed, const char *words);
     assert_true(                                                               \
         near(number_after(printed, words) / (x), 1, 6 * pow(10, -(digits))))
 
-/* ---- runs ------------------------------------------------------------------ */
+/* ---- runs ---------------------------------------------------------------- */
 
 /* All events of a run's journal, an array; json_decref. */
 json_t *journal(const char *run);
@@ -44,7 +44,8 @@ json_t *last_event(const char *run, const char *kind);
 /* Fails unless both runs ended with the same digest and equal model files. */
 void assert_same_model(const char *run, const char *other);
 
-/* The path of run/checkpoints/block-00000012.safetensors; until the next call. */
+/* The path of run/checkpoints/block-00000012.safetensors; until the next
+ * call. */
 const char *checkpoint_of(const char *run, int blocks);
 /* The number of checkpoints; *newest: blocks of the newest. */
 int checkpoints(const char *run, int *newest);
@@ -56,7 +57,7 @@ void remove_run(const char *run);
 void damage(const char *path, double share, size_t bytes);
 void cut_off(const char *path, double share);
 
-/* ---- traces ---------------------------------------------------------------- */
+/* ---- traces -------------------------------------------------------------- */
 
 /* Parses a file of the folder; json_decref. */
 json_t *load_json(const char *name);
@@ -64,8 +65,8 @@ json_t *load_json(const char *name);
 /*
  * Fails unless the file follows Chrome's trace event format: an object with
  * traceEvents, each a complete event ("X": name, cat, pid, tid, ts and dur, not
- * negative) or metadata ("M") that names a process or a thread. Each process and
- * thread with a span must have one name.
+ * negative) or metadata ("M") that names a process or a thread. Each process
+ * and thread with a span must have one name.
  */
 void assert_chrome_trace(const json_t *file);
 
@@ -87,7 +88,7 @@ long long block_of(const json_t *span); /* -1: no block */
 bool on_one_thread(const json_t *a, const json_t *b);
 const char *thread_of(const json_t *file, const json_t *span);
 
-/* ---- .npz files ------------------------------------------------------------ */
+/* ---- .npz files ---------------------------------------------------------- */
 
 typedef struct dump_array {
     char name[64]; /* without .npy */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- recordings and importers ---------------------------------------------- */
+/* ---- recordings and importers -------------------------------------------- */
 
 static const double pi = 3.14159265358979323846;
 
@@ -97,7 +97,7 @@ void write_noise(const char *name, size_t n, double size)
     write_sound(name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, n, 1, 8000);
 }
 
-/* ---- a corpus of tones ----------------------------------------------------- */
+/* ---- a corpus of tones --------------------------------------------------- */
 
 void write_speech(const char *name, const char *symbols)
 {
@@ -196,7 +196,7 @@ int make_corpus(void **state)
     return 0;
 }
 
-/* ---- digits ---------------------------------------------------------------- */
+/* ---- digits -------------------------------------------------------------- */
 
 enum {
     TRAIN = 60,
@@ -216,7 +216,8 @@ static recording recordings[TRAIN + DEV];
 static const char *const digit[] = {"zero", "one", "two",   "three", "four",
                                     "five", "six", "seven", "eight", "nine"};
 
-/* Every `every`-th recording of a split, so that all digits and speakers occur. */
+/* Every `every`-th recording of a split, so that all digits and speakers
+ * occur. */
 static void choose(const char *table, const char *split, int every,
                    recording *out, int n)
 {

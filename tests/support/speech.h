@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* ---- recordings and importers ---------------------------------------------- */
+/* ---- recordings and importers -------------------------------------------- */
 
 /* A configuration with "section.key=value" settings. */
 #define SET(...) set_all((const char *const[]){__VA_ARGS__, NULL})
@@ -34,14 +34,14 @@ void write_sound(const char *name, int format, const int *x, size_t n,
 void write_tone(const char *name, size_t n, int channels, int rate);
 void write_noise(const char *name, size_t n, double size);
 
-/* ---- a corpus of tones ----------------------------------------------------- */
+/* ---- a corpus of tones --------------------------------------------------- */
 
 /* Writes `symbols` as a WAV file: a, b, c are tones, a blank is silence, 0.1 s
  * each. */
 void write_speech(const char *name, const char *symbols);
 
-/* Writes n recordings NAME-0.wav .. of speech_text and their manifest NAME.jsonl.
- */
+/* Writes n recordings NAME-0.wav .. of speech_text and their manifest
+ * NAME.jsonl. */
 void make_speech(const char *name, size_t n);
 
 /* The text of sequence i: one to three words of one to three of a, b, c. */
@@ -57,10 +57,10 @@ size_t speech_total(size_t n, size_t (*of)(size_t i));
  * such recordings, and tiny.ini, which trains on them in a second. */
 int make_corpus(void **state);
 
-/* ---- digits ---------------------------------------------------------------- */
+/* ---- digits -------------------------------------------------------------- */
 
-/* Packs "train" of 60 recordings and "dev" of 20: spoken digits of the real data
- * if they exist, else words with a tone for each letter. */
+/* Packs "train" of 60 recordings and "dev" of 20: spoken digits of the real
+ * data if they exist, else words with a tone for each letter. */
 void digits_make(void);
 
 /* Setup and teardown of a group: makes the folder with these sets; kills all

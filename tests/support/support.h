@@ -3,8 +3,8 @@
  *
  * A test is a function test_<what>_<is expected>. A program that runs its group
  * with RUN_GROUP_MPI makes the same assertions on every rank. ctest sets
- * CMOCKA_TEST_ABORT, so that a failed assertion on one rank ends the job instead
- * of leaving the others in a collective.
+ * CMOCKA_TEST_ABORT, so that a failed assertion on one rank ends the job
+ * instead of leaving the others in a collective.
  */
 #ifndef BM_TESTS_SUPPORT_SUPPORT_H
 #define BM_TESTS_SUPPORT_SUPPORT_H

@@ -39,8 +39,8 @@ void batch_put(batch *b, size_t n, size_t frames, const float *logits,
 /* Frame t of sequence n in y or dy of a batch. */
 float *batch_row(const batch *b, float *x, size_t n, size_t t);
 
-/* Runs the loss: fills dy and score. Also runs it without a gradient and asserts
- * that the score is the same. */
+/* Runs the loss: fills dy and score. Also runs it without a gradient and
+ * asserts that the score is the same. */
 void batch_run(batch *b, const char *loss, bm_infeasible policy);
 
 /* CTC of one sequence; dy [T, C] unless NULL. */
