@@ -7,7 +7,6 @@
 #include "compute/cuda/libraries/cuda_device_comm.h"
 #include "compute/cuda/libraries/cuda_products.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
-#include "compute/cuda/memory/cuda_async_copy.h"
 #include "compute/cuda/memory/cuda_copy.h"
 #include "compute/cuda/memory/cuda_forms.h"
 #include "compute/cuda/memory/cuda_ring.h"
@@ -163,12 +162,6 @@ const bm_backend_ops bm_backend_cuda = {
     .stage_send = bm_cuda_stage_send,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
-    .async_copy_open = bm_cuda_async_copy_open,
-    .async_copy_close = bm_cuda_async_copy_close,
-    .async_copy_get = bm_cuda_async_copy_get,
-    .async_copy_wait = bm_cuda_async_copy_wait,
-    .async_copy_put = bm_cuda_async_copy_put,
-    .async_copy_join = bm_cuda_async_copy_join,
     .device_comm = &bm_cuda_device_comm_ops,
 #define BM_OPERATION(name, ...) .name = bm_cuda_##name,
 #define BM_SIZE_OPERATION       BM_OPERATION
