@@ -1,10 +1,10 @@
 /*
- * device.h - the language of kernels, for a C++ compiler of the host: a kernel
- * is a function, and each of its threads a fiber that runs until it waits for
- * the others. So tests run kernels where there is no GPU.
+ * device.h - CUDA C for a C++ compiler of the host: a kernel is a function, and
+ * each of its threads a fiber that runs until it waits for others. The build
+ * includes this file before each file of kernels (-include).
  *
- * Blocks run one after the other, those of a cluster together. What only a GPU
- * can show stays unseen: races within a warp, memory models, speed.
+ * Blocks run one after the other, those of a cluster together. It cannot show
+ * races within a warp, the memory model, or speed.
  */
 #ifndef BM_TESTS_EMULATION_DEVICE_H
 #define BM_TESTS_EMULATION_DEVICE_H
@@ -37,7 +37,7 @@
 #define __launch_bounds__(...)
 #define __restrict__
 
-/* Of the thread that runs. */
+/* The thread that runs. */
 struct bm_thread {
     uint3 thread, block;
     dim3 block_size, grid_size;
@@ -53,12 +53,11 @@ extern bm_thread bm_now;
 #define gridDim   bm_now.grid_size
 static const int warpSize = 32;
 
-/* What a launch of this kernel with these arguments, which are copied now, does
- * in each of its threads. */
+/* Copies the arguments of a launch, and returns what each thread does. */
 typedef std::function<std::function<void()>(void **arguments)> bm_emulated;
 void bm_emulate_add(const void *kernel, const bm_emulated &what);
 
-/* Ends the program if an argument has addresses that no device can read. */
+/* Aborts if an argument holds an address of host memory. */
 void bm_emulate_look(const void *argument, size_t bytes);
 
 template <typename... P, size_t... i>
@@ -82,7 +81,7 @@ void bm_before_launch(void (*kernel)(P...), P &...arguments_)
 }
 #define BM_SHARED(type, name) type *name = (type *)(void *)bm_now.shared
 
-/* Others run until `done` says so. */
+/* Waits until `done` returns true, while other threads run. */
 void bm_fiber_wait(const std::function<bool()> &done);
 void __syncthreads();
 int __syncthreads_or(int x);

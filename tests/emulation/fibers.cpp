@@ -1,7 +1,6 @@
 /*
- * fibers.cpp - runs the threads of a kernel's blocks by turns, and now and then
- * leaves a warp behind until no other can go on: kernels in which others wait
- * too little for it are found out.
+ * fibers.cpp - runs the threads of a kernel's blocks in turns. Sometimes it
+ * delays a warp until no other can continue, which shows missing barriers.
  */
 #include "tests/emulation/fibers.h"
 
@@ -19,7 +18,7 @@ enum { STACK = 64 << 10 };
 
 struct fiber;
 
-/* Threads that wait for each other. One that has ended waits no more. */
+/* A barrier. Threads that have ended do not count. */
 struct barrier {
     unsigned live = 0, waiting = 0, turn = 0;
     bool any = false, all_any = false; /* of __syncthreads_or */
@@ -53,8 +52,8 @@ struct fiber {
 #error "fibers are switched by instructions of x86-64"
 #endif
 
-/* Goes on where `to` stands, until somebody comes back to *from. Without a
- * system call, which swapcontext makes. */
+/* Continues at `to`, and saves where to return in *from. Unlike swapcontext it
+ * makes no system call. */
 extern "C" void bm_fiber_switch(void **from, void *to);
 asm(".text\n"
     ".type bm_fiber_switch, @function\n"
@@ -66,8 +65,8 @@ asm(".text\n"
     "    popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp\n"
     "    ret\n");
 
-/* The blocks at hand, and the fibers that their threads share out: a fiber goes
- * on to the next thread unless it has to wait. */
+/* The blocks that run. A fiber runs one thread after the other, until one has to
+ * wait. */
 struct resident {
     std::vector<block> blocks;
     barrier meet; /* the cluster's */
@@ -152,7 +151,7 @@ void live()
     }
 }
 
-/* Stands before live(), as after a call of it: six registers and its address.
+/* A new fiber starts at live(): its stack has six registers and that address.
  */
 void make()
 {
@@ -188,8 +187,8 @@ void resume(fiber *f)
     running = nullptr;
 }
 
-/* Whether any fiber got on, of warp `late` or of the others; those that wait
- * are asked in turns. */
+/* Runs the fibers of warp `late`, or the others, that can continue. True if
+ * there was one. */
 bool go_round(size_t late, bool late_ones)
 {
     bool moved = false;
@@ -237,7 +236,7 @@ void run(resident &r)
     }
     for (auto &f : fibers)
         if (!f->ended) {
-            fprintf(stderr, "a kernel's threads wait for each other forever\n");
+            fprintf(stderr, "deadlock: all threads of a kernel wait\n");
             abort();
         }
     bm_deliver_no_more();
@@ -322,9 +321,9 @@ uint64_t bm_warp_get(uint64_t own, unsigned lane)
     warp &w = own_warp();
     uint64_t *given = w.given[w.meet.turn % 2];
 
-    assert(lane < w.lanes); /* else it would be anything */
+    assert(lane < w.lanes); /* else the result is undefined */
     given[bm_now.rank % 32] = own;
-    pass(w.meet); /* nobody gives here again before all have been here again */
+    pass(w.meet); /* given is reused only after the next barrier */
     return given[lane];
 }
 
@@ -359,7 +358,9 @@ void bm_run_kernel(dim3 grid, dim3 size, size_t shared, unsigned cluster,
             block &b = r.blocks[c];
             b.meet.live = n_threads;
             b.warps.resize((n_threads + 31) / 32);
-            b.shared.resize(shared + 1, 0xff); /* NaN: none begins as zero */
+            b.shared.resize(
+                shared + 1,
+                0xff); /* NaN: shared memory does not start as zeros */
             for (unsigned i = 0; i < n_threads; i++) {
                 b.warps[i / 32].meet.live++;
                 b.warps[i / 32].lanes++;

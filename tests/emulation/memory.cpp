@@ -1,7 +1,6 @@
 /*
- * memory.cpp - memory of the device, which here is the host's, kept apart all
- * the same: what a copy, a product or a kernel is given must be where the
- * device would find it.
+ * memory.cpp - device memory. It is the host's, but registered: a copy, product
+ * or kernel fails unless its arguments are where a device could access them.
  */
 #include "tests/emulation/runtime.h"
 
@@ -12,15 +11,11 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" {
-unsigned long bm_emulated_copies; /* from the host */
-}
-
 struct room {
     size_t bytes;
     cudaStream_t owner;
 };
-typedef std::map<const char *, room> rooms; /* by where they begin */
+typedef std::map<const char *, room> rooms; /* by address */
 static rooms device, pinned;
 
 static room *room_of(rooms &all, const void *x, size_t bytes)
@@ -74,7 +69,7 @@ void bm_emulate_look(const void *argument, size_t bytes)
     for (size_t at = 0; at + sizeof word <= bytes; at += sizeof word) {
         memcpy(&word, (const char *)argument + at, sizeof word);
         if (is_of_host(word)) {
-            fprintf(stderr, "a kernel is given memory of the host\n");
+            fprintf(stderr, "a kernel got an address of host memory\n");
             abort();
         }
     }
@@ -82,7 +77,7 @@ void bm_emulate_look(const void *argument, size_t bytes)
 
 extern "C" {
 
-/* Fresh memory holds what nobody should read. */
+/* Fills new memory with NaN. */
 cudaError_t cudaMalloc(void **x, size_t bytes)
 {
     if (bm_emulate_captures())
@@ -149,7 +144,7 @@ cudaError_t cudaHostUnregister(void *x)
     return cudaSuccess;
 }
 
-/* What is not pinned is read before the call returns, or written before. */
+/* Memory that is not pinned is read or written before the call returns. */
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -165,7 +160,6 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
         return bm_emulate_fail(cudaErrorInvalidValue);
     if (bm_emulate_captured(stream) && pageable)
         return bm_emulate_refuse();
-    bm_emulated_copies += sends && !bm_emulate_captured(stream);
     if (sends && pageable) {
         std::vector<char> now((const char *)src, (const char *)src + bytes);
         return bm_emulate_put(stream,

@@ -1,9 +1,8 @@
 /*
- * runtime.cpp - the part of the CUDA runtime that the backend calls, on the
- * host. A stream is lazy: nothing in it runs before somebody waits for it, and
- * then it alone. So work that was queued on two streams without an event
- * between them, or a buffer of the host that was used again too early, shows
- * as wrong numbers.
+ * runtime.cpp - the functions of the CUDA runtime that the backend calls, on the
+ * host. A stream is lazy: it runs only when the host waits for it, and no other
+ * stream runs then. So a missing event between two streams, or a host buffer
+ * that is reused too early, gives wrong numbers.
  */
 #include "tests/emulation/runtime.h"
 
@@ -54,7 +53,7 @@ struct CUevent_st {
     unsigned long capture = 0; /* number of that */
 };
 
-/* Says whether it is done; else it wants to be called again. */
+/* Returns true when it is done; else it is called again. */
 typedef std::function<bool()> task;
 
 struct CUstream_st {
@@ -94,7 +93,7 @@ static std::vector<cudaStream_t> streams;
 static CUgraph_st *capture;
 static cudaStream_t captured_first;
 static unsigned long captures; /* so far */
-static bool invalid; /* the capture: something was asked that no graph has */
+static bool invalid; /* the capture: a call was not allowed during one */
 static cudaError_t last;
 static int current; /* device */
 
@@ -122,7 +121,7 @@ static bool joined(const lanes &all)
     return are;
 }
 
-/* What is next, or a part of it. */
+/* Runs the next task, or a part of it. */
 static void advance(cudaStream_t s)
 {
     task t = std::move(s->queue.front());
@@ -159,7 +158,7 @@ static cudaStream_t stream_of(cudaStream_t s)
     return standard;
 }
 
-/* What the host has asked the device for, captures aside. */
+/* Counts what the host has queued, without captures. */
 extern "C" {
 unsigned long bm_emulated_launches; /* of kernels, products, graphs */
 }
@@ -428,7 +427,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* Who asks lets time pass. */
+/* A query lets the stream progress. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaStream_t s = stream_of(stream);
@@ -476,8 +475,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* To ask whether something is done spoils the capture of the thread that asks,
- * whatever it asks about. */
+/* A query invalidates the capture of its thread, whatever it is about. */
 static cudaError_t ask(cudaEvent_t e)
 {
     if (e->captured == nullptr)
@@ -512,7 +510,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
         return last = cudaErrorInvalidResourceHandle;
     if (begin->stream->done < begin->turn || end->stream->done < end->turn)
         return last = cudaErrorNotReady;
-    *ms = 100; /* long enough, whatever it was */
+    *ms = 100; /* any positive time */
     return cudaSuccess;
 }
 

@@ -72,7 +72,7 @@ unsigned char *cell(void *const operands[32], int m, int row, int column)
 {
     unsigned char *x = ((matrices *)operands[m * 8 + row])->row;
 
-    claim(aligned(x, 16), "a matrix's row is not at a multiple of 16");
+    claim(aligned(x, 16), "a row of a matrix is not aligned to 16 bytes");
     return x + 2 * column;
 }
 
@@ -127,10 +127,10 @@ meeting &come(int number, int threads)
 {
     meeting &m = meetings[{bm_now.cluster, number}];
 
-    claim(number > 0 && number < 16, "there is no barrier of this number");
+    claim(number > 0 && number < 16, "a barrier's number is not in 1 .. 15");
     claim(threads > 0 && threads % 32 == 0 &&
               threads <= (int)bm_now.block_size.x,
-          "a barrier is for whole warps of a block");
+          "a barrier takes whole warps of a block");
     claim(m.come == 0 || m.threads == threads,
           "threads that meet do not agree how many they are");
     m.threads = threads;
@@ -169,7 +169,7 @@ arrivals read_bar(const uint64_t *bar)
     static_assert(sizeof a == sizeof *bar, "an mbarrier has 8 bytes");
     claim(aligned(bar, 8), "an mbarrier is not at a multiple of 8");
     memcpy(&a, bar, sizeof a);
-    claim(a.opened == OPENED, "an mbarrier is used that was not opened");
+    claim(a.opened == OPENED, "an mbarrier was not initialised");
     return a;
 }
 
@@ -187,7 +187,7 @@ void arrive(const message &m)
 {
     arrivals a;
 
-    claim(bm_block_lives(m.block), "something is sent to a block that ended");
+    claim(bm_block_lives(m.block), "a block sends to a block that has ended");
     a = read_bar(m.bar);
     memcpy(m.to, m.data, m.size);
     a.bytes -= (int32_t)m.size;
@@ -200,8 +200,9 @@ void send(void *x, const void *v, size_t size, uint64_t *bar, unsigned block)
         (unsigned char *)bm_cluster_map(x, block), {},    size,
         (uint64_t *)bm_cluster_map(bar, block),    block, bm_chance() % 4};
 
-    claim(block < bm_now.clusters, "there is no such block in the cluster");
-    claim(aligned(x, size), "a message's place is not aligned");
+    claim(block < bm_now.clusters,
+          "a block sends to a rank outside its cluster");
+    claim(aligned(x, size), "the destination of a message is not aligned");
     memcpy(m.data, v, size);
     if (bm_chance() % 4 == 0)
         arrive(m);
@@ -260,7 +261,7 @@ float bm_tanh_quick(float x)
 void bm_copy_begin(void *shared, const void *global)
 {
     claim(aligned(shared, 16) && aligned(global, 16),
-          "a copy is not between multiples of 16");
+          "a copy is not aligned to 16 bytes");
     if (bm_chance() % 2 == 0)
         memcpy(shared, global, 16);
     else
@@ -290,14 +291,14 @@ uint4 bm_get16(const void *x)
 {
     uint4 v;
 
-    claim(aligned(x, 16), "16 bytes are not at a multiple of 16");
+    claim(aligned(x, 16), "an access to 16 bytes is not aligned");
     memcpy(&v, x, sizeof v);
     return v;
 }
 
 void bm_put16(void *x, uint4 v)
 {
-    claim(aligned(x, 16), "16 bytes are not at a multiple of 16");
+    claim(aligned(x, 16), "an access to 16 bytes is not aligned");
     memcpy(x, &v, sizeof v);
 }
 
@@ -319,7 +320,7 @@ void bm_arrivals_open(uint64_t *bar, unsigned threads)
 {
     arrivals a = {0, (int8_t)threads, (int8_t)threads, 0, OPENED};
 
-    claim(threads > 0 && threads < 128, "an mbarrier is for some threads");
+    claim(threads > 0 && threads < 128, "an mbarrier needs 1 to 127 threads");
     memcpy(bar, &a, sizeof a);
 }
 
@@ -327,7 +328,7 @@ void bm_arrivals_expect(uint64_t *bar, unsigned bytes)
 {
     arrivals a = read_bar(bar);
 
-    claim(a.pending > 0, "an mbarrier is told twice in a phase");
+    claim(a.pending > 0, "too many threads arrive at an mbarrier");
     a.pending--;
     a.bytes += (int32_t)bytes;
     write_bar(bar, a);
@@ -375,9 +376,9 @@ bool bm_deliver(bool stuck)
 
 void bm_deliver_no_more()
 {
-    claim(messages.empty(), "something was sent that nobody waited for");
+    claim(messages.empty(), "a kernel ended before all messages arrived");
     for (const auto &m : meetings)
-        claim(m.second.come == 0, "somebody came to a meeting in vain");
+        claim(m.second.come == 0, "a kernel ended with threads at a barrier");
     meetings.clear();
     copies.clear();
 }

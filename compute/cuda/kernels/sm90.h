@@ -1,6 +1,6 @@
 /*
- * sm90.h - what kernels take from an sm_90 beyond CUDA C, for kernels that are
- * started with BM_LAUNCH_CLUSTER. Names and layouts are the PTX manual's.
+ * sm90.h - instructions of sm_90 beyond CUDA C, for kernels that are started with
+ * BM_LAUNCH_CLUSTER. Names and layouts are those of the PTX manual.
  *
  * Products of a warp, m16n8k16: C += A B with A [16, 16] and B [16, 8] in bf16,
  * C [16, 8] in fp32. Of lane 4 g + q, a register with two numbers holds
@@ -10,14 +10,14 @@
  *     B  b[0] column g   rows 2 q, 2 q + 1        b[1] the same, rows + 8
  *     C  c[0], c[1]  row g, columns 2 q, 2 q + 1  c[2], c[3]  row g + 8
  *
- * bm_matrices_get reads four matrices [8, 8] of 16-bit numbers, lane l naming
- * where row l % 8 of matrix l / 8 lies: 16 bytes at a multiple of 16. Register
+ * bm_matrices_get reads four matrices [8, 8] of 16-bit numbers. Lane l gives the
+ * address of row l % 8 of matrix l / 8: 16 bytes, aligned to 16. Register
  * i then holds columns 2 q and 2 q + 1 of row g of matrix i; or of its
  * transpose. bm_matrices_put writes what the transposed one reads.
  *
- * A bm_arrivals in shared memory counts the bytes that other blocks of the
- * cluster have sent: the phase that bm_arrivals_expect opens is over when that
- * many have come; or threads of this block. Phases are 0, 1, 0, 1 and so on.
+ * A bm_arrivals, an mbarrier in shared memory, counts the bytes that other blocks
+ * of the cluster have sent: the phase that bm_arrivals_expect opens ends when so
+ * many have arrived. Phases are 0, 1, 0, 1 and so on.
  */
 #ifndef BM_COMPUTE_CUDA_KERNELS_SM90_H
 #define BM_COMPUTE_CUDA_KERNELS_SM90_H
@@ -64,7 +64,7 @@ BM_INLINE void bm_matrices_get_transposed(uint32_t r[4], const void *row)
         : "memory");
 }
 
-/* One matrix: lanes 0 to 7 name its rows. */
+/* One matrix: lanes 0 to 7 give the addresses of its rows. */
 BM_INLINE uint32_t bm_matrix_get_transposed(const void *row)
 {
     uint32_t r;
@@ -135,9 +135,9 @@ BM_INLINE void bm_put16(void *x, uint4 v)
     *(uint4 *)x = v;
 }
 
-/* So many threads of a block, whole warps, meet under a number from 1 to 15.
- * Those that wait see what all wrote to shared memory before they came; those
- * that only come go on. */
+/* A barrier of so many threads of a block, whole warps, with a number from 1 to
+ * 15. Threads that wait see what all wrote to shared memory before they came;
+ * threads that only come do not wait. */
 BM_INLINE void bm_meeting_come(int number, int threads)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
@@ -164,8 +164,8 @@ BM_INLINE void bm_cluster_sync(void)
                      : "memory");
 }
 
-/* By one thread; others of the cluster may send after a bm_cluster_sync. So
- * many threads have to come in a phase, beside the bytes that they expect. */
+/* By one thread. Other blocks may send after a bm_cluster_sync. `threads` must
+ * call bm_arrivals_expect in a phase. */
 BM_INLINE void bm_arrivals_open(bm_arrivals *bar, unsigned threads)
 {
     asm volatile(
@@ -184,9 +184,8 @@ BM_INLINE void bm_arrivals_expect(bm_arrivals *bar, unsigned bytes)
                  : "memory");
 }
 
-/* What was sent in the phase, and what those who came wrote before, may be read
- * after this. The fence is for shared memory alone: others throw away what is
- * cached of global memory. */
+/* After this, what was sent in the phase may be read. The fence is one for
+ * shared memory only: others invalidate cached global memory. */
 BM_INLINE void bm_arrivals_wait(bm_arrivals *bar, unsigned phase)
 {
     uint32_t over;
@@ -216,8 +215,8 @@ BM_INLINE uint32_t bm_cluster_address(const void *x, unsigned block)
     return there;
 }
 
-/* To the place that has the same address as `x` in another block, or in this
- * one, telling `bar` there. It goes its own way: nothing orders it but that. */
+/* Sends to the address of `x` in another block, or in this one, and counts the
+ * bytes in `bar` there. Nothing else orders it. */
 BM_INLINE void bm_send8(void *x, float2 v, bm_arrivals *bar, unsigned block)
 {
     asm volatile(

@@ -2,37 +2,35 @@
  * lstm_cluster.h - kernels that take all frames of an LSTM in clusters:
  * lstm_cluster_forward.cu and lstm_cluster_backward.cu, for sm_90.
  *
- * A cluster of C blocks follows some tiles, of eight sequences each, in one
- * direction from the first frame to the last; clusters know nothing of each
- * other. Each block has U = H / C units, with all their gates, and keeps their
- * rows of wh [4 U, H] in registers. What blocks tell each other goes from
- * shared memory to shared memory, is counted by the one that waits for it
- * (bm_arrivals), and has two buffers, for odd and even steps: who sends for
- * step s + 1 has had the words for step s of all blocks, and they were sent
- * after step s - 1 was read.
+ * A cluster of C blocks computes some tiles, of eight sequences each, in one
+ * direction from the first frame to the last. Clusters do not communicate. Each
+ * block has U = H / C cells, with all their gates, and keeps their rows of wh
+ * [4 U, H] in registers. Blocks send from shared memory to shared memory. The
+ * receiver counts bytes (bm_arrivals) and has two buffers, for odd and even
+ * steps: a block sends for step s + 1 after it has received step s from all
+ * blocks, which they sent after they had read step s - 1.
  *
- * Tiles have nothing to do with each other. A block takes them in turn, so
- * that words of one are under way while it multiplies for the others.
+ * Tiles are independent. A block takes them in turn, so that data of one tile
+ * are in flight while it multiplies for the others.
  *
  * Forward, a block sends its h in bf16 to all: 16 H bytes arrive at each block
- * in a step of a tile. Its warps are W = U / 8 eights of units times two halves
+ * in a step of a tile. Its warps are W = U / 8 groups of eight cells times two halves
  * of the sum over H.
  *
  *     gates = x + wh h        h [8, H] of all blocks
  *
- * Backward, sending the gates' gradients would be 64 H bytes, of which every
- * warp would read all. Instead a block multiplies those of its own units and
- * sends sums over them, in fp32, to the blocks that have the units: 32 H bytes
- * arrive, and wh is cut as it is forward. A warp has C / 4 times 16 units of
- * all H.
+ * Backward, the gates' gradients would be 64 H bytes, all of which every warp
+ * would read. Instead a block multiplies those of its own cells and sends sums
+ * over them, in fp32, to the blocks that have the cells: 32 H bytes arrive, and
+ * wh is divided as it is forward. A warp has C / 4 times 16 cells of all H.
  *
  *     dh = dy + sum over blocks of (wh' dgates)
  *
- * Warps are two groups of W. Tiles 0, 2, .. are the first's, and the others the
- * second's: warp w of the group keeps c or dc of eight units, and applies the
+ * Warps form two groups of W. The first has tiles 0, 2, .., the second the
+ * others: warp w of the group keeps c or dc of eight cells, and applies the
  * nonlinearities.
  *
- * H is padded to the next size that there is, with units that stay zero. Up to
+ * H is padded to the next size of a kernel, with cells that stay zero. Up to
  * 512, wh fits into half of the registers of 16 blocks, the biggest cluster.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_H
@@ -84,7 +82,7 @@ BM_INLINE cluster_task begin(const bm_lstm_cluster &l, int tiles)
     return k;
 }
 
-/* After this, others may send to these tiles. */
+/* After this, other blocks may send to these tiles. */
 template <typename Tile> BM_INLINE void prepare(task *k, Tile *tiles)
 {
     __syncthreads(); /* weights were here */

@@ -11,8 +11,8 @@ template <typename S> struct backward_tile {
     float2 sums[2][S::EIGHTS][32]; /* [C, W, 32], from each block */
 };
 
-/* wh' dgates of this block's gates, for units of all blocks; to the blocks that
- * have them. */
+/* Computes wh' dgates of this block's gates for the cells of all blocks, and
+ * sends it to the blocks that have them. */
 template <typename S, int K, int M>
 BM_INLINE void
 multiply_backward(const cluster_task &k, const uint32_t (&wh)[K][M][4],
@@ -21,7 +21,7 @@ multiply_backward(const cluster_task &k, const uint32_t (&wh)[K][M][4],
     enum {
         CHAINS = M < 4 ? 2 : 1
     }; /* with few sums at a time, even and odd
-          terms are added beside each other */
+          terms have sums of their own */
     float even[M][4] = {}, odd[M][4] = {};
 
 #pragma unroll
@@ -61,7 +61,7 @@ BM_INLINE void add_sums(const cluster_task &k, const float2 (*sums)[32],
     }
 }
 
-/* The step of a tile that is this warp's group's. */
+/* A step of a tile of this warp's group. */
 template <typename S>
 BM_INLINE void take_step(const cluster_task &k, backward_tile<S> &tile,
                          int step)

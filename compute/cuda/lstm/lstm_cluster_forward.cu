@@ -11,7 +11,7 @@ template <typename S> struct forward_tile {
     float4 halves[S::W][2][32]; /* sums of the other group's */
 };
 
-/* The warp's half of wh h, for i, f (0) and g, o (1) of its units. */
+/* The warp's half of wh h, for i, f (0) and g, o (1) of its cells. */
 template <int K>
 BM_INLINE void multiply_forward(const uint32_t (&wh)[K][2][4],
                                 const uint4 (*h)[TILE], int lane,
@@ -34,8 +34,8 @@ BM_INLINE void multiply_forward(const uint32_t (&wh)[K][2][4],
         (&sum[0][0])[i] += (&odd[0][0])[i];
 }
 
-/* Warps of the other group give what they have of a tile, those of its own
- * take it. */
+/* Warps of the other group store their sums of a tile; those of its own group
+ * read them. */
 template <typename S>
 BM_INLINE void add_halves(const cluster_task &k, forward_tile<S> &tile, int i,
                           float (&sum)[2][4])
@@ -61,7 +61,7 @@ BM_INLINE void add_halves(const cluster_task &k, forward_tile<S> &tile, int i,
     }
 }
 
-/* h of this warp's units, to all blocks, this one among them: four at a time,
+/* Sends h of this warp's cells to all blocks of the cluster, four at a time,
  * 128 bytes to each. */
 template <typename S>
 BM_INLINE void send_h(const cluster_task &k, uint4 piece, uint4 (*h)[TILE],
@@ -75,7 +75,7 @@ BM_INLINE void send_h(const cluster_task &k, uint4 piece, uint4 (*h)[TILE],
                   (unsigned)(k.rank + i + k.lane / TILE) % S::C);
 }
 
-/* The step of a tile that is this warp's group's. */
+/* A step of a tile of this warp's group. */
 template <typename S>
 BM_INLINE void take_step(const cluster_task &k, forward_tile<S> &tile, int i,
                          int step, const float (&sum)[2][4])
@@ -163,9 +163,8 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
     }
 static lstm_pass passes[] = {FOR_EACH_SIZE(PASS)};
 
-/* All get done soonest in the least time of rounds, in which as many run as
- * can. Estimated: a step takes as long as its tiles and two more, in which
- * messages are under way. */
+/* Minimises the time of all rounds of clusters. By estimate a step takes as long
+ * as its tiles and two more, during which data are in flight. */
 int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R)
 {
     size_t least = SIZE_MAX;

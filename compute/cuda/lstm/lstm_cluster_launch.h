@@ -1,6 +1,6 @@
 /*
- * lstm_cluster_launch.h - which kernel takes how many units, how many sequences
- * a cluster, and starting it.
+ * lstm_cluster_launch.h - chooses the kernel for a hidden size and the sequences
+ * of each cluster, and launches it.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_LAUNCH_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_LAUNCH_H
@@ -9,13 +9,13 @@
 #include "compute/cuda/lstm/lstm_kernels.h"
 
 /* Units H, and the blocks C that share them out: few enough that wh fits into
- * registers, and multiples of 16 units each. */
+ * registers, and multiples of 16 cells each. */
 #define FOR_EACH_SIZE(X)                                                       \
     X(64, 4), X(128, 4), X(192, 8), X(256, 8), X(320, 8), X(384, 8), X(512, 16)
 enum { LSTM_SIZES = 7, MOST_TILES = 8, MOST_SHARED = 227 << 10 };
 
-/* A kernel, and how many clusters with 1, 2, .. tiles the device runs at once,
- * after somebody has asked: 0 if they have no room. */
+/* A kernel, and how many clusters with 1, 2, .. tiles the device runs at once:
+ * set by ask_all; 0: they do not fit. */
 typedef struct lstm_pass {
     void (*kernel)(bm_lstm_cluster, int);
     size_t H;
@@ -27,7 +27,7 @@ typedef struct lstm_pass {
 /* In lstm_cluster_forward.cu. */
 bool bm_lstm_cluster_forward_fits(size_t H);
 
-/* The least that holds H; NULL: none. Pieces of 16 bytes are eight units. */
+/* The smallest kernel that takes H, a multiple of 8 (16 bytes); NULL: none. */
 static lstm_pass *pass_for(lstm_pass passes[LSTM_SIZES], size_t H)
 {
     for (int i = 0; i < LSTM_SIZES && H > 0 && H % 8 == 0; i++)
@@ -85,13 +85,13 @@ static bool fits(lstm_pass passes[LSTM_SIZES], size_t H)
     lstm_pass *p = pass_for(passes, H);
 
     if (p != NULL && p->clusters[0] == 0 && ask_all(p) != cudaSuccess) {
-        (void)cudaGetLastError(); /* asked and answered */
+        (void)cudaGetLastError(); /* a known limit of the device */
         p->clusters[0] = 0;
     }
     return p != NULL && p->clusters[0] > 0;
 }
 
-/* Clusters that a batch takes. */
+/* Clusters of a batch. */
 static size_t needed(size_t B, size_t R, int tiles)
 {
     size_t each = 8 * (size_t)tiles;

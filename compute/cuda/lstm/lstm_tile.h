@@ -1,22 +1,21 @@
 /*
- * lstm_tile.h - what kernels that take all frames of an LSTM do with a tile:
- * eight sequences, of which a warp follows eight units. They are in
- * lstm_cluster_*.cu, for sm_90.
+ * lstm_tile.h - a tile of the kernels in lstm_cluster_*.cu, for sm_90: eight
+ * sequences, of which a warp computes eight cells.
  *
- * Of c, dc and what goes into gates and comes out of them, lane 4 g + q has
- * unit g, sequences 2 q and 2 q + 1, as products leave them.
+ * Of c, dc and the inputs and outputs of gates, lane 4 g + q has cell g of
+ * sequences 2 q and 2 q + 1, which is the layout of products.
  *
- * bf16 lie in pieces of 16 bytes, eight units of a sequence. Those of eight
- * sequences, one behind the other, are a matrix for bm_matrices_get, and lie in
- * different banks. Gates reach and leave a warp through a ring of slots:
+ * bf16 are stored in pieces of 16 bytes, eight cells of a sequence. Those of
+ * eight sequences, one after the other, are a matrix for bm_matrices_get, and
+ * are in different banks. Gates reach and leave a warp through a ring of slots:
  *
  *     slot [5, 8] pieces: i, f, g, o in and out, then y out or dy in
  *
  * and lane 8 k + n carries piece n of gate k between there and global memory.
  *
- * Nonlinearities: tanh.approx, error 2^-11 of the value, for i, g, o and c,
- * which are rounded to bf16 (2^-8) or go into what is. f multiplies c step by
- * step and has all of fp32's digits but two, as all there is backward.
+ * Nonlinearities: tanh.approx, with a relative error of 2^-11, for i, g, o and
+ * c, which are rounded to bf16 (2^-8) or go into numbers that are. f multiplies
+ * c in each step, and has all of fp32's digits but two, as everything backward.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_TILE_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_TILE_H
@@ -24,19 +23,19 @@
 #include "compute/cuda/kernels/sm90.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
 
-enum { TILE = 8, SLOTS = 4 }; /* of the ring: three steps ahead are under way */
+enum { TILE = 8, SLOTS = 4 }; /* of the ring: loads run three steps ahead */
 
 typedef uint4 slot[5][TILE];
 
-/* What this thread works on. */
+/* The work of this thread. */
 struct task {
     bm_lstm_cluster l;
     unsigned B, H, R, r; /* of l; direction */
-    int rank;            /* of the block, among those with other units */
+    int rank;            /* of the block among those of the cluster */
     int b0, tiles;       /* first sequence */
     int steps;           /* frames of the longest sequence */
     int warp, lane;
-    unsigned u;  /* first of the warp's eight units */
+    unsigned u;  /* first of the warp's eight cells */
     bool exists; /* they are not padding */
 };
 
@@ -45,7 +44,7 @@ BM_INLINE bool aligned16(const void *x)
     return (uintptr_t)x % 16 == 0;
 }
 
-/* Eight numbers between shared memory and a place that may be anywhere. */
+/* Copies eight numbers between shared and global memory, aligned or not. */
 BM_INLINE void fetch_piece(void *shared, const bm_bf16 *x, bool aligned)
 {
     if (aligned) {
@@ -69,7 +68,7 @@ BM_INLINE void store_piece(bm_bf16 *x, uint4 piece, bool aligned)
     }
 }
 
-/* This block's rows of wh -> weights [4 U, H_LD], for all its threads. */
+/* Copies this block's rows of wh to weights [4 U, H_LD]. */
 template <typename S>
 BM_INLINE void fetch_weights(const task &k, bm_bf16 *weights)
 {
@@ -104,7 +103,7 @@ BM_INLINE size_t row(const task &k, int tile, int n, int t)
     return ((unsigned)t * k.B + (unsigned)(k.b0 + TILE * tile + n)) * k.R + k.r;
 }
 
-/* Where this warp's units lie in a row of gates, or of others [T, B, R, H]. */
+/* The index of this warp's cells in gates, or in another array [T, B, R, H]. */
 BM_INLINE size_t in_gates(const task &k, size_t row, int gate)
 {
     return (row * 4 + (size_t)gate) * k.H + k.u;
@@ -121,7 +120,7 @@ BM_INLINE bool has(const task &k, int tile, int n)
     return k.b0 + TILE * tile + n < (int)k.B;
 }
 
-/* Begins to fetch what is read of a tile at frame t: gates, and dy backward. */
+/* Starts to fetch a tile at frame t: gates, and dy backward. */
 BM_INLINE void fetch(const task &k, int tile, const int *frames, slot &to,
                      int t, const bm_bf16 *dy)
 {
@@ -135,7 +134,7 @@ BM_INLINE void fetch(const task &k, int tile, const int *frames, slot &to,
         fetch_piece(&to[4][n], dy + in_others(k, at), aligned16(dy));
 }
 
-/* What is left in a slot at the end of a step. */
+/* Stores a slot at the end of a step. */
 BM_INLINE void store(const task &k, int tile, const slot &from, int t)
 {
     int gate = k.lane / TILE, n = k.lane % TILE;
@@ -224,7 +223,7 @@ BM_INLINE void step_forward(uint32_t x[4], const float (&sum)[2][4],
         x[i] = pair_of(gates[i]);
 }
 
-/* A step of a warp's units at frame t: what becomes of them. */
+/* The results of a step of a warp's cells at frame t. */
 struct step_done {
     uint32_t x[4]; /* gates */
     float c[2];
@@ -252,7 +251,7 @@ BM_INLINE step_done follow(const task &k, slot &at, float2 &kept,
     return d;
 }
 
-/* To global memory, which nobody waits for. */
+/* Stores to global memory, without waiting. */
 BM_INLINE void store_step(const task &k, int tile, slot &at, int t,
                           const step_done &d)
 {
@@ -311,8 +310,8 @@ BM_INLINE void step_backward(uint32_t x[4], const bool live[2],
         x[i] = pair_of(gates[i]);
 }
 
-/* The step of a warp's units; `add` adds what comes from the step before to dh
- * of two sequences. kept: c and dc. */
+/* The step of a warp's cells; `add` adds the gradients from the step before to
+ * dh of two sequences. kept: c and dc. */
 template <typename Add>
 BM_INLINE void follow_back(const task &k, slot &at, const cell_slot &before,
                            float4 &kept, const int *frames, int step, Add add)
@@ -338,7 +337,7 @@ BM_INLINE void follow_back(const task &k, slot &at, const cell_slot &before,
     kept = make_float4(c0[0], c0[1], dc[0], dc[1]);
 }
 
-/* Begins to fetch what a step reads: gates, dy and c of the frame before. */
+/* Starts to fetch what a step reads: gates, dy and c of the frame before. */
 BM_INLINE void fetch_back(const task &k, int tile, const int *frames, slot &to,
                           cell_slot &before, int step)
 {
