@@ -99,7 +99,7 @@ static void test_without_a_device_cuda_is_refused(void **state)
         setenv("BMUF_EMULATED_DEVICES", "0", 1);
         train(&p, "none", ranks, ON_GPU);
         assert_ended(&p, 69);
-        assert_said(&p, "there is a driver, but no device");
+        assert_said(&p, "no CUDA device: the driver finds none");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
     }
 }
