@@ -1,5 +1,5 @@
-/* learner.c - dropout of a mini-batch is keyed by worker, epoch, block and step.
- */
+/* learner.c - dropout of a mini-batch is keyed by worker, epoch, block and
+ * step. */
 #include "bmuf/learner.h"
 
 #include "bmuf/infeasible.h"

@@ -12,8 +12,8 @@
  *         exchange_models             when all ranks have met
  *           bm_strategy_exchange
  *             bm_filtered_exchange      strategies/filtered.c
- *               bm_exchange_update      exchange/exchange.c: the mean G
- *                 bm_filter_block       filter.c: chunks of this rank's slice
+ *               bm_exchange_update      exchange/exchange.c: sums G, and
+ *                 bm_filter_block       filters each chunk of this rank's slice
  *           bm_local_state_exchange
  *       add_up                        scores of all workers
  *

@@ -1,5 +1,5 @@
-/* trainer_parts.h - the trainer's private struct, for trainer.c, train_block.c and
- * warmup.c alone. */
+/* trainer_parts.h - the private struct of a trainer, for trainer.c,
+ * train_block.c and warmup.c alone. */
 #ifndef BM_BMUF_TRAINER_PARTS_H
 #define BM_BMUF_TRAINER_PARTS_H
 

@@ -2,11 +2,12 @@
 
 #include "core/words.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Equal, but that _ may stand for -. */
+/* Compares given [n] with name; _ matches -. */
 static bool same_name(const char *given, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -38,17 +39,18 @@ static bm_status unknown(const bm_verb *verb, const char *word)
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
                  f->name);
-    if (word[1] == '-') /* a letter is near to everything */
+    if (word[1] == '-') /* a single letter is close to every word */
         bm_nearest_word(word, list, near, sizeof near);
-    return BM_FAIL(
-        BM_ERR_ARG, "%s: there is no option %s%s%s; see bmuf %s --help",
-        verb->name, word, near[0] ? "; did you mean " : "", near, verb->name);
+    return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s%s; see bmuf %s --help",
+                   verb->name, word, near[0] ? "; did you mean " : "", near,
+                   verb->name);
 }
 
 static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
 {
     if (a->n_given == BM_MOST_GIVEN)
-        return BM_FAIL(BM_ERR_ARG, "more than %d options", BM_MOST_GIVEN);
+        return BM_FAIL(BM_ERR_ARG, "%s: more than %d options", a->verb->name,
+                       BM_MOST_GIVEN);
     if (!f->many && bm_argument(a, f->name) != NULL)
         return BM_FAIL(BM_ERR_ARG, "%s: --%s is given twice", a->verb->name,
                        f->name);
@@ -57,8 +59,7 @@ static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
     return BM_OK;
 }
 
-/* An option that stands at argv[*i], with its value, which may be argv[*i + 1].
- */
+/* The option at argv[*i]; its value may be argv[*i + 1]. */
 static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
 {
     const char *word = argv[*i], *value = NULL;
@@ -100,7 +101,7 @@ bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
             BM_TRY(read_option(a, argc, argv, &i));
         } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_NOUNS) {
             return BM_FAIL(BM_ERR_ARG,
-                           "%s: '%s' is one too many; it is bmuf %s%s%s",
+                           "%s: unexpected argument '%s'; usage: bmuf %s%s%s",
                            verb->name, word, verb->name,
                            verb->nouns[0] != '\0' ? " " : "", verb->nouns);
         } else {
@@ -134,7 +135,7 @@ bm_status bm_argument_number(const bm_arguments *a, const char *name,
         x = strtol(text, &end, 10);
         if (errno != 0 || end == text || *end != '\0' || x < least || x > most)
             return BM_FAIL(BM_ERR_ARG,
-                           "%s: --%s %s is not a whole number in [%ld, %ld]",
+                           "%s: --%s %s is not an integer in [%ld, %ld]",
                            a->verb->name, name, text, least, most);
     }
     *out = x;
@@ -148,8 +149,8 @@ bm_status bm_argument_word(const bm_arguments *a, const char *name,
     const char *word = bm_argument(a, name);
 
     if (word != NULL && !bm_is_word_of(word, words))
-        return BM_FAIL(BM_ERR_ARG, "%s: --%s %s: there are %s", a->verb->name,
-                       name, word, words);
+        return BM_FAIL(BM_ERR_ARG, "%s: --%s %s is not one of: %s",
+                       a->verb->name, name, word, words);
     *out = word != NULL ? word : fallback;
     return BM_OK;
 }
@@ -164,8 +165,9 @@ bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
 
 void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
 {
-    fprintf(out, "bmuf %s %s\n  %s\n\n%s\n", verb->name, verb->nouns,
-            verb->help, verb->text);
+    fprintf(out, "usage: bmuf %s [OPTION]...%s%s\n\n%c%s.\n\n%s\n", verb->name,
+            verb->nouns[0] != '\0' ? " " : "", verb->nouns,
+            toupper((unsigned char)verb->help[0]), verb->help + 1, verb->text);
     for (const bm_flag *f = verb->flags; f->name != NULL; f++) {
         char left[64], letter[8] = "    ";
 
@@ -173,12 +175,12 @@ void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
             snprintf(letter, sizeof letter, "-%c, ", f->letter);
         snprintf(left, sizeof left, "%s--%s %s", letter, f->name,
                  f->value != NULL ? f->value : "");
-        fprintf(out, "  %-26s %s\n", left, f->help);
+        fprintf(out, "  %-27s %s\n", left, f->help);
     }
     if (all)
-        fprintf(out, "\nExit codes: 0 done, 64 usage, 65 bad data, 66 missing "
-                     "input, 69 rank or host\nlost, 70 bug, 71 out of memory, "
-                     "73 cannot create, 74 I/O, 75 stopped cleanly: run\n"
-                     "again to go on, 76 diverged, 78 configuration, 128+n "
-                     "signal n.\n");
+        fprintf(out, "\nExit codes: 0 success, 64 usage, 65 invalid data, 66 "
+                     "missing input, 69 rank or\nhost lost, 70 bug, 71 out of "
+                     "memory, 73 cannot create, 74 I/O, 75 stopped on\n"
+                     "request: run again to resume, 76 diverged, 78 "
+                     "configuration, 128+n signal n.\n");
 }

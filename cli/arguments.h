@@ -1,7 +1,7 @@
 /*
- * arguments.h - options and nouns of a verb, from a table, as getopt_long reads
- * them: --out RUN, --out=RUN, -n 4, and -- ends the options. In a long name _
- * may stand for -.
+ * arguments.h - parses the options and operands ("nouns") of a verb by a table,
+ * with the syntax of getopt_long: --out RUN, --out=RUN, -n 4; -- ends the
+ * options. In a long name _ is accepted for -.
  */
 #ifndef BM_CLI_ARGUMENTS_H
 #define BM_CLI_ARGUMENTS_H
@@ -15,19 +15,19 @@ struct bm_arguments;
 /* One option of a verb. Lists end with an all-zero row. */
 typedef struct bm_flag {
     const char *name;  /* "out" */
-    const char *value; /* "RUN"; NULL: takes none */
-    const char *help;
-    char letter; /* 'n'; 0: none */
-    bool many;   /* may be given more than once */
+    const char *value; /* name of its value in --help, "RUN"; NULL: no value */
+    const char *help;  /* one line */
+    char letter;       /* 'n' for -n; 0: none */
+    bool many;         /* may be repeated */
 } bm_flag;
 
 typedef struct bm_verb {
     const char *name;
     const char *nouns; /* "MODEL DIR" */
     const char *help;  /* one line */
-    const char *text;  /* more of it, with examples; for --help */
+    const char *text;  /* examples and details for --help */
     const bm_flag *flags;
-    int least, most; /* nouns */
+    int least, most; /* number of nouns */
     bm_status (*run)(const struct bm_arguments *a);
 } bm_verb;
 
@@ -40,33 +40,39 @@ typedef struct bm_arguments {
     int n_given;
     struct {
         const bm_flag *flag;
-        const char *value; /* "" if it takes none */
+        const char *value; /* "" for an option without value */
     } given[BM_MOST_GIVEN];
     int argc;
-    char **argv; /* all of it, for starting again under mpirun */
+    char **argv; /* the whole command line, to run it again under mpirun */
 } bm_arguments;
 
-/* Reads what follows the verb. */
+/* Parses the arguments after the verb; *a borrows argv. Fails with BM_ERR_ARG
+ * on an unknown or repeated option, a missing or superfluous value, or a wrong
+ * number of nouns. */
 BM_CHECKED bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb,
                                        int argc, char **argv);
 
-/* What was given last, "" for an option without value; NULL: not given. */
+/* The last value of an option, "" for an option without value; NULL: not
+ * given. */
 const char *bm_argument(const bm_arguments *a, const char *name);
 
-/* A whole number in [least, most], or `fallback` if it was not given. */
+/* An integer in [least, most], or `fallback` if the option is not given. Fails
+ * with BM_ERR_ARG if it is not an integer or outside. */
 BM_CHECKED bm_status bm_argument_number(const bm_arguments *a, const char *name,
                                         long fallback, long least, long most,
                                         long *out);
 
-/* One of some words, or `fallback` if it was not given. */
+/* One of `words`, or `fallback` if the option is not given. Fails with
+ * BM_ERR_ARG on another word. */
 BM_CHECKED bm_status bm_argument_word(const bm_arguments *a, const char *name,
                                       const char *words, const char *fallback,
                                       const char **out);
 
-/* All --set of the command line, into a configuration. */
+/* Applies every --set to a configuration. Fails with BM_ERR_ARG if one is not
+ * section.key=value. */
 BM_CHECKED bm_status bm_arguments_set(const bm_arguments *a, bm_config *config);
 
-/* Help for a verb: short for -h, all of it for --help. */
+/* Prints the help of a verb; `all`: with the exit codes. */
 void bm_arguments_help(const bm_verb *verb, bool all, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* check.c - bmuf check: everything wrong with a data set, in one pass. */
+/* check.c - bmuf check: lists all problems of a data set. */
 #include "io/inspect/check.h"
 #include "cli/verbs.h"
 
@@ -18,21 +18,21 @@ static bm_status check(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"stride", "N", "the network keeps one frame of N", 0, false},
-    {"limit", "N", "list N of a kind, count the rest; 0, the default: all", 0,
-     false},
+    {"stride", "N", "frames per output of the network; default 1", 0, false},
+    {"limit", "N", "list at most N problems of a kind, count the rest; 0: all",
+     0, false},
     {0},
 };
 
 const bm_verb bm_verb_check = {
     .name = "check",
     .nouns = "DIR",
-    .help = "list everything that is wrong with a data set",
+    .help = "list all problems of a data set",
     .text = "  bmuf check data/train\n"
             "  bmuf check data/train --stride 3 --limit 10\n\n"
-            "Reads every byte: checksums, numbers that are none, lengths, "
-            "labels, and what CTC\ncannot align. Exit code 65 if anything is "
-            "wrong.\n",
+            "Reads every byte. Reports wrong checksums, features that are not "
+            "finite, wrong\nlengths and labels, and sequences too short for "
+            "CTC. Exits with 65 if there is\nany problem.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

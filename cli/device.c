@@ -34,18 +34,18 @@ static void note_cores(const bm_comm *comm, long threads)
 
     if (ranks * threads > cores)
         bm_log(BM_NOTE,
-               "%ld rank%s with %ld thread%s share %ld core%s of this host: "
-               "slower, but the same bits",
+               "%ld rank%s with %ld thread%s on %ld core%s of this host; "
+               "training is slower, its result is the same",
                ranks, plural(ranks), threads, plural(threads), cores,
                plural(cores));
     else if (threads > own)
         bm_log(BM_NOTE,
-               "%ld threads share %ld core%s, to which this rank is bound; "
-               "mpirun --bind-to none lets it go",
+               "%ld threads on %ld core%s, to which this rank is bound; start "
+               "it with mpirun --bind-to none",
                threads, own, plural(own));
 }
 
-/* ---- which -------------------------------------------------------------- */
+/* ---- device ------------------------------------------------------------- */
 
 static bool is(const char *word, const char *other)
 {
@@ -57,7 +57,7 @@ static bool on_cuda(const bm_device *d)
     return is(d->name, "cuda");
 }
 
-/* Number of this rank among those of its host. */
+/* The index of this rank among the ranks of its host. */
 static int place_on_host(const bm_comm *comm)
 {
     int rank = bm_comm_rank(comm), place = 0;
@@ -67,7 +67,7 @@ static int place_on_host(const bm_comm *comm)
     return place;
 }
 
-/* Of this rank. */
+/* Opens the backend of this rank. */
 static bm_status open_own(bm_device *d, const bm_comm *comm, const char *device)
 {
     bm_status status = BM_OK;
@@ -78,8 +78,7 @@ static bm_status open_own(bm_device *d, const bm_comm *comm, const char *device)
         if (status == BM_OK)
             return BM_OK;
         if (is(device, "cuda"))
-            return BM_FAIL(BM_ERR_DEVICE,
-                           "%s; with device = cpu it is not needed",
+            return BM_FAIL(BM_ERR_DEVICE, "%s; use device cpu instead",
                            bm_last_message());
         snprintf(d->why, sizeof d->why, "%s", bm_last_message());
     }
@@ -87,7 +86,7 @@ static bm_status open_own(bm_device *d, const bm_comm *comm, const char *device)
     return bm_backend_open(&d->be, "cpu", 0);
 }
 
-/* Collective. The kind of all ranks is one. */
+/* *Collective*. All ranks must have the same kind of device. */
 static bm_status agree(const bm_device *d, bm_comm *comm)
 {
     int there[2] = {on_cuda(d), !on_cuda(d)};
@@ -98,14 +97,13 @@ static bm_status agree(const bm_device *d, bm_comm *comm)
         return BM_OK;
     if (!on_cuda(d))
         status = BM_FAIL(BM_ERR_DEVICE,
-                         "%s; but other ranks have one: with device = cpu "
-                         "none needs it",
+                         "%s; but other ranks have a device; use device cpu",
                          d->why);
     return bm_comm_agree(comm, status);
 }
 
-static bm_status use(bm_device *d, const bm_comm *comm, const char *precision,
-                     long threads)
+static bm_status set_up(bm_device *d, const bm_comm *comm,
+                        const char *precision, long threads)
 {
     d->threads = (size_t)threads;
     d->precision = !is(precision, "auto") ? precision
@@ -127,7 +125,7 @@ bm_status bm_device_open(bm_device *out, bm_comm *comm, const char *device,
 
     BM_TRY_DONE(bm_comm_agree(comm, open_own(&d, comm, device)));
     BM_TRY_DONE(agree(&d, comm));
-    BM_TRY_DONE(bm_comm_agree(comm, use(&d, comm, precision, threads)));
+    BM_TRY_DONE(bm_comm_agree(comm, set_up(&d, comm, precision, threads)));
     *out = d;
     d.be = NULL;
 done:
@@ -141,7 +139,7 @@ void bm_device_close(bm_device *d)
     d->be = NULL;
 }
 
-void bm_device_tell(const bm_device *d)
+void bm_device_log(const bm_device *d)
 {
     if (on_cuda(d))
         bm_log(BM_NOTE, "computing on cuda in %s: %s", d->precision,

@@ -1,6 +1,6 @@
 /*
- * device.h - what computes, and in what: [job] device and precision, or flags
- * of these names.
+ * device.h - opens the backend that computes: settings device and precision of
+ * [job], or options of these names.
  */
 #ifndef BM_CLI_DEVICE_H
 #define BM_CLI_DEVICE_H
@@ -13,22 +13,24 @@ typedef struct bm_device {
     const char *name;      /* cpu or cuda */
     const char *precision; /* fp32, tf32 or bf16 */
     size_t threads;
-    char why[2000]; /* it is not cuda; "" if it was not to be */
+    char why[2000]; /* why `auto` did not take cuda; else "" */
 } bm_device;
 
 /*
- * Collective. device: a word of BM_DEVICES; auto is cuda where there is one,
- * else cpu. precision: a word of BM_PRECISIONS; auto is bf16 on cuda and fp32
- * on the CPU. The ranks of a host take its devices in turn. Says so if there
- * are fewer cores than threads of the CPU. Fails on all ranks if one of them
- * has no such device, or if only some have one.
+ * *Collective*. device: a word of BM_DEVICES; auto is cuda if available, else
+ * cpu. precision: a word of BM_PRECISIONS; auto is bf16 on cuda and fp32 on the
+ * CPU. The ranks of a host take its devices in turn. Logs a note if there are
+ * more CPU threads than cores. Free with bm_device_close.
+ *
+ * Fails on all ranks with BM_ERR_DEVICE if a rank has no such device, or if
+ * with auto some ranks have one and others do not.
  */
 BM_CHECKED bm_status bm_device_open(bm_device *out, bm_comm *comm,
                                     const char *device, const char *precision,
                                     long threads);
 void bm_device_close(bm_device *d);
 
-/* One line in the log: what it came to, and why. */
-void bm_device_tell(const bm_device *d);
+/* Logs device and precision, and why it is not cuda. */
+void bm_device_log(const bm_device *d);
 
 #endif

@@ -1,7 +1,8 @@
-/* eval.c - bmuf eval: a model on a data set. */
+/* eval.c - bmuf eval: scores a model on a data set. */
 #include "bmuf/block_settings.h"
 #include "bmuf/evaluate.h"
 #include "cli/device.h"
+#include "cli/json_output.h"
 #include "cli/launch/processes.h"
 #include "cli/recogniser.h"
 #include "cli/settings.h"
@@ -15,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shares of a data set: enough for any sensible number of ranks, and the same
- * for all, so that results have the same bits. */
+/* Shares of the data set. The number does not depend on the ranks, so that the
+ * results do not either. */
 enum { SHARES = 64 };
 
 typedef struct scoring {
@@ -49,6 +50,7 @@ static bm_status append(scoring *s, const char *text)
     return BM_OK;
 }
 
+/* Called for every sequence: see bm_witness. */
 static bm_status see(void *self, int64_t sequence, const char *tag,
                      const int32_t *labels, size_t n, const float *logits,
                      size_t frames, size_t stride)
@@ -73,8 +75,8 @@ static bm_status see(void *self, int64_t sequence, const char *tag,
     return status;
 }
 
-/* Takes "sequence\ttext\n" lines apart, into a place for each sequence. */
-static void sort_in(char *text, char **lines, size_t n)
+/* Splits "sequence\ttext\n" lines into lines[sequence]. */
+static void sort_lines(char *text, char **lines, size_t n)
 {
     char *rest = NULL;
 
@@ -110,7 +112,7 @@ static bm_status write_trn(scoring *s, char *const *lines, const char *path)
     return status;
 }
 
-/* Room for the lines of each rank; lengths [size]. */
+/* Allocates texts[r] for lengths[r] characters of each rank. */
 static bm_status make_texts(int size, const double *lengths, char **texts)
 {
     for (int r = 0; r < size; r++) {
@@ -121,7 +123,8 @@ static bm_status make_texts(int size, const double *lengths, char **texts)
     return BM_OK;
 }
 
-/* Collective: every rank's lines reach rank 0, which writes them in order. */
+/* *Collective*. Rank 0 collects all lines and writes them in the order of the
+ * data set. */
 static bm_status gather_transcripts(scoring *s, const char *path)
 {
     int rank = bm_comm_rank(s->comm), size = bm_comm_size(s->comm);
@@ -142,7 +145,7 @@ static bm_status gather_transcripts(scoring *s, const char *path)
     for (int r = 0; r < size; r++) {
         BM_TRY_DONE(
             bm_comm_broadcast_bytes(s->comm, texts[r], (size_t)lengths[r], r));
-        sort_in(texts[r], lines, s->data->n);
+        sort_lines(texts[r], lines, s->data->n);
     }
     if (rank == 0)
         status = write_trn(s, lines, path);
@@ -175,9 +178,7 @@ static void print_json(const bm_evaluation *e)
     json_object_set_new(o, "wer",
                         e->words > 0 ? json_real(e->word_errors / e->words)
                                      : json_null());
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+    bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
 static void print_table(const bm_evaluation *e, const char *unit)
@@ -193,10 +194,10 @@ static void print_table(const bm_evaluation *e, const char *unit)
         printf("word errors     %.2f %%  (%.0f in %.0f)\n",
                100 * e->word_errors / e->words, e->word_errors, e->words);
     if (e->score.skipped > 0)
-        printf("skipped         %.0f sequences that the loss cannot use\n",
+        printf("skipped         %.0f sequences infeasible for the loss\n",
                e->score.skipped);
     if (e->score.zeroed > 0)
-        printf("with loss 0     %.0f sequences that the loss cannot use\n",
+        printf("with loss 0     %.0f sequences infeasible for the loss\n",
                e->score.zeroed);
     printf("speed           %.0f frames/s\n", e->frames / e->seconds);
 }
@@ -229,6 +230,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
     return BM_OK;
 }
 
+/* Each rank by itself. */
 static bm_status open_alone(scoring *s, const bm_arguments *a)
 {
     const char *dump = bm_argument(a, "dump"), *hyp = bm_argument(a, "hyp");
@@ -251,11 +253,12 @@ static const bm_section sections[] = {
 static bm_status check_ranks(const bm_arguments *a, long ranks)
 {
     if (ranks > SHARES)
-        return BM_FAIL(BM_ERR_ARG, "eval: %ld ranks are more than %d", ranks,
+        return BM_FAIL(BM_ERR_ARG,
+                       "eval: %ld ranks, but at most %d can be used", ranks,
                        SHARES);
     if (ranks > 1 && bm_argument(a, "dump") != NULL)
         return BM_FAIL(BM_ERR_ARG,
-                       "eval: --dump is written by one rank; leave out -n");
+                       "eval: --dump needs a single rank; remove -n");
     return BM_OK;
 }
 
@@ -295,25 +298,26 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"json", NULL, "one JSON object instead of a table", 0, false},
-    {"hyp", "FILE", "write transcripts: words (id), a line each", 0, false},
+    {"json", NULL, "print one JSON object instead of a table", 0, false},
+    {"hyp", "FILE", "write transcripts in NIST's trn form: words (id)", 0,
+     false},
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
-    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
-    {"threads", "N", "of each rank; default 1", 0, false},
-    {"device", "D", "cpu, cuda or auto (default): cuda where there is one", 0,
+    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
+    {"threads", "N", "CPU threads per rank; default 1", 0, false},
+    {"device", "D", "cpu, cuda or auto (default: cuda if available)", 0, false},
+    {"precision", "P",
+     "fp32, tf32, bf16 or auto (default: bf16 on cuda, fp32 on the CPU)", 0,
      false},
-    {"precision", "P", "fp32, tf32, bf16 or auto (default): bf16 on cuda", 0,
-     false},
-    {"set", "SECTION.KEY=VALUE", "batch.sequences or .frames; may be repeated",
-     0, true},
+    {"set", "SECTION.KEY=VALUE",
+     "set batch.sequences or batch.frames; may be repeated", 0, true},
     {0},
 };
 
 const bm_verb bm_verb_eval = {
     .name = "eval",
     .nouns = "MODEL DIR",
-    .help = "loss, label and word error rates, transcripts",
+    .help = "score a model: loss, label and word error rates, transcripts",
     .text = "  bmuf eval run/model.safetensors data/test\n"
             "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n",
     .flags = flags,

@@ -1,4 +1,4 @@
-/* main.c - finds the verb, runs it, and tells how it went. */
+/* main.c - finds the verb, runs it and returns its exit code. */
 #include "cli/launch/processes.h"
 #include "cli/launch/rank_liveness.h"
 #include "cli/verbs.h"
@@ -20,15 +20,16 @@ static const bm_verb *const verbs[] = {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "bmuf VERB ... trains speech and handwriting recognisers on "
-                 "many workers at once.\n\n"
+    fprintf(out, "usage: bmuf VERB ...\n\n"
+                 "Trains speech and handwriting recognisers in parallel, with "
+                 "blockwise model-update\nfiltering (BMUF).\n\n"
                  "  bmuf pack --audio train.jsonl --out data/train\n"
                  "  bmuf train my.ini --out run/1 -n 4\n\n");
     for (size_t i = 0; verbs[i] != NULL; i++)
         fprintf(out, "  %-8s %-16s %s\n", verbs[i]->name, verbs[i]->nouns,
                 verbs[i]->help);
-    fprintf(out, "\nbmuf VERB --help says more about each; bmuf --version "
-                 "tells the build.\n");
+    fprintf(out, "\nbmuf VERB --help describes a verb and its options, bmuf "
+                 "--version prints the build.\n");
 }
 
 static const bm_verb *find(const char *name)
@@ -48,11 +49,11 @@ static bm_status unknown_verb(const char *name)
                  verbs[i]->name);
     bm_nearest_word(name, list, near, sizeof near);
     return BM_FAIL(BM_ERR_ARG,
-                   "there is no verb '%s'; did you mean %s? See bmuf --help",
-                   name, near);
+                   "unknown verb '%s'; did you mean %s? See bmuf --help", name,
+                   near);
 }
 
-/* A failed assertion has told itself, and every rank leaves with one code. */
+/* A failed assertion has printed its message; all ranks exit with one code. */
 static void on_bug(int number)
 {
     (void)number;
@@ -66,13 +67,13 @@ int main(int argc, char **argv)
     bm_status status = BM_OK;
 
     bm_blas_restart(argv);
-    bm_rank_liveness_sign();
+    bm_rank_liveness_begin();
     signal(SIGABRT, on_bug);
-    signal(SIGPIPE, SIG_IGN); /* these two show up where we write */
+    signal(SIGPIPE, SIG_IGN); /* write() fails instead */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2)
         return bm_job_end(
-            BM_FAIL(BM_ERR_ARG, "what is to be done? See bmuf --help"));
+            BM_FAIL(BM_ERR_ARG, "no verb given; see bmuf --help"));
     if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0 ||
         strcmp(argv[1], "help") == 0) {
         usage(stdout);

@@ -1,4 +1,4 @@
-/* pack.c - bmuf pack: recordings, line images or features become shards. */
+/* pack.c - bmuf pack: packs recordings, line images or features into shards. */
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOLD = 10 };
+enum { MOST_WARNINGS = 10 };
 
 typedef struct packing {
     bm_importer *importer;
@@ -26,11 +26,11 @@ typedef struct packing {
 
     size_t n, unusable, unknown, with_unknown, frames, n_labels;
     char first_unknown[64];
-    double since, told;
+    double since, logged;
 } packing;
 
-/* Shards of an earlier packing are in the way; with --force they go, and so
- * does what a packing that was killed has left. */
+/* Fails if there are shards. With `force` removes them, and the temporary files
+ * of a packing that was killed. */
 static bm_status clear_directory(const char *path, bool force)
 {
     DIR *directory = NULL;
@@ -40,7 +40,7 @@ static bm_status clear_directory(const char *path, bool force)
     BM_TRY(bm_file_make_directory(path));
     directory = opendir(path);
     if (directory == NULL)
-        return BM_FAIL(BM_ERR_CREATE, "%s cannot be opened", path);
+        return BM_FAIL(BM_ERR_CREATE, "cannot open %s", path);
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
 
@@ -51,11 +51,11 @@ static bm_status clear_directory(const char *path, bool force)
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
         if (shard && !force)
             status = BM_FAIL(BM_ERR_CREATE,
-                             "%s has shards in it already; give another --out, "
-                             "or --force to replace them",
+                             "%s already has shards; give another --out, or "
+                             "--force to replace them",
                              path);
         else if (force && unlink(file) != 0)
-            status = BM_FAIL(BM_ERR_IO, "%s cannot be removed", file);
+            status = BM_FAIL(BM_ERR_IO, "cannot remove %s", file);
     }
     closedir(directory);
     return status;
@@ -76,7 +76,7 @@ static bm_status learn_vocab(packing *p, bool words)
     return BM_OK;
 }
 
-/* The symbols of the shards at `path`; *out stays NULL if none are there. */
+/* The vocabulary of the shards at `path`; *out is NULL if there are none. */
 static bm_status copy_vocab(const char *path, bm_vocab **out)
 {
     char **paths = NULL;
@@ -102,7 +102,8 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
-/* Shards know whether their symbols are words; a text does not. */
+/* From --vocab or from the texts. Shards record whether their symbols are
+ * words; a text file does not. */
 static bm_status get_vocab(packing *p, const bm_arguments *a)
 {
     const char *units = bm_argument(a, "units");
@@ -111,7 +112,7 @@ static bm_status get_vocab(packing *p, const bm_arguments *a)
 
     if (units != NULL && strcmp(units, kind(words)) != 0)
         return BM_FAIL(BM_ERR_ARG,
-                       "pack: --units %s is neither words nor characters",
+                       "pack: --units %s is not one of: words characters",
                        units);
     if (path == NULL)
         return learn_vocab(p, words);
@@ -121,8 +122,8 @@ static bm_status get_vocab(packing *p, const bm_arguments *a)
     if (units != NULL && words != bm_vocab_words(p->vocab))
         return BM_FAIL(
             BM_ERR_ARG,
-            "pack: --units %s, but the symbols of --vocab %s are %s; "
-            "leave --units out",
+            "pack: --units %s, but the symbols of --vocab %s are %s; remove "
+            "--units",
             units, path, kind(!words));
     return BM_OK;
 }
@@ -166,10 +167,10 @@ static void show_progress(packing *p)
 {
     double now = bm_clock();
 
-    if (now - p->told < 5)
+    if (now - p->logged < 5)
         return;
-    p->told = now;
-    bm_log(BM_NOTE, "%zu sequences, %.0f a second", p->n,
+    p->logged = now;
+    bm_log(BM_NOTE, "%zu sequences, %.0f per second", p->n,
            (double)p->n / (now - p->since));
 }
 
@@ -177,7 +178,7 @@ static bm_status pack_all(packing *p)
 {
     bm_item item = {0};
 
-    p->since = p->told = bm_clock();
+    p->since = p->logged = bm_clock();
     for (;;) {
         size_t n = 0;
 
@@ -185,8 +186,8 @@ static bm_status pack_all(packing *p)
         if (item.id == NULL)
             return BM_OK;
         if (item.problem != NULL) {
-            if (p->unusable++ < TOLD)
-                bm_log(BM_WARNING, "%s is left out: %s", item.id, item.problem);
+            if (p->unusable++ < MOST_WARNINGS)
+                bm_log(BM_WARNING, "skipped %s: %s", item.id, item.problem);
             continue;
         }
         BM_TRY(encode(p, item.text != NULL ? item.text : "", &n));
@@ -206,26 +207,27 @@ static bm_status write_all(packing *p, const char *name)
 
     BM_TRY(open_writer(p, name));
     BM_TRY(pack_all(p));
-    if (p->unusable > TOLD)
-        bm_log(BM_WARNING, ".. and %zu more are left out", p->unusable - TOLD);
+    if (p->unusable > MOST_WARNINGS)
+        bm_log(BM_WARNING, "skipped %zu more", p->unusable - MOST_WARNINGS);
     if (p->unknown > 0)
         bm_log(BM_WARNING,
-               "%zu symbols in %zu texts are not in the vocabulary and left "
-               "out, '%s' for one",
+               "%zu symbols in %zu texts are not in the vocabulary and were "
+               "skipped, e.g. '%s'",
                p->unknown, p->with_unknown, p->first_unknown);
     if (p->n == 0)
-        return BM_FAIL(BM_ERR_FORMAT, "nothing to pack: no sequence is usable");
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "nothing to pack: no sequence of the manifest is valid");
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     snprintf(path, sizeof path, "%s/vocab.txt", p->directory);
     BM_TRY(bm_vocab_write(p->vocab, path));
     printf("%zu sequences, %zu frames, %zu labels, %zu classes in %zu shard%s "
-           "of %s; %zu left out, %zu symbols unknown\n",
+           "in %s; %zu sequences skipped, %zu unknown symbols\n",
            p->n, p->frames, p->n_labels, bm_vocab_size(p->vocab), shards,
            shards == 1 ? "" : "s", p->directory, p->unusable, p->unknown);
     return BM_OK;
 }
 
-/* Which importer was asked for, and its manifest. */
+/* The importer and manifest of the command line. */
 static bm_status find_source(const bm_arguments *a,
                              const bm_importer_ops **importer,
                              const char **path)
@@ -239,7 +241,7 @@ static bm_status find_source(const bm_arguments *a,
         if (given == NULL)
             continue;
         if (*importer != NULL)
-            return BM_FAIL(BM_ERR_ARG, "pack: --%s and --%s: give one of them",
+            return BM_FAIL(BM_ERR_ARG, "pack: --%s and --%s: give only one",
                            (*importer)->name, all[i]->name);
         *importer = all[i];
         *path = given;
@@ -282,35 +284,38 @@ done:
 }
 
 static const bm_flag flags[] = {
-#define X(name) {#name, "FILE", "manifest of " #name ", a line each", 0, false},
+#define X(name)                                                                \
+    {#name, "FILE", "manifest of " #name "; one line per sequence", 0, false},
     BM_IMPORTERS(X)
 #undef X
-        {"out", "DIR", "where the shards go", 'o', false},
+        {"out", "DIR", "directory for the shards", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
-    {"units", "KIND", "characters (default) or words of the texts", 0, false},
-    {"vocab", "FILE|DIR", "take the symbols from there, as for test data", 0,
+    {"units", "KIND", "labels are characters (default) or words of the texts",
+     0, false},
+    {"vocab", "FILE|DIR", "use this vocabulary, e.g. of the training shards", 0,
      false},
-    {"name", "NAME", "of the files: NAME-00000.bmuf.h5; default: data", 0,
+    {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},
-    {"force", NULL, "replace the shards that are there", 0, false},
+    {"force", NULL, "replace the shards in --out", 0, false},
     {0},
 };
 
 const bm_verb bm_verb_pack = {
     .name = "pack",
     .nouns = "",
-    .help = "make shards of recordings, line images or features",
+    .help = "pack recordings, line images or features into shards",
     .text =
         "  bmuf pack --audio train.jsonl --out data/train\n"
         "  bmuf pack --audio test.jsonl --out data/test --vocab data/train\n\n"
-        "A manifest is a line of JSON per sequence, paths relative to it:\n"
+        "A manifest has one JSON object per line; paths are relative to its "
+        "directory:\n"
         "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
         "\"speaker\": \"s1\"}\n"
         "with \"image\" or \"feats\" for \"audio\". bmuf options --pack lists "
         "the settings.\n\n"
-        "Shards that --vocab names know whether their symbols are words; with "
-        "a text\n"
-        "of words, as vocab.txt may be, give --units words too.\n",
+        "With --vocab DIR, labels are words or characters as in those shards. "
+        "With --vocab\nFILE, a text file such as vocab.txt, add --units words "
+        "if its symbols are words.\n",
     .flags = flags,
     .least = 0,
     .most = 0,

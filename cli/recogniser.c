@@ -28,7 +28,7 @@ static void set_features(bm_recogniser *r, size_t features)
     snprintf(r->width, sizeof r->width, "%zu", features);
 }
 
-/* Labels of sequences are none of frames. */
+/* The loss needs labels of frames, or of whole sequences. */
 static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data)
 {
     bool per_frame = bm_shard_per_frame(data->shards[0]);
@@ -36,10 +36,12 @@ static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data)
     if (per_frame == bm_model_loss(r->model)->per_frame)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s has labels of %s, which model.loss = %s is not for; %s",
+                   "%s has labels for %s, but model.loss = %s needs them for "
+                   "%s; use %s",
                    data->directory, per_frame ? "frames" : "whole sequences",
                    bm_model_loss(r->model)->name,
-                   per_frame ? "take cross_entropy" : "take ctc");
+                   per_frame ? "whole sequences" : "frames",
+                   per_frame ? "cross_entropy" : "ctc");
 }
 
 bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
@@ -76,8 +78,9 @@ static bm_status read_width(bm_recogniser *r, const bm_st_file *f,
     BM_TRY(bm_model_text(f, path, "features", &text));
     width = strtoull(text, &end, 10);
     if (*end != '\0' || width < 1 || width > MOST)
-        status = BM_FAIL(BM_ERR_FORMAT, "%s: '%.20s' is no number of features",
-                         path, text);
+        status = BM_FAIL(BM_ERR_FORMAT,
+                         "%s: '%.20s' is not a valid number of features", path,
+                         text);
     else
         set_features(r, width);
     free(text);
@@ -148,26 +151,26 @@ void bm_recogniser_close(bm_recogniser *r)
 }
 
 bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
-                             bool tell)
+                             bool warn)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
 
     if (data->features != r->features)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s has %zu features per frame, the model is for %zu; "
-                       "pack it with the same features.* settings",
+                       "%s has %zu features per frame, the model needs %zu; "
+                       "pack it with the model's features.* settings",
                        data->directory, data->features, r->features);
     BM_TRY(check_labels(r, data));
     if (!bm_vocab_equal(r->vocab, bm_dataset_vocab(data)))
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s has other symbols than the model; pack it with "
+                       "%s has another vocabulary than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    if (tell && strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
+    if (warn && strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
         r->features_text[0] != '\0')
         bm_log(BM_WARNING,
-               "%s: its features were made by other settings than the model's; "
-               "bmuf info tells them",
+               "%s: its features were made with other settings than the "
+               "model's; compare them with bmuf info",
                data->directory);
     return BM_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * recogniser.h - a network with the symbols it writes and the features it
- * reads: as training makes it, and as model.safetensors keeps it.
+ * recogniser.h - a network with its vocabulary and its features: new for
+ * training, or read from model.safetensors.
  */
 #ifndef BM_CLI_RECOGNISER_H
 #define BM_CLI_RECOGNISER_H
@@ -14,35 +14,43 @@ typedef struct bm_recogniser {
     bm_model *model;
     bm_vocab *vocab;
     size_t features;
-    char width[24];      /* that number as text */
-    char *features_text; /* how the features are made */
+    char width[24];      /* features as text */
+    char *features_text; /* settings that made the features */
     char *symbols;       /* the vocabulary as text */
     bm_model_settings settings;
-    char *texts[3]; /* that settings point to, when read from a file */
+    char *texts[3]; /* owned texts of settings, if read from a file */
 } bm_recogniser;
 
-/* For a data set. n_scores: see models/model.h. */
+/* A new network for a data set, with random weights. Copies what it needs of
+ * data; borrows `be` and the texts of settings. n_scores: see models/model.h.
+ * Free with bm_recogniser_close. Fails with BM_ERR_FORMAT if the labels do not
+ * fit the loss, with BM_ERR_CONFIG if the network does not fit the data, or
+ * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
                                        const bm_model_settings *settings,
                                        const bm_dataset *data, int n_scores,
                                        uint64_t seed);
 
-/* From model.safetensors, or from a checkpoint. */
+/* Reads model.safetensors or a checkpoint. Fails with BM_ERR_MISSING, BM_ERR_IO
+ * or BM_ERR_FORMAT if the file cannot be read or is no model. */
 BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
                                         const char *path, int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
 
-/* The data set has this recogniser's features and symbols, or the message says
- * in what they differ. `tell`: warn if features were made in another way. */
+/* Fails with BM_ERR_FORMAT if the data set has other features, labels or
+ * symbols than the recogniser. `warn`: log a warning if the features were made
+ * with other settings. */
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
-                                        const bm_dataset *data, bool tell);
+                                        const bm_dataset *data, bool warn);
 
-/* All that _read needs besides weights, ended by {0}; borrowed. */
+/* The texts that bm_recogniser_read needs besides weights, ended by {0};
+ * borrowed from *r. */
 enum { BM_RECOGNISER_TEXTS = 8 };
 void bm_recogniser_texts(const bm_recogniser *r,
                          bm_text out[BM_RECOGNISER_TEXTS]);
 
-/* Writes `model`, n floats on the host, with these texts. */
+/* Writes `model` [n] (host) with these texts. Fails with BM_ERR_IO or
+ * BM_ERR_CREATE if the file cannot be written. */
 BM_CHECKED bm_status bm_recogniser_write(const bm_recogniser *r,
                                          const char *path, const float *model);
 

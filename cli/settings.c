@@ -12,99 +12,101 @@
 
 static const bm_option data_options[] = {
     {"train", BM_TEXT, offsetof(bm_data_settings, train), NULL, 0, 0, NULL,
-     "directory of shards to train on, as bmuf pack makes it"},
+     "directory of training shards, written by bmuf pack"},
     {"dev", BM_TEXT, offsetof(bm_data_settings, dev), "", 0, 0, NULL,
-     "directory of shards to evaluate on after every epoch"},
+     "directory of shards to evaluate after every epoch"},
     {"test", BM_TEXT, offsetof(bm_data_settings, test), "", 0, 0, NULL,
-     "directory of shards to evaluate the final model on"},
+     "directory of shards to evaluate at the end"},
     {0},
 };
 
-/* The section of ssgd is that strategy's alone, and a warm-up's, which is it.
- */
-static bm_status fit_overlap(const bm_config *config, const bm_job *job)
+/* [ssgd] applies to strategy ssgd and to block.warmup, which uses it. */
+static bm_status check_bucketed(const bm_config *config, const bm_job *job)
 {
     bm_train_settings train = {0};
     bm_block_settings block = {0};
-    bm_bucketed_settings overlap = {0};
+    bm_bucketed_settings bucketed = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
     bm_config_peek(config, "block", bm_block_options, &block);
     if (strcmp(train.strategy, "ssgd") != 0 && block.warmup == 0)
         return BM_OK;
-    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options, &overlap);
-    return bm_bucketed_check(&overlap, job);
+    bm_config_peek(config, "ssgd", bm_strategy_ssgd.settings.options,
+                   &bucketed);
+    return bm_bucketed_check(&bucketed, job);
 }
 
-/* Options of blocks that the strategy has no use for. */
+/* Settings of [block] that the strategy does not support. */
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
 {
     bm_block_settings block = {0};
     bm_job job = {0};
     bm_traits traits = {0};
-    const char *turns = NULL;
+    const char *late = NULL;
 
     bm_config_peek(config, "block", bm_block_options, &block);
     bm_config_peek(config, "job", bm_job_options, &job);
-    turns = block.overlap ? "overlap" : "fragments";
+    late = block.overlap ? "overlap" : "fragments";
     if (ops->per == BM_STEP && block.warmup > 0 &&
         bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK &&
         traits.code.ops == NULL)
         bm_config_fault(faults, config, "block", "warmup",
-                        "block.warmup = %ld: train.strategy = %s meets at "
-                        "every step anyway, and has nothing to begin with "
-                        "after a warm-up; leave it out",
+                        "block.warmup = %ld has no effect: train.strategy = %s "
+                        "averages gradients at every step anyway; remove it",
                         block.warmup, ops->name);
     if (ops->per != BM_BLOCK && bm_fragments_wanted(&block))
-        bm_config_fault(faults, config, "block", turns,
-                        "block.%s is for strategies that exchange models, and "
-                        "train.strategy = %s does not; leave it out",
-                        turns, ops->name);
+        bm_config_fault(
+            faults, config, "block", late,
+            "block.%s needs a strategy that exchanges models at "
+            "block ends, which train.strategy = %s does not; remove "
+            "it",
+            late, ops->name);
     if (block.overlap && strcmp(job.exchange, "nccl") == 0)
         bm_config_fault(faults, config, "block", "overlap",
-                        "block.overlap exchanges by way of the host, beside "
-                        "what the device does: job.exchange = nccl cannot be "
-                        "had with it");
+                        "block.overlap exchanges through the host and does not "
+                        "support job.exchange = nccl; set job.exchange = host, "
+                        "or block.overlap = no");
     if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
-                        "ranks meet at every step, and none can stop alone; "
-                        "leave it out",
+                        "ranks exchange at every step, so none can stop early; "
+                        "remove it",
                         block.seconds, ops->name);
     if (ops->per == BM_EVENT && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s workers "
-                        "do not wait for each other within a block; leave it "
-                        "out",
+                        "do not wait for each other within a block; remove it",
                         block.seconds, ops->name);
 }
 
-/* Why what workers remember cannot be shared as [sgd] says; NULL: it can. */
-static const char *unshared(const bm_config *config, const bm_strategy_ops *ops,
-                            bm_local_policy local, bool filtered)
+/* Why sgd.local_state = average or extrapolate is invalid; NULL: valid. */
+static const char *invalid_local_state(const bm_config *config,
+                                       const bm_strategy_ops *ops,
+                                       bm_local_policy local, bool filtered)
 {
     bm_block_settings block = {0};
 
     bm_config_peek(config, "block", bm_block_options, &block);
     if (ops->per == BM_STEP)
-        return "has no meaning where there is one momentum for all";
+        return "has no effect, as all workers use one momentum; remove it";
     if (ops->per == BM_EVENT)
-        return "is for strategies that exchange by blocks";
+        return "needs a strategy that exchanges models at block ends; remove "
+               "it";
     if (bm_fragments_wanted(&block))
-        return "needs models that are exchanged as a whole where a block ends, "
-               "which those of block.fragments and block.overlap are not; take "
-               "keep or reset";
+        return "needs the whole model exchanged at the block's end, but "
+               "block.fragments and block.overlap exchange it otherwise; set "
+               "it to keep or reset";
     if (local == BM_LOCAL_EXTRAPOLATE && !filtered)
-        return "goes as far as a filter does, and there is none; take "
-               "sgd.local_state = average, or train.strategy = bmuf";
+        return "needs a strategy with a filter; set it to average, or set "
+               "train.strategy = bmuf";
     return NULL;
 }
 
-/* AdamW takes no notice of a gradient's length. */
-static void check_terms(const bm_config *config, bm_faults *faults,
-                        const bm_strategy_ops *ops,
-                        const bm_server_policy *server_policy)
+/* AdamW does not depend on the length of a gradient. */
+static void check_scaling(const bm_config *config, bm_faults *faults,
+                          const bm_strategy_ops *ops,
+                          const bm_server_policy *server_policy)
 {
     bm_sgd_settings sgd = {0};
 
@@ -112,8 +114,8 @@ static void check_terms(const bm_config *config, bm_faults *faults,
     if (server_policy->push == BM_GRADIENT && server_policy->power != 0 &&
         bm_sgd_is_adam(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
-                        "%s.scaling makes gradients shorter, which "
-                        "sgd.update = adamw takes no notice of; leave one out",
+                        "%s.scaling scales gradients, which has no effect with "
+                        "sgd.update = adamw; remove one of them",
                         ops->name);
 }
 
@@ -135,22 +137,23 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
     local = bm_sgd_local_state(&sgd);
     if (strcmp(train.strategy, "local") == 0 && job.workers > 1)
         bm_config_fault(faults, config, "train", "strategy",
-                        "train.strategy = local is for one worker, not %ld; "
-                        "set job.workers = 1, or take ssgd, average or bmuf",
+                        "train.strategy = local needs one worker, not %ld; set "
+                        "job.workers = 1, or strategy ssgd, average or bmuf",
                         job.workers);
     resolved =
         bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK;
     check_blocks(config, faults, ops);
-    check_terms(config, faults, ops, &traits.server_policy);
-    if (fit_overlap(config, &job) != BM_OK)
+    check_scaling(config, faults, ops, &traits.server_policy);
+    if (check_bucketed(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
     if (local == BM_LOCAL_AVERAGE || local == BM_LOCAL_EXTRAPOLATE)
-        why = unshared(config, ops, local, traits.filtered || !resolved);
+        why = invalid_local_state(config, ops, local,
+                                  traits.filtered || !resolved);
     if (why != NULL)
         bm_config_fault(faults, config, "sgd", "local_state",
-                        "sgd.local_state = %s %s (train.strategy = %s)",
-                        sgd.local_state, why, train.strategy);
+                        "sgd.local_state = %s with train.strategy = %s %s",
+                        sgd.local_state, train.strategy, why);
 }
 
 static void check_job(const bm_config *config, bm_faults *faults)
@@ -162,8 +165,8 @@ static void check_job(const bm_config *config, bm_faults *faults)
     bm_config_peek(config, "job", bm_job_options, &job);
     if (!bm_trace_window_read(job.trace, &window))
         bm_config_fault(faults, config, "job", "trace",
-                        "job.trace = %s is not what it should be: blocks A:B, "
-                        "with 0 <= A < B",
+                        "job.trace = %s is invalid; it is \"blocks A:B\" with "
+                        "0 <= A < B",
                         job.trace);
 }
 
@@ -176,9 +179,8 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
     bm_config_peek(config, "data", data_options, &data);
     if (strcmp(schedule.kind, "newbob") == 0 && data.dev[0] == '\0')
         bm_config_fault(faults, config, "schedule", "kind",
-                        "schedule.kind = newbob listens to the error on "
-                        "data.dev, which is not set; set it, or take "
-                        "schedule.kind = exponential");
+                        "schedule.kind = newbob needs data.dev, which is not "
+                        "set; set it, or set schedule.kind = exponential");
 }
 
 static void check_compress(const bm_config *config, bm_faults *faults)
@@ -206,7 +208,7 @@ static const bm_section train_sections[] = {
 
 enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
 
-/* Behind these, a section for each strategy that has settings of its own. */
+/* After these, a section for each strategy that has settings of its own. */
 const bm_section *bm_train_sections(void)
 {
     static bm_section all[N_SECTIONS + BM_STRATEGIES(BM_ONE) 1];
@@ -253,9 +255,9 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     return BM_OK;
 }
 
-/* What follows from other settings, or from nothing being said, is said in the
- * configuration, which a run keeps. */
-static bm_status resolve(bm_config *config, const char *name, long value)
+/* Sets a setting that was not given to a derived value, so that the run's
+ * config.ini has it. */
+static bm_status set_derived(bm_config *config, const char *name, long value)
 {
     char text[80], section[16] = "";
     size_t n = strcspn(name, ".");
@@ -267,8 +269,9 @@ static bm_status resolve(bm_config *config, const char *name, long value)
     return bm_config_set(config, text);
 }
 
-/* What a strategy's source has beside it, where nothing is said. */
-static bm_status take_usual(bm_config *config)
+/* Sets what the strategy's publication uses in other sections, where it was not
+ * given. */
+static bm_status set_usual(bm_config *config)
 {
     bm_train_settings train = {0};
     const char *const *usual = NULL;
@@ -298,11 +301,11 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
     if (path != NULL)
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
-    BM_TRY_DONE(resolve(c, "job.workers", ranks));
-    BM_TRY_DONE(take_usual(c));
+    BM_TRY_DONE(set_derived(c, "job.workers", ranks));
+    BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(
-        resolve(c, "block.frames_per_worker", out->plan.frames_per_worker));
+        set_derived(c, "block.frames_per_worker", out->plan.frames_per_worker));
     *config = c;
     c = NULL;
 done:
@@ -310,8 +313,8 @@ done:
     return status;
 }
 
-bm_status bm_settings_decide(bm_settings *s, bm_config *config,
-                             const char *device, const char *precision)
+bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
+                              const char *device, const char *precision)
 {
     char text[80];
 
@@ -321,15 +324,15 @@ bm_status bm_settings_decide(bm_settings *s, bm_config *config,
     BM_TRY(bm_config_set(config, text));
     s->job.device = device;
     s->job.precision = precision;
-    return fit_overlap(config, &s->job);
+    return check_bucketed(config, &s->job);
 }
 
 bm_status bm_settings_fit(const bm_settings *s, long ranks)
 {
     if (ranks > s->job.workers)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "%ld ranks are too many for job.workers = %ld; start "
-                       "fewer, or set more workers",
+                       "%ld ranks, but job.workers = %ld: every rank needs a "
+                       "worker; start fewer ranks, or increase job.workers",
                        ranks, s->job.workers);
     return BM_OK;
 }

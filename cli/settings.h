@@ -28,32 +28,39 @@ typedef struct bm_settings {
     bm_block_settings block; /* as given: no default size, as in plan */
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;
-    bm_filter filter; /* that the strategy's own settings come to */
-    bool filtered;    /* it has one */
-    bm_server_policy server_policy; /* likewise; {0}: it has none */
+    bm_filter filter; /* derived from the strategy's own settings */
+    bool filtered;    /* the strategy has a filter */
+    bm_server_policy server_policy; /* derived likewise; {0}: no server */
     bm_clock_settings clock;
-    bm_code code; /* that the strategy's vectors travel as, or none */
+    bm_code code; /* of the vectors that are exchanged; ops NULL: none */
 } bm_settings;
 
-/* Sections of a training configuration; of `bmuf pack` with one importer, three
- * with the end. They end with {0}. */
+/* The sections of a training configuration, ended by {0}; static, not for use
+ * by several threads at a time. */
 const bm_section *bm_train_sections(void);
+
+/* The sections of `bmuf pack` with one importer: out [3], ended by {0}. */
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*
- * Reads and checks everything: all faults at once. `path` may be NULL. ranks:
- * for [job] workers, where it is not set.
+ * Reads the file `path` (may be NULL) and every --set, checks all settings and
+ * fills *out, which borrows texts of *config. `ranks` is the default of
+ * job.workers. Free *config with bm_config_free. Fails with BM_ERR_CONFIG and a
+ * message that lists all invalid settings, with BM_ERR_MISSING or BM_ERR_IO if
+ * the file cannot be read, with BM_ERR_ARG if a --set has no key or value.
  */
 BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       long ranks, bm_config **config,
                                       bm_settings *out);
 
-/* What was left to the machine, as it came out: a run keeps that. */
-BM_CHECKED bm_status bm_settings_decide(bm_settings *s, bm_config *config,
-                                        const char *device,
-                                        const char *precision);
+/* Replaces `auto` of job.device and job.precision by what the run uses, also in
+ * the configuration that the run keeps. Fails with BM_ERR_CONFIG if other
+ * settings do not go with the device. */
+BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
+                                         const char *device,
+                                         const char *precision);
 
-/* No rank is without a worker. */
+/* Fails with BM_ERR_CONFIG if there are more ranks than workers. */
 BM_CHECKED bm_status bm_settings_fit(const bm_settings *s, long ranks);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * verbs.h - what the program can do. To add a verb: write cli/<name>.c, then
- * add its line to BM_VERBS.
+ * verbs.h - the verbs of the program. To add one: define bm_verb_<name> in
+ * <name>.c, then add its line to BM_VERBS.
  */
 #ifndef BM_CLI_VERBS_H
 #define BM_CLI_VERBS_H

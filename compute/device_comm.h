@@ -3,15 +3,15 @@
  * device for each rank. All calls between begin and end form one group:
  *
  *     bm_device_comm_begin(be);
- *     bm_device_comm_send(be, x, n, to);         matched by a receive of rank to
- *     bm_device_comm_receive(be, y, n, from);    matched by a send of rank from
+ *     bm_device_comm_send(be, x, n, to);         rank `to` receives it
+ *     bm_device_comm_receive(be, y, n, from);    rank `from` sends it
  *     bm_device_comm_broadcast(be, z, n, root);  z of the root, to all ranks
  *     bm_device_comm_end(be);
  *     status = bm_device_comm_wait(be);
  *
  * Groups are queued like operations. Call bm_device_comm_wait before anything
- * else that waits for the device or for other ranks: a rank that has failed does
- * not send what others wait for, and only this wait notices.
+ * else that waits for the device or for other ranks: a rank that has failed
+ * does not send what others wait for, and only this wait notices.
  */
 #ifndef BM_COMPUTE_DEVICE_COMM_H
 #define BM_COMPUTE_DEVICE_COMM_H
@@ -26,7 +26,8 @@ typedef struct bm_device_comm_id {
     char bytes[128];
 } bm_device_comm_id;
 
-/* failed(self) returns whether another rank has failed. Polled while waiting. */
+/* failed(self) returns whether another rank has failed. Polled while waiting.
+ */
 typedef struct bm_device_comm_watch {
     bool (*failed)(void *self);
     void *self; /* borrowed until bm_device_comm_close */
@@ -71,8 +72,9 @@ void bm_device_comm_close(bm_backend *be); /* no-op if it is not open */
  * if only the watch reported it. */
 BM_CHECKED bm_status bm_device_comm_wait(bm_backend *be);
 
-/* Queued. No-ops after a failure, except that end closes an open group. n floats
- * on the backend. Begin fails with BM_ERR_COMM if the communicator is closed. */
+/* Queued. No-ops after a failure, except that end closes an open group. n
+ * floats on the backend. Begin fails with BM_ERR_COMM if the communicator is
+ * closed. */
 void bm_device_comm_begin(bm_backend *be);
 void bm_device_comm_end(bm_backend *be);
 void bm_device_comm_send(bm_backend *be, const float *x, size_t n, int to);

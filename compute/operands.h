@@ -54,7 +54,8 @@ typedef struct bm_runs {
  *     c' = f c + i g                          h' = o tanh(c')
  *
  * The gates are stored in the order i, f, g, o, as in PyTorch; h and c start at
- * zero. The second direction runs backwards from each sequence's own last frame.
+ * zero. The second direction runs backwards from each sequence's own last
+ * frame.
  */
 typedef struct bm_lstm {
     size_t n_in, n_hidden; /* D, H */
@@ -106,8 +107,9 @@ typedef struct bm_pooling {
 } bm_pooling;
 
 /*
- * Batch normalisation (Ioffe and Szegedy 2015) per channel, over all rows of all
- * frames except padding, then an activation, then the maximum of each window:
+ * Batch normalisation (Ioffe and Szegedy 2015) per channel, over all rows of
+ * all frames except padding, then an activation, then the maximum of each
+ * window:
  *
  *     z = gamma (x - mean) / sqrt(var + BM_NORM_EPSILON) + beta
  *     y = max of f(z) over a window
@@ -166,8 +168,8 @@ typedef struct bm_adam {
  *
  *     delta = eta delta + zeta g    model += delta    y = model + ahead delta
  *
- * or, with model = NULL, y += g. The first n_learned floats are learned; for the
- * statistics behind them eta = ahead = 0 and zeta = 1.
+ * or, with model = NULL, y += g. The first n_learned floats are learned; for
+ * the statistics behind them eta = ahead = 0 and zeta = 1.
  */
 typedef struct bm_filter_step {
     double eta, zeta, ahead;

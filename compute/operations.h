@@ -5,8 +5,8 @@
  *
  * A row is the prototype of bm_<name>, as callers see it. The member of
  * bm_backend_ops, the body of bm_<name>, the prototypes bm_cpu_<name> and
- * bm_cuda_<name> and the entries in the backends' tables come from the same row.
- * To add an operation: a row here, a struct in operands.h if it has many
+ * bm_cuda_<name> and the entries in the backends' tables come from the same
+ * row. To add an operation: a row here, a struct in operands.h if it has many
  * parameters, bm_cpu_<name> in compute/cpu, bm_cuda_<name> in compute/cuda, and
  * a row in tests/compute/test_operations.c.
  *
@@ -22,7 +22,8 @@
  * - Pointers to float, double and bm_score are borrowed memory of the backend.
  *   Structs, extents and targets are the host's and are read before the return.
  * - Outputs are overwritten, and overlap no input, unless the row says so.
- * - A requirement that does not hold is a programming error: the process aborts.
+ * - A requirement that does not hold is a programming error: the process
+ *   aborts.
  *
  * This file has no include guard: who includes it defines what a row means.
  * Without that, rows declare bm_<name>.
@@ -43,14 +44,16 @@
 /* ---- vectors and matrices ------------------------------------------------ */
 
 /* bm_axpby: y = a x + b y, over n floats. x may be y. A term whose factor is 0
- * is not read: a = 1, b = 0 copies; a = b = 0 clears y, even if it holds NaN. */
+ * is not read: a = 1, b = 0 copies; a = b = 0 clears y, even if it holds NaN.
+ */
 BM_OPERATION(axpby, true,
              (bm_backend *be, size_t n, float a, const float *x, float b,
               float *y),
              (be, n, a, x, b, y))
 
 /* bm_gemm: C = alpha op(A) op(B) + beta C, with op(A) [m, k], op(B) [k, n] and
- * C [m, n]; op transposes if trans_a or trans_b. With beta = 0 C is not read. */
+ * C [m, n]; op transposes if trans_a or trans_b. With beta = 0 C is not read.
+ */
 BM_OPERATION(gemm, multiplies(trans_a, trans_b, a, b, c),
              (bm_backend *be, bool trans_a, bool trans_b, float alpha,
               bm_tensor a, bm_tensor b, float beta, bm_tensor c),
@@ -66,7 +69,8 @@ BM_OPERATION(sum_rows, y.rank == 2,
              (bm_backend *be, bm_tensor y, float *b),
              (be, y, b))
 
-/* bm_copy_runs: copies from x to y as bm_runs says. The rest of y is kept. */
+/* bm_copy_runs: copies from x to y as bm_runs describes. The rest of y is kept.
+ */
 BM_OPERATION(copy_runs, true,
              (bm_backend *be, const bm_runs *r, const float *x, float *y),
              (be, r, x, y))
@@ -84,7 +88,8 @@ BM_OPERATION(activate, true,
               float *y),
              (be, f, n, x, y))
 
-/* bm_activate_back: dx = dy f'(x), from y = f(x), over n floats. dx may be dy. */
+/* bm_activate_back: dx = dy f'(x), from y = f(x), over n floats. dx may be dy.
+ */
 BM_OPERATION(activate_back, true,
              (bm_backend *be, bm_activation f, size_t n, const float *y,
               const float *dy, float *dx),
@@ -98,22 +103,23 @@ BM_OPERATION(dropout, p >= 0 && p < 1,
               float *y),
              (be, n, p, key, x, y))
 
-/* bm_linear_forward: x [rows, K] -> y [rows, N]. One operation, so that a device
- * can finish a product before it stores it; on the host the bits are those of
- * gemm, add_rows and activate. */
+/* bm_linear_forward: x [rows, K] -> y [rows, N]. One operation, so that a
+ * device can finish a product before it stores it; on the host the bits are
+ * those of gemm, add_rows and activate. */
 BM_OPERATION(linear_forward, true,
              (bm_backend *be, const bm_linear *l, size_t rows, const float *x,
               float *y),
              (be, l, rows, x, y))
 
-/* bm_linear_backward: dy [rows, N] -> dx [rows, K], dw [N, K], db [N]. dx may be
- * NULL. x and y are those of the forward pass. dy is overwritten. */
+/* bm_linear_backward: dy [rows, N] -> dx [rows, K], dw [N, K], db [N]. dx may
+ * be NULL. x and y are those of the forward pass. dy is overwritten. */
 BM_OPERATION(linear_backward, true,
              (bm_backend *be, const bm_linear *l, size_t rows, const float *x,
               const float *y, float *dy, float *dx, float *dw, float *db),
              (be, l, rows, x, y, dy, dx, dw, db))
 
-/* bm_lstm_kept: the floats that the forward pass keeps for the backward pass. */
+/* bm_lstm_kept: the floats that the forward pass keeps for the backward pass.
+ */
 BM_SIZE_OPERATION(lstm_kept, l->directions == 1 || l->directions == 2,
                   (bm_backend *be, const bm_lstm *l, bm_extent e),
                   (be, l, e))
@@ -150,8 +156,8 @@ BM_OPERATION(conv_forward,
               const float *x, float *y, float *work),
              (be, c, in, out, x, y, work))
 
-/* bm_conv_backward: dy [T', B, H', N] -> dx [T, B, H, C], dw and db (shaped as w
- * and b). dx may be NULL. Past a sequence's end x and dy are not read, and dx
+/* bm_conv_backward: dy [T', B, H', N] -> dx [T, B, H, C], dw and db (shaped as
+ * w and b). dx may be NULL. Past a sequence's end x and dy are not read, and dx
  * becomes zero. work [bm_conv_work] is scratch. */
 BM_OPERATION(conv_backward,
              maps(c->time, in, out) && starts_inside(c->time) &&
@@ -182,8 +188,9 @@ BM_SIZE_OPERATION(norm_kept, true,
                   (bm_backend *be, const bm_norm *n, bm_extent out),
                   (be, n, out))
 
-/* bm_norm_forward: x [T, B, H, C] -> y [T', B, H', C], kept [bm_norm_kept]. Only
- * in training the batch's mean and variance are used, and kept is written. */
+/* bm_norm_forward: x [T, B, H, C] -> y [T', B, H', C], kept [bm_norm_kept].
+ * Only in training the batch's mean and variance are used, and kept is written.
+ */
 BM_OPERATION(norm_forward,
              maps(n->time, in, out) && tiles(n->time) && tiles(n->rows),
              (bm_backend *be, const bm_norm *n, bm_extent in, bm_extent out,
@@ -205,26 +212,27 @@ BM_OPERATION(norm_backward,
 
 /* ---- losses -------------------------------------------------------------- */
 
-/* bm_ctc_work: the floats of `work` for bm_ctc, for n_classes with the blank. */
+/* bm_ctc_work: the floats of `work` for bm_ctc, for n_classes with the blank.
+ */
 BM_SIZE_OPERATION(ctc_work, true,
                   (bm_backend *be, bm_extent e, bm_targets t, size_t n_classes),
                   (be, e, t, n_classes))
 
-/* bm_ctc: CTC (Graves 2006) of logits y [T, B, C], with softmax inside and blank
- * 0; accurate to a float's precision for any length, and deterministic. Adds the
- * batch to *score, with the edit distance of the best path. dy [T, B, C], unless
- * its data is NULL, becomes the gradient of the mean loss over the sequences
- * that count, and zero past their ends. A sequence whose loss is not finite is
- * skipped. work [bm_ctc_work] is scratch. */
+/* bm_ctc: CTC (Graves 2006) of logits y [T, B, C], with softmax inside and
+ * blank 0; accurate to a float's precision for any length, and deterministic.
+ * Adds the batch to *score, with the edit distance of the best path. dy [T, B,
+ * C], unless its data is NULL, becomes the gradient of the mean loss over the
+ * sequences that count, and zero past their ends. A sequence whose loss is not
+ * finite is skipped. work [bm_ctc_work] is scratch. */
 BM_OPERATION(ctc, fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
              (bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
               bm_tensor y, bm_tensor dy, float *work, bm_score *score),
              (be, e, t, policy, y, dy, work, score))
 
-/* bm_cross_entropy: cross entropy of logits y [T, B, C], with one class for each
- * frame (t.count = e.frames). Adds the batch to *score. dy [T, B, C], unless its
- * data is NULL, becomes the gradient of the mean over the frames that count. A
- * sequence whose loss is not finite is skipped. */
+/* bm_cross_entropy: cross entropy of logits y [T, B, C], with one class for
+ * each frame (t.count = e.frames). Adds the batch to *score. dy [T, B, C],
+ * unless its data is NULL, becomes the gradient of the mean over the frames
+ * that count. A sequence whose loss is not finite is skipped. */
 BM_OPERATION(cross_entropy,
              fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
              (bm_backend *be, bm_extent e, bm_targets t, bm_tensor y,
@@ -233,9 +241,9 @@ BM_OPERATION(cross_entropy,
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* bm_momentum_step: updates w and v [n] as bm_momentum says, and the statistics
- * w[n .. n + statistics) by w <- w - g. If a number of g [n + statistics] is not
- * finite, nothing changes except *skipped, which grows by 1. g may be
+/* bm_momentum_step: updates w and v [n] (see bm_momentum), and the statistics
+ * w[n .. n + statistics) by w <- w - g. If a number of g [n + statistics] is
+ * not finite, nothing changes except *skipped, which grows by 1. g may be
  * overwritten. */
 BM_OPERATION(momentum_step, true,
              (bm_backend *be, const bm_momentum *m, size_t n,
@@ -243,7 +251,7 @@ BM_OPERATION(momentum_step, true,
               double *skipped),
              (be, m, n, statistics, g, v, w, skipped))
 
-/* bm_adam_step: updates w, m, v [n] and *t as bm_adam says, and statistics as
+/* bm_adam_step: updates w, m, v [n] and *t (see bm_adam), and statistics as
  * bm_momentum_step does. It is skipped likewise, and if |g|, clipped, is above
  * BM_ADAM_MOST. */
 BM_OPERATION(adam_step, true,
@@ -252,8 +260,10 @@ BM_OPERATION(adam_step, true,
               double *skipped),
              (be, a, n, statistics, g, m, v, w, t, skipped))
 
-/* ---- exchange between workers, in the rounding of the loops on the host:
- * comm/sum/sum_loops.c and bmuf/filter_loops.c; the same bits --------------- */
+/* ---- exchange between workers -------------------------------------------- */
+
+/* The bits are those of the loops on the host: comm/sum/sum_loops.c and
+ * bmuf/filter_loops.c. */
 
 /* bm_difference: y = x - from, or x if `from` is NULL, over n floats. *odd
  * becomes 1 if a number of y is not finite, else 0. */
@@ -269,7 +279,7 @@ BM_DEVICE_OPERATION(blend, true,
                      const float *x),
                     (be, n, a, y, b, x))
 
-/* bm_filter_slice: a filter's step on n floats, as bm_filter_step says. products
+/* bm_filter_slice: a filter's step on n floats (see bm_filter_step). products
  * [chunks of BM_FILTER_CHUNK, 3] become g g, g delta and delta delta of what is
  * learned (with g for delta if model is NULL). */
 BM_DEVICE_OPERATION(filter_slice, true,

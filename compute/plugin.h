@@ -39,8 +39,8 @@ BM_CHECKED bm_status bm_plugin_load(const char *name,
  * Loads a library with global symbols from the first place that has it. A place
  * is a folder, as a glob pattern; or "$NAME", each folder of the ':'-separated
  * list in that variable, optionally with a suffix ("$NAME/lib"); or "", the
- * system's search path. Fails with BM_ERR_DEVICE if no place has it or it cannot
- * be loaded; the message lists the places.
+ * system's search path. Fails with BM_ERR_DEVICE if no place has it or it
+ * cannot be loaded; the message lists the places.
  */
 BM_CHECKED bm_status bm_library_load(const char *library,
                                      const char *const *places);

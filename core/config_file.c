@@ -1,4 +1,5 @@
-/* config_file.c - reads settings from an INI file, with inih, and writes them. */
+/* config_file.c - reads settings from an INI file, with inih, and writes
+ * them. */
 #include "core/config_parts.h"
 
 #include <errno.h>

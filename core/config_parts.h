@@ -24,7 +24,8 @@ BM_CHECKED bm_status bm_config_add(bm_config *config, const char *section,
                                    const char *key, const char *text,
                                    const char *origin);
 
-/* The last entry of that name, which wins; NULL: not set. config may be NULL. */
+/* The last entry of that name, which wins; NULL: not set. config may be
+ * NULL. */
 const bm_entry *bm_config_find(const bm_config *config, const char *section,
                                const char *key);
 

@@ -109,9 +109,9 @@ static bool within_bounds(const bm_option *o, const value *v)
 static void check_option(bm_faults *f, const bm_config *config,
                          const char *section, const bm_option *o)
 {
-    static const char *const kinds[] = {"a whole number", "a number",
-                                        "yes or no",      "a number or auto",
-                                        "text",           "one of"};
+    static const char *const kinds[] = {"an integer", "a number",
+                                        "yes or no",  "a number or auto",
+                                        "text",       "one of"};
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : text ? "default" : "missing";

@@ -15,8 +15,8 @@ typedef struct bm_faults {
     char text[3400];  /* fits into a message of BM_FAIL */
 } bm_faults;
 
-/* Counts a fault, and lists it while there is room and fewer than 20 are. Cannot
- * fail. */
+/* Counts a fault, and lists it while there is room and fewer than 20 are.
+ * Cannot fail. */
 void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void bm_fault_add_list(bm_faults *f, const char *where, const char *format,

@@ -1,6 +1,6 @@
 /*
- * finite.h - tests a vector for infinities and NaNs, whose exponent bits are all
- * ones. An integer test without a branch runs at the speed of memory.
+ * finite.h - tests a vector for infinities and NaNs, whose exponent bits are
+ * all ones. An integer test without a branch runs at the speed of memory.
  */
 #ifndef BM_CORE_FINITE_H
 #define BM_CORE_FINITE_H

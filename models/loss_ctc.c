@@ -1,4 +1,4 @@
-/* loss_ctc.c - connectionist temporal classification, by the backend: bm_ctc. */
+/* loss_ctc.c - connectionist temporal classification, by bm_ctc. */
 #include "models/loss.h"
 
 static bool feasible(size_t frames, const int32_t *labels, size_t n)

@@ -1,7 +1,7 @@
 /*
- * model_pass.c - forward and backward passes over a batch. Layer k reads stage k
- * and writes stage k + 1, or the stage behind the layers fused into it; stage 0
- * is the batch. The stages of a batch share one allocation of scratch: each
+ * model_pass.c - forward and backward passes over a batch. Layer k reads stage
+ * k and writes stage k + 1, or the stage behind the layers fused into it; stage
+ * 0 is the batch. The stages of a batch share one allocation of scratch: each
  * layer's y and kept floats, two gradients used in turn, and the loss's work.
  */
 #include "core/span.h"

@@ -10,15 +10,16 @@
 
 /*
  * *out <- a new array of *n layers, one for each word, or as many as the number
- * after '*'. Sets ops, name, args, word and time. Free the array with free(); its
- * words borrow `net`. Fails with BM_ERR_MEMORY, or with BM_ERR_CONFIG and a
+ * after '*'. Sets ops, name, args, word and time. Free the array with free();
+ * its words borrow `net`. Fails with BM_ERR_MEMORY, or with BM_ERR_CONFIG and a
  * message that marks the invalid word.
  */
 BM_CHECKED bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n);
 
 /*
- * Fuses planned layers: a layer whose fuse() accepts the layers behind it applies
- * them to its own output. The l->fused layers behind l must then be skipped.
+ * Fuses planned layers: a layer whose fuse() accepts the layers behind it
+ * applies them to its own output. The l->fused layers behind l must then be
+ * skipped.
  */
 void bm_net_fuse(bm_layer *layers, size_t n);
 

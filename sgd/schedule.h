@@ -12,8 +12,8 @@
  *
  *     0.1 + 0.9 epochs / warmup
  *
- * which starts above 0, as in Goyal et al. 2017, so that the first block trains,
- * too. Nothing here fails.
+ * which starts above 0, as in Goyal et al. 2017, so that the first block
+ * trains, too. Nothing here fails.
  */
 #ifndef BM_SGD_SCHEDULE_H
 #define BM_SGD_SCHEDULE_H

@@ -8,7 +8,7 @@
  *                    [sgd]'s update with g to its model W
  *     BM_CHANGE      g = the change that the worker's own update made to its
  *                    model in the period; W <- W + g
- *     BM_ELASTIC     g = alpha (w - W); W <- W + g, and on the worker w <- w - g
+ *     BM_ELASTIC     g = alpha (w - W); W <- W + g; on the worker w <- w - g
  *
  * Each update of W makes a new version. The staleness tau of a push is the
  * number of updates of W, made of other workers' pushes, since the worker

@@ -4,17 +4,16 @@
  *
  * Mini-batch i of worker k takes
  *
- *     seconds_k max(0.1, 1 + spread xi),    xi normal, keyed by seed, k, block, i
+ *     seconds_k max(0.1, 1 + spread xi),    xi normal, of seed, k, block, i
  *
  * All workers with data start a block at time 0. A worker pushes at the end of
  * its period. When `group` workers wait, or all that still have data, they make
  * one update together; their next periods start at the time of the last push.
- * Of workers that push at the same time, the one with the lower number is first.
+ * Of simultaneous pushes, that of the lowest worker is first.
  *
  *     bm_virtual_clock_block(clock, at, steps);
  *     while ((n = bm_virtual_clock_next(clock, who)) > 0) {
- *         the n workers in `who` have trained on bm_virtual_clock_period(worker);
- *         update W
+ *         the n workers in `who` have trained on their periods; update W
  *         bm_virtual_clock_resume(clock, who, n);
  *     }
  *

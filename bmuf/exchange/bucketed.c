@@ -271,7 +271,7 @@ static void log_buckets(const bm_bucketed *o)
 {
     double bytes = (double)o->params->n * sizeof(float);
 
-    bm_log(BM_NOTE, "overlap: %zu buckets, %.3g MB on average", o->n,
+    bm_log(BM_NOTE, "ssgd.overlap: %zu buckets, %.3g MB on average", o->n,
            1e-6 * bytes / (double)o->n);
 }
 
@@ -292,7 +292,7 @@ static bm_status cut_again(bm_bucketed *o)
     n = bm_buckets_of_layers(o->params, cut);
     n = bm_buckets_merge(n, cut, o->passed, o->a, o->b);
     BM_TRY(open_buckets(o, n, cut));
-    bm_log(BM_NOTE, "overlap: an exchange takes %.3g ms and %.3g ms a MB",
+    bm_log(BM_NOTE, "ssgd.overlap: an exchange takes %.3g ms and %.3g ms a MB",
            1e3 * o->a, 1e9 * o->b);
     log_buckets(o);
     return BM_OK;

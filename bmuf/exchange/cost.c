@@ -81,8 +81,8 @@ double bm_cost_onebit_bytes(double weights, double rows)
     return weights / rows * (8 + 4 * ceil(rows / 32));
 }
 
-double bm_cost_overlap(size_t layers, const double *backward,
-                       const double *bytes, bm_transfer *transfer, void *self)
+double bm_cost_bucketed(size_t layers, const double *backward,
+                        const double *bytes, bm_transfer *transfer, void *self)
 {
     double ready = 0, sent = 0;
 

@@ -46,15 +46,14 @@ double bm_cost_servers(double bytes, int n, int servers, const bm_link *l);
  * for each weight (Seide et al. 2014). */
 double bm_cost_onebit_bytes(double weights, double rows);
 
-/* ---- overlap with the backward pass ---------------------------------------
- */
+/* ---- buckets during the backward pass ------------------------------------ */
 
 /* The time from the start of the backward pass to the end of the last transfer,
  * if each layer's transfer starts when its gradient is complete and the transfer
  * before has ended. Layers are in the order of the backward pass. */
 typedef double bm_transfer(void *self, double bytes);
-double bm_cost_overlap(size_t layers, const double *backward,
-                       const double *bytes, bm_transfer *transfer, void *self);
+double bm_cost_bucketed(size_t layers, const double *backward,
+                        const double *bytes, bm_transfer *transfer, void *self);
 
 /*
  * Groups layers into buckets, if a transfer of x bytes takes a + b x seconds

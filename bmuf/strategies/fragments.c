@@ -424,7 +424,7 @@ static bm_status open_inner(bm_strategy *s, const char *name,
             BM_TRY(
                 bm_strategy_open(&x->strategy, name, config, comm, &x->params));
     }
-    s->way = f->of[0].strategy->way;
+    s->transport = f->of[0].strategy->transport;
     s->traits = f->of[0].strategy->traits;
     return BM_OK;
 }

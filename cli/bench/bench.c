@@ -2,6 +2,7 @@
  * their numbers. */
 #include "cli/bench/bench.h"
 #include "bmuf/exchange/exchange.h"
+#include "cli/json_output.h"
 #include "cli/launch/processes.h"
 #include "cli/verbs.h"
 
@@ -259,8 +260,8 @@ static bm_status run(const bm_arguments *a)
         rows = json_array();
     status = measure_all(&how, comm, only, rows);
     if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0) {
-        json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-        putchar('\n');
+        bm_json_print(rows, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+        rows = NULL;
     }
     json_decref(rows);
     bm_device_close(&on);

@@ -1,9 +1,9 @@
 /*
- * launch.c - one mpirun, in a session of its own so that a Ctrl-C reaches only
- * the supervisor: mpirun would leave its ranks two seconds, a block may take
- * longer. SIGUSR1 is what mpirun passes on at once; it is sent again and again,
- * as the first ones may come before there are ranks. An mpirun that outlives
- * the death of a rank for long is ended.
+ * launch.c - starts mpirun in a session of its own, so that Ctrl-C reaches only
+ * the supervisor: on SIGINT mpirun kills its ranks after two seconds, but a
+ * block may take longer. The supervisor sends SIGUSR1, which mpirun forwards at
+ * once; it repeats the signal, as the ranks may not have started yet. If mpirun
+ * goes on after a rank has died, the supervisor kills it.
  */
 #define _GNU_SOURCE /* nftw, pipe2 */
 #include "cli/launch/launch.h"
@@ -24,16 +24,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOURNING_S = 5 }; /* for mpirun to notice that a rank is gone */
+enum { NOTICE_S = 5 }; /* for mpirun to notice that a rank has died */
 
 typedef struct session {
-    char **words;       /* of mpirun's command line; borrowed */
-    char scratch[1024]; /* shared memory, sockets and signatures of the ranks */
+    char **words;       /* mpirun's command line; borrowed */
+    char scratch[1024]; /* shared memory, sockets and lock files of the ranks */
     long ranks;
-    bm_mpirun_output relay;
-    int missing;  /* a rank that is gone; -1: none */
-    double since; /* when that was seen */
-    bool lost;    /* mpirun did not notice */
+    bm_mpirun_output output;
+    int dead;     /* a rank that has died; -1: none */
+    double since; /* when that was noticed */
+    bool lost;    /* mpirun did not notice within NOTICE_S */
 } session;
 
 static volatile sig_atomic_t signals, last_signal;
@@ -64,7 +64,7 @@ static int remove_one(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
-/* It lives and dies with the attempt. */
+/* bm_launch removes the directory. */
 static bm_status make_scratch(char *path, size_t room)
 {
     const char *base = getenv("TMPDIR");
@@ -83,8 +83,9 @@ static void print_line(char *const *words)
     fputc('\n', stderr);
 }
 
-/* Ranks write into a pipe: they are told what ends at a terminal. */
-static void tell_terminal(void)
+/* The ranks write to a pipe. The environment says which of their streams the
+ * supervisor passes on to a terminal, and its width. */
+static void export_terminal(void)
 {
     struct winsize size;
     char columns[16];
@@ -99,102 +100,106 @@ static void tell_terminal(void)
     }
 }
 
-/* In the child: does not return. */
-static void become_launcher(const session *s, pid_t parent, int said)
+/* In the child: runs mpirun with stderr on `pipe`; does not return. */
+static void exec_mpirun(const session *s, pid_t parent, int pipe)
 {
-    tell_terminal();
-    bm_rank_liveness_offer(s->scratch);
+    export_terminal();
+    bm_rank_liveness_export(s->scratch);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || dup2(said, STDERR_FILENO) < 0)
+    if (getppid() != parent || dup2(pipe, STDERR_FILENO) < 0)
         _exit(bm_status_exit(BM_ERR_COMM));
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     execvp(s->words[0], s->words);
-    fprintf(stderr, "bmuf: %s: %s; install Open MPI, or leave out -n\n",
+    fprintf(stderr,
+            "bmuf: cannot run %s: %s; install Open MPI, or run without -n\n",
             s->words[0], strerror(errno));
     _exit(bm_status_exit(BM_ERR_MISSING));
 }
 
-/* Passes on what mpirun says within a quarter of a second, or all there is. */
-static void hear(int said, bm_mpirun_output *relay, bool all)
+/* Passes on one read of mpirun's output within a quarter of a second; with
+ * `all`, everything that is in the pipe. */
+static void pass_output(int pipe, bm_mpirun_output *output, bool all)
 {
-    struct pollfd ready = {.fd = said, .events = POLLIN};
-    char words[4096];
+    struct pollfd ready = {.fd = pipe, .events = POLLIN};
+    char text[4096];
     ssize_t n = 1;
 
     while (n > 0 && poll(&ready, 1, all ? 0 : 250) > 0) {
-        n = read(said, words, sizeof words);
+        n = read(pipe, text, sizeof text);
         if (n > 0)
-            bm_mpirun_output_pass(relay, words, (size_t)n, stderr);
+            bm_mpirun_output_pass(output, text, (size_t)n, stderr);
         if (!all)
             break;
     }
     if (n == 0 && !all)
-        poll(NULL, 0, 5); /* it is about to end */
+        poll(NULL, 0, 5); /* mpirun is about to exit */
 }
 
-/* Whether mpirun goes on without one of its ranks. */
-static bool is_bereft(session *s)
+/* Whether mpirun has not noticed for NOTICE_S that a rank died. */
+static bool missed_a_death(session *s)
 {
-    int missing = bm_rank_liveness_missing(s->scratch, s->ranks);
+    int dead = bm_rank_liveness_dead(s->scratch, s->ranks);
 
-    if (missing != s->missing)
+    if (dead != s->dead)
         s->since = bm_clock();
-    s->missing = missing;
-    return missing >= 0 && bm_clock() - s->since > MOURNING_S;
+    s->dead = dead;
+    return dead >= 0 && bm_clock() - s->since > NOTICE_S;
 }
 
-/* The first signal asks for an end, the second is one. Processes on other hosts
- * may hold mpirun's pipe open after it is gone. */
-static int wait_for(session *s, pid_t child, int said)
+/* Returns mpirun's exit code, or 128 + n after signal n. The first signal to
+ * the supervisor asks the ranks to stop, the second kills them. Does not wait
+ * for the pipe to close: processes on other hosts may hold it open longer. */
+static int wait_for(session *s, pid_t child, int pipe)
 {
     int state = 0;
 
     while (waitpid(child, &state, WNOHANG) == 0) {
-        s->lost = s->lost || is_bereft(s);
+        s->lost = s->lost || missed_a_death(s);
         if (signals > 1 || s->lost)
             kill(-child, SIGKILL);
         else if (signals == 1)
             kill(child, SIGUSR1);
-        hear(said, &s->relay, false);
+        pass_output(pipe, &s->output, false);
     }
-    hear(said, &s->relay, true);
-    bm_mpirun_output_end(&s->relay, stderr);
+    pass_output(pipe, &s->output, true);
+    bm_mpirun_output_end(&s->output, stderr);
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
-/* What the supervisor ends with, and what only it can tell. */
-static int judge(const bm_arguments *a, const session *s, int code)
+/* The supervisor's exit code. Reports deaths that no rank could report. */
+static int exit_code(const bm_arguments *a, const session *s, int code)
 {
     bool trains = strcmp(a->verb->name, "train") == 0;
 
     if (signals > 1)
         return 128 + last_signal;
-    if (signals == 1 && code == 128 + SIGUSR1) /* not yet at work */
+    if (signals == 1 && code == 128 + SIGUSR1) /* before training began */
         return bm_status_exit(BM_STOPPED);
     if (code <= 128)
         return code;
     fprintf(stderr, "bmuf: ");
     if (s->lost)
-        fprintf(stderr, "rank %d is gone, and mpirun waited for it",
-                s->missing);
-    else if (s->relay.signal > 0)
-        fprintf(stderr, "rank %ld on %s was ended by signal %d (%s)",
-                s->relay.rank, s->relay.host, code - 128,
+        fprintf(stderr, "rank %d died, but mpirun kept waiting for it",
+                s->dead);
+    else if (s->output.signal > 0)
+        fprintf(stderr, "rank %ld on %s was killed by signal %d (%s)",
+                s->output.rank, s->output.host, code - 128,
                 strsignal(code - 128));
     else
-        fprintf(stderr, "mpirun or a rank was ended by signal %d (%s)",
+        fprintf(stderr, "mpirun or a rank was killed by signal %d (%s)",
                 code - 128, strsignal(code - 128));
     fprintf(stderr, "%s\n",
-            trains ? "; the same command goes on from the last checkpoint"
+            trains ? "; run the same command again to resume from the last "
+                     "checkpoint"
                    : "");
     return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
 }
 
-/* Over TCP Open MPI asks before it sends a message longer than these, and the
- * answer waits behind what the other side is sending: docs/scaling.md. They go
- * together: who sets one of them sets all. */
+/* Over TCP Open MPI sends a message longer than these only after a handshake,
+ * whose reply queues behind the peer's own data: docs/scaling.md. If the
+ * environment sets one of them, all are left alone. */
 static char *const limits[] = {"btl_tcp_rndv_eager_limit",
                                "btl_tcp_eager_limit", "btl_tcp_max_send_size"};
 
@@ -212,31 +217,33 @@ static bool user_limits(void)
     return false;
 }
 
-/* mpirun and what it starts; free() the list, its words are borrowed. */
+/* mpirun's command line, which runs this program again. free() the list; its
+ * words are borrowed. NULL: no memory. */
 static char **command(const bm_arguments *a, char *count, char *scratch)
 {
     static char program[4096];
-    char *ours[] = {"mpirun",
-                    "-np",
-                    count,
-                    "--oversubscribe",
-                    "--bind-to",
-                    "none",
-                    "--mca",
-                    "mpi_yield_when_idle",
-                    "1",
-                    "--mca",
-                    "btl_base_warn_component_unused",
-                    "0",
-                    "--mca",
-                    "odls_base_sigkill_timeout", /* all is on disk by then */
-                    "0",
-                    "--mca",
-                    "orte_tmpdir_base",
-                    scratch,
-                    "--mca",
-                    "btl_vader_backing_directory",
-                    scratch};
+    char *ours[] = {
+        "mpirun",
+        "-np",
+        count,
+        "--oversubscribe",
+        "--bind-to",
+        "none",
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+        "--mca",
+        "btl_base_warn_component_unused",
+        "0",
+        "--mca",
+        "odls_base_sigkill_timeout", /* files are complete by then */
+        "0",
+        "--mca",
+        "orte_tmpdir_base",
+        scratch,
+        "--mca",
+        "btl_vader_backing_directory",
+        scratch};
     size_t n = sizeof ours / sizeof ours[0];
     char **words = calloc(n + 3 * LIMITS + 1 + (size_t)a->argc, sizeof *words);
 
@@ -259,29 +266,29 @@ static char **command(const bm_arguments *a, char *count, char *scratch)
 static bm_status supervise(const bm_arguments *a, session *s, int *code)
 {
     pid_t parent = getpid(), child = -1;
-    int said[2] = {-1, -1};
+    int ends[2] = {-1, -1};
     bm_status status = BM_OK;
 
     print_line(s->words);
     fflush(NULL);
     catch_signals();
-    if (pipe2(said, O_CLOEXEC) == 0)
+    if (pipe2(ends, O_CLOEXEC) == 0)
         child = fork();
     if (child < 0)
-        status = BM_FAIL(BM_ERR_MEMORY, "mpirun cannot be started: %s",
-                         strerror(errno));
+        status =
+            BM_FAIL(BM_ERR_MEMORY, "cannot start mpirun: %s", strerror(errno));
     if (child == 0)
-        become_launcher(s, parent, said[1]);
-    close(said[1]);
+        exec_mpirun(s, parent, ends[1]);
+    close(ends[1]);
     if (child > 0)
-        *code = judge(a, s, wait_for(s, child, said[0]));
-    close(said[0]);
+        *code = exit_code(a, s, wait_for(s, child, ends[0]));
+    close(ends[0]);
     return status;
 }
 
 bm_status bm_launch(const bm_arguments *a, long ranks, int *code)
 {
-    session s = {.ranks = ranks, .missing = -1};
+    session s = {.ranks = ranks, .dead = -1};
     char count[24];
     bm_status status = BM_OK;
 

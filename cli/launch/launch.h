@@ -1,13 +1,17 @@
-/* launch.h - the supervisor: mpirun with the same command, watched. */
+/* launch.h - the supervisor: runs the same command under mpirun and watches
+ * it. */
 #ifndef BM_CLI_LAUNCH_LAUNCH_H
 #define BM_CLI_LAUNCH_LAUNCH_H
 
 #include "cli/arguments.h"
 
 /*
- * Starts this program on so many ranks and waits for it. The first SIGTERM,
- * SIGINT or SIGHUP asks the ranks to stop cleanly, the second ends them. *code
- * is what the job ended with.
+ * Runs this program again on `ranks` ranks and waits for it; *code is its exit
+ * code. The first SIGTERM, SIGINT or SIGHUP asks the ranks to stop cleanly, the
+ * second kills them. A rank killed by a signal is reported on stderr.
+ *
+ * Fails with BM_ERR_CREATE if there is no writable temporary directory, and
+ * with BM_ERR_MEMORY if no process can be started.
  */
 BM_CHECKED bm_status bm_launch(const bm_arguments *a, long ranks, int *code);
 

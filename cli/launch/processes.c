@@ -17,13 +17,13 @@
 static struct {
     bm_comm *comm;
     bool supervised; /* this process is the supervisor */
-    int code;        /* what mpirun ended with */
+    int code;        /* mpirun's exit code */
 } job;
 
 static volatile sig_atomic_t asked;
 
-/* The supervisor asks until it is answered; people ask twice to be obeyed at
- * once. */
+/* A second signal from the user exits at once. The supervisor repeats SIGUSR1,
+ * which does not. */
 static void on_signal(int number)
 {
     if (asked != 0 && number != SIGUSR1)
@@ -36,13 +36,13 @@ int bm_job_signal(void)
     return asked;
 }
 
-/* SIGUSR1 is what mpirun passes on at once. Handlers have a stack of their own:
- * oneDNN 2.6 keeps numbers below the pointer of the one it is on. */
+/* mpirun forwards SIGUSR1 at once. The handler has its own stack, as oneDNN 2.6
+ * stores values below the stack pointer. */
 static void catch_signals(void)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    static char room[1 << 16];
-    const stack_t own = {.ss_sp = room, .ss_size = sizeof room};
+    static char memory[1 << 16];
+    const stack_t own = {.ss_sp = memory, .ss_size = sizeof memory};
     struct sigaction action = {0};
 
     sigaltstack(&own, NULL);
@@ -53,9 +53,9 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
-/* What the launcher calls this rank; NULL: nothing. MPI_Init changes the
- * environment. */
-static const char *given_rank(void)
+/* This rank according to its launcher; NULL: no launcher. Call it before
+ * MPI_Init, which changes the environment. */
+static const char *rank_in_environment(void)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 
@@ -64,24 +64,24 @@ static const char *given_rank(void)
 
 static struct {
     pid_t pid;
-    char rank[16]; /* that it has given to this process */
+    char rank[16]; /* of this process */
 } launcher;
 
-/* A rank whose launcher is gone has nobody else to end it. */
+/* Exits when the launcher has died, as nothing else would end this rank. */
 static void *watch_launcher(void *unused)
 {
     struct timespec pause = {0, 250000000};
 
     while (getppid() == launcher.pid)
         nanosleep(&pause, NULL);
-    fprintf(stderr, "rank %s: its launcher is gone; leaving\n", launcher.rank);
+    fprintf(stderr, "bmuf: rank %s: mpirun has died; exiting\n", launcher.rank);
     _exit(bm_status_exit(BM_ERR_COMM));
     return unused;
 }
 
 static bm_status watch(void)
 {
-    const char *rank = given_rank();
+    const char *rank = rank_in_environment();
     pthread_t thread;
     sigset_t all, before;
     int error = 0;
@@ -94,35 +94,36 @@ static bm_status watch(void)
     error = pthread_create(&thread, NULL, watch_launcher, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
-        return BM_FAIL(BM_ERR_MEMORY, "no thread to watch the launcher: %s",
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "cannot start a thread to watch mpirun: %s",
                        strerror(error));
     pthread_detach(thread);
     return BM_OK;
 }
 
-enum { MEETING_S = 60 };
-static volatile sig_atomic_t lost; /* the exit code for it */
+enum { INIT_S = 60 };
+static volatile sig_atomic_t timeout_code; /* exit code */
 
-/* Open MPI waits for ever for a rank that dies while all of them meet. */
-static void nobody_came(int number)
+/* Open MPI waits without limit for a rank that died before MPI_Init. */
+static void on_timeout(int number)
 {
-    static const char words[] = "bmuf: the other ranks did not come within a "
-                                "minute; leaving\n";
-    ssize_t told = write(STDERR_FILENO, words, sizeof words - 1);
+    static const char text[] = "bmuf: MPI_Init: the other ranks did not start "
+                               "within 60 s; exiting\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
 
     (void)number;
-    (void)told;
-    _exit(lost);
+    (void)written;
+    _exit(timeout_code);
 }
 
-static bm_status meet(bool launched)
+static bm_status init_mpi(bool launched)
 {
     bm_status status = BM_OK;
 
-    lost = bm_status_exit(BM_ERR_COMM);
+    timeout_code = bm_status_exit(BM_ERR_COMM);
     if (launched) {
-        signal(SIGALRM, nobody_came);
-        alarm(MEETING_S);
+        signal(SIGALRM, on_timeout);
+        alarm(INIT_S);
     }
     status = bm_comm_open(&job.comm);
     alarm(0);
@@ -150,16 +151,16 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         catch_signals();
     if (launched)
         BM_TRY(watch());
-    else /* Open MPI starts a daemon for a single process, and waits for it */
+    else /* keeps Open MPI from starting a daemon for a single process */
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    BM_TRY(meet(launched));
+    BM_TRY(init_mpi(launched));
     bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;
     return BM_OK;
 }
 
-/* "rank 3: words"; file and line are for us. */
-static void tell(int rank, int size)
+/* "bmuf: rank 3: message", without the source file and line. */
+static void report(int rank, int size)
 {
     fprintf(stderr, "bmuf: ");
     if (size > 1)
@@ -167,15 +168,15 @@ static void tell(int rank, int size)
     fprintf(stderr, "%s\n", bm_last_message());
 }
 
-/* Before ranks have met, all of them find the same faults. */
-static bool first_of_many(void)
+/* Before MPI_Init all ranks fail alike: rank 0 reports. */
+static bool reports(void)
 {
-    const char *rank = given_rank();
+    const char *rank = rank_in_environment();
 
     return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
 }
 
-/* A reader that had enough, as head has, is no failure. */
+/* A closed pipe, as with `bmuf ... | head`, is no failure. */
 static bool reader_is_gone(void)
 {
     struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
@@ -189,7 +190,7 @@ static bm_status flush_results(void)
         return BM_OK;
     if (reader_is_gone())
         return BM_OK;
-    return BM_FAIL(BM_ERR_IO, "results cannot be written to stdout: %s",
+    return BM_FAIL(BM_ERR_IO, "cannot write results to stdout: %s",
                    strerror(errno));
 }
 
@@ -203,12 +204,12 @@ int bm_job_end(bm_status result)
     int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
 
     if (status != BM_OK && status != BM_STOPPED &&
-        (agreed < 0 || agreed == rank) && first_of_many())
-        tell(rank, size);
+        (agreed < 0 || agreed == rank) && reports())
+        report(rank, size);
     fflush(stdout);
     if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)
-        bm_comm_abort(job.comm, code); /* the others do not know yet */
+        bm_comm_abort(job.comm, code); /* the other ranks do not know of it */
     bm_comm_close(job.comm);
-    bm_rank_liveness_leave();
+    bm_rank_liveness_end();
     return code;
 }

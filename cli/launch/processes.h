@@ -1,10 +1,9 @@
 /*
- * processes.h - the processes of one run of a verb: how they start, stop and
- * fail together.
+ * processes.h - starts, stops and ends all processes of a verb together.
  *
- * A verb that computes calls bm_job_start. Given -n RANKS, and not yet under
- * mpirun, it becomes the supervisor: it starts mpirun with the same command,
- * passes signals on, and ends with its exit code.
+ * A verb that computes calls bm_job_start. With -n RANKS and outside mpirun,
+ * the process becomes the supervisor: it runs the same command under mpirun,
+ * forwards signals, and exits with mpirun's exit code.
  */
 #ifndef BM_CLI_LAUNCH_PROCESSES_H
 #define BM_CLI_LAUNCH_PROCESSES_H
@@ -13,20 +12,25 @@
 #include "comm/comm.h"
 
 /*
- * Joins the job. `stoppable`: the verb looks at bm_job_signal now and then; of
- * others a signal ends the process. *comm is NULL in the supervisor, which has
- * nothing to do but return BM_OK. Otherwise it belongs to the job until
- * bm_job_end.
+ * *Collective* over the ranks. Initialises MPI; *comm is borrowed, valid until
+ * bm_job_end. In the supervisor it returns after mpirun has ended, with *comm
+ * NULL: the verb returns BM_OK. `stoppable`: the verb polls bm_job_signal;
+ * otherwise a signal kills the process.
+ *
+ * Fails with BM_ERR_ARG if -n is invalid, with BM_ERR_COMM if MPI cannot be
+ * initialised, and as bm_launch. A rank whose peers do not reach MPI_Init
+ * within a minute, or whose launcher dies, exits with the code of BM_ERR_COMM.
  */
 BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bool stoppable,
                                   bm_comm **comm);
 
-/* Tells a failure once, by the rank that knows, and leaves together with all
- * other ranks. What main returns. */
+/* Ends the job and returns the exit code for main. One rank reports a failure
+ * on stderr; if the ranks have not agreed on it, the job is aborted. Fails with
+ * the code of BM_ERR_IO if stdout cannot be written. */
 int bm_job_end(bm_status result);
 
-/* Signals that ask for an end: after the first one this is its number; a second
- * one ends the process at once. */
+/* The signal that asked the job to stop; 0: none. A second signal kills the
+ * process at once. */
 int bm_job_signal(void);
 
 #endif

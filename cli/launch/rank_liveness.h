@@ -1,24 +1,23 @@
 /*
- * rank_liveness.h - which ranks are still there, told by the kernel: each holds
- * a lock on a file of its own, which dies with it. The supervisor looks at the
- * files, as mpirun may fail to notice a death while the ranks meet.
+ * rank_liveness.h - detects dead ranks. Each rank locks a file of its own; the
+ * kernel drops the lock when the rank dies. The supervisor checks the locks, as
+ * mpirun may miss a death while the ranks are in MPI_Init.
  *
- * Only ranks of the supervisor's host take part.
+ * Only ranks on the supervisor's host are seen.
  */
 #ifndef BM_CLI_LAUNCH_RANK_LIVENESS_H
 #define BM_CLI_LAUNCH_RANK_LIVENESS_H
 
-/* For the supervisor's child: ranks started from here sign in this directory.
- */
-void bm_rank_liveness_offer(const char *directory);
+/* In the supervisor's child: puts the directory into the environment of the
+ * ranks. */
+void bm_rank_liveness_export(const char *directory);
 
-/* For a rank, first of all, and when it leaves in order. Without an offer they
- * do nothing. */
-void bm_rank_liveness_sign(void);
-void bm_rank_liveness_leave(void);
+/* In a rank: locks its file at the start, and removes it before a clean exit.
+ * No-op without bm_rank_liveness_export, or if the directory is not there. */
+void bm_rank_liveness_begin(void);
+void bm_rank_liveness_end(void);
 
-/* The first of so many ranks that has signed, not left, and is gone; -1: none.
- */
-int bm_rank_liveness_missing(const char *directory, long ranks);
+/* In the supervisor: the lowest rank that has a file but no lock; -1: none. */
+int bm_rank_liveness_dead(const char *directory, long ranks);
 
 #endif

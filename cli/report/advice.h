@@ -1,7 +1,7 @@
 /*
- * advice.h - what block size, block momentum and number of workers come to: the
- * numbers behind a choice, and what is unwise about it (rules of CNTK's
- * documentation, see docs/tuning.md).
+ * advice.h - the effect of block size, block momentum and number of workers,
+ * and warnings about doubtful choices. The rules are those of CNTK's
+ * documentation, see docs/tuning.md.
  */
 #ifndef BM_CLI_REPORT_ADVICE_H
 #define BM_CLI_REPORT_ADVICE_H
@@ -10,45 +10,45 @@
 
 #include <stdbool.h>
 
-typedef struct bm_setting {
+typedef struct bm_regime {
     int workers;
     bool filtered;         /* else momentum 0, rate 1 */
-    bool renamed;          /* under other names than [bmuf]'s */
-    bool blocks;           /* exchanges at block ends */
+    bool renamed;          /* eta and zeta are not settings of [bmuf] */
+    bool blocks;           /* models are exchanged at block ends */
     double momentum;       /* eta */
     double rate;           /* zeta */
-    bool adam;             /* is the local update, else momentum SGD */
-    bool diloco;           /* is the strategy */
-    double local_momentum; /* or beta1 */
-    bool reset;            /* of that, at block starts */
+    bool adam;             /* the local update is AdamW, else momentum SGD */
+    bool diloco;           /* the strategy is diloco */
+    double local_momentum; /* of SGD, or beta1 */
+    bool reset;            /* local momentum is reset at block starts */
     double block_frames;   /* of all workers together */
-    double epoch_frames;
-    double batch_frames; /* of a mini-batch */
-    double balance;      /* part of the time that workers are busy, if they are
-                            equally fast; 0: not known */
-    double units;        /* of reading, in the data set; 0: not known */
+    double epoch_frames;   /* likewise */
+    double batch_frames;   /* of a mini-batch */
+    double balance; /* fraction of time that workers are busy, if they are
+                       equally fast; 0: unknown */
+    double units;   /* in the data set; 0: unknown */
     long epochs;
-} bm_setting;
+} bm_regime;
 
 typedef struct bm_gains {
-    double block;     /* zeta: displacement per block for a new G */
-    double steady;    /* zeta / (1 - eta): for a constant one */
+    double block;     /* zeta: displacement by a new G in its own block */
+    double steady;    /* zeta / (1 - eta): displacement by a constant G */
     double blocks;    /* -1 / ln eta: e-folding time of Delta; 0 for eta 0 */
     double frames;    /* the same in frames of all workers, TC = -B / ln eta */
-    double per_epoch; /* blocks */
-    double steps;     /* mini-batches of a worker per block, tau */
+    double per_epoch; /* blocks per epoch */
+    double steps;     /* tau: mini-batches per worker and block */
 } bm_gains;
 
-bm_gains bm_gains_of(const bm_setting *s);
+bm_gains bm_gains_of(const bm_regime *s);
 
 /*
- * Calls tell() for everything that is unwise. Fails with BM_ERR_CONFIG, and a
- * proposal, if training would end before block momentum has had any effect, if
- * an epoch is one block and there is something to filter, or if a worker would
- * have less than one mini-batch in a block.
+ * Calls warn() for every doubtful choice. Fails with BM_ERR_CONFIG and a
+ * message that proposes a remedy if training would end before block momentum
+ * takes effect, if an epoch is a single block and the strategy filters, or if a
+ * worker's share of a block is less than a mini-batch.
  */
-BM_CHECKED bm_status bm_advise(const bm_setting *s,
-                               void (*tell)(void *self, const char *text),
+BM_CHECKED bm_status bm_advise(const bm_regime *s,
+                               void (*warn)(void *self, const char *text),
                                void *self);
 
 #endif

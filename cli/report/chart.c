@@ -8,7 +8,7 @@
 
 enum { WIDTH = 720, LEFT = 60, RIGHT = 130, PLOT = 300, TOP = 50, GAP = 60 };
 
-/* Told apart by the colour-blind too (Okabe and Ito). */
+/* Distinguishable for colour-blind readers (Okabe and Ito). */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9",
                                       "#000000", "#999999", "#f0e442"};
@@ -19,7 +19,7 @@ typedef struct panel {
     double (*scale)(double y);
 } panel;
 
-static double as_it_is(double y)
+static double identity(double y)
 {
     return y;
 }
@@ -31,10 +31,10 @@ static double at_x(const panel *p, double x)
 
 static double at_y(const panel *p, double y)
 {
-    double share =
+    double height =
         (p->scale(y) - p->lowest) / fmax(p->highest - p->lowest, 1e-9);
 
-    return p->top + PLOT * (1 - fmin(fmax(share, 0), 1));
+    return p->top + PLOT * (1 - fmin(fmax(height, 0), 1));
 }
 
 static void grid_line(FILE *f, const panel *p, double y, const char *label)
@@ -58,13 +58,13 @@ static void columns(FILE *f, const panel *p, size_t n, const int *x)
 }
 
 static void draw(FILE *f, const panel *p, size_t n, const int *x,
-                 const double *y, bool share, const char *colour)
+                 const double *y, bool per_worker, const char *colour)
 {
     fprintf(f, "<polyline fill='none' stroke='%s' stroke-width='2' points='",
             colour);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "%.1f,%.1f ", at_x(p, x[i]),
-                at_y(p, share ? y[i] / x[i] : y[i]));
+                at_y(p, per_worker ? y[i] / x[i] : y[i]));
     fprintf(f, "'/>\n");
 }
 
@@ -106,7 +106,7 @@ bm_status bm_chart_write(const char *path, const char *title, size_t n,
 {
     double most = log2((double)x[n - 1]);
     panel fast = {TOP, -1, fmax(most, 1), most, log2};
-    panel worth = {TOP + PLOT + GAP, 0, 1, most, as_it_is};
+    panel worth = {TOP + PLOT + GAP, 0, 1, most, identity};
     FILE *f = fopen(path, "w");
     bool whole = true;
 
@@ -126,6 +126,6 @@ bm_status bm_chart_write(const char *path, const char *title, size_t n,
     fprintf(f, "</svg>\n");
     whole = ferror(f) == 0;
     if (fclose(f) != 0 || !whole)
-        return BM_FAIL(BM_ERR_IO, "%s: cannot be written", path);
+        return BM_FAIL(BM_ERR_IO, "cannot write %s", path);
     return BM_OK;
 }

@@ -1,4 +1,4 @@
-/* chart.h - lines over numbers of workers, as SVG. */
+/* chart.h - draws speed-up and efficiency over workers, as SVG. */
 #ifndef BM_CLI_REPORT_CHART_H
 #define BM_CLI_REPORT_CHART_H
 
@@ -11,8 +11,9 @@ typedef struct bm_chart_line {
     const double *y; /* [n]; borrowed */
 } bm_chart_line;
 
-/* Writes `path`: speed-up over workers and, below, efficiency (speed-up over
- * workers), both axes of the first in powers of two. x [n] ascends from 1. */
+/* Writes `path`: y over x with logarithmic axes and, below, efficiency y / x.
+ * x [n] increases from 1 or more. Fails with BM_ERR_IO if the file cannot be
+ * written. */
 BM_CHECKED bm_status bm_chart_write(const char *path, const char *title,
                                     size_t n, const int *x, size_t lines,
                                     const bm_chart_line *line);

@@ -2,6 +2,7 @@
 
 #include "bmuf/strategies/fragments.h"
 #include "cli/recogniser.h"
+#include "cli/report/regime.h"
 #include "cli/report/traffic.h"
 #include "cli/verbs.h"
 
@@ -9,122 +10,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKED_AT = 8 }; /* blocks of an epoch, for their mini-batches */
-
-/* The mean size of a mini-batch. One that is counted in frames is as full as it
- * turns out to be: the first block is looked at. */
-static bm_status batch_frames(const bm_settings *s, const bm_dataset *d,
-                              const bm_plan *plan, double *out)
-{
-    double mean = (double)d->frames / (double)(d->n ? d->n : 1);
-    double most = (double)bm_plan_batch_frames(&s->plan, d);
-    bm_filling f = {0};
-
-    if (most > 0 && bm_plan_blocks(plan) > 0)
-        BM_TRY(bm_plan_fill(plan, 0, &f));
-    if (f.frames > 0)
-        *out = f.frames / f.batches;
-    else
-        *out = most > 0 ? most : (double)s->plan.sequences * mean;
-    return BM_OK;
-}
-
-/* Part of the time that workers of equal speed are busy in an epoch. */
-static double balance_of(const bm_plan *plan)
-{
-    int64_t n = bm_plan_blocks(plan);
-    double sum = 0;
-
-    for (int64_t b = 0; b < n; b++)
-        sum += 1 / bm_plan_balance(plan, b);
-    return n > 0 ? (double)n / sum : 0;
-}
-
-bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
-                        bm_plan **out)
-{
-    return bm_plan_new(out, data, &s->plan, (int)s->job.workers,
-                       (uint64_t)s->job.seed, 0);
-}
-
-bm_status bm_setting_of(const bm_settings *s, const bm_dataset *data,
-                        const bm_plan *plan, bm_setting *out)
-{
-    const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
-    bool adam = bm_sgd_is_adam(&s->sgd);
-    double batch = 0;
-
-    BM_TRY(batch_frames(s, data, plan, &batch));
-    *out = (bm_setting){.workers = (int)s->job.workers,
-                        .filtered = s->filtered,
-                        .renamed = ops != &bm_strategy_bmuf,
-                        .blocks = ops->per == BM_BLOCK,
-                        .momentum = s->filter.momentum,
-                        .rate = s->filter.rate,
-                        .adam = adam,
-                        .diloco = ops == &bm_strategy_diloco,
-                        .local_momentum = adam ? s->sgd.beta1 : s->sgd.momentum,
-                        .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
-                        .block_frames = (double)data->frames /
-                                        fmax((double)bm_plan_blocks(plan), 1),
-                        .epoch_frames = (double)data->frames,
-                        .batch_frames = batch,
-                        .balance = balance_of(plan),
-                        .units = (double)data->n_units,
-                        .epochs = s->train.epochs};
-    return BM_OK;
-}
+enum { SAMPLED_BLOCKS = 8 };
 
 static void print_local(const bm_sgd_settings *s, FILE *out)
 {
     static const char *const fates[] = {
-        [BM_LOCAL_RESET] = "begins anew in each block",
-        [BM_LOCAL_KEEP] = "each worker keeps",
-        [BM_LOCAL_AVERAGE] = "is averaged where a block ends",
-        [BM_LOCAL_EXTRAPOLATE] = "is averaged, and carried on"};
+        [BM_LOCAL_RESET] = "reset at block starts",
+        [BM_LOCAL_KEEP] = "kept by each worker",
+        [BM_LOCAL_AVERAGE] = "averaged at block ends",
+        [BM_LOCAL_EXTRAPOLATE] = "averaged and extrapolated at block ends"};
 
-    fprintf(out, "local update      %s, what it remembers %s\n",
+    fprintf(out, "local update      %s, its state %s\n",
             bm_sgd_is_adam(s) ? "AdamW" : "momentum SGD",
             fates[bm_sgd_local_state(s)]);
 }
 
-static void print_filter(const bm_setting *s, bool nesterov, long turns,
+static void print_filter(const bm_regime *s, bool nesterov, long turns,
                          const bm_gains *g, FILE *out)
 {
-    fprintf(out,
-            "block gain        %.6g          (zeta: what a new block update "
-            "counts at once)\n"
-            "steady gain       %.6g          (zeta / (1 - eta): what it counts "
-            "in the end)\n"
-            "block momentum    %.6g          (eta, %s)\n",
-            g->block, g->steady, s->momentum,
-            nesterov ? "Nesterov's" : "classical");
+    fprintf(
+        out,
+        "block gain        %.6g          (zeta: weight of a block update "
+        "at once)\n"
+        "steady gain       %.6g          (zeta / (1 - eta): its weight over "
+        "all blocks)\n"
+        "block momentum    %.6g          (eta, %s)\n",
+        g->block, g->steady, s->momentum, nesterov ? "Nesterov" : "classical");
     if (g->blocks > 0)
         fprintf(out,
                 "time constant     %.4g blocks = %.4g frames of all workers\n",
                 (double)turns * g->blocks, (double)turns * g->frames);
 }
 
-/* Of blocks from all over the epoch. */
-static bm_status survey(const bm_plan *plan, bm_filling *out)
+/* The mini-batches of up to SAMPLED_BLOCKS blocks, spread over the epoch. */
+static bm_status sample_blocks(const bm_plan *plan, bm_filling *out)
 {
     int64_t blocks = bm_plan_blocks(plan);
-    int64_t n = blocks < LOOKED_AT ? blocks : LOOKED_AT;
+    int64_t n = blocks < SAMPLED_BLOCKS ? blocks : SAMPLED_BLOCKS;
 
     for (int64_t i = 0; i < n; i++)
         BM_TRY(bm_plan_fill(plan, i * blocks / n, out));
     return BM_OK;
 }
 
-static void print_blocks(const bm_setting *s, const bm_gains *g,
+static void print_blocks(const bm_regime *s, const bm_gains *g,
                          const bm_filling *f, FILE *out)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
 
     fprintf(out,
-            "block             %.0f frames = %.0f a worker = about %.1f "
-            "mini-batches a worker\n"
-            "blocks            %.0f an epoch, %.0f in %ld epochs\n",
+            "block             %.0f frames = %.0f per worker = about %.1f "
+            "mini-batches per worker\n"
+            "blocks            %.0f per epoch, %.0f in %ld epochs\n",
             share * s->workers, share,
             f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
             g->per_epoch * (double)s->epochs, s->epochs);
@@ -136,7 +73,7 @@ static void print_blocks(const bm_setting *s, const bm_gains *g,
             f->padded > 0 ? 100 * (1 - f->frames / f->padded) : 0);
 }
 
-/* The parts of the model that take turns. */
+/* The fragments of the model and their sizes. */
 static bm_status print_fragments(const bm_params *params, long n, FILE *out)
 {
     size_t *begin = calloc((size_t)n + 1, sizeof *begin);
@@ -155,9 +92,9 @@ done:
     return status;
 }
 
-/* What else is done with blocks. */
-static bm_status print_ways(const bm_block_settings *s, const bm_params *params,
-                            FILE *out)
+/* Settings of [block] that change how blocks are exchanged. */
+static bm_status print_block_options(const bm_block_settings *s,
+                                     const bm_params *params, FILE *out)
 {
     if (s->warmup > 0)
         fprintf(out,
@@ -168,20 +105,19 @@ static bm_status print_ways(const bm_block_settings *s, const bm_params *params,
         fprintf(
             out,
             "time              a rank has %.4g s for its shares of a block; "
-            "what is left is\n"
-            "                  skipped, and no other run has the same "
-            "bits\n",
+            "the rest is\n"
+            "                  skipped, and runs are not reproducible\n",
             s->seconds);
     if (s->overlap)
         fprintf(out,
-                "overlap           a block's exchange goes on during the next "
-                "block, and counts at\n"
+                "overlap           a block is exchanged during the next one, "
+                "and takes effect at\n"
                 "                  its end\n");
     return s->fragments > 1 ? print_fragments(params, s->fragments, out)
                             : BM_OK;
 }
 
-static void print_cost(const bm_footprint *size, const bm_setting *what,
+static void print_cost(const bm_footprint *size, const bm_regime *what,
                        int ranks, double weights, size_t features, FILE *out)
 {
     double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
@@ -212,7 +148,7 @@ static void print_advice(void *self, const char *text)
     fprintf(self, "warning: %s\n", text);
 }
 
-/* The network, if the other data sets are for it too. */
+/* Opens the network; fails if data.dev or data.test do not fit it. */
 static bm_status open_network(const bm_settings *s, const bm_dataset *data,
                               bm_backend *be, bm_recogniser *net)
 {
@@ -240,7 +176,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
                               const bm_dataset *data, int ranks, FILE *out)
 {
     bm_plan *plan = NULL;
-    bm_setting what = {0};
+    bm_regime what = {0};
     bm_filling filling = {0};
     bm_gains gains = {0};
     bm_backend *be = NULL;
@@ -250,13 +186,13 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
-    BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
+    BM_TRY_DONE(bm_regime_of(s, data, plan, &what));
     gains = bm_gains_of(&what);
-    BM_TRY_DONE(survey(plan, &filling));
+    BM_TRY_DONE(sample_blocks(plan, &filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(open_network(s, data, be, &net));
     fprintf(out,
-            "data              %zu sequences, %.0f frames of %zu numbers, "
+            "data              %zu sequences, %.0f frames of %zu features, "
             "%zu classes\n",
             data->n, what.epoch_frames, data->features, data->classes);
     bm_model_print(net.model, out);
@@ -271,7 +207,8 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
         print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
                      out);
     print_blocks(&what, &gains, &filling, out);
-    BM_TRY_DONE(print_ways(&s->block, bm_model_params(net.model), out));
+    BM_TRY_DONE(
+        print_block_options(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
     BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
@@ -285,7 +222,7 @@ done:
     return status;
 }
 
-/* Workers that cannot be dealt out evenly leave ranks waiting. */
+/* Warns if the ranks do not have equally many workers. */
 static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
 {
     long n = s->job.workers;
@@ -293,8 +230,8 @@ static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
 
     if (n % ranks != 0)
         fprintf(out,
-                "warning: %ld workers on %d ranks: some host %ld, others %ld; "
-                "%.0f %% of the ranks' time is waiting\n",
+                "warning: %ld workers on %d ranks: some have %ld, others %ld, "
+                "and wait; %.0f %% of the ranks' time is lost\n",
                 n, ranks, most, most - 1,
                 100 * (1 - (double)n / (double)(most * ranks)));
 }
@@ -328,7 +265,7 @@ static bm_status explain(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"ranks", "RANKS", "as if on so many MPI processes", 'n', false},
+    {"ranks", "RANKS", "number of MPI processes to assume", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {0},
 };
@@ -336,12 +273,13 @@ static const bm_flag flags[] = {
 const bm_verb bm_verb_explain = {
     .name = "explain",
     .nouns = "CONFIG",
-    .help = "what block size and block momentum come to",
-    .text = "  bmuf explain my.ini\n"
-            "  bmuf explain my.ini -n 16 --set job.workers=64\n\n"
-            "Prints block gain, steady gain, time constants, blocks per epoch, "
-            "memory and\nthe bytes of an exchange; warns of what is unwise, "
-            "and fails as training would.\n",
+    .help = "describe what a configuration does, without training",
+    .text =
+        "  bmuf explain my.ini\n"
+        "  bmuf explain my.ini -n 16 --set job.workers=64\n\n"
+        "Prints the network, block gain, steady gain, time constant, blocks "
+        "per epoch,\nmemory and the bytes of an exchange. Warns about "
+        "doubtful settings, and fails\nwhere training would.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

@@ -7,7 +7,7 @@ static double bytes_of(const bm_load *l)
     return 4 * l->weights;
 }
 
-/* What the slowest of n takes longer over so many steps. */
+/* The extra seconds of the slowest of n workers over this many steps. */
 static double waiting(const bm_load *l, int n, double steps)
 {
     return sqrt(steps) * l->variation * l->step_s * bm_cost_slowest(n);
@@ -21,7 +21,7 @@ static double block(const bm_load *l, const bm_link *link, int n)
            (waiting(l, n, s) + bm_cost_ring(bytes_of(l), n, link)) / s;
 }
 
-/* An exchange has the time of the next block. */
+/* The exchange of a block runs during the next one. */
 static double late_block(const bm_load *l, const bm_link *link, int n)
 {
     double s = fmax(l->block_steps, 1);
@@ -36,31 +36,32 @@ static double synchronous(const bm_load *l, const bm_link *link, int n)
     return l->step_s + waiting(l, n, 1) + bm_cost_ring(bytes_of(l), n, link);
 }
 
-typedef struct travel {
+typedef struct ring {
     const bm_link *link;
     int n;
-} travel;
+} ring;
 
 static double by_ring(void *self, double bytes)
 {
-    const travel *t = self;
-    return bm_cost_ring(bytes, t->n, t->link);
+    const ring *r = self;
+    return bm_cost_ring(bytes, r->n, r->link);
 }
 
 enum { MOST_LAYERS = 1024 };
 
-static double overlapped(const bm_load *l, const bm_link *link, int n)
+/* One bucket per layer. */
+static double bucketed(const bm_load *l, const bm_link *link, int n)
 {
     double backward[MOST_LAYERS], bytes[MOST_LAYERS];
     size_t layers = (size_t)fmin(fmax(l->layers, 1), MOST_LAYERS);
-    travel t = {link, n};
+    ring r = {link, n};
 
     for (size_t k = 0; k < layers; k++) {
         backward[k] = l->backward_s / (double)layers;
         bytes[k] = bytes_of(l) / (double)layers;
     }
     return l->step_s - l->backward_s + waiting(l, n, 1) +
-           bm_cost_overlap(layers, backward, bytes, by_ring, &t);
+           bm_cost_bucketed(layers, backward, bytes, by_ring, &r);
 }
 
 static double one_bit(const bm_load *l, const bm_link *link, int n)
@@ -76,14 +77,14 @@ static double one_server(const bm_load *l, const bm_link *link, int n)
            2 * bm_cost_server(bytes_of(l), n, link);
 }
 
-/* Nobody waits for anybody but for a server, one on each worker's host, whose
- * link carries what all push to it and pull from it. */
+/* Workers wait only for the servers. Each worker's host has one, whose link
+ * carries all pushes to it and pulls from it. */
 static double asynchronous(const bm_load *l, const bm_link *link, int n)
 {
     return l->step_s + bm_cost_servers(bytes_of(l), n, n, link);
 }
 
-/* In four groups that wait for the slowest of theirs. */
+/* In four groups, each of which waits for its slowest worker. */
 static double in_groups(const bm_load *l, const bm_link *link, int n)
 {
     int group = n >= 4 ? n / 4 : 1;
@@ -98,18 +99,20 @@ static double elastic(const bm_load *l, const bm_link *link, int n)
 }
 
 const bm_forecast_method bm_forecast_methods[] = {
-    {"bmuf", "block momentum or averaging: an exchange a block", block},
-    {"late", "bmuf, exchanged during the next block (block.overlap)",
+    {"bmuf", "block momentum or averaging, one exchange per block", block},
+    {"late", "bmuf with the exchange during the next block (block.overlap)",
      late_block},
-    {"ssgd", "synchronous SGD round a ring, an exchange a step", synchronous},
-    {"overlap", "the same, layers sent during the backward pass", overlapped},
-    {"onebit", "the same, gradients quantised to one bit", one_bit},
-    {"ps", "synchronous SGD through one parameter server", one_server},
-    {"asgd", "asynchronous SGD, the server in slices on all hosts",
+    {"ssgd", "synchronous SGD on a ring, one exchange per step", synchronous},
+    {"overlap", "ssgd with layers exchanged during the backward pass",
+     bucketed},
+    {"onebit", "ssgd with gradients quantised to one bit", one_bit},
+    {"ps", "synchronous SGD with one parameter server", one_server},
+    {"asgd", "asynchronous SGD, the server sliced over all hosts",
      asynchronous},
-    {"softsync", "the same, in groups of a quarter that wait for each other",
+    {"softsync", "asgd in four groups, which wait for their slowest worker",
      in_groups},
-    {"easgd", "elastic averaging every four steps, servers likewise", elastic},
+    {"easgd", "elastic averaging every four steps, servers as for asgd",
+     elastic},
     {0},
 };
 

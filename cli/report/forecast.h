@@ -1,33 +1,34 @@
 /*
- * forecast.h - how fast each way to train in parallel would be on N workers,
- * from what one worker was measured to do and what a network was measured to
- * carry. Speed, that is: frames a second. What the frames are worth to the
- * model differs from method to method, and is not told here.
+ * forecast.h - forecasts the speed, in frames per second, of each parallel
+ * method on N workers, from the measured load of one worker and the measured
+ * network. It says nothing about the accuracy of the model.
  *
- * A step of one worker takes t (forward f, backward b, update u, in turns);
- * with steps that vary by cv t the slowest of N takes cv t e_N longer, e_N the
- * expected largest of N normal numbers, and sqrt(s) as much over s steps.
+ * A step of one worker takes t (forward f, backward b, update u, one after the
+ * other), with standard deviation cv t. The slowest of N workers takes cv t e_N
+ * longer, where e_N is the expected largest of N standard normal numbers; over
+ * s steps it takes sqrt(s) cv t e_N longer.
  *
- *     every step       t + cv t e_N + exchange
- *     every s steps    s t + sqrt(s) cv t e_N + exchange
+ *     exchange every step       t + cv t e_N + exchange
+ *     exchange every s steps    s t + sqrt(s) cv t e_N + exchange
  *
- * and no less than reading takes. To add a method: a row in forecast.c.
+ * A step never takes less than reading its data. To add a method, add a row in
+ * forecast.c.
  */
 #ifndef BM_CLI_REPORT_FORECAST_H
 #define BM_CLI_REPORT_FORECAST_H
 
 #include "bmuf/exchange/cost.h"
 
-/* What one worker does by itself. */
+/* The load of one worker. */
 typedef struct bm_load {
     double weights;       /* floats that are exchanged */
     double step_s;        /* t: of one mini-batch */
-    double backward_s;    /* b: of it, backward */
-    double variation;     /* cv: standard deviation of a step, of t */
-    double block_steps;   /* s: mini-batches a worker between exchanges */
-    double read_s;        /* to read a mini-batch, on a thread of its own */
-    double layers;        /* with weights, all alike */
-    double quantise_rate; /* floats a second, to one bit and back */
+    double backward_s;    /* b: its backward pass */
+    double variation;     /* cv: standard deviation of a step / t */
+    double block_steps;   /* s: mini-batches per worker between exchanges */
+    double read_s;        /* reading a mini-batch, in a thread of its own */
+    double layers;        /* with weights, assumed equal in size */
+    double quantise_rate; /* floats per second, to one bit and back */
 } bm_load;
 
 typedef struct bm_forecast_method {
@@ -35,15 +36,14 @@ typedef struct bm_forecast_method {
     double (*step)(const bm_load *load, const bm_link *link, int n);
 } bm_forecast_method;
 
-/* All of them; the last one has no name. */
+/* All methods; the last row has name NULL. */
 extern const bm_forecast_method bm_forecast_methods[];
 
-/* Seconds of a step of every one of n workers, reading, exchange and waiting
- * for each other included. */
+/* Seconds per step of each of n workers, with reading, exchange and waiting. */
 double bm_forecast_step(const bm_forecast_method *m, const bm_load *load,
                         const bm_link *link, int n);
 
-/* How many times one worker's frames a second. */
+/* Frames per second of n workers, relative to one worker alone. */
 double bm_forecast_speedup(const bm_forecast_method *m, const bm_load *load,
                            const bm_link *link, int n);
 

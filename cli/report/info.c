@@ -1,7 +1,8 @@
-/* info.c - bmuf info: what a path holds. */
+/* info.c - bmuf info: describes a data set, model, checkpoint or run. */
+#include "cli/json_output.h"
+#include "cli/report/journal_events.h"
 #include "cli/report/phases.h"
 #include "cli/verbs.h"
-#include "core/file.h"
 #include "core/words.h"
 #include "io/inspect/describe.h"
 #include "io/model/model_file.h"
@@ -36,9 +37,7 @@ static void print_tensors_json(const bm_st_file *f)
     for (size_t i = 0; i < bm_st_count(f); i++)
         json_array_append_new(list, tensor_json(bm_st_at(f, i)));
     json_object_set_new(o, "tensors", list);
-    json_dumpf(o, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(o);
+    bm_json_print(o, JSON_INDENT(1));
 }
 
 static void print_tensors(const bm_st_file *f)
@@ -57,7 +56,7 @@ static void print_tensors(const bm_st_file *f)
         printf("]\n");
         floats += t->dtype == BM_F32 ? (double)t->count : 0;
     }
-    printf("%.0f floats in all\n", floats);
+    printf("%.0f floats in total\n", floats);
 }
 
 static bm_status describe_tensors(const char *path, bool json)
@@ -79,33 +78,24 @@ static const char *const kinds[] = {"start",      "block", "server",
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-static double bytes_in(const json_t *block)
+typedef struct summary {
+    json_t *last[KINDS]; /* the last event of each kind */
+    bm_phases phases;
+    double bytes; /* that the busiest rank of each block exchanged */
+} summary;
+
+static void add_event(void *self, const char *kind, json_t *event)
 {
-    return json_number_value(json_object_get(block, "sent_bytes")) +
-           json_number_value(json_object_get(block, "shared_bytes"));
-}
+    summary *s = self;
 
-/* The last event of each kind, where the time of all of them went, and what
- * the busiest rank of each block has brought to others. */
-static void read_journal(char *text, json_t *last[KINDS], bm_phases *phases,
-                         double *bytes)
-{
-    char *rest = NULL;
-
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
-        json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-        const char *event = json_string_value(json_object_get(row, "event"));
-
-        bm_phases_add(phases, row);
-        *bytes += bytes_in(row);
-        for (size_t i = 0; event != NULL && i < KINDS; i++)
-            if (strcmp(event, kinds[i]) == 0) {
-                json_decref(last[i]);
-                last[i] = json_incref(row);
-            }
-        json_decref(row);
-    }
+    bm_phases_add(&s->phases, kind, event);
+    s->bytes += bm_event_number(event, "sent_bytes") +
+                bm_event_number(event, "shared_bytes");
+    for (size_t i = 0; i < KINDS; i++)
+        if (strcmp(kind, kinds[i]) == 0) {
+            json_decref(s->last[i]);
+            s->last[i] = json_incref(event);
+        }
 }
 
 static void print_event(const char *kind, json_t *event)
@@ -125,34 +115,28 @@ static void print_event(const char *kind, json_t *event)
 
 static bm_status describe_run(const char *directory, bool json)
 {
-    json_t *last[KINDS] = {0}, *all = json_object();
-    bm_phases phases = {0};
-    double bytes = 0;
-    char path[4096], *text = NULL;
-    size_t size = 0;
+    summary s = {0};
+    json_t *all = NULL;
 
-    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
-    BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
-    read_journal(text, last, &phases, &bytes);
+    BM_TRY(bm_journal_events(directory, add_event, &s));
+    all = json_object();
     for (size_t i = 0; i < KINDS; i++) {
-        if (last[i] == NULL)
+        if (s.last[i] == NULL)
             continue;
-        json_object_set_new(all, kinds[i], last[i]);
+        json_object_set_new(all, kinds[i], s.last[i]);
         if (!json)
-            print_event(kinds[i], last[i]);
+            print_event(kinds[i], s.last[i]);
     }
     if (json) {
-        json_object_set_new(all, "phases", bm_phases_json(&phases));
-        json_object_set_new(all, "exchanged_bytes", json_real(bytes));
-        json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-        putchar('\n');
-    } else {
-        bm_phases_print(&phases, stdout);
-        printf("exchanged by the busiest rank of each block: %.4g MB\n",
-               1e-6 * bytes);
+        json_object_set_new(all, "phases", bm_phases_json(&s.phases));
+        json_object_set_new(all, "exchanged_bytes", json_real(s.bytes));
+        bm_json_print(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        return BM_OK;
     }
+    bm_phases_print(&s.phases, stdout);
+    printf("exchanged by the busiest rank of each block: %.4g MB in total\n",
+           1e-6 * s.bytes);
     json_decref(all);
-    free(text);
     return BM_OK;
 }
 
@@ -165,8 +149,7 @@ static bm_status info(const bm_arguments *a)
 
     snprintf(journal, sizeof journal, "%s/journal.jsonl", path);
     if (stat(path, &what) != 0)
-        return BM_FAIL(BM_ERR_MISSING, "%s: there is no such file or directory",
-                       path);
+        return BM_FAIL(BM_ERR_MISSING, "%s: no such file or directory", path);
     if (bm_ends_with(path, ".safetensors"))
         return describe_tensors(path, json);
     if (S_ISDIR(what.st_mode) && access(journal, F_OK) == 0)
@@ -175,14 +158,14 @@ static bm_status info(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"json", NULL, "JSON instead of words", 0, false},
+    {"json", NULL, "print JSON instead of text", 0, false},
     {0},
 };
 
 const bm_verb bm_verb_info = {
     .name = "info",
     .nouns = "PATH",
-    .help = "what a shard, data set, checkpoint, model or run holds",
+    .help = "describe a shard, data set, checkpoint, model or run",
     .text = "  bmuf info data/train\n"
             "  bmuf info run/model.safetensors --json\n"
             "  bmuf info run\n",

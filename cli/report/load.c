@@ -1,77 +1,72 @@
 #include "cli/report/load.h"
 
 #include "cli/recogniser.h"
-#include "cli/report/explain.h"
-#include "core/file.h"
+#include "cli/report/journal_events.h"
+#include "cli/report/regime.h"
 #include "models/net.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is added up over the blocks of a journal. */
+/* Sums over the blocks of a journal. */
 typedef struct tally {
     double blocks, batches, frames, compute, backward, stall;
-    double sum, squares; /* of a mini-batch's time in each block */
-    bool first;          /* the next block is an attempt's first */
-    json_t *start;       /* the last one */
+    double sum, squares; /* of the time of a mini-batch, per block */
+    bool first;          /* the next block is the first of an attempt */
+    json_t *start;       /* the last start event */
 } tally;
-
-static double number(const json_t *event, const char *key)
-{
-    return json_number_value(json_object_get(event, key));
-}
 
 static void add_block(tally *t, const json_t *event)
 {
-    double compute = number(event, "compute_s");
-    double batches = number(event, "batches") / number(t->start, "ranks");
+    double compute = bm_event_number(event, "compute_s");
+    double batches =
+        bm_event_number(event, "batches") / bm_event_number(t->start, "ranks");
 
-    if (t->first || !(batches > 0)) { /* cold, or of an older program */
+    if (t->first || !(batches > 0)) { /* warming up, or an older version */
         t->first = false;
         return;
     }
     t->blocks++;
     t->batches += batches;
-    t->frames += number(event, "frames") / number(t->start, "ranks");
+    t->frames +=
+        bm_event_number(event, "frames") / bm_event_number(t->start, "ranks");
     t->compute += compute;
-    t->backward += number(event, "backward_s");
-    t->stall += number(event, "stall_s");
+    t->backward += bm_event_number(event, "backward_s");
+    t->stall += bm_event_number(event, "stall_s");
     t->sum += compute / batches;
     t->squares += compute / batches * compute / batches;
 }
 
-static void add_line(tally *t, const char *line)
+static void add_event(void *self, const char *kind, json_t *event)
 {
-    json_t *event = json_loads(line, 0, NULL);
-    const char *kind = json_string_value(json_object_get(event, "event"));
+    tally *t = self;
 
-    if (kind != NULL && strcmp(kind, "start") == 0) {
+    if (strcmp(kind, "start") == 0) {
         json_decref(t->start);
         t->start = json_incref(event);
         t->first = true;
-    } else if (kind != NULL && strcmp(kind, "block") == 0 && t->start != NULL) {
+    } else if (strcmp(kind, "block") == 0 && t->start != NULL) {
         add_block(t, event);
     }
-    json_decref(event);
 }
 
-/* Layers of a network that have something to send. */
+/* The number of layers with weights. */
 static bm_status count_layers(const char *net, double *out)
 {
     bm_layer *layers = NULL;
-    size_t n = 0, learning = 0;
+    size_t n = 0, with_weights = 0;
 
     BM_TRY(bm_net_parse(net, &layers, &n));
     for (size_t i = 0; i < n; i++)
-        learning += layers[i].ops->init != NULL;
+        with_weights += layers[i].ops->init != NULL;
     free(layers);
-    *out = (double)learning;
+    *out = (double)with_weights;
     return BM_OK;
 }
 
-/* Steps that vary on their own make a block of s of them vary sqrt(s) less. */
+/* The relative deviation of one step, from that of blocks: if steps vary
+ * independently, the mean of s steps varies sqrt(s) less. */
 static double variation(const tally *t, double steps)
 {
     double mean = t->sum / t->blocks;
@@ -80,25 +75,27 @@ static double variation(const tally *t, double steps)
     return t->blocks > 1 ? sqrt(fmax(square, 0) * steps) / mean : 0;
 }
 
-static bm_status settle(tally *t, const char *path, bm_load *out,
-                        bm_load_source *of)
+static bm_status measure(tally *t, const char *directory, bm_load *out,
+                         bm_load_source *of)
 {
     const char *net = json_string_value(json_object_get(t->start, "net"));
     const char *strategy =
         json_string_value(json_object_get(t->start, "strategy"));
-    double ranks = number(t->start, "ranks");
-    double workers = number(t->start, "workers");
+    double ranks = bm_event_number(t->start, "ranks");
+    double workers = bm_event_number(t->start, "workers");
     double steps = t->batches * ranks / workers / fmax(t->blocks, 1);
 
     if (net == NULL || strategy == NULL || !(workers > 0) || !(ranks > 0))
-        return BM_FAIL(BM_ERR_FORMAT, "%s: no run has started there", path);
-    if (t->blocks == 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: it takes two blocks or more of a run to tell how "
-                       "fast it is, and their number of mini-batches, which "
-                       "programs before this one did not note",
-                       path);
-    *out = (bm_load){.weights = number(t->start, "weights"),
+                       "%s: the journal has no complete start event",
+                       directory);
+    if (t->blocks == 0)
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: the journal has fewer than two blocks with a number "
+            "of mini-batches; train longer, with this version",
+            directory);
+    *out = (bm_load){.weights = bm_event_number(t->start, "weights"),
                      .step_s = t->compute / t->batches,
                      .backward_s = t->backward / t->batches,
                      .variation = variation(t, steps),
@@ -118,38 +115,31 @@ static bm_status settle(tally *t, const char *path, bm_load *out,
 bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 {
     tally t = {0};
-    char path[4096], *text = NULL, *rest = NULL;
-    size_t size = 0;
-    bm_status status = BM_OK;
+    bm_status status = bm_journal_events(directory, add_event, &t);
 
-    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
-    BM_TRY(bm_file_read(path, (size_t)1 << 32, &text, &size));
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest))
-        add_line(&t, line);
-    status = settle(&t, path, out, of);
+    if (status == BM_OK)
+        status = measure(&t, directory, out, of);
     json_decref(t.start);
-    free(text);
     return status;
 }
 
-static bm_status look(const bm_settings *s, const bm_dataset *data,
-                      double step_s, bm_load *out, bm_load_source *of)
+static bm_status derive(const bm_settings *s, const bm_dataset *data,
+                        double step_s, bm_load *out, bm_load_source *of)
 {
     bm_recogniser net = {0};
-    bm_setting what = {0};
+    bm_regime what = {0};
     bm_plan *plan = NULL;
     bm_backend *be = NULL;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(bm_first_plan(s, data, &plan));
-    BM_TRY_DONE(bm_setting_of(s, data, plan, &what));
+    BM_TRY_DONE(bm_regime_of(s, data, plan, &what));
     BM_TRY_DONE(
         bm_recogniser_new(&net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
                      .step_s = step_s,
-                     .backward_s = step_s * 2 / 3, /* two products for one */
+                     .backward_s = step_s * 2 / 3, /* two of three products */
                      .block_steps = bm_gains_of(&what).steps};
     *of = (bm_load_source){
         .workers = what.workers, .frames = what.batch_frames, .step_s = step_s};
@@ -172,7 +162,7 @@ bm_status bm_load_config(const bm_arguments *a, const char *path, double step_s,
 
     BM_TRY(bm_settings_read(a, path, 1, &config, &set));
     BM_TRY_DONE(bm_dataset_open(&data, set.data.train));
-    status = look(&set, data, step_s, out, of);
+    status = derive(&set, data, step_s, out, of);
 done:
     bm_dataset_close(data);
     bm_config_free(config);

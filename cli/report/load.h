@@ -1,6 +1,6 @@
 /*
- * load.h - what one worker does by itself, as a run's journal tells it or as a
- * configuration and its data have it.
+ * load.h - the load of one worker (see forecast.h), measured from a run's
+ * journal, or derived from a configuration and its data.
  */
 #ifndef BM_CLI_REPORT_LOAD_H
 #define BM_CLI_REPORT_LOAD_H
@@ -8,20 +8,24 @@
 #include "cli/arguments.h"
 #include "cli/report/forecast.h"
 
-/* What the load is of, for the table's head. */
+/* Where the load comes from, for the head of the table. */
 typedef struct bm_load_source {
-    int workers, ranks; /* of the run; of a configuration: its workers, 0 */
-    double blocks;      /* that were looked at */
+    int workers, ranks; /* of the run; ranks is 0 for a configuration */
+    double blocks;      /* number of blocks measured */
     double frames;      /* of a mini-batch */
-    double step_s;      /* measured: of a worker's mini-batch, all in all */
+    double step_s;      /* of a worker's mini-batch */
     char strategy[32];
 } bm_load_source;
 
-/* From the blocks in DIR/journal.jsonl but the first, which is not warm yet. */
+/* From all blocks in DIRECTORY/journal.jsonl but the first of each attempt,
+ * which includes warming up. Fails with BM_ERR_FORMAT if there are no two
+ * blocks or their events have no number of mini-batches, and with
+ * BM_ERR_MISSING or BM_ERR_IO if the journal cannot be read. */
 BM_CHECKED bm_status bm_load_run(const char *directory, bm_load *out,
                                  bm_load_source *of);
 
-/* From a configuration, its data, and how long a step takes. */
+/* From a configuration, its data, and the seconds of a step. Fails as
+ * bm_settings_read, or if the data cannot be opened. */
 BM_CHECKED bm_status bm_load_config(const bm_arguments *a, const char *path,
                                     double step_s, bm_load *out,
                                     bm_load_source *of);

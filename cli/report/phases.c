@@ -1,5 +1,7 @@
 #include "cli/report/phases.h"
 
+#include "cli/report/journal_events.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,58 +13,50 @@ static const struct {
 #undef X
 };
 
-/* 0 if there is no such number. */
-static double number(const json_t *event, const char *key)
-{
-    return json_number_value(json_object_get(event, key));
-}
-
 static void add(bm_phases *p, bm_phase phase, double seconds)
 {
     p->seconds[phase] += seconds;
     p->known += seconds;
 }
 
-/* Learning is what is left of the time that counts as compute. */
+/* `learning` is the compute time outside the four measured phases. */
 static void add_block(bm_phases *p, const json_t *event)
 {
-    double forward = number(event, "forward_s"), loss = number(event, "loss_s");
-    double backward = number(event, "backward_s");
-    double update = number(event, "update_s");
+    double forward = bm_event_number(event, "forward_s"),
+           loss = bm_event_number(event, "loss_s");
+    double backward = bm_event_number(event, "backward_s");
+    double update = bm_event_number(event, "update_s");
 
-    add(p, BM_PHASE_stall, number(event, "stall_s"));
+    add(p, BM_PHASE_stall, bm_event_number(event, "stall_s"));
     add(p, BM_PHASE_forward, forward);
     add(p, BM_PHASE_loss, loss);
     add(p, BM_PHASE_backward, backward);
     add(p, BM_PHASE_update, update);
     add(p, BM_PHASE_learning,
-        number(event, "compute_s") - forward - loss - backward - update);
-    add(p, BM_PHASE_wait, number(event, "wait_s"));
-    add(p, BM_PHASE_exchange, number(event, "exchange_s"));
+        bm_event_number(event, "compute_s") - forward - loss - backward -
+            update);
+    add(p, BM_PHASE_wait, bm_event_number(event, "wait_s"));
+    add(p, BM_PHASE_exchange, bm_event_number(event, "exchange_s"));
 }
 
 static void end(bm_phases *p, const json_t *event)
 {
-    add(p, BM_PHASE_model, number(event, "model_s"));
+    add(p, BM_PHASE_model, bm_event_number(event, "model_s"));
     if (json_object_get(event, "total_s") != NULL)
-        add(p, BM_PHASE_other, number(event, "total_s") - p->known);
+        add(p, BM_PHASE_other, bm_event_number(event, "total_s") - p->known);
 }
 
-void bm_phases_add(bm_phases *p, const json_t *event)
+void bm_phases_add(bm_phases *p, const char *kind, const json_t *event)
 {
-    const char *kind = json_string_value(json_object_get(event, "event"));
-
-    if (kind == NULL)
-        return;
     if (strcmp(kind, "start") == 0) {
         p->known = 0;
-        add(p, BM_PHASE_start, number(event, "seconds"));
+        add(p, BM_PHASE_start, bm_event_number(event, "seconds"));
     } else if (strcmp(kind, "block") == 0) {
         add_block(p, event);
     } else if (strcmp(kind, "eval") == 0) {
-        add(p, BM_PHASE_eval, number(event, "seconds"));
+        add(p, BM_PHASE_eval, bm_event_number(event, "seconds"));
     } else if (strcmp(kind, "checkpoint") == 0) {
-        add(p, BM_PHASE_checkpoint, number(event, "seconds"));
+        add(p, BM_PHASE_checkpoint, bm_event_number(event, "seconds"));
     } else if (strcmp(kind, "end") == 0) {
         end(p, event);
     }

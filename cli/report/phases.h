@@ -1,4 +1,4 @@
-/* phases.h - where the time of a run went, from the events of its journal. */
+/* phases.h - the time of a run by phase, summed over its journal. */
 #ifndef BM_CLI_REPORT_PHASES_H
 #define BM_CLI_REPORT_PHASES_H
 
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What parts of the time are called in JSON, and in words. */
+/* The phases: key in JSON, words in the table. */
 #define BM_PHASES(X)                                                           \
     X(start, "start")                                                          \
     X(stall, "waiting for data")                                               \
@@ -14,12 +14,12 @@
     X(loss, "loss")                                                            \
     X(backward, "backward")                                                    \
     X(update, "update")                                                        \
-    X(learning, "rest of learning")                                            \
+    X(learning, "rest of training")                                            \
     X(wait, "waiting for ranks")                                               \
     X(exchange, "exchange")                                                    \
     X(eval, "evaluation")                                                      \
     X(checkpoint, "checkpoints")                                               \
-    X(model, "leaving the model")                                              \
+    X(model, "writing the model")                                              \
     X(other, "other")
 
 typedef enum bm_phase {
@@ -29,15 +29,15 @@ typedef enum bm_phase {
         BM_PHASE_COUNT,
 } bm_phase;
 
-/* Begins with zeros. */
+/* Initialise with {0}. */
 typedef struct bm_phases {
     double seconds[BM_PHASE_COUNT];
-    double known; /* since the last start */
+    double known; /* seconds in phases since the last `start` */
 } bm_phases;
 
-/* Takes in the next event of the journal. What of a job's total no event tells
- * is `other`; a job that left no `end` has none. */
-void bm_phases_add(bm_phases *p, const json_t *event);
+/* Adds the next event of the journal. `other` is the time of a job that no
+ * event accounts for; a job without `end` event has none. */
+void bm_phases_add(bm_phases *p, const char *kind, const json_t *event);
 
 void bm_phases_print(const bm_phases *p, FILE *out);
 json_t *bm_phases_json(const bm_phases *p); /* {"start": s, .., "total": s} */

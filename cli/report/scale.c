@@ -1,4 +1,5 @@
-/* scale.c - bmuf scale: what each method would do on more workers. */
+/* scale.c - bmuf scale: forecasts the speed of each method on more workers. */
+#include "cli/json_output.h"
 #include "cli/report/chart.h"
 #include "cli/report/load.h"
 #include "cli/verbs.h"
@@ -12,7 +13,7 @@
 
 enum { MOST_COUNTS = 32, MOST_METHODS = 16 };
 
-/* [link] of a file, in the units that people use. */
+/* [link] of a file, in common units. */
 typedef struct link_settings {
     double latency_us, gigabytes, adding_gigabytes;
     long cores;
@@ -20,13 +21,13 @@ typedef struct link_settings {
 
 static const bm_option link_options[] = {
     {"latency_us", BM_FLOAT, offsetof(link_settings, latency_us), NULL, 0, 1e9,
-     "microseconds", "of a message"},
+     "microseconds", "time of an empty message"},
     {"bandwidth", BM_FLOAT, offsetof(link_settings, gigabytes), NULL, 1e-6, 1e6,
-     "GB/s", "of a worker, in both directions at a time"},
+     "GB/s", "of a worker, in each direction while both are in use"},
     {"adding", BM_FLOAT, offsetof(link_settings, adding_gigabytes), "0", 0, 1e6,
-     "GB/s", "of what came to what is there; 0: it takes no time"},
+     "GB/s", "rate of adding received vectors; 0: it takes no time"},
     {"cores", BM_INT, offsetof(link_settings, cores), "0", 0, 1e6, NULL,
-     "that all workers share; 0: each has its own"},
+     "number of cores for all workers; 0: each worker has its own"},
     {0},
 };
 
@@ -61,7 +62,8 @@ static bm_status read_network(const char *name, link_settings *out)
                      networks[i].name);
         }
         return BM_FAIL(BM_ERR_ARG,
-                       "--network %s: there are %sor a file such as net.ini",
+                       "--network %s is unknown; use %sor a file such as "
+                       "net.ini",
                        name, names);
     }
     BM_TRY(bm_config_new(&config));
@@ -73,8 +75,8 @@ done:
     return status;
 }
 
-/* "1,2,4,...,256" or "2,3,...,6": after the dots the ratio of the two before,
- * if it is whole, or else their step. */
+/* "1,2,4,...,256" or "2,3,...,6": the dots continue with the ratio of the last
+ * two numbers if it is an integer, else with their difference. */
 static bm_status read_counts(const char *text, int *count, size_t *n)
 {
     const char *at = text;
@@ -92,7 +94,7 @@ static bm_status read_counts(const char *text, int *count, size_t *n)
         if (end == at || next < 1 || next > 1 << 20 ||
             (*n > 0 && next <= count[*n - 1]) || (*end != ',' && *end != '\0'))
             return BM_FAIL(BM_ERR_ARG,
-                           "--workers %s: it takes rising numbers such as "
+                           "--workers %s: expected increasing numbers such as "
                            "1,2,4,...,256",
                            text);
         for (; dots && *n < MOST_COUNTS; (*n)++) {
@@ -110,8 +112,10 @@ static bm_status read_counts(const char *text, int *count, size_t *n)
         dots = false;
         at = end + (*end == ',');
     }
-    return *n > 0 ? BM_OK
-                  : BM_FAIL(BM_ERR_ARG, "--workers: how many? 1,2,4,...,256");
+    return *n > 0
+               ? BM_OK
+               : BM_FAIL(BM_ERR_ARG,
+                         "--workers: expected numbers such as 1,2,4,...,256");
 }
 
 typedef struct forecast {
@@ -125,7 +129,7 @@ typedef struct forecast {
     double frames_per_s[MOST_METHODS][MOST_COUNTS];
 } forecast;
 
-/* Workers beyond the cores take turns. */
+/* The load if n workers share the cores. */
 static bm_load on_cores(const bm_load *one, long cores, int n)
 {
     bm_load l = *one;
@@ -156,18 +160,18 @@ static void print_head(const forecast *f)
 {
     const bm_load *l = &f->load;
 
-    printf("a worker's step   %.4g ms for %.0f frames = %.0f frames/s",
+    printf("step of a worker  %.4g ms for %.0f frames = %.0f frames/s",
            1e3 * l->step_s, f->of.frames, f->of.frames / l->step_s);
     if (f->of.blocks > 0)
         printf(" (%.0f blocks on %d rank%s)", f->of.blocks, f->of.ranks,
                f->of.ranks == 1 ? "" : "s");
-    printf("\nsteps vary        %.1f %%\n"
+    printf("\nvariation         %.1f %% of a step\n"
            "exchanged         %.1f MB, every %.1f steps with bmuf\n"
-           "network           %.3g us a message, %.3g GB/s\n",
+           "network           %.3g us latency, %.3g GB/s\n",
            100 * l->variation, 4e-6 * l->weights, l->block_steps,
            1e6 * f->link.latency, 1e-9 * f->link.bandwidth);
     if (l->read_s > 0)
-        printf("reading           %.4g ms a step, more than learning\n",
+        printf("reading           %.4g ms per step, more than computing\n",
                1e3 * l->read_s);
     printf("\n%-9s", "workers");
     for (size_t k = 0; k < f->n_methods; k++)
@@ -185,9 +189,9 @@ static void print_table(const forecast *f)
                    100 * f->speedup[k][i] / f->count[i]);
         printf("\n");
     }
-    printf("\nTimes one worker's speed, and that as a share of the workers. "
-           "Speed is not\naccuracy: see docs/tuning.md for what a block size "
-           "does to it.\n\n");
+    printf("\nSpeed-up over one worker, and efficiency (speed-up / workers). "
+           "The forecast says\nnothing about accuracy: docs/tuning.md "
+           "describes the effect of the block size.\n\n");
     for (size_t k = 0; k < f->n_methods; k++)
         printf("%-9s %s\n", bm_forecast_methods[k].name,
                bm_forecast_methods[k].help);
@@ -207,9 +211,7 @@ static void print_json(const forecast *f)
                                           f->frames_per_s[k][i]));
         json_array_append_new(rows, row);
     }
-    json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(rows);
+    bm_json_print(rows, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
 
 static bm_status draw(const forecast *f, const char *path, const char *network)
@@ -219,7 +221,7 @@ static bm_status draw(const forecast *f, const char *path, const char *network)
 
     for (size_t k = 0; k < f->n_methods; k++)
         line[k] = (bm_chart_line){bm_forecast_methods[k].name, f->speedup[k]};
-    snprintf(title, sizeof title, "%.1f M weights, %.0f frames a step, %s",
+    snprintf(title, sizeof title, "%.1f M weights, %.0f frames per step, %s",
              1e-6 * f->load.weights, f->of.frames, network);
     return bm_chart_write(path, title, f->n_counts, f->count, f->n_methods,
                           line);
@@ -236,13 +238,13 @@ static bm_status number(const bm_arguments *a, const char *name, double least,
         return BM_OK;
     x = strtod(text, &end);
     if (end == text || *end != '\0' || !(x >= least && x <= most))
-        return BM_FAIL(BM_ERR_ARG, "--%s %s: a number from %g to %g", name,
+        return BM_FAIL(BM_ERR_ARG, "--%s %s is not a number in [%g, %g]", name,
                        text, least, most);
     *out = x;
     return BM_OK;
 }
 
-/* A run knows how long its steps take; a configuration has to be told. */
+/* From a run, or with --step-ms from a configuration. */
 static bm_status read_load(const bm_arguments *a, forecast *f)
 {
     const char *path = a->nouns[0];
@@ -259,7 +261,7 @@ static bm_status read_load(const bm_arguments *a, forecast *f)
     BM_TRY(number(a, "variation", 0, 1000, &percent));
     BM_TRY(number(a, "block-steps", 1, 1e9, &f->load.block_steps));
     f->load.variation = percent / 100;
-    f->load.quantise_rate = 5e9; /* a GPU's; of a CPU's cores a tenth */
+    f->load.quantise_rate = 5e9; /* of a GPU; about ten times a CPU's */
     return BM_OK;
 }
 
@@ -295,29 +297,29 @@ static const bm_flag flags[] = {
     {"network", "NAME",
      "1gbe, 10gbe (default), fdr, ib100, nvlink, or a file with [link]", 0,
      false},
-    {"workers", "N,...", "default 1,2,4,...,256", 0, false},
-    {"step-ms", "MS", "the noun is a configuration whose steps take this", 0,
+    {"workers", "N,...", "numbers of workers; default 1,2,4,...,256", 0, false},
+    {"step-ms", "MS", "read a CONFIG, and assume this time for a step", 0,
      false},
     {"block-steps", "S", "mini-batches between exchanges of bmuf", 0, false},
-    {"variation", "PERCENT", "of the time of a step", 0, false},
+    {"variation", "PERCENT", "standard deviation of the time of a step", 0,
+     false},
     {"svg", "FILE", "write a chart", 0, false},
-    {"set", "SECTION.KEY=VALUE", "change a setting of a configuration", 0,
-     true},
-    {"json", NULL, "JSON instead of a table", 0, false},
+    {"set", "SECTION.KEY=VALUE", "change a setting of a CONFIG", 0, true},
+    {"json", NULL, "print JSON instead of a table", 0, false},
     {0},
 };
 
 const bm_verb bm_verb_scale = {
     .name = "scale",
     .nouns = "RUN|CONFIG",
-    .help = "how fast each method would be on more workers",
+    .help = "forecast the speed of each method on more workers",
     .text =
         "  bmuf scale run/digits\n"
         "  bmuf scale run/digits --network fdr --workers 1,8,64 --svg d.svg\n"
         "  bmuf scale my.ini --step-ms 23 --network nvlink\n\n"
-        "A model of latency, bytes and waiting for the slowest "
-        "(docs/scaling.md), fed with\nwhat a run's journal tells of its "
-        "steps.\n",
+        "Models latency, bandwidth and waiting for the slowest worker "
+        "(docs/scaling.md). The\ntime of a step comes from the journal of RUN, "
+        "or from --step-ms.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

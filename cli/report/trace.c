@@ -1,7 +1,8 @@
 /*
- * trace.c - bmuf trace: the traces of all ranks of a run become one, and a
- * table of where the time went.
+ * trace.c - bmuf trace: merges the traces of all ranks of a run and prints a
+ * table of their times.
  */
+#include "cli/json_output.h"
 #include "cli/report/trace_table.h"
 #include "cli/verbs.h"
 #include "core/file.h"
@@ -10,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One rank's file after the other: they are large. */
+/* Handles one rank's file at a time, as they are large. */
 typedef struct merger {
     const char *run;
     int ranks, attempt; /* of rank 0's file */
     bm_trace_table table;
     char temporary[4200];
     FILE *out;
-    bool first; /* no event has been written */
+    bool first; /* no event has been written yet */
 } merger;
 
 static void path_of(const char *run, int rank, char *out, size_t room)
@@ -25,15 +26,15 @@ static void path_of(const char *run, int rank, char *out, size_t room)
     snprintf(out, room, "%s/trace/rank-%d.json", run, rank);
 }
 
-static bm_status look_for(const char *run, const char *path)
+static bm_status check_exists(const char *run, const char *path)
 {
     if (access(path, F_OK) == 0)
         return BM_OK;
     if (access(run, F_OK) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", run, strerror(errno));
     return BM_FAIL(BM_ERR_MISSING,
-                   "%s is not there; bmuf train writes it for job.trace = "
-                   "blocks A:B",
+                   "%s does not exist; to record a trace, train with job.trace "
+                   "= blocks A:B",
                    path);
 }
 
@@ -42,7 +43,7 @@ static bm_status load(const char *run, int rank, const char *path, json_t **out)
     json_error_t error;
     json_t *file = NULL;
 
-    BM_TRY(look_for(run, path));
+    BM_TRY(check_exists(run, path));
     file = json_load_file(path, 0, &error);
     if (file == NULL)
         return BM_FAIL(BM_ERR_FORMAT, "%s:%d: %s", path, error.line,
@@ -55,10 +56,10 @@ static bm_status load(const char *run, int rank, const char *path, json_t **out)
         return BM_OK;
     }
     json_decref(file);
-    return BM_FAIL(BM_ERR_FORMAT, "%s is not a trace of rank %d", path, rank);
+    return BM_FAIL(BM_ERR_FORMAT, "%s is no trace of rank %d", path, rank);
 }
 
-static int head(const json_t *file, const char *key)
+static int header_number(const json_t *file, const char *key)
 {
     return (int)json_integer_value(
         json_object_get(json_object_get(file, "otherData"), key));
@@ -67,13 +68,14 @@ static int head(const json_t *file, const char *key)
 static bm_status check_together(const merger *m, const json_t *file,
                                 const char *path)
 {
-    if (head(file, "ranks") == m->ranks && head(file, "attempt") == m->attempt)
+    if (header_number(file, "ranks") == m->ranks &&
+        header_number(file, "attempt") == m->attempt)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s is of %d ranks at attempt %d, rank 0's trace of %d at "
-                   "%d: they do not belong together",
-                   path, head(file, "ranks"), head(file, "attempt"), m->ranks,
-                   m->attempt);
+                   "%s belongs to attempt %d with %d ranks, but rank 0's trace "
+                   "to attempt %d with %d; trace the run again",
+                   path, header_number(file, "attempt"),
+                   header_number(file, "ranks"), m->attempt, m->ranks);
 }
 
 static void write_events(merger *m, const json_t *file)
@@ -99,10 +101,11 @@ static bm_status add(merger *m, const json_t *file, int rank, const char *path)
 
 static bm_status begin(merger *m, const json_t *file, const char *path)
 {
-    m->ranks = head(file, "ranks");
-    m->attempt = head(file, "attempt");
+    m->ranks = header_number(file, "ranks");
+    m->attempt = header_number(file, "attempt");
     if (m->ranks < 1 || m->ranks > 1 << 20)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: %d ranks", path, m->ranks);
+        return BM_FAIL(BM_ERR_FORMAT, "%s: invalid number of ranks, %d", path,
+                       m->ranks);
     return bm_trace_table_init(&m->table, m->ranks);
 }
 
@@ -125,7 +128,7 @@ static bm_status merge(merger *m)
     return status;
 }
 
-/* A merged trace that was there stays until all of this one is. */
+/* Replaces an existing merged trace only when the new one is complete. */
 static bm_status write_merged(merger *m, const char *path)
 {
     bool good = false;
@@ -153,9 +156,7 @@ static void print_json(const merger *m, const char *path)
     json_t *o = bm_trace_table_json(&m->table);
 
     json_object_set_new(o, "file", json_string(path));
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
+    bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
 static bm_status trace(const bm_arguments *a)
@@ -166,9 +167,10 @@ static bm_status trace(const bm_arguments *a)
     bm_status status = BM_OK;
 
     if (strlen(m.run) > 4096 || (out != NULL && strlen(out) > 4096))
-        return BM_FAIL(BM_ERR_ARG, "trace: too long a path");
+        return BM_FAIL(BM_ERR_ARG,
+                       "trace: a path is longer than 4096 characters");
     path_of(m.run, 0, path, sizeof path);
-    BM_TRY(look_for(m.run, path));
+    BM_TRY(check_exists(m.run, path));
     snprintf(path, sizeof path, "%s%s", out != NULL ? out : m.run,
              out != NULL ? "" : "/trace.json");
     BM_TRY_DONE(write_merged(&m, path));
@@ -176,7 +178,7 @@ static bm_status trace(const bm_arguments *a)
         print_json(&m, path);
     } else {
         bm_trace_table_print(&m.table, stdout);
-        printf("\n%s opens in Perfetto and chrome://tracing\n", path);
+        printf("\nwrote %s, for Perfetto or chrome://tracing\n", path);
     }
 done:
     bm_trace_table_free(&m.table);
@@ -184,19 +186,20 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"out", "FILE", "the merged trace; default: RUN/trace.json", 'o', false},
-    {"json", NULL, "JSON instead of a table", 0, false},
+    {"out", "FILE", "file for the merged trace; default: RUN/trace.json", 'o',
+     false},
+    {"json", NULL, "print JSON instead of a table", 0, false},
     {0},
 };
 
 const bm_verb bm_verb_trace = {
     .name = "trace",
     .nouns = "RUN",
-    .help = "the traces of all ranks in one, and who held up the others",
+    .help = "merge the traces of all ranks, and find the slowest rank",
     .text = "  bmuf train my.ini --out run/1 -n 4 --set 'job.trace=blocks "
             "10:12'\n"
             "  bmuf trace run/1\n\n"
-            "docs/trace.md tells what the columns mean.\n",
+            "docs/trace.md describes the columns.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

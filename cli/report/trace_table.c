@@ -7,12 +7,12 @@
 
 enum { THREADS = 64, DEEPEST = 64, MOST_LINES = 20 };
 
-/* Of one rank's file. */
+/* A span of one rank. */
 typedef struct span {
-    int64_t ts, dur, within; /* ns; within: of spans inside it */
+    int64_t ts, dur, within; /* ns; within: sum of the spans inside */
     const char *name;
     int tid;
-    int64_t block; /* -1: of none */
+    int64_t block; /* -1: outside blocks */
 } span;
 
 typedef struct reading {
@@ -52,7 +52,7 @@ static bm_status no_memory(void)
     return BM_FAIL(BM_ERR_MEMORY, "no memory for a table of traces");
 }
 
-/* The row of a phase, made where it is new; NULL: no memory. */
+/* The row of a phase, new if needed; NULL: no memory. */
 static bm_trace_phase *phase_of(bm_trace_table *t, const char *name,
                                 const char *thread)
 {
@@ -75,7 +75,7 @@ static bm_trace_phase *phase_of(bm_trace_table *t, const char *name,
     return p->seconds != NULL ? p : NULL;
 }
 
-/* The same for a block, in its place. */
+/* The same for a block, in ascending order. */
 static bm_trace_block_work *block_of(bm_trace_table *t, int64_t block)
 {
     size_t at = t->n_blocks, ranks = (size_t)t->ranks;
@@ -99,7 +99,7 @@ static bm_trace_block_work *block_of(bm_trace_table *t, int64_t block)
 
 /* ---- one file ----------------------------------------------------------- */
 
-static bm_status odd(const reading *r, size_t i, const char *what)
+static bm_status invalid(const reading *r, size_t i, const char *what)
 {
     return BM_FAIL(BM_ERR_FORMAT, "%s: event %zu %s", r->path, i, what);
 }
@@ -125,12 +125,12 @@ static bm_status read_span(reading *r, const json_t *event, size_t i)
                 .tid = (int)json_integer_value(tid),
                 .block = block != NULL ? json_integer_value(block) : -1};
     if (s->name == NULL)
-        return odd(r, i, "has no name");
+        return invalid(r, i, "has no name");
     if (!json_is_integer(tid) || s->tid < 0 || s->tid >= THREADS)
-        return odd(r, i, "is of no thread");
+        return invalid(r, i, "has no valid tid");
     if (!read_time(event, "ts", &s->ts) || !read_time(event, "dur", &s->dur) ||
         s->dur < 0)
-        return odd(r, i, "has no ts, or no dur from 0 on");
+        return invalid(r, i, "has no valid ts or dur");
     return BM_OK;
 }
 
@@ -158,7 +158,7 @@ static bm_status read_events(reading *r, const json_t *events)
     {
         const char *kind = json_string_value(json_object_get(event, "ph"));
         if (kind == NULL)
-            return odd(r, i, "has no ph");
+            return invalid(r, i, "has no ph");
         if (strcmp(kind, "X") == 0)
             BM_TRY(read_span(r, event, i));
         if (strcmp(kind, "M") == 0)
@@ -167,7 +167,7 @@ static bm_status read_events(reading *r, const json_t *events)
     return BM_OK;
 }
 
-/* Of a thread together, what lies within a span behind it. */
+/* Orders by thread, then time; a span comes before those within it. */
 static int earlier(const void *a, const void *b)
 {
     const span *x = a, *y = b;
@@ -198,7 +198,8 @@ static bm_status nest(reading *r)
                            r->path, open[depth - 1]->name, s->name,
                            1e-3 * (double)s->ts);
         if (depth == DEEPEST)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: spans lie %d deep", r->path,
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: spans are nested more than %d deep", r->path,
                            DEEPEST);
         if (depth > 0)
             open[depth - 1]->within += s->dur;
@@ -266,7 +267,7 @@ done:
     return status;
 }
 
-/* ---- what they come to -------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------- */
 
 static double sum_of(const bm_trace_table *t, const double *x)
 {
@@ -311,7 +312,7 @@ static double lost_in(const bm_trace_table *t, const bm_trace_block_work *b)
 /* The straggler of all blocks. */
 typedef struct verdict {
     int rank;
-    int blocks; /* in which it was it */
+    int blocks; /* number of blocks with this straggler */
     double lost;
 } verdict;
 
@@ -376,7 +377,7 @@ void bm_trace_table_print(const bm_trace_table *t, FILE *out)
         print_blocks(t, out);
     fprintf(out,
             "\nstraggler    rank %d on %s, in %d of %zu blocks; the others "
-            "lost %.4f s to it\n",
+            "waited %.4f s for it\n",
             v.rank, t->host[v.rank], v.blocks, t->n_blocks, v.lost);
 }
 

@@ -1,18 +1,19 @@
 /*
- * trace_table.h - what the traces of all ranks of a run come to: where each
- * spent its time, and who held up the others.
+ * trace_table.h - a table of the traces of all ranks: the time each spent in
+ * each phase, and the rank that delayed the others.
  *
- * The time of a span is its own: without that of spans within it. So the times
- * of a thread add up, and "block" is what nothing else in a block accounts for.
+ * The time of a span does not include that of spans within it, so the times of
+ * a thread add up. "block" is the time in a block outside all other spans.
  *
- *     work(r, b)     of rank r in block b: its time on the thread that
- * computes, but for wait, exchange, filter and checkpoint, in which ranks meet
+ *     work(r, b)     time of rank r in block b on its computing thread, without
+ *                    wait, exchange, filter and checkpoint, in which ranks wait
+ *                    for each other
  *     straggler(b)   the rank s with the most work
  *     lost(b)        sum over r of work(s, b) - work(r, b)
  *
- * The straggler of all is the one to whom most was lost. That of a phase in
- * which ranks wait for each other is who spent the least time in it; of another
- * one, the most.
+ * The straggler of the run is the rank with the largest sum of lost(b). The
+ * straggler of a phase in which ranks wait for each other is the rank with the
+ * least time in it; of any other phase, the rank with the most.
  */
 #ifndef BM_CLI_REPORT_TRACE_TABLE_H
 #define BM_CLI_REPORT_TRACE_TABLE_H
@@ -30,7 +31,7 @@ typedef struct bm_trace_phase {
 
 typedef struct bm_trace_block_work {
     int64_t block;
-    double *seconds; /* [ranks]: from its begin to its end; 0: it is cut off */
+    double *seconds; /* [ranks]: from begin to end; 0: the trace ends before */
     double *work;    /* [ranks] */
 } bm_trace_block_work;
 
@@ -39,18 +40,23 @@ typedef struct bm_trace_table {
     char (*host)[64]; /* [ranks] */
     bm_trace_phase *phases;
     size_t n_phases;
-    bm_trace_block_work *blocks; /* in their order */
+    bm_trace_block_work *blocks; /* in ascending order */
     size_t n_blocks;
 } bm_trace_table;
 
+/* An empty table. Free with bm_trace_table_free. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_trace_table_init(bm_trace_table *t, int ranks);
 void bm_trace_table_free(bm_trace_table *t);
 
-/* Adds a rank's file; path is for messages. BM_ERR_FORMAT: it is no trace. */
+/* Adds a rank's file; `path` is for messages. Fails with BM_ERR_FORMAT if it is
+ * no valid trace, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_trace_table_add(bm_trace_table *t, int rank,
                                         const json_t *file, const char *path);
 
+/* Prints phases, up to 20 blocks, and the straggler. */
 void bm_trace_table_print(const bm_trace_table *t, FILE *out);
+
+/* The same as a new JSON object. */
 json_t *bm_trace_table_json(const bm_trace_table *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* traffic.h - what ranks send each other, as a configuration has it. */
+/* traffic.h - the bytes that ranks exchange with a given configuration. */
 #ifndef BM_CLI_REPORT_TRAFFIC_H
 #define BM_CLI_REPORT_TRAFFIC_H
 
@@ -6,12 +6,13 @@
 #include "compute/params.h"
 
 typedef struct bm_sending {
-    double bytes; /* that the busiest rank brings to others */
-    const char *per;
+    double bytes;    /* that the busiest rank delivers to others */
+    const char *per; /* per what: "block", "step", .. */
 } bm_sending;
 
-/* Of so many ranks, of one host, and an exchange of this model; of fragments on
- * an average. Not of a warm-up. */
+/* The bytes of one exchange of a model between `ranks` ranks on one host; with
+ * block.fragments their mean. A warm-up is not counted. Fails with
+ * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_sending_of(const bm_settings *s, int ranks,
                                    const bm_params *p, bm_sending *out);
 

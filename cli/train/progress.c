@@ -12,16 +12,16 @@
 static struct {
     bool on;
     double began, drawn;
-    double done, per_s; /* share of all blocks; of them per second */
+    double done, per_s; /* fraction of all blocks; fraction per second */
     char line[512];
 } bar;
 
-/* Here, or where the supervisor passes things on to. */
+/* Whether `fd` is a terminal, here or in the supervisor (launch.c). */
 static bool ends_at_terminal(int fd, const char *name)
 {
-    const char *told = getenv("BMUF_TERMINAL");
+    const char *names = getenv("BMUF_TERMINAL");
 
-    return isatty(fd) || (told != NULL && strstr(told, name) != NULL);
+    return isatty(fd) || (names != NULL && strstr(names, name) != NULL);
 }
 
 static bool terminal(void)
@@ -36,11 +36,11 @@ static size_t width(void)
 {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
-    long told = columns != NULL ? strtol(columns, NULL, 10) : 0;
+    long n = columns != NULL ? strtol(columns, NULL, 10) : 0;
 
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    return told > 0 ? (size_t)told : 80;
+    return n > 0 ? (size_t)n : 80;
 }
 
 static const char erasure[] = "\r\033[K";
@@ -113,5 +113,5 @@ void bm_progress_close(void)
     erase();
     fflush(stderr);
     if (ends_at_terminal(STDOUT_FILENO, "stdout"))
-        fputs(erasure, stdout); /* results may overtake the line before */
+        fputs(erasure, stdout); /* which may be shown before stderr */
 }

@@ -1,6 +1,7 @@
 /*
- * progress.h - one line on a terminal, redrawn in place: where training is, how
- * fast, how long still. Elsewhere nothing: then the log has a line per block.
+ * progress.h - the progress bar: one line on a terminal, redrawn in place, with
+ * position, speed and time left. Without a terminal it is a no-op, and the log
+ * has a line per block instead.
  */
 #ifndef BM_CLI_TRAIN_PROGRESS_H
 #define BM_CLI_TRAIN_PROGRESS_H
@@ -14,10 +15,14 @@ typedef struct bm_progress {
     long workers;
 } bm_progress;
 
-/* Whether stderr, or that of the supervisor above, is a terminal. */
+/* Starts the bar if `here` (one rank shows it) and stderr, or the supervisor's
+ * stderr, is a terminal. Returns whether it does. */
 bool bm_progress_open(bool here);
+
+/* Redraws the bar, at most ten times a second. */
 void bm_progress_show(const bm_progress *p);
-/* Ends with the line erased. */
+
+/* Erases the bar. */
 void bm_progress_close(void);
 
 #endif

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The lock is the kernel's: it dies with its owner. The text is for people. */
+/* The kernel drops the lock when its owner dies. The text in the file is for
+ * the message to the next one. */
 static bm_status take_lock(bm_run *run)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -26,8 +27,8 @@ static bm_status take_lock(bm_run *run)
         owner[n > 0 ? n : 0] = '\0';
         owner[strcspn(owner, "\n")] = '\0';
         return BM_FAIL(BM_ERR_CREATE,
-                       "%s: another job is at work here (%s); wait for it, or "
-                       "give another --out",
+                       "%s is in use by another job (%s); wait for it, or give "
+                       "another --out",
                        run->directory, owner);
     }
     gethostname(host, sizeof host - 1);
@@ -43,7 +44,7 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* A directory with files in it but no configuration is not ours. */
+/* Refuses a directory with files but without config.ini: it is no run. */
 static bm_status check_ownership(const bm_run *run)
 {
     DIR *directory = opendir(run->directory);
@@ -61,8 +62,8 @@ static bm_status check_ownership(const bm_run *run)
     closedir(directory);
     if (foreign && !exists(run->config_path))
         return BM_FAIL(BM_ERR_CREATE,
-                       "%s has files in it, but is not a run: there is no "
-                       "config.ini; give another --out",
+                       "%s has files in it, but no config.ini, so it is not a "
+                       "run; give another --out",
                        run->directory);
     return BM_OK;
 }
@@ -88,7 +89,7 @@ static const char *value_of(const bm_config *config, const char *section,
     return text != NULL ? text : o->fallback != NULL ? o->fallback : "";
 }
 
-/* 0.02 and 2e-2 are one number. */
+/* 0.02 and 2e-2 are equal. */
 static bool same_value(const bm_option *o, const char *a, const char *b)
 {
     char *end_a = NULL, *end_b = NULL;
@@ -104,14 +105,14 @@ static bool same_value(const bm_option *o, const char *a, const char *b)
            x == y;
 }
 
-/* What the machine will decide on is not known yet. */
-static bool is_open(const bm_option *o, const char *value)
+/* bm_run_check compares before the device and precision are resolved. */
+static bool is_unresolved(const bm_option *o, const char *value)
 {
     return o->type == BM_CHOICE && strcmp(value, "auto") == 0;
 }
 
-/* A run of before there were devices has no setting for them. */
-static bm_status fill_in(bm_config *then)
+/* Runs of old versions have no settings for the device: it was the CPU. */
+static bm_status add_device(bm_config *then)
 {
     if (bm_config_text(then, "job", "device") == NULL)
         BM_TRY(bm_config_set(then, "job.device=cpu"));
@@ -120,7 +121,7 @@ static bm_status fill_in(bm_config *then)
     return BM_OK;
 }
 
-/* Lists every setting that differs from those the run was started with. */
+/* Fails if a setting differs from the run's config.ini; lists all of them. */
 static bm_status compare(const bm_run *run, const bm_config *now)
 {
     const bm_section *sections = bm_train_sections();
@@ -131,22 +132,22 @@ static bm_status compare(const bm_run *run, const bm_config *now)
 
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, run->config_path));
-    BM_TRY_DONE(fill_in(then));
+    BM_TRY_DONE(add_device(then));
     for (const bm_section *s = sections; s->name != NULL; s++)
         for (const bm_option *o = s->options; o->key != NULL; o++) {
             const char *a = value_of(then, s->name, o);
             const char *b = value_of(now, s->name, o);
-            if (same_value(o, a, b) || is_open(o, b) ||
+            if (same_value(o, a, b) || is_unresolved(o, b) ||
                 may_change(s->name, o->key))
                 continue;
             differing++;
             snprintf(list + strlen(list), sizeof list - strlen(list),
-                     "\n  %s.%s: %s, now %s", s->name, o->key, a, b);
+                     "\n  %s.%s: was %s, now %s", s->name, o->key, a, b);
         }
     if (differing > 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
                      "%s was started with other settings:%s\nGive another "
-                     "--out, or the settings of %s",
+                     "--out, or use the settings in %s",
                      run->directory, list, run->config_path);
 done:
     bm_config_free(then);
@@ -170,13 +171,13 @@ static bm_status write_config(const bm_run *run, const bm_config *config)
     return status;
 }
 
-/* How often `start` stands in the journal. */
+/* The number of `start` events in the journal. */
 static int attempts(const char *path)
 {
     FILE *file = fopen(path, "r");
     char line[256];
     int n = 0;
-    bool whole = true; /* the next piece begins a line */
+    bool whole = true; /* the next text begins a line */
 
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         n += whole && strncmp(line, "{\"event\":\"start\"", 16) == 0;
@@ -208,7 +209,8 @@ static bm_status name_files(bm_run *run, const char *directory)
     memset(run, 0, sizeof *run);
     run->lock = -1;
     if (strlen(directory) >= sizeof run->directory)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s...: too long a path", directory);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long",
+                       directory);
     snprintf(run->directory, sizeof run->directory, "%s", directory);
     snprintf(run->config_path, sizeof run->config_path, "%s/config.ini",
              directory);
@@ -238,17 +240,17 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
                       const bm_config *config)
 {
     bm_status status = BM_OK;
-    int told[2] = {0, 0};
+    int both[2] = {0, 0};
 
     BM_TRY(name_files(run, directory));
     if (bm_comm_rank(comm) == 0)
         status = open_as_root(run, config);
     BM_TRY(bm_comm_agree(comm, status));
-    told[0] = run->fresh;
-    told[1] = run->attempt;
-    BM_TRY(bm_comm_max(comm, told, 2));
-    run->fresh = told[0] != 0;
-    run->attempt = told[1];
+    both[0] = run->fresh;
+    both[1] = run->attempt;
+    BM_TRY(bm_comm_max(comm, both, 2));
+    run->fresh = both[0] != 0;
+    run->attempt = both[1];
     return BM_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
- * run.h - the directory a run leaves: its lock, its configuration, its journal,
- * its checkpoints and its model.
+ * run.h - the directory of a run: its lock, configuration, journal, checkpoints
+ * and model.
  */
 #ifndef BM_CLI_TRAIN_RUN_H
 #define BM_CLI_TRAIN_RUN_H
@@ -13,25 +13,27 @@
 typedef struct bm_run {
     char directory[2048], config_path[2100], journal_path[2100];
     char checkpoints[2100], model_path[2100], ema_path[2100];
-    bool fresh;          /* nothing was there before */
-    int attempt;         /* 1, 2, ..: how often it was started */
+    bool fresh;          /* a new run, nothing to resume */
+    int attempt;         /* 1, 2, ..: how often the run was started */
     int lock;            /* rank 0: file descriptor */
     bm_journal *journal; /* rank 0 */
 } bm_run;
 
 /*
- * Collective; rank 0 does the work, all learn the outcome. Makes the directory
- * or goes on in it. BM_ERR_CREATE: another job is at work in it, or something
- * else than a run is there. BM_ERR_CONFIG: it was started with other settings,
- * which are listed; train.epochs, train.keep, train.checkpoint_every,
- * data.test, job.exchange and job.trace may change. By then no device or
- * precision is `auto`.
+ * *Collective*; rank 0 does the work. Creates the directory, or opens an
+ * existing run to resume it. job.device and job.precision must be resolved, not
+ * `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
+ * use by another job or holds files but no run; with BM_ERR_CONFIG if the run
+ * was started with other settings, which the message lists (train.epochs,
+ * train.keep, train.checkpoint_every, data.test, job.exchange and job.trace may
+ * differ); with BM_ERR_IO if a file cannot be written. After a failure
+ * bm_run_close is still due.
  */
 BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);
 void bm_run_close(bm_run *run);
 
-/* Fails as bm_run_open would, but for other jobs; touches nothing. */
+/* Fails as bm_run_open would, except for a directory in use; writes nothing. */
 BM_CHECKED bm_status bm_run_check(const char *directory,
                                   const bm_config *config);
 

@@ -15,7 +15,8 @@ static void list_stale(const bm_service *t, FILE *out)
         }
 }
 
-/* As clock.times takes them: what is not known has the mean of the others. */
+/* In the syntax of clock.times; a worker without a time has the mean of the
+ * others. */
 static void list_times(const bm_service *t, FILE *out)
 {
     double sum = 0, n = 0;
@@ -44,7 +45,7 @@ static char *list(const bm_service *t,
     return text;
 }
 
-void bm_service_tell(bm_journal *j, const bm_block_report *r, bool quiet)
+void bm_report_server(bm_journal *j, const bm_block_report *r, bool quiet)
 {
     const bm_service *t = r->service;
     char *stale = NULL, *times = NULL;
@@ -68,8 +69,8 @@ void bm_service_tell(bm_journal *j, const bm_block_report *r, bool quiet)
                                   {0}});
     if (!quiet)
         bm_log(BM_NOTE,
-               "%.0f pushes, %.0f updates, staleness %.3g, at most "
-               "%.0f",
+               "server: %.0f pushes, %.0f updates, mean staleness %.3g, "
+               "largest %.0f",
                t->pushes, t->updates, t->mean, t->most);
     free(stale);
     free(times);

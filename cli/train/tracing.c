@@ -19,7 +19,7 @@ void bm_tracing_open(bm_tracing *t, const char *text)
 static void warn(bm_status status)
 {
     if (status != BM_OK)
-        bm_log(BM_WARNING, "there is no trace of this rank from here on: %s",
+        bm_log(BM_WARNING, "the trace of this rank ends here: %s",
                bm_last_message());
 }
 
@@ -28,7 +28,7 @@ static double tell_time(void)
     return bm_clock();
 }
 
-/* Of an attempt with more ranks. */
+/* Removes the files of an attempt with more ranks. */
 static void remove_others(const char *directory, int ranks)
 {
     char path[2200];
@@ -91,12 +91,13 @@ void bm_tracing_close(bm_tracing *t)
 {
     if (t->window.end > 0 && !t->on && t->at < t->window.first)
         bm_log(BM_NOTE,
-               "block %lld, with which job.trace begins, was not reached",
+               "nothing was traced: training ended before block %lld, the "
+               "first of job.trace",
                (long long)t->window.first);
     if (t->on && bm_trace_lost() > 0)
         bm_log(BM_WARNING,
-               "the trace of this rank is without %zu spans, of which there "
-               "are too many; trace fewer blocks",
+               "the trace of this rank is full, %zu spans were left out; trace "
+               "fewer blocks",
                bm_trace_lost());
     warn(bm_trace_close());
     *t = (bm_tracing){0};

@@ -1,6 +1,6 @@
 /*
- * tracing.h - [job] trace of a training run: when its window begins, clocks are
- * compared, and every rank has a file.
+ * tracing.h - [job] trace of a training run. When the window of blocks begins,
+ * the ranks measure their clock offsets and every rank opens a file.
  */
 #ifndef BM_CLI_TRAIN_TRACING_H
 #define BM_CLI_TRAIN_TRACING_H
@@ -10,22 +10,26 @@
 
 typedef struct bm_tracing {
     bm_trace_window window;
-    int64_t at; /* the block that comes */
-    bool on;    /* a file is open, or was given up */
+    int64_t at; /* the next block */
+    bool on;    /* a file was opened, or could not be */
 } bm_tracing;
 
-/* `text` is job.trace, and right. Before there are threads with spans. */
+/* `text` is a valid job.trace. Call it before any thread opens a span. */
 void bm_tracing_open(bm_tracing *t, const char *text);
 
 /*
- * Collective. Comes before each block, of which `block` were done in the run.
- * The files are directory/trace/rank-<r>.json; those of an earlier attempt are
- * replaced when the first block of the window that comes begins. One that
- * cannot be written is warned of, and training goes on.
+ * *Collective*. Call it before each block; `block` is the number of blocks done
+ * in the run. The files are directory/trace/rank-<r>.json; those of an earlier
+ * attempt are replaced at the first traced block of this one. If a file cannot
+ * be written, a warning is logged and training continues. Fails only if the
+ * communication fails.
  */
 BM_CHECKED bm_status bm_tracing_block(bm_tracing *t, bm_comm *comm,
                                       const char *directory, int attempt,
                                       int64_t block);
+
+/* Closes the file. Logs a note if the window was not reached, and a warning if
+ * spans were lost. */
 void bm_tracing_close(bm_tracing *t);
 
 #endif

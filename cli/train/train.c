@@ -1,6 +1,6 @@
 /*
- * train.c - bmuf train: blocks, evaluations, checkpoints, until the epochs are
- * over or somebody asks for an end.
+ * train.c - bmuf train: blocks, evaluations and checkpoints, until all epochs
+ * are done, the schedule ends training, or a signal asks for a stop.
  */
 #include "cli/launch/processes.h"
 #include "cli/report/explain.h"
@@ -11,11 +11,11 @@
 
 #include <math.h>
 
-/* The global model, or the average of them. */
+/* Writes the global model, or its moving average, to x [n] on the backend. */
 typedef bm_status global_model(bm_trainer *t, float *x);
 
-/* The network gets the model, the host a copy of it; what was in the network is
- * kept. */
+/* Puts the model into the network and a copy on the host; leave() restores the
+ * network's weights. */
 static bm_status enter(bm_training *t, global_model *model)
 {
     bm_params *p = bm_training_params(t);
@@ -99,7 +99,7 @@ static bm_status train_block(bm_training *t)
     return BM_OK;
 }
 
-/* The same answer on all ranks: has any of them been asked to stop? */
+/* *Collective*. Whether any rank has received a signal to stop. */
 static bm_status asked_to_stop(bm_training *t, bool *out)
 {
     int asked = bm_job_signal();
@@ -137,8 +137,9 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
     return saved == t->blocks ? BM_OK : bm_training_save(t);
 }
 
-/* The model on the host, and with `path` in a file. */
-static bm_status leave_model(bm_training *t, global_model *model,
+/* *Collective*. Copies the model to the host; rank 0 writes it to `path` unless
+ * that is NULL. */
+static bm_status write_model(bm_training *t, global_model *model,
                              const char *path)
 {
     double since = bm_clock();
@@ -153,14 +154,14 @@ static bm_status leave_model(bm_training *t, global_model *model,
     return status;
 }
 
-/* What is left when it is over: the model, the last numbers, a table. */
+/* After the last epoch: writes the models, evaluates data.test, reports. */
 static bm_status finish(bm_training *t)
 {
     bm_evaluation e = {0};
 
     if (bm_trainer_has_ema(t->trainer))
-        BM_TRY(leave_model(t, bm_trainer_ema, t->run->ema_path));
-    BM_TRY(leave_model(t, bm_trainer_global, t->run->model_path));
+        BM_TRY(write_model(t, bm_trainer_ema, t->run->ema_path));
+    BM_TRY(write_model(t, bm_trainer_global, t->run->model_path));
     if (t->on_test != NULL)
         BM_TRY(evaluate(t, bm_trainer_global, t->on_test, "test", &e));
     bm_report_end(t, t->on_test != NULL ? &e : NULL);
@@ -176,8 +177,8 @@ static bm_status work(bm_training *t)
         BM_TRY(bm_training_resume(t));
     if (over(t))
         bm_log(BM_NOTE,
-               "%s has been trained to its end already; a larger train.epochs "
-               "goes on",
+               "%s is complete, nothing to train; to continue it, increase "
+               "train.epochs",
                t->run->directory);
     bm_report_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0)
@@ -186,7 +187,7 @@ static bm_status work(bm_training *t)
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);
-    BM_TRY(leave_model(t, bm_trainer_global, NULL));
+    BM_TRY(write_model(t, bm_trainer_global, NULL));
     bm_report_stop(t);
     return BM_STOPPED;
 }
@@ -224,24 +225,24 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 
     BM_TRY(bm_device_open(&device, comm, set->job.device, set->job.precision,
                           set->job.threads));
-    bm_device_tell(&device);
+    bm_device_log(&device);
     status = bm_comm_agree(
-        comm, bm_settings_decide(set, config, device.name, device.precision));
+        comm, bm_settings_resolve(set, config, device.name, device.precision));
     if (status == BM_OK)
         status = train_on(&device, comm, config, set, directory, began);
     bm_device_close(&device);
     return status;
 }
 
-/* What would be done, and whether it could be. */
-static bm_status try_out(const bm_settings *set, const bm_config *config,
+/* --dry-run: prints what would be done, and fails as training would. */
+static bm_status dry_run(const bm_settings *set, const bm_config *config,
                          const char *directory, long ranks)
 {
     BM_TRY(bm_explain(config, set, (int)ranks, stdout));
     return bm_run_check(directory, config);
 }
 
-/* As many workers as mpirun has started ranks, if nothing is said. */
+/* The default of job.workers is the number of ranks, known only now. */
 static bm_status read_again(const bm_arguments *a, long ranks,
                             bm_config **config, bm_settings *set)
 {
@@ -264,12 +265,12 @@ static bm_status train(const bm_arguments *a)
 
     if (out == NULL)
         out = "run";
-    /* Before anything starts: settings are wrong on all ranks alike. */
+    /* Reports invalid settings before mpirun starts. */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
     BM_TRY_DONE(bm_settings_fit(&set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
-        status = try_out(&set, config, out, ranks);
+        status = dry_run(&set, config, out, ranks);
         goto done;
     }
     BM_TRY_DONE(bm_job_start(a, true, &comm));
@@ -285,25 +286,27 @@ done:
 
 static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
-    {"ranks", "RANKS", "start so many MPI processes", 'n', false},
+    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
-    {"dry-run", NULL, "check everything and say what would be done", 0, false},
+    {"dry-run", NULL, "check everything, print what would be done, and exit", 0,
+     false},
     {0},
 };
 
 const bm_verb bm_verb_train = {
     .name = "train",
     .nouns = "CONFIG",
-    .help = "train a recogniser, or go on with one",
+    .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
-            "-n lets messages of up to 8 MiB go at once over TCP, unless the "
-            "environment has\na limit of its own; mpirun is to be told: "
-            "docs/scaling.md.\n\n"
-            "The same command on the same directory goes on where it stopped, "
-            "also on\nanother number of ranks. SIGTERM or Ctrl-C finishes the "
-            "block and writes a\ncheckpoint (exit 75); a second one stops at "
-            "once. bmuf options lists the settings.\n",
+            "The same command on the same directory resumes the run from its "
+            "last checkpoint,\nalso on another number of ranks. On SIGTERM or "
+            "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "
+            "75; a second signal kills it. bmuf options\nlists the "
+            "settings.\n\n"
+            "With -n, Open MPI sends messages of up to 8 MiB over TCP without "
+            "a handshake,\nunless the environment sets its limits. If you "
+            "call mpirun yourself, set them as\ndocs/scaling.md describes.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

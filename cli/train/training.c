@@ -1,7 +1,7 @@
 #include "cli/train/training.h"
 
 #include "bmuf/strategies/fragments.h"
-#include "cli/report/explain.h"
+#include "cli/report/regime.h"
 
 #include <stdlib.h>
 
@@ -15,6 +15,7 @@ bool bm_training_first(const bm_training *t)
     return bm_comm_rank(t->comm) == 0;
 }
 
+/* The number of workers on this rank; *first is the lowest. */
 static int hosted(const bm_training *t, int *first)
 {
     int rank = bm_comm_rank(t->comm), n = (int)t->set->job.workers;
@@ -60,8 +61,8 @@ static void log_advice(void *self, const char *text)
         bm_log(BM_WARNING, "%s", text);
 }
 
-/* What the strategy's settings come to, under whatever names they are. */
-static void tell_filter(const bm_training *t, const bm_setting *what)
+/* Logs eta and zeta, which a strategy may derive from other settings. */
+static void log_filter(const bm_training *t, const bm_regime *what)
 {
     const bm_settings *s = t->set;
     bm_gains g = bm_gains_of(what);
@@ -69,32 +70,32 @@ static void tell_filter(const bm_training *t, const bm_setting *what)
     if (!what->filtered)
         return;
     if (what->renamed)
-        bm_log(BM_NOTE, "train.strategy = %s is %s", s->train.strategy,
+        bm_log(BM_NOTE, "train.strategy = %s: %s", s->train.strategy,
                bm_strategy_find(s->train.strategy)->help);
-    bm_log(BM_NOTE,
-           "train.strategy = %s comes to eta = %.6g, zeta = %.6g, %s block "
-           "momentum; block gain %.6g, steady gain %.6g",
-           s->train.strategy, what->momentum, what->rate,
-           s->filter.nesterov ? "Nesterov's" : "classical", g.block, g.steady);
+    bm_log(
+        BM_NOTE,
+        "train.strategy = %s has eta = %.6g, zeta = %.6g, %s block momentum; "
+        "block gain %.6g, steady gain %.6g",
+        s->train.strategy, what->momentum, what->rate,
+        s->filter.nesterov ? "Nesterov" : "classical", g.block, g.steady);
 }
 
-/* What is unwise about the settings, or too much so. */
-static bm_status warn(bm_training *t)
+/* Logs warnings about the settings; fails as bm_advise. */
+static bm_status advise(bm_training *t)
 {
-    bm_setting what = {0};
+    bm_regime what = {0};
     bm_plan *plan = NULL;
-
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(t->set, t->train, &plan));
-    status = bm_setting_of(t->set, t->train, plan, &what);
+    status = bm_regime_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
     BM_TRY(status);
-    tell_filter(t, &what);
+    log_filter(t, &what);
     return bm_advise(&what, log_advice, t);
 }
 
-/* There are layers enough. */
+/* Fails if the model has too few layers for block.fragments. */
 static bm_status check_fragments(const bm_training *t)
 {
     long n = t->set->block.fragments;
@@ -108,13 +109,12 @@ static bm_status check_fragments(const bm_training *t)
     return status;
 }
 
-/* Every rank for itself, before anything is written. */
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
-    return warn(t);
+    return advise(t);
 }
 
 static bm_status open_evaluator(bm_training *t, bm_dataset *data,

@@ -1,6 +1,6 @@
 /*
- * training.h - everything that a training run holds on one rank, and what is
- * told of it. The loop is train.c's.
+ * training.h - the state of a training run on one rank, its checkpoints and its
+ * reports. The loop is in train.c.
  */
 #ifndef BM_CLI_TRAIN_TRAINING_H
 #define BM_CLI_TRAIN_TRAINING_H
@@ -26,8 +26,8 @@ typedef struct bm_training {
     bm_trainer *trainer;
     bm_evaluator *on_dev, *on_test;
     bm_schedule schedule;
-    float *kept; /* [n] on the backend: w, while something else is in it */
-    float *host; /* [n] */
+    float *kept; /* [n] on the backend: w, while another model is in it */
+    float *host; /* [n]: the last model that train.c copied */
     bm_state *states;
     size_t n_states;
     char *config_text;
@@ -35,37 +35,49 @@ typedef struct bm_training {
 
     int64_t epochs, blocks; /* done */
     double frames, seconds;
-    double began;   /* the program, by the clock */
-    double model_s; /* spent on leaving a model */
-    bool ended;
-    bool terminal;
+    double began;   /* bm_clock() at program start */
+    double model_s; /* seconds spent on writing models */
+    bool ended;     /* by the schedule */
+    bool terminal;  /* there is a progress bar */
 } bm_training;
 
 bm_params *bm_training_params(const bm_training *t);
 bool bm_training_first(const bm_training *t); /* is this rank 0? */
 
-/* Data, network, advice: every rank for itself, before anything is written. */
+/* Opens data and network and checks the settings against them; writes nothing.
+ * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
+ * cannot be read or do not fit the network, with BM_ERR_CONFIG as bm_advise, or
+ * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
-/* Collective: reader, trainer, evaluators. The run is open by now. */
+
+/* *Collective*. Opens reader, trainer and evaluators; t->run must be open. */
 BM_CHECKED bm_status bm_training_start(bm_training *t);
+
+/* Frees everything that open and start made; accepts a partly opened *t. */
 void bm_training_close(bm_training *t);
 
-/* Collective. A checkpoint, and those too old removed. */
+/* *Collective*. Writes a checkpoint, then removes all but the newest
+ * train.keep. Fails with BM_ERR_IO if it cannot be written. */
 BM_CHECKED bm_status bm_training_save(bm_training *t);
-/* Collective. Goes on from the newest checkpoint that is whole, each that is
- * not is named; from the start if there is none. BM_ERR_FORMAT: there are some,
- * but all are damaged; BM_ERR_CONFIG: of other data. */
+
+/* *Collective*. Loads the newest intact checkpoint and logs a warning for every
+ * newer one; without checkpoints training begins at the start. Fails with
+ * BM_ERR_FORMAT if there are checkpoints but all are damaged, with
+ * BM_ERR_CONFIG if it belongs to other data. */
 BM_CHECKED bm_status bm_training_resume(bm_training *t);
 
-/* Lines of the journal, of the log, and the bar; rank 0's alone. */
+/* Events of the journal, lines of the log and the progress bar. Only rank 0
+ * writes; others may call them. */
 void bm_report_start(const bm_training *t);
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds);
 void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e);
-/* Ends before the last epoch's; `host` holds the global model for a stop. */
+/* Training ended early, by a failure or a signal. For bm_report_stop t->host
+ * holds the global model. */
 void bm_report_failure(const bm_training *t, bm_status status);
 void bm_report_stop(const bm_training *t);
-/* The end event and the final table; `test` is NULL without data.test. */
+/* The end event and the final table; `test` may be NULL. t->host holds the
+ * global model. */
 void bm_report_end(bm_training *t, const bm_evaluation *test);
 
 #endif

@@ -1,4 +1,5 @@
-/* training_report.c - what a training run tells: journal, log, bar, table. */
+/* training_report.c - reports of a training run: journal, log, progress bar and
+ * final table. */
 #include "cli/train/progress.h"
 #include "cli/train/server_report.h"
 #include "cli/train/training.h"
@@ -59,9 +60,9 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
             {0}});
 }
 
-/* Mini-batches of each worker, where they are not the plan's: "12 9 12 11", to
- * be freed; NULL: they are. */
-static char *batches_of(const bm_training *t)
+/* Mini-batches of each worker, "12 9 12 11", where block.seconds may cut them;
+ * NULL: as planned. free() it. */
+static char *worker_batches(const bm_training *t)
 {
     enum { DIGITS = 21 };
     int n = (int)t->set->job.workers, at = 0;
@@ -85,7 +86,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     double counted = per_frame ? r->score.frames : r->score.sequences;
     double loss = r->score.loss / counted;
     double error = r->score.errors / r->score.count;
-    char *of_workers = batches_of(t);
+    char *of_workers = worker_batches(t);
 
     bm_journal_write(
         t->run->journal, "block",
@@ -120,7 +121,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      {"left_out", r->left_out, NULL},
                      {"blank", r->score.blank / r->score.frames, NULL},
                      {0}});
-    bm_service_tell(t->run->journal, r, t->terminal);
+    bm_report_server(t->run->journal, r, t->terminal);
     free(of_workers);
     if (t->terminal)
         bm_progress_show(&(bm_progress){
@@ -150,7 +151,7 @@ static void digest(const bm_training *t, char *out, size_t room)
              (unsigned long long)sum.low64);
 }
 
-/* digest and message: NULL if there is none. */
+/* sum and message may be NULL. */
 static void write_end(const bm_training *t, const char *reason, const char *sum,
                       const char *message)
 {
@@ -180,7 +181,8 @@ void bm_report_stop(const bm_training *t)
 
     digest(t, sum, sizeof sum);
     write_end(t, "stopped", sum, NULL);
-    bm_log(BM_NOTE, "stopped after block %lld; the same command goes on",
+    bm_log(BM_NOTE,
+           "stopped after block %lld; run the same command again to resume",
            (long long)t->blocks);
 }
 
@@ -198,7 +200,7 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
            (long long)t->blocks, t->frames, t->seconds,
            t->frames / fmax(t->seconds, 1e-9));
     if (t->schedule.last >= 0)
-        printf("dev LER   %.2f %%, %.2f %% at best\n", 100 * t->schedule.last,
+        printf("dev LER   %.2f %%, best %.2f %%\n", 100 * t->schedule.last,
                100 * t->schedule.best);
     if (test != NULL)
         printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));

@@ -1,11 +1,11 @@
-/* training_state.c - checkpoints of a training run, and the way back. */
+/* training_state.c - writing and loading checkpoints of a training run. */
 #include "cli/train/training.h"
 #include "cli/version.h"
 #include "core/span.h"
 
 #include <string.h>
 
-/* Numbers of a checkpoint, after those of the schedule. */
+/* Indices of a checkpoint's numbers, after those of the schedule. */
 enum {
     LOSS = BM_SCHEDULE_STATE,
     EPOCHS_DONE,
@@ -49,7 +49,7 @@ bm_status bm_training_save(bm_training *t)
     bm_span span;
     bm_status status = BM_OK;
 
-    bm_recogniser_texts(&t->net, texts + 2); /* it serves as a model, too */
+    bm_recogniser_texts(&t->net, texts + 2); /* eval reads it as a model */
     c.texts = texts;
     bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
     span = bm_span_begin("checkpoint");
@@ -68,7 +68,7 @@ bm_status bm_training_save(bm_training *t)
     return BM_OK;
 }
 
-static void take_over(bm_training *t, const bm_checkpoint *c)
+static void restore(bm_training *t, const bm_checkpoint *c)
 {
     bm_schedule_load(&t->schedule, c->numbers);
     t->epochs = (int64_t)c->numbers[EPOCHS_DONE];
@@ -84,13 +84,13 @@ static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
     if (c->manifest == t->train->hash)
         return BM_OK;
     return BM_FAIL(BM_ERR_CONFIG,
-                   "%s was trained on other data than %s holds now; give "
-                   "another --out",
+                   "%s: the training data in %s have changed since; give "
+                   "another --out to train on them",
                    path, t->set->data.train);
 }
 
-/* The newest checkpoint that is whole; each that is not is named. Directories
- * may look different to other hosts: what rank 0 sees is what there is. */
+/* Rank 0 lists the checkpoints, as other hosts may see an older state of the
+ * directory. */
 bm_status bm_training_resume(bm_training *t)
 {
     enum { MOST = 1024 };
@@ -112,13 +112,14 @@ bm_status bm_training_resume(bm_training *t)
             return status;
         if (status != BM_OK) {
             if (bm_comm_rank(t->comm) == 0)
-                bm_log(BM_WARNING, "%s cannot be used, trying an older one: %s",
-                       path, bm_last_message());
+                bm_log(BM_WARNING,
+                       "skipped checkpoint %s, trying an older one: %s", path,
+                       bm_last_message());
             continue;
         }
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
-        take_over(t, &c);
-        bm_log(BM_NOTE, "going on from %s", path);
+        restore(t, &c);
+        bm_log(BM_NOTE, "resuming from %s", path);
         return bm_trainer_resume(
             t->trainer, c.position,
             (bm_memory){c.numbers[LOSS], c.numbers[RATE], c.numbers[RHO]});
@@ -127,7 +128,7 @@ bm_status bm_training_resume(bm_training *t)
         return BM_OK;
     return bm_comm_agree(
         t->comm, BM_FAIL(BM_ERR_FORMAT,
-                         "%s: none of the %zu checkpoints can be used; to "
-                         "begin anew give another --out",
+                         "%s: none of the %zu checkpoints can be loaded; give "
+                         "another --out to train from the start",
                          t->run->checkpoints, n));
 }

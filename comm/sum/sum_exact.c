@@ -217,17 +217,17 @@ static void exact_mean(bm_sum *s, size_t at, size_t n, float *out)
     exact *e = s->self;
     int place = e->highest[(s->start[s->rank] + at) / BM_SUM_CHUNK];
     int64_t high[BM_SUM_CHUNK] = {0}, low[BM_SUM_CHUNK] = {0};
-    double unit = 0;
+    double scale = 0;
 
     if (place == BROKEN)
-        unit = NAN;
+        scale = NAN;
     else if (place != NO_PLACE)
-        unit = ldexp(1, BITS * place) / s->total;
+        scale = ldexp(1, BITS * place) / s->total;
     for (int r = 0; r < s->size && place != NO_PLACE && place != BROKEN; r++) {
         s->loops->add_ints(n, e->slice[r].high + at, high);
         s->loops->add_ints(n, e->slice[r].low + at, low);
     }
-    s->loops->number(n, high, low, unit, out);
+    s->loops->number(n, high, low, scale, out);
 }
 
 static bm_status exact_sent(const bm_sum_shape *s, double *bytes)

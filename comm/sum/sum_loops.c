@@ -75,10 +75,10 @@ static void digits(size_t n, double weight, const float *restrict x,
 }
 
 static void number(size_t n, const int64_t *restrict high,
-                   const int64_t *restrict low, double unit, float *restrict x)
+                   const int64_t *restrict low, double scale, float *restrict x)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = (float)(((double)high[i] + (double)low[i] * 0x1p-48) * unit);
+        x[i] = (float)(((double)high[i] + (double)low[i] * 0x1p-48) * scale);
 }
 
 static void add_ints(size_t n, const int64_t *restrict x, int64_t *restrict y)

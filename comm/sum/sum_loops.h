@@ -25,9 +25,9 @@ typedef struct bm_sum_loops {
      * truncated, to low. */
     void (*digits)(size_t n, double weight, const float *x, double scale,
                    int64_t *high, int64_t *low);
-    /* x = (high + 2^-48 low) unit. */
+    /* x = (high + 2^-48 low) scale. */
     void (*number)(size_t n, const int64_t *high, const int64_t *low,
-                   double unit, float *x);
+                   double scale, float *x);
     void (*add_ints)(size_t n, const int64_t *x, int64_t *y); /* y += x */
 } bm_sum_loops;
 

@@ -7,17 +7,17 @@
 /*
  * Call this first in main, before MPI_Init. OpenBLAS chooses its kernels by the
  * processor's model number when it is loaded. For a processor newer than itself
- * it may choose those of 2004 (Prescott, a fifth of the speed). In that case this
- * sets OPENBLAS_CORETYPE and executes the program again with the same arguments.
- * Returns if the choice is good, if the user has set OPENBLAS_CORETYPE, or if the
- * program cannot be executed again.
+ * it may choose those of 2004 (Prescott, a fifth of the speed). In that case
+ * this sets OPENBLAS_CORETYPE and executes the program again with the same
+ * arguments. Returns if the choice is good, if the user has set
+ * OPENBLAS_CORETYPE, or if the program cannot be executed again.
  */
 void bm_blas_restart(char **argv);
 
 /*
  * Makes OpenBLAS reserve the 128 MB of address space that it maps at its first
- * product; without them it would retry forever. Fails with BM_ERR_MEMORY if they
- * are not available. No-op after the first success.
+ * product; without them it would retry forever. Fails with BM_ERR_MEMORY if
+ * they are not available. No-op after the first success.
  */
 BM_CHECKED bm_status bm_blas_reserve(void);
 

@@ -227,8 +227,8 @@ static void squares_part(void *self, size_t i)
             s->loops->squares(to - at < GRAIN ? to - at : GRAIN, s->x + at);
 }
 
-/* The square of the norm of x, summed by grains: the same bits for any number of
- * threads. */
+/* The square of the norm of x, summed by grains: the same bits for any number
+ * of threads. */
 static bm_status squares(bm_backend *be, size_t n, const float *x, double *out)
 {
     bm_cpu *cpu = bm_cpu_of(be);

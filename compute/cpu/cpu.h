@@ -51,8 +51,8 @@ static inline void bm_cpu_run(const bm_backend *be, size_t parts,
     bm_thread_pool_run(bm_cpu_of(be)->pool, parts, work, self);
 }
 
-/* The units that BMUF_BF16 names, or the faster ones on this machine. Fails with
- * BM_ERR_CONFIG if BMUF_BF16 is invalid. */
+/* The units that BMUF_BF16 names, or the faster ones on this machine. Fails
+ * with BM_ERR_CONFIG if BMUF_BF16 is invalid. */
 BM_CHECKED bm_status bm_bf16_choose(bm_bf16_units *out);
 
 /* bm_remember for a failure on another thread, whose message is not visible

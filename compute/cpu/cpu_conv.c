@@ -1,17 +1,18 @@
 /*
  * cpu_conv.c - convolution of columns of pixels, channels last.
  *
- * A chunk of a sequence's frames is copied into a buffer padded with zeros, which
- * fits in the L2 cache, so that every window lies within it. The windows of one
- * column, from top to bottom, are the rows of a matrix without another copy:
+ * A chunk of a sequence's frames is copied into a buffer padded with zeros,
+ * which fits in the L2 cache, so that every window lies within it. The windows
+ * of one column, from top to bottom, are the rows of a matrix without another
+ * copy:
  *
  *     y[t'] = b + sum over i < time.size of windows(x[t' stride + i]) w[i]
  *
  * The gradient of x is the same sum over dy, spread by the strides with zeros
  * between, with the kernel reversed in time and height, and stride 1.
  *
- * Threads take chunks of y and of dx, rows of the kernel's gradient and elements
- * of the bias': each number is summed by one thread, in one order.
+ * Threads take chunks of y and of dx, rows of the kernel's gradient and
+ * elements of the bias': each number is summed by one thread, in one order.
  */
 #include "compute/cpu/cpu.h"
 

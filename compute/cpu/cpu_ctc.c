@@ -11,11 +11,11 @@
  *     dy_t(k) = y_t(k) - sum over the states s of class k of
  *               a_t(s) b_t(s) / sum over all states
  *
- * These numbers leave the range of floats within a few frames and that of doubles
- * within a few hundred, so each has an exponent of its own (bm_wide). That keeps
- * 24 bits of every state, where logarithms in floats lose the bits of their
- * integer parts, and needs neither exp nor log per state. Only states that are
- * reachable from the start and from the end are computed.
+ * These numbers leave the range of floats within a few frames and that of
+ * doubles within a few hundred, so each has an exponent of its own (bm_wide).
+ * That keeps 24 bits of every state, where logarithms in floats lose the bits
+ * of their integer parts, and needs neither exp nor log per state. Only states
+ * that are reachable from the start and from the end are computed.
  */
 #define _DEFAULT_SOURCE /* lgamma_r */
 #include "compute/cpu/cpu.h"
@@ -185,7 +185,7 @@ static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
     return true;
 }
 
-static void forget(size_t n, bm_wide x)
+static void set_zero(size_t n, bm_wide x)
 {
     for (size_t i = 0; i < n; i++) {
         x.m[i] = 1;
@@ -193,8 +193,8 @@ static void forget(size_t n, bm_wide x)
     }
 }
 
-/* The states that a path can be in at frame t: numbers of blanks and symbols, and
- * the first of each. */
+/* The states that a path can be in at frame t: numbers of blanks and symbols,
+ * and the first of each. */
 typedef struct window {
     size_t blank_from, blanks, symbol_from, symbols;
 } window;
@@ -217,8 +217,8 @@ static double forward(const sequence *s, int32_t *scale)
     row a = a_of(s, 0);
     double end = 0;
 
-    forget(s->W, a.blank);
-    forget(s->W, a.symbol);
+    set_zero(s->W, a.blank);
+    set_zero(s->W, a.symbol);
     a.blank.e[0] = 0;
     for (size_t t = 0; t < s->T; t++) {
         window w = alive(s, t);
@@ -227,10 +227,10 @@ static double forward(const sequence *s, int32_t *scale)
         row from = a;
 
         a = a_of(s, t + 1);
-        forget(1, a.symbol);
+        set_zero(1, a.symbol);
         if (t + 1 <= L) { /* unreachable, but read by the next frame */
-            forget(1, bm_wide_at(a.blank, t + 1));
-            forget(t + 2 <= L, bm_wide_at(a.symbol, t + 2));
+            set_zero(1, bm_wide_at(a.blank, t + 1));
+            set_zero(t + 2 <= L, bm_wide_at(a.symbol, t + 2));
         }
         s->loops->forward_blank(w.blanks, bm_wide_at(from.blank, i),
                                 bm_wide_at(from.symbol, i), u.m[L], u.e[L],
@@ -265,8 +265,8 @@ static void backward(const sequence *s, int32_t scale, size_t b, bm_tensor dy)
     size_t L = s->L;
     row to = s->b[s->T % 2];
 
-    forget(s->W, to.blank);
-    forget(s->W, to.symbol);
+    set_zero(s->W, to.blank);
+    set_zero(s->W, to.symbol);
     to.blank.e[L] = 0;
     for (size_t t = s->T; t-- > 0;) {
         window w = alive(s, t);
@@ -275,11 +275,11 @@ static void backward(const sequence *s, int32_t scale, size_t b, bm_tensor dy)
         bm_wide u = emit_of(s, t);
 
         to = s->b[t % 2];
-        forget(1, bm_wide_at(to.symbol, L));
+        set_zero(1, bm_wide_at(to.symbol, L));
         if (i > 0) /* cannot reach the end, but the frame before reads it */
-            forget(1, bm_wide_at(to.blank, i - 1));
+            set_zero(1, bm_wide_at(to.blank, i - 1));
         if (j > 0)
-            forget(1, bm_wide_at(to.symbol, j - 1));
+            set_zero(1, bm_wide_at(to.symbol, j - 1));
         s->loops->backward_blank(w.blanks, bm_wide_at(from.blank, i),
                                  bm_wide_at(from.symbol, i),
                                  bm_wide_at(a.blank, i), scale, u.m[L], u.e[L],

@@ -1,10 +1,10 @@
 /*
  * cpu_gemm.c - products of matrices. Large ones use cpu_matrix.c or a library,
  * with a block of C for each thread; small ones with a factor that is used many
- * times use cpu_product.c. In bf16 both factors are rounded first. The units for
- * fp32 then multiply them exactly, since the product of two bf16 has 16 bits; the
- * units for bf16 are used through oneDNN (docs/decisions/10-bf16.md describes
- * which of the two is chosen).
+ * times use cpu_product.c. In bf16 both factors are rounded first. The units
+ * for fp32 then multiply them exactly, since the product of two bf16 has 16
+ * bits; the units for bf16 are used through oneDNN (docs/decisions/10-bf16.md
+ * describes which of the two is chosen).
  */
 #include "compute/cpu/cpu.h"
 

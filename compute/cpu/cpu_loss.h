@@ -1,6 +1,6 @@
 /*
- * cpu_loss.h - helpers of the losses of the cpu backend: frames, scores, and the
- * mean of a gradient. Only compute/cpu includes this.
+ * cpu_loss.h - helpers of the losses of the cpu backend: frames, scores, and
+ * the mean of a gradient. Only compute/cpu includes this.
  */
 #ifndef BM_COMPUTE_CPU_CPU_LOSS_H
 #define BM_COMPUTE_CPU_CPU_LOSS_H

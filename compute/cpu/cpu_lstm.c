@@ -1,16 +1,16 @@
 /*
  * cpu_lstm.c - LSTM over whole sequences. What does not depend on the previous
  * frame is one product over all frames (x with wx, and backward all three
- * gradients); what does is a small product per frame, with wh packed once, and a
- * loop over the gates.
+ * gradients); what does is a small product per frame, with wh packed once, and
+ * a loop over the gates.
  *
  *     gates [T, B, R, 4, H]   forward: values of i, f, g, o
  *                             backward: gradients of their inputs
  *     cells [T, B, R, H]
  *
- * Past a sequence's end y and cells are zero, which are the initial values of the
- * backward direction, and gradients are zero, so that products over all frames
- * are not affected.
+ * Past a sequence's end y and cells are zero, which are the initial values of
+ * the backward direction, and gradients are zero, so that products over all
+ * frames are not affected.
  *
  * Directions and sequences are independent of each other: a thread takes some
  * sequences of one direction, from the first frame to the last.
@@ -91,8 +91,8 @@ static sweep carve(bm_backend *be, const bm_lstm *l, bm_extent e, float *kept)
     return s;
 }
 
-/* The start of frame t of sequence b in an array with n floats per direction: y,
- * cells (H), gates (4 H). */
+/* The start of frame t of sequence b in an array with n floats per direction:
+ * y, cells (H), gates (4 H). */
 static size_t at(const direction *d, size_t t, size_t b, size_t n)
 {
     return ((t * d->e.B + b) * d->l->directions + d->r) * n;
@@ -109,8 +109,8 @@ static size_t frame(const direction *d, size_t step)
     return d->r == 0 ? step : d->e.T - 1 - step;
 }
 
-/* Narrows *first .. *end - 1 to a range that contains all its sequences that have
- * not ended at t, and no others if the batch is sorted by length. */
+/* Narrows *first .. *end - 1 to a range that contains all its sequences that
+ * have not ended at t, and no others if the batch is sorted by length. */
 static void narrow(const direction *d, size_t t, size_t *first, size_t *end)
 {
     while (*end > *first && !active(d, t, *end - 1))

@@ -3,9 +3,9 @@
  * windows behind it.
  *
  * A few frames at a time are normalised, activated and pooled in the L1 cache;
- * only y and the position of each window's maximum are stored. The backward pass
- * computes the gradient in front of the windows there twice: for the sums over
- * the batch, and for dx.
+ * only y and the position of each window's maximum are stored. The backward
+ * pass computes the gradient in front of the windows there twice: for the sums
+ * over the batch, and for dx.
  *
  * Sums go over pieces of the batch that fit in the L1 cache: in floats within a
  * piece, in doubles across pieces (Chan, Golub and LeVeque 1983). Channels are
@@ -296,8 +296,8 @@ static void activate(const pass *p, const float *x, float *z)
         p->loops->activate(p->n->f, p->frame, z, z);
 }
 
-/* The windows of a column: the full ones, and one of the remaining rows, if any.
- */
+/* The windows of a column: the full ones, and one of the remaining rows, if
+ * any. */
 typedef struct column {
     size_t full, rows;      /* rows: of each */
     size_t last, last_rows; /* 0 or 1 */

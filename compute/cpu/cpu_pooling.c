@@ -1,4 +1,5 @@
-/* cpu_pooling.c - max pooling over windows that do not overlap, channels last. */
+/* cpu_pooling.c - max pooling over windows that do not overlap, channels last.
+ */
 #include "compute/cpu/cpu.h"
 
 #include <string.h>

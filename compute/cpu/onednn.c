@@ -17,7 +17,7 @@ enum { KEPT = 512, TYPICAL_ROWS = 16 };
 #define MD(md) (&(md))
 typedef const dnnl_memory_desc_t *described;
 
-static void forget(dnnl_memory_desc_t md)
+static void free_descriptor(dnnl_memory_desc_t md)
 {
     (void)md;
 }
@@ -57,7 +57,7 @@ static dnnl_status_t plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
 #define MD(md) (md)
 typedef const_dnnl_memory_desc_t described;
 
-static void forget(dnnl_memory_desc_t md)
+static void free_descriptor(dnnl_memory_desc_t md)
 {
     if (md != NULL)
         dnnl_memory_desc_destroy(md);
@@ -168,10 +168,10 @@ static bm_status check(dnnl_status_t status, const char *what)
 
 static void drop(ready *r)
 {
-    forget(r->a);
-    forget(r->b);
-    forget(r->c);
-    forget(r->scratch);
+    free_descriptor(r->a);
+    free_descriptor(r->b);
+    free_descriptor(r->c);
+    free_descriptor(r->scratch);
     if (r->primitive != NULL)
         dnnl_primitive_destroy(r->primitive);
 }
@@ -236,9 +236,9 @@ static dnnl_status_t describe_packed(const bm_onednn *d, dnnl_memory_desc_t *md,
                                    planned, dnnl_query_weights_md, 0));
     if (planned != NULL)
         dnnl_primitive_desc_destroy(planned);
-    forget(a);
-    forget(any);
-    forget(c);
+    free_descriptor(a);
+    free_descriptor(any);
+    free_descriptor(c);
     return s;
 }
 
@@ -393,7 +393,7 @@ bm_status bm_onednn_packed(bm_onednn *d, size_t k, size_t n, size_t *bytes)
 
     BM_TRY(check(describe_packed(d, &md, k, n), "no such product in bf16"));
     *bytes = dnnl_memory_desc_get_size(MD(md));
-    forget(md);
+    free_descriptor(md);
     return BM_OK;
 }
 
@@ -423,7 +423,7 @@ bm_status bm_onednn_pack(bm_onednn *d, bool transposed, size_t k, size_t n,
         dnnl_primitive_destroy(reorder);
     if (planned != NULL)
         dnnl_primitive_desc_destroy(planned);
-    forget(mds[0]);
-    forget(mds[1]);
+    free_descriptor(mds[0]);
+    free_descriptor(mds[1]);
     return status;
 }

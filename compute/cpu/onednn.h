@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether this build has oneDNN, and its version, such as "2.6.3", in a buffer of
- * the calling thread; NULL without oneDNN. */
+/* Whether this build has oneDNN, and its version, such as "2.6.3", in a buffer
+ * of the calling thread; NULL without oneDNN. */
 bool bm_onednn_has(void);
 const char *bm_onednn_version(void);
 
@@ -37,8 +37,8 @@ typedef enum bm_onednn_units {
 } bm_onednn_units;
 bm_onednn_units bm_onednn_bf16(void);
 
-/* Products with A and B in bf16, sums and C in fp32. Several threads may use one
- * at a time. */
+/* Products with A and B in bf16, sums and C in fp32. Several threads may use
+ * one at a time. */
 typedef struct bm_onednn bm_onednn;
 BM_CHECKED bm_status bm_onednn_open(bm_onednn **out);
 void bm_onednn_close(bm_onednn *d);

@@ -1,7 +1,7 @@
 /*
- * thread_pool.c - a round is one operation. Idle threads poll for the next round
- * for some tens of microseconds before they sleep, since operations follow each
- * other closely while a network is computed.
+ * thread_pool.c - a round is one operation. Idle threads poll for the next
+ * round for some tens of microseconds before they sleep, since operations
+ * follow each other closely while a network is computed.
  */
 #include "compute/cpu/thread_pool.h"
 

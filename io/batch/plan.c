@@ -86,8 +86,8 @@ static void put_in_order(bm_plan *p, item *items)
         p->units[i] = items[i].unit;
 }
 
-/* The number of blocks that makes their size nearest to the one set, but at most
- * the number of units. */
+/* The number of blocks that makes their size nearest to the one set, but at
+ * most the number of units. */
 static bm_status count_blocks(bm_plan *p)
 {
     double size = 0, blocks = 1;

@@ -6,8 +6,8 @@
  * deals the units of a block to N shares balanced by frames, and cuts a share
  * into mini-batches. All ranks compute the same plan without communication, and
  * the number of ranks does not influence it. A position is two integers. The
- * shares of an epoch contain each sequence of the data set exactly once, for any
- * N.
+ * shares of an epoch contain each sequence of the data set exactly once, for
+ * any N.
  *
  * Functions that can fail return BM_ERR_MEMORY.
  */
@@ -25,7 +25,7 @@ typedef struct bm_position {
 /* The order of the sequences in an epoch. */
 typedef enum bm_order {
     BM_ORDER_RANDOM,
-    BM_ORDER_SORTED, /* by mean length of the unit, short first */
+    BM_ORDER_SORTED, /* short ones first */
     BM_ORDER_FILE    /* as in the shards */
 } bm_order;
 
@@ -47,9 +47,9 @@ long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d);
 
 /*
  * *out: the size of a block in frames, all workers together, before blocks are
- * made equal. If the size is set in steps, it is so many mini-batches per worker
- * times their mean size: s->sequences times the mean length, or the mean of
- * random shares of that size that are cut by frames.
+ * made equal. If the size is set in steps, it is so many mini-batches per
+ * worker times their mean size: s->sequences times the mean length, or the mean
+ * of random shares of that size that are cut by frames.
  */
 BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
                                           const bm_dataset *d, int workers,
@@ -57,9 +57,9 @@ BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
 
 typedef struct bm_plan bm_plan;
 
-/* The plan of an epoch. *s is copied; `d` is borrowed and must outlive the plan.
- * One size of a block must be set, and at most one of a mini-batch. Free with
- * bm_plan_free; NULL is a no-op. */
+/* The plan of an epoch. *s is copied; `d` is borrowed and must outlive the
+ * plan. One size of a block must be set, and at most one of a mini-batch. Free
+ * with bm_plan_free; NULL is a no-op. */
 BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                                  const bm_plan_settings *s, int workers,
                                  uint64_t seed, int64_t epoch);
@@ -73,15 +73,15 @@ int64_t bm_plan_blocks(const bm_plan *p);
 size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
                      const size_t **units);
 
-/* The mean by the largest number of frames of the shares of a block: the fraction
- * of the time that workers of equal speed are busy. 1 if all shares are equal,
- * small if units are large compared with a share. */
+/* The mean by the largest number of frames of the shares of a block: the
+ * fraction of the time that workers of equal speed are busy. 1 if all shares
+ * are equal, small if units are large compared with a share. */
 double bm_plan_balance(const bm_plan *p, int64_t block);
 
 /*
  * The mini-batches of a share: the sequences of all of them end to end, as
- * numbers in the data set, and where each mini-batch ends. Starts as {0}, can be
- * reused; owns its arrays, free with bm_cut_free.
+ * numbers in the data set, and where each mini-batch ends. Starts as {0}, can
+ * be reused; owns its arrays, free with bm_cut_free.
  */
 typedef struct bm_cut {
     size_t n_batches, n_sequences;

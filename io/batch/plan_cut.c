@@ -1,9 +1,9 @@
 /*
- * plan_cut.c - cuts a share into mini-batches. Sequences are shuffled, sorted by
- * length in windows so that sequences of similar length are together, and cut;
- * then the mini-batches are shuffled. This is RETURNN's "laplace" order, except
- * for the last step, and that mini-batches with a size in frames end where
- * lengths jump.
+ * plan_cut.c - cuts a share into mini-batches. Sequences are shuffled, sorted
+ * by length in windows so that sequences of similar length are together, and
+ * cut; then the mini-batches are shuffled. This is RETURNN's "laplace" order,
+ * except for the last step, and that mini-batches with a size in frames end
+ * where lengths jump.
  */
 #include "io/batch/plan_parts.h"
 

@@ -1,5 +1,6 @@
 /*
- * plan_parts.h - a plan from the inside, for plan.c, plan_cut.c and plan_size.c.
+ * plan_parts.h - a plan from the inside, for plan.c, plan_cut.c and
+ * plan_size.c.
  */
 #ifndef BM_IO_BATCH_PLAN_PARTS_H
 #define BM_IO_BATCH_PLAN_PARTS_H
@@ -18,8 +19,8 @@ struct bm_plan {
     size_t *start; /* [blocks + 1]: where the blocks begin */
 };
 
-/* *batches: the number of mini-batches if n sequences of these lengths are sorted
- * together and cut by s->frames > 0. Fails with BM_ERR_MEMORY. */
+/* *batches: the number of mini-batches if n sequences of these lengths are
+ * sorted together and cut by s->frames > 0. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_plan_count(const bm_plan_settings *s,
                                    const int32_t *lengths, size_t n,
                                    size_t *batches);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { SEQUENCES = 16 }; /* of mean length in a mini-batch, by default */
-enum { SHARES = 4 };     /* that are drawn to find the size of one */
+enum { SHARES = 4 };     /* drawn at random to find the size of one */
 
 long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d)
 {
@@ -41,9 +41,9 @@ static double ideal_share(const bm_plan_settings *s, const bm_dataset *d,
 }
 
 /*
- * Lengths differ, so mini-batches have fewer sequences than that, the more so in
- * a small share. So random shares are drawn and cut, and each result gives the
- * size of the next share.
+ * Lengths differ, so mini-batches have fewer sequences than that, the more so
+ * in a small share. So random shares are drawn and cut, and each result gives
+ * the size of the next share.
  */
 static bm_status real_share(const bm_plan_settings *s, const bm_dataset *d,
                             long frames, double *sequences)

@@ -4,9 +4,9 @@
  *
  *     released <= taken <= filled <= released + 3
  *
- * Blocks [released, taken) belong to the caller (at most one), blocks
- * [taken, filled) are ready, and the thread owns the rest. A failure is returned
- * with the block that could not be read.
+ * Blocks [released, taken) belong to the caller (at most one), blocks [taken,
+ * filled) are ready, and the thread owns the rest. A failure is returned with
+ * the block that could not be read.
  */
 #include "io/batch/reader.h"
 
@@ -94,8 +94,8 @@ static bool stopping(bm_reader *r)
     return stop;
 }
 
-/* Sets the frames of sequences with NaN or infinite features to 0: CTC skips and
- * counts them, cross entropy ignores them. */
+/* Sets the frames of sequences with NaN or infinite features to 0: CTC skips
+ * and counts them, cross entropy ignores them. */
 static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 {
     int64_t sequence = r->d->units[s->units[i]].first;

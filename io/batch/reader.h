@@ -1,13 +1,14 @@
 /*
- * reader.h - reads the shares of the workers hosted on one rank, block by block.
+ * reader.h - reads the shares of the workers hosted on one rank, block by
+ * block.
  *
  * A thread reads units, each with one H5Dread for its features and one for its
- * labels, two blocks ahead of the one in use. Memory is proportional to a block,
- * and training does not wait for data. The shares are those of plan.h.
+ * labels, two blocks ahead of the one in use. Memory is proportional to a
+ * block, and training does not wait for data. The shares are those of plan.h.
  *
  * Shares of a block may have different numbers of mini-batches. All ranks get
- * the largest number, so that a strategy can exchange at every step. No function
- * is collective; call them from one thread.
+ * the largest number, so that a strategy can exchange at every step. No
+ * function is collective; call them from one thread.
  */
 #ifndef BM_IO_BATCH_READER_H
 #define BM_IO_BATCH_READER_H
@@ -28,8 +29,8 @@ typedef struct bm_reader_settings {
 /*
  * Starts reading at `from`. `d` and `be` are borrowed and must outlive the
  * reader. Until it is closed, only the reader may use the shards of `d`; other
- * fields may be read. Fails with BM_ERR_MEMORY. Close with bm_reader_close; NULL
- * is a no-op.
+ * fields may be read. Fails with BM_ERR_MEMORY. Close with bm_reader_close;
+ * NULL is a no-op.
  */
 BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
                                     bm_backend *be,
@@ -38,9 +39,9 @@ BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
 void bm_reader_close(bm_reader *r);
 
 /* Moves to a block. Blocks that are not in sequence, over the end of an epoch,
- * restart the thread there. *steps: the mini-batches in the longest share of all
- * N workers; 0 if the epoch has no such block. Fails with the failure of the
- * thread: as bm_dataset_read does; another call reads the block again. */
+ * restart the thread there. *steps: the mini-batches in the longest share of
+ * all N workers; 0 if the epoch has no such block. Fails with the failure of
+ * the thread: as bm_dataset_read does; another call reads the block again. */
 BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
                                      int64_t *steps);
 
@@ -48,10 +49,10 @@ BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
 int64_t bm_reader_steps(const bm_reader *r, int worker);
 
 /*
- * *out: mini-batch `step` of a worker's share, borrowed until the next call; NULL
- * past the end of the share. A sequence with NaN or infinite features has 0
- * frames, so that the loss skips and counts it; the first ten are logged. Fails
- * as bm_collate does.
+ * *out: mini-batch `step` of a worker's share, borrowed until the next call;
+ * NULL past the end of the share. A sequence with NaN or infinite features has
+ * 0 frames, so that the loss skips and counts it; the first ten are logged.
+ * Fails as bm_collate does.
  */
 BM_CHECKED bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
                                      const bm_batch **out);
@@ -62,7 +63,8 @@ double bm_reader_frames(const bm_reader *r, int worker);
 /* Blocks of an epoch. */
 int64_t bm_reader_blocks(const bm_reader *r);
 
-/* Seconds that bm_reader_block waited for data since the last bm_reader_stall. */
+/* Seconds that bm_reader_block waited for data since the last
+ * bm_reader_stall. */
 double bm_reader_stall(bm_reader *r);
 
 /* The name of a sequence, borrowed; "?" if it cannot be read. Never NULL. */

@@ -1,6 +1,6 @@
 /*
- * share.h - a worker's share of a block in memory. The reader's thread fills it;
- * collate.h makes mini-batches from it.
+ * share.h - a worker's share of a block in memory. The reader's thread fills
+ * it; collate.h makes mini-batches from it.
  */
 #ifndef BM_IO_BATCH_SHARE_H
 #define BM_IO_BATCH_SHARE_H
@@ -43,7 +43,8 @@ void bm_share_free(bm_share *s);
 /* Reads units[i]. Fails as bm_dataset_read does. */
 BM_CHECKED bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i);
 
-/* A sequence of a unit that was read, by its number in the data set; borrowed. */
+/* A sequence of a unit that was read, by its number in the data set;
+ * borrowed. */
 const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
                                  int64_t sequence);
 

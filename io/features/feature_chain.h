@@ -67,8 +67,8 @@ size_t bm_chain_features(const bm_chain *c); /* per frame of the output */
 bool bm_chain_learns(const bm_chain *c);
 bool bm_chain_needs_speakers(const bm_chain *c);
 
-/* Adds x [T >= 1, dim] to the moments of a speaker, in [0, speakers). Fails with
- * BM_ERR_MEMORY. */
+/* Adds x [T >= 1, dim] to the moments of a speaker, in [0, speakers). Fails
+ * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_chain_learn(bm_chain *c, size_t speaker,
                                     const bm_frames *x);
 

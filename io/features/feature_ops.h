@@ -24,14 +24,15 @@ void bm_deltas(const float *x, size_t frames, size_t dim, size_t order,
 size_t bm_subsampled(size_t frames, size_t every);
 
 /*
- * x [T, D] -> y [bm_subsampled(T, every), n D]: a row is the frames t, t + 1, ..
- * t + n - 1 side by side, for t = 0, every, 2 every ..; the last frame is
+ * x [T, D] -> y [bm_subsampled(T, every), n D]: a row is the frames t, t + 1,
+ * .. t + n - 1 side by side, for t = 0, every, 2 every ..; the last frame is
  * repeated beyond the end. With n = every each frame is used once.
  */
 void bm_stack(const float *x, size_t frames, size_t dim, size_t n, size_t every,
               float *y);
 
-/* Moments: count, D sums, D sums of squares: 1 + 2 D doubles, 0 at the start. */
+/* Moments: count, D sums, D sums of squares: 1 + 2 D doubles, 0 at the
+ * start. */
 #define BM_MOMENTS(dim) (1 + 2 * (dim))
 
 /* Adds x [T, D]. */

@@ -1,6 +1,6 @@
 /*
- * feature_files.c - reads a whole file, and compares the sizes in its header with
- * its length before they are used.
+ * feature_files.c - reads a whole file, and compares the sizes in its header
+ * with its length before they are used.
  */
 #include "io/import/feature_files.h"
 

@@ -1,6 +1,6 @@
 /*
- * import_features.c - feature files, with the settings of [features]: read, then
- * processed by the chain of feature_chain.h.
+ * import_features.c - feature files, with the settings of [features]: read,
+ * then processed by the chain of feature_chain.h.
  */
 #include "io/import/feature_files.h"
 #include "io/import/import_base.h"

@@ -1,7 +1,7 @@
 /*
  * import_images.c - line images to sequences, with the settings of [features].
- * The background is 0 and ink is 1. A frame is some columns of pixels, from left
- * to right, each from top to bottom.
+ * The background is 0 and ink is 1. A frame is some columns of pixels, from
+ * left to right, each from top to bottom.
  */
 #include "io/import/import_base.h"
 #include "io/import/line_image.h"

@@ -53,10 +53,10 @@ struct bm_importer {
     void *self;
 };
 
-/* Opens `path`, a manifest, with the importer called `name`. config: may be NULL,
- * for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
- * setting, BM_ERR_FORMAT or BM_ERR_MISSING for the manifest or if no file can be
- * read; the fault of one file is the problem of its item. Close with
+/* Opens `path`, a manifest, with the importer called `name`. config: may be
+ * NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG
+ * for a setting, BM_ERR_FORMAT or BM_ERR_MISSING for the manifest or if no file
+ * can be read; the fault of one file is the problem of its item. Close with
  * bm_importer_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_config *config,

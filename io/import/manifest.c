@@ -53,7 +53,8 @@ static void fault(bm_manifest *m, size_t line, const char *format, ...)
     va_end(args);
 }
 
-/* Fails if there are faults; `one` and `many`: singular and plural of the noun. */
+/* Fails if there are faults; `one` and `many`: singular and plural of the
+ * noun. */
 static bm_status verdict(const bm_manifest *m, bm_status status,
                          const char *one, const char *many)
 {
@@ -221,7 +222,8 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* *out: the rows, sorted by the text at offset `place` of an entry; free(*out). */
+/* *out: the rows, sorted by the text at offset `place` of an entry;
+ * free(*out). */
 static bm_status sort(const bm_manifest *m, size_t place, sort_key **out)
 {
     sort_key *keys = malloc((m->n + 1) * sizeof *keys);

@@ -1,6 +1,6 @@
 /*
- * sound.c - recordings with libsndfile and libsamplerate. The length in a header
- * is not trusted: samples are read until the end of the file.
+ * sound.c - recordings with libsndfile and libsamplerate. The length in a
+ * header is not trusted: samples are read until the end of the file.
  */
 #include "io/import/sound.h"
 

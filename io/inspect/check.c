@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of problems, and their plural. A kind is a letter in the pipe: a, b .. */
+/* Kinds of problems and their plural. In the pipe, a kind is one letter. */
 #define KINDS(X)                                                               \
     X(UNREADABLE, "shards that cannot be read")                                \
     X(UNFINISHED, "unfinished files")                                          \
     X(DIFFERENT, "shards that differ from the first")                          \
-    X(TWICE, "sequences with the name of another sequence")                    \
+    X(DUPLICATE, "sequences with the name of another sequence")                \
     X(DAMAGED, "damaged units or tables")                                      \
     X(EMPTY, "empty sequences")                                                \
     X(NOT_FINITE, "sequences with NaN or infinite features")                   \
@@ -74,7 +74,7 @@ static void report(tally *t, kind k, const char *text)
 }
 
 /* Sends a problem to the parent: the kind as a letter, then the text. */
-static void send(const inspection *i, kind k, const char *text)
+static void send_problem(const inspection *i, kind k, const char *text)
 {
     fprintf(i->out, "%c", 'a' + (int)k);
     for (; *text != '\0'; text++)
@@ -83,7 +83,8 @@ static void send(const inspection *i, kind k, const char *text)
 }
 
 /* The same for a sequence, by its name. */
-static void send_of(inspection *i, kind k, size_t sequence, const char *text)
+static void send_for_sequence(inspection *i, kind k, size_t sequence,
+                              const char *text)
 {
     char line[1024];
 
@@ -93,7 +94,7 @@ static void send_of(inspection *i, kind k, size_t sequence, const char *text)
     else
         snprintf(line, sizeof line, "%s: sequence number %zu: %s", i->s->path,
                  sequence, text);
-    send(i, k, line);
+    send_problem(i, k, line);
 }
 
 /* The table must have the running sums of a column of the lengths. */
@@ -106,7 +107,7 @@ static void inspect_offsets(const inspection *i, const char *name, int column)
     bool good = true;
 
     if (bm_h5_table(&s->file, name, H5T_STD_U64LE, 0, &n, &p) != BM_OK) {
-        send(i, DAMAGED, bm_last_message());
+        send_problem(i, DAMAGED, bm_last_message());
         return;
     }
     sums = p;
@@ -117,7 +118,7 @@ static void inspect_offsets(const inspection *i, const char *name, int column)
     if (!good || sums[s->t.n] != sum) {
         snprintf(line, sizeof line, "%s: /%s disagrees with /seqLengths",
                  s->path, name);
-        send(i, DAMAGED, line);
+        send_problem(i, DAMAGED, line);
     }
     free(sums);
 }
@@ -130,13 +131,13 @@ static void inspect_tables(inspection *i)
 
     bm_h5_enter();
     if (bm_shard_file_open(i->s) != BM_OK) {
-        send(i, UNREADABLE, bm_last_message());
+        send_problem(i, UNREADABLE, bm_last_message());
     } else {
         inspect_offsets(i, "bmuf/frame_offset", 0);
         inspect_offsets(i, "bmuf/label_offset", 1);
         if (bm_h5_table(&i->s->file, "bmuf/min_frames", H5T_STD_I32LE, 0, &n,
                         &p) != BM_OK)
-            send(i, DAMAGED, bm_last_message());
+            send_problem(i, DAMAGED, bm_last_message());
     }
     bm_h5_leave();
     i->min_frames = p;
@@ -157,7 +158,7 @@ static void inspect_features(inspection *i, size_t sequence, const float *x,
     snprintf(text, sizeof text,
              "%zu values are NaN or infinite, first in frame %zu, column %zu",
              bad, first / columns, first % columns);
-    send_of(i, NOT_FINITE, sequence, text);
+    send_for_sequence(i, NOT_FINITE, sequence, text);
 }
 
 /* repeats: -1 if unknown. */
@@ -169,8 +170,8 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
     char text[256], with[64] = "";
 
     if (frames == 0 || n == 0)
-        send_of(i, EMPTY, sequence,
-                frames == 0 ? "has no frames" : "has no labels");
+        send_for_sequence(i, EMPTY, sequence,
+                          frames == 0 ? "has no frames" : "has no labels");
     if (i->s->per_frame || left >= least)
         return;
     if (repeats >= 0)
@@ -179,7 +180,7 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
              "%zu labels%s need %zu frames, but %zu / %d = %zu are left; lower "
              "the stride or remove the sequence",
              n, with, least, frames, i->stride, left);
-    send_of(i, INFEASIBLE, sequence, text);
+    send_for_sequence(i, INFEASIBLE, sequence, text);
 }
 
 /* Returns the number of labels that equal the one before. */
@@ -196,23 +197,24 @@ static int64_t inspect_labels(inspection *i, size_t sequence,
         snprintf(text, sizeof text, "label %d is outside [%d, %zu]", labels[k],
                  low, i->s->t.classes - 1);
         if (bad++ == 0)
-            send_of(i, LABEL, sequence, text);
+            send_for_sequence(i, LABEL, sequence, text);
     }
     if (i->min_frames != NULL &&
         i->min_frames[sequence] != (int64_t)(n + repeats))
-        send_of(i, DAMAGED, sequence,
-                "/bmuf/min_frames disagrees with its labels");
+        send_for_sequence(i, DAMAGED, sequence,
+                          "/bmuf/min_frames disagrees with its labels");
     return (int64_t)repeats;
 }
 
 static bool succeeded(const inspection *i, bm_status status)
 {
     if (status != BM_OK)
-        send(i, DAMAGED, bm_last_message());
+        send_problem(i, DAMAGED, bm_last_message());
     return status == BM_OK;
 }
 
-/* Damaged features do not keep the labels from being checked, nor the reverse. */
+/* Damaged features do not keep the labels from being checked, nor the
+ * reverse. */
 static void inspect_unit(inspection *i, size_t unit)
 {
     bm_unit_size u = bm_shard_unit(i->s, unit);
@@ -246,12 +248,12 @@ static void inspect_first(const inspection *i, const char *path)
         return;
     for (int k = 0; k < BM_SHARD_PROPERTIES; k++)
         if (bm_shard_compare(first, i->s, k, line, sizeof line))
-            send(i, DIFFERENT, line);
+            send_problem(i, DIFFERENT, line);
     if (strcmp(first->features_text, i->s->features_text) != 0) {
         snprintf(line, sizeof line,
                  "%s: features were made with other settings than those of %s",
                  i->s->path, path);
-        send(i, DIFFERENT, line);
+        send_problem(i, DIFFERENT, line);
     }
     bm_shard_close(first);
 }
@@ -276,7 +278,7 @@ static void inspect(void *self, FILE *to)
     uint64_t frames = 0, labels = 0;
 
     if (bm_shard_open(&i.s, t->path) != BM_OK) {
-        send(&i, UNREADABLE, bm_last_message());
+        send_problem(&i, UNREADABLE, bm_last_message());
         return;
     }
     inspect_first(&i, t->first);
@@ -413,7 +415,7 @@ static void check_names(tally *t, char **paths)
                  "%s: sequence number %u has the name of number %u of %s",
                  paths[y->shard], (unsigned)y->sequence, (unsigned)x->sequence,
                  paths[x->shard]);
-        report(t, TWICE, line);
+        report(t, DUPLICATE, line);
     }
 }
 

@@ -19,8 +19,8 @@
  *     sequences that are empty or not finite, have labels out of range, too few
  *     frames for CTC, or the name of another sequence.
  *
- * Features and labels of a unit are checked independently, so damage in one does
- * not hide problems of the other.
+ * Features and labels of a unit are checked independently, so damage in one
+ * does not hide problems of the other.
  *
  * stride >= 1: a network makes ceil(T / stride) frames of T. CTC needs one for
  * every label and one more between equal neighbours.

@@ -30,8 +30,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Quantiles of a column of the lengths [n, 2]: the smallest length that at least
- * p percent do not exceed. */
+/* Quantiles of a column of the lengths [n, 2]: the smallest length that at
+ * least p percent do not exceed. */
 static void quantiles(int32_t *room, const int32_t *lengths, size_t n,
                       int column, int32_t out[QUANTILES])
 {

@@ -101,8 +101,8 @@ static bm_status begin_file(job *j)
     return bm_st_write(j->w, j->c->numbers, sizeof j->c->numbers);
 }
 
-/* *x: n elements of this rank's slice, from element `at` of the state on, on the
- * host. *x is set even if it fails: rank 0 expects n floats. */
+/* *x: n elements of this rank's slice, from element `at` of the state on, on
+ * the host. *x is set even if it fails: rank 0 expects n floats. */
 static bm_status fetch(const job *j, const bm_state_slice *slice, size_t at,
                        size_t n, const float **x)
 {
@@ -116,8 +116,8 @@ static bm_status fetch(const job *j, const bm_state_slice *slice, size_t at,
     return bm_sync(s->be);
 }
 
-/* Moves a chunk from the rank that has it to the file. `failed`: rank 0 receives
- * it, so that the sender does not block, but does not write it. */
+/* Moves a chunk from the rank that has it to the file. `failed`: rank 0
+ * receives it, so that the sender does not block, but does not write it. */
 static bm_status move(const job *j, const bm_state_slice *slice, size_t at,
                       size_t n, bool failed)
 {

@@ -8,8 +8,9 @@
  * the directory.
  *
  * The state "model" is stored as one tensor per segment, "model.<segment>";
- * every other state flat, as "state.<name>". A state has params->n floats unless
- * its `whole` is set; all must be finite. docs/checkpoints.md has the format.
+ * every other state flat, as "state.<name>". A state has params->n floats
+ * unless its `whole` is set; all must be finite. docs/checkpoints.md has the
+ * format.
  */
 #ifndef BM_IO_MODEL_CHECKPOINT_H
 #define BM_IO_MODEL_CHECKPOINT_H
@@ -49,13 +50,13 @@ BM_CHECKED bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
 
 /*
  * Collective. Reads the states that c->states name, and position, numbers and
- * manifest of `c`. Every rank reads the file and checks all of it before any rank
- * writes to its states.
+ * manifest of `c`. Every rank reads the file and checks all of it before any
+ * rank writes to its states.
  *
- * Fails on all ranks with the same code: BM_ERR_MISSING, or BM_ERR_FORMAT if the
- * file is damaged, a state is missing or has another length, or the file has a
- * state that no rank asks for. The states are then unchanged, and the caller can
- * try the next older file.
+ * Fails on all ranks with the same code: BM_ERR_MISSING, or BM_ERR_FORMAT if
+ * the file is damaged, a state is missing or has another length, or the file
+ * has a state that no rank asks for. The states are then unchanged, and the
+ * caller can try the next older file.
  */
 BM_CHECKED bm_status bm_checkpoint_load(const char *path, bm_comm *comm,
                                         bm_checkpoint *c);

@@ -44,8 +44,8 @@ static bool is_left_over(const char *name)
            strcmp(name + n - k, end) == 0;
 }
 
-/* Inserts x into a list of at most `room` numbers, largest first. Returns the new
- * length. */
+/* Inserts x into a list of at most `room` numbers, largest first. Returns the
+ * new length. */
 static size_t insert(int64_t *list, size_t n, size_t room, int64_t x)
 {
     size_t at = n;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row as integers, so that tables can be summed over ranks: name, offset .. */
+/* A row as integers, so that tables can be summed over ranks: name, offset
+ * .. */
 enum {
     NAME = sizeof(((bm_state_slice *)0)->name) / 8,
     OFFSET = NAME,
@@ -64,8 +65,8 @@ static bm_status count_rows(bm_comm *comm, size_t n_states, int64_t *counts,
     return BM_OK;
 }
 
-/* Collective. Each rank writes its rows into a table of zeros; the sum over ranks
- * has all rows. */
+/* Collective. Each rank writes its rows into a table of zeros; the sum over
+ * ranks has all rows. */
 static bm_status gather_rows(bm_comm *comm, const bm_state *states,
                              const int64_t *counts, size_t n,
                              bm_state_slices *p)

@@ -23,9 +23,9 @@ typedef struct bm_state_slices {
     size_t n;
 } bm_state_slices;
 
-/* Collective. Gathers the table; free with bm_state_slices_free. n: elements of a
- * state whose `whole` is 0. Fails on all ranks, with BM_ERR_ARG if the slices of
- * a name do not cover one vector, BM_ERR_COMM or BM_ERR_MEMORY. */
+/* Collective. Gathers the table; free with bm_state_slices_free. n: elements of
+ * a state whose `whole` is 0. Fails on all ranks, with BM_ERR_ARG if the slices
+ * of a name do not cover one vector, BM_ERR_COMM or BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_state_slices_gather(bm_state_slices *out, bm_comm *comm,
                                             const bm_state *states,
                                             size_t n_states, size_t n);

@@ -1,7 +1,7 @@
 /*
  * npz.c - a zip archive: a local header and data for each array, and a central
- * directory at the end (PKWARE's APPNOTE, method 0). The 64-bit format, for more
- * than 4 GB, is not supported.
+ * directory at the end (PKWARE's APPNOTE, method 0). The 64-bit format, for
+ * more than 4 GB, is not supported.
  */
 #include "io/model/npz.h"
 

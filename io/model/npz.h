@@ -14,8 +14,9 @@ typedef struct bm_npz bm_npz;
 /* Opens a temporary file beside `path`. Fails with BM_ERR_CREATE. Close with
  * bm_npz_close. */
 BM_CHECKED bm_status bm_npz_create(bm_npz **out, const char *path);
-/* Adds x: `rows` rows of `cols` floats, `stride` floats apart; copied. Fails with
- * BM_ERR_IO, BM_ERR_MEMORY, or BM_ERR_UNSUPPORTED beyond 2 GB or 65,534 arrays. */
+/* Adds x: `rows` rows of `cols` floats, `stride` floats apart; copied. Fails
+ * with BM_ERR_IO, BM_ERR_MEMORY, or BM_ERR_UNSUPPORTED beyond 2 GB or 65,534
+ * arrays. */
 BM_CHECKED bm_status bm_npz_add(bm_npz *z, const char *name, const float *x,
                                 size_t rows, size_t cols, size_t stride);
 /* Completes the file and renames it to `path`. Fails with BM_ERR_IO. */

@@ -1,6 +1,6 @@
 /*
- * safetensors.h - the file format of checkpoints and models: a JSON header, then
- * tensors without holes (docs/checkpoints.md).
+ * safetensors.h - the file format of checkpoints and models: a JSON header,
+ * then tensors without holes (docs/checkpoints.md).
  *
  * Reading does not trust the file: sizes are compared with the file's size, in
  * arithmetic that cannot overflow, before memory is allocated.
@@ -45,16 +45,17 @@ BM_CHECKED bm_status bm_st_meta(bm_st_writer *w, const char *key,
  * to the next. */
 BM_CHECKED bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t);
 /*
- * Writes the next elements of the tensors, in the order of declaration. A call may
- * end within a tensor, but not within an element, and may cover several tensors.
- * The first call writes the header and reserves the disk space of the file.
- * Fails with BM_ERR_IO, or with BM_ERR_NUMERIC and the tensor's name if an
- * element is not finite.
+ * Writes the next elements of the tensors, in the order of declaration. A call
+ * may end within a tensor, but not within an element, and may cover several
+ * tensors. The first call writes the header and reserves the disk space of the
+ * file. Fails with BM_ERR_IO, or with BM_ERR_NUMERIC and the tensor's name if
+ * an element is not finite.
  */
 BM_CHECKED bm_status bm_st_write(bm_st_writer *w, const void *data,
                                  size_t size);
-/* Completes the file: fsync, rename to `path`, fsync of the directory. All tensors
- * must be written. *bytes, unless NULL: size of the file. Fails with BM_ERR_IO. */
+/* Completes the file: fsync, rename to `path`, fsync of the directory. All
+ * tensors must be written. *bytes, unless NULL: size of the file. Fails with
+ * BM_ERR_IO. */
 BM_CHECKED bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes);
 /* Frees the writer, and removes the temporary file unless it was committed; an
  * older file at `path` stays. NULL is a no-op. */
@@ -64,10 +65,10 @@ void bm_st_close(bm_st_writer *w);
 
 typedef struct bm_st_file bm_st_file;
 
-/* Reads and checks the header and, if `sealed`, the checksum of all bytes. Fails
- * with BM_ERR_MISSING if there is no such file, with BM_ERR_FORMAT if it is
- * damaged or has another format, or with BM_ERR_IO. Free with bm_st_free; NULL is
- * a no-op. */
+/* Reads and checks the header and, if `sealed`, the checksum of all bytes.
+ * Fails with BM_ERR_MISSING if there is no such file, with BM_ERR_FORMAT if it
+ * is damaged or has another format, or with BM_ERR_IO. Free with bm_st_free;
+ * NULL is a no-op. */
 BM_CHECKED bm_status bm_st_open(bm_st_file **out, const char *path,
                                 bool sealed);
 void bm_st_free(bm_st_file *f);
@@ -78,8 +79,8 @@ const bm_st_tensor *bm_st_at(const bm_st_file *f, size_t i);
 const bm_st_tensor *bm_st_find(const bm_st_file *f, const char *name);
 /* A text of __metadata__, borrowed; NULL if there is none. */
 const char *bm_st_text(const bm_st_file *f, const char *key);
-/* Reads elements [offset, offset + count) of a tensor of f. Fails with BM_ERR_IO,
- * or with BM_ERR_FORMAT if an element is not finite. */
+/* Reads elements [offset, offset + count) of a tensor of f. Fails with
+ * BM_ERR_IO, or with BM_ERR_FORMAT if an element is not finite. */
 BM_CHECKED bm_status bm_st_read(bm_st_file *f, const bm_st_tensor *t,
                                 uint64_t offset, uint64_t count, void *data);
 

@@ -29,8 +29,8 @@ bool bm_dtype_parse(const char *name, bm_dtype *out);
 /* *out = a b; false if the product overflows. */
 bool bm_st_multiply(uint64_t a, uint64_t b, uint64_t *out);
 
-/* The index of the first of n elements that is not finite; n if all are, and for
- * integer types. x is aligned. */
+/* The index of the first of n elements that is not finite; n if all are, and
+ * for integer types. x is aligned. */
 size_t bm_st_first_not_finite(bm_dtype t, const void *x, size_t n);
 
 /* Writes the contents of the seal for this checksum. */

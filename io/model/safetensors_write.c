@@ -1,6 +1,6 @@
 /*
- * safetensors_write.c - one pass over the data: check for finite numbers, add to
- * the checksum, write to a temporary file.
+ * safetensors_write.c - one pass over the data: check for finite numbers, add
+ * to the checksum, write to a temporary file.
  */
 #include "core/file.h"
 #include "io/model/safetensors_parts.h"

@@ -1,6 +1,6 @@
 /*
- * dataset.c - opens all shards of a directory and reports all of their faults in
- * one message. The HDF5 file of a shard is then closed until it is read; the
+ * dataset.c - opens all shards of a directory and reports all of their faults
+ * in one message. The HDF5 file of a shard is then closed until it is read; the
  * last few stay open.
  */
 #include "io/shard/dataset.h"
@@ -16,7 +16,7 @@ enum { MOST_OPEN = 16, MOST_LISTED = 20 };
 
 /* A data set with its open files: the last shards read, oldest first. */
 typedef struct opened {
-    bm_dataset d; /* first */
+    bm_dataset d; /* must be first */
     bm_shard *open[MOST_OPEN];
     size_t n_open;
 } opened;

@@ -2,8 +2,8 @@
  * dataset.h - all shards of a directory as one list of sequences and units.
  *
  * Sequences are numbered through all shards in the order of the file names, and
- * so are units. Opening reads lengths and unit tables, no features. A data set is
- * for one thread at a time.
+ * so are units. Opening reads lengths and unit tables, no features. A data set
+ * is for one thread at a time.
  */
 #ifndef BM_IO_SHARD_DATASET_H
 #define BM_IO_SHARD_DATASET_H
@@ -34,9 +34,9 @@ typedef struct bm_dataset {
     uint64_t hash;            /* of the shards' hashes, in order */
 } bm_dataset;
 
-/* Opens all *.bmuf.h5 of a directory, or a single one. Fails with BM_ERR_MISSING
- * or BM_ERR_FORMAT; one message lists the faults of all shards. Close with
- * bm_dataset_close; NULL is a no-op. */
+/* Opens all *.bmuf.h5 of a directory, or a single one. Fails with
+ * BM_ERR_MISSING or BM_ERR_FORMAT; one message lists the faults of all shards.
+ * Close with bm_dataset_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_dataset_open(bm_dataset **out, const char *path);
 void bm_dataset_close(bm_dataset *d);
 

@@ -18,7 +18,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local char reason[512];
 
 /* The library may have been built without thread safety. Its exit handler
- * crashes after a full disk, and is not needed: all files are closed by then. */
+ * crashes after a full disk, and is not needed: all files are closed by
+ * then. */
 void bm_h5_enter(void)
 {
     static bool entered;
@@ -99,27 +100,27 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
 /* Every step on the path to an object must be a hard link within this file. */
 static bm_status follow(const bm_h5_file *f, const char *name)
 {
-    char part[128];
+    char prefix[128];
     H5L_info_t info;
 
     for (const char *end = name; end != NULL;) {
         end = strchr(end + 1, '/');
-        snprintf(part, sizeof part, "%.*s",
+        snprintf(prefix, sizeof prefix, "%.*s",
                  (int)(end != NULL ? (size_t)(end - name) : strlen(name)),
                  name);
-        if (strcmp(part, "/") == 0)
+        if (strcmp(prefix, "/") == 0)
             continue;
-        if (H5Lexists(f->id, part, H5P_DEFAULT) <= 0)
+        if (H5Lexists(f->id, prefix, H5P_DEFAULT) <= 0)
             return BM_FAIL(BM_ERR_FORMAT, "%s: /%s is missing; not a shard",
-                           f->path, part);
-        if (H5Lget_info(f->id, part, &info, H5P_DEFAULT) < 0)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, part,
+                           f->path, prefix);
+        if (H5Lget_info(f->id, prefix, &info, H5P_DEFAULT) < 0)
+            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, prefix,
                            bm_h5_reason());
         if (info.type != H5L_TYPE_HARD)
             return BM_FAIL(BM_ERR_FORMAT,
                            "%s: /%s is a soft or external link, which is not "
                            "allowed",
-                           f->path, part);
+                           f->path, prefix);
     }
     return BM_OK;
 }

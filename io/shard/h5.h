@@ -34,7 +34,8 @@ typedef struct bm_h5_file {
     uint64_t size; /* bytes */
 } bm_h5_file;
 
-/* Fails with BM_ERR_MISSING unless `path` is a regular file that can be read. */
+/* Fails with BM_ERR_MISSING unless `path` is a regular file that can be
+ * read. */
 BM_CHECKED bm_status bm_h5_open(bm_h5_file *out, const char *path);
 
 /* Reads an attribute of a group: a number, or a text; free(*out) the text. */
@@ -62,8 +63,8 @@ BM_CHECKED bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a,
 
 #define BM_H5_ANY UINT64_MAX
 
-/* Reads a whole array of this type; free(*out). columns: 0 for rank 1. *rows: the
- * number it must have, or BM_H5_ANY, which is then set. */
+/* Reads a whole array of this type; free(*out). columns: 0 for rank 1. *rows:
+ * the number it must have, or BM_H5_ANY, which is then set. */
 BM_CHECKED bm_status bm_h5_table(const bm_h5_file *f, const char *name,
                                  hid_t type, uint64_t columns, uint64_t *rows,
                                  void **out);

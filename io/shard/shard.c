@@ -16,7 +16,7 @@ static bm_status make_room(void **at, size_t *room, size_t n, size_t size)
 
     if (n <= *room && *at != NULL)
         return BM_OK;
-    n = n > *room + *room / 2 ? n : *room + *room / 2; /* seldom */
+    n = n > *room + *room / 2 ? n : *room + *room / 2; /* grow by half */
     grown = n < PTRDIFF_MAX / size ? realloc(*at, (n + 1) * size) : NULL;
     if (grown == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu times %zu bytes", n,

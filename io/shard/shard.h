@@ -1,7 +1,8 @@
 /*
- * shard.h - one HDF5 file of sequences, in units. A unit is a run of consecutive
- * sequences that are read together, with one H5Dread for their features and one
- * for their labels. docs/shards.md has the layout; RETURNN reads it as well.
+ * shard.h - one HDF5 file of sequences, in units. A unit is a run of
+ * consecutive sequences that are read together, with one H5Dread for their
+ * features and one for their labels. docs/shards.md has the layout; RETURNN
+ * reads it as well.
  *
  * Reading does not trust a shard: sizes are checked before memory is allocated,
  * external links, virtual data sets and variable-length types are rejected, and
@@ -74,8 +75,8 @@ const bm_vocab *bm_shard_vocab(const bm_shard *s);
 /* How the features were made, as JSON; "" if unknown. Borrowed. */
 const char *bm_shard_features_text(const bm_shard *s);
 
-/* XXH3-64 of everything that identifies the contents: lengths, units, checksums,
- * names, vocabulary, features text. */
+/* XXH3-64 of everything that identifies the contents: lengths, units,
+ * checksums, names, vocabulary, features text. */
 uint64_t bm_shard_hash(const bm_shard *s);
 
 /* The name of a sequence, borrowed until the shard is closed. The first call
@@ -115,18 +116,19 @@ typedef struct bm_shard_meta {
 enum { BM_LONGEST_TAG = 255 }; /* bytes of a sequence's name */
 
 /* Creates `directory` if it is missing. Fails with BM_ERR_CONFIG for a store
- * that does not suit the features, with BM_ERR_CREATE if the directory cannot be
- * created or already has shards of this name. Close with bm_shard_writer_close. */
+ * that does not suit the features, with BM_ERR_CREATE if the directory cannot
+ * be created or already has shards of this name. Close with
+ * bm_shard_writer_close. */
 BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const char *directory,
                                           const char *name,
                                           const bm_shard_settings *settings,
                                           const bm_shard_meta *meta);
 
-/* Adds a sequence: x [frames, D], labels [n_labels], copied. speaker: NULL or ""
- * if unknown. Fails with BM_ERR_FORMAT for a label out of range, an invalid tag
- * or length, or a value that the store cannot hold; the sequence is then skipped
- * and the next may be added. Other failures (BM_ERR_IO, BM_ERR_CREATE,
+/* Adds a sequence: x [frames, D], labels [n_labels], copied. speaker: NULL or
+ * "" if unknown. Fails with BM_ERR_FORMAT for a label out of range, an invalid
+ * tag or length, or a value that the store cannot hold; the sequence is then
+ * skipped and the next may be added. Other failures (BM_ERR_IO, BM_ERR_CREATE,
  * BM_ERR_MEMORY) are final. */
 BM_CHECKED bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
                                          const char *speaker, const float *x,

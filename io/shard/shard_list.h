@@ -7,8 +7,8 @@
 
 #include "io/shard/shard.h"
 
-/* The paths of all *.bmuf.h5 of a directory, sorted by name, or `path` itself if
- * it is a file. Fails with BM_ERR_MISSING if there is no shard. Free with
+/* The paths of all *.bmuf.h5 of a directory, sorted by name, or `path` itself
+ * if it is a file. Fails with BM_ERR_MISSING if there is no shard. Free with
  * bm_shard_list_free. */
 BM_CHECKED bm_status bm_shard_list(const char *path, char ***paths, size_t *n);
 void bm_shard_list_free(char **paths, size_t n);

@@ -1,6 +1,6 @@
 /*
- * shard_open.c - opens a shard. Every table is compared with the others and with
- * a digest before it is used.
+ * shard_open.c - opens a shard. Every table is compared with the others and
+ * with a digest before it is used.
  */
 #include "io/shard/shard_parts.h"
 #include "io/shard/store.h"

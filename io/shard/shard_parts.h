@@ -54,8 +54,8 @@ struct bm_shard {
 /* XXH3-128 as 32 hexadecimal digits. */
 void bm_digest(const void *data, size_t size, char out[BM_DIGEST_LENGTH + 1]);
 
-/* The digest of lengths, units, checksums and, for u8, scale and offset, in this
- * order. Fails with BM_ERR_MEMORY. */
+/* The digest of lengths, units, checksums and, for u8, scale and offset, in
+ * this order. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_shard_digest(const bm_shard_tables *t,
                                      char out[BM_DIGEST_LENGTH + 1]);
 
@@ -65,9 +65,9 @@ void bm_shard_tables_free(bm_shard_tables *t);
 /* Opens the HDF5 file if it is closed. Call between bm_h5_enter and _leave. */
 BM_CHECKED bm_status bm_shard_file_open(bm_shard *s);
 
-/* Closes the HDF5 file; the shard stays usable, and reading opens the file again
- * if it is unchanged. A directory may have more shards than a process may have
- * open files. */
+/* Closes the HDF5 file; the shard stays usable, and reading opens the file
+ * again if it is unchanged. A directory may have more shards than a process may
+ * have open files. */
 void bm_shard_file_close(bm_shard *s);
 
 /* The two halves of bm_shard_read, so that one can be read if the other is

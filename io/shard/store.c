@@ -51,7 +51,7 @@ static float from_bits(uint32_t u)
 
 /* The bits of a half, shifted left, are a float whose exponent is 127 - 15 too
  * small. The product with 2^112 is exact, for subnormal halves as well. */
-float bm_half_to_float(uint16_t h)
+static float half_to_float(uint16_t h)
 {
     uint32_t moved = (uint32_t)(h & 0x7fff) << 13;
     uint32_t finite = bits(from_bits(moved) * 0x1p112f);
@@ -61,7 +61,8 @@ float bm_half_to_float(uint16_t h)
                      (uint32_t)(h & 0x8000) << 16);
 }
 
-uint16_t bm_half_from_float(float x)
+/* To nearest, ties to even; a value that is too large becomes infinite. */
+static uint16_t half_from_float(float x)
 {
     uint32_t sign = bits(x) >> 16 & 0x8000u, u = bits(x) & 0x7fffffffu;
 
@@ -85,7 +86,7 @@ void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
     } else if (store == BM_STORE_F16) {
         const uint16_t *h = from;
         for (size_t i = 0; i < n; i++)
-            x[i] = bm_half_to_float(h[i]);
+            x[i] = half_to_float(h[i]);
     } else if (store == BM_STORE_U8) {
         const uint8_t *u = from;
         for (size_t t = 0; t < rows; t++, u += features, x += features)
@@ -96,11 +97,11 @@ void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
 
 static bool halves_finite(const uint16_t *h, size_t n)
 {
-    unsigned odd = 0;
+    unsigned bad = 0;
 
     for (size_t i = 0; i < n; i++)
-        odd |= (h[i] & 0x7c00u) == 0x7c00u;
-    return odd == 0;
+        bad |= (h[i] & 0x7c00u) == 0x7c00u;
+    return bad == 0;
 }
 
 /* Rounded sums are monotonic in the byte: it is enough to look at both ends. */
@@ -131,7 +132,7 @@ bool bm_stored_finite(const bm_stored *p, size_t rows, size_t features)
 static size_t pack_half(const float *x, size_t n, uint16_t *to)
 {
     for (size_t i = 0; i < n; i++) {
-        to[i] = bm_half_from_float(x[i]);
+        to[i] = half_from_float(x[i]);
         if ((to[i] & 0x7fff) == 0x7c00 && isfinite(x[i]))
             return i;
     }

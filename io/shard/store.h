@@ -25,11 +25,6 @@ const char *bm_store_name(bm_store store); /* "f32" */
 /* Fails with BM_ERR_CONFIG for another name than f32, f16 and u8. */
 BM_CHECKED bm_status bm_store_find(const char *name, bm_store *out);
 
-/* IEEE 754 half precision. Rounds to nearest, ties to even; a value that is too
- * large becomes infinite. */
-float bm_half_to_float(uint16_t h);
-uint16_t bm_half_from_float(float x);
-
 /* Stored values `from` [rows, D] -> x. For u8, x = offset[d] + scale[d] stored;
  * otherwise scale and offset may be NULL. */
 void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
@@ -38,9 +33,10 @@ void bm_store_unpack(bm_store store, const void *from, float *x, size_t rows,
 /* True if all values of [rows, D] are finite. */
 bool bm_stored_finite(const bm_stored *p, size_t rows, size_t features);
 
-/* x [n] -> stored values `to`. Returns n, or the index of the first value that
- * cannot be stored: a finite one that becomes infinite as f16, or one outside
- * [0, 255] as u8. The values from there on are not written. */
+/* x [n] -> stored values `to`; f16 is rounded to nearest, ties to even. Returns
+ * n, or the index of the first value that cannot be stored: a finite one that
+ * becomes infinite as f16, or one outside [0, 255] as u8. The values after it
+ * are not written. */
 size_t bm_store_pack(bm_store store, const float *x, size_t n, double scale,
                      double offset, void *to);
 

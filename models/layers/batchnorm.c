@@ -1,7 +1,7 @@
 /*
  * batchnorm.c - batch normalisation (Ioffe and Szegedy 2015), see
- * bm_norm_forward. Channels are those of columns of pixels; in a flat frame each
- * feature is a channel.
+ * bm_norm_forward. Channels are those of columns of pixels; in a flat frame
+ * each feature is a channel.
  *
  * Running mean and variance are statistics of the model: every step decrements
  * them by (mean - batch's mean) / 10.

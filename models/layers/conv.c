@@ -1,7 +1,7 @@
 /*
  * conv.c - convolution over time and height, see bm_conv_forward for the
- * equation. The default padding is "same": with stride 1 it keeps the numbers of
- * frames and rows.
+ * equation. The default padding is "same": with stride 1 it keeps the numbers
+ * of frames and rows.
  */
 #include "models/layers/layer.h"
 

@@ -77,8 +77,7 @@ typedef struct bm_epilogue {
 
 /* Floating-point operations of the products of a forward pass, 2 m n k for each
  * product of [m, k] and [k, n]. Backward repeats those of `input` for the
- * gradient of weights, and again for dx if it is needed; those of `inner` twice.
- */
+ * gradient of weights, and again if dx is needed; those of `inner` twice. */
 typedef struct bm_flops {
     double input; /* products with x */
     double inner; /* products with the layer's own earlier outputs */
@@ -162,8 +161,8 @@ static inline bool bm_layer_keeps_frames(const bm_layer *l)
            l->time.before + l->time.after + 1 == l->time.size;
 }
 
-/* For init(): w [n] <- uniform within +-sqrt(6 / (fan_in + fan_out)) (Glorot and
- * Bengio 2010). */
+/* For init(): w [n] <- uniform within +-sqrt(6 / (fan_in + fan_out)) (Glorot
+ * and Bengio 2010). */
 void bm_layer_glorot(float *w, size_t n, size_t fan_in, size_t fan_out,
                      bm_rng *rng);
 

@@ -1,7 +1,7 @@
 /*
- * stack.c - reduces the frame rate: stack:n concatenates each n frames into one,
- * subsample:n keeps the first of each n. Missing frames of the last group are
- * zeros.
+ * stack.c - reduces the frame rate: stack:n concatenates each n frames into
+ * one, subsample:n keeps the first of each n. Missing frames of the last group
+ * are zeros.
  */
 #include "models/layers/layer.h"
 

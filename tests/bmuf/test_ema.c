@@ -15,7 +15,7 @@ static const char *const ways[][4] = {
     {"train.strategy=easgd", "train.ema=0.75", "sgd.momentum=0.5", NULL},
 };
 
-/* Blocks from .. to; `expected` goes on from what it was. */
+/* Blocks from .. to; `expected` is updated in place. */
 static void run(job *j, int from, int to, double *expected, float *got)
 {
     static float model[N];
@@ -33,7 +33,7 @@ static void run(job *j, int from, int to, double *expected, float *got)
     }
 }
 
-static void test_it_follows_its_recurrence(void **state)
+static void test_ema_follows_its_recurrence(void **state)
 {
     static float together[N], alone[N];
     bm_comm *one = NULL;
@@ -56,7 +56,7 @@ static void test_it_follows_its_recurrence(void **state)
     bm_comm_close(one);
 }
 
-static void test_it_goes_on_from_its_state(void **state)
+static void test_resumed_ema_has_the_same_bits(void **state)
 {
     static float got[2][N], kept[STATES][N];
     static double expected[N];
@@ -91,7 +91,7 @@ static void test_it_goes_on_from_its_state(void **state)
     }
 }
 
-static void test_training_does_not_know_of_it(void **state)
+static void test_ema_changes_no_bits_of_training(void **state)
 {
     static result with, without;
 
@@ -110,9 +110,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_it_follows_its_recurrence),
-        TEST(test_it_goes_on_from_its_state),
-        TEST(test_training_does_not_know_of_it),
+        TEST(test_ema_follows_its_recurrence),
+        TEST(test_resumed_ema_has_the_same_bits),
+        TEST(test_ema_changes_no_bits_of_training),
     };
     return RUN_GROUP_MPI("ema", tests);
 }

@@ -1,6 +1,6 @@
 /*
- * The filter by itself: against momentum SGD, against numbers worked out by
- * hand, and what theory says of how fast, and whether, it converges.
+ * The filter alone: against momentum SGD, against numbers worked out by hand,
+ * and against theory for its speed and bounds of convergence.
  */
 #include "bmuf/filter.h"
 #include "tests/support/support.h"
@@ -29,7 +29,7 @@ static void test_nesterov_filter_is_nesterov_sgd_on_minus_g(void **state)
     }
 }
 
-/* Block momentum 1/2, rate 1, G = 1, 2, -1, 4: all of it exact in floats. */
+/* Block momentum 1/2, rate 1, G = 1, 2, -1, 4: exact in floats. */
 static void test_filter_has_the_published_form(void **state)
 {
     static const float g[] = {1, 2, -1, 4};
@@ -60,7 +60,7 @@ static void test_filter_has_the_published_form(void **state)
     }
 }
 
-static void test_momentum_follows_from_the_number_of_workers(void **state)
+static void test_default_momentum_is_one_minus_one_over_workers(void **state)
 {
     (void)state;
     assert_true(bm_filter_momentum(1) == 0);
@@ -68,8 +68,8 @@ static void test_momentum_follows_from_the_number_of_workers(void **state)
     assert_true(bm_filter_momentum(16) == 0.9375);
 }
 
-/* A steady G moves the model by zeta / (1 - eta) G a block in the end. */
-static void test_filter_has_its_steady_gain(void **state)
+/* A constant G moves the model by zeta / (1 - eta) G a block in the end. */
+static void test_steady_gain_is_zeta_over_one_minus_eta(void **state)
 {
     (void)state;
     for (int nesterov = 0; nesterov < 2; nesterov++) {
@@ -85,7 +85,7 @@ static void test_filter_has_its_steady_gain(void **state)
     }
 }
 
-/* A block removes the share c of the error; the filter's spectral radius is
+/* A block removes the fraction c of the error; the filter's spectral radius is
  * sqrt(eta (1 - zeta c)) with Nesterov momentum while the roots are complex. */
 static void test_filter_converges_as_fast_as_predicted(void **state)
 {
@@ -99,7 +99,7 @@ static void test_filter_converges_as_fast_as_predicted(void **state)
         x = (float)(-c * start);
         bm_filter_block(&filter, 1, &x, &model, &delta, &x);
         start = x;
-        /* Over a window: a single block may swing either way. */
+        /* Over a window: the error oscillates. */
         norm[t > 30] = fmax(norm[t > 30], fabs(start) / pow(radius, t));
     }
     assert_true(norm[1] < 2 * norm[0] && norm[1] > norm[0] / 20);
@@ -107,7 +107,7 @@ static void test_filter_converges_as_fast_as_predicted(void **state)
 
 /* ---- on a quadratic ----------------------------------------------------- */
 
-/* A block of workers who remove the share c of the error of their start. */
+/* A block of workers that remove the fraction c of the error of their start. */
 static void block(const bm_filter *f, double c, float *model, float *delta)
 {
     float x = 0;
@@ -117,7 +117,7 @@ static void block(const bm_filter *f, double c, float *model, float *delta)
     bm_filter_block(f, 1, &x, model, delta, &x);
 }
 
-/* That is a linear map of (model, Delta). */
+/* A block is a linear map of (model, Delta). */
 typedef struct map {
     double trace, det;
 } map;
@@ -146,17 +146,17 @@ static double radius(map m)
 static void test_a_block_has_the_predicted_eigenvalues(void **state)
 {
     static const double etas[] = {0, 0.5, 0.75, 0.9375}, zetas[] = {0.5, 1, 2},
-                        shares[] = {0.01, 0.1, 0.5, 0.9};
+                        fractions[] = {0.01, 0.1, 0.5, 0.9};
 
     (void)state;
     FOR_EACH (e, etas)
         FOR_EACH (z, zetas)
-            FOR_EACH (i, shares)
+            FOR_EACH (i, fractions)
                 for (int nesterov = 0; nesterov < 2; nesterov++) {
                     bm_filter f = {etas[e], zetas[z], nesterov, false};
-                    double zc = zetas[z] * shares[i];
+                    double zc = zetas[z] * fractions[i];
                     double eta = etas[e] * (nesterov ? 1 - zc : 1);
-                    map m = map_of(&f, shares[i]);
+                    map m = map_of(&f, fractions[i]);
 
                     assert_true(near(m.trace, 1 - zc + eta, 1e-6));
                     assert_true(near(m.det, eta, 1e-6));
@@ -190,8 +190,8 @@ static void test_nesterov_momentum_damps(void **state)
     }
 }
 
-/* What is left of an error of 1 after many blocks, or when it is large. */
-static double remains(const bm_filter *f, double c)
+/* The error after many blocks, from 1; or as soon as it is large. */
+static double final_error(const bm_filter *f, double c)
 {
     float model = 1, delta = 0;
 
@@ -200,8 +200,8 @@ static double remains(const bm_filter *f, double c)
     return fabsf(model) + fabsf(delta);
 }
 
-/* Stable are zeta c < 2 (1 + eta), and < 2 (1 + eta) / (1 + 2 eta) with
- * Nesterov momentum: one percent inside and outside of that. */
+/* Stable for zeta c < 2 (1 + eta), and for < 2 (1 + eta) / (1 + 2 eta) with
+ * Nesterov momentum: tested one percent inside and outside. */
 static void test_errors_grow_beyond_the_bound_of_stability(void **state)
 {
     static const double etas[] = {0, 0.5, 0.75, 0.9375}, zetas[] = {0.5, 1};
@@ -215,8 +215,8 @@ static void test_errors_grow_beyond_the_bound_of_stability(void **state)
 
                 if (nesterov)
                     most /= 1 + 2 * etas[e];
-                assert_true(remains(&f, 0.99 * most) < 1e-3);
-                assert_true(remains(&f, 1.01 * most) > 1e3);
+                assert_true(final_error(&f, 0.99 * most) < 1e-3);
+                assert_true(final_error(&f, 1.01 * most) > 1e3);
             }
 }
 
@@ -225,8 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nesterov_filter_is_nesterov_sgd_on_minus_g),
         cmocka_unit_test(test_filter_has_the_published_form),
-        cmocka_unit_test(test_momentum_follows_from_the_number_of_workers),
-        cmocka_unit_test(test_filter_has_its_steady_gain),
+        cmocka_unit_test(test_default_momentum_is_one_minus_one_over_workers),
+        cmocka_unit_test(test_steady_gain_is_zeta_over_one_minus_eta),
         cmocka_unit_test(test_filter_converges_as_fast_as_predicted),
         cmocka_unit_test(test_a_block_has_the_predicted_eigenvalues),
         cmocka_unit_test(test_nesterov_momentum_damps),

@@ -1,8 +1,7 @@
 /*
- * Strategies that filter under another program's names, against what that
- * program computes, written as its source has it, in double. A worker's change
- * depends on the model that it began with, so that nothing but the right start
- * model will do.
+ * The filter under another program's names, against what that program computes,
+ * written as in its source, in double. What a worker learns depends on the
+ * model it starts with, so that a wrong start model shows.
  */
 #include "bmuf/strategy.h"
 #include "tests/support/fixture.h"
@@ -34,7 +33,7 @@ static double first(int i)
     return (i % 10) / 8.;
 }
 
-/* Where worker k comes from x in block t; rates make steps longer. */
+/* The model of worker k after block t, from x; steps grow with the rate. */
 static double learn(int k, int t, double rate, double x)
 {
     return x + rate * (0.25 * (k - 1) + 0.125 * t - 0.3 * x);
@@ -50,17 +49,17 @@ static double rate_of(int t)
     return t < 3 ? 1 : 0.5;
 }
 
-/* What a program remembers of one weight. */
+/* The state of a program, of one weight. */
 typedef struct memory {
     double start, slow, momentum;
 } memory;
 
-/* The models of all workers, and the same in the mean of the samples. */
+/* The models of all workers; their mean, weighted by samples and plain. */
 typedef struct block {
     double w[WORKERS], mean, plain, rate;
 } block;
 
-/* BlockMomentumSGD.h: sums, and prev becomes what is ahead. */
+/* BlockMomentumSGD.h: a sum over workers; prev becomes the model ahead. */
 static void cntk(memory *m, const block *b, bool nesterov)
 {
     const double eta = 0.75, blr = 0.5;
@@ -108,7 +107,7 @@ static void fairseq_cbm(memory *m, const block *b)
     fairseq(m, b, false);
 }
 
-/* trainer/bmuf.py: (1 - eta) blr of the mean's gradient, and ahead likewise. */
+/* trainer/bmuf.py: (1 - eta) blr of the mean's gradient, also ahead. */
 static void pika(memory *m, const block *b)
 {
     const double eta = 0.9, blr = 0.5;
@@ -128,9 +127,8 @@ static void slowmo(memory *m, const block *b)
     m->slow = m->start;
 }
 
-/* torch.optim.SGD(lr=0.7, momentum=0.9, nesterov=True) on start - mean, which
- * steps to where the next block begins; the model itself is without the look
- * ahead. */
+/* torch.optim.SGD(lr=0.7, momentum=0.9, nesterov=True) on start - mean steps to
+ * the start of the next block; the model itself has no look-ahead. */
 static void diloco(memory *m, const block *b)
 {
     const double lr = 0.7, mu = 0.9;
@@ -225,7 +223,7 @@ static void test_pika(void **state)
     check(*state, "pika", pika);
 }
 
-static void test_slowmo_goes_with_the_rate(void **state)
+static void test_slowmo_rescales_with_the_rate(void **state)
 {
     set(*state, "slowmo.slowmo_momentum=0.6");
     set(*state, "slowmo.slowmo_lr=0.8");
@@ -250,9 +248,9 @@ static void test_lookahead(void **state)
     check(*state, "lookahead", lookahead);
 }
 
-/* What a constant G moves the model by in the end, zeta / (1 - eta), of 16
+/* zeta / (1 - eta), which a constant G moves the model by in the end, with 16
  * workers and each program's defaults. */
-static void test_steady_gains_are_each_programs(void **state)
+static void test_steady_gains_are_those_of_each_program(void **state)
 {
     static const struct {
         const char *name, *setting;
@@ -292,10 +290,10 @@ int main(void)
         TEST(test_cntk),
         TEST(test_fairseq),
         TEST(test_pika),
-        TEST(test_slowmo_goes_with_the_rate),
+        TEST(test_slowmo_rescales_with_the_rate),
         TEST(test_diloco_is_nesterov_sgd_on_changes),
         TEST(test_lookahead),
-        TEST(test_steady_gains_are_each_programs),
+        TEST(test_steady_gains_are_those_of_each_program),
     };
     return RUN_GROUP_MPI("filtered", tests);
 }

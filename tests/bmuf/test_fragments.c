@@ -1,5 +1,5 @@
-/* Fragments that take turns, and exchanges that are one block late, against the
- * whole of it in double, for however many ranks mpirun gives us. */
+/* Fragments and late exchanges, against their equations in double, on any
+ * number of ranks. */
 #include "bmuf/strategies/fragments.h"
 #include "tests/support/equations.h"
 #include "tests/support/halts.h"
@@ -38,7 +38,7 @@ static void test_ranks_and_halts_change_no_bits(void **state)
     }
 }
 
-/* What a run is to be, and what goes wrong in it. */
+/* A run, and what goes wrong in it. */
 typedef struct method {
     const problem *problem;
     size_t fragments;
@@ -51,7 +51,7 @@ typedef struct method {
 static const double constant[ALL] = {0.25, 0.25, 0.25, 0.25, 0.25, 0.25};
 static const double falling[ALL] = {0.25, 0.25, 0.125, 0.125, 0.125, 0.0625};
 
-/* Of chunks of 1024, as there are no layers. */
+/* At chunks of 1024 numbers: the params have no segments. */
 static const size_t cuts[MOST + 1][MOST + 1] = {
     {0}, {0, N}, {0, 1024, N}, {0, 1024, 2048, N}};
 
@@ -117,7 +117,7 @@ static void exchange_fragment(const method *m, int t, vectors *a)
         a->seen[k][f] = 0;
 }
 
-/* The same by the trainer. */
+/* Compares the trainer with these equations, block by block. */
 static void check(bm_comm *comm, const method *m, problem p,
                   const char *strategy, const char *const *settings)
 {
@@ -149,7 +149,7 @@ static void check(bm_comm *comm, const method *m, problem p,
     close_job(&j);
 }
 
-static void test_it_is_the_algorithm_in_double(void **state)
+static void test_fragments_follow_their_equations_in_double(void **state)
 {
     static const char *const settings[] = {STEADY, "bmuf.momentum=0.75",
                                            "bmuf.rate=0.875",
@@ -176,7 +176,7 @@ static void test_it_is_the_algorithm_in_double(void **state)
         }
 }
 
-/* Delta of a fragment is of the rate of its own last exchange. */
+/* Delta of a fragment was made at the rate of its own last exchange. */
 static void test_delta_follows_the_rate(void **state)
 {
     static const char *const settings[] = {STEADY, "sgd.momentum=0.5",
@@ -197,9 +197,9 @@ static void test_delta_follows_the_rate(void **state)
         }
 }
 
-/* In any fragment: of two, block 2 exchanges the first, and what goes wrong is
- * in the second. All that the worker had is lost, and it goes on as the rest.
- */
+/* In any fragment: of two, block 2 exchanges the first one, and the weight that
+ * goes wrong is in the second. The worker's model is replaced by the start
+ * model. */
 static void test_worker_that_goes_wrong_is_left_out(void **state)
 {
     static const char *const settings[] = {
@@ -225,13 +225,13 @@ static void test_worker_that_goes_wrong_is_left_out(void **state)
                 p.workers = WORKERS;
                 p.batch = BATCH;
                 p.poisoned = 1 + 1;
-                if ((i + n) % 3 != 0 || n == 2) /* enough of them */
+                if ((i + n) % 3 != 0 || n == 2) /* saves time */
                     check(*state, &m, p, BMUF, settings);
             }
         }
 }
 
-static void test_nobody_left_ends_training(void **state)
+static void test_divergence_of_all_workers_ends_training(void **state)
 {
     static const char *const all[][4] = {{BMUF, TWO, NULL},
                                          {BMUF, TWO, LATE, NULL}};
@@ -258,7 +258,7 @@ static void test_nobody_left_ends_training(void **state)
     bm_comm_close(one);
 }
 
-/* A worker that nobody corrects learns what plain SGD does. */
+/* Without block momentum one worker is plain SGD. */
 static void test_one_worker_is_plain_sgd(void **state)
 {
     static const char *const local[] = {"train.strategy=local", STEADY, NULL};
@@ -282,7 +282,7 @@ static void test_one_worker_is_plain_sgd(void **state)
     bm_comm_close(one);
 }
 
-/* One fragment, whose workers take over all of it, is the strategy itself. */
+/* One fragment, which workers take over whole, is the strategy itself. */
 static void test_one_fragment_is_the_strategy(void **state)
 {
     static const char *const names[] = {"bmuf", "average", "slowmo", "pika",
@@ -327,8 +327,8 @@ static void test_one_fragment_is_the_strategy(void **state)
     close_job(&j);
 }
 
-/* With overlap it is told a block later. */
-static void test_what_an_exchange_did_is_told(void **state)
+/* A late exchange is reported a block later. */
+static void test_update_of_an_exchange_is_reported(void **state)
 {
     static const char *const plain[] = {BMUF, TWO, STEADY, "block.warmup=5",
                                         NULL};
@@ -346,9 +346,9 @@ static void test_what_an_exchange_did_is_told(void **state)
         near(got.update[1].g_norm / expected.update[0].g_norm, 1, 1e-6));
 }
 
-/* Of two ranks, for which fragments of one chunk are the slice of either: one
- * brings the other its mean, and gets back what is made of it. */
-static void test_an_exchange_brings_one_fragment(void **state)
+/* Of two ranks. A fragment of one chunk is one rank's slice: the other rank
+ * sends its mean, and gets the start model back. */
+static void test_exchange_sends_one_fragment(void **state)
 {
     static const char *const settings[] = {BMUF, STEADY, "block.fragments=3",
                                            NULL};
@@ -382,8 +382,8 @@ static bm_status fail_on_the_last_rank(void *self, bm_params *params,
     return gradient(self, params, worker, step, samples);
 }
 
-/* While an exchange is under way. */
-static void test_failure_of_one_rank_is_everybodys(void **state)
+/* While a late exchange is under way. */
+static void test_failure_of_one_rank_fails_all(void **state)
 {
     static const char *const settings[] = {BMUF, LATE, NULL};
     bm_block_report report;
@@ -398,7 +398,7 @@ static void test_failure_of_one_rank_is_everybodys(void **state)
     close_job(&j);
 }
 
-/* Not within one, not at statistics, and as even as that leaves them. */
+/* Not inside a layer, not at statistics, otherwise as even as possible. */
 static void test_cuts_are_between_layers(void **state)
 {
     static const bm_segment layers[] = {
@@ -435,7 +435,7 @@ static void test_cuts_are_between_layers(void **state)
     assert_non_null(strstr(bm_last_error(), "can be cut into 4 at most"));
 }
 
-static void test_shared_momenta_need_whole_models(void **state)
+static void test_averaged_local_state_needs_whole_models(void **state)
 {
     static const char *const bad[][5] = {
         {BMUF, TWO, "sgd.local_state=average", NULL},
@@ -461,17 +461,17 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_and_halts_change_no_bits),
-        TEST(test_it_is_the_algorithm_in_double),
+        TEST(test_fragments_follow_their_equations_in_double),
         TEST(test_delta_follows_the_rate),
         TEST(test_worker_that_goes_wrong_is_left_out),
-        TEST(test_nobody_left_ends_training),
+        TEST(test_divergence_of_all_workers_ends_training),
         TEST(test_one_worker_is_plain_sgd),
         TEST(test_one_fragment_is_the_strategy),
-        TEST(test_what_an_exchange_did_is_told),
-        TEST(test_an_exchange_brings_one_fragment),
-        TEST(test_failure_of_one_rank_is_everybodys),
+        TEST(test_update_of_an_exchange_is_reported),
+        TEST(test_exchange_sends_one_fragment),
+        TEST(test_failure_of_one_rank_fails_all),
         TEST(test_cuts_are_between_layers),
-        TEST(test_shared_momenta_need_whole_models),
+        TEST(test_averaged_local_state_needs_whole_models),
     };
     return RUN_GROUP_MPI("fragments", tests);
 }

@@ -1,11 +1,10 @@
 /*
- * A model and a reader as a task: how many samples each mini-batch counts for,
- * against the plan and the lengths of the corpus, and what these numbers are
- * for, a mean that is weighted by them.
+ * A model and a reader as a task: the samples of each mini-batch, against the
+ * plan and the lengths of the corpus, and the mean that they weight.
  */
 #include "bmuf/learner.h"
 #include "bmuf/trainer.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units of 30 frames for 5 workers: shares are uneven, some have no data. */
+/* Blocks of 90 frames for 5 workers: shares are uneven, some have no data. */
 enum { N = 24, WORKERS = 5, STRIDE = 3 };
 static const double rate = 0.05;
 static bm_comm *comm;
@@ -106,7 +105,7 @@ static double frames_of(int64_t id)
     return (double)corpus_frames((size_t)id);
 }
 
-/* What a sequence counts for in a mini-batch of the cut; -1: there is none. */
+/* The sum of `of` over a mini-batch of the cut; -1: there is none. */
 static double count(const bm_cut *cut, int64_t step, double (*of)(int64_t))
 {
     size_t from =
@@ -131,7 +130,7 @@ static double padded(const bm_cut *cut, int64_t step)
     return longest * (double)(cut->ends[step] - from);
 }
 
-/* What a block's shares were like. */
+/* Counts over all shares. */
 typedef struct seen {
     int empty, ragged; /* shares without data; mini-batches that are not full */
     double frames, padded;
@@ -164,7 +163,7 @@ static double check_share(fixture *f, const bm_cut *cut, int worker,
     return total;
 }
 
-/* Two epochs of all shares; `samples` are what the score calls so. */
+/* Two epochs of all shares; `samples`: the score's field that counts them. */
 static void check_counts(fixture *f, double (*of)(int64_t),
                          double (*samples)(const bm_score *))
 {
@@ -226,7 +225,7 @@ static void test_sequences_are_counted_for_ctc(void **state)
     end(&f);
 }
 
-static void test_misfits_may_count_with_loss_zero(void **state)
+static void test_infeasible_sequences_may_count_with_loss_zero(void **state)
 {
     fixture f;
 
@@ -241,13 +240,13 @@ static void test_frames_are_counted_for_cross_entropy(void **state)
     fixture f;
 
     (void)state;
-    start(&f, "cross_entropy", "error"); /* no label is in the way */
+    start(&f, "cross_entropy", "error"); /* all sequences are feasible */
     check_counts(&f, frames_of, frames);
     end(&f);
 }
 
-/* The first one of a mini-batch that does not fit; -1: all do. */
-static int64_t misfit_of(const bm_cut *cut, size_t step)
+/* The first infeasible sequence of a mini-batch; -1: there is none. */
+static int64_t infeasible_of(const bm_cut *cut, size_t step)
 {
     for (size_t i = step > 0 ? cut->ends[step - 1] : 0; i < cut->ends[step];
          i++)
@@ -256,8 +255,8 @@ static int64_t misfit_of(const bm_cut *cut, size_t step)
     return -1;
 }
 
-/* Mini-batches that hold one fail, by its name, and no others. */
-static void test_misfits_may_be_errors(void **state)
+/* A mini-batch with one fails and names it; others do not fail. */
+static void test_infeasible_sequences_may_be_errors(void **state)
 {
     bm_cut cut = {0};
     bm_plan *p = NULL;
@@ -272,7 +271,7 @@ static void test_misfits_may_be_errors(void **state)
     for (int k = 0; k < WORKERS; k++) {
         assert_ok(bm_plan_cut(p, 0, k, &cut));
         for (size_t step = 0; step < cut.n_batches; step++) {
-            int64_t id = misfit_of(&cut, step);
+            int64_t id = infeasible_of(&cut, step);
             double n = 0;
             char name[32];
             bm_status status = f.task.gradient(
@@ -290,7 +289,7 @@ static void test_misfits_may_be_errors(void **state)
     end(&f);
 }
 
-/* ---- what the samples are for ------------------------------------------- */
+/* ---- the weighted mean --------------------------------------------------- */
 
 /* Each worker by itself, from `start`: w - start, and its samples. */
 static double learn_alone(fixture *f, int worker, int64_t steps,
@@ -314,7 +313,7 @@ static double learn_alone(fixture *f, int worker, int64_t steps,
     return samples;
 }
 
-/* The mean of what they change in a block, weighted by samples, and not. */
+/* The mean of their changes in a block, weighted by samples, and plain. */
 static void mean_change(fixture *f, int64_t block, const float *start,
                         double *weighted, double *plain)
 {
@@ -397,7 +396,7 @@ static void test_the_mean_is_weighted_by_samples(void **state)
     check_mean("cross_entropy");
 }
 
-/* ---- a device is not waited for ------------------------------------------ */
+/* ---- syncs of a block ---------------------------------------------------- */
 
 static int waits;
 static const bm_backend_ops *real;
@@ -408,7 +407,7 @@ static void wait_and_count(bm_backend *be)
     real->sync(be);
 }
 
-/* How often a block waits, of mini-batches of so many sequences. */
+/* How often a block calls bm_sync, with mini-batches of so many sequences. */
 static int waits_of_a_block(long sequences, int64_t *steps)
 {
     bm_plan_settings cut = plan;
@@ -439,7 +438,7 @@ static int waits_of_a_block(long sequences, int64_t *steps)
     return waits;
 }
 
-static void test_a_block_waits_as_often_whatever_its_mini_batches(void **state)
+static void test_number_of_mini_batches_adds_no_syncs(void **state)
 {
     int64_t few = 0, many = 0;
     int of_few = 0, of_many = 0;
@@ -468,11 +467,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequences_are_counted_for_ctc),
-        cmocka_unit_test(test_misfits_may_count_with_loss_zero),
+        cmocka_unit_test(test_infeasible_sequences_may_count_with_loss_zero),
         cmocka_unit_test(test_frames_are_counted_for_cross_entropy),
-        cmocka_unit_test(test_misfits_may_be_errors),
+        cmocka_unit_test(test_infeasible_sequences_may_be_errors),
         cmocka_unit_test(test_the_mean_is_weighted_by_samples),
-        cmocka_unit_test(test_a_block_waits_as_often_whatever_its_mini_batches),
+        cmocka_unit_test(test_number_of_mini_batches_adds_no_syncs),
     };
     return cmocka_run_group_tests_name("learner", tests, set_up, tear_down);
 }

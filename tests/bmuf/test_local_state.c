@@ -1,6 +1,6 @@
 /*
- * AdamW inside of blocks, and what becomes of its moments between them, against
- * the whole algorithm in double precision.
+ * AdamW inside of blocks, and its moments between them, against the whole
+ * algorithm in double precision.
  */
 #include "tests/support/halts.h"
 #include "tests/support/support.h"
@@ -16,7 +16,7 @@ static const double rate = 0.25, decay = 0.01, epsilon = 0.5;
     "sgd.update=adamw", "sgd.beta1=0.8", "sgd.beta2=0.95", "sgd.epsilon=0.5",  \
         "sgd.weight_decay=0.01"
 
-/* What a worker remembers: m, v and t. */
+/* The state of a worker's update: m, v and t. */
 typedef struct moments {
     double x[2][N], t;
 } moments;
@@ -45,8 +45,8 @@ static int learn(const problem *p, bm_position at, int worker, double *w,
 }
 
 /* The moments of block-filter.md's BMUF-Adam, as PIKA writes them. */
-static double carry_on(int which, double before, double mean, double tau,
-                       double ahead)
+static double extrapolate(int which, double before, double mean, double tau,
+                          double ahead)
 {
     double b = beta[which], past = pow(b, tau);
     double x = (past * (pow(b, ahead) - 1) * before +
@@ -56,8 +56,8 @@ static double carry_on(int which, double before, double mean, double tau,
     return which == 1 ? fmax(x, 0) : x;
 }
 
-/* Moments where a block ends; m[k] is what worker k has, `start` what all of
- * them began with unless they keep theirs. */
+/* Moments where a block ends: m[k] of worker k; `start`, what all of them began
+ * with, unless they keep their own. */
 static void end_moments(bm_local_policy policy, const double *weight,
                         double tau, double ahead, moments *start, moments *m)
 {
@@ -72,7 +72,7 @@ static void end_moments(bm_local_policy policy, const double *weight,
         for (int k = 0; k < WORKERS; k++)
             mean += weight[k] * m[k].x[which][j];
         start->x[which][j] =
-            carry_on(which, start->x[which][j], mean, tau, ahead);
+            extrapolate(which, start->x[which][j], mean, tau, ahead);
     }
     start->t += tau + ahead;
     for (int k = 0; k < WORKERS; k++)
@@ -117,7 +117,7 @@ static void expect(const problem *p, bm_local_policy policy, double eta,
     }
 }
 
-static void test_moments_become_what_is_said(void **state)
+static void test_moments_follow_each_policy(void **state)
 {
     static const char *const policies[] = {[BM_LOCAL_RESET] = "reset",
                                            [BM_LOCAL_KEEP] = "keep",
@@ -170,7 +170,7 @@ static void run_even(bm_comm *comm, const char *eta, int blocks, double *rho,
     close_job(&j);
 }
 
-static void test_rho_tends_to_what_an_update_stands_for(void **state)
+static void test_rho_tends_to_tau_over_one_minus_eta(void **state)
 {
     double rho = 0, t = 0;
 
@@ -182,9 +182,9 @@ static void test_rho_tends_to_what_an_update_stands_for(void **state)
     assert_true(near(rho, 6 / (1 - 0.75), 1e-6));
 }
 
-/* Weights that have had a gradient once: carried on far, what is left of v is
- * less than what rounding has made of their mean gradient since, 0; that is
- * negative where beta2 is rounded down. */
+/* For weights that had a gradient only once. Extrapolated far, v is close to
+ * the block's mean gradient, which is 0 but for rounding, and negative where
+ * beta2 is rounded down. */
 static void test_second_moments_never_fall_below_zero(void **state)
 {
     static const char *const settings[] = {
@@ -250,11 +250,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_moments_become_what_is_said),
-        TEST(test_rho_tends_to_what_an_update_stands_for),
+        TEST(test_moments_follow_each_policy),
+        TEST(test_rho_tends_to_tau_over_one_minus_eta),
         TEST(test_second_moments_never_fall_below_zero),
         TEST(test_without_block_momentum_it_is_the_average),
         TEST(test_extrapolation_needs_adam_and_a_filter),
     };
-    return RUN_GROUP_MPI("momenta", tests);
+    return RUN_GROUP_MPI("local_state", tests);
 }

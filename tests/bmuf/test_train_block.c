@@ -1,6 +1,6 @@
-/* Blocks that end by a clock, which is a function of the steps that were made:
- * who gets how far, against the rule worked out by hand and step by step, and
- * what is learned, against the whole algorithm in double. */
+/* Blocks that end by the clock, which is a function of the steps made: how many
+ * steps each worker makes, against the rule by hand and step by step, and the
+ * model, against the whole algorithm in double. */
 #include "tests/support/equations.h"
 #include "tests/support/halts.h"
 #include "tests/support/support.h"
@@ -12,7 +12,7 @@
 
 enum { ALL = EPOCHS * BLOCKS };
 
-/* Of this rank: seconds so far, and what a step of each worker costs. */
+/* Of this rank: seconds so far, and the duration of a worker's step. */
 typedef struct timer {
     double now;
     double cost[WORKERS];
@@ -43,8 +43,8 @@ static bm_status slow_gradient(void *self, bm_params *params, int worker,
     return BM_OK;
 }
 
-/* Once the job has its place. */
-static void set_off(job *j, timer t)
+/* Opens the trainer; j may not move any more. */
+static void start_timed(job *j, timer t)
 {
     bm_task task = {&j->problem, move, slow_gradient, read_score, count_steps};
 
@@ -79,7 +79,7 @@ static void expect_steps(bm_comm *comm, const problem *p, bm_position at,
     }
 }
 
-/* A share's first steps; what was seen. */
+/* A share's first steps; returns the samples seen. */
 static double learn_some(const problem *p, bm_position at, int worker,
                          int64_t steps, double *w)
 {
@@ -97,7 +97,7 @@ static double learn_some(const problem *p, bm_position at, int worker,
     return seen;
 }
 
-static void test_it_is_the_algorithm_in_double(void **state)
+static void test_timed_blocks_follow_their_equations_in_double(void **state)
 {
     static const char *const settings[] = {
         "train.strategy=bmuf", "block.seconds=4",  STEADY,
@@ -109,7 +109,7 @@ static void test_it_is_the_algorithm_in_double(void **state)
     int64_t steps[WORKERS] = {0}, left = 0;
     job j = open_job(comm, ragged, settings);
 
-    set_off(&j, uneven);
+    start_timed(&j, uneven);
     memset(start_, 0, sizeof start_);
     memset(model, 0, sizeof model);
     memset(delta, 0, sizeof delta);
@@ -157,7 +157,7 @@ static void check_by_hand(const char *seconds, double first, double second,
 
     assert_ok(bm_comm_open_alone(&one));
     j = open_job(one, p, settings);
-    set_off(&j, (timer){.cost = {first, second}});
+    start_timed(&j, (timer){.cost = {first, second}});
     assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
     assert_int_equal(bm_trainer_batches(j.trainer, 0), of_first);
     assert_int_equal(bm_trainer_batches(j.trainer, 1), of_second);
@@ -166,7 +166,7 @@ static void check_by_hand(const char *seconds, double first, double second,
     bm_comm_close(one);
 }
 
-static void test_time_is_dealt_out_evenly(void **state)
+static void test_time_is_divided_evenly(void **state)
 {
     (void)state;
     check_by_hand("block.seconds=0", 9, 9, 6, 6);      /* no limit */
@@ -176,7 +176,7 @@ static void test_time_is_dealt_out_evenly(void **state)
     check_by_hand("block.seconds=4", 7, 0.25, 1, 1); /* one step in any case */
 }
 
-/* With time enough the clock is not there. */
+/* A block that ends before its time is up is like any other. */
 static void test_enough_time_changes_no_bits(void **state)
 {
     static const char *const plain[] = {"train.strategy=bmuf", NULL};
@@ -187,13 +187,13 @@ static void test_enough_time_changes_no_bits(void **state)
 
     run_job(*state, ragged, plain, &expected);
     memset(&got, 0, sizeof got);
-    set_off(&j, uneven);
+    start_timed(&j, uneven);
     run_blocks(&j, 0, ALL, &got);
     close_job(&j);
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
-/* Nothing of a block that was cut short is carried over. */
+/* What a block skipped is not carried over. */
 static void test_halts_change_no_bits(void **state)
 {
     static const char *const settings[] = {"train.strategy=bmuf",
@@ -206,12 +206,12 @@ static void test_halts_change_no_bits(void **state)
 
     memset(&straight, 0, sizeof straight);
     memset(&resumed, 0, sizeof resumed);
-    set_off(&j, uneven);
+    start_timed(&j, uneven);
     run_blocks(&j, 0, ALL, &straight);
     close_job(&j);
     for (int b = 0; b < ALL; b++) {
         j = open_job(*state, ragged, settings);
-        set_off(&j, t);
+        start_timed(&j, t);
         if (b > 0)
             restore_job(&j, &h);
         run_blocks(&j, b, b + 1, &resumed);
@@ -223,7 +223,7 @@ static void test_halts_change_no_bits(void **state)
     free_halt(&h);
 }
 
-/* Time passes before or after what goes wrong. */
+/* Whether time runs out before or after the worker goes wrong. */
 static void test_diverged_worker_is_left_out(void **state)
 {
     static const char *const settings[] = {
@@ -235,7 +235,7 @@ static void test_diverged_worker_is_left_out(void **state)
     p.poisoned = 1 + 1;
     p.poison = p.excess = 1e6;
     j = open_job(*state, p, settings);
-    set_off(&j, uneven);
+    start_timed(&j, uneven);
     memset(&got, 0, sizeof got);
     run_blocks(&j, 0, ALL, &got);
     assert_int_equal(got.left_out, 1);
@@ -246,11 +246,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_it_is_the_algorithm_in_double),
-        TEST(test_time_is_dealt_out_evenly),
+        TEST(test_timed_blocks_follow_their_equations_in_double),
+        TEST(test_time_is_divided_evenly),
         TEST(test_enough_time_changes_no_bits),
         TEST(test_halts_change_no_bits),
         TEST(test_diverged_worker_is_left_out),
     };
-    return RUN_GROUP_MPI("shares", tests);
+    return RUN_GROUP_MPI("train_block", tests);
 }

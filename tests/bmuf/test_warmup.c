@@ -1,5 +1,5 @@
-/* A run that begins with gradients averaged at every step, against ssgd, the
- * strategy that follows, and the whole of it in double. */
+/* A run whose first blocks average gradients at every step: against ssgd, the
+ * strategy that follows, and the equations of both in double. */
 #include "tests/support/equations.h"
 #include "tests/support/halts.h"
 #include "tests/support/support.h"
@@ -41,7 +41,7 @@ static void test_ranks_and_halts_change_no_bits(void **state)
     }
 }
 
-static void test_nothing_but_warmup_is_ssgd(void **state)
+static void test_warmup_alone_is_ssgd(void **state)
 {
     static const char *const ssgd[] = {"train.strategy=ssgd", NULL};
     static const char *const exactly[] = {BMUF, "block.warmup=6", NULL};
@@ -55,9 +55,9 @@ static void test_nothing_but_warmup_is_ssgd(void **state)
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
-/* A run without warm-up that is begun with `model`, after so many blocks, and
- * with the workers' momenta as given. */
-static void begin_from(bm_comm *comm, const char *const *settings,
+/* A run without warm-up that starts from the model of `until` after so many
+ * blocks, with the local momentum in h for all workers. */
+static void start_from(bm_comm *comm, const char *const *settings,
                        const result *until, int blocks, const halt *h,
                        result *out)
 {
@@ -79,8 +79,8 @@ static void begin_from(bm_comm *comm, const char *const *settings,
     close_job(&j);
 }
 
-/* Without Delta, and with the local state that the policy allows for. */
-static void test_the_strategy_begins_where_warmup_ends(void **state)
+/* Without Delta, and with the local state that the policy keeps. */
+static void test_strategy_starts_from_the_end_of_warmup(void **state)
 {
     static const char *const policies[] = {"sgd.local_state=reset",
                                            "sgd.local_state=keep",
@@ -103,7 +103,7 @@ static void test_the_strategy_begins_where_warmup_ends(void **state)
             run_blocks(&j, 0, warmup, &until);
             save_job(&j, warmup, &h);
             close_job(&j);
-            begin_from(*state, after, &until, warmup, &h, &expected);
+            start_from(*state, after, &until, warmup, &h, &expected);
             assert_memory_equal(&got, &expected, sizeof got);
             free_halt(&h);
         }
@@ -136,8 +136,8 @@ static void warm_up(const problem *p, int blocks, double mu, double *w,
 }
 
 /* Two blocks of warm-up, then bmuf with Nesterov momentum, whose workers keep
- * their momenta. */
-static void test_it_is_the_algorithm_in_double(void **state)
+ * their local momentum. */
+static void test_warmup_follows_its_equations_in_double(void **state)
 {
     static const char *const settings[] = {BMUF,
                                            WARM_TWO,
@@ -180,8 +180,8 @@ static void test_it_is_the_algorithm_in_double(void **state)
         assert_true(near(got.model[i], model[i], 1e-6));
 }
 
-/* The average of models goes through both phases. */
-static void test_the_average_of_models_goes_on(void **state)
+/* The average of models is one through both phases. */
+static void test_ema_continues_through_both_phases(void **state)
 {
     static const char *const settings[] = {BMUF, WARM_TWO, "train.ema=0.75",
                                            NULL};
@@ -205,8 +205,8 @@ static void test_the_average_of_models_goes_on(void **state)
     close_job(&j);
 }
 
-/* In its phase as ssgd, whose loss is everybody's; after it one by one. */
-static void test_divergence_is_that_of_the_phase(void **state)
+/* In the warm-up all workers share one loss; after it each has its own. */
+static void test_divergence_is_judged_as_in_the_phase(void **state)
 {
     static const char *const early[] = {BMUF, "block.warmup=3", NULL};
     static const char *const late[] = {BMUF, WARM_TWO, NULL};
@@ -228,8 +228,8 @@ static void test_divergence_is_that_of_the_phase(void **state)
     close_job(&j);
 }
 
-/* What could not begin after the warm-up is told before it. */
-static void test_the_second_phase_is_tried_at_once(void **state)
+/* A strategy that cannot be opened after the warm-up is reported before it. */
+static void test_second_phase_is_opened_before_training(void **state)
 {
     static const char *const settings[] = {"train.strategy=average", WARM_TWO,
                                            "sgd.update=adamw",
@@ -248,12 +248,12 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_and_halts_change_no_bits),
-        TEST(test_nothing_but_warmup_is_ssgd),
-        TEST(test_the_strategy_begins_where_warmup_ends),
-        TEST(test_it_is_the_algorithm_in_double),
-        TEST(test_the_average_of_models_goes_on),
-        TEST(test_divergence_is_that_of_the_phase),
-        TEST(test_the_second_phase_is_tried_at_once),
+        TEST(test_warmup_alone_is_ssgd),
+        TEST(test_strategy_starts_from_the_end_of_warmup),
+        TEST(test_warmup_follows_its_equations_in_double),
+        TEST(test_ema_continues_through_both_phases),
+        TEST(test_divergence_is_judged_as_in_the_phase),
+        TEST(test_second_phase_is_opened_before_training),
     };
     return RUN_GROUP_MPI("warmup", tests);
 }

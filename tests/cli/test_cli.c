@@ -1,9 +1,10 @@
 /*
- * What users see when they are wrong, and when they ask: exit codes, one
- * message for a fault, results and messages kept apart.
+ * The command line: exit codes, one message per error, results on stdout and
+ * messages on stderr.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -16,9 +17,9 @@ static bool is_there(const char *name)
     return access(in_folder(name), F_OK) == 0;
 }
 
-/* ---- asking ------------------------------------------------------------- */
+/* ---- help --------------------------------------------------------------- */
 
-static void test_help_is_a_result(void **_)
+static void test_help_is_printed_to_stdout(void **_)
 {
     static const char *const verbs[] = {"pack", "info",    "check",  "train",
                                         "eval", "explain", "options"};
@@ -38,7 +39,7 @@ static void test_help_is_a_result(void **_)
         assert_code(o, 0);
         assert_string_equal(o.err, "");
         assert_says(o.out, verbs[i]);
-        assert_says(o.out, "Exit codes: 0 done, 64 usage");
+        assert_says(o.out, "Exit codes: 0 success, 64 usage");
         o = BMUF(verbs[i], "-h");
         assert_code(o, 0);
         assert_null(strstr(o.out, "Exit codes"));
@@ -56,7 +57,7 @@ static void test_every_option_of_a_verb_is_in_its_help(void **_)
     assert_says(o.out, "--dry-run");
 }
 
-static void test_version_tells_the_libraries(void **_)
+static void test_version_lists_the_libraries(void **_)
 {
     outcome o = BMUF("--version");
 
@@ -85,7 +86,7 @@ static void test_options_are_listed_with_their_defaults(void **_)
     assert_null(strstr(o.out, "[bmuf]"));
 }
 
-static void test_a_reader_may_have_had_enough(void **_)
+static void test_a_closed_pipe_is_no_failure(void **_)
 {
     outcome o = command_run(&(command){
         .words = (const char *const[]){"options", NULL}, .deaf = true});
@@ -95,7 +96,7 @@ static void test_a_reader_may_have_had_enough(void **_)
     assert_string_equal(o.err, "");
 }
 
-static void test_results_that_cannot_be_written_are_a_failure(void **_)
+static void test_unwritable_results_are_a_failure(void **_)
 {
     outcome o = command_run(&(command){
         .words = (const char *const[]){"options", NULL}, .out = "/dev/full"});
@@ -106,14 +107,16 @@ static void test_results_that_cannot_be_written_are_a_failure(void **_)
 
 /* ---- wrong usage -------------------------------------------------------- */
 
-static void test_unknown_words_have_a_nearest_one(void **_)
+static void test_unknown_words_suggest_the_nearest(void **_)
 {
     (void)_;
-    assert_fails(BMUF("trian"), 64, "no verb 'trian'", "did you mean train?");
+    assert_fails(BMUF("trian"), 64, "unknown verb 'trian'",
+                 "did you mean train?");
     assert_fails(BMUF("train", "tiny.ini", "--ouy", "x"), 64,
-                 "train: ", "no option --ouy", "did you mean --out;",
+                 "train: ", "unknown option --ouy", "did you mean --out;",
                  "bmuf train --help");
-    assert_fails(BMUF("eval", "m", "d", "-q"), 64, "eval: ", "no option -q");
+    assert_fails(BMUF("eval", "m", "d", "-q"), 64,
+                 "eval: ", "unknown option -q");
 }
 
 static void test_nouns_are_counted(void **_)
@@ -124,9 +127,9 @@ static void test_nouns_are_counted(void **_)
     assert_fails(nothing, 64, "bmuf --help");
     assert_fails(BMUF("train"), 64, "train needs CONFIG", "--help");
     assert_fails(BMUF("eval", "m"), 64, "eval needs MODEL DIR");
-    assert_fails(BMUF("train", "a", "b"), 64, "'b' is one too many",
+    assert_fails(BMUF("train", "a", "b"), 64, "unexpected argument 'b'",
                  "bmuf train CONFIG");
-    assert_fails(BMUF("options", "b"), 64, "'b' is one too many");
+    assert_fails(BMUF("options", "b"), 64, "unexpected argument 'b'");
     assert_fails(BMUF("pack", "--audio", "m"), 64, "pack needs --out DIR");
     assert_fails(BMUF("pack", "--out", "d"), 64, "pack needs a manifest");
     assert_fails(BMUF("pack", "--out", "d", "--audio", "m", "--images", "m"),
@@ -140,7 +143,7 @@ static void test_values_of_options_are_checked(void **_)
     (void)_;
     FOR_EACH (i, ranks)
         assert_fails(BMUF("train", "tiny.ini", "-n", ranks[i]), 64, "--ranks",
-                     "not a whole number in [1, ");
+                     "not an integer in [1, ");
     assert_fails(BMUF("train", "tiny.ini", "-n"), 64, "--ranks needs a value");
     assert_fails(BMUF("train", "tiny.ini", "--dry-run=yes"), 64,
                  "--dry-run takes no value");
@@ -155,7 +158,7 @@ static void test_values_of_options_are_checked(void **_)
                  64, "--units letters");
 }
 
-static void test_options_are_spelt_as_one_likes(void **_)
+static void test_options_have_several_spellings(void **_)
 {
     (void)_;
     assert_code(BMUF("train", "--dry_run", "--set=train.epochs=4", "-n2",
@@ -165,7 +168,7 @@ static void test_options_are_spelt_as_one_likes(void **_)
     assert_fails(BMUF("info", "--", "--json"), 66, "--json: ");
 }
 
-/* ---- missing, in the way, unwritable ------------------------------------ */
+/* ---- missing, existing, unwritable -------------------------------------- */
 
 static void test_missing_inputs_are_named(void **_)
 {
@@ -190,11 +193,11 @@ static void test_missing_inputs_are_named(void **_)
     assert_false(is_there("r"));
 }
 
-static void test_what_is_there_is_not_overwritten(void **_)
+static void test_existing_files_are_not_overwritten(void **_)
 {
     (void)_;
     assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "train"), 73,
-                 "train has shards in it", "--force");
+                 "train already has shards", "--force");
     assert_fails(BMUF("train", "tiny.ini", "--out", "foreign"), 73,
                  "foreign has files in it", "another --out");
     assert_fails(BMUF("train", "tiny.ini", "--out", "tiny.ini"), 73, "tiny.ini",
@@ -203,7 +206,7 @@ static void test_what_is_there_is_not_overwritten(void **_)
                  "tiny.ini");
 }
 
-static void test_a_full_disk_is_named_and_leaves_nothing(void **_)
+static void test_a_full_disk_is_reported_and_leaves_nothing(void **_)
 {
     static const char *const words[] = {"pack",  "--audio", "train.jsonl",
                                         "--out", "full",    NULL};
@@ -214,7 +217,7 @@ static void test_a_full_disk_is_named_and_leaves_nothing(void **_)
     assert_int_equal(rmdir(in_folder("full")), 0);
 }
 
-static void test_memory_that_is_not_there_is_named(void **_)
+static void test_missing_memory_is_reported(void **_)
 {
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "--out", "r", "--set",
@@ -296,7 +299,7 @@ static void test_check_lists_all_problems(void **_)
     assert_says(o.out, "damaged units or tables: 1\n");
 }
 
-static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
+static void test_data_that_do_not_fit_the_training_data_are_rejected(void **_)
 {
     static const char *const verbs[] = {"train", "explain"};
 
@@ -309,19 +312,19 @@ static void test_data_that_does_not_fit_the_training_data_is_refused(void **_)
         outcome o = BMUF(verbs[i], "tiny.ini", "--set", "data.test=wide");
 
         assert_code(o, 65);
-        assert_says(o.err, "wide has 9 features per frame, the model is for 8");
+        assert_says(o.err, "wide has 9 features per frame, the model needs 8");
         o = BMUF(verbs[i], "tiny.ini", "--set", "data.test=other");
         assert_code(o, 65);
-        assert_says(o.err, "other has other symbols");
+        assert_says(o.err, "other has another vocabulary");
         assert_says(o.err, "--vocab");
     }
     assert_false(is_there("run"));
 }
 
-/* ---- runs that do not begin ---------------------------------------------- */
+/* ---- runs that do not start ---------------------------------------------- */
 
-/* A run that a mistake in the net has begun could not be gone on with. */
-static void test_a_wrong_net_leaves_no_run_behind(void **_)
+/* With a run directory, the corrected net would be rejected as changed. */
+static void test_an_invalid_net_leaves_no_run(void **_)
 {
     outcome o = BMUF("train", "tiny.ini", "--out", "r3", "--set",
                      "model.net=blsmt:8 linear");
@@ -350,7 +353,7 @@ static void test_a_dry_run_ends_as_the_run_would(void **_)
 
 /* ---- ranks -------------------------------------------------------------- */
 
-static void test_a_supervisor_that_cannot_start_says_so(void **_)
+static void test_a_supervisor_that_cannot_start_is_reported(void **_)
 {
     const char *before = getenv("TMPDIR");
     char kept[400];
@@ -364,8 +367,8 @@ static void test_a_supervisor_that_cannot_start_says_so(void **_)
     assert_fails(o, 73, "no/such/folder");
 }
 
-/* All ranks find these faults; one of them tells. */
-static void test_ranks_tell_a_fault_once(void **_)
+/* All ranks find these errors; one of them reports. */
+static void test_ranks_report_an_error_once(void **_)
 {
     (void)_;
     assert_fails(BMUF_ON(2, "trian"), 64, "did you mean train?");
@@ -374,15 +377,16 @@ static void test_ranks_tell_a_fault_once(void **_)
                  78, "2 invalid settings");
     assert_fails(BMUF_ON(2, "train", "tiny.ini", "--out", "foreign"), 73,
                  "rank 0: foreign has files in it");
-    assert_fails(BMUF_ON(3, "train", "tiny.ini"), 78, "3 ranks are too many");
+    assert_fails(BMUF_ON(3, "train", "tiny.ini"), 78,
+                 "3 ranks, but job.workers = ");
     assert_fails(
         BMUF("train", "tiny.ini", "-n", "2", "--set", "bmuf.momentum=0.999"),
-        78, "has had its effect");
+        78, "takes effect, which needs");
     assert_fails(BMUF("eval", "m", "test", "-n", "2", "--dump", "x.npz"), 64,
-                 "--dump is written by one rank");
+                 "--dump needs a single rank");
 }
 
-/* Advice and the warning about features, which all ranks have. */
+/* Warnings that all ranks would have. */
 static void test_ranks_warn_once(void **_)
 {
     outcome o;
@@ -397,8 +401,8 @@ static void test_ranks_warn_once(void **_)
              "data.dev=shifted");
     assert_code(o, 0);
     assert_int_equal(count_of(o.err, "starting: mpirun"), 1);
-    assert_int_equal(count_of(o.err, "needs 20 steps to warm up"), 1);
-    assert_int_equal(count_of(o.err, "features were made by other settings"),
+    assert_int_equal(count_of(o.err, "needs 20 steps to take effect"), 1);
+    assert_int_equal(count_of(o.err, "features were made with other settings"),
                      1);
     assert_null(strstr(o.out, "warning"));
     assert_true(strncmp(o.out, "epochs    1\n", 12) == 0);
@@ -422,28 +426,28 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help_is_a_result),
+        cmocka_unit_test(test_help_is_printed_to_stdout),
         cmocka_unit_test(test_every_option_of_a_verb_is_in_its_help),
-        cmocka_unit_test(test_version_tells_the_libraries),
+        cmocka_unit_test(test_version_lists_the_libraries),
         cmocka_unit_test(test_options_are_listed_with_their_defaults),
-        cmocka_unit_test(test_a_reader_may_have_had_enough),
-        cmocka_unit_test(test_results_that_cannot_be_written_are_a_failure),
-        cmocka_unit_test(test_unknown_words_have_a_nearest_one),
+        cmocka_unit_test(test_a_closed_pipe_is_no_failure),
+        cmocka_unit_test(test_unwritable_results_are_a_failure),
+        cmocka_unit_test(test_unknown_words_suggest_the_nearest),
         cmocka_unit_test(test_nouns_are_counted),
         cmocka_unit_test(test_values_of_options_are_checked),
-        cmocka_unit_test(test_options_are_spelt_as_one_likes),
+        cmocka_unit_test(test_options_have_several_spellings),
         cmocka_unit_test(test_missing_inputs_are_named),
-        cmocka_unit_test(test_what_is_there_is_not_overwritten),
-        cmocka_unit_test(test_a_full_disk_is_named_and_leaves_nothing),
-        cmocka_unit_test(test_memory_that_is_not_there_is_named),
+        cmocka_unit_test(test_existing_files_are_not_overwritten),
+        cmocka_unit_test(test_a_full_disk_is_reported_and_leaves_nothing),
+        cmocka_unit_test(test_missing_memory_is_reported),
         cmocka_unit_test(test_a_damaged_shard_is_found_by_check_and_by_train),
         cmocka_unit_test(test_check_lists_all_problems),
         cmocka_unit_test(
-            test_data_that_does_not_fit_the_training_data_is_refused),
-        cmocka_unit_test(test_a_supervisor_that_cannot_start_says_so),
-        cmocka_unit_test(test_a_wrong_net_leaves_no_run_behind),
+            test_data_that_do_not_fit_the_training_data_are_rejected),
+        cmocka_unit_test(test_a_supervisor_that_cannot_start_is_reported),
+        cmocka_unit_test(test_an_invalid_net_leaves_no_run),
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),
-        cmocka_unit_test(test_ranks_tell_a_fault_once),
+        cmocka_unit_test(test_ranks_report_an_error_once),
         cmocka_unit_test(test_ranks_warn_once),
     };
     return cmocka_run_group_tests_name("cli", tests, prepare, folder_remove);

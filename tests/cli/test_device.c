@@ -1,12 +1,11 @@
 /*
- * Whole runs on a device, here the emulated one, which is a plugin like the
- * real one; and on machines that have none.
+ * Whole runs on the emulated device, a plugin like the real one, and on
+ * machines without a device.
  */
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Few and small steps: the emulation is slow. Four blocks an epoch. */
+/* Few and small steps, as the emulation is slow. Four blocks per epoch. */
 #define NET                                                                    \
     "model.net=stack:3 linear:8 relu dropout:0.1 linear; batch.sequences=3; "  \
     "train.epochs=1; "
@@ -35,7 +34,7 @@ static void without_device(void)
     setenv("BMUF_PLUGINS", "/nowhere", 1);
 }
 
-/* A finished run of its own. */
+/* Trains a new run to its end. */
 static void run_whole(const char *run, int ranks, const char *settings)
 {
     program p;
@@ -79,7 +78,7 @@ static void test_without_a_device_auto_is_the_cpu(void **state)
     assert_same_model("auto", "cpu");
 }
 
-static void test_without_a_device_cuda_is_refused(void **state)
+static void test_without_a_device_cuda_is_rejected(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 2; ranks++) {
@@ -92,7 +91,7 @@ static void test_without_a_device_cuda_is_refused(void **state)
         assert_said(&p,
                     "backend cuda is not available: /nowhere/libbmuf_cuda.so "
                     "does not exist; "
-                    "with device = cpu it is not needed");
+                    "use device cpu instead");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
         with_device();
@@ -117,7 +116,7 @@ static void test_the_cpu_has_no_tf32(void **state)
 }
 
 /* Rank 1 of 2 does not find the plugin. */
-static void test_ranks_that_differ_are_told(void **state)
+static void test_ranks_with_different_devices_are_reported(void **state)
 {
     static const char script[] =
         "cd '%s' && mpirun -np 2 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || "
@@ -143,7 +142,7 @@ static void test_ranks_that_differ_are_told(void **state)
     assert_non_null(
         strstr(said, "bmuf: rank 1: backend cuda is not available: "
                      "/nowhere/libbmuf_cuda.so does not exist; but other ranks "
-                     "have one"));
+                     "have a device"));
     free(said);
 }
 
@@ -162,8 +161,8 @@ static double first_loss(const char *run)
     return loss;
 }
 
-/* Sums have another order. */
-static void test_a_device_learns_what_the_cpu_learns(void **state)
+/* The order of sums differs. */
+static void test_device_and_cpu_train_similar_models(void **state)
 {
     (void)state;
     with_device();
@@ -200,7 +199,7 @@ static void test_a_device_has_one_result_on_any_ranks(void **state)
                                     "sgd.local_state=extrapolate");
 }
 
-/* The run "one" was near the one that the CPU makes of the same settings. */
+/* Run "one" is compared with the CPU in an earlier test. */
 #define assert_as_on_the_cpu(settings) compare_with_the_cpu(ON_CPU settings)
 
 static void compare_with_the_cpu(const char *settings)
@@ -216,7 +215,7 @@ static void compare_with_the_cpu(const char *settings)
 
 #define LATE "; block.overlap=yes; block.warmup=1"
 
-/* Vectors go by way of the host, or stay, a fragment at a time. */
+/* Late exchanges of fragments, through the host or on the device. */
 static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
 {
     (void)state;
@@ -228,8 +227,8 @@ static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
     assert_as_on_the_cpu("; block.fragments=2");
 }
 
-/* Found out before there is a run. */
-static void test_overlap_is_for_the_host(void **state)
+/* Rejected before a run is created. */
+static void test_overlap_is_rejected_on_a_device(void **state)
 {
     program p;
 
@@ -241,12 +240,12 @@ static void test_overlap_is_for_the_host(void **state)
               NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=layer");
         assert_ended(&p, 78);
         assert_said(&p, "set job.device = cpu, or ssgd.overlap = none");
-        assert_int_equal(times_said(&p, "ssgd.overlap = layer takes"), 1);
+        assert_int_equal(times_said(&p, "ssgd.overlap = layer needs"), 1);
         assert_int_not_equal(access(in_folder("none"), F_OK), 0);
     }
 }
 
-static void test_more_devices_than_one_are_taken_in_turn(void **state)
+static void test_ranks_take_devices_in_turn(void **state)
 {
     (void)state;
     with_device();
@@ -264,7 +263,7 @@ static void assert_exchange(const char *run, const char *way)
     json_decref(start);
 }
 
-static void test_devices_exchange_with_the_bits_of_one(void **state)
+static void test_several_devices_give_the_bits_of_one(void **state)
 {
     (void)state;
     with_device();
@@ -280,8 +279,8 @@ static void test_devices_exchange_with_the_bits_of_one(void **state)
     assert_same_model("one", "two");
 }
 
-/* Without its last checkpoints, on the other number of ranks. */
-static void test_a_device_goes_on(void **state)
+/* Resumes without the last checkpoints, on another number of ranks. */
+static void test_training_on_a_device_resumes(void **state)
 {
     static const char settings[] = ON_GPU "; train.checkpoint_every=2";
     program p;
@@ -298,7 +297,7 @@ static void test_a_device_goes_on(void **state)
     assert_same_model("every", "rest");
 }
 
-/* ---- going on elsewhere ------------------------------------------------- */
+/* ---- resuming elsewhere ------------------------------------------------- */
 
 static void assert_refused(const char *run, const char *settings,
                            const char *words)
@@ -311,21 +310,23 @@ static void assert_refused(const char *run, const char *settings,
     assert_int_equal(times_said(&p, "bmuf: "), 1);
 }
 
-static void test_a_run_goes_on_with_its_device_and_precision(void **state)
+static void test_a_run_resumes_with_its_device_and_precision(void **state)
 {
     (void)state;
     with_device();
     run_whole("cpu", 1, ON_CPU);
     assert_refused("cpu", ON_GPU "; train.epochs=2",
-                   "job.device: cpu, now cuda");
-    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+                   "job.device: was cpu, now cuda");
+    assert_refused("cpu", NET "train.epochs=2",
+                   "job.device: was cpu, now cuda");
     assert_refused("cpu", ON_CPU "; job.precision=bf16; train.epochs=2",
-                   "job.precision: fp32, now bf16");
+                   "job.precision: was fp32, now bf16");
     run_whole("gpu", 1, NET "job.device=auto");
     assert_refused("gpu", ON_GPU "; train.epochs=2",
-                   "job.precision: bf16, now fp32");
+                   "job.precision: was bf16, now fp32");
     without_device();
-    assert_refused("gpu", NET "train.epochs=2", "job.device: cuda, now cpu");
+    assert_refused("gpu", NET "train.epochs=2",
+                   "job.device: was cuda, now cpu");
 }
 
 /* Removes the lines of two settings. */
@@ -349,7 +350,7 @@ static void forget_settings(const char *path)
     free(all);
 }
 
-static void test_a_run_older_than_devices_is_one_of_the_cpu(void **state)
+static void test_a_run_without_device_settings_is_one_of_the_cpu(void **state)
 {
     program p;
 
@@ -357,12 +358,13 @@ static void test_a_run_older_than_devices_is_one_of_the_cpu(void **state)
     with_device();
     run_whole("cpu", 1, ON_CPU);
     forget_settings("cpu/config.ini");
-    assert_refused("cpu", NET "train.epochs=2", "job.device: cpu, now cuda");
+    assert_refused("cpu", NET "train.epochs=2",
+                   "job.device: was cpu, now cuda");
     train(&p, "cpu", 1, ON_CPU "; train.epochs=2");
     assert_ended(&p, 0);
 }
 
-static void test_a_dry_run_does_not_decide(void **state)
+static void test_a_dry_run_does_not_resolve_auto(void **state)
 {
     outcome o;
 
@@ -378,7 +380,7 @@ static void test_a_dry_run_does_not_decide(void **state)
     o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
              "job.device=cpu");
     assert_code(o, 78);
-    assert_says(o.err, "job.device: cuda, now cpu");
+    assert_says(o.err, "job.device: was cuda, now cpu");
 }
 
 /* ---- other verbs -------------------------------------------------------- */
@@ -418,19 +420,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_device_auto_is_the_cpu),
-        cmocka_unit_test(test_without_a_device_cuda_is_refused),
+        cmocka_unit_test(test_without_a_device_cuda_is_rejected),
         cmocka_unit_test(test_the_cpu_has_no_tf32),
-        cmocka_unit_test(test_ranks_that_differ_are_told),
-        cmocka_unit_test(test_a_device_learns_what_the_cpu_learns),
+        cmocka_unit_test(test_ranks_with_different_devices_are_reported),
+        cmocka_unit_test(test_device_and_cpu_train_similar_models),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
         cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),
-        cmocka_unit_test(test_overlap_is_for_the_host),
-        cmocka_unit_test(test_more_devices_than_one_are_taken_in_turn),
-        cmocka_unit_test(test_devices_exchange_with_the_bits_of_one),
-        cmocka_unit_test(test_a_device_goes_on),
-        cmocka_unit_test(test_a_run_goes_on_with_its_device_and_precision),
-        cmocka_unit_test(test_a_run_older_than_devices_is_one_of_the_cpu),
-        cmocka_unit_test(test_a_dry_run_does_not_decide),
+        cmocka_unit_test(test_overlap_is_rejected_on_a_device),
+        cmocka_unit_test(test_ranks_take_devices_in_turn),
+        cmocka_unit_test(test_several_devices_give_the_bits_of_one),
+        cmocka_unit_test(test_training_on_a_device_resumes),
+        cmocka_unit_test(test_a_run_resumes_with_its_device_and_precision),
+        cmocka_unit_test(test_a_run_without_device_settings_is_one_of_the_cpu),
+        cmocka_unit_test(test_a_dry_run_does_not_resolve_auto),
         cmocka_unit_test(test_eval_scores_on_a_device),
     };
 

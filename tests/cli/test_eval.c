@@ -1,12 +1,11 @@
 /*
- * bmuf eval: its numbers against the transcripts it writes, the transcripts
- * against the logits it dumps, and all of them for any number of ranks.
+ * bmuf eval: compares its numbers with its transcripts, its transcripts with
+ * its logits, and all of them between numbers of ranks.
  */
 #include "tests/support/command.h"
-#include "tests/support/dump.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 #include "tests/support/support_ctc.h"
 
@@ -83,8 +82,8 @@ static int sum(errors e)
     return e.s + e.d + e.i;
 }
 
-/* By definition, from the ends of both: of equally cheap ways a match or a
- * substitution comes first, then a deletion. */
+/* By definition, from the ends of both. Of alignments with equal costs a match
+ * or substitution is preferred, then a deletion. */
 static errors align(const int *ref, size_t n, const int *hyp, size_t m)
 {
     errors table[LONGEST][LONGEST] = {{{0}}};
@@ -125,7 +124,7 @@ static size_t as_letters(const char *text, int *out)
     return n;
 }
 
-/* The number of a word: in what order they are met. */
+/* Words are numbered in the order of first occurrence. */
 static int number_of(const char *word, size_t length)
 {
     static char known[200][LONGEST];
@@ -181,7 +180,7 @@ static void test_errors_are_those_of_the_transcripts(void **_)
         n_words += (double)n;
         frames += (double)speech_frames(i);
     }
-    assert_true(sum(all) > 0 && sum(all) < labels); /* or nothing is shown */
+    assert_true(sum(all) > 0 && sum(all) < labels); /* else nothing is tested */
     assert_true(number(result, "labels") == labels);
     assert_true(number(result, "substitutions") == all.s);
     assert_true(number(result, "deletions") == all.d);
@@ -225,7 +224,7 @@ static void test_the_table_has_the_same_numbers(void **_)
 
 /* ---- ranks, batches ----------------------------------------------------- */
 
-/* JSON but for the time it took. */
+/* The JSON output without the time. */
 static void assert_same_result(const char *a, const char *b)
 {
     json_t *x = json_loads(a, 0, NULL), *y = json_loads(b, 0, NULL);
@@ -275,7 +274,7 @@ static void test_batches_do_not_change_transcripts(void **_)
 
 /* ---- logits ------------------------------------------------------------- */
 
-/* The best class of each frame; repeats and blanks go. */
+/* The best class of each frame, without repeats and blanks. */
 static void decode(const dump_array *a, char *out)
 {
     size_t before = 0;
@@ -356,7 +355,7 @@ static void test_the_loss_is_the_ctc_of_the_logits(void **_)
     json_decref(result);
 }
 
-/* A set of one, for which no mean hides anything. */
+/* A data set of one sequence: the mean is its loss. */
 static void test_one_sequence_alone_has_its_own_loss(void **_)
 {
     json_t *result = NULL;
@@ -381,7 +380,7 @@ static void test_one_sequence_alone_has_its_own_loss(void **_)
 
 /* Seven labels, one repeated, in 9 frames that stack:2 makes of 18 - and eight
  * with two repeats, which need ten. */
-static void test_what_ctc_cannot_align_is_counted(void **_)
+static void test_infeasible_sequences_are_counted(void **_)
 {
     json_t *result = NULL;
 
@@ -405,25 +404,25 @@ static void test_what_ctc_cannot_align_is_counted(void **_)
     json_decref(result);
 }
 
-/* ---- what does not fit -------------------------------------------------- */
+/* ---- invalid input ------------------------------------------------------ */
 
-static void test_data_of_another_kind_is_refused(void **_)
+static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
 {
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "wide"), 0);
     assert_fails(BMUF("eval", "half.safetensors", "wide"), 65,
-                 "wide has 40 features per frame, the model is for 8",
+                 "wide has 40 features per frame, the model needs 8",
                  "features.* settings");
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "worded",
                      "--units", "words", "--set", "features.mels=8"),
                 0);
     assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
-                 "worded has other symbols", "--vocab");
+                 "worded has another vocabulary", "--vocab");
     assert_fails(BMUF("eval", "test.jsonl", "test"), 65, "test.jsonl: ");
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
         "no/", "No such file");
-    /* Before work is lost: even the model has not been looked at. */
+    /* Checked first, before even the model is read. */
     assert_fails(BMUF("eval", "no.safetensors", "test", "--hyp", "test"), 73,
                  "test is a directory");
 }
@@ -447,8 +446,8 @@ static void test_a_checkpoint_is_scored_like_its_model(void **_)
     globfree(&found);
 }
 
-/* A model of another hand: one byte of its header says otherwise. */
-static void test_a_model_without_features_is_refused(void **_)
+/* A model whose header differs in one byte. */
+static void test_a_model_without_features_is_rejected(void **_)
 {
     static const char right[] = "\"features\":\"8\"";
     size_t size = 0;
@@ -464,10 +463,10 @@ static void test_a_model_without_features_is_refused(void **_)
     write_bytes("odd.safetensors", model, size);
     free(model);
     assert_fails(BMUF("eval", "odd.safetensors", "test"), 65,
-                 "odd.safetensors: '0' is no number of features");
+                 "odd.safetensors: '0' is not a valid number of features");
 }
 
-static void test_words_as_units_make_label_errors_word_errors(void **_)
+static void test_with_words_as_labels_ler_is_wer(void **_)
 {
     outcome o;
     json_t *result = NULL;
@@ -491,7 +490,7 @@ static void test_words_as_units_make_label_errors_word_errors(void **_)
     json_decref(result);
 }
 
-/* A model that gets some of it right. */
+/* Trains a model that makes some errors. */
 static int prepare(void **state)
 {
     if (make_corpus(state) != 0)
@@ -513,11 +512,11 @@ int main(void)
         cmocka_unit_test(test_transcripts_are_the_best_paths_of_the_logits),
         cmocka_unit_test(test_the_loss_is_the_ctc_of_the_logits),
         cmocka_unit_test(test_one_sequence_alone_has_its_own_loss),
-        cmocka_unit_test(test_what_ctc_cannot_align_is_counted),
-        cmocka_unit_test(test_data_of_another_kind_is_refused),
+        cmocka_unit_test(test_infeasible_sequences_are_counted),
+        cmocka_unit_test(test_data_that_do_not_fit_the_model_are_rejected),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
-        cmocka_unit_test(test_a_model_without_features_is_refused),
-        cmocka_unit_test(test_words_as_units_make_label_errors_word_errors),
+        cmocka_unit_test(test_a_model_without_features_is_rejected),
+        cmocka_unit_test(test_with_words_as_labels_ler_is_wer),
     };
     return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);
 }

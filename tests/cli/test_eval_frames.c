@@ -1,12 +1,12 @@
 /*
- * Models with a class for every frame: from shards of the writer to frame
- * error rates, against the logits.
+ * Models with a class for every frame: frame error rates are compared with the
+ * logits.
  */
 #include "tests/support/command.h"
-#include "tests/support/corpus.h"
-#include "tests/support/dump.h"
+#include "tests/support/datasets.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 #include "tests/support/support_ctc.h"
 
@@ -16,7 +16,7 @@
 
 enum { N = 70, CLASSES = 5 };
 
-/* Frames whose class is t % 5, and features that tell of it now and then. */
+/* Frames of class t % 5; in some of them the features indicate the class. */
 static int make_frames(void **state)
 {
     char directory[200];
@@ -87,7 +87,7 @@ static void test_errors_and_loss_are_those_of_the_logits(void **_)
         frames += (double)a->rows;
         sequences += wrong > before;
     }
-    assert_true(wrong > 0 && wrong < frames); /* or nothing is shown */
+    assert_true(wrong > 0 && wrong < frames); /* else nothing is tested */
     assert_true(near(number(result, "loss"), loss / frames, 1e-5));
     assert_true(number(result, "substitutions") == wrong);
     assert_true(number(result, "deletions") == 0);
@@ -100,7 +100,7 @@ static void test_errors_and_loss_are_those_of_the_logits(void **_)
     json_decref(result);
 }
 
-static void test_the_unit_of_the_loss_is_a_frame(void **_)
+static void test_the_loss_is_per_frame(void **_)
 {
     outcome o = BMUF("eval", "run/model.safetensors", "frames");
 
@@ -110,30 +110,30 @@ static void test_the_unit_of_the_loss_is_a_frame(void **_)
     assert_says(BMUF("info", "frames").out, ", one a frame\n");
 }
 
-/* Labels for sequences do not do for frames, and the other way round. */
-static void test_a_loss_and_data_that_do_not_fit_are_refused(void **_)
+/* Labels of sequences with a loss for frames, and the reverse. */
+static void test_a_loss_that_does_not_fit_the_labels_is_rejected(void **_)
 {
     (void)_;
     assert_fails(
         BMUF("train", "frames.ini", "--out", "ctc", "--set", "model.loss=ctc"),
-        65, "frames has labels of frames", "take cross_entropy");
+        65, "frames has labels for frames", "use cross_entropy");
     make_speech("talk", 21);
     assert_code(BMUF("pack", "--audio", "talk.jsonl", "--out", "talk", "--set",
                      "features.mels=5", "--set", "shard.unit_frames=50"),
                 0);
     assert_fails(
         BMUF("train", "frames.ini", "--out", "ce", "--set", "data.train=talk"),
-        65, "talk has labels of whole sequences", "take ctc");
+        65, "talk has labels for whole sequences", "use ctc");
     assert_fails(BMUF("eval", "run/model.safetensors", "talk"), 65,
-                 "talk has labels of whole sequences");
+                 "talk has labels for whole sequences");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_and_loss_are_those_of_the_logits),
-        cmocka_unit_test(test_the_unit_of_the_loss_is_a_frame),
-        cmocka_unit_test(test_a_loss_and_data_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_the_loss_is_per_frame),
+        cmocka_unit_test(test_a_loss_that_does_not_fit_the_labels_is_rejected),
     };
     return cmocka_run_group_tests_name("eval_frames", tests, make_frames,
                                        folder_remove);

@@ -1,14 +1,14 @@
 /*
- * tools/add_noise.c, on tones: what it adds is as far below them as it is told,
- * white or pink, and follows from the seed and the file's name.
+ * tools/add_noise.c on tones: the noise has the given level, is white or pink,
+ * and depends on the seed and the file's name.
  */
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
-#include "tests/support/scratch.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <sndfile.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { N = 16000, FILES = 40 }; /* a second; recordings */
@@ -48,13 +48,13 @@ static double product(const double *x, const double *y)
 
 typedef struct mixture {
     double decibels; /* of tone over noise */
-    double scale;    /* of the tone; 1: as it was */
+    double scale;    /* of the tone; 1: unchanged */
     double change;   /* power of the noise's differences over its power */
     int peak;
 } mixture;
 
-/* Takes a file apart into scale * tone and noise. The scale is 1 unless the
- * peak is the largest number there is: then it is the projection's. */
+/* Splits a file into scale * tone and noise. The scale is 1, or, if the peak is
+ * the largest sample value, that of the projection. */
 static mixture unmix(const char *name)
 {
     static double x[N], noise[N], steps[N];
@@ -121,7 +121,7 @@ static void test_levels_are_drawn_from_the_range(void **state)
     assert_in_range(white, 8, FILES - 8);
 }
 
-static void test_a_level_is_met(void **state)
+static void test_the_noise_has_the_drawn_level(void **state)
 {
     static const char *const levels[] = {"5", "12.5", "30"};
 
@@ -136,7 +136,7 @@ static void test_a_level_is_met(void **state)
 /* The noise's part along the tone counts as tone here. For white noise 5 dB
  * below it, that is a share of sqrt(0.3 / 16000) of the tone, or 0.04 dB; for
  * pink, with twice the power at 440 Hz, 0.06 dB. */
-static void test_a_loud_mixture_is_turned_down_and_not_clipped(void **state)
+static void test_a_loud_mixture_is_scaled_not_clipped(void **state)
 {
     mixture m;
 
@@ -150,7 +150,7 @@ static void test_a_loud_mixture_is_turned_down_and_not_clipped(void **state)
     assert_true(fabs(m.decibels - 5) < 0.2);
 }
 
-static void test_seed_and_name_decide_not_the_folder(void **state)
+static void test_noise_depends_on_seed_and_file_name_only(void **state)
 {
     static short a[N + 1], b[N + 1];
     char *data[2];
@@ -184,9 +184,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels_are_drawn_from_the_range),
-        cmocka_unit_test(test_a_level_is_met),
-        cmocka_unit_test(test_a_loud_mixture_is_turned_down_and_not_clipped),
-        cmocka_unit_test(test_seed_and_name_decide_not_the_folder),
+        cmocka_unit_test(test_the_noise_has_the_drawn_level),
+        cmocka_unit_test(test_a_loud_mixture_is_scaled_not_clipped),
+        cmocka_unit_test(test_noise_depends_on_seed_and_file_name_only),
     };
 
     return cmocka_run_group_tests_name("noise", tests, setup, folder_remove);

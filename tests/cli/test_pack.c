@@ -1,11 +1,11 @@
 /*
- * A shard has its name when it is whole and on the disk, and not before: in the
- * order of calls, which are noted on their way to the system (the linker puts
- * ours in their place), and when bmuf pack is killed.
+ * A shard gets its name only when it is complete and on the disk. Tested by the
+ * order of fsync and rename, which the linker replaces by recording ones, and
+ * by killing bmuf pack.
  */
 #include "core/rng.h"
 #include "io/inspect/check.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
 #include "tests/support/support.h"
@@ -28,8 +28,8 @@ enum { MOST = 200 };
 typedef struct event {
     char path[100], to[100];
     off_t size; /* of the file */
-    bool whole; /* it is a shard that can be opened */
-    bool taken; /* `to` was there already */
+    bool whole; /* the file is a shard that can be opened */
+    bool taken; /* `to` existed already */
 } event;
 
 static event events[MOST];
@@ -79,7 +79,7 @@ int __wrap_rename(const char *from, const char *to)
     return __real_rename(from, to);
 }
 
-static void test_a_shard_is_on_the_disk_before_it_has_its_name(void **_)
+static void test_a_shard_is_synced_before_it_is_renamed(void **_)
 {
     char *directory = corpus_directory(), name[32];
     corpus c = corpus_make(directory, "set", 40);
@@ -102,7 +102,8 @@ static void test_a_shard_is_on_the_disk_before_it_has_its_name(void **_)
         assert_true(i > 0 && i + 1 < n_events);
         assert_string_equal(events[i - 1].path, e->path);
         assert_string_equal(events[i - 1].to, "");
-        assert_true(events[i - 1].size == e->size); /* nothing came later */
+        assert_true(events[i - 1].size ==
+                    e->size); /* nothing was written later */
         assert_string_equal(events[i + 1].path, directory);
         assert_string_equal(events[i + 1].to, "");
     }
@@ -117,7 +118,7 @@ enum { ROWS = 400, FRAMES = 40, D = 13, PER_SHARD = 10 };
 
 static bm_rng chance;
 
-/* The same features again and again, in shards of ten sequences. */
+/* Packs copies of the same features, in shards of ten sequences. */
 static void make_manifest(void)
 {
     static unsigned char mfc[4 + 4 * FRAMES * D] = {0, 0, FRAMES * D / 256,
@@ -143,7 +144,7 @@ static void start_packing(program *p, const char *out)
                                  "shard.shard_mb=0.001", "--force", NULL});
 }
 
-/* How many files of a directory of the folder match. */
+/* The number of files of a directory that match. */
 static size_t files(const char *out, const char *pattern)
 {
     char path[PATH_MAX];
@@ -157,7 +158,7 @@ static size_t files(const char *out, const char *pattern)
     return n;
 }
 
-/* All shards there are can be read from end to end; returns how many. */
+/* Asserts that all shards can be read completely; returns their number. */
 static size_t assert_whole(const char *out)
 {
     size_t n = files(out, "*.bmuf.h5"), problems = 0;
@@ -176,7 +177,7 @@ static size_t assert_whole(const char *out)
     return n;
 }
 
-static void test_a_killed_packing_leaves_whole_shards(void **_)
+static void test_a_killed_packing_leaves_valid_shards(void **_)
 {
     int kills = short_tests() ? 4 : 10;
     char out[16] = "";
@@ -219,8 +220,8 @@ static int tidy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_shard_is_on_the_disk_before_it_has_its_name),
-        cmocka_unit_test(test_a_killed_packing_leaves_whole_shards),
+        cmocka_unit_test(test_a_shard_is_synced_before_it_is_renamed),
+        cmocka_unit_test(test_a_killed_packing_leaves_valid_shards),
     };
 
     return cmocka_run_group_tests_name("pack", tests, prepare, tidy);

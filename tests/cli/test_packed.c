@@ -1,10 +1,11 @@
 /*
- * What bmuf pack leaves in shards: the pixels of line images, byte by byte, and
- * the symbols of a vocabulary that is given.
+ * The contents of shards that bmuf pack writes: the pixels of line images, byte
+ * by byte, and labels with a given vocabulary.
  */
 #include "io/shard/shard.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <hdf5.h>
@@ -76,7 +77,7 @@ static void read_bytes(const char *path, uint8_t *x, size_t rows)
     H5Fclose(file);
 }
 
-static void test_pixels_are_stored_as_bytes_of_ink(void **_)
+static void test_pixels_are_stored_as_bytes(void **_)
 {
     static const size_t widths[] = {6, 8};
     /* 3 and 4 columns of half the size, one of padding on both sides: 5, and
@@ -113,7 +114,7 @@ static void test_pixels_are_stored_as_bytes_of_ink(void **_)
     bm_shard_close(s);
 }
 
-/* ---- given symbols ------------------------------------------------------ */
+/* ---- vocabularies ------------------------------------------------------- */
 
 /* The only shard of a data set must have these symbols and these labels, end to
  * end. */
@@ -139,8 +140,8 @@ static void assert_shard(const char *path, bool words, const char *symbols,
     bm_shard_close(s);
 }
 
-/* Shards w/ of words and c/ of characters. Words of one letter could be
- * characters, were it not for the shards. */
+/* Shards w/ of words and c/ of characters. The words have one letter, so only
+ * the shards tell them from characters. */
 static int make_shards(void **state)
 {
     if (folder_make(state) != 0)
@@ -157,7 +158,7 @@ static int make_shards(void **state)
     return 0;
 }
 
-static void test_symbols_of_shards_are_of_their_kind(void **_)
+static void test_vocabulary_of_shards_keeps_its_units(void **_)
 {
     static const int32_t words[] = {1, 2, 2, 1};         /* a b b a */
     static const int32_t letters[] = {2, 1, 3, 3, 1, 2}; /* "a b", "b a" */
@@ -185,7 +186,7 @@ static void test_symbols_of_shards_are_of_their_kind(void **_)
                  letters, 6);
 }
 
-static void test_units_that_contradict_the_shards_are_refused(void **_)
+static void test_units_that_contradict_the_shards_are_rejected(void **_)
 {
     (void)_;
     assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
@@ -196,8 +197,8 @@ static void test_units_that_contradict_the_shards_are_refused(void **_)
                  64, "--units words", "--vocab c are characters");
 }
 
-/* A text does not tell its kind; so says --units, or they are characters. */
-static void test_symbols_of_a_text_are_as_units_say(void **_)
+/* A text file has characters unless --units is given. */
+static void test_vocabulary_of_a_text_has_the_given_units(void **_)
 {
     static const int32_t labels[] = {1, 2, 2, 1};
     outcome o;
@@ -206,14 +207,14 @@ static void test_symbols_of_a_text_are_as_units_say(void **_)
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t1", "--vocab",
              "w/vocab.txt", "--units", "words");
     assert_code(o, 0);
-    assert_says(o.out, " 0 symbols unknown");
+    assert_says(o.out, " 0 unknown symbols");
     assert_shard("t1/data-00000.bmuf.h5", true, "<blank>\na\nb\n", labels, 4);
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t2", "--vocab",
              "w/vocab.txt");
     assert_code(o, 0);
-    assert_says(o.out, " 2 symbols unknown"); /* the spaces */
+    assert_says(o.out, " 2 unknown symbols"); /* the spaces */
     assert_shard("t2/data-00000.bmuf.h5", false, "<blank>\na\nb\n", labels, 4);
-    /* in a directory without shards, too */
+    /* also in a directory without shards */
     assert_int_equal(mkdir(in_folder("alone"), 0777), 0);
     write_text("alone/vocab.txt", "<blank>\nb\na\n");
     assert_code(BMUF("pack", "--audio", "texts.jsonl", "--out", "t3", "--vocab",
@@ -229,10 +230,10 @@ static void test_symbols_of_a_text_are_as_units_say(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pixels_are_stored_as_bytes_of_ink),
-        cmocka_unit_test(test_symbols_of_shards_are_of_their_kind),
-        cmocka_unit_test(test_units_that_contradict_the_shards_are_refused),
-        cmocka_unit_test(test_symbols_of_a_text_are_as_units_say),
+        cmocka_unit_test(test_pixels_are_stored_as_bytes),
+        cmocka_unit_test(test_vocabulary_of_shards_keeps_its_units),
+        cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
+        cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
     };
 
     return cmocka_run_group_tests_name("packed", tests, make_shards,

@@ -1,7 +1,7 @@
-/* What lies in experiments/presets can be trained. */
-#include "tests/support/digits.h"
+/* All configurations in experiments/presets can be trained. */
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -1,19 +1,17 @@
 /*
- * Strategies under other programs' names, picked in one line of a
- * configuration: what they come to is told, and what they are made with is
- * there unless something else is asked for.
+ * Strategies named after other programs, selected by one setting: the log has
+ * their eta and zeta, and settings of their publications are the defaults.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of four workers and defaults. */
+/* With four workers and defaults. */
 static const struct recipe {
     const char *name;
     double eta, zeta;
@@ -22,7 +20,7 @@ static const struct recipe {
     const char *said;                 /* on stderr */
 } recipes[] = {
     {"diloco", 0.9, 0.7, true, "adamw", "keep",
-     "eta = 0.9, zeta = 0.7, Nesterov's block momentum; block gain 0.7, "
+     "eta = 0.9, zeta = 0.7, Nesterov block momentum; block gain 0.7, "
      "steady"},
     {"cntk", 0.75, 1.75, false, "momentum", "reset",
      "classical, also where it says Nesterov, as in its published results"},
@@ -30,7 +28,7 @@ static const struct recipe {
      "eta = 0.875, zeta = 1, classical block momentum"},
 };
 
-/* The value of a setting that a run has kept, in its section. */
+/* The value of a setting in a run's config.ini. */
 static void assert_kept(const char *run, const char *section, const char *key,
                         const char *value)
 {
@@ -62,7 +60,7 @@ static void run(program *p, const char *name, const char *settings)
     assert_ended(p, 0);
 }
 
-static void test_a_name_is_enough(void **state)
+static void test_the_strategy_name_sets_the_rest(void **state)
 {
     (void)state;
     FOR_EACH (i, recipes) {
@@ -72,7 +70,7 @@ static void test_a_name_is_enough(void **state)
 
         run(&p, r->name, "schedule.kind=constant");
         assert_said(&p, r->said);
-        assert_not_said(&p, "is made for");
+        assert_not_said(&p, "diloco expects");
         assert_kept(r->name, "sgd", "update", r->update);
         assert_kept(r->name, "sgd", "local_state", r->local_state);
         start = last_event(r->name, "start");
@@ -83,16 +81,17 @@ static void test_a_name_is_enough(void **state)
     }
 }
 
-/* Whoever asks for something else gets it, and is warned if that is no more
- * what the method's authors had. */
-static void test_what_is_set_is_not_touched(void **state)
+/* Given settings override those of the publication, with a warning if the
+ * method then differs. */
+static void test_given_settings_are_kept(void **state)
 {
     program p;
 
     (void)state;
     run(&p, "diloco", "sgd.update=momentum; sgd.momentum=0.5");
     assert_kept("diloco", "sgd", "update", "momentum");
-    assert_said(&p, "train.strategy = diloco is made for AdamW inside");
+    assert_said(&p,
+                "train.strategy = diloco expects AdamW as the local update");
     run(&p, "fairseq", "sgd.local_state=average");
     assert_kept("fairseq", "sgd", "local_state", "average");
 }
@@ -100,8 +99,8 @@ static void test_what_is_set_is_not_touched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_name_is_enough),
-        cmocka_unit_test(test_what_is_set_is_not_touched),
+        cmocka_unit_test(test_the_strategy_name_sets_the_rest),
+        cmocka_unit_test(test_given_settings_are_kept),
     };
 
     return cmocka_run_group_tests_name("recipes", tests, digits_set_up,

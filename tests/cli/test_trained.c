@@ -1,10 +1,11 @@
 /*
- * From shards to a trained model: train, info, and all verbs in a row on real
- * data, where there is some.
+ * From shards to a trained model: train and info; and all verbs in sequence on
+ * real data, if available.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_string_equal(text(json_object_get(run, "eval"), "data"), "test");
     assert_says(BMUF("info", "run").out, "  reason           \"done\"\n");
 
-    /* What it is does not depend on where it lies. */
+    /* The kind of a file does not depend on its directory. */
     run_tool((char *[]){"cp", "-r", (char *)in_folder("run"),
                         (char *)in_folder("block-1"), NULL});
     assert_code(BMUF("info", "block-1/model.safetensors"), 0);
@@ -47,7 +48,7 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_true(json_array_size(json_object_get(model, "tensors")) > 2);
     /* blstm: 2 x 4 x 16 (16 + 16 + 1); linear: 33 x 5 */
     o = BMUF("info", "run/model.safetensors");
-    assert_says(o.out, "4389 floats in all");
+    assert_says(o.out, "4389 floats in total");
     o = BMUF("info", "run/checkpoints/block-00000009.safetensors");
     assert_code(o, 0);
     assert_says(o.out, "delta");
@@ -55,8 +56,8 @@ static void test_a_model_is_trained_and_described(void **_)
     json_decref(model);
 }
 
-/* The configuration that a run leaves describes that run. */
-static void test_a_run_can_be_repeated_from_what_it_leaves(void **_)
+/* config.ini of a run describes that run. */
+static void test_a_run_can_be_repeated_from_its_config(void **_)
 {
     outcome first = BMUF("train", "tiny.ini", "--out", "first", "--set",
                          "train.epochs=1", "--set", "job.seed=7");
@@ -179,7 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_model_is_trained_and_described),
-        cmocka_unit_test(test_a_run_can_be_repeated_from_what_it_leaves),
+        cmocka_unit_test(test_a_run_can_be_repeated_from_its_config),
         cmocka_unit_test(test_spoken_digits_end_to_end),
         cmocka_unit_test(test_handwritten_lines_end_to_end),
     };

@@ -1,10 +1,11 @@
 /*
- * From manifests to shards: pack, check, info; what each prints, against what
- * must be so.
+ * From manifests to shards: compares the output of pack, check and info with
+ * expected values.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
-#include "tests/support/printed.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static size_t words_at(size_t i)
     return words_of(speech_text(i));
 }
 
-static void test_recordings_become_shards(void **_)
+static void test_recordings_are_packed(void **_)
 {
     char line[200];
     outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "again",
@@ -42,8 +43,8 @@ static void test_recordings_become_shards(void **_)
 
     (void)_;
     snprintf(line, sizeof line,
-             "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard of "
-             "again; 0 left out, 0 symbols unknown\n",
+             "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard in "
+             "again; 0 sequences skipped, 0 unknown symbols\n",
              speech_total(42, speech_frames), speech_total(42, labels_of));
     assert_code(o, 0);
     assert_string_equal(o.out, line);
@@ -71,7 +72,7 @@ static void test_recordings_become_shards(void **_)
     json_decref(info);
 }
 
-static void test_shards_are_replaced_by_force_only(void **_)
+static void test_shards_are_replaced_with_force_only(void **_)
 {
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "forced"), 0);
@@ -83,7 +84,7 @@ static void test_shards_are_replaced_by_force_only(void **_)
     assert_says(BMUF("info", "forced").out, "sequences  42 in 1 shard");
 }
 
-static void test_what_a_killed_packing_left_goes_by_force(void **_)
+static void test_force_removes_files_of_a_killed_packing(void **_)
 {
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "left"), 0);
@@ -94,7 +95,7 @@ static void test_what_a_killed_packing_left_goes_by_force(void **_)
     assert_code(BMUF("check", "left"), 0);
 }
 
-static void test_an_id_has_a_longest_length(void **_)
+static void test_too_long_an_id_is_rejected(void **_)
 {
     char line[400], id[257];
 
@@ -129,14 +130,14 @@ static void test_shards_end_by_size(void **_)
     }
     /* 28 or more frames of 32 bytes fill a kB, so 2 sequences do, or 3 */
     assert_in_range(n, 14, 42);
-    snprintf(name, sizeof name, "5 classes in %d shards of many", n);
+    snprintf(name, sizeof name, "5 classes in %d shards in many", n);
     assert_says(o.out, name);
     snprintf(name, sizeof name, "42 in %d shards, 42 units", n);
     assert_says(BMUF("info", "many").out, name);
     assert_code(BMUF("check", "many"), 0);
 }
 
-static void test_words_can_be_the_units(void **_)
+static void test_labels_can_be_words(void **_)
 {
     char line[100];
     outcome o = BMUF("pack", "--audio", "train.jsonl", "--out", "words",
@@ -166,17 +167,17 @@ static void test_unknown_symbols_are_counted(void **_)
     assert_code(o, 0);
     assert_says(o.out, "3 sequences, ");
     assert_says(o.out, " 6 labels, 5 classes ");
-    assert_says(o.out, "; 0 left out, 4 symbols unknown\n");
+    assert_says(o.out, "; 0 sequences skipped, 4 unknown symbols\n");
     assert_says(o.err, "warning");
     assert_says(o.err, "4 symbols in 2 texts are not in the vocabulary");
-    assert_says(o.err, "'x' for one");
+    assert_says(o.err, "e.g. 'x'");
     o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange2", "--vocab",
              "train/vocab.txt");
     assert_code(o, 0);
     assert_says(o.out, "5 classes");
 }
 
-static void test_recordings_that_are_none_are_left_out(void **_)
+static void test_invalid_recordings_are_skipped(void **_)
 {
     outcome o;
 
@@ -187,10 +188,10 @@ static void test_recordings_that_are_none_are_left_out(void **_)
                "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd");
     assert_code(o, 0);
-    assert_says(o.err, "2 is left out: ");
+    assert_says(o.err, "skipped 2: ");
     assert_says(o.err, "noise.wav");
     assert_says(o.out, "1 sequences, ");
-    assert_says(o.out, "; 1 left out");
+    assert_says(o.out, "; 1 sequences skipped");
     write_text("odd.jsonl",
                "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd2");
@@ -219,7 +220,7 @@ static void draw_line(const char *name, unsigned width)
         png_image_write_to_file(&image, in_folder(name), 0, grey, 0, NULL));
 }
 
-static void test_line_images_become_shards(void **_)
+static void test_line_images_are_packed(void **_)
 {
     outcome o;
     json_t *info = NULL;
@@ -266,7 +267,7 @@ static void write_npy(const char *name, size_t rows, size_t columns)
     free(all);
 }
 
-static void test_ready_made_features_become_shards(void **_)
+static void test_features_are_packed(void **_)
 {
     outcome o;
 
@@ -285,7 +286,7 @@ static void test_ready_made_features_become_shards(void **_)
 }
 
 /* With a stride of three, 7 characters with a repeat need 8 frames of 13. */
-static void test_check_knows_what_a_stride_leaves(void **_)
+static void test_check_finds_sequences_too_short_for_a_stride(void **_)
 {
     outcome o;
 
@@ -303,17 +304,17 @@ static void test_check_knows_what_a_stride_leaves(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recordings_become_shards),
-        cmocka_unit_test(test_shards_are_replaced_by_force_only),
-        cmocka_unit_test(test_what_a_killed_packing_left_goes_by_force),
-        cmocka_unit_test(test_an_id_has_a_longest_length),
+        cmocka_unit_test(test_recordings_are_packed),
+        cmocka_unit_test(test_shards_are_replaced_with_force_only),
+        cmocka_unit_test(test_force_removes_files_of_a_killed_packing),
+        cmocka_unit_test(test_too_long_an_id_is_rejected),
         cmocka_unit_test(test_shards_end_by_size),
-        cmocka_unit_test(test_words_can_be_the_units),
+        cmocka_unit_test(test_labels_can_be_words),
         cmocka_unit_test(test_unknown_symbols_are_counted),
-        cmocka_unit_test(test_recordings_that_are_none_are_left_out),
-        cmocka_unit_test(test_line_images_become_shards),
-        cmocka_unit_test(test_ready_made_features_become_shards),
-        cmocka_unit_test(test_check_knows_what_a_stride_leaves),
+        cmocka_unit_test(test_invalid_recordings_are_skipped),
+        cmocka_unit_test(test_line_images_are_packed),
+        cmocka_unit_test(test_features_are_packed),
+        cmocka_unit_test(test_check_finds_sequences_too_short_for_a_stride),
     };
     return cmocka_run_group_tests_name("verbs", tests, make_corpus,
                                        folder_remove);

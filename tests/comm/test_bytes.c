@@ -6,7 +6,7 @@
 #include "comm/sum/sum.h"
 #include "tests/support/comms.h"
 #include "tests/support/equations.h"
-#include "tests/support/grids.h"
+#include "tests/support/fixture.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static bm_sum *open_sum(const sum_job *j)
     return sum;
 }
 
-/* Seventeen ranks on few cores take their time. */
+/* Seventeen ranks on few cores take long. */
 static bool crowded(const bm_comm *comm)
 {
     return bm_comm_size(comm) > 4;
@@ -54,8 +54,7 @@ static bool crowded(const bm_comm *comm)
 
 /* ---- a worker on each rank ----------------------------------------------- */
 
-/* What this rank should bring to others, and all P together; 0: it is not
- * known. */
+/* The bytes that this rank transfers, and all P together; 0: unknown. */
 typedef struct volume {
     uint64_t sent, total;
     bool each; /* `sent` is known */
@@ -71,7 +70,7 @@ static volume formula(const sum_job *j, const size_t *c)
 {
     uint64_t P = (uint64_t)bm_comm_size(j->comm), n = j->n;
     uint64_t rank = (uint64_t)bm_comm_rank(j->comm), pairs = 0, parts = 1;
-    uint64_t told = 4 * (P - 1) * c[rank];
+    uint64_t gathered = 4 * (P - 1) * c[rank];
     bool evenly = true;
 
     while (2 * parts <= P)
@@ -82,11 +81,11 @@ static volume formula(const sum_job *j, const size_t *c)
             evenly && c[r] == (r < 2 * pairs && r % 2 == 1 ? 0 : n / parts);
     evenly = evenly && n % parts == 0;
     if (is(j->mode, "tree")) /* the parameter server, one or in shards */
-        return (volume){4 * (n - c[rank]) + told, 8 * (P - 1) * n, true};
+        return (volume){4 * (n - c[rank]) + gathered, 8 * (P - 1) * n, true};
     if (is(j->mode, "exact"))
-        return (volume){16 * (n - c[rank]) + told, 20 * (P - 1) * n, true};
+        return (volume){16 * (n - c[rank]) + gathered, 20 * (P - 1) * n, true};
     if (is(j->mode, "mpi"))
-        return (volume){8 * (P - 1) * n / P + told, 0, true};
+        return (volume){8 * (P - 1) * n / P + gathered, 0, true};
     if (is(j->mode, "ring"))
         return (volume){P == 1 ? 0 : 4 * (2 * n - c[rank] - c[(rank + 1) % P]),
                         8 * (P - 1) * n, true};
@@ -120,7 +119,7 @@ static void check_exchange(const sum_job *j, bm_sum *sum, bool update,
 {
     bm_traffic before = bm_comm_traffic(j->comm), now, most;
     float x[LONGEST];
-    double weight = 0, total = 0, told[MOST];
+    double weight = 0, total = 0, formula[MOST];
     bm_slice slice;
 
     add_all(sum, j);
@@ -138,9 +137,9 @@ static void check_exchange(const sum_job *j, bm_sum *sum, bool update,
     if (!windows)
         assert_int_equal(now.shared, 0);
     total = (double)(now.sent + now.shared);
-    assert_ok(bm_sum_bytes(told, bm_comm_size(j->comm), j->n, j->workers,
+    assert_ok(bm_sum_bytes(formula, bm_comm_size(j->comm), j->n, j->workers,
                            j->mode, j->coordinator, j->topology));
-    assert_true(told[bm_comm_rank(j->comm)] == total);
+    assert_true(formula[bm_comm_rank(j->comm)] == total);
     assert_ok(bm_comm_busiest(j->comm, before, &most));
     assert_true(most.sent + most.shared >= now.sent + now.shared);
     assert_ok(bm_comm_sum(j->comm, &total, 1));
@@ -260,7 +259,7 @@ test_bytes_of_ranks_with_several_workers_follow_the_formulas(void **state)
 /* By hand: 5 workers on 2 ranks, 2 and 3 of them, of 2 chunks of 1024. Rank 0's
  * two are one subtree, rank 1's are 2 3 and 4. In a ring of workers only the
  * last one of a rank has its neighbour elsewhere, and sends all but its own
- * part; chunks are parts 2 and 4. */
+ * slice; the chunks are slices 2 and 4. */
 static void test_five_workers_on_two_ranks_are_counted_by_hand(void **state)
 {
     enum { HALF = 1024, ALL = 2 * HALF };
@@ -283,7 +282,7 @@ static void test_five_workers_on_two_ranks_are_counted_by_hand(void **state)
 
 /* ---- runs ---------------------------------------------------------------- */
 
-/* What the busiest rank brings to others in an exchange of n floats. */
+/* What the busiest rank transfers in an exchange of n floats. */
 static double busiest(const bm_comm *comm, const char *mode, size_t n)
 {
     double bytes[MOST], most = 0;

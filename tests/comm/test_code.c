@@ -26,7 +26,7 @@ static void fill(size_t n, double spread, uint64_t key, float *x)
     }
 }
 
-/* What becomes of x, and that no more is written than was said. */
+/* Encodes and decodes x; checks that bytes() bytes are written. */
 static void pass(const bm_code *c, size_t n, const float *x, float *y)
 {
     size_t bytes = c->ops->bytes(c, n);
@@ -51,8 +51,8 @@ static void test_fp32_is_exact(void **state)
     assert_memory_equal(x, y, sizeof x);
 }
 
-/* All numbers of such a format that are not negative, in their order, that of
- * their codes: so many bits of a fraction, and where exponents begin. */
+/* All non-negative numbers of a format, in the order of their codes, from the
+ * bits of its fraction and its smallest exponent. */
 typedef struct format {
     const char *name;
     int fraction, lowest, codes;
@@ -67,7 +67,7 @@ static double level(const format *f, int code)
                : ldexp(implied + code % implied, f->lowest + exponent - 1);
 }
 
-/* The nearest of them; of two equally near the one with the even code. */
+/* The nearest one; of two equally near ones the one with the even code. */
 static double nearest(const format *f, double x)
 {
     int low = 0, high = f->codes - 1;
@@ -136,7 +136,7 @@ static void test_halves_are_rounded_to_nearest(void **state)
     }
 }
 
-/* q u with u = max |x| / 127, and q the nearest whole number. */
+/* q s with s = max |x| / 127, and q the nearest integer. */
 static void test_int8_has_127_levels_per_256_numbers(void **state)
 {
     static const size_t lengths[] = {1, 255, 256, 257, 1024};
@@ -151,13 +151,13 @@ static void test_int8_has_127_levels_per_256_numbers(void **state)
         fill(n, 5, k, x);
         pass(&c, n, x, y);
         for (size_t i = 0; i < n; i++) {
-            double most = 0, unit = 0;
+            double most = 0, scale = 0;
 
             for (size_t j = i / 256 * 256; j < n && j / 256 == i / 256; j++)
                 most = fmax(most, fabs((double)x[j]));
-            unit = most / 127;
-            assert_true(fabs(y[i] / unit - nearbyint(y[i] / unit)) < 1e-4);
-            assert_true(fabs(y[i] - (double)x[i]) < 0.5001 * unit);
+            scale = most / 127;
+            assert_true(fabs(y[i] / scale - nearbyint(y[i] / scale)) < 1e-4);
+            assert_true(fabs(y[i] - (double)x[i]) < 0.5001 * scale);
             assert_true(fabs((double)y[i]) < 1.0001 * most);
         }
     }
@@ -244,7 +244,7 @@ static void test_topk_keeps_the_largest(void **state)
             }
 }
 
-/* Or error feedback would not come to an end. */
+/* Otherwise error feedback would not converge. */
 static void test_every_residual_is_smaller_than_its_input(void **state)
 {
     static float x[1024], y[1024];
@@ -293,7 +293,7 @@ static void test_unknown_codes_are_not_found(void **state)
 
 /* ---- how a vector is cut ------------------------------------------------- */
 
-/* Columns of so many rows; what lies behind the last edge is one more. */
+/* Columns with these numbers of rows; after the last edge is one more. */
 static const size_t edges[] = {1, 4, 504, 1004, 2004, 4052, 6100, 6107};
 enum { N = 7001, LEARNED = 6107 };
 

@@ -28,7 +28,7 @@ static void pass(bm_code c, size_t n, const float *x, unsigned char *code,
     c.ops->decode(&c, n, code, y);
 }
 
-/* The mean of those below zero, or of the others. */
+/* The mean of the negative numbers, or of the others. */
 static float mean_of(size_t n, const float *x, bool below)
 {
     double sum[16] = {0}, count = 0;
@@ -55,8 +55,8 @@ static void check_means(size_t n, const float *x)
         assert_true(y[i] == (x[i] < 0 ? below : above));
 }
 
-/* 2^53 and 2^29 lie in the middle of two floats, where ones that arrive
- * together count and single ones are lost. */
+/* Near 2^53 and 2^29 single ones are lost in rounding, but sums of ones are
+ * not. */
 static void test_onebit_adds_in_the_documented_order(void **state)
 {
     enum { ROWS = 64 };
@@ -103,13 +103,13 @@ static void test_onebit_accepts_columns_of_any_length(void **state)
 
 enum { CHUNK = 1024 };
 
-/* What becomes of x. */
+/* Encodes and decodes x. */
 typedef struct result {
     unsigned char code[4 * CHUNK];
     float y[CHUNK];
 } result;
 
-/* False: this machine has not got the set. */
+/* False if this machine does not have the instruction set. */
 static bool pass_by(const char *isa, const char *name, size_t n, const float *x,
                     result *out)
 {

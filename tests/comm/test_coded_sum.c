@@ -42,7 +42,7 @@ typedef struct job {
     const char *code, *coordinator;
     size_t n, n_learned;
     int workers;
-    bm_coded_mode way;
+    bm_coded_mode mode;
     double (*weight)(int worker, int round);
 } job;
 
@@ -55,7 +55,7 @@ static bm_coded_sum *open_sum(const job *j)
     assert_ok(bm_code_plan_make(&plan, bm_code_find(j->code, 0.02), j->n,
                                 j->n_learned, edge, columns(edge)));
     assert_ok(bm_coded_sum_open(&c, j->comm, &plan, j->workers, j->coordinator,
-                                j->way));
+                                j->mode));
     return c;
 }
 
@@ -66,7 +66,7 @@ static double one(int worker, int round)
     return 1;
 }
 
-/* Nobody in round 3, worker 1 in every other one. */
+/* Without data: all workers in round 3, worker 1 in every other one. */
 static double some(int worker, int round)
 {
     if (round == 3 || (worker == 1 && round % 2 == 0))
@@ -74,7 +74,7 @@ static double some(int worker, int round)
     return 100 + 37 * worker % 50;
 }
 
-/* What a run leaves: of each round, and at its end. */
+/* The results of a run: of each round, and at its end. */
 typedef struct outcome {
     float mean[ROUNDS][N], common[ROUNDS][N];
     float residual[WORKERS][N], rest[N];
@@ -86,9 +86,9 @@ typedef struct round {
     int t;
 } round_of;
 
-/* Of NEW: the mean itself, a gradient. Of MOVES: half of what is there, and the
+/* VALUE: the mean itself, a gradient. CHANGE: half of the common vector, plus the
  * mean. */
-static void work_new(void *self, const bm_piece *p)
+static void work_value(void *self, const bm_piece *p)
 {
     round_of *r = self;
 
@@ -96,14 +96,14 @@ static void work_new(void *self, const bm_piece *p)
     memcpy(r->out->mean[r->t] + p->offset, p->mean, p->n * sizeof *p->mean);
 }
 
-static void work_moves(void *self, const bm_piece *p)
+static void work_change(void *self, const bm_piece *p)
 {
-    work_new(self, p);
+    work_value(self, p);
     for (size_t i = 0; i < p->n; i++)
         p->after[i] = p->before[i] / 2 + p->mean[i];
 }
 
-/* A rank's part of what all are to see: the others have zeros there. */
+/* A rank's slice of the results; the other ranks have zeros there. */
 static void complete(bm_comm *comm, float *x, size_t n)
 {
     assert_ok(bm_comm_sum_floats(comm, x, n));
@@ -148,7 +148,7 @@ static outcome *run(const job *j)
 
         add_all(c, j, t);
         assert_ok(bm_coded_sum_update(
-            c, j->way == BM_CODED_VALUE ? work_new : work_moves, &r,
+            c, j->mode == BM_CODED_VALUE ? work_value : work_change, &r,
             &out->weight[t]));
         memcpy(out->common[t], bm_coded_sum_common(c), j->n * sizeof(float));
         complete(j->comm, out->mean[t], j->n);
@@ -191,9 +191,9 @@ static int teardown(void **state)
 }
 
 static job make(const fixture *f, const char *code, int workers,
-                bm_coded_mode way)
+                bm_coded_mode mode)
 {
-    return (job){f->comm, code, "sharded", N, LEARNED, workers, way, some};
+    return (job){f->comm, code, "sharded", N, LEARNED, workers, mode, some};
 }
 
 static void test_bits_do_not_depend_on_the_number_of_ranks(void **state)
@@ -202,11 +202,11 @@ static void test_bits_do_not_depend_on_the_number_of_ranks(void **state)
     int size = bm_comm_size(f->comm);
 
     FOR_EACH (k, names)
-        for (int way = 0; way < 2; way++) {
-            job j = make(f, names[k], size + 1, (bm_coded_mode)way), a = j;
+        for (int mode = 0; mode < 2; mode++) {
+            job j = make(f, names[k], size + 1, (bm_coded_mode)mode), a = j;
             outcome *together = NULL, *alone = NULL;
 
-            j.coordinator = coordinators[way];
+            j.coordinator = coordinators[mode];
             a.comm = f->alone;
             together = run(&j);
             alone = run(&a);
@@ -248,11 +248,12 @@ static void test_an_exact_code_gives_the_bits_of_mode_tree(void **state)
     int size = bm_comm_size(f->comm);
 
     for (int workers = size; workers < size + 2; workers++)
-        for (int way = 0; way < 2; way++) {
-            job j = make(f, "fp32", workers, (bm_coded_mode)way);
+        for (int mode = 0; mode < 2; mode++) {
+            job j = make(f, "fp32", workers, (bm_coded_mode)mode);
             outcome *expected = zeros(1, sizeof *expected), *got = run(&j);
 
-            sum_in_tree_mode(&j, way == BM_CODED_VALUE ? work_new : work_moves,
+            sum_in_tree_mode(&j,
+                             mode == BM_CODED_VALUE ? work_value : work_change,
                              expected);
             assert_memory_equal(got, expected, sizeof *got);
             free(expected);
@@ -260,7 +261,7 @@ static void test_an_exact_code_gives_the_bits_of_mode_tree(void **state)
         }
 }
 
-/* What was sent and what is kept back are what was to be sent. */
+/* What was sent plus the residual is what was to be sent. */
 static void test_sent_and_residual_add_up_to_the_input(void **state)
 {
     const fixture *f = *state;
@@ -292,8 +293,8 @@ static void test_sent_and_residual_add_up_to_the_input(void **state)
     }
 }
 
-/* When nothing is learned any more, what all have in common becomes what it is
- * to be: at once, of statistics. */
+/* Without further changes the common vector converges to its target; statistics
+ * reach it at once. */
 static void stay(void *self, const bm_piece *p)
 {
     const float *there = self;
@@ -349,13 +350,13 @@ static void test_a_worker_without_weight_keeps_its_residual(void **state)
     double weight = 0;
 
     add_all(c, &j, 1);
-    assert_ok(bm_coded_sum_update(c, work_new, &r, &weight));
+    assert_ok(bm_coded_sum_update(c, work_value, &r, &weight));
     memcpy(kept, bm_coded_sum_residual(c, k), sizeof kept);
     memcpy(common, bm_coded_sum_common(c), sizeof common);
     for (int broken = 0; broken < 2; broken++) {
         x[7] = broken ? INFINITY : 0;
         assert_int_equal(bm_coded_sum_add(c, k, x, broken), !broken);
-        assert_ok(bm_coded_sum_update(c, work_new, &r, &weight));
+        assert_ok(bm_coded_sum_update(c, work_value, &r, &weight));
         assert_true(weight == 0);
         assert_memory_equal(bm_coded_sum_residual(c, k), kept, sizeof kept);
         assert_memory_equal(bm_coded_sum_common(c), common, sizeof common);
@@ -366,7 +367,7 @@ static void test_a_worker_without_weight_keeps_its_residual(void **state)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Of the elements [from, to), by what each code is said to take. */
+/* Bytes of the elements [from, to), by the definition of each code. */
 static double bytes_of(const job *j, size_t from, size_t to)
 {
     size_t edge[64], edges = columns(edge), at = from, sum = 0;
@@ -400,7 +401,7 @@ static double bytes_of(const job *j, size_t from, size_t to)
     return (double)sum;
 }
 
-/* Every round sends the same, to the byte. */
+/* Every round sends the same number of bytes. */
 static void check_bytes(const job *j)
 {
     enum { TIMES = 2 };
@@ -411,7 +412,7 @@ static void check_bytes(const job *j)
     bm_slice own = bm_coded_sum_slice(c);
     double mine = bytes_of(j, own.offset, own.offset + own.count);
     double all = bytes_of(j, 0, j->n), sent[WORKERS] = {0}, sum = 0, most = 0;
-    double said = 0, weight = 0;
+    double formula = 0, weight = 0;
     uint64_t before = 0;
     bm_code_plan plan = {0};
     size_t edge[64];
@@ -420,7 +421,7 @@ static void check_bytes(const job *j)
     before = bm_comm_traffic(j->comm).sent;
     for (int t = 0; t < TIMES; t++) {
         add_ones(c, j);
-        assert_ok(bm_coded_sum_update(c, work_new, &r, &weight));
+        assert_ok(bm_coded_sum_update(c, work_value, &r, &weight));
     }
     sent[rank] = (double)(bm_comm_traffic(j->comm).sent - before) / TIMES;
     assert_true(sent[rank] == hosted * (all - mine) + (size - 1) * mine);
@@ -434,8 +435,8 @@ static void check_bytes(const job *j)
     assert_ok(bm_code_plan_make(&plan, bm_code_find(j->code, 0.02), j->n,
                                 j->n_learned, edge, columns(edge)));
     assert_ok(
-        bm_coded_sum_bytes(&plan, size, j->workers, j->coordinator, &said));
-    assert_true(said == most);
+        bm_coded_sum_bytes(&plan, size, j->workers, j->coordinator, &formula));
+    assert_true(formula == most);
     bm_code_plan_free(&plan);
     bm_coded_sum_close(c);
     free(r.out);
@@ -502,7 +503,7 @@ static void test_any_size_works(void **state)
         }
 }
 
-/* "many": many more ranks than cores, which have enough to do with bytes. */
+/* "many": far more ranks than cores; counts bytes only. */
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -24,7 +24,7 @@ static void check_transfers(bm_comm *comm)
 {
     int rank = bm_comm_rank(comm), size = bm_comm_size(comm);
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    float out[2][N], in[2][N], told[MOST_RANKS][N];
+    float out[2][N], in[2][N], all[MOST_RANKS][N];
 
     assert_true(size <= MOST_RANKS);
     for (int k = 0; k < 2; k++) {
@@ -37,16 +37,16 @@ static void check_transfers(bm_comm *comm)
         for (int i = 0; i < N; i++)
             assert_true(in[k][i] == element(left, k, i));
 
-    fill(rank, 2, told[rank]);
+    fill(rank, 2, all[rank]);
     for (int r = 0; r < size; r++)
-        bm_comm_broadcast(comm, told[r], N, r);
+        bm_comm_broadcast(comm, all[r], N, r);
     assert_ok(bm_comm_wait(comm));
     for (int r = 0; r < size; r++)
         for (int i = 0; i < N; i++)
-            assert_true(told[r][i] == element(r, 2, i));
+            assert_true(all[r][i] == element(r, 2, i));
 }
 
-/* Sums of whole numbers: the library may order them as it likes. */
+/* Sums of integers, which do not depend on the library's order. */
 static void check_sums(bm_comm *comm)
 {
     int rank = bm_comm_rank(comm), size = bm_comm_size(comm);
@@ -152,7 +152,7 @@ static void test_all_ranks_agree_on_the_lowest_failure(void **state)
     bm_comm_close(comm);
 }
 
-/* One rank is not where the others look out for it. */
+/* One rank fails while the others poll for an alarm. */
 static void test_an_alarm_is_for_the_next_agreement_only(void **state)
 {
     bm_comm *comm = NULL;
@@ -208,7 +208,7 @@ static void pass_on(bm_comm *comm, size_t n)
     assert_ok(bm_comm_wait(comm));
 }
 
-/* 7 numbers a piece, which changes no count. */
+/* 7 numbers per message, which changes no count. */
 static void test_bytes_include_those_of_twins(void **state)
 {
     bm_comm *comm = NULL, *twin = NULL;

@@ -46,8 +46,7 @@ static int tear_down(void **state)
 
 /* ---- work ---------------------------------------------------------------- */
 
-/* Which of them ended, and on which thread: the thread's until it is waited for.
- */
+/* Which work ended, on which thread; owned by the comm thread until a wait. */
 typedef struct line {
     int order[JOBS], n;
     pthread_t thread;
@@ -89,7 +88,7 @@ static void check_jobs(const job *j, int n)
     }
 }
 
-/* More than there is room for; this thread sums, too. */
+/* More work than the queue holds; the caller sums, too. */
 static void test_work_runs_in_order_beside_the_caller(void **state)
 {
     line l = {0};
@@ -115,7 +114,7 @@ static void test_work_runs_in_order_beside_the_caller(void **state)
 
 /* ---- waiting ------------------------------------------------------------- */
 
-/* A gate that work waits at until its caller opens it. */
+/* A gate at which work waits until its caller opens it. */
 static atomic_bool gate;
 
 static bm_status wait_at_the_gate(void *self)
@@ -166,7 +165,7 @@ test_the_first_failure_is_reported_once_and_the_rest_runs(void **state)
     assert_ok(bm_comm_thread_wait_all(thread));
 }
 
-/* One rank fails; it takes part, and all agree on its own words. */
+/* One rank fails, and all ranks get its message. */
 static void test_a_failure_on_one_rank_reaches_all(void **state)
 {
     int last = bm_comm_size(comm) - 1;
@@ -218,15 +217,14 @@ static void test_an_mpi_library_for_one_thread_is_rejected(void **state)
     assert_null(none);
 }
 
-/* ---- what it is for ------------------------------------------------------ */
+/* ---- use by a sum -------------------------------------------------------- */
 
 static bm_status update(void *self)
 {
     return bm_sum_allgather(self);
 }
 
-/* Each rank writes its slice of a vector that all have in common; sums of this
- * thread go on meanwhile. */
+/* Each rank writes its slice of a common vector, while this thread sums, too. */
 static void test_an_ordered_sum_runs_on_the_comm_thread(void **state)
 {
     int size = bm_comm_size(comm);
@@ -249,8 +247,7 @@ static void test_an_ordered_sum_runs_on_the_comm_thread(void **state)
         assert_ok(bm_comm_thread_wait_all(thread));
         for (size_t i = 0; i < N; i++)
             assert_true(common[i] == (float)round * (float)i);
-        assert_ok(
-            bm_comm_barrier(comm)); /* nobody writes while another reads */
+        assert_ok(bm_comm_barrier(comm)); /* before the vector is overwritten */
     }
     bm_sum_close(sum);
 }

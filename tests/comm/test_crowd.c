@@ -100,9 +100,9 @@ static outcome *run(bm_comm *comm, const char *strategy, const char *mode)
     return out;
 }
 
-/* Where the library adds, in its own order, each mean is off by a rounding for
- * each of 65 additions of numbers up to 4, and a filter makes less than four
- * times that of two of them. */
+/* For mode mpi, whose order is the library's: a mean has an error of one rounding
+ * for each of 65 additions of numbers up to 4, and a filter multiplies the error
+ * of two means by less than four. */
 static void assert_same(const outcome *a, const outcome *b, bool exactly)
 {
     if (exactly)

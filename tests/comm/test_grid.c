@@ -20,7 +20,7 @@ typedef struct play {
     size_t sent[MOST], messages[MOST];
 } play;
 
-/* The first n mod slices of them are longer by one. */
+/* The first (n mod slices) slices are longer by one. */
 static void deal(play *p)
 {
     size_t slices = (size_t)bm_grid_slices(&p->grid);
@@ -38,7 +38,7 @@ static bool holds(bm_slices p, int slice)
 
 typedef bm_turn half(const bm_grid *g, int member, int t);
 
-/* All send what they had before the turn. */
+/* All members send what they had before the turn. */
 static void take_turn(play *p, half *turn, int t, bool adds)
 {
     static uint32_t had[MOST][LONGEST];
@@ -89,7 +89,7 @@ static void play_it(play *p)
             assert_int_equal(p->has[m][i], all);
 }
 
-/* Of any schedule: each share is added once and each sum told once. */
+/* For any schedule: each vector is added once and each sum received once. */
 static void assert_total(const play *p)
 {
     size_t total = 0;
@@ -199,7 +199,7 @@ static void test_grids_send_what_one_ring_sends_in_fewer_messages(void **state)
         for_each_size(members, check_topologies);
 }
 
-/* By adding up weights as vectors are added. */
+/* Adds weights as vectors are added. */
 static void check_weights(const bm_grid *g)
 {
     double before[MOST + 1] = {0}, slice[MOST][MOST] = {0}, had[MOST][MOST];
@@ -252,7 +252,7 @@ static void test_weights_are_those_of_the_added_vectors(void **state)
 static void test_invalid_topologies_are_reported(void **state)
 {
     static const struct {
-        const char *text, *told;
+        const char *text, *message;
     } bad[] = {{"", "not of the form"},
                {"x", "not of the form"},
                {"4x", "not of the form"},
@@ -276,7 +276,7 @@ static void test_invalid_topologies_are_reported(void **state)
         bm_grid g;
 
         assert_int_equal(bm_grid_read(bad[i].text, 16, &g), BM_ERR_CONFIG);
-        assert_non_null(strstr(bm_last_error(), bad[i].told));
+        assert_non_null(strstr(bm_last_error(), bad[i].message));
     }
 }
 

@@ -5,7 +5,7 @@
  */
 #include "comm/sum/sum.h"
 #include "tests/support/comms.h"
-#include "tests/support/grids.h"
+#include "tests/support/fixture.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { MOST = 17, LONGEST = 18001 };
 
-/* 2^-24: what a rounding to float leaves at most, of the number. */
+/* 2^-24: the largest relative error of rounding to float. */
 static const double rounding = 0x1p-24;
 
 typedef struct job {
@@ -37,7 +37,7 @@ static void make_elements(void)
         }
 }
 
-/* Longer vectors repeat themselves. */
+/* Longer vectors repeat. */
 static float element(int worker, size_t i)
 {
     return elements[worker][i % LONGEST];
@@ -88,7 +88,7 @@ static void mean_of(const job *j, float *out)
     bm_sum_close(sum);
 }
 
-/* The mean in double, and the largest of the numbers that go into it. */
+/* The mean in double, and the largest |x| in it. */
 static double mean(const job *j, size_t i, double *largest)
 {
     double sum = 0, total = 0;
@@ -105,7 +105,7 @@ static double mean(const job *j, size_t i, double *largest)
     return sum / total;
 }
 
-/* What needs no second rank is tried out on one. */
+/* Tests that need one rank only run on rank 0. */
 static void for_each_job(bm_comm *comm, void check(job *j))
 {
     int size = bm_comm_size(comm);
@@ -123,9 +123,9 @@ static void for_each_job(bm_comm *comm, void check(job *j))
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* Weighted means of means are within the largest number, so each of the at most
- * N - 1 roundings on the way of an element leaves at most `rounding` of it. The
- * library adds shares: a rounding for each on top. */
+/* Weighted means are at most the largest number, so each of the at most N - 1
+ * roundings of an element has an error of at most `rounding` times it. Mode mpi
+ * scales vectors before it adds them: one more rounding each. */
 static void check_bound(job *j)
 {
     static const char *const modes[] = {"tree", "mpi", "ring", "halving",
@@ -159,7 +159,7 @@ static void blend(size_t n, float *y, double wy, const float *x, double wx)
     }
 }
 
-/* Part k is summed from worker k + 1 round the ring to worker k. */
+/* Slice k is summed from worker k + 1 round the ring to worker k. */
 static void fold(const job *j, float *out)
 {
     size_t edge[MOST + 1];
@@ -207,7 +207,7 @@ static void test_ring_is_a_fold_and_so_are_grids_of_one_dimension(void **state)
     for_each_job(*state, check_ring);
 }
 
-/* Workers that fold make pairs of the first ones, then there is a tree. */
+/* Folding adds pairs of the first workers, then there is a tree. */
 static void pair_up(const job *j, float *out)
 {
     int parts = 1, folded = 0;
@@ -282,13 +282,13 @@ static void check_grid(job *j)
     j->topology = NULL;
 }
 
-/* Those of the ring and of halving are known above. */
+/* Grids; the ring and halving are tested above. */
 static void test_bits_of_a_grid_do_not_depend_on_ranks(void **state)
 {
     for_each_job(*state, check_grid);
 }
 
-/* Two workers a host, whatever else: the automatic grid is 2 x hosts. */
+/* Two workers per host: the automatic grid is 2 x hosts. */
 static void test_hosts_decide_an_automatic_topology(void **state)
 {
     bm_comm *comm = *state;
@@ -329,7 +329,7 @@ static void test_a_topology_needs_hier_and_product_n(void **state)
 /* ---- long vectors ---------------------------------------------------------
  */
 
-/* More than a segment for each turn, and pieces that do not divide it. */
+/* More than a segment in each turn, and messages that do not divide it. */
 static void test_long_transfers_travel_in_segments(void **state)
 {
     static const char *const modes[] = {"ring", "halving", "hier"};

@@ -69,7 +69,7 @@ static void add_all(bm_sum *sum, bm_comm *comm, const crew *c)
     }
 }
 
-/* The mean of the crew's vectors as the library computes it, twice over. */
+/* The mean of the crew's vectors as bm_sum computes it, twice. */
 static void run(bm_comm *comm, const crew *c, const char *mode,
                 const char *coordinator, float *out)
 {
@@ -179,7 +179,7 @@ static void test_tree_works_for_any_number_of_workers(void **state)
     }
 }
 
-/* Otherwise the test above would show nothing. */
+/* Otherwise the test above could not fail. */
 static void test_order_matters_to_these_numbers(void **state)
 {
     crew c = make(WORKERS, LONGEST), turned = c;
@@ -408,8 +408,7 @@ static void test_unknown_names_are_rejected(void **state)
 
 /* ---- the common vector -------------------------------------------------- */
 
-/* What all ranks have in common after a round is twice the mean, and what they
- * had before. */
+/* common += 2 mean */
 static void twice(void *self, const bm_piece *p)
 {
     size_t *seen = self;
@@ -420,8 +419,8 @@ static void twice(void *self, const bm_piece *p)
     *seen += p->n;
 }
 
-/* Rounds of updates, each with the vectors in another order, next to the mean
- * of the same that a scatter and a gather give. */
+/* Several updates, each with the vectors in another order, against the mean of a
+ * scatter and a gather. */
 static void check_updates(bm_comm *comm, const char *mode,
                           const char *coordinator)
 {
@@ -468,7 +467,7 @@ static void test_update_applies_work_and_all_ranks_see_it(void **state)
     check_all_updates(*state);
 }
 
-/* One rank on a host, two, three: what is read in place, and what is sent. */
+/* One, two or three ranks per host: some slices are shared, others are sent. */
 static void test_updates_are_the_same_over_many_hosts(void **state)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
@@ -477,7 +476,7 @@ static void test_updates_are_the_same_over_many_hosts(void **state)
     }
 }
 
-/* No file may be made, as where memory is short: messages take their place. */
+/* Without files for windows, as if memory were short, ranks send messages. */
 static void test_updates_work_without_shared_memory(void **state)
 {
     struct rlimit before, none;

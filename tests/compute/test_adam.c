@@ -1,5 +1,5 @@
-/* AdamW against PyTorch's numbers, and at its limits. test_operations.c compares
- * the update with its equations. */
+/* AdamW against PyTorch's numbers, and at its limits. test_operations.c
+ * compares the update with its equations. */
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -137,7 +137,7 @@ static void test_gradient_without_a_finite_square_is_skipped(void **state)
     stop(&r);
 }
 
-/* Clipping comes first: what it leaves has a square. */
+/* Clipping comes first: the square of the result is finite. */
 static void test_large_gradients_are_clipped_without_overflow(void **state)
 {
     const bm_adam a = {0.5, 0, 0, 0, 0, 1};
@@ -156,7 +156,7 @@ static void test_large_gradients_are_clipped_without_overflow(void **state)
     stop(&r);
 }
 
-/* They read a copy of their own, in bf16, which is there from the first on. */
+/* Products read a bf16 copy, which exists since the first product. */
 static void test_products_read_the_updated_weights(void **state)
 {
     const bm_adam a = {0.25, 0.9, 0.999, 1e-8, 0, 0};

@@ -1,5 +1,5 @@
-/* A backend besides its operations: memory, copies, failures. The operations are
- * in test_operations.c. */
+/* A backend besides its operations: memory, copies, failures. The operations
+ * are in test_operations.c. */
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -1,4 +1,4 @@
-/* OpenBLAS where there is little room. */
+/* OpenBLAS with little address space. */
 #include "compute/backend.h"
 #include "tests/support/support.h"
 
@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
-static const bool limits = false; /* the sanitizer's own memory has none */
+static const bool limits = false; /* sanitizers need all address space */
 #else
 static const bool limits = true;
 #endif
 
-/* 0 if opening a backend in so much address space says what is missing. */
+/* 0 if opening a backend in so much address space reports what is missing. */
 static int open_within(rlim_t bytes)
 {
     struct rlimit most = {bytes, bytes};
@@ -26,8 +26,8 @@ static int open_within(rlim_t bytes)
     return strstr(bm_last_error(), "128 MB of address space") == NULL ? 3 : 0;
 }
 
-/* Without a question first, OpenBLAS would try for ever. */
-static void test_want_of_address_space_is_told(void **state)
+/* Without the check OpenBLAS would retry forever. */
+static void test_lack_of_address_space_is_reported(void **state)
 {
     pid_t child = 0;
     int how = 0;
@@ -51,7 +51,7 @@ static void test_want_of_address_space_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_want_of_address_space_is_told),
+        cmocka_unit_test(test_lack_of_address_space_is_reported),
     };
     return RUN_GROUP("blas", tests);
 }

@@ -17,7 +17,7 @@ static double rounded(double g)
 
 static const int32_t frames[B] = {7, 0, 4};
 
-/* A class per frame out of so many, drawn from `key`. */
+/* One class for each frame, drawn from `key`. */
 static batch made(uint64_t key, size_t classes_of)
 {
     batch b = batch_new(T, B, classes_of);
@@ -75,7 +75,7 @@ static void assert_scores(bm_score got, bm_score sum)
     assert_true(got.skipped == sum.skipped && got.blank == 0);
 }
 
-/* All that was expected of its sequences; frees it. */
+/* Checks all sequences of a batch and frees it. */
 static void check_batch(batch b)
 {
     bm_score sum = {0};
@@ -89,7 +89,7 @@ static void check_batch(batch b)
     batch_free(&b);
 }
 
-static void test_there_may_be_any_number_of_classes(void **state)
+static void test_any_number_of_classes_matches_the_formula(void **state)
 {
     static const size_t numbers[] = {1, 4, 33, 128, 1024, 1028, MOST};
 
@@ -98,7 +98,7 @@ static void test_there_may_be_any_number_of_classes(void **state)
         check_batch(made(i, numbers[i]));
 }
 
-/* Of equal largest ones the first is the answer. */
+/* The first of equal maxima is the answer. */
 static void test_first_of_the_largest_logits_is_the_answer(void **state)
 {
     static const size_t numbers[] = {C, 700, MOST};
@@ -119,8 +119,8 @@ static void test_first_of_the_largest_logits_is_the_answer(void **state)
         }
 }
 
-/* Minus infinity is the logit of what cannot be. */
-static void test_what_cannot_be_costs_nothing_unless_it_is(void **state)
+/* A logit of minus infinity is a probability of 0. */
+static void test_impossible_class_matters_only_as_the_reference(void **state)
 {
     static const float y[C] = {-INFINITY, 1, -INFINITY, 1, -INFINITY};
 
@@ -141,7 +141,7 @@ static void test_what_cannot_be_costs_nothing_unless_it_is(void **state)
     }
 }
 
-static void test_sequence_without_numbers_is_skipped(void **state)
+static void test_sequence_with_nan_is_skipped(void **state)
 {
     static const size_t numbers[] = {C, MOST};
 
@@ -185,10 +185,10 @@ static void test_equal_logits_cost_the_logarithm_of_their_number(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_may_be_any_number_of_classes),
+        cmocka_unit_test(test_any_number_of_classes_matches_the_formula),
         cmocka_unit_test(test_first_of_the_largest_logits_is_the_answer),
-        cmocka_unit_test(test_what_cannot_be_costs_nothing_unless_it_is),
-        cmocka_unit_test(test_sequence_without_numbers_is_skipped),
+        cmocka_unit_test(test_impossible_class_matters_only_as_the_reference),
+        cmocka_unit_test(test_sequence_with_nan_is_skipped),
         cmocka_unit_test(test_equal_logits_cost_the_logarithm_of_their_number),
     };
     int failed = 0;

@@ -1,7 +1,7 @@
 /*
- * CTC against every path by enumeration, closed forms, and forward and backward
- * in double; and what becomes of sequences without frames, without labels,
- * without a path, without numbers.
+ * CTC against enumeration of all paths, closed forms, and the forward-backward
+ * algorithm in double; and sequences without frames, without labels,
+ * infeasible, or with logits that are not finite.
  */
 #include "models/decode.h"
 #include "models/edit.h"
@@ -16,7 +16,7 @@
 
 enum { LONGEST = 1200 }; /* labels */
 
-/* Labels of 1 .. C - 1, of which r pairs of neighbours are equal. */
+/* Labels in 1 .. C - 1, with r equal pairs of neighbours. */
 static void spell(size_t C, size_t L, size_t r, int32_t *labels)
 {
     for (size_t i = 0; i < L; i++)
@@ -46,7 +46,7 @@ static void assert_rows_sum_to_zero(size_t T, size_t C, const float *dy,
     }
 }
 
-static void test_all_paths_are_added_up(void **state)
+static void test_loss_is_the_sum_over_all_paths(void **state)
 {
     (void)state;
     for (uint64_t n = 0; n < 300; n++) {
@@ -73,7 +73,7 @@ static void test_all_paths_are_added_up(void **state)
     }
 }
 
-/* Of T frames that are all alike, binom(T + L - r, 2 L) paths say L labels. */
+/* T equal frames have binom(T + L - r, 2 L) paths for L labels. */
 static void test_equal_logits_count_the_paths(void **state)
 {
     static const struct {
@@ -101,7 +101,7 @@ static void test_equal_logits_count_the_paths(void **state)
         score = ctc_alone(T, C, y, labels, L, dy);
         assert_true(near(score.loss, (double)T * log((double)C) - paths, 1e-6));
         assert_true(near(score.chance, score.loss, 1e-6));
-        y[0] = 1; /* chance knows no logits */
+        y[0] = 1; /* chance does not depend on logits */
         score = ctc_alone(T, C, y, labels, L, dy);
         assert_true(
             near(score.chance, (double)T * log((double)C) - paths, 1e-12));
@@ -111,7 +111,7 @@ static void test_equal_logits_count_the_paths(void **state)
     }
 }
 
-static void test_as_many_frames_as_labels_leave_one_path(void **state)
+static void test_as_many_frames_as_labels_have_one_path(void **state)
 {
     enum { T = 40, C = 7 };
     float *y = normals(77, T * C, 4), dy[T * C];
@@ -134,7 +134,7 @@ static void test_as_many_frames_as_labels_leave_one_path(void **state)
     free(y);
 }
 
-static void test_no_labels_ask_for_blanks_only(void **state)
+static void test_no_labels_have_one_path_of_blanks(void **state)
 {
     enum { T = 5, C = 3 };
     float *y = normals(78, T * C, 1), dy[T * C];
@@ -157,8 +157,8 @@ static void test_no_labels_ask_for_blanks_only(void **state)
     free(y);
 }
 
-/* warp-ctc gets `certain` and `certain_wrong` wrong. */
-static void test_probabilities_of_one_and_nearly_none(void **state)
+/* warp-ctc returns wrong results for `certain` and `certain_wrong`. */
+static void test_probabilities_of_one_and_nearly_zero(void **state)
 {
     static const float small[] = {.1f, .6f, .1f, .1f, .1f,
                                   .1f, .1f, .6f, .1f, .1f};
@@ -204,9 +204,9 @@ static void test_gradient_is_the_slope_of_the_loss(void **state)
     free(y);
 }
 
-/* Logarithms in float are off by 1e-4 at the fourth of these and by 5e-5 at the
- * fifth; sums of floats with exponents only by roundings, up or down. */
-static void test_long_sequences_keep_their_digits(void **state)
+/* Logarithms in float have an error of 1e-4 for the fourth of these and of 5e-5
+ * for the fifth; floats with exponents only that of their roundings. */
+static void test_long_sequences_are_accurate(void **state)
 {
     static const struct {
         size_t T, C, L;
@@ -237,7 +237,7 @@ static void test_long_sequences_keep_their_digits(void **state)
     }
 }
 
-/* Five sequences of unequal length: ordinary, without a path, without labels,
+/* Five sequences of unequal length: ordinary, infeasible, without labels,
  * without frames, ordinary. */
 static batch mixed(void)
 {
@@ -255,8 +255,8 @@ static batch mixed(void)
     return b;
 }
 
-/* Sequence n by itself: its score, and its gradient over `count`, whose bits
- * are those in the batch. */
+/* Sequence n alone has the same score and, divided by `count`, the same
+ * gradient, bit for bit, as in the batch. */
 static bm_score assert_as_alone(const batch *b, size_t n, double count)
 {
     size_t frames = (size_t)b->frames[n], L = (size_t)b->count[n];
@@ -280,7 +280,7 @@ static bm_score assert_as_alone(const batch *b, size_t n, double count)
     return score;
 }
 
-static void test_sequence_does_not_know_its_batch(void **state)
+static void test_result_does_not_depend_on_the_batch(void **state)
 {
     batch b = mixed();
     bm_score sum = {0};
@@ -297,7 +297,7 @@ static void test_sequence_does_not_know_its_batch(void **state)
     batch_free(&b);
 }
 
-/* Nor how long the others are, where that changes how the work is cut. */
+/* Nor on the other lengths, which change how the work is divided. */
 static void test_long_and_short_sequences_share_a_batch(void **state)
 {
     enum { C = 30 };
@@ -320,8 +320,8 @@ static void test_long_and_short_sequences_share_a_batch(void **state)
     batch_free(&b);
 }
 
-/* Half a unit of 8 bits, where the gradient goes to products alone. */
-static void test_bf16_rounds_the_gradient_and_nothing_else(void **state)
+/* By half a unit of 8 bits, since only products read the gradient. */
+static void test_bf16_rounds_only_the_gradient(void **state)
 {
     batch full = mixed(), half = mixed();
 
@@ -339,7 +339,7 @@ static void test_bf16_rounds_the_gradient_and_nothing_else(void **state)
     batch_free(&half);
 }
 
-/* Their loops use no instruction that rounds otherwise. */
+/* Their loops use no instruction that rounds differently. */
 static void test_every_instruction_set_has_the_same_bits(void **state)
 {
     enum { T = 300, C = 37, L = 70 };
@@ -355,7 +355,7 @@ static void test_every_instruction_set_has_the_same_bits(void **state)
         setenv("BMUF_ISA", sets[i], 1);
         loss_close();
         if (!have_backend(loss_backend))
-            break; /* nor those after it */
+            break; /* nor the better ones */
         score[i] = ctc_alone(T, C, y, labels, L, dy[i]);
         assert_memory_equal(&score[i], &score[0], sizeof score[0]);
         assert_memory_equal(dy[i], dy[0], sizeof dy[0]);
@@ -366,7 +366,7 @@ static void test_every_instruction_set_has_the_same_bits(void **state)
     free(y);
 }
 
-static void test_infeasible_may_count_with_loss_zero(void **state)
+static void test_infeasible_sequences_can_count_with_loss_zero(void **state)
 {
     batch skip = mixed(), zero = mixed();
 
@@ -384,7 +384,8 @@ static void test_infeasible_may_count_with_loss_zero(void **state)
     batch_free(&zero);
 }
 
-static void test_sequence_without_numbers_is_skipped(void **state)
+static void
+test_sequence_with_a_loss_that_is_not_finite_is_skipped(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
 
@@ -406,8 +407,8 @@ static void test_sequence_without_numbers_is_skipped(void **state)
         }
 }
 
-/* A class that is impossible says nothing as long as nobody needs it. */
-static void test_impossible_class_matters_only_to_its_labels(void **state)
+/* A class of probability 0 has no effect unless a label needs it. */
+static void test_impossible_class_matters_only_for_its_labels(void **state)
 {
     enum { T = 6, C = 4 };
     static const int32_t without[] = {1, 2}, with[] = {1, 3};
@@ -438,7 +439,7 @@ static void test_impossible_class_matters_only_to_its_labels(void **state)
     free(y);
 }
 
-static void test_when_nothing_counts_the_gradient_is_zero(void **state)
+static void test_gradient_is_zero_if_no_sequence_counts(void **state)
 {
     static const int32_t labels[] = {1, 1};
     float *y = normals(8, 6, 1);
@@ -506,8 +507,8 @@ static void test_score_is_added_to(void **state)
     bm_free(be, work);
 }
 
-/* Whether there is a path for the labels or not. */
-static void test_errors_are_the_distance_of_the_best_path(void **state)
+/* For feasible and infeasible sequences. */
+static void test_errors_are_the_edit_distance_of_the_best_path(void **state)
 {
     (void)state;
     for (uint64_t n = 0; n < 60; n++) {
@@ -547,24 +548,25 @@ int main(int argc, char **argv)
 {
     int failed = 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_paths_are_added_up),
+        cmocka_unit_test(test_loss_is_the_sum_over_all_paths),
         cmocka_unit_test(test_equal_logits_count_the_paths),
-        cmocka_unit_test(test_as_many_frames_as_labels_leave_one_path),
-        cmocka_unit_test(test_no_labels_ask_for_blanks_only),
-        cmocka_unit_test(test_probabilities_of_one_and_nearly_none),
+        cmocka_unit_test(test_as_many_frames_as_labels_have_one_path),
+        cmocka_unit_test(test_no_labels_have_one_path_of_blanks),
+        cmocka_unit_test(test_probabilities_of_one_and_nearly_zero),
         cmocka_unit_test(test_gradient_is_the_slope_of_the_loss),
-        cmocka_unit_test(test_long_sequences_keep_their_digits),
-        cmocka_unit_test(test_sequence_does_not_know_its_batch),
+        cmocka_unit_test(test_long_sequences_are_accurate),
+        cmocka_unit_test(test_result_does_not_depend_on_the_batch),
         cmocka_unit_test(test_long_and_short_sequences_share_a_batch),
-        cmocka_unit_test(test_bf16_rounds_the_gradient_and_nothing_else),
+        cmocka_unit_test(test_bf16_rounds_only_the_gradient),
         cmocka_unit_test(test_every_instruction_set_has_the_same_bits),
-        cmocka_unit_test(test_infeasible_may_count_with_loss_zero),
-        cmocka_unit_test(test_sequence_without_numbers_is_skipped),
-        cmocka_unit_test(test_impossible_class_matters_only_to_its_labels),
-        cmocka_unit_test(test_when_nothing_counts_the_gradient_is_zero),
+        cmocka_unit_test(test_infeasible_sequences_can_count_with_loss_zero),
+        cmocka_unit_test(
+            test_sequence_with_a_loss_that_is_not_finite_is_skipped),
+        cmocka_unit_test(test_impossible_class_matters_only_for_its_labels),
+        cmocka_unit_test(test_gradient_is_zero_if_no_sequence_counts),
         cmocka_unit_test(test_no_frames_and_a_single_class),
         cmocka_unit_test(test_score_is_added_to),
-        cmocka_unit_test(test_errors_are_the_distance_of_the_best_path),
+        cmocka_unit_test(test_errors_are_the_edit_distance_of_the_best_path),
         cmocka_unit_test(test_feasible_counts_the_blanks_between_repeats),
     };
 

@@ -1,7 +1,7 @@
 /*
- * CTC against the known answers of other programs, recomputed in double: read
- * from BMUF_DATA/../reference/known_answers, whose README says what is what.
- * Skipped where that is absent. There the blank may be any class; here it is 0.
+ * CTC against known answers of other programs, recomputed in double, in
+ * BMUF_DATA/../reference/known_answers (its README describes them). Skipped if
+ * they are absent. There the blank may be any class; here it is 0.
  */
 #include "tests/support/program.h"
 #include "tests/support/support_backend.h"
@@ -11,8 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Inputs are read to float, whose half an ulp moves a loss by some 1e-7 of what
- * the logits are; the rest is for sums over many frames. */
+/* Inputs are rounded to float, which changes a loss by some 1e-7 of the logits;
+ * the rest is for sums over many frames. */
 static const double loss_tolerance = 1e-6;
 
 static const json_t *known; /* the whole file */
@@ -34,7 +34,7 @@ static size_t size(const json_t *item, const char *name)
     return (size_t)json_integer_value(field(item, name));
 }
 
-/* Where class k goes when the blank goes to the front. */
+/* The number of class k when the blank is moved to the front. */
 static size_t moved(size_t k, size_t blank)
 {
     return k == blank ? 0 : k < blank ? k + 1 : k;
@@ -95,7 +95,7 @@ static void check_case(const json_t *item)
     free(dy);
 }
 
-static void test_cases_of_other_programs(void **state)
+static void test_cases_match_other_programs(void **state)
 {
     const json_t *item = NULL;
     size_t i = 0;
@@ -139,7 +139,7 @@ static void check_formula(const json_t *item)
     free(dy);
 }
 
-static void test_inputs_by_formula(void **state)
+static void test_cases_with_inputs_by_formula_match(void **state)
 {
     const json_t *item = NULL;
     size_t i = 0;
@@ -149,7 +149,7 @@ static void test_inputs_by_formula(void **state)
     assert_true(i > 0);
 }
 
-/* Labels with r pairs of equal neighbours: which ones does not matter. */
+/* Labels with r equal pairs of neighbours, whichever. */
 static void check_uniform(const json_t *item)
 {
     size_t T = size(item, "T"), C = size(item, "C"), L = size(item, "L");
@@ -165,7 +165,7 @@ static void check_uniform(const json_t *item)
     free(labels);
 }
 
-static void test_equal_logits(void **state)
+static void test_cases_with_equal_logits_match(void **state)
 {
     const json_t *item = NULL;
     size_t i = 0;
@@ -179,7 +179,7 @@ static void test_equal_logits(void **state)
     assert_true(i > 0);
 }
 
-static void test_thousands_of_classes(void **state)
+static void test_cases_with_thousands_of_classes_match(void **state)
 {
     enum { T = 8, C = 6000, N = 2 };
     const json_t *items = field(known, "large_classes"), *item = NULL;
@@ -216,10 +216,10 @@ static void test_thousands_of_classes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases_of_other_programs),
-        cmocka_unit_test(test_inputs_by_formula),
-        cmocka_unit_test(test_equal_logits),
-        cmocka_unit_test(test_thousands_of_classes),
+        cmocka_unit_test(test_cases_match_other_programs),
+        cmocka_unit_test(test_cases_with_inputs_by_formula_match),
+        cmocka_unit_test(test_cases_with_equal_logits_match),
+        cmocka_unit_test(test_cases_with_thousands_of_classes_match),
     };
     json_t *file = known_answers();
     int failed = 0;

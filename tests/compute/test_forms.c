@@ -1,7 +1,7 @@
 /*
- * What a backend keeps in two forms is one vector: in bf16 the cuda backend has
- * floats, a bf16 twin or both of any part of its memory, and sends lengths
- * through a ring.
+ * A vector that a backend keeps in two forms behaves as one: in bf16 the cuda
+ * backend has floats, a bf16 twin or both for any range of its memory. It also
+ * sends lengths through a ring.
  */
 #include "core/rng.h"
 #include "tests/support/support.h"
@@ -23,8 +23,8 @@ static bm_backend *open_backend(void)
     return be;
 }
 
-/* Vectors of integers that bf16 holds, so that form and rounding are nothing to
- * see; x is what they should be. A part of one: n numbers from `at` on. */
+/* Vectors of integers that are exact in bf16, so that neither form nor rounding
+ * has an effect; x: expected. A range of one: n numbers from `at` on. */
 typedef struct model {
     bm_backend *be;
     bm_rng rng;
@@ -51,7 +51,7 @@ static part draw_part(model *m, size_t n)
     return p;
 }
 
-/* A part, and one of another vector. */
+/* A range of one vector, and one of another. */
 static void draw_two(model *m, size_t n, part *a, part *b)
 {
     *a = draw_part(m, n);
@@ -157,7 +157,7 @@ static void clear_some(model *m, size_t n)
         p.x[i] = i / 6 < (size_t)frames[i / 3 % 2] ? p.x[i] : 0;
 }
 
-/* w <- w - g, of numbers small enough for that. */
+/* w <- w - g, for numbers that stay exact. */
 static void step_some(model *m, size_t n)
 {
     const bm_momentum plain = {.rate = 1};
@@ -182,7 +182,7 @@ static void step_some(model *m, size_t n)
     bm_free(m->be, d_skipped);
 }
 
-static void test_forms_of_overlapping_parts_are_one_vector(void **state)
+static void test_forms_of_overlapping_ranges_are_one_vector(void **state)
 {
     static void (*const steps[])(model *, size_t) = {
         put_some,           get_some,      copy_some,     activate_some,
@@ -210,7 +210,7 @@ static void test_forms_of_overlapping_parts_are_one_vector(void **state)
     bm_backend_close(m.be);
 }
 
-/* x [1] times one, rounded to bf16 on the way. */
+/* x [1] times one, rounded to bf16 as a factor. */
 static float through_product(bm_backend *be, float *d_x, float *d_one)
 {
     float got, *d_y = place(be, (float[]){0}, 1);
@@ -224,7 +224,7 @@ static float through_product(bm_backend *be, float *d_x, float *d_one)
 }
 
 /* 1 + 2^-7 is in bf16, 1 + 2^-9 between it and 1. */
-static void test_floats_that_a_product_read_stay_exact(void **state)
+static void test_products_do_not_round_the_floats_they_read(void **state)
 {
     bm_backend *be = open_backend();
     float x = 1 + 0x1p-9f, one = 1, got = 0;
@@ -240,8 +240,8 @@ static void test_floats_that_a_product_read_stay_exact(void **state)
     bm_backend_close(be);
 }
 
-/* Products of weights after a step, and after one that was skipped; a product
- * has read them, or only others before. */
+/* Products of weights after a step, and after a skipped one; a product has read
+ * these weights before, or only others. */
 static void check_step(bool skipped, bool read)
 {
     const bm_momentum plain = {.rate = 1};
@@ -267,7 +267,7 @@ static void check_step(bool skipped, bool read)
     bm_backend_close(be);
 }
 
-static void test_products_take_the_weights_of_the_last_step(void **state)
+static void test_products_use_the_weights_of_the_last_step(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++)
@@ -279,8 +279,8 @@ static int32_t length(size_t batch, size_t b)
     return (int32_t)(bm_rng_at(batch, b) % 2);
 }
 
-/* Some 20 MB of lengths, with nobody waiting for the device in between; what
- * each batch leaves of ones is added up. */
+/* Some 20 MB of lengths, without waiting for the device; sums up the ones that
+ * clearing the padding of each batch leaves. */
 static void test_lengths_of_many_batches_arrive(void **state)
 {
     enum { B = 50000, BATCHES = 100 };
@@ -319,9 +319,9 @@ static void test_lengths_of_many_batches_arrive(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms_of_overlapping_parts_are_one_vector),
-        cmocka_unit_test(test_floats_that_a_product_read_stay_exact),
-        cmocka_unit_test(test_products_take_the_weights_of_the_last_step),
+        cmocka_unit_test(test_forms_of_overlapping_ranges_are_one_vector),
+        cmocka_unit_test(test_products_do_not_round_the_floats_they_read),
+        cmocka_unit_test(test_products_use_the_weights_of_the_last_step),
         cmocka_unit_test(test_lengths_of_many_batches_arrive),
     };
 

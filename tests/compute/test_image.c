@@ -1,7 +1,7 @@
 /*
  * Convolution and pooling of columns of pixels, against sums over all places in
- * double precision, for every instruction set, or on the backend that the first
- * argument names, in fp32, or bf16 if that is the second.
+ * double: for every instruction set, or on the backend that the first argument
+ * names, in the precision and with the engine that the second one names.
  */
 #include "tests/support/frames.h"
 #include "tests/support/program.h"
@@ -30,12 +30,12 @@ static const bm_conv convolutions[] = {
     {700, 2, 37, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL}, /* as dy here */
 };
 
-/* Everything that the definition says, term by term. */
+/* The definition, term by term. */
 typedef struct convolved {
     double *y, *dx, *dw, *db;
 } convolved;
 
-/* All places in one window: of row h of frame t of y, sequence b. */
+/* All places in one window: that of row h of frame t of sequence b of y. */
 static void add_window(const bm_conv *c, const frames *x, const frames *dy,
                        size_t b, size_t t, size_t h, const convolved *out)
 {
@@ -65,8 +65,8 @@ static void add_window(const bm_conv *c, const frames *x, const frames *dy,
     }
 }
 
-/* Of what is stored; cuDNN's before b is added, too: y - b is off as well then.
- */
+/* Outputs are rounded when they are stored; cuDNN also rounds y - b, before b
+ * is added. */
 static double biased(double tolerance, size_t n, const float *b)
 {
     double all = stored(tolerance), more = learned(tolerance), largest = 0;
@@ -85,8 +85,9 @@ static void check_conv(bm_backend *be, const bm_conv *c, const frames *x,
     float *w = place(be, c->w, n_w), *b = place(be, c->b, N), *work = NULL;
     float *x_there = place(be, x->x, frames_count(x)), *y = NULL;
     float *dy_there = place(be, dy->x, frames_count(dy));
-    float *dx =
-        place(be, x->x, frames_count(x)); /* all of these to be overwritten */
+    float *dx = place(
+        be, x->x,
+        frames_count(x)); /* outputs start with numbers, to be overwritten */
     float *dw = place(be, c->w, n_w), *db = place(be, c->b, N);
 
     y = place(be, dy->x, frames_count(dy));
@@ -142,7 +143,7 @@ static void compare_convolution(size_t k)
     frames_free(dy);
 }
 
-static void test_convolution_is_the_sum_it_is_said_to_be(void **state)
+static void test_convolution_matches_its_definition(void **state)
 {
     size_t n = sizeof convolutions / sizeof convolutions[0];
 
@@ -153,8 +154,8 @@ static void test_convolution_is_the_sum_it_is_said_to_be(void **state)
         compare_convolution(k);
 }
 
-/* One pixel at a time, y = 2 x + 3 of columns of H: numbers that are exact, but
- * for the weight's gradient, which is near. */
+/* One pixel at a time, y = 2 x + 3 of columns of H: all numbers are exact,
+ * except the weight's gradient. */
 static void convolve_pixels(bm_extent e, size_t H, double near_weight)
 {
     size_t n = e.T * e.B * H;
@@ -201,8 +202,8 @@ static void convolve_pixels(bm_extent e, size_t H, double near_weight)
     free(dx);
 }
 
-/* More sequences than a GPU takes at a time. */
-static void test_large_batches_are_convolved(void **state)
+/* More sequences than a GPU processes at a time. */
+static void test_convolution_of_large_batches(void **state)
 {
     enum { MANY = 40, LONG = 5 };
     int32_t lengths[MANY];
@@ -214,7 +215,7 @@ static void test_large_batches_are_convolved(void **state)
 }
 
 /* More frames than a GPU's grid is high. */
-static void test_long_sequences_are_convolved(void **state)
+static void test_convolution_of_long_sequences(void **state)
 {
     enum { LONG = 70001 };
     const int32_t all[] = {LONG};
@@ -223,7 +224,7 @@ static void test_long_sequences_are_convolved(void **state)
     convolve_pixels((bm_extent){LONG, 1, all}, 1, 0);
 }
 
-/* The largest number of a window, and where it is; the first of equal ones. */
+/* The place of a window's maximum; the first of equal ones. */
 static size_t find_largest(const bm_pooling *p, const frames *x, size_t b,
                            size_t t, size_t h, size_t c)
 {
@@ -272,7 +273,7 @@ static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
     bm_free(be, dx_there);
 }
 
-static void test_pooling_takes_the_first_of_the_largest(void **state)
+static void test_pooling_takes_the_first_maximum(void **state)
 {
     static const size_t sizes[][2] = {{2, 2}, {1, 2}, {2, 1}, {3, 4}, {1, 1}};
     static const size_t heights[] = {1, 4, 7}, channels[] = {1, 3, 16, 37};
@@ -298,7 +299,7 @@ static void test_pooling_takes_the_first_of_the_largest(void **state)
             }
 }
 
-static void test_pooling_keeps_what_is_no_number(void **state)
+static void test_pooling_propagates_nan(void **state)
 {
     const int32_t two[] = {2};
     const float x[] = {1, NAN, NAN, 1};
@@ -319,7 +320,7 @@ static void test_pooling_keeps_what_is_no_number(void **state)
     }
 }
 
-static void test_convolution_of_no_frames_teaches_nothing(void **state)
+static void test_convolution_of_no_frames_has_zero_gradients(void **state)
 {
     static const int32_t none[B] = {0};
     const float w[] = {2, 3}, x[2 * B] = {NAN}, g[] = {1, 1};
@@ -351,12 +352,12 @@ static void test_convolution_of_no_frames_teaches_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolution_is_the_sum_it_is_said_to_be),
-        cmocka_unit_test(test_large_batches_are_convolved),
-        cmocka_unit_test(test_long_sequences_are_convolved),
-        cmocka_unit_test(test_pooling_takes_the_first_of_the_largest),
-        cmocka_unit_test(test_pooling_keeps_what_is_no_number),
-        cmocka_unit_test(test_convolution_of_no_frames_teaches_nothing),
+        cmocka_unit_test(test_convolution_matches_its_definition),
+        cmocka_unit_test(test_convolution_of_large_batches),
+        cmocka_unit_test(test_convolution_of_long_sequences),
+        cmocka_unit_test(test_pooling_takes_the_first_maximum),
+        cmocka_unit_test(test_pooling_propagates_nan),
+        cmocka_unit_test(test_convolution_of_no_frames_has_zero_gradients),
     };
 
     frames_choose(argc, argv);

@@ -15,7 +15,7 @@
 
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
-/* NULL: this machine does not run it. */
+/* NULL: this machine cannot run the set. */
 static const bm_isa *find(const char *name)
 {
     const bm_isa *isa = NULL;
@@ -27,7 +27,7 @@ static const bm_isa *find(const char *name)
     return isa;
 }
 
-/* Runs the body with `isa` set to each that there is. */
+/* Runs the body for each set of this machine. */
 #define FOR_EACH_ISA(isa)                                                      \
     FOR_EACH (isa##_number, set_names)                                         \
         for (const bm_isa *isa = find(set_names[isa##_number]); isa != NULL;   \
@@ -53,8 +53,8 @@ static double exact_sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The largest error over floats of either sign up to `most`, among results not
- * below the smallest normal number. f < 0: exp, of negative ones. */
+/* The largest error over floats of either sign up to `most`, among normal
+ * results. f < 0: exp, of negative numbers. */
 static double worst(const bm_isa *isa, int f, double (*exact)(double),
                     float most)
 {
@@ -88,7 +88,7 @@ static double worst(const bm_isa *isa, int f, double (*exact)(double),
     return error;
 }
 
-static void test_functions_are_as_near_as_promised(void **state)
+static void test_functions_have_the_documented_accuracy(void **state)
 {
     (void)state;
     FOR_EACH_ISA (isa) {
@@ -104,7 +104,7 @@ static void test_functions_are_as_near_as_promised(void **state)
     }
 }
 
-static void test_functions_at_their_ends(void **state)
+static void test_functions_at_the_limits_of_floats(void **state)
 {
     const float x[] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1000, -1000};
     enum { N = sizeof x / sizeof x[0] };
@@ -143,8 +143,8 @@ static void test_exp_below_the_range_of_floats(void **state)
     }
 }
 
-/* The number that a vector of many gives is the one that it gives alone. */
-static void test_place_in_the_vector_does_not_matter(void **state)
+/* A number has the same result alone and in a vector. */
+static void test_result_does_not_depend_on_the_place_in_the_vector(void **state)
 {
     enum { N = 77 };
     float x[N], y[N], alone = 0;
@@ -256,8 +256,8 @@ static void test_dropout_follows_the_stream(void **state)
     }
 }
 
-/* The bf16 nearest to x, of two the one whose last bit is 0, by looking at both
- * neighbours in double. */
+/* The bf16 nearest to x, of two the even one, from both neighbours in double.
+ */
 static float nearest_bf16(float x)
 {
     uint32_t bits = 0, near_zero = 0, far = 0;
@@ -277,7 +277,7 @@ static float nearest_bf16(float x)
     return (near_zero & 0x10000u) == 0 ? low : high;
 }
 
-static void test_bf16_is_the_nearest(void **state)
+static void test_bf16_is_rounded_to_nearest_even(void **state)
 {
     enum { N = 4096 };
     static float x[N], y[N];
@@ -383,7 +383,7 @@ static void check_matrices(const bm_matrix_loops *matrix, size_t m, size_t n,
     fill(b, rows_b * p.ldb, 11);
     fill(c, m * p.ldc, 12);
     if (p.beta == 0)
-        c[0] = NAN; /* it is not read */
+        c[0] = NAN; /* must not be read */
     memcpy(got, c, m * p.ldc * sizeof *got);
     p.a = a;
     p.b = b;
@@ -433,8 +433,8 @@ static void test_matrices_of_all_sizes(void **state)
                                sizes[s][2], way);
 }
 
-/* The same bits however C is cut, at whole tiles of every set. */
-static void test_a_part_of_a_product_is_that_of_the_whole(void **state)
+/* The same bits however C is divided, at whole tiles of every set. */
+static void test_block_of_a_product_has_the_bits_of_the_whole(void **state)
 {
     enum { M = 300, N = 150, K = 1100, CUT = 96 };
     static float a[M * K], b[N * K], whole[M * N], parts[M * N];
@@ -470,7 +470,7 @@ static void test_a_part_of_a_product_is_that_of_the_whole(void **state)
         }
 }
 
-static void test_unknown_set_is_told(void **state)
+static void test_unknown_instruction_set_is_reported(void **state)
 {
     const bm_isa *isa = NULL;
 
@@ -504,7 +504,7 @@ static int run_again(const char *argument, const char *core)
     return WEXITSTATUS(status);
 }
 
-/* What the program run by the tests below says of OpenBLAS's choice. */
+/* The program that the tests below run: reports OpenBLAS's choice. */
 enum { GOOD = 0, OLD = 1 };
 
 static int judge(char **argv)
@@ -513,7 +513,7 @@ static int judge(char **argv)
     return strcmp(openblas_get_corename(), "Prescott") == 0 ? OLD : GOOD;
 }
 
-static void test_old_kernels_of_openblas_are_not_accepted(void **state)
+static void test_old_kernels_of_openblas_are_replaced(void **state)
 {
     (void)state;
     if (strcmp(bm_isa_best(), "baseline") == 0)
@@ -521,7 +521,7 @@ static void test_old_kernels_of_openblas_are_not_accepted(void **state)
     assert_int_equal(run_again("judge", NULL), GOOD);
 }
 
-static void test_a_choice_of_kernels_is_respected(void **state)
+static void test_kernels_chosen_by_the_user_are_kept(void **state)
 {
     (void)state;
     assert_int_equal(run_again("judge", "Prescott"), OLD);
@@ -530,21 +530,22 @@ static void test_a_choice_of_kernels_is_respected(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions_are_as_near_as_promised),
-        cmocka_unit_test(test_functions_at_their_ends),
+        cmocka_unit_test(test_functions_have_the_documented_accuracy),
+        cmocka_unit_test(test_functions_at_the_limits_of_floats),
         cmocka_unit_test(test_exp_below_the_range_of_floats),
-        cmocka_unit_test(test_place_in_the_vector_does_not_matter),
+        cmocka_unit_test(
+            test_result_does_not_depend_on_the_place_in_the_vector),
         cmocka_unit_test(test_squares_have_the_same_bits_everywhere),
         cmocka_unit_test(test_momentum_has_the_same_bits_everywhere),
         cmocka_unit_test(test_adam_has_the_same_bits_everywhere),
         cmocka_unit_test(test_dropout_follows_the_stream),
-        cmocka_unit_test(test_bf16_is_the_nearest),
+        cmocka_unit_test(test_bf16_is_rounded_to_nearest_even),
         cmocka_unit_test(test_products_of_all_sizes),
         cmocka_unit_test(test_matrices_of_all_sizes),
-        cmocka_unit_test(test_a_part_of_a_product_is_that_of_the_whole),
-        cmocka_unit_test(test_unknown_set_is_told),
-        cmocka_unit_test(test_old_kernels_of_openblas_are_not_accepted),
-        cmocka_unit_test(test_a_choice_of_kernels_is_respected),
+        cmocka_unit_test(test_block_of_a_product_has_the_bits_of_the_whole),
+        cmocka_unit_test(test_unknown_instruction_set_is_reported),
+        cmocka_unit_test(test_old_kernels_of_openblas_are_replaced),
+        cmocka_unit_test(test_kernels_chosen_by_the_user_are_kept),
     };
 
     if (argc > 1)

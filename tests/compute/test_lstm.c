@@ -1,13 +1,13 @@
 /*
- * LSTM against its equations in double precision, one sequence at a time, and
- * gradients against differences of those. On the cpu for every instruction set;
- * or on the backend that the first argument names, with the engine that the
- * second one names if it has several (BMUF_LSTM), as far as that one can.
+ * LSTM against its equations in double, one sequence at a time, and gradients
+ * against central differences: on the CPU for every instruction set, or on the
+ * backend that the first argument names, with the engine (BMUF_LSTM) that the
+ * second one names, for the shapes that the engine supports.
  *
- * Of bf16 the difference as a whole is bounded, as a share of the numbers as a
- * whole: each way from an input to an outcome rounds its factors (x, w, b, dy)
- * once, and in each time step h, gates and their gradients, all by at most
- * 2^-9 and about as often up as down.
+ * In bf16 the norm of the difference is bounded relative to the norm of the
+ * numbers: each path from an input to an output rounds its factors (x, w, b,
+ * dy) once, and in each time step h, gates and their gradients, by at most 2^-9
+ * each, about as often up as down.
  */
 #include "compute/backend.h"
 #include "core/rng.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 
 static const char *backend = "cpu";
-static bm_backend *asked; /* what it can do */
+static bm_backend *asked; /* whether it supports a shape */
 static size_t n_checked;
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
@@ -37,8 +37,8 @@ static bm_extent extent(const problem *p)
     return (bm_extent){p->T, p->B, p->frames};
 }
 
-/* Lengths in and out of order, of 0 and of 1; sizes about those of vectors and
- * of tiles of the recurrent product. */
+/* Lengths sorted and not, with 0 and 1; sizes near those of vectors and of
+ * tiles of the recurrent product. */
 static const problem problems[] = {
     {3, 5, 2, 6, 4, {2, 6, 0, 1}},
     {3, 5, 1, 6, 4, {6, 5, 5, 1}},
@@ -50,10 +50,10 @@ static const problem problems[] = {
     {5, 24, 2, 4, 3, {4, 1, 3}},
 };
 
-/* For what is not about sizes. */
+/* For tests that do not depend on sizes. */
 static const problem ordinary = {3, 8, 2, 5, 4, {2, 5, 0, 1}};
 
-/* All that goes in and, in the same shapes, gradients: in doubles. */
+/* Inputs and, in the same shapes, gradients: in doubles. */
 typedef struct numbers {
     size_t n_x, n_y, n_wx, n_wh, n_b;
     double *x, *wx, *wh, *b;
@@ -106,7 +106,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* What goes into gate k of unit j. */
+/* The input of gate k of cell j. */
 static double before_gate(const problem *p, const numbers *n, size_t r,
                           size_t k, size_t j, const double *x, const double *h)
 {
@@ -120,7 +120,7 @@ static double before_gate(const problem *p, const numbers *n, size_t r,
     return sum;
 }
 
-/* One direction over one sequence, by the equations in backend.h. */
+/* One direction over one sequence, by the equations of bm_lstm. */
 static void follow(const problem *p, const numbers *n, size_t r, size_t b,
                    double *y)
 {
@@ -191,7 +191,7 @@ static float *place_all(bm_backend *be, const double *x, size_t n)
     return placed;
 }
 
-/* Whatever is to be written holds NAN, and dy where nobody should look. */
+/* Outputs hold NAN, and dy in padding, which must not be read. */
 static device_side set_up(const problem *p, const numbers *n)
 {
     device_side s = {.e = extent(p)};
@@ -217,7 +217,7 @@ static device_side set_up(const problem *p, const numbers *n)
     return s;
 }
 
-/* Whether the engine can. */
+/* Whether the engine supports the shape. */
 static bool possible(const problem *p)
 {
     bm_lstm l = {.n_in = p->D, .n_hidden = p->H, .directions = p->R};
@@ -242,7 +242,7 @@ static void tear_down(device_side *s)
     bm_backend_close(s->be);
 }
 
-/* Numbers beside those expected: each of them in fp32, all of them in bf16. */
+/* Compares numbers with expected ones: each in fp32, their norms in bf16. */
 typedef struct comparison {
     double tolerance; /* of fp32 */
     double off, norm; /* sums of squares */
@@ -324,7 +324,7 @@ static void check(const problem *p)
     release(&n);
 }
 
-/* Where the engine can. */
+/* In each precision that the engine supports. */
 static void in_each_precision(const problem *p, void (*claim)(const problem *p))
 {
     const bm_precision all[] = {BM_FP32, BM_BF16};
@@ -337,7 +337,7 @@ static void in_each_precision(const problem *p, void (*claim)(const problem *p))
     precision = BM_FP32;
 }
 
-static void test_lstm_follows_its_equations(void **state)
+static void test_lstm_matches_its_equations(void **state)
 {
     (void)state;
     FOR_EACH (i, problems)
@@ -379,7 +379,7 @@ static void leave_out_input_gradient(const problem *p)
     release(&n);
 }
 
-static void test_input_gradient_is_left_out_on_request(void **state)
+static void test_input_gradient_can_be_omitted(void **state)
 {
     (void)state;
     in_each_precision(&ordinary, leave_out_input_gradient);
@@ -418,15 +418,15 @@ static void use_vectors_at_once(const problem *p)
     release(&n);
 }
 
-/* What backward still works on beside, if it does, nobody sees. */
-static void test_vectors_may_be_used_at_once(void **state)
+/* The backward pass may still be running on a second stream. */
+static void test_vectors_may_be_used_directly_after_backward(void **state)
 {
     (void)state;
     in_each_precision(&ordinary, use_vectors_at_once);
 }
 
-/* Frames past the longest sequence. A BLAS may round otherwise with more rows.
- */
+/* Frames past the longest sequence. A BLAS may round differently with more
+ * rows. */
 static void pad(const problem *p)
 {
     const double tolerance = precision == BM_BF16 ? 2.0 / 256 : 1e-6;
@@ -466,10 +466,10 @@ static void test_padding_changes_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lstm_follows_its_equations),
+        cmocka_unit_test(test_lstm_matches_its_equations),
         cmocka_unit_test(test_lstm_on_every_instruction_set),
-        cmocka_unit_test(test_input_gradient_is_left_out_on_request),
-        cmocka_unit_test(test_vectors_may_be_used_at_once),
+        cmocka_unit_test(test_input_gradient_can_be_omitted),
+        cmocka_unit_test(test_vectors_may_be_used_directly_after_backward),
         cmocka_unit_test(test_padding_changes_nothing),
     };
 

@@ -1,5 +1,5 @@
-/* Momentum SGD: statistics, and gradients that are not finite. test_operations.c
- * compares the update with its equations. */
+/* Momentum SGD: statistics, and gradients that are not finite.
+ * test_operations.c compares the update with its equations. */
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

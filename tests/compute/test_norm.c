@@ -1,8 +1,8 @@
 /*
- * Batch normalisation of columns of pixels, against sums over all places in
- * double precision, and the function and windows behind it, against one
- * operation after another, for every instruction set, or on the backend that
- * the first argument names, in fp32, or bf16 if that is the second.
+ * Batch normalisation of columns of pixels against sums over all places in
+ * double; with an activation and windows against separate operations. For every
+ * instruction set, or on the backend that the first argument names, in fp32, or
+ * in bf16 if that is the second.
  */
 #include "tests/support/frames.h"
 #include "tests/support/support.h"
@@ -20,7 +20,7 @@ static bm_norm norm_of(size_t H, size_t C, const float *w)
                      {1, 1, 0, 0}};
 }
 
-/* Everything of one channel, in the order of the formulas. */
+/* The moments of one channel. */
 typedef struct moments {
     double n, mean, var, slope, slope_x; /* sums of dy, and of dy (x - mean) */
 } moments;
@@ -102,9 +102,9 @@ static void check_norm(bm_backend *be, const bm_norm *n, const frames *x,
     bm_free(be, g);
 }
 
-/* With `offset`, means are far from zero, where differences of sums of squares
- * have no digits left. */
-static void test_batch_normalisation_is_what_it_is_said_to_be(void **state)
+/* With an offset means are far from zero, where E[x^2] - E[x]^2 would have no
+ * correct digits. */
+static void test_batch_normalisation_matches_its_definition(void **state)
 {
     static const size_t shapes[][2] = {{1, 1},  {5, 3},   {12, 16},
                                        {7, 37}, {1, 300}, {600, 20}};
@@ -133,7 +133,7 @@ static void test_batch_normalisation_is_what_it_is_said_to_be(void **state)
         }
 }
 
-/* What a forward and a backward pass leave, on the backend. */
+/* The results of a forward and a backward pass, on the backend. */
 typedef struct passed {
     float *y, *dx, *g;
 } passed;
@@ -201,7 +201,7 @@ static passed one_by_one(bm_backend *be, const bm_norm *n, const frames *x,
     return p;
 }
 
-/* Another backend has sums in another order, and may store bf16. */
+/* Another backend sums in another order, and may store bf16. */
 static void check_same(bm_backend *be, bm_backend *plain, size_t n, float *a,
                        float *b)
 {
@@ -228,7 +228,8 @@ static bm_norm with_weights(const bm_norm *n, const float *w)
     return there;
 }
 
-/* On three threads and on one; on another backend than the CPU, and on that. */
+/* Fused on three threads or on a device, separate on the CPU with one thread.
+ */
 static void check_joined(bm_backend *be, const bm_norm *n, const frames *x,
                          const frames *dy)
 {
@@ -247,9 +248,10 @@ static void check_joined(bm_backend *be, const bm_norm *n, const frames *x,
     bm_free(plain, v);
 }
 
-/* Not a bit of y or of a gradient differs on the CPU, whatever the padding
- * holds. */
-static void test_function_and_windows_can_be_done_in_one(void **state)
+/* On the CPU the bits of y and of gradients are equal, whatever padding holds.
+ */
+static void
+test_fused_activation_and_windows_match_separate_operations(void **state)
 {
     static const bm_activation functions[] = {
         BM_IDENTITY, BM_RELU, BM_LEAKY_RELU, BM_TANH, BM_SIGMOID};
@@ -281,7 +283,7 @@ static void test_function_and_windows_can_be_done_in_one(void **state)
             }
 }
 
-static void test_batch_without_frames_teaches_nothing(void **state)
+static void test_batch_without_frames_has_zero_gradients(void **state)
 {
     static const int32_t none[B] = {0};
     const float w[] = {2, 3, 4, 5}, x[2 * B] = {NAN}, g[] = {1, 1, 1, 1};
@@ -313,9 +315,10 @@ static void test_batch_without_frames_teaches_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batch_normalisation_is_what_it_is_said_to_be),
-        cmocka_unit_test(test_function_and_windows_can_be_done_in_one),
-        cmocka_unit_test(test_batch_without_frames_teaches_nothing),
+        cmocka_unit_test(test_batch_normalisation_matches_its_definition),
+        cmocka_unit_test(
+            test_fused_activation_and_windows_match_separate_operations),
+        cmocka_unit_test(test_batch_without_frames_has_zero_gradients),
     };
 
     frames_choose(argc, argv);

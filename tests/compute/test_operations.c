@@ -1,11 +1,11 @@
 /*
- * Every operation of compute/operations.h against its definition, in plain loops
- * over doubles, for some shapes, in every precision: on the CPU with every
- * instruction set, on one thread and on three, or on the device that the first
- * argument names. Gradients are compared with central differences.
+ * Every operation of compute/operations.h against its definition, in plain
+ * loops over doubles, for some shapes, in every precision: on the CPU with
+ * every instruction set, on one thread and on three, or on the device that the
+ * first argument names. Gradients are compared with central differences.
  *
- * A row of `subjects` describes an operation, or one with its backward pass; see
- * operation_rig.h. An operation without a row fails a test.
+ * A row of `subjects` describes an operation, or one with its backward pass;
+ * see operation_rig.h. An operation without a row fails a test.
  */
 #include "core/rng.h"
 #include "tests/support/operation_rig.h"

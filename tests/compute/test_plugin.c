@@ -1,6 +1,6 @@
 /*
- * Whatever a plugin lacks is reported in one line. Each attempt runs in a process
- * of its own, since plugins and libraries stay loaded.
+ * Whatever a plugin lacks is reported in one line. Each attempt runs in a
+ * process of its own, since plugins and libraries stay loaded.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "compute/backend.h"

@@ -1,4 +1,4 @@
-/* Input that is handed over while earlier input is computed with. */
+/* A stage: input is sent while earlier input is still in use. */
 #include "io/shard/store.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
@@ -32,8 +32,8 @@ static float value(size_t k, size_t i)
     return (float)(100 * k + i % 97);
 }
 
-/* sum += input for each, with nobody waiting in between: every number has to be
- * there when it is added, and not be another one's yet. */
+/* sum += input for each mini-batch, without waiting: every number must have
+ * arrived when it is added, and must not be overwritten before. */
 static void add_up(bm_stage *stage, bm_backend *be, const size_t *sizes,
                    size_t count, float *sum)
 {
@@ -64,7 +64,7 @@ static void assert_sums(bm_backend *be, const size_t *sizes, size_t count,
     free(got);
 }
 
-static void test_every_mini_batch_is_the_one_that_was_written(void **state)
+static void test_every_mini_batch_arrives_unchanged(void **state)
 {
     enum { MOST = 5000 };
     static const size_t sizes[] = {1000, 1000, 7,    0,    1000, 2000, 1,
@@ -83,7 +83,7 @@ static void test_every_mini_batch_is_the_one_that_was_written(void **state)
     bm_backend_close(be);
 }
 
-static void test_two_stages_know_nothing_of_each_other(void **state)
+static void test_two_stages_are_independent(void **state)
 {
     enum { N = 300 };
     bm_backend *be = open_backend();
@@ -111,8 +111,8 @@ static void test_two_stages_know_nothing_of_each_other(void **state)
     bm_backend_close(be);
 }
 
-/* As from any input of which a bf16 form is kept. */
-static void test_a_slot_forgets_what_it_held_before(void **state)
+/* A bf16 form of earlier input must not be used. */
+static void test_new_input_replaces_all_forms_of_the_old(void **state)
 {
     enum { N = 32, ROUNDS = 9 };
     bm_backend *be = open_backend();
@@ -144,18 +144,18 @@ static void test_a_slot_forgets_what_it_held_before(void **state)
     bm_backend_close(be);
 }
 
-/* ---- as it is stored ---------------------------------------------------- */
+/* ---- stored numbers ----------------------------------------------------- */
 
 enum { B = 7, LONGEST = 9, MOST_D = 12 };
 
-/* Any 16 bits that are a number, all exponents among them. */
+/* Any finite half, with all exponents. */
 static uint16_t half(size_t k)
 {
     uint16_t h = (uint16_t)(k * 40503u);
     return (h & 0x7c00) == 0x7c00 ? (uint16_t)(h & 0x83ff) : h;
 }
 
-/* Sequence b in one of the stores; those of bytes are of two shards. */
+/* Sequence b in one of the stores; sequences of bytes are from two shards. */
 static bm_stored sequence(size_t b, size_t D, bm_store store, void *x,
                           float quant[2][2][MOST_D])
 {
@@ -174,8 +174,8 @@ static bm_stored sequence(size_t b, size_t D, bm_store store, void *x,
                        quant[shard][1]};
 }
 
-/* On the device each number is what io/shard/store.c makes of it; `mixed`:
- * stores take turns. */
+/* Each number on the device equals that of io/shard/store.c; `mixed`: sequences
+ * alternate between stores. */
 static void check_stores(bm_backend *be, bm_stage *stage, size_t D, bool mixed,
                          bm_store store)
 {
@@ -210,7 +210,7 @@ static void check_stores(bm_backend *be, bm_stage *stage, size_t D, bool mixed,
     free(got);
 }
 
-static void test_a_device_makes_the_floats_that_the_host_would(void **state)
+static void test_devices_convert_stored_numbers_as_the_host_does(void **state)
 {
     static const size_t sizes[] = {1, 3, 4, 10, 12};
     static const bm_store stores[] = {BM_STORE_F32, BM_STORE_F16, BM_STORE_U8};
@@ -231,7 +231,7 @@ static void test_a_device_makes_the_floats_that_the_host_would(void **state)
 }
 
 /* The same numbers from bytes with their bf16 twin as from floats without. */
-static void test_both_forms_are_of_the_same_numbers(void **state)
+static void test_both_forms_have_the_same_numbers(void **state)
 {
     enum { D = 4, T = 5 };
     static const int32_t frames[] = {T};
@@ -269,7 +269,7 @@ static void test_both_forms_are_of_the_same_numbers(void **state)
     bm_backend_close(be);
 }
 
-static void test_what_is_no_number_is_seen_in_every_store(void **state)
+static void test_nan_is_kept_in_every_store(void **state)
 {
     const float inf = 1e38f * 10, good[2] = {1, 2}, bad[2] = {1, inf};
     const uint16_t halves[2] = {0x7bff, 0xfbff}, odd[2] = {0x3c00, 0xfe01};
@@ -288,12 +288,12 @@ static void test_what_is_no_number_is_seen_in_every_store(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_mini_batch_is_the_one_that_was_written),
-        cmocka_unit_test(test_two_stages_know_nothing_of_each_other),
-        cmocka_unit_test(test_a_slot_forgets_what_it_held_before),
-        cmocka_unit_test(test_a_device_makes_the_floats_that_the_host_would),
-        cmocka_unit_test(test_both_forms_are_of_the_same_numbers),
-        cmocka_unit_test(test_what_is_no_number_is_seen_in_every_store),
+        cmocka_unit_test(test_every_mini_batch_arrives_unchanged),
+        cmocka_unit_test(test_two_stages_are_independent),
+        cmocka_unit_test(test_new_input_replaces_all_forms_of_the_old),
+        cmocka_unit_test(test_devices_convert_stored_numbers_as_the_host_does),
+        cmocka_unit_test(test_both_forms_have_the_same_numbers),
+        cmocka_unit_test(test_nan_is_kept_in_every_store),
     };
 
     if (argc > 1)

@@ -36,7 +36,7 @@ static void count(void *self, size_t part)
     atomic_fetch_add(&((atomic_int *)self)[part], 1);
 }
 
-static void test_every_part_is_done_once(void **state)
+static void test_every_part_runs_once(void **state)
 {
     static const size_t parts[] = {0, 1, 2, 3, 7, MOST_PARTS};
 
@@ -57,7 +57,7 @@ static void test_every_part_is_done_once(void **state)
     }
 }
 
-static void test_parts_meet_at_grains_and_cover_everything(void **state)
+static void test_parts_start_at_grains_and_cover_everything(void **state)
 {
     (void)state;
     for (size_t n = 0; n < 70; n++)
@@ -77,7 +77,8 @@ static void test_parts_meet_at_grains_and_cover_everything(void **state)
 
 enum { LONG = 100003 }; /* floats, a few grains */
 
-/* What elementwise operations make of fixed numbers, [5, LONG] and a norm. */
+/* The results of elementwise operations on fixed numbers, [5, LONG], and a
+ * norm. */
 static float *loops_on(size_t threads)
 {
     bm_backend *be = NULL;
@@ -132,7 +133,7 @@ typedef struct result {
     bm_score score;
 } result;
 
-/* One gradient. Products are large enough to be cut. */
+/* One gradient. Products are large enough to be divided among threads. */
 static result gradient_on(const char *net, const char *loss, size_t threads,
                           bm_precision precision)
 {
@@ -191,7 +192,7 @@ static const char *const nets[][2] = {
     {"linear:400 sigmoid linear:300 tanh linear", "cross_entropy"},
 };
 
-static void test_a_network_is_the_same_each_time(void **state)
+static void test_gradients_of_a_network_are_reproducible(void **state)
 {
     (void)state;
     FOR_EACH (k, nets) {
@@ -218,7 +219,7 @@ static void test_a_network_is_the_same_each_time(void **state)
 
 static const char *const units[] = {"fp32", "onednn"};
 
-/* Whether this machine has them; opens one. */
+/* Opens a backend in bf16; false if this machine lacks the units. */
 static bool open_bf16(const char *unit, size_t threads, bm_backend **out)
 {
     bm_status status = BM_OK;
@@ -235,7 +236,7 @@ static bool open_bf16(const char *unit, size_t threads, bm_backend **out)
     return false;
 }
 
-/* C of a product that is our own, [m, n]. */
+/* C [m, n] of a product that cpu_matrix.c computes. */
 static float *product_on(size_t threads, bool weights, size_t m, size_t n,
                          size_t k)
 {
@@ -263,7 +264,7 @@ static float *product_on(size_t threads, bool weights, size_t m, size_t n,
 }
 
 /* Forward, and gradients of weights over many frames. */
-static void test_threads_change_no_bit_of_our_own_products(void **state)
+static void test_threads_change_no_bit_of_a_product(void **state)
 {
     enum { K = 1050 };
     static const size_t sizes[][2] = {{131, 301}, {301, 131}, {500, 64}};
@@ -325,7 +326,7 @@ static void check_product(bm_backend *be, bool ta, bool tb, float beta)
     free(got);
 }
 
-static void test_bf16_products_are_those_of_rounded_factors(void **state)
+static void test_bf16_products_equal_those_of_rounded_factors(void **state)
 {
     (void)state;
     FOR_EACH (k, units)
@@ -362,7 +363,7 @@ static void test_bf16_gradients_are_near_those_of_fp32(void **state)
             unsetenv("BMUF_BF16");
             assert_memory_equal(r.g, again.g, r.n * sizeof *r.g);
             assert_true(distance(&r, &exact) < 0.02);
-            assert_true(distance(&r, &exact) > 1e-5); /* it is another one */
+            assert_true(distance(&r, &exact) > 1e-5); /* but not equal */
             free(r.g);
             free(again.g);
         }
@@ -370,7 +371,7 @@ static void test_bf16_gradients_are_near_those_of_fp32(void **state)
     }
 }
 
-static void test_units_that_are_none_are_refused(void **state)
+static void test_invalid_units_are_reported(void **state)
 {
     bm_backend *be = NULL;
 
@@ -379,12 +380,12 @@ static void test_units_that_are_none_are_refused(void **state)
     assert_ok(bm_backend_open(&be, "cpu", 0));
     assert_int_equal(bm_backend_use(be, 1, BM_BF16), BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_error(), "abacus"));
-    assert_ok(bm_backend_use(be, 2, BM_FP32)); /* it is as good as new */
+    assert_ok(bm_backend_use(be, 2, BM_FP32)); /* still usable */
     unsetenv("BMUF_BF16");
     bm_backend_close(be);
 }
 
-static void test_backend_without_bf16_says_so(void **state)
+static void test_backend_without_bf16_fails(void **state)
 {
     bm_backend be = bare_backend();
 
@@ -396,15 +397,15 @@ static void test_backend_without_bf16_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_part_is_done_once),
-        cmocka_unit_test(test_parts_meet_at_grains_and_cover_everything),
+        cmocka_unit_test(test_every_part_runs_once),
+        cmocka_unit_test(test_parts_start_at_grains_and_cover_everything),
         cmocka_unit_test(test_threads_change_no_bit_of_a_loop),
-        cmocka_unit_test(test_threads_change_no_bit_of_our_own_products),
-        cmocka_unit_test(test_a_network_is_the_same_each_time),
-        cmocka_unit_test(test_bf16_products_are_those_of_rounded_factors),
+        cmocka_unit_test(test_threads_change_no_bit_of_a_product),
+        cmocka_unit_test(test_gradients_of_a_network_are_reproducible),
+        cmocka_unit_test(test_bf16_products_equal_those_of_rounded_factors),
         cmocka_unit_test(test_bf16_gradients_are_near_those_of_fp32),
-        cmocka_unit_test(test_units_that_are_none_are_refused),
-        cmocka_unit_test(test_backend_without_bf16_says_so),
+        cmocka_unit_test(test_invalid_units_are_reported),
+        cmocka_unit_test(test_backend_without_bf16_fails),
     };
     return RUN_GROUP("threads", tests);
 }

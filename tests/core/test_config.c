@@ -228,9 +228,9 @@ static void test_invalid_values_are_rejected(void **state)
     } cases[] = {
         {"[job]\nworkers = 65", "job.workers: 65 is outside [1, 64] ranks"},
         {"[job]\nworkers = -1", "job.workers: -1 is outside [1, 64] ranks"},
-        {"[job]\nworkers = 1.5", "'1.5' is not a whole number"},
-        {"[job]\nworkers =", "'' is not a whole number"},
-        {"[job]\nworkers = 99999999999999999999", "is not a whole number"},
+        {"[job]\nworkers = 1.5", "'1.5' is not an integer"},
+        {"[job]\nworkers =", "'' is not an integer"},
+        {"[job]\nworkers = 99999999999999999999", "is not an integer"},
         {"[bmuf]\nmomentum = 1", "bmuf.momentum: 1 is outside [0, 0.9999]"},
         {"[bmuf]\nmomentum = nan", "'nan' is not a number"},
         {"[bmuf]\nmomentum = inf", "'inf' is not a number"},

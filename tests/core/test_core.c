@@ -3,15 +3,17 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/rng.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- random numbers -------------------------------------------------------
  */

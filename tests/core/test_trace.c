@@ -3,8 +3,7 @@
 #include "core/span.h"
 #include "core/trace.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/spans.h"
+#include "tests/support/results.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -126,7 +125,8 @@ static int earlier_first(const void *a, const void *b)
     return (x->to < y->to) - (x->to > y->to);
 }
 
-/* A span that ends after a flush is written behind the spans that it contains. */
+/* A span that ends after a flush is written behind the spans that it
+ * contains. */
 static void assert_nested(const json_t *file)
 {
     static extent all[4 * MANY * 3];

@@ -63,8 +63,8 @@ static int32_t moved(int32_t k, int32_t blank)
     return k == blank ? 0 : k < blank ? k + 1 : k;
 }
 
-/* Probabilities of a row need not sum to 1 in the reference; ours do. Returns the
- * logarithm of the sum, by which the scores differ. */
+/* Probabilities of a row need not sum to 1 in the reference; ours do. Returns
+ * the logarithm of the sum, by which the scores differ. */
 static double read_row(const json_t *item, size_t t, int32_t blank, float *y)
 {
     bool logits = json_object_get(item, "logits") != NULL;

@@ -48,9 +48,9 @@ static rig set_up(const char *net, size_t height, size_t channels)
     return r;
 }
 
-/* The error of a difference is the rounding of about 60 outputs, each by half of
- * 2^-22, divided by the step: at most 6e-5 for seeds 1 to 40. With pool it is
- * half of 2^-19, of one output. */
+/* The error of a difference is the rounding of about 60 outputs, each by half
+ * of 2^-22, divided by the step: at most 6e-5 for seeds 1 to 40. With pool it
+ * is half of 2^-19, of one output. */
 static void check_layer(const char *net, size_t height, size_t channels)
 {
     rig r = set_up(net, height, channels);
@@ -203,7 +203,8 @@ static void test_instruction_sets_agree(void **state)
     cpu = mine;
 }
 
-/* By a tenth of the distance to those of the batch, from 0 and 1 as in PyTorch. */
+/* By a tenth of the distance to those of the batch, from 0 and 1 as in
+ * PyTorch. */
 static void test_statistics_follow_the_data(void **state)
 {
     rig r = set_up("batchnorm", 6, 1);

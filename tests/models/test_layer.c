@@ -1,6 +1,6 @@
 /*
- * Single layers: derivatives by weights and inputs against differences of L, the
- * sum of dy y with dy fixed.
+ * Single layers: derivatives by weights and inputs against differences of L,
+ * the sum of dy y with dy fixed.
  */
 #include "tests/support/layer_rig.h"
 #include "tests/support/support.h"
@@ -22,8 +22,9 @@ static rig set_up(const char *net, uint64_t seed, bool training)
 }
 
 /* Numbers are at least 0.1 from the corner of relu, more than a difference
- * steps. The error, truncation and rounding together, was at most 2e-5 for seeds
- * 1 to 120; with two steps instead of three it was 5e-4, of blstm with seed 22. */
+ * steps. The error, truncation and rounding together, was at most 2e-5 for
+ * seeds 1 to 120; with two steps instead of three it was 5e-4, of blstm with
+ * seed 22. */
 static void check_layer(const char *net, bool training)
 {
     static const uint64_t seeds[] = {3, 22, 69};

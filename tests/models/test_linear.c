@@ -1,7 +1,7 @@
 /*
- * bm_linear with its activation against sums in double precision: on the CPU, or
- * on the backend that the first argument names, in the precision that the second
- * names.
+ * bm_linear with its activation against sums in double precision: on the CPU,
+ * or on the backend that the first argument names, in the precision that the
+ * second names.
  */
 #include "core/rng.h"
 #include "tests/support/support.h"
@@ -70,8 +70,8 @@ static void expect(layer *l)
         }
 }
 
-/* Compares numbers of magnitude `scale`; in bf16 factors and results are rounded
- * to 8 bits. */
+/* Compares numbers of magnitude `scale`; in bf16 factors and results are
+ * rounded to 8 bits. */
 static void check(const float *x, size_t n, const double *expected,
                   double scale)
 {

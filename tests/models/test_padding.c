@@ -4,8 +4,8 @@
  * longer batches; and zeros in the padding of collated batches.
  *
  * In batches of the same lengths a frame's logits have the same bits, because
- * each row of a product is summed in the same order. In another shape a BLAS may
- * sum in another order: 1e-6.
+ * each row of a product is summed in the same order. In another shape a BLAS
+ * may sum in another order: 1e-6.
  */
 #include "io/batch/collate.h"
 #include "models/model.h"

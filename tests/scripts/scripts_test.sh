@@ -1,8 +1,8 @@
 #!/bin/sh
-# What the scripts around the program promise: manifests are JSON whatever the
-# text; the quick start's sets are large, varied, apart, and repeatable; what is
-# made stays while that which made it does, and no longer. Nothing is spoken or
-# packed here: espeak-ng, the noise and the program are stood in for.
+# The scripts around the program: manifests are JSON for any text; the quick
+# start's sets are large, varied, disjoint and reproducible; files are made again
+# if and only if their inputs change. espeak-ng, the noise and the program are
+# replaced by stubs here.
 set -eu
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 work=$(mktemp -d)
@@ -19,9 +19,9 @@ printf 'text\tid\tfile\tspk\tsplit\n%s\n%s\n' \
 "$scripts/tsv_to_manifest" audio train <"$work/manifest.tsv" >"$work/got"
 printf '{"id": "x1", "audio": "f/1.wav", "text": "%s", "speaker": "ann"}\n' \
     "$(printf 'a \\"q\\" \\\\ b\\u0001c \303\251')" >"$work/wanted"
-cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: see above'
+cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: the manifest differs'
 ! "$scripts/tsv_to_manifest" audio dev <"$work/manifest.tsv" 2>"$work/error" ||
-    fault 'tsv_to_manifest: a split without rows is not told'
+    fault 'tsv_to_manifest: accepts a split without rows'
 grep -q 'no rows of split dev' "$work/error"
 
 # Called as espeak-ng -v VOICE -p PITCH -s SPEED -w FILE TEXT.
@@ -36,25 +36,25 @@ export PATH="$work/bin:$PATH" BMUF_NOISE="$work/bin/noise"
 for name in one again; do
     "$scripts/make_speech" "$work/$name" 7 2>/dev/null
 done
-diff -r "$work/one" "$work/again" || fault 'the same seed, other speech'
+diff -r "$work/one" "$work/again" || fault 'make_speech: the same seed makes other speech'
 
-# What was spoken in one/SET: voice, pitch, speed and words.
+# Voice, pitch, speed and words of all recordings of one/SET.
 spoken() { find "$work/one/$1" -name '*.wav' -exec cat {} +; }
 count() { wc -l <"$work/one/$1.jsonl"; }
 voices() { spoken "$1" | cut -d ' ' -f 1 | sort -u; }
-[ "$(count train)" -ge 1000 ] || fault 'fewer than 1000 to train on'
-[ "$(count test)" -ge 200 ] || fault 'fewer than 200 to test on'
+[ "$(count train)" -ge 1000 ] || fault 'fewer than 1000 recordings in train'
+[ "$(count test)" -ge 200 ] || fault 'fewer than 200 recordings in test'
 [ "$(voices train | wc -l)" -ge 6 ] || fault 'fewer than 6 voices'
-apart=$({ voices train; voices dev; voices test; } | sort | uniq -d)
-[ -z "$apart" ] || fault "in two sets: $apart"
+shared=$({ voices train; voices dev; voices test; } | sort | uniq -d)
+[ -z "$shared" ] || fault "voices in two sets: $shared"
 for set in train dev test; do
     sed 's/.*"text": "\([^"]*\)", "speaker": "\([^"]*\)".*/\2 \1/' \
         "$work/one/$set.jsonl" | sort >"$work/written"
     spoken $set | cut -d ' ' -f 1,4- | sort | cmp - "$work/written" ||
         fault "$set: the manifest has other voices or words than were spoken"
 done
-# Pitch and speed differ by more than the departures within a voice: the means
-# over a voice's recordings, to the next multiple of five.
+# Voices differ in mean pitch and speed, rounded to multiples of five, which is
+# more than the variation within a voice.
 manners=$(spoken train | awk '
     { n[$1]++; pitch[$1] += $2; speed[$1] += $3 }
     END {
@@ -62,7 +62,7 @@ manners=$(spoken train | awk '
             printf "%d %d\n", 5 * int(pitch[v] / n[v] / 5 + 0.5),
                 5 * int(speed[v] / n[v] / 5 + 0.5)
     }' | sort -u)
-[ "$(echo "$manners" | wc -l)" -ge 6 ] || fault 'voices speak alike'
+[ "$(echo "$manners" | wc -l)" -ge 6 ] || fault 'fewer than 6 combinations of pitch and speed'
 for column in 1 2; do
     [ "$(echo "$manners" | cut -d ' ' -f $column | sort -u | wc -l)" -ge 6 ] ||
         fault "of pitch and speed, number $column is the same in most voices"
@@ -77,7 +77,7 @@ sed 's/.*"text": "\([^"]*\)".*/\1/' "$work"/one/*.jsonl | awk '
         exit bad
     }' || fault 'the texts are not strings of 1 to 7 digits'
 
-# A copy of the scripts, to change; the program in it notes what it packs.
+# A copy of the scripts to modify; the stub program reports what it packs.
 tree=$work/tree
 mkdir -p "$tree/build/release" "$work/archives/some"
 cp -r "$scripts" "$tree/scripts"
@@ -95,8 +95,8 @@ speech_and_shards() {
     "$tree/scripts/pack_sets" audio "$work/again" "$work/shards" --units "$units"
 }
 data() { BMUF_DATA=$work/archives "$tree/scripts/pack_data" some some audio; }
-# makes COMMAND MADE PACKED WHY: so many sets are made or archives unpacked, and
-# so many packed. A second time there is nothing to do.
+# makes COMMAND MADE PACKED WHY: the command makes or unpacks MADE sets and packs
+# PACKED; a second call does nothing.
 makes() {
     for wanted in "$2 $3" '0 0'; do
         "$1" >"$work/said" 2>&1 || fault "$4: $(cat "$work/said")"
@@ -107,7 +107,7 @@ makes() {
 }
 seed=7 units=words
 makes speech_and_shards 3 3 'another script than the one above'
-[ "$(find "$work/again" -name '*.wav' | wc -l)" = 7 ] || fault 'old speech stays'
+[ "$(find "$work/again" -name '*.wav' | wc -l)" = 7 ] || fault 'speech of an earlier run remains'
 units=characters
 makes speech_and_shards 0 3 'other options'
 seed=8

@@ -1,13 +1,13 @@
 #!/bin/sh
-# What scripts/setup asks of a machine: nothing where everything is there,
-# apt-get as root for what is missing, and where nobody is root a list, exit 69.
-# The machine is stood in for: setup finds no programs but those below.
+# scripts/setup: no-op if everything is installed; runs apt-get as root for
+# missing packages; without root it prints a list and exits with 69. The machine
+# is simulated: setup finds only the programs below.
 set -eu
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fault() {
-    echo "$*; it said:"
+    echo "$*; messages:"
     cat "$work/said"
     exit 1
 }
@@ -20,7 +20,7 @@ mkdir "$work/bin" "$work/sudo"
 for program in sh awk env sed cat grep; do
     ln -s "$(command -v $program)" "$work/bin/$program"
 done
-# The file installed has a package a line, a removed one with "config-files".
+# The file `installed` has a line for each package; "config-files": removed.
 stand_in bin/dpkg-query <<'END'
 shift 3 # -W -f FORMAT
 for package; do
@@ -29,7 +29,7 @@ for package; do
 done
 exit ${status-0}
 END
-# Notes who asks for what. What is in the file unknown cannot be installed.
+# Records its calls. Packages in the file `unknown` cannot be installed.
 stand_in bin/apt-get <<'END'
 echo "$FAKE_USER $DEBIAN_FRONTEND $*" >>"$FAKE/asked"
 echo 'Reading package lists...'
@@ -41,7 +41,7 @@ END
 stand_in bin/id <<'END'
 [ "$FAKE_USER" = root ] && echo 0 || echo 1000
 END
-# With a password, -n fails.
+# -n fails for the user `password`.
 stand_in sudo/sudo <<'END'
 if [ "$1" = -n ]; then
     [ "$FAKE_USER" != password ] || exit 1
@@ -50,9 +50,8 @@ fi
 [ "$1" = true ] || FAKE_USER=root exec "$@"
 END
 
-# setup USER [OPTION]: its exit goes to code, its messages to said; it has no
-# results. USER is root, nobody (there is no sudo), sudoer, or password (a sudo
-# that asks for it).
+# setup USER [OPTION]: sets code to the exit status and writes the messages to
+# said. USER is root, nobody (no sudo), sudoer, or password (sudo asks for it).
 setup() {
     path=$work/bin code=0
     case $1 in sudoer | password) path=$path:$work/sudo ;; esac
@@ -61,36 +60,36 @@ setup() {
         </dev/null >"$work/results" 2>"$work/said" || code=$?
     [ ! -s "$work/results" ] || fault 'it prints to standard output'
 }
-# have_all_but PACKAGE...: of what setup wants.
+# have_all_but PACKAGE...: installs all packages that setup needs but these.
 have_all_but() {
     printf '%s\n' "$@" >"$work/absent"
     grep -vxFf "$work/absent" "$work/all" | sed 's/$/ installed/' \
         >"$work/installed"
 }
 ends() { [ "$code" = "$1" ] || fault "exit $code, not $1"; }
-says() { grep -qFx -e "$1" "$work/said" || fault "does not say: $1"; }
+says() { grep -qFx -e "$1" "$work/said" || fault "missing message: $1"; }
 apt_get_is_not_called() { [ ! -e "$work/asked" ] || fault 'apt-get was called'; }
 apt_get_is_asked_for() {
     printf 'root noninteractive %s\n' 'update -q' \
         "install -q -y --no-install-recommends $*" |
-        cmp - "$work/asked" || fault "not asked for $*"
+        cmp - "$work/asked" || fault "apt-get was not called for $*"
 }
 lists() {
     says 'setup: Missing packages:'
     for package; do says "    $package"; done
     says "    apt-get update && apt-get install --no-install-recommends $*"
     [ "$(grep -c '^    [a-z0-9+.-]*$' "$work/said")" = $# ] ||
-        fault "lists something else than $*"
+        fault "the list has other packages than $*"
 }
 
-# On a machine with nothing, the list is of all packages.
+# On a machine without packages the list has all of them.
 : >"$work/installed"
 : >"$work/unknown"
 setup nobody
 ends 69
 sed -n 's/^    \([a-z0-9+.-]*\)$/\1/p' "$work/said" >"$work/all"
 for package in gcc cmake libopenmpi-dev libhdf5-dev libcmocka-dev espeak-ng; do
-    grep -qx "$package" "$work/all" || fault "$package is not needed"
+    grep -qx "$package" "$work/all" || fault "$package is not in the list"
 done
 
 have_all_but ''
@@ -98,7 +97,7 @@ for user in nobody sudoer root; do
     setup $user
     ends 0
     [ "$(cat "$work/said")" = 'setup: all packages are installed' ] ||
-        fault 'something is missing of everything'
+        fault 'reports a missing package although all are installed'
     apt_get_is_not_called
 done
 

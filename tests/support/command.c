@@ -2,13 +2,11 @@
 #include "tests/support/command.h"
 
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
 #include "tests/support/support.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +31,7 @@ static void open_as(int fd, const char *path)
     close(file);
 }
 
-/* A pipe whose reader has gone. */
+/* stdout becomes a pipe without a reader. */
 static void open_deaf(void)
 {
     int ends[2];
@@ -81,7 +79,7 @@ static void become(const command *c, int control)
     line[n] = NULL;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    /* Open MPI keeps memory; no memory is a status, not the sanitizer's. */
+    /* Open MPI leaks; a failed malloc must return NULL under the sanitizer. */
     setenv("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1", 1);
     if (chdir(in_folder(".")) != 0)
         _exit(126);
@@ -100,7 +98,7 @@ static void become(const command *c, int control)
     _exit(127);
 }
 
-/* ---- its end ------------------------------------------------------------ */
+/* ---- its output --------------------------------------------------------- */
 
 static char *keep(char *text)
 {
@@ -161,7 +159,7 @@ outcome command_run(const command *c)
         become(c, control);
     o.out = o.err = keep(calloc(1, 1));
     if (control >= 0)
-        o.out = read_all(control); /* till the terminal has no more users */
+        o.out = read_all(control); /* until the terminal is closed */
     assert_true(waitpid(child, &state, 0) == child);
     o.code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (control >= 0) {
@@ -174,7 +172,7 @@ outcome command_run(const command *c)
     return o;
 }
 
-/* ---- claims ------------------------------------------------------------- */
+/* ---- assertions --------------------------------------------------------- */
 
 void assert_code_at(outcome o, int code, const char *file, int line)
 {
@@ -220,108 +218,11 @@ void assert_fails_at(outcome o, int code, const char *const *words,
     assert_code_at(o, code, file, line);
     if (count_of(o.err, "bmuf: ") != 1 || o.out[0] != '\0' ||
         names_a_source(o.err)) {
-        print_error("not one message:\nstdout: %s\nstderr: %s\n", o.out, o.err);
+        print_error(
+            "expected one message and no results:\nstdout: %s\nstderr: %s\n",
+            o.out, o.err);
         _fail(file, line);
     }
     for (; *words != NULL; words++)
         assert_says_at(o.err, *words, file, line);
-}
-
-/* ---- data --------------------------------------------------------------- */
-
-void write_speech(const char *name, const char *symbols)
-{
-    enum { PIECE = 800, LONGEST = 20 };
-    static int x[LONGEST * PIECE];
-    size_t n = strlen(symbols);
-
-    assert_true(n <= LONGEST);
-    for (size_t i = 0; i < n; i++) {
-        int *piece = x + i * PIECE;
-
-        memset(piece, 0, PIECE * sizeof *piece);
-        if (symbols[i] != ' ')
-            make_tone(piece, PIECE - 100, 1, 400 + 700 * (symbols[i] - 'a'),
-                      8000);
-        for (size_t k = 0; k < PIECE; k++) /* silence is not digital */
-            piece[k] += (int)(7 * k % 13) - 6;
-    }
-    write_sound(name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, n * PIECE, 1, 8000);
-}
-
-const char *speech_text(size_t i)
-{
-    static const char *const all[] = {
-        "a b",  "ab c", "b",    "ca b", "abc",    "c a",   "bc",
-        "b ac", "a",    "cb",   "acb",  "c b a",  "ba",    "a cab",
-        "cc a", "c",    "bb c", "ab a", "a b cb", "bca b", "aa"};
-
-    return all[i % (sizeof all / sizeof all[0])];
-}
-
-size_t speech_frames(size_t i)
-{
-    return 1 + (800 * strlen(speech_text(i)) - 200) / 80;
-}
-
-size_t speech_total(size_t n, size_t (*of)(size_t i))
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += of(i);
-    return sum;
-}
-
-void make_speech(const char *name, size_t n)
-{
-    char file[64], *text = calloc(n, 128);
-    size_t used = 0;
-
-    assert_non_null(text);
-    for (size_t i = 0; i < n; i++) {
-        snprintf(file, sizeof file, "%s-%zu.wav", name, i);
-        write_speech(file, speech_text(i));
-        used += (size_t)sprintf(text + used,
-                                "{\"id\": \"%s-%zu\", \"audio\": \"%s\", "
-                                "\"text\": \"%s\", \"speaker\": \"s%zu\"}\n",
-                                name, i, file, speech_text(i), i % 3);
-    }
-    snprintf(file, sizeof file, "%s.jsonl", name);
-    write_text(file, text);
-    free(text);
-}
-
-int make_corpus(void **state)
-{
-    if (folder_make(state) != 0)
-        return 1;
-    make_speech("train", 42);
-    make_speech("test", 21);
-    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "train",
-                     "--set", "features.mels=8", "--set",
-                     "shard.unit_frames=100"),
-                0);
-    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "test",
-                     "--vocab", "train", "--set", "features.mels=8", "--set",
-                     "shard.unit_frames=100"),
-                0);
-    write_text("tiny.ini", "[data]\n"
-                           "train = train\n"
-                           "dev = test\n"
-                           "[model]\n"
-                           "net = stack:2 blstm:16 linear\n"
-                           "[train]\n"
-                           "epochs = 3\n"
-                           "rate = 0.05\n"
-                           "[job]\n"
-                           "workers = 2\n"
-                           "[sgd]\n"
-                           "momentum = 0.5\n"
-                           "clip = 5\n"
-                           "[batch]\n"
-                           "sequences = 3\n"
-                           "[block]\n"
-                           "frames_total = 500\n");
-    return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * command.h - the real program, started as a user starts it, in the folder of
- * tests/support/folder.h.
+ * command.h - runs the program to its end, in the folder of folder.h, and
+ * checks its exit code and output. program.h runs it in the background.
  */
 #ifndef BM_TESTS_SUPPORT_COMMAND_H
 #define BM_TESTS_SUPPORT_COMMAND_H
@@ -9,71 +9,50 @@
 #include <stddef.h>
 
 typedef struct command {
-    const char *const *words; /* after the program's name, ending with NULL */
-    int ranks;                /* of an mpirun in front of it; 0: none */
-    long file_bytes;          /* the longest file it may write; 0: any */
-    int columns;              /* of a terminal, for all it prints; 0: none */
+    const char *const *words; /* arguments, ending with NULL */
+    int ranks;                /* runs mpirun -np RANKS; 0: no mpirun */
+    long file_bytes;          /* limit on file size; 0: none */
+    int columns;              /* prints to a terminal of this width; 0: files */
     const char *term;         /* the terminal's TERM; NULL: xterm */
-    const char *out;          /* where its results go; NULL: outcome.out */
-    bool deaf;                /* results go to a pipe that nobody reads */
+    const char *out;          /* a file for stdout; NULL: outcome.out */
+    bool deaf;                /* stdout is a pipe without a reader */
 } command;
 
-/* Texts are borrowed, until so many more commands have run. */
+/* The texts are valid until OUTCOMES more commands have run. */
 enum { OUTCOMES = 8 };
 typedef struct outcome {
     int code;        /* 128 + n after signal n */
-    const char *out; /* results; from a terminal everything */
-    const char *err; /* messages */
+    const char *out; /* stdout; with a terminal stderr, too */
+    const char *err; /* stderr */
 } outcome;
 
 outcome command_run(const command *c);
 
-/* bmuf WORDS.., plainly; and under mpirun -np RANKS. */
+/* Runs bmuf WORDS..; and mpirun -np N bmuf WORDS.. */
 #define BMUF(...)                                                              \
     command_run(&(command){.words = (const char *const[]){__VA_ARGS__, NULL}})
 #define BMUF_ON(n, ...)                                                        \
     command_run(&(command){.words = (const char *const[]){__VA_ARGS__, NULL},  \
                            .ranks = (n)})
 
-/* Fails, and shows what was printed, unless it ended with this code. */
+/* Fails and prints all output unless the exit code is this one. */
 #define assert_code(o, code) assert_code_at((o), (code), __FILE__, __LINE__)
 void assert_code_at(outcome o, int code, const char *file, int line);
 
-/* How often `what` stands in the text. */
+/* The number of occurrences of `what` in the text. */
 size_t count_of(const char *text, const char *what);
-/* Fails unless it stands there. */
+/* Fails unless `what` is in the text. */
 #define assert_says(text, what)                                                \
     assert_says_at((text), (what), __FILE__, __LINE__)
 void assert_says_at(const char *text, const char *what, const char *file,
                     int line);
 
-/* A failure as users want it: this code, nothing on stdout, one message "bmuf:
- * ..", with no name of a source file, in which all `words` stand. */
+/* Fails unless the program failed properly: this exit code, nothing on stdout,
+ * and one message "bmuf: .." that names no source file and has all `words`. */
 #define assert_fails(o, code, ...)                                             \
     assert_fails_at((o), (code), (const char *const[]){__VA_ARGS__, NULL},     \
                     __FILE__, __LINE__)
 void assert_fails_at(outcome o, int code, const char *const *words,
                      const char *file, int line);
-
-/* Sounds of `symbols` in a WAV file: a, b, c are tones, a blank is silence, a
- * tenth of a second each. */
-void write_speech(const char *name, const char *symbols);
-
-/* NAME.jsonl with n recordings NAME-0.wav .. of texts that make_text gives. */
-void make_speech(const char *name, size_t n);
-
-/* The text of sequence i: one to three words of one to three of a, b, c. */
-const char *speech_text(size_t i);
-
-/* Its frames: windows of 25 ms every 10 ms that lie within the recording, at
- * 8000 Hz. */
-size_t speech_frames(size_t i);
-
-/* Of the first n of them. */
-size_t speech_total(size_t n, size_t (*of)(size_t i));
-
-/* The folder has train/ and test/, packed of 40 and 21 such recordings, and
- * tiny.ini, with which they are learned somewhat, in a second. For setup. */
-int make_corpus(void **state);
 
 #endif

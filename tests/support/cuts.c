@@ -1,3 +1,4 @@
+/* cuts.c - see cuts.h. */
 #include "tests/support/cuts.h"
 
 #include "comm/sum/sum.h"
@@ -7,7 +8,7 @@
 
 enum { CHUNK = BM_SUM_CHUNK };
 
-/* The part that learns element i; what stands behind is done with the last. */
+/* The entry of params->parts with element i; statistics come with the last. */
 static size_t part_of(const bm_params *p, size_t i)
 {
     for (size_t k = 0; k < p->n_parts; k++)

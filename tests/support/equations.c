@@ -1,3 +1,4 @@
+/* equations.c - the task, and jobs that train on it. */
 #include "tests/support/equations.h"
 
 #include "tests/support/support.h"
@@ -84,11 +85,11 @@ bm_status move(void *self, bm_position at, int64_t *steps)
     return BM_OK;
 }
 
-/* As if it were made by layers, which begin and end anywhere. */
+/* As the backward pass of layers reports them; they begin and end anywhere. */
 static const bm_range parts[] = {
     {2300, 200}, {1500, 800}, {1100, 400}, {300, 800}, {0, 300}};
 
-static void tell(const bm_params *p)
+static void report_ready(const bm_params *p)
 {
     for (size_t i = 0; i < p->n_parts && p->ready != NULL; i++)
         p->ready(p->ready_self, i);
@@ -123,7 +124,7 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
             *score = (bm_score){0};
     }
     if (n > 0)
-        tell(params);
+        report_ready(params);
     return BM_OK;
 }
 

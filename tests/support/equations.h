@@ -1,7 +1,7 @@
 /*
  * equations.h - linear least squares as a task of the trainer, small enough to
- * be solved again in double precision: samples are equations, and what each
- * worker sees is a function of the position.
+ * be computed again in double precision: samples are equations, and those of
+ * each worker are a function of the position.
  */
 #ifndef BM_TESTS_SUPPORT_EQUATIONS_H
 #define BM_TESTS_SUPPORT_EQUATIONS_H
@@ -16,19 +16,19 @@ typedef struct sample {
     double a[4], y;
 } sample;
 
-/* The shares of `workers` workers, dealt from one row of samples. */
+/* The data of so many workers, and what goes wrong with one of them. */
 typedef struct problem {
     int workers;
-    int poisoned;    /* worker k + 1 goes wrong in block 2 of epoch 0, or 0 */
-    double poison;   /* what its gradient holds then, besides */
-    double excess;   /* what its loss has then, in each mini-batch, besides */
-    bool unscored;   /* or it scores nothing */
-    bool absent;     /* or it has no data */
-    bool ragged;     /* shares of unequal length, some of them empty */
-    bool alike;      /* all have the data of one worker */
-    bool cooling;    /* the learning rate falls */
-    int64_t batch;   /* samples in a full mini-batch */
-    int64_t steps;   /* in a share that is not ragged; 0: 6 */
+    int poisoned;  /* worker k + 1 goes wrong in block 2 of epoch 0; 0: none */
+    double poison; /* added to an element of its gradient then */
+    double excess; /* added to its loss then, in each mini-batch */
+    bool unscored; /* or it scores nothing */
+    bool absent;   /* or it has no data */
+    bool ragged;   /* shares of unequal length, some of them empty */
+    bool alike;    /* all have the data of one worker */
+    bool cooling;  /* the learning rate falls */
+    int64_t batch; /* samples in a full mini-batch */
+    int64_t steps; /* in a share that is not ragged; 0: 6 */
     size_t unknowns; /* weights in use, spread over the vector; 0: all */
     bm_position at;  /* set by the trainer */
     bm_score score[WORKERS];
@@ -52,7 +52,7 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
 bm_status read_score(void *self, int worker, bm_score *out);
 int64_t count_steps(void *self, int worker);
 
-/* The most that the state of one of these jobs can be made of. */
+/* States of one of these jobs, at most. */
 enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 2) + 2 };
 
 typedef struct job {
@@ -63,13 +63,13 @@ typedef struct job {
     bm_trainer *trainer;
 } job;
 
-/* `settings` are assignments, ending with NULL. The trainer is opened by
- * start_job, or by a test. */
+/* `settings` are assignments, ending with NULL. start_job opens the trainer,
+ * or the test does. */
 job open_job(bm_comm *comm, problem p, const char *const *settings);
 void start_job(job *j);
 void close_job(job *j);
 
-/* What a run leaves: the global model, its average if there is one, and each
+/* The result of a run: the global model, its average with [train] ema, and each
  * block's score. */
 typedef struct result {
     float model[N], ema[N];
@@ -89,11 +89,11 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 
 extern const problem even, ragged;
 
-/* Every kind of job whose bits must not depend on the number of ranks. */
+/* Jobs whose bits must not depend on the number of ranks. */
 enum { KINDS = 24 };
 extern const char *const kinds[KINDS][6];
 
-/* Where two ways to train are compared, nobody is left out. */
+/* For comparisons: no worker is left out. */
 #define STEADY "train.diverged=0"
 
 #endif

@@ -27,3 +27,16 @@ void fixture_close(fixture *f)
     bm_config_free(f->config);
     bm_comm_close(f->comm);
 }
+
+void topology(int workers, char out[32])
+{
+    int size[3] = {workers, 1, 1};
+
+    for (int k = 0; k < 2; k++)
+        for (int a = 2; a < size[k]; a++)
+            if (size[k] % a == 0) {
+                size[k + 1] = size[k] / a;
+                size[k] = a;
+            }
+    snprintf(out, 32, "%dx%dx%d", size[0], size[1], size[2]);
+}

@@ -1,5 +1,5 @@
-/* fixture.h - n weights and what a strategy is opened with, for as many workers
- * on the ranks that there are. */
+/* fixture.h - a comm, a configuration and n weights, from which tests open
+ * strategies and sums. */
 #ifndef BM_TESTS_SUPPORT_FIXTURE_H
 #define BM_TESTS_SUPPORT_FIXTURE_H
 
@@ -13,8 +13,12 @@ typedef struct fixture {
     bm_params params; /* zeros */
 } fixture;
 
-/* Collective, both. */
+/* Collective. All ranks, `workers` workers, weights 0 on the cpu. */
 fixture fixture_open(int workers, size_t n);
 void fixture_close(fixture *f);
+
+/* The largest grid a x b x c of so many workers that is not a single ring, if
+ * there is one: a text for [job] topology. */
+void topology(int workers, char out[32]);
 
 #endif

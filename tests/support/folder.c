@@ -2,6 +2,7 @@
 
 #include "tests/support/support.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +51,7 @@ const char *in_folder(const char *name)
 
 void write_bytes(const char *name, const void *bytes, size_t n)
 {
-    FILE *file = fopen(in_folder(name), "wb");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
+    spill(in_folder(name), bytes, n);
 }
 
 void write_text(const char *name, const char *text)
@@ -70,11 +67,82 @@ const char *real_data(const char *name)
     snprintf(path, sizeof path, "%s/%s", data != NULL ? data : BMUF_DATA, name);
     if (access(path, R_OK) == 0)
         return path;
-    print_message("%s is not there (BMUF_DATA)\n", path);
+    print_message("skipped: %s does not exist (BMUF_DATA)\n", path);
     return NULL;
 }
 
 void unpack(const char *archive)
 {
     run_tool((char *[]){"tar", "-xf", (char *)archive, "-C", folder, NULL});
+}
+
+/* ---- scratch directories ------------------------------------------------- */
+
+scratch scratch_open(void)
+{
+    scratch s = {"/tmp/bmuf-test-XXXXXX"};
+
+    assert_non_null(mkdtemp(s.path));
+    return s;
+}
+
+const char *scratch_file(const scratch *s, const char *name)
+{
+    static char path[4][400];
+    static unsigned turn;
+    char *out = path[turn++ % 4];
+
+    snprintf(out, sizeof path[0], "%s/%s", s->path, name);
+    return out;
+}
+
+int scratch_count(const scratch *s, bool removing)
+{
+    DIR *directory = opendir(s->path);
+    struct dirent *row = NULL;
+    int n = 0;
+
+    assert_non_null(directory);
+    while ((row = readdir(directory)) != NULL) {
+        if (strcmp(row->d_name, ".") == 0 || strcmp(row->d_name, "..") == 0)
+            continue;
+        n++;
+        if (removing && unlink(scratch_file(s, row->d_name)) != 0)
+            rmdir(scratch_file(s, row->d_name));
+    }
+    closedir(directory);
+    return n;
+}
+
+void scratch_close(const scratch *s)
+{
+    scratch_count(s, true);
+    assert_int_equal(rmdir(s->path), 0);
+}
+
+void spill(const char *path, const void *data, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+char *slurp(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *data = NULL;
+    long n = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    n = ftell(file);
+    rewind(file);
+    data = calloc((size_t)n + 1, 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, (size_t)n, file), n);
+    fclose(file);
+    *size = (size_t)n;
+    return data;
 }

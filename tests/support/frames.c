@@ -1,3 +1,4 @@
+/* frames.c - see frames.h. */
 #include "tests/support/frames.h"
 
 #include "core/rng.h"
@@ -39,7 +40,7 @@ bm_backend *open_set(const char *name)
     return be;
 }
 
-/* A normal number that is one of bf16, too. */
+/* A normal number, truncated to bf16. */
 static float draw_one(bm_rng *rng)
 {
     float x = (float)bm_rng_normal(rng);
@@ -120,8 +121,8 @@ void check_numbers(bm_backend *be, size_t n, const float *x,
     free(got);
 }
 
-/* n products of about one add up to about sqrt(n), and every addition rounds
- * off half a unit in the last place of that. Products of bf16 are exact. */
+/* n products of about one add up to about sqrt(n), and every addition rounds by
+ * half an ulp of that. Products of bf16 are exact. */
 double rounding(size_t n)
 {
     return fmax(1e-5, 1.5e-7 * (double)n);

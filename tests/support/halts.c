@@ -1,3 +1,4 @@
+/* halts.c - checkpoints in memory, and references in double. */
 #include "tests/support/halts.h"
 
 #include "tests/support/support.h"

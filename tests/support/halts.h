@@ -1,7 +1,6 @@
 /*
- * halts.h - runs of equations.h that are stopped and go on, and the step of
- * momentum SGD on them in double precision, for tests that write a whole
- * algorithm down again.
+ * halts.h - runs of equations.h that are stopped and resumed; and momentum SGD
+ * on them in double precision, for tests that compute a whole algorithm again.
  */
 #ifndef BM_TESTS_SUPPORT_HALTS_H
 #define BM_TESTS_SUPPORT_HALTS_H
@@ -17,12 +16,13 @@ typedef struct halt {
     bm_state *states; /* whose x are copies */
 } halt;
 
-/* Between two blocks; restore_job: of a job that has just been started. */
+/* save_job: between two blocks; restore_job: into a job just started. */
 void save_job(job *j, int64_t blocks, halt *to);
 void restore_job(job *j, const halt *from);
 void free_halt(halt *h);
 
-/* The same bits on these ranks as on one. */
+/* The same bits on these ranks as on one; with one rank this shows only that a
+ * run repeats its bits. */
 void assert_ranks_change_no_bits(bm_comm *comm, problem p,
                                  const char *const *settings);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between -1.1 and 1.1, and not near 0, where relu has a corner. */
+/* Between -1.1 and 1.1, and at least 0.1 from 0, where relu has a corner. */
 static float draw(bm_rng *rng)
 {
     float x = (float)(2 * bm_rng_uniform(rng) - 1);
@@ -95,7 +95,7 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
     r.w_host = draw_all(&rng, r.n_w);
     r.s_host = draw_all(&rng, r.n_s);
     l->w = place(cpu, r.w_host, r.n_w);
-    l->g = place(cpu, r.w_host, r.n_w); /* to be overwritten */
+    l->g = place(cpu, r.w_host, r.n_w); /* must be overwritten */
     l->s = place(cpu, r.s_host, r.n_s);
     l->gs = place(cpu, r.s_host, r.n_s);
     assert_ok(bm_alloc(cpu, kept, &l->kept));
@@ -156,8 +156,8 @@ static double slope_at(rig *r, float *value, float step)
 }
 
 /* The derivative by *value, a number of x or w, extrapolated from differences
- * with three steps (Romberg), so that the error of truncation falls as h^6: as
- * h^4 it is 5e-4 where gates of an LSTM are steep. */
+ * with three steps (Romberg): the truncation error falls as h^6. With h^4 it is
+ * 5e-4 where gates of an LSTM are steep. */
 static double difference(rig *r, float *value)
 {
     const float h = 0x1p-4f;

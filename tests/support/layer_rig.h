@@ -1,7 +1,7 @@
 /*
- * layer_rig.h - a layer alone, or one that does the work of those behind it, on
- * the backend `cpu`: its derivatives by weights
- * and inputs against differences of L, the sum of dy y with dy fixed.
+ * layer_rig.h - a single layer, with the layers fused into it, on the backend
+ * `cpu`: derivatives by weights and inputs against differences of L, the sum of
+ * dy y with dy fixed.
  *
  *     rig r = rig_open("conv:3,3x3", (bm_extent){T, B, lengths}, 10, 2, 3);
  *     rig_check(&r, 1e-4);
@@ -19,23 +19,24 @@ typedef struct rig {
     size_t n_w, n_s;        /* learned; statistics */
     bm_tensor x, y;         /* [T, B, n_in], [T', B, n_out] */
     bm_tensor dy, dx;       /* likewise */
-    float *x_host, *slope;  /* x, put there by each rig_outcome; dy */
-    float *w_host, *s_host; /* likewise w; the statistics at first */
+    float *x_host, *slope;  /* x, copied by each rig_outcome; dy */
+    float *w_host, *s_host; /* w, likewise; initial statistics */
 } rig;
 
 /*
- * The first layer of `net`, which takes the others, with x [T, B, n_in] in
- * columns of `channels`, or flat. x, dy, w and s are drawn, as `seed` says; x
- * and dy are 0 in padding.
+ * The first layer of `net`, into which all others must be fused, with x [T, B,
+ * n_in] in columns of `channels`, or flat if that is 0. x, dy, w and s are
+ * drawn from `seed`; x and dy are 0 in padding.
  */
 rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
              uint64_t seed);
 void rig_close(rig *r);
 
-/* L. Fails unless y is finite, and 0 in padding. */
+/* Runs forward; returns L. Fails unless y is finite, and 0 in padding. */
 double rig_outcome(rig *r);
 
-/* Fails unless g and dx are near the differences, and dx is 0 in padding. */
+/* Runs backward. Fails unless g and dx are near the differences, and dx is 0 in
+ * padding. */
 void rig_check(rig *r, double tolerance);
 
 #endif

@@ -67,7 +67,7 @@ static int open_for_writing(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 }
 
-/* In the child. It must not outlive the test, whatever becomes of that. */
+/* In the child: dies with the test, even if that is killed. */
 static void end_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -90,9 +90,8 @@ static void become_program(const program *p, const char *const *words)
     _exit(127);
 }
 
-/* In a process between the test and the program. */
-static void become_launcher(const program *p, const char *const *words,
-                            int tell)
+/* The launcher process: writes the program's pid to `to`. */
+static void become_launcher(const program *p, const char *const *words, int to)
 {
     pid_t rank = 0;
 
@@ -100,7 +99,7 @@ static void become_launcher(const program *p, const char *const *words,
     rank = fork();
     if (rank == 0)
         become_program(p, words);
-    if (rank > 0 && write(tell, &rank, sizeof rank) == sizeof rank)
+    if (rank > 0 && write(to, &rank, sizeof rank) == sizeof rank)
         waitpid(rank, NULL, 0);
     _exit(0);
 }
@@ -245,7 +244,7 @@ void train(program *p, const char *run, int ranks, const char *settings)
     program_wait(p);
 }
 
-/* ---- claims ------------------------------------------------------------- */
+/* ---- assertions --------------------------------------------------------- */
 
 void assert_ended(program *p, int code)
 {
@@ -264,7 +263,7 @@ static int count(const char *path, const char *words)
     size_t room = 0;
     int n = 0;
 
-    if (file == NULL) /* it has hardly started */
+    if (file == NULL) /* not created yet */
         return 0;
     while (getline(&line, &room, file) >= 0)
         n += strstr(line, words) != NULL;
@@ -283,7 +282,7 @@ void assert_said(const program *p, const char *words)
     if (times_said(p, words) > 0)
         return;
     show(p->err);
-    fail_msg("it has not said '%s'", words);
+    fail_msg("'%s' is not on stderr", words);
 }
 
 void assert_not_said(const program *p, const char *words)
@@ -291,7 +290,7 @@ void assert_not_said(const program *p, const char *words)
     if (times_said(p, words) == 0)
         return;
     show(p->err);
-    fail_msg("it has said '%s'", words);
+    fail_msg("'%s' is on stderr", words);
 }
 
 void assert_printed(const program *p, const char *words)
@@ -299,12 +298,12 @@ void assert_printed(const program *p, const char *words)
     if (count(p->out, words) > 0)
         return;
     show(p->out);
-    fail_msg("it has not printed '%s'", words);
+    fail_msg("'%s' is not on stdout", words);
 }
 
 /* ---- processes ---------------------------------------------------------- */
 
-/* The parent of a process that lives; 0: it does not. */
+/* The parent of a running process; 0: it is not running. */
 static pid_t parent_of(pid_t pid)
 {
     char path[64], line[512] = "", state = 'X';
@@ -377,7 +376,7 @@ void assert_gone(const pid_t *pids, size_t n)
     for (size_t i = 0; i < n; i++)
         while (parent_of(pids[i]) != 0) {
             if (now() - since > 10)
-                fail_msg("process %ld (rank %d) lives after 10 s",
+                fail_msg("process %ld (rank %d) still runs after 10 s",
                          (long)pids[i], rank_of(pids[i]));
             pause_for(0.01);
         }

@@ -1,6 +1,5 @@
 /*
- * program.h - the real program, started as a user starts it, in the folder of
- * folder.h.
+ * program.h - runs the program in the background, in the folder of folder.h.
  *
  *     program p;
  *
@@ -8,9 +7,9 @@
  *     train(&p, "run", 2, "train.strategy=ssgd; job.workers=6");
  *     assert_ended(&p, 0);
  *
- * Training is described by one small configuration (a BLSTM with dropout,
- * clipping, newbob on a dev set, 4 workers) and by settings that differ from
- * it. Claims that fail show what the program said.
+ * Training uses a small configuration (a BLSTM with dropout, clipping, newbob
+ * on a dev set, 4 workers) and settings that override it. A failed assertion
+ * prints the last messages of the program.
  */
 #ifndef BM_TESTS_SUPPORT_PROGRAM_H
 #define BM_TESTS_SUPPORT_PROGRAM_H
@@ -21,12 +20,12 @@
 
 typedef struct program {
     pid_t pid;
-    int code; /* exit code, or 128 + the signal that ended it; -1: it runs */
-    char out[64], err[64]; /* files of what it says */
+    int code;              /* exit code, or 128 + signal; -1: it is running */
+    char out[64], err[64]; /* files of stdout and stderr */
 } program;
 
-/* Starts `bmuf` with these words, the last of them NULL, or waits for it, or
- * both. One that takes longer than a minute is killed, and the test fails. */
+/* Starts `bmuf` with these words, the last of them NULL; waits for it; does
+ * both. If it runs for more than a minute the test fails. */
 void program_start(program *p, const char *const *words);
 void program_wait(program *p);
 #define RUN_PROGRAM(p, ...)                                                    \
@@ -34,8 +33,9 @@ void program_wait(program *p);
      program_wait(p))
 bool program_runs(program *p);
 
-/* Starts it as the only rank of a launcher that does nothing else. When that
- * has been killed and waited for, the program can be waited for. */
+/* Starts it as the only rank of a launcher process that does nothing else. Once
+ * the launcher was killed and waited for, program_wait works for the
+ * program. */
 void program_launch(program *p, program *launcher, const char *const *words);
 
 /* bmuf train into a directory of the folder; settings "section.key=value; ..".
@@ -43,33 +43,33 @@ void program_launch(program *p, program *launcher, const char *const *words);
 void train_start(program *p, const char *run, int ranks, const char *settings);
 void train(program *p, const char *run, int ranks, const char *settings);
 
-/* Of these settings one: a network with convolutions and statistics. */
+/* A setting: a network with convolutions and statistics. */
 #define NORMALISED                                                             \
     "model.net=conv:2,3x3 batchnorm leaky_relu pool:1x2 blstm:6 batchnorm "    \
     "dropout:0.2 linear"
 
 void assert_ended(program *p, int code);
-/* On stderr; and how often. */
+/* Text on stderr, and the number of lines with it. */
 void assert_said(const program *p, const char *words);
 void assert_not_said(const program *p, const char *words);
 int times_said(const program *p, const char *words);
 void assert_printed(const program *p, const char *words); /* on stdout */
 
-/* All living descendants of the program; returns how many. */
+/* Lists all running descendants of the program; returns how many. */
 enum { FAMILY = 32 };
 size_t family(const program *p, pid_t out[FAMILY]);
-/* The number of the rank a process is; -1: it is none. */
+/* The rank of a process; -1: it is not a rank. */
 int rank_of(pid_t pid);
-/* Fails unless all have gone within ten seconds. */
+/* Fails unless all processes end within ten seconds. */
 void assert_gone(const pid_t *pids, size_t n);
 
-/* Ends all programs that still run: the teardown of a group. */
+/* Teardown of a group: kills all programs that still run. */
 int programs_end(void **state);
 
 double now(void);
 void pause_for(double seconds);
 
-/* BMUF_TEST_SHORT is set where a program is slow, as under sanitizers. */
+/* Is BMUF_TEST_SHORT set, as in slow builds with sanitizers? */
 bool short_tests(void);
 
 #endif

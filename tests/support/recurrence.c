@@ -18,7 +18,7 @@ static double value(uint16_t x)
     return y;
 }
 
-/* Cut off: any number will do. */
+/* Truncated, as any number will do. */
 static uint16_t number(double x)
 {
     float y = (float)x;
@@ -28,7 +28,7 @@ static uint16_t number(double x)
     return (uint16_t)(bits >> 16);
 }
 
-static const uint16_t none = 0xffff; /* not a number */
+static const uint16_t nan_bf16 = 0xffff;
 
 static size_t row(const recurrence *p, size_t t, size_t b, size_t r)
 {
@@ -57,15 +57,15 @@ arrays arrays_draw(const recurrence *p)
         a.gates[i] = number(1.5 * bm_rng_normal(&rng));
     for (size_t i = 0; i < a.n_y; i++) {
         a.dy[i] = number(bm_rng_normal(&rng));
-        a.y[i] = none;
+        a.y[i] = nan_bf16;
         a.cells[i] = NAN;
     }
-    for (size_t t = 0; t < p->T; t++) /* what nobody may read */
+    for (size_t t = 0; t < p->T; t++) /* padding */
         for (size_t b = 0; b < p->B; b++)
             for (size_t i = 0; i < p->R * H && !live(p, t, b); i++) {
                 for (size_t k = 0; k < 4; k++)
-                    a.gates[row(p, t, b, 0) * 4 * H + 4 * i + k] = none;
-                a.dy[row(p, t, b, 0) * H + i] = none;
+                    a.gates[row(p, t, b, 0) * 4 * H + 4 * i + k] = nan_bf16;
+                a.dy[row(p, t, b, 0) * H + i] = nan_bf16;
             }
     return a;
 }
@@ -111,8 +111,8 @@ recurrence recurrence_with(size_t H, size_t R, size_t T, size_t B)
 static void check(double got, double want, double bound)
 {
     if (!(fabs(got - want) <= bound))
-        fail_msg("%.9g instead of %.9g, which is off by more than %g", got,
-                 want, bound);
+        fail_msg("%.9g instead of %.9g: the error exceeds %g", got, want,
+                 bound);
 }
 
 static double sigmoid(double x)
@@ -133,9 +133,9 @@ static bool after(const recurrence *p, size_t r, size_t t, size_t b, size_t *t1)
     return before(p, 1 - r, t, b, t1);
 }
 
-/* Unit u of sequence b at t, from a's x + wh h + b, c and h of the frame before
+/* Cell u of sequence b at t, from a's x + wh h + b, c and h of the frame before
  * in `got`. */
-static void check_unit(const recurrence *p, const arrays *a, const arrays *got,
+static void check_cell(const recurrence *p, const arrays *a, const arrays *got,
                        size_t t, size_t b, size_t r, size_t u)
 {
     size_t H = p->H, at = row(p, t, b, r), t0;
@@ -181,7 +181,7 @@ void check_forward(const recurrence *p, const arrays *a, const arrays *got)
         for (size_t b = 0; b < p->B; b++)
             for (size_t i = 0; i < p->R * H; i++)
                 if (live(p, t, b)) {
-                    check_unit(p, a, got, t, b, i / H, i % H);
+                    check_cell(p, a, got, t, b, i / H, i % H);
                 } else {
                     check(value(got->y[row(p, t, b, 0) * H + i]), 0, 0);
                     check(got->cells[row(p, t, b, 0) * H + i], 0, 0);
@@ -206,8 +206,8 @@ static double gradient(const recurrence *p, const arrays *a, const arrays *got,
     return sum;
 }
 
-/* All frames of a unit, from what a holds: gates, cells, dy. */
-static void check_unit_back(const recurrence *p, const arrays *a,
+/* All frames of a cell, from gates, cells and dy in a. */
+static void check_cell_back(const recurrence *p, const arrays *a,
                             const arrays *got, size_t b, size_t r, size_t u)
 {
     size_t H = p->H, n = (size_t)p->frames[b], t0;
@@ -246,7 +246,7 @@ void check_backward(const recurrence *p, const arrays *a, const arrays *got)
 
     for (size_t b = 0; b < p->B; b++)
         for (size_t i = 0; i < p->R * H; i++)
-            check_unit_back(p, a, got, b, i / H, i % H);
+            check_cell_back(p, a, got, b, i / H, i % H);
     for (size_t t = 0; t < p->T; t++)
         for (size_t b = 0; b < p->B; b++)
             for (size_t i = 0; i < p->R * 4 * H && !live(p, t, b); i++)

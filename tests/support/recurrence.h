@@ -1,9 +1,9 @@
 /*
- * recurrence.h - LSTMs over all frames, as lstm_kernels.h says, against their
- * equations in double precision, frame by frame. What a frame gets from its
- * neighbour is taken from what was left there, so that bounds need to hold for
- * a frame only: bf16 rounds to 2^-8 of a number, tanh.approx to 2^-11, and a
- * sum in fp32 of n terms errs by n 2^-23 of the sum of their sizes.
+ * recurrence.h - LSTMs over all frames, as in lstm_kernels.h, against their
+ * equations in double precision, frame by frame. The inputs of a frame from its
+ * neighbour are the outputs under test, so that error bounds hold for one
+ * frame: bf16 rounds to 2^-8 of a number, tanh.approx to 2^-11, and a sum of n
+ * terms in fp32 errs by n 2^-23 of the sum of their absolute values.
  */
 #ifndef BM_TESTS_SUPPORT_RECURRENCE_H
 #define BM_TESTS_SUPPORT_RECURRENCE_H
@@ -15,7 +15,7 @@ enum { MOST_SEQUENCES = 224 };
 
 typedef struct recurrence {
     size_t H, R, T, B;
-    size_t shift; /* of what callers give: numbers it begins behind a line */
+    size_t shift; /* bytes from a cache line to the caller's arrays */
     int32_t frames[MOST_SEQUENCES];
 } recurrence;
 
@@ -29,12 +29,12 @@ typedef struct arrays {
 /* Lengths out of order, among them T, 0 and 1. */
 recurrence recurrence_with(size_t H, size_t R, size_t T, size_t B);
 
-/* What nobody may read, and what is to be written, are no numbers. */
+/* Padding, which may not be read, and outputs are NaN. */
 arrays arrays_draw(const recurrence *p);
 arrays arrays_copy(const arrays *a);
 void arrays_free(arrays *a);
 
-/* From what `a` holds to what was made of it; a test fails if it is too far. */
+/* Inputs in a, outputs in got; fails the test if an error exceeds its bound. */
 void check_forward(const recurrence *p, const arrays *a, const arrays *got);
 void check_backward(const recurrence *p, const arrays *a, const arrays *got);
 

@@ -25,7 +25,7 @@ bool have_backend(const char *name)
     bm_backend *one = NULL;
 
     if (bm_backend_open(&one, name, 0) != BM_OK) {
-        print_message("no %s here: %s\n", name, bm_last_error());
+        print_message("skipped: %s\n", bm_last_error());
         return false;
     }
     bm_backend_close(one);

@@ -1,7 +1,6 @@
 /*
- * support_ctc.h - what the tests of losses share: batches on their way through
- * a backend, and CTC twice more in double, once by the definition and once by
- * adding up all paths.
+ * support_ctc.h - for tests of losses: batches on a backend, and two references
+ * of CTC in double: by its recursion, and by enumeration of all paths.
  */
 #ifndef BM_TESTS_SUPPORT_SUPPORT_CTC_H
 #define BM_TESTS_SUPPORT_SUPPORT_CTC_H
@@ -13,7 +12,7 @@
 
 enum { SEQUENCES = 16 }; /* of a batch, at most */
 
-/* On the host. What nobody sets or clears is NaN: padding of y, all of dy. */
+/* On the host. Padding of y and all of dy start as NaN. */
 typedef struct batch {
     size_t T, B, C;
     int32_t frames[SEQUENCES], count[SEQUENCES];
@@ -23,8 +22,8 @@ typedef struct batch {
     bm_score score;
 } batch;
 
-/* "cpu" and fp32, or what a test's main says. The backend is opened by the
- * first batch, and stays until loss_close. */
+/* "cpu" and fp32 unless main sets them. loss_open opens the backend once; it is
+ * closed by loss_close. */
 extern const char *loss_backend;
 extern bm_precision loss_precision;
 bm_backend *loss_open(void);
@@ -33,22 +32,22 @@ void loss_close(void);
 batch batch_new(size_t T, size_t B, size_t C);
 void batch_free(batch *b);
 
-/* Sequence n, in order from 0. logits [frames, C]. */
+/* Sets sequence n, in order from 0. logits [frames, C]. */
 void batch_put(batch *b, size_t n, size_t frames, const float *logits,
                const int32_t *labels, size_t n_labels);
 
 /* Frame t of sequence n in y or dy of a batch. */
 float *batch_row(const batch *b, float *x, size_t n, size_t t);
 
-/* The loss of that name: fills dy and score. Also runs it without a gradient
- * and asserts that the score is the same. */
+/* Runs the loss: fills dy and score. Also runs it without a gradient and
+ * asserts that the score is the same. */
 void batch_run(batch *b, const char *loss, bm_infeasible policy);
 
 /* CTC of one sequence; dy [T, C] unless NULL. */
 bm_score ctc_alone(size_t T, size_t C, const float *y, const int32_t *labels,
                    size_t L, float *dy);
 
-/* The same in double; they return the loss. */
+/* References in double; return the loss. */
 double ctc_reference(size_t T, size_t C, const float *y, const int32_t *labels,
                      size_t L, double *dy);
 double ctc_enumeration(size_t T, size_t C, const float *y,
@@ -56,7 +55,7 @@ double ctc_enumeration(size_t T, size_t C, const float *y,
 
 void log_softmax(size_t C, const float *x, double *out);
 
-/* Max norm of x - y; all of x must be numbers. */
+/* Maximum norm of x - y; fails if x has a NaN. */
 double distance(size_t n, const float *x, const double *y);
 
 /* Number `key` of a stream of integers in 0 .. n - 1 and of normal numbers; n
@@ -65,8 +64,8 @@ size_t pick(uint64_t key, size_t n);
 double normal(uint64_t key);
 float *normals(uint64_t key, size_t n, double scale); /* free() it */
 
-/* BMUF_DATA/../reference/known_answers/ctc_kat.json, to be released with
- * json_decref; NULL, and a line that says so, if it is not there. */
+/* BMUF_DATA/../reference/known_answers/ctc_kat.json; json_decref. NULL: it is
+ * missing, which is printed. */
 json_t *known_answers(void);
 
 #endif

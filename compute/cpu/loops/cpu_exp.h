@@ -1,6 +1,6 @@
 /*
- * cpu_exp.h - the terms of e^x = 2^n (1 + (e^r - 1)), for loops that the compiler
- * vectorises (Cephes, expf.c; S. L. Moshier).
+ * cpu_exp.h - the terms of e^x = 2^n (1 + (e^r - 1)), for loops that the
+ * compiler vectorises (Cephes, expf.c; S. L. Moshier).
  *
  * A file whose bits may differ between instruction sets defines MADD first.
  */

@@ -1,6 +1,6 @@
 /*
- * cpu_image_loops.h - the loops of convolution, pooling and batch normalisation;
- * cpu_isa.h describes how they are compiled and chosen.
+ * cpu_image_loops.h - the loops of convolution, pooling and batch
+ * normalisation; cpu_isa.h describes how they are compiled and chosen.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_IMAGE_LOOPS_H
@@ -28,8 +28,8 @@ typedef struct bm_conv_loops {
                       const float *b, size_t b_frame, float *c);
 } bm_conv_loops;
 
-/* `count` windows, one below the other: each has `rows` rows of `channels` floats
- * in `frames` frames, which are `apart` floats from each other. */
+/* `count` windows, one below the other: each has `rows` rows of `channels`
+ * floats in `frames` frames, which are `apart` floats from each other. */
 typedef struct bm_blocks {
     size_t count, frames, rows, channels, apart;
 } bm_blocks;

@@ -3,8 +3,8 @@
  * instruction set, see core/isa.h: those of cpu_product.c, cpu_matrix.c and
  * cpu_*loops.c.
  *
- * Results of different sets may differ in the last bits where tanh, sigmoid or a
- * product of matrices is involved; all other results have the same bits.
+ * Results of different sets may differ in the last bits where tanh, sigmoid or
+ * a product of matrices is involved; all other results have the same bits.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_ISA_H

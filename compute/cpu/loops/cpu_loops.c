@@ -1,6 +1,7 @@
 /*
  * cpu_loops.c - elementwise arithmetic, without branches and calls, so that the
- * compiler vectorises it. Compiled once for each instruction set, see cpu_isa.h.
+ * compiler vectorises it. Compiled once for each instruction set, see
+ * cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_isa.h"
 #include "core/rng.h"
@@ -131,8 +132,8 @@ static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
     }
 }
 
-/* bf16 is the upper half of a float; adding half of its last place, minus one bit
- * if it is even, rounds to nearest even. NaN stays NaN. */
+/* bf16 is the upper half of a float; adding half of its last place, minus one
+ * bit if it is even, rounds to nearest even. NaN stays NaN. */
 static inline uint32_t round_bits(float x)
 {
     uint32_t bits = bm_bits_of(x);

@@ -1,7 +1,7 @@
 /*
- * cpu_loss_loops.c - softmax, and arithmetic on arrays of numbers m 2^e, without
- * branches and calls, so that the compiler vectorises it. Compiled once for each
- * instruction set, see cpu_isa.h.
+ * cpu_loss_loops.c - softmax, and arithmetic on arrays of numbers m 2^e,
+ * without branches and calls, so that the compiler vectorises it. Compiled once
+ * for each instruction set, see cpu_isa.h.
  */
 #include "compute/cpu/loops/cpu_loss_loops.h"
 #include "compute/cpu/loops/cpu_exp.h"

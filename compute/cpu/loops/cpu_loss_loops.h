@@ -1,7 +1,7 @@
 /*
- * cpu_loss_loops.h - the inner loops of the losses. cpu_ctc.c has the formulas of
- * most of them; cpu_isa.h describes how they are compiled and chosen. The bits
- * are the same for every instruction set.
+ * cpu_loss_loops.h - the inner loops of the losses. cpu_ctc.c has the formulas
+ * of most of them; cpu_isa.h describes how they are compiled and chosen. The
+ * bits are the same for every instruction set.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_LOSS_LOOPS_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_LOSS_LOOPS_H

@@ -1,12 +1,12 @@
 /*
  * cpu_matrix.c - C = alpha op(A) op(B) + beta C for matrices of any size.
  *
- * A tile of C, ROWS x WIDE vectors, stays in registers while l runs over a block
- * of k. B is packed panel by panel, each the columns of a tile, so that a tile
- * reads it contiguously; A is read in place, or packed in strips of ROWS rows if
- * it is transposed. Between the tiles the next operands are prefetched and the
- * next panel is packed, a little at a time, since they do not fit in the caches
- * with the current ones.
+ * A tile of C, ROWS x WIDE vectors, stays in registers while l runs over a
+ * block of k. B is packed panel by panel, each the columns of a tile, so that a
+ * tile reads it contiguously; A is read in place, or packed in strips of ROWS
+ * rows if it is transposed. Between the tiles the next operands are prefetched
+ * and the next panel is packed, a little at a time, since they do not fit in
+ * the caches with the current ones.
  *
  * A number of C is a sum over l in increasing order, block by block. Blocks
  * depend on k alone, so that no number depends on how C is divided.
@@ -358,8 +358,8 @@ static region rows_at(const block *b, size_t i, size_t to)
                     .floats = t ? to - i : b->k};
 }
 
-/* Rows `from` to `to` of C with panel `now`. Meanwhile panel `next` is packed, if
- * `packing`, else prefetched. */
+/* Rows `from` to `to` of C with panel `now`. Meanwhile panel `next` is packed,
+ * if `packing`, else prefetched. */
 static void multiply_panel(const block *b, size_t from, size_t to,
                            const panel *now, const panel *next, bool packing,
                            tile *t)
@@ -397,8 +397,8 @@ static void multiply_panel(const block *b, size_t from, size_t to,
     }
 }
 
-/* Rows `from` to `to` of C. The first of such calls packs the panels; rows up to
- * `more` come next. */
+/* Rows `from` to `to` of C. The first of such calls packs the panels; rows up
+ * to `more` come next. */
 static void multiply_rows(const block *b, size_t from, size_t to, size_t more)
 {
     const bm_matrices *p = b->p;

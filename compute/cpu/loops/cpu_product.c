@@ -1,7 +1,7 @@
 /*
- * cpu_product.c - C (+)= A B for few rows of A and a packed B, for each step of a
- * recurrence. A BLAS packs B in every call, which takes as long as the product
- * if A has 16 rows.
+ * cpu_product.c - C (+)= A B for few rows of A and a packed B, for each step of
+ * a recurrence. A BLAS packs B in every call, which takes as long as the
+ * product if A has 16 rows.
  *
  * B is packed in panels of 2 vectors of columns, row by row. A tile of ROWS x 2
  * vectors of C stays in registers while k runs.
@@ -10,8 +10,8 @@
 #include "compute/cpu/loops/cpu_isa.h"
 #include "compute/cpu/loops/cpu_vector.h"
 
-/* tile [rows, COLUMNS] = a [rows, k] panel [k, COLUMNS]. `rows` is a constant at
- * every call, so that the loops are unrolled. */
+/* tile [rows, COLUMNS] = a [rows, k] panel [k, COLUMNS]. `rows` is a constant
+ * at every call, so that the loops are unrolled. */
 __attribute__((always_inline)) static inline void
 multiply_rows(size_t rows, size_t k, const float *a, size_t lda,
               const float *panel, float *tile)

@@ -1,7 +1,7 @@
 /*
  * cpu_vector.h - the widest vectors of floats of an instruction set, for files
- * that are compiled once for each set (see cpu_isa.h) and keep a tile of ROWS x 2
- * vectors in registers.
+ * that are compiled once for each set (see cpu_isa.h) and keep a tile of ROWS x
+ * 2 vectors in registers.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_VECTOR_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_VECTOR_H

@@ -53,8 +53,8 @@ static int64_t count_zero_steps(void *self, int worker)
     return ((zero_task *)self)->steps + worker;
 }
 
-/* M bytes for each push and for each fetch, of `workers` workers with n weights;
- * easgd pushes and fetches once in every period. */
+/* M bytes for each push and for each fetch, of `workers` workers with n
+ * weights; easgd pushes and fetches once in every period. */
 static void check_bytes(bm_comm *comm, int workers, size_t n,
                         const char *strategy, int64_t push, int64_t fetch)
 {
@@ -125,8 +125,8 @@ static void test_staleness_is_n_minus_1_at_equal_speeds(void **state)
     close_job(&j);
 }
 
-/* A worker that is 100 times slower: the staleness of its pushes is maximal, and
- * the block ends with its last push. */
+/* A worker that is 100 times slower: the staleness of its pushes is maximal,
+ * and the block ends with its last push. */
 static void test_a_block_waits_for_a_slow_worker(void **state)
 {
     static const char *const settings[] = {
@@ -200,8 +200,8 @@ static double check_staleness(const bm_service *s)
 }
 
 /* With asgd the last of the workers' first pushes comes after the first pushes
- * of all others: staleness P - 1. With a group of all workers, or one worker, it
- * is 0. */
+ * of all others: staleness P - 1. With a group of all workers, or one worker,
+ * it is 0. */
 static void test_counters_in_real_time_add_up(void **state)
 {
     int ranks = bm_comm_size(*state);
@@ -261,7 +261,8 @@ static bm_status fail_on_the_last(void *self, bm_params *params, int worker,
     return gradient(self, params, worker, step, samples);
 }
 
-/* With shares of different lengths, empty ones too, and with a rank that fails. */
+/* With shares of different lengths, empty ones too, and with a rank that
+ * fails. */
 static void test_blocks_in_real_time_always_end(void **state)
 {
     FOR_EACH (k, realtime_settings) {

@@ -56,7 +56,7 @@ static void test_conflicting_settings_are_rejected(void **state)
 static const char *const overlaps[] = {
     "ssgd.overlap=layer", "ssgd.overlap=bucket", "ssgd.overlap=merged"};
 
-/* The ranks that so many workers are enough for. */
+/* A job of at most so many ranks as workers. */
 static bm_comm *comm_of(bm_comm *all, bm_comm *one, int workers)
 {
     return bm_comm_size(all) <= workers ? all : one;
@@ -93,7 +93,7 @@ static void test_buckets_change_no_bits(void **state)
     bm_comm_close(one);
 }
 
-/* Where the order depends on the place, the mean is the same up to rounding. */
+/* If the order of a sum depends on the element, means agree up to rounding. */
 static void test_other_sums_work_in_buckets(void **state)
 {
     static const char *const sums[] = {"job.sum=mpi", "job.sum=ring"};
@@ -314,7 +314,7 @@ static void test_networks_have_the_same_bits(void **state)
     bm_comm_close(one);
 }
 
-/* Times are a rank's own; what comes of them, and the cut, is everybody's. */
+/* Each rank measures other times; all use the line and the cut of rank 0. */
 static void test_all_ranks_cut_the_same_buckets(void **state)
 {
     bm_comm *comm = *state;
@@ -370,8 +370,8 @@ static void test_all_ranks_cut_the_same_buckets(void **state)
 
 typedef struct record {
     const bm_params *params;
-    float *then; /* [n]: what was told of */
-    size_t told;
+    float *then; /* [n]: g when its part was ready */
+    size_t calls;
 } record;
 
 static void keep(void *self, size_t part)
@@ -380,9 +380,9 @@ static void keep(void *self, size_t part)
     const bm_params *p = r->params;
     bm_range of = p->parts[part];
 
-    assert_int_equal(part, r->told++);
+    assert_int_equal(part, r->calls++);
     memcpy(r->then + of.offset, p->g + of.offset, of.count * sizeof *p->g);
-    if (r->told == p->n_parts)
+    if (r->calls == p->n_parts)
         memcpy(r->then + p->n_learned, p->g + p->n_learned,
                (p->n - p->n_learned) * sizeof *p->g);
 }
@@ -413,15 +413,15 @@ static void test_parts_are_final_when_ready_is_called(void **state)
     p->ready = keep;
     p->ready_self = &r;
     assert_ok(net_gradient(&n, p, 0, 1, &samples));
-    assert_int_equal(r.told, p->n_parts);
+    assert_int_equal(r.calls, p->n_parts);
     assert_memory_equal(r.then, p->g, p->n * sizeof(float));
     free(r.then);
     close_net(&n);
 }
 
-/* ---- meanwhile ----------------------------------------------------------- */
+/* ---- during the backward pass -------------------------------------------- */
 
-/* What the watcher of spans saw of a step. */
+/* The spans of a step. */
 static struct {
     pthread_t computing;
     atomic_bool watching;

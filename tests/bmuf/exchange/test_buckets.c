@@ -29,7 +29,7 @@ static void test_layers_become_buckets_of_whole_chunks(void **state)
     check_cut(&cuttable, 4, b);
 }
 
-/* They are final with layer 0, and nowhere beside it. */
+/* Complete with layer 0, and not adjacent to it. */
 static void test_statistics_are_the_last_bucket(void **state)
 {
     bm_params p = cuttable;
@@ -111,8 +111,8 @@ static double start(const double *ready, const double *t_c, int l)
     return s;
 }
 
-/* The rule as MG-WFBP has it, layers counted from 1; merged[l]: layer l goes
- * with l - 1. */
+/* The rule of MG-WFBP, with layers counted from 1; merged[l]: layer l is joined
+ * to l - 1. */
 static void merge_by_the_rule(const double *t_b, const double *bytes,
                               double alpha, double beta, bool *merged)
 {
@@ -137,13 +137,14 @@ static void merge_by_the_rule(const double *t_b, const double *bytes,
     }
 }
 
-/* Numbers in (0, 1) that repeat themselves. */
+/* Reproducible numbers in (0, 1). */
 static double made_up(int i)
 {
     return fmod(0.5 + 0.6180339887498949 * i * i, 1);
 }
 
-/* On made-up times, from networks that hide all to networks that hide none. */
+/* On invented times, from networks that hide everything to ones that hide
+ * nothing. */
 static void test_merged_buckets_follow_the_rule(void **state)
 {
     int joined = 0, apart = 0;

@@ -40,7 +40,7 @@ static void test_a_warm_up_equals_ssgd(void **state)
     assert_memory_not_equal(&got, &expected, sizeof got);
 }
 
-/* Floats as they are change no bits of what is exchanged after a block. */
+/* fp32 changes no bits of any strategy. */
 static void test_an_exact_code_changes_no_bits(void **state)
 {
     static const char *const all[][3] = {
@@ -76,8 +76,8 @@ enum {
     CREW = 4
 };
 
-/* Where all workers are led, and how much of the way in a block or step. It is
- * little: what a code sends late must not have been gone already. */
+/* The target of all workers, and the fraction of the way in a block or step. It
+ * is small, so that what a code sends late still counts. */
 static float goal(size_t i)
 {
     return (float)(2 * uniform(i) - 1);
@@ -89,8 +89,8 @@ static float pull(int worker, size_t i)
     return (float)(0.01 + 0.01 * uniform(key));
 }
 
-/* The global model after so many blocks or steps, on one rank. settings: the
- * strategy, and assignments. */
+/* The global model after TIMES blocks or steps, on one rank. settings: the
+ * strategy, then assignments. */
 static void solve(const char *const *settings, float *model)
 {
     enum { TIMES = 1500 };

@@ -18,7 +18,7 @@ enum { N = 5003, LEARNED = 3100, BLOCKS = 6 };
 
 static const char *backend = "cpu";
 
-/* What an experiment leaves: of each block, start, global and a mean. */
+/* The results of a run: start, global model and a mean of each block. */
 typedef struct outcome {
     float start[BLOCKS][N], global[BLOCKS][N], mean[BLOCKS][N];
     bm_update update[BLOCKS];
@@ -48,7 +48,7 @@ static float noise(int worker, int block, int i)
     return ldexpf((float)(x >> 8) - (1 << 23), -27 + (int)(x % 7));
 }
 
-/* Some are without data, in one block all of them, and some break. */
+/* Some workers have no data, in one block none has, and some diverge. */
 static double samples(int worker, int block)
 {
     return block == 2 || (worker == 2 && block % 2 == 1) || worker == 5
@@ -148,13 +148,13 @@ static void train_block(rig *r, int block, outcome *out)
     assert_ok(bm_strategy_exchange(s));
     out->update[block] = s->update;
     if (steps && s->update.weight == 0)
-        return; /* nobody reads g */
+        return; /* g is not used */
     get(r->params.be, steps ? r->params.g : r->params.w, out->start[block]);
     assert_ok(bm_strategy_global(s, r->params.g));
     get(r->params.be, r->params.g, out->global[block]);
 }
 
-/* As momenta are averaged. */
+/* As local state is averaged. */
 static void average(rig *r, int block, float *out)
 {
     float x[N];
@@ -173,7 +173,7 @@ static void average(rig *r, int block, float *out)
     get(r->params.be, r->params.g, out);
 }
 
-/* Ends the strategy, and goes on with another one from its states. */
+/* Closes the strategy and resumes from its states. */
 static void restart(rig *r)
 {
     bm_state of[BM_STRATEGY_STATES];
@@ -195,14 +195,14 @@ static void restart(rig *r)
     assert_ok(bm_strategy_resume(r->strategy));
 }
 
-static outcome *run(const job *j, const char *way)
+static outcome *run(const job *j, const char *transport)
 {
     rig r;
     outcome *out = zeros(1, sizeof *out);
 
     set_up(&r, j);
     assert_ok(open_strategy(&r));
-    assert_string_equal(bm_exchange_transport(r.strategy->exchange), way);
+    assert_string_equal(bm_exchange_transport(r.strategy->exchange), transport);
     for (int t = 0; t < BLOCKS; t++) {
         train_block(&r, t, out);
         average(&r, t, out->mean[t]);
@@ -260,9 +260,9 @@ static int teardown(void **state)
 
 static const char *const strategies[] = {"bmuf", "slowmo", "average", "ssgd"};
 
-/* With these workers, of which some ranks have more than others. */
-static void check_ways(fixture *f, const char *strategy, const char *where,
-                       int workers)
+/* With this number of workers; ranks may have different numbers of them. */
+static void check_transports(fixture *f, const char *strategy,
+                             const char *where, int workers)
 {
     int size = bm_comm_size(f->comm);
     job j = {f->comm, cpu, strategy, "auto", where, "tree", workers};
@@ -283,13 +283,13 @@ static void test_all_transports_give_the_same_bits(void **state)
     int size = bm_comm_size(f->comm);
 
     FOR_EACH (s, strategies) {
-        check_ways(f, strategies[s], "sharded", size);
-        check_ways(f, strategies[s], "root", 2 * size);
-        check_ways(f, strategies[s], "sharded", 3 * size - 1);
+        check_transports(f, strategies[s], "sharded", size);
+        check_transports(f, strategies[s], "root", 2 * size);
+        check_transports(f, strategies[s], "sharded", 3 * size - 1);
     }
 }
 
-/* So that one device can try what several do. */
+/* One rank uses the code of several. */
 static void test_one_rank_may_send_to_itself(void **state)
 {
     fixture *f = *state;
@@ -305,13 +305,13 @@ static void test_one_rank_may_send_to_itself(void **state)
     assert_same(run(&j, "host"), run(&device, "nccl"));
 }
 
-/* What it has is in the host's memory then, and runs when somebody waits. */
+/* An emulated device has the host's memory, and runs when it is waited for. */
 static bool is_emulated(const bm_backend *be)
 {
     return strstr(bm_backend_about(be), "emulation") != NULL;
 }
 
-/* Here what devices have is in the host's memory, which any MPI takes. */
+/* For emulated devices, whose memory any MPI accepts. */
 static void test_cuda_aware_mpi_gives_the_same_bits(void **state)
 {
     fixture *f = *state;
@@ -386,13 +386,13 @@ static void check_falls_back(fixture *f, bm_backend *be, const char *why)
              "sharded",
              "tree",
              2 * bm_comm_size(f->comm)};
-    job device = j, told = j;
+    job device = j, named = j;
     rig r;
 
-    device.be = told.be = be;
-    told.exchange = "nccl";
+    device.be = named.be = be;
+    named.exchange = "nccl";
     assert_same(run(&j, "host"), run(&device, "host"));
-    set_up(&r, &told);
+    set_up(&r, &named);
     assert_int_not_equal(open_strategy(&r), BM_OK);
     assert_non_null(strstr(bm_last_error(), "job.exchange"));
     assert_non_null(strstr(bm_last_error(), why));
@@ -450,8 +450,8 @@ static void fail_to_filter(bm_backend *be, const bm_filter_step *step, size_t n,
     break_down(be);
 }
 
-/* Where the last rank fails: as devices come together, before they swap, and
- * after that, when the others wait for its slice. */
+/* Where the last rank fails: while the device communicator opens, before subtrees
+ * are sent, or after that, when the others wait for its slice. */
 enum { OPENING, SWAPPING, SHARING, PLACES };
 
 static void check_failure(fixture *f, const char *exchange, int where)
@@ -460,7 +460,7 @@ static void check_failure(fixture *f, const char *exchange, int where)
     bool mine = rank == size - 1;
     bm_backend *be = NULL;
     bm_backend_ops ops;
-    bm_device_comm_ops mesh;
+    bm_device_comm_ops device_comm;
     const bm_backend_ops *whole = NULL;
     job j = {f->comm, NULL, "bmuf", exchange, "sharded", "tree", size};
     rig r;
@@ -469,10 +469,10 @@ static void check_failure(fixture *f, const char *exchange, int where)
     assert_ok(bm_backend_open(&be, backend, rank));
     whole = be->ops;
     ops = *whole;
-    mesh = *ops.device_comm;
-    ops.device_comm = &mesh;
+    device_comm = *ops.device_comm;
+    ops.device_comm = &device_comm;
     if (where == OPENING)
-        mesh.open = fail_to_open;
+        device_comm.open = fail_to_open;
     if (where == SHARING)
         ops.filter_slice = fail_to_filter;
     if (mine)
@@ -519,8 +519,8 @@ static void test_a_rank_that_fails_leaves_no_rank_waiting(void **state)
     check_failure(f, "mpi", SWAPPING);
     check_failure(f, "mpi", SHARING);
     pretend_cuda_aware(f->comm, false);
-    /* and there is nothing left over */
-    check_ways(f, "bmuf", "sharded", bm_comm_size(f->comm));
+    /* later exchanges are not affected */
+    check_transports(f, "bmuf", "sharded", bm_comm_size(f->comm));
 }
 
 int main(int argc, char **argv)

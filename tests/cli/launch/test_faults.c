@@ -1,13 +1,12 @@
 /*
- * Whole runs in which something is wrong: one message that says what, on which
- * rank and in which file, the right exit code, and nothing lost.
+ * Whole runs with errors: one message that names the error, the rank and the
+ * file, the right exit code, and no lost checkpoints.
  */
 #include "io/shard/dataset.h"
 #include "io/shard/shard.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -16,19 +15,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a run that goes on for as long as it is let. */
+/* For a run without end. */
 static const char endless[] = "train.epochs=100000; train.checkpoint_every=20; "
                               "train.rate=0.0001; schedule.kind=constant";
 
-/* ---- data that go bad --------------------------------------------------- */
+/* ---- damaged data ------------------------------------------------------- */
 
-/* Flips all features of a set, if not its tables. */
+/* Flips all bytes of the features of a data set, not its tables. */
 static void spoil(const char *name)
 {
     damage(digits_file(name), 0.4, 40000);
 }
 
-/* Of a message that names a rank, or none where there is one only. */
+/* A message names the rank, unless there is only one. */
 static void assert_told_once(const program *p, int ranks)
 {
     assert_int_equal(times_said(p, "bmuf: "), 1);
@@ -65,14 +64,14 @@ static void spoil_during(const char *strategy, int ranks)
     assert_said(&p, "unit ");
     end = last_event("fails", "end");
     assert_non_null(strstr(text(end, "message"), "bad/data-00000.bmuf.h5"));
-    assert_null(strstr(text(end, "message"), ".c:")); /* for people */
+    assert_null(strstr(text(end, "message"), ".c:")); /* no source file */
     assert_string_equal(text(end, "reason"), "file has unexpected contents");
     assert_true(number(end, "blocks") > 0 && number(end, "frames") > 0);
     assert_true(json_is_null(json_object_get(end, "digest")));
     json_decref(end);
 }
 
-static void test_a_shard_that_is_damaged_ends_training(void **state)
+static void test_a_damaged_shard_ends_training(void **state)
 {
     (void)state;
     spoil_during("train.strategy=bmuf", 1);
@@ -98,7 +97,7 @@ static void test_a_damaged_dev_set_ends_training(void **state)
     }
 }
 
-static void test_data_that_are_not_there_are_told_once(void **state)
+static void test_missing_data_are_reported_once(void **state)
 {
     static const struct {
         const char *settings, *words;
@@ -120,11 +119,11 @@ static void test_data_that_are_not_there_are_told_once(void **state)
         }
 }
 
-/* ---- checkpoints that go bad -------------------------------------------- */
+/* ---- damaged checkpoints ------------------------------------------------ */
 
 static const char short_run[] = "train.epochs=3; train.keep=4";
 
-/* Ways to spoil a checkpoint. */
+/* Ways to damage a checkpoint. */
 typedef void (*spoiler)(const char *path);
 
 static void truncate_it(const char *path)
@@ -152,7 +151,7 @@ static void flip_the_sum(const char *path)
     damage(path, 0.9999, 1);
 }
 
-static void test_a_damaged_checkpoint_is_passed_over(void **state)
+static void test_a_damaged_checkpoint_is_skipped(void **state)
 {
     static const spoiler ways[] = {truncate_it, empty_it, flip_a_weight,
                                    flip_the_header, flip_the_sum};
@@ -170,15 +169,15 @@ static void test_a_damaged_checkpoint_is_passed_over(void **state)
         ways[i](damaged);
         train(&p, "spoiled", 1 + (int)i % 3, short_run);
         assert_ended(&p, 0);
-        assert_int_equal(times_said(&p, "block-00000012.safetensors cannot"),
+        assert_int_equal(times_said(&p, "block-00000012.safetensors, trying"),
                          1);
-        assert_said(&p, "going on from");
+        assert_said(&p, "resuming from");
         assert_said(&p, "block-00000010.safetensors");
         assert_same_model("straight", "spoiled");
     }
 }
 
-static void test_two_damaged_checkpoints_are_passed_over(void **state)
+static void test_two_damaged_checkpoints_are_skipped(void **state)
 {
     program p;
 
@@ -188,11 +187,11 @@ static void test_two_damaged_checkpoints_are_passed_over(void **state)
     flip_a_weight(checkpoint_of("spoiled", 10));
     train(&p, "spoiled", 2, short_run);
     assert_ended(&p, 0);
-    assert_int_equal(times_said(&p, "cannot be used"), 2);
+    assert_int_equal(times_said(&p, "skipped checkpoint"), 2);
     assert_same_model("straight", "spoiled");
 }
 
-static void test_damaged_checkpoints_alone_begin_nothing(void **state)
+static void test_only_damaged_checkpoints_are_an_error(void **state)
 {
     int newest = 0, n = 0;
     program p;
@@ -207,7 +206,7 @@ static void test_damaged_checkpoints_alone_begin_nothing(void **state)
     for (int ranks = 1; ranks <= 2; ranks++) {
         train(&p, "spoiled", ranks, short_run);
         assert_ended(&p, 65);
-        assert_int_equal(times_said(&p, "cannot be used"), 4);
+        assert_int_equal(times_said(&p, "skipped checkpoint"), 4);
         assert_said(&p, "none of the 4 checkpoints");
         assert_told_once(&p, ranks);
         assert_int_equal(checkpoints("spoiled", &newest), 4);
@@ -223,7 +222,7 @@ static void test_damaged_checkpoints_alone_begin_nothing(void **state)
     }
 }
 
-static void test_what_interrupted_saves_leave_behind_goes(void **state)
+static void test_files_of_interrupted_saves_are_removed(void **state)
 {
     static const char name[] = "spoiled/checkpoints/"
                                ".block-00000099.safetensors.tmp";
@@ -241,7 +240,7 @@ static void test_what_interrupted_saves_leave_behind_goes(void **state)
 
 /* ---- two jobs ----------------------------------------------------------- */
 
-static void test_a_second_job_in_a_directory_is_refused(void **state)
+static void test_a_second_job_in_a_directory_is_rejected(void **state)
 {
     program first, second;
 
@@ -252,7 +251,7 @@ static void test_a_second_job_in_a_directory_is_refused(void **state)
     for (int ranks = 1; ranks <= 2; ranks++) {
         train(&second, "shared", ranks, endless);
         assert_ended(&second, 73);
-        assert_said(&second, "another job is at work here");
+        assert_said(&second, "in use by another job");
         assert_told_once(&second, ranks);
         assert_true(program_runs(&first));
     }
@@ -262,7 +261,7 @@ static void test_a_second_job_in_a_directory_is_refused(void **state)
     assert_not_said(&first, "bmuf: ");
 }
 
-static void test_a_directory_of_something_else_is_not_touched(void **state)
+static void test_a_directory_that_is_no_run_is_not_changed(void **state)
 {
     program p;
 
@@ -274,7 +273,7 @@ static void test_a_directory_of_something_else_is_not_touched(void **state)
     assert_said(&p, "is not a run");
 }
 
-/* ---- numbers that go bad ------------------------------------------------ */
+/* ---- values that are not finite ----------------------------------------- */
 
 static void assert_diverges(const char *settings, int ranks)
 {
@@ -290,7 +289,7 @@ static void assert_diverges(const char *settings, int ranks)
         assert_told_once(&p, ranks);
         if (again)
             assert_said(&p, newest_one); /* which was intact */
-        assert_not_said(&p, "cannot be used");
+        assert_not_said(&p, "skipped checkpoint");
         assert_true(checkpoints("absurd", &newest) > 0);
         snprintf(newest_one, sizeof newest_one, "block-%08d", newest);
     }
@@ -298,7 +297,7 @@ static void assert_diverges(const char *settings, int ranks)
                          0);
 }
 
-static void test_divergence_ends_training_but_not_the_checkpoint(void **state)
+static void test_divergence_ends_training_and_keeps_the_checkpoint(void **state)
 {
     static const char *const strategies[] = {"bmuf", "average", "ssgd"};
     char settings[256];
@@ -315,8 +314,7 @@ static void test_divergence_ends_training_but_not_the_checkpoint(void **state)
         }
 }
 
-/* A set like "train" in which one sequence has another value in it, or is
- * blown up. */
+/* A copy of "train" with a value of one sequence replaced, or all scaled up. */
 static void make_sick(const char *name, int sequence, float value, float scale)
 {
     bm_shard_settings settings = {
@@ -365,7 +363,7 @@ static void make_sick(const char *name, int sequence, float value, float scale)
     bm_shard_close(s);
 }
 
-/* Of a field of all blocks. */
+/* The sum of a field over all blocks. */
 static double sum_of(const char *run, const char *key)
 {
     json_t *all = journal(run), *row = NULL;
@@ -401,10 +399,10 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
     assert_same_model("one", "two");
 }
 
-/* One sequence of enormous features throws the worker that meets it off its
- * course: that share is left out, named once whatever the ranks, and the worker
- * goes on well, whatever becomes of its momentum. */
-static void test_a_worker_that_diverges_is_left_out_and_named(void **state)
+/* One sequence of very large features makes its worker diverge: its share is
+ * left out and reported once on any number of ranks, and the worker continues
+ * normally with each policy for its momentum. */
+static void test_a_diverged_worker_is_left_out_and_reported(void **state)
 {
     static const char *const policies[] = {"reset", "keep", "average"};
     char settings[256];
@@ -456,14 +454,14 @@ static void test_a_bug_has_an_exit_code_of_its_own(void **state)
     assert_ended(&p, 70);
 }
 
-/* ---- sequences that do not fit ------------------------------------------ */
+/* ---- infeasible sequences ----------------------------------------------- */
 
 static const char too_long[] =
     "zero one two three four five six seven eight nine zero one two three four "
     "five six seven eight nine zero one two three four five six seven eight "
     "nine zero one two three four five six seven eight nine zero one two three";
 
-/* The name that the first recording of a set has. */
+/* The id of the first recording of a data set. */
 static void first_tag(const char *name, char *out, size_t room)
 {
     const char *tag = NULL;
@@ -475,7 +473,7 @@ static void first_tag(const char *name, char *out, size_t room)
     bm_shard_close(s);
 }
 
-static void test_infeasible_sequences_go_by_policy(void **state)
+static void test_infeasible_sequences_follow_the_policy(void **state)
 {
     char tag[64];
     program p;
@@ -513,20 +511,21 @@ static void test_infeasible_sequences_go_by_policy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_shard_that_is_damaged_ends_training),
+        cmocka_unit_test(test_a_damaged_shard_ends_training),
         cmocka_unit_test(test_a_damaged_dev_set_ends_training),
-        cmocka_unit_test(test_data_that_are_not_there_are_told_once),
-        cmocka_unit_test(test_a_damaged_checkpoint_is_passed_over),
-        cmocka_unit_test(test_two_damaged_checkpoints_are_passed_over),
-        cmocka_unit_test(test_damaged_checkpoints_alone_begin_nothing),
-        cmocka_unit_test(test_what_interrupted_saves_leave_behind_goes),
-        cmocka_unit_test(test_a_second_job_in_a_directory_is_refused),
-        cmocka_unit_test(test_a_directory_of_something_else_is_not_touched),
-        cmocka_unit_test(test_divergence_ends_training_but_not_the_checkpoint),
+        cmocka_unit_test(test_missing_data_are_reported_once),
+        cmocka_unit_test(test_a_damaged_checkpoint_is_skipped),
+        cmocka_unit_test(test_two_damaged_checkpoints_are_skipped),
+        cmocka_unit_test(test_only_damaged_checkpoints_are_an_error),
+        cmocka_unit_test(test_files_of_interrupted_saves_are_removed),
+        cmocka_unit_test(test_a_second_job_in_a_directory_is_rejected),
+        cmocka_unit_test(test_a_directory_that_is_no_run_is_not_changed),
+        cmocka_unit_test(
+            test_divergence_ends_training_and_keeps_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
-        cmocka_unit_test(test_a_worker_that_diverges_is_left_out_and_named),
+        cmocka_unit_test(test_a_diverged_worker_is_left_out_and_reported),
         cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
-        cmocka_unit_test(test_infeasible_sequences_go_by_policy),
+        cmocka_unit_test(test_infeasible_sequences_follow_the_policy),
     };
 
     return cmocka_run_group_tests_name("faults", tests, digits_set_up,

@@ -1,12 +1,11 @@
 /*
- * Runs that are killed, at moments drawn by chance: all processes leave, the
- * message names the rank, and the run that goes on ends with the model of one
- * that was never disturbed.
+ * Runs that are killed at random times: all processes exit, the message names
+ * the rank, and the resumed run ends with the model of an undisturbed run.
  */
 #include "core/rng.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <glob.h>
@@ -16,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* 600 blocks; so many that it takes some kills to get through. */
+/* 600 blocks, enough for several kills. */
 static const char settings[] =
     "train.epochs=150; schedule.kind=constant; train.checkpoint_every=3";
 
@@ -43,7 +42,7 @@ static pid_t some_rank(const program *p, int *rank)
     return ranks[found];
 }
 
-/* What a kill is to prove besides the digest. */
+/* What holds after every kill. */
 static void assert_left(program *p, const pid_t *all, size_t n)
 {
     double since = now();
@@ -60,12 +59,11 @@ static void kill_everything(program *p)
 
     kill(p->pid, SIGKILL);
     assert_left(p, all, n);
-    if (p->code != 0) /* else it was too late */
+    if (p->code != 0) /* 0: the run had finished */
         assert_int_equal(p->code, 128 + SIGKILL);
 }
 
-/* A rank that dies before it is known to mpirun may have no name; who made a
- * block is `known`. */
+/* mpirun may not know a rank that dies early; after a block it does (known). */
 static void kill_one_rank(program *p, bool known)
 {
     char words[64];
@@ -74,24 +72,24 @@ static void kill_one_rank(program *p, bool known)
     int rank = -1;
     pid_t one = some_rank(p, &rank);
 
-    if (one == 0 || rank < 0) { /* not yet, or no longer */
+    if (one == 0 || rank < 0) { /* not started, or exited */
         kill_everything(p);
         return;
     }
     kill(one, SIGKILL);
     assert_left(p, all, n);
-    if (p->code == 0) /* it was too late */
+    if (p->code == 0) /* the run had finished */
         return;
-    /* Open MPI 4.1 may wait for ever for a rank that dies while they meet. */
+    /* Open MPI 4.1 may wait without limit for a rank that dies in MPI_Init. */
     assert_true(p->code == 128 + SIGKILL || p->code == 69);
     snprintf(words, sizeof words,
-             p->code == 69 ? "rank %d is gone, and mpirun waited for it"
+             p->code == 69 ? "rank %d died, but mpirun kept waiting for it"
                            : "rank %d on ",
              rank);
     if (known || times_said(p, "mpirun or a rank") == 0)
         assert_said(p, words);
     if (p->code != 69)
-        assert_said(p, "was ended by signal 9");
+        assert_said(p, "was killed by signal 9");
     assert_int_equal(times_said(p, "bmuf: "), 1);
 }
 
@@ -107,7 +105,8 @@ static void wait_a_while(program *p, const char *run, int blocks)
         pause_for(0.001);
 }
 
-/* Starts or goes on, and kills at some time. Whether that was in time. */
+/* Starts or resumes a run and kills it at a random time. Returns whether it was
+ * killed before its end. */
 static bool disturb(const char *run, int ranks, bool whole)
 {
     int blocks = events(run, "block");
@@ -129,7 +128,7 @@ static bool disturb(const char *run, int ranks, bool whole)
     return p.code != 0;
 }
 
-static void test_killed_runs_go_on_to_the_same_model(void **state)
+static void test_killed_runs_resume_to_the_same_model(void **state)
 {
     int kills = short_tests() ? 5 : 20, killed = 0;
     program p;
@@ -162,7 +161,7 @@ static pid_t launcher(const program *p)
     return 0;
 }
 
-/* Whether a rank holds its lock: nobody can miss it before. */
+/* Whether a rank holds its lock; before that its death is not detected. */
 static bool has_signed(int rank)
 {
     char pattern[200];
@@ -175,8 +174,8 @@ static bool has_signed(int rank)
     return there;
 }
 
-/* Stopped, it notices nothing. */
-static void test_a_death_that_mpirun_does_not_notice(void **state)
+/* A stopped mpirun notices no death. */
+static void test_a_death_that_mpirun_misses_is_reported(void **state)
 {
     pid_t all[FAMILY], one = 0;
     int rank = -1, trials = 4;
@@ -192,7 +191,7 @@ static void test_a_death_that_mpirun_does_not_notice(void **state)
                ((one = some_rank(&p, &rank)) == 0 || !has_signed(rank)))
             pause_for(0.001);
         if (i % 2 == 0)
-            pause_for(0.02); /* they are about to meet */
+            pause_for(0.02); /* they enter MPI_Init */
         else
             assert_true(event_comes(&p, "bereft", "start", 1));
         n = family(&p, all);
@@ -200,14 +199,14 @@ static void test_a_death_that_mpirun_does_not_notice(void **state)
         assert_int_equal(kill(one, SIGKILL), 0);
         assert_left(&p, all, n);
         assert_int_equal(p.code, 69);
-        snprintf(words, sizeof words, "rank %d is gone", rank);
+        snprintf(words, sizeof words, "rank %d died", rank);
         assert_said(&p, words);
-        assert_said(&p, "goes on from the last checkpoint");
+        assert_said(&p, "to resume from the last checkpoint");
     }
 }
 
-/* Nothing but the rank itself can notice that. */
-static void test_a_rank_whose_launcher_dies_leaves(void **state)
+/* Only the rank itself can notice that. */
+static void test_a_rank_exits_when_its_launcher_dies(void **state)
 {
     static const char *const words[] = {"train", "base.ini",
                                         "--out", "orphan",
@@ -230,7 +229,7 @@ static void test_a_rank_whose_launcher_dies_leaves(void **state)
     program_wait(&launcher);
     assert_ended(&p, 69);
     assert_true(now() - since < 10);
-    assert_said(&p, "its launcher is gone; leaving");
+    assert_said(&p, "mpirun has died; exiting");
     assert_gone(all, n);
 }
 
@@ -243,9 +242,9 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_death_that_mpirun_does_not_notice),
-        cmocka_unit_test(test_killed_runs_go_on_to_the_same_model),
-        cmocka_unit_test(test_a_rank_whose_launcher_dies_leaves),
+        cmocka_unit_test(test_a_death_that_mpirun_misses_is_reported),
+        cmocka_unit_test(test_killed_runs_resume_to_the_same_model),
+        cmocka_unit_test(test_a_rank_exits_when_its_launcher_dies),
     };
 
     return cmocka_run_group_tests_name("kills", tests, prepare,

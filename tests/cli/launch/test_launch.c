@@ -1,6 +1,6 @@
 /*
- * What -n RANKS makes of a command: the words and the environment that mpirun
- * gets, told by one that only prints them.
+ * -n RANKS: the arguments and the environment that mpirun gets, printed by a
+ * substitute for mpirun.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -27,7 +27,7 @@ static outcome launch(void)
     return BMUF("train", "any.ini", "-n", "3", "--out", "two words");
 }
 
-static void test_mpirun_starts_the_same_command(void **_)
+static void test_mpirun_runs_the_same_command(void **_)
 {
     outcome o = launch();
 
@@ -38,8 +38,8 @@ static void test_mpirun_starts_the_same_command(void **_)
     assert_int_equal(count_of(o.err, "starting: mpirun -np 3 "), 1);
 }
 
-/* They are words of mpirun's, before the program's. */
-static void test_long_messages_go_at_once_over_tcp(void **_)
+/* The limits are arguments of mpirun, before the program. */
+static void test_tcp_limits_are_set(void **_)
 {
     outcome o = launch();
     const char *program = strstr(o.out, "\ntrain\n");
@@ -57,7 +57,7 @@ static void test_long_messages_go_at_once_over_tcp(void **_)
     }
 }
 
-static void test_a_users_own_limit_stands_alone(void **_)
+static void test_limits_of_the_environment_are_kept(void **_)
 {
     (void)_;
     FOR_EACH (i, limits) {
@@ -105,9 +105,9 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mpirun_starts_the_same_command),
-        cmocka_unit_test(test_long_messages_go_at_once_over_tcp),
-        cmocka_unit_test(test_a_users_own_limit_stands_alone),
+        cmocka_unit_test(test_mpirun_runs_the_same_command),
+        cmocka_unit_test(test_tcp_limits_are_set),
+        cmocka_unit_test(test_limits_of_the_environment_are_kept),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
 }

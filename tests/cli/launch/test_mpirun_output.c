@@ -1,6 +1,6 @@
 /*
- * What mpirun says, as Open MPI 4.1.4 was seen to say it, cut into pieces of
- * any size on its way.
+ * Filtering of mpirun's output, with texts of Open MPI 4.1.4, cut at every
+ * possible place.
  */
 #include "cli/launch/mpirun_output.h"
 #include "tests/support/support.h"
@@ -29,7 +29,7 @@ static const char slots[] =
     DASHES "There are not enough slots available in the system to satisfy "
            "the 9\nslots that were requested by the application.\n" DASHES;
 
-/* What is left of a text that comes in pieces of n bytes; free(). */
+/* The output for a text that arrives in pieces of n bytes; free() it. */
 static char *pass(bm_mpirun_output *r, const char *words, size_t n)
 {
     char *text = NULL;
@@ -60,7 +60,7 @@ static void assert_passes(const char *words, const char *expected)
     }
 }
 
-/* All of them, one after another; free(). */
+/* The concatenated texts; free() it. */
 static char *join(const char *const *texts)
 {
     char *all = NULL;
@@ -76,7 +76,7 @@ static char *join(const char *const *texts)
 
 #define JOIN(...) join((const char *const[]){__VA_ARGS__, NULL})
 
-static void test_a_death_is_read_and_left_out(void **state)
+static void test_a_notice_of_a_death_is_read_and_dropped(void **state)
 {
     char *all = JOIN("block 1\n", exit_code, "block 2\n", death, "end\n");
 
@@ -93,7 +93,7 @@ static void test_a_death_is_read_and_left_out(void **state)
     free(all);
 }
 
-static void test_what_ranks_have_told_is_not_told_again(void **state)
+static void test_notices_that_repeat_a_rank_are_dropped(void **state)
 {
     char *all = JOIN("bmuf: rank 1: no\n", exit_code, first_of_all,
                      "mpirun: Forwarding signal 10 to job\n");
@@ -106,13 +106,13 @@ static void test_what_ranks_have_told_is_not_told_again(void **state)
     free(all);
 }
 
-static void test_other_remarks_pass(void **state)
+static void test_other_notices_pass(void **state)
 {
     (void)state;
     assert_passes(slots, slots);
 }
 
-static void test_everything_else_passes(void **state)
+static void test_other_output_passes(void **state)
 {
     static const char *const texts[] = {"",
                                         "\n",
@@ -132,7 +132,7 @@ static void test_everything_else_passes(void **state)
         assert_passes(texts[i], texts[i]);
 }
 
-static void test_half_a_remark_passes_at_the_end(void **state)
+static void test_half_a_notice_passes_at_the_end(void **state)
 {
     static const char half[] = DASHES "half a remark";
 
@@ -156,11 +156,11 @@ static void test_a_line_without_end_passes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_death_is_read_and_left_out),
-        cmocka_unit_test(test_what_ranks_have_told_is_not_told_again),
-        cmocka_unit_test(test_other_remarks_pass),
-        cmocka_unit_test(test_everything_else_passes),
-        cmocka_unit_test(test_half_a_remark_passes_at_the_end),
+        cmocka_unit_test(test_a_notice_of_a_death_is_read_and_dropped),
+        cmocka_unit_test(test_notices_that_repeat_a_rank_are_dropped),
+        cmocka_unit_test(test_other_notices_pass),
+        cmocka_unit_test(test_other_output_passes),
+        cmocka_unit_test(test_half_a_notice_passes_at_the_end),
         cmocka_unit_test(test_a_line_without_end_passes),
     };
 

@@ -1,5 +1,5 @@
 /*
- * Gains, time constants and advice against numbers worked out by hand.
+ * Gains, time constants and warnings, compared with values computed by hand.
  */
 #include "cli/report/advice.h"
 
@@ -13,24 +13,24 @@
 #include <string.h>
 
 /* Sixteen workers as CNTK has them by default: blocks of 120000 samples for
- * each, eta = 1 - 1/16; a hundred blocks in an epoch. Nothing is unwise. */
-static bm_setting sensible(void)
+ * each, eta = 1 - 1/16; a hundred blocks per epoch. Without warnings. */
+static bm_regime sensible(void)
 {
-    return (bm_setting){.workers = 16,
-                        .filtered = true,
-                        .blocks = true,
-                        .momentum = 15. / 16,
-                        .rate = 1,
-                        .local_momentum = 0.9,
-                        .reset = true,
-                        .block_frames = 16 * 120000.,
-                        .epoch_frames = 100 * 16 * 120000.,
-                        .batch_frames = 8000,
-                        .balance = 1,
-                        .epochs = 10};
+    return (bm_regime){.workers = 16,
+                       .filtered = true,
+                       .blocks = true,
+                       .momentum = 15. / 16,
+                       .rate = 1,
+                       .local_momentum = 0.9,
+                       .reset = true,
+                       .block_frames = 16 * 120000.,
+                       .epoch_frames = 100 * 16 * 120000.,
+                       .batch_frames = 8000,
+                       .balance = 1,
+                       .epochs = 10};
 }
 
-/* What was told, each text with a line break behind it. */
+/* All warnings, one per line. */
 typedef struct told {
     int n;
     char text[4096];
@@ -45,7 +45,7 @@ static void listen(void *self, const char *text)
     snprintf(t->text + used, sizeof t->text - used, "%s\n", text);
 }
 
-static told warnings_of(const bm_setting *s)
+static told warnings_of(const bm_regime *s)
 {
     told t = {0};
 
@@ -53,8 +53,8 @@ static told warnings_of(const bm_setting *s)
     return t;
 }
 
-/* Exactly one warning, with these words in it. */
-static void assert_warns(const bm_setting *s, const char *words)
+/* Asserts exactly one warning, which contains `words`. */
+static void assert_warns(const bm_regime *s, const char *words)
 {
     told t = warnings_of(s);
 
@@ -63,7 +63,7 @@ static void assert_warns(const bm_setting *s, const char *words)
     assert_true(t.n == 1 && strstr(t.text, words) != NULL);
 }
 
-static void assert_refuses(const bm_setting *s, const char *words)
+static void assert_refuses(const bm_regime *s, const char *words)
 {
     told t = {0};
 
@@ -77,9 +77,9 @@ static void assert_refuses(const bm_setting *s, const char *words)
 /* ---- numbers ------------------------------------------------------------ */
 
 /* -1 / ln(15/16) = 1 / (ln 16 - ln 15) = 1 / (2.7725887 - 2.7080502). */
-static void test_sixteen_workers_forget_in_15_and_a_half_blocks(void **_)
+static void test_time_constant_of_sixteen_workers(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g = bm_gains_of(&s);
 
     (void)_;
@@ -92,14 +92,14 @@ static void test_sixteen_workers_forget_in_15_and_a_half_blocks(void **_)
     assert_true(near(g.steps, 15, 1e-12));
 }
 
-/* A block of B frames out of a time constant of TC has eta = exp(-B / TC). */
-static void test_a_time_constant_gives_its_momentum_back(void **_)
+/* With a block of B frames and a time constant of TC, eta = exp(-B / TC). */
+static void test_momentum_follows_from_the_time_constant(void **_)
 {
     static const double etas[] = {0.1, 0.5, 0.75, 0.875, 0.9, 0.99};
 
     (void)_;
     FOR_EACH (i, etas) {
-        bm_setting s = sensible();
+        bm_regime s = sensible();
         bm_gains g;
 
         s.momentum = etas[i];
@@ -108,7 +108,7 @@ static void test_a_time_constant_gives_its_momentum_back(void **_)
     }
 }
 
-/* What a constant G moves the model by in the end, by running the filter. */
+/* The displacement per block by a constant G, by running the filter. */
 static void test_the_steady_gain_is_that_of_the_filter(void **_)
 {
     static const double settings[][2] = {
@@ -120,7 +120,7 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
             bm_filter f = {.momentum = settings[i][0],
                            .rate = settings[i][1],
                            .nesterov = nesterov != 0};
-            bm_setting s = sensible();
+            bm_regime s = sensible();
             float x = 0, model = 0, delta = 0, first = 0, before = 0;
 
             s.momentum = f.momentum;
@@ -136,9 +136,9 @@ static void test_the_steady_gain_is_that_of_the_filter(void **_)
         }
 }
 
-static void test_without_momentum_nothing_is_remembered(void **_)
+static void test_without_momentum_the_time_constant_is_zero(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g;
 
     (void)_;
@@ -149,10 +149,10 @@ static void test_without_momentum_nothing_is_remembered(void **_)
     assert_true(g.blocks == 0 && g.frames == 0);
 }
 
-/* The plan deals 1000 frames to round(1000 / 300) = 3 blocks, of 333.3. */
-static void test_blocks_are_evened_out(void **_)
+/* The plan divides 1000 frames into round(1000 / 300) = 3 blocks of 333.3. */
+static void test_blocks_per_epoch_are_rounded(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
     bm_gains g;
 
     (void)_;
@@ -169,21 +169,21 @@ static void test_blocks_are_evened_out(void **_)
 
 /* ---- warnings ----------------------------------------------------------- */
 
-static void test_what_is_sensible_has_no_warning(void **_)
+static void test_sensible_settings_have_no_warning(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     assert_int_equal(warnings_of(&s).n, 0);
-    s.blocks = s.filtered = false; /* an exchange a step: nothing to say */
+    s.blocks = s.filtered = false; /* an exchange per step: no warnings */
     s.block_frames = s.epoch_frames * 10;
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
 /* CNTK warns from an effective zeta of 2 on. */
-static void test_a_block_rate_of_two_is_warned_of(void **_)
+static void test_a_block_rate_of_two_warns(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.momentum = 0.5; /* steady gain 4, of 16 workers: another warning */
@@ -196,70 +196,72 @@ static void test_a_block_rate_of_two_is_warned_of(void **_)
 }
 
 /* 1 / (1 - 0.96) = 25 > 1.5 * 16; 1 / (1 - 0.86) = 7.14 < 0.5 * 16. */
-static void test_a_steady_gain_far_from_the_workers_is_warned_of(void **_)
+static void test_a_steady_gain_far_from_the_workers_warns(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.momentum = 0.958; /* 23.8 */
     assert_int_equal(warnings_of(&s).n, 0);
     s.momentum = 0.96;
-    assert_warns(&s, "= 25 is more than the 16 workers");
+    assert_warns(&s, "= 25 is large for 16 workers");
     s.momentum = 0.876; /* 8.06 */
     assert_int_equal(warnings_of(&s).n, 0);
     s.momentum = 0.86;
-    assert_warns(&s, "bmuf.momentum = 0.9375 makes up for it");
-    s.renamed = true; /* [bmuf] is not what to change */
-    assert_warns(&s, "zeta / (1 - eta) = 7.143: blocks move the model less");
-    assert_warns(&s, "; train.strategy = bmuf with bmuf.momentum = 0.9375 ");
+    assert_warns(&s, "set bmuf.momentum = 0.9375");
+    s.renamed = true; /* eta is not a setting of [bmuf] */
+    assert_warns(&s, "zeta / (1 - eta) = 7.143: a block moves the model less");
+    assert_warns(&s,
+                 "; set train.strategy = bmuf with bmuf.momentum = 0.9375\n");
     s.momentum = 0.96;
-    assert_warns(&s, "zeta / (1 - eta) = 25 is more than the 16 workers");
+    assert_warns(&s, "zeta / (1 - eta) = 25 is large for 16 workers");
     s.renamed = false;
     s.momentum = 0.876;
     s.rate = 0.8; /* 6.45; 0.8 / (1 - 0.95) = 16 */
-    assert_warns(&s, "bmuf.momentum = 0.95 makes up for it");
+    assert_warns(&s, "set bmuf.momentum = 0.95");
     s.rate = 1;
-    s.filtered = false; /* model averaging has no momentum to lack */
+    s.filtered = false; /* model averaging has no momentum */
     s.momentum = 0;
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
-/* CNTK: unique samples >= TC. With 15.49 blocks of memory, 15 blocks of unique
- * data are too few, and 16 are enough; 16 blocks have 12e7 / 16 a worker. */
-static void test_an_epoch_holds_a_time_constant(void **_)
+/* CNTK: unique samples >= TC. With a time constant of 15.49 blocks, 15 blocks
+ * of unique data are too few, and 16 are enough; 16 blocks have 12e7 / 16 per
+ * worker. */
+static void test_a_time_constant_longer_than_an_epoch_warns(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epoch_frames = 16 * s.block_frames;
     assert_int_equal(warnings_of(&s).n, 0);
     s.epoch_frames = 15 * s.block_frames;
     assert_warns(&s, "time constant of block momentum, 2.97e+07 frames, is "
-                     "more than the 2.88e+07 frames of an epoch");
+                     "longer than an epoch of 2.88e+07 frames");
     assert_warns(&s, "block.frames_per_worker = 112500 "); /* 1.8e6 / 16 */
 }
 
 /* 1 / (1 - 0.9) = 10 steps. */
-static void test_local_momentum_has_steps_to_warm_up(void **_)
+static void test_too_few_steps_for_local_momentum_warn(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
-    s.batch_frames = 12000; /* 10 a block */
+    s.batch_frames = 12000; /* 10 per block */
     assert_int_equal(warnings_of(&s).n, 0);
     s.batch_frames = 12500; /* 9.6 */
-    assert_warns(&s, "needs 10 steps to warm up, but begins anew every 9.6");
+    assert_warns(&s, "needs 10 steps to take effect, but is reset every 9.6");
     assert_warns(&s, "sgd.momentum = 0.9 needs");
     s.adam = true;
-    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to warm up");
+    assert_warns(&s, "sgd.beta1 = 0.9 needs 10 steps to take effect");
     s.reset = false;
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
-/* Douillard et al.: AdamW inside, whose moments the workers keep. */
-static void test_diloco_wants_adam_inside(void **_)
+/* Douillard et al.: AdamW as the local update; workers keep its moments. */
+static void test_diloco_without_adam_warns(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.diloco = true;
@@ -270,9 +272,9 @@ static void test_diloco_wants_adam_inside(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
-static void test_workers_that_wait_are_warned_of(void **_)
+static void test_uneven_shares_warn(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.balance = 0.8;
@@ -283,12 +285,12 @@ static void test_workers_that_wait_are_warned_of(void **_)
                      "15000");
 }
 
-/* ---- refusals ----------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------- */
 
-/* CNTK's issue 2189: workers that met once an epoch. */
-static void test_one_block_an_epoch_is_refused(void **_)
+/* CNTK's issue 2189: workers that exchanged once per epoch. */
+static void test_one_block_per_epoch_is_rejected(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epochs = 100;
@@ -297,27 +299,27 @@ static void test_one_block_an_epoch_is_refused(void **_)
     assert_refuses(&s, "block.frames_per_worker = 3000000,"); /* 192e6 / 64 */
     s.units = 4 * 16;
     assert_refuses(&s, "; set block.frames_per_worker = 3000000,");
-    s.units = 4 * 16 - 1; /* a worker and block would be without */
+    s.units = 4 * 16 - 1; /* a worker would have no unit in some block */
     assert_refuses(&s, "; pack with shard.unit_frames = 375000 and set "
                        "block.frames_per_worker = 3000000,");
-    s.filtered = false; /* averages: only unwise */
+    s.filtered = false; /* model averaging: a warning only */
     s.momentum = 0;
     assert_warns(&s, "an epoch is one block");
-    s.filtered = true; /* nobody to meet */
+    s.filtered = true; /* one worker exchanges nothing */
     s.workers = 1;
     assert_warns(&s, "an epoch is one block");
 }
 
 /* 1 / (1 - 15/16) = 16 blocks. */
-static void test_training_is_longer_than_momentum_needs(void **_)
+static void test_training_too_short_for_momentum_is_rejected(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.epochs = 1;
     s.block_frames = s.epoch_frames / 15;
     assert_refuses(&s, "15 blocks in 1 epochs");
-    assert_refuses(&s, "0.9375 has had its effect, which takes 16");
+    assert_refuses(&s, "0.9375 takes effect, which needs 16");
     /* 64 blocks: 192e6 / 64 / 16 */
     assert_refuses(&s, "block.frames_per_worker = 187500,");
     s.block_frames = s.epoch_frames / 16;
@@ -328,9 +330,9 @@ static void test_training_is_longer_than_momentum_needs(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
 }
 
-static void test_a_share_holds_a_mini_batch(void **_)
+static void test_a_share_below_a_mini_batch_is_rejected(void **_)
 {
-    bm_setting s = sensible();
+    bm_regime s = sensible();
 
     (void)_;
     s.local_momentum = 0;
@@ -339,10 +341,10 @@ static void test_a_share_holds_a_mini_batch(void **_)
     s.batch_frames = 240000;
     assert_refuses(&s, "a worker's share of a block is 0.5 of a mini-batch");
     /* four mini-batches */
-    assert_refuses(&s, "set block.frames_per_worker = 960000, or take fewer");
+    assert_refuses(&s, "set block.frames_per_worker = 960000, or use fewer");
 }
 
-/* The number behind these words in a proposal; 0: there is none. */
+/* The number after `words` in a message; 0: none. */
 static double proposed(const char *words)
 {
     const char *at = strstr(bm_last_error(), words);
@@ -356,16 +358,16 @@ static void ignore(void *self, const char *text)
     (void)text;
 }
 
-/* Who does what a refusal says is not refused again; who is told that the data
- * are too few finds no block size at all. */
-static void test_what_is_proposed_is_accepted(void **_)
+/* The settings that an error proposes are accepted. If it says that there is
+ * too little data, no block size is accepted. */
+static void test_proposed_settings_are_accepted(void **_)
 {
     bm_rng rng = bm_rng_make(3, "advice", 0);
     int proposals = 0, hopeless = 0;
 
     (void)_;
     for (int i = 0; i < 20000; i++) {
-        bm_setting s = sensible();
+        bm_regime s = sensible();
         double frames = 0;
 
         s.workers = 1 + (int)bm_rng_below(&rng, 16);
@@ -385,10 +387,10 @@ static void test_what_is_proposed_is_accepted(void **_)
             proposals++;
             continue;
         }
-        assert_non_null(strstr(bm_last_error(), "the data are too few"));
+        assert_non_null(strstr(bm_last_error(), "there is too little data"));
         for (int blocks = 1; blocks < 100; blocks++) {
             s.block_frames = s.epoch_frames / blocks;
-            /* There is a margin of one block. */
+            /* The rule has a margin of one block. */
             if (bm_advise(&s, ignore, NULL) == BM_OK)
                 assert_true(bm_gains_of(&s).steps < 2);
         }
@@ -400,22 +402,22 @@ static void test_what_is_proposed_is_accepted(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sixteen_workers_forget_in_15_and_a_half_blocks),
-        cmocka_unit_test(test_a_time_constant_gives_its_momentum_back),
+        cmocka_unit_test(test_time_constant_of_sixteen_workers),
+        cmocka_unit_test(test_momentum_follows_from_the_time_constant),
         cmocka_unit_test(test_the_steady_gain_is_that_of_the_filter),
-        cmocka_unit_test(test_without_momentum_nothing_is_remembered),
-        cmocka_unit_test(test_blocks_are_evened_out),
-        cmocka_unit_test(test_what_is_sensible_has_no_warning),
-        cmocka_unit_test(test_a_block_rate_of_two_is_warned_of),
-        cmocka_unit_test(test_a_steady_gain_far_from_the_workers_is_warned_of),
-        cmocka_unit_test(test_an_epoch_holds_a_time_constant),
-        cmocka_unit_test(test_local_momentum_has_steps_to_warm_up),
-        cmocka_unit_test(test_diloco_wants_adam_inside),
-        cmocka_unit_test(test_workers_that_wait_are_warned_of),
-        cmocka_unit_test(test_one_block_an_epoch_is_refused),
-        cmocka_unit_test(test_training_is_longer_than_momentum_needs),
-        cmocka_unit_test(test_a_share_holds_a_mini_batch),
-        cmocka_unit_test(test_what_is_proposed_is_accepted),
+        cmocka_unit_test(test_without_momentum_the_time_constant_is_zero),
+        cmocka_unit_test(test_blocks_per_epoch_are_rounded),
+        cmocka_unit_test(test_sensible_settings_have_no_warning),
+        cmocka_unit_test(test_a_block_rate_of_two_warns),
+        cmocka_unit_test(test_a_steady_gain_far_from_the_workers_warns),
+        cmocka_unit_test(test_a_time_constant_longer_than_an_epoch_warns),
+        cmocka_unit_test(test_too_few_steps_for_local_momentum_warn),
+        cmocka_unit_test(test_diloco_without_adam_warns),
+        cmocka_unit_test(test_uneven_shares_warn),
+        cmocka_unit_test(test_one_block_per_epoch_is_rejected),
+        cmocka_unit_test(test_training_too_short_for_momentum_is_rejected),
+        cmocka_unit_test(test_a_share_below_a_mini_batch_is_rejected),
+        cmocka_unit_test(test_proposed_settings_are_accepted),
     };
     return RUN_GROUP("advice", tests);
 }

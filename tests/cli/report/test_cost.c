@@ -42,7 +42,7 @@ static void test_models_of_allreduce_by_hand(void **_)
     assert_true(near(bm_cost_servers(8, 4, 4, &l), 24, 1e-12));
     /* 2 servers: 4 workers send and fetch half of 8 bytes at each */
     assert_true(near(bm_cost_servers(8, 4, 2, &l), 4 + 2 * 16 + 32, 1e-12));
-    /* 5: the fifth folds in, and is told */
+    /* 5: one step more at both ends for the fifth */
     assert_true(
         near(bm_cost_halving(8, 5, &l), 4 + 12 + 6 + 2 * (1 + 8) + 8, 1e-12));
 }
@@ -88,7 +88,7 @@ static void test_grid_of_rings_saves_latency_not_bytes(void **_)
 }
 
 /* One column of 2048 weights: two floats and 64 words for 8192 bytes. */
-static void test_one_bit_is_a_thirty_first(void **_)
+static void test_onebit_sends_a_thirty_first_of_the_bytes(void **_)
 {
     (void)_;
     assert_true(near(bm_cost_onebit_bytes(2048, 2048), 264, 1e-12));
@@ -96,7 +96,7 @@ static void test_one_bit_is_a_thirty_first(void **_)
     assert_true(near(bm_cost_onebit_bytes(33, 33), 8 + 8, 1e-12));
 }
 
-static void test_expected_slowest_of_normal_numbers(void **_)
+static void test_expected_largest_of_normal_numbers(void **_)
 {
     static const struct {
         int n;
@@ -220,7 +220,7 @@ static void test_variants_by_hand(void **_)
         assert_true(
             near(bm_forecast_step(method(rows[i].name), &load, &link, 2),
                  rows[i].step, 1e-12));
-    slow.step_s = 1e-3; /* all of the exchange is hidden */
+    slow.step_s = 1e-3; /* the exchange is completely hidden */
     assert_true(
         near(bm_forecast_step(method("late"), &slow, &link, 2), 1e-3, 1e-12));
     slow.variation = 0.5;
@@ -242,10 +242,10 @@ static void test_overlap_by_hand(void **_)
     const double backward[] = {1, 1}, bytes[] = {1, 1}, none[] = {0, 0};
 
     (void)_;
-    assert_true(near(bm_cost_overlap(2, backward, bytes, three_seconds, NULL),
+    assert_true(near(bm_cost_bucketed(2, backward, bytes, three_seconds, NULL),
                      7, 1e-12));
-    assert_true(near(bm_cost_overlap(2, backward, none, three_seconds, NULL), 2,
-                     1e-12));
+    assert_true(near(bm_cost_bucketed(2, backward, none, three_seconds, NULL),
+                     2, 1e-12));
 }
 
 typedef struct line {
@@ -258,8 +258,8 @@ static double along(void *self, double bytes)
     return l->a + l->b * bytes;
 }
 
-/* Of ten equal layers all travel together if a message costs much, and none if
- * it costs nothing; together is never later than apart. */
+/* Ten equal layers form one bucket if latency is high, and ten if it is 0;
+ * merging is never slower. */
 static void test_merging_layers(void **_)
 {
     double backward[10], bytes[10];
@@ -279,13 +279,13 @@ static void test_merging_layers(void **_)
         double t = bm_cost_merge(10, backward, bytes, l.a, l.b, bucket);
 
         assert_true(t <=
-                    bm_cost_overlap(10, backward, bytes, along, &l) + 1e-12);
+                    bm_cost_bucketed(10, backward, bytes, along, &l) + 1e-12);
         assert_int_equal(bucket[0], 0);
         assert_int_equal(bucket[9] + 1, cases[i].buckets);
     }
 }
 
-static void test_reading_holds_everybody_up(void **_)
+static void test_slow_reading_limits_all_methods(void **_)
 {
     bm_load load = {.weights = 1, .step_s = 1, .read_s = 4, .block_steps = 1};
 
@@ -303,14 +303,14 @@ int main(void)
         cmocka_unit_test(test_models_of_allreduce_by_hand),
         cmocka_unit_test(test_one_worker_exchanges_nothing),
         cmocka_unit_test(test_grid_of_rings_saves_latency_not_bytes),
-        cmocka_unit_test(test_one_bit_is_a_thirty_first),
-        cmocka_unit_test(test_expected_slowest_of_normal_numbers),
+        cmocka_unit_test(test_onebit_sends_a_thirty_first_of_the_bytes),
+        cmocka_unit_test(test_expected_largest_of_normal_numbers),
         cmocka_unit_test(test_published_points_of_synchronous_training),
         cmocka_unit_test(test_speedups_computed_elsewhere),
         cmocka_unit_test(test_variants_by_hand),
         cmocka_unit_test(test_overlap_by_hand),
         cmocka_unit_test(test_merging_layers),
-        cmocka_unit_test(test_reading_holds_everybody_up),
+        cmocka_unit_test(test_slow_reading_limits_all_methods),
     };
     return RUN_GROUP("cost", tests);
 }

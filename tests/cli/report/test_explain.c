@@ -1,17 +1,18 @@
 /*
- * What explain prints of a configuration, against formulas, and its bytes
- * against what runs have sent.
+ * The output of bmuf explain, compared with formulas, and its bytes with those
+ * that runs report.
  */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void test_explain_prints_what_formulas_say(void **_)
+static void test_explain_agrees_with_the_formulas(void **_)
 {
     static const double etas[] = {0.5, 0.75, 0.9};
     double frames = (double)speech_total(42, speech_frames), blocks = 10;
@@ -39,12 +40,12 @@ static void test_explain_prints_what_formulas_say(void **_)
         assert_after(o.out, "frames = ", block / 2, 2);
         assert_after(o.out, "= about ", block / 2 / (2 * frames / 42), 1);
         assert_after(o.out, "\nblocks    ", blocks, 6);
-        assert_after(o.out, "an epoch, ", 7 * blocks, 6);
+        assert_after(o.out, "per epoch, ", 7 * blocks, 6);
     }
 }
 
 /* Two layers: of 8 features to 1000, and of these to 5 classes. */
-static void test_explain_tells_what_else_is_done_with_blocks(void **_)
+static void test_explain_prints_block_options(void **_)
 {
     outcome o =
         BMUF("explain", "tiny.ini", "-n", "2", "--set",
@@ -56,7 +57,7 @@ static void test_explain_tells_what_else_is_done_with_blocks(void **_)
     (void)_;
     assert_code(o, 0);
     assert_says(o.out, "2, each exchanged every 2 blocks: 9000 5005 weights\n");
-    assert_says(o.out, "\noverlap           a block's exchange goes on");
+    assert_says(o.out, "\noverlap           a block is exchanged during");
     assert_says(o.out, "\nwarm-up           3 blocks");
     assert_says(o.out, "\ntime              a rank has 20 s");
     assert_after(o.out, "time constant", -2 / log(0.5), 4);
@@ -74,8 +75,10 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
 
     (void)_;
     assert_code(o, 0);
-    assert_says(o.out, "warning: 6 workers on 4 ranks: some host 2, others 1; "
-                       "25 % of the ranks' time is waiting");
+    assert_says(
+        o.out,
+        "warning: 6 workers on 4 ranks: some have 2, others 1, and wait; "
+        "25 % of the ranks' time is lost");
     assert_says(o.out,
                 "exchange          0.1 MB sent by the busiest of 4 ranks "
                 "per block;\n");
@@ -83,8 +86,8 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
                  3);
 }
 
-/* In real time rank 0 sends its model to both of the others; where they fetch
- * it seldom enough, they push more. */
+/* In real time rank 0 sends its model to both other ranks; if they fetch
+ * rarely, their pushes are larger. */
 static void test_explain_counts_bytes_of_a_server(void **_)
 {
     static const struct {
@@ -107,7 +110,7 @@ static void test_explain_counts_bytes_of_a_server(void **_)
     }
 }
 
-/* The counter of the run's last block. */
+/* A counter of the run's last block. */
 static double counted(const char *run)
 {
     json_t *block = last_event(run, "block");
@@ -123,8 +126,8 @@ static double counted(const char *run)
         "--set", "train.epochs=1", "--set", "data.dev=", "--set",              \
         "schedule.kind=constant"
 
-/* Of one model for each sum; test_bytes knows all sums on all ranks. */
-static void test_explain_tells_what_a_run_sends(void **_)
+/* One model for each sum; test_bytes tests all sums on all ranks. */
+static void test_explained_bytes_are_those_of_a_run(void **_)
 {
     static const char *const runs[][2] = {
         {"job.sum=tree", "4"}, {"job.sum=exact", "3"},   {"job.sum=mpi", "2"},
@@ -150,7 +153,7 @@ static void test_explain_tells_what_a_run_sends(void **_)
     }
 }
 
-static void test_explain_tells_what_an_update_of_a_server_sends(void **_)
+static void test_explained_bytes_of_a_server_are_those_of_a_run(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "-n", "3", FIVE, "--set",
                      "train.strategy=asgd");
@@ -168,7 +171,7 @@ static void test_explain_tells_what_an_update_of_a_server_sends(void **_)
     json_decref(service);
 }
 
-/* Of two ranks with a worker each, both send one code of the whole model. */
+/* With two ranks of one worker, each sends one coded model. */
 static void test_explain_counts_bytes_of_codes(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "-n", "2", "--set", "job.workers=2",
@@ -209,7 +212,7 @@ static void test_explain_counts_padding(void **_)
     }
 }
 
-static void test_explain_refuses_and_warns(void **_)
+static void test_explain_fails_and_warns(void **_)
 {
     outcome o = BMUF("explain", "tiny.ini", "--set", "bmuf.rate=2.5", "--set",
                      "train.epochs=9");
@@ -229,21 +232,21 @@ static void test_explain_refuses_and_warns(void **_)
     o = BMUF("explain", "tiny.ini", "--set", "train.strategy=diloco", "--set",
              "train.epochs=9", "--set", "sgd.update=momentum");
     assert_code(o, 0);
-    assert_says(o.out, "warning: train.strategy = diloco is made for AdamW");
+    assert_says(o.out, "warning: train.strategy = diloco expects AdamW");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_explain_prints_what_formulas_say),
-        cmocka_unit_test(test_explain_tells_what_else_is_done_with_blocks),
+        cmocka_unit_test(test_explain_agrees_with_the_formulas),
+        cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_a_server),
-        cmocka_unit_test(test_explain_tells_what_a_run_sends),
-        cmocka_unit_test(test_explain_tells_what_an_update_of_a_server_sends),
+        cmocka_unit_test(test_explained_bytes_are_those_of_a_run),
+        cmocka_unit_test(test_explained_bytes_of_a_server_are_those_of_a_run),
         cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),
-        cmocka_unit_test(test_explain_refuses_and_warns),
+        cmocka_unit_test(test_explain_fails_and_warns),
     };
     return cmocka_run_group_tests_name("explain", tests, make_corpus,
                                        folder_remove);

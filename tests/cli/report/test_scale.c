@@ -1,5 +1,5 @@
-/* bmuf scale: from a journal and a network to a table and a chart. Forecasts
- * themselves are the affair of test_cost. */
+/* bmuf scale: table and chart for a journal and a network. test_cost tests the
+ * forecasts themselves. */
 #include "cli/report/forecast.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A million weights; ten steps of 100 frames and 0.1 s a block, but for the
- * first one, which is slow. No two take different times. */
+/* A million weights; blocks of ten steps, of 100 frames and 0.1 s each, all
+ * equal except for the first, which is slow. */
 #define BLOCK(seconds)                                                         \
     "{\"event\":\"block\",\"frames\":1000,\"batches\":10,\"seconds\":1.1,"     \
     "\"compute_s\":" seconds ",\"backward_s\":0.5,\"stall_s\":0}\n"
@@ -54,7 +54,7 @@ static void test_forecast_follows_from_journal_and_network(void **_)
     assert_says(o.out, "\n64 ");
 }
 
-static void test_chart_has_two_lines_a_method(void **_)
+static void test_chart_has_two_lines_per_method(void **_)
 {
     char text[1 << 16] = "";
     size_t lines = 0, n = 0, methods = 0;
@@ -81,7 +81,7 @@ static void test_chart_has_two_lines_a_method(void **_)
     assert_null(strstr(text, "inf"));
 }
 
-static void test_bad_words_are_told(void **_)
+static void test_invalid_arguments_are_reported(void **_)
 {
     outcome o;
 
@@ -92,7 +92,7 @@ static void test_bad_words_are_told(void **_)
     assert_says(o.err, "10gbe");
     o = BMUF("scale", ".", "--workers", "4,2");
     assert_code(o, 64);
-    assert_says(o.err, "rising");
+    assert_says(o.err, "increasing");
     o = BMUF("scale", "nowhere");
     assert_code(o, 66);
     o = BMUF("scale", ".", "--network", "./missing.ini");
@@ -100,15 +100,15 @@ static void test_bad_words_are_told(void **_)
     write_text("journal.jsonl", "");
     o = BMUF("scale", ".");
     assert_code(o, 65);
-    assert_says(o.err, "no run has started");
+    assert_says(o.err, "no complete start event");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
-        cmocka_unit_test(test_chart_has_two_lines_a_method),
-        cmocka_unit_test(test_bad_words_are_told),
+        cmocka_unit_test(test_chart_has_two_lines_per_method),
+        cmocka_unit_test(test_invalid_arguments_are_reported),
     };
     return cmocka_run_group_tests_name("scale", tests, folder_make,
                                        folder_remove);

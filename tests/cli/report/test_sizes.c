@@ -1,11 +1,10 @@
 /*
- * What bmuf explain says of a checkpoint's size, beside the checkpoint that a
- * run of these settings leaves: whatever a method remembers is in both.
+ * The size of a checkpoint according to bmuf explain, compared with that of a
+ * run, for all strategies and their states.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Settings, and vectors as long as the model that four workers leave. */
+/* Settings, and the number of model-sized vectors saved with four workers. */
 static const struct {
     const char *settings;
     int vectors;
@@ -28,7 +27,7 @@ static const struct {
     {"compress.code=int8; sgd.local_state=average", 2 + 1 + 4 + 1},
 };
 
-/* MB, as it stands behind "checkpoint". */
+/* The MB after "checkpoint". */
 static double explained(const char *run)
 {
     static const char words[] = "checkpoint        about ";

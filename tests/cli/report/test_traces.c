@@ -1,14 +1,13 @@
 /*
- * Whole runs with [job] trace: every rank leaves what it was told to, and bmuf
- * trace adds up what stands there.
+ * Whole runs with [job] trace: the files of all ranks, and the table of bmuf
+ * trace.
  */
 #include "core/file.h"
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
-#include "tests/support/remains.h"
-#include "tests/support/spans.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ static json_t *load_rank(const char *run, int rank)
     return load_json(name);
 }
 
-/* Two of a thread lie within each other, or apart. */
+/* Two spans of a thread are nested or disjoint. */
 static void assert_nest(const json_t *a, const json_t *b)
 {
     bool apart = end_of(a) <= begin_of(b) || end_of(b) <= begin_of(a);
@@ -57,12 +56,12 @@ static void assert_sound(const json_t *file)
     }
 }
 
-/* ---- what bmuf train leaves --------------------------------------------- */
+/* ---- files of bmuf train ------------------------------------------------ */
 
-/* 15 blocks, with evaluations and checkpoints among those of the window. */
+/* 15 blocks, with evaluations and checkpoints within the window. */
 #define WINDOW "job.trace=blocks 1:7"
 
-/* The block of the run with this number ended an epoch. */
+/* Whether this block of the run ended an epoch. */
 static void assert_named(const json_t *file)
 {
     static const char *const names[] = {"forward",  "backward",   "update",
@@ -99,7 +98,7 @@ static void assert_traced(const char *run, int ranks)
     assert_int_equal(access(in_folder(none), F_OK), -1);
 }
 
-static void test_every_rank_leaves_its_window(void **_)
+static void test_every_rank_traces_its_window(void **_)
 {
     program p;
 
@@ -131,7 +130,7 @@ static void test_synchronous_steps_are_traced(void **_)
     json_decref(file);
 }
 
-static void test_an_overlapped_exchange_has_a_thread(void **_)
+static void test_a_bucketed_exchange_has_its_own_thread(void **_)
 {
     const json_t *e = NULL;
     json_t *file = NULL;
@@ -157,7 +156,7 @@ static bool is_within(const json_t *a, const json_t *b)
            end_of(a) <= end_of(b);
 }
 
-/* Less than the whole by spans right within it, by brute force. */
+/* A span's own time, without its direct children, by brute force. */
 static double own_seconds(const json_t *file, const json_t *a)
 {
     long long own = length_of(a);
@@ -188,8 +187,8 @@ static double seconds_in(const json_t *file, const char *phase)
     return sum;
 }
 
-/* After test_every_rank_leaves_its_window. */
-static void test_table_adds_up_what_the_files_say(void **_)
+/* After test_every_rank_traces_its_window. */
+static void test_table_is_the_sum_of_the_files(void **_)
 {
     json_t *o = NULL, *row = NULL, *merged = NULL, *files[3];
     size_t i = 0, events = 0;
@@ -245,8 +244,8 @@ static void test_table_adds_up_what_the_files_say(void **_)
     assert_int_equal(count_of(said.out, "straggler    rank"), 0);
 }
 
-/* A run that goes on keeps the trace of blocks it does not train again. */
-static void test_a_trace_outlives_a_restart(void **_)
+/* A resumed run keeps the trace of blocks that it does not train again. */
+static void test_a_trace_survives_a_restart(void **_)
 {
     json_t *before = NULL, *after = NULL;
     program p;
@@ -265,7 +264,7 @@ static void test_a_trace_outlives_a_restart(void **_)
     after = load_rank("again", 0);
     assert_true(number(json_object_get(after, "otherData"), "attempt") == 3);
     assert_sound(after);
-    assert_code(BMUF("trace", "again"), 0); /* nothing is left of rank 1's */
+    assert_code(BMUF("trace", "again"), 0); /* rank 1's file was removed */
     json_decref(before);
     json_decref(after);
     train(&p, "again", 1, "train.epochs=4; job.trace=blocks 5000:5001");
@@ -273,8 +272,8 @@ static void test_a_trace_outlives_a_restart(void **_)
     assert_said(&p, "block 5000");
 }
 
-/* Killed anywhere in the window. */
-static void test_a_killed_run_leaves_whole_files(void **_)
+/* Killed at any time in the window. */
+static void test_a_killed_run_leaves_valid_files(void **_)
 {
     json_t *file = NULL;
     program p;
@@ -295,7 +294,7 @@ static void test_a_killed_run_leaves_whole_files(void **_)
     }
 }
 
-static void test_bad_windows_are_told(void **_)
+static void test_invalid_windows_are_reported(void **_)
 {
     program p;
 
@@ -329,9 +328,9 @@ static void make_span(int rank, const char *name, int block, double ts,
          name, rank, ts, dur, block);
 }
 
-/* In each of two blocks of 1 s, rank r computes 0.1 s, rank 2 in the second one
- * 0.9 s, rank 1 in the first one 0.3 s; then it exchanges, a checkpoint follows
- * of rank 0, which is no work. */
+/* In each of two blocks of 1 s, each rank computes 0.1 s, except rank 1 in the
+ * first one, 0.3 s, and rank 2 in the second one, 0.9 s; then it exchanges. A
+ * checkpoint of rank 0 follows, which does not count as work. */
 static void make_rank(int rank, int ranks, int attempt)
 {
     char name[64];
@@ -399,7 +398,7 @@ static void test_the_slow_rank_is_named(void **_)
     assert_says(said.out, "straggler    rank 2 on node-c, in 1 of 2 blocks");
 }
 
-static void test_damage_is_named(void **_)
+static void test_damaged_traces_are_reported(void **_)
 {
     (void)_;
     assert_fails(BMUF("trace", "nowhere"), 66, "nowhere");
@@ -414,7 +413,7 @@ static void test_damage_is_named(void **_)
     make_rank(1, 3, 2);
     assert_fails(BMUF("trace", "slow"), 65, "rank-1.json", "attempt 2");
     write_text("slow/trace/rank-1.json", "[]");
-    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is not a trace");
+    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is no trace");
     make_rank(1, 3, 1);
     made[strlen(made) - 2] = '\0';
     make_span(1, "odd", 1, 0.05e6, 1e6);
@@ -428,15 +427,15 @@ static void test_damage_is_named(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_windows_are_told),
-        cmocka_unit_test(test_every_rank_leaves_its_window),
-        cmocka_unit_test(test_table_adds_up_what_the_files_say),
+        cmocka_unit_test(test_invalid_windows_are_reported),
+        cmocka_unit_test(test_every_rank_traces_its_window),
+        cmocka_unit_test(test_table_is_the_sum_of_the_files),
         cmocka_unit_test(test_synchronous_steps_are_traced),
-        cmocka_unit_test(test_an_overlapped_exchange_has_a_thread),
-        cmocka_unit_test(test_a_trace_outlives_a_restart),
-        cmocka_unit_test(test_a_killed_run_leaves_whole_files),
+        cmocka_unit_test(test_a_bucketed_exchange_has_its_own_thread),
+        cmocka_unit_test(test_a_trace_survives_a_restart),
+        cmocka_unit_test(test_a_killed_run_leaves_valid_files),
         cmocka_unit_test(test_the_slow_rank_is_named),
-        cmocka_unit_test(test_damage_is_named),
+        cmocka_unit_test(test_damaged_traces_are_reported),
     };
 
     return cmocka_run_group_tests_name("traces", tests, digits_set_up,

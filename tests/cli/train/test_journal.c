@@ -1,10 +1,9 @@
 /*
- * The journal of whole runs: that it tells all of a job, and that its numbers
- * add up.
+ * The journal of whole runs: it is complete, and its numbers are consistent.
  */
 #include "tests/support/command.h"
-#include "tests/support/digits.h"
-#include "tests/support/remains.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@ static void assert_numbers(const json_t *event, const char *const *keys)
         number(event, *keys);
 }
 
-/* The parts of a block's time add up to it. */
+/* The times of a block add up to its seconds. */
 static void assert_times(const json_t *block)
 {
     double seconds = number(block, "seconds");
@@ -32,7 +31,7 @@ static void assert_times(const json_t *block)
                 number(block, "compute_s") + 1e-6);
 }
 
-/* What a job did, event by event, is all it did; bmuf info adds it up. */
+/* The times of all events add up to the job's total, as bmuf info prints. */
 static void assert_phases(const char *run, json_t *all)
 {
     static const char *const parts[] = {
@@ -115,7 +114,8 @@ static void assert_journal(const char *run, int epochs)
             assert_eval(row);
             evals++;
             assert_true(number(row, "epoch") == evals);
-            assert_true(seen == evals * frames); /* the set, once an epoch */
+            assert_true(seen ==
+                        evals * frames); /* the data set, once per epoch */
         }
     }
     assert_true(next == epochs * blocks);
@@ -132,7 +132,7 @@ static void assert_journal(const char *run, int epochs)
     json_decref(all);
 }
 
-static void test_the_journal_tells_every_block(void **state)
+static void test_the_journal_has_every_block(void **state)
 {
     program p;
 
@@ -152,8 +152,8 @@ static void test_the_journal_tells_every_block(void **state)
     assert_journal("told", 3);
 }
 
-/* Two ranks bring each other 2 (P - 1) / P of the weights: all of them. */
-static void test_the_journal_tells_the_bytes_of_an_exchange(void **state)
+/* With two ranks each sends 2 (P - 1) / P of the weights, all of them. */
+static void test_the_journal_has_the_bytes_of_an_exchange(void **state)
 {
     static const struct {
         const char *settings;
@@ -185,8 +185,8 @@ static void test_the_journal_tells_the_bytes_of_an_exchange(void **state)
     }
 }
 
-/* One step a worker, and all else of the data is told to be left. */
-static void test_the_journal_tells_what_time_left(void **state)
+/* One step per worker; all other frames are in `left`. */
+static void test_the_journal_has_frames_skipped_for_time(void **state)
 {
     json_t *all = NULL, *row = NULL, *start = NULL;
     double frames = 0, left = 0;
@@ -214,8 +214,8 @@ static void test_the_journal_tells_what_time_left(void **state)
     json_decref(all);
 }
 
-/* Averaging has G alone, which is also what is added; steps have no blocks. */
-static void test_what_a_strategy_has_not_is_null(void **state)
+/* Averaging has only G, and Delta = G; strategies by step have neither. */
+static void test_fields_a_strategy_lacks_are_null(void **state)
 {
     static const char *const keys[] = {"g_norm", "delta_norm", "cos_g_delta"};
     static const char *const settings[] = {"train.strategy=average",
@@ -249,10 +249,10 @@ static void test_what_a_strategy_has_not_is_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_journal_tells_every_block),
-        cmocka_unit_test(test_the_journal_tells_the_bytes_of_an_exchange),
-        cmocka_unit_test(test_the_journal_tells_what_time_left),
-        cmocka_unit_test(test_what_a_strategy_has_not_is_null),
+        cmocka_unit_test(test_the_journal_has_every_block),
+        cmocka_unit_test(test_the_journal_has_the_bytes_of_an_exchange),
+        cmocka_unit_test(test_the_journal_has_frames_skipped_for_time),
+        cmocka_unit_test(test_fields_a_strategy_lacks_are_null),
     };
 
     return cmocka_run_group_tests_name("journal", tests, digits_set_up,

@@ -1,15 +1,15 @@
 /*
- * The line of progress: on a terminal redrawn in place, never wrapped, gone at
- * the end, with all messages above it; elsewhere a plain line for a block. And
- * the table at the end.
+ * The progress bar: on a terminal it is redrawn in place, never wrapped, erased
+ * at the end, and messages stay above it; elsewhere there is a line per block.
+ * And the final table.
  */
 #include "cli/train/progress.h"
 #include "core/clock.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 enum { EPOCHS = 3, BLOCKS = 3 }; /* of tiny.ini */
 
-/* What a terminal of unlimited width shows in the end. */
+/* The final contents of a terminal of unlimited width. */
 typedef struct screen {
     char lines[100][600];
     size_t n, column;
@@ -59,7 +59,7 @@ static screen *show(const char *text)
     return s;
 }
 
-/* How many lines begin and go on so. */
+/* The number of lines that match. */
 static int lines_with(const screen *s, const char *words)
 {
     int n = 0;
@@ -82,8 +82,8 @@ static outcome train_at(int columns, const char *term, const char *out,
     return o;
 }
 
-/* Draws in place, beginning with the first block: twice or more, and each time
- * no wider than leaves the last column free, where a terminal would wrap. */
+/* Redraws in place from the first block on, at least twice, and never in the
+ * last column, where a terminal would wrap. */
 static void assert_redrawn(const char *text, size_t columns)
 {
     const char *at = strstr(text, "\repoch ");
@@ -111,7 +111,7 @@ static void assert_messages_survive(const char *text)
                  EPOCHS);
         assert_int_equal(lines_with(s, words), 1);
         snprintf(words, sizeof words, "epoch %d/%d block ", epoch, EPOCHS);
-        assert_int_equal(lines_with(s, words), 0); /* the bar is gone */
+        assert_int_equal(lines_with(s, words), 0); /* the bar is erased */
     }
     assert_int_equal(lines_with(s, "Z warning r0 sgd.momentum = 0.9"), 1);
     assert_int_equal(lines_with(s, "2.linear "), 1);
@@ -138,8 +138,8 @@ static void test_one_line_is_redrawn_in_place(void **_)
     assert_draws_at(200, "1");
 }
 
-/* The ranks write into a pipe of the supervisor. */
-static void test_ranks_draw_on_the_supervisors_terminal(void **_)
+/* The ranks write to a pipe of the supervisor. */
+static void test_ranks_use_the_terminal_of_the_supervisor(void **_)
 {
     (void)_;
     assert_draws_at(20, "2");
@@ -181,7 +181,7 @@ static double passed_in(const char *line)
     return seconds_of(strstr(line, "% ") + 2);
 }
 
-/* All lines that were drawn, one after the other, each ended by '\0'. */
+/* All lines drawn, each ended by '\0'. */
 typedef struct lines {
     char line[40][300];
     size_t n;
@@ -202,7 +202,7 @@ static lines drawn_in(const char *text)
     return all;
 }
 
-static void test_a_wide_terminal_is_told_everything(void **_)
+static void test_a_wide_terminal_has_the_whole_line(void **_)
 {
     outcome o = train_at(200, NULL, "wide", "1");
     lines all = drawn_in(o.out);
@@ -215,7 +215,7 @@ static void test_a_wide_terminal_is_told_everything(void **_)
                                   "[0-9]+[.][0-9]k frames/s  loss [0-9.]+  "
                                   "exchange [0-9]+%  2 workers$"))
             fail_msg("drawn: %s", all.line[i]);
-        /* Nothing is known at the first block. */
+        /* The first block has no estimate. */
         assert_true((left_in(all.line[i]) < 0) ==
                     (strstr(all.line[i], "epoch 1/3 block 1/3 ") != NULL));
         assert_true(passed_in(all.line[i]) >= 0);
@@ -224,16 +224,16 @@ static void test_a_wide_terminal_is_told_everything(void **_)
     assert_true(left_in(last) == 0);
 }
 
-/* ---- how long still ----------------------------------------------------- */
+/* ---- time left ---------------------------------------------------------- */
 
 enum { LONG_EPOCHS = 2, LONG_BLOCKS = 500 };
 
-/* Seconds since the bar was opened: it has drawn a line between these two. */
+/* Seconds since the bar was opened, before and after a line was drawn. */
 typedef struct moment {
     double from, to;
 } moment;
 
-/* What the bar has drawn when so many of 1000 blocks were done. */
+/* The line that the bar draws after `done` of 1000 blocks. */
 static lines draw_long(const int *done, moment *when, size_t n)
 {
     int file = open(in_folder("bar"), O_RDWR | O_CREAT | O_TRUNC, 0666);
@@ -272,7 +272,7 @@ static lines draw_long(const int *done, moment *when, size_t n)
     return all;
 }
 
-/* The rest at the speed so far, in which the last step has a part of 0.3. */
+/* The rest at the mean speed, in which the last step has weight 0.3. */
 static void test_time_left_follows_from_the_speed(void **_)
 {
     static const int done[] = {1, 2, 3, 4, 8, 16, 48, 180, 501, 1000};
@@ -319,7 +319,7 @@ static void assert_plain(const char *text)
         }
 }
 
-static void test_without_a_terminal_a_block_is_a_line(void **_)
+static void test_without_a_terminal_each_block_is_a_line(void **_)
 {
     static const char *const ranks[] = {"1", "2"};
 
@@ -337,7 +337,7 @@ static void test_without_a_terminal_a_block_is_a_line(void **_)
     }
 }
 
-static void test_a_dumb_terminal_is_none(void **_)
+static void test_a_dumb_terminal_has_no_bar(void **_)
 {
     outcome o = train_at(80, "dumb", "dumb", "1");
 
@@ -348,7 +348,7 @@ static void test_a_dumb_terminal_is_none(void **_)
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* The table's line that begins so, up to its end. */
+/* The line of the table that begins with `words`. */
 static const char *row_of(const char *table, const char *name)
 {
     static char line[200];
@@ -360,7 +360,7 @@ static const char *row_of(const char *table, const char *name)
     return line;
 }
 
-static void test_the_table_at_the_end_is_that_of_the_journal(void **_)
+static void test_the_final_table_agrees_with_the_journal(void **_)
 {
     outcome o = BMUF("train", "tiny.ini", "--out", "table", "--set",
                      "data.test=test", "--set", "train.epochs=4");
@@ -387,7 +387,7 @@ static void test_the_table_at_the_end_is_that_of_the_journal(void **_)
              number(end, "seconds"),
              number(end, "frames") / number(end, "seconds"));
     assert_string_equal(row_of(o.out, "seconds "), expected);
-    snprintf(expected, sizeof expected, "dev LER   %.2f %%, %.2f %% at best",
+    snprintf(expected, sizeof expected, "dev LER   %.2f %%, best %.2f %%",
              100 * last, 100 * best);
     assert_string_equal(row_of(o.out, "dev LER "), expected);
     snprintf(expected, sizeof expected, "test LER  %.2f %%", 100 * test);
@@ -397,8 +397,8 @@ static void test_the_table_at_the_end_is_that_of_the_journal(void **_)
     json_decref(all);
 }
 
-/* Of words, as the texts have spaces: the program's own opinion, which
- * test_eval counts. */
+/* The texts have spaces, so there are words. Compared with bmuf eval, which
+ * test_eval tests. */
 static void test_the_journal_has_word_error_rates(void **_)
 {
     json_t *eval = NULL, *result = NULL;
@@ -423,12 +423,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_line_is_redrawn_in_place),
-        cmocka_unit_test(test_ranks_draw_on_the_supervisors_terminal),
-        cmocka_unit_test(test_a_wide_terminal_is_told_everything),
+        cmocka_unit_test(test_ranks_use_the_terminal_of_the_supervisor),
+        cmocka_unit_test(test_a_wide_terminal_has_the_whole_line),
         cmocka_unit_test(test_time_left_follows_from_the_speed),
-        cmocka_unit_test(test_without_a_terminal_a_block_is_a_line),
-        cmocka_unit_test(test_a_dumb_terminal_is_none),
-        cmocka_unit_test(test_the_table_at_the_end_is_that_of_the_journal),
+        cmocka_unit_test(test_without_a_terminal_each_block_is_a_line),
+        cmocka_unit_test(test_a_dumb_terminal_has_no_bar),
+        cmocka_unit_test(test_the_final_table_agrees_with_the_journal),
         cmocka_unit_test(test_the_journal_has_word_error_rates),
     };
     return cmocka_run_group_tests_name("progress", tests, make_corpus,

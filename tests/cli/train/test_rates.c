@@ -1,11 +1,10 @@
 /*
- * Learning rates of whole runs, each worked out again from the errors that the
- * journal tells, by the formulas of docs/sgd.md.
+ * Learning rates of whole runs, recomputed from the errors in the journal by
+ * the formulas of docs/sgd.md.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -40,7 +39,7 @@ static void write_settings(const rule *r, int epochs, char out[512])
              r->patience, epochs);
 }
 
-/* What an evaluation leaves behind. */
+/* The state of the schedule after an evaluation. */
 typedef struct course {
     double factor, old, best;
     int bad, decays, improvements;
@@ -76,7 +75,7 @@ static double rate_of(const course *c, const rule *r, double epochs)
     return rate;
 }
 
-/* Checks the rate of every block; what the last evaluation has left. */
+/* Checks the rate of every block; returns the final state. */
 static course follow(const char *run, const rule *r)
 {
     json_t *all = journal(run), *row = NULL;
@@ -93,7 +92,8 @@ static course follow(const char *run, const rule *r)
                 number(row, "epoch") + number(row, "block") / blocks;
             double expected = rate_of(&c, r, epochs);
 
-            assert_true(c.factor >= r->least); /* else it had ended */
+            assert_true(c.factor >=
+                        r->least); /* else training would have ended */
             if (!near(number(row, "rate") / expected, 1, told))
                 fail_msg("%s: after %g epochs %g, not %g", run, epochs,
                          number(row, "rate"), expected);
@@ -114,8 +114,7 @@ static void assert_reason(const char *run, const char *reason, int epochs)
     json_decref(end);
 }
 
-/* Stopped by its epochs and continued on other ranks, it still knows what it
- * has seen. */
+/* The state is kept when a finished run is continued on other ranks. */
 static void test_newbob_follows_the_errors_until_it_ends(void **state)
 {
     static const int ranks[] = {1, 3, 2}, epochs[] = {4, 9, 400};
@@ -136,12 +135,12 @@ static void test_newbob_follows_the_errors_until_it_ends(void **state)
     assert_true(c.improvements > 1 && c.decays == 5); /* 0.6^5 < 0.1 */
     assert_reason("newbob", "converged", events("newbob", "eval"));
     assert_printed(&p, "(ended by the schedule)");
-    snprintf(words, sizeof words, "dev LER   %.2f %%, %.2f %% at best",
+    snprintf(words, sizeof words, "dev LER   %.2f %%, best %.2f %%",
              100 * c.old, 100 * c.best);
     assert_printed(&p, words);
 }
 
-static void test_other_schedules_look_at_no_error(void **state)
+static void test_other_schedules_ignore_the_error(void **state)
 {
     static const rule rules[] = {
         {"exponential", 0.03, 0.7, 0.01, 1e-6, 1.25, 0},
@@ -162,9 +161,9 @@ static void test_other_schedules_look_at_no_error(void **state)
     }
 }
 
-/* ---- whose error it is -------------------------------------------------- */
+/* ---- the evaluated model ------------------------------------------------ */
 
-/* The program's opinion of a model, json_decref. */
+/* The output of bmuf eval; json_decref() it. */
 static json_t *opinion(const char *model)
 {
     json_t *out = NULL;
@@ -182,8 +181,8 @@ static json_t *opinion(const char *model)
     return out;
 }
 
-/* The model that is evaluated is the global one, which is also what is left;
- * workers start from another one. A checkpoint holds it by itself. */
+/* The global model is evaluated and written; workers start from another one. A
+ * checkpoint holds the global model. */
 static void test_the_error_is_that_of_the_global_model(void **state)
 {
     static const char *const keys[] = {"loss", "ler", "wrong", "sequences",
@@ -215,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_newbob_follows_the_errors_until_it_ends),
-        cmocka_unit_test(test_other_schedules_look_at_no_error),
+        cmocka_unit_test(test_other_schedules_ignore_the_error),
         cmocka_unit_test(test_the_error_is_that_of_the_global_model),
     };
 

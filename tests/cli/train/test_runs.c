@@ -1,12 +1,11 @@
 /*
- * Whole runs: what a configuration trains is the same model, bit for bit, on
- * any number of ranks.
+ * Whole runs: a configuration trains the same model, bit for bit, on any number
+ * of ranks.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The same settings on 1 .. 4 ranks leave one model. */
+/* Asserts that 1 .. 4 ranks give the same model. */
 static void assert_same_on_all_ranks(const char *settings)
 {
     char run[16];
@@ -79,7 +78,7 @@ static void test_batch_statistics_have_one_result_on_any_ranks(void **state)
     assert_same_on_all_ranks("train.strategy=ssgd; job.workers=4; " NORMALISED);
 }
 
-/* Settings that may not, or that have to, change the model. */
+/* Settings that must not, or must, change the model. */
 typedef struct variant {
     const char *settings;
     int ranks;
@@ -112,7 +111,7 @@ static void test_overlap_has_the_result_without_it(void **state)
          {"train.strategy=ssgd; ssgd.overlap=merged; " NORMALISED, 2});
 }
 
-static void test_runs_repeat_themselves(void **state)
+static void test_runs_are_reproducible(void **state)
 {
     (void)state;
     SAME({"", 1}, {"", 1}, {"", 3}, {"", 3});
@@ -127,8 +126,7 @@ static void test_runs_repeat_themselves(void **state)
          {"train.strategy=ssgd; job.sum=exact", 3});
 }
 
-/* |x - y| / |y| of the weights that two runs have left, with settings of their
- * own. */
+/* |x - y| / |y| of the weights of two runs with different settings. */
 static double distance(const variant *one, const variant *other)
 {
     const variant *v[] = {one, other};
@@ -161,8 +159,8 @@ static double distance(const variant *one, const variant *other)
     return sqrt(sum / norm);
 }
 
-/* Where the order of sums is the library's the bits are too, and no more. */
-static void test_the_librarys_sum_is_nearly_as_good(void **state)
+/* With sum = mpi the library orders the sums, so only the bits differ. */
+static void test_the_sum_of_mpi_differs_by_rounding_only(void **state)
 {
     static const variant tree = {"", 1}, other = {"job.seed=2", 1};
     static const variant mpi[] = {{"job.sum=mpi", 3},
@@ -174,7 +172,7 @@ static void test_the_librarys_sum_is_nearly_as_good(void **state)
     assert_true(distance(&other, &tree) > 0.1);
 }
 
-static void test_rings_know_no_ranks(void **state)
+static void test_ring_modes_have_one_result_on_any_ranks(void **state)
 {
     static const variant tree = {"", 1}, ring = {"job.sum=ring", 1};
 
@@ -187,7 +185,7 @@ static void test_rings_know_no_ranks(void **state)
     assert_true(distance(&ring, &tree) < 1e-4);
 }
 
-static void test_topologies_that_do_not_fit_are_refused(void **state)
+static void test_invalid_topologies_are_rejected(void **state)
 {
     program p;
 
@@ -201,7 +199,7 @@ static void test_topologies_that_do_not_fit_are_refused(void **state)
     assert_said(&p, "job.topology = 2x2 needs job.sum = hier, not ring");
 }
 
-static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
+static void test_root_and_sharded_coordinators_give_equal_bits(void **s)
 {
     (void)s;
     SAME({"", 3}, {"job.coordinator=root", 1}, {"job.coordinator=root", 2},
@@ -211,7 +209,8 @@ static void test_the_one_coordinator_has_the_bits_of_the_sharded_one(void **s)
 
 #define ADAM "sgd.update=adamw; train.rate=0.002; sgd.local_state="
 
-static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
+static void
+test_kept_and_averaged_momenta_have_one_result_on_any_ranks(void **state)
 {
     (void)state;
     SAME({"sgd.local_state=keep", 1}, {"sgd.local_state=keep", 3});
@@ -223,7 +222,7 @@ static void test_momenta_that_are_kept_or_averaged_know_no_ranks(void **state)
          {ADAM "extrapolate; job.coordinator=root", 2});
 }
 
-static void test_rounded_factors_know_no_ranks(void **state)
+static void test_rounded_factors_have_one_result_on_any_ranks(void **state)
 {
     (void)state;
     SAME({"job.precision=bf16", 1}, {"job.precision=bf16", 2});
@@ -272,8 +271,8 @@ static void test_other_settings_are_other_models(void **state)
 
 /* ---- uneven data -------------------------------------------------------- */
 
-/* Threads that share cores, and those that share the one a rank is bound to. */
-static void test_threads_without_cores_are_told(void **state)
+/* More threads than cores, and more than a rank is bound to. */
+static void test_threads_beyond_cores_are_logged(void **state)
 {
     char many[40];
     cpu_set_t all, one;
@@ -285,7 +284,7 @@ static void test_threads_without_cores_are_told(void **state)
     remove_run("threads");
     train(&p, "threads", 1, many);
     assert_ended(&p, 0);
-    assert_said(&p, "slower, but the same bits");
+    assert_said(&p, "training is slower, its result is the same");
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) < 2)
         return;
@@ -298,10 +297,10 @@ static void test_threads_without_cores_are_told(void **state)
     train(&p, "threads", 1, "job.threads=2");
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     assert_ended(&p, 0);
-    assert_said(&p, "2 threads share 1 core, to which this rank is bound");
+    assert_said(&p, "2 threads on 1 core, to which this rank is bound");
 }
 
-static void test_workers_without_data_hang_nobody(void **state)
+static void test_workers_without_data_do_not_block_others(void **state)
 {
     static const char *const settings[] = {
         "data.train=few; job.workers=6; train.epochs=7",
@@ -315,7 +314,7 @@ static void test_workers_without_data_hang_nobody(void **state)
             assert_same_on_all_ranks(settings[i]);
 }
 
-static void test_more_ranks_than_workers_are_refused(void **state)
+static void test_more_ranks_than_workers_are_rejected(void **state)
 {
     program p;
 
@@ -345,7 +344,7 @@ static void test_a_resolved_configuration_trains_the_same_model(void **state)
     assert_same_model("first", "again");
 }
 
-static void test_ranks_are_the_workers_where_none_are_told(void **state)
+static void test_workers_default_to_the_number_of_ranks(void **state)
 {
     json_t *start = NULL;
     program p;
@@ -374,22 +373,22 @@ int main(void)
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
         cmocka_unit_test(test_overlap_has_the_result_without_it),
         cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
-        cmocka_unit_test(test_runs_repeat_themselves),
-        cmocka_unit_test(test_the_librarys_sum_is_nearly_as_good),
-        cmocka_unit_test(test_rings_know_no_ranks),
-        cmocka_unit_test(test_topologies_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_runs_are_reproducible),
+        cmocka_unit_test(test_the_sum_of_mpi_differs_by_rounding_only),
+        cmocka_unit_test(test_ring_modes_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_invalid_topologies_are_rejected),
+        cmocka_unit_test(test_root_and_sharded_coordinators_give_equal_bits),
         cmocka_unit_test(
-            test_the_one_coordinator_has_the_bits_of_the_sharded_one),
-        cmocka_unit_test(test_momenta_that_are_kept_or_averaged_know_no_ranks),
-        cmocka_unit_test(test_rounded_factors_know_no_ranks),
+            test_kept_and_averaged_momenta_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_rounded_factors_have_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_other_settings_are_other_models),
-        cmocka_unit_test(test_threads_without_cores_are_told),
-        cmocka_unit_test(test_workers_without_data_hang_nobody),
-        cmocka_unit_test(test_more_ranks_than_workers_are_refused),
+        cmocka_unit_test(test_threads_beyond_cores_are_logged),
+        cmocka_unit_test(test_workers_without_data_do_not_block_others),
+        cmocka_unit_test(test_more_ranks_than_workers_are_rejected),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
-        cmocka_unit_test(test_ranks_are_the_workers_where_none_are_told),
+        cmocka_unit_test(test_workers_default_to_the_number_of_ranks),
     };
 
     return cmocka_run_group_tests_name("runs", tests, digits_set_up,

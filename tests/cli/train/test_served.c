@@ -1,11 +1,10 @@
 /*
- * Whole runs of workers with a parameter server: one model on any number of
- * ranks and across a stop, what their journal tells, and a run in real time.
+ * Whole runs with a parameter server: the same model on any number of ranks and
+ * across a stop, server events of the journal, and a run in real time.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -27,7 +26,7 @@ static void run(const char *name, int ranks, const char *settings)
     assert_ended(&p, 0);
 }
 
-/* Of easgd, which is the last to run. */
+/* Settings of easgd, the last to run. */
 static void assert_same_average(const char *run, const char *other)
 {
     const char *const runs[] = {run, other};
@@ -46,8 +45,8 @@ static void assert_same_average(const char *run, const char *other)
     free(raw[1]);
 }
 
-/* One run on two ranks, and one that stops after an epoch on three ranks and
- * goes on with one. */
+/* A run on two ranks, and one that stops after an epoch on three ranks and
+ * resumes on one. */
 static void test_ranks_and_stops_change_no_bits(void **state)
 {
     (void)state;
@@ -65,13 +64,13 @@ static void test_ranks_and_stops_change_no_bits(void **state)
                  "%s; train.epochs=2; schedule.kind=constant", ways[k]);
         train(&p, "halves", 1, settings);
         assert_ended(&p, 0);
-        assert_said(&p, "going on from");
+        assert_said(&p, "resuming from");
         assert_same_model("whole", "halves");
     }
     assert_same_average("whole", "halves");
 }
 
-/* The sum of "0:1 3:12", and of each times what stands before it. */
+/* The sum of the counts in "0:1 3:12", and the sum of staleness * count. */
 static void add_counts(const char *counts, double *n, double *sum)
 {
     *n = *sum = 0;
@@ -87,7 +86,7 @@ static void add_counts(const char *counts, double *n, double *sum)
     }
 }
 
-/* A push for each mini-batch and as many fetches, all of them counted. */
+/* One push and one fetch per mini-batch, all of them counted. */
 static void assert_told(const json_t *block, const json_t *server,
                         double weights)
 {
@@ -105,7 +104,7 @@ static void assert_told(const json_t *block, const json_t *server,
     assert_true(number(server, "virtual_s") > 0);
 }
 
-static void test_the_journal_tells_of_the_server(void **state)
+static void test_the_journal_has_server_events(void **state)
 {
     json_t *all = NULL, *row = NULL, *block = NULL, *start = NULL;
     char times[80], settings[300];
@@ -129,16 +128,16 @@ static void test_the_journal_tells_of_the_server(void **state)
     assert_int_equal(told, events("told", "block"));
     json_decref(start);
     json_decref(all);
-    /* Measured times are a setting, and make runs that repeat. */
+    /* With measured times as a setting, runs are reproducible. */
     snprintf(settings, sizeof settings, "%s; clock.times=%s", ways[0], times);
     run("first", 1, settings);
     run("other", 2, settings);
     assert_same_model("first", "other");
 }
 
-/* As synchronous SGD ends where one group is all, but for rounding; and nobody
- * waits for ever. */
-static void test_real_time_trains(void **state)
+/* With all workers in one group it equals synchronous SGD up to rounding; and
+ * no worker waits without limit. */
+static void test_real_time_training_converges(void **state)
 {
     json_t *real = NULL, *ssgd = NULL;
 
@@ -159,8 +158,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_and_stops_change_no_bits),
-        cmocka_unit_test(test_the_journal_tells_of_the_server),
-        cmocka_unit_test(test_real_time_trains),
+        cmocka_unit_test(test_the_journal_has_server_events),
+        cmocka_unit_test(test_real_time_training_converges),
     };
 
     return cmocka_run_group_tests_name("served", tests, digits_set_up,

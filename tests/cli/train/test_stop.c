@@ -1,12 +1,10 @@
 /*
- * Runs that are stopped, and go on: the model they end with is that of a run
- * that was never disturbed, whenever it was stopped and on however many ranks
- * it went on.
+ * Runs that are stopped and resumed: the final model is that of an undisturbed
+ * run, for any time of the stop and any number of ranks.
  */
-#include "tests/support/digits.h"
 #include "tests/support/folder.h"
-#include "tests/support/remains.h"
-#include "tests/support/scratch.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <signal.h>
@@ -14,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Long enough to be stopped several times: 200 blocks. */
+/* 200 blocks, enough to be stopped several times. */
 static const char enough[] = "train.epochs=50; train.checkpoint_every=50";
 
-/* An undisturbed run of these settings, under this name. */
+/* Trains an undisturbed run with these settings. */
 static void run_straight_on(int ranks, const char *run, const char *settings)
 {
     program p;
@@ -34,7 +32,7 @@ static void run_straight(const char *run, const char *settings)
 
 /* ---- at every block ----------------------------------------------------- */
 
-/* Goes on from a copy of "every" that has no checkpoint after this block. */
+/* Resumes from a copy of "every" without the checkpoints after this block. */
 static void go_on_from(int block, int blocks, const char *settings)
 {
     char line[64];
@@ -50,11 +48,11 @@ static void go_on_from(int block, int blocks, const char *settings)
     if (block > 0)
         assert_said(&p, line);
     else
-        assert_not_said(&p, "going on");
+        assert_not_said(&p, "resuming");
     assert_same_model("every", "rest");
 }
 
-/* The undisturbed run is on so many ranks. */
+/* The undisturbed run has `ranks` ranks. */
 static void assert_resumes_everywhere(const char *settings, int ranks)
 {
     char every[512];
@@ -70,13 +68,13 @@ static void assert_resumes_everywhere(const char *settings, int ranks)
         go_on_from(k, blocks, every);
 }
 
-static void test_bmuf_goes_on_from_every_block(void **state)
+static void test_bmuf_resumes_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("train.strategy=bmuf", 1);
 }
 
-static void test_kept_momenta_go_on_from_every_block(void **state)
+static void test_kept_momenta_resume_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
@@ -84,7 +82,7 @@ static void test_kept_momenta_go_on_from_every_block(void **state)
 
 #define ADAM "sgd.update=adamw; train.rate=0.002; "
 
-static void test_kept_moments_go_on_from_every_block(void **state)
+static void test_kept_moments_resume_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere(
@@ -93,13 +91,13 @@ static void test_kept_moments_go_on_from_every_block(void **state)
         1);
 }
 
-static void test_extrapolated_moments_go_on_from_every_block(void **state)
+static void test_extrapolated_moments_resume_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere(ADAM "sgd.local_state=extrapolate", 3);
 }
 
-static void test_blocks_of_many_kinds_go_on_from_every_block(void **state)
+static void test_mixed_block_options_resume_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere(
@@ -108,26 +106,26 @@ static void test_blocks_of_many_kinds_go_on_from_every_block(void **state)
         2);
 }
 
-static void test_synchronous_sgd_goes_on_from_every_block(void **state)
+static void test_synchronous_sgd_resumes_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("train.strategy=ssgd", 3);
 }
 
-static void test_averaging_goes_on_from_every_block(void **state)
+static void test_averaging_resumes_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("train.strategy=average; sgd.local_state=average",
                               3);
 }
 
-static void test_batch_statistics_go_on_from_every_block(void **state)
+static void test_batch_statistics_resume_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("train.strategy=bmuf; " NORMALISED, 1);
 }
 
-/* Without its last checkpoint, a run on one rank goes on with two. */
+/* A run on one rank, without its last checkpoint, resumes on two. */
 static void assert_goes_on(const char *settings)
 {
     char every[256];
@@ -144,13 +142,13 @@ static void assert_goes_on(const char *settings)
     assert_same_model("every", "rest");
 }
 
-static void test_the_one_coordinator_goes_on(void **state)
+static void test_a_root_coordinator_resumes(void **state)
 {
     (void)state;
     assert_goes_on("job.coordinator=root; bmuf.nesterov=no");
 }
 
-static void test_an_average_of_models_goes_on(void **state)
+static void test_an_average_of_models_resumes(void **state)
 {
     static const char *const runs[] = {"every", "rest"};
     char *raw[2];
@@ -174,7 +172,7 @@ static void test_an_average_of_models_goes_on(void **state)
     free(raw[1]);
 }
 
-static void test_rounded_factors_go_on(void **state)
+static void test_rounded_factors_resume(void **state)
 {
     (void)state;
     assert_goes_on("job.precision=bf16");
@@ -182,7 +180,8 @@ static void test_rounded_factors_go_on(void **state)
 
 /* ---- signals ------------------------------------------------------------ */
 
-/* Sends a signal some blocks after the start. Whether it came in time. */
+/* Sends a signal some blocks after the start. Returns whether the run was still
+ * going. */
 static bool stop_after(int blocks, int number, const char *run, int ranks)
 {
     int before = events(run, "block");
@@ -196,12 +195,12 @@ static bool stop_after(int blocks, int number, const char *run, int ranks)
     if (p.code == 0)
         return false;
     assert_ended(&p, 75);
-    assert_said(&p, "the same command goes on");
+    assert_said(&p, "run the same command again to resume");
     assert_not_said(&p, "ended by");
     return true;
 }
 
-/* The last words of a run that was stopped agree with its checkpoints. */
+/* The last messages of a stopped run agree with its checkpoints. */
 static void assert_stopped(const char *run)
 {
     json_t *end = last_event(run, "end");
@@ -216,7 +215,7 @@ static void assert_stopped(const char *run)
                          0);
 }
 
-static void test_runs_that_signals_stop_go_on(void **state)
+static void test_runs_stopped_by_signals_resume(void **state)
 {
     static const struct {
         int signal, ranks;
@@ -240,9 +239,9 @@ static void test_runs_that_signals_stop_go_on(void **state)
     assert_same_model("straight", "stopped");
 }
 
-/* The first one asks for the block's end, and products go on till then. On two
- * threads, because each has a stack. */
-static void test_many_signals_disturb_no_product(void **state)
+/* The first signal asks for a stop after the block, whose products continue. On
+ * two threads, as each has its own stack. */
+static void test_many_signals_do_not_change_the_result(void **state)
 {
     long sent = 0;
     program p;
@@ -265,9 +264,8 @@ static void test_many_signals_disturb_no_product(void **state)
     assert_true(sent > 10);
 }
 
-/* mpirun may not be there yet, or have no ranks, or ranks that do not listen.
- */
-static void test_signals_before_training_stop_it_as_well(void **state)
+/* mpirun may not run yet, may have no ranks, or ranks without a handler. */
+static void test_signals_before_training_stop_it(void **state)
 {
     static const double when[] = {0, 0.03, 0.1, 0.2, 0.3, 0.4};
     program p;
@@ -288,7 +286,7 @@ static void test_signals_before_training_stop_it_as_well(void **state)
     }
 }
 
-/* A block that takes far longer than anybody waits. */
+/* A block that takes much longer than the test. */
 static const char endless[] = "model.net=blstm:600*3 linear; "
                               "train.epochs=1000; block.frames_total=1200";
 
@@ -319,9 +317,9 @@ static void test_a_second_signal_stops_at_once(void **state)
     }
 }
 
-/* ---- finished, or of another kind --------------------------------------- */
+/* ---- finished or changed runs ------------------------------------------- */
 
-static void test_a_finished_run_is_left_as_it_is(void **state)
+static void test_a_finished_run_is_not_changed(void **state)
 {
     program p;
 
@@ -331,13 +329,13 @@ static void test_a_finished_run_is_left_as_it_is(void **state)
     for (int ranks = 1; ranks <= 2; ranks++) {
         train(&p, "again", ranks, "");
         assert_ended(&p, 0);
-        assert_said(&p, "has been trained to its end");
+        assert_said(&p, "is complete, nothing to train");
         assert_int_equal(events("again", "block"), events("done", "block"));
         assert_same_model("done", "again");
     }
 }
 
-static void test_more_epochs_go_on_with_a_finished_run(void **state)
+static void test_more_epochs_continue_a_finished_run(void **state)
 {
     program p;
 
@@ -351,7 +349,7 @@ static void test_more_epochs_go_on_with_a_finished_run(void **state)
     assert_same_model("long", "short");
 }
 
-static void test_other_settings_are_refused_by_name(void **state)
+static void test_changed_settings_are_rejected_by_name(void **state)
 {
     size_t size[2];
     char *config[2];
@@ -364,9 +362,9 @@ static void test_other_settings_are_refused_by_name(void **state)
         train(&p, "done", ranks,
               "train.rate=0.5; job.workers=5; sgd.clip=7; train.epochs=9");
         assert_ended(&p, 78);
-        assert_said(&p, "train.rate: 0.02, now 0.5");
-        assert_said(&p, "job.workers: 4, now 5");
-        assert_said(&p, "sgd.clip: 5, now 7");
+        assert_said(&p, "train.rate: was 0.02, now 0.5");
+        assert_said(&p, "job.workers: was 4, now 5");
+        assert_said(&p, "sgd.clip: was 5, now 7");
         assert_not_said(&p, "train.epochs:");
         assert_not_said(&p, "model.net:");
         assert_int_equal(times_said(&p, "started with other settings"), 1);
@@ -378,7 +376,7 @@ static void test_other_settings_are_refused_by_name(void **state)
     assert_int_equal(events("done", "start"), 1);
 }
 
-static void test_equal_settings_may_be_written_otherwise(void **state)
+static void test_equal_settings_may_be_written_differently(void **state)
 {
     program p;
 
@@ -390,7 +388,7 @@ static void test_equal_settings_may_be_written_otherwise(void **state)
     assert_ended(&p, 0);
 }
 
-static void test_other_data_are_refused(void **state)
+static void test_changed_data_are_rejected(void **state)
 {
     program p;
 
@@ -402,37 +400,37 @@ static void test_other_data_are_refused(void **state)
     for (int ranks = 1; ranks <= 2; ranks++) {
         train(&p, "done", ranks, "data.train=data");
         assert_ended(&p, 78);
-        assert_said(&p, "other data");
+        assert_said(&p, "have changed since");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
     }
     train(&p, "done", 1, "data.train=train");
     assert_ended(&p, 78);
-    assert_said(&p, "data.train: data, now train");
+    assert_said(&p, "data.train: was data, now train");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bmuf_goes_on_from_every_block),
-        cmocka_unit_test(test_kept_momenta_go_on_from_every_block),
-        cmocka_unit_test(test_kept_moments_go_on_from_every_block),
-        cmocka_unit_test(test_extrapolated_moments_go_on_from_every_block),
-        cmocka_unit_test(test_blocks_of_many_kinds_go_on_from_every_block),
-        cmocka_unit_test(test_synchronous_sgd_goes_on_from_every_block),
-        cmocka_unit_test(test_averaging_goes_on_from_every_block),
-        cmocka_unit_test(test_batch_statistics_go_on_from_every_block),
-        cmocka_unit_test(test_the_one_coordinator_goes_on),
-        cmocka_unit_test(test_an_average_of_models_goes_on),
-        cmocka_unit_test(test_rounded_factors_go_on),
-        cmocka_unit_test(test_runs_that_signals_stop_go_on),
-        cmocka_unit_test(test_many_signals_disturb_no_product),
-        cmocka_unit_test(test_signals_before_training_stop_it_as_well),
+        cmocka_unit_test(test_bmuf_resumes_from_every_block),
+        cmocka_unit_test(test_kept_momenta_resume_from_every_block),
+        cmocka_unit_test(test_kept_moments_resume_from_every_block),
+        cmocka_unit_test(test_extrapolated_moments_resume_from_every_block),
+        cmocka_unit_test(test_mixed_block_options_resume_from_every_block),
+        cmocka_unit_test(test_synchronous_sgd_resumes_from_every_block),
+        cmocka_unit_test(test_averaging_resumes_from_every_block),
+        cmocka_unit_test(test_batch_statistics_resume_from_every_block),
+        cmocka_unit_test(test_a_root_coordinator_resumes),
+        cmocka_unit_test(test_an_average_of_models_resumes),
+        cmocka_unit_test(test_rounded_factors_resume),
+        cmocka_unit_test(test_runs_stopped_by_signals_resume),
+        cmocka_unit_test(test_many_signals_do_not_change_the_result),
+        cmocka_unit_test(test_signals_before_training_stop_it),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
-        cmocka_unit_test(test_a_finished_run_is_left_as_it_is),
-        cmocka_unit_test(test_more_epochs_go_on_with_a_finished_run),
-        cmocka_unit_test(test_other_settings_are_refused_by_name),
-        cmocka_unit_test(test_equal_settings_may_be_written_otherwise),
-        cmocka_unit_test(test_other_data_are_refused),
+        cmocka_unit_test(test_a_finished_run_is_not_changed),
+        cmocka_unit_test(test_more_epochs_continue_a_finished_run),
+        cmocka_unit_test(test_changed_settings_are_rejected_by_name),
+        cmocka_unit_test(test_equal_settings_may_be_written_differently),
+        cmocka_unit_test(test_changed_data_are_rejected),
     };
 
     return cmocka_run_group_tests_name("stop", tests, digits_set_up,

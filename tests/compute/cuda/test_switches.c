@@ -6,7 +6,8 @@
 #include "core/rng.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
-#include "tests/support/scratch.h"
+#include "tests/fakes/emulated.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -28,16 +29,7 @@ static const char *const variables[] = {"BMUF_LSTM", "BMUF_CONV", "BMUF_GRAPH",
 
 static void find_counter(void)
 {
-    char path[4096];
-    void *plugin = NULL;
-    const char *folder = getenv("BMUF_PLUGINS");
-
-    if (folder == NULL)
-        return;
-    snprintf(path, sizeof path, "%s/libbmuf_cuda.so", folder);
-    plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (plugin != NULL)
-        launches = dlsym(plugin, "bm_emulated_launches");
+    launches = emulated_symbol("bm_emulated_launches");
 }
 
 static int clear_switches(void **state)

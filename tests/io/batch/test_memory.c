@@ -4,9 +4,13 @@
  * prints its peak memory.
  */
 #include "io/batch/reader.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* A shard is one unit of 512 kB of floats; more shards than stay open. */
 enum { D = 64, FRAMES = 512, SEQUENCES = 4, SHARDS = 36 };
@@ -136,7 +140,7 @@ static long peak_of_reading(const char *directory, long block)
     assert_int_equal(pipe(fds), 0);
     pid = fork();
     if (pid == 0) {
-        /* which else keeps what was freed */
+        /* it would keep freed memory */
         setenv("ASAN_OPTIONS", "quarantine_size_mb=0:detect_leaks=0", 1);
         dup2(fds[1], 1);
         execl(self, self, directory, frames, (char *)NULL);

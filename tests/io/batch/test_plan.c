@@ -1,8 +1,8 @@
 /*
- * The block plan of data sets that are only lists of lengths: properties of many
- * random plans, and small plans by hand.
+ * The block plan of data sets that are only lists of lengths: properties of
+ * many random plans, and small plans by hand.
  */
-#include "tests/support/lengths.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -119,7 +119,7 @@ static void check_epoch(const bm_dataset *d, const bm_plan_settings *s,
         }
         assert_ok(bm_plan_steps(p, b, &steps));
         assert_int_equal(steps, most);
-        assert_true(steps > 0); /* or the epoch would seem to end here */
+        assert_true(steps > 0); /* 0 would end the epoch here */
     }
     for (size_t i = 0; i < d->n; i++)
         assert_int_equal(seen[i], 1);
@@ -258,7 +258,7 @@ static void test_a_plan_depends_on_seed_and_epoch_alone(void **state)
     size_t n = whole(plans[0], 3, x);
 
     (void)state;
-    /* asked for in another order, after other questions */
+    /* in another order, after other calls */
     for (int64_t b = bm_plan_blocks(plans[1]) - 1; b >= 0; b--) {
         int64_t steps = 0;
         assert_ok(bm_plan_steps(plans[1], b, &steps));

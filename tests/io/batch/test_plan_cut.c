@@ -1,7 +1,7 @@
 /*
  * The padding of mini-batches, and the number of mini-batches in blocks.
  */
-#include "tests/support/lengths.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <math.h>

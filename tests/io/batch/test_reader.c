@@ -246,7 +246,7 @@ static void test_batches_have_the_written_data_in_every_epoch(void **state)
     (void)state;
     assert_true(blocks > 3);
     for (int64_t epoch = 0; epoch < 3; epoch++)
-        for (int64_t b = 0; b < blocks + 1; b++) /* one more than there are */
+        for (int64_t b = 0; b < blocks + 1; b++) /* and one past the end */
             check_block(&x, r, (bm_position){epoch, b}, 0, WORKERS);
     bm_reader_close(r);
     drop(&x);

@@ -4,7 +4,7 @@
  */
 #include "core/rng.h"
 #include "io/batch/reader.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <hdf5.h>
@@ -26,7 +26,7 @@ typedef struct call {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static call calls[MOST_READ];
 static size_t n_calls, n_inputs;
-static size_t most_inputs; /* how many there may be by now */
+static size_t most_inputs; /* the limit so far */
 static bool too_many;
 
 herr_t __real_H5Dread(hid_t id, hid_t type, hid_t memory, hid_t file,
@@ -217,7 +217,7 @@ static void test_two_blocks_are_read_ahead_and_no_more(void **_)
         allow(ahead);
         assert_ok(bm_reader_block(r, (bm_position){0, b}, &steps));
         wait_for_units(ahead);
-        nanosleep(&while_idle, NULL); /* to read more than it may */
+        nanosleep(&while_idle, NULL); /* time to read too much */
     }
     bm_reader_close(r);
     assert_false(too_many);

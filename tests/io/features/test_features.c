@@ -1,7 +1,7 @@
 /*
  * Features: the filter bank against its definition, in double with a sum for
- * every frequency; deltas against their published scales; the rest against cases
- * computed by hand.
+ * every frequency; deltas against their published scales; the rest against
+ * cases computed by hand.
  */
 #include "core/rng.h"
 #include "io/features/fbank.h"
@@ -242,7 +242,7 @@ static void test_dither_is_a_function_of_its_key(void **state)
     memset(b, 0, sizeof b);
     memset(c, 0, sizeof c);
     bm_dither(a, N, 3, 17);
-    bm_dither(b, N / 2, 3, 17); /* a sample's noise knows no length */
+    bm_dither(b, N / 2, 3, 17); /* noise does not depend on the length */
     bm_dither(c, N, 3, 18);
     assert_memory_equal(a, b, sizeof a / 2);
     assert_memory_not_equal(a, c, sizeof a);
@@ -250,11 +250,12 @@ static void test_dither_is_a_function_of_its_key(void **state)
         sum += a[i];
         squares += (double)a[i] * a[i];
     }
-    assert_true(fabs(sum / N) < 0.15); /* five deviations of a mean */
+    assert_true(fabs(sum / N) <
+                0.15); /* five standard deviations of the mean */
     assert_true(fabs(squares / N - 9) < 0.65);
 }
 
-/* One feature is 1 at one time and else 0, the other a ramp. */
+/* One feature is 1 at one time and 0 otherwise, the other a ramp. */
 static void test_deltas_have_the_published_scales(void **state)
 {
     static const double first[] = {-.2, -.1, 0, .1, .2};
@@ -280,7 +281,7 @@ static void test_deltas_have_the_published_scales(void **state)
             assert_float_equal(y[t][5], 0, 1e-5);
         }
     }
-    /* -.2 * 0 - .1 * 0 + .1 * 3 + .2 * 6: frame 0 stands for those before */
+    /* -.2 * 0 - .1 * 0 + .1 * 3 + .2 * 6: frame 0 is repeated before it */
     assert_float_equal(y[0][3], 1.5, 1e-6);
 }
 
@@ -332,8 +333,8 @@ static void test_stacking_keeps_features_together(void **state)
     assert_memory_equal(y, expected, sizeof y);
 }
 
-/* Four sequences of two speakers with two features: the first has another mean in
- * each sequence, the second is far from zero. */
+/* Four sequences of two speakers with two features: the first has another mean
+ * in each sequence, the second is far from zero. */
 enum { SEQUENCES = 4, LONGEST = 9, DIM = 2 };
 
 typedef struct corpus {
@@ -437,8 +438,8 @@ static void test_normalisation_is_by_group(void **state)
         }
 }
 
-/* Normalising by speaker does not give each sequence mean 0, nor normalising over
- * all sequences each speaker. */
+/* Normalising by speaker does not give each sequence mean 0, nor normalising
+ * over all sequences each speaker. */
 static void test_wider_groups_do_not_normalise_narrower_ones(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
 #include "io/features/feature_chain.h"
 #include "io/import/sound.h"
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>

@@ -5,7 +5,7 @@
 #include "io/import/feature_files.h"
 #include "io/import/line_image.h"
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>
@@ -353,8 +353,8 @@ static void test_invalid_arrays_are_problems(void **state)
     }
 }
 
-/* A file that is truncated anywhere, or has any byte flipped, gives numbers or a
- * problem. */
+/* A file that is truncated anywhere, or has any byte flipped, gives numbers or
+ * a problem. */
 static void test_damaged_arrays_never_crash(void **state)
 {
     uint8_t file[512];

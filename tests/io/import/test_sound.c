@@ -4,7 +4,7 @@
  */
 #include "io/import/sound.h"
 #include "tests/support/folder.h"
-#include "tests/support/importing.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -187,7 +187,7 @@ static void test_invalid_recordings_are_problems(void **state)
 }
 
 /* Reads a file; returns its size. */
-static size_t slurp(const char *name, char *bytes, size_t room)
+static size_t read_file(const char *name, char *bytes, size_t room)
 {
     FILE *file = fopen(in_folder(name), "rb");
     size_t n = 0;
@@ -215,7 +215,7 @@ static void test_truncated_recordings_are_problems(void **state)
         size_t n = 0;
 
         write_sound(names[f], formats[f], x, LONGEST, 1, 8000);
-        n = slurp(names[f], bytes, sizeof bytes);
+        n = read_file(names[f], bytes, sizeof bytes);
         write_bytes(names[f], bytes, n / 2);
         s = read_sound(names[f], 0, &problem);
         assert_non_null(strstr(problem.text, "truncated"));
@@ -233,7 +233,7 @@ static void test_a_recording_from_a_pipe_is_complete(void **state)
 
     (void)state;
     write_tone("pipe.wav", 4000, 1, 8000);
-    n = slurp("pipe.wav", bytes, sizeof bytes);
+    n = read_file("pipe.wav", bytes, sizeof bytes);
     assert_memory_equal(bytes + 36, "data", 4);
     memset(bytes + 4, 0xff, 4);
     memset(bytes + 40, 0xff, 4);
@@ -260,7 +260,7 @@ static void test_damaged_recordings_never_crash(void **state)
         size_t n = 0;
 
         write_sound(names[f], formats[f], x, 5000, 1, 8000);
-        n = slurp(names[f], bytes, sizeof bytes);
+        n = read_file(names[f], bytes, sizeof bytes);
         for (size_t i = 0; i < n; i += i < 100 ? 1 : 97) {
             bm_problem problem;
             bm_sound s;

@@ -5,8 +5,7 @@
 #include "io/inspect/check.h"
 #include "io/inspect/child.h"
 #include "io/inspect/describe.h"
-#include "tests/support/corpus.h"
-#include "tests/support/forge.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -294,8 +293,8 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
     corpus_remove(directory);
 }
 
-/* The report on set-00000 of a corpus of 12 sequences after `modify` has changed
- * it; free() it. */
+/* The report on set-00000 of a corpus of 12 sequences after `modify` has
+ * changed it; free() it. */
 static char *checked_after(void (*modify)(const char *path), int stride,
                            size_t *problems)
 {

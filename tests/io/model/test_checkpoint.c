@@ -8,6 +8,8 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 /* ---- saved one way, loaded another ----------------------------------------

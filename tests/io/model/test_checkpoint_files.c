@@ -3,7 +3,7 @@
  * stay.
  */
 #include "io/model/checkpoint.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 static void touch(const scratch *s, const char *name)

@@ -1,6 +1,6 @@
 /*
- * Loading checkpoints and models that do not match or are damaged changes nothing
- * on any rank; a model can be imported from a checkpoint.
+ * Loading checkpoints and models that do not match or are damaged changes
+ * nothing on any rank; a model can be imported from a checkpoint.
  */
 #include "io/model/model_file.h"
 #include "io/model/safetensors.h"
@@ -8,6 +8,8 @@
 #include "tests/support/support.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- files that do not match -----------------------------------------------
  */

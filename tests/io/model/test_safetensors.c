@@ -3,7 +3,7 @@
  * and forged files.
  */
 #include "io/model/safetensors.h"
-#include "tests/support/scratch.h"
+#include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <jansson.h>
@@ -11,7 +11,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#define XXH_INLINE_ALL /* another compilation than the library's own */
+#include <unistd.h>
+#define XXH_INLINE_ALL /* not the library's code */
 #include <xxhash.h>
 
 static const float weights[6] = {1, -2, 0.5F, 3e-30F, -0.0F, 7};
@@ -275,7 +276,7 @@ static void test_an_unfinished_file_is_removed(void **state)
     bm_st_close(w);
     assert_int_equal(scratch_count(&s, false), 0);
 
-    /* Something that cannot be replaced stands where it should go. */
+    /* A directory at `path` cannot be replaced. */
     assert_ok(bm_st_create(&w, s.path, false));
     assert_int_equal(bm_st_commit(w, NULL), BM_ERR_IO);
     bm_st_close(w);
@@ -427,10 +428,10 @@ static const char *const hostile[] = {
     "{" A("[2]", "0", "8") "," A("[2]", "0", "8") "}", /* twice */
     "{" A("[2]", "0", "8") "," B("[2]", "0", "8") "}", /* overlap */
     "{" A("[1]", "0", "4") "," B("[2]", "0", "8") "}",
-    "{" A("[1]", "0", "4") "}",  /* bytes behind it */
+    "{" A("[1]", "0", "4") "}",  /* bytes after it */
     "{" A("[1]", "4", "8") "}",  /* a hole before it */
     "{" A("[3]", "0", "12") "}", /* beyond the data */
-    "{" A("[2]", "8", "0") "}",  /* backwards */
+    "{" A("[2]", "8", "0") "}",  /* end before begin */
     "{" A("[2]", "-8", "0") "}",
     "{" A("[2]", "0", "-8") "}",
     "{" A("[2]", "0.0", "8") "}",

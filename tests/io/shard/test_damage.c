@@ -4,8 +4,7 @@
 #include "core/file.h"
 #include "io/shard/dataset.h"
 #include "io/shard/shard_parts.h"
-#include "tests/support/corpus.h"
-#include "tests/support/forge.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -37,7 +36,7 @@ static off_t size_of(const char *path)
     return info.st_size;
 }
 
-/* Where an array begins in the file. */
+/* The offset of an array in the file. */
 static off_t place_of(const char *path, const char *array)
 {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -127,8 +126,8 @@ static bool survives(const char *directory, const bm_vocab *vocab)
     return good;
 }
 
-/* In a child: flips every `step`th byte from `from` on, one at a time, and writes
- * its offset to the pipe before it reads. Restores the file, unless HDF5
+/* In a child: flips every `step`th byte from `from` on, one at a time, and
+ * writes its offset to the pipe before it reads. Restores the file, unless HDF5
  * crashes. */
 static void flip_all(const corpus *c, const char *path, off_t from, off_t step,
                      int progress)
@@ -140,7 +139,7 @@ static void flip_all(const corpus *c, const char *path, off_t from, off_t step,
 
         if (write(progress, &at, sizeof at) != sizeof at)
             _exit(3);
-        alarm(20); /* HDF5 has been seen to loop */
+        alarm(20); /* HDF5 may loop */
         flip(path, at, mask);
         if (!survives(c->directory, c->meta.vocab))
             _exit(1);
@@ -200,7 +199,7 @@ static void test_no_flipped_byte_is_accepted(void **_)
     corpus_remove(directory);
 }
 
-/* ---- malicious files ------------------------------------------------------ */
+/* ---- malicious files ----------------------------------------------------- */
 
 static void forge_external_link(hid_t file)
 {

@@ -1,10 +1,10 @@
 /*
  * The layout of docs/shards.md, read with plain HDF5 calls: every field has the
- * values of the corpus, and shards that another program wrote in chunks are read
- * as well.
+ * values of the corpus, and shards that another program wrote in chunks are
+ * read as well.
  */
 #include "io/shard/dataset.h"
-#include "tests/support/corpus.h"
+#include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -384,7 +384,8 @@ static void test_every_field_has_the_values_of_the_corpus(void **_)
 
 /* The layout of an array by another program. */
 typedef struct chunks {
-    hsize_t rows, columns; /* 0: all; more rows than there are: it may grow */
+    hsize_t rows,
+        columns; /* 0: all; more than the array has: it is extendible */
     bool shuffle, deflate, fletcher, scale;
 } chunks;
 
@@ -461,7 +462,7 @@ static void test_shards_in_chunks_of_full_rows_are_read(void **_)
 {
     static const chunks cases[] = {
         {.rows = 1},
-        {.rows = 7}, /* no divisor of anything */
+        {.rows = 7}, /* divides no dimension */
         {.rows = 5000},
         {.rows = 7, .deflate = true},
         {.rows = 64, .shuffle = true, .deflate = true},

@@ -1,7 +1,7 @@
 /*
- * What is exchanged while something is learned: an exchange of [block] overlap
- * is over before the next block is, and brings as much as one that is waited
- * for; so do buckets of [ssgd] overlap.
+ * Exchanges that run while workers train: a late exchange ([block] overlap)
+ * ends before the next block does, and sends as many bytes as one that is
+ * waited for; so do buckets ([ssgd] overlap).
  */
 #include "core/span.h"
 #include "tests/support/equations.h"
@@ -16,9 +16,9 @@ enum { ALL = EPOCHS * BLOCKS, STEPS = 6 };
 
 #define LATE "block.overlap=yes"
 
-/* ---- when ---------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------- */
 
-/* What the watcher of spans has seen of another thread. */
+/* What the watcher of spans has seen of the comm thread. */
 static struct {
     pthread_t computing;
     atomic_int exchanges; /* that have ended */
@@ -40,10 +40,11 @@ static void end(const char *name, double began, double ended)
 
 static const bm_span_watcher watcher = {begin, end};
 
-/* A block is not learned from until the exchange that follows the one before
- * has ended, which therefore does not wait for it. */
-static bm_status learn_after_it(void *self, bm_params *params, int worker,
-                                int64_t step, double *samples)
+/* The block's first gradient waits until the exchange after the block before
+ * has ended: that exchange cannot wait for this block. */
+static bm_status gradient_after_exchange(void *self, bm_params *params,
+                                         int worker, int64_t step,
+                                         double *samples)
 {
     const problem *p = self;
     int before = (int)(p->at.epoch * BLOCKS + p->at.block);
@@ -53,7 +54,7 @@ static bm_status learn_after_it(void *self, bm_params *params, int worker,
     return gradient(self, params, worker, step, samples);
 }
 
-static void test_an_exchange_goes_on_during_the_next_block(void **state)
+static void test_late_exchange_runs_during_the_next_block(void **state)
 {
     static const char *const ways[][4] = {
         {"train.strategy=bmuf", LATE, NULL},
@@ -63,7 +64,7 @@ static void test_an_exchange_goes_on_during_the_next_block(void **state)
     bm_span_watch(&watcher);
     FOR_EACH (k, ways) {
         job j = open_job(*state, even, ways[k]);
-        bm_task task = {&j.problem, move, learn_after_it, read_score,
+        bm_task task = {&j.problem, move, gradient_after_exchange, read_score,
                         count_steps};
 
         atomic_store(&seen.exchanges, 0);
@@ -73,21 +74,21 @@ static void test_an_exchange_goes_on_during_the_next_block(void **state)
             bm_block_report report;
             assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
         }
-        close_job(&j); /* when the last one has ended */
+        close_job(&j); /* waits for the last one */
         assert_int_equal(atomic_load(&seen.exchanges), ALL);
     }
 }
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static double brought(const bm_comm *comm)
+static double bytes_sent(const bm_comm *comm)
 {
     bm_traffic t = bm_comm_traffic(comm);
     return (double)t.sent + (double)t.shared;
 }
 
-/* With a worker on each rank all of them together bring 8 (P - 1) for each
- * number, in whatever pieces. */
+/* With a worker on each rank all ranks together send 8 (P - 1) bytes for each
+ * number, in any pieces. */
 static void check_bytes(bm_comm *comm, const char *const *settings,
                         double exchanges)
 {
@@ -95,21 +96,21 @@ static void check_bytes(bm_comm *comm, const char *const *settings,
     job j = open_job(comm, p, settings);
     double before = 0, total = 0;
 
-    start_job(&j); /* which may try out how fast exchanges are */
-    before = brought(comm);
+    start_job(&j); /* may time some exchanges */
+    before = bytes_sent(comm);
     for (int t = 0; t < ALL; t++) {
         bm_block_report report;
         assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
     }
     bm_trainer_close(j.trainer);
     j.trainer = NULL;
-    total = brought(comm) - before;
+    total = bytes_sent(comm) - before;
     assert_ok(bm_comm_sum(comm, &total, 1));
     assert_true(total == exchanges * 8 * (bm_comm_size(comm) - 1) * N);
     close_job(&j);
 }
 
-static void test_late_exchanges_bring_as_much(void **state)
+static void test_late_exchanges_send_as_many_bytes(void **state)
 {
     static const char *const waits[] = {"train.strategy=bmuf", STEADY, NULL};
     static const char *const late[] = {"train.strategy=bmuf", LATE, STEADY,
@@ -119,7 +120,7 @@ static void test_late_exchanges_bring_as_much(void **state)
     check_bytes(*state, late, ALL);
 }
 
-static void test_buckets_bring_as_much(void **state)
+static void test_buckets_send_as_many_bytes(void **state)
 {
     static const char *const overlaps[] = {
         "ssgd.overlap=none", "ssgd.overlap=layer", "ssgd.overlap=bucket",
@@ -137,9 +138,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_late_exchanges_bring_as_much),
-        TEST(test_buckets_bring_as_much),
-        TEST(test_an_exchange_goes_on_during_the_next_block),
+        TEST(test_late_exchanges_send_as_many_bytes),
+        TEST(test_buckets_send_as_many_bytes),
+        TEST(test_late_exchange_runs_during_the_next_block),
     };
-    return RUN_GROUP_MPI("meanwhile", tests);
+    return RUN_GROUP_MPI("late_exchange", tests);
 }

@@ -1,14 +1,12 @@
-/*
- * The loop where workers see numbers that are none, diverge, or fail.
- */
+/* The trainer when workers see NaN or infinity, diverge, or fail. */
 #include "tests/support/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A gradient that is none changes nothing, and is counted. */
-static void test_broken_gradients_are_skipped(void **state)
+/* A gradient that is not finite changes nothing, and is counted. */
+static void test_gradients_that_are_not_finite_are_skipped(void **state)
 {
     problem p = ragged;
     bm_comm *one = NULL;
@@ -32,7 +30,7 @@ static void test_broken_gradients_are_skipped(void **state)
     bm_comm_close(one);
 }
 
-/* The loss of one worker explodes: its model does not reach the mean. */
+/* The loss of one worker explodes: its model is not in the mean. */
 static void test_diverged_worker_is_left_out(void **state)
 {
     static const char *const policies[][4] = {
@@ -61,9 +59,9 @@ static void test_diverged_worker_is_left_out(void **state)
     }
 }
 
-/* What goes wrong with worker 1 without a gradient that is none. */
+/* What goes wrong with worker 1, with gradients that are finite. */
 static const problem broken[] = {
-    {.poison = 3e38}, /* steps add up to weights beyond all floats */
+    {.poison = 3e38}, /* the weights overflow */
     {.excess = NAN},
     {.excess = INFINITY},
     {.unscored = true},
@@ -78,8 +76,8 @@ static problem break_worker(problem how)
     return how;
 }
 
-/* It is as if the worker had had no data. */
-static void test_worker_without_numbers_is_left_out(void **state)
+/* The result is that of a worker without data. */
+static void test_worker_that_is_not_finite_is_left_out(void **state)
 {
     static const char *const ways[][4] = {
         {"train.strategy=bmuf", STEADY, NULL},
@@ -103,8 +101,8 @@ static void test_worker_without_numbers_is_left_out(void **state)
     }
 }
 
-/* With one model for all there is nobody to leave out. */
-static void test_loss_that_is_none_ends_training_by_steps(void **state)
+/* With one model for all no worker can be left out. */
+static void test_loss_that_is_not_finite_ends_training_by_steps(void **state)
 {
     static const char *const settings[] = {"train.strategy=ssgd", STEADY, NULL};
     static const double losses[] = {NAN, INFINITY};
@@ -124,8 +122,8 @@ static void test_loss_that_is_none_ends_training_by_steps(void **state)
     }
 }
 
-/* Losses near zero go up and down by large factors: no cause for alarm. */
-static void test_small_losses_may_wobble(void **state)
+/* Losses near zero change by large factors, which is not divergence. */
+static void test_small_losses_may_rise(void **state)
 {
     static const char *const settings[] = {
         "train.strategy=bmuf", "bmuf.momentum=0.5", "sgd.momentum=0.5", NULL};
@@ -146,9 +144,8 @@ static void test_small_losses_may_wobble(void **state)
     assert_true(got.left_out > 0);
 }
 
-/* Nobody is left: training says so, and its state is that of the block's
- * start. */
-static void test_divergence_of_all_ends_training(void **state)
+/* BM_ERR_NUMERIC, and the state is that of the block's start. */
+static void test_divergence_of_all_workers_ends_training(void **state)
 {
     static const char *const settings[] = {"train.strategy=bmuf", NULL};
     problem p = {.workers = 1,
@@ -196,8 +193,8 @@ static bm_status fail_later_on_the_last_rank(void *self, bm_params *params,
     return gradient(self, params, worker, step, samples);
 }
 
-/* One rank fails, all ranks know, and one of them is to tell. */
-static void test_failure_of_one_rank_is_everybodys(void **state)
+/* All ranks return the failure, and know which rank reports it. */
+static void test_failure_of_one_rank_fails_all(void **state)
 {
     static const char *const settings[][2] = {{"train.strategy=bmuf", NULL},
                                               {"train.strategy=ssgd", NULL},
@@ -228,13 +225,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_broken_gradients_are_skipped),
+        TEST(test_gradients_that_are_not_finite_are_skipped),
         TEST(test_diverged_worker_is_left_out),
-        TEST(test_worker_without_numbers_is_left_out),
-        TEST(test_loss_that_is_none_ends_training_by_steps),
-        TEST(test_small_losses_may_wobble),
-        TEST(test_divergence_of_all_ends_training),
-        TEST(test_failure_of_one_rank_is_everybodys),
+        TEST(test_worker_that_is_not_finite_is_left_out),
+        TEST(test_loss_that_is_not_finite_ends_training_by_steps),
+        TEST(test_small_losses_may_rise),
+        TEST(test_divergence_of_all_workers_ends_training),
+        TEST(test_failure_of_one_rank_fails_all),
     };
-    return RUN_GROUP_MPI("trouble", tests);
+    return RUN_GROUP_MPI("failures", tests);
 }

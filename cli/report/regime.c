@@ -1,0 +1,67 @@
+#include "cli/report/regime.h"
+
+#include <math.h>
+
+/* The mean frames of a mini-batch. With batch.frames, a limit, it is the mean
+ * over the first block. */
+static bm_status batch_frames(const bm_settings *s, const bm_dataset *d,
+                              const bm_plan *plan, double *out)
+{
+    double mean = (double)d->frames / (double)(d->n ? d->n : 1);
+    double most = (double)bm_plan_batch_frames(&s->plan, d);
+    bm_filling f = {0};
+
+    if (most > 0 && bm_plan_blocks(plan) > 0)
+        BM_TRY(bm_plan_fill(plan, 0, &f));
+    if (f.frames > 0)
+        *out = f.frames / f.batches;
+    else
+        *out = most > 0 ? most : (double)s->plan.sequences * mean;
+    return BM_OK;
+}
+
+/* The fraction of an epoch in which workers of equal speed are busy. */
+static double balance_of(const bm_plan *plan)
+{
+    int64_t n = bm_plan_blocks(plan);
+    double sum = 0;
+
+    for (int64_t b = 0; b < n; b++)
+        sum += 1 / bm_plan_balance(plan, b);
+    return n > 0 ? (double)n / sum : 0;
+}
+
+bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
+                        bm_plan **out)
+{
+    return bm_plan_new(out, data, &s->plan, (int)s->job.workers,
+                       (uint64_t)s->job.seed, 0);
+}
+
+bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
+                       const bm_plan *plan, bm_regime *out)
+{
+    const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
+    bool adam = bm_sgd_is_adam(&s->sgd);
+    double batch = 0;
+
+    BM_TRY(batch_frames(s, data, plan, &batch));
+    *out = (bm_regime){.workers = (int)s->job.workers,
+                       .filtered = s->filtered,
+                       .renamed = ops != &bm_strategy_bmuf,
+                       .blocks = ops->per == BM_BLOCK,
+                       .momentum = s->filter.momentum,
+                       .rate = s->filter.rate,
+                       .adam = adam,
+                       .diloco = ops == &bm_strategy_diloco,
+                       .local_momentum = adam ? s->sgd.beta1 : s->sgd.momentum,
+                       .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
+                       .block_frames = (double)data->frames /
+                                       fmax((double)bm_plan_blocks(plan), 1),
+                       .epoch_frames = (double)data->frames,
+                       .batch_frames = batch,
+                       .balance = balance_of(plan),
+                       .units = (double)data->n_units,
+                       .epochs = s->train.epochs};
+    return BM_OK;
+}
