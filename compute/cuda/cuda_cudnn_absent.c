@@ -1,4 +1,5 @@
-/* cuda_cudnn_absent.c - the engines of cuDNN, in a build without its headers. */
+/* cuda_cudnn_absent.c - the engines of cuDNN, in a build without its headers.
+ */
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
 

@@ -1,4 +1,5 @@
-/* cuda_loops.c - small operations, each on the forms that need no conversion. */
+/* cuda_loops.c - small operations, each on the forms that need no conversion.
+ */
 #include "compute/cuda/device/cuda_operations.h"
 #include "compute/cuda/kernels/kernels.h"
 #include "compute/cuda/memory/cuda_forms.h"

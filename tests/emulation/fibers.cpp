@@ -65,8 +65,8 @@ asm(".text\n"
     "    popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp\n"
     "    ret\n");
 
-/* The blocks that run. A fiber runs one thread after the other, until one has to
- * wait. */
+/* The blocks that run. A fiber runs one thread after the other, until one has
+ * to wait. */
 struct resident {
     std::vector<block> blocks;
     barrier meet; /* the cluster's */

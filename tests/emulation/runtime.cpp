@@ -1,8 +1,8 @@
 /*
- * runtime.cpp - the functions of the CUDA runtime that the backend calls, on the
- * host. A stream is lazy: it runs only when the host waits for it, and no other
- * stream runs then. So a missing event between two streams, or a host buffer
- * that is reused too early, gives wrong numbers.
+ * runtime.cpp - the functions of the CUDA runtime that the backend calls, on
+ * the host. A stream is lazy: it runs only when the host waits for it, and no
+ * other stream runs then. So a missing event between two streams, or a host
+ * buffer that is reused too early, gives wrong numbers.
  */
 #include "tests/emulation/runtime.h"
 

@@ -1,6 +1,6 @@
 /*
- * cells.h - how kernels iterate over columns of pixels: in cells, the windows of
- * a frame, or its rows without windows, V channels at once. A block takes
+ * cells.h - how kernels iterate over columns of pixels: in cells, the windows
+ * of a frame, or its rows without windows, V channels at once. A block takes
  * frames one after the other; a thread keeps its channels, so that their
  * factors and sums stay in registers.
  */

@@ -227,7 +227,8 @@ static bool no_padding(bm_extent e, size_t f, size_t n)
     return true;
 }
 
-/* Sums the gradients of w, and of b after it, over the windows of all frames. */
+/* Sums the gradients of w, and of b after it, over the windows of all frames.
+ */
 static void learn(bm_backend *be, const sweep *s, bm_extent in, bm_extent out,
                   const float *x, const float *dy, const scratch *r)
 {

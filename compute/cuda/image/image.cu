@@ -65,7 +65,8 @@ template <int V, int F, bool NORMAL> struct eye {
     }
 };
 
-/* The maximum of a window, its index there, and x. NaN counts as the largest. */
+/* The maximum of a window, its index there, and x. NaN counts as the largest.
+ */
 template <int V> struct peak {
     some<V> y, x;
     unsigned place[V];
@@ -205,8 +206,8 @@ BM_INLINE void fold(const double (&sums)[2][V], const share &s, unsigned c,
                 room[i * V + v][me];
 }
 
-/* Sums of x and of x^2. A thread sums the differences from its first number, for
- * which floats suffice; the result is about zero, in doubles. */
+/* Sums of x and of x^2. A thread sums the differences from its first number,
+ * for which floats suffice; the result is about zero, in doubles. */
 template <int V>
 __global__ static void measure(bm_panes p, share s, bm_in x, double *partial)
 {

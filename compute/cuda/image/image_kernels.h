@@ -66,8 +66,8 @@ typedef struct bm_images {
 
 /*
  * Copies images from one layout to another in the same form: place (t, h) of y
- * is place (t + ahead, h + below) of x, plus `bias`; or zeros outside of x, past
- * the end of its sequence or of y's, and in channels that x lacks.
+ * is place (t + ahead, h + below) of x, plus `bias`; or zeros outside of x,
+ * past the end of its sequence or of y's, and in channels that x lacks.
  */
 typedef struct bm_layout {
     size_t B;

@@ -1,7 +1,7 @@
 /*
- * exchange.cu - operations on vectors that workers exchange. Numbers are rounded
- * as in comm/sum/sum_loops.c and bmuf/filter_loops.c: no product is fused with
- * a sum, except products of two floats, which are exact in double.
+ * exchange.cu - operations on vectors that workers exchange. Numbers are
+ * rounded as in comm/sum/sum_loops.c and bmuf/filter_loops.c: no product is
+ * fused with a sum, except products of two floats, which are exact in double.
  */
 #include "compute/cuda/kernels/vec4.h"
 

@@ -46,7 +46,8 @@ cudaError_t bm_kernel_round(cudaStream_t stream, size_t n, const float *x,
 cudaError_t bm_kernel_widen(cudaStream_t stream, size_t n, const bm_bf16 *x,
                             float *y);
 
-/* The operations of operations.h. An output in floats takes inputs in floats. */
+/* The operations of operations.h. An output in floats takes inputs in floats.
+ */
 cudaError_t bm_kernel_add_rows(cudaStream_t stream, size_t rows, size_t cols,
                                float *y, const float *b);
 cudaError_t bm_kernel_activate(cudaStream_t stream, bm_activation f, size_t n,

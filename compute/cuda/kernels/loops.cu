@@ -225,7 +225,7 @@ cudaError_t bm_kernel_activate_back(cudaStream_t stream, bm_activation f,
     return back_to_half(stream, f, n, (const float *)y.x, dy, (bm_bf16 *)dx.x);
 }
 
-/* ---- clearing and copying ------------------------------------------------------ */
+/* ---- clearing and copying ------------------------------------------------ */
 
 /* Clears rows of n units past the end of their sequence. A warp takes whole
  * rows, so that it reads one length for a row. */

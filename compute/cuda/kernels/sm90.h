@@ -1,6 +1,6 @@
 /*
- * sm90.h - instructions of sm_90 beyond CUDA C, for kernels that are started with
- * BM_LAUNCH_CLUSTER. Names and layouts are those of the PTX manual.
+ * sm90.h - instructions of sm_90 beyond CUDA C, for kernels that are started
+ * with BM_LAUNCH_CLUSTER. Names and layouts are those of the PTX manual.
  *
  * Products of a warp, m16n8k16: C += A B with A [16, 16] and B [16, 8] in bf16,
  * C [16, 8] in fp32. Of lane 4 g + q, a register with two numbers holds
@@ -10,14 +10,14 @@
  *     B  b[0] column g   rows 2 q, 2 q + 1        b[1] the same, rows + 8
  *     C  c[0], c[1]  row g, columns 2 q, 2 q + 1  c[2], c[3]  row g + 8
  *
- * bm_matrices_get reads four matrices [8, 8] of 16-bit numbers. Lane l gives the
- * address of row l % 8 of matrix l / 8: 16 bytes, aligned to 16. Register
- * i then holds columns 2 q and 2 q + 1 of row g of matrix i; or of its
- * transpose. bm_matrices_put writes what the transposed one reads.
+ * bm_matrices_get reads four matrices [8, 8] of 16-bit numbers. Lane l gives
+ * the address of row l % 8 of matrix l / 8: 16 bytes, aligned to 16. Register i
+ * then holds columns 2 q and 2 q + 1 of row g of matrix i; or of its transpose.
+ * bm_matrices_put writes what the transposed one reads.
  *
- * A bm_arrivals, an mbarrier in shared memory, counts the bytes that other blocks
- * of the cluster have sent: the phase that bm_arrivals_expect opens ends when so
- * many have arrived. Phases are 0, 1, 0, 1 and so on.
+ * A bm_arrivals, an mbarrier in shared memory, counts the bytes that other
+ * blocks of the cluster have sent: the phase that bm_arrivals_expect opens ends
+ * when so many have arrived. Phases are 0, 1, 0, 1 and so on.
  */
 #ifndef BM_COMPUTE_CUDA_KERNELS_SM90_H
 #define BM_COMPUTE_CUDA_KERNELS_SM90_H

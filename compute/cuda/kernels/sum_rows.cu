@@ -1,8 +1,8 @@
 /*
- * sum_rows.cu - the sum of the rows of a matrix. A block sums some columns, four
- * for each thread, of some rows. The results are a matrix again, whose rows a
- * second kernel sums. The number of blocks depends only on the shape, and so do
- * the bits.
+ * sum_rows.cu - the sum of the rows of a matrix. A block sums some columns,
+ * four for each thread, of some rows. The results are a matrix again, whose
+ * rows a second kernel sums. The number of blocks depends only on the shape,
+ * and so do the bits.
  *
  * A gradient that goes back through an activation is summed in the same kernel,
  * which reads it once.

@@ -1,8 +1,8 @@
 /*
- * vec4.h - loads and stores of four numbers, floats or bf16. `wide`: all vectors
- * are aligned to 16 bytes (8 for bf16), and a thread moves four numbers at
- * once; else one after the other. Past the first n, loads give zeros and stores
- * are no-ops.
+ * vec4.h - loads and stores of four numbers, floats or bf16. `wide`: all
+ * vectors are aligned to 16 bytes (8 for bf16), and a thread moves four numbers
+ * at once; else one after the other. Past the first n, loads give zeros and
+ * stores are no-ops.
  */
 #ifndef BM_COMPUTE_CUDA_KERNELS_VEC4_H
 #define BM_COMPUTE_CUDA_KERNELS_VEC4_H

@@ -2,14 +2,14 @@
  * ctc_walk.cu - the recursion of CTC. The mathematics is that of cpu_ctc.c.
  *
  * Its T steps depend on each other, and take most of the time of CTC. There is
- * a block for each sequence and direction, and a thread for each pair of a blank
- * and a symbol. The backward probabilities are the forward ones of the reversed
- * sequence, with pair j for symbol L - 1 - j and the blank after it, so that a
- * thread of either direction needs one symbol, from its left neighbour. Within
- * a warp a shuffle brings it. A warp works on CHUNK frames while the warp on
- * its left is a chunk ahead and has stored what it needs: one barrier for CHUNK
- * steps. If there are more pairs than threads, they are taken in strips, one
- * after the other, whose edges are in device memory.
+ * a block for each sequence and direction, and a thread for each pair of a
+ * blank and a symbol. The backward probabilities are the forward ones of the
+ * reversed sequence, with pair j for symbol L - 1 - j and the blank after it,
+ * so that a thread of either direction needs one symbol, from its left
+ * neighbour. Within a warp a shuffle brings it. A warp works on CHUNK frames
+ * while the warp on its left is a chunk ahead and has stored what it needs: one
+ * barrier for CHUNK steps. If there are more pairs than threads, they are taken
+ * in strips, one after the other, whose edges are in device memory.
  *
  * Each direction stores the states of its half of the frames. A second kernel
  * continues over the other half, and computes posteriors from both directions.

@@ -1,9 +1,9 @@
 /*
- * ctc_wide.h - the numbers of CTC on the device: m 2^e, a float and an exponent,
- * as on the CPU (cpu_loss_loops.h). Here m is normalised to 1 .. 2 only every 8
- * frames, in which it grows to at most 2^22. Factors that are powers of two
- * round nothing, so this changes no bits, and an exponent depends on that of the
- * frame before by three instructions.
+ * ctc_wide.h - the numbers of CTC on the device: m 2^e, a float and an
+ * exponent, as on the CPU (cpu_loss_loops.h). Here m is normalised to 1 .. 2
+ * only every 8 frames, in which it grows to at most 2^22. Factors that are
+ * powers of two round nothing, so this changes no bits, and an exponent depends
+ * on that of the frame before by three instructions.
  */
 #ifndef BM_COMPUTE_CUDA_LOSS_CTC_WIDE_H
 #define BM_COMPUTE_CUDA_LOSS_CTC_WIDE_H

@@ -14,8 +14,8 @@
  * are in flight while it multiplies for the others.
  *
  * Forward, a block sends its h in bf16 to all: 16 H bytes arrive at each block
- * in a step of a tile. Its warps are W = U / 8 groups of eight cells times two halves
- * of the sum over H.
+ * in a step of a tile. Its warps are W = U / 8 groups of eight cells times two
+ * halves of the sum over H.
  *
  *     gates = x + wh h        h [8, H] of all blocks
  *

@@ -163,8 +163,8 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
     }
 static lstm_pass passes[] = {FOR_EACH_SIZE(PASS)};
 
-/* Minimises the time of all rounds of clusters. By estimate a step takes as long
- * as its tiles and two more, during which data are in flight. */
+/* Minimises the time of all rounds of clusters. By estimate a step takes as
+ * long as its tiles and two more, during which data are in flight. */
 int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R)
 {
     size_t least = SIZE_MAX;

@@ -1,6 +1,6 @@
 /*
- * lstm_cluster_launch.h - chooses the kernel for a hidden size and the sequences
- * of each cluster, and launches it.
+ * lstm_cluster_launch.h - chooses the kernel for a hidden size and the
+ * sequences of each cluster, and launches it.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_LAUNCH_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_CLUSTER_LAUNCH_H

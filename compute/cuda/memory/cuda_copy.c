@@ -126,7 +126,7 @@ static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_slots *s = cuda->slots;
 
-    /* The host takes a piece out of its slot one turn after its copy is queued. */
+    /* The host empties a slot one turn after the copy to it is queued. */
     for (size_t at = 0, k = 0; at < n + PIECE && be->failed == BM_OK;
          at += PIECE, k = (k + 1) % SLOTS) {
         size_t other = (k + 1) % SLOTS;
