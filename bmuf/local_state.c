@@ -267,11 +267,6 @@ bm_status bm_local_state_take(bm_local_state *m, const bm_local_state *from)
     return bm_local_state_resume(m, 0);
 }
 
-size_t bm_local_state_states(const bm_local_state *m)
-{
-    return (size_t)m->n * BM_SGD_STATES;
-}
-
 size_t bm_local_state_state(bm_local_state *m, bm_state *out)
 {
     size_t n = 0;

@@ -61,10 +61,9 @@ BM_CHECKED bm_status bm_local_state_exchange(bm_local_state *m, double tau);
 BM_CHECKED bm_status bm_local_state_take(bm_local_state *m,
                                          const bm_local_state *from);
 
-/* All that training restarts from: vectors, at most bm_local_state_states(),
- * and rho. bm_local_state_resume: they were filled from a checkpoint; fails as
- * the backend does. */
-size_t bm_local_state_states(const bm_local_state *m);
+/* All that training restarts from: vectors, at most BM_SGD_STATES for each
+ * worker hosted here, and rho. bm_local_state_resume: they were filled from a
+ * checkpoint; fails as the backend does. */
 size_t bm_local_state_state(bm_local_state *m, bm_state *out);
 double bm_local_state_rho(const bm_local_state *m);
 BM_CHECKED bm_status bm_local_state_resume(bm_local_state *m, double rho);

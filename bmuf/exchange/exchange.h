@@ -50,7 +50,7 @@ const char *bm_exchange_transport(const bm_exchange *e);
 /* The backend that slices and the common vector belong to; NULL: the host. */
 bm_backend *bm_exchange_memory(const bm_exchange *e);
 
-/* This rank's slice of the vector; its x is not set. */
+/* This rank's slice of the vector; only offset and count are valid. */
 bm_slice bm_exchange_slice(const bm_exchange *e);
 
 /* Zeroed memory for the elements of this rank's slice. Free with
