@@ -32,7 +32,7 @@ static void assert_told_once(const program *p, int ranks)
 {
     assert_int_equal(times_said(p, "bmuf: "), 1);
     assert_int_equal(times_said(p, "bmuf: rank "), ranks > 1);
-    assert_not_said(p, "ended by");
+    assert_not_said(p, "killed by");
     assert_not_said(p, "mpirun detected");
     assert_not_said(p, "MPI_ABORT");
 }

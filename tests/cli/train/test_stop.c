@@ -196,7 +196,7 @@ static bool stop_after(int blocks, int number, const char *run, int ranks)
         return false;
     assert_ended(&p, 75);
     assert_said(&p, "run the same command again to resume");
-    assert_not_said(&p, "ended by");
+    assert_not_said(&p, "killed by");
     return true;
 }
 
