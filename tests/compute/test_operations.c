@@ -135,8 +135,7 @@ static void make_sum_rows(trial *t)
 
 static void queue_sum_rows(bm_backend *be, trial *t, float *const *x)
 {
-    bm_sum_rows(be,
-                bm_matrix(x[SUM_Y] + t->shape[2], t->shape[1], t->shape[0]),
+    bm_sum_rows(be, bm_matrix(x[SUM_Y] + t->shape[2], t->shape[1], t->shape[0]),
                 x[SUM_B]);
 }
 
