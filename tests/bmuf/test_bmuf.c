@@ -31,11 +31,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void set(fixture *f, const char *assignment)
-{
-    assert_ok(bm_config_set(f->config, assignment));
-}
-
 /* What a worker adds to weight i in a block; different for each worker. */
 static double drift(int worker, int block, int i)
 {
@@ -143,9 +138,9 @@ static void test_classical_filter_follows_its_recurrence(void **state)
 {
     fixture *f = *state;
 
-    set(f, "bmuf.momentum=0.75");
-    set(f, "bmuf.rate=0.5");
-    set(f, "bmuf.nesterov=no");
+    fixture_set(f, "bmuf.momentum=0.75");
+    fixture_set(f, "bmuf.rate=0.5");
+    fixture_set(f, "bmuf.nesterov=no");
     check_filter(f, "bmuf", 0.75, 0.5, false);
 }
 
@@ -153,7 +148,7 @@ static void test_nesterov_filter_starts_ahead_of_the_model(void **state)
 {
     fixture *f = *state;
 
-    set(f, "bmuf.momentum=0.75");
+    fixture_set(f, "bmuf.momentum=0.75");
     check_filter(f, "bmuf", 0.75, 1.0, true);
 }
 
@@ -168,11 +163,11 @@ static void test_statistics_become_the_plain_mean(void **state)
 
     f->params.n_learned = LEARNED;
     check_filter(f, "average", 0, 1, false);
-    set(f, "bmuf.momentum=0.75");
-    set(f, "bmuf.rate=0.5");
+    fixture_set(f, "bmuf.momentum=0.75");
+    fixture_set(f, "bmuf.rate=0.5");
     check_filter(f, "bmuf", 0.75, 0.5, true);
-    set(f, "bmuf.nesterov=no");
-    set(f, "job.coordinator=root");
+    fixture_set(f, "bmuf.nesterov=no");
+    fixture_set(f, "job.coordinator=root");
     check_filter(f, "bmuf", 0.75, 0.5, false);
 }
 
@@ -194,10 +189,10 @@ static void test_filter_without_momentum_is_model_averaging(void **state)
     float average[2 * N], filter[2 * N];
 
     run(f, "average", average);
-    set(f, "bmuf.momentum=0");
+    fixture_set(f, "bmuf.momentum=0");
     run(f, "bmuf", filter);
     assert_memory_equal(filter, average, sizeof average);
-    set(f, "bmuf.nesterov=no");
+    fixture_set(f, "bmuf.nesterov=no");
     run(f, "bmuf", filter);
     assert_memory_equal(filter, average, sizeof average);
 }
@@ -211,10 +206,10 @@ static void test_one_coordinator_gives_the_bits_of_many(void **state)
 
     for (int s = 0; s < 2; s++)
         for (int m = 0; m < 2; m++) {
-            set(f, sums[m]);
-            set(f, "job.coordinator=sharded");
+            fixture_set(f, sums[m]);
+            fixture_set(f, "job.coordinator=sharded");
             run(f, strategies[s], sharded);
-            set(f, "job.coordinator=root");
+            fixture_set(f, "job.coordinator=root");
             run(f, strategies[s], root);
             assert_memory_equal(sharded, root, sizeof root);
         }
@@ -231,7 +226,7 @@ static void test_number_of_ranks_changes_no_bits(void **state)
         skip(); /* it would compare a run with itself */
     assert_ok(bm_comm_open_alone(&alone.comm));
     for (int m = 0; m < 2; m++) {
-        set(f, sums[m]);
+        fixture_set(f, sums[m]);
         f->params.n_learned = alone.params.n_learned = m == 0 ? N : LEARNED;
         run(f, "bmuf", together);
         run(&alone, "bmuf", by_myself);
@@ -332,7 +327,7 @@ static void test_equal_workers_give_the_bits_of_one(void **state)
     fixture *f = *state;
 
     FOR_EACH (i, sums) {
-        set(f, sums[i]);
+        fixture_set(f, sums[i]);
         check_alike(f, "bmuf",
                     (bm_filter){.momentum = bm_filter_momentum(WORKERS),
                                 .rate = 1,
@@ -412,11 +407,11 @@ static void test_strategies_follow_their_equations_with_every_sum(void **state)
                                         "job.coordinator=root"};
     fixture *f = *state;
 
-    set(f, "bmuf.momentum=0.75");
+    fixture_set(f, "bmuf.momentum=0.75");
     FOR_EACH (m, sums)
         FOR_EACH (c, where) {
-            set(f, sums[m]);
-            set(f, where[c]);
+            fixture_set(f, sums[m]);
+            fixture_set(f, where[c]);
             check_filter(f, "bmuf", 0.75, 1, true);
             check_filter(f, "average", 0, 1, false);
             check_ssgd(f);
@@ -428,7 +423,7 @@ static void test_invalid_settings_are_reported_by_name(void **state)
     fixture *f = *state;
     bm_strategy *s = NULL;
 
-    set(f, "bmuf.momentum=1.5");
+    fixture_set(f, "bmuf.momentum=1.5");
     assert_int_equal(
         bm_strategy_open(&s, "bmuf", f->config, f->comm, &f->params),
         BM_ERR_CONFIG);

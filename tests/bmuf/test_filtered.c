@@ -192,54 +192,49 @@ static void check(fixture *f, const char *name,
     bm_strategy_close(s);
 }
 
-static void set(fixture *f, const char *assignment)
-{
-    assert_ok(bm_config_set(f->config, assignment));
-}
-
 static void test_cntk(void **state)
 {
     fixture *f = *state;
 
-    set(f, "cntk.block_momentum=0.75");
-    set(f, "cntk.block_learning_rate=0.5");
+    fixture_set(f, "cntk.block_momentum=0.75");
+    fixture_set(f, "cntk.block_learning_rate=0.5");
     check(f, "cntk", cntk_nesterov);
-    set(f, "cntk.nesterov=no");
+    fixture_set(f, "cntk.nesterov=no");
     check(f, "cntk", cntk_classical);
-    set(f, "cntk.block_momentum=auto"); /* 1 - 1/4 */
+    fixture_set(f, "cntk.block_momentum=auto"); /* 1 - 1/4 */
     check(f, "cntk", cntk_classical);
 }
 
 static void test_fairseq(void **state)
 {
     check(*state, "fairseq", fairseq_cbm);
-    set(*state, "fairseq.use_nbm=yes");
+    fixture_set(*state, "fairseq.use_nbm=yes");
     check(*state, "fairseq", fairseq_nbm);
 }
 
 static void test_pika(void **state)
 {
-    set(*state, "pika.block_lr=0.5");
+    fixture_set(*state, "pika.block_lr=0.5");
     check(*state, "pika", pika);
 }
 
 static void test_slowmo_rescales_with_the_rate(void **state)
 {
-    set(*state, "slowmo.slowmo_momentum=0.6");
-    set(*state, "slowmo.slowmo_lr=0.8");
+    fixture_set(*state, "slowmo.slowmo_momentum=0.6");
+    fixture_set(*state, "slowmo.slowmo_lr=0.8");
     check(*state, "slowmo", slowmo);
-    set(*state, "bmuf.momentum=0.6");
-    set(*state, "bmuf.rate=0.8");
-    set(*state, "bmuf.nesterov=no");
-    set(*state, "bmuf.rescale=yes");
+    fixture_set(*state, "bmuf.momentum=0.6");
+    fixture_set(*state, "bmuf.rate=0.8");
+    fixture_set(*state, "bmuf.nesterov=no");
+    fixture_set(*state, "bmuf.rescale=yes");
     check(*state, "bmuf", slowmo);
 }
 
 static void test_diloco_is_nesterov_sgd_on_changes(void **state)
 {
     check(*state, "diloco", diloco);
-    set(*state, "bmuf.momentum=0.9");
-    set(*state, "bmuf.rate=0.7");
+    fixture_set(*state, "bmuf.momentum=0.9");
+    fixture_set(*state, "bmuf.rate=0.7");
     check(*state, "bmuf", diloco);
 }
 
@@ -272,7 +267,7 @@ static void test_steady_gains_are_those_of_each_program(void **state)
         bm_traits got;
 
         if (rows[i].setting != NULL)
-            set(f, rows[i].setting);
+            fixture_set(f, rows[i].setting);
         assert_ok(bm_strategy_resolve(bm_strategy_find(rows[i].name), f->config,
                                       16, &got));
         assert_true(got.filtered && got.filter.nesterov == rows[i].nesterov);

@@ -491,7 +491,7 @@ static void test_absent_file_is_named(void **state)
     bm_config_free(config);
 }
 
-static void test_what_is_written_reads_the_same(void **state)
+static void test_written_settings_are_read_back_unchanged(void **state)
 {
     bm_config *config = read_text("[model]\nnet = conv:32,3x3 relu = #1\n");
     bm_config *again = NULL;
@@ -562,7 +562,7 @@ int main(void)
         cmocka_unit_test(test_an_invalid_setting_is_reported_once),
         cmocka_unit_test(test_a_setting_given_its_default_is_not_changed),
         cmocka_unit_test(test_absent_file_is_named),
-        cmocka_unit_test(test_what_is_written_reads_the_same),
+        cmocka_unit_test(test_written_settings_are_read_back_unchanged),
         cmocka_unit_test(test_any_bytes_get_a_verdict),
     };
     int file = mkstemp(path), failed = 0;

@@ -56,6 +56,10 @@ plain; file compute/cuda/kernel.h tests/emulation/device.h
 must_report 'compute/cuda/kernel.h:2: compute/cuda (floor 3) may not include tests/emulation/device.h'
 plain; file attic/old.c core/status.h
 must_report 'attic/old.c: no floor for this folder'
+plain; file common/new.c core/status.h
+must_report 'common/new.c: no floor for this folder'
+plain; echo '#include <cli/main.h>' >>tree/core/status.c
+must_report 'core/status.c:3: core (floor 0) may not include cli/main.h'
 plain; file core/lost.c attic/old.h
 must_report 'core/lost.c:2: includes "attic/old.h", which has no floor'
 plain; file io/shard/a.h io/shard/b.h; file io/shard/b.h io/shard/c.h

@@ -27,7 +27,7 @@ missing() {
 # One of a pair that excludes the other, another project's program, and what
 # takes a CUDA toolkit or cuDNN.
 cuda='^compute/cuda/|^tests/(emulation|fakes)/|^tests/compute/cuda/|/test_device\.c$'
-! grep -q compute/cuda/ "$build/compile_commands.json" || cuda='cudnn|nvtx|plugin\.c$'
+! grep -q compute/cuda/ "$build/compile_commands.json" || cuda='cudnn|nvtx|/cuda_plugin\.c$'
 sed -n "s|^  \"file\": \"$PWD/\(.*\)\",*\$|\1|p" "$build/compile_commands.json" |
     sort -u >"$work/seen"
 missing 'not compiled' '\.c$' \

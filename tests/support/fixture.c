@@ -28,6 +28,11 @@ void fixture_close(fixture *f)
     bm_comm_close(f->comm);
 }
 
+void fixture_set(fixture *f, const char *assignment)
+{
+    assert_ok(bm_config_set(f->config, assignment));
+}
+
 void topology(int workers, char out[32])
 {
     int size[3] = {workers, 1, 1};

@@ -17,6 +17,9 @@ typedef struct fixture {
 fixture fixture_open(int workers, size_t n);
 void fixture_close(fixture *f);
 
+/* "section.key=value" */
+void fixture_set(fixture *f, const char *assignment);
+
 /* The largest grid a x b x c of so many workers that is not a single ring, if
  * there is one: a text for [job] topology. */
 void topology(int workers, char out[32]);

@@ -140,8 +140,3 @@ double learned(double tolerance)
     return engine != NULL && strcmp(engine, "cudnn") == 0 ? stored(tolerance)
                                                           : tolerance;
 }
-
-bm_window side_by_side(size_t size)
-{
-    return (bm_window){size, size, 0, size - 1};
-}

@@ -61,6 +61,4 @@ double rounding(size_t n);
 double stored(double tolerance);
 double learned(double tolerance);
 
-bm_window side_by_side(size_t size);
-
 #endif

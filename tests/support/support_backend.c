@@ -113,3 +113,8 @@ bool inside(const bm_extent *e, size_t i, size_t size)
 {
     return i / (e->B * size) < (size_t)e->frames[i / size % e->B];
 }
+
+bm_window side_by_side(size_t size)
+{
+    return (bm_window){size, size, 0, size - 1};
+}

@@ -37,4 +37,7 @@ float *fetch(bm_backend *be, const float *x, size_t n);
 /* Whether element i of a tensor [T, B, size] is in a frame, not in padding. */
 bool inside(const bm_extent *e, size_t i, size_t size);
 
+/* Windows that do not overlap. */
+bm_window side_by_side(size_t size);
+
 #endif

@@ -28,11 +28,11 @@ static void spoil(const char *name)
 }
 
 /* A message names the rank, unless there is only one. */
-static void assert_told_once(const program *p, int ranks)
+static void assert_reported_once(const program *p, int ranks)
 {
     assert_int_equal(times_said(p, "bmuf: "), 1);
     assert_int_equal(times_said(p, "bmuf: rank "), ranks > 1);
-    assert_not_said(p, "ended by");
+    assert_not_said(p, "killed by");
     assert_not_said(p, "mpirun detected");
     assert_not_said(p, "MPI_ABORT");
 }
@@ -59,7 +59,7 @@ static void spoil_during(const char *strategy, int ranks)
     assert_ended(&p, 65);
     assert_gone(all, n);
     assert_true(now() - since < 10);
-    assert_told_once(&p, ranks);
+    assert_reported_once(&p, ranks);
     assert_said(&p, "bad/data-00000.bmuf.h5");
     assert_said(&p, "unit ");
     end = last_event("fails", "end");
@@ -91,7 +91,7 @@ static void test_a_damaged_dev_set_ends_training(void **state)
         damage(digits_file("bad"), 0.5, 5000);
         train(&p, "fails", ranks, "data.dev=bad");
         assert_ended(&p, 65);
-        assert_told_once(&p, ranks);
+        assert_reported_once(&p, ranks);
         assert_said(&p, "bad/data-00000.bmuf.h5");
         assert_int_equal(events("fails", "block"), 4);
     }
@@ -115,7 +115,7 @@ static void test_missing_data_are_reported_once(void **state)
             train(&p, "fails", ranks, rows[i].settings);
             assert_ended(&p, rows[i].code);
             assert_said(&p, rows[i].words);
-            assert_told_once(&p, ranks);
+            assert_reported_once(&p, ranks);
         }
 }
 
@@ -208,7 +208,7 @@ static void test_only_damaged_checkpoints_are_an_error(void **state)
         assert_ended(&p, 65);
         assert_int_equal(times_said(&p, "skipped checkpoint"), 4);
         assert_said(&p, "none of the 4 checkpoints");
-        assert_told_once(&p, ranks);
+        assert_reported_once(&p, ranks);
         assert_int_equal(checkpoints("spoiled", &newest), 4);
         for (int k = 6; k <= 12; k += 2) {
             size_t size[2];
@@ -252,7 +252,7 @@ static void test_a_second_job_in_a_directory_is_rejected(void **state)
         train(&second, "shared", ranks, endless);
         assert_ended(&second, 73);
         assert_said(&second, "in use by another job");
-        assert_told_once(&second, ranks);
+        assert_reported_once(&second, ranks);
         assert_true(program_runs(&first));
     }
     assert_int_equal(events("shared", "start"), 1);
@@ -286,7 +286,7 @@ static void assert_diverges(const char *settings, int ranks)
         train(&p, "absurd", ranks, settings);
         assert_ended(&p, 76);
         assert_said(&p, "has diverged");
-        assert_told_once(&p, ranks);
+        assert_reported_once(&p, ranks);
         if (again)
             assert_said(&p, newest_one); /* which was intact */
         assert_not_said(&p, "skipped checkpoint");
@@ -498,12 +498,12 @@ static void test_infeasible_sequences_follow_the_policy(void **state)
         remove_run("refuses");
         train(&p, "refuses", ranks, "data.train=long; model.infeasible=error");
         assert_ended(&p, 65);
-        assert_told_once(&p, ranks);
+        assert_reported_once(&p, ranks);
         assert_said(&p, tag);
         remove_run("refuses");
         train(&p, "refuses", ranks, "data.dev=long; model.infeasible=error");
         assert_ended(&p, 65);
-        assert_told_once(&p, ranks);
+        assert_reported_once(&p, ranks);
         assert_said(&p, tag);
     }
 }

@@ -31,23 +31,23 @@ static bm_regime sensible(void)
 }
 
 /* All warnings, one per line. */
-typedef struct told {
+typedef struct received {
     int n;
     char text[4096];
-} told;
+} received;
 
 static void listen(void *self, const char *text)
 {
-    told *t = self;
+    received *t = self;
     size_t used = strlen(t->text);
 
     t->n++;
     snprintf(t->text + used, sizeof t->text - used, "%s\n", text);
 }
 
-static told warnings_of(const bm_regime *s)
+static received warnings_of(const bm_regime *s)
 {
-    told t = {0};
+    received t = {0};
 
     assert_ok(bm_advise(s, listen, &t));
     return t;
@@ -56,7 +56,7 @@ static told warnings_of(const bm_regime *s)
 /* Asserts exactly one warning, which contains `words`. */
 static void assert_warns(const bm_regime *s, const char *words)
 {
-    told t = warnings_of(s);
+    received t = warnings_of(s);
 
     if (t.n != 1 || strstr(t.text, words) == NULL)
         print_error("not just '%s':\n%s", words, t.text);
@@ -65,7 +65,7 @@ static void assert_warns(const bm_regime *s, const char *words)
 
 static void assert_refuses(const bm_regime *s, const char *words)
 {
-    told t = {0};
+    received t = {0};
 
     assert_int_equal(bm_advise(s, listen, &t), BM_ERR_CONFIG);
     assert_int_equal(t.n, 0);

@@ -159,12 +159,12 @@ static void test_published_points_of_synchronous_training(void **_)
         for (size_t k = 0; k < 2; k++)
             for (size_t i = 0; i < 3; i++) {
                 bm_link l = {25e-6, fmin(bus, network[k]), 0};
-                double told =
+                double published =
                     models[m].batch * devices[i] / models[m].net[k][i];
                 double step =
                     bm_forecast_step(method("ssgd"), &load, &l, devices[i]);
 
-                assert_true(fabs(step / told - 1) < models[m].within);
+                assert_true(fabs(step / published - 1) < models[m].within);
             }
     }
 }

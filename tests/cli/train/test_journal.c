@@ -23,7 +23,7 @@ static void assert_times(const json_t *block)
                  number(block, "exchange_s") + number(block, "stall_s");
 
     if (fabs(sum - seconds) > 0.05 * seconds + 0.02)
-        fail_msg("%g s of a block's %g s are told", sum, seconds);
+        fail_msg("the phases add up to %g s of the block's %g s", sum, seconds);
     assert_true(number(block, "compute_s") >= 0);
     assert_true(number(block, "stall_s") >= 0);
     assert_true(number(block, "forward_s") + number(block, "loss_s") +
@@ -40,7 +40,7 @@ static void assert_phases(const char *run, json_t *all)
     outcome o = BMUF("info", run, "--json");
     json_t *info = parse_json(o.out), *row = NULL;
     json_t *phases = json_object_get(info, "phases");
-    double told = 0, sum = 0, total = 0;
+    double events_s = 0, sum = 0, total = 0;
     size_t i = 0;
 
     json_array_foreach(all, i, row)
@@ -48,15 +48,15 @@ static void assert_phases(const char *run, json_t *all)
         const char *kind = text(row, "event");
 
         if (strcmp(kind, "end") == 0) {
-            told += number(row, "model_s");
+            events_s += number(row, "model_s");
             total += number(row, "total_s");
         } else if (strcmp(kind, "warning") != 0) {
-            told += number(row, "seconds");
+            events_s += number(row, "seconds");
         }
     }
     FOR_EACH (k, parts)
         sum += number(phases, parts[k]);
-    assert_true(fabs(sum - told) <= 0.02 * told);
+    assert_true(fabs(sum - events_s) <= 0.02 * events_s);
     assert_true(near(sum + number(phases, "other"), total, 1e-6));
     assert_true(near(number(phases, "total"), total, 1e-6));
     assert_true(number(phases, "other") >= 0);
@@ -138,18 +138,18 @@ static void test_the_journal_has_every_block(void **state)
 
     (void)state;
     for (int ranks = 1; ranks <= 3; ranks += 2) {
-        remove_run("told");
-        train(&p, "told", ranks, "train.epochs=3");
+        remove_run("timed");
+        train(&p, "timed", ranks, "train.epochs=3");
         assert_ended(&p, 0);
-        assert_journal("told", 3);
-        assert_true(events("told", "checkpoint") >= 2);
+        assert_journal("timed", 3);
+        assert_true(events("timed", "checkpoint") >= 2);
     }
-    remove_run("told");
-    train(&p, "told", 2,
+    remove_run("timed");
+    train(&p, "timed", 2,
           "train.epochs=3; job.workers=6; block.frames_total=0; "
           "block.steps=2");
     assert_ended(&p, 0);
-    assert_journal("told", 3);
+    assert_journal("timed", 3);
 }
 
 /* With two ranks each sends 2 (P - 1) / P of the weights, all of them. */

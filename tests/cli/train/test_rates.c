@@ -18,7 +18,7 @@ typedef struct rule {
 } rule;
 
 /* Numbers of the journal have nine digits. */
-static const double told = 1e-8;
+static const double nine_digits = 1e-8;
 
 /* No ratio of two errors that 20 recordings allow is the threshold itself. */
 static const rule newbob = {.kind = "newbob",
@@ -94,7 +94,7 @@ static course follow(const char *run, const rule *r)
 
             assert_true(c.factor >=
                         r->least); /* else training would have ended */
-            if (!near(number(row, "rate") / expected, 1, told))
+            if (!near(number(row, "rate") / expected, 1, nine_digits))
                 fail_msg("%s: after %g epochs %g, not %g", run, epochs,
                          number(row, "rate"), expected);
         }
@@ -203,8 +203,8 @@ static void test_the_error_is_that_of_the_global_model(void **state)
         json_t *result = opinion(models[m]);
 
         FOR_EACH (i, keys)
-            assert_true(
-                near(number(eval, keys[i]), number(result, keys[i]), told));
+            assert_true(near(number(eval, keys[i]), number(result, keys[i]),
+                             nine_digits));
         json_decref(result);
     }
     json_decref(eval);

@@ -210,7 +210,7 @@ static void test_root_and_sharded_coordinators_give_equal_bits(void **s)
 #define ADAM "sgd.update=adamw; train.rate=0.002; sgd.local_state="
 
 static void
-test_kept_and_averaged_momenta_have_one_result_on_any_ranks(void **state)
+test_ranks_change_no_bits_with_kept_and_averaged_local_state(void **state)
 {
     (void)state;
     SAME({"sgd.local_state=keep", 1}, {"sgd.local_state=keep", 3});
@@ -379,7 +379,7 @@ int main(void)
         cmocka_unit_test(test_invalid_topologies_are_rejected),
         cmocka_unit_test(test_root_and_sharded_coordinators_give_equal_bits),
         cmocka_unit_test(
-            test_kept_and_averaged_momenta_have_one_result_on_any_ranks),
+            test_ranks_change_no_bits_with_kept_and_averaged_local_state),
         cmocka_unit_test(test_rounded_factors_have_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),

@@ -87,8 +87,8 @@ static void add_counts(const char *counts, double *n, double *sum)
 }
 
 /* One push and one fetch per mini-batch, all of them counted. */
-static void assert_told(const json_t *block, const json_t *server,
-                        double weights)
+static void assert_server_event(const json_t *block, const json_t *server,
+                                double weights)
 {
     double pushes = number(server, "pushes"), n = 0, sum = 0;
 
@@ -108,24 +108,24 @@ static void test_the_journal_has_server_events(void **state)
 {
     json_t *all = NULL, *row = NULL, *block = NULL, *start = NULL;
     char times[80], settings[300];
-    int told = 0;
+    int rows = 0;
     size_t i = 0;
 
     (void)state;
-    run("told", 2, ways[0]);
-    all = journal("told");
-    start = last_event("told", "start");
+    run("rows", 2, ways[0]);
+    all = journal("rows");
+    start = last_event("rows", "start");
     json_array_foreach(all, i, row)
     {
         if (strcmp(text(row, "event"), "block") == 0)
             block = row;
         if (strcmp(text(row, "event"), "server") != 0)
             continue;
-        assert_told(block, row, number(start, "weights"));
+        assert_server_event(block, row, number(start, "weights"));
         snprintf(times, sizeof times, "%s", text(row, "step_s"));
-        told++;
+        rows++;
     }
-    assert_int_equal(told, events("told", "block"));
+    assert_int_equal(rows, events("rows", "block"));
     json_decref(start);
     json_decref(all);
     /* With measured times as a setting, runs are reproducible. */

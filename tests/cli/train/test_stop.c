@@ -74,7 +74,7 @@ static void test_bmuf_resumes_from_every_block(void **state)
     assert_resumes_everywhere("train.strategy=bmuf", 1);
 }
 
-static void test_kept_momenta_resume_from_every_block(void **state)
+static void test_kept_local_state_resumes_from_every_block(void **state)
 {
     (void)state;
     assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
@@ -196,7 +196,7 @@ static bool stop_after(int blocks, int number, const char *run, int ranks)
         return false;
     assert_ended(&p, 75);
     assert_said(&p, "run the same command again to resume");
-    assert_not_said(&p, "ended by");
+    assert_not_said(&p, "killed by");
     return true;
 }
 
@@ -412,7 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bmuf_resumes_from_every_block),
-        cmocka_unit_test(test_kept_momenta_resume_from_every_block),
+        cmocka_unit_test(test_kept_local_state_resumes_from_every_block),
         cmocka_unit_test(test_kept_moments_resume_from_every_block),
         cmocka_unit_test(test_extrapolated_moments_resume_from_every_block),
         cmocka_unit_test(test_mixed_block_options_resume_from_every_block),

@@ -198,7 +198,7 @@ static bool is_refused(int i, cudaStream_t s, cudaStream_t other,
 }
 
 /* And then there is no graph; but the stream is as good as before. */
-static void test_a_capture_refuses_what_no_graph_has(void **state)
+static void test_a_capture_rejects_calls_that_no_graph_has(void **state)
 {
     cudaStream_t s = NULL, other = NULL;
     cudaEvent_t inside = NULL, outside = NULL;
@@ -247,7 +247,7 @@ static void test_a_capture_refuses_what_no_graph_has(void **state)
 /* ---- what else a device does not do ----------------------------------------
  */
 
-static void test_memory_of_the_host_is_none_of_the_device(void **state)
+static void test_host_memory_is_not_device_memory(void **state)
 {
     float here[4] = {0}, *x = room(sizeof here);
 
@@ -273,7 +273,7 @@ static void test_memory_of_the_host_is_none_of_the_device(void **state)
 /* As a device does: more shared memory than 48 KiB is allowed to no kernel that
  * has not asked for it; memory is pinned once; and a time lies between events
  * that take it. */
-static void test_launches_pins_and_times_may_be_refused(void **state)
+static void test_invalid_launches_pins_and_times_fail(void **state)
 {
     static char page[2][4096];
     struct cudaLaunchConfig_st launch = {.gridDim = {1, 1, 1},
@@ -343,9 +343,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_product_has_the_layout_of_the_manual),
         cmocka_unit_test(test_matrices_have_the_layout_of_the_manual),
-        cmocka_unit_test(test_a_capture_refuses_what_no_graph_has),
-        cmocka_unit_test(test_memory_of_the_host_is_none_of_the_device),
-        cmocka_unit_test(test_launches_pins_and_times_may_be_refused),
+        cmocka_unit_test(test_a_capture_rejects_calls_that_no_graph_has),
+        cmocka_unit_test(test_host_memory_is_not_device_memory),
+        cmocka_unit_test(test_invalid_launches_pins_and_times_fail),
     };
 
     if (!have_backend("cuda")) /* which is loaded then */

@@ -123,7 +123,7 @@ static void test_resampling_keeps_the_tone(void **state)
 /* From 16 to 8 kHz: 3 kHz is below half the new rate and stays; 6 kHz is above
  * it and must be removed, or it becomes 2 kHz. */
 static void
-test_resampling_takes_away_what_the_new_rate_cannot_hold(void **state)
+test_resampling_removes_frequencies_above_half_the_rate(void **state)
 {
     static const struct {
         double hz;
@@ -283,7 +283,7 @@ int main(void)
         cmocka_unit_test(test_one_channel_or_the_mean_of_all),
         cmocka_unit_test(test_resampling_keeps_the_tone),
         cmocka_unit_test(
-            test_resampling_takes_away_what_the_new_rate_cannot_hold),
+            test_resampling_removes_frequencies_above_half_the_rate),
         cmocka_unit_test(test_invalid_recordings_are_problems),
         cmocka_unit_test(test_truncated_recordings_are_problems),
         cmocka_unit_test(test_a_recording_from_a_pipe_is_complete),
