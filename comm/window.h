@@ -3,8 +3,8 @@
  * the other ranks of its host read it in place instead of receiving a copy. The
  * caller synchronizes access, with bm_comm_barrier.
  *
- * If memory cannot be shared on any one host, no host shares it: each rank has
- * its own segment only, and rank 0 logs a warning once.
+ * If one host cannot share memory, no host does: each rank then has its own
+ * segment only, and rank 0 logs a warning once.
  */
 #ifndef BM_COMM_WINDOW_H
 #define BM_COMM_WINDOW_H

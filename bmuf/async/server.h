@@ -32,7 +32,7 @@ enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_WANTS };
 enum { BM_PUSH, BM_PULL, BM_DONE };
 enum { BM_ACCEPTED, BM_VERSION };
 
-/* Boxes of the comm: the server's, and that of each worker. */
+/* Channels of the comm: to the server, and to workers. */
 enum { BM_TO_SERVER, BM_TO_WORKER };
 
 typedef struct bm_server bm_server;

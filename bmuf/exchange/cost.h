@@ -63,8 +63,7 @@ double bm_cost_bucketed(size_t layers, const double *backward,
 double bm_cost_merge(size_t layers, const double *backward, const double *bytes,
                      double a, double b, int *bucket);
 
-/* ---- waiting for the slowest ----------------------------------------------
- */
+/* ---- waiting for the slowest --------------------------------------------- */
 
 /* The expected largest of n standard normal numbers. */
 double bm_cost_slowest(int n);
