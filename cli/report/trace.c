@@ -56,7 +56,7 @@ static bm_status load(const char *run, int rank, const char *path, json_t **out)
         return BM_OK;
     }
     json_decref(file);
-    return BM_FAIL(BM_ERR_FORMAT, "%s is no trace of rank %d", path, rank);
+    return BM_FAIL(BM_ERR_FORMAT, "%s is not a trace of rank %d", path, rank);
 }
 
 static int header_number(const json_t *file, const char *key)

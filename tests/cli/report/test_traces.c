@@ -413,7 +413,7 @@ static void test_damaged_traces_are_reported(void **_)
     make_rank(1, 3, 2);
     assert_fails(BMUF("trace", "slow"), 65, "rank-1.json", "attempt 2");
     write_text("slow/trace/rank-1.json", "[]");
-    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is no trace");
+    assert_fails(BMUF("trace", "slow"), 65, "rank-1.json is not a trace");
     make_rank(1, 3, 1);
     made[strlen(made) - 2] = '\0';
     make_span(1, "odd", 1, 0.05e6, 1e6);
