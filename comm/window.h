@@ -15,8 +15,9 @@
 
 typedef struct bm_window bm_window;
 
-/* Collective. `size` zeroed bytes for this rank; ranks may pass different sizes.
- * The comm is borrowed. Fails with BM_ERR_MEMORY or BM_ERR_COMM, on all ranks. */
+/* Collective. `size` zeroed bytes for this rank; ranks may pass different
+ * sizes. The comm is borrowed. Fails with BM_ERR_MEMORY or BM_ERR_COMM, on all
+ * ranks. */
 BM_CHECKED bm_status bm_window_open(bm_window **out, bm_comm *comm,
                                     size_t size);
 void bm_window_close(bm_window *w); /* NULL: no-op */

@@ -30,9 +30,9 @@
 typedef struct bm_exchange bm_exchange;
 
 /*
- * Collective. Opens an exchange of vectors of params->n floats, as job->exchange
- * says. code.ops != NULL: vectors of updates travel as this code, in this mode,
- * by way of the host. The comm and params are borrowed.
+ * Collective. Opens an exchange of vectors of params->n floats, as
+ * job->exchange says. code.ops != NULL: vectors of updates travel as this code,
+ * in this mode, by way of the host. The comm and params are borrowed.
  *
  * Fails with BM_ERR_MEMORY, or as bm_sum_open or bm_coded_sum_open; unless
  * job->exchange is "auto" or "host", also as bm_device_sum_open, and with
@@ -78,8 +78,8 @@ BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *slice,
 /*
  * Adds x - from, or x with from = NULL, as the vector of the next worker hosted
  * here; both [n] on the backend, `from` the common vector. If an element is not
- * finite, the weight becomes 0 and *good false. Waits for the backend, and fails
- * as bm_sync; the worker is added with weight 0 then.
+ * finite, the weight becomes 0 and *good false. Waits for the backend, and
+ * fails as bm_sync; the worker is added with weight 0 then.
  */
 BM_CHECKED bm_status bm_exchange_add(bm_exchange *e, int worker, const float *x,
                                      const float *from, double weight,
