@@ -7,7 +7,7 @@
 
 struct bm_ema {
     bm_strategy *strategy; /* borrowed */
-    double share;
+    double keep;
     bm_state *average; /* [n] */
     bm_state *model;   /* [n]: the strategy's, laid out alike */
     size_t n;
@@ -40,7 +40,7 @@ static bm_status open_slice(bm_state *x, const bm_state *model)
     return BM_OK;
 }
 
-bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double share)
+bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double keep)
 {
     bm_ema *e = calloc(1, sizeof *e);
     size_t states = 0;
@@ -53,7 +53,7 @@ bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double share)
     if (e == NULL || e->average == NULL || e->model == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an average of models");
     e->strategy = s;
-    e->share = share;
+    e->keep = keep;
     states = bm_strategy_state(s, e->model);
     for (; e->n < states && strcmp(e->model[e->n].name, "model") == 0; e->n++)
         BM_TRY_DONE(open_slice(&e->average[e->n], &e->model[e->n]));
@@ -84,7 +84,7 @@ void bm_ema_close(bm_ema *e)
 
 void bm_ema_update(bm_ema *e)
 {
-    approach(e, e->share);
+    approach(e, e->keep);
 }
 
 bm_status bm_ema_get(bm_ema *e, float *x)

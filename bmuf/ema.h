@@ -2,7 +2,7 @@
  * ema.h - an exponential moving average of the global model, which no worker
  * ever starts from (Tian et al. 2017, arXiv 1703.01024):
  *
- *     ema <- share ema + (1 - share) W      whenever a block has changed W
+ *     ema <- keep ema + (1 - keep) W        whenever a block has changed W
  *
  * Every rank keeps the average of those slices of W that it keeps.
  */
@@ -13,9 +13,9 @@
 
 typedef struct bm_ema bm_ema;
 
-/* Starts with the global model. The strategy is borrowed and must outlive it.
- * Fails with BM_ERR_MEMORY, or as the backend does. */
-BM_CHECKED bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double share);
+/* Starts with the global model; keep is in [0, 1]. The strategy is borrowed and
+ * must outlive it. Fails with BM_ERR_MEMORY, or as the backend does. */
+BM_CHECKED bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double keep);
 
 /* e may be NULL. */
 void bm_ema_close(bm_ema *e);

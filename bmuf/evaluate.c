@@ -189,7 +189,7 @@ static size_t decode(bm_evaluator *e, const float *logits, size_t frames,
 
 static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
                            const bm_batch *b, bm_evaluation *own,
-                           const bm_witness *witness)
+                           const bm_observer *observer)
 {
     const int32_t *reference = b->targets.classes;
     bm_extent extent = {0};
@@ -207,17 +207,17 @@ static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
         own->sequences += 1;
         own->frames += b->extent.frames[i];
         BM_TRY(score_sequence(e, own, reference, n, n_labels));
-        if (witness != NULL)
-            BM_TRY(witness->see(witness->self, b->id[i],
-                                bm_reader_tag(reader, b->id[i]), e->labels,
-                                n_labels, logits, frames, stride));
+        if (observer != NULL)
+            BM_TRY(observer->see(observer->self, b->id[i],
+                                 bm_reader_tag(reader, b->id[i]), e->labels,
+                                 n_labels, logits, frames, stride));
         reference += n;
     }
     return BM_OK;
 }
 
 static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
-                           int64_t steps, const bm_witness *witness)
+                           int64_t steps, const bm_observer *observer)
 {
     bm_evaluation *own = &e->table[worker];
 
@@ -230,13 +230,13 @@ static bm_status see_share(bm_evaluator *e, bm_reader *reader, int worker,
             break;
         BM_TRY(bm_infeasible_check_look(e->infeasible, reader, batch, &bad));
         bm_model_evaluate(e->model, batch, worker - e->first);
-        BM_TRY(see_batch(e, reader, batch, own, witness));
+        BM_TRY(see_batch(e, reader, batch, own, observer));
     }
     return BM_OK;
 }
 
 /* All blocks of one epoch, for the shares of this rank. */
-static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
+static bm_status see_all(bm_evaluator *e, const bm_observer *observer)
 {
     bm_reader_settings set = {.plan = e->plan,
                               .workers = e->workers,
@@ -254,7 +254,7 @@ static bm_status see_all(bm_evaluator *e, const bm_witness *witness)
         if (steps == 0)
             break;
         for (int k = e->first; k < e->last; k++)
-            BM_TRY_DONE(see_share(e, reader, k, steps, witness));
+            BM_TRY_DONE(see_share(e, reader, k, steps, observer));
     }
     for (int k = e->first; k < e->last; k++)
         BM_TRY_DONE(bm_model_score(e->model, k - e->first, &e->table[k].score));
@@ -280,7 +280,7 @@ static void add(bm_evaluation *sum, const bm_evaluation *more)
 
 /* Rows are doubles only; those of other ranks' shares are zero, so that a sum
  * gives all ranks all rows. */
-bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
+bm_status bm_evaluate(bm_evaluator *e, const bm_observer *observer,
                       bm_evaluation *out)
 {
     enum { COLUMNS = sizeof *e->table / sizeof(double) };
@@ -290,7 +290,7 @@ bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
     bm_status status = BM_OK;
 
     memset(e->table, 0, n * sizeof *e->table);
-    status = see_all(e, witness);
+    status = see_all(e, observer);
     meeting = bm_span_begin("wait");
     status = bm_comm_agree(e->comm, status);
     (void)bm_span_end(meeting);

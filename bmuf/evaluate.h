@@ -28,12 +28,12 @@ double bm_evaluation_ler(const bm_evaluation *e);  /* errors / labels */
 /* `see` is called for every sequence of this rank's shares, in any order:
  * labels of the best path, and logits [frames, C], `stride` floats apart, both
  * borrowed during the call. Its failure ends the evaluation. */
-typedef struct bm_witness {
+typedef struct bm_observer {
     void *self;
     bm_status (*see)(void *self, int64_t sequence, const char *tag,
                      const int32_t *labels, size_t n, const float *logits,
                      size_t frames, size_t stride);
-} bm_witness;
+} bm_observer;
 
 typedef struct bm_evaluator bm_evaluator;
 
@@ -50,10 +50,10 @@ BM_CHECKED bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm,
 /* e may be NULL. */
 void bm_evaluator_close(bm_evaluator *e);
 
-/* Collective. `witness` may be NULL. Fails, on all ranks, as the reader or the
- * witness of any rank does, or with BM_ERR_FORMAT for an infeasible sequence if
- * model.infeasible = error. */
-BM_CHECKED bm_status bm_evaluate(bm_evaluator *e, const bm_witness *witness,
+/* Collective. `observer` may be NULL. Fails, on all ranks, as the reader or the
+ * observer of any rank does, or with BM_ERR_FORMAT for an infeasible sequence
+ * if model.infeasible = error. */
+BM_CHECKED bm_status bm_evaluate(bm_evaluator *e, const bm_observer *observer,
                                  bm_evaluation *out);
 
 #endif

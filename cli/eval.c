@@ -50,7 +50,7 @@ static bm_status append(scoring *s, const char *text)
     return BM_OK;
 }
 
-/* Called for every sequence: see bm_witness. */
+/* Called for every sequence: see bm_observer. */
 static bm_status see(void *self, int64_t sequence, const char *tag,
                      const int32_t *labels, size_t n, const float *logits,
                      size_t frames, size_t stride)
@@ -206,7 +206,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
                        const bm_plan_settings *plan)
 {
     const char *hyp = bm_argument(a, "hyp");
-    bm_witness witness = {s, see};
+    bm_observer observer = {s, see};
     bm_evaluator *evaluator = NULL;
     bm_evaluation e = {0};
     bm_status status = BM_OK;
@@ -214,7 +214,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
     s->transcripts = hyp != NULL;
     BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->data, plan,
                              SHARES));
-    status = bm_evaluate(evaluator, &witness, &e);
+    status = bm_evaluate(evaluator, &observer, &e);
     bm_evaluator_close(evaluator);
     BM_TRY(status);
     if (hyp != NULL)

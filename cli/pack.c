@@ -9,6 +9,7 @@
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ static bm_status clear_directory(const char *path, bool force)
     BM_TRY(bm_file_make_directory(path));
     directory = opendir(path);
     if (directory == NULL)
-        return BM_FAIL(BM_ERR_CREATE, "cannot open %s", path);
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
 
@@ -55,7 +56,8 @@ static bm_status clear_directory(const char *path, bool force)
                              "--force to replace them",
                              path);
         else if (force && unlink(file) != 0)
-            status = BM_FAIL(BM_ERR_IO, "cannot remove %s", file);
+            status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", file,
+                             strerror(errno));
     }
     closedir(directory);
     return status;

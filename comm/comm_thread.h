@@ -9,8 +9,8 @@
  *     BM_TRY(bm_comm_thread_wait(t, ticket));
  *
  * Every rank must put the same work in the same order. A rank that has failed
- * must go on doing so, without data, because the others do not know yet. For the
- * same reason all work that is put is run, even after a failure.
+ * must go on doing so, without data, because the others do not know yet. For
+ * the same reason all work that is put is run, even after a failure.
  */
 #ifndef BM_COMM_COMM_THREAD_H
 #define BM_COMM_COMM_THREAD_H
@@ -40,8 +40,8 @@ enum { BM_COMM_THREAD_ROOM = 64 }; /* length of the queue */
 int64_t bm_comm_thread_put(bm_comm_thread *t, bm_comm_thread_work *work,
                            void *self);
 
-/* Waits for all work up to this ticket. Fails with the status and message of the
- * first work that failed and was not yet reported. */
+/* Waits for all work up to this ticket. Fails with the status and message of
+ * the first work that failed and was not yet reported. */
 BM_CHECKED bm_status bm_comm_thread_wait(bm_comm_thread *t, int64_t ticket);
 
 /* The same for all work that was put. */

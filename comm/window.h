@@ -3,8 +3,8 @@
  * the other ranks of its host read it in place instead of receiving a copy. The
  * caller synchronizes access, with bm_comm_barrier.
  *
- * If memory cannot be shared on any one host, no host shares it: each rank has
- * its own segment only, and rank 0 logs a warning once.
+ * If one host cannot share memory, no host does: each rank then has its own
+ * segment only, and rank 0 logs a warning once.
  */
 #ifndef BM_COMM_WINDOW_H
 #define BM_COMM_WINDOW_H
@@ -15,8 +15,9 @@
 
 typedef struct bm_window bm_window;
 
-/* Collective. `size` zeroed bytes for this rank; ranks may pass different sizes.
- * The comm is borrowed. Fails with BM_ERR_MEMORY or BM_ERR_COMM, on all ranks. */
+/* Collective. `size` zeroed bytes for this rank; ranks may pass different
+ * sizes. The comm is borrowed. Fails with BM_ERR_MEMORY or BM_ERR_COMM, on all
+ * ranks. */
 BM_CHECKED bm_status bm_window_open(bm_window **out, bm_comm *comm,
                                     size_t size);
 void bm_window_close(bm_window *w); /* NULL: no-op */

@@ -137,9 +137,10 @@ bm_status bm_config_read(bm_config *config, const char *path)
                        path, strerror(errno));
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
-    close_line(&s);
     if (ferror(s.file) && s.status == BM_OK)
-        s.status = BM_FAIL(BM_ERR_IO, "%s: read error", path);
+        s.status =
+            BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", path, strerror(errno));
+    close_line(&s);
     fclose(s.file);
     return s.status;
 }

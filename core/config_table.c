@@ -115,14 +115,17 @@ static void check_option(bm_faults *f, const bm_config *config,
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : text ? "default" : "missing";
+    const char *words = o->type == BM_CHOICE ? o->unit : "";
+    size_t length = strlen(words);
     value v = {0};
 
+    length -= bm_ends_with(words, " ");
     if (text == NULL)
         bm_fault_add(f, where, "%s.%s: %s", section, o->key, o->help);
     else if (!parse(o, text, &v))
-        bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%s", section, o->key,
+        bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%.*s", section, o->key,
                      text, kinds[o->type], o->type == BM_CHOICE ? ": " : "",
-                     o->type == BM_CHOICE ? o->unit : "");
+                     (int)length, words);
     else if (!within_bounds(o, &v))
         bm_fault_add(f, where, "%s.%s: %s is outside [%.12g, %.12g]%s%s",
                      section, o->key, text, o->min, o->max, o->unit ? " " : "",

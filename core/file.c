@@ -122,7 +122,8 @@ bm_status bm_file_read(const char *path, size_t most, char **out, size_t *size)
     if (text == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu bytes of %s", n, path);
     if (fread(text, 1, n, file) != n)
-        BM_FAIL_DONE(BM_ERR_IO, "%s: read error", path);
+        BM_FAIL_DONE(BM_ERR_IO, "%s cannot be read: %s", path,
+                     ferror(file) ? strerror(errno) : "it became shorter");
     text[n] = '\0';
     *out = text;
     *size = n;

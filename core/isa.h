@@ -2,8 +2,9 @@
  * isa.h - loops that are compiled once for each instruction set, and the choice
  * of one at run time.
  *
- * CMakeLists.txt lists the files of such loops. It compiles each file once for
- * every name in BM_ISAS, with BM_ISA set to it and the compiler's flags for it.
+ * CMakeLists.txt selects these files by name (*_loops.c, compute/cpu/loops/,
+ * comm/code/code_*.c). It compiles each once for every name in BM_ISAS, with
+ * BM_ISA set to it and the compiler's flags for it.
  * Each object defines a table. The program uses the last table that the machine
  * can run, or the one that the environment variable BMUF_ISA names.
  */

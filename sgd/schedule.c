@@ -12,11 +12,13 @@ const bm_option bm_schedule_options[] = {
     {"threshold", BM_FLOAT, offsetof(bm_schedule_settings, threshold), "0.01",
      0, 1, NULL, "newbob: smallest relative improvement of the error"},
     {"patience", BM_INT, offsetof(bm_schedule_settings, patience), "0", 0, 1e6,
-     "evaluations", "newbob: without improvement before the rate decays"},
+     "evaluations",
+     "newbob: evaluations without improvement before the rate decays"},
     {"least", BM_FLOAT, offsetof(bm_schedule_settings, least), "1e-6", 0, 1,
      NULL, "newbob: training ends below this fraction of the starting rate"},
     {"warmup", BM_FLOAT, offsetof(bm_schedule_settings, warmup), "0", 0, 1e6,
-     "epochs", "in which the rate grows linearly from a tenth; 0: no warm-up"},
+     "epochs",
+     "epochs in which the rate grows linearly from a tenth; 0: no warm-up"},
     {0},
 };
 

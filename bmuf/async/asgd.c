@@ -62,7 +62,7 @@ static const bm_option asgd_options[] = {
      "mini-batches", "length of a worker's period, which ends with a push"},
     {"fetch_every", BM_INT, offsetof(settings, fetch_every), "1", 1, 1e6,
      "mini-batches",
-     "between two fetches of the server's model by a worker; a multiple of "
+     "interval between two fetches of the server's model; a multiple of "
      "push_every"},
     {"update", BM_CHOICE, offsetof(settings, update), "server", 0, 0,
      "server local",

@@ -16,9 +16,9 @@ typedef struct settings {
 
 static const bm_option options[] = {
     {"period", BM_INT, offsetof(settings, period), "4", 1, 1e6, "mini-batches",
-     "tau: of a worker between two exchanges with the server"},
+     "interval between two exchanges of a worker with the server, tau"},
     {"alpha", BM_AUTO, offsetof(settings, alpha), "auto", 0, 1, NULL,
-     "share of their distance by which both models move; auto: 0.9 / N"},
+     "fraction of their distance by which both models move; auto: 0.9 / N"},
     {0},
 };
 

@@ -1,7 +1,7 @@
 /*
- * bucketed.h - gradients exchanged in buckets during the backward pass: a bucket
- * is exchanged on the comm thread as soon as the last worker hosted here has
- * computed it, while the backward pass goes on with the layers below.
+ * bucketed.h - gradients exchanged in buckets during the backward pass: a
+ * bucket is exchanged on the comm thread as soon as the last worker hosted here
+ * has computed it, while the backward pass goes on with the layers below.
  *
  *     backward      | L      | L - 1  | ..     | 1      |       | update
  *     comm thread            | L               | L - 1    | 1   |
@@ -32,9 +32,9 @@ typedef struct bm_bucketed bm_bucketed;
 
 /*
  * Collective. Sets params->ready. With overlap = merged it first times a few
- * exchanges, and later the backward pass of the first steps. The comm and params
- * are borrowed. Fails as bm_bucketed_check; with BM_ERR_UNSUPPORTED if MPI
- * supports one thread only; with BM_ERR_MEMORY.
+ * exchanges, and later the backward pass of the first steps. The comm and
+ * params are borrowed. Fails as bm_bucketed_check; with BM_ERR_UNSUPPORTED if
+ * MPI supports one thread only; with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm,
                                       bm_params *params, const bm_job *job,
@@ -57,12 +57,13 @@ void bm_bucketed_begin(bm_bucketed *o, const double *samples);
 double bm_bucketed_used(const bm_bucketed *o);
 
 /* The worker's gradient is complete: adds the buckets that were not ready
- * before, with weight `samples`. Fails as bm_sync; buckets have weight 0 then. */
+ * before, with weight `samples`. Fails as bm_sync; buckets have weight 0
+ * then. */
 BM_CHECKED bm_status bm_bucketed_end(bm_bucketed *o, int worker,
                                      double samples);
 
-/* Collective, after all workers. params->g = the mean. *weight is the sum of all
- * weights; if it is 0, g is not changed. Fails with the first failure of an
+/* Collective, after all workers. params->g = the mean. *weight is the sum of
+ * all weights; if it is 0, g is not changed. Fails with the first failure of an
  * exchange. */
 BM_CHECKED bm_status bm_bucketed_finish(bm_bucketed *o, double *weight);
 

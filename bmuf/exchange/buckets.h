@@ -6,9 +6,10 @@
  *     n = bm_buckets_fill(n, b, cap);                      by size
  *     n = bm_buckets_merge(n, b, seconds, alpha, beta);    by measured times
  *
- * Buckets are in the order in which the backward pass completes them. They start
- * at whole chunks of the ordered sum, so that its bits do not depend on the cut:
- * if a layer ends within a chunk, its last elements belong to the next bucket.
+ * Buckets are in the order in which the backward pass completes them. They
+ * start at whole chunks of the ordered sum, so that its bits do not depend on
+ * the cut: if a layer ends within a chunk, its last elements belong to the next
+ * bucket.
  */
 #ifndef BM_BMUF_EXCHANGE_BUCKETS_H
 #define BM_BMUF_EXCHANGE_BUCKETS_H
@@ -36,7 +37,8 @@ size_t bm_buckets_fill(size_t n, bm_bucket *b, double bytes);
 /*
  * Joins neighbours whose joint exchange ends earlier (bm_cost_merge), if an
  * exchange of x bytes takes a + b x seconds, and the backward pass seconds[i]
- * from the end of part i - 1 to the end of part i. Returns the number of buckets.
+ * from the end of part i - 1 to the end of part i. Returns the number of
+ * buckets.
  */
 size_t bm_buckets_merge(size_t n, bm_bucket *buckets, const double *seconds,
                         double a, double b);

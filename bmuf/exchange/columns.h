@@ -1,7 +1,7 @@
 /*
- * columns.h - the columns of a model, which 1-bit codes quantise: contiguous runs
- * along the last dimension of each tensor. In a linear layer a column is the
- * weights of one output.
+ * columns.h - the columns of a model, which 1-bit codes quantise: contiguous
+ * runs along the last dimension of each tensor. In a linear layer a column is
+ * the weights of one output.
  */
 #ifndef BM_BMUF_EXCHANGE_COLUMNS_H
 #define BM_BMUF_EXCHANGE_COLUMNS_H

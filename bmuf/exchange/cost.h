@@ -1,7 +1,7 @@
 /*
  * cost.h - times of exchanges between N workers: models of latency, bytes and
- * additions (alpha, beta, gamma; Thakur et al. 2005). Times are in seconds, sizes
- * in bytes. With N = 1 they are 0.
+ * additions (alpha, beta, gamma; Thakur et al. 2005). Times are in seconds,
+ * sizes in bytes. With N = 1 they are 0.
  */
 #ifndef BM_BMUF_EXCHANGE_COST_H
 #define BM_BMUF_EXCHANGE_COST_H
@@ -49,22 +49,21 @@ double bm_cost_onebit_bytes(double weights, double rows);
 /* ---- buckets during the backward pass ------------------------------------ */
 
 /* The time from the start of the backward pass to the end of the last transfer,
- * if each layer's transfer starts when its gradient is complete and the transfer
- * before has ended. Layers are in the order of the backward pass. */
+ * if each layer's transfer starts when its gradient is complete and the
+ * transfer before has ended. Layers are in the order of the backward pass. */
 typedef double bm_transfer(void *self, double bytes);
 double bm_cost_bucketed(size_t layers, const double *backward,
                         const double *bytes, bm_transfer *transfer, void *self);
 
 /*
  * Groups layers into buckets, if a transfer of x bytes takes a + b x seconds
- * (MG-WFBP, Shi et al. 2019): bucket[k] = the number of layer k's bucket, from 0.
- * Returns the time as above. At most 1024 layers.
+ * (MG-WFBP, Shi et al. 2019): bucket[k] = the number of layer k's bucket, from
+ * 0. Returns the time as above. At most 1024 layers.
  */
 double bm_cost_merge(size_t layers, const double *backward, const double *bytes,
                      double a, double b, int *bucket);
 
-/* ---- waiting for the slowest ----------------------------------------------
- */
+/* ---- waiting for the slowest --------------------------------------------- */
 
 /* The expected largest of n standard normal numbers. */
 double bm_cost_slowest(int n);

@@ -1,8 +1,8 @@
 /*
  * device_sum.h - the ordered sum in tree mode, in the memory of devices. Nodes
  * of the tree, slices and the common vector belong to the backend. Ranks send
- * them through the device communicator, or through a CUDA-aware MPI. The bits are
- * those of comm/sum/sum.h.
+ * them through the device communicator, or through a CUDA-aware MPI. The bits
+ * are those of comm/sum/sum.h.
  */
 #ifndef BM_BMUF_EXCHANGE_DEVICE_SUM_H
 #define BM_BMUF_EXCHANGE_DEVICE_SUM_H
@@ -14,7 +14,8 @@
 
 typedef struct bm_device_sum bm_device_sum;
 
-/* How ranks send; a single rank needs NONE, and may use DEVICE_COMM to try it. */
+/* How ranks send; a single rank needs NONE, and may use DEVICE_COMM to try
+ * it. */
 typedef enum bm_transport {
     BM_TRANSPORT_NONE,
     BM_TRANSPORT_DEVICE_COMM,
@@ -44,18 +45,18 @@ BM_CHECKED bm_status bm_device_sum_add(bm_device_sum *d, int worker,
 /* This rank's slice: elements [*offset, *offset + count); returns count. */
 size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset);
 
-/* Collective, after all workers were added. *mean: this rank's slice of the mean
- * on the backend, which may be changed until the next worker is added; not set
- * if *weight, the sum of all weights, is 0. Its arithmetic is queued. Fails on
- * all ranks if the device of any rank has failed. */
+/* Collective, after all workers were added. *mean: this rank's slice of the
+ * mean on the backend, which may be changed until the next worker is added; not
+ * set if *weight, the sum of all weights, is 0. Its arithmetic is queued. Fails
+ * on all ranks if the device of any rank has failed. */
 BM_CHECKED bm_status bm_device_sum_mean(bm_device_sum *d, float **mean,
                                         double *weight);
 
 /* The common vector [n] on the backend, owned by d. */
 float *bm_device_sum_common(const bm_device_sum *d);
 
-/* Collective. Every rank's slice of x [n] on the backend is copied to all ranks.
- * Fails on all ranks if the device of any rank has failed. */
+/* Collective. Every rank's slice of x [n] on the backend is copied to all
+ * ranks. Fails on all ranks if the device of any rank has failed. */
 BM_CHECKED bm_status bm_device_sum_allgather(bm_device_sum *d, float *x);
 
 #endif

@@ -12,6 +12,9 @@
  * (comm/sum/sum.h), the same with codes (comm/sum/coded_sum.h), and from device
  * to device (device_sum.h). Slices and the common vector are where the sum is.
  * Without codes the bits are the same.
+ *
+ * Collective functions fail with BM_ERR_COMM or as bm_sync, on devices on all
+ * ranks if any device has failed. Slices are bm_exchange_slice(e).count floats.
  */
 #ifndef BM_BMUF_EXCHANGE_EXCHANGE_H
 #define BM_BMUF_EXCHANGE_EXCHANGE_H
@@ -27,13 +30,14 @@
 typedef struct bm_exchange bm_exchange;
 
 /*
- * Collective. Opens an exchange of vectors of params->n floats, as job->exchange
- * says. code.ops != NULL: vectors of updates travel as this code, in this mode,
- * by way of the host. The comm and params are borrowed.
+ * Collective. Opens an exchange of vectors of params->n floats, as
+ * job->exchange says. code.ops != NULL: vectors of updates travel as this code,
+ * in this mode, by way of the host. The comm and params are borrowed.
  *
- * Fails with BM_ERR_MEMORY; with what bm_sum_open or bm_device_sum_open fails
- * with; or if job->exchange is not available (never if it is "auto"). All ranks
- * fail together.
+ * Fails with BM_ERR_MEMORY, or as bm_sum_open or bm_coded_sum_open; unless
+ * job->exchange is "auto" or "host", also as bm_device_sum_open, and with
+ * BM_ERR_CONFIG if the job cannot exchange between devices. All ranks fail
+ * together.
  */
 BM_CHECKED bm_status bm_exchange_open(bm_exchange **out, bm_comm *comm,
                                       const bm_params *params,
@@ -74,8 +78,8 @@ BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *slice,
 /*
  * Adds x - from, or x with from = NULL, as the vector of the next worker hosted
  * here; both [n] on the backend, `from` the common vector. If an element is not
- * finite, the weight becomes 0 and *good false. Waits for the backend, and fails
- * as bm_sync; the worker is added with weight 0 then.
+ * finite, the weight becomes 0 and *good false. Waits for the backend, and
+ * fails as bm_sync; the worker is added with weight 0 then.
  */
 BM_CHECKED bm_status bm_exchange_add(bm_exchange *e, int worker, const float *x,
                                      const float *from, double weight,

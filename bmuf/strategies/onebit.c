@@ -17,7 +17,7 @@ typedef struct settings {
 
 static const bm_option options[] = {
     {"bits", BM_CHOICE, offsetof(settings, bits), "1", 0, 0, "1 32",
-     "of a weight's gradient as it travels; 32: all, which is ssgd"},
+     "bits of a weight's gradient that are sent; 32: all, which is ssgd"},
     {0},
 };
 

@@ -26,9 +26,11 @@ static void check(const bm_config *config, bm_faults *faults)
     bm_config_peek(config, "ssgd", options, &set);
     if (bm_config_changed(config, "ssgd", options, "bucket") &&
         strcmp(set.overlap, "bucket") != 0)
-        bm_config_fault(faults, config, "ssgd", "bucket",
-                        "ssgd.bucket = %g is for ssgd.overlap = bucket alone",
-                        set.bucket);
+        bm_config_fault(
+            faults, config, "ssgd", "bucket",
+            "ssgd.bucket = %g needs ssgd.overlap = bucket; set it, or "
+            "remove ssgd.bucket",
+            set.bucket);
 }
 
 static void resolve(const void *settings, int workers, bm_traits *traits)

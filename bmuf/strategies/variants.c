@@ -41,8 +41,9 @@ static void set_filter(bm_traits *traits, double momentum, double rate)
  */
 static const bm_option slowmo_options[] = {
     {"slowmo_momentum", BM_FLOAT, offsetof(pair, momentum), "0.5", 0, 0.9999,
-     NULL, "beta"},
-    {"slowmo_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL, "alpha"},
+     NULL, "slow momentum beta, which is eta"},
+    {"slowmo_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL,
+     "slow learning rate alpha, which is zeta"},
     {0},
 };
 
@@ -70,8 +71,9 @@ const bm_strategy_ops bm_strategy_slowmo = {
  * settings of [sgd] make it another method, which explain warns of. */
 static const bm_option diloco_options[] = {
     {"outer_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
-     NULL, "eta"},
-    {"outer_lr", BM_FLOAT, offsetof(pair, rate), "0.7", 0, 10, NULL, "zeta"},
+     NULL, "outer momentum, eta"},
+    {"outer_lr", BM_FLOAT, offsetof(pair, rate), "0.7", 0, 10, NULL,
+     "outer learning rate, which is zeta"},
     {0},
 };
 
@@ -101,7 +103,7 @@ const bm_strategy_ops bm_strategy_diloco = {
 /* Slow weights move by alpha of the way to the fast ones in each block. */
 static const bm_option lookahead_options[] = {
     {"alpha", BM_FLOAT, offsetof(pair, rate), "0.5", 0, 10, NULL,
-     "part of the way"},
+     "fraction of a block's update that is made, which is zeta"},
     {0},
 };
 
@@ -115,8 +117,7 @@ static void resolve_lookahead(const void *of, int workers, bm_traits *traits)
 
 const bm_strategy_ops bm_strategy_lookahead = {
     .name = "lookahead",
-    .help =
-        "Lookahead (Zhang et al. 2019): part of the way to where the block led",
+    .help = "Lookahead (Zhang et al. 2019): a fraction of each block update",
     .settings = {lookahead_options, sizeof(pair), .resolve = resolve_lookahead},
     BM_FILTERED,
 };
@@ -132,12 +133,12 @@ typedef struct cntk {
 
 static const bm_option cntk_options[] = {
     {"block_momentum", BM_AUTO, offsetof(cntk, block_momentum), "auto", 0,
-     0.9999, NULL, "eta; auto: 1 - 1/N"},
+     0.9999, NULL, "block momentum, eta; auto: 1 - 1/N"},
     {"block_learning_rate", BM_FLOAT, offsetof(cntk, block_learning_rate), "1",
      0, 10, NULL,
      "zeta is this times N (1 - eta), and (1 + eta) with nesterov"},
     {"nesterov", BM_FLAG, offsetof(cntk, nesterov), "yes", 0, 0, NULL,
-     "useNesterovMomentum"},
+     "CNTK's useNesterovMomentum"},
     {0},
 };
 
@@ -171,7 +172,7 @@ typedef struct fairseq {
 
 static const bm_option fairseq_options[] = {
     {"block_momentum", BM_FLOAT, offsetof(fairseq, block_momentum), "0.875", 0,
-     0.9999, NULL, "eta"},
+     0.9999, NULL, "block momentum, eta"},
     {"block_lr", BM_FLOAT, offsetof(fairseq, block_lr), "1", 0, 10, NULL,
      "zeta, times (1 + eta) with use_nbm"},
     {"use_nbm", BM_FLAG, offsetof(fairseq, use_nbm), "no", 0, 0, NULL,
@@ -204,7 +205,7 @@ const bm_strategy_ops bm_strategy_fairseq = {
 
 static const bm_option pika_options[] = {
     {"block_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
-     NULL, "eta"},
+     NULL, "block momentum, eta"},
     {"block_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL,
      "zeta is this times (1 - eta) (1 + eta)"},
     {0},

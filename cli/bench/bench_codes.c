@@ -34,8 +34,8 @@ static const bm_bench_column columns[] = {
     [SUM] = {"sum_ns", "sum ns", 2, false},
     [COPY] = {"copy_ns", "copy ns", 2, false},
     /* Medians of ratios. */
-    [CODE_COPIES] = {"code_copies", "both, copies", 1, false},
-    [SUM_COPIES] = {"sum_copies", "sum, copies", 1, false},
+    [CODE_COPIES] = {"code_copies", "both/copy", 1, false},
+    [SUM_COPIES] = {"sum_copies", "sum/copy", 1, false},
     {0},
 };
 
@@ -162,6 +162,7 @@ const bm_benchmark bm_bench_codes = {
     .rows = codes,
     .columns = columns,
     .head = "codes: 4 million weights in columns of 2048, ns per weight to "
-            "encode, to decode,\nfor a coded sum of one worker, and to copy",
+            "encode, to decode,\nfor a coded sum of one worker, and to copy; "
+            "both/copy: encoding and\ndecoding over copying",
     .measure = measure,
 };

@@ -61,10 +61,11 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
     fprintf(out,
             "block             %.0f frames = %.0f per worker = about %.1f "
             "mini-batches per worker\n"
-            "blocks            %.0f per epoch, %.0f in %ld epochs\n",
+            "blocks            %.0f per epoch, %.0f in %ld epoch%s\n",
             share * s->workers, share,
             f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
-            g->per_epoch * (double)s->epochs, s->epochs);
+            g->per_epoch * (double)s->epochs, s->epochs,
+            s->epochs == 1 ? "" : "s");
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
@@ -279,7 +280,8 @@ const bm_verb bm_verb_explain = {
         "  bmuf explain my.ini -n 16 --set job.workers=64\n\n"
         "Prints the network, block gain, steady gain, time constant, blocks "
         "per epoch,\nmemory and the bytes of an exchange. Warns about "
-        "doubtful settings, and fails\nwhere training would.\n",
+        "doubtful settings, and fails\nwhere training would; it does not open "
+        "a GPU.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

@@ -117,6 +117,11 @@ bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
     tally t = {0};
     bm_status status = bm_journal_events(directory, add_event, &t);
 
+    if (status == BM_ERR_MISSING || status == BM_ERR_IO)
+        return BM_FAIL(status,
+                       "%s is not a run: %s; for a configuration, give "
+                       "--step-ms",
+                       directory, bm_last_message());
     if (status == BM_OK)
         status = measure(&t, directory, out, of);
     json_decref(t.start);

@@ -288,8 +288,8 @@ static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
-    {"dry-run", NULL, "check everything, print what would be done, and exit", 0,
-     false},
+    {"dry-run", NULL,
+     "check settings and data, print what would be done, and exit", 0, false},
     {0},
 };
 

@@ -25,7 +25,7 @@ void bm_report_start(const bm_training *t)
             {"device", 0, s->job.device},
             {"hardware", 0, bm_backend_about(t->device->be)},
             {"precision", 0, s->job.precision},
-            {"exchange", 0, bm_trainer_way(t->trainer)},
+            {"exchange", 0, bm_trainer_transport(t->trainer)},
             {"strategy", 0, s->train.strategy},
             {"block_momentum", s->filtered ? s->filter.momentum : NAN, NULL},
             {"block_rate", s->filtered ? s->filter.rate : NAN, NULL},

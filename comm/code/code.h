@@ -8,8 +8,8 @@
  *     onebit    one bit, for one of two levels of each column of a matrix
  *     topk      the largest of each 1024, with their indices
  *
- * A vector is cut into pieces, and each is encoded separately (code_plan.h). The
- * number of bytes depends on the length of the piece alone. Input must be
+ * A vector is cut into pieces, and each is encoded separately (code_plan.h).
+ * The number of bytes depends on the length of the piece alone. Input must be
  * finite; decoded numbers are finite, too. Bytes are in this machine's order.
  *
  * To add a code: write comm/code/code_<name>.c, then add its line to BM_CODES.
@@ -41,8 +41,8 @@ struct bm_code {
     double share;           /* topk: fraction of the elements that is sent */
 };
 
-/* The code `name`, for this machine's instruction set; ops = NULL if there is no
- * such code. */
+/* The code `name`, for this machine's instruction set; ops = NULL if there is
+ * no such code. */
 bm_code bm_code_find(const char *name, double share);
 
 /* All codes, ending with NULL, as compiled for each instruction set

@@ -59,8 +59,8 @@ bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
  */
 bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 
-/* Collective, after all workers were added. As bm_sum_update, with one group for
- * each piece. */
+/* Collective, after all workers were added. As bm_sum_update, with one group
+ * for each piece. */
 BM_CHECKED bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work,
                                          void *self, double *weight);
 

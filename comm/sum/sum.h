@@ -6,9 +6,10 @@
  *     bm_sum_update(sum, work, self, &total)            collective
  *
  * The mean is cut into slices, one for each rank. A rank calls `work` for its
- * slice, one chunk after the other while they are in the first cache, to compute
- * the new values of the common vector, bm_sum_common. Ranks of one host share
- * that vector and read each other's vectors in place; other hosts get messages.
+ * slice, one chunk after the other while they are in the first cache, to
+ * compute the new values of the common vector, bm_sum_common. Ranks of one host
+ * share that vector and read each other's vectors in place; other hosts get
+ * messages.
  *
  *     bm_sum_scatter(sum, &slice)       slice.x: this rank's slice of the mean
  *     bm_sum_gather(sum, x)             x: all slices, equal on all ranks
@@ -23,8 +24,8 @@
  *     hier    rings along the dimensions of a grid (IBM DDL 2017)
  *
  * N workers are hosted by P ranks, 1 <= P <= N, in contiguous ranges. The bits
- * of the mean depend on the workers' vectors and weights alone, not on P, except
- * in mode mpi.
+ * of the mean depend on the workers' vectors and weights alone, not on P,
+ * except in mode mpi.
  *
  * Slices start at multiples of BM_SUM_CHUNK. With coordinator "root" rank 0's
  * slice is the whole vector: the paper's single coordinator, or a parameter
@@ -47,8 +48,9 @@ typedef struct bm_sum bm_sum;
 
 /*
  * Collective. Opens sums of n floats over `workers` workers. `mode` is a name
- * of BM_SUMS, `coordinator` is "sharded" or "root", `topology` is for mode hier:
- * "4x8", or "auto" (or NULL): workers of a host x hosts. The comm is borrowed.
+ * of BM_SUMS, `coordinator` is "sharded" or "root", `topology` is for mode
+ * hier: "4x8", or "auto" (or NULL): workers of a host x hosts. The comm is
+ * borrowed.
  *
  * Fails with BM_ERR_CONFIG on an unknown name, an invalid topology, or more
  * ranks than workers; with BM_ERR_MEMORY; and as bm_window_open. All ranks fail
@@ -94,19 +96,19 @@ typedef struct bm_piece {
 typedef void bm_sum_work(void *self, const bm_piece *p);
 
 /* Collective, after all workers were added. Sets *weight to the sum of all
- * weights. If it is 0, nothing is changed; otherwise all ranks see the new common
- * vector. Fails with BM_ERR_COMM. */
+ * weights. If it is 0, nothing is changed; otherwise all ranks see the new
+ * common vector. Fails with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_sum_update(bm_sum *sum, bm_sum_work *work, void *self,
                                    double *weight);
 
-/* The common vector, n floats, zeros at first; owned by the sum. A rank may write
- * its slice until it calls bm_sum_allgather, which is collective and makes every
- * slice visible to all ranks. Fails with BM_ERR_COMM. */
+/* The common vector, n floats, zeros at first; owned by the sum. A rank may
+ * write its slice until it calls bm_sum_allgather, which is collective and
+ * makes every slice visible to all ranks. Fails with BM_ERR_COMM. */
 float *bm_sum_common(const bm_sum *sum);
 BM_CHECKED bm_status bm_sum_allgather(bm_sum *sum);
 
-/* Collective, after all workers were added. *out: this rank's slice of the mean;
- * zeros if no worker has weight. Fails with BM_ERR_COMM. */
+/* Collective, after all workers were added. *out: this rank's slice of the
+ * mean; zeros if no worker has weight. Fails with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_sum_scatter(bm_sum *sum, bm_slice *out);
 
 /* Collective. x [n] = slice.x of all ranks. Fails with BM_ERR_COMM. */

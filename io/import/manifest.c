@@ -290,9 +290,11 @@ static bm_status read_all(bm_manifest *m, const char *path, const char *kind)
     m->folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     BM_TRY(read_lines(m, kind));
     BM_TRY(find_duplicates(m));
-    BM_TRY(verdict(m, BM_ERR_FORMAT, "fault", "faults"));
+    BM_TRY(verdict(m, BM_ERR_FORMAT, "problem", "problems"));
     if (m->n == 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: no rows", path);
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is empty; a manifest has one JSON object per line",
+                       path);
     BM_TRY(find_missing(m));
     return number_speakers(m);
 }

@@ -33,8 +33,8 @@ static SNDFILE *open_file(bm_sound *s, const char *path, size_t *frames,
     s->rate = info.samplerate;
     s->channels = info.channels;
     if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
-        bm_problem_set(problem, "%s: %ld channels at %ld Hz", path, s->channels,
-                       s->rate);
+        bm_problem_set(problem, "%s: invalid header: %ld channels at %ld Hz",
+                       path, s->channels, s->rate);
         sf_close(file);
         return NULL;
     }

@@ -91,10 +91,12 @@ static bm_status read_header(bm_st_file *f, json_t **out)
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > BM_ST_HEADER_MOST || n > f->size - sizeof length)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: the header has %" PRIu64 " bytes, the file %" PRIu64
-                       "; the limit is %d",
-                       f->path, n, f->size, BM_ST_HEADER_MOST);
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: not a safetensors file, or truncated: its first 8 bytes "
+            "announce a header of %" PRIu64 " bytes, but the file has %" PRIu64
+            " and headers at most %d",
+            f->path, n, f->size, BM_ST_HEADER_MOST);
     text = malloc((size_t)n + 1);
     if (text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the header of %s",

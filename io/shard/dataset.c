@@ -69,10 +69,10 @@ static bm_status open_shards(bm_dataset *d)
             compare(&f, first, d->shards[i]);
     }
     if (f.n > 0)
-        return BM_FAIL(f.status, "%s: %zu fault%s in %zu shards%s:%s",
-                       d->directory, f.n, f.n > 1 ? "s" : "", d->n_shards,
-                       f.n > MOST_LISTED ? "; run bmuf check for all" : "",
-                       f.text);
+        return BM_FAIL(
+            f.status, "%s: %zu problem%s in %zu shard%s%s:%s", d->directory,
+            f.n, f.n > 1 ? "s" : "", d->n_shards, d->n_shards > 1 ? "s" : "",
+            f.n > MOST_LISTED ? "; run bmuf check for all" : "", f.text);
     return BM_OK;
 }
 

@@ -75,6 +75,7 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
     struct stat info;
     hid_t access = H5I_INVALID_HID, id = H5I_INVALID_HID;
     int fd = -1;
+    bm_status status = BM_OK;
 
     if (stat(path, &info) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
@@ -88,11 +89,13 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
     H5Pset_file_locking(access, 0, 1);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     id = H5Fopen(path, H5F_ACC_RDONLY, access);
+    if (id < 0) /* before H5Pclose, which clears the reason */
+        status = BM_FAIL(BM_ERR_FORMAT,
+                         "%s: not an HDF5 file, truncated, or not completely "
+                         "written (HDF5: %s)",
+                         path, bm_h5_reason());
     H5Pclose(access);
-    if (id < 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: truncated, or not completely written (HDF5: %s)",
-                       path, bm_h5_reason());
+    BM_TRY(status);
     *out = (bm_h5_file){path, id, (uint64_t)info.st_size};
     return BM_OK;
 }

@@ -152,7 +152,7 @@ static void test_conflicting_server_settings_are_rejected(void **_)
         {"asgd", "asgd.power=2", "no effect without asgd.scaling = power"},
         {"softsync", "softsync.power=2",
          "no effect without softsync.scaling = power"},
-        {"ssgd", "ssgd.bucket=2", "is for ssgd.overlap = bucket alone"},
+        {"ssgd", "ssgd.bucket=2", "= 2 needs ssgd.overlap = bucket"},
         {"softsync", "softsync.n=3", "more than job.workers = 2"},
         {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
         {"easgd", "clock.times=1 -2", "not all of these are positive"},

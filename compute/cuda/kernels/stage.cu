@@ -80,11 +80,11 @@ __global__ static void unpack(size_t T, size_t B, size_t D,
 {
     const bm_packet_column *columns =
         (const bm_packet_column *)(const void *)packet;
-    size_t quads = bm_vec4_count(D);
+    size_t vectors = bm_vec4_count(D);
 
-    BM_EACH(j, T * B * quads)
+    BM_EACH(j, T * B * vectors)
     {
-        size_t row = j / quads, d = 4 * (j % quads);
+        size_t row = j / vectors, d = 4 * (j % vectors);
         bm_vec4 q = unpacked(packet, columns[row % B], row / B, d, D);
 
         bm_store(x + row * D, d, D, wide, q);

@@ -164,5 +164,5 @@ int main(void)
         cmocka_unit_test(test_a_line_without_end_passes),
     };
 
-    return RUN_GROUP("relay", tests);
+    return RUN_GROUP("mpirun_output", tests);
 }

@@ -138,10 +138,10 @@ static void test_a_bucketed_exchange_has_its_own_thread(void **_)
     program p;
 
     (void)_;
-    train(&p, "lane", 2,
+    train(&p, "comm_thread", 2,
           "train.strategy=ssgd; ssgd.overlap=layer; job.trace=blocks 0:2");
     assert_ended(&p, 0);
-    file = load_rank("lane", 1);
+    file = load_rank("comm_thread", 1);
     assert_sound(file);
     FOR_EACH_SPAN(e, file)
     sent += is_named(e, "exchange") &&

@@ -55,7 +55,7 @@ static void assert_manifest_says(bm_status status, const char *text)
 static void test_all_faults_of_a_manifest_are_reported_at_once(void **state)
 {
     static const char *const faults[] = {
-        "m.jsonl: 9 faults:",
+        "m.jsonl: 9 problems:",
         "m.jsonl:1: not JSON: ",
         "m.jsonl:2: not a JSON object",
         "m.jsonl:3: \"id\" is missing",
@@ -90,7 +90,7 @@ static void test_only_some_of_many_faults_are_reported(void **state)
     for (size_t i = 0; i < 50; i++)
         snprintf(text + 3 * i, 4, "{}\n");
     write_text("m.jsonl", text);
-    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 100 faults:");
+    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 100 problems:");
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:10: \"image\" is missing");
     assert_manifest_says(BM_ERR_FORMAT, "\n  ...");
     assert_null(strstr(bm_last_error(), "m.jsonl:11:"));
@@ -117,7 +117,9 @@ static void test_missing_and_empty_manifests_are_rejected(void **state)
     assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image"),
                      BM_ERR_MISSING);
     write_text("m.jsonl", "\n \n");
-    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: no rows");
+    assert_manifest_says(
+        BM_ERR_FORMAT,
+        "m.jsonl is empty; a manifest has one JSON object per line");
 }
 
 int main(void)

@@ -280,7 +280,7 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
     assert_reported(text, "b-00000.bmuf.h5 has 7 features per frame, ");
     assert_reported(text, "b-00000.bmuf.h5 has 6 classes, ");
     assert_reported(text, "c-00000.bmuf.h5 has 6 classes, ");
-    assert_reported(text, "c-00001.bmuf.h5: truncated");
+    assert_reported(text, "c-00001.bmuf.h5: not an HDF5 file, truncated");
     assert_reported(text,
                     "d-00000.bmuf.h5: features were made with other settings");
     assert_reported(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
