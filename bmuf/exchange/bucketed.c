@@ -6,7 +6,7 @@
  * start, and the layers' backward times in the first steps, in which each layer
  * is a bucket. All ranks cut with the numbers of rank 0.
  */
-#include "bmuf/exchange/bucketed.h"
+#include "bmuf/exchange/bucketed_parts.h"
 
 #include "comm/comm_thread.h"
 #include "core/clock.h"

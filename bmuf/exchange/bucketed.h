@@ -41,14 +41,6 @@ BM_CHECKED bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm,
                                       const bm_bucketed_settings *settings);
 void bm_bucketed_close(bm_bucketed *o); /* waits; NULL: no-op */
 
-/* The current buckets, in the order in which they are exchanged. */
-size_t bm_bucketed_count(const bm_bucketed *o);
-bm_bucket bm_bucketed_bucket(const bm_bucketed *o, size_t i);
-
-/* With overlap = merged: an exchange of x bytes takes a + b x seconds, as
- * measured. */
-void bm_bucketed_line(const bm_bucketed *o, double *a, double *b);
-
 /* The next worker hosted here starts its gradient. *samples, borrowed until
  * bm_bucketed_end, must be set when part 0 is ready. */
 void bm_bucketed_begin(bm_bucketed *o, const double *samples);

@@ -2,7 +2,7 @@
  * Gradients exchanged in buckets: the bits are those of one exchange, and buckets
  * are exchanged during the backward pass.
  */
-#include "bmuf/exchange/bucketed.h"
+#include "bmuf/exchange/bucketed_parts.h"
 #include "bmuf/trainer.h"
 #include "core/span.h"
 #include "models/model.h"
