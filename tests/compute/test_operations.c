@@ -483,6 +483,8 @@ static void conv(const trial *t, double *const *x)
     bm_conv c = conv_of(t, NULL, NULL);
     size_t N = c.out_channels, rows = bm_windows(c.rows, c.height);
 
+    if (N == 0 || rows == 0)
+        return; /* no output */
     for (size_t i = 0; i < t->arrays[CONV_Y].n; i++)
         x[CONV_Y][i] =
             !inside(&t->out, i, rows * N)
@@ -500,6 +502,8 @@ static void pool(const trial *t, bm_activation f, const double *x, double *y,
     size_t H = s[2], C = s[3];
     size_t rows = bm_windows((bm_window){s[5], s[5], 0, s[5] - 1}, H);
 
+    if (C == 0 || rows == 0)
+        return; /* no output */
     for (size_t o = 0; o < n_y; o++) {
         size_t frame = o / (rows * C), h = o / C % rows, c = o % C;
         size_t b = frame % t->out.B;
@@ -634,7 +638,7 @@ static double moment(const trial *t, const double *x, size_t c, double center,
 static void normalise(const trial *t, double *const *x, const double *mean,
                       const double *var, double *y)
 {
-    size_t C = t->shape[3], n = t->arrays[NORM_X].n;
+    size_t C = t->shape[3], n = C > 0 ? t->arrays[NORM_X].n : 0;
     double *z = zeros(n, sizeof *z);
 
     for (size_t i = 0; i < n; i++)

@@ -212,7 +212,7 @@ static void run_once(const subject *s, trial *t, bm_backend *be,
 static void run_on(const subject *s, trial *t, bm_backend *be,
                    bm_precision precision, numbers expected)
 {
-    float *got[MOST_ARRAYS], *again[MOST_ARRAYS];
+    float *got[MOST_ARRAYS] = {NULL}, *again[MOST_ARRAYS] = {NULL};
 
     run_once(s, t, be, got);
     run_once(s, t, be, again);
