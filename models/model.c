@@ -146,13 +146,13 @@ static bm_status name_parts(bm_model *m)
 
     for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k))
         n += bm_model_learned(m, k) > 0;
-    i = p->n_parts = n;
-    p->parts = m->parts = calloc(n + 1, sizeof *m->parts);
-    if (m->parts == NULL)
+    i = p->n_ranges = n;
+    p->ranges = m->ranges = calloc(n + 1, sizeof *m->ranges);
+    if (m->ranges == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for names of weights");
     for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
         if (bm_model_learned(m, k) > 0)
-            m->parts[--i] = (bm_range){offset, bm_model_learned(m, k)};
+            m->ranges[--i] = (bm_range){offset, bm_model_learned(m, k)};
         offset += bm_model_learned(m, k);
     }
     return BM_OK;
@@ -277,7 +277,7 @@ void bm_model_free(bm_model *m)
     free(m->stages);
     free(m->names);
     free(m->segments);
-    free(m->parts);
+    free(m->ranges);
     free(m->layers);
     free(m->net);
     free(m);

@@ -29,7 +29,7 @@ struct bm_model {
     bm_params params;
     bm_segment *segments;
     bm_segment_name *names;
-    bm_range *parts;
+    bm_range *ranges;
     float *scores;
 
     /* Of the current batch. */

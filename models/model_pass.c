@@ -132,7 +132,7 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
 }
 
 /* Calls params->ready for a range of the gradient; returns its seconds. */
-static double hand_over(const bm_model *m, size_t part)
+static double hand_over(const bm_model *m, size_t range)
 {
     const bm_params *p = &m->params;
     double since = 0;
@@ -140,7 +140,7 @@ static double hand_over(const bm_model *m, size_t part)
     if (p->ready == NULL)
         return 0;
     since = bm_clock();
-    p->ready(p->ready_self, part);
+    p->ready(p->ready_self, range);
     return bm_clock() - since;
 }
 
@@ -149,7 +149,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
     bm_status status = lay_out(m, b);
     bm_span span;
     double used = 0; /* seconds in params->ready */
-    size_t turn = 0, part = 0;
+    size_t turn = 0, range = 0;
 
     if (status != BM_OK) {
         bm_remember(m->be, status);
@@ -168,7 +168,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
         l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
         if (bm_model_learned(m, k) > 0)
-            used += hand_over(m, part++);
+            used += hand_over(m, range++);
     }
     m->spent.backward += bm_span_end(span) - used;
 }

@@ -51,8 +51,8 @@ struct bm_bucketed {
     bool timing; /* `merged`: until the buckets are cut */
     int steps;
     double a, b;    /* an exchange of x bytes takes a + b x seconds */
-    double since;   /* the time when the last part was ready */
-    double *passed; /* [n_parts + 1]: seconds up to each part; then the
+    double since;   /* the time when the last range was ready */
+    double *passed; /* [n_ranges + 1]: seconds up to each range; then the
                         number of passes */
 };
 
@@ -168,16 +168,16 @@ static void add(bm_bucketed *o, double weight)
         (void)bm_comm_thread_put(o->thread, exchange, b);
 }
 
-/* Adds the time since the last part, if there was one. */
-static void note_time(bm_bucketed *o, size_t part)
+/* Adds the time since the last range, if there was one. */
+static void note_time(bm_bucketed *o, size_t range)
 {
-    if (part > 0)
-        o->passed[part] += bm_clock() - o->since;
-    if (part + 1 == o->params->n_parts)
-        o->passed[part + 1]++;
+    if (range > 0)
+        o->passed[range] += bm_clock() - o->since;
+    if (range + 1 == o->params->n_ranges)
+        o->passed[range + 1]++;
 }
 
-static void ready(void *self, size_t part)
+static void ready(void *self, size_t range)
 {
     bm_bucketed *o = self;
     bm_span span;
@@ -185,9 +185,9 @@ static void ready(void *self, size_t part)
     if (o->samples == NULL)
         return; /* not a gradient to exchange, of an evaluation */
     if (o->timing)
-        note_time(o, part);
+        note_time(o, range);
     span = bm_span_begin("exchange");
-    while (o->next < o->n && o->buckets[o->next].is.part <= part)
+    while (o->next < o->n && o->buckets[o->next].is.range <= range)
         add(o, *o->samples);
     o->used += bm_span_end(span);
     o->since = bm_clock();
@@ -278,16 +278,16 @@ static void log_buckets(const bm_bucketed *o)
 /* Collective. Cuts buckets by the backward times of layers. */
 static bm_status cut_again(bm_bucketed *o)
 {
-    size_t parts = o->params->n_parts, n = 0;
+    size_t ranges = o->params->n_ranges, n = 0;
     bm_bucket cut[BM_BUCKETS + 1];
 
-    BM_TRY(bm_comm_sum(o->comm, o->passed, parts + 1));
+    BM_TRY(bm_comm_sum(o->comm, o->passed, ranges + 1));
     BM_TRY(bm_comm_broadcast_bytes(o->comm, o->passed,
-                                   (parts + 1) * sizeof *o->passed, 0));
-    if (o->passed[parts] == 0)
+                                   (ranges + 1) * sizeof *o->passed, 0));
+    if (o->passed[ranges] == 0)
         return BM_OK; /* no worker had data: wait for the next step */
-    for (size_t i = 0; i < parts; i++)
-        o->passed[i] /= o->passed[parts];
+    for (size_t i = 0; i < ranges; i++)
+        o->passed[i] /= o->passed[ranges];
     o->timing = false;
     n = bm_buckets_of_layers(o->params, cut);
     n = bm_buckets_merge(n, cut, o->passed, o->a, o->b);
@@ -300,7 +300,7 @@ static bm_status cut_again(bm_bucketed *o)
 
 static bm_status count_step(bm_bucketed *o)
 {
-    size_t size = (o->params->n_parts + 1) * sizeof *o->passed;
+    size_t size = (o->params->n_ranges + 1) * sizeof *o->passed;
 
     o->steps++;
     if (o->steps <= COLD)
@@ -336,7 +336,7 @@ static bm_status prepare(bm_bucketed *o, const bm_bucketed_settings *s)
 {
     if (!bm_on_host(o->params->be))
         return no_device(s);
-    o->passed = calloc(o->params->n_parts + 1, sizeof *o->passed);
+    o->passed = calloc(o->params->n_ranges + 1, sizeof *o->passed);
     if (o->passed == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
     return BM_OK;
@@ -369,7 +369,7 @@ bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm, bm_params *params,
     snprintf(o->sum, sizeof o->sum, "%s", job->sum);
     snprintf(o->coordinator, sizeof o->coordinator, "%s", job->coordinator);
     snprintf(o->topology, sizeof o->topology, "%s", job->topology);
-    o->timing = is(s->overlap, "merged") && params->n_parts > 1;
+    o->timing = is(s->overlap, "merged") && params->n_ranges > 1;
     BM_TRY_DONE(bm_bucketed_check(s, job));
     BM_TRY_DONE(bm_comm_agree(comm, prepare(o, s)));
     BM_TRY_DONE(bm_comm_thread_open(&o->thread, comm));

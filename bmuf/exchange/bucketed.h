@@ -42,7 +42,7 @@ BM_CHECKED bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm,
 void bm_bucketed_close(bm_bucketed *o); /* waits; NULL: no-op */
 
 /* The next worker hosted here starts its gradient. *samples, borrowed until
- * bm_bucketed_end, must be set when part 0 is ready. */
+ * bm_bucketed_end, must be set when range 0 is ready. */
 void bm_bucketed_begin(bm_bucketed *o, const double *samples);
 
 /* Seconds spent in params->ready since then. */

@@ -13,13 +13,13 @@ static size_t round_up(size_t i)
 
 size_t bm_buckets_of_layers(const bm_params *p, bm_bucket *out)
 {
-    size_t last = p->n_parts > 0 ? p->n_parts - 1 : 0, n = 0;
+    size_t last = p->n_ranges > 0 ? p->n_ranges - 1 : 0, n = 0;
     size_t end =
         p->n > p->n_learned ? p->n_learned / BM_SUM_CHUNK * BM_SUM_CHUNK : p->n;
     size_t statistics = end;
 
     for (size_t i = 0; i <= last; i++) {
-        size_t from = i < last ? round_up(p->parts[i].offset) : 0;
+        size_t from = i < last ? round_up(p->ranges[i].offset) : 0;
 
         if (from >= end || (n + 1 == BM_BUCKETS && i < last))
             continue; /* joined to the next one */
@@ -49,7 +49,7 @@ static size_t join(size_t n, bm_bucket *b, const bool *joins)
     for (size_t i = 0; i < n; i++)
         if (i > 0 && joins[i]) {
             bm_bucket *to = &b[kept - 1];
-            *to = (bm_bucket){b[i].offset, to->n + b[i].n, b[i].part};
+            *to = (bm_bucket){b[i].offset, to->n + b[i].n, b[i].range};
         } else {
             b[kept++] = b[i];
         }
@@ -79,14 +79,14 @@ size_t bm_buckets_merge(size_t n, bm_bucket *buckets, const double *seconds,
     double backward[BM_BUCKETS] = {0}, bytes[BM_BUCKETS];
     bool joins[BM_BUCKETS + 1] = {false};
     int number[BM_BUCKETS];
-    size_t layers = 0, part = 0;
+    size_t layers = 0, range = 0;
 
     while (layers < n &&
            (layers == 0 || touch(&buckets[layers - 1], &buckets[layers])))
         layers++;
     for (size_t k = 0; k < layers; k++) {
-        for (; part <= buckets[k].part; part++)
-            backward[k] += seconds[part];
+        for (; range <= buckets[k].range; range++)
+            backward[k] += seconds[range];
         bytes[k] = bytes_of(&buckets[k]);
     }
     if (layers > 0)

@@ -18,12 +18,12 @@
 
 typedef struct bm_bucket {
     size_t offset, n; /* elements [offset, offset + n) of g */
-    size_t part;      /* of params->parts: the bucket is complete with it */
+    size_t range;     /* of params->ranges: the bucket is complete with it */
 } bm_bucket;
 
 enum { BM_BUCKETS = 1024 }; /* at most; one more with statistics */
 
-/* One bucket for each of params->parts, and at the end one for statistics.
+/* One bucket for each of params->ranges, and at the end one for statistics.
  * out: [BM_BUCKETS + 1]; returns the number of buckets. */
 size_t bm_buckets_of_layers(const bm_params *p, bm_bucket *out);
 
@@ -37,7 +37,7 @@ size_t bm_buckets_fill(size_t n, bm_bucket *b, double bytes);
 /*
  * Joins neighbours whose joint exchange ends earlier (bm_cost_merge), if an
  * exchange of x bytes takes a + b x seconds, and the backward pass seconds[i]
- * from the end of part i - 1 to the end of part i. Returns the number of
+ * from the end of range i - 1 to the end of range i. Returns the number of
  * buckets.
  */
 size_t bm_buckets_merge(size_t n, bm_bucket *buckets, const double *seconds,

@@ -8,14 +8,14 @@
 
 enum { CHUNK = BM_SUM_CHUNK };
 
-/* The entry of params->parts with element i; statistics come with the last. */
+/* The entry of params->ranges with element i; statistics come with the last. */
 static size_t part_of(const bm_params *p, size_t i)
 {
-    for (size_t k = 0; k < p->n_parts; k++)
-        if (i >= p->parts[k].offset &&
-            i < p->parts[k].offset + p->parts[k].count)
+    for (size_t k = 0; k < p->n_ranges; k++)
+        if (i >= p->ranges[k].offset &&
+            i < p->ranges[k].offset + p->ranges[k].count)
             return k;
-    return p->n_parts - 1;
+    return p->n_ranges - 1;
 }
 
 void check_cut(const bm_params *p, size_t n, const bm_bucket *b)
@@ -31,8 +31,8 @@ void check_cut(const bm_params *p, size_t n, const bm_bucket *b)
             last = part_of(p, i) > last ? part_of(p, i) : last;
             seen[i]++;
         }
-        assert_int_equal(b[k].part, last);
-        assert_true(k == 0 || b[k].part >= b[k - 1].part);
+        assert_int_equal(b[k].range, last);
+        assert_true(k == 0 || b[k].range >= b[k - 1].range);
     }
     for (size_t i = 0; i < p->n; i++)
         assert_int_equal(seen[i], 1);

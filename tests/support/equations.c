@@ -86,12 +86,12 @@ bm_status move(void *self, bm_position at, int64_t *steps)
 }
 
 /* As the backward pass of layers reports them; they begin and end anywhere. */
-static const bm_range parts[] = {
+static const bm_range ranges[] = {
     {2300, 200}, {1500, 800}, {1100, 400}, {300, 800}, {0, 300}};
 
 static void report_ready(const bm_params *p)
 {
-    for (size_t i = 0; i < p->n_parts && p->ready != NULL; i++)
+    for (size_t i = 0; i < p->n_ranges && p->ready != NULL; i++)
         p->ready(p->ready_self, i);
 }
 
@@ -156,8 +156,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
         assert_ok(bm_config_set(j.config, *settings));
     assert_ok(bm_backend_open(&j.params.be, "cpu", 0));
     j.params.n = j.params.n_learned = N;
-    j.params.parts = parts;
-    j.params.n_parts = sizeof parts / sizeof parts[0];
+    j.params.ranges = ranges;
+    j.params.n_ranges = sizeof ranges / sizeof ranges[0];
     assert_ok(bm_alloc(j.params.be, N, &j.params.w));
     assert_ok(bm_alloc(j.params.be, N, &j.params.g));
     return j;

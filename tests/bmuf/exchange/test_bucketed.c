@@ -366,23 +366,23 @@ static void test_all_ranks_cut_the_same_buckets(void **state)
     close_net(&n);
 }
 
-/* ---- when a part is ready ------------------------------------------------ */
+/* ---- when a range is ready ------------------------------------------------ */
 
 typedef struct record {
     const bm_params *params;
-    float *then; /* [n]: g when its part was ready */
+    float *then; /* [n]: g when its range was ready */
     size_t calls;
 } record;
 
-static void keep(void *self, size_t part)
+static void keep(void *self, size_t range)
 {
     record *r = self;
     const bm_params *p = r->params;
-    bm_range of = p->parts[part];
+    bm_range of = p->ranges[range];
 
-    assert_int_equal(part, r->calls++);
+    assert_int_equal(range, r->calls++);
     memcpy(r->then + of.offset, p->g + of.offset, of.count * sizeof *p->g);
-    if (r->calls == p->n_parts)
+    if (r->calls == p->n_ranges)
         memcpy(r->then + p->n_learned, p->g + p->n_learned,
                (p->n - p->n_learned) * sizeof *p->g);
 }
@@ -400,20 +400,20 @@ static void test_parts_are_final_when_ready_is_called(void **state)
     p = bm_model_params(n.model);
     end = p->n_learned;
     assert_true(p->n > p->n_learned);
-    for (size_t i = 0; i < p->n_parts; i++) { /* from the end on */
-        assert_true(p->parts[i].count > 0);
-        assert_int_equal(p->parts[i].offset + p->parts[i].count, end);
-        end = p->parts[i].offset;
+    for (size_t i = 0; i < p->n_ranges; i++) { /* from the end on */
+        assert_true(p->ranges[i].count > 0);
+        assert_int_equal(p->ranges[i].offset + p->ranges[i].count, end);
+        end = p->ranges[i].offset;
     }
     assert_int_equal(end, 0);
-    assert_true(p->n_parts >= 5); /* the joined ones are one */
+    assert_true(p->n_ranges >= 5); /* the joined ones are one */
     r = (record){p, zeros(p->n, sizeof(float)), 0};
     for (size_t i = 0; i < p->n; i++)
         r.then[i] = NAN;
     p->ready = keep;
     p->ready_self = &r;
     assert_ok(net_gradient(&n, p, 0, 1, &samples));
-    assert_int_equal(r.calls, p->n_parts);
+    assert_int_equal(r.calls, p->n_ranges);
     assert_memory_equal(r.then, p->g, p->n * sizeof(float));
     free(r.then);
     close_net(&n);
@@ -454,18 +454,18 @@ static const bm_span_watcher watcher = {begin, end};
 /* Between the trainer and its model: holds up the backward pass of layer 0
  * until the bucket of the last layer has been exchanged. */
 static struct {
-    void (*ready)(void *self, size_t part);
+    void (*ready)(void *self, size_t range);
     void *self;
-    size_t parts;
+    size_t ranges;
 } between;
 
-static void hold_up(void *self, size_t part)
+static void hold_up(void *self, size_t range)
 {
     (void)self;
-    if (part == 0)
+    if (range == 0)
         atomic_store(&seen.exchanges, 0);
-    between.ready(between.self, part);
-    while (part + 2 == between.parts && atomic_load(&seen.exchanges) == 0)
+    between.ready(between.self, range);
+    while (range + 2 == between.ranges && atomic_load(&seen.exchanges) == 0)
         sched_yield(); /* or the test times out */
 }
 
@@ -486,7 +486,7 @@ static void test_exchanges_start_before_the_backward_pass_ends(void **state)
     p = bm_model_params(n.model);
     between.ready = p->ready;
     between.self = p->ready_self;
-    between.parts = p->n_parts;
+    between.ranges = p->n_ranges;
     p->ready = hold_up;
     seen.passes = seen.late = 0;
     seen.computing = pthread_self();

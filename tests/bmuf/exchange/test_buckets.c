@@ -14,7 +14,7 @@ static const bm_range some[] = {{41000, 3000}, {40900, 100}, {40100, 800},
                                 {9216, 30884}, {9000, 216},  {0, 9000}};
 
 static const bm_params cuttable = {
-    .n = 44000, .n_learned = 44000, .parts = some, .n_parts = 6};
+    .n = 44000, .n_learned = 44000, .ranges = some, .n_ranges = 6};
 
 static void test_layers_become_buckets_of_whole_chunks(void **state)
 {
@@ -55,8 +55,8 @@ static void test_small_or_unknown_models_are_one_bucket(void **state)
     static const bm_range halves[] = {{50, 50}, {0, 50}};
     const bm_params small = {.n = 120,
                              .n_learned = 100,
-                             .parts = halves,
-                             .n_parts = 2},
+                             .ranges = halves,
+                             .n_ranges = 2},
                     plain = {.n = 5000, .n_learned = 5000};
     bm_bucket b[BM_BUCKETS + 1];
 
@@ -64,7 +64,7 @@ static void test_small_or_unknown_models_are_one_bucket(void **state)
     assert_int_equal(bm_buckets_of_layers(&small, b), 1);
     check_cut(&small, 1, b);
     assert_int_equal(bm_buckets_of_layers(&plain, b), 1);
-    assert_true(b[0].offset == 0 && b[0].n == 5000 && b[0].part == 0);
+    assert_true(b[0].offset == 0 && b[0].n == 5000 && b[0].range == 0);
 }
 
 /* Ten layers of two chunks, 8192 bytes each. */
@@ -94,7 +94,7 @@ static void test_buckets_are_filled_to_a_size(void **state)
             at += cases[i].layers[k];
             assert_int_equal(b[k].n, cases[i].layers[k] * 2 * CHUNK);
             assert_int_equal(b[k].offset, (10 - at) * 2 * CHUNK);
-            assert_int_equal(b[k].part, at - 1);
+            assert_int_equal(b[k].range, at - 1);
         }
     }
 }
@@ -175,7 +175,7 @@ static void test_merged_buckets_follow_the_rule(void **state)
 
             assert_true(at < n);
             if (left)
-                assert_int_equal(b[at].part, L - l);
+                assert_int_equal(b[at].range, L - l);
             at += left;
             joined += l > 1 && merged[l];
             apart += l > 1 && !merged[l];
