@@ -5,21 +5,20 @@
 
 #include "io/batch/batch_settings.h"
 
-enum { FRAMES_PER_WORKER = 120000 }; /* if no size is set */
+enum { MINI_BATCHES = 20 }; /* of a worker in a block, if no size is set */
 
 #define AT(field) offsetof(bm_block_settings, field)
 
 /* The rows of both tables. */
 #define PER_WORKER                                                             \
     "frames_per_worker", BM_INT, AT(frames_per_worker), "0", 0, 1e15,          \
-        "frames",                                                              \
-        "size of a block for each worker; 120000 if no size is given"
+        "frames", "size of a block for each worker"
 #define TOTAL                                                                  \
     "frames_total", BM_INT, AT(frames_total), "0", 0, 1e15, "frames",          \
         "size of a block for all workers together"
 #define STEPS                                                                  \
     "steps", BM_INT, AT(steps), "0", 0, 1e9, "mini-batches",                   \
-        "size of a block for each worker"
+        "size of a block for each worker; 20 if no size is set"
 
 const bm_option bm_block_sizes[] = {{PER_WORKER}, {TOTAL}, {STEPS}, {0}};
 
@@ -74,7 +73,7 @@ bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
     BM_TRY(bm_batch_read(config, &plan));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s));
     if (s.frames_per_worker == 0 && s.frames_total == 0 && s.steps == 0)
-        s.frames_per_worker = FRAMES_PER_WORKER;
+        s.steps = MINI_BATCHES;
     plan.frames_per_worker = s.frames_per_worker;
     plan.frames_total = s.frames_total;
     plan.steps = s.steps;

@@ -12,7 +12,7 @@
 
 typedef struct bm_block_settings {
     long frames_per_worker; /* size of a block: one of these three is set, */
-    long frames_total;      /* or none, which is 120000 frames per worker */
+    long frames_total;      /* or none, which is steps = 20 */
     long steps;
     long warmup;    /* blocks that exchange at every step: bmuf/warmup.c */
     double seconds; /* a rank stops its shares after this time; 0: never */
@@ -33,7 +33,7 @@ void bm_block_check(const bm_config *config, bm_faults *faults);
 bool bm_fragments_wanted(const bm_block_settings *block);
 
 /* Fills the settings of a plan from [batch] and the size in [block]; without a
- * size: 120000 frames per worker. Fails with BM_ERR_CONFIG for a value that a
+ * size: 20 mini-batches per worker. Fails with BM_ERR_CONFIG for a value that a
  * table forbids. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);

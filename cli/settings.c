@@ -180,7 +180,7 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
     if (strcmp(schedule.kind, "newbob") == 0 && data.dev[0] == '\0')
         bm_config_fault(faults, config, "schedule", "kind",
                         "schedule.kind = newbob needs data.dev, which is not "
-                        "set; set it, or set schedule.kind = exponential");
+                        "set; set it, or leave schedule.kind out");
 }
 
 static void check_compress(const bm_config *config, bm_faults *faults)

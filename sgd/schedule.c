@@ -5,8 +5,8 @@
 #include <string.h>
 
 const bm_option bm_schedule_options[] = {
-    {"kind", BM_CHOICE, offsetof(bm_schedule_settings, kind), "newbob", 0, 0,
-     "constant exponential newbob", "how the learning rate decreases"},
+    {"kind", BM_CHOICE, offsetof(bm_schedule_settings, kind), "cosine", 0, 0,
+     "cosine constant exponential newbob", "how the learning rate decreases"},
     {"decay", BM_FLOAT, offsetof(bm_schedule_settings, decay), "0.5", 0, 1,
      NULL, "factor of the rate, per epoch (exponential) or per decay (newbob)"},
     {"threshold", BM_FLOAT, offsetof(bm_schedule_settings, threshold), "0.01",
@@ -30,6 +30,11 @@ typedef struct kind {
     bool (*evaluated)(bm_schedule *s, bool better); /* NULL: returns false */
 } kind;
 
+static double cosine(const bm_schedule *s, double epochs)
+{
+    return 0.5 + 0.5 * cos(acos(-1) * fmin(epochs / s->epochs, 1));
+}
+
 static double constant(const bm_schedule *s, double epochs)
 {
     (void)s;
@@ -48,8 +53,14 @@ static double decayed(const bm_schedule *s, double epochs)
     return s->factor;
 }
 
+/* CTC begins with a plateau: a network that says blank everywhere has an error
+ * near 1, which stays there for some epochs. That is no reason to decay. */
+static const double plateau = 0.8;
+
 static bool newbob(bm_schedule *s, bool better)
 {
+    if (s->best < 0 || s->best > plateau)
+        return false;
     s->bad = better ? 0 : s->bad + 1;
     if (s->bad > (double)s->set.patience) {
         s->factor *= s->set.decay;
@@ -59,6 +70,7 @@ static bool newbob(bm_schedule *s, bool better)
 }
 
 static const kind kinds[] = {
+    {"cosine", cosine, NULL},
     {"constant", constant, NULL},
     {"exponential", exponential, NULL},
     {"newbob", decayed, newbob},
@@ -72,11 +84,16 @@ static const kind *find(const char *name)
     return NULL;
 }
 
-bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate)
+bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate,
+                             long epochs)
 {
     BM_ASSERT(find(set->kind) != NULL);
-    return (bm_schedule){
-        .set = *set, .start = rate, .factor = 1, .last = -1, .best = -1};
+    return (bm_schedule){.set = *set,
+                         .start = rate,
+                         .epochs = (double)epochs,
+                         .factor = 1,
+                         .last = -1,
+                         .best = -1};
 }
 
 double bm_schedule_rate(const bm_schedule *s, double epochs)

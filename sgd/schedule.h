@@ -2,11 +2,14 @@
  * schedule.h - the learning rate as a function of epochs and evaluations. Its
  * state is BM_SCHEDULE_STATE numbers, which checkpoints hold.
  *
+ *     cosine        rate (1 + cos(pi epochs / E)) / 2, which falls to 0 at the
+ *                   end of all E epochs (Loshchilov and Hutter 2017)
  *     constant      rate
  *     exponential   rate * decay^epochs, epochs counted in fractions
  *     newbob        rate, times decay after each evaluation of the global model
  *                   whose error did not fall by more than `threshold`:
- *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel)
+ *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel),
+ *                   once an error of 0.8 has been reached
  *
  * During the first `warmup` epochs the rate is multiplied by
  *
@@ -37,7 +40,8 @@ extern const bm_option bm_schedule_options[];
 
 typedef struct bm_schedule {
     bm_schedule_settings set;
-    double start; /* [train] rate */
+    double start;  /* [train] rate */
+    double epochs; /* of the run, after which cosine ends */
     /* state, BM_SCHEDULE_STATE numbers from here on */
     double factor; /* newbob's decays so far */
     double last;   /* error of the last evaluation; negative: none yet */
@@ -47,8 +51,10 @@ typedef struct bm_schedule {
 
 enum { BM_SCHEDULE_STATE = 4 };
 
-/* A schedule at its start. The text set->kind is borrowed. */
-bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate);
+/* A schedule at its start, for a run of so many epochs. The text set->kind is
+ * borrowed. */
+bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate,
+                             long epochs);
 
 /* The rate after `epochs` epochs, which may be a fraction. */
 double bm_schedule_rate(const bm_schedule *s, double epochs);

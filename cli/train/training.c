@@ -159,7 +159,8 @@ bm_status bm_training_start(bm_training *t)
                            bm_training_params(t), &task));
     BM_TRY(open_evaluator(t, t->dev, &t->on_dev));
     BM_TRY(open_evaluator(t, t->test, &t->on_test));
-    t->schedule = bm_schedule_make(&t->set->schedule, t->set->train.rate);
+    t->schedule = bm_schedule_make(&t->set->schedule, t->set->train.rate,
+                                   t->set->train.epochs);
     t->n_states = bm_trainer_states(t->trainer);
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)

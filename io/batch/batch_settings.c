@@ -15,8 +15,8 @@ const bm_option bm_batch_options[] = {
      "sequences", "size of a mini-batch; 0: batch.frames decides"},
     {"frames", BM_INT, offsetof(settings, frames), "0", 0, 1e9, "frames",
      "largest size of a mini-batch, padding included; a mini-batch may end "
-     "earlier to save padding; 0: batch.sequences decides, or 16 times the "
-     "mean length if that is 0 too"},
+     "earlier to save padding; 0: batch.sequences decides; if that is 0 too, 4 "
+     "to 16 times the mean length, for 1000 mini-batches in an epoch"},
     {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
      "random sorted file",
      "order of sequences in an epoch; sorted: short ones first"},

@@ -9,16 +9,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SEQUENCES = 16 }; /* of mean length in a mini-batch, by default */
-enum { SHARES = 4 };     /* drawn at random to find the size of one */
+/* Sequences of mean length in a mini-batch, by default: small sets need small
+ * ones to make enough updates. */
+enum { FEWEST = 4, MOST = 16, BATCHES = 1000 };
+enum { SHARES = 4 }; /* drawn at random to find the size of one */
 
 long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d)
 {
     double mean = (double)d->frames / (double)(d->n > 0 ? d->n : 1);
+    double sequences = 0;
 
     if (s->frames > 0 || s->sequences > 0)
         return s->frames;
-    return (long)ceil(SEQUENCES * fmax(mean, 1));
+    sequences = fmin(fmax((double)d->n / BATCHES, FEWEST), MOST);
+    return (long)ceil(sequences * fmax(mean, 1));
 }
 
 /* Sequences that fill s->steps mini-batches if all sequences of a mini-batch

@@ -91,8 +91,9 @@ static void test_conflicting_settings_are_rejected(void **_)
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=local"), 78,
                  "strategy = local needs one worker, not 2");
-    assert_fails(BMUF("train", "tiny.ini", "--set", "data.dev="), 78, "newbob",
-                 "data.dev");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "data.dev=", "--set",
+                      "schedule.kind=newbob"),
+                 78, "newbob", "data.dev");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.steps=3"), 78,
                  "block.frames_total and block.steps");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",

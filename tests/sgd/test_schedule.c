@@ -11,14 +11,15 @@ static bm_schedule_settings settings(const char *kind)
         .kind = kind, .decay = 0.5, .threshold = 0.01, .least = 1e-6};
 }
 
-/* Evaluates one error after the other; the rate must then be `rates`. */
+/* Evaluates one error after the other, in eighths, which are below newbob's
+ * plateau; the rate must then be `rates`. */
 static void check_rates(bm_schedule_settings set, const double *errors,
                         const double *rates, size_t n)
 {
-    bm_schedule s = bm_schedule_make(&set, 8);
+    bm_schedule s = bm_schedule_make(&set, 8, 4);
 
     for (size_t i = 0; i < n; i++) {
-        assert_false(bm_schedule_evaluated(&s, errors[i]));
+        assert_false(bm_schedule_evaluated(&s, errors[i] / 8));
         if (bm_schedule_rate(&s, (double)i) != rates[i])
             fail_msg("after evaluation %zu: %g, not %g", i,
                      bm_schedule_rate(&s, (double)i), rates[i]);
@@ -36,10 +37,24 @@ static void test_constant_does_not_change(void **state)
     CHECK_RATES(settings("constant"), errors, rates);
 }
 
+static void test_cosine_falls_to_zero_at_the_last_epoch(void **state)
+{
+    bm_schedule_settings set = settings("cosine");
+    bm_schedule s = bm_schedule_make(&set, 8, 12);
+
+    (void)state;
+    assert_true(bm_schedule_rate(&s, 0) == 8);
+    assert_true(near(bm_schedule_rate(&s, 4), 6, 1e-15));
+    assert_true(near(bm_schedule_rate(&s, 6), 4, 1e-15));
+    assert_true(near(bm_schedule_rate(&s, 8), 2, 1e-14));
+    assert_true(bm_schedule_rate(&s, 12) == 0);
+    assert_true(bm_schedule_rate(&s, 13) == 0);
+}
+
 static void test_exponential_falls_within_epochs_too(void **state)
 {
     bm_schedule_settings set = settings("exponential");
-    bm_schedule s = bm_schedule_make(&set, 8);
+    bm_schedule s = bm_schedule_make(&set, 8, 4);
 
     (void)state;
     for (int evaluated = 0; evaluated < 2; evaluated++) {
@@ -55,6 +70,16 @@ static void test_newbob_decays_without_enough_improvement(void **state)
     /* (new - old) / new: -1, -0.0101, -0.0050, +0.0099, -0.0101 */
     static const double errors[] = {2, 1, 0.99, 0.985, 0.995, 0.985};
     static const double rates[] = {8, 8, 8, 4, 2, 2};
+
+    (void)state;
+    CHECK_RATES(settings("newbob"), errors, rates);
+}
+
+/* CTC says blank everywhere at first; its error is then near 1. */
+static void test_newbob_waits_until_the_plateau_of_blanks_is_left(void **state)
+{
+    static const double errors[] = {8, 8, 8.2, 7.6, 7.6, 6.4, 6.4, 7, 6};
+    static const double rates[] = {8, 8, 8, 8, 8, 8, 4, 2, 2};
 
     (void)state;
     CHECK_RATES(settings("newbob"), errors, rates);
@@ -113,12 +138,12 @@ static void test_training_ends_below_the_least_rate(void **state)
 
     (void)state;
     set.least = 0.25;
-    s = bm_schedule_make(&set, 1000);
-    assert_false(bm_schedule_evaluated(&s, 1));
-    assert_false(bm_schedule_evaluated(&s, 1)); /* 1/2 */
-    assert_false(bm_schedule_evaluated(&s, 1)); /* 1/4: not below */
-    assert_true(bm_schedule_evaluated(&s, 1));
-    assert_true(s.best == 1 && s.last == 1);
+    s = bm_schedule_make(&set, 1000, 4);
+    assert_false(bm_schedule_evaluated(&s, 0.5));
+    assert_false(bm_schedule_evaluated(&s, 0.5)); /* 1/2 */
+    assert_false(bm_schedule_evaluated(&s, 0.5)); /* 1/4: not below */
+    assert_true(bm_schedule_evaluated(&s, 0.5));
+    assert_true(s.best == 0.5 && s.last == 0.5);
 }
 
 static void test_warm_up_grows_from_a_tenth(void **state)
@@ -131,7 +156,7 @@ static void test_warm_up_grows_from_a_tenth(void **state)
         bm_schedule s;
 
         set.warmup = 2;
-        s = bm_schedule_make(&set, 8);
+        s = bm_schedule_make(&set, 8, 4);
         assert_true(near(bm_schedule_rate(&s, 0), 0.8, 1e-15));
         assert_true(near(bm_schedule_rate(&s, 1), 8 * 0.55, 1e-15));
         assert_true(bm_schedule_rate(&s, 2) == 8);
@@ -148,27 +173,28 @@ static void test_a_restored_state_continues_alike(void **state)
     (void)state;
     set.patience = 1;
     for (int stop = 0; stop < ERRORS; stop++) {
-        bm_schedule straight = bm_schedule_make(&set, 8), resumed = straight;
+        bm_schedule straight = bm_schedule_make(&set, 8, 4), resumed = straight;
         double numbers[BM_SCHEDULE_STATE];
 
         for (int i = 0; i < ERRORS; i++) {
             if (i == stop) {
                 bm_schedule_save(&resumed, numbers);
-                resumed = bm_schedule_make(&set, 8);
+                resumed = bm_schedule_make(&set, 8, 4);
                 bm_schedule_load(&resumed, numbers);
             }
-            bm_schedule_evaluated(&straight, errors[i]);
-            bm_schedule_evaluated(&resumed, errors[i]);
+            bm_schedule_evaluated(&straight, errors[i] / 8);
+            bm_schedule_evaluated(&resumed, errors[i] / 8);
             assert_true(bm_schedule_rate(&straight, i) ==
                         bm_schedule_rate(&resumed, i));
         }
-        assert_true(straight.best == resumed.best && resumed.best == 1);
+        assert_true(straight.best == resumed.best && resumed.best == 0.125);
     }
 }
 
 static void test_all_documented_kinds_exist(void **state)
 {
-    static const char *const kinds[] = {"constant", "exponential", "newbob"};
+    static const char *const kinds[] = {"cosine", "constant", "exponential",
+                                        "newbob"};
     bm_config *config = NULL;
     char assignment[64];
 
@@ -182,7 +208,7 @@ static void test_all_documented_kinds_exist(void **state)
         assert_ok(bm_config_set(config, assignment));
         assert_ok(
             bm_config_fill(config, "schedule", bm_schedule_options, &set));
-        s = bm_schedule_make(&set, 8);
+        s = bm_schedule_make(&set, 8, 4);
         assert_true(bm_schedule_rate(&s, 0) == 8);
     }
     bm_config_free(config);
@@ -192,8 +218,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant_does_not_change),
+        cmocka_unit_test(test_cosine_falls_to_zero_at_the_last_epoch),
         cmocka_unit_test(test_exponential_falls_within_epochs_too),
         cmocka_unit_test(test_newbob_decays_without_enough_improvement),
+        cmocka_unit_test(test_newbob_waits_until_the_plateau_of_blanks_is_left),
         cmocka_unit_test(test_the_threshold_is_relative_to_the_new_error),
         cmocka_unit_test(test_patience_delays_a_decay),
         cmocka_unit_test(test_an_error_of_zero_is_the_best),
