@@ -1,6 +1,7 @@
 /* config_file.c - reads settings from an INI file, with inih, and writes
  * them. */
 #include "core/config_parts.h"
+#include "core/file.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -131,10 +132,7 @@ bm_status bm_config_read(bm_config *config, const char *path)
 {
     source s = {.path = path, .config = config};
 
-    s.file = fopen(path, "r");
-    if (s.file == NULL)
-        return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
-                       path, strerror(errno));
+    BM_TRY(bm_file_open_stream(&s.file, path));
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     if (ferror(s.file) && s.status == BM_OK)

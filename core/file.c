@@ -1,119 +1,96 @@
+/*
+ * file.c - reading regular files, and making directories.
+ */
 #include "core/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Length of the directory of a path, with the slash. */
-static size_t directory_length(const char *path)
+static const char *kind_of(mode_t mode)
 {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    if (S_ISDIR(mode))
+        return "a directory";
+    if (S_ISFIFO(mode))
+        return "a pipe";
+    if (S_ISSOCK(mode))
+        return "a socket";
+    return "a device";
 }
 
-void bm_file_temporary(const char *path, char *out, size_t room)
+static bm_status not_regular(const char *path, mode_t mode)
 {
-    size_t n = directory_length(path);
-    snprintf(out, room, "%.*s.%s.tmp", (int)n, path, path + n);
+    return BM_FAIL(BM_ERR_MISSING, "%s is %s, not a regular file", path,
+                   kind_of(mode));
 }
 
-/* No retry after a failed fsync: the kernel may have dropped the data. */
-static int sync_path(const char *path, int flags)
+static bm_status cannot_open(const char *path, int error)
 {
-    int fd = open(path, flags | O_CLOEXEC), failed = 0;
+    struct stat info;
+    bm_status status = BM_ERR_MISSING;
 
-    if (fd < 0)
-        return -1;
-    do
-        failed = fsync(fd);
-    while (failed != 0 && errno == EINTR);
-    if (failed != 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return close(fd);
+    if (error == ENXIO && stat(path, &info) == 0) /* a socket */
+        return not_regular(path, info.st_mode);
+    if (error == EIO || error == ESTALE || error == ETIMEDOUT)
+        status = BM_ERR_IO;
+    else if (error == EMFILE || error == ENFILE || error == ENOMEM)
+        status = BM_ERR_MEMORY;
+    return BM_FAIL(status, "%s: %s", path, strerror(error));
 }
 
-bm_status bm_file_commit(const char *temporary, const char *path)
+/* Not to block: without it, a pipe that nobody writes to is waited for. */
+bm_status bm_file_open_regular(int *out, const char *path)
 {
-    size_t n = directory_length(path);
-    char directory[PATH_MAX];
-
-    snprintf(directory, sizeof directory, "%.*s", (int)n, path);
-    if (sync_path(temporary, O_RDONLY) != 0 || rename(temporary, path) != 0 ||
-        sync_path(n > 0 ? directory : ".", O_RDONLY | O_DIRECTORY) != 0) {
-        int error = errno;
-        unlink(temporary);
-        return BM_FAIL(BM_ERR_IO, "%s: cannot rename or sync the new file: %s",
-                       path, strerror(error));
-    }
-    return BM_OK;
-}
-
-bm_status bm_file_try(const char *path)
-{
-    char temporary[PATH_MAX];
     struct stat info;
     int fd = -1;
 
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return BM_FAIL(BM_ERR_CREATE, "%s is a directory", path);
-    bm_file_temporary(path, temporary, sizeof temporary);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    do
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", temporary, strerror(errno));
-    close(fd);
-    unlink(temporary);
+        return cannot_open(path, errno);
+    if (fstat(fd, &info) != 0) {
+        int error = errno;
+        close(fd);
+        return BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(error));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        close(fd);
+        return not_regular(path, info.st_mode);
+    }
+    *out = fd;
     return BM_OK;
 }
 
-bm_status bm_file_write(const char *path, const void *data, size_t size)
+bm_status bm_file_open_stream(FILE **out, const char *path)
 {
-    char temporary[PATH_MAX];
-    const char *from = data;
+    FILE *file = NULL;
     int fd = -1;
 
-    bm_file_temporary(path, temporary, sizeof temporary);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", temporary, strerror(errno));
-    while (size > 0) {
-        ssize_t k = write(fd, from, size);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            break;
-        from += k;
-        size -= (size_t)k;
+    BM_TRY(bm_file_open_regular(&fd, path));
+    file = fdopen(fd, "rb");
+    if (file == NULL) {
+        close(fd);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     }
-    if (close(fd) != 0 || size > 0) {
-        int error = errno;
-        unlink(temporary);
-        return BM_FAIL(BM_ERR_IO, "%s: %s", temporary, strerror(error));
-    }
-    return bm_file_commit(temporary, path);
+    *out = file;
+    return BM_OK;
 }
 
 bm_status bm_file_read(const char *path, size_t most, char **out, size_t *size)
 {
-    FILE *file = fopen(path, "rb");
-    struct stat info;
+    FILE *file = NULL;
+    struct stat info = {0};
     char *text = NULL;
     size_t n = 0;
     bm_status status = BM_OK;
 
-    if (file == NULL)
-        return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
-                       path, strerror(errno));
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        BM_FAIL_DONE(BM_ERR_IO, "%s is not a regular file", path);
+    BM_TRY(bm_file_open_stream(&file, path));
+    if (fstat(fileno(file), &info) != 0)
+        BM_FAIL_DONE(BM_ERR_IO, "%s: %s", path, strerror(errno));
     n = (size_t)info.st_size;
     if (n > most)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s has %zu bytes; at most %zu are read",

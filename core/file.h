@@ -1,40 +1,90 @@
 /*
- * file.h - atomic writes of files: write under a temporary name, fsync, rename,
- * fsync of the directory. A crash leaves the old file or the new one.
+ * file.h - opening files that a user named, and replacing files atomically:
+ * write under a temporary name, fsync, rename, fsync of the directory. A crash
+ * leaves the old file or the new one.
  *
- *     bm_file_temporary(path, temporary, sizeof temporary);
- *     ... write and close `temporary`; on failure unlink it ...
- *     BM_TRY(bm_file_commit(temporary, path));
+ *     bm_file_replacement r;
+ *
+ *     BM_TRY(bm_file_replace_begin(&r, path));
+ *     status = bm_file_replace_write(&r, data, size); // or to r.fd, r.stream
+ *     if (status == BM_OK)
+ *         status = bm_file_replace_commit(&r, true);
+ *     bm_file_replace_abort(&r); // no-op after a commit
  */
 #ifndef BM_CORE_FILE_H
 #define BM_CORE_FILE_H
 
 #include "core/status.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
-/* "dir/.name.tmp" for "dir/name", truncated to `room`. The name is predictable,
- * so that the next run overwrites the file of a killed one. */
-void bm_file_temporary(const char *path, char *out, size_t room);
+/* ---- reading ------------------------------------------------------------- */
 
-/* Renames a closed file to `path`, durably. Removes `temporary` and fails with
- * BM_ERR_IO if that is impossible. */
-BM_CHECKED bm_status bm_file_commit(const char *temporary, const char *path);
+/* Opens a regular file for reading; close(*out), fclose(*out). A directory, a
+ * pipe, a socket or a device is refused at once, with BM_ERR_MISSING, as is a
+ * file that does not exist or may not be read. Fails with BM_ERR_IO or
+ * BM_ERR_MEMORY (too many open files), too. */
+BM_CHECKED bm_status bm_file_open_regular(int *out, const char *path);
+BM_CHECKED bm_status bm_file_open_stream(FILE **out, const char *path);
 
-/* Writes a whole file from memory by the steps above. Fails with BM_ERR_CREATE
- * or BM_ERR_IO; `path` is unchanged then. */
+/* Reads a whole regular file into *out, with a '\0' behind it; free() it. Fails
+ * as bm_file_open_regular does, or with BM_ERR_FORMAT for a file of more than
+ * `most` bytes. */
+BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,
+                                  size_t *size);
+
+/* ---- replacing ----------------------------------------------------------- */
+
+/* A file that is being written. It replaces `path` when it is committed. */
+typedef struct bm_file_replacement {
+    int fd;       /* open for writing; -1 once closed */
+    FILE *stream; /* the same as a stream, after bm_file_replace_stream */
+    char path[PATH_MAX];
+    char temporary[PATH_MAX]; /* "" once it was renamed or removed */
+} bm_file_replacement;
+
+/* Creates a temporary file with a new, unpredictable name in the directory of
+ * `path`: "dir/.0123abcd.name.tmp" for "dir/name". Fails with BM_ERR_CREATE if
+ * the directory is missing or not writable or if `path` is a directory or a
+ * device, with BM_ERR_IO if the disk is full. */
+BM_CHECKED bm_status bm_file_replace_begin(bm_file_replacement *r,
+                                           const char *path);
+
+/* Opens r->stream, which commit and abort close. */
+BM_CHECKED bm_status bm_file_replace_stream(bm_file_replacement *r);
+
+/* Writes to r->fd. Fails with BM_ERR_IO. */
+BM_CHECKED bm_status bm_file_replace_write(bm_file_replacement *r,
+                                           const void *data, size_t size);
+
+/* Closes the temporary file and renames it to `path`; `durable`: so that it
+ * survives a power cut. Fails with BM_ERR_IO, also for earlier failures of
+ * r->stream, after removing the temporary file. */
+BM_CHECKED bm_status bm_file_replace_commit(bm_file_replacement *r,
+                                            bool durable);
+
+/* Closes and removes the temporary file. No-op after a commit, after another
+ * abort and on {0}. */
+void bm_file_replace_abort(bm_file_replacement *r);
+
+/* Is `name`, without a directory, a name of a temporary file for a file whose
+ * name begins and ends so? It is left over if the process was killed. */
+bool bm_file_is_temporary(const char *name, const char *beginning,
+                          const char *ending);
+
+/* Replaces a whole file from memory, durably. Fails as begin and write do;
+ * `path` is unchanged then. */
 BM_CHECKED bm_status bm_file_write(const char *path, const void *data,
                                    size_t size);
 
-/* Checks early that bm_file_write could create `path`. Fails with BM_ERR_CREATE
- * if it is a directory or the directory is not writable. */
+/* Checks early that `path` could be replaced. Fails as bm_file_replace_begin
+ * does. */
 BM_CHECKED bm_status bm_file_try(const char *path);
 
-/* Reads a whole file into *out, with a '\0' behind it; free() it. Fails with
- * BM_ERR_MISSING, BM_ERR_IO, BM_ERR_MEMORY, or BM_ERR_FORMAT for a file of more
- * than `most` bytes. */
-BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,
-                                  size_t *size);
+/* ---- directories --------------------------------------------------------- */
 
 /* Creates a directory and its parents; no-op if it exists. Fails with
  * BM_ERR_CREATE. */

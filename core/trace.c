@@ -45,7 +45,7 @@ static struct {
     bm_trace_about about;
     double zero; /* the clock of this process at ts 0 */
     int64_t block;
-    char path[PATH_MAX], temporary[PATH_MAX];
+    char path[PATH_MAX];
     FILE *memory; /* the file's contents without `tail` */
     char *text;
     size_t size;
@@ -254,29 +254,23 @@ static int count_tracks(void)
     return n;
 }
 
-/* Replaces the file atomically. No fsync: it need not survive a power cut. */
+/* Replaces the file atomically. It need not survive a power cut. */
 static bm_status write_file(void)
 {
-    FILE *file = NULL;
-    bool good = false;
+    bm_file_replacement r;
+    bm_status status = BM_OK;
 
     for (int i = 0, n = count_tracks(); i < n; i++)
         put_events(&trace.tracks[i]);
     if (fflush(trace.memory) != 0)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the trace");
-    file = fopen(trace.temporary, "w");
-    if (file == NULL)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", trace.temporary,
-                       strerror(errno));
-    good = fwrite(trace.text, 1, trace.size, file) == trace.size &&
-           fputs(tail, file) >= 0;
-    good = (fclose(file) == 0) && good;
-    if (!good || rename(trace.temporary, trace.path) != 0) {
-        int error = errno;
-        unlink(trace.temporary);
-        return BM_FAIL(BM_ERR_IO, "%s: %s", trace.path, strerror(error));
-    }
-    return BM_OK;
+    BM_TRY(bm_file_replace_begin(&r, trace.path));
+    BM_TRY_DONE(bm_file_replace_write(&r, trace.text, trace.size));
+    BM_TRY_DONE(bm_file_replace_write(&r, tail, sizeof tail - 1));
+    status = bm_file_replace_commit(&r, false);
+done:
+    bm_file_replace_abort(&r);
+    return status;
 }
 
 static bm_status put_head(void)
@@ -347,10 +341,9 @@ bm_status bm_trace_open(const char *path, const bm_trace_about *about)
 
     BM_ASSERT(trace.memory == NULL);
     discard(); /* spans that ended after the last close */
-    if (strlen(path) + 8 > sizeof trace.path)
+    if (strlen(path) >= sizeof trace.path)
         return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long", path);
     snprintf(trace.path, sizeof trace.path, "%s", path);
-    bm_file_temporary(path, trace.temporary, sizeof trace.temporary);
     trace.about = *about;
     trace.zero = about->origin - about->offset;
     trace.block = about->window.first;

@@ -16,7 +16,6 @@ typedef struct merger {
     const char *run;
     int ranks, attempt; /* of rank 0's file */
     bm_trace_table table;
-    char temporary[4200];
     FILE *out;
     bool first; /* no event has been written yet */
 } merger;
@@ -131,23 +130,18 @@ static bm_status merge(merger *m)
 /* Replaces an existing merged trace only when the new one is complete. */
 static bm_status write_merged(merger *m, const char *path)
 {
-    bool good = false;
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
-    bm_file_temporary(path, m->temporary, sizeof m->temporary);
-    m->out = fopen(m->temporary, "w");
-    if (m->out == NULL)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", m->temporary, strerror(errno));
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    m->out = r.stream;
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", m->out);
-    status = merge(m);
+    BM_TRY_DONE(merge(m));
     fputs("\n]}\n", m->out);
-    good = !ferror(m->out);
-    good = (fclose(m->out) == 0) && good;
-    if (status == BM_OK && !good)
-        status = BM_FAIL(BM_ERR_IO, "%s: %s", m->temporary, strerror(errno));
-    if (status == BM_OK)
-        return bm_file_commit(m->temporary, path);
-    unlink(m->temporary);
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

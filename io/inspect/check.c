@@ -1,7 +1,7 @@
 #include "io/inspect/check.h"
 
 #include "compute/batch.h"
-#include "core/words.h"
+#include "core/file.h"
 #include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 #include "io/shard/shard_parts.h"
@@ -376,8 +376,7 @@ static void check_unfinished(tally *t, const char *directory)
     char line[1024];
 
     while (d != NULL && (entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] != '.' ||
-            !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
+        if (!bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX))
             continue;
         snprintf(line, sizeof line,
                  "%s/%s: unfinished file of a bmuf pack that was stopped; pack "

@@ -2,6 +2,7 @@
  * checkpoint_files.c - names of checkpoints in a directory. There is no pointer
  * to the latest one: it is the newest that can be loaded.
  */
+#include "core/file.h"
 #include "core/log.h"
 #include "io/model/checkpoint.h"
 #include "io/model/safetensors.h"
@@ -37,11 +38,7 @@ static int64_t number_of(const char *name)
 
 static bool is_left_over(const char *name)
 {
-    static const char end[] = ".safetensors.tmp";
-    size_t n = strlen(name), k = sizeof end - 1;
-
-    return strncmp(name, ".block-", 7) == 0 && n > k &&
-           strcmp(name + n - k, end) == 0;
+    return bm_file_is_temporary(name, "block-", ".safetensors");
 }
 
 /* Inserts x into a list of at most `room` numbers, largest first. Returns the

@@ -8,12 +8,10 @@
 #include "core/file.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 typedef struct entry {
@@ -22,8 +20,7 @@ typedef struct entry {
 } entry;
 
 struct bm_npz {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    FILE *file;
+    bm_file_replacement file;
     entry *entries;
     size_t n, room;
     uint64_t at;
@@ -34,28 +31,24 @@ struct bm_npz {
 bm_status bm_npz_create(bm_npz **out, const char *path)
 {
     bm_npz *z = calloc(1, sizeof *z);
+    bm_status status = BM_OK;
 
     if (z == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    snprintf(z->path, sizeof z->path, "%s", path);
-    bm_file_temporary(path, z->temporary, sizeof z->temporary);
-    z->file = fopen(z->temporary, "wb");
-    if (z->file == NULL) {
-        free(z);
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-    }
+    BM_TRY_DONE(bm_file_replace_begin(&z->file, path));
+    BM_TRY_DONE(bm_file_replace_stream(&z->file));
     *out = z;
-    return BM_OK;
+    z = NULL;
+done:
+    bm_npz_close(z);
+    return status;
 }
 
 void bm_npz_close(bm_npz *z)
 {
     if (z == NULL)
         return;
-    if (z->file != NULL) {
-        fclose(z->file);
-        unlink(z->temporary);
-    }
+    bm_file_replace_abort(&z->file);
     for (size_t i = 0; i < z->n; i++)
         free(z->entries[i].name);
     free(z->entries);
@@ -65,8 +58,8 @@ void bm_npz_close(bm_npz *z)
 
 static bm_status put(bm_npz *z, const void *data, size_t size)
 {
-    if (fwrite(data, 1, size, z->file) != size)
-        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(errno));
+    if (fwrite(data, 1, size, z->file.stream) != size)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", z->file.path, strerror(errno));
     z->at += size;
     return BM_OK;
 }
@@ -168,7 +161,7 @@ bm_status bm_npz_add(bm_npz *z, const char *name, const float *x, size_t rows,
         return BM_FAIL(BM_ERR_UNSUPPORTED,
                        "%s: more than 2 GB or 65,534 arrays; dump fewer "
                        "sequences",
-                       z->path);
+                       z->file.path);
     BM_TRY(room_for(z, size));
     npy_header(z->rows, rows, cols);
     for (size_t t = 0; t < rows; t++)
@@ -190,18 +183,11 @@ bm_status bm_npz_finish(bm_npz *z)
 {
     uint32_t from = (uint32_t)z->at;
     unsigned char end[22] = {0}, *to = put32(end, 0x06054b50);
-    FILE *file = z->file;
 
     for (size_t i = 0; i < z->n; i++)
         BM_TRY(put_central(z, &z->entries[i]));
     to = put16(put16(put32(to, 0), (unsigned)z->n), (unsigned)z->n);
     (void)put32(put32(to, (uint32_t)z->at - from), from);
     BM_TRY(put(z, end, sizeof end));
-    z->file = NULL;
-    if (fclose(file) != 0) {
-        int error = errno;
-        unlink(z->temporary);
-        return BM_FAIL(BM_ERR_IO, "%s: %s", z->path, strerror(error));
-    }
-    return bm_file_commit(z->temporary, z->path);
+    return bm_file_replace_commit(&z->file, true);
 }

@@ -2,10 +2,10 @@
  * safetensors_read.c - every number of the header is compared with the file's
  * size before it is used, in arithmetic that cannot overflow.
  */
+#include "core/file.h"
 #include "io/model/safetensors_parts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -344,12 +344,9 @@ static bm_status open_file(bm_st_file *f)
 {
     struct stat info;
 
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (f->fd < 0)
-        return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
-                       f->path, strerror(errno));
-    if (fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode))
-        return BM_FAIL(BM_ERR_IO, "%s is not a file", f->path);
+    BM_TRY(bm_file_open_regular(&f->fd, f->path));
+    if (fstat(f->fd, &info) != 0)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", f->path, strerror(errno));
     f->size = (uint64_t)info.st_size;
     return BM_OK;
 }

@@ -9,15 +9,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct bm_st_writer {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    int fd;
-    bool sealed, begun, committed;
+    bm_file_replacement file;
+    bool sealed, begun;
     json_t *meta;
     bm_st_tensor *tensors;
     size_t n, room;
@@ -27,34 +24,20 @@ struct bm_st_writer {
     XXH3_state_t *sum;
 };
 
-static bm_status open_temporary(bm_st_writer *w)
-{
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (w->fd < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", w->temporary, strerror(errno));
-    return BM_OK;
-}
-
 bm_status bm_st_create(bm_st_writer **out, const char *path, bool sealed)
 {
-    bm_st_writer *w = NULL;
+    bm_st_writer *w = calloc(1, sizeof *w);
     bm_status status = BM_OK;
 
-    if (strlen(path) + sizeof "..tmp" > PATH_MAX)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s...: path too long", path);
-    w = calloc(1, sizeof *w);
     if (w == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to write %s", path);
-    w->fd = -1;
     w->sealed = sealed;
-    memcpy(w->path, path, strlen(path) + 1);
-    bm_file_temporary(path, w->temporary, sizeof w->temporary);
     w->meta = json_object();
     w->sum = XXH3_createState();
     if (w->meta == NULL || w->sum == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to write %s", path);
     XXH3_128bits_reset(w->sum);
-    BM_TRY_DONE(open_temporary(w));
+    BM_TRY_DONE(bm_file_replace_begin(&w->file, path));
     *out = w;
     w = NULL;
 done:
@@ -68,8 +51,8 @@ bm_status bm_st_meta(bm_st_writer *w, const char *key, const char *text)
 
     BM_ASSERT(!w->begun);
     if (value == NULL || json_object_set_new(w->meta, key, value) != 0)
-        return BM_FAIL(BM_ERR_ARG, "%s: the text '%s' is not UTF-8", w->path,
-                       key);
+        return BM_FAIL(BM_ERR_ARG, "%s: the text '%s' is not UTF-8",
+                       w->file.path, key);
     return BM_OK;
 }
 
@@ -83,7 +66,7 @@ static bm_status make_room(bm_st_writer *w)
     grown = realloc(w->tensors, room * sizeof *grown);
     if (grown == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu tensors of %s", room,
-                       w->path);
+                       w->file.path);
     w->tensors = grown;
     w->room = room;
     return BM_OK;
@@ -165,20 +148,8 @@ static char *header_text(const bm_st_writer *w, uint64_t *data)
 
 static bm_status put(bm_st_writer *w, const void *data, size_t size)
 {
-    const char *from = data;
-
     XXH3_128bits_update(w->sum, data, size);
-    while (size > 0) {
-        ssize_t k = write(w->fd, from, size);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return BM_FAIL(BM_ERR_IO, "%s of %" PRIu64 " bytes: %s", w->path,
-                           w->bytes, strerror(errno));
-        from += k;
-        size -= (size_t)k;
-    }
-    return BM_OK;
+    return bm_file_replace_write(&w->file, data, size);
 }
 
 /* Reports a full disk before anything is written. On a file system that cannot
@@ -188,13 +159,13 @@ static bm_status reserve_space(const bm_st_writer *w)
     int error = 0;
 
     do
-        error = posix_fallocate(w->fd, 0, (off_t)w->bytes);
+        error = posix_fallocate(w->file.fd, 0, (off_t)w->bytes);
     while (error == EINTR);
     if (error == ENOSPC || error == EDQUOT || error == EFBIG)
         return BM_FAIL(BM_ERR_IO,
                        "%s: disk full: no space for %" PRIu64
                        " bytes (%s); free space or keep fewer checkpoints",
-                       w->path, w->bytes, strerror(error));
+                       w->file.path, w->bytes, strerror(error));
     return BM_OK;
 }
 
@@ -220,14 +191,14 @@ static bm_status begin(bm_st_writer *w)
             BM_ERR_MEMORY,
             "%s: no memory for the header, or a tensor's name is not "
             "UTF-8",
-            w->path);
+            w->file.path);
     n = strlen(text);
     padding = (64 - (8 + n) % 64) % 64;
     length = n + padding;
     if (length > BM_ST_HEADER_MOST)
         BM_FAIL_DONE(BM_ERR_ARG,
-                     "%s: the header has %zu bytes; the limit is %d", w->path,
-                     n, BM_ST_HEADER_MOST);
+                     "%s: the header has %zu bytes; the limit is %d",
+                     w->file.path, n, BM_ST_HEADER_MOST);
     w->bytes = 8 + length + data;
     BM_TRY_DONE(reserve_space(w));
     BM_TRY_DONE(put(w, &length, sizeof length));
@@ -250,7 +221,7 @@ static bm_status check_finite(const bm_st_writer *w, const void *data,
         return BM_FAIL(BM_ERR_NUMERIC,
                        "%s is not written: element %" PRIu64
                        " of %s is NaN or infinite",
-                       w->path, t->count - w->left / width + bad, t->name);
+                       w->file.path, t->count - w->left / width + bad, t->name);
     return BM_OK;
 }
 
@@ -277,7 +248,6 @@ bm_status bm_st_write(bm_st_writer *w, const void *data, size_t size)
 bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
 {
     unsigned char seal[BM_ST_SEAL_SIZE];
-    int fd = -1;
 
     BM_TRY(bm_st_write(w, NULL, 0)); /* the header, if there was no data */
     if (w->sealed) {
@@ -286,12 +256,7 @@ bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
         BM_TRY(bm_st_write(w, seal, sizeof seal));
     }
     BM_ASSERT(w->at == w->n);
-    fd = w->fd;
-    w->fd = -1;
-    if (close(fd) != 0)
-        return BM_FAIL(BM_ERR_IO, "%s: %s", w->temporary, strerror(errno));
-    BM_TRY(bm_file_commit(w->temporary, w->path));
-    w->committed = true;
+    BM_TRY(bm_file_replace_commit(&w->file, true));
     if (bytes != NULL)
         *bytes = w->bytes;
     return BM_OK;
@@ -301,10 +266,7 @@ void bm_st_close(bm_st_writer *w)
 {
     if (w == NULL)
         return;
-    if (w->fd >= 0)
-        close(w->fd);
-    if (!w->committed)
-        unlink(w->temporary);
+    bm_file_replace_abort(&w->file);
     json_decref(w->meta);
     XXH3_freeState(w->sum);
     free(w->tensors);

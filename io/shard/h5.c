@@ -1,7 +1,8 @@
 #include "io/shard/h5.h"
 
+#include "core/file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -72,19 +73,16 @@ hid_t bm_h5_half(void)
 
 bm_status bm_h5_open(bm_h5_file *out, const char *path)
 {
-    struct stat info;
+    struct stat info = {0};
     hid_t access = H5I_INVALID_HID, id = H5I_INVALID_HID;
     int fd = -1;
     bm_status status = BM_OK;
 
-    if (stat(path, &info) != 0)
-        return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) /* opening a pipe would block */
-        return BM_FAIL(BM_ERR_MISSING, "%s is not a file", path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(errno));
+    BM_TRY(bm_file_open_regular(&fd, path));
+    if (fstat(fd, &info) != 0)
+        status = BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
     close(fd);
+    BM_TRY(status);
     access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_file_locking(access, 0, 1);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);

@@ -413,20 +413,19 @@ done:
 bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
                                   size_t index)
 {
-    char temporary[PATH_MAX];
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
-    bm_file_temporary(path, temporary, sizeof temporary);
+    BM_TRY(bm_file_replace_begin(&r, path));
     bm_h5_enter();
-    status = write_file(c, temporary, index);
+    status = write_file(c, r.temporary, index); /* HDF5 wants a name */
     bm_h5_leave();
     if (status == BM_OK)
-        status = read_back(temporary);
-    if (status != BM_OK) {
-        unlink(temporary);
-        return status;
-    }
-    return bm_file_commit(temporary, path);
+        status = read_back(r.temporary);
+    if (status == BM_OK)
+        status = bm_file_replace_commit(&r, true);
+    bm_file_replace_abort(&r);
+    return status;
 }
 
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)

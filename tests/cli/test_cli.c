@@ -282,12 +282,12 @@ static void test_check_lists_all_problems(void **_)
     pack("broken", "features.mels=8");
     flip_a_byte("broken/data-00000.bmuf.h5", 0.5);
     assert_int_equal(truncate(in_folder("broken/data-00002.bmuf.h5"), 3000), 0);
-    write_text("broken/.data-00009.bmuf.h5.tmp", "half");
+    write_text("broken/.01234567.data-00009.bmuf.h5.tmp", "half");
     o = BMUF("check", "broken");
     assert_code(o, 65);
     assert_says(o.out, "broken/data-00000.bmuf.h5: the features of unit");
     assert_says(o.out, "broken/data-00002.bmuf.h5: ");
-    assert_says(o.out, "broken/.data-00009.bmuf.h5.tmp: ");
+    assert_says(o.out, "broken/.01234567.data-00009.bmuf.h5.tmp: ");
     assert_says(o.out, ": 3 problems");
     o = BMUF("check", "broken", "--stride", "100");
     assert_code(o, 65);

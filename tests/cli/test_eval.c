@@ -421,7 +421,7 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
     assert_fails(BMUF("eval", "test.jsonl", "test"), 65, "test.jsonl: ");
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
-        "no/", "No such file");
+        "no/where.trn", "there is no directory no/");
     /* Checked first, before even the model is read. */
     assert_fails(BMUF("eval", "no.safetensors", "test", "--hyp", "test"), 73,
                  "test is a directory");

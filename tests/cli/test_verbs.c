@@ -88,7 +88,7 @@ static void test_force_removes_files_of_a_killed_packing(void **_)
 {
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "left"), 0);
-    write_text("left/.data-00001.bmuf.h5.tmp", "half a shard");
+    write_text("left/.01234567.data-00001.bmuf.h5.tmp", "half a shard");
     assert_code(BMUF("check", "left"), 65);
     assert_code(
         BMUF("pack", "--audio", "test.jsonl", "--out", "left", "--force"), 0);

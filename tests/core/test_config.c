@@ -487,7 +487,7 @@ static void test_absent_file_is_named(void **state)
     assert_int_equal(status, BM_ERR_MISSING);
     assert_int_equal(bm_status_exit(status), 66);
     assert_non_null(strstr(bm_last_error(), "/nowhere/run.ini"));
-    assert_int_equal(bm_config_read(config, "/"), BM_ERR_IO);
+    assert_int_equal(bm_config_read(config, "/"), BM_ERR_MISSING);
     bm_config_free(config);
 }
 

@@ -12,7 +12,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* ---- random numbers -------------------------------------------------------
@@ -176,16 +178,8 @@ static void test_files_are_written_and_read_back(void **state)
 {
     scratch s = scratch_open();
     const char *path = scratch_file(&s, "note");
-    char temporary[200];
 
     (void)state;
-    bm_file_temporary("run/note", temporary, sizeof temporary);
-    assert_string_equal(temporary, "run/.note.tmp");
-    bm_file_temporary("note", temporary, sizeof temporary);
-    assert_string_equal(temporary, ".note.tmp");
-    /* The temporary file of a killed job is overwritten. */
-    bm_file_temporary(path, temporary, sizeof temporary);
-    spill(temporary, "a longer text than the new one", 30);
     assert_ok(bm_file_write(path, "one", 3));
     check_text(path, "one");
     assert_ok(bm_file_write(path, "other", 5));
@@ -221,9 +215,85 @@ static void test_a_failed_write_keeps_the_old_file(void **state)
     assert_int_equal(bm_file_write(scratch_file(&s, "no/note"), "x", 1),
                      BM_ERR_CREATE);
     assert_non_null(strstr(bm_last_error(), s.path));
-    assert_int_equal(bm_file_write(s.path, "x", 1), BM_ERR_IO); /* directory */
-    assert_int_equal(bm_file_commit(scratch_file(&s, "none"), path), BM_ERR_IO);
+    assert_non_null(strstr(bm_last_error(), "/no/note cannot be created"));
+    assert_non_null(strstr(bm_last_error(), "there is no directory"));
+    assert_int_equal(bm_file_write(s.path, "x", 1), BM_ERR_CREATE);
+    assert_non_null(strstr(bm_last_error(), "is a directory"));
+    assert_int_equal(bm_file_write("/dev/null", "x", 1), BM_ERR_CREATE);
+    assert_int_equal(bm_file_write("", "x", 1), BM_ERR_CREATE);
     check_text(path, "old");
+    scratch_close(&s);
+}
+
+/* Two writers of one file, and links with names that a writer might choose. */
+static void test_temporary_files_are_new_and_belong_to_one_writer(void **state)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "note"), *other = NULL;
+    bm_file_replacement one, two;
+    const char *name = NULL;
+    struct stat info;
+
+    (void)state;
+    other = scratch_file(&s, "other");
+    spill(other, "mine", 4);
+    assert_int_equal(symlink(other, scratch_file(&s, ".note.tmp")), 0);
+    assert_ok(bm_file_replace_begin(&one, path));
+    assert_ok(bm_file_replace_begin(&two, path));
+    assert_string_not_equal(one.temporary, two.temporary);
+    assert_int_equal(lstat(one.temporary, &info), 0);
+    assert_true(S_ISREG(info.st_mode) && info.st_nlink == 1);
+    name = strrchr(one.temporary, '/') + 1;
+    assert_true(bm_file_is_temporary(name, "no", "te"));
+    assert_false(bm_file_is_temporary(name, "note", "x"));
+    assert_false(bm_file_is_temporary(name, "x", "note"));
+    assert_false(bm_file_is_temporary(".note.tmp", "", ""));
+    assert_false(bm_file_is_temporary("note", "", ""));
+    assert_ok(bm_file_replace_write(&one, "one", 3));
+    assert_ok(bm_file_replace_stream(&two));
+    assert_true(fputs("two", two.stream) >= 0);
+    assert_ok(bm_file_try(path)); /* removes no file but its own */
+    assert_ok(bm_file_replace_commit(&one, true));
+    bm_file_replace_abort(&one);
+    check_text(path, "one");
+    assert_ok(bm_file_replace_commit(&two, false));
+    check_text(path, "two");
+    assert_ok(bm_file_replace_begin(&one, path));
+    bm_file_replace_abort(&one);
+    check_text(path, "two");
+    check_text(other, "mine");
+    assert_int_equal(scratch_count(&s, false), 3);
+    scratch_close(&s);
+}
+
+/* A pipe without a writer: opening it would wait for one. */
+static void test_only_regular_files_are_read(void **state)
+{
+    static const char *const kind[] = {"a pipe", "a socket", "a device",
+                                       "a directory"};
+    scratch s = scratch_open();
+    const char *odd[] = {scratch_file(&s, "pipe"), scratch_file(&s, "socket"),
+                         "/dev/zero", s.path};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd = -1;
+    char *text = NULL, words[100];
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(mkfifo(odd[0], 0600), 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", odd[1]);
+    assert_int_equal(
+        bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    FOR_EACH (i, odd) {
+        snprintf(words, sizeof words, "%s is %s, not a regular file", odd[i],
+                 kind[i]);
+        assert_int_equal(bm_file_open_regular(&fd, odd[i]), BM_ERR_MISSING);
+        assert_string_equal(bm_last_message(), words);
+        assert_int_equal(bm_file_read(odd[i], 10, &text, &n), BM_ERR_MISSING);
+    }
+    assert_int_equal(fd, -1);
+    assert_null(text);
+    close(listener);
     scratch_close(&s);
 }
 
@@ -238,7 +308,6 @@ static void test_reading_fails_with_the_right_status(void **state)
     assert_int_equal(bm_file_read(path, 10, &text, &n), BM_ERR_MISSING);
     spill(path, "0123456789", 10);
     assert_int_equal(bm_file_read(path, 9, &text, &n), BM_ERR_FORMAT);
-    assert_int_equal(bm_file_read(s.path, 10, &text, &n), BM_ERR_IO);
     assert_null(text);
     assert_ok(bm_file_read(path, 10, &text, &n));
     free(text);
@@ -472,6 +541,8 @@ int main(void)
         cmocka_unit_test(test_shuffles_are_uniform_permutations),
         cmocka_unit_test(test_files_are_written_and_read_back),
         cmocka_unit_test(test_a_failed_write_keeps_the_old_file),
+        cmocka_unit_test(test_temporary_files_are_new_and_belong_to_one_writer),
+        cmocka_unit_test(test_only_regular_files_are_read),
         cmocka_unit_test(test_reading_fails_with_the_right_status),
         cmocka_unit_test(test_directories_are_made_with_their_parents),
         cmocka_unit_test(test_lines_of_a_journal_are_json),

@@ -225,7 +225,7 @@ static void test_only_damaged_checkpoints_are_an_error(void **state)
 static void test_files_of_interrupted_saves_are_removed(void **state)
 {
     static const char name[] = "spoiled/checkpoints/"
-                               ".block-00000099.safetensors.tmp";
+                               ".01234567.block-00000099.safetensors.tmp";
     program p;
 
     (void)state;

@@ -265,7 +265,7 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
     flip(path, "seqTags", 1);
     snprintf(path, sizeof path, "%s/c-00001.bmuf.h5", directory);
     assert_ok(bm_file_write(path, "\211HDF\r\n\032\n", 8));
-    snprintf(path, sizeof path, "%s/.e-00000.bmuf.h5.tmp", directory);
+    snprintf(path, sizeof path, "%s/.01234567.e-00000.bmuf.h5.tmp", directory);
     assert_ok(bm_file_write(path, "", 0));
 
     text = checked(directory, 1, &problems);
@@ -285,7 +285,7 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
                     "d-00000.bmuf.h5: features were made with other settings");
     assert_reported(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
     assert_reported(text, "d-00000.bmuf.h5: /seqTags is damaged");
-    assert_reported(text, ".e-00000.bmuf.h5.tmp: unfinished file");
+    assert_reported(text, ".01234567.e-00000.bmuf.h5.tmp: unfinished file");
     assert_reported(text, ": 5 shards, 48 sequences, ");
     assert_reported(text, ": 12 problems\n");
     assert_int_equal(problems, 12);

@@ -16,7 +16,7 @@ static void test_old_checkpoints_and_temporary_files_are_removed(void **state)
     static const char *const others[] = {
         "model.safetensors",          "block-1.safetensors",
         "block-00000009.safe",        "block-0000000x.safetensors",
-        "block--0000003.safetensors", ".other.safetensors.tmp"};
+        "block--0000003.safetensors", ".01234567.other.safetensors.tmp"};
     scratch s = scratch_open();
     int64_t blocks[10] = {0};
     char path[200];
@@ -33,7 +33,7 @@ static void test_old_checkpoints_and_temporary_files_are_removed(void **state)
         bm_checkpoint_path(s.path, (k * 3 % 5) * 50000000, path, sizeof path);
         spill(path, "", 0);
     }
-    touch(&s, ".block-00000007.safetensors.tmp");
+    touch(&s, ".89abcdef.block-00000007.safetensors.tmp");
     assert_int_equal(bm_checkpoint_list(s.path, blocks, 10), 5);
     for (int64_t k = 0; k < 5; k++)
         assert_int_equal(blocks[k], (4 - k) * 50000000);
