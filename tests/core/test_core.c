@@ -1,6 +1,7 @@
 /* Random numbers, files that appear whole, words and rows. */
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/file_kind.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "tests/support/folder.h"
@@ -530,6 +531,85 @@ static void test_the_clock_counts_seconds(void **state)
     assert_true(bm_clock() - then < 20);
 }
 
+/* ---- kinds of files ------------------------------------------------------ */
+
+/* The kinds of files with these n first bytes, and what to do with them. */
+static void assert_kind(const char *bytes, size_t n, const char *binary,
+                        const char *text, const char *use)
+{
+    char file[512] = {0};
+    const char *kind = NULL;
+
+    memcpy(file, bytes, n);
+    write_bytes("kind", file, binary != NULL ? sizeof file : n);
+    kind = bm_file_kind(in_folder("kind"));
+    if (binary == NULL)
+        assert_null(kind);
+    else
+        assert_string_equal(kind, binary);
+    if (binary == NULL)
+        kind = bm_text_kind(in_folder("kind"));
+    if (binary == NULL && text == NULL)
+        assert_null(kind);
+    if (text != NULL)
+        assert_string_equal(kind, text);
+    if (kind != NULL)
+        assert_non_null(strstr(bm_file_kind_use(kind), use));
+}
+
+static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
+{
+#define BYTES(text) text, sizeof text - 1
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *binary, *text, *use;
+    } cases[] = {
+        {BYTES("\x89PNG\r\n\x1a\n"), "a PNG image", NULL, "--images"},
+        {BYTES("\x89HDF\r\n\x1a\n"), "an HDF5 file", NULL, "bmuf info"},
+        {BYTES("RIFF\x24\0\0\0WAVEfmt "), "a WAV recording", NULL, "--audio"},
+        {BYTES("fLaC\0"), "a FLAC recording", NULL, "--audio"},
+        {BYTES("FORM\0\0\1\0AIFF"), "an AIFF recording", NULL, "--audio"},
+        {BYTES("\x93NUMPY\1\0"), "a NumPy array", NULL, "--features"},
+        {BYTES("PK\3\4....................\0\0\5\0\0\0a.npy"),
+         "a NumPy archive (.npz)", NULL, "dump"},
+        {BYTES("PK\3\4....................\0\0\5\0\0\0a.txt"), "a zip archive",
+         NULL, "unpack"},
+        {BYTES("\x40\0\0\0\0\0\0\0{\"__metadata__\""), "a safetensors file",
+         NULL, "bmuf eval"},
+        {BYTES("{\0\0\0\0\0\0\0{\"__metadata__\""), "a safetensors file", NULL,
+         "bmuf eval"},
+        {BYTES("\x1f\x8b\x08"), "a gzip file", NULL, "unpack"},
+        {BYTES("u1 \0BFM "), "a Kaldi archive", NULL, "manifest"},
+        {BYTES("\1\2\3\0"), "a binary file", NULL, "text"},
+        {BYTES("\xef\xbb\xbf\n{\"id\": 1}\n"), NULL, "JSON", "manifest"},
+        {BYTES("[{\"id\": 1}]\n"), NULL, "a JSON list", "brackets"},
+        {BYTES("# mine\n\n[data]\nx = 1\n"), NULL, "a configuration",
+         "bmuf train"},
+        {BYTES("data.train = x\n"), NULL, "a configuration", "bmuf train"},
+        {BYTES("u1 /wav/u1.wav\nu2 /wav/u2.wav\n"), NULL, "a Kaldi scp file",
+         "manifest"},
+        {BYTES("u1 raw.ark:12\n"), NULL, "a Kaldi scp file", "manifest"},
+        {BYTES("u1 sph2pipe u1.sph |\n"), NULL, "a Kaldi scp file", "manifest"},
+        {BYTES("u1 one or two\n"), NULL, NULL, ""},
+        {BYTES("x"), NULL, NULL, ""},
+    };
+#undef BYTES
+
+    (void)state;
+    FOR_EACH (k, cases)
+        assert_kind(cases[k].bytes, cases[k].n, cases[k].binary, cases[k].text,
+                    cases[k].use);
+    write_text("kind", "");
+    assert_null(bm_file_kind(in_folder("kind")));
+    assert_null(bm_text_kind(in_folder("kind")));
+    assert_null(bm_file_kind(in_folder("none")));
+    assert_null(bm_file_kind(in_folder("."))); /* and a pipe does not block */
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    assert_null(bm_file_kind(in_folder("pipe")));
+    assert_null(bm_text_kind(in_folder("pipe")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +630,8 @@ int main(void)
         cmocka_unit_test(test_only_rank_0_writes_a_journal),
         cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),
         cmocka_unit_test(test_the_clock_counts_seconds),
+        cmocka_unit_test(test_kinds_of_files_are_told_by_their_first_bytes),
     };
-    return RUN_GROUP("core", tests);
+    return cmocka_run_group_tests_name("core", tests, folder_make,
+                                       folder_remove);
 }
