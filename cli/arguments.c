@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+const bm_flag bm_common_flags[] = {
+    {"color", "WHEN", "colour messages: auto (default), always or never", 0,
+     false},
+    {"quiet", NULL, "print only warnings and errors besides the results", 'q',
+     false},
+    {"verbose", NULL, "print details, such as the mpirun command", 'v', false},
+    {0},
+};
+
 /* Compares given [n] with name; _ matches -. */
 static bool same_name(const char *given, size_t n, const char *name)
 {
@@ -21,12 +30,18 @@ static const bm_flag *find(const bm_verb *verb, const char *given, size_t n)
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
         if (same_name(given, n, f->name))
             return f;
+    for (const bm_flag *f = bm_common_flags; f->name != NULL; f++)
+        if (same_name(given, n, f->name))
+            return f;
     return NULL;
 }
 
 static const bm_flag *find_letter(const bm_verb *verb, char letter)
 {
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        if (f->letter == letter)
+            return f;
+    for (const bm_flag *f = bm_common_flags; f->name != NULL; f++)
         if (f->letter == letter)
             return f;
     return NULL;
@@ -37,6 +52,9 @@ static bm_status unknown(const bm_verb *verb, const char *word)
     char list[1024] = "", near[64] = "";
 
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
+                 f->name);
+    for (const bm_flag *f = bm_common_flags; f->name != NULL; f++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
                  f->name);
     if (word[1] == '-') /* a single letter is close to every word */
@@ -163,12 +181,9 @@ bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
     return BM_OK;
 }
 
-void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
+static void print_flags(const bm_flag *flags, FILE *out)
 {
-    fprintf(out, "usage: bmuf %s [OPTION]...%s%s\n\n%c%s.\n\n%s\n", verb->name,
-            verb->nouns[0] != '\0' ? " " : "", verb->nouns,
-            toupper((unsigned char)verb->help[0]), verb->help + 1, verb->text);
-    for (const bm_flag *f = verb->flags; f->name != NULL; f++) {
+    for (const bm_flag *f = flags; f->name != NULL; f++) {
         char left[64], letter[8] = "    ";
 
         if (f->letter != 0)
@@ -177,6 +192,16 @@ void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
                  f->value != NULL ? f->value : "");
         fprintf(out, "  %-27s %s\n", left, f->help);
     }
+}
+
+void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
+{
+    fprintf(out, "usage: bmuf %s [OPTION]...%s%s\n\n%c%s.\n\n%s\n", verb->name,
+            verb->nouns[0] != '\0' ? " " : "", verb->nouns,
+            toupper((unsigned char)verb->help[0]), verb->help + 1, verb->text);
+    print_flags(verb->flags, out);
+    fprintf(out, "\nOptions of every verb:\n");
+    print_flags(bm_common_flags, out);
     if (all)
         fprintf(out, "\nExit codes: 0 success, 64 usage, 65 invalid data, 66 "
                      "missing input, 69 rank or\nhost lost, 70 bug, 71 out of "

@@ -31,6 +31,9 @@ typedef struct bm_verb {
     bm_status (*run)(const struct bm_arguments *a);
 } bm_verb;
 
+/* Options of every verb; ends with an all-zero row. */
+extern const bm_flag bm_common_flags[];
+
 enum { BM_MOST_NOUNS = 8, BM_MOST_GIVEN = 256 };
 
 typedef struct bm_arguments {

@@ -1,6 +1,7 @@
 /* main.c - finds the verb, runs it and returns its exit code. */
 #include "cli/launch/processes.h"
 #include "cli/launch/rank_liveness.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "compute/cpu/blas.h"
@@ -71,6 +72,8 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_bug);
     signal(SIGPIPE, SIG_IGN); /* write() fails instead */
     signal(SIGXFSZ, SIG_IGN);
+    status = bm_terminal_style(NULL);
+    BM_ASSERT(status == BM_OK);
     if (argc < 2)
         return bm_job_end(
             BM_FAIL(BM_ERR_ARG, "no verb given; see bmuf --help"));
@@ -94,6 +97,8 @@ int main(int argc, char **argv)
     status = bm_arguments_read(&arguments, verb, argc - 2, argv + 2);
     arguments.argc = argc;
     arguments.argv = argv;
+    if (status == BM_OK)
+        status = bm_terminal_style(&arguments);
     if (status == BM_OK)
         status = verb->run(&arguments);
     return bm_job_end(status);

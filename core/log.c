@@ -12,15 +12,28 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { WORDS = 4096 }; /* of a message */
+
 static struct {
     int rank;
+    bm_log_style style;
     void (*before)(void), (*after)(void);
     bm_journal *journal; /* borrowed; NULL: none */
-} setup;
+} setup = {.style = {.most = BM_NOTE}};
 
 void bm_log_setup(int rank)
 {
     setup.rank = rank;
+}
+
+void bm_log_use_style(const bm_log_style *style)
+{
+    setup.style = *style;
+}
+
+bool bm_log_shows(bm_level level)
+{
+    return level <= setup.style.most;
 }
 
 void bm_log_hook(void (*before)(void), void (*after)(void))
@@ -42,25 +55,66 @@ void bm_log_time(char *out, size_t room)
              (unsigned)(now.tv_nsec / 1000000) % 1000u);
 }
 
-static void print(bm_level level, const char *words)
+/* For people: notes are plain, the name of another level goes before. */
+static void format_for_terminal(bm_level level, const char *name,
+                                const char *words, char *out, size_t room)
 {
-    static const char *const names[] = {"warning", "note"};
+    char rank[32] = "";
+
+    if (level == BM_WARNING && setup.rank != 0)
+        snprintf(rank, sizeof rank, "rank %d: ", setup.rank);
+    if (level > BM_WARNING)
+        snprintf(out, room, "%s\n", words);
+    else
+        snprintf(out, room, "%s: %s%s\n", name, rank, words);
+}
+
+static void format_for_file(bm_level level, const char *name, const char *words,
+                            char *out, size_t room)
+{
     char when[40];
 
     bm_log_time(when, sizeof when);
+    if (level == BM_ERROR)
+        snprintf(out, room, "bmuf: %s\n", words);
+    else
+        snprintf(out, room, "%s %s r%d %s\n", when, name, setup.rank, words);
+}
+
+static void print(bm_level level, const char *words)
+{
+    static const struct {
+        const char *name, *colour; /* bold red, bold yellow */
+    } levels[] = {{"error", "\033[1;31m"},
+                  {"warning", "\033[1;33m"},
+                  {"note", NULL},
+                  {"detail", NULL}};
+    char name[32], line[WORDS + 128];
+
+    if (!bm_log_shows(level))
+        return;
+    if (setup.style.colour && levels[level].colour != NULL)
+        snprintf(name, sizeof name, "%s%s\033[m", levels[level].colour,
+                 levels[level].name);
+    else
+        snprintf(name, sizeof name, "%s", levels[level].name);
+    if (setup.style.terminal)
+        format_for_terminal(level, name, words, line, sizeof line);
+    else
+        format_for_file(level, name, words, line, sizeof line);
     if (setup.before != NULL)
         setup.before();
-    fprintf(stderr, "%s %s r%d %s\n", when, names[level], setup.rank, words);
+    fputs(line, stderr);
     if (setup.after != NULL)
         setup.after();
 }
 
 void bm_log(bm_level level, const char *format, ...)
 {
-    char words[4096];
+    char words[WORDS];
     va_list args;
 
-    if (level == BM_NOTE && setup.rank != 0)
+    if (level > BM_WARNING && setup.rank != 0)
         return;
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);

@@ -5,6 +5,7 @@
 #include "cli/json_output.h"
 #include "cli/launch/processes.h"
 #include "cli/verbs.h"
+#include "core/log.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -183,14 +184,13 @@ static bm_status measure_all(const bm_bench *how, bm_comm *comm,
             continue;
         if (fits(all[k], comm))
             BM_TRY(measure(all[k], how, comm, only, rows));
-        else if (bm_comm_rank(comm) == 0)
-            fprintf(stderr,
-                    all[k]->measure_ranks != NULL
-                        ? "%s skipped, it needs two ranks or more: bmuf bench "
-                          "-n 2 --only %s\n"
-                        : "%s skipped, it needs one rank: bmuf bench --only "
-                          "%s\n",
-                    all[k]->name, all[k]->name);
+        else
+            bm_log(BM_NOTE,
+                   all[k]->measure_ranks != NULL
+                       ? "%s skipped, it needs two ranks or more: bmuf bench "
+                         "-n 2 --only %s"
+                       : "%s skipped, it needs one rank: bmuf bench --only %s",
+                   all[k]->name, all[k]->name);
     }
     return BM_OK;
 }

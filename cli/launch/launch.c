@@ -10,7 +10,9 @@
 
 #include "cli/launch/mpirun_output.h"
 #include "cli/launch/rank_liveness.h"
+#include "cli/terminal.h"
 #include "core/clock.h"
+#include "core/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,35 +76,23 @@ static bm_status make_scratch(char *path, size_t room)
     return BM_OK;
 }
 
-static void print_line(char *const *words)
+/* Logs the command, and puts it into the environment of the ranks, for the
+ * journal. */
+static void tell_command(char *const *words)
 {
-    fprintf(stderr, "starting:");
+    char line[4096] = "";
+
     for (; *words != NULL; words++)
-        fprintf(stderr, " %s", *words);
-    fputc('\n', stderr);
-}
-
-/* The ranks write to a pipe. The environment says which of their streams the
- * supervisor passes on to a terminal, and its width. */
-static void export_terminal(void)
-{
-    struct winsize size;
-    char columns[16];
-
-    if (!isatty(STDERR_FILENO))
-        return;
-    setenv("BMUF_TERMINAL", isatty(STDOUT_FILENO) ? "stderr stdout" : "stderr",
-           1);
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        snprintf(columns, sizeof columns, "%d", size.ws_col);
-        setenv("COLUMNS", columns, 1);
-    }
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s",
+                 line[0] != '\0' ? " " : "", *words);
+    setenv(BM_LAUNCH_COMMAND, line, 1);
+    bm_log(BM_DETAIL, "starting: %s", line);
 }
 
 /* In the child: runs mpirun with stderr on `pipe`; does not return. */
 static void exec_mpirun(const session *s, pid_t parent, int pipe)
 {
-    export_terminal();
+    bm_terminal_export();
     bm_rank_liveness_export(s->scratch);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -112,9 +101,8 @@ static void exec_mpirun(const session *s, pid_t parent, int pipe)
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     execvp(s->words[0], s->words);
-    fprintf(stderr,
-            "bmuf: cannot run %s: %s; install Open MPI, or run without -n\n",
-            s->words[0], strerror(errno));
+    bm_log(BM_ERROR, "cannot run %s: %s; install Open MPI, or run without -n",
+           s->words[0], strerror(errno));
     _exit(bm_status_exit(BM_ERR_MISSING));
 }
 
@@ -171,7 +159,10 @@ static int wait_for(session *s, pid_t child, int pipe)
 /* The supervisor's exit code. Reports deaths that no rank could report. */
 static int exit_code(const bm_arguments *a, const session *s, int code)
 {
-    bool trains = strcmp(a->verb->name, "train") == 0;
+    const char *advice = strcmp(a->verb->name, "train") == 0
+                             ? "; run the same command again to resume from "
+                               "the last checkpoint"
+                             : "";
 
     if (signals > 1)
         return 128 + last_signal;
@@ -179,21 +170,16 @@ static int exit_code(const bm_arguments *a, const session *s, int code)
         return bm_status_exit(BM_STOPPED);
     if (code <= 128)
         return code;
-    fprintf(stderr, "bmuf: ");
     if (s->lost)
-        fprintf(stderr, "rank %d died, but mpirun kept waiting for it",
-                s->dead);
+        bm_log(BM_ERROR, "rank %d died, but mpirun kept waiting for it%s",
+               s->dead, advice);
     else if (s->output.signal > 0)
-        fprintf(stderr, "rank %ld on %s was killed by signal %d (%s)",
-                s->output.rank, s->output.host, code - 128,
-                strsignal(code - 128));
+        bm_log(BM_ERROR, "rank %ld on %s was killed by signal %d (%s)%s",
+               s->output.rank, s->output.host, code - 128,
+               strsignal(code - 128), advice);
     else
-        fprintf(stderr, "mpirun or a rank was killed by signal %d (%s)",
-                code - 128, strsignal(code - 128));
-    fprintf(stderr, "%s\n",
-            trains ? "; run the same command again to resume from the last "
-                     "checkpoint"
-                   : "");
+        bm_log(BM_ERROR, "mpirun or a rank was killed by signal %d (%s)%s",
+               code - 128, strsignal(code - 128), advice);
     return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
 }
 
@@ -269,7 +255,7 @@ static bm_status supervise(const bm_arguments *a, session *s, int *code)
     int ends[2] = {-1, -1};
     bm_status status = BM_OK;
 
-    print_line(s->words);
+    tell_command(s->words);
     fflush(NULL);
     catch_signals();
     if (pipe2(ends, O_CLOEXEC) == 0)

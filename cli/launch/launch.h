@@ -5,6 +5,9 @@
 
 #include "cli/arguments.h"
 
+/* An environment variable of the ranks: the command that started them. */
+#define BM_LAUNCH_COMMAND "BMUF_LAUNCH_COMMAND"
+
 /*
  * Runs this program again on `ranks` ranks and waits for it; *code is its exit
  * code. The first SIGTERM, SIGINT or SIGHUP asks the ranks to stop cleanly, the

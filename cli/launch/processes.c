@@ -74,7 +74,7 @@ static void *watch_launcher(void *unused)
 
     while (getppid() == launcher.pid)
         nanosleep(&pause, NULL);
-    fprintf(stderr, "bmuf: rank %s: mpirun has died; exiting\n", launcher.rank);
+    bm_log(BM_ERROR, "rank %s: mpirun has died; exiting", launcher.rank);
     _exit(bm_status_exit(BM_ERR_COMM));
     return unused;
 }
@@ -159,13 +159,14 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
     return BM_OK;
 }
 
-/* "bmuf: rank 3: message", without the source file and line. */
+/* "rank 3: message", without the source file and line. */
 static void report(int rank, int size)
 {
-    fprintf(stderr, "bmuf: ");
+    char who[32] = "";
+
     if (size > 1)
-        fprintf(stderr, "rank %d: ", rank);
-    fprintf(stderr, "%s\n", bm_last_message());
+        snprintf(who, sizeof who, "rank %d: ", rank);
+    bm_log(BM_ERROR, "%s%s", who, bm_last_message());
 }
 
 /* Before MPI_Init all ranks fail alike: rank 0 reports. */

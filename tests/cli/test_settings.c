@@ -63,7 +63,7 @@ static void test_all_invalid_settings_are_reported_before_training(void **_)
     (void)_;
     write_text("faults.ini", faults);
     FOR_EACH (i, verbs) {
-        outcome o = BMUF(verbs[i], "faults.ini", "-n", "2");
+        outcome o = BMUF(verbs[i], "faults.ini", "-n", "2", "--verbose");
 
         assert_fails(o, 78, ALL_FAULTS);
         assert_null(strstr(o.err, "starting:"));

@@ -452,17 +452,34 @@ static void count_hook(void)
     hooks_called++;
 }
 
-/* The stderr of a rank that logs a warning and a note; the journal gets the
- * first warning. */
-static char *logged_by(const char *path, int rank, bm_journal *journal)
+/* stderr goes to the file at `path`; returns what it was. */
+static int redirect(const char *path)
 {
     int kept = dup(STDERR_FILENO), fd = 0;
-    size_t n = 0;
 
     fflush(stderr);
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
     close(fd);
+    return kept;
+}
+
+static char *restore(int kept, const char *path)
+{
+    size_t n = 0;
+
+    fflush(stderr);
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    close(kept);
+    return slurp(path, &n);
+}
+
+/* The stderr of a rank that logs a warning and a note; the journal gets the
+ * first warning. */
+static char *logged_by(const char *path, int rank, bm_journal *journal)
+{
+    int kept = redirect(path);
+
     bm_log_setup(rank);
     bm_log_hook(count_hook, count_hook);
     bm_log_journal(journal);
@@ -472,10 +489,44 @@ static char *logged_by(const char *path, int rank, bm_journal *journal)
     bm_log(BM_WARNING, "disk %d", 1);
     bm_log_hook(NULL, NULL);
     bm_log_setup(0);
-    fflush(stderr);
-    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
-    close(kept);
-    return slurp(path, &n);
+    return restore(kept, path);
+}
+
+/* A message of each level, by this rank. */
+static void assert_prints(bm_log_style style, int rank, const char *expected)
+{
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "said");
+    int kept = redirect(path);
+    char *text = NULL;
+
+    bm_log_setup(rank);
+    bm_log_use_style(&style);
+    for (int level = BM_ERROR; level <= BM_DETAIL; level++)
+        bm_log((bm_level)level, "words");
+    bm_log_setup(0);
+    bm_log_use_style(&(bm_log_style){.most = BM_NOTE});
+    text = restore(kept, path);
+    assert_string_equal(text, expected);
+    free(text);
+    scratch_close(&s);
+}
+
+static void test_a_terminal_has_words_without_time_and_rank(void **state)
+{
+    (void)state;
+    assert_prints((bm_log_style){.most = BM_NOTE, .terminal = true}, 0,
+                  "error: words\nwarning: words\nwords\n");
+    assert_prints((bm_log_style){.most = BM_NOTE, .terminal = true}, 3,
+                  "error: words\nwarning: rank 3: words\n");
+    assert_prints((bm_log_style){.most = BM_WARNING, .terminal = true}, 0,
+                  "error: words\nwarning: words\n");
+    assert_prints((bm_log_style){.most = BM_DETAIL, .terminal = true}, 0,
+                  "error: words\nwarning: words\nwords\nwords\n");
+    assert_prints(
+        (bm_log_style){.most = BM_NOTE, .terminal = true, .colour = true}, 0,
+        "\033[1;31merror\033[m: words\n\033[1;33mwarning\033[m: words\n"
+        "words\n");
 }
 
 static void test_notes_of_rank_0_and_all_warnings_are_logged(void **state)
@@ -628,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_lines_of_a_journal_are_json),
         cmocka_unit_test(test_an_incomplete_line_of_a_killed_job_is_ended),
         cmocka_unit_test(test_only_rank_0_writes_a_journal),
+        cmocka_unit_test(test_a_terminal_has_words_without_time_and_rank),
         cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),
         cmocka_unit_test(test_the_clock_counts_seconds),
         cmocka_unit_test(test_kinds_of_files_are_told_by_their_first_bytes),

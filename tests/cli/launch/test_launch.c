@@ -24,7 +24,7 @@ static const char *variable(const char *limit)
 
 static outcome launch(void)
 {
-    return BMUF("train", "any.ini", "-n", "3", "--out", "two words");
+    return BMUF("train", "any.ini", "-n", "3", "--out", "two words", "-v");
 }
 
 static void test_mpirun_runs_the_same_command(void **_)
@@ -34,7 +34,7 @@ static void test_mpirun_runs_the_same_command(void **_)
     (void)_;
     assert_code(o, 0);
     assert_says(o.out, "\n-np\n3\n");
-    assert_says(o.out, "\ntrain\nany.ini\n-n\n3\n--out\ntwo words\n");
+    assert_says(o.out, "\ntrain\nany.ini\n-n\n3\n--out\ntwo words\n-v\n");
     assert_int_equal(count_of(o.err, "starting: mpirun -np 3 "), 1);
 }
 
