@@ -54,7 +54,7 @@ static void describe(const bm_option *o, char *out, size_t room)
 {
     char words[200], low[24], high[24];
 
-    if (o->type == BM_CHOICE)
+    if (o->type == BM_CHOICE || (o->type == BM_TEXT && o->unit != NULL))
         list_words(o->unit, words, sizeof words);
     else
         snprintf(words, sizeof words, "%s", kind(o));
@@ -64,8 +64,8 @@ static void describe(const bm_option *o, char *out, size_t room)
                  o->unit ? o->unit : "");
     else
         snprintf(out, room, "%s%s%s", words,
-                 o->type != BM_CHOICE && o->unit ? " " : "",
-                 o->type != BM_CHOICE && o->unit ? o->unit : "");
+                 o->type < BM_TEXT && o->unit ? " " : "",
+                 o->type < BM_TEXT && o->unit ? o->unit : "");
 }
 
 /* The meaning of the words of some choices. */
@@ -183,14 +183,16 @@ static const char introduction[] =
     "everything else has\na default. A short file:\n\n"
     "```ini\n"
     "[data]\n"
-    "train = data/train      ; a comment begins with ; after a space\n"
+    "train = data/train      # a comment begins with # or ; after a blank\n"
     "dev = data/dev\n"
     "[model]\n"
     "net = stack:3 blstm:320*4\n"
-    "    linear              ; an indented line continues the value\n"
+    "    linear              # an indented line continues the value\n"
     "[job]\n"
     "workers = 16\n"
     "```\n\n"
+    "A value that contains a # or ; after a blank is written in double "
+    "quotes: `train = \"data/a # b\"`.\n\n"
     "`--set section.key=value` overrides a setting of the file. `bmuf pack` "
     "and "
     "`bmuf eval`\n([eval.md](eval.md)) have no file, only `--set`. If settings "

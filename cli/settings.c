@@ -11,11 +11,11 @@
 #define BM_ONE(name) 1 +
 
 static const bm_option data_options[] = {
-    {"train", BM_TEXT, offsetof(bm_data_settings, train), NULL, 0, 0, NULL,
+    {"train", BM_TEXT, offsetof(bm_data_settings, train), NULL, 0, 0, "FOLDER",
      "directory of training shards, written by bmuf pack"},
-    {"dev", BM_TEXT, offsetof(bm_data_settings, dev), "", 0, 0, NULL,
+    {"dev", BM_TEXT, offsetof(bm_data_settings, dev), "", 0, 0, "FOLDER",
      "directory of shards to evaluate after every epoch"},
-    {"test", BM_TEXT, offsetof(bm_data_settings, test), "", 0, 0, NULL,
+    {"test", BM_TEXT, offsetof(bm_data_settings, test), "", 0, 0, "FOLDER",
      "directory of shards to evaluate at the end"},
     {0},
 };

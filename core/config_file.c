@@ -17,6 +17,8 @@ typedef struct source {
     int line;
     bool open;   /* the last line was a setting, which can be continued */
     bool unread; /* the line is neither empty nor a comment, nor parsed yet */
+    bool is_quoted; /* the line's value is `quoted`, not what inih has */
+    char quoted[BM_LONGEST_LINE + 4];
     bm_status status;
 } source;
 
@@ -36,17 +38,66 @@ static void close_line(source *s)
     s->unread = false;
 }
 
+/* Where the comment of a line begins; the line's end if there is none. */
+static size_t find_comment(const char *text)
+{
+    size_t n = 0;
+
+    for (; text[n] != '\0' && strchr("\r\n", text[n]) == NULL; n++)
+        if ((text[n] == '#' || text[n] == ';') &&
+            (n == 0 || strchr(" \t", text[n - 1]) != NULL))
+            break;
+    return n;
+}
+
+static void cut_comment(char *text)
+{
+    size_t n = find_comment(text);
+
+    while (n > 0 && strchr(" \t", text[n - 1]) != NULL)
+        n--;
+    text[n] = '\0';
+}
+
+/* The value of "key = value" if it begins with a double quote, else NULL. */
+static char *find_quoted(char *line)
+{
+    char *text = line + strcspn(line, "=:");
+
+    text += text[0] != '\0';
+    text += strspn(text, " \t");
+    return line[0] != '[' && text[0] == '"' ? text : NULL;
+}
+
+/* Moves the value behind the opening quote to s->quoted; the closing quote has
+ * nothing but a comment behind it. False: there is none. */
+static bool take_quoted(source *s, char *text)
+{
+    for (char *end = text + 1; *end != '\0'; end++) {
+        size_t blanks = strspn(end + 1, " \t\r\n");
+
+        if (*end != '"' ||
+            (end[1 + blanks] != '\0' &&
+             (blanks == 0 || strchr("#;", end[1 + blanks]) == NULL)))
+            continue;
+        snprintf(s->quoted, sizeof s->quoted, "%.*s", (int)(end - text - 1),
+                 text + 1);
+        s->is_quoted = true;
+        text[1] = '\0'; /* inih gets a quote instead */
+        return true;
+    }
+    return false;
+}
+
 /* Appends a line to the value of the last setting. */
 static void append(source *s, char *more)
 {
     bm_entry *e = &s->config->entries[s->config->n - 1];
-    size_t n = strcspn(more, "\r\n"), length = strlen(e->value);
-    char *comment = strstr(more, " ;"), *grown = NULL;
+    size_t n = 0, length = strlen(e->value);
+    char *grown = NULL;
 
-    if (comment != NULL)
-        n = (size_t)(comment - more);
-    while (n > 0 && strchr(" \t", more[n - 1]) != NULL)
-        n--;
+    cut_comment(more);
+    n = strlen(more);
     grown = realloc(e->value, length + n + 2);
     if (grown == NULL) {
         s->status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", s->path);
@@ -54,8 +105,7 @@ static void append(source *s, char *more)
     }
     if (length > 0)
         grown[length++] = ' ';
-    memcpy(grown + length, more, n);
-    grown[length + n] = '\0';
+    memcpy(grown + length, more, n + 1);
     e->value = grown;
 }
 
@@ -73,9 +123,11 @@ static char *read_line(char *line, int room, void *context)
 {
     source *s = context;
     char where[512], first;
+    char *quoted = NULL;
     size_t length, indent;
 
     close_line(s);
+    s->is_quoted = false;
     if (fgets(line, room, s->file) == NULL)
         return NULL;
     s->line++;
@@ -91,8 +143,18 @@ static char *read_line(char *line, int room, void *context)
     }
     indent = strspn(line, " \t");
     memmove(line, line + indent, length - indent + 1);
+    quoted = find_quoted(line);
+    if (quoted == NULL)
+        cut_comment(line);
     if (continues(s, line, indent)) {
         append(s, line);
+        line[0] = '\0';
+        return line;
+    }
+    if (quoted != NULL && !take_quoted(s, quoted)) {
+        bm_fault_add(&s->config->faults, here(s, where, sizeof where),
+                     "the value begins with a double quote, but does not end "
+                     "with one");
         line[0] = '\0';
         return line;
     }
@@ -122,9 +184,11 @@ static int take(void *context, const char *section, const char *key,
                      "%s.%s is set twice; first in %s", section, key,
                      before->origin);
     else if (s->status == BM_OK)
-        s->status = bm_config_add(s->config, section, key, text, where);
-    s->open = s->config->n > 0 && bm_config_find(s->config, section, key) ==
-                                      &s->config->entries[s->config->n - 1];
+        s->status = bm_config_add(s->config, section, key,
+                                  s->is_quoted ? s->quoted : text, where);
+    s->open = !s->is_quoted && s->config->n > 0 &&
+              bm_config_find(s->config, section, key) ==
+                  &s->config->entries[s->config->n - 1];
     return 1;
 }
 
@@ -150,12 +214,24 @@ static bool can_go_on(const char *text)
            strchr(text, '=') == NULL && strstr(text, ": ") == NULL;
 }
 
+bool bm_config_quoted(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n > 0 && (find_comment(text) < n || strchr("\" \t", text[0]) ||
+                     strchr(" \t", text[n - 1]));
+}
+
 /* Breaks a long value at blanks, into indented lines. */
 static void write_value(const char *key, const char *text, FILE *file)
 {
     enum { WIDE = BM_LONGEST_LINE / 2 };
     size_t column = strlen(key) + 3;
 
+    if (bm_config_quoted(text)) {
+        fprintf(file, "%s = \"%s\"\n", key, text);
+        return;
+    }
     fprintf(file, "%s = ", key);
     while (*text != '\0') {
         size_t n = strcspn(text, " ");

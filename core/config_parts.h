@@ -24,6 +24,9 @@ BM_CHECKED bm_status bm_config_add(bm_config *config, const char *section,
                                    const char *key, const char *text,
                                    const char *origin);
 
+/* Must this value be in double quotes in a file? */
+bool bm_config_quoted(const char *text);
+
 /* The last entry of that name, which wins; NULL: not set. config may be
  * NULL. */
 const bm_entry *bm_config_find(const bm_config *config, const char *section,

@@ -37,31 +37,74 @@ static bm_status verdict(const bm_faults *f)
 {
     if (f->n == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG, "%zu invalid setting%s:%s%s", f->n,
-                   f->n == 1 ? "" : "s", f->text, bm_faults_more(f));
+    return BM_FAIL(BM_ERR_CONFIG, "%s:%s%s",
+                   bm_count_noun((long long)f->n, "invalid setting").text,
+                   f->text, bm_faults_more(f).text);
 }
 
-static const bm_option *nearest_option(const bm_option *options,
-                                       const char *key)
+enum { NAMES = 480 }; /* characters of a list of names */
+
+static void add_name(const char *name, char list[NAMES])
 {
-    const bm_option *best = options;
+    size_t n = strlen(list);
+
+    snprintf(list + n, NAMES - n, "%s%s", n > 0 ? " " : "", name);
+}
+
+static const bm_option *option_of(const bm_option *options, const char *key)
+{
+    while (options->key != NULL && strcmp(options->key, key) != 0)
+        options++;
+    return options->key != NULL ? options : NULL;
+}
+
+/* What to set in place of an unknown key: a key with nearly this name, this key
+ * of another section, or any of the section. `sections` may be NULL. */
+static void report_key(bm_faults *f, const bm_entry *e,
+                       const bm_section *sections, const bm_option *options)
+{
+    char names[NAMES] = "", near[64] = "";
 
     for (const bm_option *o = options; o->key != NULL; o++)
-        if (bm_word_distance(key, o->key) < bm_word_distance(key, best->key))
-            best = o;
-    return best;
+        add_name(o->key, names);
+    if (bm_nearest_word(e->key, names, near, sizeof near)) {
+        bm_fault_add(f, e->origin, "%s.%s is unknown; the nearest is %s.%s",
+                     e->section, e->key, e->section, near);
+        return;
+    }
+    for (; sections != NULL && sections->name != NULL; sections++)
+        if (option_of(sections->options, e->key) != NULL) {
+            bm_fault_add(f, e->origin, "%s.%s is unknown; there is %s.%s",
+                         e->section, e->key, sections->name, e->key);
+            return;
+        }
+    bm_fault_add(f, e->origin, "%s.%s is unknown; [%s] has: %s", e->section,
+                 e->key, e->section, names);
 }
 
-static const bm_section *nearest_section(const bm_section *sections,
-                                         const char *name)
+static void report_section(bm_faults *f, const bm_entry *e,
+                           const bm_section *sections)
 {
-    const bm_section *best = sections;
+    char names[NAMES] = "", near[64] = "";
 
-    for (const bm_section *s = sections; s->name != NULL; s++)
-        if (bm_word_distance(name, s->name) <
-            bm_word_distance(name, best->name))
-            best = s;
-    return best;
+    for (; sections->name != NULL; sections++)
+        add_name(sections->name, names);
+    if (bm_nearest_word(e->section, names, near, sizeof near))
+        bm_fault_add(f, e->origin,
+                     "section [%s] is unknown; the nearest is [%s]", e->section,
+                     near);
+    else
+        bm_fault_add(f, e->origin,
+                     "section [%s] is unknown; the sections are: %s",
+                     e->section, names);
+}
+
+static const bm_section *section_of(const bm_section *sections,
+                                    const char *name)
+{
+    while (sections->name != NULL && strcmp(sections->name, name) != 0)
+        sections++;
+    return sections->name != NULL ? sections : NULL;
 }
 
 /* False unless all of the text is a value of the option's type. */
@@ -114,14 +157,17 @@ static void check_option(bm_faults *f, const bm_config *config,
                                         "text",       "one of"};
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
-    const char *where = e != NULL ? e->origin : text ? "default" : "missing";
+    const char *where = e != NULL ? e->origin : "default";
     const char *words = o->type == BM_CHOICE ? o->unit : "";
     size_t length = strlen(words);
     value v = {0};
 
     length -= bm_ends_with(words, " ");
     if (text == NULL)
-        bm_fault_add(f, where, "%s.%s: %s", section, o->key, o->help);
+        bm_fault_add(f, NULL, "%s.%s is not set; add [%s] %s = %s (%s)",
+                     section, o->key, section, o->key,
+                     o->type == BM_TEXT && o->unit != NULL ? o->unit : "VALUE",
+                     o->help);
     else if (!parse(o, text, &v))
         bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%.*s", section, o->key,
                      text, kinds[o->type], o->type == BM_CHOICE ? ": " : "",
@@ -133,16 +179,14 @@ static void check_option(bm_faults *f, const bm_config *config,
 }
 
 static void check_section(bm_faults *f, const bm_config *config,
-                          const char *section, const bm_option *options)
+                          const bm_section *sections, const char *section,
+                          const bm_option *options)
 {
     for (size_t i = 0; config != NULL && i < config->n; i++) {
         const bm_entry *e = &config->entries[i];
-        const bm_option *nearest = nearest_option(options, e->key);
         if (strcmp(e->section, section) == 0 &&
-            (nearest->key == NULL || strcmp(e->key, nearest->key) != 0))
-            bm_fault_add(f, e->origin, "%s.%s is unknown; the nearest is %s.%s",
-                         section, e->key, section,
-                         nearest->key != NULL ? nearest->key : "(nothing)");
+            option_of(options, e->key) == NULL)
+            report_key(f, e, sections, options);
     }
     for (const bm_option *o = options; o->key != NULL; o++)
         check_option(f, config, section, o);
@@ -153,16 +197,11 @@ bm_status bm_config_check(const bm_config *config, const bm_section *sections)
     bm_faults f = config->faults;
 
     BM_ASSERT(sections->name != NULL);
-    for (size_t i = 0; i < config->n; i++) {
-        const bm_entry *e = &config->entries[i];
-        const bm_section *nearest = nearest_section(sections, e->section);
-        if (strcmp(e->section, nearest->name) != 0)
-            bm_fault_add(&f, e->origin,
-                         "section [%s] is unknown; the nearest is [%s]",
-                         e->section, nearest->name);
-    }
+    for (size_t i = 0; i < config->n; i++)
+        if (section_of(sections, config->entries[i].section) == NULL)
+            report_section(&f, &config->entries[i], sections);
     for (const bm_section *s = sections; s->name != NULL; s++)
-        check_section(&f, config, s->name, s->options);
+        check_section(&f, config, sections, s->name, s->options);
     for (const bm_section *s = sections; s->name != NULL; s++)
         if (s->check != NULL)
             s->check(config, &f);
@@ -235,12 +274,10 @@ static bool equal(bm_option_type type, const value *a, const value *b)
 bool bm_config_changed(const bm_config *config, const char *section,
                        const bm_option *options, const char *key)
 {
-    const bm_option *o = options;
+    const bm_option *o = option_of(options, key);
     value now, usual;
 
-    while (o->key != NULL && strcmp(o->key, key) != 0)
-        o++;
-    BM_ASSERT(o->key != NULL);
+    BM_ASSERT(o != NULL);
     now = look_up(config, section, o);
     usual = look_up(NULL, section, o);
     return !equal(o->type, &now, &usual);
@@ -251,7 +288,7 @@ bm_status bm_config_fill(const bm_config *config, const char *section,
 {
     bm_faults f = config != NULL ? config->faults : (bm_faults){0};
 
-    check_section(&f, config, section, options);
+    check_section(&f, config, NULL, section, options);
     BM_TRY(verdict(&f));
     bm_config_peek(config, section, options, settings);
     return BM_OK;

@@ -15,7 +15,9 @@ void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
     if (f->listed == MOST_LISTED)
         return;
     vsnprintf(words, sizeof words, format, args);
-    length = snprintf(f->text + f->length, room, "\n  %s: %s", where, words);
+    length =
+        snprintf(f->text + f->length, room, "\n  %s%s%s",
+                 where != NULL ? where : "", where != NULL ? ": " : "", words);
     if (length > 0 && (size_t)length < room) {
         f->length += (size_t)length;
         f->listed++;
@@ -31,4 +33,14 @@ void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
     va_start(args, format);
     bm_fault_add_list(f, where, format, args);
     va_end(args);
+}
+
+bm_faults_end bm_faults_more(const bm_faults *f)
+{
+    bm_faults_end end = {""};
+
+    if (f->listed < f->n)
+        snprintf(end.text, sizeof end.text, "\n  and %zu more",
+                 f->n - f->listed);
+    return end;
 }

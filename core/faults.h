@@ -16,16 +16,17 @@ typedef struct bm_faults {
 } bm_faults;
 
 /* Counts a fault, and lists it while there is room and fewer than 20 are.
- * Cannot fail. */
+ * `where` may be NULL. Cannot fail. */
 void bm_fault_add(bm_faults *f, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
                        va_list args);
 
-/* For the end of the message: "..." if some faults are not listed. */
-static inline const char *bm_faults_more(const bm_faults *f)
-{
-    return f->listed < f->n ? "\n  ..." : "";
-}
+/* For the end of the message: "and 3 more" if some faults are not listed, else
+ * "". */
+typedef struct bm_faults_end {
+    char text[40];
+} bm_faults_end;
+bm_faults_end bm_faults_more(const bm_faults *f);
 
 #endif

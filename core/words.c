@@ -14,24 +14,36 @@ bool bm_ends_with(const char *text, const char *ending)
 size_t bm_word_distance(const char *word, const char *ours)
 {
     enum { LONGEST = 64 };
-    size_t row[LONGEST], n = strlen(ours);
+    size_t rows[3][LONGEST], n = strlen(ours), m = strlen(word);
 
     if (n >= LONGEST)
         return SIZE_MAX;
     for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; word[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
+        rows[0][j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t *row = rows[i % 3], *last = rows[(i + 2) % 3];
+        const size_t *before = rows[(i + 1) % 3];
+
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            size_t change = diagonal + (word[i - 1] != ours[j - 1]);
-            size_t insert = row[j - 1] + 1, drop = row[j] + 1;
-            diagonal = row[j];
-            row[j] = change < insert ? change : insert;
-            row[j] = row[j] < drop ? row[j] : drop;
+            size_t least = last[j - 1] + (word[i - 1] != ours[j - 1]);
+
+            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+            least = last[j] + 1 < least ? last[j] + 1 : least;
+            if (i > 1 && j > 1 && word[i - 1] == ours[j - 2] &&
+                word[i - 2] == ours[j - 1] && before[j - 2] + 1 < least)
+                least = before[j - 2] + 1;
+            row[j] = least;
         }
     }
-    return row[n];
+    return rows[m % 3][n];
+}
+
+bool bm_word_near(const char *word, const char *ours)
+{
+    size_t n = strlen(word), k = strlen(ours), most = (n > k ? n : k) / 3;
+
+    return bm_word_distance(word, ours) <= (most > 1 ? most : 1);
 }
 
 bool bm_is_word_of(const char *word, const char *list)
@@ -47,20 +59,42 @@ bool bm_is_word_of(const char *word, const char *list)
     return false;
 }
 
-void bm_nearest_word(const char *word, const char *list, char *out, size_t room)
+bool bm_nearest_word(const char *word, const char *list, char *out, size_t room)
 {
     size_t best = SIZE_MAX;
 
+    out[0] = '\0';
     for (const char *ours = list; *ours != '\0';) {
         char one[64];
         size_t n = strcspn(ours, " "), d = 0;
 
         snprintf(one, sizeof one, "%.*s", (int)n, ours);
         d = bm_word_distance(word, one);
-        if (d < best) {
+        if (d < best && bm_word_near(word, one)) {
             best = d;
             snprintf(out, room, "%s", one);
         }
         ours += n + strspn(ours + n, " ");
     }
+    return best < SIZE_MAX;
+}
+
+bm_counted bm_count_noun(long long n, const char *noun)
+{
+    bm_counted c;
+    size_t length = strlen(noun);
+    const char *ending = "s";
+
+    if (n == 1)
+        ending = "";
+    else if (bm_ends_with(noun, "s") || bm_ends_with(noun, "ch") ||
+             bm_ends_with(noun, "x"))
+        ending = "es";
+    else if (bm_ends_with(noun, "y") && length > 1 &&
+             strchr("aeiou", noun[length - 2]) == NULL)
+        ending = "ies";
+    length -= ending[0] == 'i';
+    snprintf(c.text, sizeof c.text, "%lld %.*s%s", n, (int)length, noun,
+             ending);
+    return c;
 }

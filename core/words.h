@@ -1,5 +1,5 @@
-/* words.h - words, and lists of words separated by blanks. Nothing here fails
- * or allocates. */
+/* words.h - words, lists of words separated by blanks, and counted nouns.
+ * Nothing here fails or allocates. */
 #ifndef BM_CORE_WORDS_H
 #define BM_CORE_WORDS_H
 
@@ -14,12 +14,24 @@ bool bm_ends_with(const char *text, const char *ending);
 /* Is `word` in the list? */
 bool bm_is_word_of(const char *word, const char *list);
 
-/* Levenshtein distance; SIZE_MAX if `ours` has 64 characters or more. */
+/* Insertions, deletions, changes and swaps of neighbours that make one word of
+ * the other; SIZE_MAX if `ours` has 64 characters or more. */
 size_t bm_word_distance(const char *word, const char *ours);
 
-/* out [room] <- the word of the list with the smallest distance; words of the
- * list have less than 64 characters. */
-void bm_nearest_word(const char *word, const char *list, char *out,
+/* Near enough to be proposed for `word`: at most one mistake in three
+ * characters. */
+bool bm_word_near(const char *word, const char *ours);
+
+/* out [room] <- the nearest word of the list; words of the list have less than
+ * 64 characters. False, and out is "", if none is near. */
+bool bm_nearest_word(const char *word, const char *list, char *out,
                      size_t room);
+
+/* "1 sequence", "3 sequences", "2 mini-batches": a number with its noun, for a
+ * message: printf("%s", bm_count_noun(n, "sequence").text). */
+typedef struct bm_counted {
+    char text[80];
+} bm_counted;
+bm_counted bm_count_noun(long long n, const char *noun);
 
 #endif

@@ -193,8 +193,9 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
     l->ops = find(text);
     if (l->ops != NULL)
         return BM_OK;
-    bm_nearest_word(text, names, nearest, sizeof nearest);
-    return fail(word, "no such layer; the nearest is %s", nearest);
+    if (bm_nearest_word(text, names, nearest, sizeof nearest))
+        return fail(word, "no such layer; the nearest is %s", nearest);
+    return fail(word, "no such layer; the layers are %s", names);
 }
 
 /* The next word; false at the end of the line. */

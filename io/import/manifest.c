@@ -63,7 +63,7 @@ static bm_status verdict(const bm_manifest *m, bm_status status,
     if (f->n == 0)
         return BM_OK;
     return BM_FAIL(status, "%s: %zu %s:%s%s", m->path, f->n,
-                   f->n == 1 ? one : many, f->text, bm_faults_more(f));
+                   f->n == 1 ? one : many, f->text, bm_faults_more(f).text);
 }
 
 /* Appends `length` bytes, and a '\0' if `ends`. *at: offset of the first. */

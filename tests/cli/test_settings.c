@@ -41,7 +41,8 @@ static const char faults[] = "[data]\n"
 
 #define ALL_FAULTS                                                             \
     "15 invalid settings", "faults.ini:2: data.trian is unknown",              \
-        "nearest is data.train", "missing: data.train",                        \
+        "nearest is data.train",                                               \
+        "data.train is not set; add [data] train = FOLDER",                    \
         "faults.ini:4: model.net: word 2 'lineal': no such layer",             \
         "faults.ini:5: model.loss: 'ctcc'", "ctc cross_entropy",               \
         "faults.ini:7: train.epochs: 0 is outside [1, ",                       \

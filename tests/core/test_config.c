@@ -41,7 +41,7 @@ static const bm_option bmuf_options[] = {
 };
 
 static const bm_option model_options[] = {
-    {"net", BM_TEXT, offsetof(settings, net), NULL, 0, 0, NULL,
+    {"net", BM_TEXT, offsetof(settings, net), NULL, 0, 0, "LAYERS",
      "the layers, from left to right"},
     {0},
 };
@@ -165,7 +165,7 @@ static void test_conflicting_settings_are_reported_with_the_rest(void **state)
 
     (void)state;
     assert_reported(config, "%s:2: bmuf.momentum: 1.5 is outside");
-    assert_reported(config, "missing: model.net");
+    assert_reported(config, "model.net is not set");
     assert_reported(config, "%s:4: 13 workers bring no luck to a net of ''");
     assert_reported(config, "3 invalid settings");
     bm_config_free(config);
@@ -200,7 +200,9 @@ static void test_without_a_configuration_all_is_default(void **state)
     assert_true(s.momentum == 0.9);
     assert_int_equal(bm_config_fill(NULL, "model", model_options, &s),
                      BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_error(), "missing: model.net: the layers"));
+    assert_non_null(strstr(
+        bm_last_error(), "model.net is not set; add [model] net = LAYERS (the "
+                         "layers, from left to right)"));
 }
 
 static void test_unknown_names_are_rejected_with_the_nearest(void **state)
@@ -213,6 +215,13 @@ static void test_unknown_names_are_rejected_with_the_nearest(void **state)
                  "bmuf.momentum");
     assert_fault("[model]\nnet=a\n[bmfu]\n\nmomentum = 1",
                  "%s:5: section [bmfu] is unknown; the nearest is [bmuf]");
+    assert_fault("[model]\nnet=a\n[job]\nhands = 2\n",
+                 "%s:4: job.hands is unknown; [job] has: workers");
+    assert_fault("[model]\nnet=a\n[job]\nnesterov = no\n",
+                 "%s:4: job.nesterov is unknown; there is bmuf.nesterov");
+    assert_fault("[model]\nnet=a\n[decoder]\nbeam = 2\n",
+                 "%s:4: section [decoder] is unknown; the sections are: job "
+                 "bmuf model");
     config = read_text("[model]\nnet=a\n");
     assert_ok(bm_config_set(config, "job.worker=2"));
     assert_reported(config,
@@ -235,7 +244,8 @@ static void test_invalid_values_are_rejected(void **state)
         {"[bmuf]\nmomentum = nan", "'nan' is not a number"},
         {"[bmuf]\nmomentum = inf", "'inf' is not a number"},
         {"[bmuf]\nmomentum = 0.5x", "'0.5x' is not a number"},
-        {"[bmuf]\nmomentum = 0.5 # half", "'0.5 # half' is not a number"},
+        {"[bmuf]\nmomentum = 0.5#half", "'0.5#half' is not a number"},
+        {"[bmuf]\nmomentum = \"0.5 # half\"", "'0.5 # half' is not a number"},
         {"[bmuf]\nnesterov = maybe", "'maybe' is not yes or no"},
     };
 
@@ -288,7 +298,7 @@ static void test_all_faults_are_reported_at_once(void **state)
     assert_reported(config, "%s:8: section [magic]");
     assert_reported(config, "%s:9: neither");
     assert_reported(config, "command line: bmuf.nesterov");
-    assert_reported(config, "missing: model.net");
+    assert_reported(config, "model.net is not set");
     bm_config_free(config);
 }
 
@@ -305,15 +315,15 @@ static void test_faults_beyond_the_limit_are_counted(void **state)
         assert_ok(bm_config_set(config, line));
     }
     assert_reported(config, "1000 invalid settings");
-    assert_reported(config, "\n  ...");
+    assert_reported(config, "\n  and 980 more");
     bm_config_free(config);
 }
 
 static void test_invalid_assignments_are_rejected(void **state)
 {
-    static const char *const bad[] = {"workers=2", "job.workers",  "=",
-                                      "",          "job=x.y",      "a.b=c\nd",
-                                      "a.b=c ; d", "a.b=; nothing"};
+    static const char *const bad[] = {
+        "workers=2", "job.workers",  "=", "", "job=x.y",
+        "a.b=c\nd",  "a.b=\"c\" ; d"};
     bm_config *config = NULL;
     char text[400];
 
@@ -349,6 +359,42 @@ static void test_indented_lines_continue_a_value(void **state)
                "[job]\n"
                "  workers = 3\n",
                "linear:32 relu linear:64 relu linear");
+}
+
+/* A comment needs a blank before it; double quotes protect the value. */
+static void test_comments_end_a_line_and_quotes_protect(void **state)
+{
+    static const char *const cases[][2] = {
+        {"data/a # mine", "data/a"},
+        {"data/a\t; mine", "data/a"},
+        {"data/a#b;c # \"mine\"", "data/a#b;c"},
+        {"\"data/a # b\"", "data/a # b"},
+        {"\"data/a ; b\" # mine", "data/a ; b"},
+        {"\" data/a \"\t; mine", " data/a "},
+        {"\"say \"a\" twice\"", "say \"a\" twice"},
+        {"\"\"", ""},
+        {"data/\"a\"", "data/\"a\""},
+        {"# nothing", ""},
+    };
+    bm_config *config = NULL;
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        char line[200];
+        snprintf(line, sizeof line,
+                 "[model] # a section\nnet = %s\n[job]\nworkers = 3 # x = 4\n",
+                 cases[i][0]);
+        assert_net(line, cases[i][1]);
+    }
+    assert_net("[model]\nnet = a # first = 1\n  b # second = 2\n  c\n"
+               "[job]\nworkers=3",
+               "a b c");
+    config = read_text("[model]\nnet = \"a # b\n");
+    assert_reported(config, "%s:2: the value begins with a double quote, but "
+                            "does not end");
+    bm_config_free(config);
+    assert_fault("[model]\nnet = \"a\"\n  b\n",
+                 "%s:3: neither [section] nor key = value");
 }
 
 /* A value that begins below its key. */
@@ -391,8 +437,8 @@ static void test_long_values_are_written_and_read_back(void **state)
 static void test_values_are_rejected_or_read_back_unchanged(void **state)
 {
     static const char *const words[] = {
-        "a",   "#b", "[c]", "d:", "e=f", ";g", "h;i",
-        "x:y", "[j", "k:",  "-",  "#",   "=",  "long-word"};
+        "a",  "#b", "[c]", "d:", "e=f",       ";g",  "h;i", "\"", "x:y", "[j",
+        "k:", "-",  "#",   "=",  "long-word", "\"l", "m\"", ";",  "n\"o"};
     enum { WORDS = sizeof words / sizeof words[0] };
     bm_rng rng = bm_rng_make(5, "config", 0);
     int kept = 0, refused = 0;
@@ -493,7 +539,7 @@ static void test_absent_file_is_named(void **state)
 
 static void test_written_settings_are_read_back_unchanged(void **state)
 {
-    bm_config *config = read_text("[model]\nnet = conv:32,3x3 relu = #1\n");
+    bm_config *config = read_text("[model]\nnet = \"conv:32,3x3 relu = #1\"\n");
     bm_config *again = NULL;
     FILE *file = NULL;
     settings s;
@@ -554,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_faults_beyond_the_limit_are_counted),
         cmocka_unit_test(test_invalid_assignments_are_rejected),
         cmocka_unit_test(test_indented_lines_continue_a_value),
+        cmocka_unit_test(test_comments_end_a_line_and_quotes_protect),
         cmocka_unit_test(test_a_value_may_begin_in_the_next_line),
         cmocka_unit_test(test_long_values_are_written_and_read_back),
         cmocka_unit_test(test_values_are_rejected_or_read_back_unchanged),

@@ -4,6 +4,7 @@
 #include "core/file_kind.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/words.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
@@ -661,6 +662,57 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
     assert_null(bm_text_kind(in_folder("pipe")));
 }
 
+/* ---- words ---------------------------------------------------------------
+ */
+
+static void test_words_are_near_up_to_a_third_of_their_length(void **state)
+{
+    static const struct {
+        const char *word, *near;
+    } cases[] = {
+        {"trian", "train"}, /* a swap is one mistake */
+        {"trai", "train"},
+        {"eva", "eval"},
+        {"evil", "eval"},
+        {"exlpain", "explain"},
+        {"explan", "explain"},
+        {"scal", "scale"},
+        {"decode", ""},
+        {"version", ""},
+        {"x", ""},
+        {"run", ""},
+        {"", ""},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        char near[32] = "?";
+        bool found = bm_nearest_word(cases[i].word, "train eval explain scale ",
+                                     near, sizeof near);
+
+        assert_string_equal(near, cases[i].near);
+        assert_true(found == (near[0] != '\0'));
+    }
+    assert_int_equal(bm_word_distance("abcd", "badc"), 2);
+    assert_int_equal(bm_word_distance("kitten", "sitting"), 3);
+    assert_int_equal(bm_word_distance("", "abc"), 3);
+    assert_int_equal(bm_word_distance("abc", ""), 3);
+}
+
+static void test_nouns_have_their_plurals(void **state)
+{
+    (void)state;
+    assert_string_equal(bm_count_noun(1, "sequence").text, "1 sequence");
+    assert_string_equal(bm_count_noun(0, "sequence").text, "0 sequences");
+    assert_string_equal(bm_count_noun(2, "mini-batch").text, "2 mini-batches");
+    assert_string_equal(bm_count_noun(12, "class").text, "12 classes");
+    assert_string_equal(bm_count_noun(3, "frequency").text, "3 frequencies");
+    assert_string_equal(bm_count_noun(3, "key").text, "3 keys");
+    assert_string_equal(bm_count_noun(1, "class").text, "1 class");
+    assert_string_equal(bm_count_noun(5000000000, "frame").text,
+                        "5000000000 frames");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -681,6 +733,8 @@ int main(void)
         cmocka_unit_test(test_only_rank_0_writes_a_journal),
         cmocka_unit_test(test_a_terminal_has_words_without_time_and_rank),
         cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),
+        cmocka_unit_test(test_words_are_near_up_to_a_third_of_their_length),
+        cmocka_unit_test(test_nouns_have_their_plurals),
         cmocka_unit_test(test_the_clock_counts_seconds),
         cmocka_unit_test(test_kinds_of_files_are_told_by_their_first_bytes),
     };
