@@ -57,6 +57,8 @@ void bm_phases_add(bm_phases *p, const char *kind, const json_t *event)
         add(p, BM_PHASE_eval, bm_event_number(event, "seconds"));
     } else if (strcmp(kind, "checkpoint") == 0) {
         add(p, BM_PHASE_checkpoint, bm_event_number(event, "seconds"));
+    } else if (strcmp(kind, "best") == 0) {
+        add(p, BM_PHASE_model, bm_event_number(event, "seconds"));
     } else if (strcmp(kind, "end") == 0) {
         end(p, event);
     }

@@ -220,6 +220,8 @@ static bm_status name_files(bm_run *run, const char *directory)
              directory);
     snprintf(run->model_path, sizeof run->model_path, "%s/model.safetensors",
              directory);
+    snprintf(run->best_path, sizeof run->best_path, "%s/model-best.safetensors",
+             directory);
     snprintf(run->ema_path, sizeof run->ema_path, "%s/model-ema.safetensors",
              directory);
     return BM_OK;

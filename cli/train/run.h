@@ -13,6 +13,7 @@
 typedef struct bm_run {
     char directory[2048], config_path[2100], journal_path[2100];
     char checkpoints[2100], model_path[2100], ema_path[2100];
+    char best_path[2100];
     bool fresh;          /* a new run, nothing to resume */
     int attempt;         /* 1, 2, ..: how often the run was started */
     int lock;            /* rank 0: file descriptor */

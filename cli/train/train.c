@@ -54,9 +54,12 @@ static bm_status end_epoch(bm_training *t)
     t->epochs++;
     if (t->on_dev == NULL)
         return BM_OK;
-    if (bm_trainer_has_ema(t->trainer))
+    if (bm_trainer_has_ema(t->trainer)) {
         BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
+        bm_best_model_offer(t, "dev-ema", &e);
+    }
     BM_TRY(evaluate(t, bm_trainer_global, t->on_dev, "dev", &e));
+    bm_best_model_offer(t, "dev", &e);
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
     bm_log(BM_NOTE,
            "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
@@ -173,8 +176,10 @@ static bm_status work(bm_training *t)
     bool stopped = false;
 
     BM_TRY(bm_comm_agree(t->comm, bm_training_start(t)));
-    if (!t->run->fresh)
+    if (!t->run->fresh) {
         BM_TRY(bm_training_resume(t));
+        bm_best_model_read(t);
+    }
     if (over(t))
         bm_log(BM_NOTE,
                "%s is complete, nothing to train; to continue it, increase "
@@ -202,7 +207,8 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .config = config,
                      .run = &run,
                      .device = device,
-                     .began = began};
+                     .began = began,
+                     .error = NAN};
     bm_status status = BM_OK;
 
     status = bm_comm_agree(comm, bm_training_open(&t));

@@ -4,6 +4,7 @@
 #include "cli/report/regime.h"
 
 #include <stdlib.h>
+#include <xxhash.h>
 
 bm_params *bm_training_params(const bm_training *t)
 {
@@ -15,6 +16,15 @@ bool bm_training_first(const bm_training *t)
     return bm_comm_rank(t->comm) == 0;
 }
 
+void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST])
+{
+    XXH128_hash_t sum =
+        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
+
+    snprintf(out, BM_TRAINING_DIGEST, "%016llx%016llx",
+             (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+}
+
 /* The number of workers on this rank; *first is the lowest. */
 static int hosted(const bm_training *t, int *first)
 {
@@ -24,13 +34,25 @@ static int hosted(const bm_training *t, int *first)
     return bm_comm_first(t->comm, n, rank + 1) - *first;
 }
 
+static void describe_dev(bm_training *t)
+{
+    const bm_dataset *d = t->dev;
+
+    snprintf(t->dev_about, sizeof t->dev_about,
+             "%zu sequences, %lld frames, %lld labels, digest %016llx", d->n,
+             (long long)d->frames, (long long)d->labels,
+             (unsigned long long)d->hash);
+}
+
 static bm_status open_data(bm_training *t)
 {
     const bm_data_settings *d = &t->set->data;
 
     BM_TRY(bm_dataset_open(&t->train, d->train));
-    if (d->dev[0] != '\0')
+    if (d->dev[0] != '\0') {
         BM_TRY(bm_dataset_open(&t->dev, d->dev));
+        describe_dev(t);
+    }
     if (d->test[0] != '\0')
         BM_TRY(bm_dataset_open(&t->test, d->test));
     return BM_OK;

@@ -9,10 +9,13 @@
 #include "bmuf/learner.h"
 #include "cli/device.h"
 #include "cli/recogniser.h"
+#include "cli/train/best_model.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
 
-typedef struct bm_training {
+enum { BM_TRAINING_DIGEST = 33 }; /* 32 digits */
+
+struct bm_training {
     bm_comm *comm; /* borrowed, as the next four */
     const bm_settings *set;
     const bm_config *config;
@@ -39,10 +42,18 @@ typedef struct bm_training {
     double model_s; /* seconds spent on writing models */
     bool ended;     /* by the schedule */
     bool terminal;  /* there is a progress bar */
-} bm_training;
+
+    char dev_about[120]; /* identifies data.dev; "": there is none */
+    bm_best_model best;  /* on rank 0 */
+    double error;        /* label errors of the last block in training, as a
+                            fraction; NaN: not known */
+};
 
 bm_params *bm_training_params(const bm_training *t);
 bool bm_training_first(const bm_training *t); /* is this rank 0? */
+
+/* XXH3-128 of the model in t->host, hexadecimal. */
+void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST]);
 
 /* Opens data and network and checks the settings against them; writes nothing.
  * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 void bm_report_start(const bm_training *t)
 {
@@ -88,6 +87,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     double error = r->score.errors / r->score.count;
     char *of_workers = worker_batches(t);
 
+    t->error = error;
     bm_journal_write(
         t->run->journal, "block",
         (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
@@ -142,15 +142,6 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                rate, frames / seconds);
 }
 
-static void digest(const bm_training *t, char *out, size_t room)
-{
-    XXH128_hash_t sum =
-        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
-
-    snprintf(out, room, "%016llx%016llx", (unsigned long long)sum.high64,
-             (unsigned long long)sum.low64);
-}
-
 /* sum and message may be NULL. */
 static void write_end(const bm_training *t, const char *reason, const char *sum,
                       const char *message)
@@ -177,20 +168,41 @@ void bm_report_failure(const bm_training *t, bm_status status)
 
 void bm_report_stop(const bm_training *t)
 {
-    char sum[40];
+    char sum[BM_TRAINING_DIGEST];
 
-    digest(t, sum, sizeof sum);
+    bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
     bm_log(BM_NOTE,
            "stopped after block %lld; run the same command again to resume",
            (long long)t->blocks);
 }
 
+/* Writes what to say of a run that learned little to `out`, "" if it learned or
+ * if that is not known: by the best model on data.dev, or without one by the
+ * labels of the last block. */
+static void judge(const bm_training *t, char *out, size_t room)
+{
+    bool dev = t->best.epoch > 0;
+    double error = dev ? t->best.ler : t->error;
+
+    out[0] = '\0';
+    if (error > 0.5)
+        snprintf(out, room,
+                 "more than half of all labels are wrong (%.1f %% on %s): try "
+                 "a larger train.epochs, or another train.rate; see \"When "
+                 "most labels stay wrong\" in docs/tuning.md",
+                 100 * error, dev ? "dev" : "the training data");
+}
+
 void bm_report_end(bm_training *t, const bm_evaluation *test)
 {
-    char sum[40];
+    char sum[BM_TRAINING_DIGEST], verdict[256];
 
-    digest(t, sum, sizeof sum);
+    bm_training_digest(t, sum);
+    judge(t, verdict, sizeof verdict);
+    if (verdict[0] != '\0')
+        bm_journal_write(t->run->journal, "warning",
+                         (bm_field[]){{"message", 0, verdict}, {0}});
     write_end(t, t->ended ? "converged" : "done", sum, NULL);
     if (bm_comm_rank(t->comm) != 0)
         return;
@@ -204,5 +216,11 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
                100 * t->schedule.best);
     if (test != NULL)
         printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));
-    printf("model     %s\ndigest    %s\n", t->run->model_path, sum);
+    printf("model     %s\n", t->run->model_path);
+    if (t->best.epoch > 0)
+        printf("best      %s (%s LER %.2f %%, epoch %lld)\n", t->run->best_path,
+               t->best.data, 100 * t->best.ler, (long long)t->best.epoch);
+    printf("digest    %s\n", sum);
+    if (verdict[0] != '\0')
+        printf("%s\n", verdict);
 }

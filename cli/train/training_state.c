@@ -40,8 +40,10 @@ static bm_checkpoint describe(bm_training *t)
 
 bm_status bm_training_save(bm_training *t)
 {
-    bm_text texts[2 + BM_RECOGNISER_TEXTS] = {{"config", t->config_text},
-                                              {"program", bm_version()}};
+    enum { OWN = 3 };
+    bm_text texts[OWN + BM_RECOGNISER_TEXTS] = {{"config", t->config_text},
+                                                {"program", bm_version()},
+                                                {"dev", t->dev_about}};
     bm_checkpoint c = describe(t);
     char path[2200];
     uint64_t bytes = 0;
@@ -49,7 +51,7 @@ bm_status bm_training_save(bm_training *t)
     bm_span span;
     bm_status status = BM_OK;
 
-    bm_recogniser_texts(&t->net, texts + 2); /* eval reads it as a model */
+    bm_recogniser_texts(&t->net, texts + OWN); /* eval reads it as a model */
     c.texts = texts;
     bm_checkpoint_path(t->run->checkpoints, t->blocks, path, sizeof path);
     span = bm_span_begin("checkpoint");
@@ -89,6 +91,24 @@ static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
                    path, t->set->data.train);
 }
 
+/* Warns if data.dev was another set when the checkpoint was written. */
+static void remark_dev(const bm_training *t, const char *path)
+{
+    const char *then = NULL;
+    bm_st_file *f = NULL;
+
+    if (!bm_training_first(t) || bm_st_open(&f, path, false) != BM_OK)
+        return;
+    then = bm_st_text(f, "dev");
+    if (then != NULL && then[0] != '\0' && strcmp(then, t->dev_about) != 0)
+        bm_log(BM_WARNING,
+               "data.dev: %s has changed since %s: it had %s, now %s; errors "
+               "from before and from now on cannot be compared, and the best "
+               "model is chosen anew",
+               t->set->data.dev, path, then, t->dev_about);
+    bm_st_free(f);
+}
+
 /* Rank 0 lists the checkpoints, as other hosts may see an older state of the
  * directory. */
 bm_status bm_training_resume(bm_training *t)
@@ -119,6 +139,7 @@ bm_status bm_training_resume(bm_training *t)
         }
         BM_TRY(bm_comm_agree(t->comm, check_manifest(t, &c, path)));
         restore(t, &c);
+        remark_dev(t, path);
         bm_log(BM_NOTE, "resuming from %s", path);
         return bm_trainer_resume(
             t->trainer, c.position,
