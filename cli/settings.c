@@ -270,10 +270,12 @@ static bm_status set_derived(bm_config *config, const char *name, long value)
 }
 
 /* Sets what the strategy's publication uses in other sections, where it was not
- * given. */
+ * given, and the rate of AdamW, whose step does not depend on the gradient's
+ * size. */
 static bm_status set_usual(bm_config *config)
 {
     bm_train_settings train = {0};
+    bm_sgd_settings sgd = {0};
     const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
@@ -288,6 +290,9 @@ static bm_status set_usual(bm_config *config)
         if (bm_config_text(config, section, key) == NULL)
             BM_TRY(bm_config_set(config, *usual));
     }
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    if (bm_sgd_is_adam(&sgd) && bm_config_text(config, "train", "rate") == NULL)
+        BM_TRY(bm_config_set(config, "train.rate=0.001"));
     return BM_OK;
 }
 
@@ -304,8 +309,7 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
     BM_TRY_DONE(set_derived(c, "job.workers", ranks));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
-    BM_TRY_DONE(
-        set_derived(c, "block.frames_per_worker", out->plan.frames_per_worker));
+    BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));
     *config = c;
     c = NULL;
 done:

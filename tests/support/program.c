@@ -36,6 +36,8 @@ static const char configuration[] = "[data]\n"
                                     "sequences = 2\n"
                                     "[sgd]\n"
                                     "clip = 5\n"
+                                    "[schedule]\n"
+                                    "kind = newbob\n"
                                     "[block]\n"
                                     "frames_total = 600\n";
 
