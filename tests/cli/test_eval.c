@@ -511,6 +511,22 @@ static void test_a_network_larger_than_its_file_is_rejected(void **_)
     }
 }
 
+static void test_texts_of_a_model_do_not_reach_the_terminal_raw(void **_)
+{
+    outcome o;
+
+    (void)_;
+    claim("red.safetensors", "\033]0;title\a linear");
+    o = BMUF("info", "red.safetensors");
+    assert_code(o, 0);
+    assert_says(o.out, "\\x1b]0;title\\x07 linear");
+    assert_int_equal(count_of(o.out, "\033"), 0);
+    o = BMUF("eval", "red.safetensors", "test");
+    assert_code(o, 65);
+    assert_says(o.err, "\\x1b]0;title");
+    assert_int_equal(count_of(o.err, "\033"), 0);
+}
+
 static void test_with_words_as_labels_ler_is_wer(void **_)
 {
     outcome o;
@@ -562,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
         cmocka_unit_test(test_a_model_without_features_is_rejected),
         cmocka_unit_test(test_a_network_larger_than_its_file_is_rejected),
+        cmocka_unit_test(test_texts_of_a_model_do_not_reach_the_terminal_raw),
         cmocka_unit_test(test_with_words_as_labels_ler_is_wer),
     };
     return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);
