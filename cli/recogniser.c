@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bm_status build(bm_recogniser *r, int n_scores, uint64_t seed)
+static bm_status plan(bm_recogniser *r, int n_scores)
 {
     bm_model_shape shape = {.n_features = r->features,
                             .n_classes = bm_vocab_size(r->vocab),
                             .n_scores = n_scores};
 
-    return bm_model_new(&r->model, &r->settings, &shape, r->be, seed);
+    return bm_model_plan(&r->model, &r->settings, &shape, r->be);
 }
 
 static bm_status copy_vocab(bm_recogniser *r, const bm_vocab *from)
@@ -59,7 +59,9 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a recogniser");
     status = copy_vocab(r, bm_dataset_vocab(data));
     if (status == BM_OK)
-        status = build(r, n_scores, seed);
+        status = plan(r, n_scores);
+    if (status == BM_OK)
+        status = bm_model_draw(r->model, seed);
     if (status == BM_OK)
         status = check_labels(r, data);
     if (status != BM_OK)
@@ -87,17 +89,15 @@ static bm_status read_width(bm_recogniser *r, const bm_st_file *f,
     return status;
 }
 
-static bm_status read_texts(bm_recogniser *r, const char *path)
+static bm_status read_texts(bm_recogniser *r, const bm_st_file *f,
+                            const char *path)
 {
     static const char *const keys[] = {"net", "loss", "infeasible"};
     const char **fields[] = {&r->settings.net, &r->settings.loss,
                              &r->settings.infeasible};
-    bool checkpoint = false;
-    bm_st_file *f = NULL;
     char *units = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_model_open(&f, path, &checkpoint));
     for (size_t i = 0; i < 3; i++) {
         BM_TRY_DONE(bm_model_text(f, path, keys[i], &r->texts[i]));
         *fields[i] = r->texts[i];
@@ -110,30 +110,50 @@ static bm_status read_texts(bm_recogniser *r, const char *path)
         bm_vocab_parse(&r->vocab, r->symbols, strcmp(units, "words") == 0));
 done:
     free(units);
-    bm_st_free(f);
+    return status;
+}
+
+/* The tensors of the file, which exist, say how much memory a network may
+ * take. */
+static bm_status read_weights(bm_recogniser *r, bm_st_file *f, const char *path,
+                              bool checkpoint)
+{
+    bm_params *params = bm_model_params(r->model);
+    float *model = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_model_check_tensors(f, path, checkpoint, params));
+    BM_TRY(bm_model_draw(r->model, 0));
+    model = malloc((params->n + 1) * sizeof *model);
+    if (model == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
+    status = bm_model_load(f, checkpoint, params, model);
+    if (status == BM_OK) {
+        bm_put(r->be, params->w, model, params->n);
+        status = bm_sync(r->be);
+    }
+    free(model);
     return status;
 }
 
 bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be, const char *path,
                              int n_scores)
 {
-    bm_params *params = NULL;
-    float *model = NULL;
+    bm_st_file *f = NULL;
+    bool checkpoint = false;
     bm_status status = BM_OK;
 
     memset(r, 0, sizeof *r);
     r->be = be;
-    BM_TRY_DONE(read_texts(r, path));
-    BM_TRY_DONE(build(r, n_scores, 0));
-    params = bm_model_params(r->model);
-    model = malloc((params->n + 1) * sizeof *model);
-    if (model == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
-    BM_TRY_DONE(bm_model_import(path, params, model));
-    bm_put(r->be, params->w, model, params->n);
-    BM_TRY_DONE(bm_sync(r->be));
+    BM_TRY_DONE(bm_model_open(&f, path, &checkpoint));
+    BM_TRY_DONE(read_texts(r, f, path));
+    status = plan(r, n_scores);
+    if (status == BM_ERR_CONFIG) /* the file's fault, not the user's */
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: %s", path, bm_last_message());
+    BM_TRY_DONE(status);
+    BM_TRY_DONE(read_weights(r, f, path, checkpoint));
 done:
-    free(model);
+    bm_st_free(f);
     if (status != BM_OK)
         bm_recogniser_close(r);
     return status;

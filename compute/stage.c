@@ -1,6 +1,7 @@
 /* stage.c - sends mini-batches to a backend: packs them on the host, or calls
  * the backend's stage. */
 #include "compute/backend_ops.h"
+#include "core/size.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +71,11 @@ static void write_column(float *x, bm_extent e, size_t D, size_t b,
 bm_status bm_stage_send(bm_stage *s, bm_extent e, size_t D,
                         const bm_stored *sequences, float **x)
 {
-    size_t n = e.T * e.B * D;
+    size_t n = bm_size_mul(bm_size_mul(e.T, e.B), D);
 
+    if (n > PTRDIFF_MAX / sizeof(float))
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu x %zu x %zu floats",
+                       e.T, e.B, D);
     if (s->self != NULL)
         return s->be->ops->stage_send(s->be, s->self, e, D, sequences, x);
     if (s->x == NULL || n > s->room) {

@@ -1,9 +1,12 @@
 #include "core/log.h"
 
+#include "core/printable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,10 +92,11 @@ static void print(bm_level level, const char *words)
                   {"warning", "\033[1;33m"},
                   {"note", NULL},
                   {"detail", NULL}};
-    char name[32], line[WORDS + 128];
+    char name[32], line[WORDS + 128], safe[WORDS];
 
     if (!bm_log_shows(level))
         return;
+    words = bm_printable_lines(words, safe, sizeof safe);
     if (setup.style.colour && levels[level].colour != NULL)
         snprintf(name, sizeof name, "%s%s\033[m", levels[level].colour,
                  levels[level].name);
@@ -133,7 +137,9 @@ void bm_log_journal(bm_journal *j)
 struct bm_journal {
     int fd;
     const char *path;
-    _Atomic bool failed; /* the failure was logged, which happens once */
+    pthread_mutex_t lock; /* of what follows, and of the end of the file */
+    double lost;          /* lines since the last one that was written */
+    bool cut;             /* the file may end within a line */
 };
 
 /* Did a killed job leave an incomplete line? */
@@ -158,7 +164,9 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
     if (j == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a journal");
     j->path = memcpy(j + 1, path, room);
-    j->failed = false;
+    pthread_mutex_init(&j->lock, NULL);
+    j->lost = 0;
+    j->cut = false;
     j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (j->fd < 0) {
         free(j);
@@ -170,18 +178,41 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
     return BM_OK;
 }
 
-void bm_journal_close(bm_journal *j)
+/* Appends a whole line, or nothing. Returns 0 or an errno. */
+static int append(bm_journal *j, const char *line, size_t n)
 {
-    if (j == NULL)
-        return;
-    close(j->fd);
-    free(j);
+    off_t end = lseek(j->fd, 0, SEEK_END);
+    const char *from = line;
+    int error = 0;
+
+    while (n > 0 && error == 0) {
+        ssize_t k = write(j->fd, from, n);
+        if (k > 0) {
+            from += k;
+            n -= (size_t)k;
+        } else if (k == 0 || errno != EINTR) {
+            error = k == 0 ? ENOSPC : errno;
+        }
+    }
+    if (error != 0 && from != line && ftruncate(j->fd, end) != 0)
+        j->cut = true;
+    return error;
+}
+
+static json_t *text_of(const char *text)
+{
+    json_t *value = json_string(text);
+    char escaped[4096];
+
+    return value != NULL
+               ? value /* else it is not UTF-8 */
+               : json_string(bm_printable(text, escaped, sizeof escaped));
 }
 
 static json_t *value_of(const bm_field *f)
 {
     if (f->text != NULL)
-        return json_string(f->text);
+        return text_of(f->text);
     if (!isfinite(f->number))
         return json_null();
     if (f->number == floor(f->number) && fabs(f->number) < 0x1p53)
@@ -189,29 +220,77 @@ static json_t *value_of(const bm_field *f)
     return json_real(f->number);
 }
 
-void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
+/* Appends an event. Returns 0 or an errno. */
+static int write_event(bm_journal *j, const char *event, const bm_field *fields)
 {
     json_t *row = NULL;
-    char *line = NULL, when[40], words[4096];
+    char *line = NULL, when[40];
     size_t n = 0;
+    int error = ENOMEM;
 
-    if (j == NULL)
-        return;
     bm_log_time(when, sizeof when);
     row = json_pack("{s:s, s:s}", "event", event, "time", when);
     for (const bm_field *f = fields; row != NULL && f->key != NULL; f++)
         json_object_set_new(row, f->key, value_of(f));
     line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9));
     n = line != NULL ? strlen(line) : 0;
-    if (n > 0)
+    if (n > 0) {
         line[n++] = '\n'; /* replaces the '\0': one write for the line */
-    if ((n == 0 || write(j->fd, line, n) != (ssize_t)n) && !j->failed) {
-        j->failed = true;
-        snprintf(words, sizeof words,
-                 "%s: cannot write the journal, lines are lost: %s", j->path,
-                 strerror(errno));
-        print(BM_WARNING, words);
+        error = append(j, line, n);
     }
     free(line);
     json_decref(row);
+    return error;
+}
+
+/* After lines were lost: ends a half line, and says how many there were.
+ * Returns 0 or an errno. */
+static int catch_up(bm_journal *j)
+{
+    bm_field lost[] = {{"lines", j->lost, NULL}, {0}};
+    int error = 0;
+
+    if (j->cut && ends_within_a_line(j->fd))
+        error = append(j, "\n", 1);
+    if (error == 0) {
+        j->cut = false;
+        if (j->lost > 0)
+            error = write_event(j, "lost", lost);
+    }
+    if (error == 0)
+        j->lost = 0;
+    return error;
+}
+
+void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
+{
+    char words[4096];
+    bool first = false;
+    int error = 0;
+
+    if (j == NULL)
+        return;
+    pthread_mutex_lock(&j->lock);
+    error = catch_up(j);
+    if (error == 0)
+        error = write_event(j, event, fields);
+    first = error != 0 && j->lost == 0;
+    j->lost += error != 0;
+    pthread_mutex_unlock(&j->lock);
+    if (!first)
+        return;
+    snprintf(words, sizeof words,
+             "%s: cannot write the journal, lines are lost: %s", j->path,
+             strerror(error));
+    print(BM_WARNING, words);
+}
+
+void bm_journal_close(bm_journal *j)
+{
+    if (j == NULL)
+        return;
+    (void)catch_up(j); /* the failure was logged before */
+    pthread_mutex_destroy(&j->lock);
+    close(j->fd);
+    free(j);
 }

@@ -3,6 +3,7 @@
  * one line, and the flat vector of weights of which layers have views. The
  * passes over a batch are in model_pass.c.
  */
+#include "core/size.h"
 #include "core/words.h"
 #include "models/model_parts.h"
 #include "models/net.h"
@@ -22,12 +23,17 @@ const bm_option bm_model_options[] = {
     {0},
 };
 
+/* Below it no size of a layer overflows: a layer multiplies the width of its
+ * input by 2^20 at most. */
+static const size_t largest = (size_t)1 << 40;
+
 static size_t numbers(const bm_weight *w)
 {
-    bm_tensor shape = {.rank = w->rank};
+    size_t n = 1;
 
-    memcpy(shape.dim, w->dim, sizeof shape.dim);
-    return bm_count(shape);
+    for (int i = 0; i < w->rank; i++)
+        n = bm_size_mul(n, w->dim[i]);
+    return n;
 }
 
 /* How many weights the layer learns, or how many statistics it has. */
@@ -37,14 +43,26 @@ static size_t weights(const bm_layer *l, bool statistics)
 
     for (int i = 0; i < l->n_weights; i++)
         if (l->weights[i].statistic == statistics)
-            n += numbers(&l->weights[i]);
+            n = bm_size_add(n, numbers(&l->weights[i]));
     return n;
+}
+
+static bm_status check_size(const bm_layer *l, size_t before)
+{
+    size_t n = bm_size_add(weights(l, false), weights(l, true));
+
+    if (l->n_out > largest)
+        return bm_layer_fail(l, "%zu outputs per frame; the limit is %zu",
+                             l->n_out, largest);
+    if (bm_size_add(before, n) > largest)
+        return bm_layer_fail(l, "more than %zu weights in total", largest);
+    return BM_OK;
 }
 
 /* Plans every layer; the last one has as many outputs as there are classes. */
 static bm_status plan(bm_model *m)
 {
-    size_t size = m->shape.n_features, channels = 0, n = 0;
+    size_t size = m->shape.n_features, channels = 0, n = 0, all = 0;
 
     for (size_t k = 0; k < m->n_layers; k++) {
         bm_layer *l = &m->layers[k];
@@ -53,6 +71,7 @@ static bm_status plan(bm_model *m)
         l->channels_in = channels;
         l->n_out = k + 1 == m->n_layers ? m->shape.n_classes : 0;
         BM_TRY(l->ops->plan(l));
+        BM_TRY(check_size(l, all));
         if (m->loss->per_frame && !bm_layer_keeps_frames(l))
             return bm_layer_fail(l,
                                  "%s needs an output for every frame, but this "
@@ -61,6 +80,7 @@ static bm_status plan(bm_model *m)
         size = l->n_out;
         channels = l->channels;
         n += weights(l, false);
+        all += weights(l, false) + weights(l, true);
     }
     if (n == 0)
         return BM_FAIL(BM_ERR_CONFIG,
@@ -158,8 +178,8 @@ static bm_status name_parts(bm_model *m)
     return BM_OK;
 }
 
-/* Draws the weights; those of a layer are keyed by its name. */
-static bm_status draw(bm_model *m, uint64_t seed)
+/* Those of a layer are keyed by its name. */
+bm_status bm_model_draw(bm_model *m, uint64_t seed)
 {
     bm_params *p = &m->params;
     float *drawn = NULL;
@@ -230,9 +250,8 @@ void bm_model_check(const bm_config *config, bm_faults *faults)
     free(m.layers);
 }
 
-bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
-                       const bm_model_shape *shape, bm_backend *be,
-                       uint64_t seed)
+bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,
+                        const bm_model_shape *shape, bm_backend *be)
 {
     bm_model *m = calloc(1, sizeof *m);
     bm_status status = BM_OK;
@@ -250,7 +269,6 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     bm_net_fuse(m->layers, m->n_layers);
     BM_TRY_DONE(name_segments(m));
     BM_TRY_DONE(name_parts(m));
-    BM_TRY_DONE(draw(m, seed));
     while (m->layers[m->n_frozen].n_weights == 0)
         m->n_frozen++;
     m->stages = calloc(m->n_layers + 1, sizeof *m->stages);
@@ -262,6 +280,22 @@ bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
     m = NULL;
 done:
     bm_model_free(m);
+    return status;
+}
+
+bm_status bm_model_new(bm_model **out, const bm_model_settings *settings,
+                       const bm_model_shape *shape, bm_backend *be,
+                       uint64_t seed)
+{
+    bm_model *m = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_model_plan(&m, settings, shape, be));
+    status = bm_model_draw(m, seed);
+    if (status == BM_OK)
+        *out = m;
+    else
+        bm_model_free(m);
     return status;
 }
 

@@ -4,6 +4,7 @@
  * 0 is the batch. The stages of a batch share one allocation of scratch: each
  * layer's y and kept floats, two gradients used in turn, and the loss's work.
  */
+#include "core/size.h"
 #include "core/span.h"
 #include "models/model_parts.h"
 
@@ -12,12 +13,30 @@
 
 enum { LINE = 16 }; /* floats of a cache line, to which views are aligned */
 
+/* Refuses a batch for which a size of a layer could overflow. */
+static bm_status check_size(const bm_model *m, const bm_batch *b)
+{
+    static const size_t most = (size_t)1 << 40; /* floats of a layer's output */
+    size_t widest = m->shape.n_features;
+
+    for (size_t k = 0; k < m->n_layers; k++)
+        widest = m->layers[k].n_out > widest ? m->layers[k].n_out : widest;
+    if (bm_size_mul(bm_size_mul(b->extent.T, b->extent.B), widest) > most)
+        return BM_FAIL(
+            BM_ERR_MEMORY,
+            "no memory for a mini-batch of %zu sequences, %zu frames "
+            "and %zu numbers per frame",
+            b->extent.B, b->extent.T, widest);
+    return BM_OK;
+}
+
 /* The extent after every layer. */
 static bm_status extend(bm_model *m, const bm_batch *b)
 {
     size_t B = b->extent.B, n = m->n_layers * B;
 
     BM_ASSERT(b->x.dim[2] == m->shape.n_features);
+    BM_TRY(check_size(m, b));
     if (n > m->frames_room) {
         int32_t *more = realloc(m->frames, n * sizeof *more);
         if (more == NULL)
@@ -44,7 +63,7 @@ static float *take(float *scratch, size_t *used, size_t n)
 {
     float *view = scratch != NULL ? scratch + *used : NULL;
 
-    *used += (n + LINE - 1) / LINE * LINE;
+    *used = bm_size_add(*used, bm_size_add(n, LINE - 1) / LINE * LINE);
     return view;
 }
 

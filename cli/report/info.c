@@ -3,6 +3,7 @@
 #include "cli/report/journal_events.h"
 #include "cli/report/phases.h"
 #include "cli/verbs.h"
+#include "core/printable.h"
 #include "core/words.h"
 #include "io/inspect/describe.h"
 #include "io/model/model_file.h"
@@ -40,13 +41,25 @@ static void print_tensors_json(const bm_st_file *f)
     bm_json_print(o, JSON_INDENT(1));
 }
 
+/* A text out of a file, as a row of a table. */
+static void print_text(const char *indent, int width, const char *key,
+                       const char *text)
+{
+    char *name = bm_printable_copy(key), *shown = bm_printable_copy(text);
+
+    if (name != NULL && shown != NULL)
+        printf("%s%*s %s\n", indent, width, name, shown);
+    free(name);
+    free(shown);
+}
+
 static void print_tensors(const bm_st_file *f)
 {
     double floats = 0;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (bm_st_text(f, keys[i]) != NULL)
-            printf("%-12s %s\n", keys[i], bm_st_text(f, keys[i]));
+            print_text("", -12, keys[i], bm_st_text(f, keys[i]));
     for (size_t i = 0; i < bm_st_count(f); i++) {
         const bm_st_tensor *t = bm_st_at(f, i);
 
@@ -108,7 +121,7 @@ static void print_event(const char *kind, json_t *event)
     {
         char *shown =
             json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        printf("  %-16s %s\n", key, shown);
+        print_text("  ", -16, key, shown != NULL ? shown : "");
         free(shown);
     }
 }

@@ -1,5 +1,7 @@
 #include "cli/report/trace_table.h"
 
+#include "core/printable.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -256,8 +258,8 @@ bm_status bm_trace_table_add(bm_trace_table *t, int rank, const json_t *file,
         json_object_get(json_object_get(file, "otherData"), "host"));
     bm_status status = BM_OK;
 
-    snprintf(t->host[rank], sizeof t->host[rank], "%s",
-             host != NULL ? host : "?");
+    bm_printable(host != NULL ? host : "?", t->host[rank],
+                 sizeof t->host[rank]);
     BM_TRY_DONE(read_events(&r, json_object_get(file, "traceEvents")));
     BM_TRY_DONE(nest(&r));
     for (size_t i = 0; i < r.n && status == BM_OK; i++)

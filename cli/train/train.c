@@ -10,6 +10,7 @@
 #include "core/span.h"
 
 #include <math.h>
+#include <time.h>
 
 /* Writes the global model, or its moving average, to x [n] on the backend. */
 typedef bm_status global_model(bm_trainer *t, float *x);
@@ -120,7 +121,6 @@ static bool over(const bm_training *t)
 static bm_status train_blocks(bm_training *t, bool *stopped)
 {
     long every = t->set->train.checkpoint_every;
-    int64_t saved = t->blocks;
     bm_span span;
 
     *stopped = false;
@@ -130,14 +130,15 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
         span = bm_span_begin("block");
         BM_TRY(train_block(t));
         BM_TRY(asked_to_stop(t, stopped));
-        if (*stopped || over(t) || (every > 0 && t->blocks % every == 0)) {
+        if (*stopped && !over(t))
+            BM_TRY(bm_training_save_last(t));
+        else if (over(t) || t->unsaved != BM_OK ||
+                 (every > 0 && t->blocks % every == 0))
             BM_TRY(bm_training_save(t));
-            saved = t->blocks;
-        }
         (void)bm_span_end(span);
     }
     bm_tracing_close(&t->tracing);
-    return saved == t->blocks ? BM_OK : bm_training_save(t);
+    return BM_OK;
 }
 
 /* *Collective*. Copies the model to the host; rank 0 writes it to `path` unless
@@ -157,14 +158,59 @@ static bm_status write_model(bm_training *t, global_model *model,
     return status;
 }
 
+static bm_status write_models(bm_training *t)
+{
+    if (bm_trainer_has_ema(t->trainer))
+        BM_TRY(write_model(t, bm_trainer_ema, t->run->ema_path));
+    return write_model(t, bm_trainer_global, t->run->model_path);
+}
+
+/* *Collective*. Calls write(), and again some seconds later while the disk is
+ * full. */
+static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
+{
+    static const struct timespec pauses[] = {{1, 0}, {3, 0}};
+    bm_status status = write(t);
+
+    for (size_t i = 0; i < 2 && bm_training_disk_failed(status); i++) {
+        nanosleep(&pauses[i], NULL);
+        status = write(t);
+    }
+    return status;
+}
+
+/* The last checkpoint, if it is missing, and the models. What can be written is
+ * written, before the first failure is returned. */
+static bm_status write_results(bm_training *t)
+{
+    bm_status checkpoint = BM_OK, models = BM_OK;
+
+    if (t->unsaved != BM_OK)
+        checkpoint = try_to(t, bm_training_save_last);
+    if (checkpoint != BM_OK && !bm_training_disk_failed(checkpoint))
+        return checkpoint;
+    models = try_to(t, write_models);
+    if (bm_training_disk_failed(models))
+        return BM_FAIL(models,
+                       "%s; free space and run the same command again: it "
+                       "resumes after block %lld of %lld",
+                       bm_last_message(), (long long)t->saved,
+                       (long long)t->blocks);
+    BM_TRY(models);
+    if (checkpoint != BM_OK)
+        return BM_FAIL(checkpoint,
+                       "the model is complete, but no checkpoint has the "
+                       "blocks after block %lld: the disk is full",
+                       (long long)t->saved);
+    return BM_OK;
+}
+
 /* After the last epoch: writes the models, evaluates data.test, reports. */
 static bm_status finish(bm_training *t)
 {
     bm_evaluation e = {0};
 
-    if (bm_trainer_has_ema(t->trainer))
-        BM_TRY(write_model(t, bm_trainer_ema, t->run->ema_path));
-    BM_TRY(write_model(t, bm_trainer_global, t->run->model_path));
+    BM_TRY(write_results(t));
     if (t->on_test != NULL)
         BM_TRY(evaluate(t, bm_trainer_global, t->on_test, "test", &e));
     bm_report_end(t, t->on_test != NULL ? &e : NULL);

@@ -38,10 +38,13 @@ struct bm_training {
 
     int64_t epochs, blocks; /* done */
     double frames, seconds;
-    double began;   /* bm_clock() at program start */
-    double model_s; /* seconds spent on writing models */
-    bool ended;     /* by the schedule */
-    bool terminal;  /* there is a progress bar */
+    double began;      /* bm_clock() at program start */
+    double model_s;    /* seconds spent on writing models */
+    bool ended;        /* by the schedule */
+    bool terminal;     /* there is a progress bar */
+    bm_status unsaved; /* why the last checkpoint was not written */
+    int64_t saved;     /* blocks in the newest checkpoint */
+    int64_t tries;     /* failed ones since then */
 
     char dev_about[120]; /* identifies data.dev; "": there is none */
     bm_best_model best;  /* on rank 0 */
@@ -68,8 +71,17 @@ BM_CHECKED bm_status bm_training_start(bm_training *t);
 void bm_training_close(bm_training *t);
 
 /* *Collective*. Writes a checkpoint, then removes all but the newest
- * train.keep. Fails with BM_ERR_IO if it cannot be written. */
+ * train.keep. A full or failing disk is no failure: it is logged, and
+ * t->unsaved is the status, until a later call succeeds. */
 BM_CHECKED bm_status bm_training_save(bm_training *t);
+
+/* *Collective*. As bm_training_save, for the last checkpoint of this job: fails
+ * with t->unsaved, and says which blocks are lost. */
+BM_CHECKED bm_status bm_training_save_last(bm_training *t);
+
+/* For a status of writing a file: whether it can succeed later, when there is
+ * space. */
+bool bm_training_disk_failed(bm_status status);
 
 /* *Collective*. Loads the newest intact checkpoint and logs a warning for every
  * newer one; without checkpoints training begins at the start. Fails with

@@ -38,7 +38,7 @@ static bm_checkpoint describe(bm_training *t)
     return c;
 }
 
-bm_status bm_training_save(bm_training *t)
+static bm_status save(bm_training *t)
 {
     enum { OWN = 3 };
     bm_text texts[OWN + BM_RECOGNISER_TEXTS] = {{"config", t->config_text},
@@ -70,11 +70,60 @@ bm_status bm_training_save(bm_training *t)
     return BM_OK;
 }
 
+bool bm_training_disk_failed(bm_status status)
+{
+    return status == BM_ERR_IO || status == BM_ERR_CREATE;
+}
+
+/* Once for each time that the disk is full, not once for each block. */
+static void log_unsaved(const bm_training *t)
+{
+    if (t->tries == 1 && bm_training_first(t))
+        bm_log(BM_WARNING,
+               "no checkpoint of block %lld: %s; training goes on and tries "
+               "again after each block",
+               (long long)t->blocks, bm_last_message());
+}
+
+bm_status bm_training_save(bm_training *t)
+{
+    bm_status status = save(t);
+
+    t->unsaved = BM_OK;
+    if (bm_training_disk_failed(status)) {
+        t->unsaved = status;
+        t->tries++;
+        log_unsaved(t);
+        return BM_OK;
+    }
+    BM_TRY(status);
+    if (t->tries > 0)
+        bm_log(BM_NOTE, "checkpoints are written again, after %lld failures",
+               (long long)t->tries);
+    t->tries = 0;
+    t->saved = t->blocks;
+    return BM_OK;
+}
+
+bm_status bm_training_save_last(bm_training *t)
+{
+    bm_status status = save(t);
+
+    if (!bm_training_disk_failed(status))
+        return status;
+    t->unsaved = status;
+    return BM_FAIL(
+        status,
+        "%s; no checkpoint has the blocks after block %lld, of %lld: "
+        "free space and run the same command again",
+        bm_last_message(), (long long)t->saved, (long long)t->blocks);
+}
+
 static void restore(bm_training *t, const bm_checkpoint *c)
 {
     bm_schedule_load(&t->schedule, c->numbers);
     t->epochs = (int64_t)c->numbers[EPOCHS_DONE];
-    t->blocks = (int64_t)c->numbers[BLOCKS_DONE];
+    t->blocks = t->saved = (int64_t)c->numbers[BLOCKS_DONE];
     t->frames = c->numbers[FRAMES];
     t->seconds = c->numbers[SECONDS];
     t->ended = c->numbers[ENDED] != 0;

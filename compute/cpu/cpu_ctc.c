@@ -20,6 +20,7 @@
 #define _DEFAULT_SOURCE /* lgamma_r */
 #include "compute/cpu/cpu.h"
 #include "compute/cpu/cpu_loss.h"
+#include "core/size.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,7 +64,8 @@ static row row_of(float *memory, size_t W)
 static size_t room(size_t T, size_t L, size_t C)
 {
     size_t W = L + 1;
-    return (T + 1) * 4 * W + T * 2 * W + 2 * 4 * W + 2 * W + W + 3 * C + T + W;
+    size_t rows = bm_size_mul(6 * T + 4, W); /* a and emit */
+    return bm_size_add(rows, 2 * 4 * W + 2 * W + W + 3 * C + T + W);
 }
 
 size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
@@ -75,7 +77,7 @@ size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
         size_t n = room((size_t)e.frames[b], (size_t)t.count[b], n_classes);
         most = n > most ? n : most;
     }
-    return most * bm_thread_pool_threads(bm_cpu_of(be)->pool);
+    return bm_size_mul(most, bm_thread_pool_threads(bm_cpu_of(be)->pool));
 }
 
 static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,

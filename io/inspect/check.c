@@ -2,6 +2,7 @@
 
 #include "compute/batch.h"
 #include "core/file.h"
+#include "core/printable.h"
 #include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 #include "io/shard/shard_parts.h"
@@ -69,8 +70,10 @@ typedef struct tally {
 
 static void report(tally *t, kind k, const char *text)
 {
+    char safe[2048];
+
     if (t->count[k]++ < t->limit)
-        fprintf(t->out, "%s\n", text);
+        fprintf(t->out, "%s\n", bm_printable(text, safe, sizeof safe));
 }
 
 /* Sends a problem to the parent: the kind as a letter, then the text. */

@@ -1,5 +1,6 @@
 #include "io/inspect/describe.h"
 
+#include "core/printable.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
 
@@ -85,6 +86,9 @@ static void print_quantiles(const char *name, const int32_t x[QUANTILES],
 
 static void print_text(const summary *s, FILE *out)
 {
+    char *made = bm_printable_copy(
+        s->features_text[0] != '\0' ? s->features_text : "(not known)");
+
     fprintf(out, "%s\n", s->path);
     fprintf(out, "  sequences  %zu in %zu shard%s, %zu units\n", s->sequences,
             s->shards, s->shards == 1 ? "" : "s", s->units);
@@ -101,8 +105,8 @@ static void print_text(const summary *s, FILE *out)
             s->words ? "words" : "characters");
     print_quantiles("  frames of a sequence", s->of_frames, out);
     print_quantiles("  labels of a sequence", s->of_labels, out);
-    fprintf(out, "  made with  %s\n",
-            s->features_text[0] != '\0' ? s->features_text : "(not known)");
+    fprintf(out, "  made with  %s\n", made != NULL ? made : "");
+    free(made);
     fprintf(out, "  hash       %016" PRIx64 "\n", s->hash);
 }
 

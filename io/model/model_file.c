@@ -55,30 +55,22 @@ bm_status bm_model_text(const bm_st_file *f, const char *path, const char *key,
     return BM_OK;
 }
 
-bm_status bm_model_import(const char *path, const bm_params *params,
-                          float *model)
+bm_status bm_model_check_tensors(const bm_st_file *f, const char *path,
+                                 bool checkpoint, const bm_params *params)
 {
-    bm_st_file *f = NULL;
-    bool checkpoint = false;
-    const char *prefix = "";
-    float *x = NULL;
-    bm_status status = BM_OK;
+    const char *prefix = checkpoint ? "model." : "";
 
-    BM_TRY(bm_model_open(&f, path, &checkpoint));
-    prefix = checkpoint ? "model." : "";
-    BM_TRY_DONE(bm_model_match(f, path, params, prefix));
+    BM_TRY(bm_model_match(f, path, params, prefix));
     for (size_t i = 0; i < bm_st_count(f) && !checkpoint; i++)
         if (!bm_model_has(params, prefix, bm_st_at(f, i)->name))
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: tensor %s is not in the network",
-                         path, bm_st_at(f, i)->name);
-    x = malloc((params->n + 1) * sizeof *x);
-    if (x == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights of %s",
-                     params->n, path);
-    BM_TRY_DONE(bm_model_read(f, params, prefix, 0, params->n, x));
-    memcpy(model, x, params->n * sizeof *x);
-done:
-    free(x);
-    bm_st_free(f);
-    return status;
+            return BM_FAIL(BM_ERR_FORMAT, "%s: tensor %s is not in the network",
+                           path, bm_st_at(f, i)->name);
+    return BM_OK;
+}
+
+bm_status bm_model_load(bm_st_file *f, bool checkpoint, const bm_params *params,
+                        float *model)
+{
+    return bm_model_read(f, params, checkpoint ? "model." : "", 0, params->n,
+                         model);
 }

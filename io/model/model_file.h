@@ -37,11 +37,15 @@ BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
 BM_CHECKED bm_status bm_model_export(const char *path, const bm_params *params,
                                      const float *model, const bm_text *texts);
 
-/* Reads params->n floats into `model`, on the host, from a model or a
- * checkpoint. Fails with BM_ERR_MISSING, or with BM_ERR_FORMAT if the file is
- * damaged or its names and shapes differ from those of params; `model` is then
- * unchanged. */
-BM_CHECKED bm_status bm_model_import(const char *path, const bm_params *params,
-                                     float *model);
+/* Fails with BM_ERR_FORMAT if names or shapes of the tensors in an open model or
+ * checkpoint differ from those of params, which may have no memory yet. */
+BM_CHECKED bm_status bm_model_check_tensors(const bm_st_file *f,
+                                            const char *path, bool checkpoint,
+                                            const bm_params *params);
+
+/* Reads params->n floats into `model`, on the host, from an open file that
+ * passed this check. `model` is unspecified on failure. */
+BM_CHECKED bm_status bm_model_load(bm_st_file *f, bool checkpoint,
+                                   const bm_params *params, float *model);
 
 #endif

@@ -2,6 +2,7 @@
  * bmuf eval: compares its numbers with its transcripts, its transcripts with
  * its logits, and all of them between numbers of ranks.
  */
+#include "io/model/safetensors.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
@@ -466,6 +467,66 @@ static void test_a_model_without_features_is_rejected(void **_)
                  "odd.safetensors: '0' is not a valid number of features");
 }
 
+/* Writes half.safetensors again, with another network and one small tensor. */
+static void claim(const char *to, const char *net)
+{
+    static const char *const keys[] = {
+        "format",           "loss",      "features", "infeasible", "units",
+        "feature_settings", "vocabulary"};
+    const bm_st_tensor t = {"0.lstm.wx", BM_F32, 2, {4, 8}, 32};
+    const float x[32] = {0};
+    bm_st_file *f = NULL;
+    bm_st_writer *w = NULL;
+
+    assert_ok(bm_st_open(&f, in_folder("half.safetensors"), false));
+    assert_ok(bm_st_create(&w, in_folder(to), false));
+    FOR_EACH (i, keys)
+        assert_ok(bm_st_meta(w, keys[i], bm_st_text(f, keys[i])));
+    assert_ok(bm_st_meta(w, "net", net));
+    assert_ok(bm_st_declare(w, &t));
+    assert_ok(bm_st_write(w, x, sizeof x));
+    assert_ok(bm_st_commit(w, NULL));
+    bm_st_close(w);
+    bm_st_free(f);
+}
+
+/* The second of them has 2 TB of weights, which no test machine allocates. */
+static void test_a_network_larger_than_its_file_is_rejected(void **_)
+{
+    static const struct {
+        const char *net, *message;
+    } claims[] = {
+        {"lstm:20000 linear", "tensor 0.lstm.wx is [4, 8], but the network has "
+                              "[80000, 8] of F32"},
+        {"linear:1048576 linear:524288 linear", "tensor 0.linear.w is missing"},
+        {"stack:1048576*3 stack:16 linear", "outputs per frame; the limit is"},
+        {"linear:1048576*3 linear", "weights in total"},
+    };
+
+    (void)_;
+    FOR_EACH (i, claims) {
+        claim("claims.safetensors", claims[i].net);
+        assert_fails(BMUF("eval", "claims.safetensors", "test"), 65,
+                     "claims.safetensors: ", claims[i].message);
+    }
+}
+
+static void test_texts_of_a_model_do_not_reach_the_terminal_raw(void **_)
+{
+    outcome o;
+
+    (void)_;
+    claim("red.safetensors", "\033]0;title\a linear");
+    o = BMUF("info", "red.safetensors");
+    assert_code(o, 0);
+    assert_says(o.out, "\\x1b]0;title\\x07 linear");
+    assert_int_equal(count_of(o.out, "\033"), 0);
+    o = BMUF("eval", "red.safetensors", "test");
+    assert_code(o, 65);
+    assert_says(o.err, "\\x1b]0;title");
+    assert_int_equal(count_of(o.err, "\033"), 0);
+}
+
 static void test_with_words_as_labels_ler_is_wer(void **_)
 {
     outcome o;
@@ -516,6 +577,8 @@ int main(void)
         cmocka_unit_test(test_data_that_do_not_fit_the_model_are_rejected),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
         cmocka_unit_test(test_a_model_without_features_is_rejected),
+        cmocka_unit_test(test_a_network_larger_than_its_file_is_rejected),
+        cmocka_unit_test(test_texts_of_a_model_do_not_reach_the_terminal_raw),
         cmocka_unit_test(test_with_words_as_labels_ler_is_wer),
     };
     return cmocka_run_group_tests_name("eval", tests, prepare, folder_remove);

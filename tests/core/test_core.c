@@ -3,11 +3,13 @@
 #include "core/file.h"
 #include "core/file_kind.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/rng.h"
 #include "core/words.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -338,6 +340,47 @@ static void test_directories_are_made_with_their_parents(void **state)
     scratch_close(&s);
 }
 
+/* ---- printing texts of files ---------------------------------------------- */
+
+static void test_control_characters_and_invalid_utf8_are_escaped(void **state)
+{
+    static const struct {
+        const char *text, *printed;
+    } rows[] = {
+        {"", ""},
+        {"lstm:20 \\ linear", "lstm:20 \\ linear"},
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\033[31mred\a\r\b", "\\x1b[31mred\\x07\\x0d\\x08"},
+        {"a\nb\tc\x7f", "a\\nb\\tc\\x7f"},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b31m"},                   /* CSI in one character */
+        {"\xe2\x80\xae", "\\xe2\\x80\\xae"}, /* right to left */
+        {"\xff\xc3", "\\xff\\xc3"},
+        {"\xc0\x8a", "\\xc0\\x8a"},                   /* too long a form */
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* a surrogate */
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* > 10ffff */
+    };
+    char out[64], *copy = NULL;
+
+    (void)state;
+    FOR_EACH (i, rows) {
+        assert_string_equal(bm_printable(rows[i].text, out, sizeof out),
+                            rows[i].printed);
+        copy = bm_printable_copy(rows[i].text);
+        assert_string_equal(copy, rows[i].printed);
+        free(copy);
+    }
+    assert_string_equal(bm_printable_lines("a\nb\033", out, sizeof out),
+                        "a\nb\\x1b");
+    assert_string_equal(bm_printable("1234567", out, 8), "1234567");
+    assert_string_equal(bm_printable("12345678", out, 8), "1234...");
+    assert_string_equal(bm_printable("123\xc3\xa9\xc3\xa9", out, 8),
+                        "123\xc3\xa9\xc3\xa9");
+    assert_string_equal(bm_printable("123\xc3\xa9\xc3\xa9x", out, 8), "123...");
+}
+
 /* ---- the journal ----------------------------------------------------------
  */
 
@@ -473,6 +516,61 @@ static char *restore(int kept, const char *path)
     assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
     close(kept);
     return slurp(path, &n);
+}
+
+/* A limit on the size of the file takes the place of a full disk: write() first
+ * takes a part of a line, then nothing. */
+static void test_lines_of_a_full_journal_are_whole_or_absent(void **state)
+{
+    static const bm_field none[] = {{NULL, 0, NULL}};
+    static const char *const events[] = {"x", "lost", "y", "z"};
+    enum { FIT = 20, LOST = 4 };
+    scratch s = scratch_open();
+    const char *path = scratch_file(&s, "journal");
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before, full;
+    bm_journal *j = NULL;
+    json_t *row = NULL;
+    char *text = NULL, *said = NULL;
+    size_t n = 0, line = 0;
+    int kept = -1;
+
+    (void)state;
+    assert_ok(bm_journal_open(&j, path, 0));
+    bm_journal_write(j, "x", none);
+    free(slurp(path, &line));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    full = (struct rlimit){FIT * line + line / 2, before.rlim_max};
+    kept = redirect(scratch_file(&s, "said"));
+    (void)setrlimit(RLIMIT_FSIZE, &full);
+    for (int i = 1; i < FIT + LOST; i++)
+        bm_journal_write(j, "x", none);
+    (void)setrlimit(RLIMIT_FSIZE, &before);
+    said = restore(kept, scratch_file(&s, "said"));
+    signal(SIGXFSZ, handler);
+    assert_non_null(strstr(said, "cannot write the journal, lines are lost: "));
+    assert_non_null(strstr(said, strerror(EFBIG)));
+    assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1); /* once */
+    free(said);
+    free(slurp(path, &n));
+    assert_int_equal(n, FIT * line);
+
+    bm_journal_write(j, "y", none);
+    bm_journal_write(j, "z", none);
+    bm_journal_close(j);
+    text = slurp(path, &n);
+    FOR_EACH (k, events) {
+        row = row_of(text, FIT - 1 + (int)k);
+        assert_non_null(row);
+        assert_string_equal(json_string_value(json_object_get(row, "event")),
+                            events[k]);
+        assert_int_equal(json_integer_value(json_object_get(row, "lines")),
+                         k == 1 ? LOST : 0);
+        json_decref(row);
+    }
+    assert_null(row_of(text, FIT + 3));
+    free(text);
+    scratch_close(&s);
 }
 
 /* The stderr of a rank that logs a warning and a note; the journal gets the
@@ -728,8 +826,10 @@ int main(void)
         cmocka_unit_test(test_only_regular_files_are_read),
         cmocka_unit_test(test_reading_fails_with_the_right_status),
         cmocka_unit_test(test_directories_are_made_with_their_parents),
+        cmocka_unit_test(test_control_characters_and_invalid_utf8_are_escaped),
         cmocka_unit_test(test_lines_of_a_journal_are_json),
         cmocka_unit_test(test_an_incomplete_line_of_a_killed_job_is_ended),
+        cmocka_unit_test(test_lines_of_a_full_journal_are_whole_or_absent),
         cmocka_unit_test(test_only_rank_0_writes_a_journal),
         cmocka_unit_test(test_a_terminal_has_words_without_time_and_rank),
         cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),

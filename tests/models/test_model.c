@@ -473,6 +473,44 @@ static void test_long_lines_are_shortened(void **state)
     assert_int_equal(strstr(line, "liner:70") - line, strchr(mark, '^') - mark);
 }
 
+static void test_sizes_that_overflow_are_refused(void **state)
+{
+    static const struct {
+        const char *net, *message;
+    } faults[] = {
+        {"stack:1048576*3 stack:16 linear", "word 1 'stack:1048576*3': "},
+        {"stack:1048576 stack:1048576 linear", "outputs per frame; the limit"},
+        {"conv:1048576,1x1*3 linear", "weights in total"},
+        {"linear:1048576*3 linear", "more than 1099511627776 weights"},
+        {"stack:1048576*2 batchnorm linear", "outputs per frame"},
+    };
+    bm_model_settings set = {"stack:1048576 linear", "ctc", "skip"};
+    bm_model_shape shape = {3, C, 1};
+    int32_t frames[2] = {7, 1 << 30}, count[2] = {0};
+    bm_model *m = NULL;
+    bm_batch b = {.extent = {1 << 30, 2, frames},
+                  .x = {NULL, 3, {1 << 30, 2, 3, 1}},
+                  .targets = {NULL, count}};
+
+    (void)state;
+    FOR_EACH (i, faults) {
+        set.net = faults[i].net;
+        assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
+        if (strstr(bm_last_error(), faults[i].message) == NULL)
+            fail_msg("%s", bm_last_error());
+    }
+    set.net = "stack:4096 subsample:4096 linear";
+    assert_ok(bm_model_plan(&m, &set, &shape, cpu));
+    assert_int_equal(bm_model_params(m)->n, (3 * 4096 + 1) * C);
+    assert_null(bm_model_params(m)->w);
+    assert_ok(bm_model_draw(m, 1));
+    assert_non_null(bm_model_params(m)->w);
+    bm_model_evaluate(m, &b, 0);
+    assert_int_equal(bm_sync(cpu), BM_ERR_MEMORY);
+    assert_non_null(strstr(bm_last_error(), "2 sequences, 1073741824 frames"));
+    bm_model_free(m);
+}
+
 static void test_options_fill_the_settings(void **state)
 {
     bm_config *config = NULL;
@@ -513,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_bm_model_print_writes_a_line_per_layer),
         cmocka_unit_test(test_messages_mark_the_invalid_word),
         cmocka_unit_test(test_long_lines_are_shortened),
+        cmocka_unit_test(test_sizes_that_overflow_are_refused),
         cmocka_unit_test(test_options_fill_the_settings),
     };
     return cmocka_run_group_tests_name("model", tests, open_cpu, close_cpu);
