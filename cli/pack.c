@@ -141,6 +141,24 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
+/* A vocabulary file of a data set does not tell how the texts were normalised,
+ * but the shards beside it do. */
+static bm_status get_form_beside(const char *path, const char **form)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[4096];
+    bm_vocab *vocab = NULL;
+
+    if (slash != NULL && slash != path)
+        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path),
+                 path);
+    else
+        snprintf(directory, sizeof directory, "%s", slash != NULL ? "/" : ".");
+    BM_TRY(copy_vocab(directory, &vocab, form));
+    bm_vocab_free(vocab);
+    return BM_OK;
+}
+
 /* From --vocab or from the texts. Shards record whether their symbols are
  * words; a text file does not. */
 static bm_status get_symbols(packing *p, const bm_arguments *a,
@@ -154,8 +172,10 @@ static bm_status get_symbols(packing *p, const bm_arguments *a,
     if (path == NULL)
         return bm_vocab_new(&p->vocab, words);
     BM_TRY(copy_vocab(path, &p->vocab, form));
-    if (p->vocab == NULL)
+    if (p->vocab == NULL) {
+        BM_TRY(get_form_beside(path, form));
         return bm_vocab_read(&p->vocab, path, words);
+    }
     if (units != NULL && words != bm_vocab_words(p->vocab))
         return BM_FAIL(
             BM_ERR_ARG,
