@@ -3,6 +3,7 @@
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/file_lock.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/importer.h"
@@ -10,11 +11,26 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_WARNINGS = 10 };
+enum { MOST_WARNINGS = 10, MOST_KINDS = 16, FIRST_IDS = 3 };
+
+static const char lock_name[] = ".pack.lock";
+static const char vocab_name[] = "vocab.txt";
+
+/* How many items are of each kind, and the names of the first. */
+typedef struct kinds {
+    struct counted {
+        const char *kind;
+        size_t n;
+        char ids[200];
+    } of[MOST_KINDS];
+    size_t n;
+} kinds;
 
 typedef struct packing {
     bm_importer *importer;
@@ -22,32 +38,35 @@ typedef struct packing {
     bm_vocab *vocab;
     bm_shard_writer *writer;
     const char *directory;
-    int32_t *labels; /* [room] */
+    int lock;              /* of the directory; -1: not taken */
+    const char *text_form; /* how texts are normalised: "nfc", "none" */
+    char *normalised;      /* the last text */
+    double most_left_out;  /* percent */
+    int32_t *labels;       /* [room] */
     size_t room;
 
-    size_t n, unusable, unknown, with_unknown, frames, n_labels;
+    kinds reasons, remarks; /* of items left out, of items packed */
+    size_t n, left_out, unknown, with_unknown, frames, n_labels;
     char first_unknown[64];
     double since, logged;
 } packing;
 
-/* Fails if there are shards. With `force` removes them, and the temporary files
- * of a packing that was killed. */
+/* Fails if there are shards. With `force` removes them, the vocabulary, and the
+ * temporary files of a packing that was killed. */
 static bm_status clear_directory(const char *path, bool force)
 {
-    DIR *directory = NULL;
+    DIR *directory = opendir(path);
     const struct dirent *entry = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_file_make_directory(path));
-    directory = opendir(path);
     if (directory == NULL)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
-
         bool shard = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX);
 
-        if (!shard && !bm_ends_with(entry->d_name, BM_SHARD_SUFFIX ".tmp"))
+        if (!shard && strcmp(entry->d_name, vocab_name) != 0 &&
+            !bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
         if (shard && !force)
@@ -63,36 +82,54 @@ static bm_status clear_directory(const char *path, bool force)
     return status;
 }
 
-static bm_status learn_vocab(packing *p, bool words)
+/* Normalises a text, if texts are. *out is borrowed until the next call. */
+static bm_status normalise(packing *p, const char *text, const char **out)
+{
+    *out = text;
+    if (strcmp(p->text_form, "none") == 0)
+        return BM_OK;
+    free(p->normalised);
+    p->normalised = NULL;
+    BM_TRY(bm_text_nfc(text, &p->normalised));
+    *out = p->normalised;
+    return BM_OK;
+}
+
+static bm_status learn_vocab(packing *p)
 {
     const char *text = NULL;
 
-    BM_TRY(bm_vocab_new(&p->vocab, words));
     for (;;) {
         BM_TRY(p->importer->ops->text(p->importer, &text));
         if (text == NULL)
             break;
+        BM_TRY(normalise(p, text, &text));
         BM_TRY(bm_vocab_learn(p->vocab, text));
     }
     bm_vocab_sort(p->vocab);
     return BM_OK;
 }
 
-/* The vocabulary of the shards at `path`; *out is NULL if there are none. */
-static bm_status copy_vocab(const char *path, bm_vocab **out)
+/* The vocabulary of the shards at `path`, and how their texts were normalised;
+ * *out is NULL if there are none. */
+static bm_status copy_vocab(const char *path, bm_vocab **out, const char **form)
 {
     char **paths = NULL;
     size_t n = 0;
+    struct stat info;
     bm_shard *shard = NULL;
-    bm_status status = bm_shard_list(path, &paths, &n);
+    bm_status status = BM_OK;
 
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) &&
+        !bm_ends_with(path, BM_SHARD_SUFFIX))
+        return BM_OK;
+    status = bm_shard_list(path, &paths, &n);
     if (status == BM_ERR_MISSING)
         return BM_OK;
     BM_TRY_DONE(status);
-    if (bm_ends_with(paths[0], BM_SHARD_SUFFIX)) {
-        BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
-        status = bm_vocab_copy(out, bm_shard_vocab(shard));
-    }
+    BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
+    *form = bm_shard_text_form(shard);
+    status = bm_vocab_copy(out, bm_shard_vocab(shard));
 done:
     bm_shard_close(shard);
     bm_shard_list_free(paths, n);
@@ -104,23 +141,41 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
+/* A vocabulary file of a data set does not tell how the texts were normalised,
+ * but the shards beside it do. */
+static bm_status get_form_beside(const char *path, const char **form)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[4096];
+    bm_vocab *vocab = NULL;
+
+    if (slash != NULL && slash != path)
+        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path),
+                 path);
+    else
+        snprintf(directory, sizeof directory, "%s", slash != NULL ? "/" : ".");
+    BM_TRY(copy_vocab(directory, &vocab, form));
+    bm_vocab_free(vocab);
+    return BM_OK;
+}
+
 /* From --vocab or from the texts. Shards record whether their symbols are
  * words; a text file does not. */
-static bm_status get_vocab(packing *p, const bm_arguments *a)
+static bm_status get_symbols(packing *p, const bm_arguments *a,
+                             const char **form)
 {
-    const char *units = bm_argument(a, "units");
-    const char *path = bm_argument(a, "vocab");
-    bool words = units != NULL && strcmp(units, kind(true)) == 0;
+    const char *units = NULL, *path = bm_argument(a, "vocab");
+    bool words = false;
 
-    if (units != NULL && strcmp(units, kind(words)) != 0)
-        return BM_FAIL(BM_ERR_ARG,
-                       "pack: --units %s is not one of: words characters",
-                       units);
+    BM_TRY(bm_argument_word(a, "units", "words characters", NULL, &units));
+    words = units != NULL && strcmp(units, kind(true)) == 0;
     if (path == NULL)
-        return learn_vocab(p, words);
-    BM_TRY(copy_vocab(path, &p->vocab));
-    if (p->vocab == NULL)
+        return bm_vocab_new(&p->vocab, words);
+    BM_TRY(copy_vocab(path, &p->vocab, form));
+    if (p->vocab == NULL) {
+        BM_TRY(get_form_beside(path, form));
         return bm_vocab_read(&p->vocab, path, words);
+    }
     if (units != NULL && words != bm_vocab_words(p->vocab))
         return BM_FAIL(
             BM_ERR_ARG,
@@ -128,6 +183,26 @@ static bm_status get_vocab(packing *p, const bm_arguments *a)
             "--units",
             units, path, kind(!words));
     return BM_OK;
+}
+
+/* Texts are normalised as those of the vocabulary. */
+static bm_status get_vocab(packing *p, const bm_arguments *a)
+{
+    const char *given = NULL, *form = NULL;
+
+    BM_TRY(bm_argument_word(a, "text", "nfc none", NULL, &given));
+    BM_TRY(get_symbols(p, a, &form));
+    if (given != NULL && form != NULL && strcmp(given, form) != 0)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --text %s, but the texts of --vocab %s were "
+                       "packed with --text %s; remove --text",
+                       given, bm_argument(a, "vocab"), form);
+    if (form == NULL)
+        form = given != NULL               ? given
+               : bm_vocab_is_nfc(p->vocab) ? "nfc"
+                                           : "none";
+    p->text_form = strcmp(form, "nfc") == 0 ? "nfc" : "none";
+    return bm_argument(a, "vocab") == NULL ? learn_vocab(p) : BM_OK;
 }
 
 static bm_status open_writer(packing *p, const char *name)
@@ -141,6 +216,7 @@ static bm_status open_writer(packing *p, const char *name)
         set.store = ops->store;
     ops->meta(p->importer, &meta);
     meta.vocab = p->vocab;
+    meta.text_form = p->text_form;
     return bm_shard_writer_open(&p->writer, p->directory, name, &set, &meta);
 }
 
@@ -149,6 +225,7 @@ static bm_status encode(packing *p, const char *text, size_t *n)
     size_t unknown = 0;
     char first[64] = "";
 
+    BM_TRY(normalise(p, text, &text));
     if (strlen(text) + 1 > p->room) {
         size_t room = 2 * strlen(text) + 64;
         int32_t *grown = realloc(p->labels, room * sizeof *grown);
@@ -176,6 +253,35 @@ static void show_progress(packing *p)
            (double)p->n / (now - p->since));
 }
 
+/* Counts an item of this kind. */
+static void count(kinds *all, const char *kind, const char *id)
+{
+    struct counted *k = all->of;
+
+    while (k < all->of + all->n && strcmp(k->kind, kind) != 0)
+        k++;
+    if (k == all->of + MOST_KINDS)
+        k--;
+    if (k == all->of + all->n) {
+        all->n++;
+        k->kind = all->n < MOST_KINDS ? kind : "for other reasons";
+    }
+    if (k->n++ < FIRST_IDS)
+        snprintf(k->ids + strlen(k->ids), sizeof k->ids - strlen(k->ids),
+                 "%s%.60s", k->n > 1 ? ", " : "", id);
+}
+
+/* out <- "3 file not found, 2 shorter than a window" */
+static void list_kinds(const kinds *all, char *out, size_t room)
+{
+    int at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < all->n && at >= 0 && (size_t)at < room; i++)
+        at += snprintf(out + at, room - (size_t)at, "%s%zu %s",
+                       i > 0 ? ", " : "", all->of[i].n, all->of[i].kind);
+}
+
 static bm_status pack_all(packing *p)
 {
     bm_item item = {0};
@@ -188,10 +294,14 @@ static bm_status pack_all(packing *p)
         if (item.id == NULL)
             return BM_OK;
         if (item.problem != NULL) {
-            if (p->unusable++ < MOST_WARNINGS)
-                bm_log(BM_WARNING, "skipped %s: %s", item.id, item.problem);
+            if (p->left_out++ < MOST_WARNINGS)
+                bm_log(BM_WARNING, "left out %s: %s", item.id,
+                       item.problem->text);
+            count(&p->reasons, item.problem->kind, item.id);
             continue;
         }
+        if (item.remark != NULL)
+            count(&p->remarks, item.remark, item.id);
         BM_TRY(encode(p, item.text != NULL ? item.text : "", &n));
         BM_TRY(bm_shard_writer_add(p->writer, item.id, item.speaker, item.x,
                                    item.frames, p->labels, n));
@@ -202,6 +312,59 @@ static bm_status pack_all(packing *p)
     }
 }
 
+static void warn(const packing *p)
+{
+    if (p->left_out > MOST_WARNINGS)
+        bm_log(BM_WARNING, "left out %zu more", p->left_out - MOST_WARNINGS);
+    for (size_t i = 0; i < p->remarks.n; i++) {
+        const struct counted *k = &p->remarks.of[i];
+
+        bm_log(BM_WARNING, "%zu of %zu sequences %s %s: %s%s", k->n, p->n,
+               k->n == 1 ? "is" : "are", k->kind, k->ids,
+               k->n > FIRST_IDS ? ", .." : "");
+    }
+    if (p->unknown > 0)
+        bm_log(BM_WARNING,
+               "%zu symbols in %zu texts are not in the vocabulary and were "
+               "skipped, e.g. '%s'",
+               p->unknown, p->with_unknown, p->first_unknown);
+}
+
+/* Fails if there is nothing, or too much was left out. */
+static bm_status check_left_out(const packing *p)
+{
+    size_t all = p->n + p->left_out;
+    double percent = 100 * (double)p->left_out / (double)(all > 0 ? all : 1);
+    char reasons[1024];
+
+    list_kinds(&p->reasons, reasons, sizeof reasons);
+    if (p->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "nothing to pack: left out all %zu of the manifest: %s",
+                       all, reasons);
+    if (percent > p->most_left_out)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "left out %zu of %zu: %s. This is more than %g %%, and "
+                       "nothing was packed; mend the files or the manifest, or "
+                       "let them pass with --max-left-out %.0f",
+                       p->left_out, all, reasons, p->most_left_out,
+                       ceil(percent));
+    return BM_OK;
+}
+
+static void print_summary(const packing *p, size_t shards)
+{
+    char reasons[1024];
+
+    list_kinds(&p->reasons, reasons, sizeof reasons);
+    printf("%zu sequence%s, %zu frames, %zu labels, %zu classes in %zu shard%s "
+           "in %s; left out %zu of %zu%s%s; %zu unknown symbols\n",
+           p->n, p->n == 1 ? "" : "s", p->frames, p->n_labels,
+           bm_vocab_size(p->vocab), shards, shards == 1 ? "" : "s",
+           p->directory, p->left_out, p->n + p->left_out,
+           p->left_out > 0 ? ": " : "", reasons, p->unknown);
+}
+
 static bm_status write_all(packing *p, const char *name)
 {
     char path[4096];
@@ -209,23 +372,29 @@ static bm_status write_all(packing *p, const char *name)
 
     BM_TRY(open_writer(p, name));
     BM_TRY(pack_all(p));
-    if (p->unusable > MOST_WARNINGS)
-        bm_log(BM_WARNING, "skipped %zu more", p->unusable - MOST_WARNINGS);
-    if (p->unknown > 0)
-        bm_log(BM_WARNING,
-               "%zu symbols in %zu texts are not in the vocabulary and were "
-               "skipped, e.g. '%s'",
-               p->unknown, p->with_unknown, p->first_unknown);
-    if (p->n == 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "nothing to pack: no sequence of the manifest is valid");
+    warn(p);
+    BM_TRY(check_left_out(p));
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));
-    snprintf(path, sizeof path, "%s/vocab.txt", p->directory);
+    snprintf(path, sizeof path, "%s/%s", p->directory, vocab_name);
     BM_TRY(bm_vocab_write(p->vocab, path));
-    printf("%zu sequences, %zu frames, %zu labels, %zu classes in %zu shard%s "
-           "in %s; %zu sequences skipped, %zu unknown symbols\n",
-           p->n, p->frames, p->n_labels, bm_vocab_size(p->vocab), shards,
-           shards == 1 ? "" : "s", p->directory, p->unusable, p->unknown);
+    print_summary(p, shards);
+    return BM_OK;
+}
+
+static bm_status get_most_left_out(const bm_arguments *a, double *out)
+{
+    const char *text = bm_argument(a, "max-left-out");
+    char *end = NULL;
+
+    *out = 1;
+    if (text == NULL)
+        return BM_OK;
+    *out = strtod(text, &end);
+    if (end == text || *end != '\0' || !(*out >= 0 && *out <= 100))
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --max-left-out %s is not a percentage from 0 to "
+                       "100",
+                       text);
     return BM_OK;
 }
 
@@ -258,7 +427,7 @@ static bm_status find_source(const bm_arguments *a,
 
 static bm_status pack(const bm_arguments *a)
 {
-    packing p = {.directory = bm_argument(a, "out")};
+    packing p = {.directory = bm_argument(a, "out"), .lock = -1};
     const char *name = bm_argument(a, "name"), *path = NULL;
     const bm_importer_ops *importer = NULL;
     bm_section sections[3];
@@ -268,12 +437,16 @@ static bm_status pack(const bm_arguments *a)
     if (p.directory == NULL)
         return BM_FAIL(BM_ERR_ARG, "pack needs --out DIR");
     BM_ASSERT(importer != NULL);
+    BM_TRY(get_most_left_out(a, &p.most_left_out));
     bm_pack_sections(importer, sections);
     BM_TRY_DONE(bm_config_new(&p.config));
     BM_TRY_DONE(bm_arguments_set(a, p.config));
     BM_TRY_DONE(bm_config_check(p.config, sections));
-    BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path));
+    BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path,
+                                 p.most_left_out));
     BM_TRY_DONE(get_vocab(&p, a));
+    BM_TRY_DONE(bm_file_make_directory(p.directory));
+    BM_TRY_DONE(bm_file_lock(&p.lock, p.directory, lock_name));
     BM_TRY_DONE(clear_directory(p.directory, bm_argument(a, "force") != NULL));
     BM_TRY_DONE(write_all(&p, name != NULL ? name : "data"));
 done:
@@ -281,6 +454,8 @@ done:
     bm_vocab_free(p.vocab);
     bm_importer_close(p.importer);
     bm_config_free(p.config);
+    bm_file_unlock(p.lock, p.directory, lock_name);
+    free(p.normalised);
     free(p.labels);
     return status;
 }
@@ -298,6 +473,10 @@ static const bm_flag flags[] = {
      false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},
+    {"text", "FORM",
+     "normalise texts to Unicode's form C: nfc (default), or none", 0, false},
+    {"max-left-out", "PERCENT",
+     "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"force", NULL, "replace the shards in --out", 0, false},
     {0},
 };
@@ -313,8 +492,9 @@ const bm_verb bm_verb_pack = {
         "directory:\n"
         "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
         "\"speaker\": \"s1\"}\n"
-        "with \"image\" or \"feats\" for \"audio\". bmuf options --pack lists "
-        "the settings.\n\n"
+        "with \"image\" or \"feats\" for \"audio\". \"start\" and "
+        "\"duration\" in seconds take\nan excerpt of a recording. bmuf "
+        "options --pack lists the settings.\n\n"
         "With --vocab DIR, labels are words or characters as in those shards. "
         "With --vocab\nFILE, a text file such as vocab.txt, add --units words "
         "if its symbols are words.\n",

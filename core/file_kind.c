@@ -70,6 +70,7 @@ static const char json_list[] = "a JSON list";
 static const char scp[] = "a Kaldi scp file";
 static const char ini[] = "a configuration";
 static const char xml[] = "XML";
+static const char text[] = "a text";
 
 static const struct use {
     const char *kind, *use;
@@ -87,6 +88,7 @@ static const struct use {
     {scp, kaldi},
     {ini, "bmuf train and explain take it"},
     {xml, kaldi},
+    {text, kaldi},
 };
 
 /* A pipe without a writer does not block. */
@@ -218,7 +220,9 @@ const char *bm_text_kind(const char *path)
                    : json_list;
     if (is_setting(line))
         return ini;
-    return is_scp(line) ? scp : NULL;
+    if (is_scp(line))
+        return scp;
+    return line[0] != '\0' ? text : NULL;
 }
 
 const char *bm_file_kind_use(const char *kind)

@@ -16,8 +16,8 @@
  * unknown, or cannot be read. Static. */
 const char *bm_file_kind(const char *path);
 
-/* The same for a text, by its first line: "a Kaldi scp file", "JSON". NULL:
- * empty or unknown. Static. */
+/* The same for a text, by its first line: "a Kaldi scp file", "JSON", or "a
+ * text" if it is unknown. NULL: empty, or not a text. Static. */
 const char *bm_text_kind(const char *path);
 
 /* What to do with a file of this kind, a result of the two functions above:

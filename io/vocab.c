@@ -5,6 +5,7 @@
 #include "io/vocab.h"
 
 #include "core/file.h"
+#include "core/file_kind.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <utf8proc.h>
 #include <xxhash.h>
 
 enum { LARGEST_FILE = 1 << 28, FIRST_ROOM = 64 };
@@ -299,6 +301,7 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
 {
     char file[PATH_MAX];
     struct stat info;
+    const char *kind = NULL;
     char *text = NULL;
     size_t size = 0;
     int length = 0;
@@ -309,6 +312,9 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
                  : snprintf(file, sizeof file, "%s", path);
     if (length < 0 || (size_t)length >= sizeof file)
         return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", path);
+    kind = bm_file_kind(file);
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a vocabulary", file, kind);
     BM_TRY(bm_file_read(file, LARGEST_FILE, &text, &size));
     if (strlen(text) != size)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is zero; not a text file",
@@ -421,6 +427,36 @@ bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
     for (size_t k = 0; equal && k < a->n; k++)
         equal = strcmp(a->symbols[k], b->symbols[k]) == 0;
     return equal;
+}
+
+bm_status bm_text_nfc(const char *text, char **out)
+{
+    utf8proc_uint8_t *composed = NULL;
+    utf8proc_ssize_t n =
+        utf8proc_map((const utf8proc_uint8_t *)text, 0, &composed,
+                     UTF8PROC_NULLTERM | UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+
+    if (n == UTF8PROC_ERROR_NOMEM)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    if (n < 0)
+        return BM_FAIL(BM_ERR_FORMAT, "\"%.60s\" cannot be normalised: %s",
+                       text, utf8proc_errmsg(n));
+    *out = (char *)composed;
+    return BM_OK;
+}
+
+bool bm_vocab_is_nfc(const bm_vocab *v)
+{
+    bool nfc = true;
+
+    for (size_t k = 0; nfc && k < v->n; k++) {
+        char *composed = NULL;
+
+        nfc = bm_text_nfc(v->symbols[k], &composed) == BM_OK &&
+              strcmp(composed, v->symbols[k]) == 0;
+        free(composed);
+    }
+    return nfc;
 }
 
 /* As many whole characters of a symbol as fit into 64 bytes. */

@@ -55,6 +55,13 @@ const char *bm_vocab_symbol(const bm_vocab *v, int32_t class);
 bool bm_vocab_words(const bm_vocab *v); /* symbols are words */
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b);
 
+/* All symbols are in Unicode's normalisation form C. */
+bool bm_vocab_is_nfc(const bm_vocab *v);
+
+/* The text in form C: an e with a combining acute becomes one character;
+ * free(*out). Fails with BM_ERR_FORMAT if it is not UTF-8. */
+BM_CHECKED bm_status bm_text_nfc(const char *text, char **out);
+
 /* Writes the classes of a text to `labels`, which has room for strlen(text) of
  * them, and returns their number. Symbols outside the vocabulary are skipped
  * and counted in *unknown; the first of them is copied to `first`, which has

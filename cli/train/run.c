@@ -1,43 +1,13 @@
-#define _GNU_SOURCE /* F_OFD_SETLK */
 #include "cli/train/run.h"
 
 #include "core/file.h"
+#include "core/file_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The kernel drops the lock when its owner dies. The text in the file is for
- * the message to the next one. */
-static bm_status take_lock(bm_run *run)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char path[2200], owner[200] = "", host[100] = "?";
-    ssize_t n = 0;
-
-    snprintf(path, sizeof path, "%s/run.lock", run->directory);
-    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (run->lock < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-    if (fcntl(run->lock, F_OFD_SETLK, &whole) != 0) {
-        n = read(run->lock, owner, sizeof owner - 1);
-        owner[n > 0 ? n : 0] = '\0';
-        owner[strcspn(owner, "\n")] = '\0';
-        return BM_FAIL(BM_ERR_CREATE,
-                       "%s is in use by another job (%s); wait for it, or give "
-                       "another --out",
-                       run->directory, owner);
-    }
-    gethostname(host, sizeof host - 1);
-    n = snprintf(owner, sizeof owner, "host %s, process %ld\n", host,
-                 (long)getpid());
-    if (ftruncate(run->lock, 0) != 0 || write(run->lock, owner, (size_t)n) != n)
-        return BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
-    return BM_OK;
-}
 
 static bool exists(const char *path)
 {
@@ -192,7 +162,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
 {
     BM_TRY(bm_file_make_directory(run->directory));
     BM_TRY(check_ownership(run));
-    BM_TRY(take_lock(run));
+    BM_TRY(bm_file_lock(&run->lock, run->directory, "run.lock"));
     run->fresh = !exists(run->config_path);
     if (!run->fresh)
         BM_TRY(compare(run, config));

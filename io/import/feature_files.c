@@ -233,21 +233,18 @@ bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
     size_t size = 0;
     bm_status status = bm_file_read(path, most_bytes, &file, &size);
 
-    if (status == BM_ERR_MEMORY)
-        return status;
     if (status != BM_OK)
-        fault = "cannot be read, or has more than 2 GiB";
-    else if (bm_ends_with(path, ".npy"))
+        return bm_problem_of(status, path, problem);
+    if (bm_ends_with(path, ".npy"))
         BM_TRY_DONE(read_npy((const uint8_t *)file, size, x, &fault));
     else if (bm_ends_with(path, ".mfc"))
         BM_TRY_DONE(read_mfc((const uint8_t *)file, size, mfc_dim, x, &fault));
     else
         fault = "neither .npy nor .mfc";
-    status = BM_OK;
     if (fault == NULL && !bm_all_finite(x->x, x->n * x->dim))
         fault = "some numbers are NaN or infinite";
     if (fault != NULL)
-        bm_problem_set(problem, "%s: %s", path, fault);
+        bm_problem_set(problem, fault, "%s: %s", path, fault);
 done:
     free(file);
     return status;

@@ -13,7 +13,7 @@
  * float64 in C order (format 1 or 2); .mfc is a count and so many floats, all
  * big-endian, `mfc_dim` of them per frame. A file that cannot be read, is
  * invalid or has a number that is not finite sets *problem. Fails with
- * BM_ERR_MEMORY.
+ * BM_ERR_MEMORY, or with BM_ERR_IO if the disk does.
  */
 BM_CHECKED bm_status bm_feature_file_read(const char *path, size_t mfc_dim,
                                           bm_frames *x, bm_problem *problem);

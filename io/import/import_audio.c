@@ -77,9 +77,11 @@ static bm_status read_sound(bm_importer *i, const bm_manifest_row *row,
     audio *a = i->self;
     const settings *s = i->settings;
 
-    BM_TRY(bm_sound_read(&a->sound, row->path, s->channel, problem));
+    BM_TRY(bm_sound_read(&a->sound, row->path, s->channel,
+                         (bm_excerpt){row->start, row->duration}, problem));
     if (bm_problem_is(problem))
         return BM_OK;
+    a->base.remark = bm_sound_remark(&a->sound);
     BM_TRY(check_rate(a, row, a->sound.rate));
     BM_TRY(bm_sound_resample(&a->sound, s->rate, problem));
     if (s->dither > 0) {
@@ -102,7 +104,8 @@ static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
         return BM_OK;
     frames = bm_fbank_frames(a->fbank, a->sound.n);
     if (frames == 0) {
-        bm_problem_set(problem, "%.3f s: shorter than one window of %g ms",
+        bm_problem_set(problem, "shorter than a window",
+                       "%.3f s: shorter than one window of %g ms",
                        (double)a->sound.n / (double)a->sound.rate,
                        s->window_ms);
         return BM_OK;
@@ -141,7 +144,7 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     settings *s = i->settings;
 
     *enough = false;
-    bm_sound_probe(&a->sound, row->path, problem);
+    BM_TRY(bm_sound_probe(&a->sound, row->path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
     BM_TRY(check_channels(a, s, row));
@@ -175,11 +178,13 @@ static bm_status open_bank(bm_importer *i)
     return BM_OK;
 }
 
-static bm_status audio_open(bm_importer *i, const char *path)
+static bm_status audio_open(bm_importer *i, const char *path,
+                            double most_missing)
 {
     const settings *s = i->settings;
 
-    BM_TRY(bm_import_open(i, sizeof(audio), path, "audio", audio_read));
+    BM_TRY(bm_import_open(i, sizeof(audio), path, "audio", most_missing,
+                          audio_read));
     BM_TRY(bm_import_probe(i, audio_look, "recordings"));
     BM_TRY(open_bank(i));
     ((audio *)i->self)->base.frame_shift =

@@ -5,14 +5,15 @@
 #include <string.h>
 
 bm_status bm_import_open(bm_importer *i, size_t self_size, const char *path,
-                         const char *kind, bm_import_read *read)
+                         const char *kind, double most_missing,
+                         bm_import_read *read)
 {
     bm_import_base *b = i->self = calloc(1, self_size);
 
     if (b == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
     b->read = read;
-    return bm_manifest_read(&b->manifest, path, kind);
+    return bm_manifest_read(&b->manifest, path, kind, most_missing);
 }
 
 void bm_import_close(bm_importer *i)
@@ -34,11 +35,11 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
     const bm_manifest *m = ((bm_import_base *)i->self)->manifest;
     size_t n = bm_manifest_size(m), readable = 0;
     bool enough = false;
-    bm_problem first = {""};
+    bm_problem first = {0};
 
     for (size_t k = 0; k < n && !enough; k++) {
         bm_manifest_row row = bm_manifest_at(m, k);
-        bm_problem problem = {""};
+        bm_problem problem = {0};
 
         BM_TRY(look(i, &row, &enough, &problem));
         if (!bm_problem_is(&problem))
@@ -75,6 +76,7 @@ static bm_status read_row(bm_importer *i, const bm_manifest_row *row)
     bm_import_base *b = i->self;
 
     b->problem.text[0] = '\0';
+    b->remark = NULL;
     return b->read(i, row, &b->frames, &b->problem);
 }
 
@@ -168,7 +170,8 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
         .id = row.id,
         .speaker = row.speaker,
         .text = row.text,
-        .problem = good ? NULL : b->problem.text,
+        .problem = good ? NULL : &b->problem,
+        .remark = good ? b->remark : NULL,
         .x = good ? x->x : NULL,
         .frames = good ? x->n : 0,
         .features = good ? x->dim : 0,

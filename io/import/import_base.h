@@ -31,6 +31,7 @@ typedef struct bm_import_base {
     size_t text_row, next_row; /* next rows of bm_import_text and _next */
     bm_frames frames;          /* as read */
     bm_problem problem;        /* of the last row */
+    const char *remark;        /* on the last row; set by `read`, NULL: none */
     char *described;           /* the settings as JSON */
     double frame_shift;        /* seconds, after subsampling */
 } bm_import_base;
@@ -39,7 +40,7 @@ typedef struct bm_import_base {
  * bm_manifest_read does. */
 BM_CHECKED bm_status bm_import_open(bm_importer *i, size_t self_size,
                                     const char *path, const char *kind,
-                                    bm_import_read *read);
+                                    double most_missing, bm_import_read *read);
 /* Frees `self` as well. */
 void bm_import_close(bm_importer *i);
 

@@ -27,14 +27,28 @@ typedef struct features {
     const char *first;   /* the file with this dim */
 } features;
 
+/* All frames are equal. */
+static bool is_constant(const bm_frames *x)
+{
+    for (size_t k = x->dim; k < x->n * x->dim; k++)
+        if (x->x[k] != x->x[k - x->dim])
+            return false;
+    return x->n > 1;
+}
+
 static bm_status features_read(bm_importer *i, const bm_manifest_row *row,
                                bm_frames *x, bm_problem *problem)
 {
-    const features *self = i->self;
+    features *self = i->self;
 
     BM_TRY(bm_feature_file_read(row->path, self->mfc_dim, x, problem));
-    if (!bm_problem_is(problem) && self->dim != 0 && x->dim != self->dim)
-        bm_problem_set(problem, "%s has %zu numbers per frame, but %s has %zu",
+    if (bm_problem_is(problem))
+        return BM_OK;
+    if (is_constant(x))
+        self->base.remark = "constant";
+    if (self->dim != 0 && x->dim != self->dim)
+        bm_problem_set(problem, "other number of features",
+                       "%s has %zu numbers per frame, but %s has %zu",
                        row->path, x->dim, self->first, self->dim);
     return BM_OK;
 }
@@ -54,12 +68,14 @@ static bm_status features_look(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
-static bm_status features_open(bm_importer *i, const char *path)
+static bm_status features_open(bm_importer *i, const char *path,
+                               double most_missing)
 {
     settings *s = i->settings;
     features *self = NULL;
 
-    BM_TRY(bm_import_open(i, sizeof *self, path, "feats", features_read));
+    BM_TRY(bm_import_open(i, sizeof *self, path, "feats", most_missing,
+                          features_read));
     self = i->self;
     self->mfc_dim = (size_t)s->dim;
     BM_TRY(bm_import_probe(i, features_look, "files"));

@@ -59,7 +59,7 @@ static bm_status cut(const settings *s, const uint8_t *grey, size_t width,
 static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
                              bm_frames *x, bm_problem *problem)
 {
-    const images *self = i->self;
+    images *self = i->self;
     const settings *s = i->settings;
     bm_line_image image = {0};
     uint8_t *grey = NULL;
@@ -70,6 +70,8 @@ static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
     BM_TRY_DONE(bm_line_image_read(&image, row->path, problem));
     if (bm_problem_is(problem))
         goto done;
+    if (bm_line_image_is_blank(&image))
+        self->base.remark = "blank";
     light_ink = self->invert == YES ||
                 (self->invert == AUTO && bm_line_image_is_dark(&image));
     BM_TRY_DONE(bm_line_image_columns(&image, (size_t)s->height, &grey, &width,
@@ -90,9 +92,11 @@ static invert choose(const settings *s)
     return strcmp(s->invert, "yes") == 0 ? YES : NO;
 }
 
-static bm_status images_open(bm_importer *i, const char *path)
+static bm_status images_open(bm_importer *i, const char *path,
+                             double most_missing)
 {
-    BM_TRY(bm_import_open(i, sizeof(images), path, "image", images_read));
+    BM_TRY(bm_import_open(i, sizeof(images), path, "image", most_missing,
+                          images_read));
     ((images *)i->self)->invert = choose(i->settings);
     return bm_import_describe(i);
 }

@@ -27,7 +27,8 @@ static const bm_importer_ops *find(const char *name)
 }
 
 bm_status bm_importer_open(bm_importer **out, const char *name,
-                           const bm_config *config, const char *path)
+                           const bm_config *config, const char *path,
+                           double most_missing)
 {
     const bm_importer_ops *ops = find(name);
     bm_importer *i = NULL;
@@ -48,7 +49,7 @@ bm_status bm_importer_open(bm_importer **out, const char *name,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an importer");
     BM_TRY_DONE(
         bm_config_fill(config, ops->section, ops->options, i->settings));
-    BM_TRY_DONE(ops->open(i, path));
+    BM_TRY_DONE(ops->open(i, path, most_missing));
     *out = i;
     i = NULL;
 done:

@@ -6,6 +6,7 @@
 #define BM_IO_IMPORT_IMPORTER_H
 
 #include "core/config.h"
+#include "io/import/problem.h"
 #include "io/shard/shard.h"
 
 #define BM_IMPORTERS(X)                                                        \
@@ -17,10 +18,11 @@ typedef struct bm_importer bm_importer;
 
 /* One sequence, borrowed until the next call. */
 typedef struct bm_item {
-    const char *id, *speaker; /* speaker: "" if unknown */
-    const char *text;         /* the transcript */
-    const char *problem;      /* why it cannot be used; NULL: x is valid */
-    float *x;                 /* [frames, features] */
+    const char *id, *speaker;  /* speaker: "" if unknown */
+    const char *text;          /* the transcript */
+    const bm_problem *problem; /* why it cannot be used; NULL: x is valid */
+    const char *remark;        /* "digital silence", static; NULL: none */
+    float *x;                  /* [frames, features] */
     size_t frames, features;
 } bm_item;
 
@@ -33,7 +35,7 @@ typedef struct bm_importer_ops {
     const char *store; /* default of shard.store: "f32", "u8" */
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
-    bm_status (*open)(bm_importer *i, const char *path);
+    bm_status (*open)(bm_importer *i, const char *path, double most_missing);
     /* Frees i->self, which may be NULL. */
     void (*close)(bm_importer *i);
     /* The text of the next sequence alone, to build a vocabulary; borrowed. At
@@ -55,12 +57,13 @@ struct bm_importer {
 
 /* Opens `path`, a manifest, with the importer called `name`. config: may be
  * NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG
- * for a setting, BM_ERR_FORMAT or BM_ERR_MISSING for the manifest or if no file
- * can be read; the fault of one file is the problem of its item. Close with
- * bm_importer_close; NULL is a no-op. */
+ * for a setting, BM_ERR_FORMAT for the manifest or if no file can be read,
+ * BM_ERR_MISSING if there is no manifest or more than most_missing percent of
+ * its files are missing; the fault of one file is the problem of its item.
+ * Close with bm_importer_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
-                                      const bm_config *config,
-                                      const char *path);
+                                      const bm_config *config, const char *path,
+                                      double most_missing);
 void bm_importer_close(bm_importer *i);
 
 /* All importers, ending with NULL. */

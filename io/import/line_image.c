@@ -1,11 +1,16 @@
 #include "io/import/line_image.h"
 
+#include "core/file.h"
+
 #include <math.h>
 #include <png.h>
 #include <stdlib.h>
 
 /* Limit of an image in pixels: 20 m of line at 300 dpi. */
 static const size_t most_pixels = (size_t)1 << 25;
+
+/* Limit of a file: such an image in 16-bit colour, not compressed. */
+static const size_t most_bytes = (size_t)1 << 28;
 
 /* Grey and alpha to grey on white. */
 static void flatten(const uint8_t *pairs, size_t n, uint8_t *grey)
@@ -21,17 +26,20 @@ bm_status bm_line_image_read(bm_line_image *out, const char *path,
 {
     png_image png = {.version = PNG_IMAGE_VERSION};
     uint8_t *pairs = NULL, *grey = NULL;
-    size_t n = 0;
-    bm_status status = BM_OK;
+    char *file = NULL;
+    size_t n = 0, size = 0;
+    bm_status status = bm_file_read(path, most_bytes, &file, &size);
 
-    if (!png_image_begin_read_from_file(&png, path)) {
-        bm_problem_set(problem, "%s: %s", path, png.message);
+    if (status != BM_OK)
+        return bm_problem_of(status, path, problem);
+    if (!png_image_begin_read_from_memory(&png, file, size)) {
+        bm_problem_set(problem, "not a PNG image", "%s: %s", path, png.message);
         goto done;
     }
     png.format = PNG_FORMAT_GA;
     n = (size_t)png.width * png.height;
     if (n == 0 || n > most_pixels) {
-        bm_problem_set(problem,
+        bm_problem_set(problem, "too small or too large",
                        "%s: %u x %u pixels: too small or too large for a line",
                        path, png.width, png.height);
         goto done;
@@ -41,7 +49,8 @@ bm_status bm_line_image_read(bm_line_image *out, const char *path,
     if (pairs == NULL || grey == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu pixels of %s", n, path);
     if (!png_image_finish_read(&png, NULL, pairs, 0, NULL)) {
-        bm_problem_set(problem, "%s: %s", path, png.message);
+        bm_problem_set(problem, "damaged or truncated", "%s: %s", path,
+                       png.message);
         goto done;
     }
     flatten(pairs, n, grey);
@@ -49,6 +58,7 @@ bm_status bm_line_image_read(bm_line_image *out, const char *path,
     grey = NULL;
 done:
     png_image_free(&png);
+    free(file);
     free(pairs);
     free(grey);
     return status;
@@ -58,6 +68,15 @@ void bm_line_image_free(bm_line_image *image)
 {
     free(image->grey);
     *image = (bm_line_image){0};
+}
+
+bool bm_line_image_is_blank(const bm_line_image *image)
+{
+    size_t n = image->width * image->height, equal = 0;
+
+    for (size_t i = 0; i < n; i++)
+        equal += image->grey[i] == image->grey[0];
+    return equal == n;
 }
 
 bool bm_line_image_is_dark(const bm_line_image *image)
@@ -131,7 +150,8 @@ bm_status bm_line_image_columns(const bm_line_image *image, size_t height,
     scaled = larger((2 * w * height + h) / (2 * h), 1);
     room = larger(n, larger(w, scaled) * height);
     if (room > most_pixels) {
-        bm_problem_set(problem, "%zu x %zu pixels: too large for a line", w, h);
+        bm_problem_set(problem, "too small or too large",
+                       "%zu x %zu pixels: too large for a line", w, h);
         return BM_OK;
     }
     a = malloc(room * sizeof *a);

@@ -17,11 +17,14 @@ typedef struct bm_line_image {
 } bm_line_image;
 
 /* Converts colours to grey, on white where they are transparent. An image that
- * cannot be read sets *problem. Fails with BM_ERR_MEMORY. Free with
- * bm_line_image_free. */
+ * cannot be read sets *problem. Fails with BM_ERR_MEMORY, or with BM_ERR_IO if
+ * the disk does. Free with bm_line_image_free. */
 BM_CHECKED bm_status bm_line_image_read(bm_line_image *out, const char *path,
                                         bm_problem *problem);
 void bm_line_image_free(bm_line_image *image);
+
+/* True if all pixels are equal. */
+bool bm_line_image_is_blank(const bm_line_image *image);
 
 /* True if most pixels are dark: light ink on a dark background. */
 bool bm_line_image_is_dark(const bm_line_image *image);

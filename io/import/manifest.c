@@ -5,26 +5,47 @@
 #include "io/import/manifest.h"
 
 #include "core/faults.h"
+#include "core/file.h"
+#include "core/file_kind.h"
+#include "core/log.h"
+#include "core/words.h"
 #include "io/shard/shard.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { MOST_UNKNOWN = 32 };
+
+/* Longer ones are taken for an error in the unit. */
+static const double most_seconds = 1e6;
 
 /* A row; texts are offsets into bm_manifest.text. */
 typedef struct entry {
     size_t id, path, text, speaker;
     size_t line, speaker_number;
+    double start, duration;
 } entry;
+
+/* A field that is not understood, and how many lines have it. */
+typedef struct unknown {
+    char key[48];
+    size_t n;
+} unknown;
 
 struct bm_manifest {
     char *path;
-    size_t folder; /* length of the path's directory, with the slash */
+    const char *kind; /* the key of the files */
+    size_t folder;    /* length of the path's directory, with the slash */
+    unknown unknown[MOST_UNKNOWN];
+    size_t n_unknown;
     entry *entries;
     size_t n, room;
     char *text;
@@ -104,33 +125,145 @@ static bm_status add(bm_manifest *m, entry e)
     return BM_OK;
 }
 
-/* A name for messages and tables: not empty, no control characters. */
-static bool is_name(const char *text)
+/* Not empty, no control characters; `blanks` may be in it. */
+static bool is_name(const char *text, bool blanks)
 {
     if (*text == '\0')
         return false;
     for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ')
+        if ((unsigned char)*text < ' ' || (*text == ' ' && !blanks))
             return false;
     return true;
 }
 
-/* The text under a key; NULL if it is missing or invalid. Adds a fault if it is
- * invalid, or missing although it `must` be there. */
-static const char *text_of(bm_manifest *m, size_t line, const json_t *object,
-                           const char *key, bool must)
+/* The value of a field, which has one of two names; NULL if it is missing. */
+static const json_t *value_of(bm_manifest *m, size_t line, const json_t *object,
+                              const char *key, const char *other)
 {
     const json_t *value = json_object_get(object, key);
+    const json_t *second =
+        other != NULL ? json_object_get(object, other) : NULL;
 
-    if (value == NULL && must)
-        fault(m, line, "\"%s\" is missing", key);
-    else if (value != NULL && !json_is_string(value))
+    if (value != NULL && second != NULL)
+        fault(m, line, "both \"%s\" and \"%s\"; give only one", key, other);
+    return value != NULL ? value : second;
+}
+
+static bool is_audio(const bm_manifest *m)
+{
+    return strcmp(m->kind, "audio") == 0;
+}
+
+/* The text of a field; NULL if it is missing or invalid. Adds a fault if it is
+ * not a text. */
+static const char *text_of(bm_manifest *m, size_t line, const json_t *value,
+                           const char *key)
+{
+    if (value != NULL && !json_is_string(value))
         fault(m, line, "\"%s\" is not a text", key);
-    else if (must && !is_name(json_string_value(value)))
+    return json_string_value(value);
+}
+
+/* The same for a field that must be there. */
+static const char *name_of(bm_manifest *m, size_t line, const json_t *value,
+                           const char *key, bool blanks)
+{
+    const char *text = text_of(m, line, value, key);
+
+    if (value == NULL)
+        fault(m, line, "\"%s\" is missing", key);
+    else if (text != NULL && !is_name(text, true))
         fault(m, line, "\"%s\" is empty or has control characters", key);
-    else if (value != NULL)
-        return json_string_value(value);
+    else if (text != NULL && !is_name(text, blanks))
+        fault(m, line,
+              "\"%s\" has a blank: \"%.60s\"; trn and ctm files are "
+              "split at blanks",
+              key, text);
+    else
+        return text;
     return NULL;
+}
+
+/* Seconds; 0 if the field is missing. */
+static double seconds_of(bm_manifest *m, size_t line, const json_t *object,
+                         const char *key, const char *other, double least)
+{
+    const json_t *value = value_of(m, line, object, key, other);
+    double x = json_number_value(value);
+
+    if (value == NULL)
+        return 0;
+    if (!is_audio(m))
+        fault(m, line, "\"%s\" is for recordings; cut \"%s\" before packing",
+              json_object_get(object, key) != NULL ? key : other, m->kind);
+    else if (!json_is_number(value) || !(x >= least && x <= most_seconds))
+        fault(m, line, "\"%s\" is not a number of seconds from %g to %g",
+              json_object_get(object, key) != NULL ? key : other, least,
+              most_seconds);
+    return x;
+}
+
+static void read_excerpt(bm_manifest *m, size_t line, const json_t *object,
+                         entry *e)
+{
+    static const double shortest = 1e-6;
+    double end = 0;
+
+    e->start = seconds_of(m, line, object, "start", "offset", 0);
+    e->duration = seconds_of(m, line, object, "duration", NULL, shortest);
+    end = seconds_of(m, line, object, "end", NULL, shortest);
+    if (end > 0 && e->duration > 0)
+        fault(m, line, "both \"duration\" and \"end\"; give only one");
+    else if (end > 0 && end - e->start < shortest)
+        fault(m, line, "\"end\" %g is not behind \"start\" %g", end, e->start);
+    else if (end > 0)
+        e->duration = end - e->start;
+}
+
+/* Counts the fields that are not understood. */
+static void find_unknown(bm_manifest *m, json_t *object)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    json_object_foreach(object, key, value)
+    {
+        unknown *u = m->unknown;
+
+        if (bm_is_word_of(key, "id text speaker start offset duration end") ||
+            strcmp(key, m->kind) == 0 ||
+            (is_audio(m) && strcmp(key, "audio_filepath") == 0))
+            continue;
+        while (u < m->unknown + m->n_unknown &&
+               strncmp(u->key, key, sizeof u->key - 1) != 0)
+            u++;
+        if (u == m->unknown + MOST_UNKNOWN)
+            continue;
+        if (u == m->unknown + m->n_unknown) {
+            m->n_unknown++;
+            snprintf(u->key, sizeof u->key, "%s", key);
+        }
+        u->n++;
+    }
+}
+
+static void warn_of_unknown(bm_manifest *m)
+{
+    for (unknown *u = m->unknown; u < m->unknown + m->n_unknown; u++) {
+        char near[64] = "", list[128];
+
+        snprintf(list, sizeof list,
+                 "id %s text speaker start offset duration end", m->kind);
+        bm_nearest_word(u->key, list, near, sizeof near);
+        for (char *c = u->key; *c != '\0'; c++)
+            *c = (unsigned char)*c < ' ' ? '?' : *c;
+        bm_log(BM_WARNING,
+               "%s: field \"%s\", on %zu line%s, is not understood and was "
+               "ignored%s%s%s",
+               m->path, u->key, u->n, u->n == 1 ? "" : "s",
+               near[0] != '\0' ? "; did you mean \"" : "", near,
+               near[0] != '\0' ? "\"?" : "");
+    }
 }
 
 static bm_status keep_path(bm_manifest *m, const char *path, size_t *at)
@@ -141,8 +274,7 @@ static bm_status keep_path(bm_manifest *m, const char *path, size_t *at)
     return keep(m, path, strlen(path), true, &rest);
 }
 
-static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
-                             const char *kind)
+static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 {
     size_t before = m->faults.n;
     const char *id = NULL, *path = NULL, *text = NULL, *speaker = NULL;
@@ -152,10 +284,15 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
         fault(m, line, "not a JSON object { .. }");
         return BM_OK;
     }
-    id = text_of(m, line, object, "id", true);
-    path = text_of(m, line, object, kind, true);
-    text = text_of(m, line, object, "text", false);
-    speaker = text_of(m, line, object, "speaker", false);
+    id = name_of(m, line, json_object_get(object, "id"), "id", false);
+    path = name_of(m, line,
+                   value_of(m, line, object, m->kind,
+                            is_audio(m) ? "audio_filepath" : NULL),
+                   m->kind, true);
+    text = text_of(m, line, json_object_get(object, "text"), "text");
+    speaker = text_of(m, line, json_object_get(object, "speaker"), "speaker");
+    read_excerpt(m, line, object, &e);
+    find_unknown(m, object);
     if (id != NULL && strlen(id) > BM_LONGEST_TAG)
         fault(m, line, "the id is longer than %d bytes", BM_LONGEST_TAG);
     if (m->faults.n > before || id == NULL || path == NULL)
@@ -170,7 +307,7 @@ static bm_status read_object(bm_manifest *m, size_t line, const json_t *object,
 }
 
 static bm_status read_line(bm_manifest *m, size_t number, const char *line,
-                           size_t length, const char *kind)
+                           size_t length)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* of some editors */
     json_error_t error;
@@ -187,24 +324,22 @@ static bm_status read_line(bm_manifest *m, size_t number, const char *line,
     if (object == NULL)
         fault(m, number, "not JSON: %s", error.text);
     else
-        status = read_object(m, number, object, kind);
+        status = read_object(m, number, object);
     json_decref(object);
     return status;
 }
 
-static bm_status read_lines(bm_manifest *m, const char *kind)
+static bm_status read_lines(bm_manifest *m)
 {
-    FILE *file = fopen(m->path, "r");
+    FILE *file = NULL;
     char *line = NULL;
     size_t room = 0, number = 0;
     ssize_t length = 0;
     bm_status status = BM_OK;
 
-    if (file == NULL)
-        return BM_FAIL(errno == ENOENT ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
-                       m->path, strerror(errno));
+    BM_TRY(bm_file_open_stream(&file, m->path));
     while ((length = getline(&line, &room, file)) >= 0)
-        BM_TRY_DONE(read_line(m, ++number, line, (size_t)length, kind));
+        BM_TRY_DONE(read_line(m, ++number, line, (size_t)length));
     if (ferror(file))
         BM_FAIL_DONE(BM_ERR_IO, "%s: cannot be read: %s", m->path,
                      strerror(errno));
@@ -269,18 +404,45 @@ static bm_status number_speakers(bm_manifest *m)
     return BM_OK;
 }
 
-static bm_status find_missing(bm_manifest *m)
+/* The status of a file that cannot be used, "": it can. */
+static const char *why_missing(const char *path)
+{
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+        return strerror(errno);
+    return S_ISREG(info.st_mode) ? "" : "not a regular file";
+}
+
+static bm_status find_missing(bm_manifest *m, double most_missing)
 {
     for (size_t i = 0; i < m->n; i++) {
         const char *path = m->text + m->entries[i].path;
-        if (access(path, R_OK) != 0)
-            fault(m, m->entries[i].line, "%.300s: %s", path, strerror(errno));
+        const char *why = why_missing(path);
+
+        if (why[0] != '\0')
+            fault(m, m->entries[i].line, "%.300s: %s", path, why);
     }
+    if ((double)m->faults.n * 100 <= most_missing * (double)m->n)
+        return BM_OK;
     return verdict(m, BM_ERR_MISSING, "file cannot be opened",
                    "files cannot be opened");
 }
 
-static bm_status read_all(bm_manifest *m, const char *path, const char *kind)
+/* A file of another kind would give an error for each of its lines. */
+static bm_status check_kind(const bm_manifest *m)
+{
+    const char *kind = bm_file_kind(m->path);
+
+    if (kind == NULL)
+        kind = bm_text_kind(m->path);
+    if (kind == NULL || strcmp(kind, "JSON") == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a manifest; %s", m->path, kind,
+                   bm_file_kind_use(kind));
+}
+
+static bm_status read_all(bm_manifest *m, const char *path, double most_missing)
 {
     const char *slash = strrchr(path, '/');
 
@@ -288,26 +450,29 @@ static bm_status read_all(bm_manifest *m, const char *path, const char *kind)
     if (m->path == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
     m->folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
-    BM_TRY(read_lines(m, kind));
+    BM_TRY(check_kind(m));
+    BM_TRY(read_lines(m));
     BM_TRY(find_duplicates(m));
     BM_TRY(verdict(m, BM_ERR_FORMAT, "problem", "problems"));
     if (m->n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is empty; a manifest has one JSON object per line",
                        path);
-    BM_TRY(find_missing(m));
+    warn_of_unknown(m);
+    BM_TRY(find_missing(m, most_missing));
     return number_speakers(m);
 }
 
 bm_status bm_manifest_read(bm_manifest **out, const char *path,
-                           const char *kind)
+                           const char *kind, double most_missing)
 {
     bm_manifest *m = calloc(1, sizeof *m);
     bm_status status = BM_OK;
 
     if (m == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a manifest");
-    BM_TRY_DONE(read_all(m, path, kind));
+    m->kind = kind;
+    BM_TRY_DONE(read_all(m, path, most_missing));
     *out = m;
     m = NULL;
 done:
@@ -349,6 +514,8 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .path = m->text + e->path,
         .text = m->text + e->text,
         .speaker = m->text + e->speaker,
+        .start = e->start,
+        .duration = e->duration,
         .line = e->line,
         .speaker_number = e->speaker_number,
     };

@@ -5,15 +5,24 @@
 #ifndef BM_IO_IMPORT_PROBLEM_H
 #define BM_IO_IMPORT_PROBLEM_H
 
+#include "core/status.h"
+
 #include <stdbool.h>
 
 typedef struct bm_problem {
-    char text[640]; /* "": no problem */
+    const char *kind; /* "damaged or truncated", to be counted; static */
+    char text[640];   /* what is wrong with which file; "": no problem */
 } bm_problem;
 
-/* Sets the text, cut to its size. */
-void bm_problem_set(bm_problem *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Sets the kind, and the text, cut to its size. */
+void bm_problem_set(bm_problem *p, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Makes a problem of the last failure, of opening or reading `path`, if that is
+ * the file's fault, and returns BM_OK; else returns `status`: the disk failed,
+ * or there is no memory. */
+BM_CHECKED bm_status bm_problem_of(bm_status status, const char *path,
+                                   bm_problem *p);
 
 static inline bool bm_problem_is(const bm_problem *p)
 {

@@ -4,6 +4,9 @@
  */
 #include "io/import/sound.h"
 
+#include "core/file.h"
+
+#include <errno.h>
 #include <math.h>
 #include <samplerate.h>
 #include <sndfile.h>
@@ -12,42 +15,120 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { CHUNK = 16384 }; /* floats read at once */
 
-/* *frames: the number in the header; 0: unknown. */
-static SNDFILE *open_file(bm_sound *s, const char *path, size_t *frames,
-                          bm_problem *problem)
-{
-    SF_INFO info = {0};
-    SNDFILE *file = sf_open(path, SFM_READ, &info);
-    int family = info.format & SF_FORMAT_TYPEMASK;
+/* An open recording. libsndfile reads the file through the functions below: it
+ * reports a disk that fails as a file that is damaged. */
+typedef struct source {
+    const char *path;
+    int fd, error; /* error: errno of the first failed read */
+    SNDFILE *file;
+    SF_INFO info;
+} source;
 
-    if (file == NULL) {
-        bm_problem_set(problem, "%s: %s", path, sf_strerror(NULL));
-        return NULL;
-    }
-    *frames = 0; /* of other formats it is an estimate */
-    if (family == SF_FORMAT_FLAC && info.frames < SF_COUNT_MAX)
-        *frames = (size_t)info.frames;
-    s->rate = info.samplerate;
-    s->channels = info.channels;
-    if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
-        bm_problem_set(problem, "%s: invalid header: %ld channels at %ld Hz",
-                       path, s->channels, s->rate);
-        sf_close(file);
-        return NULL;
-    }
-    return file;
+static sf_count_t length(void *self)
+{
+    const source *f = self;
+    struct stat info = {0};
+
+    return fstat(f->fd, &info) == 0 ? info.st_size : 0;
 }
 
-void bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
+static sf_count_t seek(sf_count_t offset, int whence, void *self)
 {
-    size_t frames = 0;
-    SNDFILE *file = open_file(s, path, &frames, problem);
+    const source *f = self;
 
-    if (file != NULL)
+    return lseek(f->fd, offset, whence);
+}
+
+static sf_count_t tell(void *self)
+{
+    return seek(0, SEEK_CUR, self);
+}
+
+static sf_count_t fetch(void *to, sf_count_t n, void *self)
+{
+    source *f = self;
+    sf_count_t got = 0;
+
+    while (got < n) {
+        ssize_t k = read(f->fd, (char *)to + got, (size_t)(n - got));
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0 && f->error == 0)
+            f->error = errno;
+        if (k <= 0)
+            break;
+        got += k;
+    }
+    return got;
+}
+
+static void close_source(source *f)
+{
+    if (f->file != NULL)
+        sf_close(f->file);
+    if (f->fd >= 0)
+        close(f->fd);
+}
+
+/* Fails if the disk did. */
+static bm_status check_disk(const source *f)
+{
+    if (f->error == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", f->path,
+                   strerror(f->error));
+}
+
+/* f->file stays NULL if there is a problem. Close with close_source, also after
+ * a failure. */
+static bm_status open_source(source *f, bm_sound *s, const char *path,
+                             bm_problem *problem)
+{
+    SF_VIRTUAL_IO calls = {
+        .get_filelen = length, .seek = seek, .read = fetch, .tell = tell};
+    SNDFILE *file = NULL;
+    bm_status status = BM_OK;
+
+    *f = (source){.path = path, .fd = -1};
+    status = bm_file_open_regular(&f->fd, path);
+    if (status != BM_OK)
+        return bm_problem_of(status, path, problem);
+    file = sf_open_virtual(&calls, SFM_READ, &f->info, f);
+    if (f->error != 0) {
+        if (file != NULL)
+            sf_close(file);
+        return check_disk(f);
+    }
+    if (file == NULL) {
+        bm_problem_set(problem, "not a recording", "%s: %s", path,
+                       sf_strerror(NULL));
+        return BM_OK;
+    }
+    s->rate = f->info.samplerate;
+    s->channels = f->info.channels;
+    if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
+        bm_problem_set(problem, "not a recording",
+                       "%s: invalid header: %ld channels at %ld Hz", path,
+                       s->channels, s->rate);
         sf_close(file);
+        return BM_OK;
+    }
+    f->file = file;
+    return BM_OK;
+}
+
+bm_status bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
+{
+    source f;
+    bm_status status = open_source(&f, s, path, problem);
+
+    close_source(&f);
+    return status;
 }
 
 static bm_status reserve(bm_sound *s, size_t n)
@@ -87,70 +168,159 @@ static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
  * report. Programs that write to a pipe set the size to 0 or to almost 2^31 or
  * 2^32.
  */
-static bool is_cut_short(const char *path)
+static bool is_cut_short(source *f)
 {
     unsigned char head[8] = {0};
-    FILE *file = fopen(path, "rb");
-    struct stat info = {0};
-    bool cut = false;
+    off_t size = 0;
 
-    if (file == NULL)
+    if (seek(0, SEEK_SET, f) != 0 ||
+        fetch(head, sizeof head, f) != (sf_count_t)sizeof head ||
+        memcmp(head, "RIFF", 4) != 0)
         return false;
-    if (fread(head, 1, sizeof head, file) == sizeof head &&
-        fstat(fileno(file), &info) == 0 && memcmp(head, "RIFF", 4) == 0) {
-        off_t size =
-            head[4] | head[5] << 8 | head[6] << 16 | (off_t)head[7] << 24;
-        cut = size < 0x7ffff000 && size + 8 > info.st_size;
-    }
-    fclose(file);
-    return cut;
+    size = head[4] | head[5] << 8 | head[6] << 16 | (off_t)head[7] << 24;
+    return size < 0x7ffff000 && size + 8 > length(f);
 }
 
-static void check(const bm_sound *s, const char *path, size_t expected,
-                  bm_problem *problem)
+static int family(const source *f)
 {
-    if ((expected != 0 && s->n != expected) || is_cut_short(path)) {
-        bm_problem_set(problem, "%s: damaged or truncated after %zu samples",
-                       path, s->n);
-        return;
-    }
+    return f->info.format & SF_FORMAT_TYPEMASK;
+}
+
+/* Of the whole recording. The number of samples in the header of other formats
+ * than FLAC is an estimate. */
+static void check_length(source *f, const bm_sound *s, bm_problem *problem)
+{
+    sf_count_t expected = family(f) == SF_FORMAT_FLAC ? f->info.frames : 0;
+    bool wrong =
+        expected > 0 && expected < SF_COUNT_MAX && s->n != (size_t)expected;
+
+    if (wrong || is_cut_short(f))
+        bm_problem_set(problem, "damaged or truncated",
+                       "%s: damaged or truncated after %zu samples", f->path,
+                       s->n);
+}
+
+static void check_samples(const source *f, const bm_sound *s,
+                          bm_problem *problem)
+{
     for (size_t i = 0; i < s->n; i++)
         if (!isfinite(s->x[i])) {
-            bm_problem_set(problem, "%s: sample %zu is NaN or infinite", path,
-                           i);
+            bm_problem_set(problem, "NaN or infinite samples",
+                           "%s: sample %zu is NaN or infinite", f->path, i);
             return;
         }
 }
 
-bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
-                        bm_problem *problem)
+/* Samples [first, end), of which `n` were read. */
+static void check_part(const source *f, bm_excerpt part, sf_count_t wanted,
+                       sf_count_t n, bm_problem *problem)
 {
-    size_t expected = 0;
-    SNDFILE *file = open_file(s, path, &expected, problem);
-    float chunk[CHUNK];
-    sf_count_t most, n = 0;
-    bm_status status = BM_OK;
+    sf_count_t missing = part.duration > 0 ? wanted - n : 0;
 
-    if (file == NULL)
+    if (n == 0 || missing > f->info.samplerate / 100)
+        bm_problem_set(problem, "excerpt outside the recording",
+                       "%s: the excerpt from %g s%s to %g s is outside the "
+                       "recording",
+                       f->path, part.start, part.duration > 0 ? "" : " on",
+                       part.start + part.duration);
+}
+
+/* Reads up to `n` frames, or all if n < 0; returns how many. `dropped`: without
+ * keeping them. */
+static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
+                             sf_count_t n, sf_count_t *total)
+{
+    float chunk[CHUNK];
+    sf_count_t most = CHUNK / s->channels, got = 0;
+
+    *total = 0;
+    while (n < 0 || *total < n) {
+        sf_count_t wanted = n < 0 || n - *total > most ? most : n - *total;
+
+        got = sf_readf_float(f->file, chunk, wanted);
+        if (got <= 0)
+            break;
+        *total += got;
+        if (dropped)
+            continue;
+        BM_TRY(reserve(s, s->n + (size_t)got));
+        pick(s, chunk, (size_t)got, channel);
+    }
+    return BM_OK;
+}
+
+/* Moves to a frame. In compressed formats without an index all before it is
+ * read. */
+static bm_status skip_to(source *f, bm_sound *s, sf_count_t frame)
+{
+    sf_count_t skipped = 0;
+
+    if (frame == 0)
         return BM_OK;
+    if (f->info.seekable && family(f) != SF_FORMAT_OGG &&
+        family(f) != SF_FORMAT_MPEG) {
+        (void)sf_seek(f->file, frame, SEEK_SET);
+        return BM_OK;
+    }
+    return read_frames(f, s, 0, true, frame, &skipped);
+}
+
+static bm_status read_part(source *f, bm_sound *s, long channel,
+                           bm_excerpt part, bm_problem *problem)
+{
+    double rate = (double)f->info.samplerate;
+    sf_count_t first = llround(part.start * rate), n = 0;
+    sf_count_t end = llround((part.start + part.duration) * rate);
+    sf_count_t wanted = part.duration > 0 ? end - first : -1;
+    bool whole = first == 0 && wanted < 0;
+
     s->n = 0;
-    if (channel > s->channels) {
-        bm_problem_set(problem, "%s: no channel %ld; it has %ld", path, channel,
-                       s->channels);
-        goto done;
-    }
-    most = CHUNK / s->channels;
-    while ((n = sf_readf_float(file, chunk, most)) > 0) {
-        BM_TRY_DONE(reserve(s, s->n + (size_t)n));
-        pick(s, chunk, (size_t)n, channel);
-    }
-    if (sf_error(file) != SF_ERR_NO_ERROR)
-        bm_problem_set(problem, "%s: %s", path, sf_strerror(file));
+    BM_TRY(skip_to(f, s, first));
+    if (sf_error(f->file) == SF_ERR_NO_ERROR)
+        BM_TRY(read_frames(f, s, channel, false, wanted, &n));
+    BM_TRY(check_disk(f));
+    if (!whole)
+        check_part(f, part, wanted, n, problem);
+    else if (sf_error(f->file) != SF_ERR_NO_ERROR)
+        bm_problem_set(problem, "damaged or truncated", "%s: %s", f->path,
+                       sf_strerror(f->file));
     else
-        check(s, path, expected, problem);
+        check_length(f, s, problem);
+    if (!bm_problem_is(problem))
+        check_samples(f, s, problem);
+    return check_disk(f);
+}
+
+bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
+                        bm_excerpt part, bm_problem *problem)
+{
+    source f;
+    bm_status status = open_source(&f, s, path, problem);
+
+    if (status != BM_OK || f.file == NULL)
+        goto done;
+    if (channel > s->channels)
+        bm_problem_set(problem, "no such channel",
+                       "%s: no channel %ld; it has %ld", path, channel,
+                       s->channels);
+    else
+        status = read_part(&f, s, channel, part, problem);
 done:
-    sf_close(file);
+    close_source(&f);
     return status;
+}
+
+const char *bm_sound_remark(const bm_sound *s)
+{
+    size_t equal = 0, full = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        equal += s->x[i] == s->x[0];
+        full += s->x[i] >= 32767 || s->x[i] <= -32768;
+    }
+    if (s->n > 0 && equal == s->n)
+        return s->x[0] == 0 ? "digital silence" : "constant";
+    return 1000 * full >= s->n && full > 1 ? "clipped" : NULL;
 }
 
 bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
@@ -166,8 +336,8 @@ bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
         return BM_OK;
     }
     if (!src_is_valid_ratio(ratio)) {
-        bm_problem_set(problem, "cannot be resampled from %ld to %ld Hz",
-                       s->rate, rate);
+        bm_problem_set(problem, "cannot be resampled",
+                       "cannot be resampled from %ld to %ld Hz", s->rate, rate);
         return BM_OK;
     }
     BM_TRY_DONE(reserve(&out, (size_t)((double)s->n * ratio) + 64));

@@ -1,8 +1,8 @@
 /*
  * sound.h - reads one channel of a recording in a format of libsndfile (WAV,
  * FLAC, Ogg, NIST SPHERE ..) as samples in 16-bit range, and resamples it. A
- * file that cannot be used sets *problem; functions fail with BM_ERR_MEMORY
- * only.
+ * file that cannot be used sets *problem; functions fail with BM_ERR_MEMORY, or
+ * with BM_ERR_IO if the disk does.
  */
 #ifndef BM_IO_IMPORT_SOUND_H
 #define BM_IO_IMPORT_SOUND_H
@@ -20,12 +20,25 @@ typedef struct bm_sound {
     long channels; /* of the file */
 } bm_sound;
 
-/* Sets rate and channels from the header of the file. */
-void bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem);
+/* A part of a recording, in seconds. duration = 0: up to the end. */
+typedef struct bm_excerpt {
+    double start, duration;
+} bm_excerpt;
 
-/* channel: from 1; 0: the mean of all. */
+/* Sets rate and channels from the header of the file. */
+BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
+                                    bm_problem *problem);
+
+/* Reads samples round(rate * start) to round(rate * (start + duration)), the
+ * last excluded; up to 10 ms of them may be missing at the end of the file.
+ * channel: from 1; 0: the mean of all. */
 BM_CHECKED bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
-                                   bm_problem *problem);
+                                   bm_excerpt part, bm_problem *problem);
+
+/* What is remarkable about samples as they were read: "digital silence",
+ * "constant" or "clipped": at least one in 1000 at the end of the range of 16
+ * bits. NULL: nothing. Static. */
+const char *bm_sound_remark(const bm_sound *s);
 
 /* Resamples by band-limited interpolation. */
 BM_CHECKED bm_status bm_sound_resample(bm_sound *s, long rate,

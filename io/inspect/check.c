@@ -5,7 +5,6 @@
 #include "core/printable.h"
 #include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
-#include "io/shard/shard_parts.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -17,6 +16,7 @@
 #define KINDS(X)                                                               \
     X(UNREADABLE, "shards that cannot be read")                                \
     X(UNFINISHED, "unfinished files")                                          \
+    X(MISSING, "shards that are missing or of another bmuf pack")              \
     X(DIFFERENT, "shards that differ from the first")                          \
     X(DUPLICATE, "sequences with the name of another sequence")                \
     X(DAMAGED, "damaged units or tables")                                      \
@@ -62,6 +62,7 @@ typedef struct tally {
     const char *path, *first; /* this shard; the first readable one */
     size_t count[N_KINDS];
     uint64_t sequences, frames, labels;
+    bm_shard_member *members;
     bool complete; /* this shard was read to its end */
     named *names;
     size_t n_names, room_names;
@@ -293,7 +294,11 @@ static void inspect(void *self, FILE *to)
         labels += bm_shard_unit(i.s, k).labels;
     }
     send_names(&i);
-    fprintf(to, "=%zu %" PRIu64 " %" PRIu64 "\n", i.s->t.n, frames, labels);
+    fprintf(to,
+            "=%zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64
+            " %" PRIu64 " %" PRIu64 "\n",
+            i.s->t.n, frames, labels, i.s->place.index, i.s->place.count,
+            i.s->place.first, i.s->place.before, bm_shard_hash(i.s));
     free(i.min_frames);
     bm_sequences_free(&i.x);
     bm_shard_close(i.s);
@@ -314,6 +319,25 @@ static void keep_name(tally *t, uint64_t hash)
     t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
 }
 
+/* "sequences frames labels index count first before hash" */
+static void receive_end(tally *t, const char *text)
+{
+    bm_shard_member *m = &t->members[t->shard];
+    char *end = NULL;
+
+    m->readable = true;
+    m->sequences = strtoull(text, &end, 10);
+    t->sequences += m->sequences;
+    t->frames += strtoull(end, &end, 10);
+    t->labels += strtoull(end, &end, 10);
+    m->place.index = strtoll(end, &end, 10);
+    m->place.count = strtoll(end, &end, 10);
+    m->place.first = strtoll(end, &end, 10);
+    m->place.before = strtoull(end, &end, 10);
+    m->hash = strtoull(end, &end, 10);
+    t->complete = true;
+}
+
 static void receive(void *self, const char *line)
 {
     tally *t = self;
@@ -321,12 +345,7 @@ static void receive(void *self, const char *line)
     if (line[0] == '#') {
         keep_name(t, strtoull(line + 1, NULL, 16));
     } else if (line[0] == '=') {
-        char *end = NULL;
-
-        t->sequences += strtoull(line + 1, &end, 10);
-        t->frames += strtoull(end, &end, 10);
-        t->labels += strtoull(end, &end, 10);
-        t->complete = true;
+        receive_end(t, line + 1);
     } else if (line[0] >= 'a' && line[0] < 'a' + N_KINDS) {
         report(t, (kind)(line[0] - 'a'), line + 1);
     }
@@ -421,6 +440,27 @@ static void check_names(tally *t, char **paths)
     }
 }
 
+static void report_missing(void *self, const char *text)
+{
+    report(self, MISSING, text);
+}
+
+/* Not for a shard that is checked by itself. */
+static void check_complete(tally *t, const char *directory, char **paths,
+                           size_t n)
+{
+    bool unknown = false;
+
+    if (strcmp(directory, paths[0]) == 0)
+        return;
+    bm_shard_complete(t->members, n, report_missing, t, &unknown);
+    if (unknown && t->count[UNREADABLE] == 0)
+        fprintf(t->out,
+                "note: %s was packed before shards had their number: whether "
+                "the last ones are missing is not known\n",
+                directory);
+}
+
 static size_t summarize(const tally *t, const char *directory, size_t shards)
 {
     size_t problems = 0;
@@ -457,17 +497,23 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
 
     BM_ASSERT(stride >= 1);
     BM_TRY(bm_shard_list(directory, &paths, &n));
+    t.members = calloc(n, sizeof *t.members);
+    if (t.members == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", n);
     check_unfinished(&t, directory);
     for (size_t i = 0; i < n; i++) {
+        t.members[i].path = paths[i];
         t.path = paths[i];
         t.shard = (uint32_t)i;
         t.sequence = 0;
         BM_TRY_DONE(check_shard(&t));
     }
     check_names(&t, paths);
+    check_complete(&t, directory, paths, n);
     *problems = summarize(&t, directory, n);
 done:
     free(t.names);
+    free(t.members);
     bm_shard_list_free(paths, n);
     return status;
 }

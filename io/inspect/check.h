@@ -14,7 +14,8 @@
  * to `out` for each problem, then the number of each kind, and a summary.
  * Problems are:
  *
- *     shards that cannot be read or do not match the others, unfinished files;
+ *     shards that cannot be read or do not match the others, that are missing or
+ *     of another packing, unfinished files;
  *     units with a wrong checksum;
  *     sequences that are empty or not finite, have labels out of range, too few
  *     frames for CTC, or the name of another sequence.

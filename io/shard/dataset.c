@@ -6,7 +6,6 @@
 #include "io/shard/dataset.h"
 
 #include "io/shard/shard_list.h"
-#include "io/shard/shard_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +47,37 @@ static void compare(faults *f, const bm_shard *first, const bm_shard *s)
             add_fault(f, BM_ERR_FORMAT, text);
 }
 
+static void add_missing(void *self, const char *text)
+{
+    add_fault(self, BM_ERR_FORMAT, text);
+}
+
+/* A shard that is opened by itself may be one of many. */
+static bool is_directory(const bm_dataset *d)
+{
+    return strcmp(d->directory, d->paths[0]) != 0;
+}
+
+static bm_status check_complete(const bm_dataset *d, faults *f)
+{
+    bm_shard_member *members = calloc(d->n_shards, sizeof *members);
+    bool unknown = false;
+
+    if (members == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shards", d->n_shards);
+    for (size_t i = 0; i < d->n_shards; i++)
+        members[i] = (bm_shard_member){
+            .path = d->paths[i],
+            .readable = true,
+            .place = d->shards[i]->place,
+            .sequences = bm_shard_sequences(d->shards[i]),
+            .hash = bm_shard_hash(d->shards[i]),
+        };
+    bm_shard_complete(members, d->n_shards, add_missing, f, &unknown);
+    free(members);
+    return BM_OK;
+}
+
 static bm_status open_shards(bm_dataset *d)
 {
     const bm_shard *first = NULL;
@@ -68,6 +98,8 @@ static bm_status open_shards(bm_dataset *d)
         else
             compare(&f, first, d->shards[i]);
     }
+    if (f.n == 0 && is_directory(d))
+        BM_TRY(check_complete(d, &f));
     if (f.n > 0)
         return BM_FAIL(
             f.status, "%s: %zu problem%s in %zu shard%s%s:%s", d->directory,

@@ -35,7 +35,8 @@ typedef struct bm_dataset {
 } bm_dataset;
 
 /* Opens all *.bmuf.h5 of a directory, or a single one. Fails with
- * BM_ERR_MISSING or BM_ERR_FORMAT; one message lists the faults of all shards.
+ * BM_ERR_MISSING or BM_ERR_FORMAT; one message lists the faults of all shards,
+ * and the shards that are missing.
  * Close with bm_dataset_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_dataset_open(bm_dataset **out, const char *path);
 void bm_dataset_close(bm_dataset *d);

@@ -126,6 +126,11 @@ static bm_status follow(const bm_h5_file *f, const char *name)
     return BM_OK;
 }
 
+bool bm_h5_has(const bm_h5_file *f, const char *group, const char *name)
+{
+    return H5Aexists_by_name(f->id, group, name, H5P_DEFAULT) > 0;
+}
+
 /* Opens an attribute of one element. */
 static bm_status attribute(const bm_h5_file *f, const char *group,
                            const char *name, hid_t *out, hid_t *type)
@@ -134,7 +139,7 @@ static bm_status attribute(const bm_h5_file *f, const char *group,
     bm_status status = BM_OK;
 
     BM_TRY(follow(f, group));
-    if (H5Aexists_by_name(f->id, group, name, H5P_DEFAULT) <= 0)
+    if (!bm_h5_has(f, group, name))
         return BM_FAIL(BM_ERR_FORMAT, "%s: %s has no attribute %s; not a shard",
                        f->path, group, name);
     id = H5Aopen_by_name(f->id, group, name, H5P_DEFAULT, H5P_DEFAULT);

@@ -13,6 +13,7 @@
 #include "core/status.h"
 
 #include <hdf5.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,9 @@ typedef struct bm_h5_file {
 /* Fails with BM_ERR_MISSING unless `path` is a regular file that can be
  * read. */
 BM_CHECKED bm_status bm_h5_open(bm_h5_file *out, const char *path);
+
+/* Does a group have this attribute? For those that older files lack. */
+bool bm_h5_has(const bm_h5_file *f, const char *group, const char *name);
 
 /* Reads an attribute of a group: a number, or a text; free(*out) the text. */
 BM_CHECKED bm_status bm_h5_number(const bm_h5_file *f, const char *group,

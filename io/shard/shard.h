@@ -75,6 +75,9 @@ const bm_vocab *bm_shard_vocab(const bm_shard *s);
 /* How the features were made, as JSON; "" if unknown. Borrowed. */
 const char *bm_shard_features_text(const bm_shard *s);
 
+/* How its texts were normalised, "nfc" or "none"; NULL if unknown. Static. */
+const char *bm_shard_text_form(const bm_shard *s);
+
 /* XXH3-64 of everything that identifies the contents: lengths, units,
  * checksums, names, vocabulary, features text. */
 uint64_t bm_shard_hash(const bm_shard *s);
@@ -99,7 +102,8 @@ typedef struct bm_shard_settings {
 extern const bm_option bm_shard_options[];
 
 /* Writes <directory>/<name>-00000.bmuf.h5, -00001 .. Each file has a temporary
- * name until it is complete, is read back as a check, then renamed. */
+ * name until it is complete, is read back as a check, then renamed. Only the
+ * last one has the number of shards: without it the data set is not whole. */
 typedef struct bm_shard_writer bm_shard_writer;
 
 /* What all sequences of a writer have in common. */
@@ -107,6 +111,7 @@ typedef struct bm_shard_meta {
     size_t features;
     const bm_vocab *vocab;     /* borrowed */
     const char *features_text; /* how features were made, as JSON; copied */
+    const char *text_form;     /* "nfc", "none"; NULL: unknown; static */
     double frame_shift;        /* seconds; 0: no audio */
     bool per_frame;            /* one label per frame, else label sequences */
     double quant_scale, quant_offset; /* u8: value = offset + scale stored */
@@ -135,9 +140,10 @@ BM_CHECKED bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
                                          size_t frames, const int32_t *labels,
                                          size_t n_labels);
 
-/* Completes the last shard. *shards: the number of shards written. */
+/* Writes the last shard. *shards: the number of shards written. */
 BM_CHECKED bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards);
-/* Frees the writer; an unfinished shard is lost. NULL is a no-op. */
+/* Frees the writer; unless it has finished, its shards are removed. NULL is a
+ * no-op. */
 void bm_shard_writer_close(bm_shard_writer *w);
 
 #endif

@@ -325,7 +325,8 @@ done:
     free(lines);
 }
 
-static void put_all(target *t, const bm_shard_contents *c, size_t index)
+static void put_all(target *t, const bm_shard_contents *c,
+                    const bm_shard_place *place)
 {
     char digest[BM_DIGEST_LENGTH + 1];
 
@@ -334,12 +335,17 @@ static void put_all(target *t, const bm_shard_contents *c, size_t index)
     put_text(t, "bmuf", "format", "bmuf-shard");
     put_number(t, "bmuf", "format_version", BM_SHARD_VERSION);
     put_text(t, "bmuf", "creator", "bmuf");
-    put_number(t, "bmuf", "shard_index", (int64_t)index);
+    put_number(t, "bmuf", "shard_index", place->index);
+    put_number(t, "bmuf", "shard_count", place->count);
+    put_number(t, "bmuf", "first_sequence", place->first);
+    put_number(t, "bmuf", "before_xxh3", (int64_t)place->before);
     put_text(t, "bmuf", "task", c->meta.per_frame ? "frame" : "ctc");
     put_number(t, "bmuf", "blank_index", 0);
     put_number(t, "bmuf", "feat_dim", (int64_t)c->meta.features);
     put_number(t, "bmuf", "frame_shift_us", llround(c->meta.frame_shift * 1e6));
     put_text(t, "bmuf", "feat_config", c->meta.features_text);
+    if (c->meta.text_form != NULL)
+        put_text(t, "bmuf", "text_form", c->meta.text_form);
     bm_digest(c->tags.data, c->tags.n, digest);
     put_text(t, "bmuf", "tags_xxh3", digest);
     put_vocab(t, c);
@@ -353,7 +359,7 @@ static void put_all(target *t, const bm_shard_contents *c, size_t index)
 }
 
 static bm_status write_file(const bm_shard_contents *c, const char *path,
-                            size_t index)
+                            const bm_shard_place *place)
 {
     target t = {path, H5I_INVALID_HID, BM_OK};
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -369,7 +375,7 @@ static bm_status write_file(const bm_shard_contents *c, const char *path,
     H5Pclose(access);
     if (t.file < 0)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, bm_h5_reason());
-    put_all(&t, c, index);
+    put_all(&t, c, place);
     if (H5Fclose(t.file) < 0)
         fail(&t, "the end of the file");
     return t.status;
@@ -392,7 +398,7 @@ static bm_status drop_cache(const char *path)
     return BM_OK;
 }
 
-static bm_status read_back(const char *path)
+static bm_status read_back(const char *path, uint64_t *hash)
 {
     bm_shard *s = NULL;
     bm_sequences x = {0};
@@ -404,6 +410,7 @@ static bm_status read_back(const char *path)
     BM_TRY_DONE(bm_shard_tag(s, 0, &tag));
     for (size_t k = 0; k < bm_shard_units(s); k++)
         BM_TRY_DONE(bm_shard_read(s, k, &x));
+    *hash = bm_shard_hash(s);
 done:
     bm_sequences_free(&x);
     bm_shard_close(s);
@@ -411,17 +418,17 @@ done:
 }
 
 bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
-                                  size_t index)
+                                  const bm_shard_place *place, uint64_t *hash)
 {
     bm_file_replacement r;
     bm_status status = BM_OK;
 
     BM_TRY(bm_file_replace_begin(&r, path));
     bm_h5_enter();
-    status = write_file(c, r.temporary, index); /* HDF5 wants a name */
+    status = write_file(c, r.temporary, place); /* HDF5 wants a name */
     bm_h5_leave();
     if (status == BM_OK)
-        status = read_back(r.temporary);
+        status = read_back(r.temporary, hash);
     if (status == BM_OK)
         status = bm_file_replace_commit(&r, true);
     bm_file_replace_abort(&r);

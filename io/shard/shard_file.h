@@ -28,10 +28,12 @@ typedef struct bm_shard_contents {
 } bm_shard_contents;
 
 /* Writes a temporary file, reads it back from the disk as a check, and renames
- * it to `path`. Fails with BM_ERR_CREATE, BM_ERR_IO or BM_ERR_MEMORY, and then
- * removes the file. index: number of the shard. */
+ * it to `path`. *hash: its bm_shard_hash. Fails with BM_ERR_CREATE, BM_ERR_IO
+ * or BM_ERR_MEMORY, and then removes the file. */
 BM_CHECKED bm_status bm_shard_contents_write(const bm_shard_contents *c,
-                                             const char *path, size_t index);
+                                             const char *path,
+                                             const bm_shard_place *place,
+                                             uint64_t *hash);
 
 /* Empties all arrays for the next shard; `all`: frees them as well. */
 void bm_shard_contents_empty(bm_shard_contents *c, bool all);

@@ -1,10 +1,11 @@
 #include "io/shard/shard_list.h"
 
 #include "core/words.h"
-#include "io/shard/shard_parts.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,4 +118,114 @@ bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int property,
                  "both with the same --vocab",
                  b->path, a->path, b->t.classes);
     return true;
+}
+
+/* ---- whether all are there ---------------------------------------------- */
+
+enum { MOST_LISTED = 20 };
+
+/* Where the reports go, and how far the shards of one name have been checked. */
+typedef struct progress {
+    void (*report)(void *self, const char *text);
+    void *self;
+    int64_t next;     /* index of the next shard */
+    int64_t count;    /* of the last shard */
+    uint64_t first;   /* sequences before it */
+    uint64_t before;  /* chain of those before it */
+    bool known;       /* first and before are */
+    size_t n_missing; /* listed so far */
+} progress;
+
+/* Length of a path without "00003.bmuf.h5". */
+static size_t stem(const char *path)
+{
+    size_t n = strlen(path);
+
+    n -= bm_ends_with(path, BM_SHARD_SUFFIX) ? strlen(BM_SHARD_SUFFIX) : 0;
+    while (n > 0 && isdigit((unsigned char)path[n - 1]))
+        n--;
+    return n;
+}
+
+static bool same_set(const char *a, const char *b)
+{
+    return stem(a) == stem(b) && strncmp(a, b, stem(a)) == 0;
+}
+
+/* Reports the shards from p->next to index - 1. */
+static void report_missing(progress *p, const char *path, int64_t index)
+{
+    char line[1024];
+
+    p->known = p->known && p->next == index;
+    for (; p->next < index && p->n_missing < MOST_LISTED; p->next++) {
+        snprintf(line, sizeof line,
+                 "%.*s%05" PRId64 BM_SHARD_SUFFIX
+                 " is missing; copy it, or pack again",
+                 (int)stem(path), path, p->next);
+        p->report(p->self, line);
+        p->n_missing++;
+    }
+    if (p->next == index)
+        return;
+    snprintf(line, sizeof line, "%" PRId64 " more shards before %s are missing",
+             index - p->next, path);
+    p->report(p->self, line);
+}
+
+static void check_member(progress *p, const bm_shard_member *m)
+{
+    const char *digits = m->path + stem(m->path);
+    int64_t index = isdigit((unsigned char)*digits)
+                        ? (int64_t)strtoll(digits, NULL, 10)
+                        : p->next;
+    bool counted = m->readable && m->place.count >= 0;
+    char line[1024];
+
+    if (m->readable && m->place.index >= 0)
+        index = m->place.index;
+    report_missing(p, m->path, index);
+    if (index < p->next || (m->readable && p->count > 0) ||
+        (p->known && counted &&
+         ((uint64_t)m->place.first != p->first ||
+          m->place.before != p->before))) {
+        snprintf(line, sizeof line,
+                 "%s is of another bmuf pack than the shards before it; pack "
+                 "again",
+                 m->path);
+        p->report(p->self, line);
+        p->known = false;
+    }
+    p->known = p->known && counted;
+    p->next = index + 1;
+    p->count = m->readable ? m->place.count : -1;
+    p->first += m->sequences;
+    p->before = bm_shard_chain(p->before, m->hash);
+}
+
+void bm_shard_complete(const bm_shard_member *members, size_t n,
+                       void (*report)(void *self, const char *text), void *self,
+                       bool *unknown)
+{
+    progress p = {.report = report, .self = self, .known = true};
+    char line[1024];
+
+    *unknown = false;
+    for (size_t i = 0; i < n; i++) {
+        const char *path = members[i].path;
+        bool last = i + 1 == n || !same_set(path, members[i + 1].path);
+
+        check_member(&p, &members[i]);
+        *unknown = *unknown || p.count < 0;
+        if (last && p.count == 0) {
+            snprintf(line, sizeof line,
+                     "%.*s%05" PRId64 BM_SHARD_SUFFIX
+                     ", or the last shards from there on, are missing; copy "
+                     "them, or pack again",
+                     (int)stem(path), path, p.next);
+            report(self, line);
+        }
+        if (last)
+            p = (progress){.report = report, .self = self, .known = true};
+    }
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 1 << 20 };
+enum { MOST_FEATURES = 1 << 20, MOST_SHARDS = 100000000 };
 
 /* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
@@ -28,6 +28,41 @@ static bm_status either(const bm_shard *s, const char *name, const char *no,
         *out = strcmp(text, yes) == 0;
     free(text);
     return status;
+}
+
+/* Older shards have an index only, those of other programs perhaps none. */
+static bm_status read_place(bm_shard *s)
+{
+    bm_shard_place *p = &s->place;
+    int64_t before = 0;
+
+    p->index = p->count = -1;
+    if (bm_h5_has(&s->file, "bmuf", "shard_index"))
+        BM_TRY(bm_h5_number(&s->file, "bmuf", "shard_index", &p->index));
+    if (bm_h5_has(&s->file, "bmuf", "shard_count")) {
+        BM_TRY(bm_h5_number(&s->file, "bmuf", "shard_count", &p->count));
+        BM_TRY(bm_h5_number(&s->file, "bmuf", "first_sequence", &p->first));
+        BM_TRY(bm_h5_number(&s->file, "bmuf", "before_xxh3", &before));
+        p->before = (uint64_t)before;
+    }
+    if (p->index < -1 || p->index > MOST_SHARDS || p->count < -1 ||
+        (p->count > 0 && p->count != p->index + 1) || p->first < 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: invalid place in its data set: shard_index %" PRId64
+                       ", shard_count %" PRId64 ", first_sequence %" PRId64,
+                       s->path, p->index, p->count, p->first);
+    return BM_OK;
+}
+
+static bm_status read_text_form(bm_shard *s)
+{
+    bool nfc = false;
+
+    if (!bm_h5_has(&s->file, "bmuf", "text_form"))
+        return BM_OK;
+    BM_TRY(either(s, "text_form", "none", "nfc", &nfc));
+    s->text_form = nfc ? "nfc" : "none";
+    return BM_OK;
 }
 
 static bm_status read_format(bm_shard *s)
@@ -52,6 +87,8 @@ static bm_status read_format(bm_shard *s)
         return BM_FAIL(BM_ERR_FORMAT, "%s: invalid frame_shift_us %" PRId64,
                        s->path, shift);
     s->frame_shift = (double)shift * 1e-6;
+    BM_TRY(read_place(s));
+    BM_TRY(read_text_form(s));
     return bm_h5_text(&s->file, "bmuf", "feat_config", &s->features_text);
 }
 

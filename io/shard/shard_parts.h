@@ -35,9 +35,29 @@ typedef struct bm_shard_tables {
     float *scale, *offset; /* [features], u8 only */
 } bm_shard_tables;
 
+/* Where a shard belongs in its data set. */
+typedef struct bm_shard_place {
+    int64_t index;   /* from 0; -1: unknown */
+    int64_t count;   /* of all shards, in the last one; 0 in the others; -1:
+                        unknown, in older shards */
+    int64_t first;   /* sequences in the shards before it */
+    uint64_t before; /* bm_shard_chain of the shards before it */
+} bm_shard_place;
+
+/* The hash of a list of shards, of that of all but the last, 0 for none, and
+ * the last one's bm_shard_hash. */
+static inline uint64_t bm_shard_chain(uint64_t before, uint64_t hash)
+{
+    const uint64_t pair[] = {before, hash};
+
+    return XXH3_64bits(pair, sizeof pair);
+}
+
 struct bm_shard {
     char *path;
-    struct stat identity; /* of the file that was opened */
+    bm_shard_place place;
+    const char *text_form; /* static; NULL: unknown */
+    struct stat identity;  /* of the file that was opened */
     bm_shard_tables t;
     bool per_frame;
     double frame_shift;

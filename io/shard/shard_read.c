@@ -135,6 +135,11 @@ const bm_vocab *bm_shard_vocab(const bm_shard *s)
     return s->vocab;
 }
 
+const char *bm_shard_text_form(const bm_shard *s)
+{
+    return s->text_form;
+}
+
 const char *bm_shard_features_text(const bm_shard *s)
 {
     return s->features_text;

@@ -1,6 +1,6 @@
 /*
  * shard_write.c - collects a shard in memory, in the form of the file, and
- * writes it when it is full (shard_file.c).
+ * writes it (shard_file.c) when it is full and the next one begins.
  */
 #include "compute/batch.h"
 #include "core/file.h"
@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,9 @@ struct bm_shard_writer {
     char *directory, *name;
     long unit_frames;
     double shard_bytes;
-    size_t index; /* of the next shard */
+    bm_shard_place place; /* of the shard in memory */
+    bool full; /* it is written once it is known not to be the last */
+    bool finished;
     bm_shard_contents c;
     size_t first_frame, first_label; /* of the current unit */
     size_t first_sequence;
@@ -116,10 +119,26 @@ done:
     return status;
 }
 
+static bm_status name_shard(const bm_shard_writer *w, int64_t index,
+                            char path[PATH_MAX])
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s-%05" PRId64 BM_SHARD_SUFFIX,
+                     w->directory, w->name, index);
+
+    if (n < 0 || n >= PATH_MAX - 32) /* with room for a temporary name */
+        return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", w->directory);
+    return BM_OK;
+}
+
 void bm_shard_writer_close(bm_shard_writer *w)
 {
+    char path[PATH_MAX];
+
     if (w == NULL)
         return;
+    for (int64_t i = 0; !w->finished && i < w->place.index; i++)
+        if (name_shard(w, i, path) == BM_OK)
+            unlink(path);
     bm_shard_contents_empty(&w->c, true);
     free(w->directory);
     free(w->name);
@@ -285,21 +304,44 @@ static bm_status end_unit(bm_shard_writer *w)
     return BM_OK;
 }
 
-static bm_status end_shard(bm_shard_writer *w)
+static bm_status end_shard(bm_shard_writer *w, bool last)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof path - 8, "%s/%s-%05zu" BM_SHARD_SUFFIX,
-                     w->directory, w->name, w->index);
+    size_t n = w->c.lengths.n / (2 * sizeof(int32_t));
+    uint64_t hash = 0;
 
     BM_TRY(end_unit(w));
-    if (w->c.units.n == 0)
+    if (n == 0)
         return BM_OK;
-    if (n < 0 || (size_t)n >= sizeof path - 8)
-        return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", w->directory);
-    BM_TRY(bm_shard_contents_write(&w->c, path, w->index));
+    w->place.count = last ? w->place.index + 1 : 0;
+    BM_TRY(name_shard(w, w->place.index, path));
+    BM_TRY(bm_shard_contents_write(&w->c, path, &w->place, &hash));
     bm_shard_contents_empty(&w->c, false);
     w->first_sequence = w->first_frame = w->first_label = 0;
-    w->index++;
+    w->full = false;
+    w->place.index++;
+    w->place.first += (int64_t)n;
+    w->place.before = bm_shard_chain(w->place.before, hash);
+    return BM_OK;
+}
+
+/* Adds the features of the next sequence. A full shard is written first, but
+ * only if they can be stored: else it may be the last. */
+static bm_status begin_sequence(bm_shard_writer *w, const char *tag,
+                                const float *x, size_t frames)
+{
+    bm_bytes *inputs = &w->c.inputs;
+    size_t end = inputs->n, added = 0;
+
+    BM_TRY(add_features(&w->c, tag, x, frames));
+    if (!w->full)
+        return BM_OK;
+    added = inputs->n - end;
+    inputs->n = end;
+    BM_TRY(end_shard(w, false));
+    if (added > 0)
+        memmove(inputs->data, inputs->data + end, added);
+    inputs->n = added;
     return BM_OK;
 }
 
@@ -312,19 +354,21 @@ bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
     size_t row = c->meta.features * bm_store_size(c->store);
 
     BM_TRY(check_sequence(&c->meta, tag, frames, labels, n_labels));
-    BM_TRY(add_features(c, tag, x, frames));
+    BM_TRY(begin_sequence(w, tag, x, frames));
     BM_TRY(append(&c->tags, tag, strlen(tag) + 1));
     BM_TRY(add_speaker(c, speaker, x, frames));
     BM_TRY(add_labels(c, frames, labels, n_labels));
     if (c->inputs.n / row - w->first_frame < (size_t)w->unit_frames)
         return BM_OK;
     BM_TRY(end_unit(w));
-    return (double)c->inputs.n >= w->shard_bytes ? end_shard(w) : BM_OK;
+    w->full = (double)c->inputs.n >= w->shard_bytes;
+    return BM_OK;
 }
 
 bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards)
 {
-    BM_TRY(end_shard(w));
-    *shards = w->index;
+    BM_TRY(end_shard(w, true));
+    w->finished = true;
+    *shards = (size_t)w->place.index;
     return BM_OK;
 }

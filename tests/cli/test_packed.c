@@ -1,7 +1,9 @@
 /*
  * The contents of shards that bmuf pack writes: the pixels of line images, byte
- * by byte, and labels with a given vocabulary.
+ * by byte, and labels with a given vocabulary. What it leaves out, warns of and
+ * refuses; data sets of which shards are missing.
  */
+#include "core/file_lock.h"
 #include "io/shard/shard.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -10,10 +12,12 @@
 
 #include <hdf5.h>
 #include <png.h>
+#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- pixels ------------------------------------------------------------- */
 
@@ -227,6 +231,424 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
                  66, "nowhere");
 }
 
+/* ---- what is left out ---------------------------------------------------- */
+
+typedef struct entry {
+    const char *id, *path;
+} entry;
+
+static void list(const char *name, const char *key, size_t n,
+                 const entry rows[])
+{
+    char *text = calloc(n + 1, 200);
+
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + strlen(text), 200,
+                 "{\"id\": \"%s\", \"%s\": \"%s\", \"text\": \"a\"}\n",
+                 rows[i].id, key, rows[i].path);
+    write_text(name, text);
+    free(text);
+}
+
+/* n recordings, of which the first `bad` are shorter than a window. */
+static void list_recordings(const char *name, size_t n, size_t bad)
+{
+    char ids[128][8];
+    entry rows[128];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(ids[i], sizeof ids[i], "u%zu", i);
+        rows[i].id = ids[i];
+        rows[i].path = i < bad ? "short.wav" : "1.wav";
+    }
+    list(name, "audio", n, rows);
+}
+
+static bool has_shards(const char *directory)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/data-00000.bmuf.h5", directory);
+    return access(in_folder(path), F_OK) == 0;
+}
+
+static void test_more_left_out_than_allowed_is_a_failure(void **_)
+{
+    static const struct {
+        size_t n, bad;
+        const char *most; /* NULL: the default, 1 */
+        int code;
+    } cases[] = {
+        {20, 1, NULL, 65}, {100, 1, NULL, 0},  {100, 2, NULL, 65},
+        {20, 1, "5", 0},   {20, 1, "4.9", 65}, {20, 0, "0", 0},
+        {20, 1, "0", 65},  {20, 19, "100", 0}, {20, 20, "100", 65},
+    };
+    outcome o;
+
+    (void)_;
+    write_tone("short.wav", 100, 1, 8000);
+    FOR_EACH (k, cases) {
+        const char *option = cases[k].most != NULL ? "--max-left-out" : NULL;
+
+        list_recordings("some.jsonl", cases[k].n, cases[k].bad);
+        o = BMUF("pack", "--audio", "some.jsonl", "--out", "some", "--force",
+                 "--set", "shard.unit_frames=30", "--set",
+                 "shard.shard_mb=0.001", option, cases[k].most);
+        assert_code(o, cases[k].code);
+        assert_int_equal(has_shards("some"), cases[k].code == 0);
+    }
+    assert_fails(BMUF("pack", "--audio", "some.jsonl", "--out", "no",
+                      "--max-left-out", "101"),
+                 64, "--max-left-out 101 is not a percentage");
+}
+
+static void test_what_is_left_out_is_counted_by_kind(void **_)
+{
+    static const entry rows[] = {{"a", "gone-1.wav"}, {"b", "short.wav"},
+                                 {"c", "1.wav"},      {"d", "gone-2.wav"},
+                                 {"e", "gone-3.wav"}, {"f", "short.wav"}};
+    outcome o;
+
+    (void)_;
+    write_tone("short.wav", 100, 1, 8000);
+    list("five.jsonl", "audio", 6, rows);
+    assert_fails(BMUF("pack", "--audio", "five.jsonl", "--out", "five"), 66,
+                 "3 files cannot be opened", "gone-2.wav: No such file");
+    o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
+             "60");
+    assert_code(o, 65);
+    assert_says(o.err, "left out 5 of 6: 3 file not found, 2 shorter than a "
+                       "window. This is more than 60 %");
+    assert_says(o.err, "--max-left-out 84");
+    assert_false(has_shards("five"));
+    o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
+             "84");
+    assert_code(o, 0);
+    assert_says(o.out, "1 sequence, ");
+    assert_says(o.out, "; left out 5 of 6: 3 file not found, 2 shorter than a "
+                       "window; 0 unknown symbols");
+}
+
+static void test_a_failing_disk_is_no_left_out_recording(void **_)
+{
+    static const entry rows[] = {{"a", "1.wav"}, {"b", "/proc/self/mem"}};
+
+    (void)_;
+    list("eio.jsonl", "audio", 2, rows);
+    assert_fails(BMUF("pack", "--audio", "eio.jsonl", "--out", "eio",
+                      "--max-left-out", "100"),
+                 74, "/proc/self/mem cannot be read: Input/output error");
+    assert_false(has_shards("eio"));
+}
+
+/* ---- other files --------------------------------------------------------- */
+
+static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
+{
+    static const struct {
+        const char *file, *is, *use;
+    } cases[] = {
+        {"k.png", "k.png is a PNG image, not a manifest",
+         "pack --images takes"},
+        {"1.wav", "1.wav is a WAV recording, not a", "pack --audio takes"},
+        {"c/data-00000.bmuf.h5", "data-00000.bmuf.h5 is an HDF5 file, not a",
+         "bmuf info"},
+        {"wav.scp", "wav.scp is a Kaldi scp file, not a manifest",
+         "JSON lines"},
+        {"text", "text is a text, not a manifest", "JSON lines"},
+        {"k.ini", "k.ini is a configuration, not a manifest", "bmuf train"},
+        {"list.json", "list.json is a JSON list, not a", "no brackets"},
+        {"k.gz", "k.gz is a gzip file, not a manifest", "unpack it"},
+    };
+
+    (void)_;
+    draw("k.png", 6);
+    write_text("wav.scp", "u1 1.wav\nu2 2.wav\n");
+    write_text("text", "u1 one two\nu2 three\n");
+    write_text("k.ini", "; mine\n[data]\ntrain = c\n");
+    write_text("list.json", "[\n{\"id\": \"u1\"}]\n");
+    write_bytes("k.gz", "\x1f\x8b\x08\0\0", 5);
+    FOR_EACH (k, cases) {
+        outcome o = BMUF("pack", "--audio", cases[k].file, "--out", "no");
+
+        assert_fails(o, 65, cases[k].is, cases[k].use);
+        assert_int_equal(count_of(o.err, "\n"), 1);
+    }
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
+                      "--vocab", "k.png"),
+                 65, "k.png is a PNG image, not a vocabulary");
+}
+
+/* A pipe without a writer, or a device, must not be waited for. */
+static void test_pipes_in_place_of_files_are_refused_at_once(void **_)
+{
+    static const struct {
+        const char *option, *key;
+    } cases[] = {
+        {"--audio", "audio"}, {"--images", "image"}, {"--features", "feats"}};
+    static const entry pipe[] = {{"a", "pipe"}};
+    static const entry device[] = {{"a", "/dev/zero"}};
+
+    (void)_;
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    FOR_EACH (k, cases) {
+        list("pipe.jsonl", cases[k].key, 1, pipe);
+        assert_fails(BMUF("pack", cases[k].option, "pipe.jsonl", "--out", "no",
+                          "--max-left-out", "0"),
+                     66, "pipe: not a regular file");
+        list("pipe.jsonl", cases[k].key, 1, device);
+        assert_fails(BMUF("pack", cases[k].option, "pipe.jsonl", "--out", "no",
+                          "--max-left-out", "100"),
+                     65, "/dev/zero is a device, not a regular file");
+    }
+    assert_fails(BMUF("pack", "--audio", "pipe", "--out", "no"), 66,
+                 "pipe is a pipe, not a regular file");
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
+                      "--vocab", "pipe"),
+                 66, "pipe is a pipe, not a regular file");
+}
+
+static void test_fields_that_are_not_understood_are_named_once(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("fields.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\", \"txt\": \"a\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"txt\": \"b\", "
+               "\"gender\": \"f\"}\n");
+    o = BMUF("pack", "--audio", "fields.jsonl", "--out", "fields");
+    assert_code(o, 0);
+    assert_says(o.err, "fields.jsonl: field \"txt\", on 2 lines, is not "
+                       "understood and was ignored; did you mean \"text\"?");
+    assert_says(o.err, "field \"gender\", on 1 line, is not understood");
+    assert_int_equal(count_of(o.err, "not understood"), 2);
+}
+
+/* ---- excerpts ------------------------------------------------------------ */
+
+static char *file_of(const char *path, size_t *size)
+{
+    return slurp(in_folder(path), size);
+}
+
+static void test_an_excerpt_is_the_recording_that_was_cut_there(void **_)
+{
+    enum { N = 16000, FIRST = 3999, END = 12345 };
+    static int x[N];
+    char *cut = NULL, *excerpt = NULL;
+    size_t n = 0, k = 0;
+
+    (void)_;
+    make_tone(x, N, 1, 440, 8000);
+    for (size_t i = 0; i < N; i++)
+        x[i] = x[i] / 2 + (int)(i * i % 977);
+    write_sound("long.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, N, 1, 8000);
+    write_sound("cut.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x + FIRST,
+                END - FIRST, 1, 8000);
+    write_text("long.jsonl",
+               "{\"id\": \"u\", \"audio\": \"long.wav\", \"text\": \"a\", "
+               "\"start\": 0.499875, \"duration\": 1.04325}\n");
+    write_text("cut.jsonl",
+               "{\"id\": \"u\", \"audio\": \"cut.wav\", \"text\": \"a\"}\n");
+    assert_code(BMUF("pack", "--audio", "long.jsonl", "--out", "excerpt",
+                     "--set", "features.rate=11025", "--set",
+                     "features.dither=1"),
+                0);
+    assert_code(BMUF("pack", "--audio", "cut.jsonl", "--out", "cut", "--set",
+                     "features.rate=11025", "--set", "features.dither=1"),
+                0);
+    excerpt = file_of("excerpt/data-00000.bmuf.h5", &n);
+    cut = file_of("cut/data-00000.bmuf.h5", &k);
+    assert_int_equal(n, k);
+    assert_memory_equal(excerpt, cut, n);
+    free(excerpt);
+    free(cut);
+    write_text("long.jsonl", "{\"id\": \"u\", \"audio\": \"long.wav\", "
+                             "\"start\": 1.5, \"duration\": 1}\n");
+    assert_fails(BMUF("pack", "--audio", "long.jsonl", "--out", "no"), 65,
+                 "1 excerpt outside the recording");
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+/* Shards n/ (normalised) and d/ (not) of an e with an acute, once as one
+ * character and once as two. */
+static void test_texts_are_normalised(void **_)
+{
+    static const int32_t composed[] = {1, 1}, apart[] = {2, 1, 3};
+    static const char acute[] = "<blank>\n\xc3\xa9\n";
+    static const char accents[] = "<blank>\ne\n\xc3\xa9\n\xcc\x81\n";
+
+    (void)_;
+    write_text(
+        "e.jsonl",
+        "{\"id\": \"1\", \"audio\": \"1.wav\", \"text\": \"\\u00e9\"}\n"
+        "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"e\\u0301\"}\n");
+    assert_code(BMUF("pack", "--audio", "e.jsonl", "--out", "n"), 0);
+    assert_shard("n/data-00000.bmuf.h5", false, acute, composed, 2);
+    assert_code(
+        BMUF("pack", "--audio", "e.jsonl", "--out", "d", "--text", "none"), 0);
+    assert_shard("d/data-00000.bmuf.h5", false, accents, apart, 3);
+    /* other sets follow the vocabulary, from shards or from a text */
+    assert_code(
+        BMUF("pack", "--audio", "e.jsonl", "--out", "n2", "--vocab", "n"), 0);
+    assert_shard("n2/data-00000.bmuf.h5", false, acute, composed, 2);
+    assert_code(
+        BMUF("pack", "--audio", "e.jsonl", "--out", "d2", "--vocab", "d"), 0);
+    assert_shard("d2/data-00000.bmuf.h5", false, accents, apart, 3);
+    assert_code(BMUF("pack", "--audio", "e.jsonl", "--out", "n3", "--vocab",
+                     "n/vocab.txt"),
+                0);
+    assert_shard("n3/data-00000.bmuf.h5", false, acute, composed, 2);
+    assert_code(BMUF("pack", "--audio", "e.jsonl", "--out", "d3", "--vocab",
+                     "d/vocab.txt"),
+                0);
+    assert_shard("d3/data-00000.bmuf.h5", false, accents, apart, 3);
+    assert_fails(BMUF("pack", "--audio", "e.jsonl", "--out", "no", "--vocab",
+                      "n", "--text", "none"),
+                 64,
+                 "--text none, but the texts of --vocab n were packed with "
+                 "--text nfc");
+    assert_fails(
+        BMUF("pack", "--audio", "e.jsonl", "--out", "no", "--text", "nfd"), 64,
+        "--text nfd is not one of: nfc none");
+}
+
+/* ---- remarks ------------------------------------------------------------- */
+
+static void test_unusual_recordings_are_counted(void **_)
+{
+    static const entry rows[] = {{"a", "zero.wav"}, {"b", "1.wav"},
+                                 {"c", "clip.wav"}, {"d", "zero.wav"},
+                                 {"e", "zero.wav"}, {"f", "zero.wav"},
+                                 {"g", "seven.wav"}};
+    static const entry images[] = {{"i", "blank.png"}};
+    static const entry arrays[] = {{"f", "flat.mfc"}};
+    static int x[800];
+    unsigned char white[64], flat[4 + 4 * 26] = {0, 0, 0, 26};
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = 8,
+                     .height = 8,
+                     .format = PNG_FORMAT_GRAY};
+    outcome o;
+
+    (void)_;
+    write_sound("zero.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, 800, 1, 8000);
+    for (size_t i = 0; i < 800; i++)
+        x[i] = 7;
+    write_sound("seven.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, 800, 1, 8000);
+    for (size_t i = 0; i < 800; i++)
+        x[i] = i % 100 < 10 ? 32767 : (int)i;
+    write_sound("clip.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, 800, 1, 8000);
+    list("odd.jsonl", "audio", 7, rows);
+    o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd");
+    assert_code(o, 0);
+    assert_says(o.err, "4 of 7 sequences are digital silence: a, d, e, ..\n");
+    assert_says(o.err, "1 of 7 sequences is clipped: c\n");
+    assert_says(o.err, "1 of 7 sequences is constant: g\n");
+    memset(white, 255, sizeof white);
+    assert_true(png_image_write_to_file(&png, in_folder("blank.png"), 0, white,
+                                        0, NULL));
+    list("odd.jsonl", "image", 1, images);
+    o = BMUF("pack", "--images", "odd.jsonl", "--out", "odd-i");
+    assert_code(o, 0);
+    assert_says(o.err, "1 of 1 sequences is blank: i\n");
+    write_bytes("flat.mfc", flat, sizeof flat); /* two frames of 13 zeros */
+    list("odd.jsonl", "feats", 1, arrays);
+    o = BMUF("pack", "--features", "odd.jsonl", "--out", "odd-f");
+    assert_code(o, 0);
+    assert_says(o.err, "1 of 1 sequences is constant: f\n");
+}
+
+/* ---- whole data sets ----------------------------------------------------- */
+
+/* Packs `n` copies of a recording, in shards of one. */
+static void pack_many(const char *out, size_t n)
+{
+    list_recordings("many.jsonl", n, 0);
+    assert_code(BMUF("pack", "--audio", "many.jsonl", "--out", out, "--force",
+                     "--set", "shard.unit_frames=1", "--set",
+                     "shard.shard_mb=0.001"),
+                0);
+}
+
+static void drop(const char *name)
+{
+    assert_int_equal(remove(in_folder(name)), 0);
+}
+
+/* Every verb that opens a data set names what is missing. */
+static void assert_incomplete(const char *directory, const char *text)
+{
+    char setting[64];
+    outcome o = BMUF("check", directory);
+
+    assert_code(o, 65);
+    assert_says(o.out, text);
+    assert_fails(BMUF("info", directory), 65, text);
+    snprintf(setting, sizeof setting, "data.train=%s", directory);
+    assert_fails(BMUF("train", "many.ini", "--out", "no", "--set", setting), 65,
+                 text);
+}
+
+static void test_missing_shards_are_named(void **_)
+{
+    (void)_;
+    write_text("many.ini", "[model]\nnet = linear\n");
+    pack_many("many", 6);
+    assert_code(BMUF("check", "many"), 0);
+    drop("many/data-00004.bmuf.h5");
+    drop("many/data-00001.bmuf.h5");
+    assert_incomplete("many", "many/data-00001.bmuf.h5 is missing");
+    assert_incomplete("many", "many/data-00004.bmuf.h5 is missing");
+    assert_code(BMUF("info", "many/data-00003.bmuf.h5"), 0); /* by itself */
+    pack_many("many", 6);
+    drop("many/data-00005.bmuf.h5");
+    assert_incomplete("many", "many/data-00005.bmuf.h5, or the last shards "
+                              "from there on, are missing");
+}
+
+static void test_shards_of_another_packing_are_noticed(void **_)
+{
+    size_t n = 0;
+    char *bytes = NULL;
+
+    (void)_;
+    pack_many("many", 4);
+    assert_code(BMUF("pack", "--audio", "many.jsonl", "--out", "more", "--set",
+                     "shard.unit_frames=1", "--set", "shard.shard_mb=0.001",
+                     "--set", "features.preemphasis=0.9"),
+                0);
+    bytes = file_of("more/data-00003.bmuf.h5", &n);
+    write_bytes("many/data-00003.bmuf.h5", bytes, n);
+    free(bytes);
+    assert_incomplete("many",
+                      "many/data-00003.bmuf.h5 is of another bmuf pack");
+    pack_many("many", 2); /* --force leaves none of the others */
+    assert_false(access(in_folder("many/data-00002.bmuf.h5"), F_OK) == 0);
+    assert_code(BMUF("check", "many"), 0);
+}
+
+static void test_a_directory_is_packed_into_by_one_at_a_time(void **_)
+{
+    int lock = -1;
+    char who[64];
+
+    (void)_;
+    pack_many("many", 2);
+    snprintf(who, sizeof who, "process %ld)", (long)getpid());
+    assert_ok(bm_file_lock(&lock, in_folder("many"), ".pack.lock"));
+    assert_fails(
+        BMUF("pack", "--audio", "many.jsonl", "--out", "many", "--force"), 73,
+        "many is in use by another job (host ", who);
+    assert_code(BMUF("check", "many"), 0); /* and nothing was removed */
+    bm_file_unlock(lock, in_folder("many"), ".pack.lock");
+    pack_many("many", 3);
+    assert_false(access(in_folder("many/.pack.lock"), F_OK) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +656,18 @@ int main(void)
         cmocka_unit_test(test_vocabulary_of_shards_keeps_its_units),
         cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
         cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
+        cmocka_unit_test(test_more_left_out_than_allowed_is_a_failure),
+        cmocka_unit_test(test_what_is_left_out_is_counted_by_kind),
+        cmocka_unit_test(test_a_failing_disk_is_no_left_out_recording),
+        cmocka_unit_test(test_a_file_that_is_no_manifest_is_told_in_one_line),
+        cmocka_unit_test(test_pipes_in_place_of_files_are_refused_at_once),
+        cmocka_unit_test(test_fields_that_are_not_understood_are_named_once),
+        cmocka_unit_test(test_an_excerpt_is_the_recording_that_was_cut_there),
+        cmocka_unit_test(test_texts_are_normalised),
+        cmocka_unit_test(test_unusual_recordings_are_counted),
+        cmocka_unit_test(test_missing_shards_are_named),
+        cmocka_unit_test(test_shards_of_another_packing_are_noticed),
+        cmocka_unit_test(test_a_directory_is_packed_into_by_one_at_a_time),
     };
 
     return cmocka_run_group_tests_name("packed", tests, make_shards,

@@ -28,13 +28,14 @@ static void test_items_have_the_features_of_their_recordings(void **state)
     bm_fbank *f = NULL;
     bm_item item;
     bm_sound s = {0};
-    bm_problem problem = {""};
+    bm_problem problem = {0};
     float *y = NULL;
 
     (void)state;
     write_tone("a.wav", 8000, 1, 8000);
     write_tone("b.wav", 4000, 1, 8000);
-    assert_ok(bm_sound_read(&s, in_folder("a.wav"), 0, &problem));
+    assert_ok(
+        bm_sound_read(&s, in_folder("a.wav"), 0, (bm_excerpt){0, 0}, &problem));
     assert_ok(bm_fbank_new(&f, &bank));
     y = malloc(98 * 40 * sizeof *y);
     assert_non_null(y);
@@ -277,12 +278,13 @@ static const bm_frames *prepare(const recipe *r, bm_chain **chain)
 {
     bm_rng noise = bm_rng_make(r->seed, "dither", XXH3_64bits("a", 1));
     bm_sound s = {0};
-    bm_problem problem = {""};
+    bm_problem problem = {0};
     bm_fbank *bank = NULL;
     bm_frames x = {0};
     const bm_frames *y = NULL;
 
-    assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel, &problem));
+    assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel,
+                            (bm_excerpt){0, 0}, &problem));
     assert_ok(bm_sound_resample(&s, r->bank.rate, &problem));
     assert_false(bm_problem_is(&problem));
     bm_dither(s.x, s.n, r->dither, noise.key);
@@ -400,8 +402,8 @@ static void test_invalid_recordings_are_problems_of_their_items(void **state)
     assert_ok(open_importer(&i, "audio", NULL, two_tones));
     item = next_item(i);
     assert_string_equal(item.id, "a");
-    assert_non_null(strstr(item.problem, "a.wav: "));
-    assert_string_equal(next_item(i).problem,
+    assert_non_null(strstr(item.problem->text, "a.wav: "));
+    assert_string_equal(next_item(i).problem->text,
                         "0.012 s: shorter than one window of 25 ms");
     assert_null(next_item(i).id);
     bm_importer_close(i);

@@ -20,9 +20,9 @@ static void test_a_manifest_has_one_row_per_line(void **state)
         "\xef\xbb\xbf{\"id\": \"a\", \"audio\": \"a.wav\", "
         "\"text\": \"\\u00e9t\\u00e9\", \"speaker\": \"z\", \"dur\": 3}\n"
         "\n"
-        "{\"id\": \"b\", \"audio\": \"/dev/null\"}\r\n"
+        "{\"id\": \"b\", \"audio\": \"/etc/passwd\"}\r\n"
         "{\"id\": \"c\", \"audio\": \"./a.wav\", \"speaker\": \"y\"}");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio"));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0));
     assert_int_equal(bm_manifest_size(m), 3);
     assert_int_equal(bm_manifest_speakers(m), 3);
     row = bm_manifest_at(m, 0);
@@ -32,7 +32,7 @@ static void test_a_manifest_has_one_row_per_line(void **state)
     assert_string_equal(row.speaker, "z");
     assert_int_equal(row.speaker_number, 2);
     row = bm_manifest_at(m, 1);
-    assert_string_equal(row.path, "/dev/null");
+    assert_string_equal(row.path, "/etc/passwd");
     assert_string_equal(row.text, "");
     assert_string_equal(row.speaker, "");
     assert_int_equal(row.line, 3);
@@ -45,7 +45,7 @@ static void assert_manifest_says(bm_status status, const char *text)
 {
     bm_manifest *m = NULL;
 
-    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image"),
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 0),
                      status);
     assert_null(m);
     if (strstr(bm_last_error(), text) == NULL)
@@ -92,7 +92,7 @@ static void test_only_some_of_many_faults_are_reported(void **state)
     write_text("m.jsonl", text);
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 100 problems:");
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:10: \"image\" is missing");
-    assert_manifest_says(BM_ERR_FORMAT, "\n  ...");
+    assert_manifest_says(BM_ERR_FORMAT, "\n  and 80 more");
     assert_null(strstr(bm_last_error(), "m.jsonl:11:"));
 }
 
@@ -114,12 +114,105 @@ static void test_missing_and_empty_manifests_are_rejected(void **state)
     bm_manifest *m = NULL;
 
     (void)state;
-    assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image"),
+    assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image", 0),
                      BM_ERR_MISSING);
     write_text("m.jsonl", "\n \n");
     assert_manifest_says(
         BM_ERR_FORMAT,
         "m.jsonl is empty; a manifest has one JSON object per line");
+}
+
+static void test_excerpts_have_a_start_and_a_duration(void **state)
+{
+    static const double expected[][2] = {{0, 0},      {1.5, 0},    {0, 2.25},
+                                         {1.5, 2.25}, {1.5, 0.75}, {0.5, 2}};
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text(
+        "m.jsonl",
+        "{\"id\": \"a\", \"audio\": \"a.wav\"}\n"
+        "{\"id\": \"b\", \"audio\": \"a.wav\", \"start\": 1.5}\n"
+        "{\"id\": \"c\", \"audio\": \"a.wav\", \"duration\": 2.25}\n"
+        "{\"id\": \"d\", \"audio\": \"a.wav\", \"start\": 1.5, "
+        "\"duration\": 2.25}\n"
+        "{\"id\": \"e\", \"audio\": \"a.wav\", \"start\": 1.5, \"end\": 2.25}\n"
+        "{\"id\": \"f\", \"audio_filepath\": \"a.wav\", \"offset\": 0.5, "
+        "\"duration\": 2}\n"); /* NeMo's names */
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0));
+    assert_int_equal(bm_manifest_size(m), 6);
+    FOR_EACH (k, expected) {
+        bm_manifest_row row = bm_manifest_at(m, k);
+
+        assert_true(row.start == expected[k][0]);
+        assert_true(row.duration == expected[k][1]);
+        assert_string_equal(row.path, in_folder("a.wav"));
+    }
+    bm_manifest_free(m);
+}
+
+/* The manifest must fail with this text. */
+static void assert_invalid(const char *kind, const char *fields,
+                           const char *text)
+{
+    char line[300];
+    bm_manifest *m = NULL;
+
+    snprintf(line, sizeof line, "{\"id\": \"a\", \"%s\": \"a.wav\", %s}\n",
+             kind, fields);
+    write_text("m.jsonl", line);
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), kind, 0),
+                     BM_ERR_FORMAT);
+    if (strstr(bm_last_error(), text) == NULL)
+        fail_msg("'%s' is not in: %s", text, bm_last_error());
+}
+
+static void test_invalid_excerpts_are_refused(void **state)
+{
+    static const struct {
+        const char *fields, *text;
+    } cases[] = {
+        {"\"start\": -1", "\"start\" is not a number of seconds from 0"},
+        {"\"start\": \"1\"", "\"start\" is not a number"},
+        {"\"offset\": 2e6", "\"offset\" is not a number"},
+        {"\"duration\": 0", "\"duration\" is not a number"},
+        {"\"start\": 1, \"offset\": 1", "both \"start\" and \"offset\""},
+        {"\"duration\": 1, \"end\": 1", "both \"duration\" and \"end\""},
+        {"\"start\": 2, \"end\": 1.5", "\"end\" 1.5 is not behind \"start\" 2"},
+        {"\"audio_filepath\": \"a.wav\"", "\"audio_filepath\"; give only one"},
+    };
+
+    (void)state;
+    FOR_EACH (k, cases)
+        assert_invalid("audio", cases[k].fields, cases[k].text);
+    assert_invalid("image", "\"start\": 1", "\"start\" is for recordings");
+    assert_invalid("feats", "\"duration\": 1",
+                   "\"duration\" is for recordings; cut \"feats\"");
+}
+
+static void test_ids_with_blanks_are_refused(void **state)
+{
+    (void)state;
+    write_text("m.jsonl", "{\"id\": \"a b\", \"image\": \"a b.png\"}\n");
+    assert_manifest_says(BM_ERR_FORMAT, "\"id\" has a blank: \"a b\"");
+    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl: 1 problem:");
+}
+
+/* As many missing files as are allowed are left to be problems of their rows. */
+static void test_some_files_may_be_missing(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("there.png", "");
+    write_text("m.jsonl", "{\"id\": \"a\", \"image\": \"gone.png\"}\n"
+                          "{\"id\": \"b\", \"image\": \"there.png\"}\n");
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9),
+                     BM_ERR_MISSING);
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50));
+    assert_int_equal(bm_manifest_size(m), 2);
+    bm_manifest_free(m);
 }
 
 int main(void)
@@ -130,6 +223,10 @@ int main(void)
         cmocka_unit_test(test_only_some_of_many_faults_are_reported),
         cmocka_unit_test(test_all_missing_files_are_reported_at_once),
         cmocka_unit_test(test_missing_and_empty_manifests_are_rejected),
+        cmocka_unit_test(test_excerpts_have_a_start_and_a_duration),
+        cmocka_unit_test(test_invalid_excerpts_are_refused),
+        cmocka_unit_test(test_ids_with_blanks_are_refused),
+        cmocka_unit_test(test_some_files_may_be_missing),
     };
 
     return cmocka_run_group_tests_name("manifest", tests, folder_make,

@@ -22,7 +22,8 @@ static bm_sound read_sound(const char *name, long channel, bm_problem *problem)
     bm_sound s = {0};
 
     problem->text[0] = '\0';
-    assert_ok(bm_sound_read(&s, in_folder(name), channel, problem));
+    assert_ok(bm_sound_read(&s, in_folder(name), channel, (bm_excerpt){0, 0},
+                            problem));
     return s;
 }
 
@@ -276,6 +277,116 @@ static void test_damaged_recordings_never_crash(void **state)
     assert_true(problems > 20); /* magic numbers and checksums at least */
 }
 
+/* ---- excerpts ------------------------------------------------------------ */
+
+/* Samples [first, end) of all of `all` must be those of the excerpt. */
+static void assert_excerpt(const char *name, const bm_sound *all,
+                           bm_excerpt part, size_t first, size_t end)
+{
+    bm_problem problem = {0};
+    bm_sound s = {0};
+
+    assert_ok(bm_sound_read(&s, in_folder(name), 0, part, &problem));
+    assert_string_equal(problem.text, "");
+    assert_int_equal(s.n, end - first);
+    assert_memory_equal(s.x, all->x + first, s.n * sizeof *s.x);
+    bm_sound_free(&s);
+}
+
+static void test_excerpts_are_cut_at_the_nearest_sample(void **state)
+{
+    static const struct {
+        const char *name;
+        int format;
+    } files[] = {
+        {"e.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16},
+        {"e.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16},
+        {"e.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS},
+        {"e.sph", SF_FORMAT_NIST | SF_FORMAT_PCM_16},
+    };
+    static int x[LONGEST];
+
+    (void)state;
+    make_tone(x, LONGEST, 1, 441, 8000);
+    FOR_EACH (f, files) {
+        bm_problem problem;
+        bm_sound all;
+
+        write_sound(files[f].name, files[f].format, x, LONGEST, 1, 8000);
+        all = read_sound(files[f].name, 0, &problem);
+        assert_int_equal(all.n, LONGEST);
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0.5, 0}, 4000, 16000);
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0, 0.25}, 0, 2000);
+        /* 5000.4 and 5000.4 + 800.4 samples */
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0.62505, 0.10005},
+                       5000, 5801);
+        /* 80 samples, 10 ms, may be missing at the end */
+        assert_excerpt(files[f].name, &all, (bm_excerpt){1.5, 0.51}, 12000,
+                       16000);
+        bm_sound_free(&all);
+    }
+}
+
+static void test_excerpts_outside_a_recording_are_problems(void **state)
+{
+    static const bm_excerpt parts[] = {{2, 0}, {3, 0.5}, {1.5, 0.52}, {0, 9}};
+    static int x[LONGEST];
+
+    (void)state;
+    make_tone(x, LONGEST, 1, 441, 8000);
+    write_sound("e.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, LONGEST, 1, 8000);
+    write_sound("e.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS, x, LONGEST, 1, 8000);
+    FOR_EACH (k, parts)
+        for (int f = 0; f < 2; f++) {
+            bm_problem problem = {0};
+            bm_sound s = {0};
+
+            assert_ok(bm_sound_read(&s, in_folder(f ? "e.ogg" : "e.wav"), 0,
+                                    parts[k], &problem));
+            assert_string_equal(problem.kind, "excerpt outside the recording");
+            bm_sound_free(&s);
+        }
+}
+
+static void test_a_disk_that_fails_is_not_a_damaged_recording(void **state)
+{
+    bm_problem problem = {0};
+    bm_sound s = {0};
+
+    (void)state; /* the first page of memory: read(2) fails with EIO */
+    assert_int_equal(
+        bm_sound_read(&s, "/proc/self/mem", 0, (bm_excerpt){0, 0}, &problem),
+        BM_ERR_IO);
+    assert_int_equal(bm_sound_probe(&s, "/proc/self/mem", &problem), BM_ERR_IO);
+    assert_false(bm_problem_is(&problem));
+    assert_ok(bm_sound_read(&s, in_folder("gone.wav"), 0, (bm_excerpt){0, 0},
+                            &problem));
+    assert_string_equal(problem.kind, "file not found");
+    assert_ok(bm_sound_read(&s, "/dev/zero", 0, (bm_excerpt){0, 0}, &problem));
+    assert_string_equal(problem.kind, "file cannot be opened");
+    bm_sound_free(&s);
+}
+
+static void test_silent_constant_and_clipped_recordings_are_told(void **state)
+{
+    static float x[4000];
+    bm_sound s = {.x = x, .n = 4000};
+
+    (void)state;
+    assert_string_equal(bm_sound_remark(&s), "digital silence");
+    for (size_t i = 0; i < s.n; i++)
+        x[i] = 7;
+    assert_string_equal(bm_sound_remark(&s), "constant");
+    for (size_t i = 0; i < s.n; i++)
+        x[i] = (float)(i % 100);
+    assert_null(bm_sound_remark(&s));
+    x[5] = x[6] = 32767;
+    x[7] = -32768;
+    assert_null(bm_sound_remark(&s)); /* 3 of 4000 */
+    x[8] = 32767;
+    assert_string_equal(bm_sound_remark(&s), "clipped");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +399,10 @@ int main(void)
         cmocka_unit_test(test_truncated_recordings_are_problems),
         cmocka_unit_test(test_a_recording_from_a_pipe_is_complete),
         cmocka_unit_test(test_damaged_recordings_never_crash),
+        cmocka_unit_test(test_excerpts_are_cut_at_the_nearest_sample),
+        cmocka_unit_test(test_excerpts_outside_a_recording_are_problems),
+        cmocka_unit_test(test_a_disk_that_fails_is_not_a_damaged_recording),
+        cmocka_unit_test(test_silent_constant_and_clipped_recordings_are_told),
     };
 
     return cmocka_run_group_tests_name("sound", tests, folder_make,
