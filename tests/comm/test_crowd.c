@@ -1,7 +1,7 @@
 /*
  * 64 workers exchange gradients and models, in every mode of the sum, with the
  * result of one rank that hosts them all: on a few ranks in every test run, on 64
- * ranks, far more than cores, with the label nightly.
+ * ranks, far more than cores.
  */
 #include "bmuf/strategy.h"
 #include "tests/support/support.h"

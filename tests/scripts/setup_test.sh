@@ -17,6 +17,7 @@ stand_in() {
     chmod +x "$work/$1"
 }
 mkdir "$work/bin" "$work/sudo"
+toolkit=$work/none
 for program in sh awk env sed cat grep; do
     ln -s "$(command -v $program)" "$work/bin/$program"
 done
@@ -56,7 +57,7 @@ setup() {
     path=$work/bin code=0
     case $1 in sudoer | password) path=$path:$work/sudo ;; esac
     rm -f "$work/asked"
-    FAKE=$work FAKE_USER=$1 PATH=$path "$scripts/setup" ${2+"$2"} \
+    FAKE=$work FAKE_USER=$1 PATH=$path CUDA_PATH=$toolkit "$scripts/setup" ${2+"$2"} \
         </dev/null >"$work/results" 2>"$work/said" || code=$?
     [ ! -s "$work/results" ] || fault 'it prints to standard output'
 }
@@ -126,7 +127,19 @@ done
 have_all_but ''
 setup root --dev
 ends 0
-apt_get_is_asked_for clang-14 clang-format-14 clang-tidy-14 shellcheck python3
+apt_get_is_asked_for clang-14 clang-format-14 clang-tidy-14 shellcheck python3 \
+    iproute2
+setup root --ci
+ends 0
+apt_get_is_asked_for mmdebstrap
+
+# A toolkit that is not in PATH counts too: CMake finds it.
+mkdir -p "$work/toolkit/bin"
+stand_in toolkit/bin/nvcc </dev/null
+toolkit=$work/toolkit
+setup root
+ends 0
+apt_get_is_asked_for g++
 
 have_all_but cmake ninja-build
 echo cmake >"$work/unknown"
