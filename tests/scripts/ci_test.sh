@@ -1,8 +1,10 @@
 #!/bin/sh
 # scripts/test and scripts/bare_root refuse wrong arguments before they do anything;
-# a machine that cannot make a bare Debian says why in the last line, exit 77.
+# a machine that cannot make a bare Debian says why in the last line, exit 77. .ci/run
+# adds up what its parts report, and checks the rest where there is no bare Debian.
 set -eu
-scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
+top=$(cd "$(dirname "$0")/../.." && pwd)
+scripts=$top/scripts
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -27,6 +29,62 @@ must_end 64 'bare_root: no command; see --help' "$scripts/bare_root"
 must_end 64 'bare_root: no command; see --help' "$scripts/bare_root" --cuda
 must_end 64 'bare_root: unknown option --gpu; the only option is --cuda' \
     "$scripts/bare_root" --gpu true
+
+# .ci/run, with stand-ins for the two scripts. bare_root ends with the status in the
+# file `bare`.
+tree=$work/tree
+mkdir -p "$tree/.ci" "$tree/scripts" "$work/toolkit/bin" "$work/path"
+for program in sh dirname rm mkdir cat tee tail sed awk date; do # no nvcc
+    ln -s "$(command -v $program)" "$work/path/$program"
+done
+cp "$top/.ci/run" "$tree/.ci"
+cat >"$tree/scripts/bare_root" <<'END'
+#!/bin/sh
+echo "bare_root $*" >>calls
+echo '9 s; tests: 200 passed, 1 failed; parts: 3 passed, 0 failed'
+echo 'bare_root: NOT RUN on a bare Debian: it rains' >&2
+exit "$(cat bare)"
+END
+cat >"$tree/scripts/test" <<'END'
+#!/bin/sh
+echo "test $*" >>calls
+echo '9 s; tests: 30 passed, 0 failed; parts: 3 passed, 1 skipped: tidy, 0 failed'
+END
+printf '#!/bin/sh\n' >"$work/toolkit/bin/nvcc"
+chmod +x "$tree"/scripts/* "$work/toolkit/bin/nvcc"
+# ci BARE TOOLKIT: runs it, sets code, writes its last two lines to said.
+ci() {
+    echo "$1" >"$tree/bare"
+    rm -f "$tree/calls"
+    code=0
+    env PATH="$work/path" CUDA_PATH="$work/$2" "$tree/.ci/run" >"$work/all" 2>&1 ||
+        code=$?
+    tail -n 2 "$work/all" | sed 's/[0-9]* s, /S s, /' >"$work/said"
+}
+# must_be FILE CODE LINE...: lines of FILE, and the exit status of ci.
+must_be() {
+    file=$1 wanted=$2
+    shift 2
+    [ "$code" = "$wanted" ] && printf '%s\n' "$@" | diff - "$file" && return
+    echo ".ci/run: exit $code:"
+    cat "$work/all"
+    exit 1
+}
+here='test sanitize clang tidy format shell'
+ci 0 none
+must_be "$work/said" 0 '' 'CI: 230 passed, 1 failed, S s, exit 0'
+must_be "$tree/calls" 0 \
+    'bare_root scripts/quickstart scripts/test release slow' "$here"
+ci 0 toolkit
+must_be "$work/said" 0 '' 'CI: 430 passed, 2 failed, S s, exit 0'
+must_be "$tree/calls" 0 'bare_root scripts/quickstart scripts/test' \
+    'bare_root --cuda scripts/quickstart scripts/test release slow' "$here"
+ci 1 none
+must_be "$work/said" 1 '' 'CI: 230 passed, 1 failed, S s, exit 1; failed: bare'
+ci 77 toolkit
+must_be "$work/said" 0 'CI: 230 passed, 1 failed, S s, exit 0' \
+    'bare_root: NOT RUN on a bare Debian: it rains'
+must_be "$tree/calls" 0 'bare_root scripts/quickstart scripts/test' 'test --all'
 
 mkdir "$work/bin"
 printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
