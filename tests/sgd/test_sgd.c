@@ -343,7 +343,7 @@ static void test_local_state_is_parsed(void **state)
     (void)state;
     assert_ok(bm_config_fill(NULL, "sgd", bm_sgd_options, &set));
     assert_int_equal(bm_sgd_local_state(&set), BM_LOCAL_RESET);
-    assert_true(set.momentum == 0.9 && set.clip == 0);
+    assert_true(set.momentum == 0.9 && set.clip == 5);
     FOR_EACH (i, rows) {
         set.local_state = rows[i].word;
         assert_int_equal(bm_sgd_local_state(&set), rows[i].means);
