@@ -60,6 +60,24 @@ const char *bm_h5_reason(void)
     return reason;
 }
 
+static herr_t find_errno(unsigned n, const H5E_error2_t *error, void *found)
+{
+    const char *number = strstr(error->desc, "errno = ");
+
+    (void)n;
+    if (number != NULL && strtol(number + strlen("errno = "), NULL, 10) > 0)
+        *(bool *)found = true;
+    return 0;
+}
+
+bm_status bm_h5_failure(void)
+{
+    bool found = false;
+
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_errno, &found);
+    return found ? BM_ERR_IO : BM_ERR_FORMAT;
+}
+
 /* Order matters: the fields must fit before the size shrinks. */
 hid_t bm_h5_half(void)
 {
@@ -87,7 +105,10 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
     H5Pset_file_locking(access, 0, 1);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     id = H5Fopen(path, H5F_ACC_RDONLY, access);
-    if (id < 0) /* before H5Pclose, which clears the reason */
+    if (id < 0 && bm_h5_failure() == BM_ERR_IO)
+        status =
+            BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", path, bm_h5_reason());
+    else if (id < 0) /* before H5Pclose, which clears the reason */
         status = BM_FAIL(BM_ERR_FORMAT,
                          "%s: not an HDF5 file, truncated, or not completely "
                          "written (HDF5: %s)",
@@ -98,11 +119,22 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
     return BM_OK;
 }
 
+/* `found` is 0 or, if the file cannot be read, negative. */
+static bm_status absent(const bm_h5_file *f, htri_t found, const char *what,
+                        const char *name, const char *verdict)
+{
+    if (found < 0 && bm_h5_failure() == BM_ERR_IO)
+        return BM_FAIL(BM_ERR_IO, "%s: %s%s cannot be read: %s", f->path, what,
+                       name, bm_h5_reason());
+    return BM_FAIL(BM_ERR_FORMAT, "%s: %s%s %s", f->path, what, name, verdict);
+}
+
 /* Every step on the path to an object must be a hard link within this file. */
 static bm_status follow(const bm_h5_file *f, const char *name)
 {
     char prefix[128];
     H5L_info_t info;
+    htri_t found = 0;
 
     for (const char *end = name; end != NULL;) {
         end = strchr(end + 1, '/');
@@ -111,11 +143,11 @@ static bm_status follow(const bm_h5_file *f, const char *name)
                  name);
         if (strcmp(prefix, "/") == 0)
             continue;
-        if (H5Lexists(f->id, prefix, H5P_DEFAULT) <= 0)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s is missing; not a shard",
-                           f->path, prefix);
+        found = H5Lexists(f->id, prefix, H5P_DEFAULT);
+        if (found <= 0)
+            return absent(f, found, "/", prefix, "is missing; not a shard");
         if (H5Lget_info(f->id, prefix, &info, H5P_DEFAULT) < 0)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, prefix,
+            return BM_FAIL(bm_h5_failure(), "%s: /%s: %s", f->path, prefix,
                            bm_h5_reason());
         if (info.type != H5L_TYPE_HARD)
             return BM_FAIL(BM_ERR_FORMAT,
@@ -136,12 +168,13 @@ static bm_status attribute(const bm_h5_file *f, const char *group,
                            const char *name, hid_t *out, hid_t *type)
 {
     hid_t id = H5I_INVALID_HID, extent = H5I_INVALID_HID;
+    htri_t found = 0;
     bm_status status = BM_OK;
 
     BM_TRY(follow(f, group));
-    if (!bm_h5_has(f, group, name))
-        return BM_FAIL(BM_ERR_FORMAT, "%s: %s has no attribute %s; not a shard",
-                       f->path, group, name);
+    found = H5Aexists_by_name(f->id, group, name, H5P_DEFAULT);
+    if (found <= 0)
+        return absent(f, found, "attribute ", name, "is missing; not a shard");
     id = H5Aopen_by_name(f->id, group, name, H5P_DEFAULT, H5P_DEFAULT);
     extent = H5Aget_space(id);
     if (H5Sget_simple_extent_npoints(extent) != 1)
@@ -164,10 +197,12 @@ bm_status bm_h5_number(const bm_h5_file *f, const char *group, const char *name,
     bm_status status = BM_OK;
 
     BM_TRY(attribute(f, group, name, &id, &type));
-    if (H5Tget_class(type) != H5T_INTEGER ||
-        H5Aread(id, H5T_NATIVE_INT64, out) < 0)
+    if (H5Tget_class(type) != H5T_INTEGER)
         status = BM_FAIL(BM_ERR_FORMAT, "%s: attribute %s is not a number",
                          f->path, name);
+    else if (H5Aread(id, H5T_NATIVE_INT64, out) < 0)
+        status = BM_FAIL(bm_h5_failure(), "%s: attribute %s: %s", f->path, name,
+                         bm_h5_reason());
     H5Tclose(type);
     H5Aclose(id);
     return status;
@@ -192,7 +227,7 @@ bm_status bm_h5_text(const bm_h5_file *f, const char *group, const char *name,
     if (text == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s of %s", name, f->path);
     if (H5Aread(id, type, text) < 0)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: attribute %s: %s", f->path, name,
+        BM_FAIL_DONE(bm_h5_failure(), "%s: attribute %s: %s", f->path, name,
                      bm_h5_reason());
     *out = text;
     text = NULL;
@@ -314,7 +349,7 @@ bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
     BM_TRY(follow(f, name));
     a.id = H5Dopen2(f->id, name, H5P_DEFAULT);
     if (a.id < 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: /%s: %s", f->path, name,
+        return BM_FAIL(bm_h5_failure(), "%s: /%s: %s", f->path, name,
                        bm_h5_reason());
     status = check_array(f, &a);
     if (status != BM_OK)
@@ -349,7 +384,7 @@ bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
             0 ||
         H5Dread(a->id, a->type, memory, file, H5P_DEFAULT, out) < 0)
         status =
-            BM_FAIL(BM_ERR_FORMAT,
+            BM_FAIL(bm_h5_failure(),
                     "%s: /%s: rows %" PRIu64 " to %" PRIu64
                     " cannot be read (HDF5: %s); run bmuf check",
                     f->path, a->name, first, first + rows - 1, bm_h5_reason());

@@ -25,6 +25,10 @@ void bm_h5_leave(void);
 /* The innermost message of the last failure inside HDF5. Static per thread. */
 const char *bm_h5_reason(void);
 
+/* BM_ERR_IO if the last failure inside HDF5 was one of the operating system,
+ * such as a failing disk; else BM_ERR_FORMAT: the file is at fault. */
+bm_status bm_h5_failure(void);
+
 /* The type of an IEEE 754 half, which HDF5 1.10 lacks. Free with H5Tclose. */
 hid_t bm_h5_half(void);
 

@@ -1,21 +1,38 @@
 /*
- * Damaged and forged shards: none crashes the program, none is accepted.
+ * Damaged and forged shards, and failing disks: none crashes the program, none
+ * is accepted.
  */
+#define _DEFAULT_SOURCE /* syscall */
 #include "core/file.h"
 #include "io/shard/dataset.h"
 #include "io/shard/shard_parts.h"
 #include "tests/support/datasets.h"
 #include "tests/support/support.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const stores[] = {"f32", "f16", "u8"};
+
+/* HDF5 calls this one instead of the C library's. A failing disk: reads from
+ * byte `unreadable` of a file on are EIO. */
+static off_t unreadable = -1;
+
+ssize_t pread(int fd, void *to, size_t n, off_t at)
+{
+    if (unreadable >= 0 && at + (off_t)n > unreadable) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, to, n, at);
+}
 
 static void flip(const char *path, off_t at, unsigned char mask)
 {
@@ -464,6 +481,50 @@ static void test_a_label_out_of_range_is_rejected_when_read(void **_)
     corpus_remove(directory);
 }
 
+/* Reads from byte `at` on fail. */
+static bm_status read_until(const char *path, off_t at)
+{
+    bm_sequences x = {0};
+    bm_shard *s = NULL;
+    bm_status status = BM_OK;
+
+    unreadable = at;
+    status = bm_shard_open(&s, path);
+    for (size_t k = 0; status == BM_OK && k < bm_shard_units(s); k++)
+        status = bm_shard_read(s, k, &x);
+    unreadable = -1;
+    bm_sequences_free(&x);
+    bm_shard_close(s);
+    return status;
+}
+
+static void test_a_failing_disk_is_no_damage(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 12);
+    const char *path = NULL;
+    int failures = 0;
+
+    (void)_;
+    corpus_write(&c);
+    path = corpus_path(directory, "set-00000.bmuf.h5");
+    assert_int_equal(read_until(path, 0), BM_ERR_IO);
+    assert_non_null(strstr(bm_last_error(), "cannot be read"));
+    assert_non_null(strstr(bm_last_error(), strerror(EIO)));
+    for (off_t at = 0; at < size_of(path); at += 97) {
+        bm_status status = read_until(path, at);
+
+        if (status != BM_OK && status != BM_ERR_IO)
+            fail_msg("from byte %ld on: %s", (long)at, bm_last_error());
+        failures += status != BM_OK;
+    }
+    assert_true(failures > 10);
+    assert_int_equal(read_until(path, place_of(path, "inputs")), BM_ERR_IO);
+    assert_ok(read_until(path, size_of(path)));
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_no_flipped_byte_is_accepted),
         cmocka_unit_test(test_forged_shards_are_rejected),
         cmocka_unit_test(test_a_label_out_of_range_is_rejected_when_read),
+        cmocka_unit_test(test_a_failing_disk_is_no_damage),
     };
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
