@@ -261,18 +261,21 @@ static bm_status score(scoring *s, const bm_arguments *a,
     return BM_OK;
 }
 
-/* s->model: the path itself, or the model of a run. */
+/* s->model: the path itself, or the best or else the last model of a run. */
 static bm_status choose_model(scoring *s, const char *path)
 {
     static const char *const names[] = {"model-best.safetensors",
                                         "model.safetensors"};
     struct stat what;
+    size_t n = strlen(path);
 
+    while (n > 1 && path[n - 1] == '/')
+        n--;
     snprintf(s->model, sizeof s->model, "%s", path);
     if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
         return BM_OK;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(s->model, sizeof s->model, "%s/%s", path, names[i]);
+        snprintf(s->model, sizeof s->model, "%.*s/%s", (int)n, path, names[i]);
         if (access(s->model, F_OK) == 0)
             return BM_OK;
     }

@@ -601,7 +601,7 @@ static void test_of_a_run_the_best_model_is_scored(void **_)
     json_decref(result);
     json_decref(best);
     assert_says(BMUF("eval", "whole-run/", "test").out,
-                "model           whole-run//model-best.safetensors\n");
+                "model           whole-run/model-best.safetensors\n");
     assert_says(BMUF("eval", "whole-run/model.safetensors", "test").out,
                 "model           whole-run/model.safetensors\n");
     assert_int_equal(unlink(in_folder("whole-run/model-best.safetensors")), 0);
