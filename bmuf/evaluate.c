@@ -5,6 +5,7 @@
 #include "core/span.h"
 #include "models/decode.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,31 @@ static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
     return BM_OK;
 }
 
+/* The model scores a sequence without a reference as if that were empty, all
+ * blanks: takes its loss off again. */
+static void unscore(bm_score *own, const float *logits, size_t frames,
+                    size_t stride, size_t n_classes)
+{
+    double loss = 0;
+
+    for (size_t t = 0; t < frames; t++) {
+        const float *y = logits + t * stride;
+        double most = y[0], sum = 0;
+
+        for (size_t c = 1; c < n_classes; c++)
+            most = fmax(most, y[c]);
+        for (size_t c = 0; c < n_classes; c++)
+            sum += exp(y[c] - most);
+        loss += log(sum) + most - y[0];
+    }
+    if (isfinite(loss)) {
+        own->loss -= loss;
+        own->sequences -= 1;
+    } else {
+        own->skipped -= 1;
+    }
+}
+
 /* e->labels <- labels of the best path; returns how many. */
 static size_t decode(bm_evaluator *e, const float *logits, size_t frames,
                      size_t stride, size_t n_classes)
@@ -206,7 +232,12 @@ static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
         n_labels = decode(e, logits, frames, stride, C);
         own->sequences += 1;
         own->frames += b->extent.frames[i];
-        BM_TRY(score_sequence(e, own, reference, n, n_labels));
+        if (bm_dataset_has_reference(e->data, b->id[i])) {
+            own->references += 1;
+            BM_TRY(score_sequence(e, own, reference, n, n_labels));
+        } else {
+            unscore(&own->score, logits, frames, stride, C);
+        }
         if (observer != NULL)
             BM_TRY(observer->see(observer->self, b->id[i],
                                  bm_reader_tag(reader, b->id[i]), e->labels,
@@ -256,8 +287,12 @@ static bm_status see_all(bm_evaluator *e, const bm_observer *observer)
         for (int k = e->first; k < e->last; k++)
             BM_TRY_DONE(see_share(e, reader, k, steps, observer));
     }
-    for (int k = e->first; k < e->last; k++)
-        BM_TRY_DONE(bm_model_score(e->model, k - e->first, &e->table[k].score));
+    for (int k = e->first; k < e->last; k++) {
+        bm_score seen = {0};
+
+        BM_TRY_DONE(bm_model_score(e->model, k - e->first, &seen));
+        bm_score_add(&e->table[k].score, &seen);
+    }
     bm_infeasible_check_end(e->infeasible);
 done:
     bm_reader_close(reader);
@@ -269,6 +304,7 @@ static void add(bm_evaluation *sum, const bm_evaluation *more)
     bm_score_add(&sum->score, &more->score);
     sum->sequences += more->sequences;
     sum->frames += more->frames;
+    sum->references += more->references;
     sum->labels += more->labels;
     sum->substitutions += more->substitutions;
     sum->deletions += more->deletions;
@@ -308,12 +344,17 @@ bm_status bm_evaluate(bm_evaluator *e, const bm_observer *observer,
 
 double bm_evaluation_loss(const bm_evaluation *e)
 {
-    return e->counted > 0 ? e->score.loss / e->counted : 0;
+    return e->counted > 0 ? e->score.loss / e->counted : NAN;
 }
 
 double bm_evaluation_ler(const bm_evaluation *e)
 {
     double errors = e->substitutions + e->deletions + e->insertions;
 
-    return e->labels > 0 ? errors / e->labels : 0;
+    return e->labels > 0 ? errors / e->labels : NAN;
+}
+
+double bm_evaluation_wer(const bm_evaluation *e)
+{
+    return e->words > 0 ? e->word_errors / e->words : NAN;
 }

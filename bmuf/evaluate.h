@@ -11,19 +11,24 @@
 #include "models/model.h"
 
 typedef struct bm_evaluation {
-    bm_score score;   /* without sequences that the loss skips */
-    double counted;   /* what the loss is a mean over: sequences, or frames */
-    double sequences; /* from here on all sequences count */
-    double frames;    /* of data */
-    double labels;    /* of the references */
+    bm_score score;    /* without sequences that the loss skips */
+    double counted;    /* what the loss is a mean over: sequences, or frames */
+    double sequences;  /* all of them */
+    double frames;     /* of data, of all sequences */
+    double references; /* sequences that have one: what follows is of these, and
+                          so is the score */
+    double labels;     /* of the references */
     double substitutions, deletions, insertions;
     double words, word_errors; /* where labels form words; else 0 */
     double wrong;              /* sequences with any error */
     double seconds;
 } bm_evaluation;
 
-double bm_evaluation_loss(const bm_evaluation *e); /* per sequence or frame */
-double bm_evaluation_ler(const bm_evaluation *e);  /* errors / labels */
+/* Per sequence or frame; errors / labels; errors / words. NaN: there are
+ * none. */
+double bm_evaluation_loss(const bm_evaluation *e);
+double bm_evaluation_ler(const bm_evaluation *e);
+double bm_evaluation_wer(const bm_evaluation *e);
 
 /* `see` is called for every sequence of this rank's shares, in any order:
  * labels of the best path, and logits [frames, C], `stride` floats apart, both

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Shares of the data set. The number does not depend on the ranks, so that the
  * results do not either. */
@@ -29,6 +31,7 @@ typedef struct scoring {
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
     bool transcripts;
+    char model[4096]; /* the file that is scored */
 } scoring;
 
 /* ---- transcripts -------------------------------------------------------- */
@@ -161,38 +164,66 @@ done:
 
 /* ---- results ------------------------------------------------------------ */
 
-static void print_json(const bm_evaluation *e)
+/* null: nothing to take the mean of. */
+static json_t *rate(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static void print_json(const scoring *s, const bm_evaluation *e)
 {
     json_t *o = json_pack(
-        "{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:f}",
-        "loss", bm_evaluation_loss(e), "ler", bm_evaluation_ler(e), "sequences",
-        (json_int_t)e->sequences, "wrong", (json_int_t)e->wrong, "labels",
-        (json_int_t)e->labels, "substitutions", (json_int_t)e->substitutions,
-        "deletions", (json_int_t)e->deletions, "insertions",
-        (json_int_t)e->insertions, "words", (json_int_t)e->words, "word_errors",
-        (json_int_t)e->word_errors, "skipped", (json_int_t)e->score.skipped,
-        "zeroed", (json_int_t)e->score.zeroed, "frames", (json_int_t)e->frames,
-        "seconds", e->seconds);
+        "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, s:I, s:f}",
+        "model", s->model, "loss", rate(bm_evaluation_loss(e)), "ler",
+        rate(bm_evaluation_ler(e)), "sequences", (json_int_t)e->sequences,
+        "references", (json_int_t)e->references, "wrong", (json_int_t)e->wrong,
+        "labels", (json_int_t)e->labels, "substitutions",
+        (json_int_t)e->substitutions, "deletions", (json_int_t)e->deletions,
+        "insertions", (json_int_t)e->insertions, "words", (json_int_t)e->words,
+        "word_errors", (json_int_t)e->word_errors, "skipped",
+        (json_int_t)e->score.skipped, "zeroed", (json_int_t)e->score.zeroed,
+        "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
-    json_object_set_new(o, "wer",
-                        e->words > 0 ? json_real(e->word_errors / e->words)
-                                     : json_null());
+    json_object_set_new(o, "wer", rate(bm_evaluation_wer(e)));
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
-static void print_table(const bm_evaluation *e, const char *unit)
+static void print_sequences(const bm_evaluation *e)
 {
-    printf("sequences       %.0f, %.0f of them with errors (%.2f %%)\n",
-           e->sequences, e->wrong, 100 * e->wrong / fmax(e->sequences, 1));
-    printf("loss            %.6g nats per %s\n", bm_evaluation_loss(e), unit);
-    printf("label errors    %.2f %%  (%.0f substitutions, %.0f deletions, %.0f "
-           "insertions in %.0f)\n",
-           100 * bm_evaluation_ler(e), e->substitutions, e->deletions,
-           e->insertions, e->labels);
-    if (e->words > 0)
+    printf("sequences       %.0f", e->sequences);
+    if (e->references == 0)
+        printf(", none with a reference: no loss, no error rates\n");
+    else if (e->references < e->sequences)
+        printf(", %.0f without a reference; %.0f of the other %.0f with errors "
+               "(%.2f %%)\n",
+               e->sequences - e->references, e->wrong, e->references,
+               100 * e->wrong / e->references);
+    else
+        printf(", %.0f of them with errors (%.2f %%)\n", e->wrong,
+               100 * e->wrong / e->references);
+}
+
+static void print_rates(const bm_evaluation *e, const char *unit)
+{
+    if (isfinite(bm_evaluation_loss(e)))
+        printf("loss            %.6g nats per %s\n", bm_evaluation_loss(e),
+               unit);
+    if (isfinite(bm_evaluation_ler(e)))
+        printf("label errors    %.2f %%  (%.0f substitutions, %.0f deletions, "
+               "%.0f insertions in %.0f)\n",
+               100 * bm_evaluation_ler(e), e->substitutions, e->deletions,
+               e->insertions, e->labels);
+    if (isfinite(bm_evaluation_wer(e)))
         printf("word errors     %.2f %%  (%.0f in %.0f)\n",
-               100 * e->word_errors / e->words, e->word_errors, e->words);
+               100 * bm_evaluation_wer(e), e->word_errors, e->words);
+}
+
+static void print_table(const scoring *s, const bm_evaluation *e)
+{
+    printf("model           %s\n", s->model);
+    print_sequences(e);
+    print_rates(e, bm_model_loss(s->net.model)->per);
     if (e->score.skipped > 0)
         printf("skipped         %.0f sequences infeasible for the loss\n",
                e->score.skipped);
@@ -224,10 +255,34 @@ static bm_status score(scoring *s, const bm_arguments *a,
     if (bm_comm_rank(s->comm) != 0)
         return BM_OK;
     if (bm_argument(a, "json") != NULL)
-        print_json(&e);
+        print_json(s, &e);
     else
-        print_table(&e, bm_model_loss(s->net.model)->per);
+        print_table(s, &e);
     return BM_OK;
+}
+
+/* s->model: the path itself, or the best or else the last model of a run. */
+static bm_status choose_model(scoring *s, const char *path)
+{
+    static const char *const names[] = {"model-best.safetensors",
+                                        "model.safetensors"};
+    struct stat what;
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    snprintf(s->model, sizeof s->model, "%s", path);
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
+        return BM_OK;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(s->model, sizeof s->model, "%.*s/%s", (int)n, path, names[i]);
+        if (access(s->model, F_OK) == 0)
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s has neither %s nor %s: it is no run, or one without a "
+                   "model yet; give one of its checkpoints",
+                   path, names[0], names[1]);
 }
 
 /* Each rank by itself. */
@@ -237,9 +292,11 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 
     if (hyp != NULL && bm_comm_rank(s->comm) == 0)
         BM_TRY(bm_file_try(hyp));
-    BM_TRY(bm_recogniser_read(&s->net, s->device.be, a->nouns[0], SHARES));
+    BM_TRY(choose_model(s, a->nouns[0]));
+    BM_TRY(bm_recogniser_read(&s->net, s->device.be, s->model, SHARES));
     BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
-    BM_TRY(bm_recogniser_fits(&s->net, s->data, bm_comm_rank(s->comm) == 0));
+    BM_TRY(
+        bm_recogniser_fits(&s->net, s->data, bm_argument(a, "force") != NULL));
     if (dump != NULL)
         BM_TRY(bm_npz_create(&s->dump, dump));
     return BM_OK;
@@ -309,6 +366,9 @@ static const bm_flag flags[] = {
     {"precision", "P",
      "fp32, tf32, bf16 or auto (default: bf16 on cuda, fp32 on the CPU)", 0,
      false},
+    {"force", NULL,
+     "score features that were made with other settings than the model's", 0,
+     false},
     {"set", "SECTION.KEY=VALUE",
      "set batch.sequences or batch.frames; may be repeated", 0, true},
     {0},
@@ -316,10 +376,15 @@ static const bm_flag flags[] = {
 
 const bm_verb bm_verb_eval = {
     .name = "eval",
-    .nouns = "MODEL DIR",
+    .nouns = "MODEL|RUN DIR",
     .help = "score a model: loss, label and word error rates, transcripts",
-    .text = "  bmuf eval run/model.safetensors data/test\n"
-            "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n",
+    .text =
+        "  bmuf eval run data/test\n"
+        "  bmuf eval run/model.safetensors data/test\n"
+        "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n\n"
+        "Of a run it scores model-best.safetensors, the best model on "
+        "data.dev, or without\none model.safetensors. Without references "
+        "there are no rates; --hyp and --dump\nwork all the same.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/importer.h"
+#include "io/model/model_file.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>
@@ -36,6 +37,7 @@ typedef struct packing {
     bm_importer *importer;
     bm_config *config;
     bm_vocab *vocab;
+    char *like; /* features text of --vocab; NULL: not known */
     bm_shard_writer *writer;
     const char *directory;
     int lock;              /* of the directory; -1: not taken */
@@ -141,6 +143,53 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
+/* Takes vocabulary and features text of a model. */
+static bm_status follow_model(packing *p, const char *path)
+{
+    bool checkpoint = false;
+    char *symbols = NULL, *units = NULL;
+    bm_st_file *f = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
+    BM_TRY_DONE(bm_model_text(f, path, "vocabulary", &symbols));
+    BM_TRY_DONE(bm_model_text(f, path, "units", &units));
+    BM_TRY_DONE(bm_model_text(f, path, "feature_settings", &p->like));
+    status = bm_vocab_parse(&p->vocab, symbols, strcmp(units, "words") == 0);
+done:
+    free(symbols);
+    free(units);
+    bm_st_free(f);
+    return status;
+}
+
+/* p->like: the features text of --vocab, if that is a set or a model; of a
+ * model the vocabulary as well. */
+static bm_status follow(packing *p, const char *path)
+{
+    char **paths = NULL;
+    size_t n = 0;
+    bm_shard *shard = NULL;
+    bm_status status = BM_OK;
+
+    if (bm_ends_with(path, ".safetensors"))
+        return follow_model(p, path);
+    status = bm_shard_list(path, &paths, &n);
+    if (status == BM_ERR_MISSING)
+        return BM_OK;
+    BM_TRY_DONE(status);
+    if (!bm_ends_with(paths[0], BM_SHARD_SUFFIX))
+        goto done;
+    BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
+    p->like = strdup(bm_shard_features_text(shard));
+    if (p->like == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory to pack like %s", path);
+done:
+    bm_shard_close(shard);
+    bm_shard_list_free(paths, n);
+    return status;
+}
+
 /* A vocabulary file of a data set does not tell how the texts were normalised,
  * but the shards beside it do. */
 static bm_status get_form_beside(const char *path, const char **form)
@@ -171,7 +220,8 @@ static bm_status get_symbols(packing *p, const bm_arguments *a,
     words = units != NULL && strcmp(units, kind(true)) == 0;
     if (path == NULL)
         return bm_vocab_new(&p->vocab, words);
-    BM_TRY(copy_vocab(path, &p->vocab, form));
+    if (p->vocab == NULL)
+        BM_TRY(copy_vocab(path, &p->vocab, form));
     if (p->vocab == NULL) {
         BM_TRY(get_form_beside(path, form));
         return bm_vocab_read(&p->vocab, path, words);
@@ -428,7 +478,8 @@ static bm_status find_source(const bm_arguments *a,
 static bm_status pack(const bm_arguments *a)
 {
     packing p = {.directory = bm_argument(a, "out"), .lock = -1};
-    const char *name = bm_argument(a, "name"), *path = NULL;
+    const char *name = bm_argument(a, "name"), *path = NULL,
+               *vocab = bm_argument(a, "vocab");
     const bm_importer_ops *importer = NULL;
     bm_section sections[3];
     bm_status status = BM_OK;
@@ -442,8 +493,10 @@ static bm_status pack(const bm_arguments *a)
     BM_TRY_DONE(bm_config_new(&p.config));
     BM_TRY_DONE(bm_arguments_set(a, p.config));
     BM_TRY_DONE(bm_config_check(p.config, sections));
+    if (vocab != NULL)
+        BM_TRY_DONE(follow(&p, vocab));
     BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path,
-                                 p.most_left_out));
+                                 p.most_left_out, p.like));
     BM_TRY_DONE(get_vocab(&p, a));
     BM_TRY_DONE(bm_file_make_directory(p.directory));
     BM_TRY_DONE(bm_file_lock(&p.lock, p.directory, lock_name));
@@ -457,6 +510,7 @@ done:
     bm_file_unlock(p.lock, p.directory, lock_name);
     free(p.normalised);
     free(p.labels);
+    free(p.like);
     return status;
 }
 
@@ -469,8 +523,10 @@ static const bm_flag flags[] = {
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"units", "KIND", "labels are characters (default) or words of the texts",
      0, false},
-    {"vocab", "FILE|DIR", "use this vocabulary, e.g. of the training shards", 0,
-     false},
+    {"vocab", "FILE|DIR|MODEL",
+     "use the vocabulary of the training shards or of a model, and the means of "
+     "its set if features.normalise = global",
+     0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},
     {"text", "FORM",

@@ -1,6 +1,6 @@
 #include "cli/recogniser.h"
 
-#include "core/log.h"
+#include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
 #include <stdio.h>
@@ -170,11 +170,42 @@ void bm_recogniser_close(bm_recogniser *r)
     memset(r, 0, sizeof *r);
 }
 
-bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
-                             bool warn)
+/* Whether the features were made as the model's; normalises them as the
+ * training set's if that alone is missing. */
+static bm_status check_features(const bm_recogniser *r, bm_dataset *data,
+                                bool force)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
+    char list[2048];
+    bool raw = false;
+    size_t n =
+        bm_features_differ(r->features_text, text, list, sizeof list, &raw);
+    bm_cmvn norm = {0};
+    bm_status status = BM_OK;
 
+    if (n > 0 && !force)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has features made with other settings than the "
+                       "model's:%s\nPack it with the training set's settings "
+                       "and with --vocab TRAINING-DATA",
+                       data->directory, list);
+    if (!raw)
+        return BM_OK;
+    BM_TRY_DONE(bm_cmvn_read(&norm, r->features_text));
+    if (norm.dim == 0 || data->features % norm.dim != 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "the model has the means of %zu features, but %s has %zu "
+                     "in a frame",
+                     norm.dim, data->directory, data->features);
+    status = bm_dataset_normalise(data, &norm);
+done:
+    bm_cmvn_free(&norm);
+    return status;
+}
+
+bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
+                             bool force)
+{
     if (data->features != r->features)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has %zu features per frame, the model needs %zu; "
@@ -186,13 +217,19 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, const bm_dataset *data,
                        "%s has another vocabulary than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    if (warn && strcmp(text, r->features_text) != 0 && text[0] != '\0' &&
-        r->features_text[0] != '\0')
-        bm_log(BM_WARNING,
-               "%s: its features were made with other settings than the "
-               "model's; compare them with bmuf info",
-               data->directory);
-    return BM_OK;
+    return check_features(r, data, force);
+}
+
+bm_status bm_recogniser_scores(const bm_recogniser *r, bm_dataset *data)
+{
+    if (data == NULL)
+        return BM_OK;
+    if (data->labels == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has no labels, so that no errors can be counted; "
+                       "pack it with texts, or train without it",
+                       data->directory);
+    return bm_recogniser_fits(r, data, false);
 }
 
 void bm_recogniser_texts(const bm_recogniser *r,

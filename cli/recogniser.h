@@ -38,10 +38,17 @@ BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
 void bm_recogniser_close(bm_recogniser *r);
 
 /* Fails with BM_ERR_FORMAT if the data set has other features, labels or
- * symbols than the recogniser. `warn`: log a warning if the features were made
- * with other settings. */
+ * symbols than the recogniser, or features made with other settings, which the
+ * message lists; `force`: then go on. Features that are not normalised are from
+ * now on normalised as those of the training set, if those were over the whole
+ * set. Fails with BM_ERR_MEMORY as well. */
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
-                                        const bm_dataset *data, bool warn);
+                                        bm_dataset *data, bool force);
+
+/* The same for data.dev or data.test, which may be NULL: it must have labels,
+ * too. */
+BM_CHECKED bm_status bm_recogniser_scores(const bm_recogniser *r,
+                                          bm_dataset *data);
 
 /* The texts that bm_recogniser_read needs besides weights, ended by {0};
  * borrowed from *r. */

@@ -165,7 +165,7 @@ static bm_status open_network(const bm_settings *s, const bm_dataset *data,
             continue;
         status = bm_dataset_open(&other, others[i]);
         if (status == BM_OK)
-            status = bm_recogniser_fits(net, other, true);
+            status = bm_recogniser_scores(net, other);
         bm_dataset_close(other);
     }
     if (status != BM_OK)

@@ -66,10 +66,8 @@ static bm_status open_network(bm_training *t)
 
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
-    if (t->dev != NULL)
-        BM_TRY(bm_recogniser_fits(&t->net, t->dev, bm_training_first(t)));
-    if (t->test != NULL)
-        BM_TRY(bm_recogniser_fits(&t->net, t->test, bm_training_first(t)));
+    BM_TRY(bm_recogniser_scores(&t->net, t->dev));
+    BM_TRY(bm_recogniser_scores(&t->net, t->test));
     p = bm_training_params(t);
     t->host = malloc((p->n + 1) * sizeof *t->host);
     if (t->host == NULL)

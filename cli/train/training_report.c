@@ -42,21 +42,20 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
 {
     bm_journal_write(
         t->run->journal, "eval",
-        (bm_field[]){
-            {"epoch", (double)t->epochs, NULL},
-            {"block", (double)t->blocks, NULL},
-            {"data", 0, data},
-            {"loss", bm_evaluation_loss(e), NULL},
-            {"ler", bm_evaluation_ler(e), NULL},
-            {"wer", e->words > 0 ? e->word_errors / e->words : NAN, NULL},
-            {"sequences", e->sequences, NULL},
-            {"wrong", e->wrong, NULL},
-            {"skipped", e->score.skipped, NULL},
-            {"zeroed", e->score.zeroed, NULL},
-            {"blank", e->score.blank / e->score.frames, NULL},
-            {"frames", e->frames, NULL},
-            {"seconds", e->seconds, NULL},
-            {0}});
+        (bm_field[]){{"epoch", (double)t->epochs, NULL},
+                     {"block", (double)t->blocks, NULL},
+                     {"data", 0, data},
+                     {"loss", bm_evaluation_loss(e), NULL},
+                     {"ler", bm_evaluation_ler(e), NULL},
+                     {"wer", bm_evaluation_wer(e), NULL},
+                     {"sequences", e->sequences, NULL},
+                     {"wrong", e->wrong, NULL},
+                     {"skipped", e->score.skipped, NULL},
+                     {"zeroed", e->score.zeroed, NULL},
+                     {"blank", e->score.blank / e->score.frames, NULL},
+                     {"frames", e->frames, NULL},
+                     {"seconds", e->seconds, NULL},
+                     {0}});
 }
 
 /* Mini-batches of each worker, "12 9 12 11", where block.seconds may cut them;

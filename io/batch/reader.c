@@ -239,7 +239,8 @@ static bm_status prepare(bm_reader *r, bm_position from)
         if (r->ring[i].shares == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shares", hosted);
         for (size_t k = 0; k < hosted; k++)
-            r->ring[i].shares[k].packed = !bm_on_host(r->collator.be);
+            r->ring[i].shares[k].packed =
+                !bm_on_host(r->collator.be) && r->d->norm.dim == 0;
     }
     BM_TRY(plan_epoch(r, from.epoch));
     r->blocks = bm_plan_blocks(r->plan);

@@ -1,5 +1,6 @@
 #include "io/features/feature_chain.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct bm_chain {
     over over;
     size_t dim, groups;
     double *moments; /* [groups, BM_MOMENTS(dim with deltas)] */
+    bm_cmvn norm;    /* GLOBAL: made of the moments, or given */
     bm_frames delta, stacked;
 };
 
@@ -57,9 +59,14 @@ static bm_status choose(bm_chain *c, const char *section)
                    section, name);
 }
 
+static size_t with_deltas(const bm_chain *c)
+{
+    return c->dim * ((size_t)c->settings.deltas + 1);
+}
+
 static size_t moments_size(const bm_chain *c)
 {
-    return BM_MOMENTS(c->dim * ((size_t)c->settings.deltas + 1));
+    return BM_MOMENTS(with_deltas(c));
 }
 
 bm_status bm_chain_new(bm_chain **out, const bm_chain_settings *s,
@@ -90,6 +97,7 @@ void bm_chain_free(bm_chain *c)
     if (c == NULL)
         return;
     free(c->moments);
+    bm_cmvn_free(&c->norm);
     bm_frames_free(&c->delta);
     bm_frames_free(&c->stacked);
     free(c);
@@ -97,13 +105,12 @@ void bm_chain_free(bm_chain *c)
 
 size_t bm_chain_features(const bm_chain *c)
 {
-    return c->dim * ((size_t)c->settings.deltas + 1) *
-           (size_t)c->settings.stack;
+    return with_deltas(c) * (size_t)c->settings.stack;
 }
 
 bool bm_chain_learns(const bm_chain *c)
 {
-    return c->over == SPEAKER || c->over == GLOBAL;
+    return c->over == SPEAKER || (c->over == GLOBAL && c->norm.dim == 0);
 }
 
 bool bm_chain_needs_speakers(const bm_chain *c)
@@ -135,6 +142,45 @@ bm_status bm_chain_learn(bm_chain *c, size_t speaker, const bm_frames *x)
     return BM_OK;
 }
 
+bm_status bm_chain_give(bm_chain *c, const char *section, const bm_cmvn *norm)
+{
+    if (c->over != GLOBAL || norm->dim == 0)
+        return BM_OK;
+    if (norm->dim != with_deltas(c))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s.normalise = global: the training set has the means "
+                       "of %zu features, but here are %zu; use its %s.* "
+                       "settings",
+                       section, norm->dim, with_deltas(c), section);
+    return bm_cmvn_copy(&c->norm, norm);
+}
+
+/* c->norm <- what GLOBAL moments give. */
+static bm_status end_learning(bm_chain *c)
+{
+    size_t dim = with_deltas(c);
+
+    if (c->over != GLOBAL || c->norm.dim > 0 || c->moments[0] == 0)
+        return BM_OK;
+    BM_TRY(bm_cmvn_make(&c->norm, dim));
+    for (size_t d = 0; d < dim; d++) {
+        bm_moments_norm(c->moments, dim, c->settings.variance, d,
+                        &c->norm.mean[d], &c->norm.scale[d]);
+        if (!isfinite(c->norm.mean[d]) || !isfinite(c->norm.scale[d]))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "feature %zu cannot be normalised over all "
+                           "sequences: one of them has NaN or infinite values",
+                           d);
+    }
+    return BM_OK;
+}
+
+bm_status bm_chain_norm(bm_chain *c, const bm_cmvn **out)
+{
+    *out = &c->norm;
+    return end_learning(c);
+}
+
 bm_status bm_chain_apply(bm_chain *c, size_t speaker, const bm_frames *x,
                          const bm_frames **out)
 {
@@ -147,7 +193,10 @@ bm_status bm_chain_apply(bm_chain *c, size_t speaker, const bm_frames *x,
         memset(moments, 0, moments_size(c) * sizeof *moments);
         bm_moments_add(moments, y->x, y->n, y->dim);
     }
-    if (c->over != NONE) {
+    if (c->over == GLOBAL) {
+        BM_TRY(end_learning(c));
+        bm_cmvn_apply(&c->norm, y->x, y->n, y->dim);
+    } else if (c->over != NONE) {
         BM_ASSERT(moments[0] > 0);
         bm_normalise(y->x, y->n, y->dim, moments, s->variance);
     }

@@ -11,6 +11,7 @@
 
 #include "core/config.h"
 #include "io/features/feature_ops.h"
+#include "io/features/feature_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,6 +72,18 @@ bool bm_chain_needs_speakers(const bm_chain *c);
  * with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_chain_learn(bm_chain *c, size_t speaker,
                                     const bm_frames *x);
+
+/* Normalisation over all sequences then takes these numbers, and learns
+ * nothing; any other ignores them, and norm->dim = 0 is a no-op. Copied. Fails
+ * with BM_ERR_CONFIG, naming `section`, if it is of another number of features,
+ * or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_chain_give(bm_chain *c, const char *section,
+                                   const bm_cmvn *norm);
+
+/* What all sequences are normalised by, once they are learned or given: borrowed;
+ * dim = 0 unless it is the same for all. Fails with BM_ERR_FORMAT if a sequence
+ * was not finite, or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_chain_norm(bm_chain *c, const bm_cmvn **out);
 
 /* Processes x [T >= 1, dim]. *out is borrowed until the next call. Fails with
  * BM_ERR_MEMORY. */

@@ -88,18 +88,26 @@ void bm_moments_add(double *moments, const float *x, size_t frames, size_t dim)
         }
 }
 
+void bm_moments_norm(const double *moments, size_t dim, bool variance, size_t d,
+                     double *mean, double *scale)
+{
+    const double *sum = moments + 1, *squares = sum + dim;
+    double m = sum[d] / moments[0];
+    double var = squares[d] / moments[0] - m * m;
+    /* A smaller variance is rounding error of floats. */
+    double least = fmax(1e-20, 1e-12 * m * m);
+
+    *mean = m;
+    *scale = variance ? 1 / sqrt(fmax(var, least)) : 1;
+}
+
 void bm_normalise(float *x, size_t frames, size_t dim, const double *moments,
                   bool variance)
 {
-    const double *sum = moments + 1, *squares = sum + dim;
-
     for (size_t d = 0; d < dim; d++) {
-        double mean = sum[d] / moments[0];
-        double var = squares[d] / moments[0] - mean * mean;
-        /* A smaller variance is rounding error of floats. */
-        double least = fmax(1e-20, 1e-12 * mean * mean);
-        double scale = variance ? 1 / sqrt(fmax(var, least)) : 1;
+        double mean = 0, scale = 1;
 
+        bm_moments_norm(moments, dim, variance, d, &mean, &scale);
         for (size_t t = 0; t < frames; t++)
             x[t * dim + d] = (float)((x[t * dim + d] - mean) * scale);
     }

@@ -38,6 +38,11 @@ void bm_stack(const float *x, size_t frames, size_t dim, size_t n, size_t every,
 /* Adds x [T, D]. */
 void bm_moments_add(double *moments, const float *x, size_t frames, size_t dim);
 
+/* What feature d is normalised by: x <- (x - mean) * scale, where scale is 1
+ * unless `variance`. */
+void bm_moments_norm(const double *moments, size_t dim, bool variance, size_t d,
+                     double *mean, double *scale);
+
 /* Normalises x [T, D] with the mean and, if `variance`, the variance of the
  * moments. A constant feature becomes 0. */
 void bm_normalise(float *x, size_t frames, size_t dim, const double *moments,

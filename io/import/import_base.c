@@ -87,6 +87,7 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
 
     BM_TRY(bm_chain_new(&b->chain, s, i->ops->section, dim,
                         bm_manifest_speakers(b->manifest)));
+    BM_TRY(bm_chain_give(b->chain, i->ops->section, &i->norm));
     if (bm_chain_needs_speakers(b->chain))
         BM_TRY(check_speakers(i));
     if (!bm_chain_learns(b->chain))
@@ -123,13 +124,22 @@ static json_t *to_json(const bm_option *o, const void *settings)
 bm_status bm_import_describe(bm_importer *i)
 {
     bm_import_base *b = i->self;
-    json_t *object = json_object();
-    int failed = json_object_set_new(object, "kind", json_string(i->ops->name));
+    const bm_cmvn *norm = NULL;
+    json_t *object = NULL;
+    int failed = 0;
 
+    if (b->chain != NULL)
+        BM_TRY(bm_chain_norm(b->chain, &norm));
+    object = json_object();
+    failed = json_object_set_new(object, "kind", json_string(i->ops->name));
     for (const bm_option *o = i->ops->options; o->key != NULL; o++)
         failed |= json_object_set_new(object, o->key, to_json(o, i->settings));
+    if (norm != NULL && norm->dim > 0)
+        failed |= bm_cmvn_describe(norm, object);
     if (failed == 0)
-        b->described = json_dumps(object, JSON_REAL_PRECISION(12));
+        b->described = json_dumps(object, norm != NULL && norm->dim > 0
+                                              ? JSON_REAL_PRECISION(17)
+                                              : JSON_REAL_PRECISION(12));
     json_decref(object);
     if (b->described == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");

@@ -28,7 +28,7 @@ static const bm_importer_ops *find(const char *name)
 
 bm_status bm_importer_open(bm_importer **out, const char *name,
                            const bm_config *config, const char *path,
-                           double most_missing)
+                           double most_missing, const char *like)
 {
     const bm_importer_ops *ops = find(name);
     bm_importer *i = NULL;
@@ -49,6 +49,8 @@ bm_status bm_importer_open(bm_importer **out, const char *name,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an importer");
     BM_TRY_DONE(
         bm_config_fill(config, ops->section, ops->options, i->settings));
+    if (like != NULL)
+        BM_TRY_DONE(bm_cmvn_read(&i->norm, like));
     BM_TRY_DONE(ops->open(i, path, most_missing));
     *out = i;
     i = NULL;
@@ -62,6 +64,7 @@ void bm_importer_close(bm_importer *i)
     if (i == NULL)
         return;
     i->ops->close(i);
+    bm_cmvn_free(&i->norm);
     free(i->settings);
     free(i);
 }

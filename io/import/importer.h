@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "io/import/problem.h"
+#include "io/features/feature_text.h"
 #include "io/shard/shard.h"
 
 #define BM_IMPORTERS(X)                                                        \
@@ -52,6 +53,7 @@ typedef struct bm_importer_ops {
 struct bm_importer {
     const bm_importer_ops *ops;
     void *settings; /* filled from the options table */
+    bm_cmvn norm;   /* of the training set, for normalise = global */
     void *self;
 };
 
@@ -60,10 +62,12 @@ struct bm_importer {
  * for a setting, BM_ERR_FORMAT for the manifest or if no file can be read,
  * BM_ERR_MISSING if there is no manifest or more than most_missing percent of
  * its files are missing; the fault of one file is the problem of its item.
- * Close with bm_importer_close; NULL is a no-op. */
+ * like: the features text of the training set, by whose means normalise =
+ * global goes; NULL: by those of this manifest. Close with bm_importer_close;
+ * NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_config *config, const char *path,
-                                      double most_missing);
+                                      double most_missing, const char *like);
 void bm_importer_close(bm_importer *i);
 
 /* All importers, ending with NULL. */

@@ -1,6 +1,7 @@
 #include "io/inspect/describe.h"
 
 #include "core/printable.h"
+#include "io/features/feature_text.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
 
@@ -86,8 +87,9 @@ static void print_quantiles(const char *name, const int32_t x[QUANTILES],
 
 static void print_text(const summary *s, FILE *out)
 {
+    char *brief = bm_features_brief(s->features_text);
     char *made = bm_printable_copy(
-        s->features_text[0] != '\0' ? s->features_text : "(not known)");
+        brief != NULL && brief[0] != '\0' ? brief : "(not known)");
 
     fprintf(out, "%s\n", s->path);
     fprintf(out, "  sequences  %zu in %zu shard%s, %zu units\n", s->sequences,
@@ -107,6 +109,7 @@ static void print_text(const summary *s, FILE *out)
     print_quantiles("  labels of a sequence", s->of_labels, out);
     fprintf(out, "  made with  %s\n", made != NULL ? made : "");
     free(made);
+    free(brief);
     fprintf(out, "  hash       %016" PRIx64 "\n", s->hash);
 }
 

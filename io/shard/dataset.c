@@ -202,6 +202,7 @@ void bm_dataset_close(bm_dataset *d)
     free(d->units);
     free(d->lengths);
     free(d->directory);
+    bm_cmvn_free(&d->norm);
     free((opened *)(void *)d);
 }
 
@@ -241,11 +242,28 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
     return bm_shard_tag(d->shards[i], k, out);
 }
 
+bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence)
+{
+    BM_ASSERT(sequence >= 0 && (size_t)sequence < d->n);
+    return d->lengths[2 * sequence + 1] > 0;
+}
+
+bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm)
+{
+    BM_ASSERT(norm->dim > 0 && d->features % norm->dim == 0);
+    return bm_cmvn_copy(&d->norm, norm);
+}
+
 bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
 {
     const bm_unit_at *u = &d->units[unit];
 
     BM_ASSERT(unit < d->n_units);
     mark_open((opened *)(void *)d, d->shards[u->shard]);
-    return bm_shard_read(d->shards[u->shard], (size_t)u->unit, out);
+    BM_TRY(bm_shard_read(d->shards[u->shard], (size_t)u->unit, out));
+    if (d->norm.dim > 0) {
+        BM_ASSERT(!out->packed);
+        bm_cmvn_apply(&d->norm, out->x, (size_t)u->frames, d->features);
+    }
+    return BM_OK;
 }

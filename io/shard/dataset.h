@@ -8,6 +8,7 @@
 #ifndef BM_IO_SHARD_DATASET_H
 #define BM_IO_SHARD_DATASET_H
 
+#include "io/features/feature_text.h"
 #include "io/shard/shard.h"
 
 typedef struct bm_unit_at {
@@ -32,6 +33,7 @@ typedef struct bm_dataset {
     int32_t longest;          /* frames of the longest sequence */
     size_t features, classes; /* D, C */
     uint64_t hash;            /* of the shards' hashes, in order */
+    bm_cmvn norm;             /* of bm_dataset_normalise; dim = 0: none */
 } bm_dataset;
 
 /* Opens all *.bmuf.h5 of a directory, or a single one. Fails with
@@ -47,6 +49,12 @@ const bm_vocab *bm_dataset_vocab(const bm_dataset *d);
  * Fails as bm_shard_tag does. */
 BM_CHECKED bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence,
                                     const char **out);
+/* Whether the labels of a sequence, in [0, n), are what is spoken or written in
+ * it. A sequence without labels has no reference. */
+bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence);
+/* Features are from now on normalised when they are read. Copied. Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm);
 /* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,
                                      bm_sequences *out);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N = 21, LONGEST = 80 }; /* of test/ */
 
@@ -225,7 +226,7 @@ static void test_the_table_has_the_same_numbers(void **_)
 
 /* ---- ranks, batches ----------------------------------------------------- */
 
-/* The JSON output without the time. */
+/* The JSON output without the time and the name of the model. */
 static void assert_same_result(const char *a, const char *b)
 {
     json_t *x = json_loads(a, 0, NULL), *y = json_loads(b, 0, NULL);
@@ -234,7 +235,9 @@ static void assert_same_result(const char *a, const char *b)
     assert_non_null(y);
     json_object_del(x, "seconds");
     json_object_del(y, "seconds");
-    assert_int_equal(json_object_size(x), 14);
+    json_object_del(x, "model");
+    json_object_del(y, "model");
+    assert_int_equal(json_object_size(x), 15);
     assert_true(json_equal(x, y));
     json_decref(x);
     json_decref(y);
@@ -403,6 +406,211 @@ static void test_infeasible_sequences_are_counted(void **_)
     assert_true(number(result, "sequences") == 2);
     assert_true(number(result, "labels") == 15);
     json_decref(result);
+}
+
+/* ---- sequences without a reference -------------------------------------- */
+
+static void pack(const char *manifest, const char *set, const char *vocab,
+                 const char *setting)
+{
+    assert_code(BMUF("pack", "--audio", manifest, "--out", set, "--vocab",
+                     vocab, "--set", "features.mels=8", "--set", setting),
+                0);
+}
+
+/* A manifest of the first `all` recordings of test/, with texts for `n`. */
+static void write_manifest(const char *name, size_t n, size_t all)
+{
+    char text[N * 100] = "";
+
+    for (size_t i = 0; i < all; i++) {
+        size_t at = strlen(text);
+
+        if (i < n)
+            snprintf(text + at, sizeof text - at,
+                     "{\"id\": \"test-%zu\", \"audio\": \"test-%zu.wav\", "
+                     "\"text\": \"%s\"}\n",
+                     i, i, speech_text(i));
+        else
+            snprintf(text + at, sizeof text - at,
+                     "{\"id\": \"test-%zu\", \"audio\": \"test-%zu.wav\"}\n", i,
+                     i);
+    }
+    write_text(name, text);
+}
+
+static bool is_null(const json_t *object, const char *key)
+{
+    return json_is_null(json_object_get(object, key));
+}
+
+static void test_without_references_there_are_no_rates(void **_)
+{
+    json_t *result = NULL;
+    outcome o;
+
+    (void)_;
+    write_manifest("mute.jsonl", 0, N);
+    pack("mute.jsonl", "mute", "train", "features.dither=0");
+    o = BMUF("eval", "half.safetensors", "mute", "--hyp", "mute.trn");
+    assert_code(o, 0);
+    assert_says(o.out, "sequences       21, none with a reference: no loss, no "
+                       "error rates\n");
+    assert_int_equal(count_of(o.out, "%"), 0);
+    assert_int_equal(count_of(o.out, "nats"), 0);
+    assert_code(BMUF("eval", "half.safetensors", "test", "--hyp", "heard.trn"),
+                0);
+    assert_string_equal(read_file("mute.trn"), read_file("heard.trn"));
+    result = evaluate("mute", "mute.trn");
+    assert_true(is_null(result, "loss") && is_null(result, "ler") &&
+                is_null(result, "wer"));
+    assert_true(number(result, "sequences") == N);
+    assert_true(number(result, "references") == 0);
+    assert_true(number(result, "insertions") == 0);
+    assert_true(number(result, "wrong") == 0);
+    json_decref(result);
+    assert_fails(
+        BMUF("train", "tiny.ini", "--out", "none", "--set", "data.dev=mute"),
+        65, "mute has no labels", "pack it with texts");
+    assert_int_equal(BMUF("explain", "tiny.ini", "--set", "data.dev=mute").code,
+                     65);
+}
+
+/* Some sequences without references: the others count as they do alone. */
+static void test_sequences_without_references_do_not_count(void **_)
+{
+    static const char *const keys[] = {
+        "labels", "substitutions", "deletions", "insertions",
+        "words",  "word_errors",   "wrong",     "references"};
+    json_t *mixed = NULL, *alone = NULL;
+    outcome o;
+
+    (void)_;
+    write_manifest("mixed.jsonl", 8, N);
+    pack("mixed.jsonl", "mixed", "train", "features.dither=0");
+    write_manifest("alone.jsonl", 8, 8);
+    pack("alone.jsonl", "alone", "train", "features.dither=0");
+    mixed = evaluate("mixed", "m.trn");
+    alone = evaluate("alone", "m.trn");
+    FOR_EACH (k, keys)
+        assert_true(number(mixed, keys[k]) == number(alone, keys[k]));
+    assert_true(number(mixed, "references") == 8);
+    assert_true(number(mixed, "sequences") == N);
+    assert_true(near(number(mixed, "loss"), number(alone, "loss"), 1e-5));
+    o = BMUF("eval", "half.safetensors", "mixed");
+    assert_says(o.out, "sequences       21, 13 without a reference; ");
+    json_decref(mixed);
+    json_decref(alone);
+}
+
+/* ---- features as the model's -------------------------------------------- */
+
+static void test_other_feature_settings_are_an_error(void **_)
+{
+    (void)_;
+    pack("test.jsonl", "bent", "train", "features.preemphasis=0.5");
+    assert_fails(BMUF("eval", "half.safetensors", "bent"), 65,
+                 "bent has features made with other settings than the model's",
+                 "features.preemphasis: 0.5, but the model's 0.97",
+                 "--vocab TRAINING-DATA");
+    assert_code(BMUF("eval", "half.safetensors", "bent", "--force"), 0);
+    assert_fails(
+        BMUF("train", "tiny.ini", "--out", "none", "--set", "data.dev=bent"),
+        65, "bent has features", "features.preemphasis: 0.5");
+    /* What belongs to the recordings may differ. */
+    pack("test.jsonl", "first", "train", "features.channel=1");
+    assert_code(BMUF("eval", "half.safetensors", "first"), 0);
+}
+
+static void assert_same_files(const char *a, const char *b)
+{
+    size_t size[2];
+    char *x = slurp(in_folder(a), &size[0]), *y = slurp(in_folder(b), &size[1]);
+
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(x, y, size[0]);
+    free(x);
+    free(y);
+}
+
+/* The means of the training set are in its shards and in the model: a set that
+ * was packed like either, and one that was not normalised, give equal logits. */
+static void test_the_normalisation_travels_with_the_model(void **_)
+{
+    static const char *const same[] = {"like", "after", "raw"};
+    dump own = {0}, like = {0};
+    char dumped[32];
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "whole",
+                     "--set", "features.mels=8", "--set", "features.deltas=1",
+                     "--set", "features.stack=2", "--set",
+                     "features.normalise=global", "--set",
+                     "shard.unit_frames=100"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "global", "--set",
+                     "data.train=whole", "--set", "data.dev=", "--set",
+                     "train.epochs=1", "--set", "schedule.kind=constant"),
+                0);
+    write_manifest("few.jsonl", 8, 8);
+#define PACK(manifest, set, vocab, normalise)                                  \
+    assert_code(BMUF("pack", "--audio", manifest, "--out", set, "--vocab",     \
+                     vocab, "--set", "features.mels=8", "--set",               \
+                     "features.deltas=1", "--set", "features.stack=2",         \
+                     "--set", "features.normalise=" normalise),                \
+                0)
+    PACK("test.jsonl", "like", "whole", "global");
+    PACK("test.jsonl", "after", "global/model.safetensors", "global");
+    PACK("test.jsonl", "raw", "whole", "none");
+    PACK("few.jsonl", "own", "whole/vocab.txt", "global");
+#undef PACK
+    FOR_EACH (k, same) {
+        snprintf(dumped, sizeof dumped, "%s.npz", same[k]);
+        assert_code(BMUF("eval", "global", same[k], "--dump", dumped), 0);
+        assert_same_files("like.npz", dumped);
+    }
+    assert_fails(BMUF("eval", "global", "own"), 65,
+                 "features.normalise: global, but over another set");
+    assert_code(BMUF("eval", "global", "own", "--force", "--dump", "own.npz"),
+                0);
+    own = dump_read("own.npz");
+    like = dump_read("like.npz");
+    assert_memory_not_equal(dump_find(&own, "test-0")->x,
+                            dump_find(&like, "test-0")->x, sizeof(float));
+    dump_free(&own);
+    dump_free(&like);
+    /* The numbers are not for people. */
+    assert_int_equal(count_of(BMUF("info", "whole").out, "scale"), 0);
+    assert_true(strlen(BMUF("info", "whole").out) < 2000);
+}
+
+/* ---- runs ---------------------------------------------------------------- */
+
+static void test_of_a_run_the_best_model_is_scored(void **_)
+{
+    json_t *result = NULL, *best = NULL;
+    outcome o;
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "whole-run"), 0);
+    best = last_event("whole-run", "best");
+    result = result_of(BMUF("eval", "whole-run", "test", "--json"));
+    assert_string_equal(text(result, "model"),
+                        "whole-run/model-best.safetensors");
+    assert_true(near(number(result, "ler"), number(best, "ler"), 1e-8));
+    json_decref(result);
+    json_decref(best);
+    assert_says(BMUF("eval", "whole-run/", "test").out,
+                "model           whole-run/model-best.safetensors\n");
+    assert_says(BMUF("eval", "whole-run/model.safetensors", "test").out,
+                "model           whole-run/model.safetensors\n");
+    assert_int_equal(unlink(in_folder("whole-run/model-best.safetensors")), 0);
+    o = BMUF("eval", "whole-run", "test");
+    assert_code(o, 0);
+    assert_says(o.out, "model           whole-run/model.safetensors\n");
+    assert_fails(BMUF("eval", "train", "test"), 66,
+                 "train has neither model-best.safetensors nor "
+                 "model.safetensors");
 }
 
 /* ---- invalid input ------------------------------------------------------ */
@@ -574,6 +782,11 @@ int main(void)
         cmocka_unit_test(test_the_loss_is_the_ctc_of_the_logits),
         cmocka_unit_test(test_one_sequence_alone_has_its_own_loss),
         cmocka_unit_test(test_infeasible_sequences_are_counted),
+        cmocka_unit_test(test_without_references_there_are_no_rates),
+        cmocka_unit_test(test_sequences_without_references_do_not_count),
+        cmocka_unit_test(test_other_feature_settings_are_an_error),
+        cmocka_unit_test(test_the_normalisation_travels_with_the_model),
+        cmocka_unit_test(test_of_a_run_the_best_model_is_scored),
         cmocka_unit_test(test_data_that_do_not_fit_the_model_are_rejected),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
         cmocka_unit_test(test_a_model_without_features_is_rejected),

@@ -133,22 +133,33 @@ json_t *last_event(const char *run, const char *kind)
     return out;
 }
 
+static void assert_same_file(const char *run, const char *other,
+                             const char *name)
+{
+    size_t size[2];
+    char *model[] = {slurp(path_in(run, name), &size[0]),
+                     slurp(path_in(other, name), &size[1])};
+
+    if (size[0] != size[1] || memcmp(model[0], model[1], size[0]) != 0)
+        fail_msg("%s of %s and of %s differ", name, run, other);
+    free(model[0]);
+    free(model[1]);
+}
+
 void assert_same_model(const char *run, const char *other)
 {
+    static const char best[] = "model-best.safetensors";
     json_t *end[] = {last_event(run, "end"), last_event(other, "end")};
-    size_t size[2];
-    char *model[] = {slurp(path_in(run, "model.safetensors"), &size[0]),
-                     slurp(path_in(other, "model.safetensors"), &size[1])};
 
     if (strcmp(text(end[0], "digest"), text(end[1], "digest")) != 0)
         fail_msg("%s ended with %s, %s with %s", run, text(end[0], "digest"),
                  other, text(end[1], "digest"));
-    assert_int_equal(size[0], size[1]);
-    assert_memory_equal(model[0], model[1], size[0]);
-    for (int i = 0; i < 2; i++) {
-        json_decref(end[i]);
-        free(model[i]);
-    }
+    json_decref(end[0]);
+    json_decref(end[1]);
+    assert_same_file(run, other, "model.safetensors");
+    if (access(path_in(run, best), F_OK) == 0 ||
+        access(path_in(other, best), F_OK) == 0)
+        assert_same_file(run, other, best);
 }
 
 const char *checkpoint_of(const char *run, int blocks)

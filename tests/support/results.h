@@ -41,7 +41,8 @@ bool event_comes(program *p, const char *run, const char *kind, int n);
 /* The last event of a kind; json_decref. */
 json_t *last_event(const char *run, const char *kind);
 
-/* Fails unless both runs ended with the same digest and equal model files. */
+/* Fails unless both runs ended with the same digest and equal model files, the
+ * best ones on data.dev among them. */
 void assert_same_model(const char *run, const char *other);
 
 /* The path of run/checkpoints/block-00000012.safetensors; until the next

@@ -34,7 +34,7 @@ bm_status open_importer(bm_importer **i, const char *name, bm_config *config,
     bm_status status = BM_OK;
 
     write_text("m.jsonl", manifest);
-    status = bm_importer_open(i, name, config, in_folder("m.jsonl"), 0);
+    status = bm_importer_open(i, name, config, in_folder("m.jsonl"), 0, NULL);
     bm_config_free(config);
     return status;
 }

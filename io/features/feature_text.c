@@ -1,0 +1,231 @@
+#include "io/features/feature_text.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys of the two lists of numbers. */
+static const char mean_key[] = "mean", scale_key[] = "scale";
+
+bm_status bm_cmvn_make(bm_cmvn *n, size_t dim)
+{
+    bm_cmvn_free(n);
+    n->mean = calloc(dim + 1, sizeof *n->mean);
+    n->scale = calloc(dim + 1, sizeof *n->scale);
+    if (n->mean == NULL || n->scale == NULL) {
+        bm_cmvn_free(n);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the means of %zu features",
+                       dim);
+    }
+    n->dim = dim;
+    return BM_OK;
+}
+
+bm_status bm_cmvn_copy(bm_cmvn *n, const bm_cmvn *from)
+{
+    BM_TRY(bm_cmvn_make(n, from->dim));
+    memcpy(n->mean, from->mean, n->dim * sizeof *n->mean);
+    memcpy(n->scale, from->scale, n->dim * sizeof *n->scale);
+    return BM_OK;
+}
+
+void bm_cmvn_free(bm_cmvn *n)
+{
+    free(n->mean);
+    free(n->scale);
+    *n = (bm_cmvn){0};
+}
+
+void bm_cmvn_apply(const bm_cmvn *n, float *x, size_t frames, size_t columns)
+{
+    BM_ASSERT(n->dim > 0 && columns % n->dim == 0);
+    for (size_t i = 0; i < frames * columns; i += n->dim)
+        for (size_t d = 0; d < n->dim; d++)
+            x[i + d] = (float)((x[i + d] - n->mean[d]) * n->scale[d]);
+}
+
+static json_t *list(const double *x, size_t n)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(out, json_real(x[i]));
+    return out;
+}
+
+int bm_cmvn_describe(const bm_cmvn *n, json_t *description)
+{
+    int failed =
+        json_object_set_new(description, mean_key, list(n->mean, n->dim)) |
+        json_object_set_new(description, scale_key, list(n->scale, n->dim));
+
+    return failed != 0 ? -1 : 0;
+}
+
+/* Whether the list has finite numbers only, out [json_array_size]. */
+static bool read_list(const json_t *list, double *out)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *x = json_array_get(list, i);
+
+        if (!json_is_number(x) || !isfinite(json_number_value(x)))
+            return false;
+        out[i] = json_number_value(x);
+    }
+    return true;
+}
+
+bm_status bm_cmvn_read(bm_cmvn *n, const char *description)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    const json_t *mean = json_object_get(all, mean_key),
+                 *scale = json_object_get(all, scale_key);
+    size_t dim = json_array_size(mean);
+    bm_status status = BM_OK;
+
+    bm_cmvn_free(n);
+    if (mean == NULL && scale == NULL)
+        goto done;
+    if (dim == 0 || json_array_size(scale) != dim)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "the means and scales of features are not two lists of "
+                     "one length");
+    BM_TRY_DONE(bm_cmvn_make(n, dim));
+    if (!read_list(mean, n->mean) || !read_list(scale, n->scale)) {
+        bm_cmvn_free(n);
+        status = BM_FAIL(BM_ERR_FORMAT,
+                         "the means and scales of features are not numbers");
+    }
+done:
+    json_decref(all);
+    return status;
+}
+
+/* ---- differences ----------------------------------------------------------- */
+
+typedef struct differences {
+    char *out;
+    size_t room, n;
+} differences;
+
+static void add(differences *d, const char *text)
+{
+    size_t at = strlen(d->out);
+
+    d->n++;
+    snprintf(d->out + at, d->room - at, "\n  %s", text);
+}
+
+/* Of the recordings, or compared by other means. */
+static bool is_compared(const char *key)
+{
+    static const char *const free_to_differ[] = {"channel", "seed", mean_key,
+                                                 scale_key};
+
+    for (size_t i = 0; i < sizeof free_to_differ / sizeof free_to_differ[0];
+         i++)
+        if (strcmp(key, free_to_differ[i]) == 0)
+            return false;
+    return true;
+}
+
+static void add_value(differences *d, const char *key, const json_t *model,
+                      const json_t *data)
+{
+    char *is = json_dumps(data, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *was = json_dumps(model, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char text[200];
+
+    snprintf(text, sizeof text, "features.%s: %s, but the model's %s", key,
+             is != NULL ? is : "not set", was != NULL ? was : "not set");
+    add(d, text);
+    free(is);
+    free(was);
+}
+
+static bool is_text(const json_t *o, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(o, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+static bool equal_at(const json_t *a, const json_t *b, const char *key)
+{
+    return json_equal(json_object_get(a, key), json_object_get(b, key)) != 0;
+}
+
+/* Both were normalised, each over a whole set: was it the same one? */
+static bool same_norm(const json_t *model, const json_t *data)
+{
+    return json_object_get(model, mean_key) == NULL ||
+           json_object_get(data, mean_key) == NULL ||
+           (equal_at(model, data, mean_key) &&
+            equal_at(model, data, scale_key));
+}
+
+/* Whether the set can be normalised as the model's features were. */
+static bool is_before(const json_t *data, const json_t *model)
+{
+    return is_text(data, "normalise", "none") &&
+           is_text(model, "normalise", "global") &&
+           json_object_get(model, mean_key) != NULL;
+}
+
+static void compare(differences *d, json_t *model, json_t *data, bool *raw)
+{
+    bool before = is_before(data, model);
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    json_object_foreach(model, key, value)
+    {
+        bool norm =
+            strcmp(key, "normalise") == 0 || strcmp(key, "variance") == 0;
+
+        if (is_compared(key) && !(before && norm) &&
+            !equal_at(model, data, key))
+            add_value(d, key, value, json_object_get(data, key));
+    }
+    json_object_foreach(data, key,
+                        value) if (is_compared(key) &&
+                                   json_object_get(model, key) == NULL)
+        add_value(d, key, NULL, value);
+    if (is_text(data, "normalise", "global") && !same_norm(model, data))
+        add(d, "features.normalise: global, but over another set than the "
+               "model's training set");
+    *raw = before && d->n == 0;
+}
+
+size_t bm_features_differ(const char *model, const char *data, char *out,
+                          size_t room, bool *raw)
+{
+    differences d = {out, room, 0};
+    json_t *a = json_loads(model, 0, NULL), *b = json_loads(data, 0, NULL);
+
+    *raw = false;
+    out[0] = '\0';
+    if (a != NULL && b != NULL)
+        compare(&d, a, b, raw);
+    else if (model[0] != '\0' && data[0] != '\0' && strcmp(model, data) != 0)
+        add(&d, "their descriptions are no JSON and differ");
+    json_decref(a);
+    json_decref(b);
+    return d.n;
+}
+
+char *bm_features_brief(const char *description)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    char *text = NULL;
+
+    json_object_del(all, mean_key);
+    json_object_del(all, scale_key);
+    text = all != NULL ? json_dumps(all, JSON_REAL_PRECISION(12))
+                       : strdup(description);
+    json_decref(all);
+    return text;
+}

@@ -1,0 +1,59 @@
+/*
+ * feature_text.h - how features were made, as a JSON object that shards and
+ * models hold: the settings of `pack`, and for features that were normalised
+ * over a whole set the numbers that did it, so that other sets can be
+ * normalised by the same ones.
+ */
+#ifndef BM_IO_FEATURES_FEATURE_TEXT_H
+#define BM_IO_FEATURES_FEATURE_TEXT_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct json_t;
+
+/* Mean and variance normalisation by fixed numbers: x <- (x - mean) * scale, for
+ * each of `dim` features; dim = 0: none. Starts as {0}; free with
+ * bm_cmvn_free. */
+typedef struct bm_cmvn {
+    size_t dim;
+    double *mean, *scale; /* [dim] */
+} bm_cmvn;
+
+/* Allocates both lists. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_cmvn_make(bm_cmvn *n, size_t dim);
+BM_CHECKED bm_status bm_cmvn_copy(bm_cmvn *n, const bm_cmvn *from);
+void bm_cmvn_free(bm_cmvn *n);
+
+/* x [frames, columns]; columns: a multiple of n->dim, as frames that were put
+ * side by side have. */
+void bm_cmvn_apply(const bm_cmvn *n, float *x, size_t frames, size_t columns);
+
+/* Adds it to a description, an object of jansson's. Returns 0, or -1 without
+ * memory, as jansson does. */
+int bm_cmvn_describe(const bm_cmvn *n, struct json_t *description);
+
+/* The normalisation that a description holds; n->dim is 0 if it holds none.
+ * Fails with BM_ERR_FORMAT if it is invalid, or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_cmvn_read(bm_cmvn *n, const char *description);
+
+/*
+ * Compares the settings that made a model's and a set's features. Writes "\n
+ * features.mels: 8, but the model's 40" for each difference to `out`, cut to
+ * `room` bytes, and returns how many there are. An empty description is not
+ * known and differs in nothing; neither do `channel` and `seed` count, which
+ * belong to the recordings.
+ *
+ * *raw: the set has what the model's features were before they were normalised
+ * over the training set, and nothing else differs.
+ */
+size_t bm_features_differ(const char *model, const char *data, char *out,
+                          size_t room, bool *raw);
+
+/* The description without the numbers of a normalisation; free(). NULL: no
+ * memory. */
+char *bm_features_brief(const char *description);
+
+#endif
