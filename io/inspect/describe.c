@@ -18,8 +18,9 @@ typedef struct summary {
     const char *path;
     size_t shards, units, sequences, features, classes;
     int64_t frames, labels;
-    double frame_shift; /* seconds; 0: no audio */
-    const char *store;  /* "mixed" if shards differ */
+    double frame_shift;    /* seconds; 0: no audio */
+    const char *store;     /* "mixed" if shards differ */
+    const char *text_form; /* "nfc", "none", "unknown" */
     bool words, per_frame;
     const char *features_text;
     uint64_t hash;
@@ -65,6 +66,9 @@ static bm_status measure(const bm_dataset *d, const char *path, summary *s)
                    .store = bm_store_name(bm_shard_store(first)),
                    .words = bm_vocab_words(bm_shard_vocab(first)),
                    .per_frame = bm_shard_per_frame(first),
+                   .text_form = bm_shard_text_form(first) != NULL
+                                    ? bm_shard_text_form(first)
+                                    : "unknown",
                    .features_text = bm_shard_features_text(first),
                    .hash = d->hash};
     for (size_t i = 1; i < d->n_shards; i++)
@@ -103,8 +107,9 @@ static void print_text(const summary *s, FILE *out)
             s->store);
     fprintf(out, "  labels     %" PRId64 "%s\n", s->labels,
             s->per_frame ? ", one a frame" : "");
-    fprintf(out, "  classes    %zu %s, blank included\n", s->classes,
-            s->words ? "words" : "characters");
+    fprintf(out, "  classes    %zu %s, blank included%s\n", s->classes,
+            s->words ? "words" : "characters",
+            strcmp(s->text_form, "nfc") == 0 ? "; texts in NFC" : "");
     print_quantiles("  frames of a sequence", s->of_frames, out);
     print_quantiles("  labels of a sequence", s->of_labels, out);
     fprintf(out, "  made with  %s\n", made != NULL ? made : "");
@@ -137,19 +142,20 @@ static bm_status print_json(const summary *s, FILE *out)
     int failed = 0;
 
     snprintf(hash, sizeof hash, "%016" PRIx64, s->hash);
-    root = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, s:s, s:o, "
-        "s:o, s:o, s:o, s:s}",
-        "path", s->path, "shards", (json_int_t)s->shards, "units",
-        (json_int_t)s->units, "sequences", (json_int_t)s->sequences, "frames",
-        (json_int_t)s->frames, "labels", (json_int_t)s->labels, "features",
-        (json_int_t)s->features, "classes", (json_int_t)s->classes,
-        "frame_shift", s->frame_shift, "store", s->store, "symbols",
-        s->words ? "words" : "characters", "task",
-        s->per_frame ? "frame" : "ctc", "percent", list(percent),
-        "frames_quantiles", list(s->of_frames), "labels_quantiles",
-        list(s->of_labels), "made_with", made_with(s->features_text), "hash",
-        hash);
+    root = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, "
+                     "s:s, s:s, s:o, "
+                     "s:o, s:o, s:o, s:s}",
+                     "path", s->path, "shards", (json_int_t)s->shards, "units",
+                     (json_int_t)s->units, "sequences",
+                     (json_int_t)s->sequences, "frames", (json_int_t)s->frames,
+                     "labels", (json_int_t)s->labels, "features",
+                     (json_int_t)s->features, "classes", (json_int_t)s->classes,
+                     "frame_shift", s->frame_shift, "store", s->store,
+                     "symbols", s->words ? "words" : "characters", "task",
+                     s->per_frame ? "frame" : "ctc", "text_form", s->text_form,
+                     "percent", list(percent), "frames_quantiles",
+                     list(s->of_frames), "labels_quantiles", list(s->of_labels),
+                     "made_with", made_with(s->features_text), "hash", hash);
     failed = root == NULL || json_dumpf(root, out, JSON_INDENT(2)) != 0;
     json_decref(root);
     if (failed || fputc('\n', out) == EOF)

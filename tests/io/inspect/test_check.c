@@ -492,6 +492,87 @@ test_lines_of_a_child_are_received_until_it_ends_or_crashes(void **_)
     }
 }
 
+/* ---- whole data sets ------------------------------------------------------ */
+
+/* Makes a shard as it was before shards had their number. */
+static void make_old(const char *path)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+
+    assert_true(H5Adelete_by_name(file, "bmuf", "shard_count", H5P_DEFAULT) >=
+                0);
+    assert_true(H5Fclose(file) >= 0);
+}
+
+static char *shard_path(const char *directory, int index)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/set-%05d.bmuf.h5", directory, index);
+    return path;
+}
+
+static void test_old_data_sets_are_opened_with_a_note(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "set", 40);
+    bm_dataset *d = NULL;
+    size_t problems = 0;
+    int n = 0;
+
+    (void)_;
+    c.settings.shard_mb = 0.002;
+    pack(c);
+    for (; access(shard_path(directory, n), F_OK) == 0; n++)
+        make_old(shard_path(directory, n));
+    assert_true(n > 3);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 0);
+    assert_reported(text, "was packed before shards had their number");
+    free(text);
+    assert_ok(bm_dataset_open(&d, directory));
+    bm_dataset_close(d);
+    assert_int_equal(unlink(shard_path(directory, n - 1)), 0);
+    assert_ok(bm_dataset_open(&d, directory)); /* it cannot know */
+    bm_dataset_close(d);
+    assert_int_equal(unlink(shard_path(directory, 1)), 0);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 1);
+    assert_reported(text, "set-00001.bmuf.h5 is missing");
+    free(text);
+    assert_int_equal(bm_dataset_open(&d, directory), BM_ERR_FORMAT);
+    corpus_remove(directory);
+}
+
+/* A forged place must not make it list a hundred million names. */
+static void test_many_missing_shards_are_counted(void **_)
+{
+    static const int64_t index = 99999998, last = 99999999;
+    char *directory = corpus_directory(), *text = NULL;
+    size_t problems = 0;
+    hid_t file = 0;
+
+    (void)_;
+    pack(corpus_make(directory, "set", 3));
+    file = H5Fopen(shard_path(directory, 0), H5F_ACC_RDWR, H5P_DEFAULT);
+    forge_attribute(file, "shard_index", H5T_STD_I64LE, &index);
+    forge_attribute(file, "shard_count", H5T_STD_I64LE, &last);
+    assert_true(H5Fclose(file) >= 0);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 21);
+    assert_reported(text, "set-00019.bmuf.h5 is missing");
+    assert_reported(text, "99999978 more shards before ");
+    free(text);
+    file = H5Fopen(shard_path(directory, 0), H5F_ACC_RDWR, H5P_DEFAULT);
+    forge_attribute(file, "shard_count", H5T_STD_I64LE, &index);
+    assert_true(H5Fclose(file) >= 0);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 1);
+    assert_reported(text, "invalid place in its data set");
+    free(text);
+    corpus_remove(directory);
+}
+
 /* ---- describing ---------------------------------------------------------- */
 
 static char *described(const char *path, bool json)
@@ -525,6 +606,7 @@ static void test_a_data_set_is_described_as_json(void **_)
 
     (void)_;
     c.settings.store = "u8";
+    c.meta.text_form = "nfc";
     pack(c);
     text = described(directory, true);
     root = json_loads(text, 0, NULL);
@@ -541,6 +623,8 @@ static void test_a_data_set_is_described_as_json(void **_)
     assert_string_equal(json_string_value(json_object_get(
                             json_object_get(root, "made_with"), "kind")),
                         "corpus");
+    assert_string_equal(json_string_value(json_object_get(root, "text_form")),
+                        "nfc");
     quantiles = json_object_get(root, "frames_quantiles");
     FOR_EACH (i, expected)
         assert_int_equal(json_integer_value(json_array_get(quantiles, i)),
@@ -586,6 +670,8 @@ int main(void)
         cmocka_unit_test(test_a_directory_without_shards_is_missing_input),
         cmocka_unit_test(
             test_lines_of_a_child_are_received_until_it_ends_or_crashes),
+        cmocka_unit_test(test_old_data_sets_are_opened_with_a_note),
+        cmocka_unit_test(test_many_missing_shards_are_counted),
         cmocka_unit_test(test_a_data_set_is_described_as_json),
         cmocka_unit_test(test_a_shard_is_described_as_text),
     };

@@ -344,6 +344,67 @@ static void test_an_invalid_sequence_is_skipped(void **_)
     corpus_remove(directory);
 }
 
+/* A full shard is written when the next sequence is valid: it may be the
+ * last. */
+static void test_an_invalid_sequence_behind_a_full_shard_is_skipped(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 0);
+    bm_shard_writer *w = NULL;
+    bm_dataset *d = NULL;
+    bm_sequences x = {0};
+    float frame[CORPUS_D] = {1, 2, 3, 4, 5}, big[CORPUS_D] = {1, 1e5f};
+    int32_t good[] = {4};
+    size_t shards = 0;
+
+    (void)_;
+    c.settings = (bm_shard_settings){1, 1e-6, "f16"}; /* one in each */
+    assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
+    for (int i = 0; i < 3; i++) {
+        char tag[] = {(char)('a' + i), '\0'};
+
+        frame[0] = (float)i;
+        assert_ok(bm_shard_writer_add(w, tag, "x", frame, 1, good, 1));
+        assert_int_equal(bm_shard_writer_add(w, "no", "x", big, 1, good, 1),
+                         BM_ERR_FORMAT);
+    }
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    assert_int_equal(shards, 3);
+    bm_shard_writer_close(w);
+    assert_ok(bm_dataset_open(&d, directory));
+    assert_int_equal(d->n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(bm_dataset_read(d, (size_t)i, &x));
+        frame[0] = (float)i;
+        assert_memory_equal(x.x, frame, sizeof frame);
+    }
+    bm_sequences_free(&x);
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+static void test_a_writer_that_has_not_finished_leaves_nothing(void **_)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 0);
+    bm_shard_writer *w = NULL;
+    float frame[CORPUS_D] = {1};
+    int32_t good[] = {4};
+
+    (void)_;
+    c.settings = (bm_shard_settings){1, 1e-6, "f32"};
+    assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
+    for (int i = 0; i < 3; i++)
+        assert_ok(bm_shard_writer_add(w, "a", NULL, frame, 1, good, 1));
+    assert_int_equal(access(corpus_path(directory, "set-00001.bmuf.h5"), F_OK),
+                     0);
+    bm_shard_writer_close(w);
+    assert_int_equal(rmdir(directory), 0);
+    free(directory);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+}
+
 static void test_existing_shards_are_not_mixed_with_new_ones(void **_)
 {
     char *directory = corpus_directory();
@@ -544,6 +605,9 @@ int main(void)
         cmocka_unit_test(test_reserve_grows_and_keeps_the_contents),
         cmocka_unit_test(test_equal_contents_give_equal_files),
         cmocka_unit_test(test_an_invalid_sequence_is_skipped),
+        cmocka_unit_test(
+            test_an_invalid_sequence_behind_a_full_shard_is_skipped),
+        cmocka_unit_test(test_a_writer_that_has_not_finished_leaves_nothing),
         cmocka_unit_test(test_existing_shards_are_not_mixed_with_new_ones),
         cmocka_unit_test(test_a_full_disk_leaves_no_shard),
         cmocka_unit_test(test_all_shards_that_differ_are_reported),
