@@ -8,8 +8,8 @@
 
 const bm_option bm_job_options[] = {
     {"workers", BM_INT, offsetof(bm_job, workers), "1", 1, 32768, NULL,
-     "N: workers whose models are averaged, on any number of ranks; default: "
-     "the number of ranks"},
+     "N: workers whose models are averaged, on any number of ranks; to be set "
+     "for several ranks"},
     {"sum", BM_CHOICE, offsetof(bm_job, sum), "tree", 0, 0, BM_SUMS(BM_WORD),
      "order of the sum over workers"},
     {"topology", BM_TEXT, offsetof(bm_job, topology), "auto", 0, 0, NULL,

@@ -296,7 +296,7 @@ static bm_status set_usual(bm_config *config)
     return BM_OK;
 }
 
-bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
+bm_status bm_settings_read(const bm_arguments *a, const char *path,
                            bm_config **config, bm_settings *out)
 {
     bm_config *c = NULL;
@@ -306,7 +306,6 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path, long ranks,
     if (path != NULL)
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
-    BM_TRY_DONE(set_derived(c, "job.workers", ranks));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));
@@ -331,8 +330,16 @@ bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
     return check_bucketed(config, &s->job);
 }
 
-bm_status bm_settings_fit(const bm_settings *s, long ranks)
+bm_status bm_settings_fit(const bm_config *config, const bm_settings *s,
+                          long ranks)
 {
+    if (ranks > 1 && bm_config_text(config, "job", "workers") == NULL)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "job.workers is not set, and there are %ld ranks. The "
+                       "result depends on the number of workers, never on that "
+                       "of ranks; for one worker a rank add to the "
+                       "configuration:\n  [job]\n  workers = %ld",
+                       ranks, ranks);
     if (ranks > s->job.workers)
         return BM_FAIL(BM_ERR_CONFIG,
                        "%ld ranks, but job.workers = %ld: every rank needs a "

@@ -44,14 +44,13 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*
  * Reads the file `path` (may be NULL) and every --set, checks all settings and
- * fills *out, which borrows texts of *config. `ranks` is the default of
- * job.workers. Free *config with bm_config_free. Fails with BM_ERR_CONFIG and a
- * message that lists all invalid settings, with BM_ERR_MISSING or BM_ERR_IO if
- * the file cannot be read, with BM_ERR_ARG if a --set has no key or value.
+ * fills *out, which borrows texts of *config. Free *config with bm_config_free.
+ * Fails with BM_ERR_CONFIG and a message that lists all invalid settings, with
+ * BM_ERR_MISSING or BM_ERR_IO if the file cannot be read, with BM_ERR_ARG if a
+ * --set has no key or value.
  */
 BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
-                                      long ranks, bm_config **config,
-                                      bm_settings *out);
+                                      bm_config **config, bm_settings *out);
 
 /* Replaces `auto` of job.device and job.precision by what the run uses, also in
  * the configuration that the run keeps. Fails with BM_ERR_CONFIG if other
@@ -60,7 +59,9 @@ BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
                                          const char *device,
                                          const char *precision);
 
-/* Fails with BM_ERR_CONFIG if there are more ranks than workers. */
-BM_CHECKED bm_status bm_settings_fit(const bm_settings *s, long ranks);
+/* Fails with BM_ERR_CONFIG if there are more ranks than workers, or several
+ * ranks and job.workers is not set. */
+BM_CHECKED bm_status bm_settings_fit(const bm_config *config,
+                                     const bm_settings *s, long ranks);
 
 #endif

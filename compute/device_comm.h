@@ -60,8 +60,9 @@ BM_CHECKED bm_status bm_device_comm_make_id(bm_backend *be,
                                             bm_device_comm_id *out);
 
 /* Collective over `size` ranks, each with a device of its own and the same id.
- * A backend has at most one communicator. Fails with BM_ERR_DEVICE, or with
- * BM_ERR_COMM if the watch reports a failed rank. */
+ * A backend has one communicator: further calls share the first one, with its
+ * watch, until each of them has been closed. Fails with BM_ERR_DEVICE, or with
+ * BM_ERR_COMM if the watch reports a failed rank; close it then, too. */
 BM_CHECKED bm_status bm_device_comm_open(bm_backend *be,
                                          const bm_device_comm_id *id, int rank,
                                          int size, bm_device_comm_watch watch);

@@ -154,10 +154,8 @@ static bool fits(const bm_benchmark *b, const bm_comm *comm)
 static bm_status measure(const bm_benchmark *b, const bm_bench *how,
                          bm_comm *comm, const char *only, json_t *rows)
 {
-    bool prints = rows == NULL && bm_comm_rank(comm) == 0;
+    bool prints = rows == NULL && bm_comm_rank(comm) == 0, headed = false;
 
-    if (prints)
-        print_head(b, how);
     for (size_t i = 0; row_of(b, how, i) != NULL; i++) {
         const char *row = row_of(b, how, i);
         double x[BM_BENCH_COLUMNS] = {0};
@@ -170,8 +168,12 @@ static bm_status measure(const bm_benchmark *b, const bm_bench *how,
             BM_TRY(b->measure(how, i, x));
         if (rows != NULL)
             json_array_append_new(rows, row_json(b, row, x));
-        else if (prints)
-            print_row(b, row, x);
+        if (!prints)
+            continue;
+        if (!headed)
+            print_head(b, how);
+        headed = true;
+        print_row(b, row, x);
     }
     return BM_OK;
 }
@@ -205,6 +207,8 @@ static void print_peers(void)
 /* --net and the options that go with it. */
 static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
 {
+    static const char *const needs_net[] = {"loss",  "input",  "classes",
+                                            "batch", "frames", "labels"};
     const struct {
         const char *name;
         long fallback;
@@ -216,6 +220,13 @@ static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
                  {"labels", 25, &own->labels}};
     long number = 0;
 
+    for (size_t i = 0; i < sizeof needs_net / sizeof needs_net[0]; i++)
+        if (bm_argument(a, needs_net[i]) != NULL &&
+            bm_argument(a, "net") == NULL)
+            return BM_FAIL(BM_ERR_ARG,
+                           "bench: --%s needs --net: the networks that are "
+                           "measured without it have their own sizes",
+                           needs_net[i]);
     *own = (bm_bench_work){.net = bm_argument(a, "net")};
     BM_TRY(bm_argument_word(a, "loss", "ctc cross_entropy", "ctc", &own->loss));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

@@ -206,13 +206,29 @@ static bm_status draw(bench *b, const workload *w)
     return place(b, bm_count(b->batch.x));
 }
 
+/* The last message is about model.net, which is --net here. */
+static bm_status in_words_of_net(void)
+{
+    static const char setting[] = "model.net";
+    char why[1000];
+    bool named = strncmp(bm_last_message(), setting, strlen(setting)) == 0;
+
+    snprintf(why, sizeof why, "%s",
+             bm_last_message() + (named ? strlen(setting) : 0));
+    return BM_FAIL(BM_ERR_ARG, "bench: --net%s%s", named ? "" : ": ", why);
+}
+
 static bm_status open_model(bench *b, const workload *w)
 {
     bm_model_settings settings = {w->net, w->loss, "skip"};
     bm_model_shape shape = {w->features, w->classes, 1};
     bm_sgd_settings sgd = {.momentum = 0.9, .clip = 5, .local_state = "keep"};
 
-    BM_TRY(bm_model_new(&b->model, &settings, &shape, b->be, 1));
+    bm_status status = bm_model_new(&b->model, &settings, &shape, b->be, 1);
+
+    if (status == BM_ERR_CONFIG)
+        return in_words_of_net();
+    BM_TRY(status);
     return bm_sgd_new(&b->sgd, &sgd, bm_model_params(b->model));
 }
 

@@ -243,7 +243,7 @@ bm_status bm_explain(const bm_config *config, const bm_settings *s, int ranks,
     bm_dataset *data = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_settings_fit(s, ranks));
+    BM_TRY(bm_settings_fit(config, s, ranks));
     warn_of_ranks(s, ranks, out);
     BM_TRY(bm_dataset_open(&data, s->data.train));
     status = explain_data(config, s, data, ranks, out);
@@ -259,7 +259,7 @@ static bm_status explain(const bm_arguments *a)
     bm_status status = BM_OK;
 
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
-    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
+    BM_TRY(bm_settings_read(a, a->nouns[0], &config, &set));
     status = bm_explain(config, &set, (int)ranks, stdout);
     bm_config_free(config);
     return status;

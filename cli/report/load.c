@@ -165,7 +165,7 @@ bm_status bm_load_config(const bm_arguments *a, const char *path, double step_s,
     bm_settings set;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_settings_read(a, path, 1, &config, &set));
+    BM_TRY(bm_settings_read(a, path, &config, &set));
     BM_TRY_DONE(bm_dataset_open(&data, set.data.train));
     status = derive(&set, data, step_s, out, of);
 done:

@@ -98,12 +98,12 @@ static bm_status read_counts(const char *text, int *count, size_t *n)
                            "1,2,4,...,256",
                            text);
         for (; dots && *n < MOST_COUNTS; (*n)++) {
-            int a = count[*n - 2], b = count[*n - 1];
-            int more = b % a == 0 ? b / a * b : 2 * b - a;
+            long a = count[*n - 2], b = count[*n - 1];
+            long more = b % a == 0 ? b / a * b : 2 * b - a;
 
             if (more >= next)
                 break;
-            count[*n] = more;
+            count[*n] = (int)more;
         }
         if (*n == MOST_COUNTS)
             return BM_FAIL(BM_ERR_ARG, "--workers %s: at most %d numbers", text,
@@ -251,6 +251,10 @@ static bm_status read_load(const bm_arguments *a, forecast *f)
     double ms = 0, percent = 0;
 
     BM_TRY(number(a, "step-ms", 1e-6, 1e9, &ms));
+    if (ms == 0 && bm_argument(a, "set") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "scale: --set changes a CONFIG, which needs "
+                                   "--step-ms; a RUN has its settings in its "
+                                   "journal. Give --step-ms, or drop --set");
     if (ms > 0) {
         BM_TRY(bm_load_config(a, path, 1e-3 * ms, &f->load, &f->of));
         f->load.variation = 0.05;

@@ -294,17 +294,6 @@ static bm_status dry_run(const bm_settings *set, const bm_config *config,
     return bm_run_check(directory, config);
 }
 
-/* The default of job.workers is the number of ranks, known only now. */
-static bm_status read_again(const bm_arguments *a, long ranks,
-                            bm_config **config, bm_settings *set)
-{
-    bm_config *before = *config;
-
-    BM_TRY(bm_settings_read(a, a->nouns[0], ranks, config, set));
-    bm_config_free(before);
-    return bm_settings_fit(set, ranks);
-}
-
 static bm_status train(const bm_arguments *a)
 {
     const char *out = bm_argument(a, "out");
@@ -319,8 +308,8 @@ static bm_status train(const bm_arguments *a)
         out = "run";
     /* Reports invalid settings before mpirun starts. */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
-    BM_TRY_DONE(bm_settings_read(a, a->nouns[0], ranks, &config, &set));
-    BM_TRY_DONE(bm_settings_fit(&set, ranks));
+    BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
+    BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
         status = dry_run(&set, config, out, ranks);
         goto done;
@@ -328,8 +317,8 @@ static bm_status train(const bm_arguments *a)
     BM_TRY_DONE(bm_job_start(a, true, &comm));
     if (comm == NULL)
         goto done;
-    ranks = bm_comm_size(comm);
-    BM_TRY_DONE(bm_comm_agree(comm, read_again(a, ranks, &config, &set)));
+    BM_TRY_DONE(
+        bm_comm_agree(comm, bm_settings_fit(config, &set, bm_comm_size(comm))));
     status = train_in(comm, config, &set, out, began);
 done:
     bm_config_free(config);

@@ -50,6 +50,7 @@ typedef struct nccl {
 struct bm_cuda_device_comm {
     nccl nccl;
     nccl_comm *comm; /* NULL: not open, or aborted */
+    int users;       /* open calls without their close */
     bm_device_comm_watch watch;
     bool begun;
 };
@@ -175,7 +176,9 @@ static bm_status comm_open(bm_backend *be, const bm_device_comm_id *name,
     nccl_config config = does_not_block;
     bm_status status = BM_OK;
 
-    BM_ASSERT(m->comm == NULL);
+    m->users++;
+    if (m->comm != NULL) /* another user has opened it */
+        return BM_OK;
     m->watch = watch;
     status = check(
         m, m->nccl.CommInitRankConfig(&m->comm, size, *name, rank, &config),
@@ -214,7 +217,7 @@ static void comm_close(bm_backend *be)
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_device_comm *m = cuda->device_comm;
 
-    if (m == NULL)
+    if (m == NULL || --m->users > 0)
         return;
     if (be->failed != BM_OK)
         abort_comm(m);

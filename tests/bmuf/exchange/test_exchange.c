@@ -305,6 +305,41 @@ static void test_one_rank_may_send_to_itself(void **state)
     assert_same(run(&j, "host"), run(&device, "nccl"));
 }
 
+/* As block.fragments has them: an exchange for each fragment, on one device. */
+static void test_exchanges_share_a_communicator(void **state)
+{
+    fixture *f = *state;
+    job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 4}, device = j;
+    int64_t number = 0;
+    outcome *first = zeros(1, sizeof *first), *second = zeros(1, sizeof *first);
+    rig a, b;
+
+    device.be = f->be;
+    device.exchange = "nccl";
+    if (bm_device_comm_load(f->be, &number) == BM_OK) {
+        set_up(&a, &device);
+        set_up(&b, &device);
+        assert_ok(open_strategy(&a));
+        assert_ok(open_strategy(&b));
+        for (int t = 0; t < BLOCKS; t++) {
+            train_block(&a, t, first);
+            average(&a, t, first->mean[t]);
+            train_block(&b, t, second);
+            average(&b, t, second->mean[t]);
+            if (t == 3)
+                restart(&a);
+        }
+        clear_up(&a);
+        average(&b, BLOCKS - 1, second->mean[BLOCKS - 1]);
+        clear_up(&b);
+        assert_same(run(&j, "host"), first);
+        assert_same(run(&j, "host"), second);
+    } else {
+        free(first);
+        free(second);
+    }
+}
+
 /* An emulated device has the host's memory, and runs when it is waited for. */
 static bool is_emulated(const bm_backend *be)
 {
@@ -529,6 +564,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_all_transports_give_the_same_bits),
         TEST(test_one_rank_may_send_to_itself),
+        TEST(test_exchanges_share_a_communicator),
         TEST(test_cuda_aware_mpi_gives_the_same_bits),
         TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
         TEST(test_other_sums_use_the_host),

@@ -5,6 +5,7 @@
 #include "tests/support/support.h"
 
 #include <jansson.h>
+#include <string.h>
 
 static double rate(const json_t *row, const char *key)
 {
@@ -43,6 +44,20 @@ static void test_bench_prints_rates(void **_)
     o = BMUF("bench", "--only", "transformer");
     assert_code(o, 64);
     assert_says(o.err, "blstm 4x320");
+}
+
+static void test_options_of_a_network_are_checked(void **_)
+{
+    outcome o = BMUF("bench", "--quick", "--net", "foo linear");
+
+    (void)_;
+    assert_code(o, 64);
+    assert_string_equal(o.out, "");
+    assert_says(o.err, "--net: word 1 'foo'");
+    assert_null(strstr(o.err, "model.net"));
+    o = BMUF("bench", "--quick", "--batch", "4");
+    assert_code(o, 64);
+    assert_says(o.err, "--batch needs --net");
 }
 
 /* T = 200, B = 16, D = 120, three layers of two directions with H = 128 cells,
@@ -87,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench_prints_rates),
+        cmocka_unit_test(test_options_of_a_network_are_checked),
         cmocka_unit_test(test_bench_counts_flops),
     };
     return cmocka_run_group_tests_name("bench", tests, folder_make,

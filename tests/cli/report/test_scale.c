@@ -54,6 +54,22 @@ static void test_forecast_follows_from_journal_and_network(void **_)
     assert_says(o.out, "\n64 ");
 }
 
+/* 65536 times 65536 is no int: the dots stop at the last number. */
+static void test_large_numbers_of_workers_are_forecast(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl", journal);
+    o = BMUF("scale", ".", "--workers", "1,65536,...,1048576");
+    assert_code(o, 0);
+    assert_says(o.out, "\n1048576 ");
+    assert_null(strstr(o.out, "\n-"));
+    o = BMUF("scale", ".", "--workers", "1000000,1048575,...,1048576");
+    assert_code(o, 0);
+    assert_null(strstr(o.out, "\n-"));
+}
+
 static void test_chart_has_two_lines_per_method(void **_)
 {
     char text[1 << 16] = "";
@@ -93,6 +109,9 @@ static void test_invalid_arguments_are_reported(void **_)
     o = BMUF("scale", ".", "--workers", "4,2");
     assert_code(o, 64);
     assert_says(o.err, "increasing");
+    o = BMUF("scale", ".", "--set", "train.rate=1");
+    assert_code(o, 64);
+    assert_says(o.err, "--set changes a CONFIG, which needs --step-ms");
     o = BMUF("scale", "nowhere");
     assert_code(o, 66);
     o = BMUF("scale", ".", "--network", "./missing.ini");
@@ -107,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
+        cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
         cmocka_unit_test(test_chart_has_two_lines_per_method),
         cmocka_unit_test(test_invalid_arguments_are_reported),
     };

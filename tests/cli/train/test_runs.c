@@ -344,7 +344,7 @@ static void test_a_resolved_configuration_trains_the_same_model(void **state)
     assert_same_model("first", "again");
 }
 
-static void test_workers_default_to_the_number_of_ranks(void **state)
+static void test_several_ranks_need_a_number_of_workers(void **state)
 {
     json_t *start = NULL;
     program p;
@@ -355,6 +355,13 @@ static void test_workers_default_to_the_number_of_ranks(void **state)
                            "4\n[batch]\nsequences = 2\n[block]\n"
                            "frames_per_worker = 300\n");
     RUN_PROGRAM(&p, "train", "bare.ini", "--out", "three", "-n", "3");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.workers is not set, and there are 3 ranks");
+    assert_said(&p, "workers = 3");
+    RUN_PROGRAM(&p, "explain", "bare.ini", "-n", "3");
+    assert_ended(&p, 78);
+    RUN_PROGRAM(&p, "train", "bare.ini", "--out", "three", "-n", "3", "--set",
+                "job.workers=3");
     assert_ended(&p, 0);
     start = last_event("three", "start");
     assert_true(number(start, "workers") == 3);
@@ -388,7 +395,7 @@ int main(void)
         cmocka_unit_test(test_workers_without_data_do_not_block_others),
         cmocka_unit_test(test_more_ranks_than_workers_are_rejected),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
-        cmocka_unit_test(test_workers_default_to_the_number_of_ranks),
+        cmocka_unit_test(test_several_ranks_need_a_number_of_workers),
     };
 
     return cmocka_run_group_tests_name("runs", tests, digits_set_up,
