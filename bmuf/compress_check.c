@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define SHARE 0.1 /* the default of compress.share */
-
 static bool is(const char *word, const char *other)
 {
     return strcmp(word, other) == 0;
@@ -46,12 +44,6 @@ bm_status bm_compress_check(const bm_config *config, const bm_strategy_ops *ops)
                        "train.strategy = %s does not send; for gradients set "
                        "train.strategy = onebit",
                        set.code, ops->name);
-    if (set.share != SHARE && !is(set.code, "topk"))
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "compress.share = %g needs compress.code = topk; set it, "
-            "or remove compress.share",
-            set.share);
     BM_TRY(check_job(config, ops));
     if (!is(set.code, "none") && bm_fragments_wanted(&block))
         return BM_FAIL(BM_ERR_CONFIG,

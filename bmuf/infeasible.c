@@ -95,6 +95,41 @@ bm_status bm_infeasible_check_look(bm_infeasible_check *m, bm_reader *reader,
     return BM_OK;
 }
 
+int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data)
+{
+    int64_t n = 0;
+
+    if (bm_model_loss(model)->per_frame)
+        return 0;
+    for (size_t i = 0; i < data->n; i++)
+        n += (size_t)data->lengths[2 * i + 1] >
+             bm_model_frames(model, (size_t)data->lengths[2 * i]);
+    return n;
+}
+
+bm_status bm_infeasible_check_data(const bm_model *model,
+                                   const bm_dataset *data, const char *name)
+{
+    int64_t bad = bm_infeasible_count(model, data);
+    bool refuse = bm_model_infeasible(model) == BM_INFEASIBLE_ERROR;
+    size_t longest = (size_t)data->longest;
+
+    if (data->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s = %s has no sequences", name,
+                       data->directory);
+    if (bad == 0 || (2 * bad <= (int64_t)data->n && !refuse))
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%lld of %zu sequences of %s = %s have more labels than "
+                   "model.net leaves frames: it leaves %zu of the %zu of the "
+                   "longest; subsample less%s",
+                   (long long)bad, data->n, name, data->directory,
+                   bm_model_frames(model, longest), longest,
+                   2 * bad <= (int64_t)data->n
+                       ? ", leave them out, or set model.infeasible = skip"
+                       : "");
+}
+
 void bm_infeasible_check_end(bm_infeasible_check *m)
 {
     if (m->found > LOGGED)

@@ -28,6 +28,18 @@ BM_CHECKED bm_status bm_infeasible_check_look(bm_infeasible_check *m,
                                               const bm_batch *batch,
                                               const bool **bad);
 
+/* The number of sequences of a data set that have more labels than the model
+ * leaves frames, by their lengths alone: equal neighbours, which CTC separates
+ * by a blank, are not looked at. 0 for a loss per frame. */
+int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data);
+
+/* Fails with BM_ERR_FORMAT if less than half of the sequences can be used: the
+ * network does not suit the data. Or if there are none, or if one cannot be used
+ * and model.infeasible = error. `name`: of the data, "data.train". */
+BM_CHECKED bm_status bm_infeasible_check_data(const bm_model *model,
+                                              const bm_dataset *data,
+                                              const char *name);
+
 /* Logs how many more were found since the last call, and starts counting from
  * 0. */
 void bm_infeasible_check_end(bm_infeasible_check *m);

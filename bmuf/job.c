@@ -45,14 +45,8 @@ void bm_job_check(const bm_config *config, bm_faults *faults)
     bm_grid grid;
 
     bm_config_peek(config, "job", bm_job_options, &job);
-    if (strcmp(job.topology, "auto") == 0)
-        return;
-    if (strcmp(job.sum, "hier") != 0)
-        bm_config_fault(faults, config, "job", "topology",
-                        "job.topology = %s needs job.sum = hier, not %s; set "
-                        "job.sum = hier",
-                        job.topology, job.sum);
-    else if (bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)
+    if (strcmp(job.topology, "auto") != 0 &&
+        bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)
         bm_config_fault(faults, config, "job", "topology", "job.topology: %s",
                         bm_last_message());
 }

@@ -24,8 +24,7 @@ typedef struct bm_job {
 
 extern const bm_option bm_job_options[];
 
-/* The check of the section, see bm_section: reports an invalid topology, or one
- * without sum = hier. */
+/* The check of the section, see bm_section: reports an invalid topology. */
 void bm_job_check(const bm_config *config, bm_faults *faults);
 
 #endif

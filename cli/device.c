@@ -60,7 +60,7 @@ static bool on_cuda(const bm_device *d)
 /* The index of this rank among the ranks of its host. */
 static int place_on_host(const bm_comm *comm)
 {
-    int rank = bm_comm_rank(comm), place = 0;
+    int rank = comm != NULL ? bm_comm_rank(comm) : 0, place = 0;
 
     for (int r = 0; r < rank; r++)
         place += bm_comm_host(comm, r) == bm_comm_host(comm, rank);
@@ -102,6 +102,12 @@ static bm_status agree(const bm_device *d, bm_comm *comm)
     return bm_comm_agree(comm, status);
 }
 
+/* The status of all ranks. */
+static bm_status of_all(bm_comm *comm, bm_status status)
+{
+    return comm != NULL ? bm_comm_agree(comm, status) : status;
+}
+
 static bm_status set_up(bm_device *d, const bm_comm *comm,
                         const char *precision, long threads)
 {
@@ -109,7 +115,7 @@ static bm_status set_up(bm_device *d, const bm_comm *comm,
     d->precision = !is(precision, "auto") ? precision
                    : on_cuda(d)           ? "bf16"
                                           : "fp32";
-    if (!on_cuda(d))
+    if (!on_cuda(d) && comm != NULL)
         note_cores(comm, threads);
     return bm_backend_use(d->be, d->threads,
                           is(d->precision, "bf16")   ? BM_BF16
@@ -123,9 +129,10 @@ bm_status bm_device_open(bm_device *out, bm_comm *comm, const char *device,
     bm_device d = {0};
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(bm_comm_agree(comm, open_own(&d, comm, device)));
-    BM_TRY_DONE(agree(&d, comm));
-    BM_TRY_DONE(bm_comm_agree(comm, set_up(&d, comm, precision, threads)));
+    BM_TRY_DONE(of_all(comm, open_own(&d, comm, device)));
+    if (comm != NULL)
+        BM_TRY_DONE(agree(&d, comm));
+    BM_TRY_DONE(of_all(comm, set_up(&d, comm, precision, threads)));
     *out = d;
     d.be = NULL;
 done:

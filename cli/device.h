@@ -17,7 +17,7 @@ typedef struct bm_device {
 } bm_device;
 
 /*
- * *Collective*. device: a word of BM_DEVICES; auto is cuda if available, else
+ * *Collective*; comm NULL: this process alone. device: a word of BM_DEVICES; auto is cuda if available, else
  * cpu. precision: a word of BM_PRECISIONS; auto is bf16 on cuda and fp32 on the
  * CPU. The ranks of a host take its devices in turn. Logs a note if there are
  * more CPU threads than cores. Free with bm_device_close.

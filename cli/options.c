@@ -1,4 +1,5 @@
 /* options.c - bmuf options: prints all settings, from their tables. */
+#include "cli/conditions.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "comm/code/code.h"
@@ -92,6 +93,16 @@ static void print_choices(const char *section, const char *key,
             printf(line, choices[i].word, *choices[i].help);
 }
 
+/* Under which other setting it counts, in `line`. */
+static void print_condition(const char *section, const char *key,
+                            const char *line)
+{
+    const char *when = bm_condition(section, key);
+
+    if (when != NULL && when[0] != '\0')
+        printf(line, when);
+}
+
 static void print_plain(const bm_section *sections)
 {
     for (const bm_section *s = sections; s->name != NULL; s++) {
@@ -104,6 +115,7 @@ static void print_plain(const bm_section *sections)
                    o->fallback != NULL ? o->fallback : "<required>", o->help,
                    what);
             print_choices(s->name, o->key, "      %s: %s\n");
+            print_condition(s->name, o->key, "      counts with %s\n");
         }
     }
 }
@@ -170,6 +182,7 @@ static void print_markdown(const char *title, const char *what_for,
             print_default(o);
             printf(" | %s | %s", what, o->help);
             print_choices(s->name, o->key, "; `%s`: %s");
+            print_condition(s->name, o->key, "; counts with `%s`");
             printf(" |\n");
         }
     }

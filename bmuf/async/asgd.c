@@ -23,7 +23,6 @@ typedef struct settings {
     double power;
 } settings;
 
-static const double default_power = 0.5; /* as in SCALING_OPTIONS */
 #define SCALING_OPTIONS                                                        \
     {"scaling",                                                                \
      BM_CHOICE,                                                                \
@@ -43,16 +42,6 @@ static double power_of(const settings *set)
     if (strcmp(set->scaling, "none") == 0)
         return 0;
     return strcmp(set->scaling, "inverse") == 0 ? 1 : set->power;
-}
-
-static void check_scaling(const settings *set, const char *section,
-                          const bm_config *config, bm_faults *faults)
-{
-    if (set->power != default_power && strcmp(set->scaling, "power") != 0)
-        bm_config_fault(faults, config, section, "power",
-                        "%s.power = %g has no effect without %s.scaling = "
-                        "power",
-                        section, set->power, section);
 }
 
 /* ---- asgd ---------------------------------------------------------------- */
@@ -97,7 +86,6 @@ static void check_asgd(const bm_config *config, bm_faults *faults)
                         "asgd.push_every = %ld: a fetch would discard updates "
                         "that the worker has not pushed",
                         set.fetch_every, set.push_every);
-    check_scaling(&set, "asgd", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_asgd = {
@@ -142,7 +130,6 @@ static void check_softsync(const bm_config *config, bm_faults *faults)
                         "softsync.n = %ld is more than job.workers = %ld; for "
                         "one push in each update use train.strategy = asgd",
                         set.n, job.workers);
-    check_scaling(&set, "softsync", config, faults);
 }
 
 const bm_strategy_ops bm_strategy_softsync = {

@@ -19,6 +19,17 @@ struct bm_realtime {
     float rate;
 };
 
+bm_status bm_realtime_check(int workers, int ranks)
+{
+    if (workers == ranks)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "clock.kind = real needs a rank for each worker, but there "
+                   "are %d ranks for job.workers = %d; start as many ranks as "
+                   "workers, or set clock.kind = virtual",
+                   ranks, workers);
+}
+
 bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
                            bm_comm *comm, bm_strategy *strategy,
                            bm_local_state *local_state,
@@ -28,12 +39,7 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
     int workers = (int)strategy->job.workers;
     bm_status status = BM_OK;
 
-    if (workers != bm_comm_size(comm))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "clock.kind = real needs a rank for each worker, but "
-                       "there are %d ranks for job.workers = %d; start as many "
-                       "ranks as workers, or set clock.kind = virtual",
-                       bm_comm_size(comm), workers);
+    BM_TRY(bm_realtime_check(workers, bm_comm_size(comm)));
     r = calloc(1, sizeof *r);
     if (r == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an asynchronous worker");

@@ -11,10 +11,12 @@
 
 typedef struct bm_realtime bm_realtime;
 
+/* Fails with BM_ERR_CONFIG unless there are as many workers as ranks. */
+BM_CHECKED bm_status bm_realtime_check(int workers, int ranks);
+
 /*
  * Collective. Reads [sgd]. The comm, the strategy, the local state and the
- * workers are borrowed. Fails with BM_ERR_CONFIG unless there are as many
- * workers as ranks, and with BM_ERR_UNSUPPORTED without MPI_THREAD_MULTIPLE.
+ * workers are borrowed. Fails as bm_realtime_check, and with BM_ERR_UNSUPPORTED without MPI_THREAD_MULTIPLE.
  */
 BM_CHECKED bm_status bm_realtime_open(bm_realtime **out,
                                       const bm_config *config, bm_comm *comm,

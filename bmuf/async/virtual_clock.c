@@ -73,23 +73,6 @@ static bool are_enough(int times, long workers)
     return times == 1 || times == workers;
 }
 
-/* clock.kind = real uses neither times nor spread. */
-static void check_real(const bm_clock_settings *set, const bm_config *config,
-                       bm_faults *faults)
-{
-    const char *unused = NULL;
-
-    if (bm_config_changed(config, "clock", bm_clock_options, "times"))
-        unused = "times";
-    else if (bm_config_changed(config, "clock", bm_clock_options, "spread"))
-        unused = "spread";
-    if (bm_clock_is_real(set) && unused != NULL)
-        bm_config_fault(faults, config, "clock", unused,
-                        "clock.%s has no effect with clock.kind = real; remove "
-                        "it, or set clock.kind = virtual",
-                        unused);
-}
-
 void bm_clock_check(const bm_config *config, bm_faults *faults)
 {
     bm_clock_settings set = {0};
@@ -99,7 +82,6 @@ void bm_clock_check(const bm_config *config, bm_faults *faults)
     bm_config_peek(config, "clock", bm_clock_options, &set);
     bm_config_peek(config, "job", bm_job_options, &job);
     n = read_times(set.times, 0, NULL);
-    check_real(&set, config, faults);
     if (n < 0)
         bm_config_fault(faults, config, "clock", "times",
                         "clock.times = %s: not all of these are positive "

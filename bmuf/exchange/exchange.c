@@ -3,6 +3,7 @@
 
 #include "bmuf/exchange/exchange_ops.h"
 #include "bmuf/filter_loops.h"
+#include "compute/device_comm.h"
 #include "core/log.h"
 #include "core/span.h"
 
@@ -42,6 +43,28 @@ static bm_status open_as(bm_exchange *e, const bm_exchange_ops *ops,
     return status;
 }
 
+static bm_status not_available(const bm_job *job, bm_status status)
+{
+    return BM_FAIL(status,
+                   "job.exchange = %s is not available: %s; set it to "
+                   "auto or host",
+                   job->exchange, bm_last_message());
+}
+
+bm_status bm_exchange_check(const bm_job *job, bm_backend *be)
+{
+    bool nccl = strcmp(job->exchange, "nccl") == 0;
+    int64_t device = 0;
+    bm_status status = BM_OK;
+
+    if (!nccl && strcmp(job->exchange, "mpi") != 0)
+        return BM_OK;
+    status = bm_exchange_check_device(job, be);
+    if (status == BM_OK && nccl)
+        status = bm_device_comm_load(be, &device);
+    return status == BM_OK ? BM_OK : not_available(job, status);
+}
+
 /* Collective. With job.exchange = auto: by way of the host if devices cannot
  * exchange directly. */
 static bm_status choose(bm_exchange *e, const bm_job *job)
@@ -59,8 +82,7 @@ static bm_status choose(bm_exchange *e, const bm_job *job)
         return BM_OK;
     }
     if (!any)
-        return BM_FAIL(status, "job.exchange = %s is not available: %s",
-                       job->exchange, bm_last_message());
+        return not_available(job, status);
     bm_log(BM_NOTE, "exchange: host, %s", bm_last_message());
     return open_as(e, &bm_exchange_host, job);
 }

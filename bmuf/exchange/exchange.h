@@ -29,6 +29,10 @@
 
 typedef struct bm_exchange bm_exchange;
 
+/* Fails as bm_exchange_open would on this backend, as far as a process can tell
+ * without the others: there is no device, or no NCCL; job->sum is not tree. */
+BM_CHECKED bm_status bm_exchange_check(const bm_job *job, bm_backend *be);
+
 /*
  * Collective. Opens an exchange of vectors of params->n floats, as
  * job->exchange says. code.ops != NULL: vectors of updates travel as this code,

@@ -12,6 +12,16 @@ typedef struct device {
 
 /* ---- open and close ------------------------------------------------------ */
 
+bm_status bm_exchange_check_device(const bm_job *job, const bm_backend *be)
+{
+    if (bm_on_host(be))
+        return BM_FAIL(BM_ERR_CONFIG, "there is no device");
+    if (strcmp(job->sum, "tree") != 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "devices sum in tree mode only; set job.sum = tree");
+    return BM_OK;
+}
+
 static bm_status device_open(bm_exchange *e, const bm_job *job)
 {
     static const char *const names[] = {[BM_TRANSPORT_NONE] = "device",
@@ -25,11 +35,7 @@ static bm_status device_open(bm_exchange *e, const bm_job *job)
 
     if (d == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
-    if (bm_on_host(e->be))
-        return BM_FAIL(BM_ERR_CONFIG, "there is no device");
-    if (strcmp(job->sum, "tree") != 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "devices sum in tree mode only; set job.sum = tree");
+    BM_TRY(bm_exchange_check_device(job, e->be));
     if (strcmp(job->exchange, "mpi") == 0)
         by = BM_TRANSPORT_MPI;
     else if (strcmp(job->exchange, "nccl") == 0 || bm_comm_size(e->comm) > 1)

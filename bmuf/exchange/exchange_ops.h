@@ -69,6 +69,10 @@ void bm_exchange_apply(void *self, const bm_piece *p);
 void bm_exchange_start_of(const bm_rule *r, size_t n, size_t learned,
                           const float *model, const float *delta, float *y);
 
+/* BM_ERR_CONFIG unless the backend is a device and the sum is its. */
+BM_CHECKED bm_status bm_exchange_check_device(const bm_job *job,
+                                              const bm_backend *be);
+
 extern const bm_exchange_ops bm_exchange_host, bm_exchange_coded,
     bm_exchange_device;
 

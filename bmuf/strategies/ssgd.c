@@ -7,8 +7,6 @@
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/strategy.h"
 
-#include <string.h>
-
 static const bm_option options[] = {
     {"overlap", BM_CHOICE, offsetof(bm_bucketed_settings, overlap), "none", 0,
      0, "none layer bucket merged",
@@ -18,20 +16,6 @@ static const bm_option options[] = {
      1e6, "MiB", "overlap = bucket: the size; the first one has 1/25 of it"},
     {0},
 };
-
-static void check(const bm_config *config, bm_faults *faults)
-{
-    bm_bucketed_settings set = {0};
-
-    bm_config_peek(config, "ssgd", options, &set);
-    if (bm_config_changed(config, "ssgd", options, "bucket") &&
-        strcmp(set.overlap, "bucket") != 0)
-        bm_config_fault(
-            faults, config, "ssgd", "bucket",
-            "ssgd.bucket = %g needs ssgd.overlap = bucket; set it, or "
-            "remove ssgd.bucket",
-            set.bucket);
-}
 
 static void resolve(const void *settings, int workers, bm_traits *traits)
 {
@@ -85,8 +69,7 @@ const bm_strategy_ops bm_strategy_ssgd = {
     .name = "ssgd",
     .help = "synchronous SGD: gradients averaged at every step",
     .per = BM_STEP,
-    .settings = {options, sizeof(bm_bucketed_settings), check,
-                 .resolve = resolve},
+    .settings = {options, sizeof(bm_bucketed_settings), .resolve = resolve},
     .open = ssgd_open,
     .close = ssgd_close,
     .begin = begin,

@@ -1,6 +1,9 @@
 #include "cli/report/explain.h"
 
+#include "bmuf/infeasible.h"
 #include "bmuf/strategies/fragments.h"
+#include "cli/conditions.h"
+#include "cli/machine.h"
 #include "cli/recogniser.h"
 #include "cli/report/regime.h"
 #include "cli/report/traffic.h"
@@ -173,6 +176,21 @@ static bm_status open_network(const bm_settings *s, const bm_dataset *data,
     return status;
 }
 
+/* How many sequences the model cannot use; fails if it can use none. */
+static bm_status print_infeasible(const bm_model *model, const bm_dataset *data,
+                                  FILE *out)
+{
+    int64_t bad = bm_infeasible_count(model, data);
+
+    BM_TRY(bm_infeasible_check_data(model, data, "data.train"));
+    if (bad > 0)
+        fprintf(out,
+                "warning: %lld of %zu sequences have more labels than "
+                "model.net leaves frames (model.infeasible)\n",
+                (long long)bad, data->n);
+    return BM_OK;
+}
+
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
                               const bm_dataset *data, int ranks, FILE *out)
 {
@@ -197,6 +215,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
             "%zu classes\n",
             data->n, what.epoch_frames, data->features, data->classes);
     bm_model_print(net.model, out);
+    BM_TRY_DONE(print_infeasible(net.model, data, out));
     fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
             s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
     if (what.filtered && what.renamed)
@@ -215,6 +234,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     print_sending(&sending, ranks, out);
+    bm_conditions_check(config, print_advice, out);
     status = bm_advise(&what, print_advice, out);
 done:
     bm_recogniser_close(&net);
@@ -237,13 +257,14 @@ static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
                 100 * (1 - (double)n / (double)(most * ranks)));
 }
 
-bm_status bm_explain(const bm_config *config, const bm_settings *s, int ranks,
-                     FILE *out)
+bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
 {
     bm_dataset *data = NULL;
+    bm_device device = {0};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_settings_fit(config, s, ranks));
+    BM_TRY(bm_machine_open(&device, NULL, config, s, ranks));
+    bm_device_close(&device);
     warn_of_ranks(s, ranks, out);
     BM_TRY(bm_dataset_open(&data, s->data.train));
     status = explain_data(config, s, data, ranks, out);
@@ -280,8 +301,8 @@ const bm_verb bm_verb_explain = {
         "  bmuf explain my.ini -n 16 --set job.workers=64\n\n"
         "Prints the network, block gain, steady gain, time constant, blocks "
         "per epoch,\nmemory and the bytes of an exchange. Warns about "
-        "doubtful settings, and fails\nwhere training would; it does not open "
-        "a GPU.\n",
+        "doubtful settings, and fails\nwhere training on this machine "
+        "would.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

@@ -4,10 +4,11 @@
 
 #include "cli/settings.h"
 
-/* Opens data and network; prints the network, gains, time constants, blocks,
- * padding, memory, the bytes of an exchange, and warnings. Fails as training
- * would before its first block. */
-BM_CHECKED bm_status bm_explain(const bm_config *config, const bm_settings *s,
-                                int ranks, FILE *out);
+/* Opens device, data and network; prints the network, gains, time constants, blocks,
+ * padding, memory, the bytes of an exchange, and warnings. Replaces `auto`
+ * of job.device and job.precision. Fails as training would before its first
+ * block. */
+BM_CHECKED bm_status bm_explain(bm_config *config, bm_settings *s, int ranks,
+                                FILE *out);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,11 +198,32 @@ static bm_status name_files(bm_run *run, const char *directory)
     return BM_OK;
 }
 
+/* Fails unless the directory, or the nearest one above it that exists, can be
+ * written to. */
+static bm_status check_writable(const char *directory)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s", directory);
+    while (access(path, W_OK | X_OK) != 0) {
+        char *last = strrchr(path, '/');
+
+        if (errno != ENOENT || strcmp(path, ".") == 0)
+            return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+        if (last == NULL)
+            snprintf(path, sizeof path, ".");
+        else
+            last[last == path] = '\0';
+    }
+    return BM_OK;
+}
+
 bm_status bm_run_check(const char *directory, const bm_config *config)
 {
     bm_run run;
 
     BM_TRY(name_files(&run, directory));
+    BM_TRY(check_writable(directory));
     if (!exists(directory))
         return BM_OK;
     BM_TRY(check_ownership(&run));

@@ -3,6 +3,7 @@
  * are done, the schedule ends training, or a signal asks for a stop.
  */
 #include "cli/launch/processes.h"
+#include "cli/machine.h"
 #include "cli/report/explain.h"
 #include "cli/train/progress.h"
 #include "cli/train/training.h"
@@ -93,6 +94,14 @@ static bm_status train_block(bm_training *t)
     BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
                        sizeof passed / sizeof(double)));
     r.wait_s += bm_span_end(meeting);
+    if (r.samples == 0 && passed.frames > 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "block %lld of epoch %lld has %.0f frames, but none of "
+                       "its sequences can be learned from: they have more "
+                       "labels than model.net leaves frames. Subsample less, "
+                       "or look at the data with bmuf check",
+                       (long long)r.at.block, (long long)r.at.epoch,
+                       passed.frames);
     seconds = bm_clock() - since;
     t->blocks++;
     t->frames += passed.frames;
@@ -275,19 +284,15 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
     bm_device device = {0};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_device_open(&device, comm, set->job.device, set->job.precision,
-                          set->job.threads));
+    BM_TRY(bm_machine_open(&device, comm, config, set, bm_comm_size(comm)));
     bm_device_log(&device);
-    status = bm_comm_agree(
-        comm, bm_settings_resolve(set, config, device.name, device.precision));
-    if (status == BM_OK)
-        status = train_on(&device, comm, config, set, directory, began);
+    status = train_on(&device, comm, config, set, directory, began);
     bm_device_close(&device);
     return status;
 }
 
 /* --dry-run: prints what would be done, and fails as training would. */
-static bm_status dry_run(const bm_settings *set, const bm_config *config,
+static bm_status dry_run(bm_settings *set, bm_config *config,
                          const char *directory, long ranks)
 {
     BM_TRY(bm_explain(config, set, (int)ranks, stdout));
@@ -317,8 +322,6 @@ static bm_status train(const bm_arguments *a)
     BM_TRY_DONE(bm_job_start(a, true, &comm));
     if (comm == NULL)
         goto done;
-    BM_TRY_DONE(
-        bm_comm_agree(comm, bm_settings_fit(config, &set, bm_comm_size(comm))));
     status = train_in(comm, config, &set, out, began);
 done:
     bm_config_free(config);

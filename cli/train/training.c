@@ -1,6 +1,8 @@
 #include "cli/train/training.h"
 
+#include "bmuf/infeasible.h"
 #include "bmuf/strategies/fragments.h"
+#include "cli/conditions.h"
 #include "cli/report/regime.h"
 
 #include <stdlib.h>
@@ -66,6 +68,7 @@ static bm_status open_network(bm_training *t)
 
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
+    BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
     BM_TRY(bm_recogniser_scores(&t->net, t->dev));
     BM_TRY(bm_recogniser_scores(&t->net, t->test));
     p = bm_training_params(t);
@@ -112,6 +115,7 @@ static bm_status advise(bm_training *t)
     bm_plan_free(plan);
     BM_TRY(status);
     log_filter(t, &what);
+    bm_conditions_check(t->config, log_advice, t);
     return bm_advise(&what, log_advice, t);
 }
 

@@ -2,13 +2,17 @@
  * Invalid and conflicting settings are all reported, before training starts,
  * with the names that the user knows.
  */
+#include "cli/conditions.h"
+#include "cli/settings.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char faults[] = "[data]\n"
@@ -151,10 +155,6 @@ static void test_conflicting_server_settings_are_rejected(void **_)
         {"asgd", "sgd.local_state=average",
          "needs a strategy that exchanges models"},
         {"asgd", "asgd.push_every=2", "not a multiple of asgd.push_every = 2"},
-        {"asgd", "asgd.power=2", "no effect without asgd.scaling = power"},
-        {"softsync", "softsync.power=2",
-         "no effect without softsync.scaling = power"},
-        {"ssgd", "ssgd.bucket=2", "= 2 needs ssgd.overlap = bucket"},
         {"softsync", "softsync.n=3", "more than job.workers = 2"},
         {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
         {"easgd", "clock.times=1 -2", "not all of these are positive"},
@@ -183,6 +183,209 @@ static void test_conflicting_server_settings_are_rejected(void **_)
     }
 }
 
+/* ---- settings that do nothing -------------------------------------------- */
+
+/* The warnings of bm_conditions_check, one per line. */
+typedef struct warnings {
+    int n;
+    char text[2000];
+} warnings;
+
+static void listen(void *self, const char *text)
+{
+    warnings *w = self;
+    size_t used = strlen(w->text);
+
+    w->n++;
+    snprintf(w->text + used, sizeof w->text - used, "%s\n", text);
+}
+
+static bm_config *settings_of(const char *const *list, size_t n)
+{
+    bm_config *config = NULL;
+
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "data.train=d"));
+    assert_ok(bm_config_set(config, "model.net=linear"));
+    for (size_t i = 0; i < n && list[i] != NULL; i++)
+        assert_ok(bm_config_set(config, list[i]));
+    assert_ok(bm_config_check(config, bm_train_sections()));
+    return config;
+}
+
+static void test_every_setting_has_a_row_of_conditions(void **_)
+{
+    (void)_;
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++)
+            if (bm_condition(s->name, o->key) == NULL)
+                fail_msg("add %s.%s to the table in cli/conditions.c", s->name,
+                         o->key);
+}
+
+/* Up to two settings, and which of them the warning names, with why. */
+static void test_settings_that_do_nothing_are_warned_of(void **_)
+{
+    static const char *const idle[][4] = {
+        {"train.strategy=average", "bmuf.momentum=0.5",
+         "bmuf.momentum = 0.5 has no effect",
+         "counts with train.strategy = bmuf only"},
+        {"train.strategy=ssgd", "bmuf.rate=2", "bmuf.rate = 2", "bmuf only"},
+        {"train.strategy=cntk", "bmuf.momentum=0.5", "bmuf.momentum = 0.5",
+         "bmuf only"},
+        {"clock.times=2", NULL, "clock.times = 2",
+         "counts with train.strategy per event only"},
+        {"train.strategy=ssgd", "clock.kind=real", "clock.kind = real", ""},
+        {"ssgd.overlap=layer", NULL, "ssgd.overlap = layer",
+         "train.strategy = ssgd or block.warmup > 0"},
+        {"sgd.beta1=0.8", NULL, "sgd.beta1 = 0.8", "sgd.update = adamw"},
+        {"sgd.momentum=0.5", "sgd.update=adamw", "sgd.momentum = 0.5",
+         "sgd.update = momentum"},
+        {"schedule.kind=constant", "schedule.decay=0.7", "schedule.decay = 0.7",
+         "schedule.kind = exponential,newbob"},
+        {"schedule.kind=exponential", "schedule.patience=2",
+         "schedule.patience = 2", "schedule.kind = newbob"},
+        {"slowmo.slowmo_lr=2", NULL, "slowmo.slowmo_lr = 2",
+         "train.strategy = slowmo"},
+        {"compress.share=0.2", "compress.code=int8", "compress.share = 0.2",
+         "compress.code = topk"},
+        {"job.sum=ring", "job.topology=1", "job.topology = 1",
+         "job.sum = hier"},
+        {"train.strategy=ssgd", "ssgd.bucket=2", "ssgd.bucket = 2",
+         "ssgd.overlap = bucket"},
+        {"train.strategy=asgd", "asgd.power=2", "asgd.power = 2",
+         "asgd.scaling = power"},
+        {"train.strategy=ssgd", "sgd.local_state=keep",
+         "sgd.local_state = keep", "train.strategy per block"},
+        {"batch.order=sorted", "batch.buckets=3", "batch.buckets = 3",
+         "batch.order = random"},
+        {"model.loss=cross_entropy", "model.infeasible=zero",
+         "model.infeasible = zero", "model.loss = ctc"},
+    };
+
+    (void)_;
+    FOR_EACH (i, idle) {
+        bm_config *config = settings_of(idle[i], 2);
+        warnings w = {0};
+
+        bm_conditions_check(config, listen, &w);
+        if (w.n != 1 || !strstr(w.text, idle[i][2]) ||
+            !strstr(w.text, idle[i][3]))
+            fail_msg("%s %s: %d warnings: %s", idle[i][0], idle[i][1], w.n,
+                     w.text);
+        bm_config_free(config);
+    }
+}
+
+static void test_settings_that_count_are_not_warned_of(void **_)
+{
+    static const char *const counting[][3] = {
+        {"bmuf.momentum=0.5", "sgd.momentum=0.5"},
+        {"train.strategy=easgd", "clock.times=2", "clock.spread=0"},
+        {"block.warmup=2", "ssgd.overlap=bucket", "ssgd.bucket=2"},
+        {"train.strategy=diloco", "sgd.update=adamw", "sgd.beta1=0.8"},
+        {"compress.code=topk", "compress.share=0.2"},
+        {"train.strategy=average", "bmuf.momentum=auto", "sgd.beta1=0.9"},
+    };
+
+    (void)_;
+    FOR_EACH (i, counting) {
+        bm_config *config = settings_of(counting[i], 3), *again = NULL;
+        FILE *file = fopen(in_folder("kept.ini"), "w");
+        warnings w = {0};
+
+        bm_conditions_check(config, listen, &w);
+        assert_ok(bm_config_write(config, bm_train_sections(), file));
+        fclose(file);
+        assert_ok(bm_config_new(&again)); /* as a run keeps its settings */
+        assert_ok(bm_config_read(again, in_folder("kept.ini")));
+        bm_conditions_check(again, listen, &w);
+        if (w.n > 0)
+            fail_msg("%s", w.text);
+        bm_config_free(again);
+        bm_config_free(config);
+    }
+}
+
+static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
+{
+    static const char warning[] = "clock.times = 2 has no effect";
+    outcome o = BMUF("explain", "tiny.ini", "--set", "clock.times=2");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, warning);
+    o = BMUF("train", "tiny.ini", "--out", "idle", "--set", "clock.times=2",
+             "--set", "train.epochs=1");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, warning), 1);
+}
+
+/* ---- explain, train --dry-run and train ---------------------------------- */
+
+/* Without a device, and on as many ranks. */
+static void test_explain_and_dry_run_end_as_training_does(void **_)
+{
+    static const struct {
+        const char *setting, *ranks;
+        int code;
+    } bad[] = {
+        {"job.exchange=nccl", "1", 78},
+        {"job.exchange=mpi", "1", 78},
+        {"job.precision=tf32", "1", 78},
+        {"job.device=cuda", "1", 69},
+        {"clock.kind=real", "1", 78},
+        {"block.fragments=9", "1", 78},
+        {"bmuf.momentum=2", "1", 78},
+        {"job.workers=1", "2", 78},
+        {"data.train=nowhere", "1", 66},
+        {"data.dev=nowhere", "1", 66},
+        {"model.net=stack:300 lstm:8 linear", "1", 65},
+        {"model.net=lstm:8", "1", 78},
+    };
+    char *plugins = getenv("BMUF_PLUGINS"), before[1000];
+
+    (void)_;
+    snprintf(before, sizeof before, "%s", plugins != NULL ? plugins : "");
+    setenv("BMUF_PLUGINS", "/nowhere", 1);
+    FOR_EACH (i, bad) {
+        const char *real = strstr(bad[i].setting, "clock") != NULL
+                               ? "train.strategy=easgd"
+                               : "train.epochs=1";
+        const char *set = bad[i].setting, *n = bad[i].ranks;
+
+        assert_code(
+            BMUF("explain", "tiny.ini", "-n", n, "--set", set, "--set", real),
+            bad[i].code);
+        assert_code(BMUF("train", "tiny.ini", "-n", n, "--out", "bad", "--set",
+                         set, "--set", real, "--dry-run"),
+                    bad[i].code);
+        assert_code(BMUF("train", "tiny.ini", "-n", n, "--out", "bad", "--set",
+                         set, "--set", real),
+                    bad[i].code);
+    }
+    if (plugins != NULL)
+        setenv("BMUF_PLUGINS", before, 1);
+    else
+        unsetenv("BMUF_PLUGINS");
+}
+
+static void test_a_dry_run_needs_a_folder_to_write_to(void **_)
+{
+    static const char *const folders[] = {"tiny.ini", "tiny.ini/run",
+                                          "read_only/run", "read_only"};
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("read_only"), 0500), 0);
+    for (size_t i = 0; i < (geteuid() == 0 ? 2U : 4U); i++) {
+        assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", folders[i]),
+                    73);
+        assert_code(BMUF("train", "tiny.ini", "--out", folders[i]), 73);
+    }
+    assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", "a/b/c"), 0);
+    assert_int_not_equal(access(in_folder("a"), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +395,13 @@ int main(void)
             test_invalid_settings_of_the_command_line_are_reported),
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
+        cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
+        cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
+        cmocka_unit_test(test_settings_that_count_are_not_warned_of),
+        cmocka_unit_test(
+            test_train_and_explain_warn_of_settings_that_do_nothing),
+        cmocka_unit_test(test_explain_and_dry_run_end_as_training_does),
+        cmocka_unit_test(test_a_dry_run_needs_a_folder_to_write_to),
     };
     return cmocka_run_group_tests_name("settings", tests, make_corpus,
                                        folder_remove);

@@ -1,0 +1,225 @@
+#include "cli/conditions.h"
+
+#include "bmuf/strategy.h"
+#include "cli/settings.h"
+#include "core/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a strategy exchanges, as bm_granularity says. */
+#define PER_BLOCK "train.strategy per block"
+#define PER_EVENT "train.strategy per event"
+
+/*
+ * A condition is one or several of these, joined by " or ":
+ *
+ *     section.key = word,word    the setting has one of these values
+ *     section.key > 0
+ *     train.strategy per block   or per step, per event
+ *
+ * where the setting that it names must count itself: clock.times counts with
+ * clock.kind = virtual, and clock.kind with an asynchronous strategy. The
+ * section of a strategy counts with that strategy, if it has no row here.
+ */
+static const struct condition {
+    const char *names; /* section.key, several joined by ' ', or a section */
+    const char *when;  /* "": always */
+} conditions[] = {
+    {"data.train data.dev data.test", ""},
+    {"model.net model.loss", ""},
+    {"model.infeasible", "model.loss = ctc"},
+    {"train.strategy train.epochs train.rate train.diverged "
+     "train.checkpoint_every train.keep train.ema",
+     ""},
+    {"job.workers job.sum job.coordinator job.seed job.threads job.device "
+     "job.precision job.exchange job.trace",
+     ""},
+    {"job.topology", "job.sum = hier"},
+    {"batch.sequences batch.frames batch.order", ""},
+    {"batch.buckets", "batch.order = random"},
+    {"block.frames_per_worker block.frames_total block.steps", ""},
+    {"block.warmup", PER_BLOCK " or " PER_EVENT " or train.strategy = onebit"},
+    {"block.seconds block.fragments block.overlap", PER_BLOCK},
+    {"compress.code", PER_BLOCK},
+    {"compress.share", "compress.code = topk"},
+    {"sgd.update sgd.weight_decay sgd.clip", ""},
+    {"sgd.momentum sgd.nesterov", "sgd.update = momentum"},
+    {"sgd.beta1 sgd.beta2 sgd.epsilon", "sgd.update = adamw"},
+    {"sgd.local_state", PER_BLOCK},
+    {"schedule.kind schedule.warmup", ""},
+    {"schedule.decay", "schedule.kind = exponential,newbob"},
+    {"schedule.threshold schedule.patience schedule.least",
+     "schedule.kind = newbob"},
+    {"clock.kind", PER_EVENT},
+    {"clock.times clock.spread", "clock.kind = virtual"},
+    {"ssgd", "train.strategy = ssgd or block.warmup > 0"},
+    {"ssgd.bucket", "ssgd.overlap = bucket"},
+    {"asgd.power", "asgd.scaling = power"},
+    {"softsync.power", "softsync.scaling = power"},
+};
+
+static const struct condition *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
+        if (bm_is_word_of(name, conditions[i].names))
+            return &conditions[i];
+    return NULL;
+}
+
+/* "train.strategy = slowmo" for section slowmo; NULL: no strategy's section. */
+static const char *own_strategy(const char *section)
+{
+    static const struct {
+        const char *name, *when;
+    } all[] = {
+#define X(strategy) {#strategy, "train.strategy = " #strategy},
+        BM_STRATEGIES(X)
+#undef X
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].name, section) == 0)
+            return all[i].when;
+    return NULL;
+}
+
+/* Of all settings of a section; NULL: none. */
+static const char *of_section(const char *section)
+{
+    const struct condition *row = find(section);
+
+    return row != NULL ? row->when : own_strategy(section);
+}
+
+const char *bm_condition(const char *section, const char *key)
+{
+    const struct condition *row = NULL;
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    row = find(name);
+    return row != NULL ? row->when : of_section(section);
+}
+
+/* ---- whether they hold --------------------------------------------------- */
+
+static const char *value_of(const bm_config *config, const char *section,
+                            const char *key)
+{
+    const char *text = bm_config_text(config, section, key);
+
+    if (text != NULL)
+        return text;
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++)
+            if (strcmp(s->name, section) == 0 && strcmp(o->key, key) == 0)
+                return o->fallback;
+    return "";
+}
+
+static bool exchanges_per(const char *strategy, const char *when)
+{
+    static const char *const names[] = {
+        [BM_BLOCK] = "block", [BM_STEP] = "step", [BM_EVENT] = "event"};
+
+    return strcmp(names[bm_strategy_find(strategy)->per], when) == 0;
+}
+
+/* One of the words that ',' separates. */
+static bool is_one_of(const char *value, char *words)
+{
+    char *rest = NULL;
+
+    for (char *w = strtok_r(words, ",", &rest); w != NULL;
+         w = strtok_r(NULL, ",", &rest))
+        if (strcmp(w, value) == 0)
+            return true;
+    return false;
+}
+
+static const char *missing(const bm_config *config, const char *section,
+                           const char *key);
+
+/* Whether one term holds, and the setting that it names counts. If that is all
+ * that lacks, *why is what it needs itself. */
+static bool holds(const bm_config *config, const char *term, size_t length,
+                  const char **why)
+{
+    char text[160], section[32] = "", key[32] = "", relation[8] = "",
+                    right[80] = "";
+    const char *value = NULL;
+    bool yes = false;
+    int words = 0;
+
+    BM_ASSERT(length < sizeof text);
+    memcpy(text, term, length);
+    text[length] = '\0';
+    words =
+        sscanf(text, "%31[^.].%31s %7s %79s", section, key, relation, right);
+    BM_ASSERT(words == 4);
+    value = value_of(config, section, key);
+    if (strcmp(relation, ">") == 0)
+        yes = strtod(value, NULL) > strtod(right, NULL);
+    else if (strcmp(relation, "per") == 0)
+        yes = exchanges_per(value, right);
+    else
+        yes = is_one_of(value, right);
+    if (yes)
+        *why = missing(config, section, key);
+    return yes && *why == NULL;
+}
+
+static bool hold(const bm_config *config, const char *when, const char **why)
+{
+    static const char either[] = " or ";
+
+    for (;;) {
+        const char *end = strstr(when, either);
+
+        if (holds(config, when,
+                  end != NULL ? (size_t)(end - when) : strlen(when), why))
+            return true;
+        if (end == NULL)
+            return false;
+        when = end + strlen(either);
+    }
+}
+
+/* The condition that does not hold; NULL: the setting counts. */
+static const char *missing(const bm_config *config, const char *section,
+                           const char *key)
+{
+    const char *both[] = {of_section(section), bm_condition(section, key)};
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *why = NULL;
+
+        if (both[i] != NULL && both[i][0] != '\0' &&
+            !hold(config, both[i], &why))
+            return why != NULL ? why : both[i];
+    }
+    return NULL;
+}
+
+void bm_conditions_check(const bm_config *config,
+                         void (*warn)(void *self, const char *text), void *self)
+{
+    char text[400];
+
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const char *why = NULL;
+
+            if (bm_config_changed(config, s->name, s->options, o->key))
+                why = missing(config, s->name, o->key);
+            if (why == NULL)
+                continue;
+            snprintf(text, sizeof text,
+                     "%s: %s.%s = %s has no effect: it counts with %s only",
+                     bm_config_origin(config, s->name, o->key), s->name, o->key,
+                     bm_config_text(config, s->name, o->key), why);
+            warn(self, text);
+        }
+}

@@ -1,0 +1,24 @@
+/*
+ * conditions.h - under which other setting a setting of `bmuf train` counts:
+ * "sgd.beta1 counts with sgd.update = adamw". A setting that the user changed
+ * and that does not count is warned of.
+ *
+ * The table is in conditions.c; a test fails for a setting without a row in it.
+ */
+#ifndef BM_CLI_CONDITIONS_H
+#define BM_CLI_CONDITIONS_H
+
+#include "core/config.h"
+
+/* "sgd.update = adamw", as docs/options.md prints it; "": the setting always
+ * counts; NULL: the table does not have it. Static. */
+const char *bm_condition(const char *section, const char *key);
+
+/* Calls warn() for every setting that has a value other than its default and no
+ * effect, in the order of the sections. `config` must have passed
+ * bm_config_check. */
+void bm_conditions_check(const bm_config *config,
+                         void (*warn)(void *self, const char *text),
+                         void *self);
+
+#endif

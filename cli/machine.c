@@ -1,0 +1,35 @@
+#include "cli/machine.h"
+
+#include "bmuf/async/realtime.h"
+
+/* What this process can tell by itself. */
+static bm_status check(const bm_device *device, bm_config *config,
+                       bm_settings *s, int ranks)
+{
+    bool events = bm_strategy_find(s->train.strategy)->per == BM_EVENT;
+
+    BM_TRY(bm_settings_resolve(s, config, device->name, device->precision));
+    BM_TRY(bm_exchange_check(&s->job, device->be));
+    if (events && bm_clock_is_real(&s->clock))
+        BM_TRY(bm_realtime_check((int)s->job.workers, ranks));
+    return BM_OK;
+}
+
+bm_status bm_machine_open(bm_device *out, bm_comm *comm, bm_config *config,
+                          bm_settings *s, int ranks)
+{
+    bm_device device = {0};
+    bm_status status = bm_settings_fit(config, s, ranks);
+
+    BM_TRY(comm != NULL ? bm_comm_agree(comm, status) : status);
+    BM_TRY(bm_device_open(&device, comm, s->job.device, s->job.precision,
+                          s->job.threads));
+    status = check(&device, config, s, ranks);
+    if (comm != NULL)
+        status = bm_comm_agree(comm, status);
+    if (status == BM_OK)
+        *out = device;
+    else
+        bm_device_close(&device);
+    return status;
+}
