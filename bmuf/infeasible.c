@@ -65,9 +65,16 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
     size_t n = (size_t)b->targets.count[i], repeats = 0;
     const char *tag = NULL;
 
+    if (b->extent.frames[i] == 0 && !refuse)
+        return BM_OK; /* the reader has named it: its features are not finite */
     if (m->found++ >= LOGGED && !refuse)
         return BM_OK;
     tag = bm_reader_tag(reader, b->id[i]);
+    if (b->extent.frames[i] == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has NaN or infinite features; leave it out, or set "
+                       "model.infeasible = skip",
+                       tag);
     for (size_t j = 0; j < i; j++)
         labels += b->targets.count[j];
     repeats = bm_ctc_repeats(labels, n);

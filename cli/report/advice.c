@@ -1,8 +1,11 @@
 #include "cli/report/advice.h"
 
+#include "core/words.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bm_gains bm_gains_of(const bm_regime *s)
 {
@@ -43,56 +46,150 @@ static double warm_up(double momentum)
     return (1 - 1e-9) / (1 - momentum);
 }
 
-/* block.frames_per_worker for this many blocks per epoch. */
-static double block_for(const bm_regime *s, double per_epoch)
+/* ---- a proposal ---------------------------------------------------------- */
+
+/* Settings with which every rule below holds. */
+typedef struct proposal {
+    int workers;
+    double batch;     /* frames of a mini-batch */
+    double per_epoch; /* blocks */
+    bool average;     /* sgd.local_state = average */
+} proposal;
+
+static bool gain_is_low(const bm_regime *s)
 {
-    return floor(s->epoch_frames / per_epoch / s->workers + 1e-6);
+    return s->filtered && s->workers > 1 &&
+           s->rate / (1 - s->momentum) < 0.5 * s->workers;
 }
 
-/* The fewest blocks per epoch that refuse() accepts. */
-static double fewest(const bm_regime *s)
+/* eta with so many workers, and the warnings about it heeded. */
+static double momentum_of(const bm_regime *s, int workers)
 {
-    double exchanges = s->filtered && s->workers > 1 ? 2 : 1;
-    double warm = s->filtered && s->momentum > 0 ? warm_up(s->momentum) : 0;
+    bool follows = fabs(s->momentum - (1 - 1. / s->workers)) < 1e-9; /* auto */
 
-    return fmax(exchanges, ceil(warm / (double)s->epochs));
+    if (gain_is_low(s))
+        return fmax(1 - (s->renamed ? 1 : s->rate) / workers, 0);
+    return s->filtered && follows ? 1 - 1. / workers : s->momentum;
 }
 
-/* The number of blocks per epoch nearest to `wanted` that the rules allow; 0:
- * too little data for any. One less than fits, as the size is rounded down and
- * may give one block more; a worker needs a mini-batch in each. */
-static double allowed(const bm_regime *s, double wanted)
+/* The fewest blocks per epoch: workers exchange more than once, block momentum
+ * takes effect in the epochs there are, and its time constant is no longer than
+ * an epoch. */
+static double fewest_blocks(const bm_regime *s, int workers)
 {
-    double least = fewest(s);
-    double most =
-        floor(s->epoch_frames / s->workers / s->batch_frames - 1e-6) - 1;
+    double eta = momentum_of(s, workers), least = workers > 1 ? 2 : 1;
 
-    return most < least ? 0 : fmax(least, fmin(wanted, most));
+    if (!s->filtered || eta <= 0)
+        return least;
+    least = fmax(least, ceil(warm_up(eta) / (double)s->epochs));
+    return workers > 1 ? fmax(least, ceil(-1 / log(eta))) : least;
 }
 
-/* What to set for about `wanted` blocks per epoch. A block has at least a unit
- * per worker. */
-static const char *remedy(const bm_regime *s, double wanted, char text[200])
+/* Mini-batches of a worker in a block, at least. */
+static double fewest_steps(const bm_regime *s, bool average)
 {
-    double blocks = allowed(s, wanted), frames = 0;
+    bool reset = s->reset && s->local_momentum > 0 && !average;
 
-    if (blocks == 0) {
-        snprintf(text, 200,
-                 "there is too little data for %d workers with mini-batches of "
-                 "%.0f frames; use smaller ones",
-                 s->workers, s->batch_frames);
-        return text;
-    }
-    frames = block_for(s, blocks);
-    if (s->units == 0 || s->units >= blocks * s->workers)
-        snprintf(text, 200, "set block.frames_per_worker = %.0f", frames);
+    return reset ? warm_up(s->local_momentum) : 1;
+}
+
+/* Fills the blocks of *p, as near to the present number as the rules allow;
+ * false: they allow none. One less than fits, as the size of a block is rounded
+ * down, which may give one more. */
+static bool has_blocks(const bm_regime *s, proposal *p)
+{
+    double now = round(s->epoch_frames / s->block_frames);
+    double least = fewest_blocks(s, p->workers);
+    double share = s->epoch_frames / p->workers / p->batch;
+    double most = floor(share / fewest_steps(s, p->average) - 1e-6) - 1;
+
+    p->per_epoch = fmax(least, fmin(now, most));
+    return most >= least;
+}
+
+/* Keeps the number of workers if any size of mini-batches and blocks allows it,
+ * then the size of mini-batches. False: there is too little data for any. */
+static bool propose(const bm_regime *s, proposal *p)
+{
+    double least =
+        s->sequence_frames > 0 ? s->sequence_frames : s->batch_frames;
+    bool may_average = s->reset && s->local_momentum > 0;
+
+    for (p->workers = s->workers; p->workers > 0; p->workers--)
+        for (int average = 0; average <= may_average; average++)
+            for (p->batch = s->batch_frames;
+                 p->batch >= fmin(least, s->batch_frames); p->batch /= 2) {
+                p->average = average != 0;
+                if (has_blocks(s, p))
+                    return true;
+            }
+    return false;
+}
+
+typedef struct words {
+    char text[400];
+    int n;
+} words;
+
+static void add(words *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(words *w, const char *format, ...)
+{
+    size_t used = strlen(w->text);
+    va_list args;
+
+    used += (size_t)snprintf(w->text + used, sizeof w->text - used, "%s",
+                             w->n++ > 0 ? ", " : "");
+    va_start(args, format);
+    vsnprintf(w->text + used, sizeof w->text - used, format, args);
+    va_end(args);
+}
+
+/* The size of a block, in the setting that the configuration has. */
+static void add_block(words *w, const bm_regime *s, const proposal *p)
+{
+    double frames = floor(s->epoch_frames / p->per_epoch / p->workers + 1e-6);
+
+    if (s->block_by == BM_BLOCK_BY_TOTAL)
+        add(w, "block.frames_total = %.0f", frames * p->workers);
+    else if (s->block_by == BM_BLOCK_BY_STEPS)
+        add(w, "block.steps = %.0f", fmax(floor(frames / p->batch), 1));
     else
-        snprintf(text, 200,
-                 "pack with shard.unit_frames = %.0f and set "
-                 "block.frames_per_worker = %.0f",
-                 fmax(floor(frames / 8), 1), frames);
-    return text;
+        add(w, "block.frames_per_worker = %.0f", frames);
+    if (s->units > 0 && s->units < p->per_epoch * p->workers)
+        add(w, "and pack with shard.unit_frames = %.0f",
+            fmax(floor(frames / 8), 1));
 }
+
+/* One proposal for all that was warned of. */
+static void advise_together(const listener *l, const bm_regime *s)
+{
+    proposal p = {0};
+    words w = {{0}, 0};
+
+    if (!propose(s, &p)) {
+        warn(l,
+             "there is too little data for any of this: %.0f frames an "
+             "epoch, in mini-batches of %.0f; more data or smaller "
+             "mini-batches would help",
+             s->epoch_frames, s->batch_frames);
+        return;
+    }
+    if (p.workers != s->workers)
+        add(&w, "job.workers = %d", p.workers);
+    if (p.batch < s->batch_frames && s->batch_in_sequences)
+        add(&w, "batch.sequences = %.0f",
+            fmax(floor(p.batch / s->sequence_frames), 1));
+    else if (p.batch < s->batch_frames)
+        add(&w, "batch.frames = %.0f", floor(p.batch));
+    if (p.average)
+        add(&w, "sgd.local_state = average");
+    add_block(&w, s, &p);
+    warn(l, "for these data set %s", w.text);
+}
+
+/* ---- warnings ------------------------------------------------------------ */
 
 static void advise_on_filter(const listener *l, const bm_regime *s,
                              const bm_gains *g)
@@ -110,46 +207,83 @@ static void advise_on_filter(const listener *l, const bm_regime *s,
              "%s / (1 - %s) = %.4g is large for %d workers; the model may "
              "overshoot",
              zeta, eta, g->steady, s->workers);
-    if (g->steady < 0.5 * s->workers)
+    if (gain_is_low(s))
         warn(l,
              "%s / (1 - %s) = %.4g: a block moves the model less than %d "
              "workers one after the other would; set %s = %.4g",
              zeta, eta, g->steady, s->workers,
              s->renamed ? "train.strategy = bmuf with bmuf.momentum" : eta,
-             1 - (s->renamed ? 1 : s->rate) / s->workers);
-    if (g->frames > s->epoch_frames)
+             fmax(1 - (s->renamed ? 1 : s->rate) / s->workers, 0));
+}
+
+/* Returns how many rules about the sizes of blocks and mini-batches do not
+ * hold. */
+static int advise_on_momentum(const listener *l, const bm_regime *s,
+                              const bm_gains *g)
+{
+    double all = g->per_epoch * (double)s->epochs;
+    double warm = warm_up(s->momentum);
+    int n = 0;
+
+    if (s->momentum > 0 && all < warm) {
+        warn(l,
+             "training ends after %s in %s, before a block momentum of %.4g "
+             "has had its effect, which takes %.0f",
+             bm_count_noun((long long)all, "block").text,
+             bm_count_noun(s->epochs, "epoch").text, s->momentum, warm);
+        n++;
+    }
+    if (s->workers > 1 && g->frames > s->epoch_frames) {
         warn(l,
              "the time constant of block momentum, %.3g frames, is longer than "
              "an epoch of %.3g frames, so the filter averages over the same "
-             "data "
-             "again; set block.frames_per_worker = %.0f for a shorter one",
-             g->frames, s->epoch_frames, block_for(s, ceil(g->blocks)));
+             "data again",
+             g->frames, s->epoch_frames);
+        n++;
+    }
+    return n;
 }
 
-static void advise_on_blocks(const listener *l, const bm_regime *s,
-                             const bm_gains *g)
+/* Likewise. */
+static int advise_on_blocks(const listener *l, const bm_regime *s,
+                            const bm_gains *g)
 {
-    if (g->per_epoch < 2)
+    int n = 0;
+
+    if (s->workers > 1 && g->per_epoch < 2) {
+        warn(l, "an epoch is one block: workers exchange only once in it");
+        n++;
+    }
+    if (g->steps < 1) {
         warn(l,
-             "an epoch is one block: workers exchange only once; set "
-             "block.frames_per_worker = %.0f for four exchanges",
-             block_for(s, 4));
-    if (s->balance > 0 && s->balance < 0.8)
-        warn(
-            l,
-            "workers are busy %.0f %% of the time, as units of data are large "
-            "compared with a share of %.0f frames; pack with shard.unit_frames "
-            "= %.0f, or set longer blocks",
-            100 * s->balance, block_for(s, g->per_epoch),
-            fmax(block_for(s, 8 * g->per_epoch), 1));
+             "a worker's share of a block is %.2g of a mini-batch, so some "
+             "workers learn nothing in it",
+             g->steps);
+        n++;
+    }
     if (s->reset && s->local_momentum > 0 &&
-        g->steps < warm_up(s->local_momentum))
-        warn(
-            l,
-            "sgd.%s = %.4g needs %.0f steps to take effect, but is reset every "
-            "%.1f steps; set longer blocks, or sgd.local_state = average",
-            s->adam ? "beta1" : "momentum", s->local_momentum,
-            warm_up(s->local_momentum), g->steps);
+        g->steps < warm_up(s->local_momentum)) {
+        warn(l,
+             "sgd.%s = %.4g needs %.0f steps to take effect, but is reset "
+             "every %.1f steps",
+             s->adam ? "beta1" : "momentum", s->local_momentum,
+             warm_up(s->local_momentum), g->steps);
+        n++;
+    }
+    return n;
+}
+
+static void advise_on_balance(const listener *l, const bm_regime *s,
+                              const bm_gains *g)
+{
+    double share = s->epoch_frames / g->per_epoch / s->workers;
+
+    if (s->balance > 0 && s->balance < 0.8)
+        warn(l,
+             "workers are busy %.0f %% of the time, as units of data are large "
+             "compared with a share of %.0f frames; pack with "
+             "shard.unit_frames = %.0f",
+             100 * s->balance, share, fmax(floor(share / 8 + 1e-6), 1));
 }
 
 /* The outer learning rate and momentum of DiLoCo are tuned for AdamW as the
@@ -165,49 +299,23 @@ static void advise_on_diloco(const listener *l, const bm_regime *s)
                 "moments; set sgd.local_state = keep");
 }
 
-/* Fails if training cannot work with these settings. */
-static bm_status refuse(const bm_regime *s, const bm_gains *g)
-{
-    double all = g->per_epoch * (double)s->epochs;
-    double warm = warm_up(s->momentum);
-    char text[200];
-
-    if (s->filtered && s->momentum > 0 && all < warm)
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "training ends after %.0f blocks in %ld epochs, before a "
-            "block momentum of %.4g takes effect, which needs %.0f "
-            "blocks; %s, or train more epochs",
-            all, s->epochs, s->momentum, warm,
-            remedy(s, 4 * warm / (double)s->epochs, text));
-    if (s->filtered && s->workers > 1 && g->per_epoch < 2)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "an epoch is one block: workers would exchange only "
-                       "once; %s, or use fewer workers",
-                       remedy(s, 4, text));
-    if (g->steps < 1)
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "a worker's share of a block is %.2g of a mini-batch; "
-            "%s, or use fewer workers or smaller mini-batches",
-            g->steps,
-            remedy(s, s->epoch_frames / s->workers / 4 / s->batch_frames,
-                   text));
-    return BM_OK;
-}
-
-bm_status bm_advise(const bm_regime *s,
-                    void (*report)(void *self, const char *text), void *self)
+void bm_advise(const bm_regime *s, void (*report)(void *self, const char *text),
+               void *self)
 {
     listener l = {report, self};
     bm_gains g = bm_gains_of(s);
+    int n = 0;
 
     if (!s->blocks)
-        return BM_OK;
-    BM_TRY(refuse(s, &g));
-    advise_on_blocks(&l, s, &g);
+        return;
+    n = advise_on_blocks(&l, s, &g);
+    if (s->filtered)
+        n += advise_on_momentum(&l, s, &g);
     advise_on_diloco(&l, s);
     if (s->filtered && s->workers > 1)
         advise_on_filter(&l, s, &g);
-    return BM_OK;
+    if (n > 0)
+        advise_together(&l, s);
+    else
+        advise_on_balance(&l, s, &g);
 }

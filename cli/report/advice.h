@@ -6,24 +6,32 @@
 #ifndef BM_CLI_REPORT_ADVICE_H
 #define BM_CLI_REPORT_ADVICE_H
 
-#include "core/status.h"
-
 #include <stdbool.h>
+
+/* The setting of [block] that gives the size of a block. */
+typedef enum bm_block_by {
+    BM_BLOCK_BY_WORKER,
+    BM_BLOCK_BY_TOTAL,
+    BM_BLOCK_BY_STEPS,
+} bm_block_by;
 
 typedef struct bm_regime {
     int workers;
-    bool filtered;         /* else momentum 0, rate 1 */
-    bool renamed;          /* eta and zeta are not settings of [bmuf] */
-    bool blocks;           /* models are exchanged at block ends */
-    double momentum;       /* eta */
-    double rate;           /* zeta */
-    bool adam;             /* the local update is AdamW, else momentum SGD */
-    bool diloco;           /* the strategy is diloco */
-    double local_momentum; /* of SGD, or beta1 */
-    bool reset;            /* local momentum is reset at block starts */
-    double block_frames;   /* of all workers together */
-    double epoch_frames;   /* likewise */
-    double batch_frames;   /* of a mini-batch */
+    bool filtered;           /* else momentum 0, rate 1 */
+    bool renamed;            /* eta and zeta are not settings of [bmuf] */
+    bool blocks;             /* models are exchanged at block ends */
+    double momentum;         /* eta */
+    double rate;             /* zeta */
+    bool adam;               /* the local update is AdamW, else momentum SGD */
+    bool diloco;             /* the strategy is diloco */
+    double local_momentum;   /* of SGD, or beta1 */
+    bool reset;              /* local momentum is reset at block starts */
+    double block_frames;     /* of all workers together */
+    double epoch_frames;     /* likewise */
+    double batch_frames;     /* of a mini-batch */
+    bool batch_in_sequences; /* batch.sequences gives its size */
+    double sequence_frames;  /* mean length; 0: unknown */
+    bm_block_by block_by;
     double balance; /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
     double units;   /* in the data set; 0: unknown */
@@ -42,13 +50,11 @@ typedef struct bm_gains {
 bm_gains bm_gains_of(const bm_regime *s);
 
 /*
- * Calls warn() for every doubtful choice. Fails with BM_ERR_CONFIG and a
- * message that proposes a remedy if training would end before block momentum
- * takes effect, if an epoch is a single block and the strategy filters, or if a
- * worker's share of a block is less than a mini-batch.
+ * Calls warn() for every doubtful choice. If some are about the number of
+ * workers and the sizes of blocks and mini-batches, the last call proposes
+ * settings with which none of these is left.
  */
-BM_CHECKED bm_status bm_advise(const bm_regime *s,
-                               void (*warn)(void *self, const char *text),
-                               void *self);
+void bm_advise(const bm_regime *s, void (*warn)(void *self, const char *text),
+               void *self);
 
 #endif

@@ -235,7 +235,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
                data->features, out);
     print_sending(&sending, ranks, out);
     bm_conditions_check(config, print_advice, out);
-    status = bm_advise(&what, print_advice, out);
+    bm_advise(&what, print_advice, out);
 done:
     bm_recogniser_close(&net);
     bm_backend_close(be);

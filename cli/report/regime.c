@@ -60,6 +60,12 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                                        fmax((double)bm_plan_blocks(plan), 1),
                        .epoch_frames = (double)data->frames,
                        .batch_frames = batch,
+                       .batch_in_sequences = s->plan.sequences > 0,
+                       .sequence_frames =
+                           (double)data->frames / fmax((double)data->n, 1),
+                       .block_by = s->block.frames_total > 0 ? BM_BLOCK_BY_TOTAL
+                                   : s->block.steps > 0      ? BM_BLOCK_BY_STEPS
+                                                        : BM_BLOCK_BY_WORKER,
                        .balance = balance_of(plan),
                        .units = (double)data->n_units,
                        .epochs = s->train.epochs};

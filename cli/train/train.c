@@ -94,14 +94,16 @@ static bm_status train_block(bm_training *t)
     BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
                        sizeof passed / sizeof(double)));
     r.wait_s += bm_span_end(meeting);
-    if (r.samples == 0 && passed.frames > 0)
+    if (r.samples == 0 && passed.batches > 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "block %lld of epoch %lld has %.0f frames, but none of "
-                       "its sequences can be learned from: they have more "
-                       "labels than model.net leaves frames. Subsample less, "
-                       "or look at the data with bmuf check",
+                       "nothing in block %lld of epoch %lld can be learned "
+                       "from: %s; look at the data with bmuf check",
                        (long long)r.at.block, (long long)r.at.epoch,
-                       passed.frames);
+                       passed.frames > 0
+                           ? "all sequences have more labels than model.net "
+                             "leaves frames"
+                           : "the features of all sequences are NaN or "
+                             "infinite");
     seconds = bm_clock() - since;
     t->blocks++;
     t->frames += passed.frames;

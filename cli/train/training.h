@@ -60,8 +60,7 @@ void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST]);
 
 /* Opens data and network and checks the settings against them; writes nothing.
  * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
- * cannot be read or do not fit the network, with BM_ERR_CONFIG as bm_advise, or
- * with BM_ERR_MEMORY. */
+ * cannot be read or do not fit the network, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
 
 /* *Collective*. Opens reader, trainer and evaluators; t->run must be open. */

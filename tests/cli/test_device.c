@@ -364,19 +364,18 @@ static void test_a_run_without_device_settings_is_one_of_the_cpu(void **state)
     assert_ended(&p, 0);
 }
 
-static void test_a_dry_run_does_not_resolve_auto(void **state)
+static void test_a_dry_run_looks_for_the_device(void **state)
 {
     outcome o;
 
     (void)state;
     with_device();
     run_whole("gpu", 1, NET "job.device=auto");
-    without_device();
     o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run");
     assert_code(o, 0);
-    o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
-             "job.device=auto");
-    assert_code(o, 0);
+    without_device();
+    o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run");
+    assert_code(o, 69);
     o = BMUF("train", "gpu/config.ini", "--out", "gpu", "--dry-run", "--set",
              "job.device=cpu");
     assert_code(o, 78);
@@ -432,7 +431,7 @@ int main(void)
         cmocka_unit_test(test_training_on_a_device_resumes),
         cmocka_unit_test(test_a_run_resumes_with_its_device_and_precision),
         cmocka_unit_test(test_a_run_without_device_settings_is_one_of_the_cpu),
-        cmocka_unit_test(test_a_dry_run_does_not_resolve_auto),
+        cmocka_unit_test(test_a_dry_run_looks_for_the_device),
         cmocka_unit_test(test_eval_scores_on_a_device),
     };
 
