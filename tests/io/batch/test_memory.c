@@ -112,7 +112,7 @@ static void write_shard(const char *directory, const char *name,
     bm_vocab_free(v);
 }
 
-/* Links the shards of one or two sets in turn under new names, "copy" shards
+/* Links the shards of one or two sets in turn as sets of their own, numbers
  * [from, to). */
 static void add_copies(const scratch *s, const char *even, const char *odd,
                        int from, int to)
@@ -122,7 +122,7 @@ static void add_copies(const scratch *s, const char *even, const char *odd,
     for (int i = from; i < to; i++) {
         snprintf(file, sizeof file, "%s-00000.bmuf.h5", i % 2 ? odd : even);
         snprintf(first, sizeof first, "%s", scratch_file(s, file));
-        snprintf(file, sizeof file, "copy-%05d.bmuf.h5", i);
+        snprintf(file, sizeof file, "copy-%05d-00000.bmuf.h5", i);
         assert_int_equal(link(first, scratch_file(s, file)), 0);
     }
 }
