@@ -171,7 +171,7 @@ static bm_status info(const bm_arguments *a)
 }
 
 static const bm_flag flags[] = {
-    {"json", NULL, "print JSON instead of text", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 
