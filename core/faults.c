@@ -1,6 +1,5 @@
 #include "core/faults.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 enum { MOST_LISTED = 20 };
@@ -16,9 +15,6 @@ void bm_fault_add_list(bm_faults *f, const char *where, const char *format,
     if (f->listed == MOST_LISTED)
         return;
     vsnprintf(words, sizeof words, format, args);
-    for (char *c = words; *c != '\0'; c++) /* parts of the user's file */
-        if (iscntrl((unsigned char)*c) && *c != '\n')
-            *c = '?';
     length =
         snprintf(f->text + f->length, room, "\n  %s%s%s",
                  where != NULL ? where : "", where != NULL ? ": " : "", words);

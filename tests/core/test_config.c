@@ -585,15 +585,6 @@ static void test_files_of_another_kind_are_told_in_one_line(void **state)
     }
 }
 
-static void test_faults_show_no_control_characters(void **state)
-{
-    bm_config *config = read_text("[model]\nnet=a\n[job]\n\x1b[2Jx = 1\n");
-
-    (void)state;
-    assert_reported(config, "%s:4: job.?[2Jx is unknown");
-    bm_config_free(config);
-}
-
 /* Any bytes must give a verdict, and no more; sanitizers watch. */
 static void test_any_bytes_get_a_verdict(void **state)
 {
@@ -647,7 +638,6 @@ int main(void)
         cmocka_unit_test(test_absent_file_is_named),
         cmocka_unit_test(test_written_settings_are_read_back_unchanged),
         cmocka_unit_test(test_files_of_another_kind_are_told_in_one_line),
-        cmocka_unit_test(test_faults_show_no_control_characters),
         cmocka_unit_test(test_any_bytes_get_a_verdict),
     };
     int file = mkstemp(path), failed = 0;
