@@ -8,11 +8,28 @@
 #include <string.h>
 
 const bm_flag bm_common_flags[] = {
-    {"color", "WHEN", "colour messages: auto (default), always or never", 0,
+    {"color", "auto|always|never", "colour of messages; default: auto", 0,
      false},
     {"quiet", NULL, "print only warnings and errors besides the results", 'q',
      false},
     {"verbose", NULL, "print details, such as the mpirun command", 'v', false},
+    {0},
+};
+
+const bm_exit_code bm_exit_codes[] = {
+    {"0", "success"},
+    {"64", "usage"},
+    {"65", "invalid data"},
+    {"66", "missing input"},
+    {"69", "rank or host lost"},
+    {"70", "bug"},
+    {"71", "out of memory"},
+    {"73", "cannot create"},
+    {"74", "I/O"},
+    {"75", "stopped on request: run again to resume"},
+    {"76", "diverged"},
+    {"78", "configuration"},
+    {"128+n", "signal n"},
     {0},
 };
 
@@ -49,18 +66,21 @@ static const bm_flag *find_letter(const bm_verb *verb, char letter)
 
 static bm_status unknown(const bm_verb *verb, const char *word)
 {
-    char list[1024] = "", near[64] = "";
+    char list[1024] = "", name[64], near[64] = "";
 
     for (const bm_flag *f = verb->flags; f->name != NULL; f++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
                  f->name);
     for (const bm_flag *f = bm_common_flags; f->name != NULL; f++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "--%s ",
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
                  f->name);
-    if (word[1] == '-') /* a single letter is close to every word */
-        bm_nearest_word(word, list, near, sizeof near);
+    if (word[1] == '-') { /* a single letter is close to every word */
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="),
+                 word + 2);
+        bm_nearest_word(name, list, near, sizeof near);
+    }
     return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s%s; see bmuf %s --help",
-                   verb->name, word, near[0] ? "; did you mean " : "", near,
+                   verb->name, word, near[0] ? "; did you mean --" : "", near,
                    verb->name);
 }
 
@@ -184,14 +204,36 @@ bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
 static void print_flags(const bm_flag *flags, FILE *out)
 {
     for (const bm_flag *f = flags; f->name != NULL; f++) {
-        char left[64], letter[8] = "    ";
+        char left[80], letter[8] = "    ";
 
         if (f->letter != 0)
             snprintf(letter, sizeof letter, "-%c, ", f->letter);
         snprintf(left, sizeof left, "%s--%s %s", letter, f->name,
                  f->value != NULL ? f->value : "");
-        fprintf(out, "  %-27s %s\n", left, f->help);
+        fprintf(out, "  %-27s%s%s\n", left,
+                strlen(left) > 27 ? "\n                              " : " ",
+                f->help);
     }
+}
+
+static void print_exit_codes(FILE *out)
+{
+    size_t column = strlen("Exit codes:");
+
+    fprintf(out, "\nExit codes:");
+    for (const bm_exit_code *e = bm_exit_codes; e->code != NULL; e++) {
+        char item[80];
+        size_t n = (size_t)snprintf(item, sizeof item, "%s %s%s", e->code,
+                                    e->meaning, e[1].code != NULL ? "," : ".");
+
+        if (column + 1 + n > 78) {
+            fputs("\n ", out);
+            column = 1;
+        }
+        fprintf(out, " %s", item);
+        column += 1 + n;
+    }
+    fputc('\n', out);
 }
 
 void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
@@ -203,9 +245,5 @@ void bm_arguments_help(const bm_verb *verb, bool all, FILE *out)
     fprintf(out, "\nOptions of every verb:\n");
     print_flags(bm_common_flags, out);
     if (all)
-        fprintf(out, "\nExit codes: 0 success, 64 usage, 65 invalid data, 66 "
-                     "missing input, 69 rank or\nhost lost, 70 bug, 71 out of "
-                     "memory, 73 cannot create, 74 I/O, 75 stopped on\n"
-                     "request: run again to resume, 76 diverged, 78 "
-                     "configuration, 128+n signal n.\n");
+        print_exit_codes(out);
 }

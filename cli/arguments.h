@@ -15,7 +15,8 @@ struct bm_arguments;
 /* One option of a verb. Lists end with an all-zero row. */
 typedef struct bm_flag {
     const char *name;  /* "out" */
-    const char *value; /* name of its value in --help, "RUN"; NULL: no value */
+    const char *value; /* name of its value in --help, "RUN"; its words,
+                          "cpu|cuda|auto"; NULL: no value */
     const char *help;  /* one line */
     char letter;       /* 'n' for -n; 0: none */
     bool many;         /* may be repeated */
@@ -25,7 +26,8 @@ typedef struct bm_verb {
     const char *name;
     const char *nouns; /* "MODEL DIR" */
     const char *help;  /* one line */
-    const char *text;  /* examples and details for --help */
+    const char *text;  /* examples, in lines that begin with two blanks, and
+                          details for --help */
     const bm_flag *flags;
     int least, most; /* number of nouns */
     bm_status (*run)(const struct bm_arguments *a);
@@ -33,6 +35,13 @@ typedef struct bm_verb {
 
 /* Options of every verb; ends with an all-zero row. */
 extern const bm_flag bm_common_flags[];
+
+/* The exit codes of the program; ends with an all-zero row. */
+typedef struct bm_exit_code {
+    const char *code; /* "64"; "128+n" */
+    const char *meaning;
+} bm_exit_code;
+extern const bm_exit_code bm_exit_codes[];
 
 enum { BM_MOST_NOUNS = 8, BM_MOST_GIVEN = 256 };
 

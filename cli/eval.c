@@ -355,17 +355,16 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"json", NULL, "print one JSON object instead of a table", 0, false},
+    BM_JSON_FLAG,
     {"hyp", "FILE", "write transcripts in NIST's trn form: words (id)", 0,
      false},
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"threads", "N", "CPU threads per rank; default 1", 0, false},
-    {"device", "D", "cpu, cuda or auto (default: cuda if available)", 0, false},
-    {"precision", "P",
-     "fp32, tf32, bf16 or auto (default: bf16 on cuda, fp32 on the CPU)", 0,
-     false},
+    {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},
+    {"precision", "fp32|tf32|bf16|auto",
+     "default: bf16 on cuda, fp32 on the CPU", 0, false},
     {"force", NULL,
      "score features that were made with other settings than the model's", 0,
      false},

@@ -5,6 +5,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* The row of a verb's options. */
+#define BM_JSON_FLAG                                                           \
+    {                                                                          \
+        "json", NULL, "print one JSON object instead of text", 0, false        \
+    }
+
 /* Prints o and a line break to stdout, then releases o. `flags`: of jansson. */
 static inline void bm_json_print(json_t *o, size_t flags)
 {

@@ -3,55 +3,20 @@
 #include "cli/launch/rank_liveness.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
 #include "compute/cpu/blas.h"
-#include "core/words.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const bm_verb *const verbs[] = {
-#define X(name) &bm_verb_##name,
-    BM_VERBS(X)
-#undef X
-        NULL,
-};
-
-static void usage(FILE *out)
+/* The verb of the first argument; -h and -V stand for help and version. */
+static bm_status find(const char *word, const bm_verb **out)
 {
-    fprintf(out, "usage: bmuf VERB ...\n\n"
-                 "Trains speech and handwriting recognisers in parallel, with "
-                 "blockwise model-update\nfiltering (BMUF).\n\n"
-                 "  bmuf pack --audio train.jsonl --out data/train\n"
-                 "  bmuf train my.ini --out run/1 -n 4\n\n");
-    for (size_t i = 0; verbs[i] != NULL; i++)
-        fprintf(out, "  %-8s %-16s %s\n", verbs[i]->name, verbs[i]->nouns,
-                verbs[i]->help);
-    fprintf(out, "\nbmuf VERB --help describes a verb and its options, bmuf "
-                 "--version prints the build.\n");
-}
-
-static const bm_verb *find(const char *name)
-{
-    for (size_t i = 0; verbs[i] != NULL; i++)
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
-    return NULL;
-}
-
-static bm_status unknown_verb(const char *name)
-{
-    char list[256] = "", near[32] = "";
-
-    for (size_t i = 0; verbs[i] != NULL; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
-                 verbs[i]->name);
-    bm_nearest_word(name, list, near, sizeof near);
-    return BM_FAIL(BM_ERR_ARG,
-                   "unknown verb '%s'; did you mean %s? See bmuf --help", name,
-                   near);
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
+        word = "help";
+    if (strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0)
+        word = "version";
+    return bm_verb_find(word, out);
 }
 
 /* A failed assertion has printed its message; all ranks exit with one code. */
@@ -77,18 +42,9 @@ int main(int argc, char **argv)
     if (argc < 2)
         return bm_job_end(
             BM_FAIL(BM_ERR_ARG, "no verb given; see bmuf --help"));
-    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        usage(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        bm_version_print(stdout);
-        return 0;
-    }
-    verb = find(argv[1]);
-    if (verb == NULL)
-        return bm_job_end(unknown_verb(argv[1]));
+    status = find(argv[1], &verb);
+    if (status != BM_OK)
+        return bm_job_end(status);
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             bm_arguments_help(verb, argv[i][1] == '-', stdout);

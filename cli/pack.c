@@ -521,16 +521,17 @@ static const bm_flag flags[] = {
 #undef X
         {"out", "DIR", "directory for the shards", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
-    {"units", "KIND", "labels are characters (default) or words of the texts",
-     0, false},
+    {"units", "characters|words",
+     "what the labels of the texts are; default: characters", 0, false},
     {"vocab", "FILE|DIR|MODEL",
-     "use the vocabulary of the training shards or of a model, and the means of "
+     "use the vocabulary of the training shards or of a model, and the means "
+     "of "
      "its set if features.normalise = global",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},
-    {"text", "FORM",
-     "normalise texts to Unicode's form C: nfc (default), or none", 0, false},
+    {"text", "nfc|none",
+     "normalise texts to Unicode's form C, or not; default: nfc", 0, false},
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"force", NULL, "replace the shards in --out", 0, false},

@@ -9,18 +9,28 @@
 
 #define BM_VERBS(X)                                                            \
     X(pack)                                                                    \
-    X(info)                                                                    \
     X(check)                                                                   \
+    X(info)                                                                    \
     X(train)                                                                   \
     X(eval)                                                                    \
     X(explain)                                                                 \
     X(scale)                                                                   \
     X(trace)                                                                   \
+    X(bench)                                                                   \
     X(options)                                                                 \
-    X(bench)
+    X(help)                                                                    \
+    X(version)                                                                 \
+    X(man)                                                                     \
+    X(completions)
 
 #define X(name) extern const bm_verb bm_verb_##name;
 BM_VERBS(X)
 #undef X
+
+/* All verbs in this order, ended by NULL. */
+const bm_verb *const *bm_verb_list(void);
+
+/* Fails with BM_ERR_ARG, and the nearest verb if one is near. */
+BM_CHECKED bm_status bm_verb_find(const char *name, const bm_verb **out);
 
 #endif

@@ -1,7 +1,9 @@
 /* config_file.c - reads settings from an INI file, with inih, and writes
  * them. */
 #include "core/config_parts.h"
+
 #include "core/file.h"
+#include "core/file_kind.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -192,10 +194,25 @@ static int take(void *context, const char *section, const char *key,
     return 1;
 }
 
+/* What the file is instead of a configuration; NULL: it may be one. */
+static const char *other_kind(const char *path)
+{
+    const char *kind = bm_file_kind(path);
+
+    if (kind != NULL)
+        return kind;
+    kind = bm_text_kind(path);
+    return kind == bm_kind_configuration || kind == bm_kind_text ? NULL : kind;
+}
+
 bm_status bm_config_read(bm_config *config, const char *path)
 {
     source s = {.path = path, .config = config};
+    const char *kind = other_kind(path);
 
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_CONFIG, "%s is %s, not a configuration; %s", path,
+                       kind, bm_file_kind_use(kind));
     BM_TRY(bm_file_open_stream(&s.file, path));
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);

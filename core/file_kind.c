@@ -51,6 +51,7 @@ static const struct magic {
     {"\x28\xb5\x2f\xfd", 4, 0, "a zstd file", archives},
     {"ustar", 5, 257, "a tar archive", archives},
     {"%PDF", 4, 0, "a PDF document", "give a text"},
+    {"#!", 2, 0, "a script", "run it by itself"},
     {"\x7f"
      "ELF",
      4, 0, "a program", "give a text"},
@@ -68,9 +69,9 @@ static const char binary[] = "a binary file";
 static const char json[] = "JSON";
 static const char json_list[] = "a JSON list";
 static const char scp[] = "a Kaldi scp file";
-static const char ini[] = "a configuration";
+const char bm_kind_configuration[] = "a configuration";
 static const char xml[] = "XML";
-static const char text[] = "a text";
+const char bm_kind_text[] = "a text";
 
 static const struct use {
     const char *kind, *use;
@@ -86,9 +87,9 @@ static const struct use {
     {json_list, "bmuf pack takes manifests, with one object a line and no "
                 "brackets around them"},
     {scp, kaldi},
-    {ini, "bmuf train and explain take it"},
+    {bm_kind_configuration, "bmuf train and explain take it"},
     {xml, kaldi},
-    {text, kaldi},
+    {bm_kind_text, kaldi},
 };
 
 /* A pipe without a writer does not block. */
@@ -216,13 +217,13 @@ const char *bm_text_kind(const char *path)
         return xml;
     if (line[0] == '[')
         return close != NULL && strcspn(line, "{\"") == strlen(line)
-                   ? ini
+                   ? bm_kind_configuration
                    : json_list;
     if (is_setting(line))
-        return ini;
+        return bm_kind_configuration;
     if (is_scp(line))
         return scp;
-    return line[0] != '\0' ? text : NULL;
+    return line[0] != '\0' ? bm_kind_text : NULL;
 }
 
 const char *bm_file_kind_use(const char *kind)

@@ -16,9 +16,11 @@
  * unknown, or cannot be read. Static. */
 const char *bm_file_kind(const char *path);
 
-/* The same for a text, by its first line: "a Kaldi scp file", "JSON", or "a
- * text" if it is unknown. NULL: empty, or not a text. Static. */
+/* The same for a text, by its first line: "a Kaldi scp file", "JSON", one of the
+ * two below, or NULL: empty, or not a text. Static. */
 const char *bm_text_kind(const char *path);
+extern const char bm_kind_configuration[];
+extern const char bm_kind_text[]; /* of unknown kind */
 
 /* What to do with a file of this kind, a result of the two functions above:
  * "bmuf pack --images takes a manifest that lists such files". Static. */

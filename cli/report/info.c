@@ -1,7 +1,6 @@
 /* info.c - bmuf info: describes a data set, model, checkpoint or run. */
 #include "cli/json_output.h"
-#include "cli/report/journal_events.h"
-#include "cli/report/phases.h"
+#include "cli/report/runs/describe.h"
 #include "cli/verbs.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -9,10 +8,8 @@
 #include "io/model/model_file.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const char *const keys[] = {"format",   "program",   "net",
                                    "loss",     "units",     "features",
@@ -86,102 +83,39 @@ static bm_status describe_tensors(const char *path, bool json)
     return BM_OK;
 }
 
-static const char *const kinds[] = {"start",      "block", "server",
-                                    "checkpoint", "eval",  "end"};
-
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
-typedef struct summary {
-    json_t *last[KINDS]; /* the last event of each kind */
-    bm_phases phases;
-    double bytes; /* that the busiest rank of each block exchanged */
-} summary;
-
-static void add_event(void *self, const char *kind, json_t *event)
-{
-    summary *s = self;
-
-    bm_phases_add(&s->phases, kind, event);
-    s->bytes += bm_event_number(event, "sent_bytes") +
-                bm_event_number(event, "shared_bytes");
-    for (size_t i = 0; i < KINDS; i++)
-        if (strcmp(kind, kinds[i]) == 0) {
-            json_decref(s->last[i]);
-            s->last[i] = json_incref(event);
-        }
-}
-
-static void print_event(const char *kind, json_t *event)
-{
-    const char *key = NULL;
-    json_t *value = NULL;
-
-    printf("%s\n", kind);
-    json_object_foreach(event, key, value)
-    {
-        char *shown =
-            json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        print_text("  ", -16, key, shown != NULL ? shown : "");
-        free(shown);
-    }
-}
-
-static bm_status describe_run(const char *directory, bool json)
-{
-    summary s = {0};
-    json_t *all = NULL;
-
-    BM_TRY(bm_journal_events(directory, add_event, &s));
-    all = json_object();
-    for (size_t i = 0; i < KINDS; i++) {
-        if (s.last[i] == NULL)
-            continue;
-        json_object_set_new(all, kinds[i], s.last[i]);
-        if (!json)
-            print_event(kinds[i], s.last[i]);
-    }
-    if (json) {
-        json_object_set_new(all, "phases", bm_phases_json(&s.phases));
-        json_object_set_new(all, "exchanged_bytes", json_real(s.bytes));
-        bm_json_print(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-        return BM_OK;
-    }
-    bm_phases_print(&s.phases, stdout);
-    printf("exchanged by the busiest rank of each block: %.4g MB in total\n",
-           1e-6 * s.bytes);
-    json_decref(all);
-    return BM_OK;
-}
-
 static bm_status info(const bm_arguments *a)
 {
     const char *path = a->nouns[0];
     bool json = bm_argument(a, "json") != NULL;
-    char journal[4096];
     struct stat what;
 
-    snprintf(journal, sizeof journal, "%s/journal.jsonl", path);
     if (stat(path, &what) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: no such file or directory", path);
     if (bm_ends_with(path, ".safetensors"))
         return describe_tensors(path, json);
-    if (S_ISDIR(what.st_mode) && access(journal, F_OK) == 0)
-        return describe_run(path, json);
+    if (S_ISDIR(what.st_mode) && bm_is_run(path))
+        return bm_describe_run(path, json);
+    if (S_ISDIR(what.st_mode) && bm_has_runs(path))
+        return bm_describe_runs(path, json);
     return bm_describe_data(path, json, stdout);
 }
 
 static const bm_flag flags[] = {
-    {"json", NULL, "print JSON instead of text", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 
 const bm_verb bm_verb_info = {
     .name = "info",
     .nouns = "PATH",
-    .help = "describe a shard, data set, checkpoint, model or run",
+    .help = "describe a data set, model, checkpoint, run or several runs",
     .text = "  bmuf info data/train\n"
             "  bmuf info run/model.safetensors --json\n"
-            "  bmuf info run\n",
+            "  bmuf info run/1\n"
+            "  bmuf info run\n\n"
+            "Of a run: its state, the learning curve as a table and a chart, "
+            "and where the time\nwent. Of a directory of runs: a line for each "
+            "of them.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

@@ -309,7 +309,7 @@ static const bm_flag flags[] = {
      false},
     {"svg", "FILE", "write a chart", 0, false},
     {"set", "SECTION.KEY=VALUE", "change a setting of a CONFIG", 0, true},
-    {"json", NULL, "print JSON instead of a table", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 

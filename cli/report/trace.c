@@ -182,7 +182,7 @@ done:
 static const bm_flag flags[] = {
     {"out", "FILE", "file for the merged trace; default: RUN/trace.json", 'o',
      false},
-    {"json", NULL, "print JSON instead of a table", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 

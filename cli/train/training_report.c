@@ -3,7 +3,7 @@
 #include "cli/train/progress.h"
 #include "cli/train/server_report.h"
 #include "cli/train/training.h"
-#include "cli/version.h"
+#include "cli/help/version.h"
 #include "core/clock.h"
 
 #include <math.h>

@@ -2,8 +2,11 @@
  * The command line: exit codes, one message per error, results on stdout and
  * messages on stderr.
  */
+#include "cli/settings.h"
+#include "cli/verbs.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
@@ -57,7 +60,7 @@ static void test_every_option_of_a_verb_is_in_its_help(void **_)
     assert_says(o.out, "--dry-run");
     assert_says(o.out, "-q, --quiet");
     assert_says(o.out, "-v, --verbose");
-    assert_says(o.out, "--color WHEN");
+    assert_says(o.out, "--color auto|always|never");
 }
 
 static void test_version_lists_the_libraries(void **_)
@@ -72,6 +75,143 @@ static void test_version_lists_the_libraries(void **_)
     assert_says(o.out, "\nBLAS ");
     assert_says(o.out, "\noneDNN ");
     assert_says(o.out, "\nHDF5 ");
+}
+
+/* Prints the same as the other command, on stdout, and succeeds. */
+static void assert_same_output(outcome o, outcome other)
+{
+    assert_code(o, 0);
+    assert_string_equal(o.out, other.out);
+    assert_string_equal(o.err, "");
+}
+
+static void test_help_and_version_have_several_names(void **_)
+{
+    json_t *json = parse_json(BMUF("version", "--json").out);
+    outcome o;
+
+    (void)_;
+    for (const bm_verb *const *v = bm_verb_list(); *v != NULL; v++)
+        assert_same_output(BMUF("help", (*v)->name),
+                           BMUF((*v)->name, "--help"));
+    o = BMUF("version");
+    assert_same_output(BMUF("-V"), o);
+    assert_same_output(BMUF("--version"), o);
+    assert_says(o.out, text(json, "version"));
+    assert_says(o.out, text(json, "blas"));
+    assert_says(o.out, text(json, "hdf5"));
+    assert_says(o.out, text(json, "loops"));
+    json_decref(json);
+    assert_fails(BMUF("help", "trian"), 64, "did you mean train?");
+}
+
+/* Nothing is near: no suggestion. */
+static void test_far_words_get_no_suggestion(void **_)
+{
+    outcome outcomes[] = {
+        BMUF("decode"),
+        BMUF("forward"),
+        BMUF("train", "x", "--learning-rate"),
+        BMUF("options", "xyzzy"),
+        BMUF("train", "tiny.ini", "--set", "train.beam_width=3"),
+        BMUF("train", "tiny.ini", "--set", "decoder.beam=3")};
+
+    (void)_;
+    FOR_EACH (i, outcomes) {
+        assert_int_not_equal(outcomes[i].code, 0);
+        assert_null(strstr(outcomes[i].err, "did you mean"));
+        assert_null(strstr(outcomes[i].err, "nearest"));
+    }
+    assert_says(outcomes[4].err, "[train] has: strategy epochs ");
+    assert_says(outcomes[5].err, "the sections are: data model train ");
+}
+
+static void test_options_of_a_section_or_key_are_printed(void **_)
+{
+    outcome o = BMUF("options", "bmuf");
+    json_t *json = NULL, *first = NULL;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_int_equal(strncmp(o.out, "[bmuf]\n  momentum = auto\n", 25), 0);
+    assert_int_equal(count_of(o.out, "["), 1);
+    o = BMUF("options", "sgd.momentum");
+    assert_says(o.out, "[sgd]\n  momentum = ");
+    assert_int_equal(count_of(o.out, " = "), 1);
+    o = BMUF("options", "momentum");
+    assert_says(o.out, "[sgd]\n  momentum = ");
+    assert_says(o.out, "[bmuf]\n  momentum = ");
+    o = BMUF("options", "mels"); /* of bmuf pack */
+    assert_says(o.out, "bmuf pack --audio");
+    assert_says(o.out, "[features]\n  mels = 40\n");
+    assert_int_equal(count_of(BMUF("options", "shard").out, "unit_frames"), 1);
+    assert_fails(BMUF("options", "bmfu"), 64, "no section or setting 'bmfu'",
+                 "did you mean bmuf?");
+    assert_fails(BMUF("options", "job.devise"), 64, "did you mean job.device?");
+    json = parse_json(BMUF("options", "job.device", "--json").out);
+    assert_int_equal(json_array_size(json_object_get(json, "settings")), 1);
+    first = json_array_get(json_object_get(json, "settings"), 0);
+    assert_string_equal(text(first, "section"), "job");
+    assert_string_equal(text(first, "key"), "device");
+    assert_string_equal(text(first, "default"), "auto");
+    assert_int_equal(json_array_size(json_object_get(first, "words")), 3);
+    json_decref(json);
+}
+
+/* Is there a line `.B "name.."`? */
+static void assert_entry(const char *page, const char *format, const char *name)
+{
+    char words[120], line[160];
+
+    snprintf(words, sizeof words, format, name);
+    snprintf(line, sizeof line, "\n.B \"%s", words);
+    for (char *c = line; (c = strchr(c, '-')) != NULL; c += 2) {
+        memmove(c + 1, c, strlen(c) + 1); /* roff: \- */
+        *c = '\\';
+    }
+    assert_says(page, line);
+}
+
+static void test_manual_pages_have_all_verbs_options_and_settings(void **_)
+{
+    char *whole = strdup(BMUF("man").out);
+    char *settings = strdup(BMUF("man", "settings").out);
+
+    (void)_;
+    assert_true(whole != NULL && settings != NULL);
+    for (const bm_verb *const *v = bm_verb_list(); *v != NULL; v++) {
+        outcome one = BMUF("man", (*v)->name);
+
+        assert_code(one, 0);
+        assert_entry(whole, "bmuf %s [OPTION]...", (*v)->name);
+        assert_entry(one.out, "bmuf %s [OPTION]...", (*v)->name);
+        for (const bm_flag *f = (*v)->flags; f->name != NULL; f++)
+            if (f->letter == 0) {
+                assert_entry(whole, "--%s", f->name);
+                assert_entry(one.out, "--%s", f->name);
+            } else {
+                assert_says(one.out, f->help);
+            }
+    }
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++)
+            assert_entry(settings, "%s = ", o->key);
+    assert_entry(settings, "%s = 40", "mels");
+    assert_says(whole, ".B 128+n\nsignal n\n");
+    assert_fails(BMUF("man", "trian"), 64, "did you mean train?");
+    free(whole);
+    free(settings);
+}
+
+static void test_manual_pages_are_written_to_a_directory(void **_)
+{
+    static const char *const pages[] = {
+        "manual/man1/bmuf.1", "manual/man1/bmuf-train.1", "manual/man5/bmuf.5"};
+
+    (void)_;
+    assert_code(BMUF("man", "--out", "manual"), 0);
+    FOR_EACH (i, pages)
+        assert_true(is_there(pages[i]));
 }
 
 static void test_options_are_listed_with_their_defaults(void **_)
@@ -132,7 +272,7 @@ static void test_nouns_are_counted(void **_)
     assert_fails(BMUF("eval", "m"), 64, "eval needs MODEL DIR");
     assert_fails(BMUF("train", "a", "b"), 64, "unexpected argument 'b'",
                  "bmuf train CONFIG");
-    assert_fails(BMUF("options", "b"), 64, "unexpected argument 'b'");
+    assert_fails(BMUF("version", "b"), 64, "unexpected argument 'b'");
     assert_fails(BMUF("pack", "--audio", "m"), 64, "pack needs --out DIR");
     assert_fails(BMUF("pack", "--out", "d"), 64, "pack needs a manifest");
     assert_fails(BMUF("pack", "--out", "d", "--audio", "m", "--images", "m"),
@@ -438,6 +578,11 @@ int main(void)
         cmocka_unit_test(test_options_are_listed_with_their_defaults),
         cmocka_unit_test(test_a_closed_pipe_is_no_failure),
         cmocka_unit_test(test_unwritable_results_are_a_failure),
+        cmocka_unit_test(test_help_and_version_have_several_names),
+        cmocka_unit_test(test_far_words_get_no_suggestion),
+        cmocka_unit_test(test_options_of_a_section_or_key_are_printed),
+        cmocka_unit_test(test_manual_pages_have_all_verbs_options_and_settings),
+        cmocka_unit_test(test_manual_pages_are_written_to_a_directory),
         cmocka_unit_test(test_unknown_words_suggest_the_nearest),
         cmocka_unit_test(test_nouns_are_counted),
         cmocka_unit_test(test_values_of_options_are_checked),

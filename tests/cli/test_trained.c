@@ -12,6 +12,34 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The table and the chart of bmuf info against its JSON. */
+static void assert_learning_curve(const json_t *run, const char *printed)
+{
+    const json_t *epochs = json_object_get(run, "epochs"), *epoch = NULL;
+    double best = 2;
+    size_t i = 0;
+
+    assert_string_equal(text(run, "state"), "done");
+    assert_true(number(run, "epochs_done") == 3);
+    assert_int_equal(json_array_size(epochs), 3);
+    json_array_foreach(epochs, i, epoch)
+    {
+        char line[80];
+
+        snprintf(line, sizeof line, "\n%5zu %11.4g %10.2f %% %9.4g %8.2f %%",
+                 i + 1, number(epoch, "loss"), 100 * number(epoch, "error"),
+                 number(epoch, "dev_loss"), 100 * number(epoch, "dev_ler"));
+        assert_says(printed, line);
+        best = fmin(best, number(epoch, "dev_ler"));
+    }
+    assert_true(number(run, "best_ler") == best);
+    assert_says(printed, "state      done; epochs 3/3, 9 blocks");
+    assert_says(printed, "bmuf, 2 workers on 1 rank, cpu fp32\n");
+    assert_says(printed, "model      run/model.safetensors\n");
+    assert_says(printed, "label errors over epochs");
+    assert_says(printed, "time of rank 0\n");
+}
+
 static void test_a_model_is_trained_and_described(void **_)
 {
     outcome o =
@@ -34,7 +62,7 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_true(number(json_object_get(run, "start"), "workers") == 2);
     assert_true(number(json_object_get(run, "start"), "sequences") == 42);
     assert_string_equal(text(json_object_get(run, "eval"), "data"), "test");
-    assert_says(BMUF("info", "run").out, "  reason           \"done\"\n");
+    assert_learning_curve(run, BMUF("info", "run").out);
 
     /* The kind of a file does not depend on its directory. */
     run_tool((char *[]){"cp", "-r", (char *)in_folder("run"),
@@ -176,10 +204,81 @@ static void test_handwritten_lines_end_to_end(void **_)
     json_decref(result);
 }
 
+/* Epoch 1 has the later of the two blocks 0/1: losses 4 and 1 of 100 and 300
+ * frames, 400 frames in 4 s. */
+static const char resumed[] =
+    "{\"event\":\"start\",\"strategy\":\"bmuf\",\"workers\":4,\"ranks\":1,"
+    "\"blocks_per_epoch\":2,\"net\":\"linear\",\"weights\":9}\n"
+    "{\"event\":\"block\",\"epoch\":0,\"block\":0,\"loss\":4,\"error\":0.8,"
+    "\"rate\":0.5,\"frames\":100,\"seconds\":1}\n"
+    "{\"event\":\"block\",\"epoch\":0,\"block\":1,\"loss\":9,\"error\":0.9,"
+    "\"rate\":0.5,\"frames\":300,\"seconds\":30}\n"
+    "{\"event\":\"eval\",\"data\":\"dev\",\"epoch\":1,\"loss\":3,\"ler\":0.9}\n"
+    "{\"event\":\"start\",\"strategy\":\"bmuf\",\"workers\":4,\"ranks\":2,"
+    "\"blocks_per_epoch\":2,\"net\":\"linear\",\"weights\":9}\n"
+    "{\"event\":\"block\",\"epoch\":0,\"block\":1,\"loss\":1,\"error\":0.4,"
+    "\"rate\":0.25,\"frames\":300,\"seconds\":3}\n"
+    "{\"event\":\"eval\",\"data\":\"dev\",\"epoch\":1,\"loss\":2,\"ler\":0.3}\n"
+    "{\"event\":\"block\",\"epoch\":1,\"block\":0,\"loss\":0.5,\"error\":0.2,"
+    "\"rate\":0.125,\"frames\":100,\"seconds\":2}\n"
+    "{\"event\":\"block\",\"epoch\":1,\"blo";
+
+static void test_info_tells_where_a_killed_run_stands(void **_)
+{
+    json_t *run = NULL, *first = NULL, *list = NULL;
+    outcome o;
+
+    (void)_;
+    run_tool((char *[]){"mkdir", "-p", (char *)in_folder("several/killed"),
+                        (char *)in_folder("several/empty"), NULL});
+    write_text("several/killed/journal.jsonl", resumed);
+    write_text("several/killed/config.ini", "[train]\nepochs = 5\n");
+    run = parse_json(BMUF("info", "several/killed", "--json").out);
+    assert_string_equal(text(run, "state"), "killed");
+    assert_true(number(run, "blocks") == 3);
+    assert_true(number(run, "epochs_done") == 1);
+    assert_true(number(run, "epochs_wanted") == 5);
+    assert_true(number(run, "best_epoch") == 1);
+    assert_true(near(number(run, "best_ler"), 0.3, 1e-9));
+    assert_true(near(number(run, "frames_per_s"), 500. / 6, 1e-6));
+    assert_int_equal(json_array_size(json_object_get(run, "epochs")), 2);
+    first = json_array_get(json_object_get(run, "epochs"), 0);
+    assert_true(near(number(first, "loss"), (4. + 3 * 1) / 4, 1e-9));
+    assert_true(near(number(first, "error"), (0.8 + 3 * 0.4) / 4, 1e-9));
+    assert_true(number(first, "rate") == 0.25);
+    assert_true(number(first, "dev_loss") == 2);
+    assert_true(number(first, "frames_per_s") == 100);
+    assert_true(json_is_null(json_object_get(
+        json_array_get(json_object_get(run, "epochs"), 1), "dev_ler")));
+    json_decref(run);
+
+    o = BMUF("info", "several/killed");
+    assert_says(o.out, "state      killed; epochs 1/5, 3 blocks, 6 s, ");
+    assert_says(o.out, "bmuf, 4 workers on 2 ranks");
+    assert_says(o.out, "best       epoch 1: dev error 30.00 %\n");
+    assert_says(o.out, "    1        1.75      50.00 %         2    30.00 %    "
+                       "   0.25        100  best\n");
+    assert_says(o.out, "    2         0.5      20.00 %         -          - ");
+
+    /* A directory of runs: a line for each. */
+    o = BMUF("info", "several");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.out, "\n"), 2);
+    assert_says(o.out, "killed bmuf          4       1/5   30.00 %   30.00 %   "
+                       "      -         83  killed\n");
+    list = parse_json(BMUF("info", "several", "--json").out);
+    assert_int_equal(json_array_size(json_object_get(list, "runs")), 1);
+    first = json_array_get(json_object_get(list, "runs"), 0);
+    assert_string_equal(text(first, "run"), "several/killed");
+    assert_string_equal(text(first, "state"), "killed");
+    json_decref(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_model_is_trained_and_described),
+        cmocka_unit_test(test_info_tells_where_a_killed_run_stands),
         cmocka_unit_test(test_a_run_can_be_repeated_from_its_config),
         cmocka_unit_test(test_spoken_digits_end_to_end),
         cmocka_unit_test(test_handwritten_lines_end_to_end),

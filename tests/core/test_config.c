@@ -560,6 +560,31 @@ static void test_written_settings_are_read_back_unchanged(void **state)
     bm_config_free(again);
 }
 
+static void test_files_of_another_kind_are_told_in_one_line(void **state)
+{
+    static const struct {
+        const char *bytes, *kind;
+    } cases[] = {
+        {"\x89PNG\r\n\x1a\n[job]\n", "is a PNG image, not a configuration; "},
+        {"\x89HDF\r\n\x1a\n", "is an HDF5 file, not a configuration; "},
+        {"{\"id\": 1}\n", "is JSON, not a configuration; "},
+        {"#!/bin/sh\nx=1\n", "is a script, not a configuration; "},
+        {"u1 wav/u1.wav\n", "is a Kaldi scp file, not a configuration; "},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_config *config = NULL;
+
+        write_file(cases[i].bytes, strlen(cases[i].bytes));
+        assert_ok(bm_config_new(&config));
+        assert_int_equal(bm_config_read(config, path), BM_ERR_CONFIG);
+        assert_non_null(strstr(bm_last_error(), cases[i].kind));
+        assert_null(strchr(bm_last_error(), '\n'));
+        bm_config_free(config);
+    }
+}
+
 /* Any bytes must give a verdict, and no more; sanitizers watch. */
 static void test_any_bytes_get_a_verdict(void **state)
 {
@@ -581,8 +606,10 @@ static void test_any_bytes_get_a_verdict(void **state)
         seed = seed * 1664525u + 1013904223u;
         write_file(text, i % 3 == 0 ? (seed >> 8) % length : length);
         assert_ok(bm_config_new(&config));
-        assert_ok(bm_config_read(config, path));
-        (void)!bm_config_check(config, sections);
+        if (bm_config_read(config, path) == BM_OK)
+            (void)!bm_config_check(config, sections);
+        else /* of another kind */
+            assert_non_null(strstr(bm_last_error(), ", not a configuration; "));
         bm_config_free(config);
     }
 }
@@ -610,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_a_setting_given_its_default_is_not_changed),
         cmocka_unit_test(test_absent_file_is_named),
         cmocka_unit_test(test_written_settings_are_read_back_unchanged),
+        cmocka_unit_test(test_files_of_another_kind_are_told_in_one_line),
         cmocka_unit_test(test_any_bytes_get_a_verdict),
     };
     int file = mkstemp(path), failed = 0;

@@ -37,3 +37,24 @@ must_print "$work/consumer"
 # The installed program, if this build has one, runs, and docs/ are installed.
 [ ! -e "$build/bmuf" ] || "$prefix/bin/bmuf" --version >/dev/null
 find "$prefix" -name tour.md | grep -q .
+
+# So are manual pages, without faults in their roff, and completion.
+for file in share/man/man1/bmuf.1 share/man/man1/bmuf-train.1 \
+    share/man/man5/bmuf.5 share/bash-completion/completions/bmuf \
+    share/zsh/site-functions/_bmuf; do
+    [ -s "$prefix/$file" ] || {
+        echo "$file is not installed"
+        exit 1
+    }
+done
+if command -v groff >/dev/null && command -v man >/dev/null; then
+    for page in "$prefix"/share/man/man?/*; do
+        faults=$(man --warnings -l "$page" 2>&1 >/dev/null)
+        [ -z "$faults" ] || {
+            echo "$page: $faults"
+            exit 1
+        }
+    done
+else
+    echo "man and groff are not installed: the manual pages are not checked"
+fi

@@ -1,6 +1,6 @@
 /* phases.h - the time of a run by phase, summed over its journal. */
-#ifndef BM_CLI_REPORT_PHASES_H
-#define BM_CLI_REPORT_PHASES_H
+#ifndef BM_CLI_REPORT_RUNS_PHASES_H
+#define BM_CLI_REPORT_RUNS_PHASES_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "cli/report/phases.h"
+#include "cli/report/runs/phases.h"
 
 #include "cli/report/journal_events.h"
 

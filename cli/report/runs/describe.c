@@ -1,0 +1,275 @@
+#include "cli/report/runs/describe.h"
+
+#include "cli/json_output.h"
+#include "cli/report/journal_events.h"
+#include "cli/report/runs/curve.h"
+#include "core/printable.h"
+#include "core/words.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which directories --------------------------------------------------- */
+
+bool bm_is_run(const char *directory)
+{
+    char path[4200];
+
+    return snprintf(path, sizeof path, "%s/journal.jsonl", directory) <
+               (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+static const char *parent; /* of the names that scandir looks at */
+
+static void join(char path[4096], const char *directory, const char *name)
+{
+    size_t n = strlen(directory);
+
+    while (n > 1 && directory[n - 1] == '/')
+        n--;
+    snprintf(path, 4096, "%.*s/%s", (int)n, directory, name);
+}
+
+static int is_run_in_parent(const struct dirent *entry)
+{
+    char path[4096];
+
+    join(path, parent, entry->d_name);
+    return entry->d_name[0] != '.' && bm_is_run(path);
+}
+
+/* The names of the runs in a directory, in order; free() each and the list. 0
+ * if it cannot be read. */
+static size_t list_runs(const char *directory, struct dirent ***names)
+{
+    int n = 0;
+
+    parent = directory;
+    n = scandir(directory, names, is_run_in_parent, alphasort);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void free_names(struct dirent **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    if (n > 0)
+        free((void *)names);
+}
+
+bool bm_has_runs(const char *directory)
+{
+    struct dirent **names = NULL;
+    size_t n = list_runs(directory, &names);
+
+    free_names(names, n);
+    return n > 0;
+}
+
+/* ---- one run ------------------------------------------------------------- */
+
+static double start_number(const bm_run_summary *s, const char *key)
+{
+    return bm_event_number(s->last[BM_RUN_start], key);
+}
+
+static double speed(const bm_run_summary *s)
+{
+    return s->seconds > 0 ? s->frames / s->seconds : NAN;
+}
+
+enum { WIDE = 2048 }; /* characters of a text of the journal */
+
+/* A text of the start event, as it can be printed. */
+static const char *shown(const bm_run_summary *s, const char *key,
+                         char out[WIDE])
+{
+    return bm_printable(bm_run_text(s, key), out, WIDE);
+}
+
+static void print_end(const bm_run_summary *s, const char *key)
+{
+    const char *text =
+        json_string_value(json_object_get(s->last[BM_RUN_end], key));
+    char out[WIDE];
+
+    if (text != NULL)
+        printf("  %-10s %s\n", key, bm_printable(text, out, WIDE));
+}
+
+/* "3/12", or "3" if the number wanted is not known. */
+static const char *epochs(const bm_run_summary *s, char *out, size_t room)
+{
+    if (s->epochs_wanted > 0)
+        snprintf(out, room, "%zu/%zu", s->epochs_done, s->epochs_wanted);
+    else
+        snprintf(out, room, "%zu", s->epochs_done);
+    return out;
+}
+
+static void print_state(const bm_run_summary *s)
+{
+    char of[40], text[WIDE];
+    long workers = (long)start_number(s, "workers");
+    long ranks = (long)start_number(s, "ranks");
+
+    printf("%s\n  state      %s; epochs %s, %s", s->directory, s->state,
+           epochs(s, of, sizeof of),
+           bm_count_noun((long long)s->blocks, "block").text);
+    if (s->seconds > 0)
+        printf(", %.4g s, %.0f frames/s", s->seconds, speed(s));
+    printf("\n  strategy   %s, %s on %s", shown(s, "strategy", text),
+           bm_count_noun(workers, "worker").text,
+           bm_count_noun(ranks, "rank").text);
+    printf(", %s", shown(s, "device", text));
+    printf(" %s\n", shown(s, "precision", text));
+    printf("  net        %s, %.0f weights\n", shown(s, "net", text),
+           start_number(s, "weights"));
+}
+
+/* The messages and models that a run leaves. */
+static void print_results(const bm_run_summary *s)
+{
+    static const char *const models[] = {"model-best.safetensors",
+                                         "model.safetensors"};
+
+    if (s->best < s->n_epochs)
+        printf("  best       epoch %zu: dev error %.2f %%\n", s->best + 1,
+               100 * s->best_ler);
+    if (!isnan(s->test_ler))
+        printf("  test       error %.2f %%\n", 100 * s->test_ler);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        char path[4200];
+
+        snprintf(path, sizeof path, "%s/%s", s->directory, models[i]);
+        if (access(path, F_OK) == 0)
+            printf("  model      %s\n", path);
+    }
+    print_end(s, "digest");
+    print_end(s, "message");
+}
+
+static json_t *real(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+/* What a table of runs has of each. */
+static json_t *outline(const bm_run_summary *s)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
+        s->directory, "state", s->state, "strategy", bm_run_text(s, "strategy"),
+        "workers", (json_int_t)start_number(s, "workers"), "epochs_done",
+        (json_int_t)s->epochs_done, "epochs_wanted",
+        (json_int_t)s->epochs_wanted, "blocks", (json_int_t)s->blocks,
+        "best_epoch",
+        s->best < s->n_epochs ? json_integer((json_int_t)s->best + 1)
+                              : json_null(),
+        "best_ler", real(s->best_ler), "last_ler", real(s->last_ler),
+        "test_ler", real(s->test_ler), "frames_per_s", real(speed(s)));
+}
+
+static void print_run_json(const bm_run_summary *s)
+{
+    static const char *const kinds[] = {
+#define X(name) #name,
+        BM_RUN_EVENTS(X)
+#undef X
+    };
+    json_t *all = outline(s);
+
+    for (size_t i = 0; i < BM_RUN_EVENTS_COUNT; i++)
+        if (s->last[i] != NULL)
+            json_object_set(all, kinds[i], s->last[i]);
+    json_object_set_new(all, "epochs", bm_curve_json(s));
+    json_object_set_new(all, "phases", bm_phases_json(&s->phases));
+    json_object_set_new(all, "exchanged_bytes", json_real(s->bytes));
+    bm_json_print(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+}
+
+bm_status bm_describe_run(const char *directory, bool json)
+{
+    bm_run_summary s;
+
+    BM_TRY(bm_run_summary_read(&s, directory));
+    if (json) {
+        print_run_json(&s);
+    } else {
+        print_state(&s);
+        print_results(&s);
+        printf("\n");
+        bm_curve_table(&s, stdout);
+        printf("\n");
+        bm_curve_chart(&s, stdout);
+        printf("\n");
+        bm_phases_print(&s.phases, stdout);
+        printf("exchanged by the busiest rank of each block: %.4g MB in "
+               "total\n",
+               1e-6 * s.bytes);
+    }
+    bm_run_summary_free(&s);
+    return BM_OK;
+}
+
+/* ---- several runs -------------------------------------------------------- */
+
+static void percent(double x)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%.2f %%", 100 * x);
+    printf(" %9s", isnan(x) ? "-" : text);
+}
+
+static void print_row(const bm_run_summary *s, const char *name, int width)
+{
+    char of[40], text[WIDE];
+
+    printf("%-*s %-9s %5.0f %9s", width, name, shown(s, "strategy", text),
+           start_number(s, "workers"), epochs(s, of, sizeof of));
+    percent(s->best_ler);
+    percent(s->last_ler);
+    percent(s->test_ler);
+    printf(" %10.0f  %s\n", isnan(speed(s)) ? 0 : speed(s), s->state);
+}
+
+bm_status bm_describe_runs(const char *directory, bool json)
+{
+    struct dirent **names = NULL;
+    size_t n = list_runs(directory, &names);
+    json_t *list = json_array();
+    int width = 3;
+    bm_status status = BM_OK;
+
+    for (size_t i = 0; i < n; i++)
+        width = (int)fmax(width, (double)strlen(names[i]->d_name));
+    if (!json)
+        printf("%-*s %-9s %5s %9s %9s %9s %9s %10s  %s\n", width, "run",
+               "strategy", "N", "epochs", "best dev", "last dev", "test",
+               "frames/s", "state");
+    for (size_t i = 0; i < n && status == BM_OK; i++) {
+        char path[4096];
+        bm_run_summary s;
+
+        join(path, directory, names[i]->d_name);
+        status = bm_run_summary_read(&s, path);
+        if (status != BM_OK)
+            break;
+        if (json)
+            json_array_append_new(list, outline(&s));
+        else
+            print_row(&s, names[i]->d_name, width);
+        bm_run_summary_free(&s);
+    }
+    if (json && status == BM_OK)
+        bm_json_print(json_pack("{s:O}", "runs", list),
+                      JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    json_decref(list);
+    free_names(names, n);
+    return status;
+}
