@@ -153,6 +153,9 @@ static int wait_for(session *s, pid_t child, int pipe)
     }
     pass_output(pipe, &s->output, true);
     bm_mpirun_output_end(&s->output, stderr);
+    /* The progress line of rank 0. */
+    if (signals > 1 && bm_terminal_redraws())
+        fprintf(stderr, "\r%*s\r", (int)bm_terminal_width() - 1, "");
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
