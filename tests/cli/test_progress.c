@@ -329,6 +329,42 @@ static void test_a_wide_terminal_has_the_whole_line(void **_)
     assert_true(left_in(last) == 0);
 }
 
+/* ---- other verbs -------------------------------------------------------- */
+
+/* "\r21/21 sequences 100%|####|" is drawn, at the end nothing is left of it. */
+static void assert_counts(const char *const *words, const char *last)
+{
+    outcome o = command_run(&(command){.words = words, .columns = 80});
+    screen *s = NULL;
+
+    assert_code(o, 0);
+    assert_says(o.out, last);
+    s = show(o.out);
+    for (size_t i = 0; i <= s->n; i++)
+        assert_null(strstr(s->lines[i], "%|"));
+    free(s);
+    o = command_run(&(command){.words = words});
+    assert_code(o, 0);
+    assert_null(strchr(o.err, '\r'));
+    assert_null(strchr(o.out, '\r'));
+}
+
+static void test_pack_check_and_eval_count(void **_)
+{
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "counted"), 0);
+    assert_counts((const char *const[]){"pack", "--audio", "train.jsonl",
+                                        "--out", "packed", "--force",
+                                        "--color=never", NULL},
+                  "\r42/42 sequences 100%|########################| 0:0");
+    assert_counts(
+        (const char *const[]){"check", "train", "--color=never", NULL},
+        "\r1/1 MB 100%|########################| 0:0");
+    assert_counts((const char *const[]){"eval", "counted/model.safetensors",
+                                        "test", "--color=never", NULL},
+                  "\r21/21 sequences 100%|########################| 0:0");
+}
+
 /* ---- time left ---------------------------------------------------------- */
 
 /* Seconds since the bar was opened, before and after a line was drawn. */
@@ -528,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_quiet_leaves_warnings_and_results),
         cmocka_unit_test(test_verbose_prints_the_mpirun_command),
         cmocka_unit_test(test_a_wide_terminal_has_the_whole_line),
+        cmocka_unit_test(test_pack_check_and_eval_count),
         cmocka_unit_test(test_time_left_follows_from_the_speed),
         cmocka_unit_test(test_without_a_terminal_each_block_is_a_line),
         cmocka_unit_test(test_a_dumb_terminal_has_no_bar),
