@@ -1,6 +1,18 @@
 /* check.c - bmuf check: lists all problems of a data set. */
 #include "io/inspect/check.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
+
+/* Part of a megabyte counts as one. */
+static size_t megabytes(uint64_t bytes)
+{
+    return (size_t)((bytes + 999999) / 1000000);
+}
+
+static void show(uint64_t done, uint64_t bytes)
+{
+    bm_progress_count("MB", megabytes(done), megabytes(bytes));
+}
 
 static bm_status check(const bm_arguments *a)
 {
@@ -9,8 +21,9 @@ static bm_status check(const bm_arguments *a)
 
     BM_TRY(bm_argument_number(a, "stride", 1, 1, 1000, &stride));
     BM_TRY(bm_argument_number(a, "limit", 0, 0, 1000000000, &limit));
+    bm_progress_open(true);
     BM_TRY(bm_check_directory(a->nouns[0], (int)stride, (size_t)limit, stdout,
-                              &problems));
+                              show, &problems));
     if (problems > 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s: %zu problem%s", a->nouns[0],
                        problems, problems == 1 ? "" : "s");

@@ -146,12 +146,30 @@ void bm_device_close(bm_device *d)
     d->be = NULL;
 }
 
+/* Whether the system has the device file of a GPU: of NVIDIA's driver, or of
+ * Windows' subsystem. */
+static bool has_gpu(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 ||
+           access("/dev/nvidia0", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
 void bm_device_log(const bm_device *d)
 {
-    if (on_cuda(d))
+    const char *none = "";
+
+    if (on_cuda(d)) {
         bm_log(BM_NOTE, "computing on cuda in %s: %s", d->precision,
                bm_backend_about(d->be));
-    else
-        bm_log(BM_NOTE, "computing on the CPU in %s%s%s", d->precision,
-               d->why[0] != '\0' ? ": " : "", d->why);
+        return;
+    }
+    if (d->why[0] != '\0' && bm_backend_exists("cuda")) {
+        if (has_gpu())
+            bm_log(BM_WARNING, "the GPU is not used: %s", d->why);
+        else
+            none = "no GPU: ";
+    }
+    bm_log(BM_NOTE, "%scomputing on the CPU in %s", none, d->precision);
+    if (d->why[0] != '\0')
+        bm_log(BM_DETAIL, "%s", d->why);
 }

@@ -30,7 +30,8 @@ BM_CHECKED bm_status bm_device_open(bm_device *out, bm_comm *comm,
                                     long threads);
 void bm_device_close(bm_device *d);
 
-/* Logs device and precision, and why it is not cuda. */
+/* Logs device and precision, and why it is not cuda: a warning if there is a
+ * GPU, else a detail. */
 void bm_device_log(const bm_device *d);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/device.h"
 #include "cli/json_output.h"
 #include "cli/launch/processes.h"
+#include "cli/progress.h"
 #include "cli/recogniser.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
@@ -30,6 +31,7 @@ typedef struct scoring {
     bm_npz *dump;
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
+    size_t seen; /* sequences of this rank */
     bool transcripts;
     char model[4096]; /* the file that is scored */
 } scoring;
@@ -59,9 +61,16 @@ static bm_status see(void *self, int64_t sequence, const char *tag,
                      size_t frames, size_t stride)
 {
     scoring *s = self;
+    size_t ranks = (size_t)bm_comm_size(s->comm);
     char *text = NULL, number[32];
     bm_status status = BM_OK;
 
+    /* The other ranks have done about as many. */
+    s->seen++;
+    bm_progress_count("sequences",
+                      s->seen * ranks < s->data->n ? s->seen * ranks
+                                                   : s->data->n,
+                      s->data->n);
     if (s->dump != NULL)
         BM_TRY(bm_npz_add(s->dump, tag, logits, frames,
                           bm_vocab_size(s->net.vocab), stride));
@@ -245,7 +254,9 @@ static bm_status score(scoring *s, const bm_arguments *a,
     s->transcripts = hyp != NULL;
     BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->data, plan,
                              SHARES));
+    bm_progress_open(bm_comm_rank(s->comm) == 0);
     status = bm_evaluate(evaluator, &observer, &e);
+    bm_progress_close();
     bm_evaluator_close(evaluator);
     BM_TRY(status);
     if (hyp != NULL)

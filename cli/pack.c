@@ -1,7 +1,7 @@
 /* pack.c - bmuf pack: packs recordings, line images or features into shards. */
+#include "cli/progress.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
-#include "core/clock.h"
 #include "core/file.h"
 #include "core/file_lock.h"
 #include "core/log.h"
@@ -50,7 +50,7 @@ typedef struct packing {
     kinds reasons, remarks; /* of items left out, of items packed */
     size_t n, left_out, unknown, with_unknown, frames, n_labels;
     char first_unknown[64];
-    double since, logged;
+    size_t seen; /* packed or left out */
 } packing;
 
 /* Fails if there are shards. With `force` removes them, the vocabulary, and the
@@ -292,17 +292,6 @@ static bm_status encode(packing *p, const char *text, size_t *n)
     return BM_OK;
 }
 
-static void show_progress(packing *p)
-{
-    double now = bm_clock();
-
-    if (now - p->logged < 5)
-        return;
-    p->logged = now;
-    bm_log(BM_NOTE, "%zu sequences, %.0f per second", p->n,
-           (double)p->n / (now - p->since));
-}
-
 /* Counts an item of this kind. */
 static void count(kinds *all, const char *kind, const char *id)
 {
@@ -336,13 +325,15 @@ static bm_status pack_all(packing *p)
 {
     bm_item item = {0};
 
-    p->since = p->logged = bm_clock();
+    bm_progress_open(true);
     for (;;) {
         size_t n = 0;
 
         BM_TRY(p->importer->ops->next(p->importer, &item));
         if (item.id == NULL)
             return BM_OK;
+        bm_progress_count("sequences", ++p->seen,
+                          p->importer->ops->size(p->importer));
         if (item.problem != NULL) {
             if (p->left_out++ < MOST_WARNINGS)
                 bm_log(BM_WARNING, "left out %s: %s", item.id,
@@ -358,7 +349,6 @@ static bm_status pack_all(packing *p)
         p->n++;
         p->frames += item.frames;
         p->n_labels += n;
-        show_progress(p);
     }
 }
 
@@ -422,6 +412,7 @@ static bm_status write_all(packing *p, const char *name)
 
     BM_TRY(open_writer(p, name));
     BM_TRY(pack_all(p));
+    bm_progress_close();
     warn(p);
     BM_TRY(check_left_out(p));
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));

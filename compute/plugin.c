@@ -74,9 +74,24 @@ static bm_status load_needed(const char *name, const bm_plugin *p)
     return BM_OK;
 }
 
+static void path_of(const char *name, char *out, size_t size)
+{
+    char room[1024];
+
+    snprintf(out, size, "%s/libbmuf_%s.so", folder(room, sizeof room), name);
+}
+
+bool bm_plugin_exists(const char *name)
+{
+    char path[1200];
+
+    path_of(name, path, sizeof path);
+    return access(path, F_OK) == 0;
+}
+
 bm_status bm_plugin_load(const char *name, const bm_backend_ops **out)
 {
-    char room[1024], path[1200];
+    char path[1200];
     const bm_plugin *p = NULL;
     void *handle = NULL;
     bm_status status = BM_OK;
@@ -84,8 +99,7 @@ bm_status bm_plugin_load(const char *name, const bm_backend_ops **out)
     if (strchr(name, '/') != NULL)
         return BM_FAIL(BM_ERR_CONFIG, "'%s' is not the name of a backend",
                        name);
-    snprintf(path, sizeof path, "%s/libbmuf_%s.so", folder(room, sizeof room),
-             name);
+    path_of(name, path, sizeof path);
     BM_TRY_DONE(open_plugin(name, path, RTLD_LAZY, &handle, &p));
     BM_ASSERT(p != NULL);
     BM_TRY_DONE(load_needed(name, p));

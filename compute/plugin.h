@@ -28,6 +28,9 @@ typedef struct bm_plugin {
     const bm_span_watcher *watcher; /* watches all spans; NULL: none */
 } bm_plugin;
 
+/* Whether there is a file of this plugin; it may be unusable here. */
+bool bm_plugin_exists(const char *name);
+
 /* Loads the plugin of backend `name` and the libraries it needs, which stay
  * loaded until the process ends. Fails with BM_ERR_CONFIG if `name` is a path,
  * BM_ERR_UNSUPPORTED if there is no such plugin or it is of another version,

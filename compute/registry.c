@@ -17,6 +17,19 @@ static const bm_backend_ops *const backends[] = {
 #undef X
 };
 
+static const bm_backend_ops *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return backends[i];
+    return NULL;
+}
+
+bool bm_backend_exists(const char *name)
+{
+    return find(name) != NULL || bm_plugin_exists(name);
+}
+
 bm_status bm_backend_open(bm_backend **out, const char *name, int index)
 {
     bm_backend *be = calloc(1, sizeof *be);
@@ -24,9 +37,7 @@ bm_status bm_backend_open(bm_backend **out, const char *name, int index)
 
     if (be == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for backend %s", name);
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
-        if (strcmp(backends[i]->name, name) == 0)
-            be->ops = backends[i];
+    be->ops = find(name);
     if (be->ops == NULL)
         BM_TRY_DONE(bm_plugin_load(name, &be->ops));
     BM_ASSERT(be->ops != NULL);

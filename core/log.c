@@ -45,6 +45,18 @@ void bm_log_hook(void (*before)(void), void (*after)(void))
     setup.after = after;
 }
 
+void bm_log_make_room(void)
+{
+    if (setup.before != NULL)
+        setup.before();
+}
+
+void bm_log_end_room(void)
+{
+    if (setup.after != NULL)
+        setup.after();
+}
+
 void bm_log_time(char *out, size_t room)
 {
     struct timespec now;
@@ -106,11 +118,9 @@ static void print(bm_level level, const char *words)
         format_for_terminal(level, name, words, line, sizeof line);
     else
         format_for_file(level, name, words, line, sizeof line);
-    if (setup.before != NULL)
-        setup.before();
+    bm_log_make_room();
     fputs(line, stderr);
-    if (setup.after != NULL)
-        setup.after();
+    bm_log_end_room();
 }
 
 void bm_log(bm_level level, const char *format, ...)

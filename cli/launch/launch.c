@@ -5,18 +5,18 @@
  * once; it repeats the signal, as the ranks may not have started yet. If mpirun
  * goes on after a rank has died, the supervisor kills it.
  */
-#define _GNU_SOURCE /* nftw, pipe2 */
+#define _GNU_SOURCE /* pipe2 */
 #include "cli/launch/launch.h"
 
 #include "cli/launch/mpirun_output.h"
 #include "cli/launch/rank_liveness.h"
+#include "cli/launch/scratch.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
 #include "core/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@
 enum { NOTICE_S = 5 }; /* for mpirun to notice that a rank has died */
 
 typedef struct session {
-    char **words;       /* mpirun's command line; borrowed */
-    char scratch[1024]; /* shared memory, sockets and lock files of the ranks */
+    char **words; /* mpirun's command line; borrowed */
+    bm_scratch scratch;
     long ranks;
     bm_mpirun_output output;
     int dead;     /* a rank that has died; -1: none */
@@ -56,26 +56,6 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind,
-                      struct FTW *where)
-{
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-/* bm_launch removes the directory. */
-static bm_status make_scratch(char *path, size_t room)
-{
-    const char *base = getenv("TMPDIR");
-
-    snprintf(path, room, "%s/bmuf-XXXXXX", base != NULL ? base : "/tmp");
-    if (mkdtemp(path) == NULL)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-    return BM_OK;
-}
-
 /* Logs the command, and puts it into the environment of the ranks, for the
  * journal. */
 static void tell_command(char *const *words)
@@ -93,7 +73,7 @@ static void tell_command(char *const *words)
 static void exec_mpirun(const session *s, pid_t parent, int pipe)
 {
     bm_terminal_export();
-    bm_rank_liveness_export(s->scratch);
+    bm_rank_liveness_export(s->scratch.path);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || dup2(pipe, STDERR_FILENO) < 0)
@@ -128,7 +108,7 @@ static void pass_output(int pipe, bm_mpirun_output *output, bool all)
 /* Whether mpirun has not noticed for NOTICE_S that a rank died. */
 static bool missed_a_death(session *s)
 {
-    int dead = bm_rank_liveness_dead(s->scratch, s->ranks);
+    int dead = bm_rank_liveness_dead(s->scratch.path, s->ranks);
 
     if (dead != s->dead)
         s->since = bm_clock();
@@ -153,6 +133,9 @@ static int wait_for(session *s, pid_t child, int pipe)
     }
     pass_output(pipe, &s->output, true);
     bm_mpirun_output_end(&s->output, stderr);
+    /* The progress line of rank 0. */
+    if (signals > 1 && bm_terminal_redraws())
+        fprintf(stderr, "\r%*s\r", (int)bm_terminal_width() - 1, "");
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
@@ -278,14 +261,14 @@ bm_status bm_launch(const bm_arguments *a, long ranks, int *code)
     char count[24];
     bm_status status = BM_OK;
 
-    BM_TRY(make_scratch(s.scratch, sizeof s.scratch));
+    BM_TRY(bm_scratch_open(&s.scratch, ranks));
     snprintf(count, sizeof count, "%ld", ranks);
-    s.words = command(a, count, s.scratch);
+    s.words = command(a, count, s.scratch.path);
     if (s.words != NULL)
         status = supervise(a, &s, code);
     else
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a command line");
     free((void *)s.words);
-    nftw(s.scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    bm_scratch_close(&s.scratch);
     return status;
 }

@@ -13,8 +13,7 @@
  * code. The first SIGTERM, SIGINT or SIGHUP asks the ranks to stop cleanly, the
  * second kills them. A rank killed by a signal is reported on stderr.
  *
- * Fails with BM_ERR_CREATE if there is no writable temporary directory, and
- * with BM_ERR_MEMORY if no process can be started.
+ * Fails as bm_scratch_open, and with BM_ERR_MEMORY if no process can be started.
  */
 BM_CHECKED bm_status bm_launch(const bm_arguments *a, long ranks, int *code);
 

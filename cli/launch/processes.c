@@ -3,6 +3,7 @@
 
 #include "cli/launch/launch.h"
 #include "cli/launch/rank_liveness.h"
+#include "cli/progress.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -26,8 +27,10 @@ static volatile sig_atomic_t asked;
  * which does not. */
 static void on_signal(int number)
 {
-    if (asked != 0 && number != SIGUSR1)
+    if (asked != 0 && number != SIGUSR1) {
+        bm_progress_erase();
         _exit(128 + number);
+    }
     asked = number;
 }
 
@@ -75,6 +78,7 @@ static void *watch_launcher(void *unused)
     while (getppid() == launcher.pid)
         nanosleep(&pause, NULL);
     bm_log(BM_ERROR, "rank %s: mpirun has died; exiting", launcher.rank);
+    bm_progress_erase();
     _exit(bm_status_exit(BM_ERR_COMM));
     return unused;
 }
@@ -204,6 +208,7 @@ int bm_job_end(bm_status result)
     int size = job.comm != NULL ? bm_comm_size(job.comm) : 1;
     int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
 
+    bm_progress_close();
     if (status != BM_OK && status != BM_STOPPED &&
         (agreed < 0 || agreed == rank) && reports())
         report(rank, size);

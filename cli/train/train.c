@@ -5,7 +5,6 @@
 #include "cli/launch/processes.h"
 #include "cli/machine.h"
 #include "cli/report/explain.h"
-#include "cli/train/progress.h"
 #include "cli/train/training.h"
 #include "cli/verbs.h"
 #include "core/span.h"
@@ -243,9 +242,9 @@ static bm_status work(bm_training *t)
                "train.epochs",
                t->run->directory);
     bm_report_start(t);
-    if (bm_comm_rank(t->comm) == 0 && t->blocks == 0)
+    if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
-    t->terminal = bm_progress_open(bm_comm_rank(t->comm) == 0);
+    bm_report_begin(t);
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
         return finish(t);

@@ -91,6 +91,7 @@ BM_CHECKED bm_status bm_training_resume(bm_training *t);
 /* Events of the journal, lines of the log and the progress bar. Only rank 0
  * writes; others may call them. */
 void bm_report_start(const bm_training *t);
+void bm_report_begin(bm_training *t); /* of the first block */
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds);
 void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e);

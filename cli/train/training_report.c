@@ -1,6 +1,7 @@
 /* training_report.c - reports of a training run: journal, log, progress bar and
  * final table. */
-#include "cli/train/progress.h"
+#include "cli/launch/launch.h"
+#include "cli/progress.h"
 #include "cli/train/server_report.h"
 #include "cli/train/training.h"
 #include "cli/help/version.h"
@@ -35,6 +36,7 @@ void bm_report_start(const bm_training *t)
             {"frames", (double)t->train->frames, NULL},
             {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
             {"seconds", bm_clock() - t->began, NULL},
+            {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
             {0}});
 }
 
@@ -72,6 +74,55 @@ static char *worker_batches(const bm_training *t)
         at += snprintf(text + at, DIGITS + 1, k > 0 ? " %lld" : "%lld",
                        (long long)bm_trainer_batches(t->trainer, k));
     return text;
+}
+
+/* "18.2k", "950": at most 5 characters. */
+static void format_rate(double per_s, char *out, size_t room)
+{
+    if (per_s < 1e3)
+        snprintf(out, room, "%.0f", per_s);
+    else if (per_s < 1e6)
+        snprintf(out, room, "%.1fk", 1e-3 * per_s);
+    else
+        snprintf(out, room, "%.1fM", 1e-6 * per_s);
+}
+
+static void show_progress(const bm_training *t, const char *fields)
+{
+    int64_t epochs = t->set->train.epochs, epoch = t->epochs + 1;
+    double blocks = (double)bm_reader_blocks(t->reader) * (double)epochs;
+    char where[64];
+
+    snprintf(where, sizeof where, "epoch %lld/%lld",
+             (long long)(epoch < epochs ? epoch : epochs), (long long)epochs);
+    bm_progress_show(&(bm_progress){.done = fmin((double)t->blocks / blocks, 1),
+                                    .where = where,
+                                    .fields = fields});
+}
+
+void bm_report_begin(bm_training *t)
+{
+    t->terminal = bm_progress_open(bm_comm_rank(t->comm) == 0);
+    if (t->terminal)
+        show_progress(t, "");
+}
+
+/* The progress line after a block, most important fields first. */
+static void show_block(const bm_training *t, const bm_block_report *r,
+                       double loss, double error, double per_s, double seconds)
+{
+    char fields[256], rate[32], of_dev[32] = "";
+
+    format_rate(per_s, rate, sizeof rate);
+    if (t->schedule.last >= 0)
+        snprintf(of_dev, sizeof of_dev, "dev %.1f%%  ", 100 * t->schedule.last);
+    snprintf(fields, sizeof fields,
+             "%s frames/s  loss %.4g  error %.1f%%  %sblock %lld/%lld  "
+             "exchange %.0f%%  %ld workers",
+             rate, loss, 100 * error, of_dev, (long long)r->at.block + 1,
+             (long long)bm_reader_blocks(t->reader),
+             100 * (r->exchange_s + r->wait_s) / seconds, t->set->job.workers);
+    show_progress(t, fields);
 }
 
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
@@ -123,15 +174,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     bm_report_server(t->run->journal, r, t->terminal);
     free(of_workers);
     if (t->terminal)
-        bm_progress_show(&(bm_progress){
-            .epoch = (long)r->at.epoch + 1,
-            .epochs = t->set->train.epochs,
-            .block = (long)r->at.block + 1,
-            .blocks = (long)blocks,
-            .loss = loss,
-            .frames_per_s = frames / seconds,
-            .exchange_share = (r->exchange_s + r->wait_s) / seconds,
-            .workers = t->set->job.workers});
+        show_block(t, r, loss, error, frames / seconds, seconds);
     else
         bm_log(BM_NOTE,
                "epoch %lld/%ld block %lld/%lld loss %.4g error %.1f %% rate "

@@ -215,5 +215,6 @@ const bm_importer_ops bm_importer_audio = {
     .close = audio_close,
     .text = bm_import_text,
     .next = bm_import_next,
+    .size = bm_import_size,
     .meta = bm_import_meta,
 };

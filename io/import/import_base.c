@@ -189,6 +189,11 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
     return BM_OK;
 }
 
+size_t bm_import_size(const bm_importer *i)
+{
+    return bm_manifest_size(((const bm_import_base *)i->self)->manifest);
+}
+
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta)
 {
     const bm_import_base *b = i->self;

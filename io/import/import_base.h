@@ -62,6 +62,7 @@ BM_CHECKED bm_status bm_import_describe(bm_importer *i);
 /* Operations for bm_importer_ops. */
 BM_CHECKED bm_status bm_import_text(bm_importer *i, const char **text);
 BM_CHECKED bm_status bm_import_next(bm_importer *i, bm_item *item);
+size_t bm_import_size(const bm_importer *i);
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta);
 
 #endif

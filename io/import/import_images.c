@@ -121,5 +121,6 @@ const bm_importer_ops bm_importer_images = {
     .close = bm_import_close,
     .text = bm_import_text,
     .next = bm_import_next,
+    .size = bm_import_size,
     .meta = images_meta,
 };

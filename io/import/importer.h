@@ -45,6 +45,8 @@ typedef struct bm_importer_ops {
     /* The next sequence. At the end item->id is NULL, and the next call starts
      * again. */
     bm_status (*next)(bm_importer *i, bm_item *item);
+    /* The number of sequences, with those that have a problem. */
+    size_t (*size)(const bm_importer *i);
     /* What all sequences have in common. Texts are borrowed from the importer;
      * `vocab` stays NULL. */
     void (*meta)(const bm_importer *i, bm_shard_meta *meta);

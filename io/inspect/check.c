@@ -2,6 +2,7 @@
 
 #include "compute/batch.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/printable.h"
 #include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
@@ -66,15 +67,20 @@ typedef struct tally {
     bool complete; /* this shard was read to its end */
     named *names;
     size_t n_names, room_names;
-    uint32_t shard, sequence; /* of the next name in the pipe */
+    uint32_t shard, sequence;         /* of the next name in the pipe */
+    bm_check_watch *watch;            /* NULL: none */
+    uint64_t bytes, of_shard, before; /* all; this shard; those before it */
 } tally;
 
 static void report(tally *t, kind k, const char *text)
 {
     char safe[2048];
 
-    if (t->count[k]++ < t->limit)
-        fprintf(t->out, "%s\n", bm_printable(text, safe, sizeof safe));
+    if (t->count[k]++ >= t->limit)
+        return;
+    bm_log_make_room();
+    fprintf(t->out, "%s\n", bm_printable(text, safe, sizeof safe));
+    bm_log_end_room();
 }
 
 /* Sends a problem to the parent: the kind as a letter, then the text. */
@@ -292,6 +298,8 @@ static void inspect(void *self, FILE *to)
         inspect_unit(&i, k);
         frames += bm_shard_unit(i.s, k).frames;
         labels += bm_shard_unit(i.s, k).labels;
+        fprintf(to, "%%%zu %zu\n", k + 1, bm_shard_units(i.s));
+        fflush(to);
     }
     send_names(&i);
     fprintf(to,
@@ -338,17 +346,35 @@ static void receive_end(tally *t, const char *text)
     t->complete = true;
 }
 
+static void watch(const tally *t, double share)
+{
+    if (t->watch != NULL)
+        t->watch(t->before + (uint64_t)(share * (double)t->of_shard), t->bytes);
+}
+
 static void receive(void *self, const char *line)
 {
     tally *t = self;
 
-    if (line[0] == '#') {
+    if (line[0] == '%') { /* units done, of all */
+        char *end = NULL;
+        double done = strtod(line + 1, &end);
+
+        watch(t, done / fmax(strtod(end, NULL), done));
+    } else if (line[0] == '#') {
         keep_name(t, strtoull(line + 1, NULL, 16));
     } else if (line[0] == '=') {
         receive_end(t, line + 1);
     } else if (line[0] >= 'a' && line[0] < 'a' + N_KINDS) {
         report(t, (kind)(line[0] - 'a'), line + 1);
     }
+}
+
+static uint64_t bytes_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
 /* Enough for the largest possible unit and the loaded libraries. */
@@ -358,10 +384,7 @@ static uint64_t memory_for(const char *path)
     (void)path; /* the sanitizer reserves terabytes of addresses */
     return 0;
 #else
-    struct stat info;
-
-    return ((uint64_t)1 << 34) +
-           (stat(path, &info) == 0 ? 16 * (uint64_t)info.st_size : 0);
+    return ((uint64_t)1 << 34) + 16 * bytes_of(path);
 #endif
 }
 
@@ -487,10 +510,13 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
 }
 
 bm_status bm_check_directory(const char *directory, int stride, size_t limit,
-                             FILE *out, size_t *problems)
+                             FILE *out, bm_check_watch *watch_bytes,
+                             size_t *problems)
 {
-    tally t = {
-        .out = out, .stride = stride, .limit = limit > 0 ? limit : SIZE_MAX};
+    tally t = {.out = out,
+               .stride = stride,
+               .limit = limit > 0 ? limit : SIZE_MAX,
+               .watch = watch_bytes};
     char **paths = NULL;
     size_t n = 0;
     bm_status status = BM_OK;
@@ -501,16 +527,23 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
     if (t.members == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", n);
     check_unfinished(&t, directory);
+    for (size_t i = 0; i < n; i++)
+        t.bytes += bytes_of(paths[i]);
     for (size_t i = 0; i < n; i++) {
         t.members[i].path = paths[i];
         t.path = paths[i];
+        t.of_shard = bytes_of(paths[i]);
         t.shard = (uint32_t)i;
         t.sequence = 0;
         BM_TRY_DONE(check_shard(&t));
+        t.before += t.of_shard;
+        watch(&t, 0);
     }
     check_names(&t, paths);
     check_complete(&t, directory, paths, n);
+    bm_log_make_room();
     *problems = summarize(&t, directory, n);
+    bm_log_end_room();
 done:
     free(t.names);
     free(t.members);

@@ -7,7 +7,11 @@
 #include "core/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* Called now and then: so many bytes of all shards were read. */
+typedef void bm_check_watch(uint64_t done, uint64_t bytes);
 
 /*
  * Reads all shards of a directory, each in a child process, and writes one line
@@ -26,12 +30,13 @@
  * stride >= 1: a network makes ceil(T / stride) frames of T. CTC needs one for
  * every label and one more between equal neighbours.
  *
- * limit: the number of lines to write of each kind; 0: all. *problems: the
- * number of problems. Problems are no failure; it fails with BM_ERR_MISSING if
+ * limit: the number of lines to write of each kind; 0: all. `watch` may be NULL.
+ * *problems: the number of problems. Problems are no failure; it fails with BM_ERR_MISSING if
  * the directory has no shards, and as bm_child_run does.
  */
 BM_CHECKED bm_status bm_check_directory(const char *directory, int stride,
                                         size_t limit, FILE *out,
+                                        bm_check_watch *watch,
                                         size_t *problems);
 
 #endif

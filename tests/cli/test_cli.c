@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool is_there(const char *name)
@@ -554,6 +555,31 @@ static void test_ranks_warn_once(void **_)
     assert_true(strncmp(o.out, "epochs    1\n", 12) == 0);
 }
 
+/* A plugin that this machine cannot use: here an empty file. */
+static void test_without_a_gpu_one_line_says_so(void **_)
+{
+    outcome o;
+
+    (void)_;
+    if (access("/dev/nvidiactl", F_OK) == 0)
+        skip(); /* there is a GPU, so the reason would be told */
+    assert_int_equal(mkdir(in_folder("plugins"), 0700), 0);
+    write_text("plugins/libbmuf_cuda.so", "");
+    setenv("BMUF_PLUGINS", in_folder("plugins"), 1);
+    o = BMUF("train", "tiny.ini", "--out", "on-cpu", "--set", "train.epochs=1");
+    assert_code(o, 0);
+    assert_says(o.err, "note r0 no GPU: computing on the CPU in fp32\n");
+    assert_null(strstr(o.err, "libbmuf_cuda"));
+    o = BMUF("train", "tiny.ini", "--out", "on-cpu-2", "--set",
+             "train.epochs=1", "--verbose");
+    assert_says(o.err, "detail r0 backend cuda is not available: ");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "on-gpu", "--set",
+                      "job.device=cuda"),
+                 69, "backend cuda is not available: ", "libbmuf_cuda.so",
+                 "use device cpu instead");
+    unsetenv("BMUF_PLUGINS");
+}
+
 static int prepare(void **state)
 {
     if (make_corpus(state) != 0)
@@ -600,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),
         cmocka_unit_test(test_ranks_report_an_error_once),
         cmocka_unit_test(test_ranks_warn_once),
+        cmocka_unit_test(test_without_a_gpu_one_line_says_so),
     };
     return cmocka_run_group_tests_name("cli", tests, prepare, folder_remove);
 }

@@ -66,9 +66,9 @@ static void test_without_a_device_auto_is_the_cpu(void **state)
     remove_run("auto");
     train(&p, "auto", 1, NET "job.device=auto");
     assert_ended(&p, 0);
-    assert_said(&p,
-                "computing on the CPU in fp32: backend cuda is not available: "
-                "/nowhere/libbmuf_cuda.so does not exist");
+    assert_said(&p, " note r0 computing on the CPU in fp32");
+    assert_said(&p, " detail r0 backend cuda is not available: "
+                    "/nowhere/libbmuf_cuda.so does not exist");
     assert_start("auto", "cpu", "cpu", "fp32");
     remove_run("cpu");
     train(&p, "cpu", 1, ON_CPU);
@@ -76,6 +76,24 @@ static void test_without_a_device_auto_is_the_cpu(void **state)
     assert_said(&p, "computing on the CPU in fp32");
     assert_not_said(&p, "backend cuda");
     assert_same_model("auto", "cpu");
+}
+
+/* The plugin is there, but no GPU. */
+static void test_a_plugin_without_a_gpu_is_one_short_line(void **state)
+{
+    program p;
+
+    (void)state;
+    if (access("/dev/nvidiactl", F_OK) == 0)
+        skip(); /* this machine has one */
+    with_device();
+    setenv("BMUF_EMULATED_DEVICES", "0", 1);
+    remove_run("auto");
+    train(&p, "auto", 1, NET "job.device=auto");
+    assert_ended(&p, 0);
+    assert_said(&p, " note r0 no GPU: computing on the CPU in fp32");
+    assert_said(&p, " detail r0 no CUDA device: the driver finds none");
+    assert_int_equal(times_said(&p, "cuda"), 0);
 }
 
 static void test_without_a_device_cuda_is_rejected(void **state)
@@ -419,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_device_auto_is_the_cpu),
+        cmocka_unit_test(test_a_plugin_without_a_gpu_is_one_short_line),
         cmocka_unit_test(test_without_a_device_cuda_is_rejected),
         cmocka_unit_test(test_the_cpu_has_no_tf32),
         cmocka_unit_test(test_ranks_with_different_devices_are_reported),

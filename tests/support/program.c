@@ -219,9 +219,9 @@ int programs_end(void **state)
 
 void train_start(program *p, const char *run, int ranks, const char *settings)
 {
-    const char *words[WORDS] = {"train", "base.ini", "--out", run};
+    const char *words[WORDS] = {"train", "base.ini", "--verbose", "--out", run};
     char list[1024], count[16], *rest = NULL;
-    size_t n = 4;
+    size_t n = 5;
 
     if (access(in_folder("base.ini"), F_OK) != 0)
         write_text("base.ini", configuration);

@@ -1,15 +1,23 @@
 /*
  * -n RANKS: the arguments and the environment that mpirun gets, printed by a
- * substitute for mpirun.
+ * substitute for mpirun; and the folder for the job's files in TMPDIR.
  */
+#define _GNU_SOURCE /* unshare, F_OFD_SETLK */
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/program.h"
 #include "tests/support/support.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const limits[] = {
     "btl_tcp_rndv_eager_limit", "btl_tcp_eager_limit", "btl_tcp_max_send_size"};
@@ -75,6 +83,150 @@ static void test_limits_of_the_environment_are_kept(void **_)
     }
 }
 
+/* ---- TMPDIR ------------------------------------------------------------- */
+
+static void make_old(const char *name)
+{
+    const struct timespec times[2] = {{1000000, 0}, {1000000, 0}};
+
+    assert_int_equal(utimensat(AT_FDCWD, in_folder(name), times, 0), 0);
+}
+
+/* A folder as a supervisor on this host leaves it, long ago. */
+static void make_left(const char *name, const char *host)
+{
+    char path[100], text[300];
+
+    assert_int_equal(mkdir(in_folder(name), 0700), 0);
+    snprintf(path, sizeof path, "%s/supervisor", name);
+    snprintf(text, sizeof text, "host %s, process 1\n", host);
+    write_text(path, text);
+    snprintf(path, sizeof path, "%s/a", name);
+    assert_int_equal(mkdir(in_folder(path), 0700), 0);
+    snprintf(path, sizeof path, "%s/a/b", name);
+    assert_int_equal(mkdir(in_folder(path), 0700), 0);
+    snprintf(path, sizeof path, "%s/a/b/segment", name);
+    write_text(path, "x");
+    make_old(name);
+}
+
+/* The number of names bmuf-* in a folder; one of them. */
+static int left_in(const char *name, char *one, size_t room)
+{
+    DIR *list = opendir(in_folder(name));
+    const struct dirent *entry = NULL;
+    int n = 0;
+
+    assert_non_null(list);
+    while ((entry = readdir(list)) != NULL)
+        if (strncmp(entry->d_name, "bmuf-", 5) == 0) {
+            snprintf(one, room, "%s/%s", name, entry->d_name);
+            n++;
+        }
+    closedir(list);
+    return n;
+}
+
+static void test_folders_of_dead_supervisors_are_removed(void **_)
+{
+    static const char *const kept[] = {
+        "tmp/bmuf-fresh0",    "tmp/bmuf-alive0", "tmp/bmuf-other0",
+        "tmp/bmuf-link00",    "tmp/left-dead00", "target/a/b/segment",
+        "outside/precious.h5"};
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char host[256] = "", one[300];
+    int lock = -1;
+
+    (void)_;
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    assert_int_equal(mkdir(in_folder("tmp"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("outside"), 0700), 0);
+    write_text("outside/precious.h5", "x");
+    make_left("tmp/bmuf-dead00", host);
+    assert_int_equal(
+        symlink("../../outside", in_folder("tmp/bmuf-dead00/link")), 0);
+    make_old("tmp/bmuf-dead00");
+    make_left("tmp/bmuf-fresh0", host);
+    assert_int_equal(utimensat(AT_FDCWD, in_folder(kept[0]), NULL, 0), 0);
+    make_left("tmp/bmuf-alive0", host);
+    lock = open(in_folder("tmp/bmuf-alive0/supervisor"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(lock, F_OFD_SETLK, &whole), 0);
+    make_left("tmp/bmuf-other0", "elsewhere.example.org");
+    make_left("tmp/left-dead00", host);
+    make_left("target", host);
+    assert_int_equal(symlink("../target", in_folder("tmp/bmuf-link00")), 0);
+    setenv("TMPDIR", in_folder("tmp"), 1);
+    assert_code(launch(), 0);
+    unsetenv("TMPDIR");
+    FOR_EACH (i, kept)
+        if (access(in_folder(kept[i]), F_OK) != 0)
+            fail_msg("%s was removed", kept[i]);
+    assert_int_not_equal(access(in_folder("tmp/bmuf-dead00"), F_OK), 0);
+    assert_int_equal(left_in("tmp", one, sizeof one), 4); /* not its own */
+    close(lock);
+}
+
+static void test_a_killed_supervisor_leaves_nothing_for_long(void **_)
+{
+    char one[300];
+    program p;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("killed"), 0700), 0);
+    setenv("TMPDIR", in_folder("killed"), 1);
+    write_text("sleep", "");
+    program_start(&p,
+                  (const char *const[]){"train", "any.ini", "-n", "3", NULL});
+    while (left_in("killed", one, sizeof one) == 0)
+        pause_for(0.01);
+    pause_for(0.3);
+    kill(p.pid, SIGKILL);
+    program_wait(&p);
+    assert_int_equal(remove(in_folder("sleep")), 0);
+    assert_int_equal(left_in("killed", one, sizeof one), 1);
+    make_old(one);
+    assert_code(launch(), 0);
+    assert_int_equal(left_in("killed", one, sizeof one), 0);
+    unsetenv("TMPDIR");
+}
+
+/* Puts a file system of this size over the folder, for this process and its
+ * children. */
+static bool mount_small(const char *name, const char *size)
+{
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", in_folder(name), "tmpfs", 0, size) == 0;
+}
+
+static void test_a_full_tmpdir_is_named(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("small"), 0700), 0);
+    if (!mount_small("small", "size=1m")) {
+        print_message("needs permission to mount a file system\n");
+        skip();
+    }
+    setenv("TMPDIR", in_folder("small"), 1);
+    o = launch();
+    assert_fails(o, 73, "TMPDIR ",
+                 "/small: 1.0 MB are free, but Open MPI "
+                 "needs 9 MB there to start; free some, or set TMPDIR");
+    assert_int_equal(umount(in_folder("small")), 0);
+    assert_int_equal(mount("none", in_folder("small"), "tmpfs", 0, "size=12m"),
+                     0);
+    o = launch();
+    assert_code(o, 0);
+    assert_says(o.err, "/small: 12.0 MB are free, but the shared memory of 3 "
+                       "ranks needs 21 MB");
+    assert_int_equal(umount(in_folder("small")), 0);
+    setenv("TMPDIR", "/nowhere", 1);
+    assert_fails(launch(), 73, "TMPDIR /nowhere: No such file");
+    unsetenv("TMPDIR");
+}
+
 static int prepare(void **state)
 {
     const char *before = getenv("PATH");
@@ -85,6 +237,7 @@ static int prepare(void **state)
     FOR_EACH (i, limits)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
+                         "[ ! -e sleep ] || exec sleep 20\n"
                          "echo words:\n"
                          "printf '%s\\n' \"$@\"\n"
                          "env | grep '^OMPI_MCA_'\n"
@@ -108,6 +261,10 @@ int main(void)
         cmocka_unit_test(test_mpirun_runs_the_same_command),
         cmocka_unit_test(test_tcp_limits_are_set),
         cmocka_unit_test(test_limits_of_the_environment_are_kept),
+        cmocka_unit_test(test_folders_of_dead_supervisors_are_removed),
+        cmocka_unit_test_teardown(
+            test_a_killed_supervisor_leaves_nothing_for_long, programs_end),
+        cmocka_unit_test(test_a_full_tmpdir_is_named),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
 }

@@ -1,9 +1,9 @@
 /*
- * The progress bar: on a terminal it is redrawn in place, never wrapped, erased
- * at the end, and messages stay above it; elsewhere there is a line per block.
- * And the final table.
+ * The progress line: on a terminal it is redrawn in place, never wrapped,
+ * erased at the end, and messages stay above it; elsewhere there is a line per
+ * block. Colours. And the final table.
  */
-#include "cli/train/progress.h"
+#include "cli/progress.h"
 #include "core/clock.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -47,10 +47,6 @@ static screen *show(const char *text)
         } else if (*text == '\n') {
             s->column = 0;
             assert_true(++s->n < sizeof s->lines / sizeof s->lines[0]);
-        } else if (strncmp(text, "\033[K", 3) == 0) {
-            memset(s->lines[s->n] + s->column, 0,
-                   sizeof s->lines[0] - s->column);
-            text += 2;
         } else if (strncmp(text, "\033[", 2) == 0) {
             text += strcspn(text, "m"); /* a colour */
         } else {
@@ -84,22 +80,46 @@ static outcome train_at(int columns, const char *term, const char *out,
     return o;
 }
 
-/* Redraws in place from the first block on, at least twice, and never in the
- * last column, where a terminal would wrap. */
+/* All lines drawn, without colours and trailing blanks, each ended by '\0'. */
+typedef struct lines {
+    char line[40][300];
+    size_t n;
+} lines;
+
+static lines drawn_in(const char *text)
+{
+    static lines all;
+
+    all.n = 0;
+    for (const char *at = text; (at = strstr(at, "\repoch ")) != NULL;) {
+        char *line = all.line[all.n];
+        size_t n = 0;
+
+        assert_true(all.n++ < 40);
+        for (at++; *at != '\r' && *at != '\n' && *at != '\0'; at++)
+            if (*at == '\033')
+                at += strcspn(at, "m");
+            else if (n + 1 < sizeof all.line[0])
+                line[n++] = *at;
+        while (n > 0 && line[n - 1] == ' ')
+            n--;
+        line[n] = '\0';
+        if (strstr(line, ": dev loss ") != NULL) /* a message */
+            all.n--;
+    }
+    return all;
+}
+
+/* Redraws in place from the start on, at least twice, and never in the last
+ * column, where a terminal would wrap. */
 static void assert_redrawn(const char *text, size_t columns)
 {
-    const char *at = strstr(text, "\repoch ");
-    int n = 0;
+    lines all = drawn_in(text);
 
-    assert_non_null(at);
-    assert_true(strncmp(at, "\repoch 1/3 block 1/", 19) == 0);
-    for (; at != NULL; at = strstr(at, "\repoch "), n++) {
-        size_t length = strcspn(++at, "\r\n\033");
-
-        assert_true(length < columns);
-        assert_true(strncmp(at + length, "\033[K", 3) == 0);
-    }
-    assert_true(n >= 2);
+    assert_true(all.n > 2);
+    assert_true(strncmp(all.line[0], "epoch 1/3   0%", 14) == 0);
+    for (size_t i = 0; i < all.n; i++)
+        assert_true(strlen(all.line[i]) < columns);
 }
 
 static void assert_messages_survive(const char *text)
@@ -111,8 +131,8 @@ static void assert_messages_survive(const char *text)
 
         snprintf(words, sizeof words, "epoch %d/%d: dev loss ", epoch, EPOCHS);
         assert_int_equal(lines_with(s, words), 1);
-        snprintf(words, sizeof words, "epoch %d/%d block ", epoch, EPOCHS);
-        assert_int_equal(lines_with(s, words), 0); /* the bar is erased */
+        snprintf(words, sizeof words, "epoch %d/%d  ", epoch, EPOCHS);
+        assert_int_equal(lines_with(s, words), 0); /* the line is erased */
     }
     assert_int_equal(lines_with(s, "warning: sgd.momentum = 0.9"), 1);
     assert_int_equal(lines_with(s, "2.linear "), 1);
@@ -147,6 +167,102 @@ static void test_ranks_use_the_terminal_of_the_supervisor(void **_)
     assert_draws_at(200, "2");
 }
 
+/* ---- colours ------------------------------------------------------------ */
+
+static const char *colour_option(const char *when)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "--color=%s", when);
+    return text;
+}
+
+static outcome train_in_colour(const char *when, int columns, const char *out)
+{
+    const char *words[] = {"train",
+                           "tiny.ini",
+                           "--out",
+                           out,
+                           "--set",
+                           "sgd.momentum=0.9",
+                           colour_option(when),
+                           NULL};
+    outcome o = command_run(&(command){.words = words, .columns = columns});
+
+    assert_code(o, 0);
+    return o;
+}
+
+static void test_a_terminal_has_colours(void **_)
+{
+    outcome o = train_in_colour("auto", 80, "coloured");
+
+    (void)_;
+    assert_says(o.out, "\033[1;33mwarning\033[m: sgd.momentum");
+    assert_says(o.out, "%|\033[32m###");
+}
+
+static void test_no_color_gives_no_escape_byte(void **_)
+{
+    outcome o;
+
+    (void)_;
+    setenv("NO_COLOR", "1", 1);
+    o = train_in_colour("auto", 80, "colourless");
+    assert_null(strchr(o.out, '\033'));
+    assert_says(o.out, "%|###");
+    o = train_in_colour("always", 80, "forced");
+    assert_says(o.out, "\033[32m###");
+    setenv("NO_COLOR", "", 1);
+    o = train_in_colour("auto", 80, "empty");
+    assert_says(o.out, "\033[32m###");
+    unsetenv("NO_COLOR");
+    o = train_in_colour("never", 80, "never");
+    assert_null(strchr(o.out, '\033'));
+    o = train_in_colour("always", 0, "file");
+    assert_says(o.err, "Z \033[1;33mwarning\033[m r0 sgd.momentum");
+    assert_null(strchr(o.err, '\r'));
+}
+
+/* ---- more and fewer messages -------------------------------------------- */
+
+static outcome train_with(const char *option, int columns, const char *out)
+{
+    const char *words[] = {
+        "train", "tiny.ini", "--out", out, "--set", "sgd.momentum=0.9",
+        "-n",    "2",        option,  NULL};
+    outcome o = command_run(&(command){.words = words, .columns = columns});
+
+    assert_code(o, 0);
+    return o;
+}
+
+static void test_quiet_leaves_warnings_and_results(void **_)
+{
+    outcome o = train_with("-q", 0, "quiet");
+    outcome t = train_with("--quiet", 80, "quiet-terminal");
+
+    (void)_;
+    assert_int_equal(count_of(o.err, "\n"), count_of(o.err, " warning r0 "));
+    assert_says(o.err, " warning r0 sgd.momentum");
+    assert_says(o.out, "digest    ");
+    assert_null(strstr(t.out, "epoch 1/"));
+    assert_says(t.out, "digest    ");
+}
+
+static void test_verbose_prints_the_mpirun_command(void **_)
+{
+    outcome o = train_with("-v", 0, "verbose");
+    outcome n = train_with("--color=auto", 0, "normal");
+    json_t *start = last_event("normal", "start");
+
+    (void)_;
+    assert_says(o.err, " detail r0 starting: mpirun -np 2 ");
+    assert_null(strstr(n.err, "mpirun"));
+    assert_true(strncmp(text(start, "command"), "mpirun -np 2 ", 13) == 0);
+    json_decref(start);
+}
+
 static bool matches(const char *line, const char *pattern)
 {
     regex_t compiled;
@@ -179,28 +295,7 @@ static double left_in(const char *line)
 
 static double passed_in(const char *line)
 {
-    return seconds_of(strstr(line, "% ") + 2);
-}
-
-/* All lines drawn, each ended by '\0'. */
-typedef struct lines {
-    char line[40][300];
-    size_t n;
-} lines;
-
-static lines drawn_in(const char *text)
-{
-    static lines all;
-
-    all.n = 0;
-    for (const char *at = text; (at = strstr(at, "\repoch ")) != NULL;) {
-        size_t length = strcspn(++at, "\033");
-
-        assert_true(all.n < 40 && length < sizeof all.line[0]);
-        memcpy(all.line[all.n], at, length);
-        all.line[all.n++][length] = '\0';
-    }
-    return all;
+    return seconds_of(strrchr(line, '|') + 2);
 }
 
 static void test_a_wide_terminal_has_the_whole_line(void **_)
@@ -211,23 +306,66 @@ static void test_a_wide_terminal_has_the_whole_line(void **_)
 
     (void)_;
     for (size_t i = 0; i < all.n; i++) {
-        if (!matches(all.line[i], "^epoch [123]/3 block [123]/3 +[0-9]+% "
-                                  "[0-9]+:[0-5][0-9]<(\\?|[0-9]+:[0-5][0-9])  "
-                                  "[0-9]+[.][0-9]k frames/s  loss [0-9.]+  "
-                                  "exchange [0-9]+%  2 workers$"))
+        bool first = matches(all.line[i], /* the first block is being trained */
+                             "^epoch 1/3   0%[|] {24}[|] 0:0[01]<[?]$");
+
+        if (i == 0)
+            assert_true(first);
+        if (!first &&
+            !matches(all.line[i],
+                     "^epoch [123]/3 +[0-9]+%[|]#+ *[|] "
+                     "[0-9]+:[0-5][0-9]<[0-9]+:[0-5][0-9]  "
+                     "[0-9.]+[kM]? frames/s  loss [0-9.]+  error [0-9.]+%  "
+                     "(dev [0-9.]+%  )?block [123]/3  exchange [0-9]+%  "
+                     "2 workers$"))
             fail_msg("drawn: %s", all.line[i]);
-        /* The first block has no estimate. */
-        assert_true((left_in(all.line[i]) < 0) ==
-                    (strstr(all.line[i], "epoch 1/3 block 1/3 ") != NULL));
+        assert_int_equal(strrchr(all.line[i], '|') - strchr(all.line[i], '|'),
+                         25);
         assert_true(passed_in(all.line[i]) >= 0);
     }
-    assert_true(strncmp(last, "epoch 3/3 block 3/3 100% ", 25) == 0);
+    assert_true(
+        strncmp(last, "epoch 3/3 100%|########################| ", 41) == 0);
+    assert_non_null(strstr(last, "%  dev "));
     assert_true(left_in(last) == 0);
 }
 
-/* ---- time left ---------------------------------------------------------- */
+/* ---- other verbs -------------------------------------------------------- */
 
-enum { LONG_EPOCHS = 2, LONG_BLOCKS = 500 };
+/* "\r21/21 sequences 100%|####|" is drawn, at the end nothing is left of it. */
+static void assert_counts(const char *const *words, const char *last)
+{
+    outcome o = command_run(&(command){.words = words, .columns = 80});
+    screen *s = NULL;
+
+    assert_code(o, 0);
+    assert_says(o.out, last);
+    s = show(o.out);
+    for (size_t i = 0; i <= s->n; i++)
+        assert_null(strstr(s->lines[i], "%|"));
+    free(s);
+    o = command_run(&(command){.words = words});
+    assert_code(o, 0);
+    assert_null(strchr(o.err, '\r'));
+    assert_null(strchr(o.out, '\r'));
+}
+
+static void test_pack_check_and_eval_count(void **_)
+{
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "counted"), 0);
+    assert_counts((const char *const[]){"pack", "--audio", "train.jsonl",
+                                        "--out", "packed", "--force",
+                                        "--color=never", NULL},
+                  "\r42/42 sequences 100%|########################| 0:0");
+    assert_counts(
+        (const char *const[]){"check", "train", "--color=never", NULL},
+        "\r1/1 MB 100%|########################| 0:0");
+    assert_counts((const char *const[]){"eval", "counted/model.safetensors",
+                                        "test", "--color=never", NULL},
+                  "\r21/21 sequences 100%|########################| 0:0");
+}
+
+/* ---- time left ---------------------------------------------------------- */
 
 /* Seconds since the bar was opened, before and after a line was drawn. */
 typedef struct moment {
@@ -254,12 +392,8 @@ static lines draw_long(const int *done, moment *when, size_t n)
     for (size_t i = 0; i < n; i++) {
         pause_for(0.15);
         when[i].from = bm_clock() - since;
-        bm_progress_show(
-            &(bm_progress){.epoch = 1 + (done[i] - 1) / LONG_BLOCKS,
-                           .epochs = LONG_EPOCHS,
-                           .block = 1 + (done[i] - 1) % LONG_BLOCKS,
-                           .blocks = LONG_BLOCKS,
-                           .workers = 7});
+        bm_progress_show(&(bm_progress){
+            .done = done[i] / 1e3, .where = "epoch 1/2", .fields = "word"});
         when[i].to = bm_clock() - since;
     }
     bm_progress_close();
@@ -301,8 +435,8 @@ static void test_time_left_follows_from_the_speed(void **_)
     assert_true(left_in(all.line[5]) < left_in(all.line[1]));
     assert_true(left_in(all.line[8]) < left_in(all.line[5]));
     assert_true(left_in(all.line[9]) == 0);
-    assert_non_null(strstr(all.line[7], "epoch 1/2 block 180/500  18% "));
-    assert_non_null(strstr(all.line[8], "epoch 2/2 block 1/500  50% "));
+    assert_non_null(strstr(all.line[7], "epoch 1/2  18%|####   "));
+    assert_non_null(strstr(all.line[8], "epoch 1/2  50%|############   "));
 }
 
 static void assert_plain(const char *text, const char *before)
@@ -425,7 +559,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_line_is_redrawn_in_place),
         cmocka_unit_test(test_ranks_use_the_terminal_of_the_supervisor),
+        cmocka_unit_test(test_a_terminal_has_colours),
+        cmocka_unit_test(test_no_color_gives_no_escape_byte),
+        cmocka_unit_test(test_quiet_leaves_warnings_and_results),
+        cmocka_unit_test(test_verbose_prints_the_mpirun_command),
         cmocka_unit_test(test_a_wide_terminal_has_the_whole_line),
+        cmocka_unit_test(test_pack_check_and_eval_count),
         cmocka_unit_test(test_time_left_follows_from_the_speed),
         cmocka_unit_test(test_without_a_terminal_each_block_is_a_line),
         cmocka_unit_test(test_a_dumb_terminal_has_no_bar),
