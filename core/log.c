@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,6 +166,8 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
 {
     bm_journal *j = NULL;
     size_t room = strlen(path) + 1;
+    struct stat info;
+    bm_status status = BM_OK;
 
     if (rank != 0) {
         *out = NULL;
@@ -177,13 +180,17 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
     pthread_mutex_init(&j->lock, NULL);
     j->lost = 0;
     j->cut = false;
-    j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (j->fd < 0) {
-        free(j);
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    j->fd =
+        open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (j->fd < 0)
+        status = BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    else if (fstat(j->fd, &info) != 0 || !S_ISREG(info.st_mode))
+        status = BM_FAIL(BM_ERR_CREATE, "%s is not a regular file", path);
+    if (status != BM_OK) {
+        bm_journal_close(j);
+        return status;
     }
-    if (ends_within_a_line(j->fd) && write(j->fd, "\n", 1) != 1)
-        bm_log(BM_WARNING, "%s: %s", path, strerror(errno));
+    j->cut = true; /* perhaps, by a killed job */
     *out = j;
     return BM_OK;
 }
@@ -301,6 +308,7 @@ void bm_journal_close(bm_journal *j)
         return;
     (void)catch_up(j); /* the failure was logged before */
     pthread_mutex_destroy(&j->lock);
-    close(j->fd);
+    if (j->fd >= 0)
+        close(j->fd);
     free(j);
 }

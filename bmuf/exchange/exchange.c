@@ -92,21 +92,25 @@ bm_status bm_exchange_open(bm_exchange **out, bm_comm *comm,
                            bm_code code, bm_coded_mode mode)
 {
     bm_exchange *e = calloc(1, sizeof *e);
+    double *products =
+        malloc(3 * (bm_exchange_chunks(params->n) + 1) * sizeof *products);
     bm_status status = BM_OK;
 
-    if (e == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    if (e == NULL || products == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    status = bm_comm_agree(comm, status);
+    if (status != BM_OK) {
+        free(products);
+        free(e);
+        return status;
+    }
     e->be = params->be;
     e->comm = comm;
     e->params = params;
     e->n = params->n;
     e->code = code;
     e->mode = mode;
-    e->products =
-        malloc(3 * (bm_exchange_chunks(e->n) + 1) * sizeof *e->products);
-    if (e->products == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
-    BM_TRY_DONE(bm_comm_agree(comm, status));
+    e->products = products;
     BM_TRY_DONE(choose(e, job));
     *out = e;
     e = NULL;

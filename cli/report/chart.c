@@ -1,10 +1,10 @@
 #include "cli/report/chart.h"
 
-#include <errno.h>
+#include "core/file.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { WIDTH = 720, LEFT = 60, RIGHT = 130, PLOT = 300, TOP = 50, GAP = 60 };
 
@@ -107,11 +107,13 @@ bm_status bm_chart_write(const char *path, const char *title, size_t n,
     double most = log2((double)x[n - 1]);
     panel fast = {TOP, -1, fmax(most, 1), most, log2};
     panel worth = {TOP + PLOT + GAP, 0, 1, most, identity};
-    FILE *f = fopen(path, "w");
-    bool whole = true;
+    bm_file_replacement r;
+    FILE *f = NULL;
+    bm_status status = BM_OK;
 
-    if (f == NULL)
-        return BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    f = r.stream;
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
             "font-family='sans-serif' font-size='12'>\n"
@@ -124,8 +126,8 @@ bm_status bm_chart_write(const char *path, const char *title, size_t n,
             LEFT, worth.top - 10);
     efficiency(f, &worth, n, x, lines, line);
     fprintf(f, "</svg>\n");
-    whole = ferror(f) == 0;
-    if (fclose(f) != 0 || !whole)
-        return BM_FAIL(BM_ERR_IO, "cannot write %s", path);
-    return BM_OK;
+    status = bm_file_replace_commit(&r, false);
+done:
+    bm_file_replace_abort(&r);
+    return status;
 }

@@ -12,8 +12,7 @@ typedef struct bm_chart_line {
 } bm_chart_line;
 
 /* Writes `path`: y over x with logarithmic axes and, below, efficiency y / x.
- * x [n] increases from 1 or more. Fails with BM_ERR_IO if the file cannot be
- * written. */
+ * x [n] increases from 1 or more. Fails as bm_file_write. */
 BM_CHECKED bm_status bm_chart_write(const char *path, const char *title,
                                     size_t n, const int *x, size_t lines,
                                     const bm_chart_line *line);

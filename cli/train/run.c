@@ -145,17 +145,18 @@ static bm_status write_config(const bm_run *run, const bm_config *config)
 /* The number of `start` events in the journal. */
 static int attempts(const char *path)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = NULL;
     char line[256];
     int n = 0;
     bool whole = true; /* the next text begins a line */
 
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    if (bm_file_open_stream(&file, path) != BM_OK)
+        return 0; /* most often it does not exist yet */
+    while (fgets(line, sizeof line, file) != NULL) {
         n += whole && strncmp(line, "{\"event\":\"start\"", 16) == 0;
         whole = strchr(line, '\n') != NULL;
     }
-    if (file != NULL)
-        fclose(file);
+    fclose(file);
     return n;
 }
 

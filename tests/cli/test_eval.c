@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { N = 21, LONGEST = 80 }; /* of test/ */
@@ -636,6 +637,48 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
                  "test is a directory");
 }
 
+/* Opening a pipe waits for its other end. */
+static void test_pipes_in_place_of_files_are_refused(void **_)
+{
+    static const char refused[] = "pipe is a pipe, not a regular file";
+
+    (void)_;
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    assert_int_equal(mkdir(in_folder("piped"), 0777), 0);
+    assert_int_equal(mkfifo(in_folder("piped/data-00000.bmuf.h5"), 0600), 0);
+    assert_fails(BMUF("eval", "pipe", "test"), 66, refused);
+    assert_fails(BMUF("eval", "half.safetensors", "piped"), 66,
+                 "data-00000.bmuf.h5 is a pipe");
+    assert_fails(BMUF("info", "pipe"), 66, "pipe");
+    assert_fails(BMUF("train", "pipe", "--out", "never"), 66, refused);
+    assert_fails(BMUF("pack", "--audio", "pipe", "--out", "never"), 66,
+                 refused);
+    assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "never",
+                      "--vocab", "pipe"),
+                 66, refused);
+    assert_fails(BMUF("eval", "half.safetensors", "test", "--hyp", "pipe"), 73,
+                 "pipe is a device or a pipe");
+    assert_int_equal(unlink(in_folder("piped/data-00000.bmuf.h5")), 0);
+}
+
+/* What a temporary file was once called, as a link to another file. */
+static void test_outputs_do_not_follow_links(void **_)
+{
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)_;
+    write_text("mine", "my text");
+    assert_int_equal(symlink("mine", in_folder(".l.npz.tmp")), 0);
+    assert_int_equal(symlink("mine", in_folder(".l.trn.tmp")), 0);
+    assert_code(BMUF("eval", "half.safetensors", "test", "--dump", "l.npz",
+                     "--hyp", "l.trn"),
+                0);
+    text = slurp(in_folder("mine"), &n);
+    assert_string_equal(text, "my text");
+    free(text);
+}
+
 /* The last checkpoint of a run holds its model. */
 static void test_a_checkpoint_is_scored_like_its_model(void **_)
 {
@@ -788,6 +831,8 @@ int main(void)
         cmocka_unit_test(test_the_normalisation_travels_with_the_model),
         cmocka_unit_test(test_of_a_run_the_best_model_is_scored),
         cmocka_unit_test(test_data_that_do_not_fit_the_model_are_rejected),
+        cmocka_unit_test(test_pipes_in_place_of_files_are_refused),
+        cmocka_unit_test(test_outputs_do_not_follow_links),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
         cmocka_unit_test(test_a_model_without_features_is_rejected),
         cmocka_unit_test(test_a_network_larger_than_its_file_is_rejected),
