@@ -1,4 +1,5 @@
 /* pack.c - bmuf pack: packs recordings, line images or features into shards. */
+#include "cli/pack/texts.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
@@ -7,7 +8,6 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/importer.h"
-#include "io/model/model_file.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>
@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST_WARNINGS = 10, MOST_KINDS = 16, FIRST_IDS = 3 };
@@ -36,15 +35,12 @@ typedef struct kinds {
 typedef struct packing {
     bm_importer *importer;
     bm_config *config;
-    bm_vocab *vocab;
-    char *like; /* features text of --vocab; NULL: not known */
+    bm_texts texts;
     bm_shard_writer *writer;
     const char *directory;
-    int lock;              /* of the directory; -1: not taken */
-    const char *text_form; /* how texts are normalised: "nfc", "none" */
-    char *normalised;      /* the last text */
-    double most_left_out;  /* percent */
-    int32_t *labels;       /* [room] */
+    int lock;             /* of the directory; -1: not taken */
+    double most_left_out; /* percent */
+    int32_t *labels;      /* [room] */
     size_t room;
 
     kinds reasons, remarks; /* of items left out, of items packed */
@@ -84,19 +80,6 @@ static bm_status clear_directory(const char *path, bool force)
     return status;
 }
 
-/* Normalises a text, if texts are. *out is borrowed until the next call. */
-static bm_status normalise(packing *p, const char *text, const char **out)
-{
-    *out = text;
-    if (strcmp(p->text_form, "none") == 0)
-        return BM_OK;
-    free(p->normalised);
-    p->normalised = NULL;
-    BM_TRY(bm_text_nfc(text, &p->normalised));
-    *out = p->normalised;
-    return BM_OK;
-}
-
 static bm_status learn_vocab(packing *p)
 {
     const char *text = NULL;
@@ -105,154 +88,11 @@ static bm_status learn_vocab(packing *p)
         BM_TRY(p->importer->ops->text(p->importer, &text));
         if (text == NULL)
             break;
-        BM_TRY(normalise(p, text, &text));
-        BM_TRY(bm_vocab_learn(p->vocab, text));
+        BM_TRY(bm_texts_normalise(&p->texts, text, &text));
+        BM_TRY(bm_vocab_learn(p->texts.vocab, text));
     }
-    bm_vocab_sort(p->vocab);
+    bm_vocab_sort(p->texts.vocab);
     return BM_OK;
-}
-
-/* The vocabulary of the shards at `path`, and how their texts were normalised;
- * *out is NULL if there are none. */
-static bm_status copy_vocab(const char *path, bm_vocab **out, const char **form)
-{
-    char **paths = NULL;
-    size_t n = 0;
-    struct stat info;
-    bm_shard *shard = NULL;
-    bm_status status = BM_OK;
-
-    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) &&
-        !bm_ends_with(path, BM_SHARD_SUFFIX))
-        return BM_OK;
-    status = bm_shard_list(path, &paths, &n);
-    if (status == BM_ERR_MISSING)
-        return BM_OK;
-    BM_TRY_DONE(status);
-    BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
-    *form = bm_shard_text_form(shard);
-    status = bm_vocab_copy(out, bm_shard_vocab(shard));
-done:
-    bm_shard_close(shard);
-    bm_shard_list_free(paths, n);
-    return status;
-}
-
-static const char *kind(bool words)
-{
-    return words ? "words" : "characters";
-}
-
-/* Takes vocabulary and features text of a model. */
-static bm_status follow_model(packing *p, const char *path)
-{
-    bool checkpoint = false;
-    char *symbols = NULL, *units = NULL;
-    bm_st_file *f = NULL;
-    bm_status status = BM_OK;
-
-    BM_TRY(bm_model_open(&f, path, &checkpoint));
-    BM_TRY_DONE(bm_model_text(f, path, "vocabulary", &symbols));
-    BM_TRY_DONE(bm_model_text(f, path, "units", &units));
-    BM_TRY_DONE(bm_model_text(f, path, "feature_settings", &p->like));
-    status = bm_vocab_parse(&p->vocab, symbols, strcmp(units, "words") == 0);
-done:
-    free(symbols);
-    free(units);
-    bm_st_free(f);
-    return status;
-}
-
-/* p->like: the features text of --vocab, if that is a set or a model; of a
- * model the vocabulary as well. */
-static bm_status follow(packing *p, const char *path)
-{
-    char **paths = NULL;
-    size_t n = 0;
-    bm_shard *shard = NULL;
-    bm_status status = BM_OK;
-
-    if (bm_ends_with(path, ".safetensors"))
-        return follow_model(p, path);
-    status = bm_shard_list(path, &paths, &n);
-    if (status == BM_ERR_MISSING)
-        return BM_OK;
-    BM_TRY_DONE(status);
-    if (!bm_ends_with(paths[0], BM_SHARD_SUFFIX))
-        goto done;
-    BM_TRY_DONE(bm_shard_open(&shard, paths[0]));
-    p->like = strdup(bm_shard_features_text(shard));
-    if (p->like == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory to pack like %s", path);
-done:
-    bm_shard_close(shard);
-    bm_shard_list_free(paths, n);
-    return status;
-}
-
-/* A vocabulary file of a data set does not tell how the texts were normalised,
- * but the shards beside it do. */
-static bm_status get_form_beside(const char *path, const char **form)
-{
-    const char *slash = strrchr(path, '/');
-    char directory[4096];
-    bm_vocab *vocab = NULL;
-
-    if (slash != NULL && slash != path)
-        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path),
-                 path);
-    else
-        snprintf(directory, sizeof directory, "%s", slash != NULL ? "/" : ".");
-    BM_TRY(copy_vocab(directory, &vocab, form));
-    bm_vocab_free(vocab);
-    return BM_OK;
-}
-
-/* From --vocab or from the texts. Shards record whether their symbols are
- * words; a text file does not. */
-static bm_status get_symbols(packing *p, const bm_arguments *a,
-                             const char **form)
-{
-    const char *units = NULL, *path = bm_argument(a, "vocab");
-    bool words = false;
-
-    BM_TRY(bm_argument_word(a, "units", "words characters", NULL, &units));
-    words = units != NULL && strcmp(units, kind(true)) == 0;
-    if (path == NULL)
-        return bm_vocab_new(&p->vocab, words);
-    if (p->vocab == NULL)
-        BM_TRY(copy_vocab(path, &p->vocab, form));
-    if (p->vocab == NULL) {
-        BM_TRY(get_form_beside(path, form));
-        return bm_vocab_read(&p->vocab, path, words);
-    }
-    if (units != NULL && words != bm_vocab_words(p->vocab))
-        return BM_FAIL(
-            BM_ERR_ARG,
-            "pack: --units %s, but the symbols of --vocab %s are %s; remove "
-            "--units",
-            units, path, kind(!words));
-    return BM_OK;
-}
-
-/* Texts are normalised as those of the vocabulary. */
-static bm_status get_vocab(packing *p, const bm_arguments *a)
-{
-    const char *given = NULL, *form = NULL;
-
-    BM_TRY(bm_argument_word(a, "text", "nfc none", NULL, &given));
-    BM_TRY(get_symbols(p, a, &form));
-    if (given != NULL && form != NULL && strcmp(given, form) != 0)
-        return BM_FAIL(BM_ERR_ARG,
-                       "pack: --text %s, but the texts of --vocab %s were "
-                       "packed with --text %s; remove --text",
-                       given, bm_argument(a, "vocab"), form);
-    if (form == NULL)
-        form = given != NULL               ? given
-               : bm_vocab_is_nfc(p->vocab) ? "nfc"
-                                           : "none";
-    p->text_form = strcmp(form, "nfc") == 0 ? "nfc" : "none";
-    return bm_argument(a, "vocab") == NULL ? learn_vocab(p) : BM_OK;
 }
 
 static bm_status open_writer(packing *p, const char *name)
@@ -265,8 +105,8 @@ static bm_status open_writer(packing *p, const char *name)
     if (bm_config_text(p->config, "shard", "store") == NULL)
         set.store = ops->store;
     ops->meta(p->importer, &meta);
-    meta.vocab = p->vocab;
-    meta.text_form = p->text_form;
+    meta.vocab = p->texts.vocab;
+    meta.text_form = p->texts.form;
     return bm_shard_writer_open(&p->writer, p->directory, name, &set, &meta);
 }
 
@@ -275,7 +115,7 @@ static bm_status encode(packing *p, const char *text, size_t *n)
     size_t unknown = 0;
     char first[64] = "";
 
-    BM_TRY(normalise(p, text, &text));
+    BM_TRY(bm_texts_normalise(&p->texts, text, &text));
     if (strlen(text) + 1 > p->room) {
         size_t room = 2 * strlen(text) + 64;
         int32_t *grown = realloc(p->labels, room * sizeof *grown);
@@ -284,7 +124,7 @@ static bm_status encode(packing *p, const char *text, size_t *n)
         p->labels = grown;
         p->room = room;
     }
-    *n = bm_vocab_encode(p->vocab, text, p->labels, &unknown, first);
+    *n = bm_vocab_encode(p->texts.vocab, text, p->labels, &unknown, first);
     p->unknown += unknown;
     p->with_unknown += unknown > 0;
     if (unknown > 0 && p->first_unknown[0] == '\0')
@@ -400,7 +240,7 @@ static void print_summary(const packing *p, size_t shards)
     printf("%zu sequence%s, %zu frames, %zu labels, %zu classes in %zu shard%s "
            "in %s; left out %zu of %zu%s%s; %zu unknown symbols\n",
            p->n, p->n == 1 ? "" : "s", p->frames, p->n_labels,
-           bm_vocab_size(p->vocab), shards, shards == 1 ? "" : "s",
+           bm_vocab_size(p->texts.vocab), shards, shards == 1 ? "" : "s",
            p->directory, p->left_out, p->n + p->left_out,
            p->left_out > 0 ? ": " : "", reasons, p->unknown);
 }
@@ -417,7 +257,7 @@ static bm_status write_all(packing *p, const char *name)
     BM_TRY(check_left_out(p));
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     snprintf(path, sizeof path, "%s/%s", p->directory, vocab_name);
-    BM_TRY(bm_vocab_write(p->vocab, path));
+    BM_TRY(bm_vocab_write(p->texts.vocab, path));
     print_summary(p, shards);
     return BM_OK;
 }
@@ -469,8 +309,7 @@ static bm_status find_source(const bm_arguments *a,
 static bm_status pack(const bm_arguments *a)
 {
     packing p = {.directory = bm_argument(a, "out"), .lock = -1};
-    const char *name = bm_argument(a, "name"), *path = NULL,
-               *vocab = bm_argument(a, "vocab");
+    const char *name = bm_argument(a, "name"), *path = NULL;
     const bm_importer_ops *importer = NULL;
     bm_section sections[3];
     bm_status status = BM_OK;
@@ -484,24 +323,22 @@ static bm_status pack(const bm_arguments *a)
     BM_TRY_DONE(bm_config_new(&p.config));
     BM_TRY_DONE(bm_arguments_set(a, p.config));
     BM_TRY_DONE(bm_config_check(p.config, sections));
-    if (vocab != NULL)
-        BM_TRY_DONE(follow(&p, vocab));
+    BM_TRY_DONE(bm_texts_open(&p.texts, a));
     BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path,
-                                 p.most_left_out, p.like));
-    BM_TRY_DONE(get_vocab(&p, a));
+                                 p.most_left_out, p.texts.features_text));
+    if (p.texts.learned)
+        BM_TRY_DONE(learn_vocab(&p));
     BM_TRY_DONE(bm_file_make_directory(p.directory));
     BM_TRY_DONE(bm_file_lock(&p.lock, p.directory, lock_name));
     BM_TRY_DONE(clear_directory(p.directory, bm_argument(a, "force") != NULL));
     BM_TRY_DONE(write_all(&p, name != NULL ? name : "data"));
 done:
     bm_shard_writer_close(p.writer);
-    bm_vocab_free(p.vocab);
+    bm_texts_free(&p.texts);
     bm_importer_close(p.importer);
     bm_config_free(p.config);
     bm_file_unlock(p.lock, p.directory, lock_name);
-    free(p.normalised);
     free(p.labels);
-    free(p.like);
     return status;
 }
 
