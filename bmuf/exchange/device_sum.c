@@ -1,5 +1,6 @@
 #include "bmuf/exchange/device_sum.h"
 
+#include "comm/agreed_alloc.h"
 #include "comm/sum/sum.h"
 #include "comm/tree.h"
 #include "compute/device_comm.h"
@@ -124,11 +125,12 @@ bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm, bm_backend *be,
                              size_t n, int workers, const char *coordinator,
                              bm_transport by)
 {
-    bm_device_sum *d = calloc(1, sizeof *d);
+    void *memory = NULL;
+    bm_device_sum *d = NULL;
     bm_status status = BM_OK;
 
-    if (d == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *d, &memory));
+    d = memory;
     d->comm = comm;
     d->be = be;
     d->rank = bm_comm_rank(comm);

@@ -3,6 +3,7 @@
 
 #include "bmuf/exchange/exchange_ops.h"
 #include "bmuf/filter_loops.h"
+#include "comm/agreed_alloc.h"
 #include "compute/device_comm.h"
 #include "core/log.h"
 #include "core/span.h"
@@ -91,26 +92,23 @@ bm_status bm_exchange_open(bm_exchange **out, bm_comm *comm,
                            const bm_params *params, const bm_job *job,
                            bm_code code, bm_coded_mode mode)
 {
-    bm_exchange *e = calloc(1, sizeof *e);
-    double *products =
-        malloc(3 * (bm_exchange_chunks(params->n) + 1) * sizeof *products);
+    void *memory = NULL;
+    bm_exchange *e = NULL;
     bm_status status = BM_OK;
 
-    if (e == NULL || products == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
-    status = bm_comm_agree(comm, status);
-    if (status != BM_OK) {
-        free(products);
-        free(e);
-        return status;
-    }
+    BM_TRY(bm_agreed_alloc(comm, sizeof *e, &memory));
+    e = memory;
     e->be = params->be;
     e->comm = comm;
     e->params = params;
     e->n = params->n;
     e->code = code;
     e->mode = mode;
-    e->products = products;
+    e->products =
+        malloc(3 * (bm_exchange_chunks(e->n) + 1) * sizeof *e->products);
+    if (e->products == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_TRY_DONE(choose(e, job));
     *out = e;
     e = NULL;

@@ -12,6 +12,7 @@
 #include "bmuf/exchange/columns.h"
 #include "bmuf/exchange/exchange_host.h"
 #include "bmuf/exchange/exchange_ops.h"
+#include "comm/agreed_alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,14 +24,14 @@ typedef struct coded {
 
 static bm_status coded_open(bm_exchange *e, const bm_job *job)
 {
-    coded *c = e->self = calloc(1, sizeof *c);
+    coded *c = NULL;
     const bm_code none = {0};
     bm_code_plan plan = {0};
     bm_job by_host = *job;
     bm_status status = BM_OK;
 
-    if (c == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    BM_TRY(bm_agreed_alloc(e->comm, sizeof *c, &e->self));
+    c = e->self;
     by_host.exchange = "host";
     BM_TRY(bm_exchange_open(&c->plain, e->comm, e->params, &by_host, none,
                             e->mode));

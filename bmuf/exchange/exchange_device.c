@@ -1,6 +1,7 @@
 /* exchange_device.c - the exchange from device to device (device_sum.h). */
 #include "bmuf/exchange/device_sum.h"
 #include "bmuf/exchange/exchange_ops.h"
+#include "comm/agreed_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +30,12 @@ static bm_status device_open(bm_exchange *e, const bm_job *job)
                                         [BM_TRANSPORT_MPI] = "mpi"};
     enum { A_DOUBLE = sizeof(double) / sizeof(float) };
     bm_transport by = BM_TRANSPORT_NONE;
-    device *d = e->self = calloc(1, sizeof *d);
+    device *d = NULL;
     float *products = NULL;
     bm_status status = BM_OK;
 
-    if (d == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    BM_TRY(bm_agreed_alloc(e->comm, sizeof *d, &e->self));
+    d = e->self;
     BM_TRY(bm_exchange_check_device(job, e->be));
     if (strcmp(job->exchange, "mpi") == 0)
         by = BM_TRANSPORT_MPI;

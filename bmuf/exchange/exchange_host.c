@@ -8,6 +8,7 @@
 
 #include "bmuf/exchange/exchange_ops.h"
 #include "bmuf/filter_loops.h"
+#include "comm/agreed_alloc.h"
 #include "core/finite.h"
 #include "core/stream.h"
 
@@ -45,10 +46,10 @@ static bm_status open_device(const bm_exchange *e, host *h)
 
 static bm_status host_open(bm_exchange *e, const bm_job *job)
 {
-    host *h = e->self = calloc(1, sizeof *h);
+    host *h = NULL;
 
-    if (h == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    BM_TRY(bm_agreed_alloc(e->comm, sizeof *h, &e->self));
+    h = e->self;
     BM_TRY(bm_sum_open(&h->sum, e->comm, e->n, (int)job->workers, job->sum,
                        job->coordinator, job->topology));
     BM_TRY(bm_comm_agree(e->comm, open_device(e, h)));

@@ -5,6 +5,7 @@
 #include "bmuf/strategies/fragments.h"
 
 #include "bmuf/block_settings.h"
+#include "comm/agreed_alloc.h"
 #include "comm/comm_thread.h"
 #include "core/finite.h"
 #include "core/span.h"
@@ -447,20 +448,19 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
                             const bm_config *config, bm_comm *comm,
                             bm_params *params)
 {
-    bm_strategy *s = calloc(1, sizeof *s);
-    fragments *f = calloc(1, sizeof *f);
+    void *memory = NULL;
+    bm_strategy *s = NULL;
+    fragments *f = NULL;
     bm_block_settings block = {0};
     bm_status status = BM_OK;
 
-    if (s == NULL || f == NULL) {
-        free(s);
-        free(f);
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for fragments");
-    }
+    BM_TRY(bm_agreed_alloc(comm, sizeof *s, &memory));
+    s = memory;
     s->ops = &in_fragments;
-    s->self = f;
     s->comm = comm;
     s->params = params;
+    BM_TRY_DONE(bm_agreed_alloc(comm, sizeof *f, &s->self));
+    f = s->self;
     BM_TRY_DONE(bm_config_fill(config, "block", bm_block_options, &block));
     BM_TRY_DONE(bm_config_fill(config, "job", bm_job_options, &s->job));
     s->late = block.overlap;

@@ -1,5 +1,6 @@
 #include "comm/sum/coded_sum.h"
 
+#include "comm/agreed_alloc.h"
 #include "comm/sum/sum_loops.h"
 #include "comm/tree.h"
 #include "core/finite.h"
@@ -156,13 +157,15 @@ bm_status bm_coded_sum_open(bm_coded_sum **out, bm_comm *comm,
                             bm_code_plan *plan, int workers,
                             const char *coordinator, bm_coded_mode mode)
 {
-    bm_coded_sum *c = calloc(1, sizeof *c);
-    bm_status status = BM_OK;
+    void *memory = NULL;
+    bm_coded_sum *c = NULL;
+    bm_status status = bm_agreed_alloc(comm, sizeof *c, &memory);
 
-    if (c == NULL) {
+    if (status != BM_OK) {
         bm_code_plan_free(plan);
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum of codes");
+        return status;
     }
+    c = memory;
     c->comm = comm;
     c->plan = *plan;
     *plan = (bm_code_plan){0};

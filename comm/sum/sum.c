@@ -2,6 +2,7 @@
  * update of the common vector. */
 #include "comm/sum/sum.h"
 
+#include "comm/agreed_alloc.h"
 #include "comm/sum/sum_ops.h"
 #include "core/stream.h"
 
@@ -123,11 +124,12 @@ bm_status bm_sum_open(bm_sum **out, bm_comm *comm, size_t n, int workers,
                       const char *mode, const char *coordinator,
                       const char *topology)
 {
-    bm_sum *s = calloc(1, sizeof *s);
+    void *memory = NULL;
+    bm_sum *s = NULL;
     bm_status status = BM_OK;
 
-    if (s == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sum");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *s, &memory));
+    s = memory;
     s->comm = comm;
     s->rank = bm_comm_rank(comm);
     s->size = bm_comm_size(comm);

@@ -1,0 +1,98 @@
+/*
+ * One rank alone has no memory, at each allocation in turn, while a strategy is
+ * opened: all ranks fail together, and none waits for another.
+ */
+#include "bmuf/strategies/fragments.h"
+#include "tests/support/equations.h"
+#include "tests/support/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Allocations until one fails; negative: none does. */
+static int left = -1;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool fails(void)
+{
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+/* Opens and closes a strategy; allocation k of the last rank fails. *reached:
+ * there was one. */
+static bm_status open_with_failure(bm_comm *comm, const job *j, int k,
+                                   bool in_fragments, bool *reached)
+{
+    bm_strategy *s = NULL;
+    bm_status status = BM_OK;
+    bool last = bm_comm_rank(comm) + 1 == bm_comm_size(comm);
+
+    left = last ? k : -1;
+    status = in_fragments ? bm_fragments_open(&s, "bmuf", j->config, comm,
+                                              (bm_params *)&j->params)
+                          : bm_strategy_open(&s, "bmuf", j->config, comm,
+                                             (bm_params *)&j->params);
+    *reached = left < 0;
+    left = -1;
+    bm_strategy_close(s);
+    return status;
+}
+
+static void test_ranks_fail_together(void **state)
+{
+    static const char *const ways[][4] = {
+        {"train.strategy=bmuf", NULL},
+        {"train.strategy=bmuf", "job.sum=ring", NULL},
+        {"train.strategy=bmuf", "job.sum=exact", NULL},
+        {"train.strategy=bmuf", "compress.code=fp16", NULL},
+        {"block.fragments=2", NULL},
+    };
+    bm_comm *comm = *state;
+
+    FOR_EACH (i, ways) {
+        job j = open_job(comm, even, ways[i]);
+        int all = 1, failures = 0;
+
+        for (int k = 0; all != 0; k++) {
+            bool reached = false;
+            bm_status status = open_with_failure(
+                comm, &j, k, strstr(ways[i][0], "fragments") != NULL,
+                &reached);
+            int ok[2] = {status == BM_OK, status != BM_OK};
+
+            assert_ok(bm_comm_max(comm, ok, 2));
+            assert_int_equal(ok[0] + ok[1], 1); /* all or none */
+            assert_true(status == BM_OK || status == BM_ERR_MEMORY);
+            all = reached && bm_comm_rank(comm) + 1 == bm_comm_size(comm);
+            assert_ok(bm_comm_max(comm, &all, 1));
+            assert_true(all != 0 || status == BM_OK);
+            failures += status != BM_OK;
+        }
+        assert_true(failures > 5);
+        close_job(&j);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ranks_fail_together, open_comm,
+                                        close_comm),
+    };
+
+    return RUN_GROUP_MPI("lone_failures", tests);
+}
