@@ -269,30 +269,42 @@ static bm_status set_derived(bm_config *config, const char *name, long value)
     return bm_config_set(config, text);
 }
 
-/* Sets what the strategy's publication uses in other sections, where it was not
- * given, and the rate of AdamW, whose step does not depend on the gradient's
- * size. */
+/* Sets "section.key=value" where the setting was not given. */
+static bm_status set_default(bm_config *config, const char *assignment)
+{
+    char section[16] = "", key[32] = "";
+    size_t dot = strcspn(assignment, "."), end = strcspn(assignment, "=");
+
+    BM_ASSERT(dot < sizeof section && end - dot <= sizeof key);
+    memcpy(section, assignment, dot);
+    memcpy(key, assignment + dot + 1, end - dot - 1);
+    if (bm_config_text(config, section, key) != NULL)
+        return BM_OK;
+    return bm_config_set(config, assignment);
+}
+
+/*
+ * Defaults that follow from other settings: what the strategy's publication
+ * uses; the rate of AdamW, whose step does not depend on the size of the
+ * gradient; the momentum of one worker, whose model no exchange replaces.
+ */
 static bm_status set_usual(bm_config *config)
 {
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
+    bm_job job = {0};
     const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     usual = bm_strategy_find(train.strategy)->settings.presets;
-    for (; usual != NULL && *usual != NULL; usual++) {
-        char section[16] = "", key[32] = "";
-        size_t dot = strcspn(*usual, "."), end = strcspn(*usual, "=");
-
-        BM_ASSERT(dot < sizeof section && end - dot <= sizeof key);
-        memcpy(section, *usual, dot);
-        memcpy(key, *usual + dot + 1, end - dot - 1);
-        if (bm_config_text(config, section, key) == NULL)
-            BM_TRY(bm_config_set(config, *usual));
-    }
+    for (; usual != NULL && *usual != NULL; usual++)
+        BM_TRY(set_default(config, *usual));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_sgd_is_adam(&sgd) && bm_config_text(config, "train", "rate") == NULL)
-        BM_TRY(bm_config_set(config, "train.rate=0.001"));
+    if (bm_sgd_is_adam(&sgd))
+        BM_TRY(set_default(config, "train.rate=0.001"));
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (job.workers == 1)
+        BM_TRY(set_default(config, "sgd.local_state=keep"));
     return BM_OK;
 }
 

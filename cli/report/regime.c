@@ -8,15 +8,16 @@ static bm_status batch_frames(const bm_settings *s, const bm_dataset *d,
                               const bm_plan *plan, double *out)
 {
     double mean = (double)d->frames / (double)(d->n ? d->n : 1);
-    double most = (double)bm_plan_batch_frames(&s->plan, d);
+    bm_plan_settings sized = bm_plan_sized(&s->plan, d);
     bm_filling f = {0};
 
-    if (most > 0 && bm_plan_blocks(plan) > 0)
+    if (sized.frames > 0 && bm_plan_blocks(plan) > 0)
         BM_TRY(bm_plan_fill(plan, 0, &f));
     if (f.frames > 0)
         *out = f.frames / f.batches;
     else
-        *out = most > 0 ? most : (double)s->plan.sequences * mean;
+        *out = sized.frames > 0 ? (double)sized.frames
+                                : (double)sized.sequences * mean;
     return BM_OK;
 }
 

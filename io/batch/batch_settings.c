@@ -12,11 +12,12 @@ typedef struct settings {
 
 const bm_option bm_batch_options[] = {
     {"sequences", BM_INT, offsetof(settings, sequences), "0", 0, 1e6,
-     "sequences", "size of a mini-batch; 0: batch.frames decides"},
+     "sequences",
+     "size of a mini-batch; 0: batch.frames decides; if that is 0 too, a "
+     "1000th of the training set, but at least 4 and at most 16"},
     {"frames", BM_INT, offsetof(settings, frames), "0", 0, 1e9, "frames",
      "largest size of a mini-batch, padding included; a mini-batch may end "
-     "earlier to save padding; 0: batch.sequences decides; if that is 0 too, 4 "
-     "to 16 times the mean length, for 1000 mini-batches in an epoch"},
+     "earlier to save padding; 0: batch.sequences decides"},
     {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
      "random sorted file",
      "order of sequences in an epoch; sorted: short ones first"},

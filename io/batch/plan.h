@@ -34,7 +34,7 @@ typedef enum bm_order {
 typedef struct bm_plan_settings {
     long sequences; /* in a mini-batch; 0: `frames` decides */
     long frames;    /* limit of a mini-batch, padding included; 0: `sequences`
-                       decides; if that is 0 too: bm_plan_batch_frames */
+                       decides; both 0: bm_plan_sized */
     bm_order order;
     long buckets; /* in random order, a share is sorted by length in runs of so
                      many mini-batches, then the mini-batches are shuffled */
@@ -42,10 +42,9 @@ typedef struct bm_plan_settings {
                                                     is set */
 } bm_plan_settings;
 
-/* The limit of a mini-batch in frames; 0: its size is in sequences. If neither
- * is set: the mean length times a 1000th of the number of sequences, but at
- * least 4 and at most 16. */
-long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d);
+/* *s with a size of mini-batches: if it has none, a 1000th of the sequences of
+ * the set, but at least 4 and at most 16 sequences. */
+bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d);
 
 /*
  * *out: the size of a block in frames, all workers together, before blocks are

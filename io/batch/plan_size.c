@@ -9,34 +9,32 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sequences of mean length in a mini-batch, by default: small sets need small
- * ones to make enough updates. */
-enum { FEWEST = 4, MOST = 16, BATCHES = 1000 };
 enum { SHARES = 4 }; /* drawn at random to find the size of one */
+/* The default size of a mini-batch. Small sets need small ones to make enough
+ * updates. */
+enum { FEWEST = 4, MOST = 16, BATCHES = 1000 };
 
-long bm_plan_batch_frames(const bm_plan_settings *s, const bm_dataset *d)
+bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d)
 {
-    double mean = (double)d->frames / (double)(d->n > 0 ? d->n : 1);
-    double sequences = 0;
+    bm_plan_settings sized = *s;
 
-    if (s->frames > 0 || s->sequences > 0)
-        return s->frames;
-    sequences = fmin(fmax((double)d->n / BATCHES, FEWEST), MOST);
-    return (long)ceil(sequences * fmax(mean, 1));
+    if (s->frames == 0 && s->sequences == 0)
+        sized.sequences =
+            (long)fmin(fmax(round((double)d->n / BATCHES), FEWEST), MOST);
+    return sized;
 }
 
 /* Sequences that fill s->steps mini-batches if all sequences of a mini-batch
  * have the same length. */
-static double ideal_share(const bm_plan_settings *s, const bm_dataset *d,
-                          long frames)
+static double ideal_share(const bm_plan_settings *s, const bm_dataset *d)
 {
     double epoch = 0;
 
-    if (frames == 0)
+    if (s->frames == 0)
         return (double)(s->steps * s->sequences);
     for (size_t i = 0; i < d->n; i++) {
         int32_t length = d->lengths[2 * i];
-        long together = length > 0 ? frames / length : 0;
+        long together = length > 0 ? s->frames / length : 0;
 
         if (length > 0)
             epoch += 1 / (double)(together > 0 ? together : 1);
@@ -50,10 +48,10 @@ static double ideal_share(const bm_plan_settings *s, const bm_dataset *d,
  * the size of the next share.
  */
 static bm_status real_share(const bm_plan_settings *s, const bm_dataset *d,
-                            long frames, double *sequences)
+                            double *sequences)
 {
     double n = fmin(*sequences, (double)d->n);
-    bm_plan_settings cut = {.frames = frames};
+    bm_plan_settings cut = {.frames = s->frames};
     int32_t *lengths = malloc(((size_t)n + 2) * sizeof *lengths);
     bm_status status = BM_OK;
 
@@ -77,7 +75,7 @@ done:
 bm_status bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
                                int workers, double *out)
 {
-    long frames = bm_plan_batch_frames(s, d);
+    bm_plan_settings sized = bm_plan_sized(s, d);
     double mean = (double)d->frames / (double)(d->n > 0 ? d->n : 1), n = 0;
 
     if (s->frames_total > 0) {
@@ -88,9 +86,9 @@ bm_status bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
         *out = (double)s->frames_per_worker * workers;
         return BM_OK;
     }
-    n = ideal_share(s, d, frames);
-    if (frames > 0)
-        BM_TRY(real_share(s, d, frames, &n));
+    n = ideal_share(&sized, d);
+    if (sized.frames > 0)
+        BM_TRY(real_share(&sized, d, &n));
     *out = n * mean * workers;
     return BM_OK;
 }

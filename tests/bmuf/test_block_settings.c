@@ -28,24 +28,33 @@ static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
 
 static void test_one_size_or_the_default_is_used(void **state)
 {
-    const bm_dataset d = {.n = 4, .frames = 100}, empty = {0};
+    static const struct {
+        size_t n;
+        long sequences;
+    } sets[] = {{0, 4}, {4499, 4}, {4501, 5}, {12000, 12}, {1000000, 16}};
     bm_plan_settings s = {0};
 
     (void)state;
     assert_ok(read_plan((const char *[]){NULL}, &s));
     assert_int_equal(s.order, BM_ORDER_RANDOM);
     assert_int_equal(s.sequences + s.frames, 0);
-    assert_int_equal(bm_plan_batch_frames(&s, &d), 16 * 25); /* the mean */
-    assert_int_equal(bm_plan_batch_frames(&s, &empty), 16);
-    assert_int_equal(s.frames_per_worker, 120000);
-    assert_int_equal(s.frames_total + s.steps, 0);
+    FOR_EACH (i, sets) {
+        bm_dataset d = {.n = sets[i].n, .frames = 100};
+        bm_plan_settings sized = bm_plan_sized(&s, &d);
+
+        assert_int_equal(sized.sequences, sets[i].sequences);
+        assert_int_equal(sized.frames, 0);
+    }
+    assert_int_equal(s.steps, 20);
+    assert_int_equal(s.frames_total + s.frames_per_worker, 0);
     assert_ok(
         read_plan((const char *[]){"batch.frames=8000", "batch.order=sorted",
                                    "block.steps=7", NULL},
                   &s));
     assert_int_equal(s.order, BM_ORDER_SORTED);
+    s = bm_plan_sized(&s, &(bm_dataset){.n = 9000});
     assert_int_equal(s.sequences, 0);
-    assert_int_equal(bm_plan_batch_frames(&s, &d), 8000);
+    assert_int_equal(s.frames, 8000);
     assert_int_equal(s.steps, 7);
     assert_int_equal(s.frames_per_worker + s.frames_total, 0);
 }
