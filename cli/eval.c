@@ -9,6 +9,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
 
@@ -101,6 +102,12 @@ static void sort_lines(char *text, char **lines, size_t n)
     }
 }
 
+/* --hyp -: transcripts to stdout, for pipes. */
+static bool is_stdout(const char *hyp)
+{
+    return hyp != NULL && strcmp(hyp, "-") == 0;
+}
+
 static bm_status write_trn(scoring *s, char *const *lines, const char *path)
 {
     FILE *memory = NULL;
@@ -118,7 +125,9 @@ static bm_status write_trn(scoring *s, char *const *lines, const char *path)
             fprintf(memory, "%s (%s)\n", lines[i] != NULL ? lines[i] : "", tag);
     }
     fclose(memory);
-    if (status == BM_OK)
+    if (status == BM_OK && is_stdout(path))
+        fwrite(text, 1, size, stdout); /* checked at the end, as all results */
+    else if (status == BM_OK)
         status = bm_file_write(path, text, size);
     free(text);
     return status;
@@ -198,48 +207,57 @@ static void print_json(const scoring *s, const bm_evaluation *e)
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
-static void print_sequences(const bm_evaluation *e)
+/* The counts of an evaluation are doubles. */
+static bm_counted count(double n, const char *noun)
 {
-    printf("sequences       %.0f", e->sequences);
-    if (e->references == 0)
-        printf(", none with a reference: no loss, no error rates\n");
-    else if (e->references < e->sequences)
-        printf(", %.0f without a reference; %.0f of the other %.0f with errors "
-               "(%.2f %%)\n",
-               e->sequences - e->references, e->wrong, e->references,
-               100 * e->wrong / e->references);
-    else
-        printf(", %.0f of them with errors (%.2f %%)\n", e->wrong,
-               100 * e->wrong / e->references);
+    return bm_count_noun((long long)n, noun);
 }
 
-static void print_rates(const bm_evaluation *e, const char *unit)
+static void print_sequences(const bm_evaluation *e, FILE *out)
+{
+    fprintf(out, "sequences       %.0f", e->sequences);
+    if (e->references == 0)
+        fprintf(out, ", none with a reference: no loss, no error rates\n");
+    else if (e->references < e->sequences)
+        fprintf(
+            out,
+            ", %.0f without a reference; %.0f of the other %.0f with errors "
+            "(%.2f %%)\n",
+            e->sequences - e->references, e->wrong, e->references,
+            100 * e->wrong / e->references);
+    else
+        fprintf(out, ", %.0f of them with errors (%.2f %%)\n", e->wrong,
+                100 * e->wrong / e->references);
+}
+
+static void print_rates(const bm_evaluation *e, const char *unit, FILE *out)
 {
     if (isfinite(bm_evaluation_loss(e)))
-        printf("loss            %.6g nats per %s\n", bm_evaluation_loss(e),
-               unit);
+        fprintf(out, "loss            %.6g nats per %s\n",
+                bm_evaluation_loss(e), unit);
     if (isfinite(bm_evaluation_ler(e)))
-        printf("label errors    %.2f %%  (%.0f substitutions, %.0f deletions, "
-               "%.0f insertions in %.0f)\n",
-               100 * bm_evaluation_ler(e), e->substitutions, e->deletions,
-               e->insertions, e->labels);
+        fprintf(out, "label errors    %.2f %%  (%s, %s, %s in %.0f)\n",
+                100 * bm_evaluation_ler(e),
+                count(e->substitutions, "substitution").text,
+                count(e->deletions, "deletion").text,
+                count(e->insertions, "insertion").text, e->labels);
     if (isfinite(bm_evaluation_wer(e)))
-        printf("word errors     %.2f %%  (%.0f in %.0f)\n",
-               100 * bm_evaluation_wer(e), e->word_errors, e->words);
+        fprintf(out, "word errors     %.2f %%  (%.0f in %.0f)\n",
+                100 * bm_evaluation_wer(e), e->word_errors, e->words);
 }
 
-static void print_table(const scoring *s, const bm_evaluation *e)
+static void print_table(const scoring *s, const bm_evaluation *e, FILE *out)
 {
-    printf("model           %s\n", s->model);
-    print_sequences(e);
-    print_rates(e, bm_model_loss(s->net.model)->per);
+    fprintf(out, "model           %s\n", s->model);
+    print_sequences(e, out);
+    print_rates(e, bm_model_loss(s->net.model)->per, out);
     if (e->score.skipped > 0)
-        printf("skipped         %.0f sequences infeasible for the loss\n",
-               e->score.skipped);
+        fprintf(out, "skipped         %s infeasible for the loss\n",
+                count(e->score.skipped, "sequence").text);
     if (e->score.zeroed > 0)
-        printf("with loss 0     %.0f sequences infeasible for the loss\n",
-               e->score.zeroed);
-    printf("speed           %.0f frames/s\n", e->frames / e->seconds);
+        fprintf(out, "with loss 0     %s infeasible for the loss\n",
+                count(e->score.zeroed, "sequence").text);
+    fprintf(out, "speed           %.0f frames/s\n", e->frames / e->seconds);
 }
 
 static bm_status score(scoring *s, const bm_arguments *a,
@@ -268,7 +286,7 @@ static bm_status score(scoring *s, const bm_arguments *a,
     if (bm_argument(a, "json") != NULL)
         print_json(s, &e);
     else
-        print_table(s, &e);
+        print_table(s, &e, is_stdout(hyp) ? stderr : stdout);
     return BM_OK;
 }
 
@@ -301,7 +319,7 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 {
     const char *dump = bm_argument(a, "dump"), *hyp = bm_argument(a, "hyp");
 
-    if (hyp != NULL && bm_comm_rank(s->comm) == 0)
+    if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->comm) == 0)
         BM_TRY(bm_file_try(hyp));
     BM_TRY(choose_model(s, a->nouns[0]));
     BM_TRY(bm_recogniser_read(&s->net, s->device.be, s->model, SHARES));
@@ -317,6 +335,22 @@ static const bm_section sections[] = {
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_sizes, bm_block_check},
     {0}};
+
+static bm_status check_outputs(const bm_arguments *a)
+{
+    const char *dump = bm_argument(a, "dump");
+
+    if (is_stdout(bm_argument(a, "hyp")) && bm_argument(a, "json") != NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "eval: --hyp - and --json both print to stdout; give "
+                       "--hyp a file");
+    if (dump != NULL && !bm_ends_with(dump, ".npz"))
+        return BM_FAIL(BM_ERR_ARG,
+                       "eval: --dump %s: the file is in NumPy's format; give "
+                       "it a name that ends with .npz",
+                       dump);
+    return BM_OK;
+}
 
 static bm_status check_ranks(const bm_arguments *a, long ranks)
 {
@@ -342,6 +376,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_ranks(a, ranks));
+    BM_TRY(check_outputs(a));
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
     BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
     BM_TRY_DONE(bm_config_new(&config));
@@ -367,8 +402,10 @@ done:
 
 static const bm_flag flags[] = {
     BM_JSON_FLAG,
-    {"hyp", "FILE", "write transcripts in NIST's trn form: words (id)", 0,
-     false},
+    {"hyp", "FILE",
+     "write transcripts in NIST's trn form: words (id); -: to stdout, and the "
+     "scores to stderr",
+     0, false},
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
@@ -388,13 +425,13 @@ const bm_verb bm_verb_eval = {
     .name = "eval",
     .nouns = "MODEL|RUN DIR",
     .help = "score a model: loss, label and word error rates, transcripts",
-    .text =
-        "  bmuf eval run data/test\n"
-        "  bmuf eval run/model.safetensors data/test\n"
-        "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n\n"
-        "Of a run it scores model-best.safetensors, the best model on "
-        "data.dev, or without\none model.safetensors. Without references "
-        "there are no rates; --hyp and --dump\nwork all the same.\n",
+    .text = "  bmuf eval run data/test\n"
+            "  bmuf eval run/model.safetensors data/test\n"
+            "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n"
+            "  bmuf eval run data/test --hyp - | head\n\n"
+            "Of a run it scores model-best.safetensors, the best model on "
+            "data.dev, or without\none model.safetensors. Without references "
+            "there are no rates; --hyp and --dump\nwork all the same.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

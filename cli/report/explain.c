@@ -3,11 +3,14 @@
 #include "bmuf/infeasible.h"
 #include "bmuf/strategies/fragments.h"
 #include "cli/conditions.h"
+#include "cli/json_output.h"
 #include "cli/machine.h"
 #include "cli/recogniser.h"
+#include "cli/report/explain_json.h"
 #include "cli/report/regime.h"
 #include "cli/report/traffic.h"
 #include "cli/verbs.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -64,11 +67,11 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
     fprintf(out,
             "block             %.0f frames = %.0f per worker = about %.1f "
             "mini-batches per worker\n"
-            "blocks            %.0f per epoch, %.0f in %ld epoch%s\n",
+            "blocks            %.0f per epoch, %.0f in %s\n",
             share * s->workers, share,
             f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
-            g->per_epoch * (double)s->epochs, s->epochs,
-            s->epochs == 1 ? "" : "s");
+            g->per_epoch * (double)s->epochs,
+            bm_count_noun(s->epochs, "epoch").text);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
@@ -102,9 +105,8 @@ static bm_status print_block_options(const bm_block_settings *s,
 {
     if (s->warmup > 0)
         fprintf(out,
-                "warm-up           %ld blocks that average gradients at every "
-                "step\n",
-                s->warmup);
+                "warm-up           %s that average gradients at every step\n",
+                bm_count_noun(s->warmup, "block").text);
     if (s->seconds > 0)
         fprintf(
             out,
@@ -147,9 +149,19 @@ static void print_sending(const bm_sending *x, int ranks, FILE *out)
                 19e-9 * x->bytes);
 }
 
+/* Where an explanation goes. */
+typedef struct destination {
+    FILE *out;
+    json_t *json, *warnings; /* NULL: text alone */
+} destination;
+
 static void print_advice(void *self, const char *text)
 {
-    fprintf(self, "warning: %s\n", text);
+    const destination *to = self;
+
+    fprintf(to->out, "warning: %s\n", text);
+    if (to->warnings != NULL)
+        json_array_append_new(to->warnings, json_string(text));
 }
 
 /* Opens the network; fails if data.dev or data.test do not fit it. */
@@ -178,22 +190,28 @@ static bm_status open_network(const bm_settings *s, const bm_dataset *data,
 
 /* How many sequences the model cannot use; fails if it can use none. */
 static bm_status print_infeasible(const bm_model *model, const bm_dataset *data,
-                                  FILE *out)
+                                  destination *to)
 {
     int64_t bad = bm_infeasible_count(model, data);
+    char text[200];
 
     BM_TRY(bm_infeasible_check_data(model, data, "data.train"));
-    if (bad > 0)
-        fprintf(out,
-                "warning: %lld of %zu sequences have more labels than "
-                "model.net leaves frames (model.infeasible)\n",
-                (long long)bad, data->n);
+    if (bad > 0) {
+        snprintf(text, sizeof text,
+                 "%lld of %s have more labels than model.net leaves frames "
+                 "(model.infeasible)",
+                 (long long)bad,
+                 bm_count_noun((long long)data->n, "sequence").text);
+        print_advice(to, text);
+    }
     return BM_OK;
 }
 
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
-                              const bm_dataset *data, int ranks, FILE *out)
+                              const bm_dataset *data, int ranks,
+                              destination *to)
 {
+    FILE *out = to->out;
     bm_plan *plan = NULL;
     bm_regime what = {0};
     bm_filling filling = {0};
@@ -210,14 +228,16 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(sample_blocks(plan, &filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(open_network(s, data, be, &net));
-    fprintf(out,
-            "data              %zu sequences, %.0f frames of %zu features, "
-            "%zu classes\n",
-            data->n, what.epoch_frames, data->features, data->classes);
+    fprintf(out, "data              %s, %s of %s, %s\n",
+            bm_count_noun((long long)data->n, "sequence").text,
+            bm_count_noun((long long)what.epoch_frames, "frame").text,
+            bm_count_noun((long long)data->features, "feature").text,
+            bm_count_noun((long long)data->classes, "class").text);
     bm_model_print(net.model, out);
-    BM_TRY_DONE(print_infeasible(net.model, data, out));
-    fprintf(out, "strategy          %s, %d workers on %d rank%s\n",
-            s->train.strategy, what.workers, ranks, ranks == 1 ? "" : "s");
+    BM_TRY_DONE(print_infeasible(net.model, data, to));
+    fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
+            bm_count_noun(what.workers, "worker").text,
+            bm_count_noun(ranks, "rank").text);
     if (what.filtered && what.renamed)
         fprintf(out, "                  %s\n",
                 bm_strategy_find(s->train.strategy)->help);
@@ -234,8 +254,12 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
     print_sending(&sending, ranks, out);
-    bm_conditions_check(config, print_advice, out);
-    bm_advise(&what, print_advice, out);
+    bm_conditions_check(config, print_advice, to);
+    bm_advise(&what, print_advice, to);
+    if (to->json != NULL)
+        bm_explain_json(
+            to->json, &(bm_explained){s, data, &what, &filling, &sending, &size,
+                                      bm_model_params(net.model)->n, ranks});
 done:
     bm_recogniser_close(&net);
     bm_backend_close(be);
@@ -244,20 +268,24 @@ done:
 }
 
 /* Warns if the ranks do not have equally many workers. */
-static void warn_of_ranks(const bm_settings *s, int ranks, FILE *out)
+static void warn_of_ranks(const bm_settings *s, int ranks, destination *to)
 {
     long n = s->job.workers;
     long most = (n + ranks - 1) / ranks;
+    char text[400];
 
-    if (n % ranks != 0)
-        fprintf(out,
-                "warning: %ld workers on %d ranks: some have %ld, others %ld, "
-                "and wait; %.0f %% of the ranks' time is lost\n",
-                n, ranks, most, most - 1,
-                100 * (1 - (double)n / (double)(most * ranks)));
+    if (n % ranks == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%s on %s: some have %ld, others %ld, and wait; %.0f %% of the "
+             "ranks' time is lost",
+             bm_count_noun(n, "worker").text, bm_count_noun(ranks, "rank").text,
+             most, most - 1, 100 * (1 - (double)n / (double)(most * ranks)));
+    print_advice(to, text);
 }
 
-bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
+static bm_status explain_to(destination *to, bm_config *config, bm_settings *s,
+                            int ranks)
 {
     bm_dataset *data = NULL;
     bm_device device = {0};
@@ -265,10 +293,40 @@ bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
 
     BM_TRY(bm_machine_open(&device, NULL, config, s, ranks));
     bm_device_close(&device);
-    warn_of_ranks(s, ranks, out);
+    warn_of_ranks(s, ranks, to);
     BM_TRY(bm_dataset_open(&data, s->data.train));
-    status = explain_data(config, s, data, ranks, out);
+    status = explain_data(config, s, data, ranks, to);
     bm_dataset_close(data);
+    return status;
+}
+
+bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
+{
+    return explain_to(&(destination){.out = out}, config, s, ranks);
+}
+
+/* The text is made and dropped. */
+static bm_status print_json(bm_config *config, bm_settings *s, int ranks)
+{
+    char *text = NULL;
+    size_t size = 0;
+    destination to = {.out = open_memstream(&text, &size),
+                      .json = json_object(),
+                      .warnings = json_array()};
+    bm_status status = BM_OK;
+
+    if (to.out == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an explanation");
+    BM_TRY_DONE(explain_to(&to, config, s, ranks));
+    json_object_set(to.json, "warnings", to.warnings);
+    bm_json_print(json_incref(to.json),
+                  JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+done:
+    if (to.out != NULL)
+        fclose(to.out);
+    free(text);
+    json_decref(to.json);
+    json_decref(to.warnings);
     return status;
 }
 
@@ -281,7 +339,9 @@ static bm_status explain(const bm_arguments *a)
 
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(bm_settings_read(a, a->nouns[0], &config, &set));
-    status = bm_explain(config, &set, (int)ranks, stdout);
+    status = bm_argument(a, "json") != NULL
+                 ? print_json(config, &set, (int)ranks)
+                 : bm_explain(config, &set, (int)ranks, stdout);
     bm_config_free(config);
     return status;
 }
@@ -289,6 +349,7 @@ static bm_status explain(const bm_arguments *a)
 static const bm_flag flags[] = {
     {"ranks", "RANKS", "number of MPI processes to assume", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    BM_JSON_FLAG,
     {0},
 };
 

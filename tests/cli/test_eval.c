@@ -263,6 +263,31 @@ static void test_ranks_do_not_change_a_number(void **_)
     assert_string_equal(read_file("one.trn"), read_file("three.trn"));
 }
 
+/* With --hyp - stdout has the transcripts alone, and stderr the scores. */
+static void test_transcripts_go_to_stdout(void **_)
+{
+    outcome o = BMUF("eval", "half.safetensors", "test", "--hyp", "-");
+    char *file = NULL;
+    size_t size = 0;
+
+    (void)_;
+    assert_code(o, 0);
+    assert_code(BMUF("eval", "half.safetensors", "test", "--hyp", "f.trn"), 0);
+    file = slurp(in_folder("f.trn"), &size);
+    assert_string_equal(o.out, file);
+    assert_says(o.err, "sequences       21, ");
+    assert_says(o.err, "label errors ");
+    free(file);
+    assert_fails(
+        BMUF("eval", "half.safetensors", "test", "--hyp", "-", "--json"), 64,
+        "--hyp - and --json both print to stdout");
+    assert_fails(BMUF("eval", "half.safetensors", "test", "--dump", "x.txt"),
+                 64, "--dump x.txt", ".npz");
+    assert_int_equal(access(in_folder("x.txt"), F_OK), -1);
+    assert_fails(BMUF("eval", "half.safetensors", "test", "--dump", "no/x.npz"),
+                 73, "no/x.npz");
+}
+
 static void test_batches_do_not_change_transcripts(void **_)
 {
     (void)_;
@@ -817,6 +842,7 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_transcripts_go_to_stdout),
         cmocka_unit_test(test_errors_are_those_of_the_transcripts),
         cmocka_unit_test(test_the_table_has_the_same_numbers),
         cmocka_unit_test(test_ranks_do_not_change_a_number),

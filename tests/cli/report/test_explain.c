@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void test_explain_agrees_with_the_formulas(void **_)
@@ -42,6 +43,54 @@ static void test_explain_agrees_with_the_formulas(void **_)
         assert_after(o.out, "\nblocks    ", blocks, 6);
         assert_after(o.out, "per epoch, ", 7 * blocks, 6);
     }
+}
+
+static void test_json_has_the_numbers_of_the_text(void **_)
+{
+    static const char *const words[] = {"explain", "tiny.ini",
+                                        "-n",      "2",
+                                        "--set",   "bmuf.momentum=0.75",
+                                        "--set",   "sgd.momentum=0.95",
+                                        "--json",  NULL};
+    static const struct {
+        const char *words, *key;
+        double unit;
+        int digits;
+    } rows[] = {
+        {"block gain", "block_gain", 1, 6},
+        {"steady gain", "steady_gain", 1, 6},
+        {"block momentum", "block_momentum", 1, 6},
+        {"time constant", "time_constant_blocks", 1, 3},
+        {"block   ", "block_frames", 1, 2},
+        {"= about ", "batches_per_worker", 1, 1},
+        {"blocks   ", "blocks_per_epoch", 1, 6},
+        {"are busy ", "balance", 0.01, 1},
+        {"checkpoint        about ", "checkpoint_bytes", 1e6, 2},
+        {"at 1 GB/s ", "sent_bytes", 1e9, 2},
+    };
+    outcome o = command_run(&(command){.words = words});
+    json_t *json = parse_json(o.out);
+    char *warnings = NULL;
+
+    (void)_;
+    assert_code(o, 0);
+    o = BMUF("explain", "tiny.ini", "-n", "2", "--set", "bmuf.momentum=0.75",
+             "--set", "sgd.momentum=0.95");
+    FOR_EACH (i, rows)
+        assert_after(o.out, rows[i].words,
+                     number(json, rows[i].key) / rows[i].unit, rows[i].digits);
+    assert_true(number(json, "workers") == 2 && number(json, "ranks") == 2);
+    assert_true(number(json, "sequences") == 42);
+    assert_true(number(json, "weights") == 4389); /* see test_trained.c */
+    assert_string_equal(text(json, "strategy"), "bmuf");
+    assert_string_equal(text(json, "net"), "stack:2 blstm:16 linear");
+    assert_int_equal(json_array_size(json_object_get(json, "warnings")),
+                     count_of(o.out, "warning: "));
+    assert_true(count_of(o.out, "warning: ") > 0);
+    warnings = json_dumps(json_object_get(json, "warnings"), 0);
+    assert_says(warnings, "needs 20 steps to take effect");
+    free(warnings);
+    json_decref(json);
 }
 
 /* Two layers: of 8 features to 1000, and of these to 5 classes. */
@@ -243,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
+        cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_a_server),

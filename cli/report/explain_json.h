@@ -1,0 +1,28 @@
+/* explain_json.h - the numbers of bmuf explain, for --json. */
+#ifndef BM_CLI_REPORT_EXPLAIN_JSON_H
+#define BM_CLI_REPORT_EXPLAIN_JSON_H
+
+#include "bmuf/trainer.h"
+#include "cli/report/advice.h"
+#include "cli/report/traffic.h"
+#include "cli/settings.h"
+#include "io/batch/plan.h"
+
+#include <jansson.h>
+
+/* What explain has found; all borrowed. */
+typedef struct bm_explained {
+    const bm_settings *settings;
+    const bm_dataset *data;
+    const bm_regime *regime;
+    const bm_filling *filling;
+    const bm_sending *sending;
+    const bm_footprint *size;
+    size_t weights;
+    int ranks;
+} bm_explained;
+
+/* Adds its fields to o. */
+void bm_explain_json(json_t *o, const bm_explained *e);
+
+#endif
