@@ -524,7 +524,8 @@ static const bm_flag flags[] = {
     {"units", "KIND", "labels are characters (default) or words of the texts",
      0, false},
     {"vocab", "FILE|DIR|MODEL",
-     "use the vocabulary of the training shards or of a model, and the means of "
+     "use the vocabulary of the training shards or of a model, and the means "
+     "of "
      "its set if features.normalise = global",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
