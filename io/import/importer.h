@@ -6,8 +6,8 @@
 #define BM_IO_IMPORT_IMPORTER_H
 
 #include "core/config.h"
-#include "io/import/problem.h"
 #include "io/features/feature_text.h"
+#include "io/import/problem.h"
 #include "io/shard/shard.h"
 
 #define BM_IMPORTERS(X)                                                        \
