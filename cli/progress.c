@@ -33,7 +33,7 @@ static struct {
 } bar;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-enum { LINE = 600, LEAST_BAR = 4, MOST_BAR = 24 };
+enum { LINE = 600, LEAST_BAR = 8, MOST_BAR = 24 };
 
 static char blanks[LINE];
 static volatile sig_atomic_t on; /* between open and close */
@@ -276,11 +276,17 @@ static void advance(double done)
     bar.shown = now;
 }
 
+/* The first and the last of the work is shown at once. */
+static bool too_early(double done)
+{
+    bool ends = done >= 1 && bar.done < 1;
+
+    return bar.shown > 0 && !ends && bm_clock() - bar.shown < DRAW_S;
+}
+
 void bm_progress_show(const bm_progress *p)
 {
-    double now = bm_clock();
-
-    if (!on || (bar.shown > 0 && now - bar.shown < DRAW_S && p->done < 1))
+    if (!on || too_early(p->done))
         return;
     pthread_mutex_lock(&lock);
     advance(p->done);
@@ -315,7 +321,7 @@ void bm_progress_count(const char *things, size_t done, size_t total)
         bar.noted = now;
         note_count(things, done, total, per_s);
     }
-    if (!on || (bar.shown > 0 && now - bar.shown < DRAW_S && done < total))
+    if (!on || too_early((double)done / (double)total))
         return;
     snprintf(where, sizeof where, "%zu/%zu %s", done, total, things);
     snprintf(fields, sizeof fields, "%.0f/s", per_s);

@@ -2,7 +2,7 @@
  * progress.h - how far a long piece of work is. On a terminal one line that is
  * redrawn in place; elsewhere, for bm_progress_count, a note every 30 s.
  *
- *     epoch 3/10  34%|###       | 1:12<2:19  18.2k frames/s  loss 1.93
+ *     epoch 3/10  34%|###       | 1:12<2:19  loss 1.93  error 41.2%
  *     12345/50000 sequences  25%|###       | 0:12<0:36  1028/s
  *
  * What does not fit into the terminal is left out on the right. Messages of

@@ -4,6 +4,7 @@
 #include "cli/launch/launch.h"
 #include "cli/launch/rank_liveness.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -22,6 +23,19 @@ static struct {
 } job;
 
 static volatile sig_atomic_t asked;
+static volatile sig_atomic_t answers; /* this process answers on a terminal */
+
+/* A block may take minutes. */
+static void answer(void)
+{
+    static const char text[] = "stopping after this block; a second signal "
+                               "ends the run at once\n";
+    ssize_t written = 0;
+
+    bm_progress_erase();
+    written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+}
 
 /* A second signal from the user exits at once. The supervisor repeats SIGUSR1,
  * which does not. */
@@ -31,6 +45,8 @@ static void on_signal(int number)
         bm_progress_erase();
         _exit(128 + number);
     }
+    if (asked == 0 && answers)
+        answer();
     asked = number;
 }
 
@@ -41,13 +57,15 @@ int bm_job_signal(void)
 
 /* mpirun forwards SIGUSR1 at once. The handler has its own stack, as oneDNN 2.6
  * stores values below the stack pointer. */
-static void catch_signals(void)
+static void catch_signals(const char *rank)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
     static char memory[1 << 16];
     const stack_t own = {.ss_sp = memory, .ss_size = sizeof memory};
     struct sigaction action = {0};
 
+    answers = bm_terminal_stderr() && bm_log_shows(BM_NOTE) &&
+              (rank == NULL || strcmp(rank, "0") == 0);
     sigaltstack(&own, NULL);
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -152,7 +170,7 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         return bm_launch(a, ranks, &job.code);
     }
     if (stoppable)
-        catch_signals();
+        catch_signals(rank_in_environment());
     if (launched)
         BM_TRY(watch());
     else /* keeps Open MPI from starting a daemon for a single process */

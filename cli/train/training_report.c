@@ -1,10 +1,10 @@
 /* training_report.c - reports of a training run: journal, log, progress bar and
  * final table. */
+#include "cli/help/version.h"
 #include "cli/launch/launch.h"
 #include "cli/progress.h"
 #include "cli/train/server_report.h"
 #include "cli/train/training.h"
-#include "cli/help/version.h"
 #include "core/clock.h"
 
 #include <math.h>
@@ -117,9 +117,9 @@ static void show_block(const bm_training *t, const bm_block_report *r,
     if (t->schedule.last >= 0)
         snprintf(of_dev, sizeof of_dev, "dev %.1f%%  ", 100 * t->schedule.last);
     snprintf(fields, sizeof fields,
-             "%s frames/s  loss %.4g  error %.1f%%  %sblock %lld/%lld  "
+             "loss %.4g  error %.1f%%  %s frames/s  %sblock %lld/%lld  "
              "exchange %.0f%%  %ld workers",
-             rate, loss, 100 * error, of_dev, (long long)r->at.block + 1,
+             loss, 100 * error, rate, of_dev, (long long)r->at.block + 1,
              (long long)bm_reader_blocks(t->reader),
              100 * (r->exchange_s + r->wait_s) / seconds, t->set->job.workers);
     show_progress(t, fields);
@@ -262,7 +262,8 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
     if (t->best.epoch > 0)
         printf("best      %s (%s LER %.2f %%, epoch %lld)\n", t->run->best_path,
                t->best.data, 100 * t->best.ler, (long long)t->best.epoch);
-    printf("digest    %s\n", sum);
+    printf("digest    %s\nevaluate  bmuf eval %s %s\n", sum, t->run->directory,
+           t->set->data.test[0] != '\0' ? t->set->data.test : "DATA");
     if (verdict[0] != '\0')
         printf("%s\n", verdict);
 }

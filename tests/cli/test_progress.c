@@ -3,6 +3,7 @@
  * erased at the end, and messages stay above it; elsewhere there is a line per
  * block. Colours. And the final table.
  */
+#define _GNU_SOURCE /* posix_openpt, ptsname */
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "tests/support/command.h"
@@ -14,10 +15,15 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <regex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EPOCHS = 3, BLOCKS = 3 }; /* of tiny.ini */
@@ -315,7 +321,7 @@ static void test_a_wide_terminal_has_the_whole_line(void **_)
             !matches(all.line[i],
                      "^epoch [123]/3 +[0-9]+%[|]#+ *[|] "
                      "[0-9]+:[0-5][0-9]<[0-9]+:[0-5][0-9]  "
-                     "[0-9.]+[kM]? frames/s  loss [0-9.]+  error [0-9.]+%  "
+                     "loss [0-9.]+  error [0-9.]+%  [0-9.]+[kM]? frames/s  "
                      "(dev [0-9.]+%  )?block [123]/3  exchange [0-9]+%  "
                      "2 workers$"))
             fail_msg("drawn: %s", all.line[i]);
@@ -325,7 +331,7 @@ static void test_a_wide_terminal_has_the_whole_line(void **_)
     }
     assert_true(
         strncmp(last, "epoch 3/3 100%|########################| ", 41) == 0);
-    assert_non_null(strstr(last, "%  dev "));
+    assert_non_null(strstr(last, " frames/s  dev "));
     assert_true(left_in(last) == 0);
 }
 
@@ -363,6 +369,176 @@ static void test_pack_check_and_eval_count(void **_)
     assert_counts((const char *const[]){"eval", "counted/model.safetensors",
                                         "test", "--color=never", NULL},
                   "\r21/21 sequences 100%|########################| 0:0");
+}
+
+/* ---- in this process, on a terminal of its own --------------------------- */
+
+static double later; /* seconds by which the clock is ahead */
+
+/* bm_clock reads this. */
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int failed = __real_clock_gettime(clock, out);
+
+    out->tv_sec += (time_t)later;
+    return failed;
+}
+
+typedef struct tty {
+    int control, kept; /* kept: stderr before */
+} tty;
+
+static void set_columns(const tty *t, int columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+
+    assert_int_equal(ioctl(t->control, TIOCSWINSZ, &size), 0);
+}
+
+static tty tty_open(int columns)
+{
+    tty t = {.control = posix_openpt(O_RDWR | O_NOCTTY),
+             .kept = dup(STDERR_FILENO)};
+    int end = -1;
+
+    assert_true(t.control >= 0 && t.kept >= 0);
+    assert_int_equal(grantpt(t.control), 0);
+    assert_int_equal(unlockpt(t.control), 0);
+    end = open(ptsname(t.control), O_RDWR | O_NOCTTY);
+    assert_true(end >= 0);
+    set_columns(&t, columns);
+    setenv("TERM", "xterm", 1);
+    fflush(stderr);
+    dup2(end, STDERR_FILENO);
+    close(end);
+    return t;
+}
+
+/* What was written since the last call. */
+static const char *tty_text(const tty *t)
+{
+    static char text[10000];
+    struct pollfd ready = {.fd = t->control, .events = POLLIN};
+    size_t n = 0;
+    ssize_t got = 1;
+
+    while (got > 0 && n + 1 < sizeof text && poll(&ready, 1, 100) > 0) {
+        got = read(t->control, text + n, sizeof text - 1 - n);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static void tty_close(const tty *t)
+{
+    dup2(t->kept, STDERR_FILENO);
+    close(t->kept);
+    close(t->control);
+}
+
+static void test_the_line_follows_the_width(void **_)
+{
+    tty t = tty_open(80);
+    lines all;
+
+    (void)_;
+    assert_true(bm_progress_open(true));
+    bm_progress_show(&(bm_progress){.done = 0.5,
+                                    .where = "epoch 1/2",
+                                    .fields = "one two  three four  five"});
+    all = drawn_in(tty_text(&t));
+    assert_int_equal(all.n, 1);
+    assert_string_equal(strrchr(all.line[0], '|'),
+                        "| 0:00<?  one two  three four  five");
+    set_columns(&t, 40);
+    pause_for(0.4);
+    all = drawn_in(tty_text(&t));
+    assert_true(all.n >= 1);
+    assert_string_equal(all.line[all.n - 1], "epoch 1/2  50% 0:00<?  one two");
+    bm_progress_close();
+    tty_close(&t);
+}
+
+static void test_the_line_is_drawn_each_second(void **_)
+{
+    tty t = tty_open(80);
+    lines all;
+
+    (void)_;
+    assert_true(bm_progress_open(true));
+    bm_progress_show(
+        &(bm_progress){.done = 0.1, .where = "epoch 1/2", .fields = ""});
+    (void)tty_text(&t);
+    later += 61;
+    pause_for(0.3);
+    all = drawn_in(tty_text(&t));
+    assert_true(all.n >= 1);
+    assert_non_null(strstr(all.line[all.n - 1], " 1:01<?"));
+    bm_progress_close();
+    later = 0;
+    tty_close(&t);
+}
+
+static void test_a_signal_erases_the_line(void **_)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    (void)_;
+    FOR_EACH (i, numbers) {
+        tty t = tty_open(80);
+        int state = 0;
+        screen *s = NULL;
+        pid_t child = fork();
+
+        assert_true(child >= 0);
+        if (child == 0) {
+            signal(numbers[i], SIG_DFL);
+            bm_progress_open(true);
+            bm_progress_count("things", 1, 3);
+            raise(numbers[i]);
+            _exit(1);
+        }
+        assert_int_equal(waitpid(child, &state, 0), child);
+        assert_true(WIFSIGNALED(state) && WTERMSIG(state) == numbers[i]);
+        s = show(tty_text(&t));
+        assert_int_equal(strspn(s->lines[0], " "), strlen(s->lines[0]));
+        assert_true(strlen(s->lines[0]) > 40);
+        assert_int_equal(s->column, 0);
+        free(s);
+        tty_close(&t);
+    }
+}
+
+static void test_without_a_terminal_there_is_a_note_every_30_s(void **_)
+{
+    int file = open(in_folder("notes"), O_RDWR | O_CREAT | O_TRUNC, 0666);
+    int kept = dup(STDERR_FILENO);
+    size_t size = 0;
+    char *text = NULL;
+
+    (void)_;
+    assert_true(file >= 0 && kept >= 0);
+    dup2(file, STDERR_FILENO);
+    assert_false(bm_progress_open(true));
+    for (size_t i = 1; i <= 100; i++, later++) /* 30, 60, 90 seconds */
+        bm_progress_count("things", 10 * i, 1000);
+    bm_progress_close();
+    bm_progress_count("things", 1000, 1000);
+    later = 0;
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(file);
+    text = slurp(in_folder("notes"), &size);
+    assert_int_equal(count_of(text, "\n"), 3);
+    assert_says(text, " note r0 310 of 1000 things (31 %), 10 per second, "
+                      "1:07 left\n");
+    assert_says(text, " 910 of 1000 things (91 %), 10 per second, 0:09 left\n");
+    assert_null(strchr(text, '\r'));
+    free(text);
 }
 
 /* ---- time left ---------------------------------------------------------- */
@@ -528,6 +704,8 @@ static void test_the_final_table_agrees_with_the_journal(void **_)
     snprintf(expected, sizeof expected, "test LER  %.2f %%", 100 * test);
     assert_string_equal(row_of(o.out, "test LER "), expected);
     assert_string_equal(row_of(o.out, "epochs "), "epochs    4");
+    assert_string_equal(row_of(o.out, "evaluate "),
+                        "evaluate  bmuf eval table test");
     json_decref(end);
     json_decref(all);
 }
@@ -565,6 +743,10 @@ int main(void)
         cmocka_unit_test(test_verbose_prints_the_mpirun_command),
         cmocka_unit_test(test_a_wide_terminal_has_the_whole_line),
         cmocka_unit_test(test_pack_check_and_eval_count),
+        cmocka_unit_test(test_the_line_follows_the_width),
+        cmocka_unit_test(test_the_line_is_drawn_each_second),
+        cmocka_unit_test(test_a_signal_erases_the_line),
+        cmocka_unit_test(test_without_a_terminal_there_is_a_note_every_30_s),
         cmocka_unit_test(test_time_left_follows_from_the_speed),
         cmocka_unit_test(test_without_a_terminal_each_block_is_a_line),
         cmocka_unit_test(test_a_dumb_terminal_has_no_bar),
