@@ -1,7 +1,9 @@
 /* check.c - bmuf check: lists all problems of a data set. */
 #include "io/inspect/check.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "core/words.h"
 
 /* Part of a megabyte counts as one. */
 static size_t megabytes(uint64_t bytes)
@@ -23,10 +25,10 @@ static bm_status check(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "limit", 0, 0, 1000000000, &limit));
     bm_progress_open(true);
     BM_TRY(bm_check_directory(a->nouns[0], (int)stride, (size_t)limit, stdout,
-                              show, &problems));
+                              bm_argument(a, "json") != NULL, show, &problems));
     if (problems > 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: %zu problem%s", a->nouns[0],
-                       problems, problems == 1 ? "" : "s");
+        return BM_FAIL(BM_ERR_FORMAT, "%s: %s", a->nouns[0],
+                       bm_count_noun((long long)problems, "problem").text);
     return BM_OK;
 }
 
@@ -34,6 +36,7 @@ static const bm_flag flags[] = {
     {"stride", "N", "frames per output of the network; default 1", 0, false},
     {"limit", "N", "list at most N problems of a kind, count the rest; 0: all",
      0, false},
+    BM_JSON_FLAG,
     {0},
 };
 

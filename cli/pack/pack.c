@@ -1,4 +1,5 @@
 /* pack.c - bmuf pack: packs recordings, line images or features into shards. */
+#include "cli/json_output.h"
 #include "cli/pack/texts.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
@@ -40,6 +41,7 @@ typedef struct packing {
     const char *directory;
     int lock;             /* of the directory; -1: not taken */
     double most_left_out; /* percent */
+    bool json;            /* prints JSON */
     int32_t *labels;      /* [room] */
     size_t room;
 
@@ -199,15 +201,18 @@ static void warn(const packing *p)
     for (size_t i = 0; i < p->remarks.n; i++) {
         const struct counted *k = &p->remarks.of[i];
 
-        bm_log(BM_WARNING, "%zu of %zu sequences %s %s: %s%s", k->n, p->n,
+        bm_log(BM_WARNING, "%zu of %s %s %s: %s%s", k->n,
+               bm_count_noun((long long)p->n, "sequence").text,
                k->n == 1 ? "is" : "are", k->kind, k->ids,
                k->n > FIRST_IDS ? ", .." : "");
     }
     if (p->unknown > 0)
         bm_log(BM_WARNING,
-               "%zu symbols in %zu texts are not in the vocabulary and were "
-               "skipped, e.g. '%s'",
-               p->unknown, p->with_unknown, p->first_unknown);
+               "%s in %s %s not in the vocabulary and %s skipped, e.g. '%s'",
+               bm_count_noun((long long)p->unknown, "symbol").text,
+               bm_count_noun((long long)p->with_unknown, "text").text,
+               p->unknown == 1 ? "is" : "are", p->unknown == 1 ? "was" : "were",
+               p->first_unknown);
 }
 
 /* Fails if there is nothing, or too much was left out. */
@@ -237,12 +242,40 @@ static void print_summary(const packing *p, size_t shards)
     char reasons[1024];
 
     list_kinds(&p->reasons, reasons, sizeof reasons);
-    printf("%zu sequence%s, %zu frames, %zu labels, %zu classes in %zu shard%s "
-           "in %s; left out %zu of %zu%s%s; %zu unknown symbols\n",
-           p->n, p->n == 1 ? "" : "s", p->frames, p->n_labels,
-           bm_vocab_size(p->texts.vocab), shards, shards == 1 ? "" : "s",
-           p->directory, p->left_out, p->n + p->left_out,
-           p->left_out > 0 ? ": " : "", reasons, p->unknown);
+    printf(
+        "%s, %s, %s, %s in %s in %s; left out %zu of %zu%s%s; %s\n",
+        bm_count_noun((long long)p->n, "sequence").text,
+        bm_count_noun((long long)p->frames, "frame").text,
+        bm_count_noun((long long)p->n_labels, "label").text,
+        bm_count_noun((long long)bm_vocab_size(p->texts.vocab), "class").text,
+        bm_count_noun((long long)shards, "shard").text, p->directory,
+        p->left_out, p->n + p->left_out, p->left_out > 0 ? ": " : "", reasons,
+        bm_count_noun((long long)p->unknown, "unknown symbol").text);
+}
+
+/* {"silent": 3, ..} */
+static json_t *kinds_json(const kinds *k)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < k->n; i++)
+        json_object_set_new(o, k->of[i].kind,
+                            json_integer((json_int_t)k->of[i].n));
+    return o;
+}
+
+static void print_json(const packing *p, size_t shards)
+{
+    bm_json_print(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "path",
+                  p->directory, "shards", (json_int_t)shards, "sequences",
+                  (json_int_t)p->n, "frames", (json_int_t)p->frames, "labels",
+                  (json_int_t)p->n_labels, "classes",
+                  (json_int_t)bm_vocab_size(p->texts.vocab), "left_out",
+                  (json_int_t)p->left_out, "reasons", kinds_json(&p->reasons),
+                  "remarks", kinds_json(&p->remarks), "unknown_symbols",
+                  (json_int_t)p->unknown),
+        JSON_INDENT(1));
 }
 
 static bm_status write_all(packing *p, const char *name)
@@ -258,7 +291,10 @@ static bm_status write_all(packing *p, const char *name)
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     snprintf(path, sizeof path, "%s/%s", p->directory, vocab_name);
     BM_TRY(bm_vocab_write(p->texts.vocab, path));
-    print_summary(p, shards);
+    if (p->json)
+        print_json(p, shards);
+    else
+        print_summary(p, shards);
     return BM_OK;
 }
 
@@ -308,7 +344,9 @@ static bm_status find_source(const bm_arguments *a,
 
 static bm_status pack(const bm_arguments *a)
 {
-    packing p = {.directory = bm_argument(a, "out"), .lock = -1};
+    packing p = {.directory = bm_argument(a, "out"),
+                 .lock = -1,
+                 .json = bm_argument(a, "json") != NULL};
     const char *name = bm_argument(a, "name"), *path = NULL;
     const bm_importer_ops *importer = NULL;
     bm_section sections[3];
@@ -363,6 +401,7 @@ static const bm_flag flags[] = {
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"force", NULL, "replace the shards in --out", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 

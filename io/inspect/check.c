@@ -4,11 +4,13 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/printable.h"
+#include "core/words.h"
 #include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +60,7 @@ typedef struct named {
 /* In the parent, for all shards. */
 typedef struct tally {
     FILE *out;
+    json_t *list; /* of problems, for JSON; NULL: text */
     int stride;
     size_t limit;             /* lines per kind */
     const char *path, *first; /* this shard; the first readable one */
@@ -78,8 +81,14 @@ static void report(tally *t, kind k, const char *text)
 
     if (t->count[k]++ >= t->limit)
         return;
+    bm_printable(text, safe, sizeof safe);
+    if (t->list != NULL) {
+        json_array_append_new(
+            t->list, json_pack("{s:s, s:s}", "kind", kinds[k], "text", safe));
+        return;
+    }
     bm_log_make_room();
-    fprintf(t->out, "%s\n", bm_printable(text, safe, sizeof safe));
+    fprintf(t->out, "%s\n", safe);
     bm_log_end_room();
 }
 
@@ -185,11 +194,14 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
     if (i->s->per_frame || left >= least)
         return;
     if (repeats >= 0)
-        snprintf(with, sizeof with, " with %" PRId64 " repeats", repeats);
+        snprintf(with, sizeof with, " with %s",
+                 bm_count_noun(repeats, "repeat").text);
     snprintf(text, sizeof text,
-             "%zu labels%s need %zu frames, but %zu / %d = %zu are left; lower "
+             "%s%s need %s, but %zu / %d = %zu are left; lower "
              "the stride or remove the sequence",
-             n, with, least, frames, i->stride, left);
+             bm_count_noun((long long)n, "label").text, with,
+             bm_count_noun((long long)least, "frame").text, frames, i->stride,
+             left);
     send_for_sequence(i, INFEASIBLE, sequence, text);
 }
 
@@ -477,7 +489,7 @@ static void check_complete(tally *t, const char *directory, char **paths,
     if (strcmp(directory, paths[0]) == 0)
         return;
     bm_shard_complete(t->members, n, report_missing, t, &unknown);
-    if (unknown && t->count[UNREADABLE] == 0)
+    if (unknown && t->count[UNREADABLE] == 0 && t->list == NULL)
         fprintf(t->out,
                 "note: %s was packed before shards had their number: whether "
                 "the last ones are missing is not known\n",
@@ -497,23 +509,47 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
     for (int k = 0; k < N_KINDS; k++)
         if (t->count[k] > 0)
             fprintf(t->out, "%s: %zu\n", kinds[k], t->count[k]);
-    fprintf(t->out,
-            "%s: %zu shard%s, %" PRIu64 " sequences, %" PRIu64
-            " frames, %" PRIu64 " labels: ",
-            directory, shards, shards == 1 ? "" : "s", t->sequences, t->frames,
-            t->labels);
+    fprintf(t->out, "%s: %s, %s, %s, %s: ", directory,
+            bm_count_noun((long long)shards, "shard").text,
+            bm_count_noun((long long)t->sequences, "sequence").text,
+            bm_count_noun((long long)t->frames, "frame").text,
+            bm_count_noun((long long)t->labels, "label").text);
     if (problems == 0)
         fprintf(t->out, "no problems\n");
     else
-        fprintf(t->out, "%zu problem%s\n", problems, problems == 1 ? "" : "s");
+        fprintf(t->out, "%s\n",
+                bm_count_noun((long long)problems, "problem").text);
+    return problems;
+}
+
+static size_t print_json(const tally *t, const char *directory, size_t shards)
+{
+    json_t *of_kinds = json_object(), *o = NULL;
+    size_t problems = 0;
+
+    for (int k = 0; k < N_KINDS; k++) {
+        problems += t->count[k];
+        if (t->count[k] > 0)
+            json_object_set_new(of_kinds, kinds[k],
+                                json_integer((json_int_t)t->count[k]));
+    }
+    o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:O}", "path", directory,
+                  "shards", (json_int_t)shards, "sequences",
+                  (json_int_t)t->sequences, "frames", (json_int_t)t->frames,
+                  "labels", (json_int_t)t->labels, "problems",
+                  (json_int_t)problems, "kinds", of_kinds, "list", t->list);
+    json_dumpf(o, t->out, JSON_INDENT(1));
+    fputc('\n', t->out);
+    json_decref(o);
     return problems;
 }
 
 bm_status bm_check_directory(const char *directory, int stride, size_t limit,
-                             FILE *out, bm_check_watch *watch_bytes,
+                             FILE *out, bool json, bm_check_watch *watch_bytes,
                              size_t *problems)
 {
     tally t = {.out = out,
+               .list = json ? json_array() : NULL,
                .stride = stride,
                .limit = limit > 0 ? limit : SIZE_MAX,
                .watch = watch_bytes};
@@ -522,7 +558,7 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
     bm_status status = BM_OK;
 
     BM_ASSERT(stride >= 1);
-    BM_TRY(bm_shard_list(directory, &paths, &n));
+    BM_TRY_DONE(bm_shard_list(directory, &paths, &n));
     t.members = calloc(n, sizeof *t.members);
     if (t.members == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", n);
@@ -542,9 +578,11 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
     check_names(&t, paths);
     check_complete(&t, directory, paths, n);
     bm_log_make_room();
-    *problems = summarize(&t, directory, n);
+    *problems =
+        json ? print_json(&t, directory, n) : summarize(&t, directory, n);
     bm_log_end_room();
 done:
+    json_decref(t.list);
     free(t.names);
     free(t.members);
     bm_shard_list_free(paths, n);

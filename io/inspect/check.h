@@ -6,6 +6,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,12 +31,15 @@ typedef void bm_check_watch(uint64_t done, uint64_t bytes);
  * stride >= 1: a network makes ceil(T / stride) frames of T. CTC needs one for
  * every label and one more between equal neighbours.
  *
- * limit: the number of lines to write of each kind; 0: all. `watch` may be NULL.
+ * json: writes one JSON object with the same instead: path, shards, sequences,
+ * frames, labels, problems, kinds (their numbers), list (kind and text).
+ *
+ * limit: the number of problems to write of each kind; 0: all. `watch` may be NULL.
  * *problems: the number of problems. Problems are no failure; it fails with BM_ERR_MISSING if
  * the directory has no shards, and as bm_child_run does.
  */
 BM_CHECKED bm_status bm_check_directory(const char *directory, int stride,
-                                        size_t limit, FILE *out,
+                                        size_t limit, FILE *out, bool json,
                                         bm_check_watch *watch,
                                         size_t *problems);
 

@@ -48,6 +48,24 @@ static void test_recordings_are_packed(void **_)
              speech_total(42, speech_frames), speech_total(42, labels_of));
     assert_code(o, 0);
     assert_string_equal(o.out, line);
+    o = BMUF("pack", "--audio", "train.jsonl", "--out", "again", "--force",
+             "--set", "features.mels=8", "--json");
+    info = parse_json(o.out);
+    assert_string_equal(text(info, "path"), "again");
+    assert_true(number(info, "shards") == 1 && number(info, "classes") == 5);
+    assert_true(number(info, "sequences") == 42);
+    assert_true(number(info, "frames") ==
+                (double)speech_total(42, speech_frames));
+    assert_true(number(info, "labels") == (double)speech_total(42, labels_of));
+    assert_true(number(info, "left_out") == 0);
+    assert_int_equal(json_object_size(json_object_get(info, "reasons")), 0);
+    json_decref(info);
+    info = parse_json(BMUF("check", "again", "--json").out);
+    assert_true(number(info, "sequences") == 42);
+    assert_true(number(info, "frames") ==
+                (double)speech_total(42, speech_frames));
+    assert_true(number(info, "problems") == 0);
+    json_decref(info);
     o = BMUF("check", "again");
     assert_code(o, 0);
     assert_says(o.out, "42 sequences");
@@ -298,7 +316,7 @@ static void test_check_finds_sequences_too_short_for_a_stride(void **_)
     assert_code(BMUF("check", "short"), 0);
     o = BMUF("check", "short", "--stride", "3");
     assert_code(o, 65);
-    assert_says(o.out, "7 labels with 1 repeats need 8 frames, but 18 / 3 = 6");
+    assert_says(o.out, "7 labels with 1 repeat need 8 frames, but 18 / 3 = 6");
 }
 
 int main(void)

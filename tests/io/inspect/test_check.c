@@ -27,7 +27,8 @@ static char *checked_some(const char *directory, int stride, size_t limit,
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    assert_ok(bm_check_directory(directory, stride, limit, out, NULL, problems));
+    assert_ok(bm_check_directory(directory, stride, limit, out, false, NULL,
+                                 problems));
     fclose(out);
     return text;
 }
@@ -418,8 +419,9 @@ static void test_a_directory_without_shards_is_missing_input(void **_)
     size_t problems = 0;
 
     (void)_;
-    assert_int_equal(bm_check_directory(directory, 1, 0, stdout, NULL, &problems),
-                     BM_ERR_MISSING);
+    assert_int_equal(
+        bm_check_directory(directory, 1, 0, stdout, false, NULL, &problems),
+        BM_ERR_MISSING);
     corpus_remove(directory);
 }
 
