@@ -1,4 +1,5 @@
 /* pack.c - bmuf pack: packs recordings, line images or features into shards. */
+#include "cli/json_output.h"
 #include "cli/pack/texts.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
@@ -38,6 +39,7 @@ typedef struct packing {
     bm_texts texts;
     bm_shard_writer *writer;
     const char *directory;
+    bool json;            /* the report, instead of text */
     int lock;             /* of the directory; -1: not taken */
     double most_left_out; /* percent */
     int32_t *labels;      /* [room] */
@@ -245,6 +247,30 @@ static void print_summary(const packing *p, size_t shards)
            p->left_out > 0 ? ": " : "", reasons, p->unknown);
 }
 
+static json_t *json_of(const kinds *all)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < all->n; i++)
+        json_object_set_new(o, all->of[i].kind,
+                            json_integer((json_int_t)all->of[i].n));
+    return o;
+}
+
+static void print_json(const packing *p, size_t shards)
+{
+    bm_json_print(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "path",
+                  p->directory, "shards", (json_int_t)shards, "sequences",
+                  (json_int_t)p->n, "frames", (json_int_t)p->frames, "labels",
+                  (json_int_t)p->n_labels, "classes",
+                  (json_int_t)bm_vocab_size(p->texts.vocab), "left_out",
+                  (json_int_t)p->left_out, "reasons", json_of(&p->reasons),
+                  "remarks", json_of(&p->remarks), "unknown_symbols",
+                  (json_int_t)p->unknown),
+        JSON_INDENT(2));
+}
+
 static bm_status write_all(packing *p, const char *name)
 {
     char path[4096];
@@ -258,7 +284,10 @@ static bm_status write_all(packing *p, const char *name)
     BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     snprintf(path, sizeof path, "%s/%s", p->directory, vocab_name);
     BM_TRY(bm_vocab_write(p->texts.vocab, path));
-    print_summary(p, shards);
+    if (p->json)
+        print_json(p, shards);
+    else
+        print_summary(p, shards);
     return BM_OK;
 }
 
@@ -308,7 +337,9 @@ static bm_status find_source(const bm_arguments *a,
 
 static bm_status pack(const bm_arguments *a)
 {
-    packing p = {.directory = bm_argument(a, "out"), .lock = -1};
+    packing p = {.directory = bm_argument(a, "out"),
+                 .lock = -1,
+                 .json = bm_argument(a, "json") != NULL};
     const char *name = bm_argument(a, "name"), *path = NULL;
     const bm_importer_ops *importer = NULL;
     bm_section sections[3];
@@ -353,8 +384,7 @@ static const bm_flag flags[] = {
      "what the labels of the texts are; default: characters", 0, false},
     {"vocab", "FILE|DIR|MODEL",
      "use the vocabulary of the training shards or of a model, and the means "
-     "of "
-     "its set if features.normalise = global",
+     "of its set if features.normalise = global",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},
@@ -363,6 +393,7 @@ static const bm_flag flags[] = {
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"force", NULL, "replace the shards in --out", 0, false},
+    BM_JSON_FLAG,
     {0},
 };
 
