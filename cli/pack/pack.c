@@ -39,6 +39,7 @@ typedef struct packing {
     bm_texts texts;
     bm_shard_writer *writer;
     const char *directory;
+    bool json;            /* the report, instead of text */
     int lock;             /* of the directory; -1: not taken */
     double most_left_out; /* percent */
     bool json;            /* prints JSON */
@@ -278,6 +279,30 @@ static void print_json(const packing *p, size_t shards)
         JSON_INDENT(1));
 }
 
+static json_t *json_of(const kinds *all)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < all->n; i++)
+        json_object_set_new(o, all->of[i].kind,
+                            json_integer((json_int_t)all->of[i].n));
+    return o;
+}
+
+static void print_json(const packing *p, size_t shards)
+{
+    bm_json_print(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "path",
+                  p->directory, "shards", (json_int_t)shards, "sequences",
+                  (json_int_t)p->n, "frames", (json_int_t)p->frames, "labels",
+                  (json_int_t)p->n_labels, "classes",
+                  (json_int_t)bm_vocab_size(p->texts.vocab), "left_out",
+                  (json_int_t)p->left_out, "reasons", json_of(&p->reasons),
+                  "remarks", json_of(&p->remarks), "unknown_symbols",
+                  (json_int_t)p->unknown),
+        JSON_INDENT(2));
+}
+
 static bm_status write_all(packing *p, const char *name)
 {
     char path[4096];
@@ -391,8 +416,7 @@ static const bm_flag flags[] = {
      "what the labels of the texts are; default: characters", 0, false},
     {"vocab", "FILE|DIR|MODEL",
      "use the vocabulary of the training shards or of a model, and the means "
-     "of "
-     "its set if features.normalise = global",
+     "of its set if features.normalise = global",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},

@@ -11,6 +11,7 @@
 #include "tests/support/support.h"
 
 #include <hdf5.h>
+#include <jansson.h>
 #include <png.h>
 #include <sndfile.h>
 #include <stdio.h>
@@ -307,6 +308,8 @@ static void test_what_is_left_out_is_counted_by_kind(void **_)
     static const entry rows[] = {{"a", "gone-1.wav"}, {"b", "short.wav"},
                                  {"c", "1.wav"},      {"d", "gone-2.wav"},
                                  {"e", "gone-3.wav"}, {"f", "short.wav"}};
+    int sequences = 0, left_out = 0, missing = 0, shorter = 0;
+    json_t *root = NULL;
     outcome o;
 
     (void)_;
@@ -327,6 +330,18 @@ static void test_what_is_left_out_is_counted_by_kind(void **_)
     assert_says(o.out, "1 sequence, ");
     assert_says(o.out, "; left out 5 of 6: 3 file not found, 2 shorter than a "
                        "window; 0 unknown symbols");
+    o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
+             "84", "--force", "--json");
+    assert_code(o, 0);
+    root = json_loads(o.out, 0, NULL);
+    assert_int_equal(json_unpack(root, "{s:i, s:i, s:{s:i, s:i}}", "sequences",
+                                 &sequences, "left_out", &left_out, "reasons",
+                                 "file not found", &missing,
+                                 "shorter than a window", &shorter),
+                     0);
+    assert_true(sequences == 1 && left_out == 5 && missing == 3 &&
+                shorter == 2);
+    json_decref(root);
 }
 
 static void test_a_failing_disk_is_no_left_out_recording(void **_)
