@@ -188,7 +188,8 @@ static bm_status pack_all(packing *p)
             count(&p->remarks, item.remark, item.id);
         BM_TRY(encode(p, item.text != NULL ? item.text : "", &n));
         BM_TRY(bm_shard_writer_add(p->writer, item.id, item.speaker, item.x,
-                                   item.frames, p->labels, n));
+                                   item.frames,
+                                   item.has_text ? p->labels : NULL, n));
         p->n++;
         p->frames += item.frames;
         p->n_labels += n;

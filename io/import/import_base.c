@@ -180,6 +180,7 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
         .id = row.id,
         .speaker = row.speaker,
         .text = row.text,
+        .has_text = row.has_text,
         .problem = good ? NULL : &b->problem,
         .remark = good ? b->remark : NULL,
         .x = good ? x->x : NULL,

@@ -21,6 +21,7 @@ typedef struct bm_importer bm_importer;
 typedef struct bm_item {
     const char *id, *speaker;  /* speaker: "" if unknown */
     const char *text;          /* the transcript */
+    bool has_text;             /* there is one, if only "" */
     const bm_problem *problem; /* why it cannot be used; NULL: x is valid */
     const char *remark;        /* "digital silence", static; NULL: none */
     float *x;                  /* [frames, features] */

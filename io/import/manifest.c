@@ -32,6 +32,7 @@ typedef struct entry {
     size_t id, path, text, speaker;
     size_t line, speaker_number;
     double start, duration;
+    bool has_text;
 } entry;
 
 /* A field that is not understood, and how many lines have it. */
@@ -297,6 +298,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
         fault(m, line, "the id is longer than %d bytes", BM_LONGEST_TAG);
     if (m->faults.n > before || id == NULL || path == NULL)
         return BM_OK;
+    e.has_text = text != NULL;
     text = text != NULL ? text : "";
     speaker = speaker != NULL ? speaker : "";
     BM_TRY(keep(m, id, strlen(id), true, &e.id));
@@ -513,6 +515,7 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .id = m->text + e->id,
         .path = m->text + e->path,
         .text = m->text + e->text,
+        .has_text = e->has_text,
         .speaker = m->text + e->speaker,
         .start = e->start,
         .duration = e->duration,

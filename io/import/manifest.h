@@ -14,6 +14,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct bm_manifest bm_manifest;
@@ -22,6 +23,7 @@ typedef struct bm_manifest bm_manifest;
 typedef struct bm_manifest_row {
     const char *id, *path;      /* path: manifest's directory included */
     const char *text, *speaker; /* "" if missing */
+    bool has_text;              /* it is there, if only as "" */
     double start, duration;     /* seconds; duration 0: up to the end */
     size_t line;                /* in the file, from 1 */
     size_t speaker_number;      /* from 0, in byte order of the names */

@@ -244,8 +244,12 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
 
 bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence)
 {
-    BM_ASSERT(sequence >= 0 && (size_t)sequence < d->n);
-    return d->lengths[2 * sequence + 1] > 0;
+    size_t k = (size_t)sequence, i = 0;
+
+    BM_ASSERT(sequence >= 0 && k < d->n);
+    for (; k >= bm_shard_sequences(d->shards[i]); i++)
+        k -= bm_shard_sequences(d->shards[i]);
+    return bm_shard_has_reference(d->shards[i], k);
 }
 
 bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm)

@@ -69,6 +69,10 @@ double bm_shard_frame_shift(const bm_shard *s); /* seconds; 0: no audio */
 /* [N, 2]: frames and labels of every sequence. Borrowed. */
 const int32_t *bm_shard_lengths(const bm_shard *s);
 
+/* Whether a sequence has a reference, if only an empty one. Shards of older
+ * versions do not tell these from none. */
+bool bm_shard_has_reference(const bm_shard *s, size_t sequence);
+
 /* The symbols of its classes; borrowed. */
 const bm_vocab *bm_shard_vocab(const bm_shard *s);
 
@@ -130,7 +134,9 @@ BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const bm_shard_settings *settings,
                                           const bm_shard_meta *meta);
 
-/* Adds a sequence: x [frames, D], labels [n_labels], copied. speaker: NULL or
+/* Adds a sequence: x [frames, D], labels [n_labels], copied. labels: NULL, with
+ * n_labels = 0, if there is no reference; else no labels mean that nothing is
+ * spoken. speaker: NULL or
  * "" if unknown. Fails with BM_ERR_FORMAT for a label out of range, an invalid
  * tag or length, or a value that the store cannot hold; the sequence is then
  * skipped and the next may be added. Other failures (BM_ERR_IO, BM_ERR_CREATE,

@@ -218,6 +218,24 @@ static void put_offsets(target *t, const bm_shard_contents *c, const char *name,
     free(sums);
 }
 
+/* Only where a sequence has a reference without labels: without the list a
+ * sequence without labels has none. */
+static void put_references(target *t, const bm_shard_contents *c)
+{
+    const int32_t *length = (const int32_t *)(void *)c->lengths.data;
+    int64_t references = 0;
+    bool empty = false;
+
+    for (size_t i = 0; i < sequences(c); i++) {
+        references += c->reference.data[i];
+        empty = empty || (c->reference.data[i] != 0 && length[2 * i + 1] == 0);
+    }
+    if (!empty)
+        return;
+    put_number(t, "bmuf", "references", references);
+    put(t, "bmuf/reference", H5T_STD_U8LE, sequences(c), 0, c->reference.data);
+}
+
 static void put_speakers(target *t, const bm_shard_contents *c)
 {
     const char *const *names = (const char *const *)(void *)c->speakers.data;
@@ -354,6 +372,7 @@ static void put_all(target *t, const bm_shard_contents *c,
     put_offsets(t, c, "bmuf/label_offset", 1);
     put(t, "bmuf/min_frames", H5T_STD_I32LE, sequences(c), 0,
         c->min_frames.data);
+    put_references(t, c);
     put_speakers(t, c);
     put_sequences(t, c);
 }
@@ -437,9 +456,10 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
 
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)
 {
-    bm_bytes *const arrays[] = {
-        &c->inputs,  &c->labels,   &c->lengths, &c->min_frames, &c->tags,
-        &c->speaker, &c->speakers, &c->moments, &c->units,      &c->crc};
+    bm_bytes *const arrays[] = {&c->inputs,     &c->labels,    &c->lengths,
+                                &c->min_frames, &c->reference, &c->tags,
+                                &c->speaker,    &c->speakers,  &c->moments,
+                                &c->units,      &c->crc};
     char **names = (char **)(void *)c->speakers.data;
 
     for (size_t i = 0; i < c->speakers.n / sizeof *names; i++)

@@ -19,6 +19,7 @@ typedef struct bm_shard_contents {
     bm_bytes labels;     /* int32 [sum] */
     bm_bytes lengths;    /* int32 [N, 2] */
     bm_bytes min_frames; /* int32 [N] */
+    bm_bytes reference;  /* uint8 [N]: is there one? */
     bm_bytes tags;       /* end to end, each with its '\0' */
     bm_bytes speaker;    /* int32 [N] */
     bm_bytes speakers;   /* char * [P], owned */

@@ -138,6 +138,11 @@ static bm_status read_tables(bm_shard *s)
     BM_TRY(bm_h5_table(&s->file, "bmuf/block_crc32c", H5T_STD_U32LE, 2, &units,
                        &p));
     t->crc = p;
+    if (bm_h5_has(&s->file, "bmuf", "references")) {
+        BM_TRY(
+            bm_h5_table(&s->file, "bmuf/reference", H5T_STD_U8LE, 0, &n, &p));
+        s->reference = p;
+    }
     if (t->store != BM_STORE_U8)
         return BM_OK;
     BM_TRY(bm_h5_table(&s->file, "bmuf/quant/scale", H5T_IEEE_F32LE, 0,
@@ -294,6 +299,8 @@ static bm_status hash_all(bm_shard *s, const digests *d)
     XXH3_64bits_update(state, d->tables, BM_DIGEST_LENGTH);
     XXH3_64bits_update(state, s->tags_digest, strlen(s->tags_digest));
     XXH3_64bits_update(state, s->features_text, strlen(s->features_text));
+    if (s->reference != NULL)
+        XXH3_64bits_update(state, s->reference, s->t.n);
     s->hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
     return BM_OK;

@@ -62,6 +62,7 @@ struct bm_shard {
     bool per_frame;
     double frame_shift;
     uint64_t hash;
+    uint8_t *reference; /* [t.n]: is there one? NULL: where there are labels */
     bm_vocab *vocab;
     char *features_text, *tags_digest;
     char *tags; /* [n, tag_width]; NULL: not yet read */

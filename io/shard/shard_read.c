@@ -69,6 +69,7 @@ void bm_shard_close(bm_shard *s)
     bm_shard_tables_free(&s->t);
     bm_vocab_free(s->vocab);
     free(s->features_text);
+    free(s->reference);
     free(s->tags_digest);
     free(s->tags);
     free(s->path);
@@ -138,6 +139,12 @@ const bm_vocab *bm_shard_vocab(const bm_shard *s)
 const char *bm_shard_text_form(const bm_shard *s)
 {
     return s->text_form;
+}
+
+bool bm_shard_has_reference(const bm_shard *s, size_t sequence)
+{
+    return s->t.lengths[2 * sequence + 1] > 0 ||
+           (s->reference != NULL && s->reference[sequence] != 0);
 }
 
 const char *bm_shard_features_text(const bm_shard *s)

@@ -220,9 +220,11 @@ static bm_status add_labels(bm_shard_contents *c, size_t frames,
     size_t repeats = c->meta.per_frame ? 0 : bm_ctc_repeats(labels, n);
     int32_t length[] = {(int32_t)frames, (int32_t)n};
     int32_t least = (int32_t)(n + repeats);
+    uint8_t reference = labels != NULL;
 
     BM_TRY(append(&c->labels, labels, n * sizeof *labels));
     BM_TRY(append(&c->min_frames, &least, sizeof least));
+    BM_TRY(append(&c->reference, &reference, sizeof reference));
     return append(&c->lengths, length, sizeof length);
 }
 

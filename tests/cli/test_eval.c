@@ -529,6 +529,26 @@ static void test_sequences_without_references_do_not_count(void **_)
     json_decref(alone);
 }
 
+/* Nothing spoken is a reference; nothing known is none. */
+static void test_an_empty_text_is_a_reference(void **_)
+{
+    json_t *result = NULL;
+
+    (void)_;
+    write_text("silent.jsonl",
+               "{\"id\": \"u\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n"
+               "{\"id\": \"v\", \"audio\": \"test-0.wav\"}\n");
+    pack("silent.jsonl", "silent", "train", "features.dither=0");
+    result = evaluate("silent", "s.trn");
+    assert_true(number(result, "sequences") == 2);
+    assert_true(number(result, "references") == 1);
+    assert_true(number(result, "wrong") == 1);
+    assert_true(number(result, "insertions") > 0);
+    assert_true(is_null(result, "ler"));
+    assert_true(number(result, "loss") > 0);
+    json_decref(result);
+}
+
 /* ---- features as the model's -------------------------------------------- */
 
 static void test_other_feature_settings_are_an_error(void **_)
@@ -853,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_infeasible_sequences_are_counted),
         cmocka_unit_test(test_without_references_there_are_no_rates),
         cmocka_unit_test(test_sequences_without_references_do_not_count),
+        cmocka_unit_test(test_an_empty_text_is_a_reference),
         cmocka_unit_test(test_other_feature_settings_are_an_error),
         cmocka_unit_test(test_the_normalisation_travels_with_the_model),
         cmocka_unit_test(test_of_a_run_the_best_model_is_scored),
