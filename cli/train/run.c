@@ -92,6 +92,22 @@ static bm_status add_device(bm_config *then)
     return BM_OK;
 }
 
+/* A cosine ends at the last epoch: with another one, the resumed run differs
+ * from one that had it from the start. */
+static void warn_of_change(const bm_config *now, const char *key,
+                           const char *was, const char *is)
+{
+    bm_schedule_settings schedule = {0};
+
+    bm_config_peek(now, "schedule", bm_schedule_options, &schedule);
+    if (strcmp(key, "epochs") == 0 && strcmp(schedule.kind, "cosine") == 0)
+        bm_log(BM_WARNING,
+               "train.epochs was %s, now %s: the learning rate jumps to the "
+               "cosine of the new length; train anew for the model of a run "
+               "that had this length from the start",
+               was, is);
+}
+
 /* Fails if a setting differs from the run's config.ini; lists all of them. */
 static bm_status compare(const bm_run *run, const bm_config *now)
 {
@@ -108,9 +124,12 @@ static bm_status compare(const bm_run *run, const bm_config *now)
         for (const bm_option *o = s->options; o->key != NULL; o++) {
             const char *a = value_of(then, s->name, o);
             const char *b = value_of(now, s->name, o);
-            if (same_value(o, a, b) || is_unresolved(o, b) ||
-                may_change(s->name, o->key))
+            if (same_value(o, a, b) || is_unresolved(o, b))
                 continue;
+            if (may_change(s->name, o->key)) {
+                warn_of_change(now, o->key, a, b);
+                continue;
+            }
             differing++;
             snprintf(list + strlen(list), sizeof list - strlen(list),
                      "\n  %s.%s: was %s, now %s", s->name, o->key, a, b);

@@ -347,6 +347,11 @@ static void test_more_epochs_continue_a_finished_run(void **state)
           "train.keep=1; train.checkpoint_every=1");
     assert_ended(&p, 0);
     assert_same_model("long", "short");
+    assert_not_said(&p, "train.epochs was");
+    run_straight("cosine", "train.epochs=2; schedule.kind=cosine");
+    train(&p, "cosine", 1, "train.epochs=3; schedule.kind=cosine");
+    assert_ended(&p, 0);
+    assert_said(&p, "train.epochs was 2, now 3: the learning rate jumps");
 }
 
 static void test_changed_settings_are_rejected_by_name(void **state)
