@@ -42,7 +42,6 @@ typedef struct packing {
     bool json;            /* the report, instead of text */
     int lock;             /* of the directory; -1: not taken */
     double most_left_out; /* percent */
-    bool json;            /* prints JSON */
     int32_t *labels;      /* [room] */
     size_t room;
 
@@ -253,31 +252,6 @@ static void print_summary(const packing *p, size_t shards)
         bm_count_noun((long long)shards, "shard").text, p->directory,
         p->left_out, p->n + p->left_out, p->left_out > 0 ? ": " : "", reasons,
         bm_count_noun((long long)p->unknown, "unknown symbol").text);
-}
-
-/* {"silent": 3, ..} */
-static json_t *kinds_json(const kinds *k)
-{
-    json_t *o = json_object();
-
-    for (size_t i = 0; i < k->n; i++)
-        json_object_set_new(o, k->of[i].kind,
-                            json_integer((json_int_t)k->of[i].n));
-    return o;
-}
-
-static void print_json(const packing *p, size_t shards)
-{
-    bm_json_print(
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "path",
-                  p->directory, "shards", (json_int_t)shards, "sequences",
-                  (json_int_t)p->n, "frames", (json_int_t)p->frames, "labels",
-                  (json_int_t)p->n_labels, "classes",
-                  (json_int_t)bm_vocab_size(p->texts.vocab), "left_out",
-                  (json_int_t)p->left_out, "reasons", kinds_json(&p->reasons),
-                  "remarks", kinds_json(&p->remarks), "unknown_symbols",
-                  (json_int_t)p->unknown),
-        JSON_INDENT(1));
 }
 
 static json_t *json_of(const kinds *all)
