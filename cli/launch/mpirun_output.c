@@ -94,7 +94,8 @@ static void hold(bm_mpirun_output *r, char c, FILE *to)
         end_line(r, to);
     } else if (r->in == BM_MPIRUN_OUTPUT_START && !may_be_mpirun(r)) {
         release(r, to);
-        r->in = BM_MPIRUN_OUTPUT_LINE;
+        if (c != '\r')
+            r->in = BM_MPIRUN_OUTPUT_LINE;
     }
     if (r->n_held == sizeof r->held - 1) { /* longer than any notice */
         release(r, to);
@@ -111,7 +112,7 @@ void bm_mpirun_output_pass(bm_mpirun_output *r, const char *text, size_t n,
         if (r->in != BM_MPIRUN_OUTPUT_LINE) {
             hold(r, text[i], to);
             from = i + 1;
-        } else if (text[i] == '\n') {
+        } else if (text[i] == '\n' || text[i] == '\r') {
             fwrite(text + from, 1, i + 1 - from, to);
             from = i + 1;
             r->in = BM_MPIRUN_OUTPUT_START;

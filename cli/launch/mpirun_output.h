@@ -3,7 +3,8 @@
  *
  * mpirun prints its own notices between two lines of dashes. The filter reads
  * from them which rank a signal killed, drops those that repeat a rank's own
- * error, and passes all other text on unchanged.
+ * error, and passes all other text on unchanged. A progress line ends with a
+ * carriage return, after which a notice may begin.
  */
 #ifndef BM_CLI_LAUNCH_MPIRUN_OUTPUT_H
 #define BM_CLI_LAUNCH_MPIRUN_OUTPUT_H

@@ -106,6 +106,15 @@ static void test_notices_that_repeat_a_rank_are_dropped(void **state)
     free(all);
 }
 
+static void test_a_notice_after_a_progress_line_is_dropped(void **state)
+{
+    (void)state;
+    assert_passes("\rblock 1 \rmpirun: Forwarding signal 10 to job\n"
+                  "\rblock 2 \rmpirun: Forwarding signal 10 to job\n"
+                  "\r        \rwords\n",
+                  "\rblock 1 \r\rblock 2 \r\r        \rwords\n");
+}
+
 static void test_other_notices_pass(void **state)
 {
     (void)state;
@@ -158,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_notice_of_a_death_is_read_and_dropped),
         cmocka_unit_test(test_notices_that_repeat_a_rank_are_dropped),
+        cmocka_unit_test(test_a_notice_after_a_progress_line_is_dropped),
         cmocka_unit_test(test_other_notices_pass),
         cmocka_unit_test(test_other_output_passes),
         cmocka_unit_test(test_half_a_notice_passes_at_the_end),
