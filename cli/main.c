@@ -26,6 +26,19 @@ static void on_bug(int number)
     _exit(70);
 }
 
+/* Without memory OpenBLAS' exit handler would wait for ever for threads that
+ * could not start. */
+static int end(bm_status status)
+{
+    int code = bm_job_end(status);
+
+    if (code == bm_status_exit(BM_ERR_MEMORY)) {
+        fflush(NULL);
+        _exit(code);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     static bm_arguments arguments;
@@ -57,5 +70,5 @@ int main(int argc, char **argv)
         status = bm_terminal_style(&arguments);
     if (status == BM_OK)
         status = verb->run(&arguments);
-    return bm_job_end(status);
+    return end(status);
 }

@@ -1,14 +1,13 @@
 /* blas.c - see blas.h. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "compute/cpu/blas.h"
 
 #include "compute/cpu/loops/cpu_isa.h"
+#include "core/address_space.h"
 
 #include <cblas.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* The name of faster kernels than those OpenBLAS chose; NULL: none. */
@@ -41,19 +40,10 @@ bm_status bm_blas_reserve(void)
     enum { N = 64, MB = 128 };
     static float a[N * N], c[N * N];
     static bool done;
-    size_t size = (size_t)MB << 20;
-    void *room = NULL;
 
     if (done)
         return BM_OK;
-    room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                -1, 0);
-    if (room == MAP_FAILED)
-        return BM_FAIL(BM_ERR_MEMORY,
-                       "OpenBLAS needs %d MB of address space; raise the limit "
-                       "(ulimit -v)",
-                       MB);
-    munmap(room, size);
+    BM_TRY(bm_address_space_check("OpenBLAS", MB));
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1, a, N, a,
                 N, 0, c, N);
     done = true;

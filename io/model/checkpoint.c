@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,9 @@ typedef struct rest {
     uint64_t manifest;
 } rest;
 
+/* Counts are exact in doubles up to here, and may be increased. */
+static const double MOST = 9007199254740992.;
+
 /* Reads a tensor that must have this type and `count` elements. */
 static bm_status read_small(const job *j, const char *name, bm_dtype dtype,
                             size_t count, void *data)
@@ -218,11 +222,18 @@ static bm_status read_rest(const job *j, rest *out)
                        j->path);
     out->manifest = strtoull(manifest, &stop, 16);
     BM_TRY(read_small(j, "position", BM_I64, 2, at));
-    if (at[0] < 0 || at[1] < 0)
-        return BM_FAIL(BM_ERR_FORMAT, "%s: the position is negative", j->path);
+    for (int i = 0; i < 2; i++)
+        if (at[i] < 0 || (double)at[i] > MOST)
+            return BM_FAIL(BM_ERR_FORMAT, "%s: the position %lld is no count",
+                           j->path, (long long)at[i]);
     out->position = (bm_position){at[0], at[1]};
-    return read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS,
-                      out->numbers);
+    BM_TRY(read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS,
+                      out->numbers));
+    for (int i = 0; i < BM_CHECKPOINT_NUMBERS; i++)
+        if (!(fabs(out->numbers[i]) <= MOST))
+            return BM_FAIL(BM_ERR_FORMAT, "%s: number %d is out of range",
+                           j->path, i);
+    return BM_OK;
 }
 
 /* Every state that a rank asks for is in the file, with the right length. */

@@ -373,6 +373,23 @@ static void test_missing_memory_is_reported(void **_)
     assert_false(is_there("r"));
 }
 
+/* OpenBLAS and MPI would hang or crash. Sanitizers need all address space. */
+static void test_missing_address_space_is_reported(void **_)
+{
+    static const char *const words[] = {"bench", "--quick", "--only", "ctc",
+                                        NULL};
+    static const long mb[] = {150, 200, 300};
+
+    (void)_;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    FOR_EACH (i, mb)
+        assert_fails(command_run(&(command){.words = words,
+                                            .address_bytes = mb[i] << 20}),
+                     71, "MB of address space; raise the limit");
+}
+
 /* ---- bad data ----------------------------------------------------------- */
 
 static void flip_a_byte(const char *name, double where)
@@ -617,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_existing_files_are_not_overwritten),
         cmocka_unit_test(test_a_full_disk_is_reported_and_leaves_nothing),
         cmocka_unit_test(test_missing_memory_is_reported),
+        cmocka_unit_test(test_missing_address_space_is_reported),
         cmocka_unit_test(test_a_damaged_shard_is_found_by_check_and_by_train),
         cmocka_unit_test(test_check_lists_all_problems),
         cmocka_unit_test(

@@ -2,13 +2,16 @@
  * Invalid and conflicting settings are all reported, before training starts,
  * with the names that the user knows.
  */
+#include "bmuf/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/settings.h"
 #include "tests/support/command.h"
+#include "tests/support/datasets.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,6 +389,77 @@ static void test_a_dry_run_needs_a_folder_to_write_to(void **_)
     assert_int_not_equal(access(in_folder("a"), F_OK), 0);
 }
 
+/* A set of n sequences of a label each, whose features are all NaN. */
+static void make_set_of_nan(const char *name, size_t n)
+{
+    enum { FRAMES = 10, D = CORPUS_D };
+    char *directory = strdup(in_folder(name));
+    corpus c = corpus_make(directory, name, 0);
+    bm_shard_writer *w = NULL;
+    float x[FRAMES * D];
+    int32_t label = 2;
+    size_t shards = 0;
+    char tag[20];
+
+    for (size_t i = 0; i < FRAMES * D; i++)
+        x[i] = NAN;
+    assert_int_equal(mkdir(directory, 0777), 0);
+    assert_ok(
+        bm_shard_writer_open(&w, c.directory, name, &c.settings, &c.meta));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(tag, sizeof tag, "nan/%zu", i);
+        assert_ok(bm_shard_writer_add(w, tag, "anna", x, FRAMES, &label, 1));
+    }
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    free(directory);
+}
+
+/* stack:2 leaves five, one and two frames of ten, two and four. */
+static void test_sequences_that_fit_are_counted(void **_)
+{
+    int32_t lengths[][2] = {{10, 5}, {2, 2}, {4, 2}};
+    bm_dataset d = {
+        .directory = "some", .n = 3, .lengths = lengths[0], .longest = 10};
+    bm_model_settings settings = {"stack:2 linear", "ctc", "skip"};
+    bm_model_shape shape = {5, 5, 1};
+    bm_backend *be = NULL;
+    bm_model *m = NULL;
+
+    (void)_;
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    assert_ok(bm_model_new(&m, &settings, &shape, be, 1));
+    assert_int_equal(bm_infeasible_count(m, &d), 1);
+    assert_ok(bm_infeasible_check_data(m, &d, "data.train"));
+    lengths[0][1] = 6; /* two of three do not fit */
+    assert_int_equal(bm_infeasible_count(m, &d), 2);
+    assert_int_equal(bm_infeasible_check_data(m, &d, "data.train"),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(),
+                           "2 of 3 sequences of data.train = some have more "
+                           "labels than model.net leaves frames: it leaves 5 "
+                           "of the 10 of the longest"));
+    d.n = 0;
+    assert_int_equal(bm_infeasible_check_data(m, &d, "data.train"),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "some has no sequences"));
+    bm_model_free(m);
+    bm_backend_close(be);
+}
+
+static void test_training_that_learns_nothing_fails(void **_)
+{
+    (void)_;
+    make_set_of_nan("nan", 30);
+    assert_fails(BMUF("train", "tiny.ini", "--out", "none", "--set",
+                      "data.train=nan", "--set", "data.dev="),
+                 65, "the features of all sequences are NaN or infinite");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "none", "--set",
+                      "model.net=stack:300 lstm:8 linear"),
+                 65, "more labels than model.net leaves frames");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +476,8 @@ int main(void)
             test_train_and_explain_warn_of_settings_that_do_nothing),
         cmocka_unit_test(test_explain_and_dry_run_end_as_training_does),
         cmocka_unit_test(test_a_dry_run_needs_a_folder_to_write_to),
+        cmocka_unit_test(test_sequences_that_fit_are_counted),
+        cmocka_unit_test(test_training_that_learns_nothing_fails),
     };
     return cmocka_run_group_tests_name("settings", tests, make_corpus,
                                        folder_remove);

@@ -66,6 +66,14 @@ static void limit_files(long bytes)
         _exit(126);
 }
 
+static void limit_address_space(long bytes)
+{
+    struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
+
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        _exit(126);
+}
+
 static void become(const command *c, int control)
 {
     char ranks[16];
@@ -92,6 +100,8 @@ static void become(const command *c, int control)
         else
             open_as(STDOUT_FILENO, c->out != NULL ? c->out : "stdout");
     }
+    if (c->address_bytes > 0)
+        limit_address_space(c->address_bytes);
     if (c->file_bytes > 0)
         limit_files(c->file_bytes);
     execvp(line[0], (char *const *)line);

@@ -10,6 +10,7 @@
 
 typedef struct command {
     const char *const *words; /* arguments, ending with NULL */
+    long address_bytes;       /* limit of its address space; 0: none */
     int ranks;                /* runs mpirun -np RANKS; 0: no mpirun */
     long file_bytes;          /* limit on file size; 0: none */
     int columns;              /* prints to a terminal of this width; 0: files */

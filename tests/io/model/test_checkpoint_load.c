@@ -102,6 +102,47 @@ static void test_a_damaged_file_changes_no_state(void **state)
     leave_scratch(&s);
 }
 
+/* Numbers that training would count on from, in files with a valid checksum. */
+static void test_numbers_out_of_range_are_damage(void **state)
+{
+    static const bm_position positions[] = {
+        {INT64_MAX, 0}, {0, INT64_MAX}, {-1, 0}};
+    static const double numbers[] = {1e300, -1e18};
+    scratch s = meet_in_scratch();
+    const char *path = scratch_file(&s, "forged.safetensors");
+    bm_state states[VECTORS], kept[VECTORS];
+    bm_params params = network_of(N);
+    bm_comm *comm = NULL;
+    uint64_t bytes = 0;
+    size_t n = 0;
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    n = lay_out(WHOLE, comm, N, states);
+    n = lay_out(WHOLE, comm, N, kept);
+    fill_parts(kept, n);
+    FOR_EACH (i, positions) {
+        bm_checkpoint c = describe_checkpoint(&params, kept, n);
+
+        c.position = positions[i];
+        assert_ok(bm_checkpoint_save(path, comm, &c, &bytes));
+        check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT,
+                         "is no count");
+    }
+    FOR_EACH (i, numbers) {
+        bm_checkpoint c = describe_checkpoint(&params, kept, n);
+
+        c.numbers[i] = numbers[i];
+        assert_ok(bm_checkpoint_save(path, comm, &c, &bytes));
+        check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT,
+                         "is out of range");
+    }
+    free_parts(states, n);
+    free_parts(kept, n);
+    bm_comm_close(comm);
+    leave_scratch(&s);
+}
+
 /* ---- models ----------------------------------------------------------------
  */
 
@@ -189,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_that_do_not_match_change_no_state),
         cmocka_unit_test(test_a_damaged_file_changes_no_state),
+        cmocka_unit_test(test_numbers_out_of_range_are_damage),
         cmocka_unit_test(test_a_model_is_exported_and_imported),
         cmocka_unit_test(test_a_model_is_imported_from_a_checkpoint),
     };
