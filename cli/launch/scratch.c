@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static const char prefix[] = "bmuf-", lock_name[] = "supervisor";
 enum {
     XS = 6,        /* characters after the prefix */
     FRESH_S = 60,  /* a younger folder may not be locked yet */
-    DEEPEST = 8,   /* folders in a folder that is removed */
+    DEEPEST = 16,  /* levels of folders that are removed */
     START_MB = 9,  /* measured, Open MPI 4.1.4: to start */
     SHARED_MB = 4, /* and for the shared memory of each rank */
 };
@@ -53,35 +54,60 @@ static bool lock(int file)
     return fcntl(file, F_OFD_SETLK, &whole) == 0;
 }
 
-static void remove_tree(int parent, const char *name, int depth);
-
-static void remove_entries(int folder, int depth)
+/* Removes the files of a folder; inner <- one that is left, as it is a folder,
+ * or "". */
+static void remove_files(int folder, char inner[NAME_MAX + 1])
 {
     int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
     const struct dirent *entry = NULL;
 
+    inner[0] = '\0';
+    if (list != NULL)
+        rewinddir(list);
     while (list != NULL && (entry = readdir(list)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            remove_tree(folder, entry->d_name, depth);
+        if (strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0 &&
+            unlinkat(folder, entry->d_name, 0) != 0)
+            snprintf(inner, NAME_MAX + 1, "%s", entry->d_name);
     if (list != NULL)
         closedir(list);
     else if (copy >= 0)
         close(copy);
 }
 
-/* Removes a file, or a folder with all that is in it, as far as possible. */
-static void remove_tree(int parent, const char *name, int depth)
+/* Removes the files of a folder and one folder below it that has no others.
+ * False: there is none, or it cannot be removed. */
+static bool remove_leaf(int top)
 {
-    int folder = -1;
+    char name[NAME_MAX + 1] = "", inner[NAME_MAX + 1];
+    int parent = -1, folder = fcntl(top, F_DUPFD_CLOEXEC, 0);
+    bool removed = false;
 
-    if (unlinkat(parent, name, 0) == 0 || depth == 0)
-        return;
-    folder = open_folder(parent, name);
-    if (folder < 0)
-        return;
-    remove_entries(folder, depth - 1);
-    close(folder);
+    for (int depth = 0; folder >= 0 && depth < DEEPEST; depth++) {
+        remove_files(folder, inner);
+        if (inner[0] == '\0') {
+            removed = parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) == 0;
+            break;
+        }
+        if (parent >= 0)
+            close(parent);
+        parent = folder;
+        memcpy(name, inner, sizeof name);
+        folder = open_folder(parent, name);
+    }
+    if (parent >= 0)
+        close(parent);
+    if (folder >= 0)
+        close(folder);
+    return removed;
+}
+
+/* Removes an open folder, as far as possible. */
+static void remove_tree(int parent, const char *name, int folder)
+{
+    while (remove_leaf(folder))
+        continue;
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -127,10 +153,8 @@ static void remove_stale(void)
         folder = open_folder(dirfd(list), entry->d_name);
         if (folder < 0)
             continue;
-        if (is_stale(folder)) {
-            remove_entries(folder, DEEPEST);
-            (void)unlinkat(dirfd(list), entry->d_name, AT_REMOVEDIR);
-        }
+        if (is_stale(folder))
+            remove_tree(dirfd(list), entry->d_name, folder);
         close(folder);
     }
     if (list != NULL)
@@ -181,7 +205,12 @@ bm_status bm_scratch_open(bm_scratch *s, long ranks)
 
 void bm_scratch_close(bm_scratch *s)
 {
+    int folder = open_folder(AT_FDCWD, s->path);
+
     bm_file_unlock(s->lock, s->path, lock_name);
     s->lock = -1;
-    remove_tree(AT_FDCWD, s->path, DEEPEST);
+    if (folder < 0)
+        return;
+    remove_tree(AT_FDCWD, s->path, folder);
+    close(folder);
 }
