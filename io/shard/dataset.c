@@ -4,8 +4,8 @@
  * last few stay open.
  */
 #include "io/shard/dataset.h"
-#include "core/words.h"
 
+#include "core/words.h"
 #include "io/shard/shard_list.h"
 
 #include <stdio.h>
