@@ -2,6 +2,7 @@
 #include "bmuf/infeasible.h"
 
 #include "core/log.h"
+#include "core/words.h"
 
 #include <stdlib.h>
 
@@ -64,6 +65,9 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
     const int32_t *labels = b->targets.classes;
     size_t n = (size_t)b->targets.count[i], repeats = 0;
     const char *tag = NULL;
+    bm_counted of_labels = bm_count_noun((long long)n, "label");
+    bm_counted of_frames = bm_count_noun((long long)frames, "frame");
+    bm_counted of_repeats;
 
     if (b->extent.frames[i] == 0 && !refuse)
         return BM_OK; /* the reader has named it: its features are not finite */
@@ -78,15 +82,14 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
     for (size_t j = 0; j < i; j++)
         labels += b->targets.count[j];
     repeats = bm_ctc_repeats(labels, n);
+    of_repeats = bm_count_noun((long long)repeats, "repeat");
     if (refuse)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %zu labels with %zu repeats do not fit into %zu "
-                       "frames; leave it out, subsample less, or set "
-                       "model.infeasible = skip",
-                       tag, n, repeats, frames);
-    bm_log(BM_WARNING,
-           "%s: %zu labels with %zu repeats do not fit into %zu frames, %s",
-           tag, n, repeats, frames, fate(m));
+                       "%s: %s with %s do not fit into %s; leave it out, "
+                       "subsample less, or set model.infeasible = skip",
+                       tag, of_labels.text, of_repeats.text, of_frames.text);
+    bm_log(BM_WARNING, "%s: %s with %s do not fit into %s, %s", tag,
+           of_labels.text, of_repeats.text, of_frames.text, fate(m));
     return BM_OK;
 }
 

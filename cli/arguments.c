@@ -201,6 +201,25 @@ bm_status bm_arguments_set(const bm_arguments *a, bm_config *config)
     return BM_OK;
 }
 
+enum { LEFT = 27, WIDE = 80 }; /* columns of options; of all */
+
+/* Right of the options, in lines of up to WIDE characters. */
+static void print_wrapped(const char *text, FILE *out)
+{
+    size_t column = LEFT + 2;
+
+    for (size_t n = 0; *text != '\0'; text += n + strspn(text + n, " ")) {
+        n = strcspn(text, " ");
+        if (column > LEFT + 2 && column + 1 + n > WIDE) {
+            fprintf(out, "\n  %*s", LEFT, "");
+            column = LEFT + 2;
+        }
+        fprintf(out, " %.*s", (int)n, text);
+        column += 1 + n;
+    }
+    fputc('\n', out);
+}
+
 static void print_flags(const bm_flag *flags, FILE *out)
 {
     for (const bm_flag *f = flags; f->name != NULL; f++) {
@@ -210,9 +229,10 @@ static void print_flags(const bm_flag *flags, FILE *out)
             snprintf(letter, sizeof letter, "-%c, ", f->letter);
         snprintf(left, sizeof left, "%s--%s %s", letter, f->name,
                  f->value != NULL ? f->value : "");
-        fprintf(out, "  %-27s%s%s\n", left,
-                strlen(left) > 27 ? "\n                              " : " ",
-                f->help);
+        fprintf(out, "  %-*s", LEFT, left);
+        if (strlen(left) > LEFT)
+            fprintf(out, "\n  %*s", LEFT, "");
+        print_wrapped(f->help, out);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "cli/device.h"
 
 #include "core/log.h"
+#include "core/words.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -21,11 +22,6 @@ static long cores_of_process(void)
                : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static const char *plural(long n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void note_cores(const bm_comm *comm, long threads)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN), own = cores_of_process();
@@ -34,15 +30,17 @@ static void note_cores(const bm_comm *comm, long threads)
 
     if (ranks * threads > cores)
         bm_log(BM_NOTE,
-               "%ld rank%s with %ld thread%s on %ld core%s of this host; "
-               "training is slower, its result is the same",
-               ranks, plural(ranks), threads, plural(threads), cores,
-               plural(cores));
+               "%s with %s on %s of this host; training is slower, its result "
+               "is the same",
+               bm_count_noun(ranks, "rank").text,
+               bm_count_noun(threads, "thread").text,
+               bm_count_noun(cores, "core").text);
     else if (threads > own)
         bm_log(BM_NOTE,
-               "%ld threads on %ld core%s, to which this rank is bound; start "
-               "it with mpirun --bind-to none",
-               threads, own, plural(own));
+               "%s on %s, to which this rank is bound; start it with mpirun "
+               "--bind-to none",
+               bm_count_noun(threads, "thread").text,
+               bm_count_noun(own, "core").text);
 }
 
 /* ---- device ------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "compute/cpu/onednn.h"
 #include "core/clock.h"
 #include "core/rng.h"
+#include "core/words.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
 
@@ -486,9 +487,10 @@ static void print_head(const bm_bench *how, FILE *out)
                 d->precision);
     else
         fprintf(out,
-                "%zu thread%s, %s, %s time; products by %s %s; forward, loss, "
+                "%s, %s, %s time; products by %s %s; forward, loss, "
                 "backward and update in %% of a step",
-                d->threads, d->threads == 1 ? "" : "s", d->precision,
+                bm_count_noun((long long)d->threads, "thread").text,
+                d->precision,
                 needs_wall_clock(how) ? "wall-clock" : "processor",
                 dnn != NULL ? "oneDNN" : "OpenBLAS, kernels",
                 dnn != NULL ? dnn : openblas_get_corename());

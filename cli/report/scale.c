@@ -4,6 +4,7 @@
 #include "cli/report/load.h"
 #include "cli/verbs.h"
 #include "core/config.h"
+#include "core/words.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -163,8 +164,9 @@ static void print_head(const forecast *f)
     printf("step of a worker  %.4g ms for %.0f frames = %.0f frames/s",
            1e3 * l->step_s, f->of.frames, f->of.frames / l->step_s);
     if (f->of.blocks > 0)
-        printf(" (%.0f blocks on %d rank%s)", f->of.blocks, f->of.ranks,
-               f->of.ranks == 1 ? "" : "s");
+        printf(" (%s on %s)",
+               bm_count_noun((long long)f->of.blocks, "block").text,
+               bm_count_noun(f->of.ranks, "rank").text);
     printf("\nvariation         %.1f %% of a step\n"
            "exchanged         %.1f MB, every %.1f steps with bmuf\n"
            "network           %.3g us latency, %.3g GB/s\n",

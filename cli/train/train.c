@@ -344,6 +344,12 @@ const bm_verb bm_verb_train = {
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
+            "CONFIG is a text file. It needs data and a network:\n"
+            "  [data]\n"
+            "  train = data/train\n"
+            "  dev = data/dev\n"
+            "  [model]\n"
+            "  net = stack:3 blstm:320*4 linear\n\n"
             "The same command on the same directory resumes the run from its "
             "last checkpoint,\nalso on another number of ranks. On SIGTERM or "
             "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "

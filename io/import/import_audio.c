@@ -4,6 +4,7 @@
  */
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/words.h"
 #include "io/features/fbank.h"
 #include "io/import/import_base.h"
 #include "io/import/sound.h"
@@ -122,9 +123,9 @@ static bm_status check_channels(audio *a, const settings *s,
     long channels = a->sound.channels;
 
     if (s->channel > channels)
-        return BM_FAIL(
-            BM_ERR_FORMAT, "%s has %ld channel%s; features.channel = %ld",
-            row->path, channels, channels == 1 ? "" : "s", s->channel);
+        return BM_FAIL(BM_ERR_FORMAT, "%s has %s; features.channel = %ld",
+                       row->path, bm_count_noun(channels, "channel").text,
+                       s->channel);
     if (s->channel == 0 && channels > 1 && !a->warned) {
         bm_log(BM_WARNING,
                "%s has %ld channels; their mean is used; set "

@@ -259,9 +259,9 @@ static void warn_of_unknown(bm_manifest *m)
         for (char *c = u->key; *c != '\0'; c++)
             *c = (unsigned char)*c < ' ' ? '?' : *c;
         bm_log(BM_WARNING,
-               "%s: field \"%s\", on %zu line%s, is not understood and was "
+               "%s: field \"%s\", on %s, is not understood and was "
                "ignored%s%s%s",
-               m->path, u->key, u->n, u->n == 1 ? "" : "s",
+               m->path, u->key, bm_count_noun((long long)u->n, "line").text,
                near[0] != '\0' ? "; did you mean \"" : "", near,
                near[0] != '\0' ? "\"?" : "");
     }

@@ -1,6 +1,7 @@
 #include "io/inspect/describe.h"
 
 #include "core/printable.h"
+#include "core/words.h"
 #include "io/features/feature_text.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"
@@ -96,8 +97,9 @@ static void print_text(const summary *s, FILE *out)
         brief != NULL && brief[0] != '\0' ? brief : "(not known)");
 
     fprintf(out, "%s\n", s->path);
-    fprintf(out, "  sequences  %zu in %zu shard%s, %zu units\n", s->sequences,
-            s->shards, s->shards == 1 ? "" : "s", s->units);
+    fprintf(out, "  sequences  %zu in %s, %s\n", s->sequences,
+            bm_count_noun((long long)s->shards, "shard").text,
+            bm_count_noun((long long)s->units, "unit").text);
     fprintf(out, "  frames     %" PRId64, s->frames);
     if (s->frame_shift > 0)
         fprintf(out, ", %.2f hours at %g ms",

@@ -5,6 +5,7 @@
  */
 #include "io/shard/dataset.h"
 
+#include "core/words.h"
 #include "io/shard/shard_list.h"
 
 #include <stdio.h>
@@ -101,10 +102,11 @@ static bm_status open_shards(bm_dataset *d)
     if (f.n == 0 && is_directory(d))
         BM_TRY(check_complete(d, &f));
     if (f.n > 0)
-        return BM_FAIL(
-            f.status, "%s: %zu problem%s in %zu shard%s%s:%s", d->directory,
-            f.n, f.n > 1 ? "s" : "", d->n_shards, d->n_shards > 1 ? "s" : "",
-            f.n > MOST_LISTED ? "; run bmuf check for all" : "", f.text);
+        return BM_FAIL(f.status, "%s: %s in %s%s:%s", d->directory,
+                       bm_count_noun((long long)f.n, "problem").text,
+                       bm_count_noun((long long)d->n_shards, "shard").text,
+                       f.n > MOST_LISTED ? "; run bmuf check for all" : "",
+                       f.text);
     return BM_OK;
 }
 

@@ -86,6 +86,16 @@ static void assert_same_output(outcome o, outcome other)
     assert_string_equal(o.err, "");
 }
 
+/* No line is wider than a terminal of 100 columns. */
+static void assert_narrow(const char *text)
+{
+    for (size_t n = 0; *text != '\0'; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        if (n > 100)
+            fail_msg("%zu columns: %.*s", n, (int)n, text);
+    }
+}
+
 static void test_help_and_version_have_several_names(void **_)
 {
     json_t *json = parse_json(BMUF("version", "--json").out);
@@ -95,6 +105,8 @@ static void test_help_and_version_have_several_names(void **_)
     for (const bm_verb *const *v = bm_verb_list(); *v != NULL; v++)
         assert_same_output(BMUF("help", (*v)->name),
                            BMUF((*v)->name, "--help"));
+    for (const bm_verb *const *v = bm_verb_list(); *v != NULL; v++)
+        assert_narrow(BMUF((*v)->name, "-h").out);
     o = BMUF("version");
     assert_same_output(BMUF("-V"), o);
     assert_same_output(BMUF("--version"), o);

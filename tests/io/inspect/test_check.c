@@ -2,6 +2,7 @@
  * The check of a data set reports all its problems; its description.
  */
 #include "core/file.h"
+#include "core/words.h"
 #include "io/inspect/check.h"
 #include "io/inspect/child.h"
 #include "io/inspect/describe.h"
@@ -84,7 +85,7 @@ static void test_good_data_have_no_problems(void **_)
 /* The corpus's third label may repeat the second: feasibility by hand. */
 static void test_a_stride_makes_sequences_too_short(void **_)
 {
-    char *directory = corpus_directory(), *text = NULL, line[128];
+    char *directory = corpus_directory(), *text = NULL, line[256];
     size_t problems = 0, expected = 0;
 
     (void)_;
@@ -100,10 +101,10 @@ static void test_a_stride_makes_sequences_too_short(void **_)
             continue;
         expected++;
         snprintf(line, sizeof line,
-                 "sequence set/%zu: %zu labels with %zu repeats need %zu "
-                 "frames, but %zu / 4 = %zu",
-                 i, n, repeats, n + repeats, corpus_frames(i),
-                 (corpus_frames(i) + 3) / 4);
+                 "sequence set/%zu: %zu labels with %s need %zu frames, but "
+                 "%zu / 4 = %zu",
+                 i, n, bm_count_noun((long long)repeats, "repeat").text,
+                 n + repeats, corpus_frames(i), (corpus_frames(i) + 3) / 4);
         assert_reported(text, line);
     }
     assert_true(expected > 2);
@@ -372,9 +373,9 @@ static void damage_both(const char *path)
  * sequence 3, for three labels of which two are equal. */
 static void test_damage_does_not_hide_infeasible_sequences(void **_)
 {
-    static const char two[] = "2: 3 labels with 1 repeats need 4 frames, "
+    static const char two[] = "2: 3 labels with 1 repeat need 4 frames, "
                               "but 8 / 4 = 2 are left";
-    static const char three[] = "3: 3 labels with 1 repeats need 4 frames, "
+    static const char three[] = "3: 3 labels with 1 repeat need 4 frames, "
                                 "but 11 / 4 = 3 are left";
     size_t sound = 0, problems = 0;
     char *text = checked_after(spare, 4, &sound);
