@@ -568,12 +568,12 @@ static void test_unusual_recordings_are_counted(void **_)
     list("odd.jsonl", "image", 1, images);
     o = BMUF("pack", "--images", "odd.jsonl", "--out", "odd-i");
     assert_code(o, 0);
-    assert_says(o.err, "1 of 1 sequences is blank: i\n");
+    assert_says(o.err, "1 of 1 sequence is blank: i\n");
     write_bytes("flat.mfc", flat, sizeof flat); /* two frames of 13 zeros */
     list("odd.jsonl", "feats", 1, arrays);
     o = BMUF("pack", "--features", "odd.jsonl", "--out", "odd-f");
     assert_code(o, 0);
-    assert_says(o.err, "1 of 1 sequences is constant: f\n");
+    assert_says(o.err, "1 of 1 sequence is constant: f\n");
 }
 
 /* ---- whole data sets ----------------------------------------------------- */

@@ -44,7 +44,7 @@ static void test_recordings_are_packed(void **_)
     (void)_;
     snprintf(line, sizeof line,
              "42 sequences, %zu frames, %zu labels, 5 classes in 1 shard in "
-             "again; 0 sequences skipped, 0 unknown symbols\n",
+             "again; left out 0 of 42; 0 unknown symbols\n",
              speech_total(42, speech_frames), speech_total(42, labels_of));
     assert_code(o, 0);
     assert_string_equal(o.out, line);
@@ -185,7 +185,7 @@ static void test_unknown_symbols_are_counted(void **_)
     assert_code(o, 0);
     assert_says(o.out, "3 sequences, ");
     assert_says(o.out, " 6 labels, 5 classes ");
-    assert_says(o.out, "; 0 sequences skipped, 4 unknown symbols\n");
+    assert_says(o.out, "; left out 0 of 3; 4 unknown symbols\n");
     assert_says(o.err, "warning");
     assert_says(o.err, "4 symbols in 2 texts are not in the vocabulary");
     assert_says(o.err, "e.g. 'x'");
