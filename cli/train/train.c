@@ -57,10 +57,10 @@ static bm_status end_epoch(bm_training *t)
         return BM_OK;
     if (bm_trainer_has_ema(t->trainer)) {
         BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
-        bm_best_model_offer(t, "dev-ema", &e);
+        bm_training_best_offer(t, "dev-ema", &e);
     }
     BM_TRY(evaluate(t, bm_trainer_global, t->on_dev, "dev", &e));
-    bm_best_model_offer(t, "dev", &e);
+    bm_training_best_offer(t, "dev", &e);
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
     bm_log(BM_NOTE,
            "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
@@ -234,7 +234,7 @@ static bm_status work(bm_training *t)
     BM_TRY(bm_comm_agree(t->comm, bm_training_start(t)));
     if (!t->run->fresh) {
         BM_TRY(bm_training_resume(t));
-        bm_best_model_read(t);
+        bm_training_best_read(t);
     }
     if (over(t))
         bm_log(BM_NOTE,

@@ -9,13 +9,19 @@
 #include "bmuf/learner.h"
 #include "cli/device.h"
 #include "cli/recogniser.h"
-#include "cli/train/best_model.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
 
+/* The best model on data.dev so far, in RUN/model-best.safetensors. */
+typedef struct bm_best_model {
+    int64_t epoch;    /* epochs done; 0: there is none yet */
+    double ler, loss; /* on data.dev */
+    char data[16];    /* "dev", or "dev-ema": a moving average */
+} bm_best_model;
+
 enum { BM_TRAINING_DIGEST = 33 }; /* 32 digits */
 
-struct bm_training {
+typedef struct bm_training {
     bm_comm *comm; /* borrowed, as the next four */
     const bm_settings *set;
     const bm_config *config;
@@ -50,7 +56,7 @@ struct bm_training {
     bm_best_model best;  /* on rank 0 */
     double error;        /* label errors of the last block in training, as a
                             fraction; NaN: not known */
-};
+} bm_training;
 
 bm_params *bm_training_params(const bm_training *t);
 bool bm_training_first(const bm_training *t); /* is this rank 0? */
@@ -87,6 +93,18 @@ bool bm_training_disk_failed(bm_status status);
  * BM_ERR_FORMAT if there are checkpoints but all are damaged, with
  * BM_ERR_CONFIG if it belongs to other data. */
 BM_CHECKED bm_status bm_training_resume(bm_training *t);
+
+/* Reads t->best from the header of the file, on rank 0, so that file and state
+ * cannot differ in a resumed run. No file, or one that was chosen on other
+ * training or dev data: there is none yet. A damaged file is a warning. */
+void bm_training_best_read(bm_training *t);
+
+/* After an evaluation of t->host on data.dev: rank 0 writes the model if it has
+ * a lower label error rate than the best, or the same and a lower loss. If it
+ * cannot be written, a warning is logged and the older file stays. data: "dev"
+ * or "dev-ema", as in the journal. */
+void bm_training_best_offer(bm_training *t, const char *data,
+                            const bm_evaluation *e);
 
 /* Events of the journal, lines of the log and the progress bar. Only rank 0
  * writes; others may call them. */

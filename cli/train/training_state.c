@@ -1,6 +1,6 @@
 /* training_state.c - writing and loading checkpoints of a training run. */
-#include "cli/train/training.h"
 #include "cli/help/version.h"
+#include "cli/train/training.h"
 #include "core/span.h"
 
 #include <string.h>

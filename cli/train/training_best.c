@@ -1,5 +1,4 @@
-#include "cli/train/best_model.h"
-
+/* training_best.c - keeps the best model on data.dev. */
 #include "cli/train/training.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -36,7 +35,7 @@ static void print_manifest(const bm_training *t, char out[20])
     snprintf(out, 20, "%016llx", (unsigned long long)t->train->hash);
 }
 
-void bm_best_model_read(bm_training *t)
+void bm_training_best_read(bm_training *t)
 {
     const char *path = t->run->best_path, *data = NULL;
     char manifest[20];
@@ -94,8 +93,8 @@ static bm_status write_best(bm_training *t, const bm_best_model *best,
                            texts);
 }
 
-void bm_best_model_offer(bm_training *t, const char *data,
-                         const bm_evaluation *e)
+void bm_training_best_offer(bm_training *t, const char *data,
+                            const bm_evaluation *e)
 {
     bm_best_model now = {.epoch = t->epochs,
                          .ler = bm_evaluation_ler(e),
