@@ -231,7 +231,7 @@ static bm_status work(bm_training *t)
 {
     bool stopped = false;
 
-    BM_TRY(bm_comm_agree(t->comm, bm_training_start(t)));
+    BM_TRY(bm_training_start(t));
     if (!t->run->fresh) {
         BM_TRY(bm_training_resume(t));
         bm_training_best_read(t);

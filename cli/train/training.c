@@ -164,9 +164,8 @@ static bm_status keep_text(bm_training *t)
     return status;
 }
 
-bm_status bm_training_start(bm_training *t)
+static bm_status open_learner(bm_training *t)
 {
-    bm_task task = {0};
     int first = 0, n = hosted(t, &first);
     uint64_t seed = (uint64_t)t->set->job.seed;
     bm_reader_settings reading = {.plan = t->set->plan,
@@ -176,12 +175,13 @@ bm_status bm_training_start(bm_training *t)
                                   .seed = seed};
     bm_position start = {0, 0};
 
-    bm_tracing_open(&t->tracing, t->set->job.trace);
     BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
-    BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, seed, first));
-    task = bm_learner_task(t->learner);
-    BM_TRY(bm_trainer_open(&t->trainer, t->config, t->comm,
-                           bm_training_params(t), &task));
+    return bm_learner_open(&t->learner, t->net.model, t->reader, seed, first);
+}
+
+/* After the trainer. */
+static bm_status open_rest(bm_training *t)
+{
     BM_TRY(open_evaluator(t, t->dev, &t->on_dev));
     BM_TRY(open_evaluator(t, t->test, &t->on_test));
     t->schedule = bm_schedule_make(&t->set->schedule, t->set->train.rate,
@@ -191,6 +191,20 @@ bm_status bm_training_start(bm_training *t)
     if (t->states == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a list of states");
     return keep_text(t);
+}
+
+/* Each step fails on all ranks or on none: the next one is collective. */
+bm_status bm_training_start(bm_training *t)
+{
+    bm_task task = {0};
+
+    bm_tracing_open(&t->tracing, t->set->job.trace);
+    BM_TRY(bm_comm_agree(t->comm, open_learner(t)));
+    task = bm_learner_task(t->learner);
+    BM_TRY(
+        bm_comm_agree(t->comm, bm_trainer_open(&t->trainer, t->config, t->comm,
+                                               bm_training_params(t), &task)));
+    return bm_comm_agree(t->comm, open_rest(t));
 }
 
 void bm_training_close(bm_training *t)

@@ -55,9 +55,6 @@ static bm_status open_with_failure(bm_comm *comm, const job *j, int k,
 static void test_ranks_fail_together(void **state)
 {
     static const char *const ways[][4] = {
-        {"train.strategy=bmuf", NULL},
-        {"train.strategy=bmuf", "job.sum=ring", NULL},
-        {"train.strategy=bmuf", "job.sum=exact", NULL},
         {"train.strategy=bmuf", "compress.code=fp16", NULL},
         {"block.fragments=2", NULL},
     };

@@ -89,7 +89,7 @@ static void test_stopping_on_a_full_disk_says_what_is_lost(void **_)
 
     (void)_;
     remove_run("full");
-    train_start(&p, "full", 2, endless);
+    train_start(&p, "full", 1, endless);
     assert_true(event_comes(&p, "full", "checkpoint", 1));
     limit(&p, small);
     assert_true(event_comes(&p, "full", "warning", 1));
