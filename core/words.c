@@ -87,8 +87,8 @@ bm_counted bm_count_noun(long long n, const char *noun)
 
     if (n == 1)
         ending = "";
-    else if (bm_ends_with(noun, "s") || bm_ends_with(noun, "ch") ||
-             bm_ends_with(noun, "x"))
+    else if (bm_ends_with(noun, "s") || bm_ends_with(noun, "x") ||
+             (bm_ends_with(noun, "ch") && !bm_ends_with(noun, "och")))
         ending = "es";
     else if (bm_ends_with(noun, "y") && length > 1 &&
              strchr("aeiou", noun[length - 2]) == NULL)

@@ -801,6 +801,7 @@ static void test_nouns_have_their_plurals(void **state)
     assert_string_equal(bm_count_noun(1, "sequence").text, "1 sequence");
     assert_string_equal(bm_count_noun(0, "sequence").text, "0 sequences");
     assert_string_equal(bm_count_noun(2, "mini-batch").text, "2 mini-batches");
+    assert_string_equal(bm_count_noun(2, "epoch").text, "2 epochs");
     assert_string_equal(bm_count_noun(12, "class").text, "12 classes");
     assert_string_equal(bm_count_noun(3, "frequency").text, "3 frequencies");
     assert_string_equal(bm_count_noun(3, "key").text, "3 keys");
