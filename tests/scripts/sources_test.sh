@@ -26,7 +26,7 @@ missing() {
 
 # One of a pair that excludes the other, another project's program, and what
 # takes a CUDA toolkit or cuDNN.
-cuda='^compute/cuda/|^tests/(emulation|fakes)/|^tests/compute/cuda/|/test_device\.c$'
+cuda='^compute/cuda/|^tests/(emulation|fakes)/|^tests/compute/cuda/|/test_(device|exchange)\.c$'
 ! grep -q compute/cuda/ "$build/compile_commands.json" || cuda='cudnn|nvtx|/cuda_plugin\.c$'
 sed -n "s|^  \"file\": \"$PWD/\(.*\)\",*\$|\1|p" "$build/compile_commands.json" |
     sort -u >"$work/seen"
@@ -50,6 +50,6 @@ ctest --test-dir "$build" -N -V 2>/dev/null |
 sed -n 's|.*/\(test_[a-z0-9_]*\)\.c$|\1|p' "$work/tracked" | while read -r test; do
     grep -qxF "$test" "$work/tests" || echo "not registered: $test"
 done | grep -vE "$(grep -q compute/cuda/ "$build/compile_commands.json" &&
-    echo '^$' || echo 'switches|stored|lstm|emulation|device')" >"$work/missing" || true
+    echo '^$' || echo 'switches|stored|lstm|emulation|device|exchange')" >"$work/missing" || true
 [ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
 [ $failed = no ]
