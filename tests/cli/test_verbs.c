@@ -195,7 +195,7 @@ static void test_unknown_symbols_are_counted(void **_)
     assert_says(o.out, "5 classes");
 }
 
-static void test_invalid_recordings_are_skipped(void **_)
+static void test_invalid_recordings_are_left_out(void **_)
 {
     outcome o;
 
@@ -207,9 +207,10 @@ static void test_invalid_recordings_are_skipped(void **_)
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd", "--max-left-out",
              "50");
     assert_code(o, 0);
+    assert_says(o.err, "left out 2: ");
     assert_says(o.err, "noise.wav");
     assert_says(o.out, "1 sequence, ");
-    assert_says(o.out, "; left out 1 of 2: ");
+    assert_says(o.out, "; left out 1 of 2: 1 not a recording; ");
     write_text("odd.jsonl",
                "{\"id\": \"2\", \"audio\": \"noise.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd2");
@@ -329,7 +330,7 @@ int main(void)
         cmocka_unit_test(test_shards_end_by_size),
         cmocka_unit_test(test_labels_can_be_words),
         cmocka_unit_test(test_unknown_symbols_are_counted),
-        cmocka_unit_test(test_invalid_recordings_are_skipped),
+        cmocka_unit_test(test_invalid_recordings_are_left_out),
         cmocka_unit_test(test_line_images_are_packed),
         cmocka_unit_test(test_features_are_packed),
         cmocka_unit_test(test_check_finds_sequences_too_short_for_a_stride),
