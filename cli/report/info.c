@@ -11,9 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const keys[] = {"format",   "program",   "net",
-                                   "loss",     "units",     "features",
-                                   "manifest", "infeasible"};
+static const char *const keys[] = {
+    "format",   "program",  "net",        "loss",  "units",
+    "features", "manifest", "infeasible", "epoch", "evaluated",
+    "dev_ler",  "dev_loss", "dev",        "digest"};
 
 static json_t *tensor_json(const bm_st_tensor *t)
 {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define BM_RUN_EVENTS(X)                                                       \
-    X(start) X(block) X(server) X(checkpoint) X(eval) X(end)
+    X(start) X(block) X(server) X(checkpoint) X(eval) X(best) X(end)
 
 enum bm_run_event {
 #define X(name) BM_RUN_##name,
