@@ -186,7 +186,7 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
 {
     size_t left = (frames + (size_t)i->stride - 1) / (size_t)i->stride;
     size_t least = n + (repeats > 0 ? (size_t)repeats : 0);
-    char text[320], with[128] = "";
+    char text[512], with[128] = "";
 
     if (frames == 0 || n == 0)
         send_for_sequence(i, EMPTY, sequence,
