@@ -55,7 +55,7 @@ static void read_back(const bm_config *config)
     char *text = print(config), *other = NULL;
 
     write_file(fuzz_path("again.ini"), text);
-    FUZZ_RULE(bm_settings_read(&none, fuzz_path("again.ini"), 1, &again,
+    FUZZ_RULE(bm_settings_read(&none, fuzz_path("again.ini"), &again,
                                &settings) == BM_OK);
     other = print(again);
     FUZZ_RULE(strcmp(text, other) == 0);
@@ -75,7 +75,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
     a = (bm_arguments){0};
     if (split(text, &a, &set) > 0)
         write_file(path, text);
-    if (bm_settings_read(&a, path, 1, &config, &settings) == BM_OK)
+    if (bm_settings_read(&a, path, &config, &settings) == BM_OK)
         read_back(config);
     bm_config_free(config);
     free(text);

@@ -11,7 +11,7 @@
 static void read_as(const char *path, size_t size)
 {
     bm_frames x = {0};
-    bm_problem problem = {""};
+    bm_problem problem = {0};
 
     FUZZ_RULE(bm_feature_file_read(path, 13, &x, &problem) == BM_OK);
     if (!bm_problem_is(&problem)) {

@@ -36,7 +36,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
 {
     static const size_t heights[] = {1, 24};
     bm_line_image image = {0};
-    bm_problem problem = {""};
+    bm_problem problem = {0};
 
     (void)data;
     (void)size;
