@@ -1,0 +1,36 @@
+/* fuzz_sound.c - recordings, resampled, and their features. */
+#include "io/features/fbank.h"
+#include "io/import/sound.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void run(const char *path, const uint8_t *data, size_t size)
+{
+    static const bm_excerpt part[] = {{0, 0}, {0.001, 0.01}, {0.005, 1e6}};
+    bm_sound s = {0};
+    bm_problem problem = {0};
+
+    (void)data;
+    (void)size;
+    FUZZ_RULE(bm_sound_probe(&s, path, &problem) == BM_OK);
+    if (bm_problem_is(&problem))
+        return;
+    FUZZ_RULE(s.rate > 0 && s.channels > 0);
+    for (long channel = 0; channel < 3; channel++) {
+        problem = (bm_problem){0};
+        FUZZ_RULE(bm_sound_read(&s, path, channel, part[channel], &problem) ==
+                  BM_OK);
+        bm_sound_remark(&s);
+        for (size_t i = 0; i < s.n && !bm_problem_is(&problem); i++)
+            FUZZ_RULE(isfinite(s.x[i]));
+    }
+    problem = (bm_problem){0};
+    FUZZ_RULE(bm_sound_read(&s, path, 1, part[0], &problem) == BM_OK);
+    if (!bm_problem_is(&problem))
+        FUZZ_RULE(bm_sound_resample(&s, 8000, &problem) == BM_OK);
+    bm_sound_free(&s);
+}
+
+const fuzz_target fuzz_sound = {"sound", "x.wav", run, NULL};
