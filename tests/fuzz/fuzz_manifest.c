@@ -2,6 +2,7 @@
 #include "io/import/manifest.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <math.h>
 #include <string.h>
 
 static void run(const char *path, const uint8_t *data, size_t size)
@@ -12,7 +13,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
     for (size_t i = 0; i < 3; i++) {
         bm_manifest *m = NULL;
 
-        if (bm_manifest_read(&m, path, kinds[i]) != BM_OK)
+        if (bm_manifest_read(&m, path, kinds[i], 50) != BM_OK)
             continue;
         FUZZ_RULE(bm_manifest_size(m) > 0);
         for (size_t k = 0; k < bm_manifest_size(m); k++) {
@@ -20,6 +21,8 @@ static void run(const char *path, const uint8_t *data, size_t size)
 
             FUZZ_RULE(strlen(row.id) > 0 && strlen(row.path) > 0);
             FUZZ_RULE(strlen(row.text) <= size && strlen(row.speaker) <= size);
+            FUZZ_RULE(isfinite(row.start) && row.start >= 0);
+            FUZZ_RULE(isfinite(row.duration) && row.duration >= 0);
             FUZZ_RULE(row.speaker_number < bm_manifest_speakers(m));
         }
         bm_manifest_free(m);

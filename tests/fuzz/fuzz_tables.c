@@ -25,6 +25,7 @@ typedef struct tables {
     uint8_t inputs[MOST * LONGEST * WIDEST * sizeof(float)];
     char tags[4 * MOST];
     int32_t speaker[MOST];
+    bm_shard_place place;
     size_t n, n_units, features, width, frames, n_labels;
 } tables;
 
@@ -76,7 +77,7 @@ static void change(tables *t, const uint8_t *row)
     size_t place = row[1];
 
     memcpy(&x, row + 2, sizeof x);
-    switch (row[0] % 5) {
+    switch (row[0] % 6) {
     case 0:
         set(t->lengths, 2 * t->n * sizeof *t->lengths, 4, place, x);
         break;
@@ -89,6 +90,9 @@ static void change(tables *t, const uint8_t *row)
         break;
     case 3:
         set(t->inputs, t->frames * t->features * t->width, t->width, place, x);
+        break;
+    case 4:
+        set(&t->place, sizeof t->place, 8, place, x);
         break;
     default:
         place %= t->n;
@@ -135,8 +139,9 @@ static bm_status write(tables *t, bm_store store, const bm_shard_meta *meta,
         .speaker = bytes(t->speaker, t->n * sizeof *t->speaker),
         .units = bytes(t->units, t->n_units * BM_UNIT_COLUMNS * 8),
         .crc = bytes(t->crc, 2 * t->n_units * sizeof *t->crc)};
+    uint64_t hash = 0;
 
-    return bm_shard_contents_write(&c, path, 0);
+    return bm_shard_contents_write(&c, path, &t->place, &hash);
 }
 
 static void run(const char *path, const uint8_t *data, size_t size)
@@ -150,7 +155,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
                           .per_frame = per_frame,
                           .quant_scale = 1};
 
-    t = (tables){0};
+    t = (tables){.place = {.count = 1}};
     t.width = bm_store_size(store);
     meta.features = t.features = 1 + at(data, size, 2) % WIDEST;
     t.n = 1 + at(data, size, 3) % MOST;
