@@ -202,9 +202,8 @@ static void test_delta_follows_the_rate(void **state)
  * model. */
 static void test_worker_that_goes_wrong_is_left_out(void **state)
 {
-    static const char *const settings[] = {"bmuf.momentum=0.5",
-                                           "sgd.momentum=0.25", "sgd.clip=0",
-                                           "train.diverged=1000", NULL};
+    static const char *const settings[] = {
+        "bmuf.momentum=0.5", "sgd.momentum=0.25", "train.diverged=1000", NULL};
     static const problem broken[] = {
         {.poison = 3e38}, {.poison = 1e6, .excess = 1e9}, {.excess = NAN}};
 
