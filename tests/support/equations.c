@@ -152,7 +152,7 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
     assert_ok(bm_config_new(&j.config));
     snprintf(workers, sizeof workers, "job.workers=%d", p.workers);
     assert_ok(bm_config_set(j.config, workers));
-    assert_ok(bm_config_set(j.config, "sgd.clip=0")); /* problems have large g */
+    assert_ok(bm_config_set(j.config, "sgd.clip=0")); /* gradients are large */
     for (; *settings != NULL; settings++)
         assert_ok(bm_config_set(j.config, *settings));
     assert_ok(bm_backend_open(&j.params.be, "cpu", 0));
