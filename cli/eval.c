@@ -9,6 +9,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
+#include "core/file_kind.h"
 #include "core/words.h"
 #include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
@@ -301,8 +302,13 @@ static bm_status choose_model(scoring *s, const char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     snprintf(s->model, sizeof s->model, "%s", path);
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
+        const char *kind = bm_text_kind(path);
+
+        if (kind != NULL)
+            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
         return BM_OK;
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(s->model, sizeof s->model, "%.*s/%s", (int)n, path, names[i]);
         if (access(s->model, F_OK) == 0)

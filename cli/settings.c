@@ -293,17 +293,19 @@ static bm_status set_usual(bm_config *config)
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
+    const bm_strategy_ops *ops = NULL;
     const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
-    usual = bm_strategy_find(train.strategy)->settings.presets;
+    ops = bm_strategy_find(train.strategy);
+    usual = ops->settings.presets;
     for (; usual != NULL && *usual != NULL; usual++)
         BM_TRY(set_default(config, *usual));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     if (bm_sgd_is_adam(&sgd))
         BM_TRY(set_default(config, "train.rate=0.001"));
     bm_config_peek(config, "job", bm_job_options, &job);
-    if (job.workers == 1)
+    if (job.workers == 1 && ops->per == BM_BLOCK)
         BM_TRY(set_default(config, "sgd.local_state=keep"));
     return BM_OK;
 }

@@ -135,6 +135,15 @@ static const char *kind_of_zip(const head *h)
     return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? npz : zip;
 }
 
+/* Whether there are control characters that no text has. */
+static bool is_binary(const head *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->bytes[i] < '\a' || (h->bytes[i] > '\r' && h->bytes[i] < 033))
+            return true;
+    return false;
+}
+
 /* "id \0B": a name, a blank, and the mark of binary data. */
 static bool is_ark(const head *h)
 {
@@ -162,7 +171,7 @@ const char *bm_file_kind(const char *path)
         return safetensors;
     if (is_ark(&h))
         return ark;
-    return memchr(h.bytes, '\0', h.n) != NULL ? binary : NULL;
+    return is_binary(&h) ? binary : NULL;
 }
 
 /* "id path", "id path:12345" or "id command |", as Kaldi's wav.scp. */
@@ -207,7 +216,7 @@ const char *bm_text_kind(const char *path)
     head h;
     const char *line = NULL, *close = NULL;
 
-    if (!read_head(path, &h) || memchr(h.bytes, '\0', h.n) != NULL)
+    if (!read_head(path, &h) || is_binary(&h))
         return NULL;
     line = first_line(&h);
     close = strchr(line, ']');

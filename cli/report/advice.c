@@ -277,8 +277,17 @@ static void advise_on_balance(const listener *l, const bm_regime *s,
                               const bm_gains *g)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
+    bool whole = s->units > 0 && s->sequence_frames > 0 &&
+                 s->epoch_frames / s->units < 1.5 * s->sequence_frames;
 
-    if (s->balance > 0 && s->balance < 0.8)
+    if (s->balance <= 0 || s->balance >= 0.8)
+        return;
+    if (whole) /* units are single sequences already */
+        warn(l,
+             "workers are busy %.0f %% of the time, as sequences are long "
+             "compared with a share of %.0f frames; take longer blocks",
+             100 * s->balance, share);
+    else
         warn(l,
              "workers are busy %.0f %% of the time, as units of data are large "
              "compared with a share of %.0f frames; pack with "

@@ -2,6 +2,7 @@
 #include "cli/json_output.h"
 #include "cli/report/runs/describe.h"
 #include "cli/verbs.h"
+#include "core/file_kind.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/inspect/describe.h"
@@ -88,6 +89,7 @@ static bm_status info(const bm_arguments *a)
 {
     const char *path = a->nouns[0];
     bool json = bm_argument(a, "json") != NULL;
+    const char *kind = NULL;
     struct stat what;
 
     if (stat(path, &what) != 0)
@@ -98,6 +100,11 @@ static bm_status info(const bm_arguments *a)
         return bm_describe_run(path, json);
     if (S_ISDIR(what.st_mode) && bm_has_runs(path))
         return bm_describe_runs(path, json);
+    kind = bm_text_kind(path);
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, not a data set, model, checkpoint or run",
+                       path, kind);
     return bm_describe_data(path, json, stdout);
 }
 

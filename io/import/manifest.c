@@ -427,8 +427,16 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
     }
     if ((double)m->faults.n * 100 <= most_missing * (double)m->n)
         return BM_OK;
-    return verdict(m, BM_ERR_MISSING, "file cannot be opened",
-                   "files cannot be opened");
+    if (m->faults.n == m->n)
+        return verdict(m, BM_ERR_MISSING, "file cannot be opened",
+                       "files cannot be opened");
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s: %zu of %zu files cannot be opened:%s%s\nThis is more "
+                   "than %g %%, and nothing was packed; mend the files or the "
+                   "manifest, or let them pass with --max-left-out %.0f",
+                   m->path, m->faults.n, m->n, m->faults.text,
+                   bm_faults_more(&m->faults).text, most_missing,
+                   ceil((double)m->faults.n * 100 / (double)m->n));
 }
 
 /* A file of another kind would give an error for each of its lines. */

@@ -109,9 +109,11 @@ static void print_text(const summary *s, FILE *out)
             s->store);
     fprintf(out, "  labels     %" PRId64 "%s\n", s->labels,
             s->per_frame ? ", one a frame" : "");
-    fprintf(out, "  classes    %zu %s, blank included%s\n", s->classes,
-            s->words ? "words" : "characters",
-            strcmp(s->text_form, "nfc") == 0 ? "; texts in NFC" : "");
+    fprintf(
+        out, "  classes    %s, blank included%s\n",
+        bm_count_noun((long long)s->classes, s->words ? "word" : "character")
+            .text,
+        strcmp(s->text_form, "nfc") == 0 ? "; texts in NFC" : "");
     print_quantiles("  frames of a sequence", s->of_frames, out);
     print_quantiles("  labels of a sequence", s->of_labels, out);
     fprintf(out, "  made with  %s\n", made != NULL ? made : "");

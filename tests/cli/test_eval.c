@@ -673,7 +673,9 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
                 0);
     assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
                  "worded has another vocabulary", "--vocab");
-    assert_fails(BMUF("eval", "test.jsonl", "test"), 65, "test.jsonl: ");
+    assert_fails(BMUF("eval", "test.jsonl", "test"), 65,
+                 "test.jsonl is JSON, not a model");
+    assert_fails(BMUF("info", "test.jsonl"), 65, "test.jsonl is JSON, not a");
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,
         "no/where.trn", "there is no directory no/");

@@ -316,7 +316,8 @@ static void test_what_is_left_out_is_counted_by_kind(void **_)
     write_tone("short.wav", 100, 1, 8000);
     list("five.jsonl", "audio", 6, rows);
     assert_fails(BMUF("pack", "--audio", "five.jsonl", "--out", "five"), 66,
-                 "3 files cannot be opened", "gone-2.wav: No such file");
+                 "3 of 6 files cannot be opened", "gone-2.wav: No such file",
+                 "more than 1 %", "--max-left-out 50");
     o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
              "60");
     assert_code(o, 65);

@@ -280,6 +280,22 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
     }
 }
 
+/* One worker keeps its momentum; with steps or events that is no setting. */
+static void test_defaults_are_not_warned_of(void **_)
+{
+    static const char *const strategies[] = {
+        "train.strategy=bmuf", "train.strategy=ssgd", "train.strategy=asgd"};
+
+    (void)_;
+    FOR_EACH (i, strategies) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", "job.workers=1",
+                         "--set", strategies[i]);
+
+        assert_code(o, 0);
+        assert_null(strstr(o.err, "has no effect"));
+    }
+}
+
 static void test_settings_that_count_are_not_warned_of(void **_)
 {
     static const char *const counting[][3] = {
@@ -471,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
+        cmocka_unit_test(test_defaults_are_not_warned_of),
         cmocka_unit_test(test_settings_that_count_are_not_warned_of),
         cmocka_unit_test(
             test_train_and_explain_warn_of_settings_that_do_nothing),

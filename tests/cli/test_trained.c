@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The table and the chart of bmuf info against its JSON. */
 static void assert_learning_curve(const json_t *run, const char *printed)
@@ -281,11 +282,39 @@ static void test_info_tells_where_a_killed_run_stands(void **_)
     json_decref(list);
 }
 
+/* Of two epochs with equal errors the model of the one with less loss is kept,
+ * and named. */
+static void test_info_names_the_epoch_of_the_best_model(void **_)
+{
+    json_t *run = NULL;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("tied"), 0777), 0);
+    write_text(
+        "tied/journal.jsonl",
+        "{\"event\":\"start\",\"workers\":1,\"blocks_per_epoch\":1}\n"
+        "{\"event\":\"block\",\"epoch\":0,\"block\":0,\"frames\":9}\n"
+        "{\"event\":\"eval\",\"epoch\":1,\"data\":\"dev\",\"loss\":2.5,"
+        "\"ler\":0.25}\n"
+        "{\"event\":\"best\",\"epoch\":1,\"data\":\"dev\",\"ler\":0.25}\n"
+        "{\"event\":\"block\",\"epoch\":1,\"block\":0,\"frames\":9}\n"
+        "{\"event\":\"eval\",\"epoch\":2,\"data\":\"dev\",\"loss\":1.5,"
+        "\"ler\":0.25}\n"
+        "{\"event\":\"best\",\"epoch\":2,\"data\":\"dev\",\"ler\":0.25}\n"
+        "{\"event\":\"end\",\"reason\":\"done\",\"epochs\":2}\n");
+    assert_says(BMUF("info", "tied").out, "epoch 2: dev error 25.00 %");
+    run = parse_json(BMUF("info", "tied", "--json").out);
+    assert_true(number(run, "best_epoch") == 2);
+    assert_true(number(run, "best_ler") == 0.25);
+    json_decref(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_model_is_trained_and_described),
         cmocka_unit_test(test_info_tells_where_a_killed_run_stands),
+        cmocka_unit_test(test_info_names_the_epoch_of_the_best_model),
         cmocka_unit_test(test_a_run_can_be_repeated_from_its_config),
         cmocka_unit_test(test_spoken_digits_end_to_end),
         cmocka_unit_test(test_handwritten_lines_end_to_end),

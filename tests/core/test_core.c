@@ -730,6 +730,7 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
         {BYTES("\x1f\x8b\x08"), "a gzip file", NULL, "unpack"},
         {BYTES("u1 \0BFM "), "a Kaldi archive", NULL, "manifest"},
         {BYTES("\1\2\3\0"), "a binary file", NULL, "text"},
+        {BYTES("\x8a\x9c\x10%\xff\x41"), "a binary file", NULL, "text"},
         {BYTES("\xef\xbb\xbf\n{\"id\": 1}\n"), NULL, "JSON", "manifest"},
         {BYTES("[{\"id\": 1}]\n"), NULL, "a JSON list", "brackets"},
         {BYTES("# mine\n\n[data]\nx = 1\n"), NULL, "a configuration",

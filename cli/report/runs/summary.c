@@ -188,8 +188,14 @@ static bool add_up(bm_run_summary *s)
     return true;
 }
 
+/* The epoch and error of model-best.safetensors, as the journal tells: of epochs
+ * with equal errors it is the one with the lowest loss. Without that event, of
+ * an older run, the first epoch with the lowest error. */
 static void find_best(bm_run_summary *s)
 {
+    const json_t *kept = s->last[BM_RUN_best];
+    size_t epoch = 0;
+
     s->best = s->n_epochs;
     s->best_ler = s->last_ler = NAN;
     for (size_t i = 0; i < s->n_epochs; i++) {
@@ -202,6 +208,10 @@ static void find_best(bm_run_summary *s)
             s->best_ler = ler;
             s->best = i;
         }
+    }
+    if (kept != NULL && epoch_of(kept, 1, &epoch) && epoch <= s->n_epochs) {
+        s->best = epoch - 1;
+        s->best_ler = number_of(kept, "ler");
     }
 }
 

@@ -296,6 +296,10 @@ static void test_uneven_shares_warn(void **_)
     assert_warns(&s, "workers are busy 79 % of the time");
     assert_warns(&s, "share of 120000 frames; pack with shard.unit_frames = "
                      "15000");
+    s.sequence_frames = 70000; /* which no packing can cut */
+    s.units = floor(s.epoch_frames / s.sequence_frames);
+    assert_warns(&s, "sequences are long compared with a share of 120000 "
+                     "frames; take longer blocks");
 }
 
 /* CNTK's issue 2189: workers that exchanged once per epoch. 16 blocks are as
