@@ -6,6 +6,7 @@
 #include "cli/train/tracing.h"
 #include "io/batch/batch_settings.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -360,4 +361,16 @@ bm_status bm_settings_fit(const bm_config *config, const bm_settings *s,
                        "worker; start fewer ranks, or increase job.workers",
                        ranks, s->job.workers);
     return BM_OK;
+}
+
+long bm_settings_epochs(const bm_settings *s, const bm_dataset *train)
+{
+    bm_plan_settings sized = bm_plan_sized(&s->plan, train);
+    double batches = sized.frames > 0
+                         ? (double)train->frames / (double)sized.frames
+                         : (double)train->n / (double)sized.sequences;
+
+    if (s->train.epochs > 0)
+        return s->train.epochs;
+    return (long)fmin(fmax(30, ceil(3000 / fmax(batches, 1))), 100);
 }

@@ -64,4 +64,9 @@ BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
 BM_CHECKED bm_status bm_settings_fit(const bm_config *config,
                                      const bm_settings *s, long ranks);
 
+/* The epochs of a run on this training set: train.epochs or, if that is 0, 30,
+ * and up to 100 for a set so small that 30 have fewer than 3000
+ * mini-batches. */
+long bm_settings_epochs(const bm_settings *s, const bm_dataset *train);
+
 #endif

@@ -69,6 +69,6 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                                                         : BM_BLOCK_BY_WORKER,
                        .balance = balance_of(plan),
                        .units = (double)data->n_units,
-                       .epochs = s->train.epochs};
+                       .epochs = bm_settings_epochs(s, data)};
     return BM_OK;
 }

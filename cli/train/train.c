@@ -64,7 +64,7 @@ static bm_status end_epoch(bm_training *t)
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
     bm_log(BM_NOTE,
            "epoch %lld/%ld: dev loss %.4g, label errors %.2f %%, blank %.0f %%",
-           (long long)t->epochs, t->set->train.epochs, bm_evaluation_loss(&e),
+           (long long)t->epochs, t->n_epochs, bm_evaluation_loss(&e),
            100 * bm_evaluation_ler(&e),
            100 * e.score.blank / fmax(e.score.frames, 1));
     return BM_OK;
@@ -125,7 +125,7 @@ static bm_status asked_to_stop(bm_training *t, bool *out)
 
 static bool over(const bm_training *t)
 {
-    return t->ended || t->epochs >= t->set->train.epochs;
+    return t->ended || t->epochs >= t->n_epochs;
 }
 
 static bm_status train_blocks(bm_training *t, bool *stopped)

@@ -137,6 +137,7 @@ static bm_status check_fragments(const bm_training *t)
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
+    t->n_epochs = bm_settings_epochs(t->set, t->train);
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
     return advise(t);
@@ -184,8 +185,8 @@ static bm_status open_rest(bm_training *t)
 {
     BM_TRY(open_evaluator(t, t->dev, &t->on_dev));
     BM_TRY(open_evaluator(t, t->test, &t->on_test));
-    t->schedule = bm_schedule_make(&t->set->schedule, t->set->train.rate,
-                                   t->set->train.epochs);
+    t->schedule =
+        bm_schedule_make(&t->set->schedule, t->set->train.rate, t->n_epochs);
     t->n_states = bm_trainer_states(t->trainer);
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)

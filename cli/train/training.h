@@ -42,6 +42,7 @@ typedef struct bm_training {
     char *config_text;
     bm_tracing tracing;
 
+    long n_epochs;          /* of the run */
     int64_t epochs, blocks; /* done */
     double frames, seconds;
     double began;      /* bm_clock() at program start */

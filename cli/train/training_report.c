@@ -35,6 +35,7 @@ void bm_report_start(const bm_training *t)
             {"sequences", (double)t->train->n, NULL},
             {"frames", (double)t->train->frames, NULL},
             {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
+            {"epochs", (double)t->n_epochs, NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
             {0}});
@@ -89,7 +90,7 @@ static void format_rate(double per_s, char *out, size_t room)
 
 static void show_progress(const bm_training *t, const char *fields)
 {
-    int64_t epochs = t->set->train.epochs, epoch = t->epochs + 1;
+    int64_t epochs = t->n_epochs, epoch = t->epochs + 1;
     double blocks = (double)bm_reader_blocks(t->reader) * (double)epochs;
     char where[64];
 
@@ -179,7 +180,7 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
         bm_log(BM_NOTE,
                "epoch %lld/%ld block %lld/%lld loss %.4g error %.1f %% rate "
                "%.3g %.0f frames/s",
-               (long long)r->at.epoch + 1, t->set->train.epochs,
+               (long long)r->at.epoch + 1, t->n_epochs,
                (long long)r->at.block + 1, (long long)blocks, loss, 100 * error,
                rate, frames / seconds);
 }

@@ -24,7 +24,7 @@ static const char faults[] = "[data]\n"
                              "net = blstm:8 lineal\n"
                              "loss = ctcc\n"
                              "[train]\n"
-                             "epochs = 0\n"
+                             "epochs = -1\n"
                              "rate = fast\n"
                              "strategy = local\n"
                              "[bmuf]\n"
@@ -52,7 +52,7 @@ static const char faults[] = "[data]\n"
         "data.train is not set; add [data] train = FOLDER",                    \
         "faults.ini:4: model.net: word 2 'lineal': no such layer",             \
         "faults.ini:5: model.loss: 'ctcc'", "ctc cross_entropy",               \
-        "faults.ini:7: train.epochs: 0 is outside [1, ",                       \
+        "faults.ini:7: train.epochs: -1 is outside [0, ",                       \
         "faults.ini:8: train.rate: 'fast' is not a number",                    \
         "faults.ini:9: train.strategy = local needs one worker, not 2",        \
         "faults.ini:11: bmuf.momentum: 1.5 is outside [0, 0.9999]",            \
@@ -476,6 +476,33 @@ static void test_training_that_learns_nothing_fails(void **_)
                  65, "more labels than model.net leaves frames");
 }
 
+static void test_small_sets_have_more_epochs_by_default(void **_)
+{
+    static const struct {
+        size_t n, frames;
+        long sequences, limit, epochs;
+    } sets[] = {
+        {100000, 1, 0, 0, 30}, /* 16 sequences: 6250 mini-batches */
+        {400, 1, 4, 0, 30},    /* 100 mini-batches */
+        {300, 1, 4, 0, 40},    /* 75 */
+        {300, 1, 0, 0, 40},    /* 4 sequences by default */
+        {300, 6000, 0, 100, 50},
+        {8, 1, 0, 0, 100},
+        {0, 0, 0, 0, 100},
+    };
+
+    (void)_;
+    FOR_EACH (i, sets) {
+        bm_dataset d = {.n = sets[i].n, .frames = sets[i].frames};
+        bm_settings s = {.plan = {.sequences = sets[i].sequences,
+                                  .frames = sets[i].limit}};
+
+        assert_int_equal(bm_settings_epochs(&s, &d), sets[i].epochs);
+        s.train.epochs = 7;
+        assert_int_equal(bm_settings_epochs(&s, &d), 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_settings_that_count_are_not_warned_of),
         cmocka_unit_test(
             test_train_and_explain_warn_of_settings_that_do_nothing),
+        cmocka_unit_test(test_small_sets_have_more_epochs_by_default),
         cmocka_unit_test(test_explain_and_dry_run_end_as_training_does),
         cmocka_unit_test(test_a_dry_run_needs_a_folder_to_write_to),
         cmocka_unit_test(test_sequences_that_fit_are_counted),

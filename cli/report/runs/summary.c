@@ -247,13 +247,15 @@ static void find_state(bm_run_summary *s)
         s->epochs_done = (size_t)bm_event_number(end, "epochs");
 }
 
-/* train.epochs of config.ini; 0: not known. */
-static size_t epochs_wanted(const char *directory)
+/* From the journal or, of an old run, from config.ini; 0: not known. */
+static size_t epochs_wanted(const char *directory, const json_t *start)
 {
     char path[4200];
     bm_config *config = NULL;
     size_t wanted = 0;
 
+    if (json_is_integer(json_object_get(start, "epochs")))
+        return (size_t)bm_event_number(start, "epochs");
     snprintf(path, sizeof path, "%s/config.ini", directory);
     if (bm_config_new(&config) == BM_OK &&
         bm_config_read(config, path) == BM_OK) {
@@ -281,7 +283,7 @@ bm_status bm_run_summary_read(bm_run_summary *s, const char *directory)
     }
     find_best(s);
     find_state(s);
-    s->epochs_wanted = epochs_wanted(directory);
+    s->epochs_wanted = epochs_wanted(directory, s->last[BM_RUN_start]);
     return BM_OK;
 }
 
