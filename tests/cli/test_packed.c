@@ -255,7 +255,7 @@ static void list(const char *name, const char *key, size_t n,
 /* n recordings, of which the first `bad` are shorter than a window. */
 static void list_recordings(const char *name, size_t n, size_t bad)
 {
-    char ids[128][8];
+    char ids[128][24];
     entry rows[128];
 
     for (size_t i = 0; i < n; i++) {
