@@ -436,8 +436,8 @@ const bm_verb bm_verb_eval = {
             "  bmuf eval run/model.safetensors data/test --hyp test.trn -n 4\n"
             "  bmuf eval run data/test --hyp - | head\n\n"
             "Of a run it scores model-best.safetensors, the best model on "
-            "data.dev, or without\none model.safetensors. Without references "
-            "there are no rates; --hyp and --dump\nwork all the same.\n",
+            "data.dev, or\nwithout one model.safetensors. Without references "
+            "there are no rates; --hyp and\n--dump work all the same.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

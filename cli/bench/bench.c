@@ -309,25 +309,25 @@ const bm_verb bm_verb_bench = {
     .name = "bench",
     .nouns = "",
     .help = "measure the speed of training, exchange and reading",
-    .text =
-        "  bmuf bench\n"
-        "  taskset -c 1 bmuf bench --only blstm\n"
-        "  bmuf bench --net 'blstm:512*5 linear' --batch 32 --frames 800\n"
-        "  bmuf bench -n 2\n\n"
-        "Benchmarks:\n"
-        "  train     training steps (forward, backward, clipped momentum "
-        "update) on random\n"
-        "            data: frames/s, GFLOP/s of the matrix products, and their "
-        "ratio to large\n"
-        "            square products on the same machine\n"
-        "  codes     encoding and decoding of compressed block updates\n"
-        "  read      reading of mini-batches from cached files\n"
-        "  exchange  with two ranks or more: the exchange of a block, and "
-        "MPI_Allreduce of\n"
-        "            the same bytes\n"
-        "  link      with two ranks or more: latency and bandwidth between "
-        "them\n"
-        "All numbers are medians.\n",
+    .text = "  bmuf bench\n"
+            "  taskset -c 1 bmuf bench --only blstm\n"
+            "  bmuf bench --net 'blstm:512*5 linear' --batch 32 --frames 800\n"
+            "  bmuf bench -n 2\n\n"
+            "Benchmarks:\n"
+            "  train     training steps (forward, backward, clipped momentum "
+            "update) on\n"
+            "            random data: frames/s, GFLOP/s of the matrix "
+            "products, and "
+            "their\n"
+            "            ratio to large square products on the same machine\n"
+            "  codes     encoding and decoding of compressed block updates\n"
+            "  read      reading of mini-batches from cached files\n"
+            "  exchange  with two ranks or more: the exchange of a block, and "
+            "MPI_Allreduce\n"
+            "            of the same bytes\n"
+            "  link      with two ranks or more: latency and bandwidth between "
+            "them\n"
+            "All numbers are medians.\n",
     .flags = flags,
     .most = 0,
     .run = run,

@@ -9,7 +9,7 @@ static void usage(FILE *out)
 
     fprintf(out, "usage: bmuf VERB ...\n\n"
                  "Trains speech and handwriting recognisers in parallel, with "
-                 "blockwise model-update\nfiltering (BMUF).\n\n"
+                 "blockwise\nmodel-update filtering (BMUF).\n\n"
                  "  bmuf pack --audio train.jsonl --out data/train\n"
                  "  bmuf train my.ini --out run/1 -n 4\n"
                  "  bmuf eval run/1 data/test\n\n");

@@ -419,8 +419,8 @@ const bm_verb bm_verb_pack = {
         "\"duration\" in seconds take\nan excerpt of a recording. bmuf "
         "options --pack lists the settings.\n\n"
         "With --vocab DIR, labels are words or characters as in those shards. "
-        "With --vocab\nFILE, a text file such as vocab.txt, add --units words "
-        "if its symbols are words.\n",
+        "With\n--vocab FILE, a text file such as vocab.txt, add --units words "
+        "if its symbols\nare words.\n",
     .flags = flags,
     .least = 0,
     .most = 0,

@@ -122,7 +122,7 @@ const bm_verb bm_verb_info = {
             "  bmuf info run/1\n"
             "  bmuf info run\n\n"
             "Of a run: its state, the learning curve as a table and a chart, "
-            "and where the time\nwent. Of a directory of runs: a line for each "
+            "and where the\ntime went. Of a directory of runs: a line for each "
             "of them.\n",
     .flags = flags,
     .least = 1,

@@ -324,7 +324,7 @@ const bm_verb bm_verb_scale = {
         "  bmuf scale run/digits --network fdr --workers 1,8,64 --svg d.svg\n"
         "  bmuf scale my.ini --step-ms 23 --network nvlink\n\n"
         "Models latency, bandwidth and waiting for the slowest worker "
-        "(docs/scaling.md). The\ntime of a step comes from the journal of RUN, "
+        "(docs/scaling.md).\nThe time of a step comes from the journal of RUN, "
         "or from --step-ms.\n",
     .flags = flags,
     .least = 1,

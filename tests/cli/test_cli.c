@@ -50,6 +50,21 @@ static void test_help_is_printed_to_stdout(void **_)
     }
 }
 
+/* The widest line is 80 columns. */
+static void test_help_fits_a_terminal(void **_)
+{
+    (void)_;
+    for (const bm_verb *const *v = bm_verb_list(); *v != NULL; v++) {
+        outcome o = BMUF("help", (*v)->name);
+
+        assert_code(o, 0);
+        for (const char *line = o.out; *line != '\0';
+             line += strcspn(line, "\n") + 1)
+            if (strcspn(line, "\n") > 80)
+                fail_msg("bmuf help %s: %.100s", (*v)->name, line);
+    }
+}
+
 static void test_every_option_of_a_verb_is_in_its_help(void **_)
 {
     outcome o = BMUF("train", "--help");
@@ -622,6 +637,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_help_is_printed_to_stdout),
+        cmocka_unit_test(test_help_fits_a_terminal),
         cmocka_unit_test(test_every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(test_version_lists_the_libraries),
         cmocka_unit_test(test_options_are_listed_with_their_defaults),
