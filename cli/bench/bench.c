@@ -270,10 +270,9 @@ static bm_status run(const bm_arguments *a)
     if (bm_argument(a, "json") != NULL)
         rows = json_array();
     status = measure_all(&how, comm, only, rows);
-    if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0) {
-        bm_json_print(rows, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-        rows = NULL;
-    }
+    if (status == BM_OK && rows != NULL && bm_comm_rank(comm) == 0)
+        bm_json_print(json_pack("{s:O}", "benchmarks", rows),
+                      JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     json_decref(rows);
     bm_device_close(&on);
     return status;

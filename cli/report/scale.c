@@ -213,7 +213,8 @@ static void print_json(const forecast *f)
                                           f->frames_per_s[k][i]));
         json_array_append_new(rows, row);
     }
-    bm_json_print(rows, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    bm_json_print(json_pack("{s:o}", "forecasts", rows),
+                  JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
 
 static bm_status draw(const forecast *f, const char *path, const char *network)

@@ -32,7 +32,7 @@ static double speedup(const json_t *rows, size_t i, const char *method)
 static void test_forecast_follows_from_journal_and_network(void **_)
 {
     outcome o;
-    json_t *rows = NULL;
+    json_t *all = NULL, *rows = NULL;
 
     (void)_;
     write_text("journal.jsonl", journal);
@@ -40,13 +40,14 @@ static void test_forecast_follows_from_journal_and_network(void **_)
     o = BMUF("scale", ".", "--network", "./net.ini", "--workers", "1,2,...,8",
              "--json");
     assert_code(o, 0);
-    rows = json_loads(o.out, 0, NULL);
+    all = json_loads(o.out, 0, NULL);
+    rows = json_object_get(all, "forecasts");
     assert_int_equal(json_array_size(rows), 4);
     assert_true(near(speedup(rows, 0, "bmuf"), 1, 1e-5));
     assert_true(near(speedup(rows, 1, "ssgd"), 0.2 / 0.104, 1e-5));
     assert_true(near(speedup(rows, 1, "bmuf"), 0.2 / 0.1004, 1e-5));
     assert_true(near(speedup(rows, 3, "ssgd"), 0.8 / 0.107, 1e-5));
-    json_decref(rows);
+    json_decref(all);
     o = BMUF("scale", ".", "--workers", "1,2,4,...,64", "--network", "fdr");
     assert_code(o, 0);
     assert_says(o.out, "100 ms for 100 frames");
