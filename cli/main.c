@@ -26,8 +26,7 @@ static void on_bug(int number)
     _exit(70);
 }
 
-/* Without memory OpenBLAS' exit handler would wait for ever for threads that
- * could not start. */
+/* Without memory OpenBLAS' exit handler would wait for ever for its threads. */
 static int end(bm_status status)
 {
     int code = bm_job_end(status);
@@ -52,6 +51,9 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     status = bm_terminal_style(NULL);
     BM_ASSERT(status == BM_OK);
+    status = bm_blas_check();
+    if (status != BM_OK)
+        return end(status);
     if (argc < 2)
         return bm_job_end(
             BM_FAIL(BM_ERR_ARG, "no verb given; see bmuf --help"));

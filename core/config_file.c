@@ -61,14 +61,15 @@ static void cut_comment(char *text)
     text[n] = '\0';
 }
 
-/* The value of "key = value" if it begins with a double quote, else NULL. */
+/* The value of "key = value" if it begins with a double quote, else NULL, as for
+ * comments and sections. */
 static char *find_quoted(char *line)
 {
     char *text = line + strcspn(line, "=:");
 
     text += text[0] != '\0';
     text += strspn(text, " \t");
-    return line[0] != '[' && text[0] == '"' ? text : NULL;
+    return strchr("[#;", line[0]) == NULL && text[0] == '"' ? text : NULL;
 }
 
 /* Moves the value behind the opening quote to s->quoted; the closing quote has

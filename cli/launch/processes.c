@@ -30,11 +30,13 @@ static void answer(void)
 {
     static const char text[] = "stopping after this block; a second signal "
                                "ends the run at once\n";
+    int error = errno; /* of what the signal interrupted */
     ssize_t written = 0;
 
     bm_progress_erase();
     written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
+    errno = error;
 }
 
 /* A second signal from the user exits at once. The supervisor repeats SIGUSR1,

@@ -109,9 +109,11 @@ bm_status bm_training_save_last(bm_training *t)
 {
     bm_status status = save(t);
 
+    t->unsaved = status;
+    if (status == BM_OK)
+        t->saved = t->blocks;
     if (!bm_training_disk_failed(status))
         return status;
-    t->unsaved = status;
     return BM_FAIL(
         status,
         "%s; no checkpoint has the blocks after block %lld, of %lld: "

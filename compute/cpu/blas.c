@@ -35,15 +35,22 @@ void bm_blas_restart(char **argv)
         (void)execv("/proc/self/exe", argv);
 }
 
+bm_status bm_blas_check(void)
+{
+    enum { MB = 128 };
+
+    return bm_address_space_check("OpenBLAS", MB);
+}
+
 bm_status bm_blas_reserve(void)
 {
-    enum { N = 64, MB = 128 };
+    enum { N = 64 };
     static float a[N * N], c[N * N];
     static bool done;
 
     if (done)
         return BM_OK;
-    BM_TRY(bm_address_space_check("OpenBLAS", MB));
+    BM_TRY(bm_blas_check());
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1, a, N, a,
                 N, 0, c, N);
     done = true;

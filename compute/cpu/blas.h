@@ -15,9 +15,16 @@
 void bm_blas_restart(char **argv);
 
 /*
+ * Call this next. OpenBLAS starts threads when it is loaded. If they find no
+ * address space, the program would wait for them forever when it forks or
+ * exits: fails then with BM_ERR_MEMORY, and the caller must end with _exit.
+ */
+BM_CHECKED bm_status bm_blas_check(void);
+
+/*
  * Makes OpenBLAS reserve the 128 MB of address space that it maps at its first
  * product; without them it would retry forever. Fails with BM_ERR_MEMORY if
- * they are not available. No-op after the first success.
+ * they are not available, as bm_blas_check does. No-op after the first success.
  */
 BM_CHECKED bm_status bm_blas_reserve(void);
 

@@ -184,6 +184,8 @@ static void check_member(progress *p, const bm_shard_member *m)
 
     if (m->readable && m->place.index >= 0)
         index = m->place.index;
+    else if (index > BM_SHARD_MOST) /* a number of another kind */
+        index = p->next;
     report_missing(p, m->path, index);
     if (index < p->next || (m->readable && p->count > 0) ||
         (p->known && counted &&

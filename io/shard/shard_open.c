@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 1 << 20, MOST_SHARDS = 100000000 };
+enum { MOST_FEATURES = 1 << 20 };
 
 /* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
@@ -45,7 +45,7 @@ static bm_status read_place(bm_shard *s)
         BM_TRY(bm_h5_number(&s->file, "bmuf", "before_xxh3", &before));
         p->before = (uint64_t)before;
     }
-    if (p->index < -1 || p->index > MOST_SHARDS || p->count < -1 ||
+    if (p->index < -1 || p->index > BM_SHARD_MOST || p->count < -1 ||
         (p->count > 0 && p->count != p->index + 1) || p->first < 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: invalid place in its data set: shard_index %" PRId64

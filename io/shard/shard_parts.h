@@ -35,6 +35,8 @@ typedef struct bm_shard_tables {
     float *scale, *offset; /* [features], u8 only */
 } bm_shard_tables;
 
+enum { BM_SHARD_MOST = 100000000 }; /* shards of a data set */
+
 /* Where a shard belongs in its data set. */
 typedef struct bm_shard_place {
     int64_t index;   /* from 0; -1: unknown */

@@ -406,6 +406,10 @@ static void test_missing_address_space_is_reported(void **_)
 {
     static const char *const words[] = {"bench", "--quick", "--only", "ctc",
                                         NULL};
+    static const char *const verbs[][8] = {
+        {"version"},
+        {"check", "data"},
+        {"train", "tiny.ini", "-n", "2", "--set", "job.workers=2"}};
     static const long mb[] = {150, 200, 300};
 
     (void)_;
@@ -415,6 +419,10 @@ static void test_missing_address_space_is_reported(void **_)
     FOR_EACH (i, mb)
         assert_fails(command_run(&(command){.words = words,
                                             .address_bytes = mb[i] << 20}),
+                     71, "MB of address space; raise the limit");
+    FOR_EACH (i, verbs)
+        assert_fails(command_run(&(command){.words = verbs[i],
+                                            .address_bytes = 150L << 20}),
                      71, "MB of address space; raise the limit");
 }
 

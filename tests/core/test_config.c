@@ -389,6 +389,9 @@ static void test_comments_end_a_line_and_quotes_protect(void **state)
     assert_net("[model]\nnet = a # first = 1\n  b # second = 2\n  c\n"
                "[job]\nworkers=3",
                "a b c");
+    assert_net("# say: \"a\n[model]\n; net = \"a\" is the default\nnet = b\n"
+               "  # net = \"c\n[job]\nworkers=3",
+               "b");
     config = read_text("[model]\nnet = \"a # b\n");
     assert_reported(config, "%s:2: the value begins with a double quote, but "
                             "does not end");
