@@ -66,7 +66,7 @@ static bm_status diverged(const bm_trainer *t)
     return BM_FAIL(BM_ERR_NUMERIC,
                    "training has diverged: no result of block %lld of epoch "
                    "%lld can be used; the last checkpoint is unchanged. Lower "
-                   "train.rate or bmuf.rate, or set sgd.clip",
+                   "train.rate, bmuf.rate or sgd.clip",
                    (long long)t->at.block, (long long)t->at.epoch);
 }
 

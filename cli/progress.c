@@ -128,8 +128,9 @@ static void draw(void)
     if (n + (size_t)rest >= bar.width) /* it has become narrower */
         rest = (int)(bar.width - 1 - n);
     if (bm_terminal_colour() && from < to && to <= n)
-        snprintf(text, sizeof text, "\r%.*s\033[32m%.*s\033[m%s%*s\r", (int)from,
-                 line, (int)(to - from), line + from, line + to, rest, "");
+        snprintf(text, sizeof text, "\r%.*s\033[32m%.*s\033[m%s%*s\r",
+                 (int)from, line, (int)(to - from), line + from, line + to,
+                 rest, "");
     else
         snprintf(text, sizeof text, "\r%s%*s\r", line, rest, "");
     fputs(text, stderr);

@@ -175,8 +175,11 @@ bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
         catch_signals(rank_in_environment());
     if (launched)
         BM_TRY(watch());
-    else /* keeps Open MPI from starting a daemon for a single process */
+    else { /* no daemon of Open MPI, and no folder: all single processes would
+            * have the same, and the first that ends removes it */
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+        setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+    }
     BM_TRY(init_mpi(launched));
     bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;

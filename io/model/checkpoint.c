@@ -9,8 +9,8 @@
 #include "io/model/model_tensors.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,8 +227,8 @@ static bm_status read_rest(const job *j, rest *out)
             return BM_FAIL(BM_ERR_FORMAT, "%s: the position %lld is no count",
                            j->path, (long long)at[i]);
     out->position = (bm_position){at[0], at[1]};
-    BM_TRY(read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS,
-                      out->numbers));
+    BM_TRY(
+        read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS, out->numbers));
     for (int i = 0; i < BM_CHECKPOINT_NUMBERS; i++)
         if (!(fabs(out->numbers[i]) <= MOST))
             return BM_FAIL(BM_ERR_FORMAT, "%s: number %d is out of range",

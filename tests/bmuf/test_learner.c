@@ -350,10 +350,9 @@ static double distance(const double *x, const double *y, size_t n)
 
 static void check_mean(const char *loss)
 {
-    static const char *const settings[] = {"job.workers=5", "sgd.momentum=0",
-                                           "sgd.clip=0",
-                                           "train.strategy=average",
-                                           "train.diverged=0"};
+    static const char *const settings[] = {
+        "job.workers=5", "sgd.momentum=0", "sgd.clip=0",
+        "train.strategy=average", "train.diverged=0"};
     fixture real, alone;
     bm_trainer *trainer = NULL;
     bm_config *config = NULL;

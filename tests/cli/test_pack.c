@@ -170,8 +170,8 @@ static size_t assert_whole(const char *out)
     assert_true(unfinished <= 1);
     if (n == 0)
         return 0;
-    assert_ok(
-        bm_check_directory(in_folder(out), 1, 0, stderr, false, NULL, &problems));
+    assert_ok(bm_check_directory(in_folder(out), 1, 0, stderr, false, NULL,
+                                 &problems));
     assert_int_equal(problems, unfinished + !whole);
     assert_int_equal(bm_dataset_open(&d, in_folder(out)),
                      whole ? BM_OK : BM_ERR_FORMAT);

@@ -52,7 +52,7 @@ static const char faults[] = "[data]\n"
         "data.train is not set; add [data] train = FOLDER",                    \
         "faults.ini:4: model.net: word 2 'lineal': no such layer",             \
         "faults.ini:5: model.loss: 'ctcc'", "ctc cross_entropy",               \
-        "faults.ini:7: train.epochs: -1 is outside [0, ",                       \
+        "faults.ini:7: train.epochs: -1 is outside [0, ",                      \
         "faults.ini:8: train.rate: 'fast' is not a number",                    \
         "faults.ini:9: train.strategy = local needs one worker, not 2",        \
         "faults.ini:11: bmuf.momentum: 1.5 is outside [0, 0.9999]",            \
@@ -486,16 +486,14 @@ static void test_small_sets_have_more_epochs_by_default(void **_)
         {400, 1, 4, 0, 30},    /* 100 mini-batches */
         {300, 1, 4, 0, 40},    /* 75 */
         {300, 1, 0, 0, 40},    /* 4 sequences by default */
-        {300, 6000, 0, 100, 50},
-        {8, 1, 0, 0, 100},
-        {0, 0, 0, 0, 100},
+        {300, 6000, 0, 100, 50}, {8, 1, 0, 0, 100}, {0, 0, 0, 0, 100},
     };
 
     (void)_;
     FOR_EACH (i, sets) {
         bm_dataset d = {.n = sets[i].n, .frames = sets[i].frames};
-        bm_settings s = {.plan = {.sequences = sets[i].sequences,
-                                  .frames = sets[i].limit}};
+        bm_settings s = {
+            .plan = {.sequences = sets[i].sequences, .frames = sets[i].limit}};
 
         assert_int_equal(bm_settings_epochs(&s, &d), sets[i].epochs);
         s.train.epochs = 7;

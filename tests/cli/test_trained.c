@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -88,6 +89,46 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_says(o.out, "delta");
     json_decref(run);
     json_decref(model);
+}
+
+/* Else they share a folder there, and remove it while others start. */
+static void test_one_process_needs_no_tmpdir(void **_)
+{
+    char *before = getenv("TMPDIR");
+    outcome o;
+
+    (void)_;
+    before = before != NULL ? strdup(before) : NULL;
+    setenv("TMPDIR", "/dev/null", 1);
+    o = BMUF("train", "tiny.ini", "--out", "homeless", "--set",
+             "train.epochs=1");
+    unsetenv("TMPDIR");
+    if (before != NULL)
+        setenv("TMPDIR", before, 1);
+    free(before);
+    assert_code(o, 0);
+}
+
+/* The defaults learn without a dev set, on one worker and on four. */
+static void test_data_and_net_are_enough(void **_)
+{
+    static const char *const workers[] = {"job.workers=1", "job.workers=4"};
+
+    (void)_;
+    write_text("least.ini", "[data]\ntrain = train\n"
+                            "[model]\nnet = stack:2 blstm:16 linear\n");
+    for (size_t i = 0; i < 2; i++) {
+        char run[8];
+        outcome o = {0};
+        json_t *result = NULL;
+
+        snprintf(run, sizeof run, "least%zu", i);
+        o = BMUF("train", "least.ini", "--out", run, "--set", workers[i]);
+        assert_code(o, 0);
+        result = parse_json(BMUF("eval", run, "test", "--json").out);
+        assert_true(number(result, "ler") < 0.1);
+        json_decref(result);
+    }
 }
 
 /* config.ini of a run describes that run. */
@@ -315,6 +356,8 @@ int main(void)
         cmocka_unit_test(test_a_model_is_trained_and_described),
         cmocka_unit_test(test_info_tells_where_a_killed_run_stands),
         cmocka_unit_test(test_info_names_the_epoch_of_the_best_model),
+        cmocka_unit_test(test_data_and_net_are_enough),
+        cmocka_unit_test(test_one_process_needs_no_tmpdir),
         cmocka_unit_test(test_a_run_can_be_repeated_from_its_config),
         cmocka_unit_test(test_spoken_digits_end_to_end),
         cmocka_unit_test(test_handwritten_lines_end_to_end),

@@ -100,6 +100,7 @@ must_end 77 'bare_root: NOT RUN on a bare Debian: namespaces are not permitted' 
     env PATH="$work/bin:$PATH" "$scripts/bare_root" true
 
 unshare --mount --pid --fork true 2>/dev/null || { echo 'no namespaces'; exit 0; }
+git -C "$top" rev-parse -q --verify HEAD >/dev/null || { echo 'no git checkout'; exit 0; }
 mirror=http://127.0.0.1:9/debian
 must_end 77 "bare_root: NOT RUN on a bare Debian: the mirror $mirror cannot be reached" \
     env BMUF_MIRROR=$mirror "$scripts/bare_root" true

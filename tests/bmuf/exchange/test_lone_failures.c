@@ -67,8 +67,7 @@ static void test_ranks_fail_together(void **state)
         for (int k = 0; all != 0; k++) {
             bool reached = false;
             bm_status status = open_with_failure(
-                comm, &j, k, strstr(ways[i][0], "fragments") != NULL,
-                &reached);
+                comm, &j, k, strstr(ways[i][0], "fragments") != NULL, &reached);
             int ok[2] = {status == BM_OK, status != BM_OK};
 
             assert_ok(bm_comm_max(comm, ok, 2));
