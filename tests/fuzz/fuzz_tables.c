@@ -23,7 +23,7 @@ typedef struct tables {
     uint64_t units[MOST * BM_UNIT_COLUMNS];
     uint32_t crc[2 * MOST];
     uint8_t inputs[MOST * LONGEST * WIDEST * sizeof(float)];
-    char tags[4 * MOST];
+    char tags[4 * MOST], reference[MOST];
     int32_t speaker[MOST];
     bm_shard_place place;
     size_t n, n_units, features, width, frames, n_labels;
@@ -59,6 +59,7 @@ static void lay_out(tables *t, const uint8_t *data, size_t size, bool per_frame)
         t->frames += frames;
         t->n_labels += labels;
         t->tags[2 * i] = (char)('a' + i);
+        t->reference[i] = 1;
     }
     for (k = 0; k < t->n_labels; k++)
         t->labels[k] = 1;
@@ -136,6 +137,7 @@ static bm_status write(tables *t, bm_store store, const bm_shard_meta *meta,
         .lengths = bytes(t->lengths, 2 * t->n * sizeof *t->lengths),
         .min_frames = bytes(t->min_frames, t->n * sizeof *t->min_frames),
         .tags = bytes(t->tags, 2 * t->n),
+        .reference = bytes(t->reference, t->n),
         .speaker = bytes(t->speaker, t->n * sizeof *t->speaker),
         .units = bytes(t->units, t->n_units * BM_UNIT_COLUMNS * 8),
         .crc = bytes(t->crc, 2 * t->n_units * sizeof *t->crc)};
