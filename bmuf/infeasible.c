@@ -127,6 +127,10 @@ bm_status bm_infeasible_check_data(const bm_model *model,
     if (data->n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s = %s has no sequences", name,
                        data->directory);
+    if (data->labels == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s = %s has no labels; pack it with texts", name,
+                       data->directory);
     if (bad == 0 || (2 * bad <= (int64_t)data->n && !refuse))
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,

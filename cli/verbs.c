@@ -25,6 +25,11 @@ bm_status bm_verb_find(const char *name, const bm_verb **out)
             *out = verbs[i];
             return BM_OK;
         }
+    if (name[0] == '-')
+        return BM_FAIL(BM_ERR_ARG,
+                       "%s: options come after the verb; bmuf --help lists the "
+                       "verbs",
+                       name);
     if (bm_nearest_word(name, BM_VERBS(BM_WORD), near, sizeof near))
         return BM_FAIL(BM_ERR_ARG,
                        "unknown verb '%s'; did you mean %s? See bmuf --help",

@@ -114,6 +114,7 @@ done:
 bm_status bm_file_make_directory(const char *path)
 {
     char part[PATH_MAX];
+    struct stat info;
     size_t n = strlen(path);
 
     if (n >= sizeof part)
@@ -126,5 +127,7 @@ bm_status bm_file_make_directory(const char *path)
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return BM_FAIL(BM_ERR_CREATE, "%s: %s", part, strerror(errno));
     }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return BM_FAIL(BM_ERR_CREATE, "%s: Not a directory", path);
     return BM_OK;
 }

@@ -430,7 +430,7 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
     if (m->faults.n == m->n)
         return verdict(m, BM_ERR_MISSING, "file cannot be opened",
                        "files cannot be opened");
-    return BM_FAIL(BM_ERR_MISSING,
+    return BM_FAIL(BM_ERR_FORMAT,
                    "%s: %zu of %zu files cannot be opened:%s%s\nThis is more "
                    "than %g %%, and nothing was packed; mend the files or the "
                    "manifest, or let them pass with --max-left-out %.0f",

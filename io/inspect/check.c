@@ -49,6 +49,7 @@ typedef struct inspection {
     bm_sequences x;
     int32_t *min_frames; /* NULL: cannot be read */
     bool has_names;      /* tags can be read */
+    bool labelled;       /* any sequence is */
 } inspection;
 
 /* The hash of a sequence's name. */
@@ -188,7 +189,7 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
     size_t least = n + (repeats > 0 ? (size_t)repeats : 0);
     char text[512], with[128] = "";
 
-    if (frames == 0 || n == 0)
+    if (frames == 0 || (n == 0 && i->labelled))
         send_for_sequence(i, EMPTY, sequence,
                           frames == 0 ? "has no frames" : "has no labels");
     if (i->s->per_frame || left >= least)
@@ -306,10 +307,12 @@ static void inspect(void *self, FILE *to)
     inspect_first(&i, t->first);
     i.has_names = i.s->t.n == 0 || succeeded(&i, bm_shard_tag(i.s, 0, &tag));
     inspect_tables(&i);
+    for (size_t k = 0; k < bm_shard_units(i.s); k++)
+        labels += bm_shard_unit(i.s, k).labels;
+    i.labelled = labels > 0;
     for (size_t k = 0; k < bm_shard_units(i.s); k++) {
         inspect_unit(&i, k);
         frames += bm_shard_unit(i.s, k).frames;
-        labels += bm_shard_unit(i.s, k).labels;
         fprintf(to, "%%%zu %zu\n", k + 1, bm_shard_units(i.s));
         fflush(to);
     }
@@ -515,7 +518,11 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
             bm_count_noun((long long)t->frames, "frame").text,
             bm_count_noun((long long)t->labels, "label").text);
     if (problems == 0)
-        fprintf(t->out, "no problems\n");
+        fprintf(t->out, "no problems%s\n",
+                t->sequences > 0 && t->labels == 0
+                    ? "; without labels eval gives no error rates, "
+                      "and train refuses it"
+                    : "");
     else
         fprintf(t->out, "%s\n",
                 bm_count_noun((long long)problems, "problem").text);

@@ -1,6 +1,7 @@
 #include "io/shard/h5.h"
 
 #include "core/file.h"
+#include "core/file_kind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -89,6 +90,20 @@ hid_t bm_h5_half(void)
     return type;
 }
 
+static bm_status invalid(const char *path)
+{
+    const char *kind = bm_file_kind(path);
+
+    if (kind == NULL)
+        kind = bm_text_kind(path);
+    if (kind != NULL && strcmp(kind, "an HDF5 file") != 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a shard; %s", path, kind,
+                       bm_file_kind_use(kind));
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: empty, truncated, or not completely written (HDF5: %s)",
+                   path, bm_h5_reason());
+}
+
 bm_status bm_h5_open(bm_h5_file *out, const char *path)
 {
     struct stat info = {0};
@@ -109,10 +124,7 @@ bm_status bm_h5_open(bm_h5_file *out, const char *path)
         status =
             BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", path, bm_h5_reason());
     else if (id < 0) /* before H5Pclose, which clears the reason */
-        status = BM_FAIL(BM_ERR_FORMAT,
-                         "%s: not an HDF5 file, truncated, or not completely "
-                         "written (HDF5: %s)",
-                         path, bm_h5_reason());
+        status = invalid(path);
     H5Pclose(access);
     BM_TRY(status);
     *out = (bm_h5_file){path, id, (uint64_t)info.st_size};

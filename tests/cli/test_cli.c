@@ -289,6 +289,7 @@ static void test_unknown_words_suggest_the_nearest(void **_)
                  "bmuf train --help");
     assert_fails(BMUF("eval", "m", "d", "-x"), 64,
                  "eval: ", "unknown option -x");
+    assert_fails(BMUF("-q", "train"), 64, "-q: options come after the verb");
 }
 
 static void test_nouns_are_counted(void **_)

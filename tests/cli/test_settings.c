@@ -436,8 +436,11 @@ static void make_set_of_nan(const char *name, size_t n)
 static void test_sequences_that_fit_are_counted(void **_)
 {
     int32_t lengths[][2] = {{10, 5}, {2, 2}, {4, 2}};
-    bm_dataset d = {
-        .directory = "some", .n = 3, .lengths = lengths[0], .longest = 10};
+    bm_dataset d = {.directory = "some",
+                    .n = 3,
+                    .labels = 9,
+                    .lengths = lengths[0],
+                    .longest = 10};
     bm_model_settings settings = {"stack:2 linear", "ctc", "skip"};
     bm_model_shape shape = {5, 5, 1};
     bm_backend *be = NULL;
@@ -456,6 +459,10 @@ static void test_sequences_that_fit_are_counted(void **_)
                            "2 of 3 sequences of data.train = some have more "
                            "labels than model.net leaves frames: it leaves 5 "
                            "of the 10 of the longest"));
+    d.labels = 0;
+    assert_int_equal(bm_infeasible_check_data(m, &d, "data.train"),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "some has no labels"));
     d.n = 0;
     assert_int_equal(bm_infeasible_check_data(m, &d, "data.train"),
                      BM_ERR_FORMAT);

@@ -330,6 +330,8 @@ static void test_directories_are_made_with_their_parents(void **state)
     assert_int_equal(stat(scratch_file(&s, "a/b/c"), &info), 0);
     assert_true(S_ISDIR(info.st_mode));
     spill(scratch_file(&s, "file"), "", 0);
+    assert_int_equal(bm_file_make_directory(scratch_file(&s, "file")),
+                     BM_ERR_CREATE);
     assert_int_equal(bm_file_make_directory(scratch_file(&s, "file/d")),
                      BM_ERR_CREATE);
     memset(deep, 'd', sizeof deep);

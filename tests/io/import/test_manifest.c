@@ -103,11 +103,10 @@ static void test_all_missing_files_are_reported_at_once(void **state)
     write_text("m.jsonl", "{\"id\": \"a\", \"image\": \"gone.png\"}\n"
                           "{\"id\": \"b\", \"image\": \"there.png\"}\n"
                           "{\"id\": \"c\", \"image\": \"/no/where.png\"}\n");
-    assert_manifest_says(BM_ERR_MISSING, "2 of 3 files cannot be opened");
-    assert_manifest_says(BM_ERR_MISSING,
-                         "let them pass with --max-left-out 67");
-    assert_manifest_says(BM_ERR_MISSING, "gone.png: No such file");
-    assert_manifest_says(BM_ERR_MISSING, "m.jsonl:3: /no/where.png: No such");
+    assert_manifest_says(BM_ERR_FORMAT, "2 of 3 files cannot be opened");
+    assert_manifest_says(BM_ERR_FORMAT, "let them pass with --max-left-out 67");
+    assert_manifest_says(BM_ERR_FORMAT, "gone.png: No such file");
+    assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:3: /no/where.png: No such");
     assert_null(strstr(bm_last_error(), "there.png"));
 }
 
@@ -211,7 +210,7 @@ static void test_some_files_may_be_missing(void **state)
     write_text("m.jsonl", "{\"id\": \"a\", \"image\": \"gone.png\"}\n"
                           "{\"id\": \"b\", \"image\": \"there.png\"}\n");
     assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9),
-                     BM_ERR_MISSING);
+                     BM_ERR_FORMAT);
     assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50));
     assert_int_equal(bm_manifest_size(m), 2);
     bm_manifest_free(m);

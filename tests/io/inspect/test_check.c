@@ -152,6 +152,29 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
     corpus_remove(directory);
 }
 
+static void test_a_set_without_labels_is_no_problem(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    corpus c = corpus_make(directory, "bare", 0);
+    bm_shard_writer *w = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 1;
+
+    (void)_;
+    assert_ok(
+        bm_shard_writer_open(&w, directory, "bare", &c.settings, &c.meta));
+    add(w, "one", x, CORPUS_FRAMES, 0);
+    add(w, "two", x, CORPUS_FRAMES, 0);
+    assert_ok(bm_shard_writer_finish(w, &problems));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 0);
+    assert_reported(text, "no problems; without labels eval gives no error");
+    free(text);
+    corpus_remove(directory);
+}
+
 /* Within a shard and across two shards. */
 static void test_duplicate_names_are_reported(void **_)
 {
@@ -282,7 +305,7 @@ static void test_every_problem_of_every_shard_is_reported(void **_)
     assert_reported(text, "b-00000.bmuf.h5 has 7 features per frame, ");
     assert_reported(text, "b-00000.bmuf.h5 has 6 classes, ");
     assert_reported(text, "c-00000.bmuf.h5 has 6 classes, ");
-    assert_reported(text, "c-00001.bmuf.h5: not an HDF5 file, truncated");
+    assert_reported(text, "c-00001.bmuf.h5: empty, truncated");
     assert_reported(text,
                     "d-00000.bmuf.h5: features were made with other settings");
     assert_reported(text, "d-00000.bmuf.h5: /bmuf/frame_offset disagrees");
@@ -663,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_good_data_have_no_problems),
         cmocka_unit_test(test_a_stride_makes_sequences_too_short),
         cmocka_unit_test(test_invalid_sequences_are_reported_by_name),
+        cmocka_unit_test(test_a_set_without_labels_is_no_problem),
         cmocka_unit_test(test_duplicate_names_are_reported),
         cmocka_unit_test(test_problems_beyond_the_limit_are_counted),
         cmocka_unit_test(test_every_problem_of_every_shard_is_reported),
