@@ -300,10 +300,10 @@ static void test_invalid_windows_are_reported(void **_)
     program p;
 
     (void)_;
-    train(&p, "bad", 1, "job.trace=blocks 3:3; train.epochs=0");
+    train(&p, "bad", 1, "job.trace=blocks 3:3; train.keep=0");
     assert_ended(&p, 78);
     assert_said(&p, "job.trace = blocks 3:3");
-    assert_said(&p, "train.epochs");
+    assert_said(&p, "train.keep");
 }
 
 /* ---- bmuf trace --------------------------------------------------------- */
