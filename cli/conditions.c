@@ -54,6 +54,7 @@ static const struct condition {
      "schedule.kind = newbob"},
     {"clock.kind", PER_EVENT},
     {"clock.times clock.spread", "clock.kind = virtual"},
+    {"tune", ""},
     {"ssgd", "train.strategy = ssgd or block.warmup > 0"},
     {"ssgd.bucket", "ssgd.overlap = bucket"},
     {"asgd.power", "asgd.scaling = power"},
@@ -139,13 +140,14 @@ static bool is_one_of(const char *value, char *words)
     return false;
 }
 
-static const char *missing(const bm_config *config, const char *section,
-                           const char *key);
+/* The condition of a setting that does not hold; NULL: the setting counts. */
+typedef const char *judge(const bm_config *config, const char *section,
+                          const char *key);
 
-/* Whether one term holds, and the setting that it names counts. If that is all
- * that lacks, *why is what it needs itself. */
-static bool holds(const bm_config *config, const char *term, size_t length,
-                  const char **why)
+/* Whether one term holds, and the setting that it names counts, as `named` says.
+ * If that is all that lacks, *why is what it needs itself. */
+static bool holds(const bm_config *config, judge *named, const char *term,
+                  size_t length, const char **why)
 {
     char text[160], section[32] = "", key[32] = "", relation[8] = "",
                     right[80] = "";
@@ -167,18 +169,19 @@ static bool holds(const bm_config *config, const char *term, size_t length,
     else
         yes = is_one_of(value, right);
     if (yes)
-        *why = missing(config, section, key);
+        *why = named(config, section, key);
     return yes && *why == NULL;
 }
 
-static bool hold(const bm_config *config, const char *when, const char **why)
+static bool hold(const bm_config *config, judge *named, const char *when,
+                 const char **why)
 {
     static const char either[] = " or ";
 
     for (;;) {
         const char *end = strstr(when, either);
 
-        if (holds(config, when,
+        if (holds(config, named, when,
                   end != NULL ? (size_t)(end - when) : strlen(when), why))
             return true;
         if (end == NULL)
@@ -187,9 +190,8 @@ static bool hold(const bm_config *config, const char *when, const char **why)
     }
 }
 
-/* The condition that does not hold; NULL: the setting counts. */
-static const char *missing(const bm_config *config, const char *section,
-                           const char *key)
+static const char *judge_by(const bm_config *config, judge *named,
+                            const char *section, const char *key)
 {
     const char *both[] = {of_section(section), bm_condition(section, key)};
 
@@ -197,10 +199,33 @@ static const char *missing(const bm_config *config, const char *section,
         const char *why = NULL;
 
         if (both[i] != NULL && both[i][0] != '\0' &&
-            !hold(config, both[i], &why))
+            !hold(config, named, both[i], &why))
             return why != NULL ? why : both[i];
     }
     return NULL;
+}
+
+static const char *none(const bm_config *config, const char *section,
+                        const char *key)
+{
+    (void)config;
+    (void)section;
+    (void)key;
+    return NULL;
+}
+
+/* Chains of conditions have up to two links: clock.times counts with clock.kind,
+ * which counts with an asynchronous strategy. */
+static const char *missing_next(const bm_config *config, const char *section,
+                                const char *key)
+{
+    return judge_by(config, none, section, key);
+}
+
+static const char *missing(const bm_config *config, const char *section,
+                           const char *key)
+{
+    return judge_by(config, missing_next, section, key);
 }
 
 void bm_conditions_check(const bm_config *config,

@@ -4,9 +4,12 @@
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/exchange/compress.h"
 #include "cli/train/tracing.h"
+#include "cli/tune/tune_settings.h"
+#include "core/file.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BM_ONE(name) 1 +
@@ -205,6 +208,7 @@ static const bm_section train_sections[] = {
     {"sgd", bm_sgd_options, bm_sgd_check},
     {"schedule", bm_schedule_options, check_schedule},
     {"clock", bm_clock_options, bm_clock_check},
+    {"tune", bm_tune_options, NULL},
 };
 
 enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
@@ -311,8 +315,9 @@ static bm_status set_usual(bm_config *config)
     return BM_OK;
 }
 
-bm_status bm_settings_read(const bm_arguments *a, const char *path,
-                           bm_config **config, bm_settings *out)
+bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
+                                const char *const *more, bm_config **config,
+                                bm_settings *out)
 {
     bm_config *c = NULL;
     bm_status status = BM_OK;
@@ -321,6 +326,8 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path,
     if (path != NULL)
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
+    for (; *more != NULL; more++)
+        BM_TRY_DONE(bm_config_set(c, *more));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));
@@ -328,6 +335,31 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path,
     c = NULL;
 done:
     bm_config_free(c);
+    return status;
+}
+
+bm_status bm_settings_read(const bm_arguments *a, const char *path,
+                           bm_config **config, bm_settings *out)
+{
+    const char *const none[] = {NULL};
+
+    return bm_settings_read_with(a, path, none, config, out);
+}
+
+bm_status bm_settings_write(const bm_config *config, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    bm_status status = BM_OK;
+
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    status = bm_config_write(config, bm_train_sections(), memory);
+    fclose(memory);
+    if (status == BM_OK)
+        status = bm_file_write(path, text, size);
+    free(text);
     return status;
 }
 

@@ -52,6 +52,18 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       bm_config **config, bm_settings *out);
 
+/* The same with more settings, each "section.key=value", which count like a
+ * --set behind the others; the list ends with NULL. */
+BM_CHECKED bm_status bm_settings_read_with(const bm_arguments *a,
+                                           const char *path,
+                                           const char *const *more,
+                                           bm_config **config,
+                                           bm_settings *out);
+
+/* Writes all settings to a file, durably. Fails as bm_file_write. */
+BM_CHECKED bm_status bm_settings_write(const bm_config *config,
+                                       const char *path);
+
 /* Replaces `auto` of job.device and job.precision by what the run uses, also in
  * the configuration that the run keeps. Fails with BM_ERR_CONFIG if other
  * settings do not go with the device. */

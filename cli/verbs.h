@@ -12,6 +12,7 @@
     X(check)                                                                   \
     X(info)                                                                    \
     X(train)                                                                   \
+    X(tune)                                                                    \
     X(eval)                                                                    \
     X(explain)                                                                 \
     X(scale)                                                                   \

@@ -147,6 +147,8 @@ const char *bm_section_about(const char *section)
          "The coding of block updates, see "
          "[strategies.md](strategies.md#compressed-block-updates)."},
         {"sgd", "The local update of every worker, see [sgd.md](sgd.md)."},
+        {"tune", "How [bmuf tune](tuning.md) searches; `bmuf train` ignores "
+                 "it."},
         {"schedule", "The learning rate over time, see [sgd.md](sgd.md)."},
         {"clock", "The order in which workers reach the server of `asgd`, "
                   "`softsync` and `easgd`, see\n"

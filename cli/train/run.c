@@ -53,29 +53,6 @@ static bool may_change(const char *section, const char *key)
     return false;
 }
 
-static const char *value_of(const bm_config *config, const char *section,
-                            const bm_option *o)
-{
-    const char *text = bm_config_text(config, section, o->key);
-    return text != NULL ? text : o->fallback != NULL ? o->fallback : "";
-}
-
-/* 0.02 and 2e-2 are equal. */
-static bool same_value(const bm_option *o, const char *a, const char *b)
-{
-    char *end_a = NULL, *end_b = NULL;
-    double x = 0, y = 0;
-
-    if (strcmp(a, b) == 0)
-        return true;
-    if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
-        return false;
-    x = strtod(a, &end_a);
-    y = strtod(b, &end_b);
-    return end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0' &&
-           x == y;
-}
-
 /* bm_run_check compares before the device and precision are resolved. */
 static bool is_unresolved(const bm_option *o, const char *value)
 {
@@ -108,56 +85,46 @@ static void warn_of_change(const bm_config *now, const char *key,
                was, is);
 }
 
+typedef struct comparison {
+    const bm_config *now;
+    char list[2048];
+    int differing;
+} comparison;
+
+static void take(void *self, const char *section, const bm_option *o,
+                 const char *was, const char *is)
+{
+    comparison *c = self;
+
+    if (is_unresolved(o, is))
+        return;
+    if (may_change(section, o->key)) {
+        warn_of_change(c->now, o->key, was, is);
+        return;
+    }
+    c->differing++;
+    snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
+             "\n  %s.%s: was %s, now %s", section, o->key, was, is);
+}
+
 /* Fails if a setting differs from the run's config.ini; lists all of them. */
 static bm_status compare(const bm_run *run, const bm_config *now)
 {
-    const bm_section *sections = bm_train_sections();
-    char list[2048] = "";
-    int differing = 0;
+    comparison c = {.now = now};
     bm_config *then = NULL;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, run->config_path));
     BM_TRY_DONE(add_device(then));
-    for (const bm_section *s = sections; s->name != NULL; s++)
-        for (const bm_option *o = s->options; o->key != NULL; o++) {
-            const char *a = value_of(then, s->name, o);
-            const char *b = value_of(now, s->name, o);
-            if (same_value(o, a, b) || is_unresolved(o, b))
-                continue;
-            if (may_change(s->name, o->key)) {
-                warn_of_change(now, o->key, a, b);
-                continue;
-            }
-            differing++;
-            snprintf(list + strlen(list), sizeof list - strlen(list),
-                     "\n  %s.%s: was %s, now %s", s->name, o->key, a, b);
-        }
-    if (differing > 0)
+    bm_config_compare(then, now, bm_train_sections(), take, &c);
+    if (c.differing > 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
                      "%s was started with other settings:%s\nGive another "
                      "--out, or use the settings in %s",
-                     run->directory, list, run->config_path);
+                     run->directory, c.list, run->config_path);
 done:
     bm_config_free(then);
-    return status;
-}
-
-static bm_status write_config(const bm_run *run, const bm_config *config)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    bm_status status = BM_OK;
-
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
-    status = bm_config_write(config, bm_train_sections(), memory);
-    fclose(memory);
-    if (status == BM_OK)
-        status = bm_file_write(run->config_path, text, size);
-    free(text);
     return status;
 }
 
@@ -188,7 +155,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     if (!run->fresh)
         BM_TRY(compare(run, config));
     BM_TRY(bm_file_make_directory(run->checkpoints));
-    BM_TRY(write_config(run, config));
+    BM_TRY(bm_settings_write(config, run->config_path));
     run->attempt = 1 + attempts(run->journal_path);
     BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
     bm_log_journal(run->journal);

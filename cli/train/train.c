@@ -128,18 +128,25 @@ static bool over(const bm_training *t)
     return t->ended || t->epochs >= t->n_epochs;
 }
 
+/* Done for this time: --until. */
+static bool enough(const bm_training *t)
+{
+    return t->until > 0 && t->epochs >= t->until;
+}
+
 static bm_status train_blocks(bm_training *t, bool *stopped)
 {
     long every = t->set->train.checkpoint_every;
     bm_span span;
 
-    *stopped = false;
+    *stopped = enough(t);
     while (!over(t) && !*stopped) {
         BM_TRY(bm_tracing_block(&t->tracing, t->comm, t->run->directory,
                                 t->run->attempt, t->blocks));
         span = bm_span_begin("block");
         BM_TRY(train_block(t));
         BM_TRY(asked_to_stop(t, stopped));
+        *stopped = *stopped || enough(t);
         if (*stopped && !over(t))
             BM_TRY(bm_training_save_last(t));
         else if (over(t) || t->unsaved != BM_OK ||
@@ -250,12 +257,12 @@ static bm_status work(bm_training *t)
         return finish(t);
     BM_TRY(write_model(t, bm_trainer_global, NULL));
     bm_report_stop(t);
-    return BM_STOPPED;
+    return enough(t) ? BM_OK : BM_STOPPED;
 }
 
 static bm_status train_on(bm_device *device, bm_comm *comm,
                           const bm_config *config, const bm_settings *set,
-                          const char *directory, double began)
+                          const char *directory, long until, double began)
 {
     bm_run run = {.lock = -1};
     bm_training t = {.comm = comm,
@@ -263,6 +270,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .config = config,
                      .run = &run,
                      .device = device,
+                     .until = until,
                      .began = began,
                      .error = NAN};
     bm_status status = BM_OK;
@@ -280,14 +288,14 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
 }
 
 static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
-                          const char *directory, double began)
+                          const char *directory, long until, double began)
 {
     bm_device device = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_machine_open(&device, comm, config, set, bm_comm_size(comm)));
     bm_device_log(&device);
-    status = train_on(&device, comm, config, set, directory, began);
+    status = train_on(&device, comm, config, set, directory, until, began);
     bm_device_close(&device);
     return status;
 }
@@ -306,7 +314,7 @@ static bm_status train(const bm_arguments *a)
     bm_settings set;
     bm_config *config = NULL;
     bm_comm *comm = NULL;
-    long ranks = 0;
+    long ranks = 0, until = 0;
     double began = bm_clock();
     bm_status status = BM_OK;
 
@@ -314,6 +322,7 @@ static bm_status train(const bm_arguments *a)
         out = "run";
     /* Reports invalid settings before mpirun starts. */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
+    BM_TRY(bm_argument_number(a, "until", 0, 1, 1000000, &until));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
     BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
@@ -323,7 +332,7 @@ static bm_status train(const bm_arguments *a)
     BM_TRY_DONE(bm_job_start(a, true, &comm));
     if (comm == NULL)
         goto done;
-    status = train_in(comm, config, &set, out, began);
+    status = train_in(comm, config, &set, out, until, began);
 done:
     bm_config_free(config);
     return status;
@@ -333,6 +342,8 @@ static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"until", "EPOCH",
+     "stop after this epoch; the same command without it goes on", 0, false},
     {"dry-run", NULL,
      "check settings and data, print what would be done, and exit", 0, false},
     {0},

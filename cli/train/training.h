@@ -43,6 +43,7 @@ typedef struct bm_training {
     bm_tracing tracing;
 
     long n_epochs;          /* of the run */
+    long until;             /* stop after this epoch; 0: at the end */
     int64_t epochs, blocks; /* done */
     double frames, seconds;
     double began;      /* bm_clock() at program start */

@@ -16,7 +16,8 @@ static void copy(size_t n, const float *x, float *y)
         bm_prefetch(x);
         memcpy(y, x, BM_STRIDE * sizeof *y);
     }
-    memcpy(y, x, n * sizeof *y);
+    if (n > 0)
+        memcpy(y, x, n * sizeof *y);
 }
 
 static void blend(size_t n, double a, float *restrict y, double b,

@@ -220,7 +220,7 @@ static void test_invalid_recordings_are_left_out(void **_)
                "{\"id\": \"2\", \"audio\": \"test-1.wav\", \"text\": \"a\"}\n"
                "{\"id\": \"3\", \"audio\": \"null.wav\", \"text\": \"b\"}\n");
     o = BMUF("pack", "--audio", "odd.jsonl", "--out", "odd3");
-    assert_fails(o, 66, "odd.jsonl:1: none.wav", "odd.jsonl:3: null.wav");
+    assert_fails(o, 65, "odd.jsonl:1: none.wav", "odd.jsonl:3: null.wav");
 }
 
 /* A line of handwriting: bars of one ink on white. */

@@ -17,7 +17,7 @@
 
 enum { WORDS = 64 };
 
-static char *texts[2 * OUTCOMES];
+static char *texts[3 * OUTCOMES]; /* a command has up to three */
 static size_t turn;
 
 /* ---- the child ---------------------------------------------------------- */
@@ -112,7 +112,7 @@ static void become(const command *c, int control)
 
 static char *keep(char *text)
 {
-    size_t place = turn++ % (2 * OUTCOMES);
+    size_t place = turn++ % (3 * OUTCOMES);
 
     free(texts[place]);
     texts[place] = text;

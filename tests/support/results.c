@@ -430,7 +430,9 @@ static void read_npy(dump_array *a, const char *npy, size_t size)
                             &a->rows, &a->columns),
                      2);
     assert_int_equal(size, 10 + length + 4 * a->rows * a->columns);
-    a->x = (const float *)(const void *)(npy + 10 + length);
+    a->x = malloc(4 * a->rows * a->columns + 1); /* aligned */
+    assert_non_null(a->x);
+    memcpy(a->x, npy + 10 + length, 4 * a->rows * a->columns);
 }
 
 /* Reads an entry of the directory and its array; returns the entry's length. */
@@ -476,6 +478,8 @@ dump dump_read(const char *name)
 
 void dump_free(dump *d)
 {
+    for (size_t i = 0; i < d->n; i++)
+        free(d->arrays[i].x);
     free(d->arrays);
     free(d->bytes);
 }

@@ -94,7 +94,7 @@ const char *thread_of(const json_t *file, const json_t *span);
 typedef struct dump_array {
     char name[64]; /* without .npy */
     size_t rows, columns;
-    const float *x; /* [rows, columns], owned by the dump */
+    float *x; /* [rows, columns], owned by the dump */
 } dump_array;
 
 typedef struct dump {

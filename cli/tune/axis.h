@@ -1,0 +1,56 @@
+/*
+ * axis.h - a setting that is searched, as a number in [0, 1]:
+ *
+ *     block.steps=5..200             the scale is log, as both ends are positive
+ *     train.rate=0.01..0.2:log
+ *     bmuf.momentum=0.5..0.99:logit  even in the logarithm of eta / (1 - eta)
+ *     sgd.momentum=0..0.95:linear
+ *     sgd.local_state=reset,keep     one of these
+ *     job.workers=16                 fixed
+ */
+#ifndef BM_CLI_TUNE_AXIS_H
+#define BM_CLI_TUNE_AXIS_H
+
+#include "core/config.h"
+
+#include <stdbool.h>
+
+#define BM_AXIS_SCALES(X) X(log) X(linear) X(logit)
+
+typedef enum bm_axis_scale {
+#define X(name) BM_AXIS_##name,
+    BM_AXIS_SCALES(X)
+#undef X
+        BM_AXIS_WORDS,
+} bm_axis_scale;
+
+enum { BM_AXIS_TEXT = 40, BM_AXIS_MOST_WORDS = 16 };
+
+typedef struct bm_axis {
+    char name[64]; /* "section.key", or what usual.h derives settings from */
+    bm_axis_scale scale;
+    double low, high; /* of a number */
+    bool integer;
+    char words[BM_AXIS_MOST_WORDS][BM_AXIS_TEXT];
+    int n_words;
+} bm_axis;
+
+/* Parses the text of a range; the setting must be in `sections`. Fails with
+ * BM_ERR_CONFIG, and says what is wrong and what is possible. */
+BM_CHECKED bm_status bm_axis_parse(bm_axis *out, const char *text,
+                                   const bm_section *sections);
+
+/* The number at u in [0, 1), or that of a word. */
+double bm_axis_value(const bm_axis *a, double u);
+
+/* The same as the text of a setting, with three digits. */
+void bm_axis_text(const bm_axis *a, double u, char out[BM_AXIS_TEXT]);
+
+/* The place of a value; NAN: it is not on the axis. */
+double bm_axis_place(const bm_axis *a, const char *value);
+double bm_axis_place_of(const bm_axis *a, double value);
+
+/* "5 .. 200, log"; "reset, keep". */
+void bm_axis_describe(const bm_axis *a, char *out, size_t room);
+
+#endif

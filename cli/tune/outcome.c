@@ -1,0 +1,259 @@
+/* outcome.c - what a search has found: finalists, tables, best.ini. */
+#include "cli/tune/tuning.h"
+#include "core/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 10 }; /* rows of the table on the terminal */
+
+size_t bm_finalists(const bm_tuning *t, size_t *out)
+{
+    size_t all = bm_search_trials(t->search), n = 0;
+    size_t *rank = malloc((all + 1) * sizeof *rank);
+
+    if (rank == NULL || all == 0) {
+        free(rank);
+        return 0;
+    }
+    bm_search_rank(t->search, rank);
+    for (size_t i = 0; i < all && n < (size_t)t->set.finalists; i++) {
+        int rung = bm_search_rung(t->search, rank[i]);
+
+        if (rung >= 0 && isfinite(bm_search_score(t->search, rank[i], rung)) &&
+            rank[i] != 0)
+            out[n++] = rank[i];
+    }
+    out[n++] = 0; /* the given one */
+    free(rank);
+    return n;
+}
+
+/* The 97.5 % quantile of Student's t. */
+static double student(size_t freedom)
+{
+    static const double table[] = {NAN,   12.71, 4.303, 3.182, 2.776, 2.571,
+                                   2.447, 2.365, 2.306, 2.262, 2.228, 2.201,
+                                   2.179, 2.160, 2.145, 2.131, 2.120, 2.110,
+                                   2.101, 2.093, 2.086};
+    size_t n = sizeof table / sizeof *table;
+
+    /* Beyond: its expansion in 1 / freedom (Abramowitz & Stegun 26.7.5). */
+    return freedom < n ? table[freedom] : 1.960 + 2.372 / (double)freedom;
+}
+
+/* *squares grows by the squared distances from the mean. */
+static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
+{
+    double sum = 0, scores = 0;
+
+    f->n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (long k = 0; k < t->set.seeds; k++) {
+            bm_tune_job job = {f->trial, (int)t->set.rungs - 1, k};
+            const bm_tune_result *r = bm_record_find(t, job);
+
+            if (r == NULL || isnan(r->ler))
+                continue;
+            if (pass == 1) {
+                *squares += (r->ler - f->ler) * (r->ler - f->ler);
+                continue;
+            }
+            sum += r->ler;
+            scores += r->score;
+            f->n++;
+            f->ler = sum / (double)f->n;
+            f->score = scores / (double)f->n;
+        }
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const bm_finalist *x = a, *y = b;
+
+    if ((x->n == 0) != (y->n == 0))
+        return x->n == 0 ? 1 : -1;
+    return (x->score > y->score) - (x->score < y->score);
+}
+
+void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
+{
+    double squares = 0;
+    size_t freedom = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum_up(t, &list[i], &squares);
+        freedom += list[i].n > 0 ? list[i].n - 1 : 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double half =
+            student(freedom) * sqrt(squares / (double)(freedom * list[i].n));
+
+        list[i].low = fmax(list[i].ler - half, 0);
+        list[i].high = list[i].ler + half;
+    }
+    qsort(list, n, sizeof *list, by_score);
+}
+
+static const char *origin(const bm_tuning *t, size_t trial)
+{
+    static const char *const words[] = {[BM_ORIGIN_GIVEN] = "given",
+                                        [BM_ORIGIN_SEQUENCE] = "sequence",
+                                        [BM_ORIGIN_MODEL] = "model"};
+
+    return words[bm_search_origin_of(t->search, trial)];
+}
+
+/* The result of the highest rung; NULL: none yet. */
+static const bm_tune_result *last_result(const bm_tuning *t, size_t trial)
+{
+    const bm_tune_result *r = NULL;
+
+    for (int rung = (int)t->set.rungs - 1; rung >= 0 && r == NULL; rung--)
+        r = bm_record_find(t, (bm_tune_job){trial, rung, 0});
+    return r;
+}
+
+static void print_number(FILE *to, const char *format, double x)
+{
+    fputc('\t', to);
+    if (isfinite(x))
+        fprintf(to, format, x);
+}
+
+static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
+{
+    const double *x = bm_search_point(t->search, r->job.trial);
+    char text[BM_AXIS_TEXT], label[32];
+
+    bm_trial_name(r->job, label);
+    fprintf(to, "%s\t%s\t%d\t%ld\t%ld\t%s", label, origin(t, r->job.trial),
+            r->job.rung + 1, bm_trial_epochs(t, r->job.trial, r->job.rung),
+            t->given.job.seed + r->job.seed, r->state);
+    print_number(to, "%.6f", r->ler);
+    print_number(to, "%.6g", r->loss);
+    print_number(to, "%.1f", r->seconds);
+    for (size_t k = 0; k < t->space.n; k++) {
+        bm_space_value(&t->space, x, k, text);
+        fprintf(to, "\t%s", text);
+    }
+    for (size_t i = 0; i < t->trials[r->job.trial].n; i++)
+        fprintf(to, "%s%s", i == 0 ? "\t" : " ",
+                t->trials[r->job.trial].row[i].text);
+    fprintf(to, "\t%s\n", r->reason);
+}
+
+bm_status bm_outcome_tsv(const bm_tuning *t)
+{
+    char path[PATH_MAX], *text = NULL;
+    size_t size = 0;
+    FILE *to = NULL;
+    bm_status status = BM_OK;
+
+    if (t->search == NULL)
+        return BM_OK;
+    to = open_memstream(&text, &size);
+    if (to == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a table");
+    fprintf(to, "trial\torigin\trung\tepochs\tseed\tstate\tler\tloss\tseconds");
+    for (size_t k = 0; k < t->space.n; k++)
+        fprintf(to, "\t%s", t->space.axis[k].name);
+    fprintf(to, "\tsettings\treason\n");
+    for (size_t i = 0; i < t->n_results; i++)
+        if (t->results[i].job.trial < t->n_trials)
+            print_row(t, &t->results[i], to);
+    fclose(to);
+    snprintf(path, sizeof path, "%s/trials.tsv", t->directory);
+    status = bm_file_write(path, text, size);
+    free(text);
+    return status;
+}
+
+static void print_head(const bm_tuning *t)
+{
+    printf("%-6s %-8s %6s %8s", "trial", "origin", "epochs", "errors");
+    for (size_t k = 0; k < t->space.n; k++)
+        printf("  %s", t->space.axis[k].name);
+    printf("\n");
+}
+
+static void print_trial(const bm_tuning *t, size_t trial)
+{
+    const bm_tune_result *r = last_result(t, trial);
+    const double *x = bm_search_point(t->search, trial);
+    char label[32], text[BM_AXIS_TEXT];
+
+    if (r == NULL)
+        return;
+    bm_trial_name(r->job, label);
+    printf("%-6s %-8s %6ld ", label, origin(t, trial),
+           bm_trial_epochs(t, trial, r->job.rung));
+    if (isfinite(r->score))
+        printf("%6.2f %%", 100 * r->ler);
+    else
+        printf("%8s", r->state);
+    for (size_t k = 0; k < t->space.n; k++) {
+        bm_space_value(&t->space, x, k, text);
+        printf("  %*s", (int)strlen(t->space.axis[k].name), text);
+    }
+    printf("\n");
+}
+
+static void print_finals(const bm_finalist *list, size_t n)
+{
+    printf("\nMean errors on dev over seeds, with 95 %% intervals\n");
+    for (size_t i = 0; i < n; i++) {
+        char label[32];
+
+        bm_trial_name((bm_tune_job){.trial = list[i].trial}, label);
+        if (list[i].n == 0)
+            printf("%-6s no seed ended well", label);
+        else if (isnan(list[i].low))
+            printf("%-6s %6.2f %%, one seed", label, 100 * list[i].ler);
+        else
+            printf("%-6s %6.2f %% (%.2f to %.2f), %zu seeds", label,
+                   100 * list[i].ler, 100 * list[i].low, 100 * list[i].high,
+                   list[i].n);
+        printf("%s\n",
+               list[i].trial == 0 ? ", the configuration as it was given" : "");
+    }
+}
+
+void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
+{
+    size_t all = bm_search_trials(t->search);
+    size_t *rank = malloc((all + 1) * sizeof *rank);
+
+    if (rank == NULL)
+        return;
+    bm_search_rank(t->search, rank);
+    print_head(t);
+    for (size_t i = 0; i < all && i < SHOWN; i++)
+        print_trial(t, rank[i]);
+    if (all > SHOWN)
+        printf("and %zu more in %s/trials.tsv\n", all - SHOWN, t->directory);
+    print_finals(list, n);
+    free(rank);
+    if (n == 0 || list[0].n == 0)
+        return;
+    printf("\nThe best settings, in %s/best.ini\n", t->directory);
+    for (size_t i = 0; i < t->trials[list[0].trial].n; i++)
+        printf("  %s\n", t->trials[list[0].trial].row[i].text);
+    if (t->trials[list[0].trial].n == 0)
+        printf("  are those that were given\n");
+}
+
+bm_status bm_outcome_best(const bm_tuning *t, size_t trial)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    char path[PATH_MAX];
+    bm_status status = BM_OK;
+
+    snprintf(path, sizeof path, "%s/best.ini", t->directory);
+    BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
+    status = bm_settings_write(config, path);
+    bm_config_free(config);
+    return status;
+}

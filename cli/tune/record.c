@@ -1,0 +1,206 @@
+/* record.c - the directory of a search: its configuration, and the journal of
+ * results. */
+#include "cli/report/journal_events.h"
+#include "cli/tune/tuning.h"
+#include "core/file.h"
+#include "core/file_lock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void name(const bm_tuning *t, const char *file, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s/%s", t->directory, file);
+}
+
+/* The budget may grow, and what does not change trials. */
+static bool may_change(const char *section, const char *key)
+{
+    static const char *const free_to[] = {
+        "tune.epochs",    "tune.minutes", "tune.trials",
+        "tune.finalists", "tune.seeds",   "data.test",
+        "train.keep",     "job.exchange", "train.checkpoint_every"};
+    char text[100];
+
+    snprintf(text, sizeof text, "%s.%s", section, key);
+    for (size_t i = 0; i < sizeof free_to / sizeof *free_to; i++)
+        if (strcmp(text, free_to[i]) == 0)
+            return true;
+    return false;
+}
+
+typedef struct comparison {
+    char list[2048];
+    int differing;
+} comparison;
+
+static void take_difference(void *self, const char *section, const bm_option *o,
+                            const char *was, const char *is)
+{
+    comparison *c = self;
+
+    if (may_change(section, o->key))
+        return;
+    c->differing++;
+    snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
+             "\n  %s.%s: was %s, now %s", section, o->key, was, is);
+}
+
+static bm_status compare(const bm_tuning *t, const char *path)
+{
+    comparison c = {0};
+    bm_config *then = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read(then, path));
+    bm_config_compare(then, t->config, bm_train_sections(), take_difference,
+                      &c);
+    if (c.differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "%s was begun with other settings:%s\nGive another "
+                     "--out, or use the settings in %s",
+                     t->directory, c.list, path);
+done:
+    bm_config_free(then);
+    return status;
+}
+
+static bm_status keep(bm_tuning *t, const bm_tune_result *r)
+{
+    size_t room = 2 * t->room_results + 64;
+    bm_tune_result *grown = NULL;
+
+    if (t->n_results == t->room_results) {
+        grown = realloc(t->results, room * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu results", room);
+        t->results = grown;
+        t->room_results = room;
+    }
+    t->results[t->n_results++] = *r;
+    return BM_OK;
+}
+
+typedef struct reading {
+    bm_tuning *t;
+    bm_status status;
+} reading;
+
+static double number_or(const json_t *event, const char *key, double otherwise)
+{
+    const json_t *value = json_object_get(event, key);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static void copy_text(const json_t *event, const char *key, char *out,
+                      size_t room)
+{
+    const char *text = json_string_value(json_object_get(event, key));
+
+    snprintf(out, room, "%s", text != NULL ? text : "");
+}
+
+static void take_event(void *self, const char *kind, json_t *event)
+{
+    reading *into = self;
+    bm_tune_result r = {.job = {(size_t)number_or(event, "trial", 0),
+                                (int)number_or(event, "rung", 0),
+                                (long)number_or(event, "seed", 0)},
+                        .score = number_or(event, "score", INFINITY),
+                        .ler = number_or(event, "ler", NAN),
+                        .loss = number_or(event, "loss", NAN),
+                        .seconds = number_or(event, "seconds", 0)};
+
+    if (strcmp(kind, "result") != 0 || into->status != BM_OK)
+        return;
+    copy_text(event, "state", r.state, sizeof r.state);
+    copy_text(event, "reason", r.reason, sizeof r.reason);
+    if (bm_record_find(into->t, r.job) == NULL)
+        into->status = keep(into->t, &r);
+}
+
+static bm_status read_results(bm_tuning *t, const char *directory)
+{
+    reading into = {t, BM_OK};
+    char path[PATH_MAX];
+    struct stat info;
+
+    name(t, "record/journal.jsonl", path);
+    if (stat(path, &info) != 0)
+        return BM_OK;
+    BM_TRY(bm_journal_events(directory, take_event, &into));
+    return into.status;
+}
+
+/* A directory is that of a search if it is empty, or has its record. */
+static bool is_search(const bm_tuning *t, const char *record)
+{
+    struct stat info;
+
+    return stat(record, &info) == 0 ||
+           rmdir(t->directory) == 0; /* it is made again */
+}
+
+bm_status bm_record_open(bm_tuning *t)
+{
+    char config[PATH_MAX], record[PATH_MAX], path[PATH_MAX];
+    struct stat info;
+
+    name(t, "config.ini", config);
+    name(t, "record", record);
+    name(t, "trials", path);
+    if (stat(t->directory, &info) == 0 && !is_search(t, record))
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s holds something else than a search; give another "
+                       "--out",
+                       t->directory);
+    BM_TRY(bm_file_make_directory(record));
+    BM_TRY(bm_file_lock(&t->lock, t->directory, "tune.lock"));
+    BM_TRY(bm_file_make_directory(path));
+    if (stat(config, &info) == 0)
+        BM_TRY(compare(t, config));
+    BM_TRY(bm_settings_write(t->config, config));
+    BM_TRY(read_results(t, record));
+    name(t, "record/journal.jsonl", path);
+    return bm_journal_open(&t->journal, path, 0);
+}
+
+void bm_record_close(bm_tuning *t)
+{
+    bm_journal_close(t->journal);
+    bm_file_unlock(t->lock, t->directory, "tune.lock");
+    free(t->results);
+}
+
+const bm_tune_result *bm_record_find(const bm_tuning *t, bm_tune_job job)
+{
+    for (size_t i = 0; i < t->n_results; i++) {
+        const bm_tune_job *other = &t->results[i].job;
+
+        if (other->trial == job.trial && other->rung == job.rung &&
+            other->seed == job.seed)
+            return &t->results[i];
+    }
+    return NULL;
+}
+
+bm_status bm_record_add(bm_tuning *t, const bm_tune_result *r)
+{
+    bm_journal_write(t->journal, "result",
+                     (bm_field[]){{"trial", (double)r->job.trial, NULL},
+                                  {"rung", r->job.rung, NULL},
+                                  {"seed", (double)r->job.seed, NULL},
+                                  {"score", r->score, NULL},
+                                  {"ler", r->ler, NULL},
+                                  {"loss", r->loss, NULL},
+                                  {"seconds", r->seconds, NULL},
+                                  {"state", 0, r->state},
+                                  {"reason", 0, r->reason},
+                                  {0}});
+    return keep(t, r);
+}

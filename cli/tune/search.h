@@ -1,0 +1,108 @@
+/*
+ * search.h - which trial to train next, and how far: asynchronous successive
+ * halving (ASHA, Li et al. 2020) over points of the unit cube.
+ *
+ * A trial is a point. It is trained in rungs, each with more epochs; after a
+ * rung, the best 1/reduction of the trials that have reached it are promoted to
+ * the next. New points come from a sequence of low discrepancy (Roberts 2018)
+ * and, as soon as there are enough results, from a model of them (gauss.h), of
+ * which the rung is one more axis.
+ *
+ * Jobs are placed on a virtual clock: `slots` run at a time, and a job takes as
+ * long as it has epochs. A decision uses the results of all jobs that ended
+ * before it on that clock, and of no other. So the same trials come out however
+ * many jobs run at a time in truth, and in whatever order they end.
+ *
+ *     BM_TRY(bm_search_new(&s, &settings, space));
+ *     for (;;) {
+ *         state = bm_search_next(s, &job);
+ *         BM_SEARCH_JOB: train job.trial up to rung job.rung, some time
+ *         BM_SEARCH_WAIT: bm_search_tell() a result first
+ *         BM_SEARCH_END: all jobs have been handed out
+ *     }
+ *     bm_search_free(s);
+ */
+#ifndef BM_CLI_TUNE_SEARCH_H
+#define BM_CLI_TUNE_SEARCH_H
+
+#include "cli/tune/gauss.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BM_SEARCH_RUNGS = 6, BM_SEARCH_AXES = BM_GAUSS_AXES - 1 }; /* the most */
+
+typedef struct bm_search_settings {
+    uint64_t seed;
+    size_t axes;         /* d, at most BM_SEARCH_AXES */
+    const double *given; /* [d], the point of the first trial; NULL: none */
+    int rungs;
+    int reduction; /* 2 or more */
+    int slots;
+    bool model;    /* else all points come from the sequence */
+    double epochs; /* budget, of all jobs together */
+    size_t trials; /* the most */
+} bm_search_settings;
+
+/* What the search asks about a point x [d]. */
+typedef struct bm_search_space {
+    void *self;
+    /* Epochs of a trial from its start to the end of a rung; the last rung has
+     * all of them. */
+    long (*epochs)(void *self, const double *x, int rung);
+    /* Whether the point is valid and no repetition. Not `strict`: after many
+     * refusals, whatever is possible at all. */
+    bool (*accepts)(void *self, const double *x, bool strict);
+} bm_search_space;
+
+typedef enum bm_search_state {
+    BM_SEARCH_JOB,
+    BM_SEARCH_WAIT,
+    BM_SEARCH_END,
+} bm_search_state;
+
+typedef struct bm_search_job {
+    size_t trial;
+    int rung;
+} bm_search_job;
+
+typedef enum bm_search_origin {
+    BM_ORIGIN_GIVEN,
+    BM_ORIGIN_SEQUENCE,
+    BM_ORIGIN_MODEL,
+} bm_search_origin;
+
+typedef struct bm_search bm_search;
+
+/* `settings` are copied. Fails with BM_ERR_MEMORY, as the next two do. */
+BM_CHECKED bm_status bm_search_new(bm_search **out,
+                                   const bm_search_settings *settings,
+                                   bm_search_space space);
+void bm_search_free(bm_search *s); /* NULL: no-op */
+
+BM_CHECKED bm_status bm_search_next(bm_search *s, bm_search_job *out,
+                                    bm_search_state *state);
+
+/* The result of a job, lower is better; INFINITY: the trial failed. */
+void bm_search_tell(bm_search *s, bm_search_job job, double score);
+
+/* ---- what is known ------------------------------------------------------- */
+
+size_t bm_search_trials(const bm_search *s);
+const double *bm_search_point(const bm_search *s, size_t trial); /* [d] */
+bm_search_origin bm_search_origin_of(const bm_search *s, size_t trial);
+
+/* The score after a rung; NAN: not known yet. */
+double bm_search_score(const bm_search *s, size_t trial, int rung);
+
+/* The last rung with a score; -1: none. */
+int bm_search_rung(const bm_search *s, size_t trial);
+
+/* Epochs of the jobs that were handed out. */
+double bm_search_spent(const bm_search *s);
+
+/* Trials by merit: by the last rung they have reached, then by its score.
+ * out [bm_search_trials]. Failed ones come last. */
+void bm_search_rank(const bm_search *s, size_t *out);
+
+#endif

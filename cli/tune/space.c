@@ -1,0 +1,256 @@
+#include "cli/tune/space.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char time_constant[] = "time constant", gain[] = "gain";
+static const char warmup[] = "warm-up";
+
+static void assign(bm_assignments *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void assign(bm_assignments *out, const char *format, ...)
+{
+    va_list args;
+
+    BM_ASSERT(out->n < sizeof out->row / sizeof *out->row);
+    va_start(args, format);
+    vsnprintf(out->row[out->n++].text, BM_SPACE_TEXT, format, args);
+    va_end(args);
+}
+
+static bm_axis *add(bm_space *s, const char *name, double low, double high,
+                    bool integer)
+{
+    bm_axis *a = &s->axis[s->n++];
+
+    BM_ASSERT(s->n <= BM_SEARCH_AXES);
+    *a = (bm_axis){.scale = BM_AXIS_log,
+                   .low = integer ? round(low) : low,
+                   .high = integer ? round(high) : high,
+                   .integer = integer};
+    snprintf(a->name, sizeof a->name, "%s", name);
+    return a;
+}
+
+static void add_words(bm_space *s, const char *name, int n,
+                      const char *const *words)
+{
+    bm_axis *a = &s->axis[s->n++];
+
+    *a = (bm_axis){.scale = BM_AXIS_WORDS, .n_words = n};
+    snprintf(a->name, sizeof a->name, "%s", name);
+    for (int k = 0; k < n; k++)
+        snprintf(a->words[k], BM_AXIS_TEXT, "%s", words[k]);
+}
+
+/* Mini-batches of a worker in a block. */
+static double steps_of(const bm_regime *r)
+{
+    return r->block_frames / r->workers / r->batch_frames;
+}
+
+/* A block has at least as many steps as local momentum takes to build up, if it
+ * is reset, and an epoch at least two blocks. */
+static void add_steps(bm_space *s, const bm_regime *r)
+{
+    double given = fmax(round(steps_of(r)), 1);
+    double least = r->reset ? ceil(1 / (1 - r->local_momentum)) : 2;
+    double most = r->epoch_frames / r->workers / r->batch_frames / 2;
+
+    assign(&s->fixed, "block.frames_per_worker=0");
+    assign(&s->fixed, "block.frames_total=0");
+    (void)add(s, "block.steps", fmin(least, given),
+              fmax(fmax(most, given), 2 * least), true);
+}
+
+static double time_constant_of(const bm_regime *r)
+{
+    return r->momentum > 0 ? -r->block_frames / log(r->momentum) : 0;
+}
+
+static double gain_of(const bm_regime *r)
+{
+    return r->rate / (1 - r->momentum) / r->workers;
+}
+
+/* Within what bm_advise does not warn of: a time constant of at most an epoch,
+ * and a gain from half to one and a half of N. */
+static void add_filter(bm_space *s, const bm_regime *r)
+{
+    double given = time_constant_of(r);
+    double low = r->epoch_frames / 64, high = r->epoch_frames;
+
+    if (given > 0) {
+        low = fmin(low, given);
+        high = fmax(high, given);
+    }
+    (void)add(s, time_constant, low, high, false);
+    (void)add(s, gain, fmin(0.5, gain_of(r)), fmax(1.5, gain_of(r)), false);
+}
+
+static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
+{
+    static const char *const states[] = {"reset", "keep"};
+    static const char *const epochs[] = {"0", "0.5", "1"};
+    bool many = r->workers > 1;
+
+    (void)add(s, "train.rate", set->train.rate / 5, set->train.rate * 5, false);
+    if (r->blocks && many) {
+        add_steps(s, r);
+        add_words(s, "sgd.local_state", 2, states);
+    }
+    if (r->filtered && !r->renamed && many) {
+        add_filter(s, r);
+        add_words(s, warmup, 3, epochs);
+    }
+}
+
+bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
+                       const bm_regime *regime)
+{
+    *out = (bm_space){.workers = regime->workers,
+                      .batch_frames = regime->batch_frames,
+                      .epoch_frames = regime->epoch_frames};
+    if (over[strspn(over, " ")] == '\0')
+        add_usual(out, set, regime);
+    while (over[strspn(over, " ")] != '\0') {
+        char text[256] = "";
+        bm_axis a = {0};
+        size_t n = 0;
+
+        over += strspn(over, " ");
+        n = strcspn(over, " ");
+        snprintf(text, sizeof text, "%.*s", (int)n, over);
+        over += n;
+        BM_TRY(bm_axis_parse(&a, text, bm_train_sections()));
+        if (a.n_words == 1 && out->fixed.n < BM_SPACE_FIXED)
+            assign(&out->fixed, "%s=%s", a.name, a.words[0]);
+        else if (out->n < BM_SEARCH_AXES)
+            out->axis[out->n++] = a;
+        else
+            return BM_FAIL(BM_ERR_CONFIG, "tune.over: at most %d settings",
+                           BM_SEARCH_AXES);
+    }
+    if (out->n == 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "tune.over: no setting has a range; give one as "
+                       "train.rate=0.01..0.2");
+    return BM_OK;
+}
+
+/* The nearest place of a value on an axis; the middle if it is no number. */
+static double nearest(const bm_axis *a, double value)
+{
+    int best = 0;
+
+    if (isnan(value))
+        return 0.5;
+    if (a->scale == BM_AXIS_WORDS) {
+        for (int k = 1; k < a->n_words; k++)
+            if (fabs(strtod(a->words[k], NULL) - value) <
+                fabs(strtod(a->words[best], NULL) - value))
+                best = k;
+        return (best + 0.5) / a->n_words;
+    }
+    return bm_axis_place_of(a, fmin(fmax(value, a->low), a->high));
+}
+
+static double given_on(const bm_axis *a, const bm_config *config,
+                       const bm_settings *set, const bm_regime *r)
+{
+    size_t n = strcspn(a->name, ".");
+    char section[64] = "";
+    const char *text = NULL;
+    double place = NAN;
+
+    if (strcmp(a->name, time_constant) == 0)
+        return nearest(a, time_constant_of(r));
+    if (strcmp(a->name, gain) == 0)
+        return nearest(a, gain_of(r));
+    if (strcmp(a->name, warmup) == 0)
+        return nearest(a, (double)set->block.warmup * r->block_frames /
+                              r->epoch_frames);
+    if (strcmp(a->name, "block.steps") == 0)
+        return nearest(a, round(steps_of(r)));
+    if (strcmp(a->name, "bmuf.momentum") == 0)
+        return nearest(a, r->momentum);
+    if (strcmp(a->name, "train.rate") == 0)
+        return nearest(a, set->train.rate);
+    memcpy(section, a->name, n);
+    text = bm_config_text(config, section, a->name + n + 1);
+    place = text != NULL ? bm_axis_place(a, text) : NAN;
+    if (isnan(place))
+        return nearest(a, text != NULL ? strtod(text, NULL) : NAN);
+    return place;
+}
+
+void bm_space_given(const bm_space *s, const bm_config *config,
+                    const bm_settings *set, const bm_regime *regime, double *x)
+{
+    for (size_t k = 0; k < s->n; k++)
+        x[k] = fmin(given_on(&s->axis[k], config, set, regime), 1 - 1e-9);
+}
+
+/* NULL: the space does not have this axis. */
+static const bm_axis *find(const bm_space *s, const char *name, const double *x,
+                           double *u)
+{
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->axis[k].name, name) == 0) {
+            *u = x[k];
+            return &s->axis[k];
+        }
+    return NULL;
+}
+
+/* Momentum, rate and warm-up for the size of a block at x; in a space that has
+ * one of these axes, all are. */
+static void derive(const bm_space *s, const double *x, bm_assignments *out)
+{
+    double u = 0, block = s->workers * s->batch_frames, eta = 0;
+    const bm_axis *a = find(s, "block.steps", x, &u);
+
+    BM_ASSERT(a != NULL);
+    block *= bm_axis_value(a, u);
+    a = find(s, time_constant, x, &u);
+    eta = fmin(exp(-block / bm_axis_value(a, u)), 0.9999);
+    assign(out, "bmuf.momentum=%.4g", eta);
+    a = find(s, gain, x, &u);
+    assign(out, "bmuf.rate=%.3g", bm_axis_value(a, u) * s->workers * (1 - eta));
+    a = find(s, warmup, x, &u);
+    assign(out, "block.warmup=%.0f",
+           round(strtod(a->words[(int)bm_axis_value(a, u)], NULL) *
+                 s->epoch_frames / block));
+}
+
+static bool is_derived(const bm_axis *a)
+{
+    return strchr(a->name, '.') == NULL;
+}
+
+void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out)
+{
+    bool derived = false;
+
+    *out = s->fixed;
+    for (size_t k = 0; k < s->n; k++) {
+        char value[BM_AXIS_TEXT];
+
+        derived = derived || is_derived(&s->axis[k]);
+        if (is_derived(&s->axis[k]))
+            continue;
+        bm_axis_text(&s->axis[k], x[k], value);
+        assign(out, "%s=%s", s->axis[k].name, value);
+    }
+    if (derived)
+        derive(s, x, out);
+}
+
+void bm_space_value(const bm_space *s, const double *x, size_t k,
+                    char out[BM_AXIS_TEXT])
+{
+    bm_axis_text(&s->axis[k], x[k], out);
+}

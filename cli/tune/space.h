@@ -1,0 +1,63 @@
+/*
+ * space.h - the settings that are searched: from a point of the unit cube to
+ * settings of a trial.
+ *
+ * The usual axes are chosen so that each has its effect whatever the others are
+ * (docs/tuning.md has the letters):
+ *
+ *     block.steps         tau, mini-batches of a worker in a block
+ *     time constant       -B / ln eta, in frames of all workers; gives
+ *                         bmuf.momentum for any size of a block
+ *     gain                zeta / (1 - eta) / N, the steady gain relative to
+ *                         that of N workers; gives bmuf.rate
+ *     warm-up             epochs; gives block.warmup for any size of a block
+ *     train.rate, sgd.local_state
+ *
+ * of which a strategy has those that count with it.
+ */
+#ifndef BM_CLI_TUNE_SPACE_H
+#define BM_CLI_TUNE_SPACE_H
+
+#include "cli/report/advice.h"
+#include "cli/settings.h"
+#include "cli/tune/axis.h"
+#include "cli/tune/search.h"
+
+enum { BM_SPACE_FIXED = 16, BM_SPACE_TEXT = 128 };
+
+/* One setting, "section.key=value". */
+typedef struct bm_assignment {
+    char text[BM_SPACE_TEXT];
+} bm_assignment;
+
+/* The settings of a point; those fixed for all points come first. */
+typedef struct bm_assignments {
+    bm_assignment row[BM_SPACE_FIXED + BM_SEARCH_AXES];
+    size_t n;
+} bm_assignments;
+
+typedef struct bm_space {
+    bm_axis axis[BM_SEARCH_AXES];
+    size_t n;
+    bm_assignments fixed;
+    double workers, batch_frames, epoch_frames; /* for derived settings */
+} bm_space;
+
+/* The axes in the text `over`, or the usual ones if it is empty. `regime`: of
+ * the configuration as it was given. Fails with BM_ERR_CONFIG. */
+BM_CHECKED bm_status bm_space_new(bm_space *out, const char *over,
+                                  const bm_settings *set,
+                                  const bm_regime *regime);
+
+/* x [n] <- the point that is nearest to the configuration as it was given. */
+void bm_space_given(const bm_space *s, const bm_config *config,
+                    const bm_settings *set, const bm_regime *regime, double *x);
+
+void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out);
+
+/* The value of an axis at a point, as text: "0.93"; with what it is derived
+ * from, a setting or a word. */
+void bm_space_value(const bm_space *s, const double *x, size_t axis,
+                    char out[BM_AXIS_TEXT]);
+
+#endif

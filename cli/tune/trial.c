@@ -1,0 +1,208 @@
+/* trial.c - a trial: its configuration, its process, and what came of it. */
+#include "cli/report/runs/summary.h"
+#include "cli/tune/tuning.h"
+#include "core/file.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LOG = 1 << 24 };
+
+void bm_trial_name(bm_tune_job job, char out[32])
+{
+    if (job.seed == 0)
+        snprintf(out, 32, "t%03zu", job.trial);
+    else
+        snprintf(out, 32, "t%03zu-%ld", job.trial, job.seed + 1);
+}
+
+static void path_of(const bm_tuning *t, bm_tune_job job, const char *ending,
+                    char out[PATH_MAX])
+{
+    char name[32];
+
+    bm_trial_name(job, name);
+    snprintf(out, PATH_MAX, "%s/trials/%s%s", t->directory, name, ending);
+}
+
+bm_status bm_trial_settings(const bm_tuning *t, const bm_assignments *a,
+                            bm_config **config, bm_settings *out)
+{
+    const char *more[BM_SPACE_FIXED + BM_SEARCH_AXES + 2] = {NULL};
+    char epochs[64];
+    size_t n = 0;
+
+    snprintf(epochs, sizeof epochs, "train.epochs=%ld", t->epochs);
+    more[n++] = epochs;
+    for (size_t i = 0; i < a->n; i++)
+        more[n++] = a->row[i].text;
+    return bm_settings_read_with(t->arguments, t->path, more, config, out);
+}
+
+/* Trials keep the last checkpoint alone, from which the next rung goes on. */
+bm_status bm_trial_write(bm_tuning *t, size_t trial)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    char path[PATH_MAX];
+    bm_status status = BM_OK;
+
+    path_of(t, (bm_tune_job){.trial = trial}, ".ini", path);
+    BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
+    BM_TRY_DONE(bm_config_set(config, "train.checkpoint_every=0"));
+    BM_TRY_DONE(bm_config_set(config, "train.keep=1"));
+    status = bm_settings_write(config, path);
+done:
+    bm_config_free(config);
+    return status;
+}
+
+long bm_tune_rung_epochs(const bm_tuning *t, long all, int rung)
+{
+    long last = t->set.rungs - 1;
+    double first = (double)t->first_rung / (double)t->epochs;
+
+    if (rung == last)
+        return all;
+    /* the rounding of pow() must not add an epoch */
+    return (long)ceil(
+        (double)all * pow(first, (double)(last - rung) / (double)last) - 1e-6);
+}
+
+long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung)
+{
+    const bm_assignments *a = &t->trials[trial];
+    long all = t->epochs;
+
+    for (size_t i = 0; i < a->n; i++)
+        (void)sscanf(a->row[i].text, "train.epochs=%ld", &all);
+    return bm_tune_rung_epochs(t, all, rung);
+}
+
+bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
+                         bm_tune_job job)
+{
+    char config[PATH_MAX], run[PATH_MAX], log[PATH_MAX];
+    char until[32], ranks[32], seed[64];
+    char *words[16] = {"bmuf", "train", config, "--out", run, "-v"};
+    size_t n = 6;
+
+    path_of(t, (bm_tune_job){.trial = job.trial}, ".ini", config);
+    path_of(t, job, "", run);
+    path_of(t, job, ".log", log);
+    if (job.rung < t->set.rungs - 1) {
+        snprintf(until, sizeof until, "--until=%ld",
+                 bm_trial_epochs(t, job.trial, job.rung));
+        words[n++] = until;
+    }
+    if (job.seed > 0) {
+        snprintf(seed, sizeof seed, "--set=job.seed=%ld",
+                 t->given.job.seed + job.seed);
+        words[n++] = seed;
+    }
+    if (t->ranks > 1) {
+        snprintf(ranks, sizeof ranks, "--ranks=%ld", t->ranks);
+        words[n++] = ranks;
+    }
+    return bm_children_start(c, id, words, log);
+}
+
+/* The last line that the trial printed as an error, without "bmuf: ". */
+static void read_reason(const bm_tuning *t, bm_tune_job job, char *out,
+                        size_t room)
+{
+    char path[PATH_MAX], *text = NULL, *rest = NULL;
+    size_t size = 0;
+
+    path_of(t, job, ".log", path);
+    snprintf(out, room, "see its log");
+    if (bm_file_read(path, MOST_LOG, &text, &size) != BM_OK)
+        return;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strncmp(line, "bmuf: ", 6) == 0)
+            snprintf(out, room, "%s", line + 6);
+    free(text);
+}
+
+/* Errors decide; among equal ones, as on the plateau with which CTC begins, the
+ * loss. Half an error stands for none. */
+static double score_of(const bm_tuning *t, double ler, double loss)
+{
+    double least = 0.5 / fmax((double)t->dev->labels, 1);
+
+    return log(fmax(ler, least)) + 1e-3 * log(fmax(loss, 1e-9));
+}
+
+/* Fails if the run has not come so far. */
+static bm_status read_run(const bm_tuning *t, bm_tune_result *r)
+{
+    size_t epochs = (size_t)bm_trial_epochs(t, r->job.trial, r->job.rung);
+    char directory[PATH_MAX];
+    bm_run_summary run = {0};
+
+    path_of(t, r->job, "", directory);
+    BM_TRY(bm_run_summary_read(&run, directory));
+    if (run.n_epochs >= epochs && epochs > 0) {
+        r->ler = run.epochs[epochs - 1].dev_ler;
+        r->loss = run.epochs[epochs - 1].dev_loss;
+    }
+    r->seconds = run.seconds;
+    bm_run_summary_free(&run);
+    if (isnan(r->ler))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s/journal.jsonl: no evaluation on dev after epoch %zu",
+                       directory, epochs);
+    r->score = score_of(t, r->ler, r->loss);
+    return BM_OK;
+}
+
+bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out)
+{
+    *out =
+        (bm_tune_result){.job = job, .ler = NAN, .loss = NAN, .state = "done"};
+    return read_run(t, out) == BM_OK;
+}
+
+long bm_trial_plateau(const bm_tuning *t, double ler)
+{
+    char directory[PATH_MAX];
+    bm_run_summary run = {0};
+    long epochs = 0;
+
+    path_of(t, (bm_tune_job){0}, "", directory);
+    if (bm_run_summary_read(&run, directory) != BM_OK)
+        return 0;
+    while ((size_t)epochs < run.n_epochs && !(run.epochs[epochs].dev_ler < ler))
+        epochs++;
+    bm_run_summary_free(&run);
+    return epochs + 1;
+}
+
+bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
+                          bm_tune_result *out)
+{
+    bm_tune_result r = {.job = job,
+                        .score = INFINITY,
+                        .ler = NAN,
+                        .loss = NAN,
+                        .state = "done"};
+    char name[32];
+
+    bm_trial_name(job, name);
+    if (code == bm_status_exit(BM_STOPPED) || code == 128 + SIGKILL ||
+        code == 128 + SIGTERM)
+        return BM_FAIL(BM_STOPPED, "%s was stopped (exit %d)", name, code);
+    if (code == 0) {
+        BM_TRY(read_run(t, &r));
+    } else {
+        snprintf(r.state, sizeof r.state, "%s",
+                 code == bm_status_exit(BM_ERR_NUMERIC) ? "diverged"
+                                                        : "failed");
+        read_reason(t, job, r.reason, sizeof r.reason);
+    }
+    *out = r;
+    return BM_OK;
+}

@@ -1,0 +1,605 @@
+/*
+ * tune.c - bmuf tune: searches settings. A phase hands out jobs: the search,
+ * then the finalists with several seeds. Jobs that are in the journal already
+ * are not trained again.
+ */
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "cli/report/regime.h"
+#include "cli/terminal.h"
+#include "cli/tune/tuning.h"
+#include "cli/verbs.h"
+#include "core/clock.h"
+#include "core/words.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FULL_TRIALS = 24, MOST_FAILURES = 3, MOST_EPOCHS = 1000000000 };
+
+static volatile sig_atomic_t signals;
+
+static void note(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {0};
+
+    action.sa_handler = note;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+/* ---- the space, as the search sees it ------------------------------------ */
+
+static void count_warning(void *self, const char *text)
+{
+    (void)text;
+    ++*(size_t *)self;
+}
+
+static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
+                             size_t *out)
+{
+    bm_plan *plan = NULL;
+    bm_regime regime = {0};
+    bm_status status = BM_OK;
+
+    *out = 0;
+    BM_TRY(bm_first_plan(set, t->train, &plan));
+    status = bm_regime_of(set, t->train, plan, &regime);
+    bm_plan_free(plan);
+    BM_TRY(status);
+    bm_advise(&regime, count_warning, out);
+    return BM_OK;
+}
+
+static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
+{
+    for (size_t i = 0; i < t->n_trials; i++) {
+        size_t same = 0;
+
+        for (size_t k = 0; k < a->n && t->trials[i].n == a->n; k++)
+            same += strcmp(t->trials[i].row[k].text, a->row[k].text) == 0;
+        if (same == a->n)
+            return true;
+    }
+    return false;
+}
+
+/* Strictly, a point must not be warned of more than the given configuration. */
+static bool accepts(void *self, const double *x, bool strict)
+{
+    bm_tuning *t = self;
+    bm_assignments a;
+    bm_config *config = NULL;
+    bm_settings set;
+    size_t warnings = 0;
+    bool good = false;
+
+    bm_space_assign(&t->space, x, &a);
+    if (bm_search_trials(t->search) == 0) /* the given configuration */
+        return true;
+    if (is_repeated(t, &a))
+        return false;
+    good = bm_trial_settings(t, &a, &config, &set) == BM_OK &&
+           warnings_of(t, &set, &warnings) == BM_OK &&
+           (!strict || warnings <= t->n_warnings);
+    bm_config_free(config);
+    return good;
+}
+
+static long epochs_at(void *self, const double *x, int rung)
+{
+    bm_tuning *t = self;
+    bm_assignments a;
+    long all = t->epochs;
+
+    bm_space_assign(&t->space, x, &a);
+    for (size_t i = 0; i < a.n; i++)
+        (void)sscanf(a.row[i].text, "train.epochs=%ld", &all);
+    return bm_tune_rung_epochs(t, all, rung);
+}
+
+/* ---- jobs ---------------------------------------------------------------- */
+
+/* What is to be trained now. */
+typedef struct phase {
+    const char *name;
+    /* As bm_search_next. */
+    bm_status (*next)(void *self, bm_tune_job *out, bm_search_state *state);
+    void (*tell)(void *self, const bm_tune_result *r);
+    void *self;
+} phase;
+
+typedef struct work {
+    bm_tuning *t;
+    const phase *phase;
+    bm_children children;
+    bm_tune_job running[BM_CHILDREN]; /* by id */
+    bool in_use[BM_CHILDREN];
+    int failures; /* in a row */
+    double ler;   /* the least so far */
+} work;
+
+/* The part of the budget that is used, of whichever runs out first. */
+static double used(const bm_tuning *t)
+{
+    double part = t->search == NULL
+                      ? 0
+                      : bm_search_spent(t->search) / (double)t->set.epochs;
+
+    if (t->set.trials > 0)
+        part = fmax(part, (double)t->n_trials / (double)t->set.trials);
+    if (t->set.minutes > 0)
+        part = fmax(part, (bm_clock() - t->began) / 60 / t->set.minutes);
+    return fmin(part, 1);
+}
+
+static void show(work *w)
+{
+    char where[128], fields[128];
+    const bm_tuning *t = w->t;
+
+    snprintf(where, sizeof where, "%s: %s", w->phase->name,
+             bm_count_noun((long long)t->n_trials, "trial").text);
+    snprintf(fields, sizeof fields, "best %.2f %%  %zu running", 100 * w->ler,
+             w->children.n);
+    bm_progress_show(
+        &(bm_progress){used(t), where, isnan(w->ler) ? "" : fields});
+}
+
+static void note_best(work *w, const bm_tune_result *r)
+{
+    if (isfinite(r->score) && r->job.rung == w->t->set.rungs - 1 &&
+        !(r->ler >= w->ler))
+        w->ler = r->ler;
+}
+
+static void log_result(work *w, const bm_tune_result *r)
+{
+    char name[32];
+
+    bm_trial_name(r->job, name);
+    if (!isfinite(r->score)) {
+        bm_log(BM_WARNING, "%s %s: %s", name, r->state, r->reason);
+        return;
+    }
+    note_best(w, r);
+    bm_log(
+        BM_NOTE, "%s: %.2f %% label errors on dev after %s", name, 100 * r->ler,
+        bm_count_noun(bm_trial_epochs(w->t, r->job.trial, r->job.rung), "epoch")
+            .text);
+}
+
+/* A configuration that fails as it was given, or trial after trial, is the
+ * user's to mend. */
+static bm_status check_failure(work *w, const bm_tune_result *r)
+{
+    if (strcmp(r->state, "failed") != 0) {
+        w->failures = 0;
+        return BM_OK;
+    }
+    w->failures++;
+    if (r->job.trial == 0 || w->failures >= MOST_FAILURES)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s: %s; mend it and run the same command again, with "
+                       "another --out",
+                       r->job.trial == 0 ? "the configuration as it was given "
+                                           "cannot be trained"
+                                         : "three trials in a row failed",
+                       r->reason);
+    return BM_OK;
+}
+
+static bm_status take_result(work *w, const bm_tune_result *r)
+{
+    if (bm_record_find(w->t, r->job) == NULL)
+        BM_TRY(bm_record_add(w->t, r));
+    w->phase->tell(w->phase->self, r);
+    return BM_OK;
+}
+
+static bm_status end_job(work *w, size_t id, int code)
+{
+    bm_tune_result r;
+
+    w->in_use[id] = false;
+    BM_TRY(bm_trial_result(w->t, w->running[id], code, &r));
+    BM_TRY(take_result(w, &r));
+    log_result(w, &r);
+    BM_TRY(bm_outcome_tsv(w->t));
+    return check_failure(w, &r);
+}
+
+/* Trains, unless the result is known. */
+static bm_status start_job(work *w, bm_tune_job job)
+{
+    const bm_tune_result *known = bm_record_find(w->t, job);
+    bm_tune_result r;
+    size_t id = 0;
+
+    if (known == NULL && bm_trial_done(w->t, job, &r))
+        known = &r;
+    if (known != NULL) {
+        note_best(w, known);
+        return take_result(w, known);
+    }
+    while (w->in_use[id])
+        id++;
+    BM_TRY(bm_trial_start(w->t, &w->children, id, job));
+    w->running[id] = job;
+    w->in_use[id] = true;
+    return BM_OK;
+}
+
+static bool out_of_time(const bm_tuning *t)
+{
+    return t->set.minutes > 0 && bm_clock() - t->began > 60 * t->set.minutes;
+}
+
+/* Waits for all processes; a second signal kills them. */
+static bm_status stop(work *w)
+{
+    size_t id = 0;
+    int code = 0;
+
+    bm_children_signal(&w->children, SIGTERM);
+    for (bool killed = false; w->children.n > 0;) {
+        if (signals > 1 && !killed) {
+            bm_children_signal(&w->children, SIGKILL);
+            killed = true;
+        }
+        (void)bm_children_wait(&w->children, &id, &code);
+    }
+    return BM_STOPPED;
+}
+
+static bm_status run_phase(bm_tuning *t, const phase *p)
+{
+    work w = {.t = t, .phase = p, .ler = NAN};
+    bm_search_state state = BM_SEARCH_JOB;
+    bm_status status = BM_OK;
+
+    while (status == BM_OK && signals == 0) {
+        bm_tune_job job;
+        size_t id = 0;
+        int code = 0;
+
+        if (w.children.n < (size_t)t->at_a_time) {
+            BM_TRY_DONE(p->next(p->self, &job, &state));
+            if (state == BM_SEARCH_JOB) {
+                BM_TRY_DONE(start_job(&w, job));
+                continue;
+            }
+            if (w.children.n == 0)
+                break;
+        }
+        if (bm_children_wait(&w.children, &id, &code))
+            status = end_job(&w, id, code);
+        show(&w);
+    }
+done:
+    if (w.children.n > 0) {
+        bm_log(BM_NOTE, "stopping %s",
+               bm_count_noun((long long)w.children.n, "trial").text);
+        if (stop(&w) == BM_STOPPED && status == BM_OK)
+            status = BM_STOPPED;
+    }
+    return status == BM_OK && signals > 0 ? BM_STOPPED : status;
+}
+
+/* Below this error a network has left the plateau with which CTC begins. */
+#define PLATEAU 0.8
+
+/* ---- phases -------------------------------------------------------------- */
+
+static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
+{
+    size_t room = 2 * t->room_trials + 16;
+    bm_assignments *grown = NULL;
+
+    if (t->n_trials == t->room_trials) {
+        grown = realloc(t->trials, room * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu trials", room);
+        t->trials = grown;
+        t->room_trials = room;
+    }
+    t->trials[t->n_trials++] = *a;
+    return bm_trial_write(t, t->n_trials - 1);
+}
+
+static bm_status next_of_search(void *self, bm_tune_job *out,
+                                bm_search_state *state)
+{
+    bm_tuning *t = self;
+    bm_search_job job = {0};
+    bm_assignments a;
+
+    *state = BM_SEARCH_END;
+    if (out_of_time(t))
+        return BM_OK;
+    BM_TRY(bm_search_next(t->search, &job, state));
+    if (*state != BM_SEARCH_JOB)
+        return BM_OK;
+    *out = (bm_tune_job){job.trial, job.rung, 0};
+    if (job.trial < t->n_trials)
+        return BM_OK;
+    bm_space_assign(&t->space, bm_search_point(t->search, job.trial), &a);
+    return add_trial(t, &a);
+}
+
+static void tell_search(void *self, const bm_tune_result *r)
+{
+    bm_tuning *t = self;
+
+    bm_search_tell(t->search, (bm_search_job){r->job.trial, r->job.rung},
+                   r->score);
+}
+
+/* Some trials, each with every seed. */
+typedef struct repeats {
+    bm_tuning *t;
+    size_t trial[BM_MOST_FINALISTS], n;
+    size_t at; /* handed out */
+} repeats;
+
+static bm_status next_repeat(void *self, bm_tune_job *out,
+                             bm_search_state *state)
+{
+    repeats *r = self;
+    size_t seeds = (size_t)r->t->set.seeds;
+
+    *state = r->at < r->n * seeds ? BM_SEARCH_JOB : BM_SEARCH_END;
+    if (*state != BM_SEARCH_JOB)
+        return BM_OK;
+    *out = (bm_tune_job){r->trial[r->at / seeds], (int)r->t->set.rungs - 1,
+                         (long)(r->at % seeds)};
+    r->at++;
+    return BM_OK;
+}
+
+static void tell_repeat(void *self, const bm_tune_result *r)
+{
+    (void)self;
+    (void)r;
+}
+
+/* The repeats take their part of the budget. */
+static double search_budget(const bm_tuning *t)
+{
+    double reserve =
+        (double)(t->set.finalists * (t->set.seeds - 1) + t->set.seeds);
+
+    return fmax((double)t->set.epochs - reserve * (double)t->epochs,
+                (double)t->epochs);
+}
+
+static bm_status open_search(bm_tuning *t)
+{
+    double given[BM_SEARCH_AXES];
+    const bm_search_settings settings = {
+        .seed = (uint64_t)t->given.job.seed,
+        .axes = t->space.n,
+        .given = given,
+        .rungs = (int)t->set.rungs,
+        .reduction = (int)t->set.reduction,
+        .slots = (int)t->set.ahead,
+        .model = t->set.model,
+        .epochs = search_budget(t),
+        .trials = t->set.trials > 0 ? (size_t)t->set.trials : SIZE_MAX};
+
+    bm_space_given(&t->space, t->config, &t->given, &t->regime, given);
+    return bm_search_new(&t->search, &settings,
+                         (bm_search_space){t, epochs_at, accepts});
+}
+
+/*
+ * The given configuration is trained first, with all seeds. A first rung within
+ * the plateau of blanks with which CTC begins would tell nothing, so it is half
+ * as long again as that of the given configuration.
+ */
+static bm_status train_given(bm_tuning *t)
+{
+    repeats given = {.t = t, .n = 1};
+    const phase p = {"given", next_repeat, tell_repeat, &given};
+    long least = t->epochs, left = 0;
+
+    BM_TRY(add_trial(t, &(bm_assignments){.n = 0}));
+    BM_TRY(run_phase(t, &p));
+    for (long k = 1; k < t->set.rungs; k++)
+        least = (least + t->set.reduction - 1) / t->set.reduction;
+    left = (3 * bm_trial_plateau(t, PLATEAU) + 1) / 2;
+    t->first_rung = left < least ? least : left < t->epochs ? left : t->epochs;
+    return BM_OK;
+}
+
+static bm_status search(bm_tuning *t)
+{
+    const phase p = {"search", next_of_search, tell_search, t};
+
+    BM_TRY(open_search(t));
+    return run_phase(t, &p);
+}
+
+static bm_status compare_finalists(bm_tuning *t)
+{
+    repeats all = {.t = t};
+    const phase p = {"finalists", next_repeat, tell_repeat, &all};
+    bm_finalist list[BM_MOST_FINALISTS] = {{0}};
+
+    all.n = bm_finalists(t, all.trial);
+    BM_TRY(run_phase(t, &p));
+    for (size_t i = 0; i < all.n; i++)
+        list[i].trial = all.trial[i];
+    bm_finalists_judge(t, list, all.n);
+    bm_progress_close();
+    BM_TRY(bm_outcome_tsv(t));
+    if (list[0].n == 0)
+        return BM_FAIL(BM_ERR_NUMERIC, "no trial ended well; see %s/trials.tsv",
+                       t->directory);
+    BM_TRY(bm_outcome_best(t, list[0].trial));
+    bm_outcome_print(t, list, all.n);
+    return BM_OK;
+}
+
+/* ---- the verb ------------------------------------------------------------ */
+
+static void describe(const bm_tuning *t)
+{
+    char text[200];
+
+    bm_log(BM_NOTE,
+           "%s of %ld epochs in %ld %s; budget %ld epochs, %ld at a time",
+           t->set.trials > 0 ? bm_count_noun(t->set.trials, "trial").text
+                             : "trials",
+           t->epochs, t->set.rungs, t->set.rungs == 1 ? "rung" : "rungs",
+           t->set.epochs, t->at_a_time);
+    for (size_t k = 0; k < t->space.n; k++) {
+        bm_axis_describe(&t->space.axis[k], text, sizeof text);
+        bm_log(BM_NOTE, "  %-18s %s", t->space.axis[k].name, text);
+    }
+    for (size_t k = 0; k < t->space.fixed.n; k++)
+        bm_log(BM_NOTE, "  %s", t->space.fixed.row[k].text);
+}
+
+static bm_status open_data(bm_tuning *t)
+{
+    bm_plan *plan = NULL;
+    bm_status status = BM_OK;
+
+    if (t->given.data.dev[0] == '\0')
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "bmuf tune compares errors on data.dev, which is not "
+                       "set; add [data] dev = FOLDER");
+    BM_TRY(bm_dataset_open(&t->train, t->given.data.train));
+    BM_TRY(bm_dataset_open(&t->dev, t->given.data.dev));
+    t->epochs = bm_settings_epochs(&t->given, t->train);
+    BM_TRY(bm_first_plan(&t->given, t->train, &plan));
+    status = bm_regime_of(&t->given, t->train, plan, &t->regime);
+    bm_plan_free(plan);
+    BM_TRY(status);
+    return warnings_of(t, &t->given, &t->n_warnings);
+}
+
+/* --over, --epochs, .. are short for settings of [tune]. */
+static bm_status read_settings(bm_tuning *t)
+{
+    static const char *const budgets[] = {"epochs", "minutes", "trials"};
+    const bm_arguments *a = t->arguments;
+    char over[4096] = "tune.over=", budget[3][64];
+    const char *more[5] = {NULL};
+    size_t n = 0;
+
+    for (int i = 0; i < a->n_given; i++)
+        if (strcmp(a->given[i].flag->name, "over") == 0)
+            snprintf(over + strlen(over), sizeof over - strlen(over), " %s",
+                     a->given[i].value);
+    if (bm_argument(a, "over") != NULL)
+        more[n++] = over;
+    for (size_t i = 0; i < 3; i++)
+        if (bm_argument(a, budgets[i]) != NULL) {
+            snprintf(budget[i], sizeof budget[i], "tune.%s=%s", budgets[i],
+                     bm_argument(a, budgets[i]));
+            more[n++] = budget[i];
+        }
+    BM_TRY(bm_settings_read_with(a, t->path, more, &t->config, &t->given));
+    return bm_config_fill(t->config, "tune", bm_tune_options, &t->set);
+}
+
+static bm_status prepare(bm_tuning *t)
+{
+    const bm_arguments *a = t->arguments;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), jobs = 1;
+
+    BM_TRY(read_settings(t));
+    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));
+    BM_TRY(bm_settings_fit(t->config, &t->given, t->ranks));
+    jobs = cores / (t->ranks * t->given.job.threads);
+    BM_TRY(bm_argument_number(a, "jobs", jobs > 0 ? jobs : 1, 1, BM_CHILDREN,
+                              &t->at_a_time));
+    BM_TRY(open_data(t));
+    if (t->set.epochs == 0)
+        t->set.epochs = t->set.trials > 0 || t->set.minutes > 0
+                            ? MOST_EPOCHS
+                            : FULL_TRIALS * t->epochs;
+    return bm_space_new(&t->space, t->set.over, &t->given, &t->regime);
+}
+
+static bm_status tune(const bm_arguments *a)
+{
+    bm_tuning t = {.arguments = a,
+                   .path = a->nouns[0],
+                   .directory = bm_argument(a, "out"),
+                   .lock = -1,
+                   .began = bm_clock()};
+    bm_status status = BM_OK;
+
+    if (t.directory == NULL)
+        return BM_FAIL(BM_ERR_ARG, "tune needs --out DIR");
+    BM_TRY_DONE(prepare(&t));
+    BM_TRY_DONE(bm_record_open(&t));
+    describe(&t);
+    catch_signals();
+    (void)bm_progress_open(true);
+    status = train_given(&t);
+    if (status == BM_OK)
+        status = search(&t);
+    if (status == BM_OK)
+        status = compare_finalists(&t);
+    bm_progress_close();
+    if (status == BM_STOPPED)
+        bm_log(BM_NOTE, "stopped; the same command goes on from here");
+done:
+    bm_search_free(t.search);
+    free(t.trials);
+    bm_record_close(&t);
+    bm_dataset_close(t.train);
+    bm_dataset_close(t.dev);
+    bm_config_free(t.config);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"out", "DIR", "directory of the search", 'o', false},
+    {"over", "RANGE", "a setting to search, as train.rate=0.01..0.2:log", 0,
+     true},
+    {"epochs", "N", "budget: epochs of all trials together", 0, false},
+    {"minutes", "N", "budget: time", 0, false},
+    {"trials", "N", "budget: number of trials", 0, false},
+    {"jobs", "N", "trials side by side; default: as many as there are cores",
+     'j', false},
+    {"ranks", "RANKS", "number of MPI processes of each trial", 'n', false},
+    {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {0},
+};
+
+const bm_verb bm_verb_tune = {
+    .name = "tune",
+    .nouns = "CONFIG",
+    .help = "search block size, block momentum, rates",
+    .text = "  bmuf tune my.ini --out tune/1 --set job.workers=16\n"
+            "  bmuf tune my.ini --out tune/2 --over block.steps=5..200 \\\n"
+            "      --over bmuf.momentum=0.5..0.99:logit --over "
+            "train.rate=0.01..0.2\n\n"
+            "Trains trials, stops most of them early, and trains the best with "
+            "several seeds.\nWithout --over it searches what matters for the "
+            "strategy. Workers are logical:\none computer can tune for 64. The "
+            "same command goes on with a stopped search.\nLeaves best.ini, a "
+            "configuration to train with, and trials.tsv; bmuf info\n"
+            "DIR/trials shows the runs. See docs/tuning.md.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = tune,
+};

@@ -1,0 +1,21 @@
+/* tune_settings.h - [tune]: how bmuf tune searches. bmuf train ignores it. */
+#ifndef BM_CLI_TUNE_TUNE_SETTINGS_H
+#define BM_CLI_TUNE_TUNE_SETTINGS_H
+
+#include "core/config.h"
+
+#include <stdbool.h>
+
+typedef struct bm_tune_settings {
+    const char *over; /* ranges, see axis.h; "": the usual ones, see space.h */
+    long epochs;      /* budget, of all trials together; 0: 24 full trials */
+    double minutes;   /* budget; 0: unlimited */
+    long trials;      /* budget; 0: unlimited */
+    long rungs, reduction, ahead;
+    bool model;
+    long finalists, seeds;
+} bm_tune_settings;
+
+extern const bm_option bm_tune_options[];
+
+#endif

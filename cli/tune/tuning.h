@@ -1,0 +1,136 @@
+/*
+ * tuning.h - the state of bmuf tune, in a directory:
+ *
+ *     DIR/config.ini          the configuration as it was given, with [tune]
+ *     DIR/trials/t007.ini     the configuration of trial 7
+ *     DIR/trials/t007/        its run; t007-2/ with the second seed, ..
+ *     DIR/trials/t007.log     what bmuf train printed
+ *     DIR/record/journal.jsonl  an event for each result
+ *     DIR/trials.tsv, DIR/best.ini
+ *
+ * The journal is what a stopped search goes on from: the search (search.h) is
+ * repeated from its start, with the results that are in the journal.
+ */
+#ifndef BM_CLI_TUNE_TUNING_H
+#define BM_CLI_TUNE_TUNING_H
+
+#include "cli/tune/children.h"
+#include "cli/tune/search.h"
+#include "cli/tune/space.h"
+#include "cli/tune/tune_settings.h"
+#include "core/log.h"
+
+/* A rung of a trial, or its last rung with another seed. */
+typedef struct bm_tune_job {
+    size_t trial;
+    int rung;
+    long seed; /* 0: job.seed; k: job.seed + k */
+} bm_tune_job;
+
+typedef struct bm_tune_result {
+    bm_tune_job job;
+    double score;     /* what the search minimises; INFINITY: failed */
+    double ler, loss; /* on data.dev; NAN: failed */
+    double seconds;   /* of training, of all rungs so far */
+    char state[16];   /* "done", "diverged", "failed" */
+    char reason[256]; /* of a failure */
+} bm_tune_result;
+
+enum { BM_MOST_FINALISTS = 102 };
+
+typedef struct bm_tuning {
+    const bm_arguments *arguments; /* borrowed */
+    const char *path, *directory;  /* of CONFIG; --out; borrowed */
+    bm_tune_settings set;
+    long ranks, at_a_time; /* of a trial; trials */
+
+    bm_config *config; /* as given */
+    bm_settings given;
+    bm_regime regime;
+    size_t n_warnings; /* of bm_advise for the given configuration */
+    bm_dataset *train, *dev;
+    long epochs;     /* of a whole trial, unless that is searched */
+    long first_rung; /* of these, the epochs of the first rung */
+    bm_space space;
+    bm_search *search;
+
+    bm_assignments *trials; /* [n_trials] */
+    size_t n_trials, room_trials;
+    bm_tune_result *results; /* [n_results] in the order of their ends */
+    size_t n_results, room_results;
+    bm_journal *journal;
+    int lock;
+    double began;
+} bm_tuning;
+
+/* ---- trial.c ------------------------------------------------------------- */
+
+/* Settings of a trial in full; free *config with bm_config_free. Fails with
+ * BM_ERR_CONFIG if they are invalid. */
+BM_CHECKED bm_status bm_trial_settings(const bm_tuning *t,
+                                       const bm_assignments *a,
+                                       bm_config **config, bm_settings *out);
+
+/* Writes the configuration of a new trial. */
+BM_CHECKED bm_status bm_trial_write(bm_tuning *t, size_t trial);
+
+/* Starts the job as a process with this id. */
+BM_CHECKED bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
+                                    bm_tune_job job);
+
+/* Whether the trial has been trained so far already; then *out is its result. */
+bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out);
+
+/* The first epoch after which the given configuration has fewer label errors
+ * than this on dev; one more than there are if none has; 0: it diverged. */
+long bm_trial_plateau(const bm_tuning *t, double ler);
+
+/* The result of a job whose process has ended with this code. Fails with
+ * BM_STOPPED if the process was stopped by a signal. */
+BM_CHECKED bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job,
+                                     int code, bm_tune_result *out);
+
+/* Of `all` epochs, those up to the end of a rung; of a trial. */
+long bm_tune_rung_epochs(const bm_tuning *t, long all, int rung);
+long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung);
+
+/* "t007", or "t007-2" for its second seed. */
+void bm_trial_name(bm_tune_job job, char out[32]);
+
+/* ---- record.c ------------------------------------------------------------ */
+
+/* Opens the directory, or continues in it; reads the results in its journal.
+ * Fails with BM_ERR_CREATE, or with BM_ERR_CONFIG if it belongs to another
+ * search. */
+BM_CHECKED bm_status bm_record_open(bm_tuning *t);
+void bm_record_close(bm_tuning *t);
+
+/* NULL: not known. */
+const bm_tune_result *bm_record_find(const bm_tuning *t, bm_tune_job job);
+
+BM_CHECKED bm_status bm_record_add(bm_tuning *t, const bm_tune_result *r);
+
+/* ---- outcome.c ----------------------------------------------------------- */
+
+/* A finalist: its error over the seeds, with a 95 % interval. */
+typedef struct bm_finalist {
+    size_t trial;
+    size_t n; /* seeds with a result */
+    double ler, low, high;
+    double score; /* the mean */
+} bm_finalist;
+
+/* The trials to compare at the end; out [tune.finalists + 1]: the given one
+ * last. Returns how many. */
+size_t bm_finalists(const bm_tuning *t, size_t *out);
+
+/* Fills ler .. score of each; the interval is of the mean, by Student's t with
+ * the standard deviation pooled over all finalists. Sorts, the best first. */
+void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n);
+
+/* Writes trials.tsv, once the search has begun; the tables on stdout; best.ini. */
+BM_CHECKED bm_status bm_outcome_tsv(const bm_tuning *t);
+void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n);
+BM_CHECKED bm_status bm_outcome_best(const bm_tuning *t, size_t trial);
+
+#endif

@@ -1,0 +1,195 @@
+/* Ranges of settings: their texts, places and mistakes; the usual ones. */
+#include "cli/tune/axis.h"
+#include "cli/tune/space.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bm_axis axis(const char *text)
+{
+    bm_axis a;
+
+    assert_ok(bm_axis_parse(&a, text, bm_train_sections()));
+    return a;
+}
+
+static void assert_at(const bm_axis *a, double u, const char *expected)
+{
+    char text[BM_AXIS_TEXT];
+
+    bm_axis_text(a, u, text);
+    assert_string_equal(text, expected);
+    assert_true(fabs(bm_axis_place(a, text) - u) < 0.01);
+}
+
+static void test_ranges_have_scales(void **_)
+{
+    bm_axis rate = axis("train.rate=0.01..1"),
+            steps = axis("block.steps=5..500"),
+            eta = axis("bmuf.momentum=0.5..0.99:logit"),
+            mu = axis("sgd.momentum=0..0.95:linear"),
+            frames = axis("block.frames_total=2000..64000:log");
+
+    (void)_;
+    assert_at(&rate, 0, "0.01");
+    assert_at(&rate, 0.5, "0.1"); /* the geometric mean */
+    assert_at(&rate, 1, "1");
+    assert_at(&steps, 0.5, "50");
+    assert_true(steps.integer && !rate.integer);
+    assert_at(&mu, 0.5, "0.475");
+    assert_at(&frames, 0.4, "8000"); /* 2000 * 32^0.4 */
+    /* Half way in log(eta / (1 - eta)): between 1 and 99 it is 9.95. */
+    assert_at(&eta, 0.5, "0.9087");
+    assert_at(&eta, 1, "0.9900");
+}
+
+static void test_words_are_even(void **_)
+{
+    bm_axis a = axis("sgd.local_state=reset,keep,average"),
+            one = axis("job.workers=16");
+    char text[BM_AXIS_TEXT];
+    int count[3] = {0};
+
+    (void)_;
+    for (int i = 0; i < 300; i++)
+        count[(int)bm_axis_value(&a, i / 300.)]++;
+    assert_int_equal(count[0], 100);
+    assert_int_equal(count[1], 100);
+    bm_axis_text(&a, bm_axis_place(&a, "average"), text);
+    assert_string_equal(text, "average");
+    assert_true(isnan(bm_axis_place(&a, "sum")));
+    assert_int_equal(one.n_words, 1);
+}
+
+static void test_mistakes_are_explained(void **_)
+{
+    static const char *const cases[][2] = {
+        {"train.rat=0.1..1", "there is no setting train.rat"},
+        {"train.rate", "expected SECTION.KEY=LOW..HIGH"},
+        {"train.rate=", "expected a range or values"},
+        {"train.rate=1..0.1", "1 is not below 0.1"},
+        {"train.rate=0..1:log", "a log scale begins above 0"},
+        {"train.rate=0.1..1:cubic", "unknown scale cubic"},
+        {"bmuf.momentum=0.5..2", "is not within [0, 0.9999]"},
+        {"sgd.momentum=0..0.9:logit", "is within 0 and 1"},
+        {"sgd.local_state=1..2", "the setting is no number"},
+        {"train.rate=0.1,,0.2", "expected at most"},
+    };
+    bm_axis a;
+
+    (void)_;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(bm_axis_parse(&a, cases[i][0], bm_train_sections()),
+                         BM_ERR_CONFIG);
+        if (strstr(bm_last_error(), cases[i][1]) == NULL)
+            fail_msg("%s: %s", cases[i][0], bm_last_error());
+    }
+}
+
+/* ---- the usual axes ------------------------------------------------------ */
+
+/* Sixteen workers, blocks of 20 mini-batches of 500 frames each. */
+static bm_regime sixteen(void)
+{
+    return (bm_regime){.workers = 16,
+                       .filtered = true,
+                       .blocks = true,
+                       .momentum = 15. / 16,
+                       .rate = 1,
+                       .local_momentum = 0.9,
+                       .reset = true,
+                       .block_frames = 16 * 20 * 500,
+                       .epoch_frames = 40 * 16 * 20 * 500,
+                       .batch_frames = 500,
+                       .epochs = 10};
+}
+
+static bool has(const bm_assignments *a, const char *text)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->row[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+static double value(const bm_assignments *a, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < a->n; i++)
+        if (strncmp(a->row[i].text, name, n) == 0 && a->row[i].text[n] == '=')
+            return strtod(a->row[i].text + n + 1, NULL);
+    return NAN;
+}
+
+/* eta = exp(-B / TC) and zeta = gain N (1 - eta), whatever the block is. */
+static void test_block_momentum_follows_from_block_and_time_constant(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    bm_space s;
+    double x[BM_SEARCH_AXES], eta = 0;
+    bm_assignments a;
+
+    (void)_;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    bm_space_given(&s, NULL, &set, &regime, x);
+    bm_space_assign(&s, x, &a);
+    assert_true(has(&a, "block.steps=20"));
+    assert_true(has(&a, "block.frames_total=0"));
+    assert_true(has(&a, "bmuf.momentum=0.9375"));
+    assert_true(has(&a, "bmuf.rate=1"));
+    assert_true(has(&a, "train.rate=0.02"));
+    assert_true(has(&a, "block.warmup=0"));
+    for (size_t k = 0; k < s.n; k++) {
+        if (strcmp(s.axis[k].name, "block.steps") == 0)
+            x[k] = bm_axis_place(&s.axis[k], "40"); /* twice as long */
+        if (strcmp(s.axis[k].name, "warm-up") == 0)
+            x[k] = bm_axis_place(&s.axis[k], "0.5");
+    }
+    bm_space_assign(&s, x, &a);
+    eta = value(&a, "bmuf.momentum");
+    assert_true(fabs(eta - 0.9375 * 0.9375) < 1e-4);
+    assert_true(fabs(value(&a, "bmuf.rate") / (1 - eta) / 16 - 1) < 0.01);
+    assert_true(has(&a, "block.warmup=10")); /* of 20 blocks an epoch */
+}
+
+static void test_a_strategy_has_the_axes_that_count(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    bm_space s;
+
+    (void)_;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 6);
+    regime.filtered = false; /* averaging */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 3);
+    regime.blocks = false; /* gradients at every step */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.axis[0].name, "train.rate");
+    assert_ok(bm_space_new(&s, " train.rate=0.01..0.2  job.workers=16 ", &set,
+                           &regime));
+    assert_int_equal(s.n, 1);
+    assert_true(has(&s.fixed, "job.workers=16"));
+    assert_int_equal(bm_space_new(&s, "job.workers=16", &set, &regime),
+                     BM_ERR_CONFIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranges_have_scales),
+        cmocka_unit_test(test_words_are_even),
+        cmocka_unit_test(test_mistakes_are_explained),
+        cmocka_unit_test(
+            test_block_momentum_follows_from_block_and_time_constant),
+        cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
+    };
+
+    return cmocka_run_group_tests_name("axis", tests, NULL, NULL);
+}

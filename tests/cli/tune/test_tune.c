@@ -1,0 +1,221 @@
+/*
+ * bmuf tune as users start it: the same trials however many run at a time, and
+ * after it was stopped or killed; what it leaves; what it refuses.
+ */
+#include "core/file.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/program.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char configuration[] = "[data]\n"
+                                    "train = train\n"
+                                    "dev = dev\n"
+                                    "[model]\n"
+                                    "net = stack:3 linear:16 tanh linear\n"
+                                    "[train]\n"
+                                    "epochs = 4\n"
+                                    "rate = 0.01\n"
+                                    "[job]\n"
+                                    "workers = 2\n"
+                                    "device = cpu\n"
+                                    "[block]\n"
+                                    "steps = 2\n"
+                                    "[tune]\n"
+                                    "rungs = 2\n"
+                                    "seeds = 2\n"
+                                    "finalists = 1\n";
+
+static int set_up(void **state)
+{
+    if (digits_set_up(state) != 0)
+        return -1;
+    return bm_file_write(in_folder("tune.ini"), configuration,
+                         strlen(configuration)) == BM_OK
+               ? 0
+               : -1;
+}
+
+static char *read_whole(const char *directory, const char *name)
+{
+    char path[200], *text = NULL;
+    size_t size = 0;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_ok(bm_file_read(in_folder(path), 1 << 24, &text, &size));
+    return text;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The rows of trials.tsv without the seconds, in the order of the alphabet. */
+static char *rows_of(const char *directory)
+{
+    char *text = read_whole(directory, "trials.tsv"), *rest = NULL, *rows[200];
+    char *out = calloc(1, strlen(text) + 1);
+    size_t n = 0;
+
+    assert_non_null(out);
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *field = line;
+
+        assert_true(n < 200);
+        rows[n++] = line;
+        for (int k = 0; k < 8; k++)
+            field = strchr(field, '\t') + 1;
+        memmove(field, strchr(field, '\t'), strlen(strchr(field, '\t')) + 1);
+    }
+    qsort(rows, n, sizeof *rows, by_text);
+    for (size_t i = 0; i < n; i++) {
+        strcat(out, rows[i]);
+        strcat(out, "\n");
+    }
+    free(text);
+    return out;
+}
+
+static void assert_same_search(const char *a, const char *b)
+{
+    char *rows[] = {rows_of(a), rows_of(b)};
+    char *best[] = {read_whole(a, "best.ini"), read_whole(b, "best.ini")};
+
+    assert_string_equal(rows[0], rows[1]);
+    assert_string_equal(best[0], best[1]);
+    for (int k = 0; k < 2; k++) {
+        free(rows[k]);
+        free(best[k]);
+    }
+}
+
+#define TUNE(p, out, ...)                                                      \
+    RUN_PROGRAM(p, "tune", "tune.ini", "--out", out, "--trials", "5",          \
+                __VA_ARGS__)
+
+static void test_trials_do_not_depend_on_how_many_run(void **_)
+{
+    program p;
+    outcome o, given;
+
+    (void)_;
+    TUNE(&p, "one", "--jobs", "1");
+    assert_ended(&p, 0);
+    assert_printed(&p, "The best settings, in one/best.ini");
+    assert_printed(&p, "the configuration as it was given");
+    TUNE(&p, "three", "--jobs", "3");
+    assert_ended(&p, 0);
+    assert_same_search("one", "three");
+
+    /* Once more: nothing is left to train. */
+    TUNE(&p, "three", "--jobs", "3");
+    assert_ended(&p, 0);
+    assert_not_said(&p, "label errors on dev");
+    assert_same_search("one", "three");
+
+    /* What it leaves can be used. */
+    given = BMUF("explain", "tune.ini");
+    o = BMUF("explain", "one/best.ini");
+    assert_code(o, 0);
+    assert_true(count_of(o.out, "warning") <= count_of(given.out, "warning"));
+    o = BMUF("info", "one/trials");
+    assert_code(o, 0);
+    assert_says(o.out, "t000-2");
+    assert_says(o.out, "t004");
+}
+
+static void test_a_killed_search_goes_on(void **_)
+{
+    static const char *const words[] = {"tune",   "tune.ini", "--out",
+                                        "killed", "--trials", "5",
+                                        "--jobs", "2",        NULL};
+    program p;
+    pid_t members[FAMILY];
+
+    (void)_;
+    for (int k = 0; k < 4; k++) {
+        size_t n = 0;
+
+        program_start(&p, words);
+        pause_for(0.3 + 0.4 * k);
+        if (!program_runs(&p))
+            break;
+        n = family(&p, members);
+        kill(p.pid, SIGKILL);
+        program_wait(&p);
+        assert_gone(members, n); /* trials stop with it */
+    }
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    assert_same_search("one", "killed");
+}
+
+static void test_a_stopped_search_goes_on(void **_)
+{
+    static const char *const words[] = {"tune",    "tune.ini", "--out",
+                                        "stopped", "--trials", "5",
+                                        "--jobs",  "2",        NULL};
+    program p;
+
+    (void)_;
+    program_start(&p, words);
+    pause_for(1);
+    kill(p.pid, SIGTERM);
+    program_wait(&p);
+    assert_ended(&p, 75);
+    assert_said(&p, "the same command goes on");
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    assert_same_search("one", "stopped");
+}
+
+static void test_invalid_searches_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("tune", "tune.ini"), 64, "tune needs --out");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "train.rate"),
+                 78, "expected SECTION.KEY=LOW..HIGH");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set", "data.dev="),
+                 78, "data.dev");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
+                      "--set", "job.workers=3"),
+                 78, "one was begun with other settings",
+                 "job.workers: was 2, now 3");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "train"), 73,
+                 "train holds something else");
+}
+
+/* The given configuration is trained first; that it fails ends the search. */
+static void test_a_configuration_that_fails_ends_the_search(void **_)
+{
+    program p;
+
+    (void)_;
+    TUNE(&p, "broken", "--set", "model.net=stack:900 linear");
+    assert_ended(&p, 78);
+    assert_said(&p, "the configuration as it was given cannot be trained");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
+        cmocka_unit_test(test_a_killed_search_goes_on),
+        cmocka_unit_test(test_a_stopped_search_goes_on),
+        cmocka_unit_test(test_invalid_searches_are_refused),
+        cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
+    };
+
+    return cmocka_run_group_tests_name("tune", tests, set_up, digits_tear_down);
+}
