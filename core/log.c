@@ -151,6 +151,8 @@ struct bm_journal {
     pthread_mutex_t lock; /* of what follows, and of the end of the file */
     double lost;          /* lines since the last one that was written */
     bool cut;             /* the file may end within a line */
+    void (*take)(void *self, const char *event, const bm_field *fields);
+    void *self; /* of take, borrowed */
 };
 
 /* Did a killed job leave an incomplete line? */
@@ -180,6 +182,7 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
     pthread_mutex_init(&j->lock, NULL);
     j->lost = 0;
     j->cut = false;
+    bm_journal_watch(j, NULL, NULL);
     j->fd =
         open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
     if (j->fd < 0)
@@ -294,12 +297,25 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
     first = error != 0 && j->lost == 0;
     j->lost += error != 0;
     pthread_mutex_unlock(&j->lock);
-    if (!first)
+    if (first) {
+        snprintf(words, sizeof words,
+                 "%s: cannot write the journal, lines are lost: %s", j->path,
+                 strerror(error));
+        print(BM_WARNING, words);
+    }
+    if (j->take != NULL)
+        j->take(j->self, event, fields);
+}
+
+void bm_journal_watch(bm_journal *j,
+                      void (*take)(void *self, const char *event,
+                                   const bm_field *fields),
+                      void *self)
+{
+    if (j == NULL)
         return;
-    snprintf(words, sizeof words,
-             "%s: cannot write the journal, lines are lost: %s", j->path,
-             strerror(error));
-    print(BM_WARNING, words);
+    j->take = take;
+    j->self = self;
 }
 
 void bm_journal_close(bm_journal *j)

@@ -43,7 +43,8 @@ static bool may_change(const char *section, const char *key)
 {
     static const char *const free_to[] = {
         "train.epochs", "train.keep",   "train.checkpoint_every",
-        "data.test",    "job.exchange", "job.trace"};
+        "data.test",    "job.exchange", "job.trace",
+        "job.metrics"};
     char name[100];
 
     snprintf(name, sizeof name, "%s.%s", section, key);

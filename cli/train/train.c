@@ -241,6 +241,9 @@ static bm_status work(bm_training *t)
                "%s is complete, nothing to train; to continue it, increase "
                "train.epochs",
                t->run->directory);
+    BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
+                                                    t->run->directory,
+                                                    t->run->journal)));
     bm_report_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);

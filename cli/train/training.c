@@ -211,6 +211,7 @@ bm_status bm_training_start(bm_training *t)
 void bm_training_close(bm_training *t)
 {
     bm_tracing_close(&t->tracing);
+    bm_telemetry_close(t->telemetry);
     bm_evaluator_close(t->on_dev);
     bm_evaluator_close(t->on_test);
     bm_trainer_close(t->trainer);

@@ -36,6 +36,7 @@ void bm_report_start(const bm_training *t)
             {"frames", (double)t->train->frames, NULL},
             {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
             {"epochs", (double)t->n_epochs, NULL},
+            {"blocks", (double)t->blocks, NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
             {0}});
