@@ -285,6 +285,8 @@ static int catch_up(bm_journal *j)
 void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
 {
     char words[4096];
+    void (*take)(void *self, const char *event, const bm_field *fields) = NULL;
+    void *self = NULL;
     bool first = false;
     int error = 0;
 
@@ -296,6 +298,8 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
         error = write_event(j, event, fields);
     first = error != 0 && j->lost == 0;
     j->lost += error != 0;
+    take = j->take;
+    self = j->self;
     pthread_mutex_unlock(&j->lock);
     if (first) {
         snprintf(words, sizeof words,
@@ -303,8 +307,8 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
                  strerror(error));
         print(BM_WARNING, words);
     }
-    if (j->take != NULL)
-        j->take(j->self, event, fields);
+    if (take != NULL)
+        take(self, event, fields);
 }
 
 void bm_journal_watch(bm_journal *j,
@@ -314,8 +318,10 @@ void bm_journal_watch(bm_journal *j,
 {
     if (j == NULL)
         return;
+    pthread_mutex_lock(&j->lock);
     j->take = take;
     j->self = self;
+    pthread_mutex_unlock(&j->lock);
 }
 
 void bm_journal_close(bm_journal *j)

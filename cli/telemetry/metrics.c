@@ -167,11 +167,12 @@ static const char *const kinds[] = {"start", "block",      "eval",
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 struct bm_metrics {
-    char *path, *run;                 /* the label, escaped */
-    double written[N_KINDS];          /* when, after an event of the kind */
-    bool warned;                      /* that the file cannot be written */
-    int state;                        /* of STATES */
-    double blocks, per_epoch, epochs; /* done, in one, wanted */
+    char *path, *run;        /* the label, escaped */
+    double written[N_KINDS]; /* when, after an event of the kind */
+    bool warned;             /* that the file cannot be written */
+    int state;               /* of STATES */
+    double blocks, epochs;   /* done, in all jobs */
+    double wanted;           /* epochs */
     struct {
         double value;
         bool known;
@@ -239,18 +240,22 @@ static int state_of(const char *reason)
 
 static void update(bm_metrics *m, const char *event, const bm_field *fields)
 {
+    double per_epoch = bm_field_number(fields, "blocks_per_epoch");
+
     if (strcmp(event, "start") == 0) {
+        m->wanted = bm_field_number(fields, "epochs");
         m->blocks = bm_field_number(fields, "blocks");
-        m->per_epoch = bm_field_number(fields, "blocks_per_epoch");
-        m->epochs = bm_field_number(fields, "epochs");
+        m->epochs = m->blocks / per_epoch;
     } else if (strcmp(event, "block") == 0) {
         m->blocks++;
+        m->epochs = bm_field_number(fields, "epoch") +
+                    (bm_field_number(fields, "block") + 1) / per_epoch;
     } else if (strcmp(event, "end") == 0) {
         m->state = state_of(bm_field_text(fields, "reason"));
     }
     set(m, "blocks_done", m->blocks);
-    set(m, "epochs_done", m->blocks / m->per_epoch);
-    set(m, "progress", m->blocks / (m->per_epoch * m->epochs));
+    set(m, "epochs_done", m->epochs);
+    set(m, "progress", m->epochs / m->wanted);
 }
 
 /* ---- printing ------------------------------------------------------------ */
@@ -333,7 +338,7 @@ bm_status bm_metrics_open(bm_metrics **out, const char *path, const char *run)
         bm_metrics_free(m);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for metrics");
     }
-    m->blocks = m->per_epoch = m->epochs = NAN;
+    m->blocks = m->epochs = m->wanted = NAN;
     for (size_t i = 0; i < N_KINDS; i++)
         m->written[i] = -INFINITY;
     *out = m;

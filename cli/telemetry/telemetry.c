@@ -1,14 +1,16 @@
 #include "cli/telemetry/telemetry.h"
 
 #include "cli/telemetry/metrics.h"
+#include "cli/telemetry/tensorboard.h"
 #include "core/file.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 struct bm_telemetry {
-    bm_journal *journal; /* borrowed */
-    bm_metrics *metrics; /* NULL: none */
+    bm_journal *journal;   /* borrowed */
+    bm_metrics *metrics;   /* NULL: none */
+    bm_tensorboard *board; /* NULL: none */
 };
 
 static double unix_time(void)
@@ -26,6 +28,8 @@ static void take(void *self, const char *event, const bm_field *fields)
 
     if (t->metrics != NULL)
         bm_metrics_take(t->metrics, event, fields, now);
+    if (t->board != NULL)
+        bm_tensorboard_take(t->board, event, fields, now);
 }
 
 bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
@@ -36,7 +40,7 @@ bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
     bm_status status = BM_OK;
 
     *out = NULL;
-    if (journal == NULL || job->metrics[0] == '\0')
+    if (journal == NULL || (job->metrics[0] == '\0' && !job->tensorboard))
         return BM_OK;
     t = calloc(1, sizeof *t);
     if (t == NULL)
@@ -44,6 +48,8 @@ bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
     bm_file_name(directory, run, sizeof run);
     if (job->metrics[0] != '\0')
         BM_TRY_DONE(bm_metrics_open(&t->metrics, job->metrics, run));
+    if (job->tensorboard)
+        BM_TRY_DONE(bm_tensorboard_open(&t->board, directory));
     t->journal = journal;
     bm_journal_watch(journal, take, t);
     *out = t;
@@ -59,5 +65,13 @@ void bm_telemetry_close(bm_telemetry *t)
         return;
     bm_journal_watch(t->journal, NULL, NULL);
     bm_metrics_free(t->metrics);
+    bm_tensorboard_close(t->board);
     free(t);
+}
+
+void bm_telemetry_model(bm_telemetry *t, const bm_params *params,
+                        const float *model)
+{
+    if (t != NULL && t->board != NULL)
+        bm_tensorboard_model(t->board, params, model, unix_time());
 }

@@ -1,12 +1,14 @@
 /*
- * telemetry.h - what follows a training job from outside: [job] metrics
- * (docs/telemetry.md), made from the events of the journal. Nothing here fails because a file cannot be written: that is a
+ * telemetry.h - what follows a training job from outside: [job] metrics and
+ * tensorboard (docs/telemetry.md), made from the events of the journal. Nothing
+ * here fails because a file cannot be written: that is a
  * warning.
  */
 #ifndef BM_CLI_TELEMETRY_TELEMETRY_H
 #define BM_CLI_TELEMETRY_TELEMETRY_H
 
 #include "bmuf/job.h"
+#include "compute/params.h"
 #include "core/log.h"
 
 typedef struct bm_telemetry bm_telemetry;
@@ -18,7 +20,12 @@ typedef struct bm_telemetry bm_telemetry;
 BM_CHECKED bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
                                        const char *directory,
                                        bm_journal *journal);
-/* t may be NULL. */
+/* t may be NULL, here and below. */
 void bm_telemetry_close(bm_telemetry *t);
+
+/* The global model [n] on the host, before the first block of an epoch with
+ * which the job begins, and at the end of each epoch. */
+void bm_telemetry_model(bm_telemetry *t, const bm_params *params,
+                        const float *model);
 
 #endif

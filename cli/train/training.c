@@ -211,7 +211,6 @@ bm_status bm_training_start(bm_training *t)
 void bm_training_close(bm_training *t)
 {
     bm_tracing_close(&t->tracing);
-    bm_telemetry_close(t->telemetry);
     bm_evaluator_close(t->on_dev);
     bm_evaluator_close(t->on_test);
     bm_trainer_close(t->trainer);
@@ -225,4 +224,5 @@ void bm_training_close(bm_training *t)
     bm_dataset_close(t->train);
     bm_dataset_close(t->dev);
     bm_dataset_close(t->test);
+    bm_telemetry_close(t->telemetry); /* the reader's thread may log */
 }

@@ -59,13 +59,17 @@ static void test_metrics_have_the_text_format_of_prometheus(void **_)
                            {"blocks", 4, NULL}, {"seconds", 0.5, NULL}),
                     1787566272.125);
     bm_metrics_take(m, "block",
-                    FIELDS({"loss", 1.5, NULL}, {"error", 0.25, NULL},
-                           {"frames", 1e9, NULL}, {"exchange_s", 0.5, NULL},
+                    FIELDS({"epoch", 0, NULL}, {"block", 4, NULL},
+                           {"blocks_per_epoch", 10, NULL}, {"loss", 1.5, NULL},
+                           {"error", 0.25, NULL}, {"frames", 1e9, NULL},
+                           {"exchange_s", 0.5, NULL},
                            {"sent_bytes", NAN, NULL}),
                     1787566273);
     bm_metrics_take(m, "block",
-                    FIELDS({"loss", NAN, NULL}, {"error", 0.125, NULL},
-                           {"frames", 1, NULL}, {"exchange_s", 0.25, NULL},
+                    FIELDS({"epoch", 0, NULL}, {"block", 5, NULL},
+                           {"blocks_per_epoch", 10, NULL}, {"loss", NAN, NULL},
+                           {"error", 0.125, NULL}, {"frames", 1, NULL},
+                           {"exchange_s", 0.25, NULL},
                            {"sent_bytes", NAN, NULL}),
                     1787566274);
     bm_metrics_take(m, "eval",
