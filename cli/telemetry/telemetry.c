@@ -3,6 +3,7 @@
 #include "cli/telemetry/metrics.h"
 #include "cli/telemetry/tensorboard.h"
 #include "core/file.h"
+#include "core/printable.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -35,7 +36,7 @@ static void take(void *self, const char *event, const bm_field *fields)
 bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
                             const char *directory, bm_journal *journal)
 {
-    char run[256];
+    char run[256], label[1024]; /* as it can be printed: UTF-8 */
     bm_telemetry *t = NULL;
     bm_status status = BM_OK;
 
@@ -47,7 +48,8 @@ bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
         return BM_FAIL(BM_ERR_MEMORY, "no memory to follow a journal");
     bm_file_name(directory, run, sizeof run);
     if (job->metrics[0] != '\0')
-        BM_TRY_DONE(bm_metrics_open(&t->metrics, job->metrics, run));
+        BM_TRY_DONE(bm_metrics_open(&t->metrics, job->metrics,
+                                    bm_printable(run, label, sizeof label)));
     if (job->tensorboard)
         BM_TRY_DONE(bm_tensorboard_open(&t->board, directory));
     t->journal = journal;

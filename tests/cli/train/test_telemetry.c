@@ -190,7 +190,7 @@ static void test_a_run_leaves_its_last_metrics(void **_)
     outcome o;
 
     (void)_;
-    o = BMUF("train", "tiny.ini", "--out", "told", "--set",
+    o = BMUF("train", "tiny.ini", "--out", "told/", "--set",
              "job.metrics=told.prom");
     assert_code(o, 0);
     last = last_event("told", "end");
@@ -205,6 +205,12 @@ static void test_a_run_leaves_its_last_metrics(void **_)
              number(last, "blocks"));
     assert_line("told.prom", line);
     json_decref(last);
+
+    /* A label is UTF-8: a byte that is not is written out, \\ is escaped. */
+    o = BMUF("train", "tiny.ini", "--out", "t\xe9", "--set",
+             "job.metrics=told.prom", "--set", "train.epochs=1");
+    assert_code(o, 0);
+    assert_line("told.prom", "bmuf_workers{run=\"t\\\\xe9\"} 2\n");
 }
 
 static void test_metrics_that_cannot_be_written_are_a_warning(void **_)
