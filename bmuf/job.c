@@ -36,6 +36,11 @@ const bm_option bm_job_options[] = {
     {"trace", BM_TEXT, offsetof(bm_job, trace), "", 0, 0, NULL,
      "blocks A:B: writes spans of blocks A to B - 1 of the run, counted from "
      "0, to trace/ in its directory; empty: no trace"},
+    {"tensorboard", BM_FLAG, offsetof(bm_job, tensorboard), "no", 0, 0, NULL,
+     "write event files for TensorBoard to the directory of the run"},
+    {"metrics", BM_TEXT, offsetof(bm_job, metrics), "", 0, 0, "FILE",
+     "a file of metrics for Prometheus, replaced after each block, such as "
+     "one in the textfile directory of node_exporter; empty: none"},
     {0},
 };
 

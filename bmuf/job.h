@@ -18,6 +18,8 @@ typedef struct bm_job {
     const char *precision;   /* of BM_PRECISIONS */
     const char *exchange;    /* auto, host, nccl or mpi */
     const char *trace;       /* "blocks A:B"; "": none */
+    bool tensorboard;        /* write event files */
+    const char *metrics;     /* a file for Prometheus; "": none */
 } bm_job;
 #define BM_DEVICES    "auto cpu cuda"
 #define BM_PRECISIONS "auto fp32 tf32 bf16"

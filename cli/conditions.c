@@ -34,7 +34,7 @@ static const struct condition {
      "train.checkpoint_every train.keep train.ema",
      ""},
     {"job.workers job.sum job.coordinator job.seed job.threads job.device "
-     "job.precision job.exchange job.trace",
+     "job.precision job.exchange job.trace job.tensorboard job.metrics",
      ""},
     {"job.topology", "job.sum = hier"},
     {"batch.sequences batch.frames batch.order", ""},

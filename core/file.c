@@ -131,3 +131,14 @@ bm_status bm_file_make_directory(const char *path)
         return BM_FAIL(BM_ERR_CREATE, "%s: Not a directory", path);
     return BM_OK;
 }
+
+void bm_file_name(const char *path, char *out, size_t room)
+{
+    size_t end = strlen(path), begin = 0;
+
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';)
+        begin--;
+    snprintf(out, room, "%.*s", (int)(end - begin), path + begin);
+}

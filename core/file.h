@@ -90,4 +90,7 @@ BM_CHECKED bm_status bm_file_try(const char *path);
  * BM_ERR_CREATE. */
 BM_CHECKED bm_status bm_file_make_directory(const char *path);
 
+/* out [room] <- the last name in a path: "1" of "run/1/". */
+void bm_file_name(const char *path, char *out, size_t room);
+
 #endif

@@ -151,6 +151,8 @@ struct bm_journal {
     pthread_mutex_t lock; /* of what follows, and of the end of the file */
     double lost;          /* lines since the last one that was written */
     bool cut;             /* the file may end within a line */
+    void (*take)(void *self, const char *event, const bm_field *fields);
+    void *self; /* of take, borrowed */
 };
 
 /* Did a killed job leave an incomplete line? */
@@ -180,6 +182,7 @@ bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
     pthread_mutex_init(&j->lock, NULL);
     j->lost = 0;
     j->cut = false;
+    bm_journal_watch(j, NULL, NULL);
     j->fd =
         open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
     if (j->fd < 0)
@@ -282,6 +285,8 @@ static int catch_up(bm_journal *j)
 void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
 {
     char words[4096];
+    void (*take)(void *self, const char *event, const bm_field *fields) = NULL;
+    void *self = NULL;
     bool first = false;
     int error = 0;
 
@@ -293,13 +298,30 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
         error = write_event(j, event, fields);
     first = error != 0 && j->lost == 0;
     j->lost += error != 0;
+    take = j->take;
+    self = j->self;
     pthread_mutex_unlock(&j->lock);
-    if (!first)
+    if (first) {
+        snprintf(words, sizeof words,
+                 "%s: cannot write the journal, lines are lost: %s", j->path,
+                 strerror(error));
+        print(BM_WARNING, words);
+    }
+    if (take != NULL)
+        take(self, event, fields);
+}
+
+void bm_journal_watch(bm_journal *j,
+                      void (*take)(void *self, const char *event,
+                                   const bm_field *fields),
+                      void *self)
+{
+    if (j == NULL)
         return;
-    snprintf(words, sizeof words,
-             "%s: cannot write the journal, lines are lost: %s", j->path,
-             strerror(error));
-    print(BM_WARNING, words);
+    pthread_mutex_lock(&j->lock);
+    j->take = take;
+    j->self = self;
+    pthread_mutex_unlock(&j->lock);
 }
 
 void bm_journal_close(bm_journal *j)

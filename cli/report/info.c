@@ -1,5 +1,6 @@
 /* info.c - bmuf info: describes a data set, model, checkpoint or run. */
 #include "cli/json_output.h"
+#include "cli/report/journal_csv.h"
 #include "cli/report/runs/describe.h"
 #include "cli/verbs.h"
 #include "core/file_kind.h"
@@ -85,6 +86,21 @@ static bm_status describe_tensors(const char *path, bool json)
     return BM_OK;
 }
 
+/* --csv, and --event of it. */
+static bm_status print_csv(const bm_arguments *a, const struct stat *what)
+{
+    const char *path = a->nouns[0];
+
+    if (bm_argument(a, "json") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "info: give --csv or --json, not both");
+    if (!S_ISDIR(what->st_mode) || (!bm_is_run(path) && !bm_has_runs(path)))
+        return BM_FAIL(BM_ERR_ARG,
+                       "info: --csv prints journals, but %s is neither a run "
+                       "nor a directory of runs",
+                       path);
+    return bm_journal_csv(path, bm_argument(a, "event"), stdout);
+}
+
 static bm_status info(const bm_arguments *a)
 {
     const char *path = a->nouns[0];
@@ -94,6 +110,10 @@ static bm_status info(const bm_arguments *a)
 
     if (stat(path, &what) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: no such file or directory", path);
+    if (bm_argument(a, "csv") != NULL)
+        return print_csv(a, &what);
+    if (bm_argument(a, "event") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "info: --event counts with --csv only");
     if (bm_ends_with(path, ".safetensors"))
         return describe_tensors(path, json);
     if (S_ISDIR(what.st_mode) && bm_is_run(path))
@@ -110,6 +130,10 @@ static bm_status info(const bm_arguments *a)
 
 static const bm_flag flags[] = {
     BM_JSON_FLAG,
+    {"csv", NULL, "print the journal of the run or runs as one table", 0,
+     false},
+    {"event", "KIND", "with --csv: only events of this kind, such as block", 0,
+     false},
     {0},
 };
 
@@ -120,10 +144,11 @@ const bm_verb bm_verb_info = {
     .text = "  bmuf info data/train\n"
             "  bmuf info run/model.safetensors --json\n"
             "  bmuf info run/1\n"
-            "  bmuf info run\n\n"
+            "  bmuf info run\n"
+            "  bmuf info run --csv --event block >blocks.csv\n\n"
             "Of a run: its state, the learning curve as a table and a chart, "
             "and where the\ntime went. Of a directory of runs: a line for each "
-            "of them.\n",
+            "of them. docs/journal.md\ndescribes the table of --csv.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

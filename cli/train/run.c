@@ -42,8 +42,9 @@ static bm_status check_ownership(const bm_run *run)
 static bool may_change(const char *section, const char *key)
 {
     static const char *const free_to[] = {
-        "train.epochs", "train.keep",   "train.checkpoint_every",
-        "data.test",    "job.exchange", "job.trace"};
+        "train.epochs", "train.keep",     "train.checkpoint_every",
+        "data.test",    "job.exchange",   "job.trace",
+        "job.metrics",  "job.tensorboard"};
     char name[100];
 
     snprintf(name, sizeof name, "%s.%s", section, key);

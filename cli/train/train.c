@@ -48,13 +48,12 @@ static bm_status evaluate(bm_training *t, global_model *model, bm_evaluator *e,
     return BM_OK;
 }
 
-static bm_status end_epoch(bm_training *t)
+/* The models at the end of an epoch, on data.dev; t->host keeps the global
+ * one. */
+static bm_status evaluate_epoch(bm_training *t)
 {
     bm_evaluation e = {0};
 
-    t->epochs++;
-    if (t->on_dev == NULL)
-        return BM_OK;
     if (bm_trainer_has_ema(t->trainer)) {
         BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
         bm_training_best_offer(t, "dev-ema", &e);
@@ -68,6 +67,28 @@ static bm_status end_epoch(bm_training *t)
            100 * bm_evaluation_ler(&e),
            100 * e.score.blank / fmax(e.score.frames, 1));
     return BM_OK;
+}
+
+/* *Collective*. Between two epochs: tells the telemetry the global model, which
+ * t->host has already if it is `copied`. */
+static bm_status tell_model(bm_training *t, bool copied)
+{
+    if (!t->set->job.tensorboard)
+        return BM_OK;
+    if (!copied) {
+        BM_TRY(enter(t, bm_trainer_global));
+        BM_TRY(leave(t));
+    }
+    bm_telemetry_model(t->telemetry, bm_training_params(t), t->host);
+    return BM_OK;
+}
+
+static bm_status end_epoch(bm_training *t)
+{
+    t->epochs++;
+    if (t->on_dev != NULL)
+        BM_TRY(evaluate_epoch(t));
+    return tell_model(t, t->on_dev != NULL);
 }
 
 static double rate_now(const bm_training *t)
@@ -248,9 +269,15 @@ static bm_status work(bm_training *t)
                "%s is complete, nothing to train; to continue it, increase "
                "train.epochs",
                t->run->directory);
+    BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
+                                                    t->run->directory,
+                                                    t->run->journal)));
     bm_report_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
+    if (bm_trainer_position(t->trainer).block % bm_reader_blocks(t->reader) ==
+        0)
+        BM_TRY(tell_model(t, false));
     bm_report_begin(t);
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))

@@ -224,4 +224,5 @@ void bm_training_close(bm_training *t)
     bm_dataset_close(t->train);
     bm_dataset_close(t->dev);
     bm_dataset_close(t->test);
+    bm_telemetry_close(t->telemetry); /* the reader's thread may log */
 }

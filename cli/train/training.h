@@ -9,6 +9,7 @@
 #include "bmuf/learner.h"
 #include "cli/device.h"
 #include "cli/recogniser.h"
+#include "cli/telemetry/telemetry.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
 
@@ -41,6 +42,7 @@ typedef struct bm_training {
     size_t n_states;
     char *config_text;
     bm_tracing tracing;
+    bm_telemetry *telemetry; /* NULL: none */
 
     long n_epochs;          /* of the run */
     long until;             /* stop after this epoch; 0: at the end */

@@ -25,7 +25,7 @@ bool bm_is_run(const char *directory)
 
 static const char *parent; /* of the names that scandir looks at */
 
-static void join(char path[4096], const char *directory, const char *name)
+void bm_run_path(char path[4096], const char *directory, const char *name)
 {
     size_t n = strlen(directory);
 
@@ -38,13 +38,11 @@ static int is_run_in_parent(const struct dirent *entry)
 {
     char path[4096];
 
-    join(path, parent, entry->d_name);
+    bm_run_path(path, parent, entry->d_name);
     return entry->d_name[0] != '.' && bm_is_run(path);
 }
 
-/* The names of the runs in a directory, in order; free() each and the list. 0
- * if it cannot be read. */
-static size_t list_runs(const char *directory, struct dirent ***names)
+size_t bm_runs_list(const char *directory, struct dirent ***names)
 {
     int n = 0;
 
@@ -53,7 +51,7 @@ static size_t list_runs(const char *directory, struct dirent ***names)
     return n > 0 ? (size_t)n : 0;
 }
 
-static void free_names(struct dirent **names, size_t n)
+void bm_runs_free(struct dirent **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         free(names[i]);
@@ -64,9 +62,9 @@ static void free_names(struct dirent **names, size_t n)
 bool bm_has_runs(const char *directory)
 {
     struct dirent **names = NULL;
-    size_t n = list_runs(directory, &names);
+    size_t n = bm_runs_list(directory, &names);
 
-    free_names(names, n);
+    bm_runs_free(names, n);
     return n > 0;
 }
 
@@ -241,7 +239,7 @@ static void print_row(const bm_run_summary *s, const char *name, int width)
 bm_status bm_describe_runs(const char *directory, bool json)
 {
     struct dirent **names = NULL;
-    size_t n = list_runs(directory, &names);
+    size_t n = bm_runs_list(directory, &names);
     json_t *list = json_array();
     int width = 3;
     bm_status status = BM_OK;
@@ -256,7 +254,7 @@ bm_status bm_describe_runs(const char *directory, bool json)
         char path[4096];
         bm_run_summary s;
 
-        join(path, directory, names[i]->d_name);
+        bm_run_path(path, directory, names[i]->d_name);
         status = bm_run_summary_read(&s, path);
         if (status != BM_OK)
             break;
@@ -270,6 +268,6 @@ bm_status bm_describe_runs(const char *directory, bool json)
         bm_json_print(json_pack("{s:O}", "runs", list),
                       JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(list);
-    free_names(names, n);
+    bm_runs_free(names, n);
     return status;
 }
