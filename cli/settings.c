@@ -120,7 +120,19 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
                         ops->name);
 }
 
-static void check_strategy(const bm_config *config, bm_faults *faults)
+static void check_origin(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    if (train.init[0] != '\0' && train.from[0] != '\0')
+        bm_config_fault(faults, config, "train", "init",
+                        "train.init = %s and train.from = %s: a run starts "
+                        "from one of them; leave one out",
+                        train.init, train.from);
+}
+
+static void check_train(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
@@ -155,6 +167,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = %s with train.strategy = %s %s",
                         sgd.local_state, train.strategy, why);
+    check_origin(config, faults);
 }
 
 static void check_job(const bm_config *config, bm_faults *faults)
@@ -197,7 +210,7 @@ static void check_compress(const bm_config *config, bm_faults *faults)
 static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
-    {"train", bm_train_options, check_strategy},
+    {"train", bm_train_options, check_train},
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
@@ -311,6 +324,18 @@ static bm_status set_usual(bm_config *config)
     return BM_OK;
 }
 
+/* --from RUN is short for --set train.from=RUN. */
+static bm_status set_from(const bm_arguments *a, bm_config *config)
+{
+    const char *run = bm_argument(a, "from");
+    char text[4200];
+
+    if (run == NULL)
+        return BM_OK;
+    snprintf(text, sizeof text, "train.from=%s", run);
+    return bm_config_set(config, text);
+}
+
 bm_status bm_settings_read(const bm_arguments *a, const char *path,
                            bm_config **config, bm_settings *out)
 {
@@ -321,6 +346,7 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path,
     if (path != NULL)
         BM_TRY_DONE(bm_config_read(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
+    BM_TRY_DONE(set_from(a, c));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));

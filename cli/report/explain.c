@@ -9,6 +9,7 @@
 #include "cli/report/explain_json.h"
 #include "cli/report/regime.h"
 #include "cli/report/traffic.h"
+#include "cli/train/origin.h"
 #include "cli/verbs.h"
 #include "core/words.h"
 
@@ -149,10 +150,11 @@ static void print_sending(const bm_sending *x, int ranks, FILE *out)
                 19e-9 * x->bytes);
 }
 
-/* Where an explanation goes. */
+/* Where an explanation goes, and of what run it is. */
 typedef struct destination {
     FILE *out;
     json_t *json, *warnings; /* NULL: text alone */
+    const char *newest;      /* checkpoint of a run that has begun; "": none */
 } destination;
 
 static void print_advice(void *self, const char *text)
@@ -165,14 +167,16 @@ static void print_advice(void *self, const char *text)
 }
 
 /* Opens the network; fails if data.dev or data.test do not fit it. */
-static bm_status open_network(const bm_settings *s, const bm_dataset *data,
-                              bm_backend *be, bm_recogniser *net)
+static bm_status open_network(const bm_settings *s, bm_dataset *data,
+                              bm_backend *be, const char *newest,
+                              bm_recogniser *net, bm_origin *origin)
 {
     const char *others[] = {s->data.dev, s->data.test};
     bm_status status = BM_OK;
 
     BM_TRY(
         bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
+    status = bm_origin_open(origin, &s->train, newest, net, data);
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
         bm_dataset *other = NULL;
 
@@ -207,11 +211,16 @@ static bm_status print_infeasible(const bm_model *model, const bm_dataset *data,
     return BM_OK;
 }
 
+static void print_start(void *out, const char *text)
+{
+    fprintf(out, "start             %s\n", text);
+}
+
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
-                              const bm_dataset *data, int ranks,
-                              destination *to)
+                              bm_dataset *data, int ranks, destination *to)
 {
     FILE *out = to->out;
+    bm_origin origin = {0};
     bm_plan *plan = NULL;
     bm_regime what = {0};
     bm_filling filling = {0};
@@ -227,13 +236,14 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     gains = bm_gains_of(&what);
     BM_TRY_DONE(sample_blocks(plan, &filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
-    BM_TRY_DONE(open_network(s, data, be, &net));
+    BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &origin));
     fprintf(out, "data              %s, %s of %s, %s\n",
             bm_count_noun((long long)data->n, "sequence").text,
             bm_count_noun((long long)what.epoch_frames, "frame").text,
             bm_count_noun((long long)data->features, "feature").text,
             bm_count_noun((long long)data->classes, "class").text);
     bm_model_print(net.model, out);
+    bm_origin_describe(&origin, print_start, out);
     BM_TRY_DONE(print_infeasible(net.model, data, to));
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
             bm_count_noun(what.workers, "worker").text,
@@ -300,9 +310,11 @@ static bm_status explain_to(destination *to, bm_config *config, bm_settings *s,
     return status;
 }
 
-bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
+bm_status bm_explain(bm_config *config, bm_settings *s, int ranks,
+                     const char *newest, FILE *out)
 {
-    return explain_to(&(destination){.out = out}, config, s, ranks);
+    return explain_to(&(destination){.out = out, .newest = newest}, config, s,
+                      ranks);
 }
 
 /* The text is made and dropped. */
@@ -312,6 +324,7 @@ static bm_status print_json(bm_config *config, bm_settings *s, int ranks)
     size_t size = 0;
     destination to = {.out = open_memstream(&text, &size),
                       .json = json_object(),
+                      .newest = "",
                       .warnings = json_array()};
     bm_status status = BM_OK;
 
@@ -341,7 +354,7 @@ static bm_status explain(const bm_arguments *a)
     BM_TRY(bm_settings_read(a, a->nouns[0], &config, &set));
     status = bm_argument(a, "json") != NULL
                  ? print_json(config, &set, (int)ranks)
-                 : bm_explain(config, &set, (int)ranks, stdout);
+                 : bm_explain(config, &set, (int)ranks, "", stdout);
     bm_config_free(config);
     return status;
 }

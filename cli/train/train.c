@@ -236,6 +236,8 @@ static bm_status work(bm_training *t)
         BM_TRY(bm_training_resume(t));
         bm_training_best_read(t);
     }
+    if (t->origin.branches)
+        BM_TRY(bm_training_branch(t));
     if (over(t))
         bm_log(BM_NOTE,
                "%s is complete, nothing to train; to continue it, increase "
@@ -244,6 +246,8 @@ static bm_status work(bm_training *t)
     bm_report_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
+    if (t->origin.path[0] != '\0') /* from now on it is not needed */
+        BM_TRY(bm_training_save(t));
     bm_report_begin(t);
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))
@@ -267,6 +271,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .error = NAN};
     bm_status status = BM_OK;
 
+    BM_TRY(bm_run_newest(directory, comm, t.newest, sizeof t.newest));
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
@@ -296,7 +301,10 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 static bm_status dry_run(bm_settings *set, bm_config *config,
                          const char *directory, long ranks)
 {
-    BM_TRY(bm_explain(config, set, (int)ranks, stdout));
+    char newest[2200];
+
+    BM_TRY(bm_run_newest(directory, NULL, newest, sizeof newest));
+    BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
     return bm_run_check(directory, config);
 }
 
@@ -333,6 +341,10 @@ static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"from", "RUN[@EPOCH]",
+     "start from the model and the states of another run, at its newest "
+     "checkpoint or after so many epochs",
+     0, false},
     {"dry-run", NULL,
      "check settings and data, print what would be done, and exit", 0, false},
     {0},
@@ -358,6 +370,9 @@ const bm_verb bm_verb_train = {
             "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "
             "75; a second signal kills it. bmuf options\nlists the "
             "settings.\n\n"
+            "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
+            "starts a new run from another one, whose settings may differ; it "
+            "does not need\nthat one again when it is resumed.\n\n"
             "With -n, Open MPI sends messages of up to 8 MiB over TCP without "
             "a handshake,\nunless the environment sets its limits. If you "
             "call mpirun yourself, set them as\ndocs/scaling.md describes.\n",

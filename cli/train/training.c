@@ -6,7 +6,6 @@
 #include "cli/report/regime.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
 
 bm_params *bm_training_params(const bm_training *t)
 {
@@ -18,13 +17,9 @@ bool bm_training_first(const bm_training *t)
     return bm_comm_rank(t->comm) == 0;
 }
 
-void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST])
+void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST])
 {
-    XXH128_hash_t sum =
-        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
-
-    snprintf(out, BM_TRAINING_DIGEST, "%016llx%016llx",
-             (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+    bm_weights_digest(t->host, bm_training_params(t)->n, out);
 }
 
 /* The number of workers on this rank; *first is the lowest. */
@@ -68,6 +63,7 @@ static bm_status open_network(bm_training *t)
 
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
+    BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
     BM_TRY(bm_recogniser_scores(&t->net, t->dev));
     BM_TRY(bm_recogniser_scores(&t->net, t->test));
@@ -134,12 +130,19 @@ static bm_status check_fragments(const bm_training *t)
     return status;
 }
 
+static void log_origin(void *self, const char *text)
+{
+    if (bm_training_first(self))
+        bm_log(BM_NOTE, "%s", text);
+}
+
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
     t->n_epochs = bm_settings_epochs(t->set, t->train);
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
+    bm_origin_describe(&t->origin, log_origin, t);
     return advise(t);
 }
 

@@ -13,6 +13,7 @@
 void bm_report_start(const bm_training *t)
 {
     const bm_settings *s = t->set;
+    bool new = t->origin.path[0] != '\0'; /* and starts from there */
 
     bm_journal_write(
         t->run->journal, "start",
@@ -38,6 +39,10 @@ void bm_report_start(const bm_training *t)
             {"epochs", (double)t->n_epochs, NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
+            {"from", NAN, new ? t->origin.path : NULL},
+            {"from_epoch", new ? t->origin.epoch : NAN, NULL},
+            {"from_block", new ? t->origin.block : NAN, NULL},
+            {"from_digest", NAN, new ? t->origin.digest : NULL},
             {0}});
 }
 
@@ -211,7 +216,7 @@ void bm_report_failure(const bm_training *t, bm_status status)
 
 void bm_report_stop(const bm_training *t)
 {
-    char sum[BM_TRAINING_DIGEST];
+    char sum[BM_WEIGHTS_DIGEST];
 
     bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
@@ -239,7 +244,7 @@ static void judge(const bm_training *t, char *out, size_t room)
 
 void bm_report_end(bm_training *t, const bm_evaluation *test)
 {
-    char sum[BM_TRAINING_DIGEST], verdict[256];
+    char sum[BM_WEIGHTS_DIGEST], verdict[256];
 
     bm_training_digest(t, sum);
     judge(t, verdict, sizeof verdict);
