@@ -203,6 +203,12 @@ static const char *missing(const bm_config *config, const char *section,
     return NULL;
 }
 
+bool bm_condition_holds(const bm_config *config, const char *section,
+                        const char *key)
+{
+    return missing(config, section, key) == NULL;
+}
+
 void bm_conditions_check(const bm_config *config,
                          void (*warn)(void *self, const char *text), void *self)
 {

@@ -37,6 +37,41 @@ static bm_status check_bucketed(const bm_config *config, const bm_job *job)
     return bm_bucketed_check(&bucketed, job);
 }
 
+/* The first setting of a strategy that changes; NULL: none does. */
+static const char *changing(const bm_config *config, const char *section,
+                            const bm_option *options)
+{
+    for (; options != NULL && options->key != NULL; options++) {
+        const char *text = bm_config_text(config, section, options->key);
+        bm_series s;
+
+        if (options->type == BM_SERIES && text != NULL &&
+            bm_series_read(text, true, &s) && bm_series_changes(&s))
+            return options->key;
+    }
+    return NULL;
+}
+
+/* The start models of fragments are made at different times, with one eta. */
+static void check_steady(const bm_config *config, bm_faults *faults,
+                         const bm_strategy_ops *ops, const char *late)
+{
+    const char *section = ops->name;
+    const char *key = changing(config, section, ops->settings.options);
+
+    if (key == NULL && ops == &bm_strategy_bmuf &&
+        bm_config_changed(config, section, ops->settings.options,
+                          "time_constant")) {
+        section = "block";
+        key = changing(config, section, bm_block_sizes);
+    }
+    if (key != NULL)
+        bm_config_fault(faults, config, section, key,
+                        "%s.%s changes in the course of training, which "
+                        "block.%s does not support; give one value",
+                        section, key, late);
+}
+
 /* Settings of [block] that the strategy does not support. */
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
@@ -68,6 +103,8 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
                         "block.overlap exchanges through the host and does not "
                         "support job.exchange = nccl; set job.exchange = host, "
                         "or block.overlap = no");
+    if (bm_fragments_wanted(&block))
+        check_steady(config, faults, ops, late);
     if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
@@ -266,6 +303,20 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     s->filtered = traits.filtered;
     s->server_policy = traits.server_policy;
     s->code = traits.code;
+    s->config = config;
+    return BM_OK;
+}
+
+bm_status bm_settings_filter(const bm_settings *s, double epochs,
+                             double block_frames, bm_filter *out)
+{
+    bm_moment at = {(int)s->job.workers, epochs,
+                    block_frames * (double)s->block.fragments};
+    bm_traits traits = {0};
+
+    BM_TRY(bm_strategy_resolve_at(bm_strategy_find(s->train.strategy),
+                                  s->config, &at, &traits));
+    *out = traits.filter;
     return BM_OK;
 }
 

@@ -60,8 +60,25 @@ static bm_status sample_blocks(const bm_plan *plan, bm_filling *out)
     return BM_OK;
 }
 
+/* Settings with other values in later epochs; what is above and below is of the
+ * first one. */
+static void print_series(const bm_config *config, FILE *out)
+{
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const char *text = bm_config_text(config, s->name, o->key);
+            bm_series x;
+
+            if (o->type == BM_SERIES && text != NULL &&
+                bm_series_read(text, true, &x) && bm_series_changes(&x) &&
+                bm_condition_holds(config, s->name, o->key))
+                fprintf(out, "changes           %s.%s = %s\n", s->name, o->key,
+                        text);
+        }
+}
+
 static void print_blocks(const bm_regime *s, const bm_gains *g,
-                         const bm_filling *f, FILE *out)
+                         const bm_filling *f, double all, FILE *out)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
 
@@ -71,8 +88,7 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
             "blocks            %.0f per epoch, %.0f in %s\n",
             share * s->workers, share,
             f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
-            g->per_epoch * (double)s->epochs,
-            bm_count_noun(s->epochs, "epoch").text);
+            all, bm_count_noun(s->epochs, "epoch").text);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
@@ -221,6 +237,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
 {
     FILE *out = to->out;
     bm_origin origin = {0};
+    double all = 0; /* blocks */
     bm_plan *plan = NULL;
     bm_regime what = {0};
     bm_filling filling = {0};
@@ -256,7 +273,9 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     if (what.filtered)
         print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
                      out);
-    print_blocks(&what, &gains, &filling, out);
+    print_series(config, out);
+    BM_TRY_DONE(bm_count_blocks(s, data, what.epochs, &all));
+    print_blocks(&what, &gains, &filling, all, out);
     BM_TRY_DONE(
         print_block_options(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));

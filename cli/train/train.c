@@ -73,7 +73,7 @@ static bm_status end_epoch(bm_training *t)
 static double rate_now(const bm_training *t)
 {
     bm_position at = bm_trainer_position(t->trainer);
-    int64_t blocks = bm_reader_blocks(t->reader);
+    int64_t blocks = bm_reader_blocks_of(t->reader, at.epoch);
 
     return bm_schedule_rate(&t->schedule,
                             (double)t->epochs +
@@ -108,7 +108,7 @@ static bm_status train_block(bm_training *t)
     t->frames += passed.frames;
     t->seconds += seconds;
     bm_report_block(t, &r, rate, passed, seconds);
-    if (r.at.block + 1 == bm_reader_blocks(t->reader))
+    if (r.at.block + 1 == bm_reader_blocks_of(t->reader, r.at.epoch))
         BM_TRY(end_epoch(t));
     return BM_OK;
 }

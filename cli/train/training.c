@@ -110,6 +110,8 @@ static bm_status advise(bm_training *t)
     status = bm_regime_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
     BM_TRY(status);
+    t->momentum = what.momentum;
+    t->block_rate = what.rate;
     log_filter(t, &what);
     bm_conditions_check(t->config, log_advice, t);
     bm_advise(&what, log_advice, t);

@@ -45,8 +45,9 @@ typedef struct bm_training {
     char *config_text;
     bm_tracing tracing;
 
-    long n_epochs;          /* of the run */
-    int64_t epochs, blocks; /* done */
+    long n_epochs;               /* of the run */
+    double momentum, block_rate; /* eta and zeta at its start */
+    int64_t epochs, blocks;      /* done */
     double frames, seconds;
     double began;      /* bm_clock() at program start */
     double model_s;    /* seconds spent on writing models */

@@ -29,10 +29,16 @@ static const char *const methods[][8] = {
     {"bmuf", "job.sum=hier", "job.topology=5x1", EMA},
     {"bmuf", ADAM, "sgd.local_state=extrapolate", "compress.code=int8", EMA},
     {"bmuf", WARM, "ssgd.overlap=bucket", "ssgd.bucket=0.004", ADAM, KEEP},
+    {"bmuf", "bmuf.momentum=0.5@0 0.9@0.5 auto@1", "bmuf.rate=1@0 0.5@1", EMA},
+    {"bmuf", "bmuf.momentum=0.9@0 0.3@1", "compress.code=int8", ADAM,
+     "sgd.local_state=extrapolate"},
+    {"bmuf", "bmuf.time_constant=2000", "job.sum=ring", KEEP, WARM},
+    {"bmuf", "bmuf.time_constant=9000", "block.fragments=2",
+     "block.overlap=yes"},
     {"slowmo", EMA},
     {"slowmo", "compress.code=onebit", WARM, KEEP},
     {"slowmo", "block.fragments=2", "block.overlap=yes", WARM},
-    {"diloco", ADAM, KEEP},
+    {"diloco", ADAM, KEEP, "diloco.outer_momentum=0.9@0 0.5@0.7"},
     {"diloco", ADAM, KEEP, "block.fragments=3", EMA},
     {"diloco", ADAM, KEEP, "compress.code=bf16"},
     {"lookahead"},
@@ -131,6 +137,7 @@ static void test_halts_change_no_bits(void **state)
 typedef struct equation {
     const char *method[4]; /* as above */
     double eta, zeta;
+    double later; /* eta from epoch 1 on; 0: as before */
     bool nesterov, rescale;
     bool equal; /* workers with data weigh the same */
     bool keep;  /* local momentum */
@@ -147,6 +154,19 @@ static const equation equations[] = {
      .zeta = 1,
      .nesterov = true,
      .rescale = true},
+    {.method = {"bmuf", "bmuf.momentum=0.8@0 0.4@1"},
+     .eta = 0.8,
+     .later = 0.4,
+     .zeta = 1,
+     .nesterov = true},
+    {.method = {"bmuf", "bmuf.momentum=0.2@0 0.7@1", "bmuf.nesterov=no"},
+     .eta = 0.2,
+     .later = 0.7,
+     .zeta = 1},
+    {.method = {"bmuf", "bmuf.time_constant=1200"}, /* blocks of 600 frames */
+     .eta = 0.60653065971263342,                    /* 1 / sqrt(e) */
+     .zeta = 1,
+     .nesterov = true},
     {.method = {"bmuf", "bmuf.nesterov=no", "bmuf.rate=0.5", KEEP},
      .eta = 0.8,
      .zeta = 0.5,
@@ -199,6 +219,11 @@ static void train_steps(const problem *p, int t, vectors *a)
     }
 }
 
+static double eta_of(const equation *e, int t)
+{
+    return t >= BLOCKS && e->later > 0 ? e->later : e->eta;
+}
+
 static void train_block(const equation *e, const problem *p, int t, vectors *a)
 {
     static double w[N], mean[N];
@@ -219,9 +244,11 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
             mean[i] += weight * (w[i] - a->start[i]);
     }
     for (int i = 0; i < N; i++) {
-        a->delta[i] = e->eta * factor * a->delta[i] + e->zeta * mean[i] / total;
+        a->delta[i] =
+            eta_of(e, t) * factor * a->delta[i] + e->zeta * mean[i] / total;
         a->model[i] += a->delta[i];
-        a->start[i] = a->model[i] + (e->nesterov ? e->eta * a->delta[i] : 0);
+        a->start[i] =
+            a->model[i] + (e->nesterov ? eta_of(e, t + 1) * a->delta[i] : 0);
     }
 }
 
