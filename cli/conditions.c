@@ -31,7 +31,8 @@ static const struct condition {
     {"model.net model.loss", ""},
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
-     "train.checkpoint_every train.keep train.ema train.init train.from",
+     "train.checkpoint_every train.keep train.ema train.init train.from "
+     "train.freeze train.rates",
      ""},
     {"job.workers job.sum job.coordinator job.seed job.threads job.device "
      "job.precision job.exchange job.trace",

@@ -237,8 +237,16 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
 static void check_compress(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
+    bm_compress set = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "compress", bm_compress_options, &set);
+    if (strcmp(set.code, "onebit") == 0 && train.freeze[0] != '\0')
+        bm_config_fault(faults, config, "compress", "code",
+                        "compress.code = onebit moves all weights, since one "
+                        "bit cannot be 0, but train.freeze = %s; take another "
+                        "code",
+                        train.freeze);
     if (bm_compress_check(config, bm_strategy_find(train.strategy)) != BM_OK)
         bm_config_fault(faults, config, "compress", "code", "%s",
                         bm_last_message());

@@ -12,6 +12,7 @@
 #include "cli/train/origin.h"
 #include "cli/verbs.h"
 #include "core/words.h"
+#include "sgd/paces.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -232,11 +233,22 @@ static void print_start(void *out, const char *text)
     fprintf(out, "start             %s\n", text);
 }
 
+static void print_paces(const bm_paces *p, size_t weights, FILE *out)
+{
+    if (p->frozen > 0)
+        fprintf(out, "frozen            %s: %zu of %zu weights\n",
+                p->frozen_text, p->frozen, weights);
+    if (p->rates_text[0] != '\0')
+        fprintf(out, "rates             of %s times train.rate\n",
+                p->rates_text);
+}
+
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
                               bm_dataset *data, int ranks, destination *to)
 {
     FILE *out = to->out;
     bm_origin origin = {0};
+    bm_paces paces = {0};
     double all = 0; /* blocks */
     bm_plan *plan = NULL;
     bm_regime what = {0};
@@ -261,6 +273,9 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
             bm_count_noun((long long)data->classes, "class").text);
     bm_model_print(net.model, out);
     bm_origin_describe(&origin, print_start, out);
+    BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
+                              s->train.freeze, s->train.rates));
+    print_paces(&paces, bm_model_params(net.model)->n_learned, out);
     BM_TRY_DONE(print_infeasible(net.model, data, to));
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
             bm_count_noun(what.workers, "worker").text,
@@ -286,10 +301,12 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     bm_conditions_check(config, print_advice, to);
     bm_advise(&what, print_advice, to);
     if (to->json != NULL)
-        bm_explain_json(
-            to->json, &(bm_explained){s, data, &what, &filling, &sending, &size,
-                                      bm_model_params(net.model)->n, ranks});
+        bm_explain_json(to->json,
+                        &(bm_explained){s, data, &what, &filling, &sending,
+                                        &size, bm_model_params(net.model)->n,
+                                        ranks, &paces, &origin});
 done:
+    bm_paces_free(&paces);
     bm_recogniser_close(&net);
     bm_backend_close(be);
     bm_plan_free(plan);

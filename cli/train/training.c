@@ -4,6 +4,7 @@
 #include "bmuf/strategies/fragments.h"
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
+#include "sgd/paces.h"
 
 #include <stdlib.h>
 
@@ -138,12 +139,29 @@ static void log_origin(void *self, const char *text)
         bm_log(BM_NOTE, "%s", text);
 }
 
+/* Fails if train.freeze or train.rates do not fit the network. */
+static bm_status check_paces(const bm_training *t)
+{
+    const bm_train_settings *s = &t->set->train;
+    bm_paces paces = {0};
+
+    BM_TRY(bm_paces_read(&paces, bm_training_params(t), s->freeze, s->rates));
+    if (bm_training_first(t) && paces.frozen > 0)
+        bm_log(BM_NOTE, "frozen: %s, %zu of %zu weights", paces.frozen_text,
+               paces.frozen, bm_training_params(t)->n_learned);
+    if (bm_training_first(t) && paces.rates_text[0] != '\0')
+        bm_log(BM_NOTE, "factors of train.rate: %s", paces.rates_text);
+    bm_paces_free(&paces);
+    return BM_OK;
+}
+
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
     t->n_epochs = bm_settings_epochs(t->set, t->train);
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
+    BM_TRY(check_paces(t));
     bm_origin_describe(&t->origin, log_origin, t);
     return advise(t);
 }

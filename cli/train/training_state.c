@@ -4,6 +4,7 @@
 #include "cli/train/training.h"
 #include "core/span.h"
 #include "core/words.h"
+#include "sgd/paces.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -223,6 +224,18 @@ static bool belongs_to_position(const char *name)
     return false;
 }
 
+/* Where layers are frozen, no vector may be taken that moves them: what is kept
+ * of them in Delta and in local states is cleared. */
+static bool may_take(const bm_training *t, const char *name)
+{
+    static const char *const cleared[] = {"delta", "sgd.", "adam."};
+    bool take = !bm_frozen_any(bm_training_params(t));
+
+    for (size_t i = 0; i < sizeof cleared / sizeof cleared[0]; i++)
+        take = take || strncmp(name, cleared[i], strlen(cleared[i])) == 0;
+    return take && !belongs_to_position(name);
+}
+
 /* What became of the states. */
 typedef struct branching {
     char taken[600], anew[600], unused[600]; /* names, separated by ", " */
@@ -317,8 +330,10 @@ static bm_status take_states(bm_training *t, bm_st_file *f, size_t n,
 
         if (strcmp(s->name, "model") == 0)
             continue;
-        if (t->origin.layers.whole && !belongs_to_position(s->name))
+        if (t->origin.layers.whole && may_take(t, s->name))
             BM_TRY(bm_checkpoint_take(f, s, weights, &taken));
+        if (taken && strcmp(s->name, "delta") == 0)
+            bm_frozen_copy(bm_training_params(t), s, NULL);
         *delta = *delta || (taken && strcmp(s->name, "delta") == 0);
         note_state(t, f, s, taken, &out);
     }

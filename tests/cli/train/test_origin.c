@@ -344,6 +344,82 @@ static void test_explain_shows_where_a_run_starts(void **state)
     assert_ended(&p, 66);
 }
 
+/* ---- frozen layers --------------------------------------------------------- */
+
+/* A branch brings a Delta and momentum that would move the layer. */
+static void test_frozen_layers_keep_the_bits_of_the_model(void **state)
+{
+    static const char *const starts[] = {
+        "train.init=base", "train.from=base; block.warmup=1",
+        "train.from=base; sgd.update=adamw; sgd.weight_decay=0.01"};
+    static const char *const files[] = {"model-best.safetensors",
+                                        "model.safetensors"};
+    char settings[300];
+    program p;
+
+    (void)state;
+    FOR_EACH (i, starts) {
+        const char *from =
+            i == 0 ? "base/model-best.safetensors" : "base/model.safetensors";
+
+        remove_run("frozen");
+        snprintf(settings, sizeof settings,
+                 "%s; train.epochs=1; train.freeze=0.blstm; "
+                 "train.rates=2.linear:0.5",
+                 starts[i]);
+        train(&p, "frozen", 1, settings);
+        assert_ended(&p, 0);
+        assert_said(&p, "frozen: 0.blstm, ");
+        assert_said(&p, "factors of train.rate: 2.linear 0.5");
+        FOR_EACH (k, files) {
+            char path[100];
+
+            snprintf(path, sizeof path, "%s", in_folder("frozen/"));
+            strcat(path, files[k]);
+            assert_true(same_tensor(path, in_folder(from), "0.blstm.wx"));
+            assert_true(same_tensor(path, in_folder(from), "0.blstm.wh"));
+            assert_true(same_tensor(path, in_folder(from), "0.blstm.b"));
+            assert_false(same_tensor(path, in_folder(from), "2.linear.w"));
+        }
+    }
+}
+
+/* Statistics of a frozen layer do not move either; codes send zeros as such. */
+static void test_statistics_are_frozen_with_their_layer(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "statistics", 1, NORMALISED "; train.epochs=1");
+    assert_ended(&p, 0);
+    train(&p, "cold", 1,
+          NORMALISED "; train.epochs=1; train.from=statistics; "
+                     "train.freeze=0.conv 1.batchnorm; compress.code=int8");
+    assert_ended(&p, 0);
+    assert_true(same_tensor(in_folder("cold/model.safetensors"),
+                            in_folder("statistics/model.safetensors"),
+                            "1.batchnorm.mean"));
+    assert_true(same_tensor(in_folder("cold/model.safetensors"),
+                            in_folder("statistics/model.safetensors"),
+                            "0.conv.w"));
+    assert_false(same_tensor(in_folder("cold/model.safetensors"),
+                             in_folder("statistics/model.safetensors"),
+                             "5.batchnorm.mean"));
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "train.freeze=*.blstm",
+                "--set", "train.rates=2.*:3");
+    assert_ended(&p, 0);
+    assert_printed(&p, "frozen            0.blstm: ");
+    assert_printed(&p, "rates             of 2.linear 3 times train.rate");
+    train(&p, "no", 1, "train.freeze=1.conv");
+    assert_ended(&p, 78);
+    assert_said(&p, "no layer fits '1.conv'; the layers with weights are: "
+                    "0.blstm 2.linear");
+    assert_true(access(in_folder("no"), F_OK) != 0);
+    train(&p, "no", 1, "train.freeze=0.blstm; compress.code=onebit");
+    assert_ended(&p, 78);
+    assert_said(&p, "one bit cannot be 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +435,8 @@ int main(void)
         cmocka_unit_test(test_a_branch_is_resumed_without_the_run),
         cmocka_unit_test(test_an_epoch_that_is_not_kept_is_an_error),
         cmocka_unit_test(test_explain_shows_where_a_run_starts),
+        cmocka_unit_test(test_frozen_layers_keep_the_bits_of_the_model),
+        cmocka_unit_test(test_statistics_are_frozen_with_their_layer),
     };
     return cmocka_run_group_tests(tests, make_base, digits_tear_down);
 }
