@@ -113,16 +113,25 @@ static void test_a_trained_model_learns_faster_than_a_new_one(void **state)
 
 static void test_a_run_starts_with_the_bits_of_the_model(void **state)
 {
+    static const char *const strategies[] = {
+        "bmuf", "ssgd", "onebit", "easgd", "asgd", "lookahead", "average"};
     json_t *start = NULL, *best = last_event("base", "best");
     program p;
 
     (void)state;
-    train(&p, "still", 1, STILL "train.init=base/; train.strategy=average");
-    assert_ended(&p, 0);
+    FOR_EACH (i, strategies) {
+        char settings[120];
+
+        remove_run("still");
+        snprintf(settings, sizeof settings,
+                 STILL "train.init=base/; train.strategy=%s", strategies[i]);
+        train(&p, "still", 1, settings);
+        assert_ended(&p, 0);
+        assert_text("still", "end", "digest", text(best, "digest"));
+    }
     start = last_event("still", "start");
     assert_string_equal(text(start, "from"), "base/model-best.safetensors");
     assert_string_equal(text(start, "from_digest"), text(best, "digest"));
-    assert_text("still", "end", "digest", text(best, "digest"));
     json_decref(start);
     json_decref(best);
 }
@@ -217,6 +226,56 @@ static void test_a_resumed_run_does_not_need_the_model(void **state)
     train(&p, "both", 1, "train.init=base; train.from=base");
     assert_ended(&p, 78);
     assert_said(&p, "a run starts from one of them");
+}
+
+static void pack_normalised(const char *name, const char *how)
+{
+    char normalise[64];
+    program p;
+
+    snprintf(normalise, sizeof normalise, "features.normalise=%s", how);
+    RUN_PROGRAM(&p, "pack", "--audio", "train.jsonl", "--out", name, "--set",
+                "shard.unit_frames=100", "--set", "features.mels=12", "--set",
+                normalise);
+    assert_ended(&p, 0);
+}
+
+/* Also when it is resumed; the model that it leads to is one of the features
+ * that are normalised. */
+static void test_features_are_normalised_as_those_of_the_model(void **state)
+{
+    program p;
+
+    (void)state;
+    pack_normalised("raw", "none");
+    pack_normalised("normal", "global");
+    train(&p, "on-normal", 1,
+          "train.epochs=1; data.train=normal; data.dev=; "
+          "schedule.kind=constant");
+    assert_ended(&p, 0);
+    RUN_PROGRAM(&p, "train", "base.ini", "--out", "on-raw", "--set",
+                "train.init=on-normal", "--set", "data.train=raw", "--set",
+                "data.dev=", "--set", "schedule.kind=constant");
+    assert_ended(&p, 0);
+    train(&p, "half-raw", 1,
+          "train.init=on-normal; data.train=raw; data.dev=; "
+          "schedule.kind=constant; train.epochs=1");
+    assert_ended(&p, 0);
+    remove_run("on-normal");
+    train(&p, "half-raw", 1,
+          "train.init=on-normal; data.train=raw; data.dev=; "
+          "schedule.kind=constant");
+    assert_ended(&p, 0);
+    assert_same_model("on-raw", "half-raw");
+    RUN_PROGRAM(&p, "eval", "half-raw", "normal");
+    assert_ended(&p, 0);
+    train(&p, "no", 1,
+          "train.init=base; data.train=raw; data.dev=; "
+          "schedule.kind=constant");
+    assert_ended(&p, 65);
+    assert_said(&p, "features.normalise: \"none\", but the model's "
+                    "\"utterance\"");
+    assert_said(&p, "Pack it with the model's settings");
 }
 
 static void test_ranks_do_not_change_where_a_run_starts(void **state)
@@ -429,6 +488,7 @@ int main(void)
         cmocka_unit_test(
             test_a_new_vocabulary_keeps_the_rows_of_common_symbols),
         cmocka_unit_test(test_a_resumed_run_does_not_need_the_model),
+        cmocka_unit_test(test_features_are_normalised_as_those_of_the_model),
         cmocka_unit_test(test_ranks_do_not_change_where_a_run_starts),
         cmocka_unit_test(test_a_branch_takes_model_and_filter),
         cmocka_unit_test(test_a_branch_says_what_does_not_fit),
