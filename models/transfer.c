@@ -31,7 +31,7 @@ static bm_status match_symbols(job *j)
     symbol *sorted = malloc(n_old * sizeof *sorted);
 
     j->same_symbols = bm_vocab_equal(old, new);
-    j->old_class = malloc(n_new * sizeof *j->old_class);
+    j->old_class = calloc(n_new, sizeof *j->old_class);
     if (sorted == NULL || j->old_class == NULL) {
         free(sorted);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu symbols", n_new);

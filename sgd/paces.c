@@ -165,7 +165,7 @@ bm_status bm_paces_read(bm_paces *out, const bm_params *params,
                         const char *freeze, const char *rates)
 {
     bm_paces p = {0};
-    double *factors = malloc((params->n_segments + 1) * sizeof *factors);
+    double *factors = calloc(params->n_segments + 1, sizeof *factors);
     bm_status status = BM_OK;
 
     p.list = calloc(params->n_segments + 1, sizeof *p.list);

@@ -621,20 +621,11 @@ static void test_any_bytes_get_a_verdict(void **state)
 
 static void test_series_are_values_from_epochs_on(void **state)
 {
+    static const char too_many[] = "1 2@1 3@2 4@3 5@4 6@5 7@6 8@7 9@8 1@9 2@10 "
+                                   "3@11 4@12 5@13 6@14 7@15 8@16";
     static const char *const faults[] = {
-        "",
-        "1@1",
-        "1@0 2",
-        "1@0 2@0",
-        "1@0 2@-1",
-        "1@0 2@",
-        "1@0 11@1",
-        "1@0, 2@1",
-        "auto@0 1@1",
-        "1 @0",
-        "1@0 2@nan",
-        "1 2@1 3@2 4@3 5@4 6@5 7@6 8@7 9@8 1@9 2@10 3@11 4@12 5@13 6@14 7@15 "
-        "8@16"};
+        "",         "1@1",      "1@0 2",      "1@0 2@0", "1@0 2@-1",  "1@0 2@",
+        "1@0 11@1", "1@0, 2@1", "auto@0 1@1", "1 @0",    "1@0 2@nan", too_many};
     bm_config *config = NULL;
     settings s = {0};
     bm_series x, y;

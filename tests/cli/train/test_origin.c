@@ -443,6 +443,33 @@ static void test_frozen_layers_keep_the_bits_of_the_model(void **state)
     }
 }
 
+/* The server's model has its own memory, and its own update. */
+static void test_a_server_freezes_layers_too(void **state)
+{
+    static const char *const strategies[] = {
+        "train.strategy=asgd", "train.strategy=asgd; asgd.update=local",
+        "train.strategy=easgd"};
+    char settings[300];
+    program p;
+
+    (void)state;
+    FOR_EACH (i, strategies) {
+        remove_run("served");
+        snprintf(settings, sizeof settings,
+                 "train.init=base; train.epochs=1; train.freeze=0.blstm; "
+                 "sgd.weight_decay=0.01; clock.kind=real; job.workers=2; %s",
+                 strategies[i]);
+        train(&p, "served", 2, settings);
+        assert_ended(&p, 0);
+        assert_true(same_tensor(in_folder("served/model.safetensors"),
+                                in_folder("base/model-best.safetensors"),
+                                "0.blstm.wx"));
+        assert_false(same_tensor(in_folder("served/model.safetensors"),
+                                 in_folder("base/model-best.safetensors"),
+                                 "2.linear.w"));
+    }
+}
+
 /* Statistics of a frozen layer do not move either; codes send zeros as such. */
 static void test_statistics_are_frozen_with_their_layer(void **state)
 {
@@ -496,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_an_epoch_that_is_not_kept_is_an_error),
         cmocka_unit_test(test_explain_shows_where_a_run_starts),
         cmocka_unit_test(test_frozen_layers_keep_the_bits_of_the_model),
+        cmocka_unit_test(test_a_server_freezes_layers_too),
         cmocka_unit_test(test_statistics_are_frozen_with_their_layer),
     };
     return cmocka_run_group_tests(tests, make_base, digits_tear_down);
