@@ -258,9 +258,9 @@ bm_status bm_recogniser_adopt_features(bm_recogniser *r, const char *from,
     char *text = NULL;
 
     BM_TRY(check_features(from, data, false,
-                          "Pack it with the model's settings and "
-                          "features.normalise = none; it is then normalised as "
-                          "the model's training set was"));
+                          "Pack it with the model's settings; in place of "
+                          "features.normalise = global set none, and it is "
+                          "normalised as the model's training set was"));
     if (data->norm.dim == 0)
         return BM_OK;
     text = strdup(from);
