@@ -206,8 +206,8 @@ void bm_origin_describe(const bm_origin *o,
 
     if (o->path[0] == '\0')
         return;
-    snprintf(text, sizeof text, "starts from %s, which has these layers: %s",
-             o->path, x->n_taken > 0 ? x->taken : "none as a whole");
+    snprintf(text, sizeof text, "layers taken from %s: %s", o->path,
+             x->n_taken > 0 ? x->taken : "none as a whole");
     say(self, text);
     if (x->output[0] != '\0') {
         snprintf(text, sizeof text,
@@ -218,7 +218,7 @@ void bm_origin_describe(const bm_origin *o,
         say(self, text);
     }
     if (x->n_anew > 0) {
-        snprintf(text, sizeof text, "these layers begin anew: %s", x->anew);
+        snprintf(text, sizeof text, "layers that begin anew: %s", x->anew);
         say(self, text);
     }
 }

@@ -355,7 +355,8 @@ const bm_verb bm_verb_train = {
     .nouns = "CONFIG",
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
-            "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
+            "  mpirun -np 16 bmuf train my.ini --out run/1\n"
+            "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
             "CONFIG is a text file. It needs data and a network:\n"
             "  [data]\n"
             "  train = data/train\n"
@@ -370,9 +371,9 @@ const bm_verb bm_verb_train = {
             "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "
             "75; a second signal kills it. bmuf options\nlists the "
             "settings.\n\n"
-            "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
-            "starts a new run from another one, whose settings may differ; it "
-            "does not need\nthat one again when it is resumed.\n\n"
+            "--from starts a new run from another one, whose settings may "
+            "differ. It is\nresumed as any run, and does not need the other "
+            "one again.\n\n"
             "With -n, Open MPI sends messages of up to 8 MiB over TCP without "
             "a handshake,\nunless the environment sets its limits. If you "
             "call mpirun yourself, set them as\ndocs/scaling.md describes.\n",

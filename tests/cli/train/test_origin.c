@@ -102,8 +102,8 @@ static void test_a_trained_model_learns_faster_than_a_new_one(void **state)
     (void)state;
     train(&p, "tuned", 1, "train.init=base; train.epochs=1; job.seed=5");
     assert_ended(&p, 0);
-    assert_said(&p, "starts from base/model-best.safetensors, which has these "
-                    "layers: 0.blstm 2.linear");
+    assert_said(&p, "layers taken from base/model-best.safetensors: 0.blstm "
+                    "2.linear");
     assert_not_said(&p, "begin anew");
     train(&p, "scratch", 1, "train.epochs=1; job.seed=5");
     assert_ended(&p, 0);
@@ -145,8 +145,8 @@ static void test_layers_that_do_not_fit_begin_anew(void **state)
           STILL "train.init=base/model.safetensors; "
                 "model.net=blstm:12 dropout:0.2 blstm:5 linear");
     assert_ended(&p, 0);
-    assert_said(&p, "which has these layers: 0.blstm");
-    assert_said(&p, "these layers begin anew: 2.blstm 3.linear");
+    assert_said(&p, "layers taken from base/model.safetensors: 0.blstm");
+    assert_said(&p, "layers that begin anew: 2.blstm 3.linear");
     assert_true(same_tensor(in_folder("wide/model.safetensors"),
                             in_folder("base/model.safetensors"), "0.blstm.wh"));
     train(&p, "none", 1, STILL "train.init=base; model.net=blstm:9 linear");
@@ -397,7 +397,7 @@ static void test_explain_shows_where_a_run_starts(void **state)
     (void)state;
     RUN_PROGRAM(&p, "explain", "base.ini", "--set", "train.init=base");
     assert_ended(&p, 0);
-    assert_printed(&p, "start             starts from base/model-best");
+    assert_printed(&p, "start             layers taken from base/model-best");
     RUN_PROGRAM(&p, "train", "base.ini", "--from", "base@9", "--dry-run",
                 "--out", "dry");
     assert_ended(&p, 66);
