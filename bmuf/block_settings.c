@@ -5,19 +5,21 @@
 
 #include "io/batch/batch_settings.h"
 
+#include <math.h>
+
 enum { MINI_BATCHES = 20 }; /* of a worker in a block, if no size is set */
 
 #define AT(field) offsetof(bm_block_settings, field)
 
 /* The rows of both tables. */
 #define PER_WORKER                                                             \
-    "frames_per_worker", BM_INT, AT(frames_per_worker), "0", 0, 1e15,          \
+    "frames_per_worker", BM_SERIES, AT(frames_per_worker), "0", 0, 1e15,       \
         "frames", "size of a block for each worker"
 #define TOTAL                                                                  \
-    "frames_total", BM_INT, AT(frames_total), "0", 0, 1e15, "frames",          \
+    "frames_total", BM_SERIES, AT(frames_total), "0", 0, 1e15, "frames",       \
         "size of a block for all workers together"
 #define STEPS                                                                  \
-    "steps", BM_INT, AT(steps), "0", 0, 1e9, "mini-batches",                   \
+    "steps", BM_SERIES, AT(steps), "0", 0, 1e9, "mini-batches",                \
         "size of a block for each worker; 20 if no size is set"
 
 const bm_option bm_block_sizes[] = {{PER_WORKER}, {TOTAL}, {STEPS}, {0}};
@@ -40,22 +42,44 @@ const bm_option bm_block_options[] = {
     {0},
 };
 
+/* Why a size of blocks is invalid; NULL: it is valid. Plans are of epochs. */
+static const char *invalid_size(const bm_series *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        if (s->value[i] != floor(s->value[i]))
+            return "is not a whole number";
+        if (s->value[i] == 0 && bm_series_changes(s))
+            return "has a block of size 0";
+        if (s->from[i] != floor(s->from[i]))
+            return "changes within an epoch; give whole epochs";
+    }
+    return NULL;
+}
+
 void bm_block_check(const bm_config *config, bm_faults *faults)
 {
     static const char *const keys[] = {"frames_per_worker", "frames_total",
                                        "steps"};
     bm_block_settings s = {0};
-    const long *sizes[] = {&s.frames_per_worker, &s.frames_total, &s.steps};
+    const bm_series *sizes[] = {&s.frames_per_worker, &s.frames_total,
+                                &s.steps};
     const char *given = NULL;
 
     bm_config_peek(config, "block", bm_block_options, &s);
     for (size_t i = 0; i < 3; i++) {
-        if (*sizes[i] > 0 && given != NULL)
+        const char *why = invalid_size(sizes[i]);
+        bool set = sizes[i]->value[0] > 0;
+
+        if (why != NULL)
+            bm_config_fault(faults, config, "block", keys[i],
+                            "block.%s = %s %s", keys[i],
+                            bm_config_text(config, "block", keys[i]), why);
+        if (set && given != NULL)
             bm_config_fault(faults, config, "block", keys[i],
                             "block.%s and block.%s: a block has one size; "
                             "leave one of them out",
                             given, keys[i]);
-        if (*sizes[i] > 0)
+        if (set)
             given = keys[i];
     }
 }
@@ -65,6 +89,14 @@ bool bm_fragments_wanted(const bm_block_settings *block)
     return block->fragments > 1 || block->overlap;
 }
 
+/* The first size; one that changes goes to *all as well. */
+static long take_size(const bm_series *size, bm_series *all)
+{
+    if (bm_series_changes(size))
+        *all = *size;
+    return (long)size->value[0];
+}
+
 bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
 {
     bm_block_settings s = {0};
@@ -72,11 +104,12 @@ bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
 
     BM_TRY(bm_batch_read(config, &plan));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s));
-    if (s.frames_per_worker == 0 && s.frames_total == 0 && s.steps == 0)
-        s.steps = MINI_BATCHES;
-    plan.frames_per_worker = s.frames_per_worker;
-    plan.frames_total = s.frames_total;
-    plan.steps = s.steps;
+    plan.frames_per_worker = take_size(&s.frames_per_worker, &plan.sizes);
+    plan.frames_total = take_size(&s.frames_total, &plan.sizes);
+    plan.steps = take_size(&s.steps, &plan.sizes);
+    if (plan.frames_per_worker == 0 && plan.frames_total == 0 &&
+        plan.steps == 0)
+        plan.steps = MINI_BATCHES;
     *out = plan;
     return BM_OK;
 }

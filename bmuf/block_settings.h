@@ -11,9 +11,9 @@
 #include <stdbool.h>
 
 typedef struct bm_block_settings {
-    long frames_per_worker; /* size of a block: one of these three is set, */
-    long frames_total;      /* or none, which is steps = 20 */
-    long steps;
+    bm_series frames_per_worker; /* size of a block: one of these is set, or */
+    bm_series frames_total;      /* none, which is steps = 20 */
+    bm_series steps;
     long warmup;    /* blocks that exchange at every step: bmuf/warmup.c */
     double seconds; /* a rank stops its shares after this time; 0: never */
     long fragments; /* exchanged in turn: bmuf/strategies/fragments.h */

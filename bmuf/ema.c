@@ -1,6 +1,8 @@
 /* ema.c - one average for each slice of the model that the strategy lists. */
 #include "bmuf/ema.h"
 
+#include "sgd/paces.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ static void approach(bm_ema *e, double keep)
             bm_axpby(x->be, x->count, (float)(1 - keep), w, (float)keep, x->x);
         for (size_t j = 0; x->be == NULL && j < x->count; j++)
             x->x[j] = (float)(keep * x->x[j] + (1 - keep) * w[j]);
+        bm_frozen_copy(e->strategy->params, x, w);
     }
 }
 

@@ -110,9 +110,16 @@ static int64_t steps(void *self, int worker)
     return bm_reader_steps(l->reader, worker);
 }
 
+static bm_epoch_size epoch(void *self)
+{
+    const bm_learner *l = self;
+
+    return bm_reader_epoch(l->reader, l->at.epoch);
+}
+
 bm_task bm_learner_task(bm_learner *l)
 {
-    return (bm_task){l, move, gradient, score, steps};
+    return (bm_task){l, move, gradient, score, steps, epoch};
 }
 
 bm_passed bm_learner_passed(bm_learner *l)

@@ -22,7 +22,7 @@ struct bm_local_state {
     double began;     /* average, extrapolate: t at the start of the block */
 
     /* extrapolate */
-    double eta, rho;
+    double rho;
     double beta[BM_SGD_VECTORS];
     float *before[BM_SGD_VECTORS]; /* m0, v0 of the block, on the host */
     float *mean;                   /* mbar: room for one vector */
@@ -48,7 +48,6 @@ static bm_status open_extrapolation(bm_local_state *m,
                        "adamw and a strategy that filters, not for %s and %s; "
                        "set sgd.local_state = average",
                        set->update, s->ops->name);
-    m->eta = s->traits.filter.momentum;
     m->beta[0] = set->beta1;
     m->beta[1] = set->beta2;
     m->mean = malloc(n * sizeof *m->mean);
@@ -229,11 +228,11 @@ static bm_status average(bm_local_state *m, double tau)
 {
     float *x[BM_SGD_VECTORS];
     size_t n = bm_sgd_vectors(m->sgd[0], x);
-    double ahead = 0;
+    double ahead = 0, eta = m->strategy->traits.filter.momentum;
 
     if (m->local == BM_LOCAL_EXTRAPOLATE && tau > 0) {
-        m->rho = m->eta * m->rho + tau;
-        ahead = m->eta * m->rho;
+        m->rho = eta * m->rho + tau;
+        ahead = eta * m->rho;
     }
     for (size_t i = 0; i < n; i++)
         BM_TRY(average_vector(m, i, tau, ahead));

@@ -35,6 +35,9 @@ typedef struct bm_task {
 
     /* Mini-batches in the share of a worker hosted here. */
     int64_t (*steps)(void *self, int worker);
+
+    /* Of the epoch that `block` moved to last. */
+    bm_epoch_size (*epoch)(void *self);
 } bm_task;
 
 /* BM_EVENT: the traffic between workers and server in a block, equal on all

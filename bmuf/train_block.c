@@ -394,6 +394,18 @@ static bm_status next_block(bm_trainer *t, int64_t *steps)
     return BM_OK;
 }
 
+/* Collective. Eta and zeta of the block. */
+static bm_status set_filter(bm_trainer *t)
+{
+    bm_epoch_size size = t->task.epoch(t->task.self);
+    bm_moment now = {.workers = t->workers,
+                     .epochs = (double)t->at.epoch +
+                               (double)t->at.block / size.blocks,
+                     .block_frames = size.frames / size.blocks};
+
+    return bm_strategy_moment(t->strategy, &now);
+}
+
 /* The number of the block in its phase. */
 static int64_t phase_block(const bm_trainer *t)
 {
@@ -411,6 +423,7 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     BM_TRY(meet(t, next_block(t, &steps), since));
     memset(t->table, 0, (size_t)t->workers * sizeof *t->table);
     bm_strategy_block(t->strategy, phase_block(t), rate);
+    BM_TRY(set_filter(t));
     if (t->strategy->ops->per == BM_BLOCK)
         BM_TRY(train_shares(t, steps, (float)rate));
     else
@@ -424,6 +437,8 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
         t->reference = out.score.loss / out.score.sequences;
     out.at = t->at;
     out.update = t->strategy->update;
+    out.filtered = t->strategy->traits.filtered;
+    out.filter = t->strategy->traits.filter;
     out.compute_s = t->compute_s;
     out.wait_s = t->wait_s;
     out.exchange_s = t->exchange_s;

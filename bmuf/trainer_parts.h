@@ -7,6 +7,7 @@
 #include "bmuf/block_settings.h"
 #include "bmuf/ema.h"
 #include "bmuf/trainer.h"
+#include "sgd/paces.h"
 
 /* Why a worker is left out. */
 typedef enum bm_reason {
@@ -33,6 +34,7 @@ struct bm_trainer {
     bm_comm *comm;           /* borrowed */
     bm_params *params;       /* borrowed */
     bm_train_settings set;
+    bm_paces paces;          /* of params, while the trainer is open */
     bm_block_settings block; /* warmup, seconds, fragments, overlap */
     bm_position at;
     int64_t done; /* blocks of the run */

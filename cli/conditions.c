@@ -31,7 +31,8 @@ static const struct condition {
     {"model.net model.loss", ""},
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
-     "train.checkpoint_every train.keep train.ema",
+     "train.checkpoint_every train.keep train.ema train.init train.from "
+     "train.freeze train.rates",
      ""},
     {"job.workers job.sum job.coordinator job.seed job.threads job.device "
      "job.precision job.exchange job.trace job.tensorboard job.metrics",
@@ -226,6 +227,12 @@ static const char *missing(const bm_config *config, const char *section,
                            const char *key)
 {
     return judge_by(config, missing_next, section, key);
+}
+
+bool bm_condition_holds(const bm_config *config, const char *section,
+                        const char *key)
+{
+    return missing(config, section, key) == NULL;
 }
 
 void bm_conditions_check(const bm_config *config,

@@ -14,6 +14,10 @@
  * counts; NULL: the table does not have it. Static. */
 const char *bm_condition(const char *section, const char *key);
 
+/* Does the setting count with this configuration? */
+bool bm_condition_holds(const bm_config *config, const char *section,
+                        const char *key);
+
 /* Calls warn() for every setting that has a value other than its default and no
  * effect, in the order of the sections. `config` must have passed
  * bm_config_check. */

@@ -9,7 +9,6 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "core/file_kind.h"
 #include "core/words.h"
 #include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
@@ -18,8 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Shares of the data set. The number does not depend on the ranks, so that the
  * results do not either. */
@@ -291,35 +288,6 @@ static bm_status score(scoring *s, const bm_arguments *a,
     return BM_OK;
 }
 
-/* s->model: the path itself, or the best or else the last model of a run. */
-static bm_status choose_model(scoring *s, const char *path)
-{
-    static const char *const names[] = {"model-best.safetensors",
-                                        "model.safetensors"};
-    struct stat what;
-    size_t n = strlen(path);
-
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    snprintf(s->model, sizeof s->model, "%s", path);
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
-        const char *kind = bm_text_kind(path);
-
-        if (kind != NULL)
-            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
-        return BM_OK;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(s->model, sizeof s->model, "%.*s/%s", (int)n, path, names[i]);
-        if (access(s->model, F_OK) == 0)
-            return BM_OK;
-    }
-    return BM_FAIL(BM_ERR_MISSING,
-                   "%s has neither %s nor %s: it is no run, or one without a "
-                   "model yet; give one of its checkpoints",
-                   path, names[0], names[1]);
-}
-
 /* Each rank by itself. */
 static bm_status open_alone(scoring *s, const bm_arguments *a)
 {
@@ -327,7 +295,7 @@ static bm_status open_alone(scoring *s, const bm_arguments *a)
 
     if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->comm) == 0)
         BM_TRY(bm_file_try(hyp));
-    BM_TRY(choose_model(s, a->nouns[0]));
+    BM_TRY(bm_recogniser_find(a->nouns[0], s->model, sizeof s->model));
     BM_TRY(bm_recogniser_read(&s->net, s->device.be, s->model, SHARES));
     BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
     BM_TRY(

@@ -1,11 +1,15 @@
 #include "cli/recogniser.h"
 
+#include "core/file_kind.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 static bm_status plan(bm_recogniser *r, int n_scores)
 {
@@ -67,6 +71,34 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     if (status != BM_OK)
         bm_recogniser_close(r);
     return status;
+}
+
+bm_status bm_recogniser_find(const char *path, char *out, size_t room)
+{
+    static const char *const names[] = {"model-best.safetensors",
+                                        "model.safetensors"};
+    struct stat what;
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    snprintf(out, room, "%s", path);
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
+        const char *kind = bm_text_kind(path);
+
+        if (kind != NULL)
+            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
+        return BM_OK;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(out, room, "%.*s/%s", (int)n, path, names[i]);
+        if (access(out, F_OK) == 0)
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s has neither %s nor %s: it is no run, or one without a "
+                   "model yet; give one of its checkpoints",
+                   path, names[0], names[1]);
 }
 
 static bm_status read_width(bm_recogniser *r, const bm_st_file *f,
@@ -170,28 +202,26 @@ void bm_recogniser_close(bm_recogniser *r)
     memset(r, 0, sizeof *r);
 }
 
-/* Whether the features were made as the model's; normalises them as the
- * training set's if that alone is missing. */
-static bm_status check_features(const bm_recogniser *r, bm_dataset *data,
-                                bool force)
+/* Whether the features were made as this text of a model says; normalises them
+ * as the training set's if that alone is missing. */
+static bm_status check_features(const char *model, bm_dataset *data, bool force,
+                                const char *remedy)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
     char list[2048];
     bool raw = false;
-    size_t n =
-        bm_features_differ(r->features_text, text, list, sizeof list, &raw);
+    size_t n = bm_features_differ(model, text, list, sizeof list, &raw);
     bm_cmvn norm = {0};
     bm_status status = BM_OK;
 
     if (n > 0 && !force)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has features made with other settings than the "
-                       "model's:%s\nPack it with the training set's settings "
-                       "and with --vocab TRAINING-DATA",
-                       data->directory, list);
+                       "model's:%s\n%s",
+                       data->directory, list, remedy);
     if (!raw)
         return BM_OK;
-    BM_TRY_DONE(bm_cmvn_read(&norm, r->features_text));
+    BM_TRY_DONE(bm_cmvn_read(&norm, model));
     if (norm.dim == 0 || data->features % norm.dim != 0)
         BM_FAIL_DONE(BM_ERR_FORMAT,
                      "the model has the means of %zu features, but %s has %zu "
@@ -217,7 +247,28 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
                        "%s has another vocabulary than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    return check_features(r, data, force);
+    return check_features(r->features_text, data, force,
+                          "Pack it with the training set's settings and with "
+                          "--vocab TRAINING-DATA");
+}
+
+bm_status bm_recogniser_adopt_features(bm_recogniser *r, const char *from,
+                                       bm_dataset *data)
+{
+    char *text = NULL;
+
+    BM_TRY(check_features(from, data, false,
+                          "Pack it with the model's settings; in place of "
+                          "features.normalise = global set none, and it is "
+                          "normalised as the model's training set was"));
+    if (data->norm.dim == 0)
+        return BM_OK;
+    text = strdup(from);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for settings of features");
+    free(r->features_text);
+    r->features_text = text;
+    return BM_OK;
 }
 
 bm_status bm_recogniser_scores(const bm_recogniser *r, bm_dataset *data)
@@ -247,6 +298,14 @@ void bm_recogniser_texts(const bm_recogniser *r,
     };
 
     memcpy(out, texts, sizeof texts);
+}
+
+void bm_weights_digest(const float *w, size_t n, char out[BM_WEIGHTS_DIGEST])
+{
+    XXH128_hash_t sum = XXH3_128bits(w, n * sizeof *w);
+
+    snprintf(out, BM_WEIGHTS_DIGEST, "%016llx%016llx",
+             (unsigned long long)sum.high64, (unsigned long long)sum.low64);
 }
 
 bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,

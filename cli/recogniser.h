@@ -37,6 +37,13 @@ BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
                                         const char *path, int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
 
+/* out [room] <- the file of a model: the path itself or, of a run,
+ * model-best.safetensors, without one model.safetensors. Fails with
+ * BM_ERR_MISSING if the run has neither, with BM_ERR_FORMAT if the file is a
+ * text. */
+BM_CHECKED bm_status bm_recogniser_find(const char *path, char *out,
+                                        size_t room);
+
 /* Fails with BM_ERR_FORMAT if the data set has other features, labels or
  * symbols than the recogniser, or features made with other settings, which the
  * message lists; `force`: then go on. Features that are not normalised are from
@@ -45,8 +52,18 @@ void bm_recogniser_close(bm_recogniser *r);
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
                                         bm_dataset *data, bool force);
 
-/* The same for data.dev or data.test, which may be NULL: it must have labels,
- * too. */
+/*
+ * For a new recogniser r whose weights come from another one: fails with
+ * BM_ERR_FORMAT if the data set has other features than that, as
+ * bm_recogniser_fits does. Features that are not normalised are normalised as
+ * there, and so are from now on those of r. `from`: its features as text.
+ */
+BM_CHECKED bm_status bm_recogniser_adopt_features(bm_recogniser *r,
+                                                  const char *from,
+                                                  bm_dataset *data);
+
+/* As bm_recogniser_fits for data.dev or data.test, which may be NULL: it must
+ * have labels, too. */
 BM_CHECKED bm_status bm_recogniser_scores(const bm_recogniser *r,
                                           bm_dataset *data);
 
@@ -55,6 +72,10 @@ BM_CHECKED bm_status bm_recogniser_scores(const bm_recogniser *r,
 enum { BM_RECOGNISER_TEXTS = 8 };
 void bm_recogniser_texts(const bm_recogniser *r,
                          bm_text out[BM_RECOGNISER_TEXTS]);
+
+/* XXH3-128 of n weights on the host, hexadecimal: equal digests, equal bits. */
+enum { BM_WEIGHTS_DIGEST = 33 }; /* 32 digits */
+void bm_weights_digest(const float *w, size_t n, char out[BM_WEIGHTS_DIGEST]);
 
 /* Writes `model` [n] (host) with these texts. Fails with BM_ERR_IO or
  * BM_ERR_CREATE if the file cannot be written. */

@@ -40,6 +40,41 @@ static bm_status check_bucketed(const bm_config *config, const bm_job *job)
     return bm_bucketed_check(&bucketed, job);
 }
 
+/* The first setting of a strategy that changes; NULL: none does. */
+static const char *changing(const bm_config *config, const char *section,
+                            const bm_option *options)
+{
+    for (; options != NULL && options->key != NULL; options++) {
+        const char *text = bm_config_text(config, section, options->key);
+        bm_series s;
+
+        if (options->type == BM_SERIES && text != NULL &&
+            bm_series_read(text, true, &s) && bm_series_changes(&s))
+            return options->key;
+    }
+    return NULL;
+}
+
+/* The start models of fragments are made at different times, with one eta. */
+static void check_steady(const bm_config *config, bm_faults *faults,
+                         const bm_strategy_ops *ops, const char *late)
+{
+    const char *section = ops->name;
+    const char *key = changing(config, section, ops->settings.options);
+
+    if (key == NULL && ops == &bm_strategy_bmuf &&
+        bm_config_changed(config, section, ops->settings.options,
+                          "time_constant")) {
+        section = "block";
+        key = changing(config, section, bm_block_sizes);
+    }
+    if (key != NULL)
+        bm_config_fault(faults, config, section, key,
+                        "%s.%s changes in the course of training, which "
+                        "block.%s does not support; give one value",
+                        section, key, late);
+}
+
 /* Settings of [block] that the strategy does not support. */
 static void check_blocks(const bm_config *config, bm_faults *faults,
                          const bm_strategy_ops *ops)
@@ -71,6 +106,8 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
                         "block.overlap exchanges through the host and does not "
                         "support job.exchange = nccl; set job.exchange = host, "
                         "or block.overlap = no");
+    if (bm_fragments_wanted(&block))
+        check_steady(config, faults, ops, late);
     if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "
@@ -123,7 +160,19 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
                         ops->name);
 }
 
-static void check_strategy(const bm_config *config, bm_faults *faults)
+static void check_origin(const bm_config *config, bm_faults *faults)
+{
+    bm_train_settings train = {0};
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    if (train.init[0] != '\0' && train.from[0] != '\0')
+        bm_config_fault(faults, config, "train", "init",
+                        "train.init = %s and train.from = %s: a run starts "
+                        "from one of them; leave one out",
+                        train.init, train.from);
+}
+
+static void check_train(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
     bm_sgd_settings sgd = {0};
@@ -158,6 +207,7 @@ static void check_strategy(const bm_config *config, bm_faults *faults)
         bm_config_fault(faults, config, "sgd", "local_state",
                         "sgd.local_state = %s with train.strategy = %s %s",
                         sgd.local_state, train.strategy, why);
+    check_origin(config, faults);
 }
 
 static void check_job(const bm_config *config, bm_faults *faults)
@@ -190,8 +240,16 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
 static void check_compress(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
+    bm_compress set = {0};
 
     bm_config_peek(config, "train", bm_train_options, &train);
+    bm_config_peek(config, "compress", bm_compress_options, &set);
+    if (strcmp(set.code, "onebit") == 0 && train.freeze[0] != '\0')
+        bm_config_fault(faults, config, "compress", "code",
+                        "compress.code = onebit moves all weights, since one "
+                        "bit cannot be 0, but train.freeze = %s; take another "
+                        "code",
+                        train.freeze);
     if (bm_compress_check(config, bm_strategy_find(train.strategy)) != BM_OK)
         bm_config_fault(faults, config, "compress", "code", "%s",
                         bm_last_message());
@@ -200,7 +258,7 @@ static void check_compress(const bm_config *config, bm_faults *faults)
 static const bm_section train_sections[] = {
     {"data", data_options, NULL},
     {"model", bm_model_options, bm_model_check},
-    {"train", bm_train_options, check_strategy},
+    {"train", bm_train_options, check_train},
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
     {"block", bm_block_options, bm_block_check},
@@ -257,6 +315,20 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     s->filtered = traits.filtered;
     s->server_policy = traits.server_policy;
     s->code = traits.code;
+    s->config = config;
+    return BM_OK;
+}
+
+bm_status bm_settings_filter(const bm_settings *s, double epochs,
+                             double block_frames, bm_filter *out)
+{
+    bm_moment at = {(int)s->job.workers, epochs,
+                    block_frames * (double)s->block.fragments};
+    bm_traits traits = {0};
+
+    BM_TRY(bm_strategy_resolve_at(bm_strategy_find(s->train.strategy),
+                                  s->config, &at, &traits));
+    *out = traits.filter;
     return BM_OK;
 }
 
@@ -315,6 +387,18 @@ static bm_status set_usual(bm_config *config)
     return BM_OK;
 }
 
+/* --from RUN is short for --set train.from=RUN. */
+static bm_status set_from(const bm_arguments *a, bm_config *config)
+{
+    const char *run = bm_argument(a, "from");
+    char text[4200];
+
+    if (run == NULL)
+        return BM_OK;
+    snprintf(text, sizeof text, "train.from=%s", run);
+    return bm_config_set(config, text);
+}
+
 bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
                                 const char *const *more, bm_config **config,
                                 bm_settings *out)
@@ -328,6 +412,7 @@ bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
     BM_TRY_DONE(bm_arguments_set(a, c));
     for (; *more != NULL; more++)
         BM_TRY_DONE(bm_config_set(c, *more));
+    BM_TRY_DONE(set_from(a, c));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));

@@ -28,11 +28,13 @@ typedef struct bm_settings {
     bm_block_settings block; /* as given: no default size, as in plan */
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;
-    bm_filter filter; /* derived from the strategy's own settings */
+    bm_filter filter; /* at the start, derived from the strategy's own settings:
+                         see bm_settings_filter */
     bool filtered;    /* the strategy has a filter */
     bm_server_policy server_policy; /* derived likewise; {0}: no server */
     bm_clock_settings clock;
     bm_code code; /* of the vectors that are exchanged; ops NULL: none */
+    const bm_config *config; /* borrowed */
 } bm_settings;
 
 /* The sections of a training configuration, ended by {0}; static, not for use
@@ -75,6 +77,11 @@ BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
  * ranks and job.workers is not set. */
 BM_CHECKED bm_status bm_settings_fit(const bm_config *config,
                                      const bm_settings *s, long ranks);
+
+/* The filter at another time, or with a block's size, on which eta depends under
+ * bmuf.time_constant. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_settings_filter(const bm_settings *s, double epochs,
+                                        double block_frames, bm_filter *out);
 
 /* The epochs of a run on this training set: train.epochs or, if that is 0, 30,
  * and up to 100 for a set so small that 30 have fewer than 3000

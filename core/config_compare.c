@@ -11,6 +11,14 @@ static const char *value_of(const bm_config *config, const char *section,
     return text != NULL ? text : o->fallback != NULL ? o->fallback : "";
 }
 
+static bool equal_series(const char *a, const char *b)
+{
+    bm_series x, y;
+
+    return bm_series_read(a, true, &x) && bm_series_read(b, true, &y) &&
+           bm_series_equal(&x, &y);
+}
+
 static bool equal(const bm_option *o, const char *a, const char *b)
 {
     char *end_a = NULL, *end_b = NULL;
@@ -18,6 +26,8 @@ static bool equal(const bm_option *o, const char *a, const char *b)
 
     if (strcmp(a, b) == 0)
         return true;
+    if (o->type == BM_SERIES)
+        return equal_series(a, b);
     if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
         return false;
     x = strtod(a, &end_a);

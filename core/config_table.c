@@ -19,6 +19,7 @@ typedef union value {
     double real;
     bool flag;
     const char *text;
+    bm_series series;
 } value;
 
 void bm_config_fault(bm_faults *faults, const bm_config *config,
@@ -129,6 +130,9 @@ static bool parse(const bm_option *o, const char *text, value *out)
             return true;
         out->real = strtod(text, &end);
         return end != text && *end == '\0' && isfinite(out->real);
+    case BM_SERIES:
+        return bm_series_read(text, strcmp(o->fallback, "auto") == 0,
+                              &out->series);
     case BM_TEXT:
         out->text = text;
         return true;
@@ -139,22 +143,35 @@ static bool parse(const bm_option *o, const char *text, value *out)
     return false;
 }
 
-static bool within_bounds(const bm_option *o, const value *v)
+static bool is_within(const bm_option *o, double x)
 {
-    double x = o->type == BM_INT ? (double)v->number : v->real;
-
-    if (o->type != BM_INT && o->type != BM_FLOAT && o->type != BM_AUTO)
-        return true;
     return (o->min == 0 && o->max == 0) || isnan(x) ||
            (x >= o->min && x <= o->max);
+}
+
+static bool within_bounds(const bm_option *o, const value *v)
+{
+    bool all = true;
+
+    if (o->type == BM_INT)
+        return is_within(o, (double)v->number);
+    if (o->type == BM_FLOAT || o->type == BM_AUTO)
+        return is_within(o, v->real);
+    for (int i = 0; o->type == BM_SERIES && i < v->series.n; i++)
+        all = all && is_within(o, v->series.value[i]);
+    return all;
 }
 
 static void check_option(bm_faults *f, const bm_config *config,
                          const char *section, const bm_option *o)
 {
-    static const char *const kinds[] = {"an integer", "a number",
-                                        "yes or no",  "a number or auto",
-                                        "text",       "one of"};
+    static const char *const kinds[] = {"an integer",
+                                        "a number",
+                                        "yes or no",
+                                        "a number or auto",
+                                        "a number or VALUE@EPOCH ..",
+                                        "text",
+                                        "one of"};
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : "default";
@@ -221,6 +238,9 @@ static void store(const bm_option *o, const value *v, void *field)
     case BM_FLAG:
         *(bool *)field = v->flag;
         break;
+    case BM_SERIES:
+        *(bm_series *)field = v->series;
+        break;
     case BM_TEXT:
     case BM_CHOICE:
         *(const char **)field = v->text;
@@ -264,6 +284,8 @@ static bool equal(bm_option_type type, const value *a, const value *b)
         return a->real == b->real || (isnan(a->real) && isnan(b->real));
     case BM_FLAG:
         return a->flag == b->flag;
+    case BM_SERIES:
+        return bm_series_equal(&a->series, &b->series);
     case BM_TEXT:
     case BM_CHOICE:
         return strcmp(a->text, b->text) == 0;

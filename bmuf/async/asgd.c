@@ -61,12 +61,12 @@ static const bm_option asgd_options[] = {
     {0},
 };
 
-static void resolve_asgd(const void *of, int workers, bm_traits *traits)
+static void resolve_asgd(const void *of, const bm_moment *at, bm_traits *traits)
 {
     const settings *set = of;
     bool local = strcmp(set->update, "local") == 0;
 
-    (void)workers;
+    (void)at;
     traits->server_policy =
         (bm_server_policy){.push = local ? BM_CHANGE : BM_GRADIENT,
                            .group = 1,
@@ -106,13 +106,14 @@ static const bm_option softsync_options[] = {
     {0},
 };
 
-static void resolve_softsync(const void *of, int workers, bm_traits *traits)
+static void resolve_softsync(const void *of, const bm_moment *at,
+                             bm_traits *traits)
 {
     const settings *set = of;
 
     traits->server_policy = (bm_server_policy){
         .push = BM_GRADIENT,
-        .group = set->n < workers ? workers / (int)set->n : 1,
+        .group = set->n < at->workers ? at->workers / (int)set->n : 1,
         .push_every = 1,
         .fetch_every = 1,
         .power = power_of(set)};

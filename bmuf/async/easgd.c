@@ -22,7 +22,7 @@ static const bm_option options[] = {
     {0},
 };
 
-static void resolve(const void *of, int workers, bm_traits *traits)
+static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
 {
     const settings *set = of;
 
@@ -31,7 +31,7 @@ static void resolve(const void *of, int workers, bm_traits *traits)
         .group = 1,
         .push_every = set->period,
         .fetch_every = set->period,
-        .alpha = isnan(set->alpha) ? 0.9 / workers : set->alpha};
+        .alpha = isnan(set->alpha) ? 0.9 / at->workers : set->alpha};
 }
 
 const bm_strategy_ops bm_strategy_easgd = {

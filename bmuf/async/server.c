@@ -42,7 +42,11 @@ static bm_status open_model(bm_server *s, const bm_config *config,
 
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
-    *p = (bm_params){.be = s->be, .n = like->n, .n_learned = like->n_learned};
+    *p = (bm_params){.be = s->be,
+                     .n = like->n,
+                     .n_learned = like->n_learned,
+                     .paces = like->paces,
+                     .n_paces = like->n_paces};
     BM_TRY(bm_alloc(p->be, p->n, &p->w));
     BM_TRY(bm_alloc(p->be, p->n, &p->g));
     BM_TRY(bm_alloc(p->be, p->n, &s->in));

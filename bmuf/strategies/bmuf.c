@@ -4,32 +4,71 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
-const bm_option bm_filter_options[] = {
-    {"momentum", BM_AUTO, offsetof(bm_filter, momentum), "auto", 0, 0.9999,
+typedef struct settings {
+    bm_series momentum, rate;
+    double time_constant; /* frames; 0: momentum is set */
+    bool nesterov, rescale;
+} settings;
+
+static const bm_option options[] = {
+    {"momentum", BM_SERIES, offsetof(settings, momentum), "auto", 0, 0.9999,
      NULL,
      "eta: fraction of the last block's update kept in the next; auto: 1 - "
      "1/N"},
-    {"rate", BM_FLOAT, offsetof(bm_filter, rate), "1", 0, 10, NULL,
+    {"rate", BM_SERIES, offsetof(settings, rate), "1", 0, 10, NULL,
      "zeta: weight of a block's own change"},
-    {"nesterov", BM_FLAG, offsetof(bm_filter, nesterov), "yes", 0, 0, NULL,
+    {"time_constant", BM_FLOAT, offsetof(settings, time_constant), "0", 0, 1e18,
+     "frames",
+     "frames of all workers after which an update counts 1/e, in place of "
+     "momentum: eta = exp(-block / time_constant); 0: momentum decides"},
+    {"nesterov", BM_FLAG, offsetof(settings, nesterov), "yes", 0, 0, NULL,
      "start blocks from the anticipated model"},
-    {"rescale", BM_FLAG, offsetof(bm_filter, rescale), "no", 0, 0, NULL,
+    {"rescale", BM_FLAG, offsetof(settings, rescale), "no", 0, 0, NULL,
      "when the learning rate changes, change Delta with it"},
     {0},
 };
 
-static void resolve(const void *settings, int workers, bm_traits *traits)
+static double momentum_at(const settings *set, const bm_moment *at)
 {
+    double eta = bm_series_at(&set->momentum, at->epochs);
+
+    if (set->time_constant > 0)
+        return at->block_frames > 0
+                   ? exp(-at->block_frames / set->time_constant)
+                   : 0;
+    return isnan(eta) ? bm_filter_momentum(at->workers) : eta;
+}
+
+static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
+{
+    const settings *set = of;
+
     traits->filtered = true;
-    traits->filter = *(const bm_filter *)settings;
-    if (isnan(traits->filter.momentum))
-        traits->filter.momentum = bm_filter_momentum(workers);
+    traits->filter = (bm_filter){.momentum = momentum_at(set, at),
+                                 .rate = bm_series_at(&set->rate, at->epochs),
+                                 .nesterov = set->nesterov,
+                                 .rescale = set->rescale};
+}
+
+static void check(const bm_config *config, bm_faults *faults)
+{
+    const char *momentum = bm_config_text(config, "bmuf", "momentum");
+    settings set = {0};
+
+    bm_config_peek(config, "bmuf", options, &set);
+    if (set.time_constant > 0 && momentum != NULL &&
+        strcmp(momentum, "auto") != 0)
+        bm_config_fault(faults, config, "bmuf", "time_constant",
+                        "bmuf.momentum = %s and bmuf.time_constant = %g: both "
+                        "set eta; leave one of them out",
+                        momentum, set.time_constant);
 }
 
 const bm_strategy_ops bm_strategy_bmuf = {
     .name = "bmuf",
     .help = "blockwise model-update filtering (Chen & Huo 2016)",
-    .settings = {bm_filter_options, sizeof(bm_filter), .resolve = resolve},
+    .settings = {options, sizeof(settings), check, .resolve = resolve},
     BM_FILTERED,
 };

@@ -40,8 +40,9 @@ typedef struct fragments {
     bm_comm_thread *thread; /* NULL: no exchange is late */
     fragment *under_way;    /* on the thread; NULL: none */
     float last_update[FIELDS]; /* bm_update of the last late exchange */
-    bool changed;   /* a late exchange has changed W, which settle reports */
-    bm_status late; /* its failure, to be returned by the next exchange */
+    bool changed;      /* a late exchange has changed W, which settle reports */
+    bool moment_known; /* eta and zeta are those of the run */
+    bm_status late;    /* its failure, to be returned by the next exchange */
     char error[512];
 } fragments;
 
@@ -248,6 +249,23 @@ static void note_rate(bm_strategy *s, const fragment *x)
     bm_strategy_block(x->strategy, s->block, *rate);
 }
 
+/* A fragment's block lasts until its next exchange. Eta is the same in the whole
+ * run: settings that change it are refused (cli/settings.c). */
+static bm_status moment(bm_strategy *s, const bm_moment *at)
+{
+    fragments *f = s->self;
+    bm_moment of = *at;
+
+    if (f->moment_known)
+        return BM_OK;
+    of.block_frames *= (double)f->n;
+    for (size_t i = 0; i < f->n; i++)
+        BM_TRY(bm_strategy_moment(f->of[i].strategy, &of));
+    s->traits.filter = f->of[0].strategy->traits.filter;
+    f->moment_known = true;
+    return BM_OK;
+}
+
 static bm_status exchange(bm_strategy *s)
 {
     fragments *f = s->self;
@@ -352,6 +370,7 @@ static const bm_strategy_ops in_fragments = {
     .close = close,
     .begin = begin,
     .worker_end = worker_end,
+    .moment = moment,
     .exchange = exchange,
     .settle = settle,
     .gather = gather,

@@ -21,11 +21,11 @@ static const bm_option options[] = {
     {0},
 };
 
-static void resolve(const void *of, int workers, bm_traits *traits)
+static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
 {
     const settings *set = of;
 
-    (void)workers;
+    (void)at;
     traits->code =
         bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
 }

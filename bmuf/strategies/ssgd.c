@@ -17,9 +17,10 @@ static const bm_option options[] = {
     {0},
 };
 
-static void resolve(const void *settings, int workers, bm_traits *traits)
+static void resolve(const void *settings, const bm_moment *at,
+                    bm_traits *traits)
 {
-    (void)workers;
+    (void)at;
     traits->owns_exchanges = bm_bucketed_wanted(settings);
 }
 

@@ -20,8 +20,8 @@
 
 /* A momentum and a rate, under two names. */
 typedef struct pair {
-    double momentum;
-    double rate;
+    bm_series momentum;
+    bm_series rate;
 } pair;
 
 static void set_filter(bm_traits *traits, double momentum, double rate)
@@ -40,19 +40,20 @@ static void set_filter(bm_traits *traits, double momentum, double rate)
  *     start <- start - alpha gamma u
  */
 static const bm_option slowmo_options[] = {
-    {"slowmo_momentum", BM_FLOAT, offsetof(pair, momentum), "0.5", 0, 0.9999,
+    {"slowmo_momentum", BM_SERIES, offsetof(pair, momentum), "0.5", 0, 0.9999,
      NULL, "slow momentum beta, which is eta"},
-    {"slowmo_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL,
+    {"slowmo_lr", BM_SERIES, offsetof(pair, rate), "1", 0, 10, NULL,
      "slow learning rate alpha, which is zeta"},
     {0},
 };
 
-static void resolve_slowmo(const void *of, int workers, bm_traits *traits)
+static void resolve_slowmo(const void *of, const bm_moment *at,
+                           bm_traits *traits)
 {
     const pair *set = of;
 
-    (void)workers;
-    set_filter(traits, set->momentum, set->rate);
+    set_filter(traits, bm_series_at(&set->momentum, at->epochs),
+               bm_series_at(&set->rate, at->epochs));
     traits->filter.rescale = true;
 }
 
@@ -70,9 +71,9 @@ const bm_strategy_ops bm_strategy_slowmo = {
  * changed. The inner one is AdamW, whose moments each worker keeps; other
  * settings of [sgd] make it another method, which explain warns of. */
 static const bm_option diloco_options[] = {
-    {"outer_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
+    {"outer_momentum", BM_SERIES, offsetof(pair, momentum), "0.9", 0, 0.9999,
      NULL, "outer momentum, eta"},
-    {"outer_lr", BM_FLOAT, offsetof(pair, rate), "0.7", 0, 10, NULL,
+    {"outer_lr", BM_SERIES, offsetof(pair, rate), "0.7", 0, 10, NULL,
      "outer learning rate, which is zeta"},
     {0},
 };
@@ -80,12 +81,13 @@ static const bm_option diloco_options[] = {
 static const char *const diloco_presets[] = {"sgd.update=adamw",
                                              "sgd.local_state=keep", NULL};
 
-static void resolve_diloco(const void *of, int workers, bm_traits *traits)
+static void resolve_diloco(const void *of, const bm_moment *at,
+                           bm_traits *traits)
 {
     const pair *set = of;
 
-    (void)workers;
-    set_filter(traits, set->momentum, set->rate);
+    set_filter(traits, bm_series_at(&set->momentum, at->epochs),
+               bm_series_at(&set->rate, at->epochs));
     traits->filter.nesterov = true;
 }
 
@@ -102,17 +104,17 @@ const bm_strategy_ops bm_strategy_diloco = {
 
 /* Slow weights move by alpha of the way to the fast ones in each block. */
 static const bm_option lookahead_options[] = {
-    {"alpha", BM_FLOAT, offsetof(pair, rate), "0.5", 0, 10, NULL,
+    {"alpha", BM_SERIES, offsetof(pair, rate), "0.5", 0, 10, NULL,
      "fraction of a block's update that is made, which is zeta"},
     {0},
 };
 
-static void resolve_lookahead(const void *of, int workers, bm_traits *traits)
+static void resolve_lookahead(const void *of, const bm_moment *at,
+                              bm_traits *traits)
 {
     const pair *set = of;
 
-    (void)workers;
-    set_filter(traits, 0, set->rate);
+    set_filter(traits, 0, bm_series_at(&set->rate, at->epochs));
 }
 
 const bm_strategy_ops bm_strategy_lookahead = {
@@ -126,15 +128,15 @@ const bm_strategy_ops bm_strategy_lookahead = {
 
 /* CNTK's sum over N workers weighs a block's change by N (1 - eta). */
 typedef struct cntk {
-    double block_momentum;
-    double block_learning_rate;
+    bm_series block_momentum;
+    bm_series block_learning_rate;
     bool nesterov;
 } cntk;
 
 static const bm_option cntk_options[] = {
-    {"block_momentum", BM_AUTO, offsetof(cntk, block_momentum), "auto", 0,
+    {"block_momentum", BM_SERIES, offsetof(cntk, block_momentum), "auto", 0,
      0.9999, NULL, "block momentum, eta; auto: 1 - 1/N"},
-    {"block_learning_rate", BM_FLOAT, offsetof(cntk, block_learning_rate), "1",
+    {"block_learning_rate", BM_SERIES, offsetof(cntk, block_learning_rate), "1",
      0, 10, NULL,
      "zeta is this times N (1 - eta), and (1 + eta) with nesterov"},
     {"nesterov", BM_FLAG, offsetof(cntk, nesterov), "yes", 0, 0, NULL,
@@ -142,12 +144,13 @@ static const bm_option cntk_options[] = {
     {0},
 };
 
-static void resolve_cntk(const void *of, int workers, bm_traits *traits)
+static void resolve_cntk(const void *of, const bm_moment *at, bm_traits *traits)
 {
     const cntk *set = of;
-    double eta = isnan(set->block_momentum) ? bm_filter_momentum(workers)
-                                            : set->block_momentum;
-    double zeta = workers * (1 - eta) * set->block_learning_rate;
+    double given = bm_series_at(&set->block_momentum, at->epochs);
+    double eta = isnan(given) ? bm_filter_momentum(at->workers) : given;
+    double zeta = at->workers * (1 - eta) *
+                  bm_series_at(&set->block_learning_rate, at->epochs);
 
     set_filter(traits, eta, set->nesterov ? zeta * (1 + eta) : zeta);
     traits->equal_weights = true;
@@ -165,15 +168,15 @@ const bm_strategy_ops bm_strategy_cntk = {
 
 /* Workers keep the state of their local updates. */
 typedef struct fairseq {
-    double block_momentum;
-    double block_lr;
+    bm_series block_momentum;
+    bm_series block_lr;
     bool use_nbm;
 } fairseq;
 
 static const bm_option fairseq_options[] = {
-    {"block_momentum", BM_FLOAT, offsetof(fairseq, block_momentum), "0.875", 0,
+    {"block_momentum", BM_SERIES, offsetof(fairseq, block_momentum), "0.875", 0,
      0.9999, NULL, "block momentum, eta"},
-    {"block_lr", BM_FLOAT, offsetof(fairseq, block_lr), "1", 0, 10, NULL,
+    {"block_lr", BM_SERIES, offsetof(fairseq, block_lr), "1", 0, 10, NULL,
      "zeta, times (1 + eta) with use_nbm"},
     {"use_nbm", BM_FLAG, offsetof(fairseq, use_nbm), "no", 0, 0, NULL,
      "fairseq's Nesterov block momentum, which is classical with a larger "
@@ -183,13 +186,14 @@ static const bm_option fairseq_options[] = {
 
 static const char *const fairseq_presets[] = {"sgd.local_state=keep", NULL};
 
-static void resolve_fairseq(const void *of, int workers, bm_traits *traits)
+static void resolve_fairseq(const void *of, const bm_moment *at,
+                            bm_traits *traits)
 {
     const fairseq *set = of;
-    double eta = set->block_momentum;
+    double eta = bm_series_at(&set->block_momentum, at->epochs);
+    double lr = bm_series_at(&set->block_lr, at->epochs);
 
-    (void)workers;
-    set_filter(traits, eta, set->block_lr * (set->use_nbm ? 1 + eta : 1));
+    set_filter(traits, eta, lr * (set->use_nbm ? 1 + eta : 1));
     traits->equal_weights = true;
 }
 
@@ -204,20 +208,20 @@ const bm_strategy_ops bm_strategy_fairseq = {
 /* ---- pika ---------------------------------------------------------------- */
 
 static const bm_option pika_options[] = {
-    {"block_momentum", BM_FLOAT, offsetof(pair, momentum), "0.9", 0, 0.9999,
+    {"block_momentum", BM_SERIES, offsetof(pair, momentum), "0.9", 0, 0.9999,
      NULL, "block momentum, eta"},
-    {"block_lr", BM_FLOAT, offsetof(pair, rate), "1", 0, 10, NULL,
+    {"block_lr", BM_SERIES, offsetof(pair, rate), "1", 0, 10, NULL,
      "zeta is this times (1 - eta) (1 + eta)"},
     {0},
 };
 
-static void resolve_pika(const void *of, int workers, bm_traits *traits)
+static void resolve_pika(const void *of, const bm_moment *at, bm_traits *traits)
 {
     const pair *set = of;
-    double eta = set->momentum;
+    double eta = bm_series_at(&set->momentum, at->epochs);
+    double lr = bm_series_at(&set->rate, at->epochs);
 
-    (void)workers;
-    set_filter(traits, eta, set->rate * (1 - eta) * (1 + eta));
+    set_filter(traits, eta, lr * (1 - eta) * (1 + eta));
     traits->equal_weights = true;
 }
 

@@ -45,10 +45,16 @@ static void print_words(const char *bars)
         putchar(*bars == '|' ? ' ' : *bars);
 }
 
+static bool may_be_auto(const bm_option *o)
+{
+    return o->type == BM_AUTO ||
+           (o->type == BM_SERIES && strcmp(o->fallback, "auto") == 0);
+}
+
 /* The values of a setting; for BM_TEXT only files are known. */
 static kind kind_of_option(const bm_option *o)
 {
-    if (o->type == BM_CHOICE || o->type == BM_FLAG || o->type == BM_AUTO)
+    if (o->type == BM_CHOICE || o->type == BM_FLAG || may_be_auto(o))
         return WORDS;
     return o->type == BM_TEXT && o->unit != NULL ? kind_of(o->unit) : NOTHING;
 }
@@ -59,7 +65,7 @@ static void print_values(const bm_option *o)
 
     if (o->type == BM_FLAG)
         printf("yes no");
-    else if (o->type == BM_AUTO)
+    else if (may_be_auto(o))
         printf("auto");
     for (size_t i = 0; bm_choice_at(o, i, word); i++)
         printf("%s%s", i > 0 ? " " : "", word);

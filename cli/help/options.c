@@ -219,8 +219,9 @@ static json_t *option_json(const bm_setting_group *g, const bm_section *s,
                            const bm_option *o)
 {
     static const char *const types[] = {
-        [BM_INT] = "integer", [BM_FLOAT] = "number", [BM_FLAG] = "flag",
-        [BM_AUTO] = "auto",   [BM_TEXT] = "text",    [BM_CHOICE] = "choice"};
+        [BM_INT] = "integer",  [BM_FLOAT] = "number", [BM_FLAG] = "flag",
+        [BM_AUTO] = "auto",    [BM_TEXT] = "text",    [BM_CHOICE] = "choice",
+        [BM_SERIES] = "series"};
     json_t *out =
         json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s}", "verb", g->verb, "section",
                   s->name, "key", o->key, "type", types[o->type], "default",

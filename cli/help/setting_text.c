@@ -32,10 +32,17 @@ bool bm_setting_group_at(size_t i, bm_setting_group *out)
 static const char *kind(const bm_option *o)
 {
     static const char *const kinds[] = {
-        [BM_INT] = "integer",  [BM_FLOAT] = "number",
-        [BM_FLAG] = "yes, no", [BM_AUTO] = "number, auto",
-        [BM_TEXT] = "text",    [BM_CHOICE] = "",
+        [BM_INT] = "integer",
+        [BM_FLOAT] = "number",
+        [BM_FLAG] = "yes, no",
+        [BM_AUTO] = "number, auto",
+        [BM_TEXT] = "text",
+        [BM_CHOICE] = "",
+        [BM_SERIES] = "number or VALUE@EPOCH ..",
     };
+
+    if (o->type == BM_SERIES && strcmp(o->fallback, "auto") == 0)
+        return "number, auto or VALUE@EPOCH ..";
     return o->type == BM_CHOICE ? o->unit : kinds[o->type];
 }
 

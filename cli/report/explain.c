@@ -9,8 +9,10 @@
 #include "cli/report/explain_json.h"
 #include "cli/report/regime.h"
 #include "cli/report/traffic.h"
+#include "cli/train/origin.h"
 #include "cli/verbs.h"
 #include "core/words.h"
+#include "sgd/paces.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,8 +61,25 @@ static bm_status sample_blocks(const bm_plan *plan, bm_filling *out)
     return BM_OK;
 }
 
+/* Settings with other values in later epochs; what is above and below is of the
+ * first one. */
+static void print_series(const bm_config *config, FILE *out)
+{
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const char *text = bm_config_text(config, s->name, o->key);
+            bm_series x;
+
+            if (o->type == BM_SERIES && text != NULL &&
+                bm_series_read(text, true, &x) && bm_series_changes(&x) &&
+                bm_condition_holds(config, s->name, o->key))
+                fprintf(out, "changes           %s.%s = %s\n", s->name, o->key,
+                        text);
+        }
+}
+
 static void print_blocks(const bm_regime *s, const bm_gains *g,
-                         const bm_filling *f, FILE *out)
+                         const bm_filling *f, double all, FILE *out)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
 
@@ -70,8 +89,7 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
             "blocks            %.0f per epoch, %.0f in %s\n",
             share * s->workers, share,
             f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
-            g->per_epoch * (double)s->epochs,
-            bm_count_noun(s->epochs, "epoch").text);
+            all, bm_count_noun(s->epochs, "epoch").text);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
@@ -149,10 +167,11 @@ static void print_sending(const bm_sending *x, int ranks, FILE *out)
                 19e-9 * x->bytes);
 }
 
-/* Where an explanation goes. */
+/* Where an explanation goes, and of what run it is. */
 typedef struct destination {
     FILE *out;
     json_t *json, *warnings; /* NULL: text alone */
+    const char *newest;      /* checkpoint of a run that has begun; "": none */
 } destination;
 
 static void print_advice(void *self, const char *text)
@@ -165,14 +184,16 @@ static void print_advice(void *self, const char *text)
 }
 
 /* Opens the network; fails if data.dev or data.test do not fit it. */
-static bm_status open_network(const bm_settings *s, const bm_dataset *data,
-                              bm_backend *be, bm_recogniser *net)
+static bm_status open_network(const bm_settings *s, bm_dataset *data,
+                              bm_backend *be, const char *newest,
+                              bm_recogniser *net, bm_origin *origin)
 {
     const char *others[] = {s->data.dev, s->data.test};
     bm_status status = BM_OK;
 
     BM_TRY(
         bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
+    status = bm_origin_open(origin, &s->train, newest, net, data);
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
         bm_dataset *other = NULL;
 
@@ -207,11 +228,28 @@ static bm_status print_infeasible(const bm_model *model, const bm_dataset *data,
     return BM_OK;
 }
 
+static void print_start(void *out, const char *text)
+{
+    fprintf(out, "start             %s\n", text);
+}
+
+static void print_paces(const bm_paces *p, size_t weights, FILE *out)
+{
+    if (p->frozen > 0)
+        fprintf(out, "frozen            %s: %zu of %zu weights\n",
+                p->frozen_text, p->frozen, weights);
+    if (p->rates_text[0] != '\0')
+        fprintf(out, "rates             of %s times train.rate\n",
+                p->rates_text);
+}
+
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
-                              const bm_dataset *data, int ranks,
-                              destination *to)
+                              bm_dataset *data, int ranks, destination *to)
 {
     FILE *out = to->out;
+    bm_origin origin = {0};
+    bm_paces paces = {0};
+    double all = 0; /* blocks */
     bm_plan *plan = NULL;
     bm_regime what = {0};
     bm_filling filling = {0};
@@ -227,13 +265,17 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     gains = bm_gains_of(&what);
     BM_TRY_DONE(sample_blocks(plan, &filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
-    BM_TRY_DONE(open_network(s, data, be, &net));
+    BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &origin));
     fprintf(out, "data              %s, %s of %s, %s\n",
             bm_count_noun((long long)data->n, "sequence").text,
             bm_count_noun((long long)what.epoch_frames, "frame").text,
             bm_count_noun((long long)data->features, "feature").text,
             bm_count_noun((long long)data->classes, "class").text);
     bm_model_print(net.model, out);
+    bm_origin_describe(&origin, print_start, out);
+    BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
+                              s->train.freeze, s->train.rates));
+    print_paces(&paces, bm_model_params(net.model)->n_learned, out);
     BM_TRY_DONE(print_infeasible(net.model, data, to));
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
             bm_count_noun(what.workers, "worker").text,
@@ -246,7 +288,9 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     if (what.filtered)
         print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
                      out);
-    print_blocks(&what, &gains, &filling, out);
+    print_series(config, out);
+    BM_TRY_DONE(bm_count_blocks(s, data, what.epochs, &all));
+    print_blocks(&what, &gains, &filling, all, out);
     BM_TRY_DONE(
         print_block_options(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
@@ -257,10 +301,12 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     bm_conditions_check(config, print_advice, to);
     bm_advise(&what, print_advice, to);
     if (to->json != NULL)
-        bm_explain_json(
-            to->json, &(bm_explained){s, data, &what, &filling, &sending, &size,
-                                      bm_model_params(net.model)->n, ranks});
+        bm_explain_json(to->json,
+                        &(bm_explained){s, data, &what, &filling, &sending,
+                                        &size, bm_model_params(net.model)->n,
+                                        ranks, &paces, &origin});
 done:
+    bm_paces_free(&paces);
     bm_recogniser_close(&net);
     bm_backend_close(be);
     bm_plan_free(plan);
@@ -300,9 +346,11 @@ static bm_status explain_to(destination *to, bm_config *config, bm_settings *s,
     return status;
 }
 
-bm_status bm_explain(bm_config *config, bm_settings *s, int ranks, FILE *out)
+bm_status bm_explain(bm_config *config, bm_settings *s, int ranks,
+                     const char *newest, FILE *out)
 {
-    return explain_to(&(destination){.out = out}, config, s, ranks);
+    return explain_to(&(destination){.out = out, .newest = newest}, config, s,
+                      ranks);
 }
 
 /* The text is made and dropped. */
@@ -312,6 +360,7 @@ static bm_status print_json(bm_config *config, bm_settings *s, int ranks)
     size_t size = 0;
     destination to = {.out = open_memstream(&text, &size),
                       .json = json_object(),
+                      .newest = "",
                       .warnings = json_array()};
     bm_status status = BM_OK;
 
@@ -341,7 +390,7 @@ static bm_status explain(const bm_arguments *a)
     BM_TRY(bm_settings_read(a, a->nouns[0], &config, &set));
     status = bm_argument(a, "json") != NULL
                  ? print_json(config, &set, (int)ranks)
-                 : bm_explain(config, &set, (int)ranks, stdout);
+                 : bm_explain(config, &set, (int)ranks, "", stdout);
     bm_config_free(config);
     return status;
 }

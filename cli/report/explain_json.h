@@ -6,7 +6,9 @@
 #include "cli/report/advice.h"
 #include "cli/report/traffic.h"
 #include "cli/settings.h"
+#include "cli/train/origin.h"
 #include "io/batch/plan.h"
+#include "sgd/paces.h"
 
 #include <jansson.h>
 
@@ -20,6 +22,8 @@ typedef struct bm_explained {
     const bm_footprint *size;
     size_t weights;
     int ranks;
+    const bm_paces *paces;
+    const bm_origin *origin;
 } bm_explained;
 
 /* Adds its fields to o. */

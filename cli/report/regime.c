@@ -39,36 +39,58 @@ bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
                        (uint64_t)s->job.seed, 0);
 }
 
+bm_status bm_count_blocks(const bm_settings *s, const bm_dataset *data,
+                          long epochs, double *out)
+{
+    const bm_series *sizes = &s->plan.sizes;
+    double sum = 0;
+
+    for (int i = 0; i == 0 || i < sizes->n; i++) {
+        double from = sizes->from[i];
+        double to = i + 1 < sizes->n ? sizes->from[i + 1] : (double)epochs;
+        bm_plan *plan = NULL;
+
+        BM_TRY(bm_plan_new(&plan, data, &s->plan, (int)s->job.workers,
+                           (uint64_t)s->job.seed, (int64_t)from));
+        sum += (double)bm_plan_blocks(plan) *
+               fmax(fmin(to, (double)epochs) - from, 0);
+        bm_plan_free(plan);
+    }
+    *out = sum;
+    return BM_OK;
+}
+
 bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                        const bm_plan *plan, bm_regime *out)
 {
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
     bool adam = bm_sgd_is_adam(&s->sgd);
-    double batch = 0;
+    double batch = 0, blocks = fmax((double)bm_plan_blocks(plan), 1);
+    bm_filter filter = {0};
 
     BM_TRY(batch_frames(s, data, plan, &batch));
-    *out = (bm_regime){.workers = (int)s->job.workers,
-                       .filtered = s->filtered,
-                       .renamed = ops != &bm_strategy_bmuf,
-                       .blocks = ops->per == BM_BLOCK,
-                       .momentum = s->filter.momentum,
-                       .rate = s->filter.rate,
-                       .adam = adam,
-                       .diloco = ops == &bm_strategy_diloco,
-                       .local_momentum = adam ? s->sgd.beta1 : s->sgd.momentum,
-                       .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
-                       .block_frames = (double)data->frames /
-                                       fmax((double)bm_plan_blocks(plan), 1),
-                       .epoch_frames = (double)data->frames,
-                       .batch_frames = batch,
-                       .batch_in_sequences = s->plan.sequences > 0,
-                       .sequence_frames =
-                           (double)data->frames / fmax((double)data->n, 1),
-                       .block_by = s->block.frames_total > 0 ? BM_BLOCK_BY_TOTAL
-                                   : s->block.steps > 0      ? BM_BLOCK_BY_STEPS
-                                                        : BM_BLOCK_BY_WORKER,
-                       .balance = balance_of(plan),
-                       .units = (double)data->n_units,
-                       .epochs = bm_settings_epochs(s, data)};
+    BM_TRY(bm_settings_filter(s, 0, (double)data->frames / blocks, &filter));
+    *out = (bm_regime){
+        .workers = (int)s->job.workers,
+        .filtered = s->filtered,
+        .renamed = ops != &bm_strategy_bmuf,
+        .blocks = ops->per == BM_BLOCK,
+        .momentum = filter.momentum,
+        .rate = filter.rate,
+        .adam = adam,
+        .diloco = ops == &bm_strategy_diloco,
+        .local_momentum = adam ? s->sgd.beta1 : s->sgd.momentum,
+        .reset = bm_sgd_local_state(&s->sgd) == BM_LOCAL_RESET,
+        .block_frames = (double)data->frames / blocks,
+        .epoch_frames = (double)data->frames,
+        .batch_frames = batch,
+        .batch_in_sequences = s->plan.sequences > 0,
+        .sequence_frames = (double)data->frames / fmax((double)data->n, 1),
+        .block_by = s->block.frames_total.value[0] > 0 ? BM_BLOCK_BY_TOTAL
+                    : s->block.steps.value[0] > 0      ? BM_BLOCK_BY_STEPS
+                                                       : BM_BLOCK_BY_WORKER,
+        .balance = balance_of(plan),
+        .units = (double)data->n_units,
+        .epochs = bm_settings_epochs(s, data)};
     return BM_OK;
 }

@@ -11,7 +11,12 @@
 BM_CHECKED bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
                                    bm_plan **out);
 
-/* Fails with BM_ERR_MEMORY. */
+/* *out <- the blocks of so many epochs, whose size may change. Fails likewise. */
+BM_CHECKED bm_status bm_count_blocks(const bm_settings *s,
+                                     const bm_dataset *data, long epochs,
+                                     double *out);
+
+/* Of the first epoch. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                                   const bm_plan *plan, bm_regime *out);
 

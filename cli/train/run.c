@@ -218,6 +218,35 @@ bm_status bm_run_check(const char *directory, const bm_config *config)
     return exists(run.config_path) ? compare(&run, config) : BM_OK;
 }
 
+static void find_newest(const char *directory, char *path, size_t room)
+{
+    enum { MOST = 1024 };
+    int64_t blocks[MOST] = {0};
+    char checkpoints[2100];
+    size_t n = 0;
+
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", directory);
+    n = bm_checkpoint_list(checkpoints, blocks, MOST);
+    for (size_t i = 0; i < n; i++) {
+        bm_st_file *f = NULL;
+
+        bm_checkpoint_path(checkpoints, blocks[i], path, room);
+        if (bm_st_open(&f, path, false) == BM_OK) {
+            bm_st_free(f);
+            return;
+        }
+    }
+    path[0] = '\0';
+}
+
+bm_status bm_run_newest(const char *directory, bm_comm *comm, char *path,
+                        size_t room)
+{
+    if (comm == NULL || bm_comm_rank(comm) == 0)
+        find_newest(directory, path, room);
+    return comm == NULL ? BM_OK : bm_comm_broadcast_bytes(comm, path, room, 0);
+}
+
 bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
                       const bm_config *config)
 {

@@ -34,6 +34,11 @@ BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);
 void bm_run_close(bm_run *run);
 
+/* *Collective*; comm NULL: this process alone. path [room], equal on all ranks, <- the
+ * newest checkpoint of the run whose header can be read; "": there is none. */
+BM_CHECKED bm_status bm_run_newest(const char *directory, bm_comm *comm,
+                                   char *path, size_t room);
+
 /* Fails as bm_run_open would, except for a directory in use; writes nothing. */
 BM_CHECKED bm_status bm_run_check(const char *directory,
                                   const bm_config *config);

@@ -94,7 +94,7 @@ static bm_status end_epoch(bm_training *t)
 static double rate_now(const bm_training *t)
 {
     bm_position at = bm_trainer_position(t->trainer);
-    int64_t blocks = bm_reader_blocks(t->reader);
+    int64_t blocks = bm_reader_blocks_of(t->reader, at.epoch);
 
     return bm_schedule_rate(&t->schedule,
                             (double)t->epochs +
@@ -129,7 +129,7 @@ static bm_status train_block(bm_training *t)
     t->frames += passed.frames;
     t->seconds += seconds;
     bm_report_block(t, &r, rate, passed, seconds);
-    if (r.at.block + 1 == bm_reader_blocks(t->reader))
+    if (r.at.block + 1 == bm_reader_blocks_of(t->reader, r.at.epoch))
         BM_TRY(end_epoch(t));
     return BM_OK;
 }
@@ -264,6 +264,8 @@ static bm_status work(bm_training *t)
         BM_TRY(bm_training_resume(t));
         bm_training_best_read(t);
     }
+    if (t->origin.branches)
+        BM_TRY(bm_training_branch(t));
     if (over(t))
         bm_log(BM_NOTE,
                "%s is complete, nothing to train; to continue it, increase "
@@ -275,6 +277,8 @@ static bm_status work(bm_training *t)
     bm_report_start(t);
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
+    if (t->origin.path[0] != '\0') /* from now on it is not needed */
+        BM_TRY(bm_training_save(t));
     if (bm_trainer_position(t->trainer).block % bm_reader_blocks(t->reader) ==
         0)
         BM_TRY(tell_model(t, false));
@@ -302,6 +306,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .error = NAN};
     bm_status status = BM_OK;
 
+    BM_TRY(bm_run_newest(directory, comm, t.newest, sizeof t.newest));
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
@@ -331,7 +336,10 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 static bm_status dry_run(bm_settings *set, bm_config *config,
                          const char *directory, long ranks)
 {
-    BM_TRY(bm_explain(config, set, (int)ranks, stdout));
+    char newest[2200];
+
+    BM_TRY(bm_run_newest(directory, NULL, newest, sizeof newest));
+    BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
     return bm_run_check(directory, config);
 }
 
@@ -369,6 +377,10 @@ static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
     {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"from", "RUN[@EPOCH]",
+     "start from the model and the states of another run, at its newest "
+     "checkpoint or after so many epochs",
+     0, false},
     {"until", "EPOCH",
      "stop after this epoch; the same command without it goes on", 0, false},
     {"dry-run", NULL,
@@ -381,7 +393,8 @@ const bm_verb bm_verb_train = {
     .nouns = "CONFIG",
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
-            "  mpirun -np 16 bmuf train my.ini --out run/1\n\n"
+            "  mpirun -np 16 bmuf train my.ini --out run/1\n"
+            "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
             "CONFIG is a text file. It needs data and a network:\n"
             "  [data]\n"
             "  train = data/train\n"
@@ -396,6 +409,9 @@ const bm_verb bm_verb_train = {
             "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "
             "75; a second signal kills it. bmuf options\nlists the "
             "settings.\n\n"
+            "--from starts a new run from another one, whose settings may "
+            "differ. It is\nresumed as any run, and does not need the other "
+            "one again.\n\n"
             "With -n, Open MPI sends messages of up to 8 MiB over TCP without "
             "a handshake,\nunless the environment sets its limits. If you "
             "call mpirun yourself, set them as\ndocs/scaling.md describes.\n",

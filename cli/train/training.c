@@ -4,9 +4,9 @@
 #include "bmuf/strategies/fragments.h"
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
+#include "sgd/paces.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
 
 bm_params *bm_training_params(const bm_training *t)
 {
@@ -18,13 +18,9 @@ bool bm_training_first(const bm_training *t)
     return bm_comm_rank(t->comm) == 0;
 }
 
-void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST])
+void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST])
 {
-    XXH128_hash_t sum =
-        XXH3_128bits(t->host, bm_training_params(t)->n * sizeof(float));
-
-    snprintf(out, BM_TRAINING_DIGEST, "%016llx%016llx",
-             (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+    bm_weights_digest(t->host, bm_training_params(t)->n, out);
 }
 
 /* The number of workers on this rank; *first is the lowest. */
@@ -68,6 +64,7 @@ static bm_status open_network(bm_training *t)
 
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
+    BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
     BM_TRY(bm_recogniser_scores(&t->net, t->dev));
     BM_TRY(bm_recogniser_scores(&t->net, t->test));
@@ -114,6 +111,8 @@ static bm_status advise(bm_training *t)
     status = bm_regime_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
     BM_TRY(status);
+    t->momentum = what.momentum;
+    t->block_rate = what.rate;
     log_filter(t, &what);
     bm_conditions_check(t->config, log_advice, t);
     bm_advise(&what, log_advice, t);
@@ -134,12 +133,36 @@ static bm_status check_fragments(const bm_training *t)
     return status;
 }
 
+static void log_origin(void *self, const char *text)
+{
+    if (bm_training_first(self))
+        bm_log(BM_NOTE, "%s", text);
+}
+
+/* Fails if train.freeze or train.rates do not fit the network. */
+static bm_status check_paces(const bm_training *t)
+{
+    const bm_train_settings *s = &t->set->train;
+    bm_paces paces = {0};
+
+    BM_TRY(bm_paces_read(&paces, bm_training_params(t), s->freeze, s->rates));
+    if (bm_training_first(t) && paces.frozen > 0)
+        bm_log(BM_NOTE, "frozen: %s, %zu of %zu weights", paces.frozen_text,
+               paces.frozen, bm_training_params(t)->n_learned);
+    if (bm_training_first(t) && paces.rates_text[0] != '\0')
+        bm_log(BM_NOTE, "factors of train.rate: %s", paces.rates_text);
+    bm_paces_free(&paces);
+    return BM_OK;
+}
+
 bm_status bm_training_open(bm_training *t)
 {
     BM_TRY(open_data(t));
     t->n_epochs = bm_settings_epochs(t->set, t->train);
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
+    BM_TRY(check_paces(t));
+    bm_origin_describe(&t->origin, log_origin, t);
     return advise(t);
 }
 

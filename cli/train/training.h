@@ -10,6 +10,7 @@
 #include "cli/device.h"
 #include "cli/recogniser.h"
 #include "cli/telemetry/telemetry.h"
+#include "cli/train/origin.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
 
@@ -20,14 +21,16 @@ typedef struct bm_best_model {
     char data[16];    /* "dev", or "dev-ema": a moving average */
 } bm_best_model;
 
-enum { BM_TRAINING_DIGEST = 33 }; /* 32 digits */
-
 typedef struct bm_training {
     bm_comm *comm; /* borrowed, as the next four */
     const bm_settings *set;
     const bm_config *config;
     bm_run *run;
     bm_device *device;
+
+    char newest[2200]; /* the run's newest checkpoint when it was opened; "":
+                          there was none */
+    bm_origin origin;  /* what a new run starts from */
 
     bm_dataset *train, *dev, *test;
     bm_recogniser net;
@@ -44,9 +47,10 @@ typedef struct bm_training {
     bm_tracing tracing;
     bm_telemetry *telemetry; /* NULL: none */
 
-    long n_epochs;          /* of the run */
-    long until;             /* stop after this epoch; 0: at the end */
-    int64_t epochs, blocks; /* done */
+    long n_epochs;               /* of the run */
+    long until;                  /* stop after this epoch; 0: at the end */
+    double momentum, block_rate; /* eta and zeta at its start */
+    int64_t epochs, blocks;      /* done */
     double frames, seconds;
     double began;      /* bm_clock() at program start */
     double model_s;    /* seconds spent on writing models */
@@ -65,11 +69,12 @@ typedef struct bm_training {
 bm_params *bm_training_params(const bm_training *t);
 bool bm_training_first(const bm_training *t); /* is this rank 0? */
 
-/* XXH3-128 of the model in t->host, hexadecimal. */
-void bm_training_digest(const bm_training *t, char out[BM_TRAINING_DIGEST]);
+/* Of the model in t->host. */
+void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST]);
 
-/* Opens data and network and checks the settings against them; writes nothing.
- * Each rank by itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
+/* Opens data and network and checks the settings against them; a run without
+ * t->newest takes the weights of its origin. Writes nothing. Each rank by
+ * itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
  * cannot be read or do not fit the network, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
 
@@ -91,6 +96,10 @@ BM_CHECKED bm_status bm_training_save_last(bm_training *t);
 /* For a status of writing a file: whether it can succeed later, when there is
  * space. */
 bool bm_training_disk_failed(bm_status status);
+
+/* *Collective*. Takes the states of the run that t->origin is of, where they
+ * fit, and logs which do. Fails as bm_checkpoint_take and the exchange do. */
+BM_CHECKED bm_status bm_training_branch(bm_training *t);
 
 /* *Collective*. Loads the newest intact checkpoint and logs a warning for every
  * newer one; without checkpoints training begins at the start. Fails with

@@ -100,7 +100,7 @@ void bm_training_best_offer(bm_training *t, const char *data,
                          .ler = bm_evaluation_ler(e),
                          .loss = bm_evaluation_loss(e)};
     double since = bm_clock(), seconds = 0;
-    char digest[BM_TRAINING_DIGEST];
+    char digest[BM_WEIGHTS_DIGEST];
     bm_status status = BM_OK;
 
     if (!bm_training_first(t) || !better(&now, &t->best))

@@ -13,6 +13,7 @@
 void bm_report_start(const bm_training *t)
 {
     const bm_settings *s = t->set;
+    bool new = t->origin.path[0] != '\0'; /* and starts from there */
 
     bm_journal_write(
         t->run->journal, "start",
@@ -27,8 +28,8 @@ void bm_report_start(const bm_training *t)
             {"precision", 0, s->job.precision},
             {"exchange", 0, bm_trainer_transport(t->trainer)},
             {"strategy", 0, s->train.strategy},
-            {"block_momentum", s->filtered ? s->filter.momentum : NAN, NULL},
-            {"block_rate", s->filtered ? s->filter.rate : NAN, NULL},
+            {"block_momentum", s->filtered ? t->momentum : NAN, NULL},
+            {"block_rate", s->filtered ? t->block_rate : NAN, NULL},
             {"nesterov", s->filtered ? s->filter.nesterov : NAN, NULL},
             {"net", 0, s->model.net},
             {"weights", (double)bm_training_params(t)->n, NULL},
@@ -39,6 +40,10 @@ void bm_report_start(const bm_training *t)
             {"blocks", (double)t->blocks, NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
+            {"from", NAN, new ? t->origin.path : NULL},
+            {"from_epoch", new ? t->origin.epoch : NAN, NULL},
+            {"from_block", new ? t->origin.block : NAN, NULL},
+            {"from_digest", NAN, new ? t->origin.digest : NULL},
             {0}});
 }
 
@@ -92,12 +97,14 @@ static void format_rate(double per_s, char *out, size_t room)
 static void show_progress(const bm_training *t, const char *fields)
 {
     int64_t epochs = t->n_epochs, epoch = t->epochs + 1;
-    double blocks = (double)bm_reader_blocks(t->reader) * (double)epochs;
+    bm_position at = bm_trainer_position(t->trainer);
+    double blocks = (double)bm_reader_blocks_of(t->reader, at.epoch);
+    double done = (double)at.epoch + (double)at.block / blocks;
     char where[64];
 
     snprintf(where, sizeof where, "epoch %lld/%lld",
              (long long)(epoch < epochs ? epoch : epochs), (long long)epochs);
-    bm_progress_show(&(bm_progress){.done = fmin((double)t->blocks / blocks, 1),
+    bm_progress_show(&(bm_progress){.done = fmin(done / (double)epochs, 1),
                                     .where = where,
                                     .fields = fields});
 }
@@ -122,7 +129,7 @@ static void show_block(const bm_training *t, const bm_block_report *r,
              "loss %.4g  error %.1f%%  %s frames/s  %sblock %lld/%lld  "
              "exchange %.0f%%  %ld workers",
              loss, 100 * error, rate, of_dev, (long long)r->at.block + 1,
-             (long long)bm_reader_blocks(t->reader),
+             (long long)bm_reader_blocks_of(t->reader, r->at.epoch),
              100 * (r->exchange_s + r->wait_s) / seconds, t->set->job.workers);
     show_progress(t, fields);
 }
@@ -130,7 +137,7 @@ static void show_block(const bm_training *t, const bm_block_report *r,
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds)
 {
-    int64_t blocks = bm_reader_blocks(t->reader);
+    int64_t blocks = bm_reader_blocks_of(t->reader, r->at.epoch);
     double stall = bm_reader_stall(t->reader), frames = passed.frames;
     bool per_frame = bm_model_loss(t->net.model)->per_frame;
     bm_model_times spent = bm_model_spent(t->net.model);
@@ -142,38 +149,41 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
     t->error = error;
     bm_journal_write(
         t->run->journal, "block",
-        (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
-                     {"block", (double)r->at.block, NULL},
-                     {"blocks_per_epoch", (double)blocks, NULL},
-                     {"loss", loss, NULL},
-                     {"error", error, NULL},
-                     {"rate", rate, NULL},
-                     {"frames", frames, NULL},
-                     {"batches", passed.batches, NULL},
-                     {"batches_of_workers", NAN, of_workers},
-                     {"left", passed.left, NULL},
-                     {"seconds", seconds, NULL},
-                     {"frames_per_s", frames / seconds, NULL},
-                     {"padding", 1 - frames / passed.padded, NULL},
-                     {"compute_s", r->compute_s - stall, NULL},
-                     {"forward_s", spent.forward, NULL},
-                     {"loss_s", spent.loss, NULL},
-                     {"backward_s", spent.backward, NULL},
-                     {"update_s", r->update_s, NULL},
-                     {"wait_s", r->wait_s, NULL},
-                     {"exchange_s", r->exchange_s, NULL},
-                     {"stall_s", stall, NULL},
-                     {"sent_bytes", (double)r->traffic.sent, NULL},
-                     {"shared_bytes", (double)r->traffic.shared, NULL},
-                     {"g_norm", r->update.g_norm, NULL},
-                     {"delta_norm", r->update.delta_norm, NULL},
-                     {"cos_g_delta", r->update.cos, NULL},
-                     {"skipped", r->score.skipped, NULL},
-                     {"zeroed", r->score.zeroed, NULL},
-                     {"bad_steps", r->bad_steps, NULL},
-                     {"left_out", r->left_out, NULL},
-                     {"blank", r->score.blank / r->score.frames, NULL},
-                     {0}});
+        (bm_field[]){
+            {"epoch", (double)r->at.epoch, NULL},
+            {"block", (double)r->at.block, NULL},
+            {"blocks_per_epoch", (double)blocks, NULL},
+            {"loss", loss, NULL},
+            {"error", error, NULL},
+            {"rate", rate, NULL},
+            {"frames", frames, NULL},
+            {"batches", passed.batches, NULL},
+            {"batches_of_workers", NAN, of_workers},
+            {"left", passed.left, NULL},
+            {"seconds", seconds, NULL},
+            {"frames_per_s", frames / seconds, NULL},
+            {"padding", 1 - frames / passed.padded, NULL},
+            {"compute_s", r->compute_s - stall, NULL},
+            {"forward_s", spent.forward, NULL},
+            {"loss_s", spent.loss, NULL},
+            {"backward_s", spent.backward, NULL},
+            {"update_s", r->update_s, NULL},
+            {"wait_s", r->wait_s, NULL},
+            {"exchange_s", r->exchange_s, NULL},
+            {"stall_s", stall, NULL},
+            {"sent_bytes", (double)r->traffic.sent, NULL},
+            {"shared_bytes", (double)r->traffic.shared, NULL},
+            {"block_momentum", r->filtered ? r->filter.momentum : NAN, NULL},
+            {"block_rate", r->filtered ? r->filter.rate : NAN, NULL},
+            {"g_norm", r->update.g_norm, NULL},
+            {"delta_norm", r->update.delta_norm, NULL},
+            {"cos_g_delta", r->update.cos, NULL},
+            {"skipped", r->score.skipped, NULL},
+            {"zeroed", r->score.zeroed, NULL},
+            {"bad_steps", r->bad_steps, NULL},
+            {"left_out", r->left_out, NULL},
+            {"blank", r->score.blank / r->score.frames, NULL},
+            {0}});
     bm_report_server(t->run->journal, r, t->terminal);
     free(of_workers);
     if (t->terminal)
@@ -213,7 +223,7 @@ void bm_report_failure(const bm_training *t, bm_status status)
 
 void bm_report_stop(const bm_training *t)
 {
-    char sum[BM_TRAINING_DIGEST];
+    char sum[BM_WEIGHTS_DIGEST];
 
     bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
@@ -241,7 +251,7 @@ static void judge(const bm_training *t, char *out, size_t room)
 
 void bm_report_end(bm_training *t, const bm_evaluation *test)
 {
-    char sum[BM_TRAINING_DIGEST], verdict[256];
+    char sum[BM_WEIGHTS_DIGEST], verdict[256];
 
     bm_training_digest(t, sum);
     judge(t, verdict, sizeof verdict);

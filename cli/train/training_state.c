@@ -1,21 +1,14 @@
 /* training_state.c - writing and loading checkpoints of a training run. */
 #include "cli/help/version.h"
+#include "cli/train/numbers.h"
 #include "cli/train/training.h"
 #include "core/span.h"
+#include "core/words.h"
+#include "sgd/paces.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* Indices of a checkpoint's numbers, after those of the schedule. */
-enum {
-    LOSS = BM_SCHEDULE_STATE,
-    EPOCHS_DONE,
-    BLOCKS_DONE,
-    FRAMES,
-    SECONDS,
-    ENDED, /* the schedule ended training */
-    RATE,
-    RHO, /* of bmuf/local_state.h */
-};
 
 static bm_checkpoint describe(bm_training *t)
 {
@@ -27,14 +20,14 @@ static bm_checkpoint describe(bm_training *t)
 
     c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
     bm_schedule_save(&t->schedule, c.numbers);
-    c.numbers[LOSS] = memory.loss;
-    c.numbers[RATE] = memory.rate;
-    c.numbers[RHO] = memory.rho;
-    c.numbers[EPOCHS_DONE] = (double)t->epochs;
-    c.numbers[BLOCKS_DONE] = (double)t->blocks;
-    c.numbers[FRAMES] = t->frames;
-    c.numbers[SECONDS] = t->seconds;
-    c.numbers[ENDED] = t->ended;
+    c.numbers[BM_NUMBER_LOSS] = memory.loss;
+    c.numbers[BM_NUMBER_RATE] = memory.rate;
+    c.numbers[BM_NUMBER_RHO] = memory.rho;
+    c.numbers[BM_NUMBER_EPOCHS] = (double)t->epochs;
+    c.numbers[BM_NUMBER_BLOCKS] = (double)t->blocks;
+    c.numbers[BM_NUMBER_FRAMES] = t->frames;
+    c.numbers[BM_NUMBER_SECONDS] = t->seconds;
+    c.numbers[BM_NUMBER_ENDED] = t->ended;
     return c;
 }
 
@@ -124,11 +117,11 @@ bm_status bm_training_save_last(bm_training *t)
 static void restore(bm_training *t, const bm_checkpoint *c)
 {
     bm_schedule_load(&t->schedule, c->numbers);
-    t->epochs = (int64_t)c->numbers[EPOCHS_DONE];
-    t->blocks = t->saved = (int64_t)c->numbers[BLOCKS_DONE];
-    t->frames = c->numbers[FRAMES];
-    t->seconds = c->numbers[SECONDS];
-    t->ended = c->numbers[ENDED] != 0;
+    t->epochs = (int64_t)c->numbers[BM_NUMBER_EPOCHS];
+    t->blocks = t->saved = (int64_t)c->numbers[BM_NUMBER_BLOCKS];
+    t->frames = c->numbers[BM_NUMBER_FRAMES];
+    t->seconds = c->numbers[BM_NUMBER_SECONDS];
+    t->ended = c->numbers[BM_NUMBER_ENDED] != 0;
 }
 
 static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
@@ -192,9 +185,10 @@ bm_status bm_training_resume(bm_training *t)
         restore(t, &c);
         remark_dev(t, path);
         bm_log(BM_NOTE, "resuming from %s", path);
-        return bm_trainer_resume(
-            t->trainer, c.position,
-            (bm_memory){c.numbers[LOSS], c.numbers[RATE], c.numbers[RHO]});
+        return bm_trainer_resume(t->trainer, c.position,
+                                 (bm_memory){c.numbers[BM_NUMBER_LOSS],
+                                             c.numbers[BM_NUMBER_RATE],
+                                             c.numbers[BM_NUMBER_RHO]});
     }
     if (n == 0)
         return BM_OK;
@@ -203,4 +197,177 @@ bm_status bm_training_resume(bm_training *t)
                          "%s: none of the %zu checkpoints can be loaded; give "
                          "another --out to train from the start",
                          t->run->checkpoints, n));
+}
+
+/* ---- branches --------------------------------------------------------------- */
+
+/* Where the worker's number begins in the name of a state, "sgd.v.3"; the end of
+ * the name: it has none. */
+static size_t base_of(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && isdigit((unsigned char)dot[1]) ? (size_t)(dot - name)
+                                                         : strlen(name);
+}
+
+/* What workers do between the exchanges of fragments counts from their last
+ * ones, which a new run has not had. */
+static bool belongs_to_position(const char *name)
+{
+    static const char *const names[] = {"own", "seen", "rates", "told"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == base_of(name) &&
+            strncmp(name, names[i], base_of(name)) == 0)
+            return true;
+    return false;
+}
+
+/* Where layers are frozen, no vector may be taken that moves them: what is kept
+ * of them in Delta and in local states is cleared. */
+static bool may_take(const bm_training *t, const char *name)
+{
+    static const char *const cleared[] = {"delta", "sgd.", "adam."};
+    bool take = !bm_frozen_any(bm_training_params(t));
+
+    for (size_t i = 0; i < sizeof cleared / sizeof cleared[0]; i++)
+        take = take || strncmp(name, cleared[i], strlen(cleared[i])) == 0;
+    return take && !belongs_to_position(name);
+}
+
+/* What became of the states. */
+typedef struct branching {
+    char taken[600], anew[600], unused[600]; /* names, separated by ", " */
+} branching;
+
+static void add_name(char list[600], const char *name, size_t n)
+{
+    size_t at = strlen(list);
+
+    snprintf(list + at, 600 - at, "%s%.*s", at > 0 ? ", " : "", (int)n, name);
+}
+
+/* Workers 0, 1, .. of the file that have this state. */
+static int workers_with(const bm_st_file *f, const char *name)
+{
+    char tensor[64];
+    int k = 0;
+
+    for (;; k++) {
+        snprintf(tensor, sizeof tensor, "state.%.*s.%d", (int)base_of(name),
+                 name, k);
+        if (bm_st_find(f, tensor) == NULL)
+            return k;
+    }
+}
+
+/* A state of rank 0, which stands for those of all workers. */
+static void note_state(const bm_training *t, const bm_st_file *f,
+                       const bm_state *s, bool taken, branching *out)
+{
+    int n = (int)t->set->job.workers, have = 0;
+    char text[120];
+
+    if (s->name[base_of(s->name)] == '\0') {
+        add_name(taken ? out->taken : out->anew, s->name, strlen(s->name));
+        return;
+    }
+    if (strcmp(s->name + base_of(s->name), ".0") != 0)
+        return;
+    have = taken ? workers_with(f, s->name) : 0;
+    if (have > 0)
+        add_name(out->taken, s->name, base_of(s->name));
+    if (have >= n)
+        return;
+    snprintf(text, sizeof text, "%.*s of %s", (int)base_of(s->name), s->name,
+             bm_count_noun(have > 0 ? n - have : n, "worker").text);
+    add_name(out->anew, text, strlen(text));
+}
+
+/* States of the file that this run does not have; of workers once. */
+static void note_unused(const bm_training *t, const bm_st_file *f,
+                        branching *out)
+{
+    for (size_t i = 0; i < bm_st_count(f); i++) {
+        const char *name = bm_st_at(f, i)->name + strlen("state.");
+        size_t n = 0;
+        bool used = false;
+
+        if (strncmp(bm_st_at(f, i)->name, "state.", strlen("state.")) != 0 ||
+            (name[base_of(name)] != '\0' &&
+             strcmp(name + base_of(name), ".0") != 0))
+            continue;
+        n = base_of(name);
+        for (size_t k = 0; k < t->n_states && t->states[k].x != NULL; k++)
+            used = used || (base_of(t->states[k].name) == n &&
+                            strncmp(t->states[k].name, name, n) == 0);
+        if (!used)
+            add_name(out->unused, name, n);
+    }
+}
+
+static void log_branching(const branching *b)
+{
+    if (b->taken[0] != '\0')
+        bm_log(BM_NOTE, "taken over from that run: %s", b->taken);
+    if (b->anew[0] != '\0')
+        bm_log(BM_NOTE, "beginning anew: %s", b->anew);
+    if (b->unused[0] != '\0')
+        bm_log(BM_NOTE, "of no use to the new settings: %s", b->unused);
+}
+
+/* This rank's states. *rates: those that the learning rate is part of. */
+static bm_status take_states(bm_training *t, bm_st_file *f, size_t n,
+                             bool *delta)
+{
+    size_t weights = bm_training_params(t)->n;
+    branching out = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        const bm_state *s = &t->states[i];
+        bool taken = false;
+
+        if (strcmp(s->name, "model") == 0)
+            continue;
+        if (t->origin.layers.whole && may_take(t, s->name))
+            BM_TRY(bm_checkpoint_take(f, s, weights, &taken));
+        if (taken && strcmp(s->name, "delta") == 0)
+            bm_frozen_copy(bm_training_params(t), s, NULL);
+        *delta = *delta || (taken && strcmp(s->name, "delta") == 0);
+        note_state(t, f, s, taken, &out);
+    }
+    note_unused(t, f, &out);
+    if (bm_training_first(t))
+        log_branching(&out);
+    return BM_OK;
+}
+
+static bm_status branch(bm_training *t, bm_memory *memory)
+{
+    double numbers[BM_CHECKPOINT_NUMBERS] = {0};
+    bm_st_file *f = NULL;
+    size_t n = bm_trainer_state(t->trainer, t->states, t->n_states);
+    bool delta = false;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_st_open(&f, t->origin.path, true));
+    BM_TRY_DONE(bm_checkpoint_numbers(f, t->origin.path, numbers));
+    BM_TRY_DONE(take_states(t, f, n, &delta));
+    if (delta)
+        memory->rate = numbers[BM_NUMBER_RATE];
+    if (t->origin.layers.whole)
+        memory->rho = numbers[BM_NUMBER_RHO];
+done:
+    bm_st_free(f);
+    return status;
+}
+
+/* The loss of the last block is not taken: data and loss may be others. */
+bm_status bm_training_branch(bm_training *t)
+{
+    bm_memory memory = {0};
+
+    BM_TRY(bm_comm_agree(t->comm, branch(t, &memory)));
+    return bm_trainer_resume(t->trainer, (bm_position){0, 0}, memory);
 }

@@ -30,7 +30,14 @@ static const bm_option *find(const bm_section *sections, const char *name)
 
 static bool is_number(const bm_option *o)
 {
-    return o->type == BM_INT || o->type == BM_FLOAT || o->type == BM_AUTO;
+    return o->type == BM_INT || o->type == BM_FLOAT || o->type == BM_AUTO ||
+           o->type == BM_SERIES;
+}
+
+/* Sizes are integers, also as a series. */
+static bool is_integer(const bm_option *o)
+{
+    return o->type == BM_INT || (o->type == BM_SERIES && o->unit != NULL);
 }
 
 /* "low..high[:scale]"; *end: where its numbers end. */
@@ -89,7 +96,7 @@ static bm_status set_range(bm_axis *a, const char *text, const bm_option *o,
     if (bounded && (a->low < o->min || a->high > o->max))
         return BM_FAIL(BM_ERR_CONFIG, "%s is not within [%g, %g]", text, o->min,
                        o->max);
-    a->integer = o->type == BM_INT;
+    a->integer = is_integer(o);
     return set_scale(a, text, scale);
 }
 

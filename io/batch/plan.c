@@ -220,7 +220,8 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                      "no memory to plan %zu units for %d workers", d->n_units,
                      workers);
     p->d = d;
-    p->set = bm_plan_sized(s, d);
+    p->set = bm_plan_in_epoch(s, epoch);
+    p->set = bm_plan_sized(&p->set, d);
     p->workers = workers;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
     p->units = malloc(room * sizeof *p->units);

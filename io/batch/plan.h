@@ -14,6 +14,7 @@
 #ifndef BM_IO_BATCH_PLAN_H
 #define BM_IO_BATCH_PLAN_H
 
+#include "core/series.h"
 #include "io/shard/dataset.h"
 
 /* A block of a run: all that a restart needs. */
@@ -40,11 +41,16 @@ typedef struct bm_plan_settings {
                      many mini-batches, then the mini-batches are shuffled */
     long frames_per_worker, frames_total, steps; /* size of a block: one of them
                                                     is set */
+    bm_series sizes; /* of blocks, which change at these epochs; n = 0: they do
+                        not */
 } bm_plan_settings;
 
 /* *s with a size of mini-batches: if it has none, a 1000th of the sequences of
  * the set, but at least 4 and at most 16 sequences. */
 bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d);
+
+/* *s with the size of blocks in an epoch. */
+bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch);
 
 /*
  * *out: the size of a block in frames, all workers together, before blocks are
@@ -66,7 +72,13 @@ BM_CHECKED bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                                  uint64_t seed, int64_t epoch);
 void bm_plan_free(bm_plan *p);
 
-/* Blocks of an epoch, equal in all epochs; 0 if there are no sequences. */
+/* An epoch of all workers. */
+typedef struct bm_epoch_size {
+    double blocks, frames;
+} bm_epoch_size;
+
+/* Blocks of the epoch, equal in all epochs with the same size of a block; 0 if
+ * there are no sequences. */
 int64_t bm_plan_blocks(const bm_plan *p);
 
 /* *units: the units of a worker's share as numbers in the data set, borrowed.

@@ -24,6 +24,19 @@ bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d)
     return sized;
 }
 
+bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch)
+{
+    bm_plan_settings now = *s;
+    long size = (long)bm_series_at(&s->sizes, (double)epoch);
+
+    if (!bm_series_changes(&s->sizes))
+        return now;
+    now.frames_per_worker = s->frames_per_worker > 0 ? size : 0;
+    now.frames_total = s->frames_total > 0 ? size : 0;
+    now.steps = s->steps > 0 ? size : 0;
+    return now;
+}
+
 /* Sequences that fill s->steps mini-batches if all sequences of a mini-batch
  * have the same length. */
 static double ideal_share(const bm_plan_settings *s, const bm_dataset *d)

@@ -37,8 +37,8 @@ struct bm_reader {
     bm_dataset *d; /* borrowed */
     bm_reader_settings set;
     bool per_frame;
-    int64_t epoch;  /* the only one, with set.once */
-    int64_t blocks; /* of every epoch */
+    int64_t epoch; /* at which it was opened; with set.once the only one */
+    int64_t blocks[BM_SERIES_MOST]; /* of epochs with this size of a block */
     bm_collator collator;
     bm_position next; /* the next block of the ring */
     double stall;
@@ -66,10 +66,17 @@ static bool same(bm_position a, bm_position b)
     return a.epoch == b.epoch && a.block == b.block;
 }
 
+int64_t bm_reader_blocks_of(const bm_reader *r, int64_t epoch)
+{
+    return r->blocks[bm_series_index(&r->set.plan.sizes, (double)epoch)];
+}
+
 /* The first block at or after a position. */
 static bm_position settle(const bm_reader *r, bm_position at)
 {
-    return at.block < r->blocks ? at : (bm_position){at.epoch + 1, 0};
+    return at.block < bm_reader_blocks_of(r, at.epoch)
+               ? at
+               : (bm_position){at.epoch + 1, 0};
 }
 
 static bm_position after(const bm_reader *r, bm_position at)
@@ -79,7 +86,8 @@ static bm_position after(const bm_reader *r, bm_position at)
 
 static bool exists(const bm_reader *r, bm_position at)
 {
-    return at.block < r->blocks && (!r->set.once || at.epoch == r->epoch);
+    return at.block < bm_reader_blocks_of(r, at.epoch) &&
+           (!r->set.once || at.epoch == r->epoch);
 }
 
 /* ---- the thread -------------------------------------------------------- */
@@ -230,6 +238,18 @@ static bm_status start_thread(bm_reader *r, bm_position from)
 
 /* ---- the caller's side ------------------------------------------------- */
 
+/* Their number follows from their size, not from the order of an epoch. */
+static bm_status count_blocks(bm_reader *r)
+{
+    const bm_series *sizes = &r->set.plan.sizes;
+
+    for (int i = 0; i == 0 || i < sizes->n; i++) {
+        BM_TRY(plan_epoch(r, (int64_t)sizes->from[i]));
+        r->blocks[i] = bm_plan_blocks(r->plan);
+    }
+    return BM_OK;
+}
+
 static bm_status prepare(bm_reader *r, bm_position from)
 {
     size_t hosted = (size_t)(r->set.last - r->set.first);
@@ -242,8 +262,8 @@ static bm_status prepare(bm_reader *r, bm_position from)
             r->ring[i].shares[k].packed =
                 !bm_on_host(r->collator.be) && r->d->norm.dim == 0;
     }
+    BM_TRY(count_blocks(r));
     BM_TRY(plan_epoch(r, from.epoch));
-    r->blocks = bm_plan_blocks(r->plan);
     r->epoch = from.epoch;
     r->next = settle(r, from);
     return exists(r, r->next) ? start_thread(r, r->next) : BM_OK;
@@ -408,7 +428,13 @@ double bm_reader_frames(const bm_reader *r, int worker)
 
 int64_t bm_reader_blocks(const bm_reader *r)
 {
-    return r->blocks;
+    return bm_reader_blocks_of(r, r->epoch);
+}
+
+bm_epoch_size bm_reader_epoch(const bm_reader *r, int64_t epoch)
+{
+    return (bm_epoch_size){(double)bm_reader_blocks_of(r, epoch),
+                           (double)r->d->frames};
 }
 
 double bm_reader_stall(bm_reader *r)

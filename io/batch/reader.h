@@ -60,8 +60,12 @@ BM_CHECKED bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
 /* Frames of a worker's share of the current block. */
 double bm_reader_frames(const bm_reader *r, int worker);
 
-/* Blocks of an epoch. */
+/* Blocks of an epoch; of the one that the reader was opened in. */
+int64_t bm_reader_blocks_of(const bm_reader *r, int64_t epoch);
 int64_t bm_reader_blocks(const bm_reader *r);
+
+/* Frames and blocks of an epoch. */
+bm_epoch_size bm_reader_epoch(const bm_reader *r, int64_t epoch);
 
 /* Seconds that bm_reader_block waited for data since the last
  * bm_reader_stall. */

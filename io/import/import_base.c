@@ -114,6 +114,8 @@ static json_t *to_json(const bm_option *o, const void *settings)
         return json_real(*(const double *)(const void *)field);
     case BM_FLAG:
         return json_boolean(*(const bool *)(const void *)field);
+    case BM_SERIES: /* features do not change in the course of training */
+        break;
     case BM_TEXT:
     case BM_CHOICE:
         return json_string(*(const char *const *)(const void *)field);

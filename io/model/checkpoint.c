@@ -205,6 +205,19 @@ static bm_status read_small(const job *j, const char *name, bm_dtype dtype,
     return bm_st_read(j->f, t, 0, count, data);
 }
 
+bm_status bm_checkpoint_numbers(bm_st_file *f, const char *path,
+                                double numbers[BM_CHECKPOINT_NUMBERS])
+{
+    const job j = {.f = f, .path = path};
+
+    BM_TRY(read_small(&j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS, numbers));
+    for (int i = 0; i < BM_CHECKPOINT_NUMBERS; i++)
+        if (!(fabs(numbers[i]) <= MOST))
+            return BM_FAIL(BM_ERR_FORMAT, "%s: number %d is out of range", path,
+                           i);
+    return BM_OK;
+}
+
 static bm_status read_rest(const job *j, rest *out)
 {
     const char *format = bm_st_text(j->f, "format");
@@ -227,13 +240,7 @@ static bm_status read_rest(const job *j, rest *out)
             return BM_FAIL(BM_ERR_FORMAT, "%s: the position %lld is no count",
                            j->path, (long long)at[i]);
     out->position = (bm_position){at[0], at[1]};
-    BM_TRY(
-        read_small(j, "numbers", BM_F64, BM_CHECKPOINT_NUMBERS, out->numbers));
-    for (int i = 0; i < BM_CHECKPOINT_NUMBERS; i++)
-        if (!(fabs(out->numbers[i]) <= MOST))
-            return BM_FAIL(BM_ERR_FORMAT, "%s: number %d is out of range",
-                           j->path, i);
-    return BM_OK;
+    return bm_checkpoint_numbers(j->f, j->path, out->numbers);
 }
 
 /* Every state that a rank asks for is in the file, with the right length. */
@@ -311,6 +318,27 @@ static bm_status pass_all(const job *j, bool filling)
     for (size_t i = 0; i < j->c->n_states; i++)
         BM_TRY(pass_through(j, &j->c->states[i], filling));
     return BM_OK;
+}
+
+bm_status bm_checkpoint_take(bm_st_file *f, const bm_state *s, size_t n,
+                             bool *taken)
+{
+    bm_st_tensor t = tensor_of(s->name, s->whole > 0 ? s->whole : n);
+    const bm_st_tensor *found = bm_st_find(f, t.name);
+    job j = {.f = f};
+    bm_status status = BM_OK;
+
+    BM_ASSERT(!is_model(s->name));
+    *taken = found != NULL && found->dtype == BM_F32 && found->rank == 1 &&
+             found->dim[0] == t.dim[0];
+    if (!*taken)
+        return BM_OK;
+    j.chunk = malloc(CHUNK * sizeof *j.chunk);
+    if (j.chunk == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a checkpoint");
+    status = pass_through(&j, s, true);
+    free(j.chunk);
+    return status;
 }
 
 /* Opens the file and checks all of it. */

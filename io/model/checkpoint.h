@@ -61,6 +61,17 @@ BM_CHECKED bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
 BM_CHECKED bm_status bm_checkpoint_load(const char *path, bm_comm *comm,
                                         bm_checkpoint *c);
 
+/* Reads the numbers of an open checkpoint; `path` is for the message. Fails with
+ * BM_ERR_FORMAT or BM_ERR_IO. */
+BM_CHECKED bm_status bm_checkpoint_numbers(
+    bm_st_file *f, const char *path, double numbers[BM_CHECKPOINT_NUMBERS]);
+
+/* Fills a state, other than "model", from an open checkpoint of any run, if that
+ * has it with as many elements: *taken. n: elements if s->whole is 0. Each rank
+ * by itself. Fails with BM_ERR_FORMAT, BM_ERR_IO or BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_checkpoint_take(bm_st_file *f, const bm_state *s,
+                                        size_t n, bool *taken);
+
 /* out: "<directory>/block-00001234.safetensors", cut to `room` bytes. */
 void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
                         size_t room);

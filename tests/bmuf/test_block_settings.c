@@ -85,11 +85,36 @@ static void test_two_sizes_are_reported_by_name(void **state)
     }
 }
 
+/* A size for each epoch; the others stay 0. */
+static void test_sizes_may_change_between_epochs(void **state)
+{
+    static const long sizes[] = {7, 7, 7, 20, 20, 5};
+    static const char *const faults[] = {
+        "block.steps=7@0 0@3",  "block.steps=7@0 20@1.5",
+        "block.steps=7.5",      "block.steps=7@1",
+        "block.steps=7@0 20@0", "block.steps=7 20@1 9"};
+    bm_plan_settings s = {0};
+
+    (void)state;
+    assert_ok(
+        read_plan((const char *[]){"block.steps=7@0 20@3 5@5", NULL}, &s));
+    FOR_EACH (i, sizes) {
+        bm_plan_settings now = bm_plan_in_epoch(&s, (int64_t)i);
+
+        assert_int_equal(now.steps, sizes[i]);
+        assert_int_equal(now.frames_total + now.frames_per_worker, 0);
+    }
+    FOR_EACH (i, faults)
+        assert_int_equal(read_plan((const char *[]){faults[i], NULL}, &s),
+                         BM_ERR_CONFIG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_size_or_the_default_is_used),
         cmocka_unit_test(test_two_sizes_are_reported_by_name),
+        cmocka_unit_test(test_sizes_may_change_between_epochs),
     };
 
     return RUN_GROUP("block_settings", tests);

@@ -206,10 +206,13 @@ static void test_failure_of_one_rank_fails_all(void **state)
         for (int later = 0; later < 2; later++) {
             bm_block_report report;
             job j = open_job(comm, even, settings[i]);
-            bm_task task = {&j.problem, move,
+            bm_task task = {&j.problem,
+                            move,
                             later ? fail_later_on_the_last_rank
                                   : fail_on_the_last_rank,
-                            read_score, count_steps};
+                            read_score,
+                            count_steps,
+                            epoch_size};
 
             assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params,
                                       &task));

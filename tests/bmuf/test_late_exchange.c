@@ -64,8 +64,8 @@ static void test_late_exchange_runs_during_the_next_block(void **state)
     bm_span_watch(&watcher);
     FOR_EACH (k, ways) {
         job j = open_job(*state, even, ways[k]);
-        bm_task task = {&j.problem, move, gradient_after_exchange, read_score,
-                        count_steps};
+        bm_task task = {&j.problem, move,        gradient_after_exchange,
+                        read_score, count_steps, epoch_size};
 
         atomic_store(&seen.exchanges, 0);
         assert_ok(

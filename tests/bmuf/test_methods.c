@@ -4,6 +4,7 @@
  * ranks, and in a run that is stopped and resumed after every block. Those that
  * are a mean or a filter are compared with their equations in double.
  */
+#include "sgd/paces.h"
 #include "tests/support/equations.h"
 #include "tests/support/halts.h"
 #include "tests/support/support.h"
@@ -29,10 +30,16 @@ static const char *const methods[][8] = {
     {"bmuf", "job.sum=hier", "job.topology=5x1", EMA},
     {"bmuf", ADAM, "sgd.local_state=extrapolate", "compress.code=int8", EMA},
     {"bmuf", WARM, "ssgd.overlap=bucket", "ssgd.bucket=0.004", ADAM, KEEP},
+    {"bmuf", "bmuf.momentum=0.5@0 0.9@0.5 auto@1", "bmuf.rate=1@0 0.5@1", EMA},
+    {"bmuf", "bmuf.momentum=0.9@0 0.3@1", "compress.code=int8", ADAM,
+     "sgd.local_state=extrapolate"},
+    {"bmuf", "bmuf.time_constant=2000", "job.sum=ring", KEEP, WARM},
+    {"bmuf", "bmuf.time_constant=9000", "block.fragments=2",
+     "block.overlap=yes"},
     {"slowmo", EMA},
     {"slowmo", "compress.code=onebit", WARM, KEEP},
     {"slowmo", "block.fragments=2", "block.overlap=yes", WARM},
-    {"diloco", ADAM, KEEP},
+    {"diloco", ADAM, KEEP, "diloco.outer_momentum=0.9@0 0.5@0.7"},
     {"diloco", ADAM, KEEP, "block.fragments=3", EMA},
     {"diloco", ADAM, KEEP, "compress.code=bf16"},
     {"lookahead"},
@@ -131,6 +138,7 @@ static void test_halts_change_no_bits(void **state)
 typedef struct equation {
     const char *method[4]; /* as above */
     double eta, zeta;
+    double later; /* eta from epoch 1 on; 0: as before */
     bool nesterov, rescale;
     bool equal; /* workers with data weigh the same */
     bool keep;  /* local momentum */
@@ -147,6 +155,19 @@ static const equation equations[] = {
      .zeta = 1,
      .nesterov = true,
      .rescale = true},
+    {.method = {"bmuf", "bmuf.momentum=0.8@0 0.4@1"},
+     .eta = 0.8,
+     .later = 0.4,
+     .zeta = 1,
+     .nesterov = true},
+    {.method = {"bmuf", "bmuf.momentum=0.2@0 0.7@1", "bmuf.nesterov=no"},
+     .eta = 0.2,
+     .later = 0.7,
+     .zeta = 1},
+    {.method = {"bmuf", "bmuf.time_constant=1200"}, /* blocks of 600 frames */
+     .eta = 0.60653065971263342,                    /* 1 / sqrt(e) */
+     .zeta = 1,
+     .nesterov = true},
     {.method = {"bmuf", "bmuf.nesterov=no", "bmuf.rate=0.5", KEEP},
      .eta = 0.8,
      .zeta = 0.5,
@@ -199,6 +220,11 @@ static void train_steps(const problem *p, int t, vectors *a)
     }
 }
 
+static double eta_of(const equation *e, int t)
+{
+    return t >= BLOCKS && e->later > 0 ? e->later : e->eta;
+}
+
 static void train_block(const equation *e, const problem *p, int t, vectors *a)
 {
     static double w[N], mean[N];
@@ -219,9 +245,11 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
             mean[i] += weight * (w[i] - a->start[i]);
     }
     for (int i = 0; i < N; i++) {
-        a->delta[i] = e->eta * factor * a->delta[i] + e->zeta * mean[i] / total;
+        a->delta[i] =
+            eta_of(e, t) * factor * a->delta[i] + e->zeta * mean[i] / total;
         a->model[i] += a->delta[i];
-        a->start[i] = a->model[i] + (e->nesterov ? e->eta * a->delta[i] : 0);
+        a->start[i] =
+            a->model[i] + (e->nesterov ? eta_of(e, t + 1) * a->delta[i] : 0);
     }
 }
 
@@ -248,6 +276,97 @@ static void test_methods_follow_their_equations(void **state)
         for (int i = 0; i < N; i++)
             assert_true(near(got.model[i], a.model[i], 5e-6));
     }
+}
+
+/* The middle layer is frozen, the first has a rate of its own. */
+static const bm_segment layers[] = {
+    {"0.linear.w", 0, 700, 1, {700}},
+    {"1.blstm.wx", 700, 900, 1, {900}},
+    {"1.blstm.b", 1600, 101, 1, {101}},
+    {"3.linear.w", 1701, N - 1701, 1, {N - 1701}}};
+
+static void start_frozen(job *j)
+{
+    j->params.segments = layers;
+    j->params.n_segments = sizeof layers / sizeof layers[0];
+    for (size_t i = 0; i < N; i++)
+        j->params.w[i] = (float)truth(i + 5);
+    start_job(j);
+}
+
+/* Whether these elements of the model, and of the average, are those of the
+ * start, bit for bit. */
+static bool stays(const float *x, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (x[i] != (float)truth(i + 5))
+            return false;
+    return true;
+}
+
+static void test_frozen_layers_keep_their_bits(void **state)
+{
+    static result got;
+
+    FOR_EACH (k, methods) {
+        problem p = problem_of(methods[k]);
+        job j;
+
+        if (p.workers < bm_comm_size(*state))
+            continue;
+        j = open_job(*state, p, settings_of(methods[k]));
+        assert_ok(bm_config_set(j.config, "train.freeze=*.blstm"));
+        assert_ok(bm_config_set(j.config, "train.rates=0.linear:0.5"));
+        assert_ok(bm_config_set(j.config, "sgd.weight_decay=0.01"));
+        assert_ok(bm_config_set(j.config, "train.ema=0.7"));
+        if (strcmp(bm_config_text(j.config, "compress", "code") != NULL
+                       ? bm_config_text(j.config, "compress", "code")
+                       : "",
+                   "onebit") == 0) { /* settings.c refuses it */
+            close_job(&j);
+            continue;
+        }
+        memset(&got, 0, sizeof got);
+        start_frozen(&j);
+        run_blocks(&j, 0, EPOCHS * BLOCKS, &got);
+        assert_true(stays(got.model, 700, 1701));
+        assert_false(stays(got.model, 0, 700));
+        assert_false(stays(got.model, 1701, N));
+        if (bm_trainer_has_ema(j.trainer))
+            assert_true(stays(got.ema, 700, 1701));
+        close_job(&j);
+        assert_int_equal(j.params.n_paces, 0);
+    }
+}
+
+static void test_layers_that_do_not_exist_are_listed(void **state)
+{
+    static const struct {
+        const char *setting, *says;
+    } cases[] = {
+        {"train.freeze=2.*",
+         "no layer fits '2.*'; the layers with weights are: 0.linear 1.blstm "
+         "3.linear"},
+        {"train.freeze=*", "no layer is left to learn"},
+        {"train.rates=7.conv:2", "train.rates: no layer fits '7.conv'"},
+        {"train.rates=1.blstm", "'1.blstm' is not LAYER:FACTOR"},
+        {"train.rates=1.blstm:0", "is not LAYER:FACTOR"},
+        {"train.rates=1.blstm:x", "is not LAYER:FACTOR"},
+    };
+
+    FOR_EACH (k, cases) {
+        bm_params p = {
+            .n = N, .n_learned = N, .segments = layers, .n_segments = 4};
+        bm_paces paces = {0};
+        bool rates = strncmp(cases[k].setting, "train.rates=", 12) == 0;
+        const char *value = strchr(cases[k].setting, '=') + 1;
+
+        assert_int_equal(
+            bm_paces_read(&paces, &p, rates ? "" : value, rates ? value : ""),
+            BM_ERR_CONFIG);
+        assert_non_null(strstr(bm_last_error(), cases[k].says));
+    }
+    (void)state;
 }
 
 /* What explain prints of a checkpoint, without opening a trainer. */
@@ -289,6 +408,8 @@ int main(void)
         TEST(test_number_of_ranks_changes_no_bits),
         TEST(test_halts_change_no_bits),
         TEST(test_methods_follow_their_equations),
+        TEST(test_frozen_layers_keep_their_bits),
+        TEST(test_layers_that_do_not_exist_are_listed),
         TEST(test_footprint_counts_the_states),
     };
     return RUN_GROUP_MPI("methods", tests);

@@ -15,12 +15,14 @@ typedef struct settings {
     const char *net;
     double eta;
     const char *sum;
+    bm_series rate;
 } settings;
 
 static const bm_option more_options[] = {
     {"eta", BM_AUTO, offsetof(settings, eta), "auto", 0, 1, NULL, "a share"},
     {"sum", BM_CHOICE, offsetof(settings, sum), "tree", 0, 0, "tree exact fast",
      "an order"},
+    {"rate", BM_SERIES, offsetof(settings, rate), "1", 0, 10, NULL, "a rate"},
     {0},
 };
 
@@ -617,12 +619,52 @@ static void test_any_bytes_get_a_verdict(void **state)
     }
 }
 
+static void test_series_are_values_from_epochs_on(void **state)
+{
+    static const char too_many[] = "1 2@1 3@2 4@3 5@4 6@5 7@6 8@7 9@8 1@9 2@10 "
+                                   "3@11 4@12 5@13 6@14 7@15 8@16";
+    static const char *const faults[] = {
+        "",         "1@1",      "1@0 2",      "1@0 2@0", "1@0 2@-1",  "1@0 2@",
+        "1@0 11@1", "1@0, 2@1", "auto@0 1@1", "1 @0",    "1@0 2@nan", too_many};
+    bm_config *config = NULL;
+    settings s = {0};
+    bm_series x, y;
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_fill(config, "more", more_options, &s));
+    assert_false(bm_series_changes(&s.rate));
+    assert_true(bm_series_at(&s.rate, 100) == 1);
+    assert_ok(bm_config_set(config, "more.rate=2@0 0.5@1.5  3@10"));
+    assert_ok(bm_config_fill(config, "more", more_options, &s));
+    assert_true(bm_series_changes(&s.rate));
+    assert_true(bm_series_at(&s.rate, 0) == 2);
+    assert_true(bm_series_at(&s.rate, 1.49) == 2);
+    assert_true(bm_series_at(&s.rate, 1.5) == 0.5);
+    assert_true(bm_series_at(&s.rate, 9.99) == 0.5);
+    assert_true(bm_series_at(&s.rate, 1e9) == 3);
+    assert_true(bm_config_changed(config, "more", more_options, "rate"));
+    FOR_EACH (i, faults) {
+        char text[200];
+
+        snprintf(text, sizeof text, "more.rate=%s", faults[i]);
+        assert_ok(bm_config_set(config, text));
+        assert_int_equal(bm_config_check(config, more_sections), BM_ERR_CONFIG);
+    }
+    bm_config_free(config);
+    assert_true(bm_series_read("auto@0 0.50@2", true, &x));
+    assert_true(bm_series_read("auto 5e-1@2", true, &y));
+    assert_true(bm_series_equal(&x, &y));
+    assert_true(bm_series_at(&x, 1) != bm_series_at(&x, 1)); /* NAN */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unset_values_take_their_defaults),
         cmocka_unit_test(test_last_override_wins),
         cmocka_unit_test(test_without_a_configuration_all_is_default),
+        cmocka_unit_test(test_series_are_values_from_epochs_on),
         cmocka_unit_test(test_unknown_names_are_rejected_with_the_nearest),
         cmocka_unit_test(test_invalid_values_are_rejected),
         cmocka_unit_test(test_faults_of_the_file_are_reported_by_line),

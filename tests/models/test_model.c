@@ -1,5 +1,6 @@
 /* Networks: the line that describes them, and gradients against differences. */
 #include "models/model.h"
+#include "models/transfer.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -534,6 +535,122 @@ static void test_options_fill_the_settings(void **state)
     bm_config_free(config);
 }
 
+/* ---- transfer ---- */
+
+/* A network on D features for the symbols of a vocabulary, all weights equal to
+ * `fill` plus their index. */
+static bm_model *filled(const char *net, const bm_vocab *v, float fill)
+{
+    bm_model *m = NULL;
+    bm_model_settings set = {net, "ctc", "skip"};
+    bm_model_shape shape = {D, bm_vocab_size(v), 1};
+    bm_params *p = NULL;
+    float *w = NULL;
+
+    assert_ok(bm_model_new(&m, &set, &shape, cpu, 1));
+    p = bm_model_params(m);
+    w = zeros(p->n, sizeof *w);
+    for (size_t i = 0; i < p->n; i++)
+        w[i] = fill + (float)i;
+    bm_put(cpu, p->w, w, p->n);
+    assert_ok(bm_sync(cpu));
+    free(w);
+    return m;
+}
+
+static bm_vocab *symbols(const char *text)
+{
+    bm_vocab *v = NULL;
+
+    assert_ok(bm_vocab_parse(&v, text, false));
+    return v;
+}
+
+/* Weight i of a segment. */
+static float weight_at(bm_model *m, const char *name, size_t i)
+{
+    const bm_params *p = bm_model_params(m);
+    float x = 0;
+
+    for (size_t k = 0; k < p->n_segments; k++)
+        if (strcmp(p->segments[k].name, name) == 0) {
+            bm_get(cpu, &x, p->w + p->segments[k].offset + i, 1);
+            assert_ok(bm_sync(cpu));
+            return x;
+        }
+    fail_msg("no segment %s", name);
+    return 0;
+}
+
+static bm_transfer transfer(bm_model *from, const bm_vocab *old, bm_model *to,
+                            const bm_vocab *new)
+{
+    bm_transfer x = {0};
+
+    assert_ok(bm_transfer_layers((bm_trained){bm_model_params(from), old},
+                                 (bm_trained){bm_model_params(to), new}, &x));
+    return x;
+}
+
+/* b and c change places, d is new: 2 rows and the blank's are taken. */
+static void test_rows_follow_their_symbols(void **state)
+{
+    bm_vocab *old = symbols("<blank>\na\nb\nc\n");
+    bm_vocab *new = symbols("<blank>\nc\nd\nb\n");
+    const char *net = "linear:2 linear";
+    bm_model *from = filled(net, old, 1000), *to = filled(net, new, 0);
+    static const int was[] = {0, 3, -1, 2};
+    float before = weight_at(to, "1.linear.w", 2 * 2);
+    bm_transfer x = transfer(from, old, to, new);
+
+    (void)state;
+    assert_string_equal(x.taken, "0.linear");
+    assert_string_equal(x.output, "1.linear");
+    assert_int_equal(x.symbols, 4);
+    assert_int_equal(x.symbols_common, 3);
+    assert_false(x.whole);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 2 && was[i] >= 0; k++) {
+            size_t row = (size_t)was[i];
+
+            assert_true(weight_at(to, "1.linear.w", 2 * i + k) ==
+                        weight_at(from, "1.linear.w", 2 * row + k));
+            assert_true(weight_at(to, "1.linear.b", i) ==
+                        weight_at(from, "1.linear.b", row));
+        }
+    assert_true(weight_at(to, "1.linear.w", 2 * 2) == before);
+    bm_model_free(from);
+    bm_model_free(to);
+    bm_vocab_free(old);
+    bm_vocab_free(new);
+}
+
+/* Statistics belong to their layer; one of another shape begins anew. */
+static void test_layers_are_taken_by_name_and_shape(void **state)
+{
+    bm_vocab *v = symbols("<blank>\na\nb\n");
+    bm_model *from = filled("batchnorm linear:2 linear:4 linear", v, 1000);
+    bm_model *to = filled("batchnorm linear:2 linear:5 linear", v, 0);
+    bm_model *same = filled("batchnorm linear:2 linear:4 linear", v, 0);
+    bm_transfer x = transfer(from, v, to, v);
+
+    (void)state;
+    assert_string_equal(x.taken, "0.batchnorm 1.linear");
+    assert_string_equal(x.anew, "2.linear 3.linear");
+    assert_false(x.whole);
+    assert_true(weight_at(to, "0.batchnorm.var", 1) ==
+                weight_at(from, "0.batchnorm.var", 1));
+    assert_true(weight_at(to, "2.linear.b", 0) < 1000);
+    x = transfer(from, v, same, v);
+    assert_true(x.whole && x.n_taken == 4);
+    assert_true(weight_at(same, "3.linear.b", 2) ==
+                weight_at(from, "3.linear.b", 2));
+    bm_model_free(from);
+    bm_model_free(to);
+    bm_model_free(same);
+    bm_vocab_free(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +670,8 @@ int main(void)
         cmocka_unit_test(test_long_lines_are_shortened),
         cmocka_unit_test(test_sizes_that_overflow_are_refused),
         cmocka_unit_test(test_options_fill_the_settings),
+        cmocka_unit_test(test_rows_follow_their_symbols),
+        cmocka_unit_test(test_layers_are_taken_by_name_and_shape),
     };
     return cmocka_run_group_tests_name("model", tests, open_cpu, close_cpu);
 }

@@ -367,6 +367,75 @@ static void test_reset_clears_nan_and_infinity(void **state)
     stop(&f);
 }
 
+/* A step of momentum SGD and of AdamW with factor 3 of some weights is that with
+ * three times the rate; frozen ones have no part in the norm. */
+static void check_paces(const bm_sgd_settings *set)
+{
+    static const bm_pace paces[] = {{10, 20, 3}, {50, 25, 0}};
+    bm_params p = {.be = chosen, .n = N, .n_learned = LEARNED};
+    float g[N], w[N], *x[3] = {NULL, NULL, NULL};
+
+    assert_ok(bm_alloc(p.be, N, &p.g));
+    for (int i = 0; i < N; i++)
+        w[i] = gradient(i, 100);
+    for (int k = 0; k < 3; k++) { /* paces; without them; at the higher rate */
+        bm_sgd *sgd = NULL;
+        double skipped = 0;
+
+        assert_ok(bm_alloc(p.be, N, &p.w));
+        bm_put(p.be, p.w, w, N);
+        p.paces = paces;
+        p.n_paces = k == 0 ? 2 : 0;
+        assert_ok(bm_sgd_new(&sgd, set, &p));
+        for (int t = 0; t < STEPS; t++) {
+            for (int i = 0; i < N; i++)
+                g[i] = (k > 0 && i >= 50 && i < 75) || i >= LEARNED
+                           ? 0
+                           : gradient(i, t);
+            bm_put(p.be, p.g, g, N);
+            bm_sgd_step(sgd, (k == 2 ? 3 : 1) * 0.0625F);
+        }
+        x[k] = fetch(p.be, p.w, N);
+        if (k == 0) { /* a step that is skipped changes no bit */
+            float *after = NULL;
+
+            g[0] = NAN;
+            bm_put(p.be, p.g, g, N);
+            bm_sgd_step(sgd, 0.5F);
+            assert_ok(bm_sgd_skipped(sgd, &skipped));
+            assert_true(skipped == 1);
+            after = fetch(p.be, p.w, N);
+            assert_memory_equal(after, x[0], N * sizeof *after);
+            free(after);
+        }
+        bm_sgd_free(sgd);
+        bm_free(p.be, p.w);
+    }
+    for (int i = 0; i < N; i++) {
+        bool frozen = i >= 50 && i < 75, fast = i >= 10 && i < 30;
+
+        if (frozen)
+            assert_true(x[0][i] == w[i]);
+        else if (!fast)
+            assert_true(x[0][i] == x[1][i]);
+        else
+            assert_true(near(x[0][i], x[2][i], 1e-5));
+    }
+    for (int k = 0; k < 3; k++)
+        free(x[k]);
+    bm_free(p.be, p.g);
+}
+
+static void test_paces_are_rates_of_their_own(void **state)
+{
+    bm_sgd_settings momentum = {
+        .momentum = 0.9, .weight_decay = 0.25, .clip = 5, .nesterov = true};
+
+    (void)state;
+    check_paces(&momentum);
+    check_paces(&adamw);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +449,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_copy_continues_alike_and_a_reset_from_zero),
         cmocka_unit_test(test_local_state_is_parsed),
         cmocka_unit_test(test_reset_clears_nan_and_infinity),
+        cmocka_unit_test(test_paces_are_rates_of_their_own),
     };
 
     return RUN_GROUP_ON(argc, argv, "sgd", tests);

@@ -137,6 +137,12 @@ bm_status read_score(void *self, int worker, bm_score *out)
     return BM_OK;
 }
 
+bm_epoch_size epoch_size(void *self)
+{
+    (void)self;
+    return (bm_epoch_size){BLOCKS, BLOCKS * 600.};
+}
+
 int64_t count_steps(void *self, int worker)
 {
     const problem *p = self;
@@ -166,7 +172,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
 
 void start_job(job *j)
 {
-    bm_task task = {&j->problem, move, gradient, read_score, count_steps};
+    bm_task task = {&j->problem, move,        gradient,
+                    read_score,  count_steps, epoch_size};
 
     assert_ok(
         bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));

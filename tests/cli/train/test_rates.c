@@ -9,7 +9,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct rule {
     const char *kind;
@@ -215,12 +217,122 @@ static void test_the_error_is_that_of_the_global_model(void **state)
     json_decref(eval);
 }
 
+/* ---- eta, zeta and blocks ------------------------------------------------- */
+
+/* The k-th event of a kind; borrowed. */
+static const json_t *event_at(const json_t *all, const char *kind, size_t k)
+{
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (strcmp(text(json_array_get(all, i), "event"), kind) == 0 &&
+            k-- == 0)
+            return json_array_get(all, i);
+    fail_msg("there are fewer events %s", kind);
+    return NULL;
+}
+
+#define CHANGING                                                               \
+    "bmuf.momentum=0.2@0 0.6@0.5 auto@2; bmuf.rate=1@0 0.5@1; "                \
+    "block.frames_total=600@0 1200@1 600@2; "
+
+static void test_the_filter_and_blocks_change_as_set(void **state)
+{
+    json_t *all = NULL;
+    char *printed = NULL;
+    size_t n[3] = {0};
+    program p;
+
+    (void)state;
+    train(&p, "changing", 1, CHANGING "train.epochs=3");
+    assert_ended(&p, 0);
+    all = journal("changing");
+    for (size_t k = 0; k < (size_t)events("changing", "block"); k++)
+        n[(size_t)number(event_at(all, "block", k), "epoch")]++;
+    assert_true(n[0] > 3 && n[0] == n[2]);
+    assert_true(fabs((double)n[1] - (double)n[0] / 2) <= 1);
+    for (size_t k = 0; k < n[0] + n[1] + n[2]; k++) {
+        const json_t *e = event_at(all, "block", k);
+        double epochs =
+            number(e, "epoch") +
+            number(e, "block") / (double)n[(size_t)number(e, "epoch")];
+        double eta = epochs < 0.5 ? 0.2 : epochs < 2 ? 0.6 : 0.75;
+
+        assert_true(near(number(e, "block_momentum"), eta, nine_digits));
+        assert_true(
+            near(number(e, "block_rate"), epochs < 1 ? 1 : 0.5, nine_digits));
+    }
+    json_decref(all);
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "train.epochs=3", "--set",
+                "block.frames_total=600@0 1200@1 600@2");
+    assert_ended(&p, 0);
+    assert_printed(&p, "changes           block.frames_total = 600@0 1200@1 ");
+    printed = slurp(p.out, &(size_t){0});
+    assert_true(number_after(printed, "per epoch, ") ==
+                (double)(n[0] + n[1] + n[2]));
+    free(printed);
+}
+
+/* Stopped where sizes change, and within an epoch of other blocks. */
+static void test_a_changing_run_is_resumed_with_the_same_bits(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "changed", 1, CHANGING "train.epochs=1");
+    assert_ended(&p, 0);
+    train(&p, "changed", 1, CHANGING "train.epochs=2");
+    assert_ended(&p, 0);
+    remove_run("before");
+    copy_run("changed", "before");
+    assert_int_equal(unlink(checkpoint_of("before", events("before", "block"))),
+                     0);
+    train(&p, "changed", 1, CHANGING "train.epochs=3");
+    assert_ended(&p, 0);
+    assert_same_model("changing", "changed");
+    train(&p, "before", 1, CHANGING "train.epochs=3");
+    assert_ended(&p, 0);
+    assert_same_model("changing", "before");
+}
+
+static void test_a_time_constant_gives_eta(void **state)
+{
+    json_t *block = NULL, *start = NULL;
+    program p;
+
+    (void)state;
+    train(&p, "constant", 1, "bmuf.time_constant=1500; train.epochs=1");
+    assert_ended(&p, 0);
+    block = last_event("constant", "block");
+    start = last_event("constant", "start");
+    assert_true(near(number(block, "block_momentum"),
+                     exp(-number(start, "frames") /
+                         number(start, "blocks_per_epoch") / 1500),
+                     nine_digits));
+    assert_true(number(start, "block_momentum") ==
+                number(block, "block_momentum"));
+    json_decref(block);
+    json_decref(start);
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "bmuf.time_constant=1500");
+    assert_ended(&p, 0);
+    assert_printed(&p, "= 1500 frames of all workers");
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "bmuf.time_constant=1500",
+                "--set", "bmuf.momentum=0.9");
+    assert_ended(&p, 78);
+    assert_said(&p, "both set eta; leave one of them out");
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "bmuf.momentum=0.9@0 0.5@1",
+                "--set", "block.fragments=2");
+    assert_ended(&p, 78);
+    assert_said(&p, "bmuf.momentum changes in the course of training");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_newbob_follows_the_errors_until_it_ends),
         cmocka_unit_test(test_other_schedules_ignore_the_error),
         cmocka_unit_test(test_the_error_is_that_of_the_global_model),
+        cmocka_unit_test(test_the_filter_and_blocks_change_as_set),
+        cmocka_unit_test(test_a_changing_run_is_resumed_with_the_same_bits),
+        cmocka_unit_test(test_a_time_constant_gives_eta),
     };
 
     return cmocka_run_group_tests_name("rates", tests, digits_set_up,

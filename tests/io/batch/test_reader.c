@@ -290,6 +290,46 @@ static void test_an_epoch_has_every_sequence_once(void **state)
     drop(&x);
 }
 
+/* Blocks three times as large in epoch 1: read in sequence, over the ends of
+ * epochs, and from a block of it on. */
+static void test_an_epoch_has_the_blocks_of_its_size(void **state)
+{
+    fixture x = make(&none);
+    bm_reader_settings s = settings(0, WORKERS);
+    int64_t steps = 0;
+
+    (void)state;
+    s.plan.sizes =
+        (bm_series){.n = 3, .value = {130, 390, 130}, .from = {0, 1, 2}};
+    for (int64_t from = 0; from < 2; from++) {
+        bm_reader *r = NULL;
+        bm_position at = {from, from};
+
+        assert_ok(bm_reader_open(&r, x.d, x.be, &s, at));
+        assert_true(bm_reader_blocks_of(r, 1) <= bm_reader_blocks_of(r, 0) / 2);
+        for (; at.epoch < 4; at = (bm_position){at.epoch + 1, 0}) {
+            bm_plan *p = NULL;
+            int64_t blocks = bm_reader_blocks_of(r, at.epoch);
+
+            assert_ok(
+                bm_plan_new(&p, x.d, &s.plan, s.workers, s.seed, at.epoch));
+            assert_int_equal(bm_plan_blocks(p), blocks);
+            for (; at.block < blocks; at.block++) {
+                int64_t planned = 0;
+
+                assert_ok(bm_reader_block(r, at, &steps));
+                assert_ok(bm_plan_steps(p, at.block, &planned));
+                assert_int_equal(steps, planned);
+            }
+            assert_ok(bm_reader_block(r, at, &steps));
+            assert_int_equal(steps, 0);
+            bm_plan_free(p);
+        }
+        bm_reader_close(r);
+    }
+    drop(&x);
+}
+
 static void test_moving_to_any_block_works(void **state)
 {
     fixture x = make(&none);
@@ -580,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_batches_have_the_written_data_in_every_epoch),
         cmocka_unit_test(test_reading_continues_into_the_next_epoch),
         cmocka_unit_test(test_an_epoch_has_every_sequence_once),
+        cmocka_unit_test(test_an_epoch_has_the_blocks_of_its_size),
         cmocka_unit_test(test_moving_to_any_block_works),
         cmocka_unit_test(test_a_reader_starts_at_any_block),
         cmocka_unit_test(test_workers_see_the_same_on_any_rank),

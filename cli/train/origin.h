@@ -1,0 +1,37 @@
+/*
+ * origin.h - what a new run starts from: the layers of a trained model ([train]
+ * init), or a checkpoint of another run (bmuf train --from, [train] from).
+ */
+#ifndef BM_CLI_TRAIN_ORIGIN_H
+#define BM_CLI_TRAIN_ORIGIN_H
+
+#include "bmuf/trainer.h"
+#include "cli/recogniser.h"
+#include "models/transfer.h"
+
+typedef struct bm_origin {
+    char path[4200];     /* the file; "": weights are drawn at random */
+    bool branches;       /* of train.from: its states are to be taken, too */
+    bm_transfer layers;  /* that were taken */
+    double epoch, block; /* a checkpoint's epochs and blocks; NAN: a model */
+    char digest[BM_WEIGHTS_DIGEST]; /* of the weights in the file */
+} bm_origin;
+
+/*
+ * Each rank by itself. Finds what the settings name and copies its layers into
+ * the new network `net`; with neither setting *o is empty. Features of `data`
+ * must be those of the model. newest: the run has this checkpoint already, so
+ * nothing is copied, and only features are normalised as they were; "": none.
+ *
+ * Fails with BM_ERR_MISSING if there is no such model, run or epoch, with
+ * BM_ERR_FORMAT if the file is damaged, no layer fits or features differ.
+ */
+BM_CHECKED bm_status bm_origin_open(bm_origin *o, const bm_train_settings *set,
+                                    const char *newest, bm_recogniser *net,
+                                    bm_dataset *data);
+
+/* What was taken, and what begins anew: calls say() for each line. */
+void bm_origin_describe(const bm_origin *o,
+                        void (*say)(void *self, const char *text), void *self);
+
+#endif
