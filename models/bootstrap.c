@@ -6,33 +6,33 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double rate_of(bm_count sum)
+static double rate_of(bm_error_count sum)
 {
     return sum.total > 0 ? sum.errors / sum.total : NAN;
 }
 
-static bm_count add(bm_count sum, bm_count more)
+static bm_error_count add(bm_error_count sum, bm_error_count more)
 {
-    return (bm_count){sum.errors + more.errors, sum.total + more.total};
+    return (bm_error_count){sum.errors + more.errors, sum.total + more.total};
 }
 
 /* group [groups] <- sums over neighbours, whose numbers differ by one at most */
-static void pool(const bm_count *count, size_t n, bm_count *group,
+static void pool(const bm_error_count *count, size_t n, bm_error_count *group,
                  size_t groups)
 {
     size_t i = 0;
 
     for (size_t g = 0; g < groups; g++) {
-        group[g] = (bm_count){0};
+        group[g] = (bm_error_count){0};
         for (; i < (g + 1) * n / groups; i++)
             group[g] = add(group[g], count[i]);
     }
 }
 
 /* Number k of the draw is floor(n u) for u = the upper half of its bits. */
-static bm_count draw(const bm_count *group, size_t n, uint64_t key)
+static bm_error_count draw(const bm_error_count *group, size_t n, uint64_t key)
 {
-    bm_count sum = {0};
+    bm_error_count sum = {0};
 
     for (size_t k = 0; k < n; k++)
         sum = add(sum, group[((bm_rng_at(key, k) >> 32) * n) >> 32]);
@@ -64,7 +64,7 @@ static double share_below(const double *x, size_t n)
     return below / (double)n;
 }
 
-static void draw_all(const bm_count *group, size_t groups, double *rates,
+static void draw_all(const bm_error_count *group, size_t groups, double *rates,
                      bm_interval *out)
 {
     bm_rng rng = bm_rng_make(0, "bootstrap", 0);
@@ -84,10 +84,10 @@ static void draw_all(const bm_count *group, size_t groups, double *rates,
     out->below = share_below(rates, n);
 }
 
-bm_status bm_bootstrap(const bm_count *count, size_t n, bm_interval *out)
+bm_status bm_bootstrap(const bm_error_count *count, size_t n, bm_interval *out)
 {
     size_t groups = n < BM_DRAWN_GROUPS ? n : BM_DRAWN_GROUPS;
-    bm_count *group = malloc((groups + 1) * sizeof *group), all = {0};
+    bm_error_count *group = malloc((groups + 1) * sizeof *group), all = {0};
     double *rates = malloc(BM_DRAWS * sizeof *rates);
     bm_interval got = {NAN, NAN, NAN, NAN};
     bm_status status = BM_OK;
@@ -107,17 +107,18 @@ done:
     return status;
 }
 
-bm_status bm_bootstrap_difference(const bm_count *a, const bm_count *b,
-                                  size_t n, bm_interval *out)
+bm_status bm_bootstrap_difference(const bm_error_count *a,
+                                  const bm_error_count *b, size_t n,
+                                  bm_interval *out)
 {
-    bm_count *both = malloc((n + 1) * sizeof *both);
+    bm_error_count *both = malloc((n + 1) * sizeof *both);
     bm_status status = BM_OK;
 
     if (both == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to compare %zu sequences", n);
     for (size_t i = 0; i < n; i++) {
         BM_ASSERT(a[i].total == b[i].total);
-        both[i] = (bm_count){b[i].errors - a[i].errors, a[i].total};
+        both[i] = (bm_error_count){b[i].errors - a[i].errors, a[i].total};
     }
     status = bm_bootstrap(both, n, out);
     free(both);

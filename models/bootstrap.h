@@ -19,9 +19,9 @@
 
 /* Of a sequence. Any number may stand for errors: with total = 1 the rate is a
  * mean. */
-typedef struct bm_count {
+typedef struct bm_error_count {
     double errors, total;
-} bm_count;
+} bm_error_count;
 
 typedef struct bm_interval {
     double rate;      /* of the counts as they are */
@@ -38,13 +38,13 @@ enum { BM_DRAWS = 10000, BM_DRAWN_GROUPS = 10000 };
  * are drawn in that many groups of neighbours, which bounds the time to about a
  * second. Fails only with BM_ERR_MEMORY.
  */
-BM_CHECKED bm_status bm_bootstrap(const bm_count *count, size_t n,
+BM_CHECKED bm_status bm_bootstrap(const bm_error_count *count, size_t n,
                                   bm_interval *out);
 
 /* The rate of b minus the rate of a, which have the same totals: negative if b
  * is better, and `below` is the probability of that. Fails as bm_bootstrap. */
-BM_CHECKED bm_status bm_bootstrap_difference(const bm_count *a,
-                                             const bm_count *b, size_t n,
+BM_CHECKED bm_status bm_bootstrap_difference(const bm_error_count *a,
+                                             const bm_error_count *b, size_t n,
                                              bm_interval *out);
 
 #endif

@@ -21,7 +21,7 @@ static int compare(const void *a, const void *b)
 
 /* Every draw of FEW sequences is equally probable: rates [DRAWS_OF_FEW],
  * sorted. */
-static void all_draws(const bm_count count[FEW], double *rates)
+static void all_draws(const bm_error_count count[FEW], double *rates)
 {
     for (int draw = 0; draw < DRAWS_OF_FEW; draw++) {
         double errors = 0, total = 0;
@@ -48,7 +48,7 @@ static void assert_quantile(double got, const double *rates, double p)
 static void test_the_interval_is_that_of_all_draws(void **_)
 {
     static double rates[DRAWS_OF_FEW];
-    const bm_count sets[][FEW] = {
+    const bm_error_count sets[][FEW] = {
         {{1, 10}, {0, 3}, {4, 12}, {2, 5}, {0, 20}},
         {{-2, 10}, {1, 4}, {0, 6}, {-1, 9}, {1, 5}},
     };
@@ -73,14 +73,14 @@ static void test_the_interval_is_that_of_all_draws(void **_)
 static void test_single_labels_have_the_binomial_interval(void **_)
 {
     enum { N = 400, K = 60 };
-    static bm_count count[N];
+    static bm_error_count count[N];
     bm_interval got = {0};
     double p = (double)K / N, term = pow(1 - p, N), sum = 0;
     int low = -1, high = -1;
 
     (void)_;
     for (int i = 0; i < N; i++)
-        count[i] = (bm_count){i % 20 < 3, 1};
+        count[i] = (bm_error_count){i % 20 < 3, 1};
     for (int k = 0; k <= N && high < 0; k++) {
         sum += term;
         if (low < 0 && sum >= 0.025)
@@ -107,15 +107,15 @@ static double below_normal(double x)
 static void test_differences_have_the_normal_interval(void **_)
 {
     enum { N = 2000 };
-    static bm_count a[N], b[N];
+    static bm_error_count a[N], b[N];
     bm_rng rng = bm_rng_make(3, "test", 0);
     bm_interval got = {0}, back = {0};
     double mean = 0, square = 0, deviation = 0;
 
     (void)_;
     for (int i = 0; i < N; i++) {
-        a[i] = (bm_count){bm_rng_uniform(&rng) < 0.12, 1};
-        b[i] = (bm_count){bm_rng_uniform(&rng) < 0.11, 1};
+        a[i] = (bm_error_count){bm_rng_uniform(&rng) < 0.12, 1};
+        b[i] = (bm_error_count){bm_rng_uniform(&rng) < 0.11, 1};
         mean += (b[i].errors - a[i].errors) / N;
         square += pow(b[i].errors - a[i].errors, 2) / N;
     }
@@ -136,13 +136,13 @@ static void test_differences_have_the_normal_interval(void **_)
 static void test_paired_draws_cancel_what_systems_share(void **_)
 {
     enum { N = 300 };
-    static bm_count a[N], b[N];
+    static bm_error_count a[N], b[N];
     bm_interval one = {0}, difference = {0};
 
     (void)_;
     for (int i = 0; i < N; i++) {
-        a[i] = (bm_count){i % 5 == 0 ? 4 : 0, 10};
-        b[i] = (bm_count){i % 5 == 0 ? 3 : 0, 10};
+        a[i] = (bm_error_count){i % 5 == 0 ? 4 : 0, 10};
+        b[i] = (bm_error_count){i % 5 == 0 ? 3 : 0, 10};
     }
     assert_int_equal(bm_bootstrap(a, N, &one), BM_OK);
     assert_int_equal(bm_bootstrap_difference(a, b, N, &difference), BM_OK);
@@ -153,7 +153,7 @@ static void test_paired_draws_cancel_what_systems_share(void **_)
 
 static void test_equal_systems_do_not_differ(void **_)
 {
-    const bm_count a[] = {{1, 4}, {0, 4}, {2, 9}};
+    const bm_error_count a[] = {{1, 4}, {0, 4}, {2, 9}};
     bm_interval got = {0};
 
     (void)_;
@@ -167,7 +167,7 @@ static void test_equal_systems_do_not_differ(void **_)
 static void test_many_sequences_are_pooled(void **_)
 {
     enum { N = 3 * BM_DRAWN_GROUPS + 7 };
-    bm_count *count = calloc(N, sizeof *count);
+    bm_error_count *count = calloc(N, sizeof *count);
     bm_rng rng = bm_rng_make(5, "test", 0);
     bm_interval got = {0};
     double p = 0;
@@ -175,7 +175,7 @@ static void test_many_sequences_are_pooled(void **_)
     (void)_;
     assert_non_null(count);
     for (int i = 0; i < N; i++) {
-        count[i] = (bm_count){bm_rng_uniform(&rng) < 0.1, 1};
+        count[i] = (bm_error_count){bm_rng_uniform(&rng) < 0.1, 1};
         p += count[i].errors / N;
     }
     assert_int_equal(bm_bootstrap(count, N, &got), BM_OK);
@@ -187,7 +187,7 @@ static void test_many_sequences_are_pooled(void **_)
 
 static void test_without_labels_there_is_no_rate(void **_)
 {
-    const bm_count none[] = {{0, 0}, {0, 0}};
+    const bm_error_count none[] = {{0, 0}, {0, 0}};
     bm_interval got = {0};
 
     (void)_;
@@ -199,7 +199,7 @@ static void test_without_labels_there_is_no_rate(void **_)
 
 static void test_equal_counts_give_equal_bits(void **_)
 {
-    const bm_count a[] = {{1, 4}, {0, 4}, {2, 9}, {0, 1}};
+    const bm_error_count a[] = {{1, 4}, {0, 4}, {2, 9}, {0, 1}};
     bm_interval one = {0}, two = {0};
 
     (void)_;
