@@ -14,6 +14,7 @@
     X(train)                                                                   \
     X(tune)                                                                    \
     X(eval)                                                                    \
+    X(compare)                                                                 \
     X(explain)                                                                 \
     X(scale)                                                                   \
     X(trace)                                                                   \

@@ -1,14 +1,11 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
-#include "bmuf/block_settings.h"
-#include "cli/device.h"
 #include "cli/json_output.h"
-#include "cli/launch/processes.h"
+#include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
-#include "cli/settings.h"
+#include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
 
 #include <jansson.h>
@@ -18,7 +15,6 @@
 
 typedef struct evaluation {
     bm_scoring scored;
-    bm_device device;
     bm_npz *dump;
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
@@ -170,14 +166,6 @@ static json_t *rate(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* null: no errors, or no labels; then there is no interval. */
-static void set_interval(json_t *o, const char *key, const bm_interval *i)
-{
-    json_object_set_new(o, key,
-                        i->rate > 0 ? json_pack("[f, f]", i->low, i->high)
-                                    : json_null());
-}
-
 static void print_json(const bm_scoring *s, const bm_interval *labels,
                        const bm_interval *words)
 {
@@ -196,8 +184,8 @@ static void print_json(const bm_scoring *s, const bm_interval *labels,
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
     json_object_set_new(o, "wer", rate(bm_evaluation_wer(e)));
-    set_interval(o, "ler_95", labels);
-    set_interval(o, "wer_95", words);
+    json_object_set_new(o, "ler_95", bm_interval_json(labels));
+    json_object_set_new(o, "wer_95", bm_interval_json(words));
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
@@ -224,35 +212,26 @@ static void print_sequences(const bm_evaluation *e, FILE *out)
                 100 * e->wrong / e->references);
 }
 
-/* "95 %: 3.62 to 4.71"; no errors at all tell nothing of how rare they are. */
-static const char *range(const bm_interval *i, char out[64])
-{
-    if (i->rate == 0)
-        snprintf(out, 64, "no interval");
-    else
-        snprintf(out, 64, "95 %%: %.2f to %.2f", 100 * i->low, 100 * i->high);
-    return out;
-}
-
 static void print_rates(const bm_scoring *s, const bm_interval *labels,
                         const bm_interval *words, FILE *out)
 {
     const bm_evaluation *e = &s->result;
-    char text[64];
+    char text[80];
 
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
                 bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
     if (isfinite(bm_evaluation_ler(e)))
-        fprintf(out, "label errors    %.2f %%  (%s; %s, %s, %s in %.0f)\n",
-                100 * bm_evaluation_ler(e), range(labels, text),
+        fprintf(out,
+                "label errors    %.2f %%  (95 %%: %s; %s, %s, %s in %.0f)\n",
+                100 * bm_evaluation_ler(e), bm_interval_text(labels, text),
                 count(e->substitutions, "substitution").text,
                 count(e->deletions, "deletion").text,
                 count(e->insertions, "insertion").text, e->labels);
     if (isfinite(bm_evaluation_wer(e)))
-        fprintf(out, "word errors     %.2f %%  (%s; %.0f in %.0f)\n",
-                100 * bm_evaluation_wer(e), range(words, text), e->word_errors,
-                e->words);
+        fprintf(out, "word errors     %.2f %%  (95 %%: %s; %.0f in %.0f)\n",
+                100 * bm_evaluation_wer(e), bm_interval_text(words, text),
+                e->word_errors, e->words);
 }
 
 static void print_table(const bm_scoring *s, const bm_interval *labels,
@@ -310,11 +289,6 @@ static bm_status open_alone(evaluation *s, const bm_arguments *a)
     return BM_OK;
 }
 
-static const bm_section sections[] = {
-    {"batch", bm_batch_options, bm_batch_check},
-    {"block", bm_block_sizes, bm_block_check},
-    {0}};
-
 static bm_status check_outputs(const bm_arguments *a)
 {
     const char *dump = bm_argument(a, "dump");
@@ -331,12 +305,8 @@ static bm_status check_outputs(const bm_arguments *a)
     return BM_OK;
 }
 
-static bm_status check_ranks(const bm_arguments *a, long ranks)
+static bm_status check_dump(const bm_arguments *a, long ranks)
 {
-    if (ranks > BM_SHARES)
-        return BM_FAIL(BM_ERR_ARG,
-                       "eval: %ld ranks, but at most %d can be used", ranks,
-                       BM_SHARES);
     if (ranks > 1 && bm_argument(a, "dump") != NULL)
         return BM_FAIL(BM_ERR_ARG,
                        "eval: --dump needs a single rank; remove -n");
@@ -345,39 +315,27 @@ static bm_status check_ranks(const bm_arguments *a, long ranks)
 
 static bm_status eval(const bm_arguments *a)
 {
+    bm_score_session session = {0};
     evaluation s = {0};
-    bm_config *config = NULL;
-    bm_plan_settings plan;
-    long threads = 1, ranks = 1;
-    const char *device = NULL, *precision = NULL;
+    long ranks = 1;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
-    BM_TRY(check_ranks(a, ranks));
+    BM_TRY(check_dump(a, ranks));
     BM_TRY(check_outputs(a));
-    BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
-    BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
-    BM_TRY_DONE(bm_config_new(&config));
-    BM_TRY_DONE(bm_arguments_set(a, config));
-    BM_TRY_DONE(bm_config_check(config, sections));
-    BM_TRY_DONE(bm_plan_read(config, &plan));
-    BM_TRY_DONE(bm_job_start(a, false, &s.scored.comm));
-    if (s.scored.comm == NULL)
+    BM_TRY_DONE(bm_score_session_open(&session, a));
+    if (session.comm == NULL)
         goto done;
-    BM_TRY_DONE(bm_comm_agree(s.scored.comm,
-                              check_ranks(a, bm_comm_size(s.scored.comm))));
     BM_TRY_DONE(
-        bm_device_open(&s.device, s.scored.comm, device, precision, threads));
-    s.scored.be = s.device.be;
-    BM_TRY_DONE(bm_comm_agree(s.scored.comm, open_alone(&s, a)));
-    status = score(&s, a, &plan);
+        bm_comm_agree(session.comm, check_dump(a, bm_comm_size(session.comm))));
+    s.scored = (bm_scoring){.comm = session.comm, .be = session.device.be};
+    BM_TRY_DONE(bm_comm_agree(session.comm, open_alone(&s, a)));
+    status = score(&s, a, &session.plan);
 done:
     bm_npz_close(s.dump);
     bm_scoring_close(&s.scored);
-    bm_device_close(&s.device);
+    bm_score_session_close(&session);
     free(s.text);
-    bm_config_free(config);
     return status;
 }
 
@@ -389,16 +347,8 @@ static const bm_flag flags[] = {
      0, false},
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
-    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
-    {"threads", "N", "CPU threads per rank; default 1", 0, false},
-    {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},
-    {"precision", "fp32|tf32|bf16|auto",
-     "default: bf16 on cuda, fp32 on the CPU", 0, false},
-    {"force", NULL,
-     "score features that were made with other settings than the model's", 0,
-     false},
-    {"set", "SECTION.KEY=VALUE",
-     "set batch.sequences or batch.frames; may be repeated", 0, true},
+    BM_RANKS_FLAG,
+    BM_DEVICE_FLAGS,
     {0},
 };
 
