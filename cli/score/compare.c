@@ -271,7 +271,7 @@ const bm_verb bm_verb_compare = {
     .text = "  bmuf compare run/a run/b\n"
             "  bmuf compare run/* --on data/test\n\n"
             "Scores the model of each run on the same data set, and compares "
-            "it with the first\none's: sequences are drawn again, the same "
+            "it with that of\nthe first: sequences are drawn again, the same "
             "ones for both (docs/eval.md).\n",
     .flags = flags,
     .least = 2,
