@@ -17,6 +17,7 @@
     X(compare)                                                                 \
     X(explain)                                                                 \
     X(scale)                                                                   \
+    X(report)                                                                  \
     X(trace)                                                                   \
     X(bench)                                                                   \
     X(options)                                                                 \

@@ -6,7 +6,7 @@
 #include "cli/plot/plot.h"
 
 /* In units of the SVG, which are pixels at its own size. */
-enum { BM_PLOT_WIDTH = 560, BM_PLOT_LINE = 18, BM_PLOT_GAP = 8 };
+enum { BM_PLOT_WIDTH = 480, BM_PLOT_LINE = 18, BM_PLOT_GAP = 8 };
 
 /* An upper bound of the width of a text at the size of the labels. */
 double bm_text_width(const char *text);

@@ -114,16 +114,34 @@ const char *bm_difference_name(const bm_differences *d, size_t k, char out[64])
     return out;
 }
 
-const char *bm_run_setting(const bm_differences *d, size_t run,
-                           const char *section, const char *key)
+static const bm_option *find(const char *section, const char *key)
 {
-    if (d->configs[run] == NULL)
-        return NULL;
     for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
         for (const bm_option *o = s->options; o->key != NULL; o++)
             if (strcmp(s->name, section) == 0 && strcmp(o->key, key) == 0)
-                return value_of(d->configs[run], section, o);
+                return o;
     return NULL;
+}
+
+const char *bm_run_setting(const bm_differences *d, size_t run,
+                           const char *section, const char *key)
+{
+    const bm_option *o = find(section, key);
+
+    if (d->configs[run] == NULL || o == NULL)
+        return NULL;
+    return value_of(d->configs[run], section, o);
+}
+
+bool bm_is_setting(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    char section[64];
+
+    if (dot == NULL || dot - name >= (long)sizeof section)
+        return false;
+    snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
+    return find(section, dot + 1) != NULL;
 }
 
 bool bm_differ_in_seed_only(const bm_differences *d, size_t a, size_t b,

@@ -37,6 +37,9 @@ const char *bm_difference_name(const bm_differences *d, size_t k, char out[64]);
 const char *bm_run_setting(const bm_differences *d, size_t run,
                            const char *section, const char *key);
 
+/* Is there a setting of this name, "bmuf.momentum"? */
+bool bm_is_setting(const char *name);
+
 /* Do two runs differ in nothing but job.seed and `key`, such as
  * "data.train"? `key` may be NULL. A run without config.ini is alone. */
 bool bm_differ_in_seed_only(const bm_differences *d, size_t a, size_t b,
