@@ -191,11 +191,11 @@ static void write_results(const report *r)
         "test are as the runs measured them.%s",
         r->scored == NULL
             ? ""
-            : " Scored: the best model of a run once more, now, with the range "
-              "in which the rate would be for 95 % of other sequences of the "
-              "same kind; rates whose ranges overlap may be equal: bmuf "
-              "compare "
-              "tells.");
+            : " Scored: the best model of a run once more, now, and the "
+              "interval of 95 % in which the rate of similar sequences is to "
+              "be "
+              "expected; it is unknown without errors. Whether two runs really "
+              "differ is what bmuf compare answers.");
     bm_report_table_begin(r->f, head, sizeof head / sizeof head[0]);
     for (size_t k = 0; k < r->runs.n; k++)
         write_result(r, k);
