@@ -3,43 +3,43 @@
 #include <math.h>
 #include <stdio.h>
 
-bool bm_axis_shows(const bm_axis *a, double x)
+bool bm_plot_axis_shows(const bm_plot_axis *a, double x)
 {
     if (!isfinite(x))
         return false;
-    if (a->scale == BM_LOGIT)
+    if (a->scale == BM_PLOT_LOGIT)
         return x > 0 && x < 1;
-    return a->scale == BM_LINEAR || x > 0;
+    return a->scale == BM_PLOT_LINEAR || x > 0;
 }
 
 /* Even distances on the axis are even differences of this. */
-static double scaled(const bm_axis *a, double x)
+static double scaled(const bm_plot_axis *a, double x)
 {
     switch (a->scale) {
-    case BM_LOG:
-    case BM_LOG2:
+    case BM_PLOT_LOG:
+    case BM_PLOT_LOG2:
         return log2(x);
-    case BM_LOGIT:
+    case BM_PLOT_LOGIT:
         return log(x / (1 - x));
     default:
         return x;
     }
 }
 
-static double unscaled(const bm_axis *a, double y)
+static double unscaled(const bm_plot_axis *a, double y)
 {
     switch (a->scale) {
-    case BM_LOG:
-    case BM_LOG2:
+    case BM_PLOT_LOG:
+    case BM_PLOT_LOG2:
         return exp2(y);
-    case BM_LOGIT:
+    case BM_PLOT_LOGIT:
         return 1 / (1 + exp(-y));
     default:
         return y;
     }
 }
 
-void bm_axis_fit(bm_axis *a, double least, double most)
+void bm_plot_axis_fit(bm_plot_axis *a, double least, double most)
 {
     double low = 0, high = 0, margin = 0;
 
@@ -50,32 +50,37 @@ void bm_axis_fit(bm_axis *a, double least, double most)
         a->most = (double)a->n_names - 0.5;
         return;
     }
-    if (a->from_zero && a->scale == BM_LINEAR)
+    if (a->from_zero && a->scale == BM_PLOT_LINEAR)
         least = fmin(least, 0);
-    if (!bm_axis_shows(a, least) || !bm_axis_shows(a, most)) {
-        a->least = a->scale == BM_LOGIT ? 0.1 : a->scale == BM_LINEAR ? 0 : 1;
-        a->most = a->scale == BM_LOGIT ? 0.9 : a->scale == BM_LINEAR ? 1 : 2;
+    if (!bm_plot_axis_shows(a, least) || !bm_plot_axis_shows(a, most)) {
+        a->least = a->scale == BM_PLOT_LOGIT    ? 0.1
+                   : a->scale == BM_PLOT_LINEAR ? 0
+                                                : 1;
+        a->most = a->scale == BM_PLOT_LOGIT    ? 0.9
+                  : a->scale == BM_PLOT_LINEAR ? 1
+                                               : 2;
         return;
     }
     low = scaled(a, least);
     high = scaled(a, most);
     margin = 0.03 * (high - low);
     if (high - low <= 1e-9 * fmax(fabs(low), fabs(high)))
-        margin = a->scale == BM_LINEAR && high != 0 ? 0.1 * fabs(high) : 0.5;
+        margin =
+            a->scale == BM_PLOT_LINEAR && high != 0 ? 0.1 * fabs(high) : 0.5;
     a->least = unscaled(a, low - margin);
     a->most = unscaled(a, high + margin);
     if (a->from_zero && least >= 0)
         a->least = 0;
 }
 
-double bm_axis_place(const bm_axis *a, double x)
+double bm_plot_axis_place(const bm_plot_axis *a, double x)
 {
     double low = scaled(a, a->least), high = scaled(a, a->most);
 
     return fmin(fmax((scaled(a, x) - low) / (high - low), 0), 1);
 }
 
-const char *bm_axis_number(const bm_axis *a, double x, char out[32])
+const char *bm_plot_axis_number(const bm_plot_axis *a, double x, char out[32])
 {
     double size = fabs(x);
 
@@ -97,8 +102,8 @@ const char *bm_axis_number(const bm_axis *a, double x, char out[32])
 }
 
 typedef struct tick_list {
-    const bm_axis *axis;
-    bm_tick *out;
+    const bm_plot_axis *axis;
+    bm_plot_tick *out;
     size_t n;
 } tick_list;
 
@@ -112,7 +117,7 @@ static void put(tick_list *t, double x)
         return;
     t->out[t->n].at = x;
     snprintf(t->out[t->n++].label, sizeof t->out->label, "%s",
-             bm_axis_number(t->axis, x, label));
+             bm_plot_axis_number(t->axis, x, label));
 }
 
 static void put_linear(tick_list *t, size_t wanted)
@@ -172,8 +177,8 @@ static void put_logit(tick_list *t, size_t wanted)
     }
 }
 
-size_t bm_axis_ticks(const bm_axis *a, size_t wanted,
-                     bm_tick out[BM_MOST_TICKS])
+size_t bm_plot_axis_ticks(const bm_plot_axis *a, size_t wanted,
+                          bm_plot_tick out[BM_MOST_TICKS])
 {
     tick_list t = {a, out, 0};
 
@@ -185,13 +190,13 @@ size_t bm_axis_ticks(const bm_axis *a, size_t wanted,
         return t.n;
     }
     switch (a->scale) {
-    case BM_LOG:
+    case BM_PLOT_LOG:
         put_log(&t, wanted);
         break;
-    case BM_LOG2:
+    case BM_PLOT_LOG2:
         put_powers(&t, 2, wanted);
         break;
-    case BM_LOGIT:
+    case BM_PLOT_LOGIT:
         put_logit(&t, wanted);
         break;
     default:

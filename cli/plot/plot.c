@@ -13,8 +13,8 @@ enum { WIDTH = BM_PLOT_WIDTH, LINE = BM_PLOT_LINE, GAP = BM_PLOT_GAP };
 typedef struct figure {
     const bm_plot *p;
     FILE *f;
-    bm_axis x, y, z;
-    bm_tick x_ticks[BM_MOST_TICKS], y_ticks[BM_MOST_TICKS];
+    bm_plot_axis x, y, z;
+    bm_plot_tick x_ticks[BM_MOST_TICKS], y_ticks[BM_MOST_TICKS];
     size_t n_x, n_y;
     double left, right, top, bottom; /* of the area within the axes */
     double legend, height;           /* its top; of everything */
@@ -26,10 +26,10 @@ typedef struct range {
     double least, most;
 } range;
 
-static void widen(range *r, const bm_axis *a, const double *v, size_t n)
+static void widen(range *r, const bm_plot_axis *a, const double *v, size_t n)
 {
     for (size_t i = 0; v != NULL && i < n; i++)
-        if (bm_axis_shows(a, v[i])) {
+        if (bm_plot_axis_shows(a, v[i])) {
             r->least = fmin(r->least, v[i]);
             r->most = fmax(r->most, v[i]);
         }
@@ -48,20 +48,20 @@ static void fit(figure *g)
         widen(&y, &g->y, s->y_end, s->n);
         widen(&z, &g->z, s->z, s->n);
     }
-    bm_axis_fit(&g->x, x.least, x.most);
-    bm_axis_fit(&g->y, y.least, y.most);
-    bm_axis_fit(&g->z, z.least, z.most);
+    bm_plot_axis_fit(&g->x, x.least, x.most);
+    bm_plot_axis_fit(&g->y, y.least, y.most);
+    bm_plot_axis_fit(&g->z, z.least, z.most);
 }
 
 static double at_x(const figure *g, double x)
 {
-    return g->left + (g->right - g->left) * bm_axis_place(&g->x, x);
+    return g->left + (g->right - g->left) * bm_plot_axis_place(&g->x, x);
 }
 
 /* Names of rows are read from the top. */
 static double at_y(const figure *g, double y)
 {
-    double place = bm_axis_place(&g->y, y);
+    double place = bm_plot_axis_place(&g->y, y);
 
     if (g->y.names != NULL)
         place = 1 - place;
@@ -70,7 +70,8 @@ static double at_y(const figure *g, double y)
 
 static bool shows(const figure *g, const bm_series *s, size_t i)
 {
-    return bm_axis_shows(&g->x, s->x[i]) && bm_axis_shows(&g->y, s->y[i]);
+    return bm_plot_axis_shows(&g->x, s->x[i]) &&
+           bm_plot_axis_shows(&g->y, s->y[i]);
 }
 
 /* ---- legend ------------------------------------------------------------- */
@@ -114,22 +115,22 @@ static double legend(const figure *g, bool draw)
 
         if (s->name == NULL)
             continue;
-        width = fmin(26 + bm_text_width(s->name) + 14, WIDTH - 2 * GAP);
+        width = fmin(26 + bm_plot_text_width(s->name) + 14, WIDTH - 2 * GAP);
         if (x + width > WIDTH - GAP && x > GAP) {
             x = GAP;
             end += LINE;
         }
         if (draw) {
             sample(g->f, s, x, end + LINE / 2.);
-            bm_text(g->f, x + 26, end + LINE / 2. + 4, "start", width - 39,
-                    s->name);
+            bm_plot_text(g->f, x + 26, end + LINE / 2. + 4, "start", width - 39,
+                         s->name);
         }
         x += width;
     }
     end += x > GAP ? LINE : 0;
     if (has_z(g->p)) {
         if (draw)
-            bm_colour_key(g->f, &g->z, GAP, end + 3);
+            bm_plot_colour_key(g->f, &g->z, GAP, end + 3);
         end += LINE;
     }
     return end;
@@ -142,12 +143,13 @@ static void place(figure *g)
     double height = g->p->height > 0 ? g->p->height : 240;
     double widest = 0;
 
-    g->n_y = bm_axis_ticks(&g->y, (size_t)fmax(height / 40, 2), g->y_ticks);
+    g->n_y =
+        bm_plot_axis_ticks(&g->y, (size_t)fmax(height / 40, 2), g->y_ticks);
     for (size_t i = 0; i < g->n_y; i++)
-        widest = fmax(widest, bm_text_width(g->y_ticks[i].label));
+        widest = fmax(widest, bm_plot_text_width(g->y_ticks[i].label));
     g->left = fmin(widest, 200) + 2 * GAP;
     g->right = WIDTH - 3 * GAP;
-    g->n_x = bm_axis_ticks(&g->x, 8, g->x_ticks);
+    g->n_x = bm_plot_axis_ticks(&g->x, 8, g->x_ticks);
     g->top = (g->p->title != NULL ? LINE + GAP : GAP) +
              (g->y.title != NULL ? LINE + GAP : 0);
     g->bottom = g->top + height;
@@ -165,29 +167,29 @@ static void draw_axes(const figure *g)
         if (g->y.names == NULL)
             fprintf(g->f, "<path class='grid' d='M%.1f %.1fH%.1f'/>", g->left,
                     y, g->right);
-        bm_text(g->f, g->left - GAP, y + 4, "end", g->left - GAP,
-                g->y_ticks[i].label);
+        bm_plot_text(g->f, g->left - GAP, y + 4, "end", g->left - GAP,
+                     g->y_ticks[i].label);
     }
     for (size_t i = 0; i < g->n_x; i++) {
         double x = at_x(g, g->x_ticks[i].at);
-        double half = bm_text_width(g->x_ticks[i].label) / 2;
+        double half = bm_plot_text_width(g->x_ticks[i].label) / 2;
 
         fprintf(g->f, "<path class='grid' d='M%.1f %.1fV%.1f'/>", x, g->top,
                 g->bottom);
         if (x - half < before || x + half > WIDTH)
             continue; /* its number would touch the one before */
-        bm_text(g->f, x, g->bottom + LINE - 2, "middle", 200,
-                g->x_ticks[i].label);
+        bm_plot_text(g->f, x, g->bottom + LINE - 2, "middle", 200,
+                     g->x_ticks[i].label);
         before = x + half + GAP;
     }
     fprintf(g->f, "<path class='axis' d='M%.1f %.1fV%.1fH%.1f'/>\n", g->left,
             g->top, g->bottom, g->right);
     if (g->y.title != NULL)
-        bm_text(g->f, GAP, g->top - GAP - 5, "start", WIDTH - 2 * GAP,
-                g->y.title);
+        bm_plot_text(g->f, GAP, g->top - GAP - 5, "start", WIDTH - 2 * GAP,
+                     g->y.title);
     if (g->x.title != NULL)
-        bm_text(g->f, (g->left + g->right) / 2, g->bottom + 2 * LINE - 2,
-                "middle", g->right - g->left, g->x.title);
+        bm_plot_text(g->f, (g->left + g->right) / 2, g->bottom + 2 * LINE - 2,
+                     "middle", g->right - g->left, g->x.title);
 }
 
 /* ---- marks -------------------------------------------------------------- */
@@ -217,7 +219,7 @@ static void draw_line(const figure *g, const bm_series *s)
 /* From i, the first index from which the band is interrupted, or n. */
 static size_t band_end(const figure *g, const bm_series *s, size_t i)
 {
-    while (i < s->n && shows(g, s, i) && bm_axis_shows(&g->y, s->y_end[i]))
+    while (i < s->n && shows(g, s, i) && bm_plot_axis_shows(&g->y, s->y_end[i]))
         i++;
     return i;
 }
@@ -249,7 +251,7 @@ static void fill(const figure *g, const bm_series *s, size_t i)
 
     if (s->z != NULL)
         fprintf(g->f, "fill='%s'",
-                bm_sequential(bm_axis_place(&g->z, s->z[i]), text));
+                bm_plot_sequential(bm_plot_axis_place(&g->z, s->z[i]), text));
     else
         fprintf(g->f, "class='%s'", bm_plot_class('f', s->colour, text));
 }
@@ -257,7 +259,8 @@ static void fill(const figure *g, const bm_series *s, size_t i)
 static void draw_points(const figure *g, const bm_series *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (!shows(g, s, i) || (s->z != NULL && !bm_axis_shows(&g->z, s->z[i])))
+        if (!shows(g, s, i) ||
+            (s->z != NULL && !bm_plot_axis_shows(&g->z, s->z[i])))
             continue;
         fprintf(g->f, "<circle cx='%.1f' cy='%.1f' r='4' ", at_x(g, s->x[i]),
                 at_y(g, s->y[i]));
@@ -277,7 +280,7 @@ static void draw_bars(const figure *g, const bm_series *s)
     char class[8];
 
     for (size_t i = 0; i < s->n; i++) {
-        if (!shows(g, s, i) || !bm_axis_shows(&g->x, s->x_end[i]))
+        if (!shows(g, s, i) || !bm_plot_axis_shows(&g->x, s->x_end[i]))
             continue;
         box(g, at_x(g, s->x[i]), at_x(g, s->x_end[i]), at_y(g, s->y[i] - 0.35),
             at_y(g, s->y[i] + 0.35));
@@ -291,13 +294,13 @@ static void draw_cells(const figure *g, const bm_series *s)
     for (size_t i = 0; i < s->n; i++) {
         char text[32];
 
-        if (!shows(g, s, i) || !bm_axis_shows(&g->z, s->z[i]))
+        if (!shows(g, s, i) || !bm_plot_axis_shows(&g->z, s->z[i]))
             continue;
         box(g, at_x(g, s->x[i]), at_x(g, s->x_end[i]), at_y(g, s->y[i]),
             at_y(g, s->y_end[i]));
         fill(g, s, i);
         fputs("><title>", g->f);
-        bm_markup(g->f, bm_axis_number(&g->z, s->z[i], text));
+        bm_markup(g->f, bm_plot_axis_number(&g->z, s->z[i], text));
         fputs("</title></rect>\n", g->f);
     }
 }
@@ -343,13 +346,13 @@ static void open_figure(figure *g, const bm_plot *p, FILE *f)
 
 static void draw(const figure *g)
 {
-    bm_text_title(g->f, g->p->title);
+    bm_plot_title(g->f, g->p->title);
     draw_axes(g);
     for (size_t k = 0; k < g->p->n; k++)
         draw_series(g, &g->p->series[k]);
     if (is_empty(g))
-        bm_text(g->f, (g->left + g->right) / 2, (g->top + g->bottom) / 2,
-                "middle", 200, "no data");
+        bm_plot_text(g->f, (g->left + g->right) / 2, (g->top + g->bottom) / 2,
+                     "middle", 200, "no data");
     (void)legend(g, true);
 }
 

@@ -44,7 +44,7 @@ enum { BM_COLOURS = 8 };
 
 typedef struct bm_plot {
     const char *title;
-    bm_axis x, y, z; /* z: of colours */
+    bm_plot_axis x, y, z; /* z: of colours */
     const bm_series *series;
     size_t n;
     double height; /* of the area within the axes; 0: 240 */
@@ -59,7 +59,7 @@ BM_CHECKED bm_status bm_plot_file(const char *path, const bm_plot *p, size_t n);
 /* Several axes side by side, and a line across all of them for each row. */
 typedef struct bm_parallel {
     const char *title;
-    const bm_axis *axes; /* [n_axes] */
+    const bm_plot_axis *axes; /* [n_axes] */
     size_t n_axes, n;
     const double *values; /* [n, n_axes]; a NaN interrupts a line */
     size_t colour;        /* the axis whose numbers colour the lines */

@@ -46,19 +46,19 @@ const char *bm_plot_class(char kind, size_t colour, char out[8])
     return out;
 }
 
-double bm_text_width(const char *text)
+double bm_plot_text_width(const char *text)
 {
     return 7.8 * (double)bm_markup_length(text);
 }
 
-void bm_text(FILE *f, double x, double y, const char *anchor, double room,
-             const char *text)
+void bm_plot_text(FILE *f, double x, double y, const char *anchor, double room,
+                  const char *text)
 {
     size_t most = (size_t)fmax(room / 7.8, 4), n = 0;
     char cut[256];
 
     fprintf(f, "<text x='%.1f' y='%.1f' text-anchor='%s'>", x, y, anchor);
-    if (bm_text_width(text) <= room) {
+    if (bm_plot_text_width(text) <= room) {
         bm_markup(f, text);
     } else {
         fputs("<title>", f);
@@ -75,17 +75,18 @@ void bm_text(FILE *f, double x, double y, const char *anchor, double room,
     fputs("</text>\n", f);
 }
 
-void bm_text_title(FILE *f, const char *text)
+void bm_plot_title(FILE *f, const char *text)
 {
     if (text == NULL)
         return;
     fputs("<g class='title'>", f);
-    bm_text(f, BM_PLOT_GAP, 17, "start", BM_PLOT_WIDTH - 2 * BM_PLOT_GAP, text);
+    bm_plot_text(f, BM_PLOT_GAP, 17, "start", BM_PLOT_WIDTH - 2 * BM_PLOT_GAP,
+                 text);
     fputs("</g>\n", f);
 }
 
 /* Nine colours of matplotlib's viridis (CC0), linear between them. */
-const char *bm_sequential(double t, char out[8])
+const char *bm_plot_sequential(double t, char out[8])
 {
     static const unsigned char map[][3] = {
         {0x44, 0x01, 0x54}, {0x47, 0x2d, 0x7b}, {0x3b, 0x52, 0x8b},
@@ -104,23 +105,23 @@ const char *bm_sequential(double t, char out[8])
     return out;
 }
 
-void bm_colour_key(FILE *f, const bm_axis *z, double x, double y)
+void bm_plot_colour_key(FILE *f, const bm_plot_axis *z, double x, double y)
 {
     enum { STEPS = 24, STEP = 6 };
     char text[32], colour[8];
     double end = 0;
 
-    bm_axis_number(z, z->least, text);
-    bm_text(f, x, y + 11, "start", 100, text);
-    x += bm_text_width(text) + 6;
+    bm_plot_axis_number(z, z->least, text);
+    bm_plot_text(f, x, y + 11, "start", 100, text);
+    x += bm_plot_text_width(text) + 6;
     for (int i = 0; i < STEPS; i++)
         fprintf(f, "<rect x='%.1f' y='%.1f' width='%d' height='12' fill='%s'/>",
                 x + STEP * i, y, STEP + 1,
-                bm_sequential((double)i / (STEPS - 1), colour));
+                bm_plot_sequential((double)i / (STEPS - 1), colour));
     end = x + STEPS * STEP + 6;
-    bm_axis_number(z, z->most, text);
-    bm_text(f, end, y + 11, "start", 100, text);
-    end += bm_text_width(text) + 10;
+    bm_plot_axis_number(z, z->most, text);
+    bm_plot_text(f, end, y + 11, "start", 100, text);
+    end += bm_plot_text_width(text) + 10;
     if (z->title != NULL)
-        bm_text(f, end, y + 11, "start", BM_PLOT_WIDTH - end, z->title);
+        bm_plot_text(f, end, y + 11, "start", BM_PLOT_WIDTH - end, z->title);
 }

@@ -225,11 +225,11 @@ static bm_status draw(const forecast *f, const char *path, const char *network)
     char title[128];
     bm_plot plots[] = {
         {.title = title,
-         .x = {.title = "workers", .scale = BM_LOG2},
-         .y = {.title = "speed-up over one worker", .scale = BM_LOG2},
+         .x = {.title = "workers", .scale = BM_PLOT_LOG2},
+         .y = {.title = "speed-up over one worker", .scale = BM_PLOT_LOG2},
          .series = fast,
          .n = f->n_methods + 1},
-        {.x = {.title = "workers", .scale = BM_LOG2},
+        {.x = {.title = "workers", .scale = BM_PLOT_LOG2},
          .y = {.title = "efficiency: speed-up / workers",
                .percent = true,
                .least = 0,

@@ -13,7 +13,7 @@ typedef double (*pick)(const bm_run_summary *s, size_t i);
 
 typedef struct curve {
     const char *title;
-    bm_axis x, y;
+    bm_plot_axis x, y;
     bool log_if_wide; /* the y axis, if numbers differ by a factor of 30 */
     bool cut;         /* the y axis, above what the first few points have */
     size_t (*count)(const bm_run_summary *s);
@@ -325,7 +325,7 @@ static bm_status draw(FILE *f, const bm_run_set *r, const curve *c, bool *drawn)
         add_group(&d, r, c, k);
     }
     if (c->log_if_wide && is_wide(&d, r->n_groups))
-        d.plot.y.scale = BM_LOG;
+        d.plot.y.scale = BM_PLOT_LOG;
     if (c->cut)
         BM_TRY_DONE(cut_axis(&d, r->n_groups));
     d.plot.series = d.series;
@@ -426,7 +426,7 @@ bm_status bm_report_learning(FILE *f, const bm_run_set *r)
 static const curve filter[] = {
     {.title = "length of updates",
      .x = EPOCHS,
-     .y = {.title = "norm of weights", .scale = BM_LOG},
+     .y = {.title = "norm of weights", .scale = BM_PLOT_LOG},
      .count = blocks,
      .at = block_at,
      .solid = delta_norm,

@@ -15,17 +15,17 @@
 
 /* ---- axes --------------------------------------------------------------- */
 
-static bm_axis axis_of(bm_scale scale, double least, double most)
+static bm_plot_axis axis_of(bm_plot_scale scale, double least, double most)
 {
-    return (bm_axis){.scale = scale, .least = least, .most = most};
+    return (bm_plot_axis){.scale = scale, .least = least, .most = most};
 }
 
 /* "0 2 4": the labels of an axis. */
-static const char *labels_of(bm_axis a, size_t wanted)
+static const char *labels_of(bm_plot_axis a, size_t wanted)
 {
     static char text[1000];
-    bm_tick ticks[BM_MOST_TICKS];
-    size_t n = bm_axis_ticks(&a, wanted, ticks), length = 0;
+    bm_plot_tick ticks[BM_MOST_TICKS];
+    size_t n = bm_plot_axis_ticks(&a, wanted, ticks), length = 0;
 
     text[0] = '\0';
     for (size_t i = 0; i < n; i++) {
@@ -38,22 +38,24 @@ static const char *labels_of(bm_axis a, size_t wanted)
 
 static void test_ticks_are_round_numbers(void **_)
 {
-    bm_axis percent = axis_of(BM_LINEAR, 0, 0.35);
+    bm_plot_axis percent = axis_of(BM_PLOT_LINEAR, 0, 0.35);
 
     (void)_;
     percent.percent = true;
-    assert_string_equal(labels_of(axis_of(BM_LINEAR, -1, 9), 5), "0 2 4 6 8");
-    assert_string_equal(labels_of(axis_of(BM_LINEAR, 0.12, 0.31), 5),
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LINEAR, -1, 9), 5),
+                        "0 2 4 6 8");
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LINEAR, 0.12, 0.31), 5),
                         "0.15 0.2 0.25 0.3");
     assert_string_equal(labels_of(percent, 4), "0 % 10 % 20 % 30 %");
-    assert_string_equal(labels_of(axis_of(BM_LINEAR, 0, 40000), 4),
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LINEAR, 0, 40000), 4),
                         "0 10k 20k 30k 40k");
-    assert_string_equal(labels_of(axis_of(BM_LOG, 0.03, 3), 6),
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LOG, 0.03, 3), 6),
                         "0.05 0.1 0.2 0.5 1 2");
-    assert_string_equal(labels_of(axis_of(BM_LOG, 1, 1e8), 5),
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LOG, 1, 1e8), 5),
                         "1 100 10k 1M 100M");
-    assert_string_equal(labels_of(axis_of(BM_LOG2, 1, 16), 8), "1 2 4 8 16");
-    assert_string_equal(labels_of(axis_of(BM_LOGIT, 0.4, 0.992), 8),
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LOG2, 1, 16), 8),
+                        "1 2 4 8 16");
+    assert_string_equal(labels_of(axis_of(BM_PLOT_LOGIT, 0.4, 0.992), 8),
                         "0.5 0.75 0.9 0.95 0.98 0.99");
 }
 
@@ -65,43 +67,45 @@ static void test_ticks_are_within_any_range(void **_)
     for (int k = -12; k <= 12; k++)
         for (double span = 1; span < 10; span += 0.37)
             for (size_t wanted = 2; wanted < 12; wanted++) {
-                bm_axis a =
-                    axis_of(BM_LINEAR, 3 * pow(10, k), (3 + span) * pow(10, k));
-                bm_tick ticks[BM_MOST_TICKS];
-                size_t n = bm_axis_ticks(&a, wanted, ticks);
+                bm_plot_axis a = axis_of(BM_PLOT_LINEAR, 3 * pow(10, k),
+                                         (3 + span) * pow(10, k));
+                bm_plot_tick ticks[BM_MOST_TICKS];
+                size_t n = bm_plot_axis_ticks(&a, wanted, ticks);
 
                 assert_true(n >= 1 && n <= 2 * wanted);
                 for (size_t i = 0; i < n; i++)
-                    assert_true(bm_axis_place(&a, ticks[i].at) >= 0 &&
-                                bm_axis_place(&a, ticks[i].at) <= 1);
+                    assert_true(bm_plot_axis_place(&a, ticks[i].at) >= 0 &&
+                                bm_plot_axis_place(&a, ticks[i].at) <= 1);
             }
 }
 
 static void test_places_follow_the_scale(void **_)
 {
-    bm_axis linear = axis_of(BM_LINEAR, 2, 4), log = axis_of(BM_LOG, 1, 100);
-    bm_axis logit = axis_of(BM_LOGIT, 0.1, 0.9);
+    bm_plot_axis linear = axis_of(BM_PLOT_LINEAR, 2, 4),
+                 log = axis_of(BM_PLOT_LOG, 1, 100);
+    bm_plot_axis logit = axis_of(BM_PLOT_LOGIT, 0.1, 0.9);
 
     (void)_;
-    assert_true(near(bm_axis_place(&linear, 2.5), 0.25, 1e-12));
-    assert_true(near(bm_axis_place(&log, 10), 0.5, 1e-12));
-    assert_true(near(bm_axis_place(&logit, 0.5), 0.5, 1e-12));
-    assert_true(bm_axis_place(&linear, 7) == 1);
-    assert_false(bm_axis_shows(&linear, NAN));
-    assert_false(bm_axis_shows(&log, 0));
-    assert_false(bm_axis_shows(&logit, 1));
+    assert_true(near(bm_plot_axis_place(&linear, 2.5), 0.25, 1e-12));
+    assert_true(near(bm_plot_axis_place(&log, 10), 0.5, 1e-12));
+    assert_true(near(bm_plot_axis_place(&logit, 0.5), 0.5, 1e-12));
+    assert_true(bm_plot_axis_place(&linear, 7) == 1);
+    assert_false(bm_plot_axis_shows(&linear, NAN));
+    assert_false(bm_plot_axis_shows(&log, 0));
+    assert_false(bm_plot_axis_shows(&logit, 1));
 }
 
 static void test_ranges_contain_the_data(void **_)
 {
-    bm_axis a = {.from_zero = true}, same = {0}, none = {.scale = BM_LOG};
+    bm_plot_axis a = {.from_zero = true}, same = {0},
+                 none = {.scale = BM_PLOT_LOG};
 
     (void)_;
-    bm_axis_fit(&a, 0.2, 0.8);
+    bm_plot_axis_fit(&a, 0.2, 0.8);
     assert_true(a.least == 0 && a.most > 0.8 && a.most < 0.9);
-    bm_axis_fit(&same, 5, 5);
+    bm_plot_axis_fit(&same, 5, 5);
     assert_true(same.least < 5 && same.most > 5);
-    bm_axis_fit(&none, NAN, NAN);
+    bm_plot_axis_fit(&none, NAN, NAN);
     assert_true(none.least > 0 && none.most > none.least);
 }
 
@@ -220,7 +224,7 @@ static void test_bars_and_cells_cover_their_ranges(void **_)
     assert_true(near(more_x, x + width, 0.11) && near(more, 3 * width, 0.21));
     assert_non_null(strstr(map, "fill='#440154'")); /* viridis begins */
     assert_non_null(strstr(map, "fill='#fde725'")); /* and ends so */
-    assert_string_equal(bm_sequential(0.5, colour), "#21918c");
+    assert_string_equal(bm_plot_sequential(0.5, colour), "#21918c");
     free(svg);
     free(map);
 }
@@ -242,7 +246,7 @@ static void test_texts_are_escaped(void **_)
 
 static void test_nothing_to_draw_is_said(void **_)
 {
-    bm_plot none = {.title = "nothing", .y = {.scale = BM_LOG}};
+    bm_plot none = {.title = "nothing", .y = {.scale = BM_PLOT_LOG}};
     char *svg = drawn(&none);
 
     (void)_;
@@ -282,9 +286,9 @@ static void test_a_long_legend_stays_on_the_paper(void **_)
  * the best row is the thick one. */
 static void test_parallel_lines_cross_the_axes_at_their_numbers(void **_)
 {
-    const bm_axis axes[] = {
+    const bm_plot_axis axes[] = {
         {.title = "eta", .least = 0, .most = 1},
-        {.title = "rate", .scale = BM_LOG, .least = 1, .most = 100},
+        {.title = "rate", .scale = BM_PLOT_LOG, .least = 1, .most = 100},
         {.title = "error", .least = 0, .most = 1}};
     const double values[] = {0, 10, 0.5, 1, NAN, 0.25};
     bm_parallel p = {.axes = axes,
