@@ -1,11 +1,14 @@
 #include "cli/recogniser.h"
 
+#include "core/file_kind.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bm_status plan(bm_recogniser *r, int n_scores)
 {
@@ -67,6 +70,34 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     if (status != BM_OK)
         bm_recogniser_close(r);
     return status;
+}
+
+bm_status bm_recogniser_find(const char *path, char *out, size_t room)
+{
+    static const char *const names[] = {"model-best.safetensors",
+                                        "model.safetensors"};
+    struct stat what;
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    snprintf(out, room, "%s", path);
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
+        const char *kind = bm_text_kind(path);
+
+        if (kind != NULL)
+            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
+        return BM_OK;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(out, room, "%.*s/%s", (int)n, path, names[i]);
+        if (access(out, F_OK) == 0)
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s has neither %s nor %s: it is no run, or one without a "
+                   "model yet; give one of its checkpoints",
+                   path, names[0], names[1]);
 }
 
 static bm_status read_width(bm_recogniser *r, const bm_st_file *f,

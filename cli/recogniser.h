@@ -37,6 +37,13 @@ BM_CHECKED bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be,
                                         const char *path, int n_scores);
 void bm_recogniser_close(bm_recogniser *r);
 
+/* out [room] <- the file of a model: the path itself or, of a run,
+ * model-best.safetensors, without one model.safetensors. Fails with
+ * BM_ERR_MISSING if the run has neither, with BM_ERR_FORMAT if the file is a
+ * text. */
+BM_CHECKED bm_status bm_recogniser_find(const char *path, char *out,
+                                        size_t room);
+
 /* Fails with BM_ERR_FORMAT if the data set has other features, labels or
  * symbols than the recogniser, or features made with other settings, which the
  * message lists; `force`: then go on. Features that are not normalised are from

@@ -1,45 +1,13 @@
 #include "cli/score/scoring.h"
 
 #include "cli/progress.h"
-#include "core/file_kind.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-bm_status bm_scoring_model(const char *path, char out[4096])
-{
-    static const char *const names[] = {"model-best.safetensors",
-                                        "model.safetensors"};
-    struct stat what;
-    size_t n = strlen(path);
-
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    snprintf(out, 4096, "%s", path);
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
-        const char *kind = bm_text_kind(path);
-
-        if (kind != NULL)
-            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
-        return BM_OK;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(out, 4096, "%.*s/%s", (int)n, path, names[i]);
-        if (access(out, F_OK) == 0)
-            return BM_OK;
-    }
-    return BM_FAIL(BM_ERR_MISSING,
-                   "%s has neither %s nor %s: it is no run, or one without a "
-                   "model yet; give one of its checkpoints",
-                   path, names[0], names[1]);
-}
 
 bm_status bm_scoring_open(bm_scoring *s, const char *path,
                           const char *directory, bool force)
 {
-    BM_TRY(bm_scoring_model(path, s->model));
+    BM_TRY(bm_recogniser_find(path, s->model, sizeof s->model));
     BM_TRY(bm_recogniser_read(&s->net, s->be, s->model, BM_SHARES));
     BM_TRY(bm_dataset_open(&s->data, directory));
     BM_TRY(bm_recogniser_fits(&s->net, s->data, force));

@@ -37,13 +37,9 @@ typedef struct bm_scoring {
     size_t seen;                 /* sequences of this rank */
 } bm_scoring;
 
-/* Fails with BM_ERR_MISSING if a run has no model; path [4096] <- the path
- * itself, or the best or else the last model of a run. */
-BM_CHECKED bm_status bm_scoring_model(const char *path, char out[4096]);
-
 /* Each rank by itself: opens the model of `path` and the data set, and checks
  * that they fit; `force`: although features were made with other settings.
- * Fails as bm_scoring_model, bm_recogniser_read, bm_dataset_open and
+ * Fails as bm_recogniser_find, bm_recogniser_read, bm_dataset_open and
  * bm_recogniser_fits. */
 BM_CHECKED bm_status bm_scoring_open(bm_scoring *s, const char *path,
                                      const char *directory, bool force);

@@ -706,6 +706,12 @@ done:
     return status;
 }
 
+static const char *whole_number(double x, char out[32])
+{
+    snprintf(out, 32, "%.0f", x);
+    return isfinite(x) ? out : "-";
+}
+
 static void write_workers(FILE *f, const bm_run_set *r)
 {
     static const char *const head[] = {"run", "workers", "processes",
@@ -721,14 +727,14 @@ static void write_workers(FILE *f, const bm_run_set *r)
 
         for (size_t i = 0; i < s->n_rows; i++)
             left_out += isfinite(s->rows[i].left_out) ? s->rows[i].left_out : 0;
-        snprintf(texts[1], sizeof texts[1], "%.0f", start_number(s, "workers"));
-        snprintf(texts[2], sizeof texts[2], "%.0f", start_number(s, "ranks"));
         snprintf(texts[3], sizeof texts[3], "%.0f times", left_out);
         snprintf(texts[4], sizeof texts[4], "%.1f %%",
                  100 * s->phases.seconds[BM_PHASE_wait] /
                      fmax(s->seconds, 1e-9));
-        for (size_t i = 1; i < COLUMNS; i++)
-            cells[i] = texts[i];
+        cells[1] = whole_number(start_number(s, "workers"), texts[1]);
+        cells[2] = whole_number(start_number(s, "ranks"), texts[2]);
+        cells[3] = texts[3];
+        cells[4] = texts[4];
         bm_report_table_row(f, cells, COLUMNS);
     }
     bm_report_table_end(f);
