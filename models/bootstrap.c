@@ -87,7 +87,7 @@ static void draw_all(const bm_error_count *group, size_t groups, double *rates,
 bm_status bm_bootstrap(const bm_error_count *count, size_t n, bm_interval *out)
 {
     size_t groups = n < BM_DRAWN_GROUPS ? n : BM_DRAWN_GROUPS;
-    bm_error_count *group = malloc((groups + 1) * sizeof *group), all = {0};
+    bm_error_count *group = calloc(groups + 1, sizeof *group), all = {0};
     double *rates = malloc(BM_DRAWS * sizeof *rates);
     bm_interval got = {NAN, NAN, NAN, NAN};
     bm_status status = BM_OK;

@@ -3,13 +3,17 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Larger numbers than these are no measurements, and ranges of them have no
+ * width as a double. */
+static const double most_shown = 1e100, least_shown = 1e-100;
+
 bool bm_plot_axis_shows(const bm_plot_axis *a, double x)
 {
-    if (!isfinite(x))
+    if (!(fabs(x) <= most_shown)) /* NaN, too */
         return false;
     if (a->scale == BM_PLOT_LOGIT)
-        return x > 0 && x < 1;
-    return a->scale == BM_PLOT_LINEAR || x > 0;
+        return x >= least_shown && x < 1;
+    return a->scale == BM_PLOT_LINEAR || x >= least_shown;
 }
 
 /* Even distances on the axis are even differences of this. */
@@ -125,23 +129,24 @@ static void put_linear(tick_list *t, size_t wanted)
     static const double nice[] = {1, 2, 5, 10};
     double range = t->axis->most - t->axis->least;
     double ten = pow(10, floor(log10(range / (double)wanted))), step = 10 * ten;
+    long last = 0;
 
     for (size_t i = sizeof nice / sizeof nice[0]; i-- > 0;)
         if (nice[i] * ten * (double)wanted >= range)
             step = nice[i] * ten;
-    for (double k = ceil(t->axis->least / step - 1e-9);
-         k * step <= t->axis->most + 1e-9 * range && t->n < BM_MOST_TICKS; k++)
-        put(t, k == 0 ? 0 : k * step); /* no -0 */
+    last = (long)floor(t->axis->most / step + 1e-9);
+    for (long k = (long)ceil(t->axis->least / step - 1e-9); k <= last; k++)
+        put(t, (double)k * step);
 }
 
 /* Powers of `base`, every n-th of them if there are too many. */
 static void put_powers(tick_list *t, double base, size_t wanted)
 {
-    double first = ceil(log(t->axis->least) / log(base) - 1e-9);
-    double last = floor(log(t->axis->most) / log(base) + 1e-9);
-    double every = fmax(ceil((last - first + 1) / (double)wanted), 1);
+    int first = (int)ceil(log(t->axis->least) / log(base) - 1e-9);
+    int last = (int)floor(log(t->axis->most) / log(base) + 1e-9);
+    int every = (last - first) / (int)wanted + 1;
 
-    for (double k = first; k <= last; k += every)
+    for (int k = first; k <= last; k += every)
         put(t, pow(base, k));
 }
 
@@ -149,6 +154,7 @@ static void put_log(tick_list *t, size_t wanted)
 {
     static const double nice[] = {1, 2, 5};
     double decades = log10(t->axis->most / t->axis->least);
+    int last = (int)floor(log10(t->axis->most));
 
     if (decades >= 3) {
         put_powers(t, 10, wanted);
@@ -158,8 +164,7 @@ static void put_log(tick_list *t, size_t wanted)
         put_linear(t, wanted);
         return;
     }
-    for (double k = floor(log10(t->axis->least)); k <= log10(t->axis->most);
-         k++)
+    for (int k = (int)floor(log10(t->axis->least)); k <= last; k++)
         for (size_t i = 0; i < sizeof nice / sizeof nice[0]; i++)
             put(t, nice[i] * pow(10, k));
 }

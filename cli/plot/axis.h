@@ -32,7 +32,8 @@ typedef struct bm_plot_tick {
     char label[64];
 } bm_plot_tick;
 
-/* Can x be shown? It is finite and the scale is defined there. */
+/* Can x be shown? It is finite, not absurdly large, and the scale is defined
+ * there. */
 bool bm_plot_axis_shows(const bm_plot_axis *a, double x);
 
 /* Sets the range, unless it is given, to contain [least, most] with a margin.

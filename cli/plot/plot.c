@@ -84,13 +84,23 @@ static bool has_z(const bm_plot *p)
     return false;
 }
 
+/* Of a line: "l3 dash". Colours that repeat are pale and thick. */
+static const char *line_class(const bm_series *s, char out[32])
+{
+    char colour[8];
+
+    snprintf(out, 32, "%s%s%s", bm_plot_class('l', s->colour, colour),
+             s->colour / BM_COLOURS % 2 == 1 ? " pale" : "",
+             s->dashed ? " dash" : "");
+    return out;
+}
+
 static void sample(FILE *f, const bm_series *s, double x, double y)
 {
-    char class[8];
+    char class[32];
 
     if (s->mark == BM_LINE)
-        fprintf(f, "<path class='%s%s' d='M%.1f %.1fh20'/>",
-                bm_plot_class('l', s->colour, class), s->dashed ? " dash" : "",
+        fprintf(f, "<path class='%s' d='M%.1f %.1fh20'/>", line_class(s, class),
                 x, y);
     else if (s->mark == BM_POINTS)
         fprintf(f, "<circle class='%s' cx='%.1f' cy='%.1f' r='4'/>",
@@ -197,11 +207,10 @@ static void draw_axes(const figure *g)
 /* A point without neighbours is drawn as a dot. */
 static void draw_line(const figure *g, const bm_series *s)
 {
-    char class[8];
+    char class[32];
     bool pen = false;
 
-    fprintf(g->f, "<path class='%s%s' d='",
-            bm_plot_class('l', s->colour, class), s->dashed ? " dash" : "");
+    fprintf(g->f, "<path class='%s' d='", line_class(s, class));
     for (size_t i = 0; i < s->n; i++) {
         if (!shows(g, s, i)) {
             pen = false;

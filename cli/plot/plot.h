@@ -34,8 +34,9 @@ typedef enum bm_mark {
 typedef struct bm_series {
     const char *name; /* in the legend; NULL: not in it */
     bm_mark mark;
-    size_t colour; /* number of a colour; those from BM_COLOURS on repeat */
     bool dashed;
+    size_t colour; /* number of a colour; from BM_COLOURS on they repeat,
+                      as pale and thick lines */
     size_t n;
     const double *x, *x_end, *y, *y_end, *z; /* [n], those that `mark` needs */
 } bm_series;

@@ -32,7 +32,8 @@ void bm_plot_style(FILE *f)
           ".plot path{fill:none;stroke-width:2;stroke-linejoin:round;"
           "stroke-linecap:round}"
           ".plot .band{stroke:none;fill-opacity:.22}.plot .axis,.plot .grid"
-          "{stroke-width:1}.plot .dash{stroke-dasharray:5 5}\n",
+          "{stroke-width:1}.plot .dash{stroke-dasharray:5 5}.plot "
+          ".pale{stroke-width:5;stroke-opacity:.45}\n",
           f);
     rules(f, on_light, "#222", "#888", "#e2e2e2", "#fff");
     fputs("@media screen and (prefers-color-scheme:dark){\n", f);

@@ -245,7 +245,6 @@ static bm_status draw(const forecast *f, const char *path, const char *network)
         fast[k] = share[k] = (bm_series){.name = bm_forecast_methods[k].name,
                                          .mark = BM_LINE,
                                          .colour = k,
-                                         .dashed = k >= BM_COLOURS,
                                          .n = f->n_counts,
                                          .x = workers};
         fast[k].y = f->speedup[k];

@@ -1,5 +1,7 @@
 #include "cli/report/runs/groups.h"
 
+#include "cli/report/runs/describe.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +101,14 @@ bm_status bm_run_set_read(bm_run_set *r, size_t n,
     r->groups = calloc(n, sizeof *r->groups);
     if (r->all == NULL || r->names == NULL || r->groups == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu runs", n);
-    for (; r->n < n; r->n++)
-        BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], directories[r->n]));
+    for (; r->n < n; r->n++) {
+        const char *directory = directories[r->n];
+
+        if (!bm_is_run(directory))
+            BM_FAIL_DONE(BM_ERR_MISSING,
+                         "%s is no run: it has no journal.jsonl", directory);
+        BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], directory));
+    }
     BM_TRY_DONE(bm_differences_read(&r->differences, n, directories));
     set_names(r, directories);
     for (size_t i = 0; i < n; i++)
@@ -117,7 +125,7 @@ void bm_run_set_free(bm_run_set *r)
 {
     for (size_t i = 0; i < r->n; i++)
         bm_run_summary_free(&r->all[i]);
-    for (size_t k = 0; k < r->n_groups; k++)
+    for (size_t k = 0; r->groups != NULL && k < r->n_groups; k++)
         free(r->groups[k].members);
     free(r->all);
     free(r->names);

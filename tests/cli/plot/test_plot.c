@@ -65,8 +65,9 @@ static void test_ticks_are_within_any_range(void **_)
 {
     (void)_;
     for (int k = -12; k <= 12; k++)
-        for (double span = 1; span < 10; span += 0.37)
+        for (int part = 0; part < 25; part++)
             for (size_t wanted = 2; wanted < 12; wanted++) {
+                double span = 1 + 0.37 * part;
                 bm_plot_axis a = axis_of(BM_PLOT_LINEAR, 3 * pow(10, k),
                                          (3 + span) * pow(10, k));
                 bm_plot_tick ticks[BM_MOST_TICKS];
@@ -244,6 +245,33 @@ static void test_texts_are_escaped(void **_)
     free(svg);
 }
 
+/* Numbers of a damaged journal: the extremes of a double, each beside any
+ * other. */
+static void test_absurd_numbers_do_no_harm(void **_)
+{
+    static const double odd[] = {-1.7e308, 1.7e308, 0,     -0.0,    5e-324,
+                                 1e99,     1e-99,   -1e99, 1,       0.5,
+                                 INFINITY, NAN,     1e15,  1e15 + 1};
+    enum { N = sizeof odd / sizeof odd[0] };
+
+    (void)_;
+    for (size_t i = 0; i < N * N; i++)
+        for (bm_plot_scale scale = BM_PLOT_LINEAR; scale <= BM_PLOT_LOGIT;
+             scale++) {
+            double y[] = {odd[i / N], odd[i % N]};
+            bm_series s = {.n = 2, .x = y, .y = y};
+            bm_plot p = {.x = {.scale = scale},
+                         .y = {.scale = scale, .from_zero = i % 2 == 0},
+                         .series = &s,
+                         .n = 1};
+            char *svg = drawn(&p);
+
+            assert_null(strstr(svg, "nan"));
+            assert_null(strstr(svg, "inf"));
+            free(svg);
+        }
+}
+
 static void test_nothing_to_draw_is_said(void **_)
 {
     bm_plot none = {.title = "nothing", .y = {.scale = BM_PLOT_LOG}};
@@ -353,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_a_gap_interrupts_a_line),
         cmocka_unit_test(test_bars_and_cells_cover_their_ranges),
         cmocka_unit_test(test_texts_are_escaped),
+        cmocka_unit_test(test_absurd_numbers_do_no_harm),
         cmocka_unit_test(test_nothing_to_draw_is_said),
         cmocka_unit_test(test_a_long_legend_stays_on_the_paper),
         cmocka_unit_test(test_parallel_lines_cross_the_axes_at_their_numbers),

@@ -48,9 +48,9 @@ static void count_errors(const char *run, bm_error_count count[N])
         n_hyp = (size_t)(strstr(line, " (test-") - line);
         assert_true(n_ref < LONGEST && n_hyp < LONGEST);
         for (size_t i = 0; i < n_ref; i++)
-            ref[i] = wanted[i];
+            ref[i] = (unsigned char)wanted[i];
         for (size_t i = 0; i < n_hyp; i++)
-            hyp[i] = line[i];
+            hyp[i] = (unsigned char)line[i];
         assert_ok(bm_edit(ref, n_ref, hyp, n_hyp, &edits));
         count[k] =
             (bm_error_count){(double)bm_edits_total(edits), (double)n_ref};
@@ -419,7 +419,8 @@ static void test_report_says_what_is_wrong(void **_)
     assert_fails(BMUF("report", "a", "b"), 64, "needs --out FILE.html");
     assert_fails(BMUF("report", "a", "--band", "job.sed", "--out", "x.html"),
                  64, "--band job.sed is no setting");
-    assert_fails(BMUF("report", "none", "--out", "x.html"), 66, "none");
+    assert_fails(BMUF("report", "tiny.ini", "--out", "x.html"), 66,
+                 "tiny.ini is no run: it has no journal.jsonl");
     assert_fails(BMUF("report", "a", "--out", "no/x.html"), 73, "no/x.html");
     assert_int_equal(access(in_folder("x.html"), F_OK), -1);
 }
