@@ -413,6 +413,47 @@ static void test_the_effective_gain_is_that_of_the_norms(void **_)
     assert_true(near((bottom - gain) / (bottom - steady), 0.75 / 4, 2e-3));
 }
 
+/* Means over two blocks of what the journal lists for each worker: 15 and 20
+ * mini-batches; two workers were left out in all. Without a filter there are
+ * no figures of it. */
+static void test_workers_are_compared_by_the_lists_of_the_journal(void **_)
+{
+    const char *figure = NULL, *axis = NULL, *point = NULL;
+    double top = 0, bottom = 0, first = 0, second = 0;
+
+    (void)_;
+    write_text(
+        "journal.jsonl",
+        "{\"event\":\"start\",\"workers\":2,\"ranks\":2,\"strategy\":\"ssgd\"}"
+        "\n{\"event\":\"block\",\"epoch\":0,\"block\":0,\"loss\":1,"
+        "\"seconds\":2,\"wait_s\":1,\"g_norm\":null,\"left_out\":2,"
+        "\"batches_of_workers\":\"10 20\"}"
+        "\n{\"event\":\"block\",\"epoch\":0,\"block\":1,\"loss\":1,"
+        "\"seconds\":2,\"wait_s\":0,\"g_norm\":null,\"left_out\":0,"
+        "\"batches_of_workers\":\"20 20\"}\n");
+    assert_code(BMUF("report", ".", "--no-examples"), 0);
+    assert_page(page("report.html"));
+    assert_says(page("report.html"), "<td>2</td><td>2</td><td>2 times</td>"
+                                     "<td>25.0 %</td>");
+    assert_says(page("report.html"), "there is no filter to look at");
+    assert_says(page("report.html"),
+                "<title>waiting for the slowest rank</title>");
+    figure = strstr(page("report.html"),
+                    "<title>mini-batches of each worker</title>");
+    assert_non_null(figure);
+    axis = strstr(figure, "class='axis' d='");
+    assert_non_null(axis);
+    assert_int_equal(
+        sscanf(axis, "class='axis' d='M%*f %lfV%lf", &top, &bottom), 2);
+    point = strstr(axis, "<circle ");
+    assert_non_null(point);
+    assert_int_equal(sscanf(point, "<circle cx='%*f' cy='%lf'", &first), 1);
+    point = strstr(point + 1, "<circle ");
+    assert_non_null(point);
+    assert_int_equal(sscanf(point, "<circle cx='%*f' cy='%lf'", &second), 1);
+    assert_true(near((bottom - first) / (bottom - second), 0.75, 2e-3));
+}
+
 static void test_report_says_what_is_wrong(void **_)
 {
     (void)_;
@@ -464,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_absent_data_are_said_and_the_rest_is_made),
         cmocka_unit_test(test_names_are_escaped),
         cmocka_unit_test(test_the_effective_gain_is_that_of_the_norms),
+        cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),
         cmocka_unit_test(test_report_says_what_is_wrong),
     };
 
