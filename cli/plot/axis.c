@@ -73,7 +73,7 @@ void bm_plot_axis_fit(bm_plot_axis *a, double least, double most)
             a->scale == BM_PLOT_LINEAR && high != 0 ? 0.1 * fabs(high) : 0.5;
     a->least = unscaled(a, low - margin);
     a->most = unscaled(a, high + margin);
-    if (a->from_zero && least >= 0)
+    if (a->from_zero && a->scale == BM_PLOT_LINEAR && least >= 0)
         a->least = 0;
 }
 
