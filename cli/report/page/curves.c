@@ -456,9 +456,9 @@ static const curve filter[] = {
      .dashed = steady_gain,
      .dashed_name = "steady gain zeta / (1 - eta)",
      .caption = "How much further than G the model moves along G: it comes to "
-                "the steady gain (dashed), which should be about N, where "
-                "blocks agree; above that, G is shrinking, as at the end of "
-                "training."},
+                "the steady gain (dashed), which should be about the number of "
+                "workers, where blocks agree; above that, G is shrinking, as "
+                "at the end of training."},
     {0}};
 
 bm_status bm_report_filter(FILE *f, const bm_run_set *r)

@@ -222,10 +222,7 @@ static bm_status write_settings(const report *r)
     if (d->n == 0) {
         bm_report_page_words(r->f, "All settings of these runs are equal.");
     } else {
-        bm_report_page_words(
-            r->f,
-            "All other settings are equal; docs/options.md says what each "
-            "of them does.");
+        bm_report_page_words(r->f, "All other settings are equal.");
         cells[0] = "run";
         for (size_t k = 0; k < d->n; k++)
             cells[k + 1] = bm_difference_name(d, k, names[k]);
@@ -237,6 +234,9 @@ static bm_status write_settings(const report *r)
             bm_report_table_row(r->f, cells, d->n + 1);
         }
         bm_report_table_end(r->f);
+        for (size_t k = 0; k < d->n; k++)
+            bm_report_page_words(r->f, "%s: %s.", names[k],
+                                 d->settings[k].option->help);
     }
     bm_report_page_section_end(r->f);
 done:
