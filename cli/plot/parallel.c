@@ -47,6 +47,7 @@ static void draw_axis(FILE *f, const bm_plot_axis *a, size_t k, size_t n_axes)
     bm_plot_tick ticks[BM_MOST_TICKS];
     size_t n = bm_plot_axis_ticks(a, 5, ticks);
 
+    fputs("<g class='halo'>", f); /* labels stand on lines */
     fprintf(f, "<path class='axis' d='M%.1f %dV%d'/>", x, TOP, TOP + HEIGHT);
     for (size_t i = 0; i < n; i++) {
         double y = TOP + HEIGHT * (1 - bm_plot_axis_place(a, ticks[i].at));
@@ -70,6 +71,7 @@ static void draw_axis(FILE *f, const bm_plot_axis *a, size_t k, size_t n_axes)
                      (k == 0 || k + 1 == n_axes ? 1.4 : 2) * apart -
                          BM_PLOT_GAP,
                      a->title);
+    fputs("</g>\n", f);
 }
 
 static void draw_row(FILE *f, const bm_parallel *p, const bm_plot_axis *axes,
@@ -82,7 +84,9 @@ static void draw_row(FILE *f, const bm_parallel *p, const bm_plot_axis *axes,
 
     if (!bm_plot_axis_shows(z, by))
         return;
-    fprintf(f, "<path style='stroke:%s;stroke-width:%s;stroke-opacity:%s' d='",
+    fprintf(f,
+            "<path class='seq' "
+            "style='stroke:%s;stroke-width:%s;stroke-opacity:%s' d='",
             bm_plot_sequential(bm_plot_axis_place(z, by), colour),
             best ? "5" : "1.5", best ? "1" : ".7");
     for (size_t k = 0; k < n_axes; k++) {

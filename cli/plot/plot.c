@@ -253,13 +253,13 @@ static void draw_band(const figure *g, const bm_series *s)
     }
 }
 
-/* "class='f3'" or, coloured by z, "fill='#440154'". */
+/* "class='f3'" or, coloured by z, "class='seq' fill='#440154'". */
 static void fill(const figure *g, const bm_series *s, size_t i)
 {
     char text[8];
 
     if (s->z != NULL)
-        fprintf(g->f, "fill='%s'",
+        fprintf(g->f, "class='seq' fill='%s'",
                 bm_plot_sequential(bm_plot_axis_place(&g->z, s->z[i]), text));
     else
         fprintf(g->f, "class='%s'", bm_plot_class('f', s->colour, text));

@@ -18,7 +18,8 @@ static void rules(FILE *f, const char *const *colour, const char *ink,
 {
     fprintf(f,
             ".plot text{fill:%s}.plot .axis{stroke:%s}.plot .grid{stroke:%s}"
-            ".plot .paper{fill:%s}.plot .bar{stroke:%s}\n",
+            ".plot .paper{fill:%s}.plot .bar,.plot circle,.plot .halo text"
+            "{stroke:%s}\n",
             ink, axis, grid, paper, paper);
     for (int i = 0; i < BM_COLOURS; i++)
         fprintf(f, ".plot .l%d{stroke:%s}.plot .f%d{fill:%s}%s", i, colour[i],
@@ -33,12 +34,13 @@ void bm_plot_style(FILE *f)
           "stroke-linecap:round}"
           ".plot .band{stroke:none;fill-opacity:.22}.plot .axis,.plot .grid"
           "{stroke-width:1}.plot .dash{stroke-dasharray:5 5}.plot "
-          ".pale{stroke-width:5;stroke-opacity:.45}\n",
+          ".pale{stroke-width:5;stroke-opacity:.45}"
+          ".plot .halo text{paint-order:stroke;stroke-width:4px}\n",
           f);
     rules(f, on_light, "#222", "#888", "#e2e2e2", "#fff");
     fputs("@media screen and (prefers-color-scheme:dark){\n", f);
     rules(f, on_dark, "#ddd", "#888", "#3a3f44", "#16181b");
-    fputs("}\n", f);
+    fputs(".plot .seq{filter:brightness(1.7)}}\n", f);
 }
 
 const char *bm_plot_class(char kind, size_t colour, char out[8])
@@ -115,10 +117,12 @@ void bm_plot_colour_key(FILE *f, const bm_plot_axis *z, double x, double y)
     bm_plot_axis_number(z, z->least, text);
     bm_plot_text(f, x, y + 11, "start", 100, text);
     x += bm_plot_text_width(text) + 6;
+    fputs("<g class='seq'>", f);
     for (int i = 0; i < STEPS; i++)
         fprintf(f, "<rect x='%.1f' y='%.1f' width='%d' height='12' fill='%s'/>",
                 x + STEP * i, y, STEP + 1,
                 bm_plot_sequential((double)i / (STEPS - 1), colour));
+    fputs("</g>", f);
     end = x + STEPS * STEP + 6;
     bm_plot_axis_number(z, z->most, text);
     bm_plot_text(f, end, y + 11, "start", 100, text);
