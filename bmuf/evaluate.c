@@ -147,34 +147,41 @@ static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
     return edits;
 }
 
-static bm_status score_sequence(bm_evaluator *e, bm_evaluation *own,
-                                const int32_t *reference, size_t n_reference,
-                                size_t n_labels)
+/* The errors of a sequence with a reference. */
+static bm_status compare(bm_evaluator *e, bm_seen *s)
 {
-    bm_edits edits = {0};
-
     if (bm_model_loss(e->model)->per_frame) {
-        BM_ASSERT(n_labels == n_reference);
-        edits = compare_frames(reference, e->labels, n_labels);
+        BM_ASSERT(s->n == s->n_reference);
+        s->edits = compare_frames(s->reference, s->labels, s->n);
     } else {
-        BM_TRY(bm_edit(reference, n_reference, e->labels, n_labels, &edits));
+        BM_TRY(
+            bm_edit(s->reference, s->n_reference, s->labels, s->n, &s->edits));
     }
-    own->labels += (double)n_reference;
-    own->substitutions += (double)edits.substitutions;
-    own->deletions += (double)edits.deletions;
-    own->insertions += (double)edits.insertions;
-    own->wrong += bm_edits_total(edits) > 0;
     if (e->labels_are_words) {
-        own->words += (double)n_reference;
-        own->word_errors += (double)bm_edits_total(edits);
+        s->words = s->n_reference;
+        s->word_errors = bm_edits_total(s->edits);
     } else if (e->space >= 0) {
-        size_t a = to_words(reference, n_reference, e->space, e->words[0]);
-        size_t b = to_words(e->labels, n_labels, e->space, e->words[1]);
-        BM_TRY(bm_edit(e->words[0], a, e->words[1], b, &edits));
-        own->words += (double)a;
-        own->word_errors += (double)bm_edits_total(edits);
+        size_t n = to_words(s->labels, s->n, e->space, e->words[1]);
+        bm_edits edits = {0};
+
+        s->words =
+            to_words(s->reference, s->n_reference, e->space, e->words[0]);
+        BM_TRY(bm_edit(e->words[0], s->words, e->words[1], n, &edits));
+        s->word_errors = bm_edits_total(edits);
     }
     return BM_OK;
+}
+
+static void count(bm_evaluation *own, const bm_seen *s)
+{
+    own->references += 1;
+    own->labels += (double)s->n_reference;
+    own->substitutions += (double)s->edits.substitutions;
+    own->deletions += (double)s->edits.deletions;
+    own->insertions += (double)s->edits.insertions;
+    own->wrong += bm_edits_total(s->edits) > 0;
+    own->words += (double)s->words;
+    own->word_errors += (double)s->word_errors;
 }
 
 /* The model scores a sequence without a reference as if that were empty, all
@@ -224,24 +231,29 @@ static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
 
     BM_TRY(fetch(e, y));
     for (size_t i = 0; i < extent.B; i++) {
-        size_t frames = (size_t)extent.frames[i];
-        size_t n = (size_t)b->targets.count[i], n_labels = 0;
-        const float *logits = e->logits + i * C;
+        size_t n = (size_t)b->targets.count[i];
+        bm_seen seen = {.sequence = b->id[i],
+                        .tag = bm_reader_tag(reader, b->id[i]),
+                        .logits = e->logits + i * C,
+                        .frames = (size_t)extent.frames[i],
+                        .stride = stride};
 
-        BM_TRY(room_for_labels(e, frames + n + 1));
-        n_labels = decode(e, logits, frames, stride, C);
+        BM_TRY(room_for_labels(e, seen.frames + n + 1));
+        seen.n = decode(e, seen.logits, seen.frames, stride, C);
+        seen.labels = e->labels;
         own->sequences += 1;
         own->frames += b->extent.frames[i];
-        if (bm_dataset_has_reference(e->data, b->id[i])) {
-            own->references += 1;
-            BM_TRY(score_sequence(e, own, reference, n, n_labels));
+        seen.has_reference = bm_dataset_has_reference(e->data, b->id[i]);
+        if (seen.has_reference) {
+            seen.reference = reference;
+            seen.n_reference = n;
+            BM_TRY(compare(e, &seen));
+            count(own, &seen);
         } else {
-            unscore(&own->score, logits, frames, stride, C);
+            unscore(&own->score, seen.logits, seen.frames, stride, C);
         }
         if (observer != NULL)
-            BM_TRY(observer->see(observer->self, b->id[i],
-                                 bm_reader_tag(reader, b->id[i]), e->labels,
-                                 n_labels, logits, frames, stride));
+            BM_TRY(observer->see(observer->self, &seen));
         reference += n;
     }
     return BM_OK;

@@ -30,14 +30,26 @@ double bm_evaluation_loss(const bm_evaluation *e);
 double bm_evaluation_ler(const bm_evaluation *e);
 double bm_evaluation_wer(const bm_evaluation *e);
 
-/* `see` is called for every sequence of this rank's shares, in any order:
- * labels of the best path, and logits [frames, C], `stride` floats apart, both
- * borrowed during the call. Its failure ends the evaluation. */
+/* A sequence and what the model makes of it; all borrowed. */
+typedef struct bm_seen {
+    int64_t sequence; /* its number in the data set */
+    const char *tag;
+    const int32_t *labels; /* [n] of the best path */
+    size_t n;
+    bool has_reference;       /* else what follows, except logits, is 0 */
+    const int32_t *reference; /* [n_reference] */
+    size_t n_reference;
+    bm_edits edits;            /* from the reference */
+    size_t words, word_errors; /* of it, where labels form words; else 0 */
+    const float *logits;       /* [frames, C], `stride` floats apart */
+    size_t frames, stride;
+} bm_seen;
+
+/* `see` is called for every sequence of this rank's shares, in any order. Its
+ * failure ends the evaluation. */
 typedef struct bm_observer {
     void *self;
-    bm_status (*see)(void *self, int64_t sequence, const char *tag,
-                     const int32_t *labels, size_t n, const float *logits,
-                     size_t frames, size_t stride);
+    bm_status (*see)(void *self, const bm_seen *seen);
 } bm_observer;
 
 typedef struct bm_evaluator bm_evaluator;

@@ -43,7 +43,7 @@ typedef struct bm_exit_code {
 } bm_exit_code;
 extern const bm_exit_code bm_exit_codes[];
 
-enum { BM_MOST_NOUNS = 8, BM_MOST_GIVEN = 256 };
+enum { BM_MOST_NOUNS = 64, BM_MOST_GIVEN = 256 };
 
 typedef struct bm_arguments {
     const bm_verb *verb;

@@ -14,8 +14,10 @@
     X(train)                                                                   \
     X(tune)                                                                    \
     X(eval)                                                                    \
+    X(compare)                                                                 \
     X(explain)                                                                 \
     X(scale)                                                                   \
+    X(report)                                                                  \
     X(trace)                                                                   \
     X(bench)                                                                   \
     X(options)                                                                 \

@@ -1,6 +1,6 @@
 /* scale.c - bmuf scale: forecasts the speed of each method on more workers. */
 #include "cli/json_output.h"
-#include "cli/report/chart.h"
+#include "cli/plot/plot.h"
 #include "cli/report/load.h"
 #include "cli/verbs.h"
 #include "core/config.h"
@@ -217,17 +217,50 @@ static void print_json(const forecast *f)
                   JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
 
+/* Speed-up over workers with its ideal, and below it the efficiency. */
 static bm_status draw(const forecast *f, const char *path, const char *network)
 {
-    bm_chart_line line[MOST_METHODS];
+    double workers[MOST_COUNTS], worth[MOST_METHODS][MOST_COUNTS];
+    bm_plot_series fast[MOST_METHODS + 1], share[MOST_METHODS];
     char title[128];
+    bm_plot plots[] = {
+        {.title = title,
+         .x = {.title = "workers", .scale = BM_PLOT_LOG2},
+         .y = {.title = "speed-up over one worker", .scale = BM_PLOT_LOG2},
+         .series = fast,
+         .n = f->n_methods + 1},
+        {.x = {.title = "workers", .scale = BM_PLOT_LOG2},
+         .y = {.title = "efficiency: speed-up / workers",
+               .percent = true,
+               .least = 0,
+               .most = 1},
+         .series = share,
+         .n = f->n_methods}};
 
-    for (size_t k = 0; k < f->n_methods; k++)
-        line[k] = (bm_chart_line){bm_forecast_methods[k].name, f->speedup[k]};
+    for (size_t i = 0; i < f->n_counts; i++)
+        workers[i] = f->count[i];
+    for (size_t k = 0; k < f->n_methods; k++) {
+        for (size_t i = 0; i < f->n_counts; i++)
+            worth[k][i] = f->speedup[k][i] / workers[i];
+        fast[k] = share[k] =
+            (bm_plot_series){.name = bm_forecast_methods[k].name,
+                             .mark = BM_LINE,
+                             .colour = k,
+                             .n = f->n_counts,
+                             .x = workers};
+        fast[k].y = f->speedup[k];
+        share[k].y = worth[k];
+    }
+    fast[f->n_methods] = (bm_plot_series){.name = "ideal",
+                                          .mark = BM_LINE,
+                                          .colour = BM_COLOURS - 1,
+                                          .dashed = true,
+                                          .n = f->n_counts,
+                                          .x = workers,
+                                          .y = workers};
     snprintf(title, sizeof title, "%.1f M weights, %.0f frames per step, %s",
              1e-6 * f->load.weights, f->of.frames, network);
-    return bm_chart_write(path, title, f->n_counts, f->count, f->n_methods,
-                          line);
+    return bm_plot_file(path, plots, 2);
 }
 
 static bm_status number(const bm_arguments *a, const char *name, double least,

@@ -3,6 +3,7 @@
  * its logits, and all of them between numbers of ranks.
  */
 #include "io/model/safetensors.h"
+#include "models/bootstrap.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
@@ -200,6 +201,45 @@ static void test_errors_are_those_of_the_transcripts(void **_)
     json_decref(result);
 }
 
+/* An end of an interval. */
+static double bound(const json_t *result, const char *key, size_t end)
+{
+    const json_t *of = json_array_get(json_object_get(result, key), end);
+
+    assert_true(json_is_number(of));
+    return json_number_value(of);
+}
+
+/* The errors of each transcript, drawn again. */
+static void test_intervals_are_those_of_the_transcripts(void **_)
+{
+    char words[N][LONGEST];
+    json_t *result = evaluate("test", "drawn.trn");
+    bm_error_count labels[N], of_words[N];
+    bm_interval i = {0};
+
+    (void)_;
+    read_trn("drawn.trn", words);
+    for (size_t k = 0; k < N; k++) {
+        size_t n = 0;
+
+        labels[k].errors =
+            sum(compare(speech_text(k), words[k], as_letters, &n));
+        labels[k].total = (double)n;
+        of_words[k].errors =
+            sum(compare(speech_text(k), words[k], as_words, &n));
+        of_words[k].total = (double)n;
+    }
+    assert_ok(bm_bootstrap(labels, N, &i));
+    assert_true(i.low < i.rate && i.rate < i.high);
+    assert_true(near(bound(result, "ler_95", 0), i.low, 1e-8));
+    assert_true(near(bound(result, "ler_95", 1), i.high, 1e-8));
+    assert_ok(bm_bootstrap(of_words, N, &i));
+    assert_true(near(bound(result, "wer_95", 0), i.low, 1e-8));
+    assert_true(near(bound(result, "wer_95", 1), i.high, 1e-8));
+    json_decref(result);
+}
+
 static void test_the_table_has_the_same_numbers(void **_)
 {
     json_t *result = evaluate("test", "table.trn");
@@ -209,14 +249,17 @@ static void test_the_table_has_the_same_numbers(void **_)
     (void)_;
     assert_code(o, 0);
     snprintf(line, sizeof line,
-             "label errors    %.2f %%  (%.0f substitutions, "
-             "%.0f deletions, %.0f insertions in %.0f)\n",
-             100 * number(result, "ler"), number(result, "substitutions"),
+             "label errors    %.2f %%  (95 %%: %.2f to %.2f; %.0f "
+             "substitutions, %.0f deletions, %.0f insertions in %.0f)\n",
+             100 * number(result, "ler"), 100 * bound(result, "ler_95", 0),
+             100 * bound(result, "ler_95", 1), number(result, "substitutions"),
              number(result, "deletions"), number(result, "insertions"),
              number(result, "labels"));
     assert_says(o.out, line);
-    snprintf(line, sizeof line, "word errors     %.2f %%  (%.0f in %.0f)\n",
-             100 * number(result, "wer"), number(result, "word_errors"),
+    snprintf(line, sizeof line,
+             "word errors     %.2f %%  (95 %%: %.2f to %.2f; %.0f in %.0f)\n",
+             100 * number(result, "wer"), 100 * bound(result, "wer_95", 0),
+             100 * bound(result, "wer_95", 1), number(result, "word_errors"),
              number(result, "words"));
     assert_says(o.out, line);
     snprintf(line, sizeof line, "loss            %.6g nats per sequence\n",
@@ -238,7 +281,7 @@ static void assert_same_result(const char *a, const char *b)
     json_object_del(y, "seconds");
     json_object_del(x, "model");
     json_object_del(y, "model");
-    assert_int_equal(json_object_size(x), 15);
+    assert_int_equal(json_object_size(x), 17);
     assert_true(json_equal(x, y));
     json_decref(x);
     json_decref(y);
@@ -866,6 +909,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transcripts_go_to_stdout),
         cmocka_unit_test(test_errors_are_those_of_the_transcripts),
+        cmocka_unit_test(test_intervals_are_those_of_the_transcripts),
         cmocka_unit_test(test_the_table_has_the_same_numbers),
         cmocka_unit_test(test_ranks_do_not_change_a_number),
         cmocka_unit_test(test_batches_do_not_change_transcripts),

@@ -110,6 +110,32 @@ static void test_the_loss_is_per_frame(void **_)
     assert_says(BMUF("info", "frames").out, ", one a frame\n");
 }
 
+/* Frames are compared one by one: all errors are substitutions, and a run and
+ * its model itself have the same. */
+static void test_frames_are_reported_and_compared(void **_)
+{
+    json_t *result = parse_json(
+        BMUF("eval", "run/model.safetensors", "frames", "--json").out);
+    char words[120];
+    char *html = NULL;
+    size_t size = 0;
+
+    (void)_;
+    assert_true(number(result, "substitutions") > 0);
+    snprintf(words, sizeof words,
+             "of %.0f labels taken for another, 0 missing and 0 too many",
+             number(result, "substitutions"));
+    assert_code(BMUF("report", "run", "--on", "frames"), 0);
+    html = slurp(in_folder("run/report.html"), &size);
+    assert_says(html, words);
+    assert_int_equal(count_of(html, "class='pair ins'"), 0);
+    free(html);
+    assert_says(
+        BMUF("compare", "run", "run/model.safetensors", "--on", "frames").out,
+        "no difference in any sequence");
+    json_decref(result);
+}
+
 /* Labels of sequences with a loss for frames, and the reverse. */
 static void test_a_loss_that_does_not_fit_the_labels_is_rejected(void **_)
 {
@@ -133,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_and_loss_are_those_of_the_logits),
         cmocka_unit_test(test_the_loss_is_per_frame),
+        cmocka_unit_test(test_frames_are_reported_and_compared),
         cmocka_unit_test(test_a_loss_that_does_not_fit_the_labels_is_rejected),
     };
     return cmocka_run_group_tests_name("eval_frames", tests, make_frames,

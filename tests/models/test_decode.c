@@ -210,6 +210,39 @@ static void test_alignments_are_minimal(void **state)
     }
 }
 
+/* The pairs of an alignment are both sequences in order, and as many kinds of
+ * errors as bm_edit counts. */
+static void test_pairs_are_those_that_are_counted(void **state)
+{
+    int32_t ref[8], hyp[8];
+    bm_pair pairs[16];
+
+    (void)state;
+    for (size_t n = 0; n < 300; n++) {
+        size_t n_ref = n % 9, n_hyp = n / 3 % 9, n_pairs = 0, i = 0, j = 0;
+        bm_edits e = {0}, counted = {0};
+
+        for (size_t k = 0; k < 8; k++) {
+            ref[k] = (int32_t)pick(100 * n + k, 3);
+            hyp[k] = (int32_t)pick(100 * n + 50 + k, 3);
+        }
+        e = align(ref, n_ref, hyp, n_hyp);
+        assert_ok(bm_align(ref, n_ref, hyp, n_hyp, pairs, &n_pairs));
+        for (size_t k = 0; k < n_pairs; k++) {
+            counted.deletions += pairs[k].hyp < 0;
+            counted.insertions += pairs[k].ref < 0;
+            counted.substitutions += pairs[k].ref >= 0 && pairs[k].hyp >= 0 &&
+                                     pairs[k].ref != pairs[k].hyp;
+            if (pairs[k].ref >= 0)
+                assert_int_equal(pairs[k].ref, ref[i++]);
+            if (pairs[k].hyp >= 0)
+                assert_int_equal(pairs[k].hyp, hyp[j++]);
+        }
+        assert_true(i == n_ref && j == n_hyp);
+        assert_edits(counted, e.insertions, e.deletions, e.substitutions);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_edits_are_counted_by_kind),
         cmocka_unit_test(test_edits_match_other_programs),
         cmocka_unit_test(test_alignments_are_minimal),
+        cmocka_unit_test(test_pairs_are_those_that_are_counted),
     };
     return RUN_GROUP("decode", tests);
 }

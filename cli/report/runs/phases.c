@@ -64,7 +64,7 @@ void bm_phases_add(bm_phases *p, const char *kind, const json_t *event)
     }
 }
 
-static double total(const bm_phases *p)
+double bm_phases_total(const bm_phases *p)
 {
     double sum = 0;
 
@@ -75,13 +75,13 @@ static double total(const bm_phases *p)
 
 void bm_phases_print(const bm_phases *p, FILE *out)
 {
-    double all = fmax(total(p), 1e-9);
+    double all = fmax(bm_phases_total(p), 1e-9);
 
     fprintf(out, "time of rank 0\n");
     for (int i = 0; i < BM_PHASE_COUNT; i++)
         fprintf(out, "  %-18s %10.2f s %6.1f %%\n", names[i].words,
                 p->seconds[i], 100 * p->seconds[i] / all);
-    fprintf(out, "  %-18s %10.2f s\n", "total", total(p));
+    fprintf(out, "  %-18s %10.2f s\n", "total", bm_phases_total(p));
 }
 
 json_t *bm_phases_json(const bm_phases *p)
@@ -90,6 +90,6 @@ json_t *bm_phases_json(const bm_phases *p)
 
     for (int i = 0; i < BM_PHASE_COUNT; i++)
         json_object_set_new(o, names[i].key, json_real(p->seconds[i]));
-    json_object_set_new(o, "total", json_real(total(p)));
+    json_object_set_new(o, "total", json_real(bm_phases_total(p)));
     return o;
 }

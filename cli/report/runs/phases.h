@@ -39,6 +39,7 @@ typedef struct bm_phases {
  * event accounts for; a job without `end` event has none. */
 void bm_phases_add(bm_phases *p, const char *kind, const json_t *event);
 
+double bm_phases_total(const bm_phases *p); /* seconds */
 void bm_phases_print(const bm_phases *p, FILE *out);
 json_t *bm_phases_json(const bm_phases *p); /* {"start": s, .., "total": s} */
 

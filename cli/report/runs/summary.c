@@ -13,12 +13,6 @@
 
 enum { MOST_EPOCHS = 1 << 20 };
 
-/* A block that was trained on again after a restart counts once. */
-struct bm_run_block {
-    size_t epoch, block;
-    double loss, error, rate, frames, seconds;
-};
-
 static double number_of(const json_t *event, const char *key)
 {
     const json_t *value = json_object_get(event, key);
@@ -85,7 +79,12 @@ static bool add_block(bm_run_summary *s, const json_t *event)
                                  .error = number_of(event, "error"),
                                  .rate = number_of(event, "rate"),
                                  .frames = bm_event_number(event, "frames"),
-                                 .seconds = bm_event_number(event, "seconds")};
+                                 .seconds = bm_event_number(event, "seconds"),
+                                 .wait = number_of(event, "wait_s"),
+                                 .g_norm = number_of(event, "g_norm"),
+                                 .delta_norm = number_of(event, "delta_norm"),
+                                 .cosine = number_of(event, "cos_g_delta"),
+                                 .left_out = number_of(event, "left_out")};
     return true;
 }
 

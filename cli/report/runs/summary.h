@@ -30,7 +30,17 @@ typedef struct bm_run_epoch {
     double dev_loss, dev_ler, ema_ler; /* ema: the average of models on dev */
 } bm_run_epoch;
 
-typedef struct bm_run_block bm_run_block;
+/* A block; one that was trained on again after a restart counts once. What is
+ * not known is NAN. */
+typedef struct bm_run_block {
+    size_t epoch, block;       /* from 0; the block in the epoch */
+    double loss, error, rate;  /* of training */
+    double frames, seconds;    /* 0: not known */
+    double wait;               /* seconds, for the slowest rank */
+    double g_norm, delta_norm; /* of the filter */
+    double cosine;             /* of the angle between them */
+    double left_out;           /* workers, of the mean */
+} bm_run_block;
 
 typedef struct bm_run_summary {
     char directory[4096];
@@ -45,8 +55,8 @@ typedef struct bm_run_summary {
     size_t best;                       /* index of the epoch; n_epochs: none */
     double best_ler, last_ler, test_ler;
     bm_phases phases;
-    double bytes; /* that the busiest rank of each block exchanged */
-    bm_run_block *rows;
+    double bytes;       /* that the busiest rank of each block exchanged */
+    bm_run_block *rows; /* [n_rows], in order */
     size_t n_rows, room;
 } bm_run_summary;
 

@@ -71,7 +71,7 @@ static void test_large_numbers_of_workers_are_forecast(void **_)
     assert_null(strstr(o.out, "\n-"));
 }
 
-static void test_chart_has_two_lines_per_method(void **_)
+static void test_chart_has_two_lines_per_method_and_the_ideal(void **_)
 {
     char text[1 << 16] = "";
     size_t lines = 0, n = 0, methods = 0;
@@ -89,11 +89,13 @@ static void test_chart_has_two_lines_per_method(void **_)
     assert_true(n > 0);
     assert_true(strncmp(text, "<svg ", 5) == 0);
     assert_non_null(strstr(text, "</svg>"));
-    for (const char *at = text; (at = strstr(at, "<polyline")) != NULL; at++)
+    for (const char *at = text; (at = strstr(at, "<path class='l")) != NULL;
+         at++)
         lines++;
     while (bm_forecast_methods[methods].name != NULL)
         methods++;
-    assert_int_equal(lines, 2 * methods);
+    /* each of them twice: with a sample in the legend */
+    assert_int_equal(lines, 2 * (2 * methods + 1));
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
 }
@@ -128,7 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
         cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
-        cmocka_unit_test(test_chart_has_two_lines_per_method),
+        cmocka_unit_test(test_chart_has_two_lines_per_method_and_the_ideal),
         cmocka_unit_test(test_invalid_arguments_are_reported),
     };
     return cmocka_run_group_tests_name("scale", tests, folder_make,

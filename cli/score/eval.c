@@ -1,16 +1,11 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
-#include "bmuf/block_settings.h"
-#include "bmuf/evaluate.h"
-#include "cli/device.h"
 #include "cli/json_output.h"
-#include "cli/launch/processes.h"
-#include "cli/progress.h"
-#include "cli/recogniser.h"
-#include "cli/settings.h"
+#include "cli/score/interval_text.h"
+#include "cli/score/scoring.h"
+#include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "io/batch/batch_settings.h"
 #include "io/model/npz.h"
 
 #include <jansson.h>
@@ -18,26 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shares of the data set. The number does not depend on the ranks, so that the
- * results do not either. */
-enum { SHARES = 64 };
-
-typedef struct scoring {
-    bm_comm *comm;
-    bm_device device;
-    bm_recogniser net;
-    bm_dataset *data;
+typedef struct evaluation {
+    bm_scoring scored;
     bm_npz *dump;
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
-    size_t seen; /* sequences of this rank */
     bool transcripts;
-    char model[4096]; /* the file that is scored */
-} scoring;
+} evaluation;
 
 /* ---- transcripts -------------------------------------------------------- */
 
-static bm_status append(scoring *s, const char *text)
+static bm_status append(evaluation *s, const char *text)
 {
     size_t n = strlen(text);
 
@@ -55,28 +41,20 @@ static bm_status append(scoring *s, const char *text)
 }
 
 /* Called for every sequence: see bm_observer. */
-static bm_status see(void *self, int64_t sequence, const char *tag,
-                     const int32_t *labels, size_t n, const float *logits,
-                     size_t frames, size_t stride)
+static bm_status see(void *self, const bm_seen *seen)
 {
-    scoring *s = self;
-    size_t ranks = (size_t)bm_comm_size(s->comm);
+    evaluation *s = self;
+    const bm_vocab *vocab = s->scored.net.vocab;
     char *text = NULL, number[32];
     bm_status status = BM_OK;
 
-    /* The other ranks have done about as many. */
-    s->seen++;
-    bm_progress_count("sequences",
-                      s->seen * ranks < s->data->n ? s->seen * ranks
-                                                   : s->data->n,
-                      s->data->n);
     if (s->dump != NULL)
-        BM_TRY(bm_npz_add(s->dump, tag, logits, frames,
-                          bm_vocab_size(s->net.vocab), stride));
+        BM_TRY(bm_npz_add(s->dump, seen->tag, seen->logits, seen->frames,
+                          bm_vocab_size(vocab), seen->stride));
     if (!s->transcripts)
         return BM_OK;
-    BM_TRY(bm_vocab_decode(s->net.vocab, labels, n, &text));
-    snprintf(number, sizeof number, "%lld\t", (long long)sequence);
+    BM_TRY(bm_vocab_decode(vocab, seen->labels, seen->n, &text));
+    snprintf(number, sizeof number, "%lld\t", (long long)seen->sequence);
     status = append(s, number);
     if (status == BM_OK)
         status = append(s, text);
@@ -106,7 +84,7 @@ static bool is_stdout(const char *hyp)
     return hyp != NULL && strcmp(hyp, "-") == 0;
 }
 
-static bm_status write_trn(scoring *s, char *const *lines, const char *path)
+static bm_status write_trn(evaluation *s, char *const *lines, const char *path)
 {
     FILE *memory = NULL;
     char *text = NULL;
@@ -116,9 +94,9 @@ static bm_status write_trn(scoring *s, char *const *lines, const char *path)
     memory = open_memstream(&text, &size);
     if (memory == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
-    for (size_t i = 0; i < s->data->n && status == BM_OK; i++) {
+    for (size_t i = 0; i < s->scored.data->n && status == BM_OK; i++) {
         const char *tag = NULL;
-        status = bm_dataset_tag(s->data, (int64_t)i, &tag);
+        status = bm_dataset_tag(s->scored.data, (int64_t)i, &tag);
         if (status == BM_OK)
             fprintf(memory, "%s (%s)\n", lines[i] != NULL ? lines[i] : "", tag);
     }
@@ -144,31 +122,33 @@ static bm_status make_texts(int size, const double *lengths, char **texts)
 
 /* *Collective*. Rank 0 collects all lines and writes them in the order of the
  * data set. */
-static bm_status gather_transcripts(scoring *s, const char *path)
+static bm_status gather_transcripts(evaluation *s, const char *path)
 {
-    int rank = bm_comm_rank(s->comm), size = bm_comm_size(s->comm);
-    char **lines = calloc(s->data->n + 1, sizeof *lines);
+    int rank = bm_comm_rank(s->scored.comm),
+        size = bm_comm_size(s->scored.comm);
+    char **lines = calloc(s->scored.data->n + 1, sizeof *lines);
     char **texts = calloc((size_t)size, sizeof *texts);
     double *lengths = calloc((size_t)size, sizeof *lengths);
     bm_status status = BM_OK;
 
     if (lines == NULL || texts == NULL || lengths == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
-    BM_TRY_DONE(bm_comm_agree(s->comm, status));
+    BM_TRY_DONE(bm_comm_agree(s->scored.comm, status));
     BM_ASSERT(lines != NULL && texts != NULL && lengths != NULL);
     lengths[rank] = (double)s->length;
-    BM_TRY_DONE(bm_comm_sum(s->comm, lengths, (size_t)size));
-    BM_TRY_DONE(bm_comm_agree(s->comm, make_texts(size, lengths, texts)));
+    BM_TRY_DONE(bm_comm_sum(s->scored.comm, lengths, (size_t)size));
+    BM_TRY_DONE(
+        bm_comm_agree(s->scored.comm, make_texts(size, lengths, texts)));
     if (s->length > 0)
         memcpy(texts[rank], s->text, s->length);
     for (int r = 0; r < size; r++) {
-        BM_TRY_DONE(
-            bm_comm_broadcast_bytes(s->comm, texts[r], (size_t)lengths[r], r));
-        sort_lines(texts[r], lines, s->data->n);
+        BM_TRY_DONE(bm_comm_broadcast_bytes(s->scored.comm, texts[r],
+                                            (size_t)lengths[r], r));
+        sort_lines(texts[r], lines, s->scored.data->n);
     }
     if (rank == 0)
         status = write_trn(s, lines, path);
-    status = bm_comm_agree(s->comm, status);
+    status = bm_comm_agree(s->scored.comm, status);
 done:
     for (int r = 0; texts != NULL && r < size; r++)
         free(texts[r]);
@@ -186,8 +166,10 @@ static json_t *rate(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static void print_json(const scoring *s, const bm_evaluation *e)
+static void print_json(const bm_scoring *s, const bm_interval *labels,
+                       const bm_interval *words)
 {
+    const bm_evaluation *e = &s->result;
     json_t *o = json_pack(
         "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:I, s:f}",
@@ -202,6 +184,8 @@ static void print_json(const scoring *s, const bm_evaluation *e)
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
     json_object_set_new(o, "wer", rate(bm_evaluation_wer(e)));
+    json_object_set_new(o, "ler_95", bm_interval_json(labels));
+    json_object_set_new(o, "wer_95", bm_interval_json(words));
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
@@ -228,27 +212,36 @@ static void print_sequences(const bm_evaluation *e, FILE *out)
                 100 * e->wrong / e->references);
 }
 
-static void print_rates(const bm_evaluation *e, const char *unit, FILE *out)
+static void print_rates(const bm_scoring *s, const bm_interval *labels,
+                        const bm_interval *words, FILE *out)
 {
+    const bm_evaluation *e = &s->result;
+    char text[80];
+
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
-                bm_evaluation_loss(e), unit);
+                bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
     if (isfinite(bm_evaluation_ler(e)))
-        fprintf(out, "label errors    %.2f %%  (%s, %s, %s in %.0f)\n",
-                100 * bm_evaluation_ler(e),
+        fprintf(out,
+                "label errors    %.2f %%  (95 %%: %s; %s, %s, %s in %.0f)\n",
+                100 * bm_evaluation_ler(e), bm_interval_text(labels, text),
                 count(e->substitutions, "substitution").text,
                 count(e->deletions, "deletion").text,
                 count(e->insertions, "insertion").text, e->labels);
     if (isfinite(bm_evaluation_wer(e)))
-        fprintf(out, "word errors     %.2f %%  (%.0f in %.0f)\n",
-                100 * bm_evaluation_wer(e), e->word_errors, e->words);
+        fprintf(out, "word errors     %.2f %%  (95 %%: %s; %.0f in %.0f)\n",
+                100 * bm_evaluation_wer(e), bm_interval_text(words, text),
+                e->word_errors, e->words);
 }
 
-static void print_table(const scoring *s, const bm_evaluation *e, FILE *out)
+static void print_table(const bm_scoring *s, const bm_interval *labels,
+                        const bm_interval *words, FILE *out)
 {
+    const bm_evaluation *e = &s->result;
+
     fprintf(out, "model           %s\n", s->model);
     print_sequences(e, out);
-    print_rates(e, bm_model_loss(s->net.model)->per, out);
+    print_rates(s, labels, words, out);
     if (e->score.skipped > 0)
         fprintf(out, "skipped         %s infeasible for the loss\n",
                 count(e->score.skipped, "sequence").text);
@@ -258,57 +251,43 @@ static void print_table(const scoring *s, const bm_evaluation *e, FILE *out)
     fprintf(out, "speed           %.0f frames/s\n", e->frames / e->seconds);
 }
 
-static bm_status score(scoring *s, const bm_arguments *a,
+static bm_status score(evaluation *s, const bm_arguments *a,
                        const bm_plan_settings *plan)
 {
     const char *hyp = bm_argument(a, "hyp");
+    bm_interval labels, words;
     bm_observer observer = {s, see};
-    bm_evaluator *evaluator = NULL;
-    bm_evaluation e = {0};
-    bm_status status = BM_OK;
 
     s->transcripts = hyp != NULL;
-    BM_TRY(bm_evaluator_open(&evaluator, s->comm, s->net.model, s->data, plan,
-                             SHARES));
-    bm_progress_open(bm_comm_rank(s->comm) == 0);
-    status = bm_evaluate(evaluator, &observer, &e);
-    bm_progress_close();
-    bm_evaluator_close(evaluator);
-    BM_TRY(status);
+    BM_TRY(bm_scoring_run(&s->scored, plan, &observer));
     if (hyp != NULL)
         BM_TRY(gather_transcripts(s, hyp));
     if (s->dump != NULL)
         BM_TRY(bm_npz_finish(s->dump));
-    if (bm_comm_rank(s->comm) != 0)
+    if (bm_comm_rank(s->scored.comm) != 0)
         return BM_OK;
+    BM_TRY(bm_scoring_intervals(&s->scored, &labels, &words));
     if (bm_argument(a, "json") != NULL)
-        print_json(s, &e);
+        print_json(&s->scored, &labels, &words);
     else
-        print_table(s, &e, is_stdout(hyp) ? stderr : stdout);
+        print_table(&s->scored, &labels, &words,
+                    is_stdout(hyp) ? stderr : stdout);
     return BM_OK;
 }
 
 /* Each rank by itself. */
-static bm_status open_alone(scoring *s, const bm_arguments *a)
+static bm_status open_alone(evaluation *s, const bm_arguments *a)
 {
     const char *dump = bm_argument(a, "dump"), *hyp = bm_argument(a, "hyp");
 
-    if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->comm) == 0)
+    if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->scored.comm) == 0)
         BM_TRY(bm_file_try(hyp));
-    BM_TRY(bm_recogniser_find(a->nouns[0], s->model, sizeof s->model));
-    BM_TRY(bm_recogniser_read(&s->net, s->device.be, s->model, SHARES));
-    BM_TRY(bm_dataset_open(&s->data, a->nouns[1]));
-    BM_TRY(
-        bm_recogniser_fits(&s->net, s->data, bm_argument(a, "force") != NULL));
+    BM_TRY(bm_scoring_open(&s->scored, a->nouns[0], a->nouns[1],
+                           bm_argument(a, "force") != NULL));
     if (dump != NULL)
         BM_TRY(bm_npz_create(&s->dump, dump));
     return BM_OK;
 }
-
-static const bm_section sections[] = {
-    {"batch", bm_batch_options, bm_batch_check},
-    {"block", bm_block_sizes, bm_block_check},
-    {0}};
 
 static bm_status check_outputs(const bm_arguments *a)
 {
@@ -326,12 +305,8 @@ static bm_status check_outputs(const bm_arguments *a)
     return BM_OK;
 }
 
-static bm_status check_ranks(const bm_arguments *a, long ranks)
+static bm_status check_dump(const bm_arguments *a, long ranks)
 {
-    if (ranks > SHARES)
-        return BM_FAIL(BM_ERR_ARG,
-                       "eval: %ld ranks, but at most %d can be used", ranks,
-                       SHARES);
     if (ranks > 1 && bm_argument(a, "dump") != NULL)
         return BM_FAIL(BM_ERR_ARG,
                        "eval: --dump needs a single rank; remove -n");
@@ -340,37 +315,27 @@ static bm_status check_ranks(const bm_arguments *a, long ranks)
 
 static bm_status eval(const bm_arguments *a)
 {
-    scoring s = {0};
-    bm_config *config = NULL;
-    bm_plan_settings plan;
-    long threads = 1, ranks = 1;
-    const char *device = NULL, *precision = NULL;
+    bm_score_session session = {0};
+    evaluation s = {0};
+    long ranks = 1;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
-    BM_TRY(check_ranks(a, ranks));
+    BM_TRY(check_dump(a, ranks));
     BM_TRY(check_outputs(a));
-    BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
-    BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
-    BM_TRY_DONE(bm_config_new(&config));
-    BM_TRY_DONE(bm_arguments_set(a, config));
-    BM_TRY_DONE(bm_config_check(config, sections));
-    BM_TRY_DONE(bm_plan_read(config, &plan));
-    BM_TRY_DONE(bm_job_start(a, false, &s.comm));
-    if (s.comm == NULL)
+    BM_TRY_DONE(bm_score_session_open(&session, a));
+    if (session.comm == NULL)
         goto done;
-    BM_TRY_DONE(bm_comm_agree(s.comm, check_ranks(a, bm_comm_size(s.comm))));
-    BM_TRY_DONE(bm_device_open(&s.device, s.comm, device, precision, threads));
-    BM_TRY_DONE(bm_comm_agree(s.comm, open_alone(&s, a)));
-    status = score(&s, a, &plan);
+    BM_TRY_DONE(
+        bm_comm_agree(session.comm, check_dump(a, bm_comm_size(session.comm))));
+    s.scored = (bm_scoring){.comm = session.comm, .be = session.device.be};
+    BM_TRY_DONE(bm_comm_agree(session.comm, open_alone(&s, a)));
+    status = score(&s, a, &session.plan);
 done:
     bm_npz_close(s.dump);
-    bm_recogniser_close(&s.net);
-    bm_device_close(&s.device);
-    bm_dataset_close(s.data);
+    bm_scoring_close(&s.scored);
+    bm_score_session_close(&session);
     free(s.text);
-    bm_config_free(config);
     return status;
 }
 
@@ -382,16 +347,8 @@ static const bm_flag flags[] = {
      0, false},
     {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
      false},
-    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
-    {"threads", "N", "CPU threads per rank; default 1", 0, false},
-    {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},
-    {"precision", "fp32|tf32|bf16|auto",
-     "default: bf16 on cuda, fp32 on the CPU", 0, false},
-    {"force", NULL,
-     "score features that were made with other settings than the model's", 0,
-     false},
-    {"set", "SECTION.KEY=VALUE",
-     "set batch.sequences or batch.frames; may be repeated", 0, true},
+    BM_RANKS_FLAG,
+    BM_DEVICE_FLAGS,
     {0},
 };
 

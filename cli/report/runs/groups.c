@@ -1,0 +1,135 @@
+#include "cli/report/runs/groups.h"
+
+#include "cli/report/runs/describe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names -------------------------------------------------------------- */
+
+static size_t length_of(const char *directory)
+{
+    size_t n = strlen(directory);
+
+    while (n > 1 && directory[n - 1] == '/')
+        n--;
+    return n;
+}
+
+/* The length of the folder, with its slash, that all runs are in. */
+static size_t common_folder(size_t n, const char *const *directories)
+{
+    size_t same = length_of(directories[0]), folder = 0;
+
+    for (size_t r = 1; r < n; r++)
+        for (size_t i = 0; i < same; i++)
+            if (directories[r][i] != directories[0][i])
+                same = i;
+    for (size_t i = 0; i < same; i++)
+        if (directories[0][i] == '/' && i + 1 < length_of(directories[0]))
+            folder = i + 1;
+    return folder;
+}
+
+/* The last characters of a long name are those that differ. */
+static void set_names(bm_run_set *r, const char *const *directories)
+{
+    size_t folder = common_folder(r->n, directories);
+
+    for (size_t i = 0; i < r->n; i++) {
+        const char *name = directories[i] + folder;
+        size_t n = length_of(directories[i]) - folder;
+
+        if (n < sizeof r->names[i])
+            snprintf(r->names[i], sizeof r->names[i], "%.*s", (int)n, name);
+        else
+            snprintf(r->names[i], sizeof r->names[i], "..%.*s", 60,
+                     name + n - 60);
+    }
+}
+
+/* "digits-4-* (3 runs)": the beginning that the names have in common. */
+static void set_group_name(const bm_run_set *r, bm_run_group *g)
+{
+    const char *first = r->names[g->members[0]];
+    size_t same = strlen(first);
+
+    for (size_t i = 1; i < g->n; i++) {
+        const char *name = r->names[g->members[i]];
+
+        while (strncmp(first, name, same) != 0)
+            same--;
+    }
+    if (g->n == 1)
+        snprintf(g->name, sizeof g->name, "%s", first);
+    else if (same > 0)
+        snprintf(g->name, sizeof g->name, "%.*s* (%zu runs)",
+                 (int)(same < 45 ? same : 45), first, g->n);
+    else
+        snprintf(g->name, sizeof g->name, "%.30s and %zu more", first,
+                 g->n - 1);
+}
+
+/* ---- groups ------------------------------------------------------------- */
+
+static bm_status join(bm_run_set *r, size_t run, const char *band)
+{
+    bm_run_group *g = r->groups;
+
+    while (g < r->groups + r->n_groups &&
+           !bm_differ_in_seed_only(&r->differences, g->members[0], run, band))
+        g++;
+    if (g == r->groups + r->n_groups) {
+        g->members = calloc(r->n, sizeof *g->members);
+        if (g->members == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu runs", r->n);
+        r->n_groups++;
+    }
+    g->members[g->n++] = run;
+    return BM_OK;
+}
+
+bm_status bm_run_set_read(bm_run_set *r, size_t n,
+                          const char *const *directories, const char *band)
+{
+    bm_status status = BM_OK;
+
+    *r = (bm_run_set){0};
+    r->all = calloc(n, sizeof *r->all);
+    r->names = calloc(n, sizeof *r->names);
+    r->groups = calloc(n, sizeof *r->groups);
+    if (r->all == NULL || r->names == NULL || r->groups == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu runs", n);
+    for (; r->n < n; r->n++) {
+        const char *directory = directories[r->n];
+
+        if (!bm_is_run(directory))
+            BM_FAIL_DONE(BM_ERR_MISSING,
+                         "%s is no run: it has no journal.jsonl", directory);
+        BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], directory));
+    }
+    BM_TRY_DONE(bm_differences_read(&r->differences, n, directories));
+    set_names(r, directories);
+    for (size_t i = 0; i < n; i++)
+        BM_TRY_DONE(join(r, i, band));
+    for (size_t k = 0; k < r->n_groups; k++)
+        set_group_name(r, &r->groups[k]);
+    return BM_OK;
+done:
+    bm_run_set_free(r);
+    return status;
+}
+
+void bm_run_set_free(bm_run_set *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        bm_run_summary_free(&r->all[i]);
+    for (size_t k = 0; r->groups != NULL && k < r->n_groups; k++)
+        free(r->groups[k].members);
+    free(r->all);
+    free(r->names);
+    free(r->groups);
+    bm_differences_free(&r->differences);
+    *r = (bm_run_set){0};
+}

@@ -1,0 +1,32 @@
+/*
+ * groups.h - several runs, and which of them differ in their seed alone: a
+ * report draws those as their mean with a band.
+ */
+#ifndef BM_CLI_REPORT_RUNS_GROUPS_H
+#define BM_CLI_REPORT_RUNS_GROUPS_H
+
+#include "cli/report/runs/differences.h"
+#include "cli/report/runs/summary.h"
+
+typedef struct bm_run_group {
+    char name[64];
+    size_t n, *members; /* indices of runs */
+} bm_run_group;
+
+typedef struct bm_run_set {
+    size_t n;
+    bm_run_summary *all; /* [n] */
+    char (*names)[64];   /* [n]: directories without what all have in common */
+    bm_differences differences;
+    size_t n_groups;
+    bm_run_group *groups; /* [n_groups], by their first runs */
+} bm_run_set;
+
+/* Reads n >= 1 runs. `band`: a setting that may differ within a group, besides
+ * job.seed, or NULL. Fails as bm_run_summary_read and bm_differences_read. */
+BM_CHECKED bm_status bm_run_set_read(bm_run_set *r, size_t n,
+                                     const char *const *directories,
+                                     const char *band);
+void bm_run_set_free(bm_run_set *r);
+
+#endif

@@ -1,0 +1,280 @@
+/* compare.c - bmuf compare: several runs on the same data set. */
+#include "cli/json_output.h"
+#include "cli/report/runs/differences.h"
+#include "cli/score/interval_text.h"
+#include "cli/score/scoring.h"
+#include "cli/score/session.h"
+#include "cli/verbs.h"
+#include "core/printable.h"
+#include "core/words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a run's errors are, and by how much they differ from the first run's. */
+typedef struct rates {
+    bm_interval of, than_first;
+} rates;
+
+typedef struct compared {
+    char model[4096];
+    rates labels, words;
+} compared;
+
+typedef struct comparison {
+    const bm_arguments *a;
+    bm_score_session session;
+    bm_differences differences;
+    const char *data;
+    size_t sequences;
+    bool words;                                 /* word errors are others */
+    bm_error_count *first_labels, *first_words; /* [sequences] */
+    compared runs[BM_MOST_NOUNS];
+} comparison;
+
+/* --on, or data.dev of the first run. */
+static bm_status choose_data(comparison *c)
+{
+    c->data = bm_argument(c->a, "on");
+    if (c->data == NULL)
+        c->data = bm_run_setting(&c->differences, 0, "data", "dev");
+    if (c->data == NULL || c->data[0] == '\0')
+        return BM_FAIL(BM_ERR_MISSING,
+                       "compare: %s names no data.dev; give a data set with "
+                       "--on DIR",
+                       c->a->nouns[0]);
+    return BM_OK;
+}
+
+static bool same_totals(const bm_error_count *a, const bm_error_count *b,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i].total != b[i].total)
+            return false;
+    return true;
+}
+
+static bm_status keep_first(comparison *c, bm_scoring *s)
+{
+    c->sequences = s->data->n;
+    c->words = !bm_vocab_words(s->net.vocab) && s->result.words > 0;
+    c->first_labels = s->labels;
+    c->first_words = s->words;
+    s->labels = s->words = NULL;
+    BM_TRY(bm_bootstrap(c->first_labels, c->sequences, &c->runs[0].labels.of));
+    return bm_bootstrap(c->first_words, c->sequences, &c->runs[0].words.of);
+}
+
+/* Models of different losses count labels or frames. */
+static bm_status check_same(const comparison *c, const bm_scoring *s,
+                            const char *run)
+{
+    if (s->data->n == c->sequences &&
+        same_totals(c->first_labels, s->labels, c->sequences))
+        return BM_OK;
+    return BM_FAIL(
+        BM_ERR_FORMAT,
+        "%s and %s count other labels on %s: they cannot be compared",
+        c->a->nouns[0], run, c->data);
+}
+
+static bm_status set_rates(const comparison *c, const bm_error_count *first,
+                           const bm_error_count *count, rates *out)
+{
+    BM_TRY(bm_bootstrap(count, c->sequences, &out->of));
+    return bm_bootstrap_difference(first, count, c->sequences,
+                                   &out->than_first);
+}
+
+static bm_status score(comparison *c, size_t k)
+{
+    const char *run = c->a->nouns[k];
+    bm_scoring s = {.comm = c->session.comm, .be = c->session.device.be};
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_comm_agree(
+        s.comm,
+        bm_scoring_open(&s, run, c->data, bm_argument(c->a, "force") != NULL)));
+    BM_TRY_DONE(bm_scoring_run(&s, &c->session.plan, NULL));
+    snprintf(c->runs[k].model, sizeof c->runs[k].model, "%s", s.model);
+    if (k == 0) {
+        status = keep_first(c, &s);
+        goto done;
+    }
+    BM_TRY_DONE(check_same(c, &s, run));
+    BM_TRY_DONE(set_rates(c, c->first_labels, s.labels, &c->runs[k].labels));
+    status = set_rates(c, c->first_words, s.words, &c->runs[k].words);
+done:
+    bm_scoring_close(&s);
+    return status;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static void print_rates(const comparison *c, const char *title, bool words)
+{
+    printf("\nrun  %-12s  %-16s  than run 1\n", title, "95 %");
+    for (int k = 0; k < c->a->n_nouns; k++) {
+        const rates *r = words ? &c->runs[k].words : &c->runs[k].labels;
+        char rate[32], range[80], difference[120];
+
+        snprintf(rate, sizeof rate, "%.2f %%", 100 * r->of.rate);
+        bm_interval_text(&r->of, range);
+        printf("%-3d  %12s  %-16s  %s\n", k + 1, isnan(r->of.rate) ? "-" : rate,
+               range,
+               k > 0 ? bm_difference_text(&r->than_first, difference) : "");
+    }
+}
+
+enum { WIDE = 40 }; /* a column of values */
+
+static const char *shown_value(const comparison *c, size_t run, size_t k,
+                               char out[WIDE])
+{
+    return bm_printable(bm_difference_value(&c->differences, run, k), out,
+                        WIDE);
+}
+
+/* A row for each setting that differs, a column for each run. */
+static void print_settings(const comparison *c)
+{
+    int width[BM_MOST_NOUNS];
+    char value[WIDE], name[64];
+
+    for (int r = 0; r < c->a->n_nouns; r++) {
+        width[r] = 3;
+        for (size_t k = 0; k < c->differences.n; k++)
+            width[r] = (int)fmax(
+                width[r], (double)strlen(shown_value(c, (size_t)r, k, value)));
+    }
+    printf("\n%-24s", c->differences.n > 0 ? "setting" : "equal settings");
+    for (int r = 0; r < c->a->n_nouns && c->differences.n > 0; r++)
+        printf("  %-*d", width[r], r + 1);
+    for (size_t k = 0; k < c->differences.n; k++) {
+        printf("\n%-24s", bm_difference_name(&c->differences, k, name));
+        for (int r = 0; r < c->a->n_nouns; r++)
+            printf("  %-*s", width[r], shown_value(c, (size_t)r, k, value));
+    }
+    printf("\n");
+}
+
+static void print_text(const comparison *c)
+{
+    printf("on %s: %s\n", c->data,
+           bm_count_noun((long long)c->sequences, "sequence").text);
+    for (int k = 0; k < c->a->n_nouns; k++)
+        printf("%s%-3d  %s\n", k == 0 ? "\nrun  model\n" : "", k + 1,
+               c->runs[k].model);
+    print_rates(c, "label errors", false);
+    if (c->words)
+        print_rates(c, "word errors", true);
+    print_settings(c);
+}
+
+static json_t *settings_json(const comparison *c, size_t k)
+{
+    json_t *o = json_object();
+    char name[64];
+
+    for (size_t i = 0; i < c->differences.n; i++)
+        json_object_set_new(
+            o, bm_difference_name(&c->differences, i, name),
+            json_string(bm_difference_value(&c->differences, k, i)));
+    return o;
+}
+
+static json_t *real(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *run_json(const comparison *c, size_t k)
+{
+    const compared *r = &c->runs[k];
+    json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "run",
+                          c->a->nouns[k], "model", r->model, "settings",
+                          settings_json(c, k), "ler", real(r->labels.of.rate),
+                          "ler_95", bm_interval_json(&r->labels.of), "wer",
+                          real(r->words.of.rate), "wer_95",
+                          bm_interval_json(&r->words.of));
+
+    if (k > 0)
+        json_object_set_new(
+            o, "than_first",
+            json_pack("{s:o, s:o}", "ler",
+                      bm_difference_json(&r->labels.than_first), "wer",
+                      bm_difference_json(&r->words.than_first)));
+    return o;
+}
+
+static void print_json(const comparison *c)
+{
+    json_t *runs = json_array();
+
+    for (int k = 0; k < c->a->n_nouns; k++)
+        json_array_append_new(runs, run_json(c, (size_t)k));
+    bm_json_print(json_pack("{s:s, s:I, s:o}", "data", c->data, "sequences",
+                            (json_int_t)c->sequences, "runs", runs),
+                  JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+}
+
+static bm_status score_all(comparison *c)
+{
+    for (int k = 0; k < c->a->n_nouns; k++)
+        BM_TRY(score(c, (size_t)k));
+    if (bm_comm_rank(c->session.comm) != 0)
+        return BM_OK;
+    if (bm_argument(c->a, "json") != NULL)
+        print_json(c);
+    else
+        print_text(c);
+    return BM_OK;
+}
+
+static bm_status compare(const bm_arguments *a)
+{
+    comparison *c = calloc(1, sizeof *c);
+    bm_status status = BM_OK;
+
+    if (c == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to compare runs");
+    c->a = a;
+    BM_TRY_DONE(
+        bm_differences_read(&c->differences, (size_t)a->n_nouns, a->nouns));
+    BM_TRY_DONE(choose_data(c));
+    BM_TRY_DONE(bm_score_session_open(&c->session, a));
+    if (c->session.comm != NULL)
+        status = score_all(c);
+done:
+    bm_score_session_close(&c->session);
+    bm_differences_free(&c->differences);
+    free(c->first_labels);
+    free(c->first_words);
+    free(c);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"on", "DIR", "data set; default: data.dev of the first run", 0, false},
+    BM_JSON_FLAG,
+    BM_RANKS_FLAG,
+    BM_DEVICE_FLAGS,
+    {0},
+};
+
+const bm_verb bm_verb_compare = {
+    .name = "compare",
+    .nouns = "RUN...",
+    .help = "compare runs: settings, error rates, significance",
+    .text = "  bmuf compare run/a run/b\n"
+            "  bmuf compare run/* --on data/test\n\n"
+            "Scores the model of each run on the same data set, and compares "
+            "it with that of\nthe first: sequences are drawn again, the same "
+            "ones for both (docs/eval.md).\n",
+    .flags = flags,
+    .least = 2,
+    .most = BM_MOST_NOUNS,
+    .run = compare,
+};
