@@ -73,9 +73,9 @@ static const rule rules[] = {
                 "$something|never $do $something $when|turn on the $thing "
                 "$where|set the alarm at $hour $when"},
     {"question", "did $someone $do $something $when|where is $something|"
-                 "when will $someone $do $something|how many $things are "
+                 "when will $someone $do $something|how many $things stand "
                  "$where|who $did $something $where"},
-    {"news", "$weekday in $city will be $weather $and $weather|"
+    {"news", "$weekday in $city gets $weather $and $weather|"
              "flights from $city into $city were $delayed|"
              "the price of $stuff rose $below_hundred percent in $month"},
     {"someone", "$first|$first|the $person|the $quality $person|"
@@ -115,7 +115,7 @@ static const rule lists[] = {
      "miller jackson thompson garcia fischer novak peterson kowalski andrews "
      "wilson taylor morgan campbell henderson robinson murphy sullivan "
      "wagner schneider larsen olsen rossi ferrari dubois fontaine tanaka "
-     "suzuki nakamura patel gupta ivanov petrov lopez fernandez silva almeida "
+     "suzuki nakamura patel gupta ivanov petrov lopez fernandez santos almeida "
      "johansson lindberg hoffman weber"},
     {"city",
      "london paris berlin madrid vienna lisbon dublin oslo helsinki warsaw "

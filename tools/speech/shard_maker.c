@@ -144,6 +144,7 @@ static bm_status write_sound(const bm_shard_maker *m, const utterance *u)
     file = sf_open(path, SFM_WRITE, &info);
     if (file == NULL)
         BM_FAIL_DONE(BM_ERR_CREATE, "%s: %s", path, sf_strerror(NULL));
+    sf_command(file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); /* has the time */
     written = sf_writef_float(file, x, (sf_count_t)n);
     if (sf_close(file) != 0 || written != (sf_count_t)n)
         status = BM_FAIL(BM_ERR_IO, "%s: cannot be written; is the disk full?",

@@ -43,7 +43,7 @@ bm_status bm_synthesis_open(void)
     int rate = espeak_Initialize(AUDIO_OUTPUT_SYNCHRONOUS, 0, NULL,
                                  espeakINITIALIZE_DONT_EXIT);
 
-    if (rate < 0)
+    if (rate <= 0)
         return BM_FAIL(BM_ERR_MISSING,
                        "espeak-ng finds no data; install the package "
                        "espeak-ng-data");
