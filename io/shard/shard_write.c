@@ -127,6 +127,7 @@ bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
     bm_status status = BM_OK;
 
     BM_TRY(bm_shard_part_open(&w, directory, name, settings, meta));
+    BM_ASSERT(w != NULL);
     w->shard_bytes = settings->shard_mb * 1e6;
     status = check_directory(directory, name);
     if (status == BM_OK)

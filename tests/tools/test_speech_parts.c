@@ -40,7 +40,7 @@ static void collect(void *self, const char *word)
         if (strcmp(w->word[i], word) == 0)
             return;
     assert_true(w->n < MOST_WORDS && strlen(word) < sizeof w->word[0]);
-    strcpy(w->word[w->n++], word);
+    snprintf(w->word[w->n++], sizeof w->word[0], "%s", word);
 }
 
 static words *words_of(const char *language)
@@ -57,7 +57,7 @@ static void count_words(words *w, const char *text)
 {
     char copy[BM_LONGEST_TEXT], *save = NULL;
 
-    strcpy(copy, text);
+    snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, " ", &save); word != NULL;
          word = strtok_r(NULL, " ", &save)) {
         char(*found)[sizeof w->word[0]] =
@@ -121,7 +121,7 @@ static void test_spelled_names_are_spelled_right(void **state)
         seen++;
         *at = '\0';
         from = strrchr(text, ' ');
-        strcpy(name, from != NULL ? from + 1 : text);
+        snprintf(name, sizeof name, "%.31s", from != NULL ? from + 1 : text);
         for (const char *c = at + strlen(" spelled "); *c != '\0'; c++)
             if (*c != ' ')
                 strncat(letters, c, 1);

@@ -68,6 +68,7 @@ static double windowed_sinc(double x)
 bm_status bm_resampler_new(bm_resampler **out, double step)
 {
     double band = fmin(1, 1 / step); /* of the input's */
+    size_t middle;
     bm_resampler *r = calloc(1, sizeof *r);
 
     if (r != NULL) {
@@ -79,10 +80,10 @@ bm_status bm_resampler_new(bm_resampler **out, double step)
         bm_resampler_free(r);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a resampler");
     }
+    middle = r->taps / 2 - 1;
     for (size_t p = 0; p < PHASES; p++)
         for (size_t k = 0; k < r->taps; k++) {
-            double at =
-                (double)k - (double)(r->taps / 2 - 1) - (double)p / PHASES;
+            double at = (double)k - (double)middle - (double)p / PHASES;
 
             r->phase[p * r->taps + k] =
                 (float)(band * windowed_sinc(at * band));
@@ -208,14 +209,16 @@ static void draw_room(bm_reverb *r, const bm_room *room, size_t taps,
                       bm_rng *rng)
 {
     size_t start = (size_t)(room->rate * (0.002 + 0.01 * bm_rng_uniform(rng)));
-    double fall = log(1000) / (room->t60 * room->rate), energy = 0, gain;
+    double fall = exp(-log(1000) / (room->t60 * room->rate));
+    double level = 1, energy = 0, gain;
 
     memset(r->time, 0, r->n * sizeof *r->time);
     for (size_t i = start; i < taps; i++) {
-        double h = bm_rng_normal(rng) * exp(-fall * (double)(i - start));
+        double h = level * bm_rng_normal(rng);
 
         r->time[i] = (float)h;
         energy += h * h;
+        level *= fall;
     }
     gain = energy > 0 ? sqrt(pow(10, -room->direct / 10) / energy) : 0;
     for (size_t i = start; i < taps; i++)

@@ -274,14 +274,14 @@ static bm_status compare_or_write(const bm_corpus *c)
 
 bm_status bm_corpus_prepare(const bm_corpus *c)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], vocab[PATH_MAX + 16];
 
     BM_TRY(compare_or_write(c));
     for (bm_speech_set set = 0; set < BM_SPEECH_N_SETS; set++) {
         BM_TRY(bm_corpus_path(c, set, path));
         BM_TRY(bm_file_make_directory(path));
-        strcat(path, "/vocab.txt");
-        BM_TRY(bm_vocab_write(c->vocab, path));
+        snprintf(vocab, sizeof vocab, "%s/vocab.txt", path);
+        BM_TRY(bm_vocab_write(c->vocab, vocab));
     }
     return BM_OK;
 }

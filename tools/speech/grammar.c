@@ -185,6 +185,7 @@ static const rule lists[] = {
 };
 
 static const char spelled[] = "spelled";
+enum { DEEPEST = 16 }; /* rules within rules */
 
 static const char *find(const rule *table, size_t n, const char *name,
                         size_t length)
@@ -254,29 +255,55 @@ static const char *choose(bm_rng *rng, const char *text, char separator,
     return text;
 }
 
-/* Adds what is drawn by a rule. The table has no rule that leads to itself. */
-static void draw(drawing *d, const char *name,
-                 size_t length) // NOLINT(misc-no-recursion)
+/* What is left of an alternative that was chosen. */
+typedef struct rest {
+    const char *at, *end;
+} rest;
+
+static rest choose_of(drawing *d, const char *name, size_t length)
 {
     char separator;
     const char *text = find_rule(name, length, &separator);
     size_t n = 0;
-    const char *at = choose(d->rng, text, separator, &n), *end = at + n;
+    const char *at = choose(d->rng, text, separator, &n);
 
     if (is_name(name, length)) {
         d->name = at;
         d->length = n;
     }
-    for (; at < end; at += n + (at + n < end)) {
-        n = strcspn(at, " |");
-        if (*at != '$')
-            add(d, at, n);
-        else if (strncmp(at + 1, spelled, n - 1) == 0 &&
-                 n - 1 == strlen(spelled))
+    return (rest){at, at + n};
+}
+
+static bool is_spelled(const char *name, size_t length)
+{
+    return length == strlen(spelled) && strncmp(name, spelled, length) == 0;
+}
+
+/* Adds what is drawn by a rule. The table has no rule that leads to itself. */
+static void draw(drawing *d, const char *language)
+{
+    rest stack[DEEPEST] = {choose_of(d, language, strlen(language))};
+    size_t depth = 1;
+
+    while (depth > 0) {
+        rest *r = &stack[depth - 1];
+        const char *word = r->at;
+        size_t n = strcspn(word, " |");
+
+        if (word >= r->end) {
+            depth--;
+            continue;
+        }
+        r->at += n + (word + n < r->end);
+        if (*word != '$') {
+            add(d, word, n);
+        } else if (is_spelled(word + 1, n - 1)) {
             for (size_t i = 0; i < d->length; i++)
                 add(d, d->name + i, 1);
-        else
-            draw(d, at + 1, n - 1);
+        } else {
+            BM_ASSERT(depth < DEEPEST);
+            stack[depth++] = choose_of(d, word + 1, n - 1);
+        }
     }
 }
 
@@ -286,35 +313,36 @@ void bm_grammar_draw(const char *language, bm_rng *rng,
     drawing d = {.rng = rng, .text = text};
 
     text[0] = '\0';
-    draw(&d, language, strlen(language));
+    draw(&d, language);
 }
 
 /* ---- the vocabulary ------------------------------------------------------ */
 
-static void visit_words(const char *name,
-                        size_t length, // NOLINT(misc-no-recursion)
-                        void (*visit)(void *self, const char *word), void *self)
-{
-    char separator, word[64];
-    const char *at = find_rule(name, length, &separator);
-    size_t n;
-
-    for (; *at != '\0'; at += n + (at[n] != '\0')) {
-        n = strcspn(at, " |");
-        BM_ASSERT(n > 0 && n < sizeof word);
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
-        if (*at != '$')
-            visit(self, word);
-        else if (strcmp(word + 1, spelled) == 0)
-            visit_words("letter", strlen("letter"), visit, self);
-        else
-            visit_words(word + 1, n - 1, visit, self);
-    }
-}
-
 void bm_grammar_words(const char *language,
                       void (*visit)(void *self, const char *word), void *self)
 {
+    const char *stack[DEEPEST]; /* what is left of the rules on the way */
+    char separator, word[64];
+    size_t depth = 0;
+
     BM_ASSERT(bm_is_word_of(language, BM_LANGUAGES));
-    visit_words(language, strlen(language), visit, self);
+    stack[depth++] = find_rule(language, strlen(language), &separator);
+    while (depth > 0) {
+        const char *at = stack[depth - 1];
+        size_t n = strcspn(at, " |");
+
+        if (*at == '\0') {
+            depth--;
+            continue;
+        }
+        BM_ASSERT(n > 0 && n < sizeof word && depth < DEEPEST);
+        stack[depth - 1] = at + n + (at[n] != '\0');
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        if (*at != '$')
+            visit(self, word);
+        else
+            stack[depth++] = is_spelled(word + 1, n - 1)
+                                 ? find_rule("letter", 6, &separator)
+                                 : find_rule(word + 1, n - 1, &separator);
+    }
 }

@@ -44,7 +44,8 @@ const char *bm_speech_set_name(bm_speech_set set)
 /* lowest .. highest */
 static int between(bm_rng *rng, int lowest, int highest)
 {
-    return lowest + (int)bm_rng_below(rng, (uint64_t)(highest - lowest + 1));
+    return lowest +
+           (int)bm_rng_below(rng, (uint64_t)highest - (uint64_t)lowest + 1);
 }
 
 bm_speaker bm_speaker_of(uint64_t seed, bm_speech_set set, size_t number)
@@ -56,7 +57,7 @@ bm_speaker bm_speaker_of(uint64_t seed, bm_speech_set set, size_t number)
     bm_speaker s = {
         .pitch = between(&rng, 30, 70),
         .range = between(&rng, 30, 70),
-        .speed = between(&rng, 135, 195),
+        .speed = between(&rng, 115, 170),
         .formants = between(&rng, -BM_FORMANT_STEPS, BM_FORMANT_STEPS),
     };
 
