@@ -40,11 +40,11 @@ const bm_option bm_corpus_options[] = {
      "what is said"},
     {ROW(units, BM_CHOICE), "words", 0, 0, "words characters",
      "what the labels are"},
-    {ROW(snr, BM_TEXT), "0..15", 0, 0, "LOW..HIGH",
+    {ROW(snr, BM_TEXT), "10..30", 0, 0, "LOW..HIGH",
      "power of the speech over that of the noise, in dB, equally likely "
      "between "
      "the two"},
-    {ROW(reverb, BM_TEXT), "0.1..0.5", 0, 0, "LOW..HIGH",
+    {ROW(reverb, BM_TEXT), "0..0.3", 0, 0, "LOW..HIGH",
      "reverberation: seconds until it has fallen by 60 dB; 0: none"},
     {ROW(store, BM_CHOICE), "f16", 0, 0, "f16 f32", "how features are stored"},
     {ROW(shard_minutes, BM_FLOAT), "30", 0.1, 600, "minutes",

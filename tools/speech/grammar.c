@@ -4,7 +4,8 @@
  * A rule has alternatives, separated by '|', one of which is drawn; all are
  * equally likely, so one that is given twice is twice as likely. An alternative
  * is a list of words and of names of rules, which begin with '$'. `lists` are
- * rules whose alternatives are single words. $spelled is the last name of the
+ * rules whose alternatives are single words; of more than MOST_EQUAL words the
+ * first are likelier, as in all languages. $spelled is the last name of the
  * text, letter by letter.
  */
 #include "tools/speech/grammar.h"
@@ -12,6 +13,7 @@
 #include "core/status.h"
 #include "core/words.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,6 +188,7 @@ static const rule lists[] = {
 
 static const char spelled[] = "spelled";
 enum { DEEPEST = 16 }; /* rules within rules */
+enum { MOST_EQUAL = 26, FLAT = 5 };
 
 static const char *find(const rule *table, size_t n, const char *name,
                         size_t length)
@@ -240,6 +243,14 @@ static bool is_name(const char *name, size_t length)
             strncmp(name, "city", length) == 0);
 }
 
+/* One of n words: number i with a probability of about 1 / (i + FLAT). */
+static size_t draw_word(bm_rng *rng, size_t n)
+{
+    double u = bm_rng_uniform(rng);
+
+    return (size_t)(FLAT * (pow(((double)n + FLAT) / FLAT, u) - 1));
+}
+
 /* One of the alternatives, and its length. */
 static const char *choose(bm_rng *rng, const char *text, char separator,
                           size_t *length)
@@ -249,7 +260,9 @@ static const char *choose(bm_rng *rng, const char *text, char separator,
 
     for (const char *at = text; *at != '\0'; at++)
         n += *at == separator;
-    for (k = (size_t)bm_rng_below(rng, n); k > 0; k--)
+    k = separator == ' ' && n > MOST_EQUAL ? draw_word(rng, n)
+                                           : (size_t)bm_rng_below(rng, n);
+    for (; k > 0; k--)
         text += strcspn(text, stop) + 1;
     *length = strcspn(text, stop);
     return text;

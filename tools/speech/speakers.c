@@ -7,9 +7,14 @@
 #include <string.h>
 
 static const char *const accents[] = {
-    "gmw/en",         "gmw/en-US",          "gmw/en-US",
-    "gmw/en-US-nyc",  "gmw/en-029",         "gmw/en-GB-scotland",
-    "gmw/en-GB-x-rp", "gmw/en-GB-x-gbclan", "gmw/en-GB-x-gbcwmd",
+    "gmw/en",
+    "gmw/en-US",
+    "gmw/en-US",
+    "gmw/en-029",
+    "gmw/en-GB-scotland",
+    "gmw/en-GB-x-rp",
+    "gmw/en-GB-x-gbclan",
+    "gmw/en-GB-x-gbcwmd",
 };
 
 /* Variants that sound like people; espeak-ng has robots and demons as well. */
@@ -21,8 +26,8 @@ static const char *const train[] = {
     "linda",   "max",     "pablo",    "paul",   "quincy", "rob",   "robert",
     "sandro",  "steph",   "travis",   "victor", "zac",
 };
-static const char *const dev[] = {"m8",     "f5",    "Denis",
-                                  "shelby", "boris", "Michael"};
+static const char *const dev[] = {"m8",      "f5",    "Denis",
+                                  "grandma", "boris", "Michael"};
 static const char *const test[] = {"m4",      "f4",    "m6",    "marcelo",
                                    "norbert", "aunty", "Diogo", "iven"};
 
@@ -57,7 +62,8 @@ bm_speaker bm_speaker_of(uint64_t seed, bm_speech_set set, size_t number)
     bm_speaker s = {
         .pitch = between(&rng, 30, 70),
         .range = between(&rng, 30, 70),
-        .speed = between(&rng, 115, 170),
+        .speed = between(&rng, 110, 160),
+        .gap = between(&rng, 0, 8),
         .formants = between(&rng, -BM_FORMANT_STEPS, BM_FORMANT_STEPS),
     };
 

@@ -23,12 +23,13 @@ const char *bm_speech_set_name(bm_speech_set set);
 /* Formants are those of the voice times 1 + BM_FORMANT_STEP k, |k| at most
  * BM_FORMANT_STEPS. */
 #define BM_FORMANT_STEP 0.02
-enum { BM_FORMANT_STEPS = 6 };
+enum { BM_FORMANT_STEPS = 4 };
 
 typedef struct bm_speaker {
     char name[32];           /* "train-0042" */
     char voice[64];          /* of espeak-ng: "gmw/en-US+f1" */
     int pitch, range, speed; /* espeak-ng's; speed: words a minute */
+    int gap;                 /* 10 ms between words */
     int formants;            /* k */
 } bm_speaker;
 

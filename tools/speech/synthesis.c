@@ -84,7 +84,8 @@ static bm_status choose_voice(const bm_speaker *speaker, int speed)
                        speaker->voice);
     if (espeak_SetParameter(espeakPITCH, speaker->pitch, 0) != EE_OK ||
         espeak_SetParameter(espeakRANGE, speaker->range, 0) != EE_OK ||
-        espeak_SetParameter(espeakRATE, speed, 0) != EE_OK)
+        espeak_SetParameter(espeakRATE, speed, 0) != EE_OK ||
+        espeak_SetParameter(espeakWORDGAP, speaker->gap, 0) != EE_OK)
         return BM_FAIL(BM_ERR_UNSUPPORTED,
                        "espeak-ng does not take pitch %d, range %d, speed %d",
                        speaker->pitch, speaker->range, speed);
