@@ -9,6 +9,7 @@
  */
 #include "core/rng.h"
 #include "core/status.h"
+#include "tools/pink_noise.h"
 
 #include <math.h>
 #include <sndfile.h>
@@ -31,16 +32,6 @@ static double power(const float *x, size_t n)
     return n > 0 ? sum / (double)n : 0;
 }
 
-/* White noise through three one-pole filters falls by about 3 dB an octave
- * (Paul Kellet's "economy" filter, musicdsp.org). */
-static double pink(double state[3], double white)
-{
-    state[0] = 0.99765 * state[0] + 0.0990460 * white;
-    state[1] = 0.96300 * state[1] + 0.2965164 * white;
-    state[2] = 0.57000 * state[2] + 1.0526913 * white;
-    return state[0] + state[1] + state[2] + 0.1848 * white;
-}
-
 /* Adds noise to x, then scales x down if it would be clipped. */
 static void mix(float *x, float *noise, size_t n, bool is_pink, double decibels,
                 bm_rng *rng)
@@ -50,7 +41,7 @@ static void mix(float *x, float *noise, size_t n, bool is_pink, double decibels,
     for (size_t i = 0; i < n; i++) {
         double white = bm_rng_normal(rng);
 
-        noise[i] = (float)(is_pink ? pink(state, white) : white);
+        noise[i] = (float)(is_pink ? bm_pink_noise(state, white) : white);
     }
     gain = sqrt(power(x, n) / pow(10, decibels / 10) / power(noise, n));
     for (size_t i = 0; i < n; i++) {

@@ -65,6 +65,49 @@ int bm_cmvn_describe(const bm_cmvn *n, json_t *description)
     return failed != 0 ? -1 : 0;
 }
 
+static json_t *to_json(const bm_option *o, const void *settings)
+{
+    const char *field = (const char *)settings + o->offset;
+
+    switch (o->type) {
+    case BM_INT:
+        return json_integer(*(const long *)(const void *)field);
+    case BM_FLOAT:
+    case BM_AUTO:
+        return json_real(*(const double *)(const void *)field);
+    case BM_FLAG:
+        return json_boolean(*(const bool *)(const void *)field);
+    case BM_SERIES: /* features do not change in the course of training */
+        break;
+    case BM_TEXT:
+    case BM_CHOICE:
+        return json_string(*(const char *const *)(const void *)field);
+    }
+    return NULL;
+}
+
+bm_status bm_features_describe(char **out, const char *kind,
+                               const bm_option *options, const void *settings,
+                               const bm_cmvn *norm)
+{
+    bool normed = norm != NULL && norm->dim > 0;
+    json_t *object = json_object();
+    int failed = json_object_set_new(object, "kind", json_string(kind));
+
+    *out = NULL;
+    for (const bm_option *o = options; o->key != NULL; o++)
+        failed |= json_object_set_new(object, o->key, to_json(o, settings));
+    if (normed)
+        failed |= bm_cmvn_describe(norm, object);
+    if (failed == 0)
+        *out = json_dumps(object, normed ? JSON_REAL_PRECISION(17)
+                                         : JSON_REAL_PRECISION(12));
+    json_decref(object);
+    if (*out == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
+    return BM_OK;
+}
+
 /* Whether the list has finite numbers only, out [json_array_size]. */
 static bool read_list(const json_t *list, double *out)
 {

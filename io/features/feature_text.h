@@ -7,6 +7,7 @@
 #ifndef BM_IO_FEATURES_FEATURE_TEXT_H
 #define BM_IO_FEATURES_FEATURE_TEXT_H
 
+#include "core/config.h"
 #include "core/status.h"
 
 #include <stdbool.h>
@@ -34,6 +35,14 @@ void bm_cmvn_apply(const bm_cmvn *n, float *x, size_t frames, size_t columns);
 /* Adds it to a description, an object of jansson's. Returns 0, or -1 without
  * memory, as jansson does. */
 int bm_cmvn_describe(const bm_cmvn *n, struct json_t *description);
+
+/* Describes the settings that made features of a kind, "audio", and the
+ * normalisation; norm: NULL or dim = 0 if there is none. free(*out). Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_features_describe(char **out, const char *kind,
+                                          const bm_option *options,
+                                          const void *settings,
+                                          const bm_cmvn *norm);
 
 /* The normalisation that a description holds; n->dim is 0 if it holds none.
  * Fails with BM_ERR_FORMAT if it is invalid, or with BM_ERR_MEMORY. */

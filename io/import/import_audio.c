@@ -1,53 +1,13 @@
 /*
  * import_audio.c - recordings to log-mel features, with the settings of
- * [features]: samples, dither, filter bank, then the chain of feature_chain.h.
+ * [features]: samples, the frames of recording_features.h, then the chain of
+ * feature_chain.h.
  */
 #include "core/log.h"
-#include "core/rng.h"
 #include "core/words.h"
-#include "io/features/fbank.h"
+#include "io/features/recording_features.h"
 #include "io/import/import_base.h"
 #include "io/import/sound.h"
-
-#include <string.h>
-#include <xxhash.h>
-
-typedef struct settings {
-    long rate, mels, channel, seed;
-    double window_ms, shift_ms;
-    const char *window;
-    double preemphasis, dither, low_hz, high_hz;
-    bool snip_edges;
-    bm_chain_settings chain;
-} settings;
-
-/* A row of the option table. */
-#define ROW(key, type) #key, type, offsetof(settings, key)
-
-static const bm_option options[] = {
-    {ROW(rate, BM_INT), "0", 0, 384000, "Hz",
-     "sampling rate that recordings are converted to; 0: as recorded"},
-    {ROW(channel, BM_INT), "0", 0, 1024, NULL,
-     "channel of a recording, from 1; 0: the mean of all"},
-    {ROW(mels, BM_INT), "40", 1, 512, "bands", "size of the mel filter bank"},
-    {ROW(window_ms, BM_FLOAT), "25", 0.1, 1000, "ms", "length of a window"},
-    {ROW(shift_ms, BM_FLOAT), "10", 0.1, 1000, "ms",
-     "distance from one window to the next"},
-    {ROW(window, BM_CHOICE), "povey", 0, 0,
-     "povey hanning hamming blackman rectangular", "shape of a window"},
-    {ROW(preemphasis, BM_FLOAT), "0.97", 0, 1, NULL,
-     "factor of the previous sample that is subtracted"},
-    {ROW(dither, BM_FLOAT), "0", 0, 1000, NULL,
-     "standard deviation of noise added to 16-bit samples"},
-    {ROW(low_hz, BM_FLOAT), "20", 0, 192000, "Hz", "low end of the bands"},
-    {ROW(high_hz, BM_FLOAT), "0", -192000, 192000, "Hz",
-     "high end of the bands; 0 or less: added to half the rate"},
-    {ROW(snip_edges, BM_FLAG), "yes", 0, 0, NULL,
-     "use whole windows only; no: reflect the signal at its ends"},
-    BM_CHAIN_OPTIONS(settings),
-    {ROW(seed, BM_INT), "1", 0, 0, NULL, "random seed of the dither"},
-    {0},
-};
 
 typedef struct audio {
     bm_import_base base; /* must be first */
@@ -76,7 +36,7 @@ static bm_status read_sound(bm_importer *i, const bm_manifest_row *row,
                             bm_problem *problem)
 {
     audio *a = i->self;
-    const settings *s = i->settings;
+    const bm_recording_settings *s = i->settings;
 
     BM_TRY(bm_sound_read(&a->sound, row->path, s->channel,
                          (bm_excerpt){row->start, row->duration}, problem));
@@ -84,40 +44,30 @@ static bm_status read_sound(bm_importer *i, const bm_manifest_row *row,
         return BM_OK;
     a->base.remark = bm_sound_remark(&a->sound);
     BM_TRY(check_rate(a, row, a->sound.rate));
-    BM_TRY(bm_sound_resample(&a->sound, s->rate, problem));
-    if (s->dither > 0) {
-        uint64_t name = XXH3_64bits(row->id, strlen(row->id));
-        bm_rng rng = bm_rng_make((uint64_t)s->seed, "dither", name);
-        bm_dither(a->sound.x, a->sound.n, s->dither, rng.key);
-    }
-    return BM_OK;
+    return bm_sound_resample(&a->sound, s->rate, problem);
 }
 
 static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
                             bm_frames *x, bm_problem *problem)
 {
     audio *a = i->self;
-    const settings *s = i->settings;
-    size_t frames;
+    const bm_recording_settings *s = i->settings;
 
     BM_TRY(read_sound(i, row, problem));
     if (bm_problem_is(problem))
         return BM_OK;
-    frames = bm_fbank_frames(a->fbank, a->sound.n);
-    if (frames == 0) {
+    BM_TRY(
+        bm_recording_frames(a->fbank, s, row->id, a->sound.x, a->sound.n, x));
+    if (x->n == 0)
         bm_problem_set(problem, "shorter than a window",
                        "%.3f s: shorter than one window of %g ms",
                        (double)a->sound.n / (double)a->sound.rate,
                        s->window_ms);
-        return BM_OK;
-    }
-    BM_TRY(bm_frames_shape(x, frames, (size_t)s->mels));
-    bm_fbank_apply(a->fbank, a->sound.x, a->sound.n, x->x);
     return BM_OK;
 }
 
 /* Fails if the wanted channel is missing; warns once if several are mixed. */
-static bm_status check_channels(audio *a, const settings *s,
+static bm_status check_channels(audio *a, const bm_recording_settings *s,
                                 const bm_manifest_row *row)
 {
     long channels = a->sound.channels;
@@ -142,7 +92,7 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
                             bool *enough, bm_problem *problem)
 {
     audio *a = i->self;
-    settings *s = i->settings;
+    bm_recording_settings *s = i->settings;
 
     *enough = false;
     BM_TRY(bm_sound_probe(&a->sound, row->path, problem));
@@ -157,39 +107,18 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
-static bm_status open_bank(bm_importer *i)
-{
-    audio *a = i->self;
-    settings *s = i->settings;
-    const bm_fbank_settings bank = {
-        .rate = s->rate,
-        .mels = s->mels,
-        .window_ms = s->window_ms,
-        .shift_ms = s->shift_ms,
-        .window = s->window,
-        .preemphasis = s->preemphasis,
-        .low_hz = s->low_hz,
-        .high_hz = s->high_hz,
-        .snip_edges = s->snip_edges,
-    };
-
-    BM_TRY(bm_fbank_new(&a->fbank, &bank));
-    if (s->high_hz <= 0)
-        s->high_hz += 0.5 * (double)s->rate;
-    return BM_OK;
-}
-
 static bm_status audio_open(bm_importer *i, const char *path,
                             double most_missing)
 {
-    const settings *s = i->settings;
+    bm_recording_settings *s = i->settings;
+    audio *a = NULL;
 
     BM_TRY(bm_import_open(i, sizeof(audio), path, "audio", most_missing,
                           audio_read));
     BM_TRY(bm_import_probe(i, audio_look, "recordings"));
-    BM_TRY(open_bank(i));
-    ((audio *)i->self)->base.frame_shift =
-        s->shift_ms / 1000 * (double)s->chain.subsample;
+    a = i->self;
+    BM_TRY(bm_recording_bank(&a->fbank, s));
+    a->base.frame_shift = bm_recording_shift(s);
     BM_TRY(bm_import_refine(i, &s->chain, (size_t)s->mels));
     return bm_import_describe(i);
 }
@@ -209,8 +138,8 @@ const bm_importer_ops bm_importer_audio = {
     .name = "audio",
     .help = "Recordings (WAV, FLAC ..) to log-mel features",
     .section = "features",
-    .options = options,
-    .settings_size = sizeof(settings),
+    .options = bm_recording_options,
+    .settings_size = sizeof(bm_recording_settings),
     .store = "f32",
     .open = audio_open,
     .close = audio_close,

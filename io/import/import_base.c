@@ -1,6 +1,5 @@
 #include "io/import/import_base.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,50 +101,15 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
     return BM_OK;
 }
 
-static json_t *to_json(const bm_option *o, const void *settings)
-{
-    const char *field = (const char *)settings + o->offset;
-
-    switch (o->type) {
-    case BM_INT:
-        return json_integer(*(const long *)(const void *)field);
-    case BM_FLOAT:
-    case BM_AUTO:
-        return json_real(*(const double *)(const void *)field);
-    case BM_FLAG:
-        return json_boolean(*(const bool *)(const void *)field);
-    case BM_SERIES: /* features do not change in the course of training */
-        break;
-    case BM_TEXT:
-    case BM_CHOICE:
-        return json_string(*(const char *const *)(const void *)field);
-    }
-    return NULL;
-}
-
 bm_status bm_import_describe(bm_importer *i)
 {
     bm_import_base *b = i->self;
     const bm_cmvn *norm = NULL;
-    json_t *object = NULL;
-    int failed = 0;
 
     if (b->chain != NULL)
         BM_TRY(bm_chain_norm(b->chain, &norm));
-    object = json_object();
-    failed = json_object_set_new(object, "kind", json_string(i->ops->name));
-    for (const bm_option *o = i->ops->options; o->key != NULL; o++)
-        failed |= json_object_set_new(object, o->key, to_json(o, i->settings));
-    if (norm != NULL && norm->dim > 0)
-        failed |= bm_cmvn_describe(norm, object);
-    if (failed == 0)
-        b->described = json_dumps(object, norm != NULL && norm->dim > 0
-                                              ? JSON_REAL_PRECISION(17)
-                                              : JSON_REAL_PRECISION(12));
-    json_decref(object);
-    if (b->described == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
-    return BM_OK;
+    return bm_features_describe(&b->described, i->ops->name, i->ops->options,
+                                i->settings, norm);
 }
 
 bm_status bm_import_text(bm_importer *i, const char **text)

@@ -21,11 +21,21 @@
 #include "io/shard/store.h"
 #include "io/vocab.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct bm_shard bm_shard;
+
+/* Where a shard belongs in its data set. */
+typedef struct bm_shard_place {
+    int64_t index;   /* from 0; -1: unknown */
+    int64_t count;   /* of all shards, in the last one; 0 in the others; -1:
+                        unknown, in older shards */
+    int64_t first;   /* sequences in the shards before it */
+    uint64_t before; /* bm_shard_chain of the shards before it */
+} bm_shard_place;
 
 typedef struct bm_unit_size {
     size_t first;                     /* its first sequence in the shard */
@@ -85,6 +95,10 @@ const char *bm_shard_text_form(const bm_shard *s);
 /* XXH3-64 of everything that identifies the contents: lengths, units,
  * checksums, names, vocabulary, features text. */
 uint64_t bm_shard_hash(const bm_shard *s);
+
+/* Its place in its data set, and the place of the shard that follows it. */
+bm_shard_place bm_shard_place_of(const bm_shard *s);
+bm_shard_place bm_shard_place_after(const bm_shard *s);
 
 /* The name of a sequence, borrowed until the shard is closed. The first call
  * reads all names. */
@@ -148,6 +162,26 @@ BM_CHECKED bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
 
 /* Writes the last shard. *shards: the number of shards written. */
 BM_CHECKED bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards);
+
+/*
+ * Several processes may write the shards of one data set: each fills a writer of
+ * its own with one shard of any size, and finishes it once it knows the place,
+ * {0} for the first. The shards must be written in order. *place: becomes that of
+ * the next shard; `last`: there is none.
+ */
+BM_CHECKED bm_status bm_shard_part_open(bm_shard_writer **out,
+                                        const char *directory, const char *name,
+                                        const bm_shard_settings *settings,
+                                        const bm_shard_meta *meta);
+/* Precondition: there is a sequence. Replaces a file of this name. */
+BM_CHECKED bm_status bm_shard_part_finish(bm_shard_writer *w, bool last,
+                                          bm_shard_place *place);
+
+/* The path of a shard of a data set. Fails with BM_ERR_CREATE if it is too
+ * long. */
+BM_CHECKED bm_status bm_shard_path(char path[PATH_MAX], const char *directory,
+                                   const char *name, int64_t index);
+
 /* Frees the writer; unless it has finished, its shards are removed. NULL is a
  * no-op. */
 void bm_shard_writer_close(bm_shard_writer *w);

@@ -37,15 +37,6 @@ typedef struct bm_shard_tables {
 
 enum { BM_SHARD_MOST = 100000000 }; /* shards of a data set */
 
-/* Where a shard belongs in its data set. */
-typedef struct bm_shard_place {
-    int64_t index;   /* from 0; -1: unknown */
-    int64_t count;   /* of all shards, in the last one; 0 in the others; -1:
-                        unknown, in older shards */
-    int64_t first;   /* sequences in the shards before it */
-    uint64_t before; /* bm_shard_chain of the shards before it */
-} bm_shard_place;
-
 /* The hash of a list of shards, of that of all but the last, 0 for none, and
  * the last one's bm_shard_hash. */
 static inline uint64_t bm_shard_chain(uint64_t before, uint64_t hash)

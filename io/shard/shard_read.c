@@ -152,6 +152,18 @@ const char *bm_shard_features_text(const bm_shard *s)
     return s->features_text;
 }
 
+bm_shard_place bm_shard_place_of(const bm_shard *s)
+{
+    return s->place;
+}
+
+bm_shard_place bm_shard_place_after(const bm_shard *s)
+{
+    return (bm_shard_place){.index = s->place.index + 1,
+                            .first = s->place.first + (int64_t)s->t.n,
+                            .before = bm_shard_chain(s->place.before, s->hash)};
+}
+
 uint64_t bm_shard_hash(const bm_shard *s)
 {
     return s->hash;

@@ -87,10 +87,10 @@ static bm_status check_directory(const char *directory, const char *name)
     return status;
 }
 
-bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
-                               const char *name,
-                               const bm_shard_settings *settings,
-                               const bm_shard_meta *meta)
+bm_status bm_shard_part_open(bm_shard_writer **out, const char *directory,
+                             const char *name,
+                             const bm_shard_settings *settings,
+                             const bm_shard_meta *meta)
 {
     bm_shard_writer *w = NULL;
     bm_store store = BM_STORE_F32;
@@ -99,14 +99,13 @@ bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
     BM_TRY(bm_store_find(settings->store, &store));
     BM_TRY(check_meta(settings, meta, store));
     BM_TRY(bm_file_make_directory(directory));
-    BM_TRY(check_directory(directory, name));
     w = calloc(1, sizeof *w);
     if (w == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a shard writer");
     w->directory = strdup(directory);
     w->name = strdup(name);
     w->unit_frames = settings->unit_frames;
-    w->shard_bytes = settings->shard_mb * 1e6;
+    w->shard_bytes = INFINITY;
     w->c.store = store;
     w->c.meta = *meta;
     w->c.meta.features_text = strdup(meta->features_text);
@@ -119,14 +118,33 @@ done:
     return status;
 }
 
-static bm_status name_shard(const bm_shard_writer *w, int64_t index,
-                            char path[PATH_MAX])
+bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
+                               const char *name,
+                               const bm_shard_settings *settings,
+                               const bm_shard_meta *meta)
+{
+    bm_shard_writer *w = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_shard_part_open(&w, directory, name, settings, meta));
+    BM_ASSERT(w != NULL);
+    w->shard_bytes = settings->shard_mb * 1e6;
+    status = check_directory(directory, name);
+    if (status == BM_OK)
+        *out = w;
+    else
+        bm_shard_writer_close(w);
+    return status;
+}
+
+bm_status bm_shard_path(char path[PATH_MAX], const char *directory,
+                        const char *name, int64_t index)
 {
     int n = snprintf(path, PATH_MAX, "%s/%s-%05" PRId64 BM_SHARD_SUFFIX,
-                     w->directory, w->name, index);
+                     directory, name, index);
 
     if (n < 0 || n >= PATH_MAX - 32) /* with room for a temporary name */
-        return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", w->directory);
+        return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", directory);
     return BM_OK;
 }
 
@@ -137,7 +155,7 @@ void bm_shard_writer_close(bm_shard_writer *w)
     if (w == NULL)
         return;
     for (int64_t i = 0; !w->finished && i < w->place.index; i++)
-        if (name_shard(w, i, path) == BM_OK)
+        if (bm_shard_path(path, w->directory, w->name, i) == BM_OK)
             unlink(path);
     bm_shard_contents_empty(&w->c, true);
     free(w->directory);
@@ -316,7 +334,7 @@ static bm_status end_shard(bm_shard_writer *w, bool last)
     if (n == 0)
         return BM_OK;
     w->place.count = last ? w->place.index + 1 : 0;
-    BM_TRY(name_shard(w, w->place.index, path));
+    BM_TRY(bm_shard_path(path, w->directory, w->name, w->place.index));
     BM_TRY(bm_shard_contents_write(&w->c, path, &w->place, &hash));
     bm_shard_contents_empty(&w->c, false);
     w->first_sequence = w->first_frame = w->first_label = 0;
@@ -372,5 +390,16 @@ bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards)
     BM_TRY(end_shard(w, true));
     w->finished = true;
     *shards = (size_t)w->place.index;
+    return BM_OK;
+}
+
+bm_status bm_shard_part_finish(bm_shard_writer *w, bool last,
+                               bm_shard_place *place)
+{
+    BM_ASSERT(w->c.lengths.n > 0);
+    w->finished = true; /* closing removes nothing: others' shards are there */
+    w->place = *place;
+    BM_TRY(end_shard(w, last));
+    *place = w->place;
     return BM_OK;
 }

@@ -81,7 +81,7 @@ static void become(const command *c, int control)
     size_t n = c->ranks > 0 ? 4 : 0;
 
     snprintf(ranks, sizeof ranks, "%d", c->ranks);
-    line[n++] = BMUF_PROGRAM;
+    line[n++] = c->program != NULL ? c->program : BMUF_PROGRAM;
     for (size_t i = 0; c->words[i] != NULL && n + 1 < WORDS; i++)
         line[n++] = c->words[i];
     line[n] = NULL;

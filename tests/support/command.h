@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 typedef struct command {
+    const char *program;      /* its path; NULL: bmuf */
     const char *const *words; /* arguments, ending with NULL */
     long address_bytes;       /* limit of its address space; 0: none */
     int ranks;                /* runs mpirun -np RANKS; 0: no mpirun */

@@ -130,6 +130,19 @@ size_t corpus_write(const corpus *c)
     return shards;
 }
 
+void corpus_write_part(const corpus *c, size_t from, size_t to, bool last,
+                       bm_shard_place *place)
+{
+    bm_shard_writer *w = NULL;
+
+    assert_ok(
+        bm_shard_part_open(&w, c->directory, c->name, &c->settings, &c->meta));
+    for (size_t i = from; i < to; i++)
+        add(w, c, i);
+    assert_ok(bm_shard_part_finish(w, last, place));
+    bm_shard_writer_close(w);
+}
+
 /* Whether sequence i of the corpus stands at frame and label of x. */
 static bool holds(const bm_sequences *x, size_t at, size_t i,
                   const float *frame, const int32_t *label)

@@ -43,6 +43,9 @@ typedef struct corpus {
 corpus corpus_make(const char *directory, const char *name, size_t n);
 /* Returns the number of shards. */
 size_t corpus_write(const corpus *c);
+/* Writes sequences [from, to) as the shard at *place, and moves the place on. */
+void corpus_write_part(const corpus *c, size_t from, size_t to, bool last,
+                       bm_shard_place *place);
 
 /* Does the data set hold sequences 0 .. n - 1, bit for bit, and nothing else?
  * *failed: a read failed, and all that was read before is right. */

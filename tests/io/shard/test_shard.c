@@ -305,6 +305,56 @@ static void test_equal_contents_give_equal_files(void **_)
     corpus_remove(directory);
 }
 
+/* A writer for each shard, as processes have it that share the work; one of them
+ * again. */
+static void test_shards_written_one_by_one_are_those_of_one_writer(void **_)
+{
+    char *directory[2] = {corpus_directory(), corpus_directory()};
+    corpus c = corpus_make(directory[0], "set", 40);
+    bm_shard_place place = {0}, before = {0};
+    bm_dataset *d = NULL;
+    size_t from = 0;
+
+    (void)_;
+    c.settings.shard_mb = 0.001;
+    corpus_write(&c);
+    assert_ok(bm_dataset_open(&d, directory[0]));
+    assert_true(d->n_shards > 3);
+    c.directory = directory[1];
+    for (size_t i = 0; i < d->n_shards; i++) {
+        size_t to = from + bm_shard_sequences(d->shards[i]);
+        bm_shard_place own = bm_shard_place_of(d->shards[i]);
+        bm_shard_place after = bm_shard_place_after(d->shards[i]);
+
+        assert_true(own.index == place.index && own.first == place.first &&
+                    own.before == place.before);
+        before = place;
+        corpus_write_part(&c, from, to, i + 1 == d->n_shards, &place);
+        if (i == 2)
+            corpus_write_part(&c, from, to, false, &before);
+        assert_true(after.index == place.index && after.first == place.first &&
+                    after.before == place.before);
+        from = to;
+    }
+    for (size_t i = 0; i < d->n_shards; i++) {
+        char path[PATH_MAX], *bytes[2] = {0};
+        size_t size[2] = {0};
+
+        for (size_t k = 0; k < 2; k++) {
+            assert_ok(bm_shard_path(path, directory[k], "set", (int64_t)i));
+            assert_ok(bm_file_read(path, 1 << 24, &bytes[k], &size[k]));
+        }
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(bytes[0], bytes[1], size[0]);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory[0]);
+    corpus_remove(directory[1]);
+}
+
 /* ---- what the writer rejects --------------------------------------------- */
 
 static void test_an_invalid_sequence_is_skipped(void **_)
@@ -604,6 +654,8 @@ int main(void)
         cmocka_unit_test(test_empty_sequences_are_kept),
         cmocka_unit_test(test_reserve_grows_and_keeps_the_contents),
         cmocka_unit_test(test_equal_contents_give_equal_files),
+        cmocka_unit_test(
+            test_shards_written_one_by_one_are_those_of_one_writer),
         cmocka_unit_test(test_an_invalid_sequence_is_skipped),
         cmocka_unit_test(
             test_an_invalid_sequence_behind_a_full_shard_is_skipped),
