@@ -316,6 +316,8 @@ static void assert_scalars(const events_read *e, const char *run, bool timed)
                           json_object_get(row, "error"));
             assert_scalar(e, "filter/g_norm", blocks,
                           json_object_get(row, "g_norm"));
+            assert_scalar(e, "filter/block_momentum", blocks,
+                          json_object_get(row, "block_momentum"));
             if (timed)
                 assert_scalar(e, "time/exchange_s", blocks,
                               json_object_get(row, "exchange_s"));
