@@ -77,3 +77,10 @@ void bm_telemetry_model(bm_telemetry *t, const bm_params *params,
     if (t != NULL && t->board != NULL)
         bm_tensorboard_model(t->board, params, model, unix_time());
 }
+
+void bm_telemetry_example(bm_telemetry *t, const char *sequence,
+                          const char *text)
+{
+    if (t != NULL && t->board != NULL)
+        bm_tensorboard_example(t->board, sequence, text, unix_time());
+}

@@ -28,4 +28,8 @@ void bm_telemetry_close(bm_telemetry *t);
 void bm_telemetry_model(bm_telemetry *t, const bm_params *params,
                         const float *model);
 
+/* After an evaluation: what the model made of a sequence, in Markdown. */
+void bm_telemetry_example(bm_telemetry *t, const char *sequence,
+                          const char *text);
+
 #endif

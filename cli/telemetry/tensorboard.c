@@ -2,6 +2,7 @@
 
 #include "cli/telemetry/event_file.h"
 #include "cli/telemetry/fields.h"
+#include "core/printable.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ static const struct scalar {
     {"block", "g_norm", "filter/g_norm"},
     {"block", "delta_norm", "filter/delta_norm"},
     {"block", "cos_g_delta", "filter/cos_g_delta"},
+    {"block", "block_momentum", "filter/block_momentum"},
+    {"block", "block_rate", "filter/block_rate"},
     {"block", "frames_per_s", "time/frames_per_s"},
     {"block", "seconds", "time/block_s"},
     {"block", "compute_s", "time/compute_s"},
@@ -169,4 +172,15 @@ void bm_tensorboard_model(bm_tensorboard *b, const bm_params *params,
         b->before = malloc((params->n + 1) * sizeof *b->before);
     if (b->before != NULL)
         memcpy(b->before, model, params->n * sizeof *b->before);
+}
+
+void bm_tensorboard_example(bm_tensorboard *b, const char *sequence,
+                            const char *text, double now)
+{
+    char tag[256], name[200]; /* UTF-8, else readers stop */
+
+    snprintf(tag, sizeof tag, "examples/%s",
+             bm_printable(sequence, name, sizeof name));
+    if (b->file != NULL)
+        bm_event_file_text(b->file, now, b->blocks, tag, text);
 }

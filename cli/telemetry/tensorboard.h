@@ -31,4 +31,8 @@ void bm_tensorboard_take(bm_tensorboard *b, const char *event,
 void bm_tensorboard_model(bm_tensorboard *b, const bm_params *params,
                           const float *model, double now);
 
+/* The text of a sequence, under its name. */
+void bm_tensorboard_example(bm_tensorboard *b, const char *sequence,
+                            const char *text, double now);
+
 #endif

@@ -5,6 +5,7 @@
 #include "cli/launch/processes.h"
 #include "cli/machine.h"
 #include "cli/report/explain.h"
+#include "cli/train/dev_examples.h"
 #include "cli/train/training.h"
 #include "cli/verbs.h"
 #include "core/span.h"
@@ -36,16 +37,33 @@ static bm_status leave(bm_training *t)
 }
 
 static bm_status evaluate(bm_training *t, global_model *model, bm_evaluator *e,
-                          const char *data, bm_evaluation *out)
+                          const bm_observer *observer, const char *data,
+                          bm_evaluation *out)
 {
     double since = bm_clock();
 
     BM_TRY(enter(t, model));
-    BM_TRY(bm_evaluate(e, NULL, out));
+    BM_TRY(bm_evaluate(e, observer, out));
     BM_TRY(leave(t));
     out->seconds = bm_clock() - since;
     bm_report_eval(t, data, out);
     return BM_OK;
+}
+
+/* The global model on data.dev, with examples of transcripts for TensorBoard. */
+static bm_status evaluate_dev(bm_training *t, bm_evaluation *e)
+{
+    bool shown =
+        t->set->job.tensorboard && !bm_model_loss(t->net.model)->per_frame;
+    bm_dev_examples examples;
+    bm_observer observer = bm_dev_examples_choose(&examples, t->dev);
+    bm_status status = evaluate(t, bm_trainer_global, t->on_dev,
+                                shown ? &observer : NULL, "dev", e);
+
+    if (shown && status == BM_OK)
+        status = bm_dev_examples_tell(&examples, t->comm, t->telemetry);
+    bm_dev_examples_free(&examples);
+    return status;
 }
 
 /* The models at the end of an epoch, on data.dev; t->host keeps the global
@@ -55,10 +73,10 @@ static bm_status evaluate_epoch(bm_training *t)
     bm_evaluation e = {0};
 
     if (bm_trainer_has_ema(t->trainer)) {
-        BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, "dev-ema", &e));
+        BM_TRY(evaluate(t, bm_trainer_ema, t->on_dev, NULL, "dev-ema", &e));
         bm_training_best_offer(t, "dev-ema", &e);
     }
-    BM_TRY(evaluate(t, bm_trainer_global, t->on_dev, "dev", &e));
+    BM_TRY(evaluate_dev(t, &e));
     bm_training_best_offer(t, "dev", &e);
     t->ended = bm_schedule_evaluated(&t->schedule, bm_evaluation_ler(&e));
     bm_log(BM_NOTE,
@@ -250,7 +268,7 @@ static bm_status finish(bm_training *t)
 
     BM_TRY(write_results(t));
     if (t->on_test != NULL)
-        BM_TRY(evaluate(t, bm_trainer_global, t->on_test, "test", &e));
+        BM_TRY(evaluate(t, bm_trainer_global, t->on_test, NULL, "test", &e));
     bm_report_end(t, t->on_test != NULL ? &e : NULL);
     return BM_OK;
 }

@@ -97,4 +97,13 @@ for run in reader.Runs():
             buckets = tensor_util.make_ndarray(x.tensor_proto)
             assert buckets.shape == (30, 3) and (buckets[:, 0] < buckets[:, 1]).all()
             assert buckets[:, 2].sum() == 16 * 11
+
+    texts = [tag for tag in reader.Runs()[run]["tensors"] if tag.startswith("examples/")]
+    assert len(texts) == 8, texts
+    for tag in texts:
+        assert plugin(run, tag) == "text"
+        read = reader.Tensors(run, tag)
+        assert [x.step for x in read] == ends, (run, tag, read)
+        text = tensor_util.make_ndarray(read[0].tensor_proto).item().decode()
+        assert text.startswith("    reference   "), text
 END

@@ -183,6 +183,7 @@ static void assert_line(const char *name, const char *line)
     free(text);
 }
 
+/* Blocks become smaller in the last epoch, which so has more of them. */
 static void test_a_run_leaves_its_last_metrics(void **_)
 {
     json_t *last = NULL;
@@ -191,12 +192,14 @@ static void test_a_run_leaves_its_last_metrics(void **_)
 
     (void)_;
     o = BMUF("train", "tiny.ini", "--out", "told/", "--set",
-             "job.metrics=told.prom");
+             "job.metrics=told.prom", "--set",
+             "block.frames_total=500@0 250@2");
     assert_code(o, 0);
     last = last_event("told", "end");
     assert_line("told.prom", "bmuf_state{run=\"told\",state=\"done\"} 1\n");
     assert_line("told.prom", "bmuf_state{run=\"told\",state=\"running\"} 0\n");
     assert_line("told.prom", "bmuf_progress_ratio{run=\"told\"} 1\n");
+    assert_line("told.prom", "bmuf_epochs_done{run=\"told\"} 3\n");
     assert_line("told.prom", "bmuf_restarts_total{run=\"told\"} 0\n");
     snprintf(line, sizeof line, "bmuf_frames_total{run=\"told\"} %.0f\n",
              number(last, "frames"));

@@ -295,6 +295,55 @@ static void assert_histograms(const events_read *e, int64_t step, bool updates)
     assert_true(u->histo->max > u->histo->min);
 }
 
+/* The tags of the texts of a step, separated by blanks, with what is below. */
+static void assert_texts(const events_read *e, int64_t step, const char *tags)
+{
+    char found[512] = "";
+
+    for (size_t i = 0; i < e->n; i++) {
+        const Tensorboard__Summary *s = e->all[i]->summary;
+
+        if (e->all[i]->step != step || s == NULL || s->n_value != 1 ||
+            s->value[0]->tensor == NULL)
+            continue;
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s ",
+                 s->value[0]->tag);
+        assert_string_equal(s->value[0]->metadata->plugin_data->plugin_name,
+                            "text");
+        assert_int_equal(s->value[0]->tensor->dtype, 7);
+        assert_int_equal(s->value[0]->tensor->n_string_val, 1);
+    }
+    assert_string_equal(found, tags);
+}
+
+/* The text of a sequence at a step is this one: sequence i of test, and what
+ * bmuf eval recognises with the model of that step. */
+static void assert_example(const events_read *e, int64_t step, size_t i,
+                           const char *model)
+{
+    const Tensorboard__Summary__Value *v = NULL;
+    char tag[64], expected[200], mark[32], *line = NULL;
+    ProtobufCBinaryData got = {0};
+    outcome o = BMUF("eval", model, "test", "--hyp", "-");
+    const char *end = NULL;
+
+    assert_code(o, 0);
+    snprintf(mark, sizeof mark, " (test-%zu)\n", i);
+    end = strstr(o.out, mark);
+    assert_non_null(end);
+    line = strndup(o.out, (size_t)(end - o.out));
+    snprintf(expected, sizeof expected,
+             "    reference   %s\n    recognised  %s\n", speech_text(i),
+             strrchr(line, '\n') != NULL ? strrchr(line, '\n') + 1 : line);
+    free(line);
+    snprintf(tag, sizeof tag, "examples/test-%zu", i);
+    v = find(e, tag, step);
+    assert_non_null(v);
+    got = v->tensor->string_val[0];
+    assert_int_equal(got.len, strlen(expected));
+    assert_memory_equal(got.data, expected, got.len);
+}
+
 /* The scalars of a run are the numbers of its journal, each step once. The
  * events are those of all its files, without those that a later file of a
  * resumed run takes back. */
@@ -316,6 +365,8 @@ static void assert_scalars(const events_read *e, const char *run, bool timed)
                           json_object_get(row, "error"));
             assert_scalar(e, "filter/g_norm", blocks,
                           json_object_get(row, "g_norm"));
+            assert_scalar(e, "filter/block_momentum", blocks,
+                          json_object_get(row, "block_momentum"));
             if (timed)
                 assert_scalar(e, "time/exchange_s", blocks,
                               json_object_get(row, "exchange_s"));
@@ -330,6 +381,11 @@ static void assert_scalars(const events_read *e, const char *run, bool timed)
     assert_null(find(e, "train/loss", blocks + 1));
     json_decref(all);
 }
+
+/* Sequences i * 21 / 8 of test. */
+#define EXAMPLES                                                               \
+    "examples/test-0 examples/test-2 examples/test-5 examples/test-7 "         \
+    "examples/test-10 examples/test-13 examples/test-15 examples/test-18 "
 
 static void test_a_run_has_event_files_and_the_same_model(void **_)
 {
@@ -350,10 +406,38 @@ static void test_a_run_has_event_files_and_the_same_model(void **_)
     start = last_event("board", "start");
     per_epoch = (int64_t)number(start, "blocks_per_epoch");
     assert_histograms(&e, 0, false);
-    for (int epoch = 1; epoch <= 3; epoch++)
+    assert_texts(&e, 0, "");
+    for (int epoch = 1; epoch <= 3; epoch++) {
         assert_histograms(&e, epoch * per_epoch, true);
+        assert_texts(&e, epoch * per_epoch, EXAMPLES);
+    }
+    assert_example(&e, 3 * per_epoch, 2 * 21 / 8, "board/model.safetensors");
     assert_null(find(&e, "weights/2.linear.b", per_epoch - 1));
     json_decref(start);
+    free_events(&e);
+}
+
+/* Rank 0 writes what all ranks have seen. */
+static void test_examples_of_all_ranks_are_shown(void **_)
+{
+    events_read e = {0};
+    json_t *end = NULL;
+    int64_t blocks = 0;
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "pair", "-n", "2", "--set",
+                     "job.tensorboard=yes"),
+                0);
+    assert_same_model("plain", "pair");
+    read_events(&e, events_path("pair", 0));
+    assert_null(events_path("pair", 1));
+    end = last_event("pair", "end");
+    blocks = (int64_t)number(end, "blocks");
+    assert_texts(&e, blocks, EXAMPLES);
+    for (size_t i = 0; i < 8; i++)
+        assert_example(&e, blocks, i * 21 / 8, "pair/model.safetensors");
+    assert_histograms(&e, blocks, true);
+    json_decref(end);
     free_events(&e);
 }
 
@@ -453,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_histograms_count_finite_numbers),
         cmocka_unit_test(test_a_full_disk_leaves_whole_records),
         cmocka_unit_test(test_a_run_has_event_files_and_the_same_model),
+        cmocka_unit_test(test_examples_of_all_ranks_are_shown),
         cmocka_unit_test(test_looking_at_a_model_changes_no_strategy),
         cmocka_unit_test(test_a_resumed_run_goes_on_in_a_new_file),
     };
