@@ -53,6 +53,7 @@ bm_status bm_trial_write(bm_tuning *t, size_t trial)
     BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
     BM_TRY_DONE(bm_config_set(config, "train.checkpoint_every=0"));
     BM_TRY_DONE(bm_config_set(config, "train.keep=1"));
+    BM_TRY_DONE(bm_config_set(config, "job.metrics=")); /* one for all trials */
     status = bm_settings_write(config, path);
 done:
     bm_config_free(config);
