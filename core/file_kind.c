@@ -65,7 +65,7 @@ static const char npz[] = "a NumPy archive (.npz)";
 static const char zip[] = "a zip archive";
 static const char safetensors[] = "a safetensors file";
 static const char ark[] = "a Kaldi archive";
-static const char binary[] = "a binary file";
+const char bm_kind_binary[] = "a binary file";
 static const char json[] = "JSON";
 static const char json_list[] = "a JSON list";
 static const char scp[] = "a Kaldi scp file";
@@ -82,7 +82,7 @@ static const struct use {
     {zip, archives},
     {safetensors, "bmuf eval and info take models"},
     {ark, kaldi},
-    {binary, "give a text"},
+    {bm_kind_binary, "give a text"},
     {json, "bmuf pack takes manifests"},
     {json_list, "bmuf pack takes manifests, with one object a line and no "
                 "brackets around them"},
@@ -171,7 +171,7 @@ const char *bm_file_kind(const char *path)
         return safetensors;
     if (is_ark(&h))
         return ark;
-    return is_binary(&h) ? binary : NULL;
+    return is_binary(&h) ? bm_kind_binary : NULL;
 }
 
 /* "id path", "id path:12345" or "id command |", as Kaldi's wav.scp. */

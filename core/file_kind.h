@@ -20,7 +20,8 @@ const char *bm_file_kind(const char *path);
  * two below, or NULL: empty, or not a text. Static. */
 const char *bm_text_kind(const char *path);
 extern const char bm_kind_configuration[];
-extern const char bm_kind_text[]; /* of unknown kind */
+extern const char bm_kind_text[];   /* of unknown kind */
+extern const char bm_kind_binary[]; /* of bm_file_kind, likewise */
 
 /* What to do with a file of this kind, a result of the two functions above:
  * "bmuf pack --images takes a manifest that lists such files". Static. */

@@ -96,7 +96,8 @@ static bm_status invalid(const char *path)
 
     if (kind == NULL)
         kind = bm_text_kind(path);
-    if (kind != NULL && strcmp(kind, "an HDF5 file") != 0)
+    if (kind != NULL && kind != bm_kind_binary &&
+        strcmp(kind, "an HDF5 file") != 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a shard; %s", path, kind,
                        bm_file_kind_use(kind));
     return BM_FAIL(BM_ERR_FORMAT,
