@@ -18,44 +18,46 @@ static const char *value_of(const bm_config *config, const char *section,
     return text != NULL ? text : "";
 }
 
-/* As numbers, if both are. */
-static bool equal(const char *a, const char *b)
+typedef struct collector {
+    bm_differences *d;
+    bool whole; /* there was enough memory */
+} collector;
+
+/* Adds a setting that differs, once; called by bm_config_compare. */
+static void add(void *self, const char *section, const bm_option *o,
+                const char *in_a, const char *in_b)
 {
-    char *end_a = NULL, *end_b = NULL;
-    double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    collector *c = self;
+    bm_differences *d = c->d;
+    struct bm_difference *grown = NULL;
 
-    if (end_a == a || end_b == b || *end_a != '\0' || *end_b != '\0')
-        return strcmp(a, b) == 0;
-    return x == y;
-}
-
-static bool differ(const bm_differences *d, const char *section,
-                   const bm_option *o)
-{
-    const char *first = NULL;
-
-    for (size_t r = 0; r < d->n_runs; r++) {
-        const char *value = value_of(d->configs[r], section, o);
-
-        if (d->configs[r] == NULL)
-            continue;
-        if (first != NULL && !equal(first, value))
-            return true;
-        first = value;
-    }
-    return false;
-}
-
-static bm_status add(bm_differences *d, const char *section, const bm_option *o)
-{
-    struct bm_difference *grown =
-        realloc(d->settings, (d->n + 1) * sizeof *grown);
-
+    (void)in_a;
+    (void)in_b;
+    for (size_t k = 0; k < d->n; k++)
+        if (d->settings[k].option == o && d->settings[k].section == section)
+            return;
+    grown = realloc(d->settings, (d->n + 1) * sizeof *grown);
+    c->whole = c->whole && grown != NULL;
     if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to compare settings");
+        return;
     d->settings = grown;
     d->settings[d->n++] = (struct bm_difference){section, o};
-    return BM_OK;
+}
+
+/* Of the first run that has a config.ini from each of the others. */
+static bm_status compare(bm_differences *d)
+{
+    collector c = {d, true};
+    size_t first = 0;
+
+    while (first < d->n_runs && d->configs[first] == NULL)
+        first++;
+    for (size_t r = first + 1; r < d->n_runs; r++)
+        if (d->configs[r] != NULL)
+            bm_config_compare(d->configs[first], d->configs[r],
+                              bm_train_sections(), add, &c);
+    return c.whole ? BM_OK
+                   : BM_FAIL(BM_ERR_MEMORY, "no memory to compare settings");
 }
 
 static bm_status read_configs(bm_differences *d, const char *const *runs)
@@ -82,10 +84,7 @@ bm_status bm_differences_read(bm_differences *d, size_t n_runs,
     if (d->configs == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to compare runs");
     BM_TRY_DONE(read_configs(d, runs));
-    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
-        for (const bm_option *o = s->options; o->key != NULL; o++)
-            if (differ(d, s->name, o))
-                BM_TRY_DONE(add(d, s->name, o));
+    BM_TRY_DONE(compare(d));
     return BM_OK;
 done:
     bm_differences_free(d);
@@ -144,21 +143,35 @@ bool bm_is_setting(const char *name)
     return find(section, dot + 1) != NULL;
 }
 
+typedef struct judge {
+    const char *key; /* may differ; NULL: none */
+    bool other;      /* something else does */
+} judge;
+
+/* Called by bm_config_compare. */
+static void look(void *self, const char *section, const bm_option *o,
+                 const char *in_a, const char *in_b)
+{
+    judge *j = self;
+    char name[64];
+
+    (void)in_a;
+    (void)in_b;
+    snprintf(name, sizeof name, "%s.%s", section, o->key);
+    j->other = j->other || (strcmp(name, "job.seed") != 0 &&
+                            (j->key == NULL || strcmp(name, j->key) != 0));
+}
+
 bool bm_differ_in_seed_only(const bm_differences *d, size_t a, size_t b,
                             const char *key)
 {
+    judge j = {key, false};
+
     if (a == b)
         return true;
     if (d->configs[a] == NULL || d->configs[b] == NULL)
         return false;
-    for (size_t k = 0; k < d->n; k++) {
-        char name[64];
-
-        bm_difference_name(d, k, name);
-        if (strcmp(name, "job.seed") != 0 &&
-            (key == NULL || strcmp(name, key) != 0) &&
-            !equal(bm_difference_value(d, a, k), bm_difference_value(d, b, k)))
-            return false;
-    }
-    return true;
+    bm_config_compare(d->configs[a], d->configs[b], bm_train_sections(), look,
+                      &j);
+    return !j.other;
 }

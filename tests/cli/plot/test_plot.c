@@ -195,12 +195,12 @@ static void test_bars_and_cells_cover_their_ranges(void **_)
     bm_plot_series bars = {
         .mark = BM_BARS, .n = 2, .x = from, .x_end = to, .y = row, .colour = 2};
     bm_plot_series cells = {.mark = BM_CELLS,
-                       .n = 2,
-                       .x = from,
-                       .x_end = to,
-                       .y = row,
-                       .y_end = end,
-                       .z = z};
+                            .n = 2,
+                            .x = from,
+                            .x_end = to,
+                            .y = row,
+                            .y_end = end,
+                            .z = z};
     bm_plot p = {.x = {.least = 0, .most = 4},
                  .y = {.names = names, .n_names = 1},
                  .series = &bars,
