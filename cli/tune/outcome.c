@@ -46,7 +46,7 @@ static double student(size_t freedom)
 /* *squares grows by the squared distances from the mean. */
 static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
 {
-    double sum = 0, scores = 0;
+    double sum = 0;
 
     f->n = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -61,20 +61,18 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
                 continue;
             }
             sum += r->ler;
-            scores += r->score;
             f->n++;
             f->ler = sum / (double)f->n;
-            f->score = scores / (double)f->n;
         }
 }
 
-static int by_score(const void *a, const void *b)
+static int by_error(const void *a, const void *b)
 {
     const bm_finalist *x = a, *y = b;
 
     if ((x->n == 0) != (y->n == 0))
         return x->n == 0 ? 1 : -1;
-    return (x->score > y->score) - (x->score < y->score);
+    return (x->ler > y->ler) - (x->ler < y->ler);
 }
 
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
@@ -93,7 +91,7 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
         list[i].low = fmax(list[i].ler - half, 0);
         list[i].high = list[i].ler + half;
     }
-    qsort(list, n, sizeof *list, by_score);
+    qsort(list, n, sizeof *list, by_error);
 }
 
 static const char *origin(const bm_tuning *t, size_t trial)
@@ -105,8 +103,7 @@ static const char *origin(const bm_tuning *t, size_t trial)
     return words[bm_search_origin_of(t->search, trial)];
 }
 
-/* The result of the highest rung; NULL: none yet. */
-static const bm_tune_result *last_result(const bm_tuning *t, size_t trial)
+const bm_tune_result *bm_last_result(const bm_tuning *t, size_t trial)
 {
     const bm_tune_result *r = NULL;
 
@@ -180,7 +177,7 @@ static void print_head(const bm_tuning *t)
 
 static void print_trial(const bm_tuning *t, size_t trial)
 {
-    const bm_tune_result *r = last_result(t, trial);
+    const bm_tune_result *r = bm_last_result(t, trial);
     const double *x = bm_search_point(t->search, trial);
     char label[32], text[BM_AXIS_TEXT];
 
@@ -220,24 +217,57 @@ static void print_finals(const bm_finalist *list, size_t n)
     }
 }
 
+typedef struct merit {
+    int rung;
+    double score;
+    size_t trial;
+} merit;
+
+static int by_merit(const void *a, const void *b)
+{
+    const merit *x = a, *y = b;
+
+    if (isinf(x->score) != isinf(y->score))
+        return isinf(x->score) ? 1 : -1;
+    if (x->rung != y->rung)
+        return y->rung - x->rung;
+    if (x->score != y->score)
+        return x->score < y->score ? -1 : 1;
+    return x->trial < y->trial ? -1 : 1;
+}
+
+/* By the rungs they have reached, the last ones of finalists included. */
+static void print_best_trials(const bm_tuning *t)
+{
+    merit *list = calloc(t->n_trials + 1, sizeof *list);
+
+    if (list == NULL)
+        return;
+    for (size_t i = 0; i < t->n_trials; i++) {
+        const bm_tune_result *r = bm_last_result(t, i);
+
+        list[i] = (merit){r != NULL ? r->job.rung : -1,
+                          r != NULL ? r->score : INFINITY, i};
+    }
+    qsort(list, t->n_trials, sizeof *list, by_merit);
+    for (size_t i = 0; i < t->n_trials && i < SHOWN; i++)
+        print_trial(t, list[i].trial);
+    if (t->n_trials > SHOWN)
+        printf("and %zu more in %s/trials.tsv\n", t->n_trials - SHOWN,
+               t->directory);
+    free(list);
+}
+
 void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
-    size_t all = bm_search_trials(t->search);
-    size_t *rank = malloc((all + 1) * sizeof *rank);
-
-    if (rank == NULL)
-        return;
-    bm_search_rank(t->search, rank);
     print_head(t);
-    for (size_t i = 0; i < all && i < SHOWN; i++)
-        print_trial(t, rank[i]);
-    if (all > SHOWN)
-        printf("and %zu more in %s/trials.tsv\n", all - SHOWN, t->directory);
+    print_best_trials(t);
     print_finals(list, n);
-    free(rank);
     if (n == 0 || list[0].n == 0)
         return;
-    printf("\nThe best settings, in %s/best.ini\n", t->directory);
+    printf("\nFigures in %s/report.html. The best settings, in "
+           "%s/best.ini\n",
+           t->directory, t->directory);
     for (size_t i = 0; i < t->trials[list[0].trial].n; i++)
         printf("  %s\n", t->trials[list[0].trial].row[i].text);
     if (t->trials[list[0].trial].n == 0)

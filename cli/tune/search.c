@@ -497,6 +497,25 @@ int bm_search_rung(const bm_search *s, size_t i)
     return rung;
 }
 
+bm_status bm_search_model(const bm_search *s, bm_gauss **out)
+{
+    size_t d = s->set.axes + 1, n = 0;
+    double *x = malloc(MOST_MODELLED * d * sizeof *x);
+    double *y = malloc(MOST_MODELLED * sizeof *y);
+    bm_status status = BM_OK;
+
+    *out = NULL;
+    if (x == NULL || y == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a model of the trials");
+    n = collect(s, x, y);
+    if (n >= d + 2)
+        status = bm_gauss_fit(out, n, d, x, y);
+done:
+    free(x);
+    free(y);
+    return status;
+}
+
 double bm_search_spent(const bm_search *s)
 {
     return s->spent;

@@ -98,6 +98,11 @@ double bm_search_score(const bm_search *s, size_t trial, int rung);
 /* The last rung with a score; -1: none. */
 int bm_search_rung(const bm_search *s, size_t trial);
 
+/* The model of all results so far, for points x [d + 1]; the last number is how
+ * far a trial was trained, 1 at its end. NULL: there are too few. Free it with
+ * bm_gauss_free. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_search_model(const bm_search *s, bm_gauss **out);
+
 /* Epochs of the jobs that were handed out. */
 double bm_search_spent(const bm_search *s);
 

@@ -20,7 +20,7 @@
 
 #include "cli/report/advice.h"
 #include "cli/settings.h"
-#include "cli/tune/axis.h"
+#include "cli/tune/range.h"
 #include "cli/tune/search.h"
 
 enum { BM_SPACE_FIXED = 16, BM_SPACE_TEXT = 128 };

@@ -449,6 +449,7 @@ static bm_status compare_finalists(bm_tuning *t)
         return BM_FAIL(BM_ERR_NUMERIC, "no trial ended well; see %s/trials.tsv",
                        t->directory);
     BM_TRY(bm_outcome_best(t, list[0].trial));
+    BM_TRY(bm_tune_page(t, list, all.n));
     bm_outcome_print(t, list, all.n);
     return BM_OK;
 }

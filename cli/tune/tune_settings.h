@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 typedef struct bm_tune_settings {
-    const char *over; /* ranges, see axis.h; "": the usual ones, see space.h */
+    const char *over; /* ranges, see range.h; "": the usual ones, see space.h */
     long epochs;      /* budget, of all trials together; 0: 24 full trials */
     double minutes;   /* budget; 0: unlimited */
     long trials;      /* budget; 0: unlimited */

@@ -117,16 +117,24 @@ typedef struct bm_finalist {
     size_t trial;
     size_t n; /* seeds with a result */
     double ler, low, high;
-    double score; /* the mean */
 } bm_finalist;
 
 /* The trials to compare at the end; out [tune.finalists + 1]: the given one
  * last. Returns how many. */
 size_t bm_finalists(const bm_tuning *t, size_t *out);
 
-/* Fills ler .. score of each; the interval is of the mean, by Student's t with
+/* Fills n .. high of each; the interval is of the mean, by Student's t with
  * the standard deviation pooled over all finalists. Sorts, the best first. */
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n);
+
+/* ---- tune_page.c --------------------------------------------------------- */
+
+/* Writes report.html: what was found, and what the model makes of it. */
+BM_CHECKED bm_status bm_tune_page(const bm_tuning *t, const bm_finalist *list,
+                                  size_t n);
+
+/* The result of a trial's highest rung; NULL: none yet. */
+const bm_tune_result *bm_last_result(const bm_tuning *t, size_t trial);
 
 /* Writes trials.tsv, once the search has begun; the tables on stdout; best.ini. */
 BM_CHECKED bm_status bm_outcome_tsv(const bm_tuning *t);

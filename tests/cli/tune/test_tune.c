@@ -106,6 +106,7 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
 {
     program p;
     outcome o, given;
+    char *page = NULL;
 
     (void)_;
     TUNE(&p, "one", "--jobs", "1");
@@ -121,6 +122,12 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
     assert_ended(&p, 0);
     assert_not_said(&p, "label errors on dev");
     assert_same_search("one", "three");
+
+    page = read_whole("one", "report.html");
+    assert_says(page, "best error on dev");
+    assert_says(page, "all trials");
+    assert_says(page, "t000: as it was given");
+    free(page);
 
     /* What it leaves can be used. */
     given = BMUF("explain", "tune.ini");

@@ -1,5 +1,5 @@
 /*
- * axis.h - a setting that is searched, as a number in [0, 1]:
+ * range.h - a setting that is searched, as a number in [0, 1]:
  *
  *     block.steps=5..200             the scale is log, as both ends are positive
  *     train.rate=0.01..0.2:log
@@ -8,8 +8,8 @@
  *     sgd.local_state=reset,keep     one of these
  *     job.workers=16                 fixed
  */
-#ifndef BM_CLI_TUNE_AXIS_H
-#define BM_CLI_TUNE_AXIS_H
+#ifndef BM_CLI_TUNE_RANGE_H
+#define BM_CLI_TUNE_RANGE_H
 
 #include "core/config.h"
 

@@ -1,5 +1,5 @@
 /* Ranges of settings: their texts, places and mistakes; the usual ones. */
-#include "cli/tune/axis.h"
+#include "cli/tune/range.h"
 #include "cli/tune/space.h"
 #include "tests/support/support.h"
 
@@ -191,5 +191,5 @@ int main(void)
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
     };
 
-    return cmocka_run_group_tests_name("axis", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("range", tests, NULL, NULL);
 }

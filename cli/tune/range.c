@@ -1,4 +1,4 @@
-#include "cli/tune/axis.h"
+#include "cli/tune/range.h"
 
 #include "core/words.h"
 

@@ -1,0 +1,342 @@
+/*
+ * tune_page.c - report.html of a search: the best error against the budget, a
+ * map of the error over two settings, all trials over all settings, and the
+ * tables. Map and order of importance are those of the model (gauss.h).
+ */
+#include "cli/report/page/page.h"
+#include "cli/tune/tuning.h"
+#include "core/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRID = 24, MOST_SHOWN_AXES = 11 };
+
+static double error_of(double score)
+{
+    return exp(score); /* score_of in trial.c, without the loss */
+}
+
+/* ---- the best against the budget ----------------------------------------- */
+
+/* Steps: two points for each result of a last rung. */
+static void draw_progress(const bm_tuning *t, FILE *f)
+{
+    double *x = calloc(2 * t->n_results + 1, sizeof *x);
+    double *y = calloc(2 * t->n_results + 1, sizeof *y);
+    double least = NAN, epochs = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; x != NULL && y != NULL && i < t->n_results; i++) {
+        const bm_tune_result *r = &t->results[i];
+        long before = r->job.rung > 0 && r->job.seed == 0
+                          ? bm_trial_epochs(t, r->job.trial, r->job.rung - 1)
+                          : 0;
+
+        epochs +=
+            (double)(bm_trial_epochs(t, r->job.trial, r->job.rung) - before);
+        if (r->job.rung != t->set.rungs - 1 || isnan(r->ler))
+            continue;
+        if (n > 0) {
+            x[n] = epochs;
+            y[n++] = least;
+        }
+        least = n == 0 ? r->ler : fmin(least, r->ler);
+        x[n] = epochs;
+        y[n++] = least;
+    }
+    if (n > 1) {
+        bm_plot_series line = {.mark = BM_LINE, .n = n, .x = x, .y = y};
+
+        bm_report_page_figure(
+            f,
+            &(bm_plot){.title = "best error on dev",
+                       .x = {.title = "epochs of all trials"},
+                       .y = {.percent = true},
+                       .series = &line,
+                       .n = 1},
+            "The lowest error of a trial that was trained to its end, after so "
+            "much work. Where the line is flat, more budget does not help.");
+    }
+    free(x);
+    free(y);
+}
+
+/* ---- the map ------------------------------------------------------------- */
+
+static bm_plot_axis axis_of(const bm_axis *a)
+{
+    return (bm_plot_axis){.title = a->name,
+                          .scale = a->scale == BM_AXIS_log     ? BM_PLOT_LOG
+                                   : a->scale == BM_AXIS_logit ? BM_PLOT_LOGIT
+                                                               : BM_PLOT_LINEAR,
+                          .least = a->low,
+                          .most = a->high};
+}
+
+/* The two axes of numbers that the error depends on most, or that block size
+ * and block momentum are on. False: there are no two. */
+static bool find_pair(const bm_tuning *t, const bm_gauss *g, size_t out[2])
+{
+    static const char *const known[] = {"block.steps", "time constant",
+                                        "bmuf.momentum",
+                                        "block.frames_per_worker"};
+    double weight[2] = {-INFINITY, -INFINITY};
+
+    for (size_t k = 0; k < t->space.n; k++) {
+        double w = -bm_gauss_length(g, k);
+
+        if (t->space.axis[k].scale == BM_AXIS_WORDS)
+            continue;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (strcmp(t->space.axis[k].name, known[i]) == 0)
+                w += 1e6;
+        if (w > weight[0]) {
+            weight[1] = weight[0];
+            out[1] = out[0];
+            weight[0] = w;
+            out[0] = k;
+        } else if (w > weight[1]) {
+            weight[1] = w;
+            out[1] = k;
+        }
+    }
+    return isfinite(weight[1]);
+}
+
+typedef struct cells {
+    double x[GRID * GRID], x_end[GRID * GRID], y[GRID * GRID];
+    double y_end[GRID * GRID], z[GRID * GRID];
+} cells;
+
+/* The other settings are those of the best trial. */
+static void fill_cells(const bm_tuning *t, const bm_gauss *g,
+                       const double *best, const size_t pair[2], cells *c)
+{
+    double row[BM_GAUSS_AXES], deviation = 0;
+    bm_axis a = t->space.axis[pair[0]], b = t->space.axis[pair[1]];
+
+    a.integer = b.integer = false;
+    memcpy(row, best, t->space.n * sizeof *row);
+    row[t->space.n] = 1;
+    for (size_t i = 0; i < GRID * GRID; i++) {
+        double u = (double)(i % GRID) / GRID, v = (double)(i / GRID) / GRID;
+
+        c->x[i] = bm_axis_value(&a, u);
+        c->x_end[i] = bm_axis_value(&a, u + 1. / GRID);
+        c->y[i] = bm_axis_value(&b, v);
+        c->y_end[i] = bm_axis_value(&b, v + 1. / GRID);
+        row[pair[0]] = u + 0.5 / GRID;
+        row[pair[1]] = v + 0.5 / GRID;
+        bm_gauss_predict(g, row, &c->z[i], &deviation);
+        c->z[i] = fmin(error_of(c->z[i]), 1);
+    }
+}
+
+static void draw_map(const bm_tuning *t, const bm_gauss *g, size_t trial,
+                     FILE *f)
+{
+    size_t pair[2] = {0};
+    cells *c = calloc(1, sizeof *c);
+    double *x = calloc(t->n_trials + 1, sizeof *x);
+    double *y = calloc(t->n_trials + 1, sizeof *y);
+
+    if (c != NULL && x != NULL && y != NULL && find_pair(t, g, pair)) {
+        const bm_axis *a = &t->space.axis[pair[0]],
+                      *b = &t->space.axis[pair[1]];
+        bm_plot_series series[] = {{.mark = BM_CELLS,
+                                    .n = (size_t)GRID * GRID,
+                                    .x = c->x,
+                                    .x_end = c->x_end,
+                                    .y = c->y,
+                                    .y_end = c->y_end,
+                                    .z = c->z},
+                                   {.mark = BM_POINTS, .x = x, .y = y}};
+
+        fill_cells(t, g, bm_search_point(t->search, trial), pair, c);
+        for (size_t i = 0; i < bm_search_trials(t->search); i++) {
+            const double *at = bm_search_point(t->search, i);
+
+            x[series[1].n] = bm_axis_value(a, at[pair[0]]);
+            y[series[1].n++] = bm_axis_value(b, at[pair[1]]);
+        }
+        bm_report_page_figure(
+            f,
+            &(bm_plot){.title = "error expected at the end of training",
+                       .x = axis_of(a),
+                       .y = axis_of(b),
+                       .z = {.title = "errors on dev", .percent = true},
+                       .series = series,
+                       .n = 2},
+            "Colour is what the model of all trials expects with the other "
+            "settings as in the best trial; points are trials. Where the best "
+            "colour reaches an edge, search beyond it.");
+    }
+    free(c);
+    free(x);
+    free(y);
+}
+
+/* ---- all settings -------------------------------------------------------- */
+
+static void draw_parallel(const bm_tuning *t, size_t best, FILE *f)
+{
+    size_t shown = t->space.n < MOST_SHOWN_AXES ? t->space.n : MOST_SHOWN_AXES;
+    size_t n = bm_search_trials(t->search), columns = shown + 1;
+    double *values = calloc(n * columns + 1, sizeof *values);
+    bm_plot_axis axes[MOST_SHOWN_AXES + 1];
+    const char *names[MOST_SHOWN_AXES][BM_AXIS_MOST_WORDS];
+
+    if (values == NULL)
+        return;
+    for (size_t k = 0; k < shown; k++) {
+        const bm_axis *a = &t->space.axis[k];
+
+        axes[k] = axis_of(a);
+        if (a->scale != BM_AXIS_WORDS)
+            continue;
+        for (int w = 0; w < a->n_words; w++)
+            names[k][w] = a->words[w];
+        axes[k] = (bm_plot_axis){
+            .title = a->name, .names = names[k], .n_names = (size_t)a->n_words};
+    }
+    axes[shown] = (bm_plot_axis){
+        .title = "errors", .scale = BM_PLOT_LOG, .percent = true};
+    for (size_t i = 0; i < n; i++) {
+        const bm_tune_result *r = bm_last_result(t, i);
+
+        for (size_t k = 0; k < shown; k++)
+            values[i * columns + k] = bm_axis_value(
+                &t->space.axis[k], bm_search_point(t->search, i)[k]);
+        values[i * columns + shown] = r != NULL ? r->ler : NAN;
+    }
+    bm_report_page_parallel(
+        f,
+        &(bm_parallel){.title = "all trials",
+                       .axes = axes,
+                       .n_axes = columns,
+                       .n = n,
+                       .values = values,
+                       .colour = shown,
+                       .best = best},
+        "A line is a trial: its settings from left to right, then its error "
+        "where it ended. The thick line is the best. Where lines of good "
+        "colour meet on an axis, that setting matters.");
+    free(values);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static void describe_settings(const bm_tuning *t, size_t trial,
+                              const char *name, FILE *f)
+{
+    char settings[900] = "as it was given";
+    const bm_assignments *a = &t->trials[trial];
+
+    for (size_t k = 0; k < a->n; k++)
+        snprintf(settings + (k > 0 ? strlen(settings) : 0),
+                 sizeof settings - (k > 0 ? strlen(settings) : 0), "%s%s",
+                 k > 0 ? ", " : "", a->row[k].text);
+    bm_report_page_words(f, "%s: %s", name, settings);
+}
+
+static void list_finalists(const bm_tuning *t, const bm_finalist *list,
+                           size_t n, FILE *f)
+{
+    static const char *const head[] = {"trial", "errors", "from", "to",
+                                       "seeds"};
+    char name[32], number[4][32];
+
+    bm_report_table_begin(f, head, 5);
+    for (size_t i = 0; i < n; i++) {
+        bm_trial_name((bm_tune_job){.trial = list[i].trial}, name);
+        snprintf(number[0], 32, "%.2f %%", 100 * list[i].ler);
+        snprintf(number[1], 32, "%.2f %%", 100 * list[i].low);
+        snprintf(number[2], 32, "%.2f %%", 100 * list[i].high);
+        snprintf(number[3], 32, "%zu", list[i].n);
+        bm_report_table_row(f,
+                            (const char *const[]){name, number[0], number[1],
+                                                  number[2], number[3]},
+                            5);
+    }
+    bm_report_table_end(f);
+    for (size_t i = 0; i < n; i++) {
+        bm_trial_name((bm_tune_job){.trial = list[i].trial}, name);
+        describe_settings(t, list[i].trial, name, f);
+    }
+}
+
+static void list_axes(const bm_tuning *t, const bm_gauss *g, FILE *f)
+{
+    static const char *const head[] = {"setting", "searched", "effect"};
+
+    bm_report_table_begin(f, head, 3);
+    for (size_t k = 0; k < t->space.n; k++) {
+        char range[200], effect[32] = "";
+        double length = g != NULL ? bm_gauss_length(g, k) : NAN;
+
+        bm_axis_describe(&t->space.axis[k], range, sizeof range);
+        if (g != NULL)
+            snprintf(effect, sizeof effect, "%s",
+                     length < 0.4   ? "strong"
+                     : length < 1.2 ? "some"
+                                    : "little");
+        bm_report_table_row(
+            f, (const char *const[]){t->space.axis[k].name, range, effect}, 3);
+    }
+    bm_report_table_end(f);
+}
+
+static void write_page(const bm_tuning *t, const bm_gauss *g,
+                       const bm_finalist *list, size_t n, FILE *f)
+{
+    char title[PATH_MAX + 20];
+
+    snprintf(title, sizeof title, "Search %s", t->directory);
+    bm_report_page_head(f, title);
+    bm_report_page_section(f, "What was found");
+    bm_report_page_words(
+        f,
+        "%zu trials were begun with %s, for %d workers. The best were trained "
+        "with several seeds, and so was the configuration as it was given "
+        "(t000). Errors are of labels on data.dev, with 95 %% intervals of the "
+        "mean over seeds; where intervals overlap, more seeds have to tell.",
+        bm_search_trials(t->search), t->path, t->regime.workers);
+    list_finalists(t, list, n, f);
+    bm_report_page_section_end(f);
+    bm_report_page_section(f, "Where good settings are");
+    draw_progress(t, f);
+    if (g != NULL)
+        draw_map(t, g, list[0].trial, f);
+    draw_parallel(t, list[0].trial, f);
+    bm_report_page_section_end(f);
+    bm_report_page_section(f, "What was searched");
+    bm_report_page_words(f, "How much the error changes over the range of a "
+                            "setting, as the model of the trials has it.");
+    list_axes(t, g, f);
+    bm_report_page_section_end(f);
+    bm_report_page_foot(f);
+}
+
+bm_status bm_tune_page(const bm_tuning *t, const bm_finalist *list, size_t n)
+{
+    char path[PATH_MAX], *text = NULL;
+    size_t size = 0;
+    FILE *f = NULL;
+    bm_gauss *g = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_search_model(t->search, &g));
+    f = open_memstream(&text, &size);
+    if (f == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a report");
+    write_page(t, g, list, n, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/report.html", t->directory);
+    status = bm_file_write(path, text, size);
+done:
+    free(text);
+    bm_gauss_free(g);
+    return status;
+}
