@@ -16,7 +16,7 @@
 
 /* Counts up whenever the same settings begin to make other speech. */
 enum { GENERATION = 1 };
-enum { DEFAULT_RATE = 8000, SPEAKERS_PER_HOUR = 10, FEWEST_SPEAKERS = 20 };
+enum { DEFAULT_RATE = 8000, SPEAKERS_PER_HOUR = 60, FEWEST_SPEAKERS = 20 };
 
 static const char about_name[] = "speech.json";
 

@@ -26,10 +26,8 @@ static const char *const train[] = {
     "linda",   "max",     "pablo",    "paul",   "quincy", "rob",   "robert",
     "sandro",  "steph",   "travis",   "victor", "zac",
 };
-static const char *const dev[] = {"m8",      "f5",    "Denis",
-                                  "grandma", "boris", "Michael"};
-static const char *const test[] = {"m4",      "f4",    "m6",    "marcelo",
-                                   "norbert", "aunty", "Diogo", "iven"};
+static const char *const dev[] = {"m8", "f5", "grandma", "Michael"};
+static const char *const test[] = {"m4", "f4", "m6", "aunty", "Diogo", "iven"};
 
 static const struct {
     const char *name;
