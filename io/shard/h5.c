@@ -96,7 +96,8 @@ static bm_status invalid(const char *path)
 
     if (kind == NULL)
         kind = bm_text_kind(path);
-    if (kind != NULL && kind != bm_kind_binary &&
+    /* The first bytes of a shard can be taken for any text or binary file. */
+    if (kind != NULL && kind != bm_kind_binary && kind != bm_kind_text &&
         strcmp(kind, "an HDF5 file") != 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a shard; %s", path, kind,
                        bm_file_kind_use(kind));

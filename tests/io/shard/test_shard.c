@@ -563,7 +563,7 @@ static void test_all_shards_that_differ_are_reported(void **_)
     assert_non_null(strstr(message, "e-00000.bmuf.h5 and "));
     assert_non_null(
         strstr(message, "a-00000.bmuf.h5 have different vocabularies"));
-    assert_non_null(strstr(message, "f-00000.bmuf.h5 is a text, not a shard"));
+    assert_non_null(strstr(message, "f-00000.bmuf.h5: empty, truncated"));
     assert_non_null(strstr(message, "g-00000.bmuf.h5 is a directory"));
     bm_vocab_free((bm_vocab *)a.meta.vocab);
     bm_vocab_free((bm_vocab *)b.meta.vocab);
