@@ -121,7 +121,8 @@ static void fill_cells(const bm_tuning *t, const bm_gauss *g,
     memcpy(row, best, t->space.n * sizeof *row);
     row[t->space.n] = 1;
     for (size_t i = 0; i < GRID * GRID; i++) {
-        double u = (double)(i % GRID) / GRID, v = (double)(i / GRID) / GRID;
+        size_t column = i % GRID, line = i / GRID;
+        double u = (double)column / GRID, v = (double)line / GRID;
 
         c->x[i] = bm_axis_value(&a, u);
         c->x_end[i] = bm_axis_value(&a, u + 1. / GRID);

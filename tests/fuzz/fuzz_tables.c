@@ -68,7 +68,7 @@ static void lay_out(tables *t, const uint8_t *data, size_t size, bool per_frame)
 /* Sets a number of `width` bytes of an array of n bytes. */
 static void set(void *array, size_t n, size_t width, size_t place, uint64_t x)
 {
-    if (n >= width)
+    if (width > 0 && n >= width)
         memcpy((char *)array + place % (n / width) * width, &x, width);
 }
 

@@ -89,7 +89,9 @@ static void test_expected_improvement_is_that_of_a_normal(void **_)
 
     (void)_;
     assert_ok(bm_gauss_fit(&g, 4, 1, x, y));
-    for (double at = 0.05; at < 1; at += 0.1) {
+    for (int i = 0; i < 10; i++) {
+        double at = 0.05 + 0.1 * i;
+
         bm_gauss_predict(g, &at, &mean, &deviation);
         assert_true(fabs(bm_gauss_improvement(g, &at, 0.2) -
                          brute_improvement(mean, deviation, 0.2)) < 1e-6);
@@ -266,10 +268,11 @@ static double fall(const bm_filter *f, long blocks)
                       -(float)curvature[1] * start[1]};
 
         bm_filter_block(f, 2, g, w, delta, start);
-        if (!(hypot(w[0], w[1]) < 1e15))
+        if (!(hypot((double)w[0], (double)w[1]) < 1e15))
             return INFINITY;
     }
-    return log(fmax(hypot(w[0], w[1]), 1e-35) / sqrt(2)) / (double)blocks;
+    return log(fmax(hypot((double)w[0], (double)w[1]), 1e-35) / sqrt(2)) /
+           (double)blocks;
 }
 
 /* The logarithm of the factor by which the error falls per block in the long

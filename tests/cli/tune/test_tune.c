@@ -62,8 +62,8 @@ static int by_text(const void *a, const void *b)
 static char *rows_of(const char *directory)
 {
     char *text = read_whole(directory, "trials.tsv"), *rest = NULL, *rows[200];
-    char *out = calloc(1, strlen(text) + 1);
-    size_t n = 0;
+    size_t n = 0, used = 0, room = strlen(text) + 1;
+    char *out = calloc(1, room);
 
     assert_non_null(out);
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
@@ -77,10 +77,8 @@ static char *rows_of(const char *directory)
         memmove(field, strchr(field, '\t'), strlen(strchr(field, '\t')) + 1);
     }
     qsort(rows, n, sizeof *rows, by_text);
-    for (size_t i = 0; i < n; i++) {
-        strcat(out, rows[i]);
-        strcat(out, "\n");
-    }
+    for (size_t i = 0; i < n; i++)
+        used += (size_t)snprintf(out + used, room - used, "%s\n", rows[i]);
     free(text);
     return out;
 }
