@@ -117,11 +117,24 @@ int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data)
     return n;
 }
 
-bm_status bm_infeasible_check_data(const bm_model *model,
-                                   const bm_dataset *data, const char *name)
+/* The name of the first sequence that does not fit; "": none can be read. */
+static const char *first_of(const bm_model *model, bm_dataset *data)
+{
+    const char *tag = "";
+
+    for (size_t i = 0; i < data->n; i++)
+        if ((size_t)data->lengths[2 * i + 1] >
+            bm_model_frames(model, (size_t)data->lengths[2 * i]))
+            return bm_dataset_tag(data, (int64_t)i, &tag) == BM_OK ? tag : "";
+    return tag;
+}
+
+bm_status bm_infeasible_check_data(const bm_model *model, bm_dataset *data,
+                                   const char *name)
 {
     int64_t bad = bm_infeasible_count(model, data);
     bool refuse = bm_model_infeasible(model) == BM_INFEASIBLE_ERROR;
+    bool most = 2 * bad > (int64_t)data->n;
     size_t longest = (size_t)data->longest;
 
     if (data->n == 0)
@@ -131,17 +144,21 @@ bm_status bm_infeasible_check_data(const bm_model *model,
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s = %s has no labels; pack it with texts", name,
                        data->directory);
-    if (bad == 0 || (2 * bad <= (int64_t)data->n && !refuse))
+    if (bad == 0 || (!most && !refuse))
         return BM_OK;
+    if (!most)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%lld of %zu sequences of %s = %s have more labels than "
+                       "model.net leaves frames, %s first; subsample less, "
+                       "leave them out, or set model.infeasible = skip",
+                       (long long)bad, data->n, name, data->directory,
+                       first_of(model, data));
     return BM_FAIL(BM_ERR_FORMAT,
                    "%lld of %zu sequences of %s = %s have more labels than "
                    "model.net leaves frames: it leaves %zu of the %zu of the "
-                   "longest; subsample less%s",
+                   "longest; subsample less",
                    (long long)bad, data->n, name, data->directory,
-                   bm_model_frames(model, longest), longest,
-                   2 * bad <= (int64_t)data->n
-                       ? ", leave them out, or set model.infeasible = skip"
-                       : "");
+                   bm_model_frames(model, longest), longest);
 }
 
 void bm_infeasible_check_end(bm_infeasible_check *m)

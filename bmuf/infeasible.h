@@ -37,7 +37,7 @@ int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data);
  * network does not suit the data. Or if there are none, or if one cannot be used
  * and model.infeasible = error. `name`: of the data, "data.train". */
 BM_CHECKED bm_status bm_infeasible_check_data(const bm_model *model,
-                                              const bm_dataset *data,
+                                              bm_dataset *data,
                                               const char *name);
 
 /* Logs how many more were found since the last call, and starts counting from

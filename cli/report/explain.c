@@ -210,7 +210,7 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
 }
 
 /* How many sequences the model cannot use; fails if it can use none. */
-static bm_status print_infeasible(const bm_model *model, const bm_dataset *data,
+static bm_status print_infeasible(const bm_model *model, bm_dataset *data,
                                   destination *to)
 {
     int64_t bad = bm_infeasible_count(model, data);
