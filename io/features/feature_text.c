@@ -27,8 +27,10 @@ bm_status bm_cmvn_make(bm_cmvn *n, size_t dim)
 bm_status bm_cmvn_copy(bm_cmvn *n, const bm_cmvn *from)
 {
     BM_TRY(bm_cmvn_make(n, from->dim));
-    memcpy(n->mean, from->mean, n->dim * sizeof *n->mean);
-    memcpy(n->scale, from->scale, n->dim * sizeof *n->scale);
+    for (size_t d = 0; d < n->dim; d++) {
+        n->mean[d] = from->mean[d];
+        n->scale[d] = from->scale[d];
+    }
     return BM_OK;
 }
 
@@ -36,7 +38,8 @@ void bm_cmvn_free(bm_cmvn *n)
 {
     free(n->mean);
     free(n->scale);
-    *n = (bm_cmvn){0};
+    n->mean = n->scale = NULL;
+    n->dim = 0;
 }
 
 void bm_cmvn_apply(const bm_cmvn *n, float *x, size_t frames, size_t columns)

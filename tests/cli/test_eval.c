@@ -646,12 +646,13 @@ static void test_the_normalisation_travels_with_the_model(void **_)
     assert_code(BMUF("pack", "--audio", manifest, "--out", set, "--vocab",     \
                      vocab, "--set", "features.mels=8", "--set",               \
                      "features.deltas=1", "--set", "features.stack=2",         \
-                     "--set", "features.normalise=" normalise),                \
+                     "--set", normalise),                                      \
                 0)
-    PACK("test.jsonl", "like", "whole", "global");
-    PACK("test.jsonl", "after", "global/model.safetensors", "global");
-    PACK("test.jsonl", "raw", "whole", "none");
-    PACK("few.jsonl", "own", "whole/vocab.txt", "global");
+    PACK("test.jsonl", "like", "whole", "features.normalise=global");
+    PACK("test.jsonl", "after", "global/model.safetensors",
+         "features.normalise=global");
+    PACK("test.jsonl", "raw", "whole", "features.normalise=none");
+    PACK("few.jsonl", "own", "whole/vocab.txt", "features.normalise=global");
 #undef PACK
     FOR_EACH (k, same) {
         snprintf(dumped, sizeof dumped, "%s.npz", same[k]);

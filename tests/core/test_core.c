@@ -357,8 +357,10 @@ static void test_control_characters_and_invalid_utf8_are_escaped(void **state)
         {"a\nb\tc\x7f", "a\\nb\\tc\\x7f"},
         {"\xc2\x9b"
          "31m",
-         "\\xc2\\x9b31m"},                   /* CSI in one character */
-        {"\xe2\x80\xae", "\\xe2\\x80\\xae"}, /* right to left */
+         "\\xc2\\x9b31m"}, /* CSI in one character */
+        {"\xe2\x80"
+         "\xae",
+         "\\xe2\\x80\\xae"}, /* right to left */
         {"\xff\xc3", "\\xff\\xc3"},
         {"\xc0\x8a", "\\xc0\\x8a"},                   /* too long a form */
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* a surrogate */

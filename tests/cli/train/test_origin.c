@@ -167,8 +167,8 @@ static void pack_other_symbols(void)
     value += strlen("\"text\":\"");
     end = strchr(value, '"');
     all = zeros(strlen(manifest) + 8, 1);
-    memcpy(all, manifest, (size_t)(value - manifest));
-    strcat(strcat(all, "#?"), end);
+    snprintf(all, strlen(manifest) + 8, "%.*s#?%s", (int)(value - manifest),
+             manifest, end);
     write_text("other.jsonl", all);
     free(all);
     free(manifest);
@@ -433,8 +433,7 @@ static void test_frozen_layers_keep_the_bits_of_the_model(void **state)
         FOR_EACH (k, files) {
             char path[100];
 
-            snprintf(path, sizeof path, "%s", in_folder("frozen/"));
-            strcat(path, files[k]);
+            snprintf(path, sizeof path, "%s%s", in_folder("frozen/"), files[k]);
             assert_true(same_tensor(path, in_folder(from), "0.blstm.wx"));
             assert_true(same_tensor(path, in_folder(from), "0.blstm.wh"));
             assert_true(same_tensor(path, in_folder(from), "0.blstm.b"));
