@@ -111,10 +111,10 @@ bm_status bm_features_describe(char **out, const char *kind,
     return BM_OK;
 }
 
-/* Whether the list has finite numbers only, out [json_array_size]. */
-static bool read_list(const json_t *list, double *out)
+/* Whether the list begins with n finite numbers, out [n]. */
+static bool read_list(const json_t *list, size_t n, double *out)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *x = json_array_get(list, i);
 
         if (!json_is_number(x) || !isfinite(json_number_value(x)))
@@ -140,7 +140,8 @@ bm_status bm_cmvn_read(bm_cmvn *n, const char *description)
                      "the means and scales of features are not two lists of "
                      "one length");
     BM_TRY_DONE(bm_cmvn_make(n, dim));
-    if (!read_list(mean, n->mean) || !read_list(scale, n->scale)) {
+    if (!read_list(mean, n->dim, n->mean) ||
+        !read_list(scale, n->dim, n->scale)) {
         bm_cmvn_free(n);
         status = BM_FAIL(BM_ERR_FORMAT,
                          "the means and scales of features are not numbers");
