@@ -2,6 +2,7 @@
 
 #include "core/file.h"
 #include "core/file_lock.h"
+#include "core/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,19 +40,16 @@ static bm_status check_ownership(const bm_run *run)
     return BM_OK;
 }
 
+/* [tune] is none of this run's. */
 static bool may_change(const char *section, const char *key)
 {
-    static const char *const free_to[] = {
-        "train.epochs", "train.keep",     "train.checkpoint_every",
-        "data.test",    "job.exchange",   "job.trace",
-        "job.metrics",  "job.tensorboard"};
     char name[100];
 
     snprintf(name, sizeof name, "%s.%s", section, key);
-    for (size_t i = 0; i < sizeof free_to / sizeof free_to[0]; i++)
-        if (strcmp(name, free_to[i]) == 0)
-            return true;
-    return false;
+    return strcmp(section, "tune") == 0 ||
+           bm_is_word_of(name, "train.epochs train.keep train.checkpoint_every "
+                               "data.test job.exchange job.trace job.metrics "
+                               "job.tensorboard");
 }
 
 /* bm_run_check compares before the device and precision are resolved. */

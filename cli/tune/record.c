@@ -4,6 +4,7 @@
 #include "cli/tune/tuning.h"
 #include "core/file.h"
 #include "core/file_lock.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,17 +20,12 @@ static void name(const bm_tuning *t, const char *file, char out[PATH_MAX])
 /* The budget may grow, and what does not change trials. */
 static bool may_change(const char *section, const char *key)
 {
-    static const char *const free_to[] = {
-        "tune.epochs",    "tune.minutes", "tune.trials",
-        "tune.finalists", "tune.seeds",   "data.test",
-        "train.keep",     "job.exchange", "train.checkpoint_every"};
     char text[100];
 
     snprintf(text, sizeof text, "%s.%s", section, key);
-    for (size_t i = 0; i < sizeof free_to / sizeof *free_to; i++)
-        if (strcmp(text, free_to[i]) == 0)
-            return true;
-    return false;
+    return bm_is_word_of(text, "tune.epochs tune.minutes tune.trials "
+                               "tune.finalists tune.seeds data.test train.keep "
+                               "train.checkpoint_every job.exchange");
 }
 
 typedef struct comparison {

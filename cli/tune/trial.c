@@ -60,11 +60,13 @@ done:
     return status;
 }
 
-long bm_tune_rung_epochs(const bm_tuning *t, long all, int rung)
+long bm_assigned_epochs(const bm_tuning *t, const bm_assignments *a, int rung)
 {
-    long last = t->set.rungs - 1;
+    long last = t->set.rungs - 1, all = t->epochs;
     double first = (double)t->first_rung / (double)t->epochs;
 
+    for (size_t i = 0; i < a->n; i++)
+        (void)sscanf(a->row[i].text, "train.epochs=%ld", &all);
     if (rung == last)
         return all;
     /* the rounding of pow() must not add an epoch */
@@ -74,12 +76,7 @@ long bm_tune_rung_epochs(const bm_tuning *t, long all, int rung)
 
 long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung)
 {
-    const bm_assignments *a = &t->trials[trial];
-    long all = t->epochs;
-
-    for (size_t i = 0; i < a->n; i++)
-        (void)sscanf(a->row[i].text, "train.epochs=%ld", &all);
-    return bm_tune_rung_epochs(t, all, rung);
+    return bm_assigned_epochs(t, &t->trials[trial], rung);
 }
 
 bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,

@@ -102,12 +102,9 @@ static long epochs_at(void *self, const double *x, int rung)
 {
     bm_tuning *t = self;
     bm_assignments a;
-    long all = t->epochs;
 
     bm_space_assign(&t->space, x, &a);
-    for (size_t i = 0; i < a.n; i++)
-        (void)sscanf(a.row[i].text, "train.epochs=%ld", &all);
-    return bm_tune_rung_epochs(t, all, rung);
+    return bm_assigned_epochs(t, &a, rung);
 }
 
 /* ---- jobs ---------------------------------------------------------------- */

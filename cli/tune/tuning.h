@@ -90,8 +90,8 @@ long bm_trial_plateau(const bm_tuning *t, double ler);
 BM_CHECKED bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job,
                                      int code, bm_tune_result *out);
 
-/* Of `all` epochs, those up to the end of a rung; of a trial. */
-long bm_tune_rung_epochs(const bm_tuning *t, long all, int rung);
+/* Epochs of a trial with these settings up to the end of a rung. */
+long bm_assigned_epochs(const bm_tuning *t, const bm_assignments *a, int rung);
 long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung);
 
 /* "t007", or "t007-2" for its second seed. */

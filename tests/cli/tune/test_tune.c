@@ -6,6 +6,7 @@
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
+#include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
@@ -212,9 +213,26 @@ static void test_a_configuration_that_fails_ends_the_search(void **_)
     assert_said(&p, "the configuration as it was given cannot be trained");
 }
 
+/* A rung is bmuf train --until. [tune] does not belong to a run. */
+static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_code(BMUF("train", "tune.ini", "--out", "whole"), 0);
+    o = BMUF("train", "tune.ini", "--out", "parts", "--until", "2");
+    assert_code(o, 0);
+    assert_says(o.err, "stopped after block");
+    assert_code(BMUF("info", "parts/model.safetensors"), 66);
+    o = BMUF("train", "tune.ini", "--out", "parts", "--set", "tune.rungs=4");
+    assert_code(o, 0);
+    assert_same_model("whole", "parts");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_run_that_stopped_after_an_epoch_goes_on),
         cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
