@@ -30,6 +30,21 @@ size_t bm_finalists(const bm_tuning *t, size_t *out)
     return n;
 }
 
+double bm_result_value(const bm_tuning *t, const bm_tune_result *r)
+{
+    return t->set.target > 0 ? r->target_s : r->ler;
+}
+
+void bm_value_text(const bm_tuning *t, double value, char out[32])
+{
+    if (isnan(value))
+        snprintf(out, 32, "not reached");
+    else if (t->set.target > 0)
+        snprintf(out, 32, value < 1000 ? "%.3g s" : "%.0f s", value);
+    else
+        snprintf(out, 32, "%.2f %%", 100 * value);
+}
+
 /* The 97.5 % quantile of Student's t. */
 static double student(size_t freedom)
 {
@@ -54,25 +69,28 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
             bm_tune_job job = {f->trial, (int)t->set.rungs - 1, k};
             const bm_tune_result *r = bm_record_find(t, job);
 
-            if (r == NULL || isnan(r->ler))
+            double value = r != NULL ? bm_result_value(t, r) : NAN;
+
+            if (isnan(value))
                 continue;
             if (pass == 1) {
-                *squares += (r->ler - f->ler) * (r->ler - f->ler);
+                *squares += (value - f->value) * (value - f->value);
                 continue;
             }
-            sum += r->ler;
+            sum += value;
             f->n++;
-            f->ler = sum / (double)f->n;
+            f->value = sum / (double)f->n;
         }
 }
 
-static int by_error(const void *a, const void *b)
+/* One whose seeds do not all have a value comes behind those that have. */
+static int by_value(const void *a, const void *b)
 {
     const bm_finalist *x = a, *y = b;
 
-    if ((x->n == 0) != (y->n == 0))
-        return x->n == 0 ? 1 : -1;
-    return (x->ler > y->ler) - (x->ler < y->ler);
+    if (x->n != y->n)
+        return x->n < y->n ? 1 : -1;
+    return (x->value > y->value) - (x->value < y->value);
 }
 
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
@@ -88,10 +106,10 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
         double half =
             student(freedom) * sqrt(squares / (double)(freedom * list[i].n));
 
-        list[i].low = fmax(list[i].ler - half, 0);
-        list[i].high = list[i].ler + half;
+        list[i].low = isnan(half) ? NAN : fmax(list[i].value - half, 0);
+        list[i].high = list[i].value + half;
     }
-    qsort(list, n, sizeof *list, by_error);
+    qsort(list, n, sizeof *list, by_value);
 }
 
 static const char *origin(const bm_tuning *t, size_t trial)
@@ -131,6 +149,8 @@ static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
     print_number(to, "%.6f", r->ler);
     print_number(to, "%.6g", r->loss);
     print_number(to, "%.1f", r->seconds);
+    print_number(to, "%.6g", r->cluster_s);
+    print_number(to, "%.6g", r->target_s);
     for (size_t k = 0; k < t->space.n; k++) {
         bm_space_value(&t->space, x, k, text);
         fprintf(to, "\t%s", text);
@@ -153,7 +173,8 @@ bm_status bm_outcome_tsv(const bm_tuning *t)
     to = open_memstream(&text, &size);
     if (to == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a table");
-    fprintf(to, "trial\torigin\trung\tepochs\tseed\tstate\tler\tloss\tseconds");
+    fprintf(to, "trial\torigin\trung\tepochs\tseed\tstate\tler\tloss\tseconds\t"
+                "cluster_s\ttarget_s");
     for (size_t k = 0; k < t->space.n; k++)
         fprintf(to, "\t%s", t->space.axis[k].name);
     fprintf(to, "\tsettings\treason\n");
@@ -170,6 +191,8 @@ bm_status bm_outcome_tsv(const bm_tuning *t)
 static void print_head(const bm_tuning *t)
 {
     printf("%-6s %-8s %6s %8s", "trial", "origin", "epochs", "errors");
+    if (t->set.target > 0)
+        printf("  %11s", "to target");
     for (size_t k = 0; k < t->space.n; k++)
         printf("  %s", t->space.axis[k].name);
     printf("\n");
@@ -190,6 +213,10 @@ static void print_trial(const bm_tuning *t, size_t trial)
         printf("%6.2f %%", 100 * r->ler);
     else
         printf("%8s", r->state);
+    if (t->set.target > 0) {
+        bm_value_text(t, r->target_s, text);
+        printf("  %11s", text);
+    }
     for (size_t k = 0; k < t->space.n; k++) {
         bm_space_value(&t->space, x, k, text);
         printf("  %*s", (int)strlen(t->space.axis[k].name), text);
@@ -197,21 +224,29 @@ static void print_trial(const bm_tuning *t, size_t trial)
     printf("\n");
 }
 
-static void print_finals(const bm_finalist *list, size_t n)
+static void print_finals(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
-    printf("\nMean errors on dev over seeds, with 95 %% intervals\n");
+    if (t->set.target > 0)
+        printf("\nMean time over seeds until %g %% errors on dev, on %s, with "
+               "95 %% intervals\n",
+               t->set.target, t->set.network);
+    else
+        printf("\nMean errors on dev over seeds, with 95 %% intervals\n");
     for (size_t i = 0; i < n; i++) {
-        char label[32];
+        char label[32], mean[32], low[32], high[32];
 
         bm_trial_name((bm_tune_job){.trial = list[i].trial}, label);
+        bm_value_text(t, list[i].value, mean);
+        bm_value_text(t, list[i].low, low);
+        bm_value_text(t, list[i].high, high);
         if (list[i].n == 0)
-            printf("%-6s no seed ended well", label);
+            printf("%-6s no seed %s", label,
+                   t->set.target > 0 ? "reached it" : "ended well");
         else if (isnan(list[i].low))
-            printf("%-6s %6.2f %%, one seed", label, 100 * list[i].ler);
+            printf("%-6s %8s, one seed", label, mean);
         else
-            printf("%-6s %6.2f %% (%.2f to %.2f), %zu seeds", label,
-                   100 * list[i].ler, 100 * list[i].low, 100 * list[i].high,
-                   list[i].n);
+            printf("%-6s %8s (%s to %s), %zu of %ld seeds", label, mean, low,
+                   high, list[i].n, t->set.seeds);
         printf("%s\n",
                list[i].trial == 0 ? ", the configuration as it was given" : "");
     }
@@ -262,7 +297,7 @@ void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
     print_head(t);
     print_best_trials(t);
-    print_finals(list, n);
+    print_finals(t, list, n);
     if (n == 0 || list[0].n == 0)
         return;
     printf("\nFigures in %s/report.html. The best settings, in "

@@ -110,7 +110,9 @@ static void take_event(void *self, const char *kind, json_t *event)
                         .score = number_or(event, "score", INFINITY),
                         .ler = number_or(event, "ler", NAN),
                         .loss = number_or(event, "loss", NAN),
-                        .seconds = number_or(event, "seconds", 0)};
+                        .seconds = number_or(event, "seconds", 0),
+                        .cluster_s = number_or(event, "cluster_s", NAN),
+                        .target_s = number_or(event, "target_s", NAN)};
 
     if (strcmp(kind, "result") != 0 || into->status != BM_OK)
         return;
@@ -195,6 +197,8 @@ bm_status bm_record_add(bm_tuning *t, const bm_tune_result *r)
                                   {"ler", r->ler, NULL},
                                   {"loss", r->loss, NULL},
                                   {"seconds", r->seconds, NULL},
+                                  {"cluster_s", r->cluster_s, NULL},
+                                  {"target_s", r->target_s, NULL},
                                   {"state", 0, r->state},
                                   {"reason", 0, r->reason},
                                   {0}});

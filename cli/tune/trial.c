@@ -1,5 +1,4 @@
 /* trial.c - a trial: its configuration, its process, and what came of it. */
-#include "cli/report/runs/summary.h"
 #include "cli/tune/tuning.h"
 #include "core/file.h"
 
@@ -25,6 +24,11 @@ static void path_of(const bm_tuning *t, bm_tune_job job, const char *ending,
 
     bm_trial_name(job, name);
     snprintf(out, PATH_MAX, "%s/trials/%s%s", t->directory, name, ending);
+}
+
+void bm_trial_directory(const bm_tuning *t, bm_tune_job job, char out[PATH_MAX])
+{
+    path_of(t, job, "", out);
 }
 
 bm_status bm_trial_settings(const bm_tuning *t, const bm_assignments *a,
@@ -135,32 +139,51 @@ static double score_of(const bm_tuning *t, double ler, double loss)
 }
 
 /* Fails if the run has not come so far. */
-static bm_status read_run(const bm_tuning *t, bm_tune_result *r)
+static bm_status take_run(const bm_tuning *t, const bm_run_summary *run,
+                          bm_tune_result *r)
 {
     size_t epochs = (size_t)bm_trial_epochs(t, r->job.trial, r->job.rung);
-    char directory[PATH_MAX];
-    bm_run_summary run = {0};
 
-    path_of(t, r->job, "", directory);
-    BM_TRY(bm_run_summary_read(&run, directory));
-    if (run.n_epochs >= epochs && epochs > 0) {
-        r->ler = run.epochs[epochs - 1].dev_ler;
-        r->loss = run.epochs[epochs - 1].dev_loss;
+    if (run->n_epochs >= epochs && epochs > 0) {
+        r->ler = run->epochs[epochs - 1].dev_ler;
+        r->loss = run->epochs[epochs - 1].dev_loss;
     }
-    r->seconds = run.seconds;
-    bm_run_summary_free(&run);
+    r->seconds = run->seconds;
     if (isnan(r->ler))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s/journal.jsonl: no evaluation on dev after epoch %zu",
-                       directory, epochs);
+                       run->directory, epochs);
     r->score = score_of(t, r->ler, r->loss);
-    return BM_OK;
+    return t->set.target > 0 ? bm_trial_time(t, run, r) : BM_OK;
+}
+
+static bm_status read_run(const bm_tuning *t, bm_tune_result *r)
+{
+    char directory[PATH_MAX];
+    bm_run_summary run = {0};
+    bm_status status = BM_OK;
+
+    path_of(t, r->job, "", directory);
+    BM_TRY(bm_run_summary_read(&run, directory));
+    status = take_run(t, &run, r);
+    bm_run_summary_free(&run);
+    return status;
+}
+
+static bm_tune_result new_result(bm_tune_job job)
+{
+    return (bm_tune_result){.job = job,
+                            .score = INFINITY,
+                            .ler = NAN,
+                            .loss = NAN,
+                            .cluster_s = NAN,
+                            .target_s = NAN,
+                            .state = "done"};
 }
 
 bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out)
 {
-    *out =
-        (bm_tune_result){.job = job, .ler = NAN, .loss = NAN, .state = "done"};
+    *out = new_result(job);
     return read_run(t, out) == BM_OK;
 }
 
@@ -182,11 +205,7 @@ long bm_trial_plateau(const bm_tuning *t, double ler)
 bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
                           bm_tune_result *out)
 {
-    bm_tune_result r = {.job = job,
-                        .score = INFINITY,
-                        .ler = NAN,
-                        .loss = NAN,
-                        .state = "done"};
+    bm_tune_result r = new_result(job);
     char name[32];
 
     bm_trial_name(job, name);

@@ -125,7 +125,7 @@ typedef struct work {
     bm_tune_job running[BM_CHILDREN]; /* by id */
     bool in_use[BM_CHILDREN];
     int failures; /* in a row */
-    double ler;   /* the least so far */
+    double best;  /* the least value so far */
 } work;
 
 /* The part of the budget that is used, of whichever runs out first. */
@@ -144,38 +144,46 @@ static double used(const bm_tuning *t)
 
 static void show(work *w)
 {
-    char where[128], fields[128];
+    char where[128], fields[128], best[32];
     const bm_tuning *t = w->t;
 
     snprintf(where, sizeof where, "%s: %s", w->phase->name,
              bm_count_noun((long long)t->n_trials, "trial").text);
-    snprintf(fields, sizeof fields, "best %.2f %%  %zu running", 100 * w->ler,
+    bm_value_text(t, w->best, best);
+    snprintf(fields, sizeof fields, "best %s  %zu running", best,
              w->children.n);
     bm_progress_show(
-        &(bm_progress){used(t), where, isnan(w->ler) ? "" : fields});
+        &(bm_progress){used(t), where, isnan(w->best) ? "" : fields});
 }
 
 static void note_best(work *w, const bm_tune_result *r)
 {
-    if (isfinite(r->score) && r->job.rung == w->t->set.rungs - 1 &&
-        !(r->ler >= w->ler))
-        w->ler = r->ler;
+    double value = bm_result_value(w->t, r);
+
+    if (r->job.rung == w->t->set.rungs - 1 && !isnan(value) &&
+        !(value >= w->best))
+        w->best = value;
 }
 
 static void log_result(work *w, const bm_tune_result *r)
 {
-    char name[32];
+    char name[32], time[32], more[80] = "";
 
     bm_trial_name(r->job, name);
+    bm_value_text(w->t, r->target_s, time);
+    if (!isnan(r->target_s))
+        snprintf(more, sizeof more, ", %g %% after %s", w->t->set.target, time);
     if (!isfinite(r->score)) {
         bm_log(BM_WARNING, "%s %s: %s", name, r->state, r->reason);
         return;
     }
     note_best(w, r);
     bm_log(
-        BM_NOTE, "%s: %.2f %% label errors on dev after %s", name, 100 * r->ler,
+        BM_NOTE, "%s: %.2f %% label errors on dev after %s%s", name,
+        100 * r->ler,
         bm_count_noun(bm_trial_epochs(w->t, r->job.trial, r->job.rung), "epoch")
-            .text);
+            .text,
+        more);
 }
 
 /* A configuration that fails as it was given, or trial after trial, is the
@@ -263,7 +271,7 @@ static bm_status stop(work *w)
 
 static bm_status run_phase(bm_tuning *t, const phase *p)
 {
-    work w = {.t = t, .phase = p, .ler = NAN};
+    work w = {.t = t, .phase = p, .best = NAN};
     bm_search_state state = BM_SEARCH_JOB;
     bm_status status = BM_OK;
 
@@ -442,6 +450,12 @@ static bm_status compare_finalists(bm_tuning *t)
     bm_finalists_judge(t, list, all.n);
     bm_progress_close();
     BM_TRY(bm_outcome_tsv(t));
+    if (list[0].n == 0 && t->set.target > 0)
+        return BM_FAIL(BM_ERR_NUMERIC,
+                       "no finalist came to %g %% errors in %ld epochs; raise "
+                       "tune.target or train.epochs, with another --out, and "
+                       "see %s/trials.tsv",
+                       t->set.target, t->epochs, t->directory);
     if (list[0].n == 0)
         return BM_FAIL(BM_ERR_NUMERIC, "no trial ended well; see %s/trials.tsv",
                        t->directory);
@@ -493,10 +507,12 @@ static bm_status open_data(bm_tuning *t)
 /* --over, --epochs, .. are short for settings of [tune]. */
 static bm_status read_settings(bm_tuning *t)
 {
-    static const char *const budgets[] = {"epochs", "minutes", "trials"};
+    static const char *const keys[] = {"epochs", "minutes", "trials", "target",
+                                       "network"};
+    enum { KEYS = sizeof keys / sizeof *keys };
     const bm_arguments *a = t->arguments;
-    char over[4096] = "tune.over=", budget[3][64];
-    const char *more[5] = {NULL};
+    char over[4096] = "tune.over=", text[KEYS][PATH_MAX];
+    const char *more[KEYS + 2] = {NULL};
     size_t n = 0;
 
     for (int i = 0; i < a->n_given; i++)
@@ -505,11 +521,11 @@ static bm_status read_settings(bm_tuning *t)
                      a->given[i].value);
     if (bm_argument(a, "over") != NULL)
         more[n++] = over;
-    for (size_t i = 0; i < 3; i++)
-        if (bm_argument(a, budgets[i]) != NULL) {
-            snprintf(budget[i], sizeof budget[i], "tune.%s=%s", budgets[i],
-                     bm_argument(a, budgets[i]));
-            more[n++] = budget[i];
+    for (size_t i = 0; i < KEYS; i++)
+        if (bm_argument(a, keys[i]) != NULL) {
+            snprintf(text[i], sizeof text[i], "tune.%s=%s", keys[i],
+                     bm_argument(a, keys[i]));
+            more[n++] = text[i];
         }
     BM_TRY(bm_settings_read_with(a, t->path, more, &t->config, &t->given));
     return bm_config_fill(t->config, "tune", bm_tune_options, &t->set);
@@ -575,6 +591,12 @@ static const bm_flag flags[] = {
     {"epochs", "N", "budget: epochs of all trials together", 0, false},
     {"minutes", "N", "budget: time", 0, false},
     {"trials", "N", "budget: number of trials", 0, false},
+    {"target", "PERCENT",
+     "search for the least time to this error, not for the fewest errors", 0,
+     false},
+    {"network", "NAME",
+     "of that time: 1gbe, 10gbe (default), .., or a file; see bmuf scale", 0,
+     false},
     {"jobs", "N", "trials side by side; default: as many as there are cores",
      'j', false},
     {"ranks", "RANKS", "number of MPI processes of each trial", 'n', false},
@@ -589,7 +611,9 @@ const bm_verb bm_verb_tune = {
     .text = "  bmuf tune my.ini --out tune/1 --set job.workers=16\n"
             "  bmuf tune my.ini --out tune/2 --over block.steps=5..200 \\\n"
             "      --over bmuf.momentum=0.5..0.99:logit --over "
-            "train.rate=0.01..0.2\n\n"
+            "train.rate=0.01..0.2\n"
+            "  bmuf tune my.ini --out tune/3 --target 5 --network 10gbe \\\n"
+            "      --over block.steps=5..200 --over job.workers=4,16,64\n\n"
             "Trains trials, stops most of them early, and trains the best with "
             "several seeds.\nWithout --over it searches what matters for the "
             "strategy. Workers are logical:\none computer can tune for 64. The "

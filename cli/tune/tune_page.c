@@ -13,9 +13,19 @@
 
 enum { GRID = 24, MOST_SHOWN_AXES = 11 };
 
-static double error_of(double score)
+/* The axis of what the search makes small. */
+static bm_plot_axis objective(const bm_tuning *t)
 {
-    return exp(score); /* score_of in trial.c, without the loss */
+    if (t->set.target > 0)
+        return (bm_plot_axis){.title = "seconds to the target",
+                              .scale = BM_PLOT_LOG};
+    return (bm_plot_axis){.title = "errors on dev", .percent = true};
+}
+
+/* Of a score of trial.c or cluster.c. */
+static double value_of(const bm_tuning *t, double score)
+{
+    return t->set.target > 0 ? exp(score) : fmin(exp(score), 1);
 }
 
 /* ---- the best against the budget ----------------------------------------- */
@@ -36,13 +46,13 @@ static void draw_progress(const bm_tuning *t, FILE *f)
 
         epochs +=
             (double)(bm_trial_epochs(t, r->job.trial, r->job.rung) - before);
-        if (r->job.rung != t->set.rungs - 1 || isnan(r->ler))
+        if (r->job.rung != t->set.rungs - 1 || isnan(bm_result_value(t, r)))
             continue;
         if (n > 0) {
             x[n] = epochs;
             y[n++] = least;
         }
-        least = n == 0 ? r->ler : fmin(least, r->ler);
+        least = fmin(least, bm_result_value(t, r)); /* not NAN */
         x[n] = epochs;
         y[n++] = least;
     }
@@ -51,13 +61,14 @@ static void draw_progress(const bm_tuning *t, FILE *f)
 
         bm_report_page_figure(
             f,
-            &(bm_plot){.title = "best error on dev",
+            &(bm_plot){.title = t->set.target > 0 ? "least time to the target"
+                                                  : "best error on dev",
                        .x = {.title = "epochs of all trials"},
-                       .y = {.percent = true},
+                       .y = objective(t),
                        .series = &line,
                        .n = 1},
-            "The lowest error of a trial that was trained to its end, after so "
-            "much work. Where the line is flat, more budget does not help.");
+            "The best trial that was trained to its end, after so much work. "
+            "Where the line is flat, more budget does not help.");
     }
     free(x);
     free(y);
@@ -131,7 +142,7 @@ static void fill_cells(const bm_tuning *t, const bm_gauss *g,
         row[pair[0]] = u + 0.5 / GRID;
         row[pair[1]] = v + 0.5 / GRID;
         bm_gauss_predict(g, row, &c->z[i], &deviation);
-        c->z[i] = fmin(error_of(c->z[i]), 1);
+        c->z[i] = value_of(t, c->z[i]);
     }
 }
 
@@ -164,10 +175,10 @@ static void draw_map(const bm_tuning *t, const bm_gauss *g, size_t trial,
         }
         bm_report_page_figure(
             f,
-            &(bm_plot){.title = "error expected at the end of training",
+            &(bm_plot){.title = "expected at the end of training",
                        .x = axis_of(a),
                        .y = axis_of(b),
-                       .z = {.title = "errors on dev", .percent = true},
+                       .z = objective(t),
                        .series = series,
                        .n = 2},
             "Colour is what the model of all trials expects with the other "
@@ -202,15 +213,18 @@ static void draw_parallel(const bm_tuning *t, size_t best, FILE *f)
         axes[k] = (bm_plot_axis){
             .title = a->name, .names = names[k], .n_names = (size_t)a->n_words};
     }
-    axes[shown] = (bm_plot_axis){
-        .title = "errors", .scale = BM_PLOT_LOG, .percent = true};
+    axes[shown] = objective(t);
+    axes[shown].scale = BM_PLOT_LOG;
     for (size_t i = 0; i < n; i++) {
         const bm_tune_result *r = bm_last_result(t, i);
 
         for (size_t k = 0; k < shown; k++)
             values[i * columns + k] = bm_axis_value(
                 &t->space.axis[k], bm_search_point(t->search, i)[k]);
-        values[i * columns + shown] = r != NULL ? r->ler : NAN;
+        values[i * columns + shown] = NAN;
+        if (r != NULL && isfinite(r->score))
+            values[i * columns + shown] =
+                t->set.target > 0 ? value_of(t, r->score) : r->ler;
     }
     bm_report_page_parallel(
         f,
@@ -221,7 +235,7 @@ static void draw_parallel(const bm_tuning *t, size_t best, FILE *f)
                        .values = values,
                        .colour = shown,
                        .best = best},
-        "A line is a trial: its settings from left to right, then its error "
+        "A line is a trial: its settings from left to right, then its result "
         "where it ended. The thick line is the best. Where lines of good "
         "colour meet on an axis, that setting matters.");
     free(values);
@@ -245,16 +259,16 @@ static void describe_settings(const bm_tuning *t, size_t trial,
 static void list_finalists(const bm_tuning *t, const bm_finalist *list,
                            size_t n, FILE *f)
 {
-    static const char *const head[] = {"trial", "errors", "from", "to",
-                                       "seeds"};
+    const char *const head[] = {"trial", t->set.target > 0 ? "time" : "errors",
+                                "from", "to", "seeds"};
     char name[32], number[4][32];
 
     bm_report_table_begin(f, head, 5);
     for (size_t i = 0; i < n; i++) {
         bm_trial_name((bm_tune_job){.trial = list[i].trial}, name);
-        snprintf(number[0], 32, "%.2f %%", 100 * list[i].ler);
-        snprintf(number[1], 32, "%.2f %%", 100 * list[i].low);
-        snprintf(number[2], 32, "%.2f %%", 100 * list[i].high);
+        bm_value_text(t, list[i].value, number[0]);
+        bm_value_text(t, list[i].low, number[1]);
+        bm_value_text(t, list[i].high, number[2]);
         snprintf(number[3], 32, "%zu", list[i].n);
         bm_report_table_row(f,
                             (const char *const[]){name, number[0], number[1],
@@ -304,6 +318,14 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
         "(t000). Errors are of labels on data.dev, with 95 %% intervals of the "
         "mean over seeds; where intervals overlap, more seeds have to tell.",
         bm_search_trials(t->search), t->path, t->regime.workers);
+    if (t->set.target > 0)
+        bm_report_page_words(
+            f,
+            "The search was for the least time to %g %% errors on %s: epochs "
+            "as the runs needed them, seconds of an epoch from the model of "
+            "bmuf scale. Where a trial had not come to the target, the figures "
+            "show its time so far, as many times as it had too many errors.",
+            t->set.target, t->set.network);
     list_finalists(t, list, n, f);
     bm_report_page_section_end(f);
     bm_report_page_section(f, "Where good settings are");

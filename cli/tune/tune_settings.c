@@ -27,6 +27,17 @@ const bm_option bm_tune_options[] = {
     {"model", BM_FLAG, offsetof(bm_tune_settings, model), "yes", 0, 0, NULL,
      "propose trials by a Gaussian process over the results; no: by a sequence "
      "of low discrepancy"},
+    {"target", BM_FLOAT, offsetof(bm_tune_settings, target), "0", 0, 99,
+     "percent",
+     "search for the least time in which label errors on data.dev fall to this "
+     "on job.workers workers of tune.network; 0: for the fewest errors"},
+    {"network", BM_TEXT, offsetof(bm_tune_settings, network), "10gbe", 0, 0,
+     NULL,
+     "between the workers, for tune.target: a name or file as of bmuf scale"},
+    {"step_ms", BM_FLOAT, offsetof(bm_tune_settings, step_ms), "0", 0, 1e9,
+     "milliseconds",
+     "of a mini-batch of the given configuration on a worker, for "
+     "tune.target; 0: as measured here"},
     {"finalists", BM_INT, offsetof(bm_tune_settings, finalists), "2", 1, 100,
      NULL,
      "best trials that are trained with tune.seeds seeds at the end, beside "

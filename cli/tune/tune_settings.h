@@ -13,6 +13,9 @@ typedef struct bm_tune_settings {
     long trials;      /* budget; 0: unlimited */
     long rungs, reduction, ahead;
     bool model;
+    double target;       /* dev label errors in %; 0: fewest errors */
+    const char *network; /* of the time to the target, see network.h */
+    double step_ms;      /* likewise; 0: measured */
     long finalists, seeds;
 } bm_tune_settings;
 

@@ -14,6 +14,8 @@
 #ifndef BM_CLI_TUNE_TUNING_H
 #define BM_CLI_TUNE_TUNING_H
 
+#include "cli/report/runs/summary.h"
+#include "cli/report/scale/load.h"
 #include "cli/tune/children.h"
 #include "cli/tune/search.h"
 #include "cli/tune/space.h"
@@ -32,6 +34,8 @@ typedef struct bm_tune_result {
     double score;     /* what the search minimises; INFINITY: failed */
     double ler, loss; /* on data.dev; NAN: failed */
     double seconds;   /* of training, of all rungs so far */
+    double cluster_s; /* the same, on the cluster; NAN: no tune.target */
+    double target_s;  /* until the target there; NAN: not reached */
     char state[16];   /* "done", "diverged", "failed" */
     char reason[256]; /* of a failure */
 } bm_tune_result;
@@ -81,6 +85,10 @@ BM_CHECKED bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
 /* Whether the trial has been trained so far already; then *out is its result. */
 bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out);
 
+/* DIR/trials/t007 */
+void bm_trial_directory(const bm_tuning *t, bm_tune_job job,
+                        char out[PATH_MAX]);
+
 /* The first epoch after which the given configuration has fewer label errors
  * than this on dev; one more than there are if none has; 0: it diverged. */
 long bm_trial_plateau(const bm_tuning *t, double ler);
@@ -97,6 +105,15 @@ long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung);
 /* "t007", or "t007-2" for its second seed. */
 void bm_trial_name(bm_tune_job job, char out[32]);
 
+/* ---- cluster.c ----------------------------------------------------------- */
+
+/* Fills cluster_s, target_s and score of a result with tune.target. Until the
+ * target is reached, the score is the time so far, as many times as there are
+ * too many errors. Fails as bm_load_run and bm_network_read. */
+BM_CHECKED bm_status bm_trial_time(const bm_tuning *t,
+                                   const bm_run_summary *run,
+                                   bm_tune_result *r);
+
 /* ---- record.c ------------------------------------------------------------ */
 
 /* Opens the directory, or continues in it; reads the results in its journal.
@@ -112,11 +129,18 @@ BM_CHECKED bm_status bm_record_add(bm_tuning *t, const bm_tune_result *r);
 
 /* ---- outcome.c ----------------------------------------------------------- */
 
-/* A finalist: its error over the seeds, with a 95 % interval. */
+/* What the search makes small: label errors, or seconds to the target. NAN:
+ * the trial has failed, or has not reached it. */
+double bm_result_value(const bm_tuning *t, const bm_tune_result *r);
+
+/* "4.32 %", "71.3 s" */
+void bm_value_text(const bm_tuning *t, double value, char out[32]);
+
+/* A finalist: its value over the seeds, with a 95 % interval. */
 typedef struct bm_finalist {
     size_t trial;
-    size_t n; /* seeds with a result */
-    double ler, low, high;
+    size_t n; /* seeds with a value */
+    double value, low, high;
 } bm_finalist;
 
 /* The trials to compare at the end; out [tune.finalists + 1]: the given one

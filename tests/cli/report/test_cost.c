@@ -4,7 +4,7 @@
  * (ddl-benchmarks, 2020-05-29), and rings along a grid of 256 devices.
  */
 #include "bmuf/exchange/cost.h"
-#include "cli/report/forecast.h"
+#include "cli/report/scale/forecast.h"
 #include "tests/support/support.h"
 
 #include <math.h>

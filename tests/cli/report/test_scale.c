@@ -1,6 +1,6 @@
 /* bmuf scale: table and chart for a journal and a network. test_cost tests the
  * forecasts themselves. */
-#include "cli/report/forecast.h"
+#include "cli/report/scale/forecast.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"

@@ -213,6 +213,86 @@ static void test_a_configuration_that_fails_ends_the_search(void **_)
     assert_said(&p, "the configuration as it was given cannot be trained");
 }
 
+/* The fields of the row of trials.tsv with this name. */
+static void row_of(const char *directory, const char *trial, char field[13][64])
+{
+    char *text = read_whole(directory, "trials.tsv"), *rest = NULL;
+    size_t n = strlen(trial);
+    int found = 0;
+
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *at = line;
+
+        if (strncmp(line, trial, n) != 0 || line[n] != '\t')
+            continue;
+        found++;
+        for (int k = 0; k < 13 && at != NULL; k++) {
+            snprintf(field[k], 64, "%.*s", (int)strcspn(at, "\t"), at);
+            at = strchr(at, '\t') != NULL ? strchr(at, '\t') + 1 : NULL;
+        }
+    }
+    free(text);
+    assert_true(found > 0);
+}
+
+/*
+ * Which block size comes to the target first? The network of the file is so slow
+ * that an exchange takes longer than computing. Seconds of an epoch are those of
+ * bmuf scale, as often as a worker has mini-batches.
+ */
+static void test_the_time_to_a_target(void **_)
+{
+    const char network[] = "[link]\nlatency_us = 0\nbandwidth = 0.0001\n";
+    char given[13][64], longer[13][64], *page = NULL;
+    outcome o;
+    double frames = 0;
+    program p;
+
+    (void)_;
+    assert_ok(bm_file_write(in_folder("net.ini"), network, strlen(network)));
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "target", "--trials", "4",
+                "--target", "99", "--network", "net.ini", "--set",
+                "tune.step_ms=1", "--over", "block.steps=2,8");
+    assert_ended(&p, 0);
+    assert_printed(&p, "Mean time over seeds until 99 % errors on dev");
+    page = read_whole("target", "report.html");
+    assert_says(page, "least time to the target");
+    free(page);
+
+    o = BMUF("scale", "target/trials/t000.ini", "--step-ms", "1", "--network",
+             "net.ini", "--workers", "2", "--json");
+    assert_code(o, 0);
+    frames = number_after(o.out, "frames_per_s\":"); /* of bmuf */
+    o = BMUF("explain", "target/trials/t000.ini", "--json");
+    assert_code(o, 0);
+    row_of("target", "t000", given);
+    assert_float_equal(strtod(given[9], NULL), /* of four epochs */
+                       4 * number_after(o.out, "\"frames\":") / frames,
+                       1e-3 * strtod(given[9], NULL));
+    assert_true(strtod(given[10], NULL) > 0);
+    assert_true(strtod(given[10], NULL) < strtod(given[9], NULL));
+    row_of("target", "t002", longer);
+    assert_string_equal(longer[11], "8");
+    assert_true(strtod(longer[9], NULL) < 0.5 * strtod(given[9], NULL));
+
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--target", "5",
+                      "--network", "tokenring"),
+                 64, "network tokenring is unknown");
+}
+
+static void test_a_target_that_no_trial_reaches(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "never", "--trials", "2",
+                "--target", "0.01", "--set", "train.epochs=1", "--set",
+                "tune.step_ms=1");
+    assert_ended(&p, 76);
+    assert_said(&p, "no finalist came to 0.01 % errors");
+}
+
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
 static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
 {
@@ -237,6 +317,8 @@ int main(void)
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_invalid_searches_are_refused),
+        cmocka_unit_test(test_the_time_to_a_target),
+        cmocka_unit_test(test_a_target_that_no_trial_reaches),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
     };
 

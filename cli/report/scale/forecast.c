@@ -1,4 +1,4 @@
-#include "cli/report/forecast.h"
+#include "cli/report/scale/forecast.h"
 
 #include <math.h>
 

@@ -14,8 +14,8 @@
  * A step never takes less than reading its data. To add a method, add a row in
  * forecast.c.
  */
-#ifndef BM_CLI_REPORT_FORECAST_H
-#define BM_CLI_REPORT_FORECAST_H
+#ifndef BM_CLI_REPORT_SCALE_FORECAST_H
+#define BM_CLI_REPORT_SCALE_FORECAST_H
 
 #include "bmuf/exchange/cost.h"
 

@@ -1,9 +1,9 @@
 /* scale.c - bmuf scale: forecasts the speed of each method on more workers. */
 #include "cli/json_output.h"
 #include "cli/plot/plot.h"
-#include "cli/report/load.h"
+#include "cli/report/scale/load.h"
+#include "cli/report/scale/network.h"
 #include "cli/verbs.h"
-#include "core/config.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -13,68 +13,6 @@
 #include <string.h>
 
 enum { MOST_COUNTS = 32, MOST_METHODS = 16 };
-
-/* [link] of a file, in common units. */
-typedef struct link_settings {
-    double latency_us, gigabytes, adding_gigabytes;
-    long cores;
-} link_settings;
-
-static const bm_option link_options[] = {
-    {"latency_us", BM_FLOAT, offsetof(link_settings, latency_us), NULL, 0, 1e9,
-     "microseconds", "time of an empty message"},
-    {"bandwidth", BM_FLOAT, offsetof(link_settings, gigabytes), NULL, 1e-6, 1e6,
-     "GB/s", "of a worker, in each direction while both are in use"},
-    {"adding", BM_FLOAT, offsetof(link_settings, adding_gigabytes), "0", 0, 1e6,
-     "GB/s", "rate of adding received vectors; 0: it takes no time"},
-    {"cores", BM_INT, offsetof(link_settings, cores), "0", 0, 1e6, NULL,
-     "number of cores for all workers; 0: each worker has its own"},
-    {0},
-};
-
-static const struct network {
-    const char *name, *help;
-    link_settings link;
-} networks[] = {
-    {"1gbe", "gigabit Ethernet, TCP", {50, 0.117, 0, 0}},
-    {"10gbe", "10 gigabit Ethernet, TCP", {30, 1.17, 0, 0}},
-    {"fdr", "FDR InfiniBand, 56 Gb/s", {3, 5.8, 0, 0}},
-    {"ib100", "EDR InfiniBand, 100 Gb/s", {3, 11, 0, 0}},
-    {"nvlink", "NVLink of one host of H100, NCCL", {4, 370, 0, 0}},
-};
-
-static bm_status read_network(const char *name, link_settings *out)
-{
-    static const bm_section sections[] = {{"link", link_options, NULL}, {0}};
-    bm_config *config = NULL;
-    bm_status status = BM_OK;
-
-    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
-        if (strcmp(networks[i].name, name) == 0) {
-            *out = networks[i].link;
-            return BM_OK;
-        }
-    if (strchr(name, '.') == NULL && strchr(name, '/') == NULL) {
-        char names[256] = "";
-
-        for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-            size_t length = strlen(names);
-            snprintf(names + length, sizeof names - length, "%s, ",
-                     networks[i].name);
-        }
-        return BM_FAIL(BM_ERR_ARG,
-                       "--network %s is unknown; use %sor a file such as "
-                       "net.ini",
-                       name, names);
-    }
-    BM_TRY(bm_config_new(&config));
-    BM_TRY_DONE(bm_config_read(config, name));
-    BM_TRY_DONE(bm_config_check(config, sections));
-    status = bm_config_fill(config, "link", link_options, out);
-done:
-    bm_config_free(config);
-    return status;
-}
 
 /* "1,2,4,...,256" or "2,3,...,6": the dots continue with the ratio of the last
  * two numbers if it is an integer, else with their difference. */
@@ -122,24 +60,12 @@ static bm_status read_counts(const char *text, int *count, size_t *n)
 typedef struct forecast {
     bm_load load;
     bm_load_source of;
-    bm_link link;
-    long cores;
+    bm_network network;
     int count[MOST_COUNTS];
     size_t n_counts, n_methods;
     double speedup[MOST_METHODS][MOST_COUNTS];
     double frames_per_s[MOST_METHODS][MOST_COUNTS];
 } forecast;
-
-/* The load if n workers share the cores. */
-static bm_load on_cores(const bm_load *one, long cores, int n)
-{
-    bm_load l = *one;
-    double turns = cores > 0 && n > cores ? (double)n / (double)cores : 1;
-
-    l.step_s *= turns;
-    l.backward_s *= turns;
-    return l;
-}
 
 static void predict(forecast *f)
 {
@@ -148,12 +74,12 @@ static void predict(forecast *f)
     for (f->n_methods = 0; m->name != NULL; m++, f->n_methods++)
         for (size_t i = 0; i < f->n_counts; i++) {
             int n = f->count[i];
-            bm_load l = on_cores(&f->load, f->cores, n);
-            double step = bm_forecast_step(m, &l, &f->link, n);
+            bm_load l = bm_load_on_cores(&f->load, f->network.cores, n);
+            double step = bm_forecast_step(m, &l, &f->network.link, n);
 
             f->frames_per_s[f->n_methods][i] = n * f->of.frames / step;
             f->speedup[f->n_methods][i] =
-                n * bm_forecast_step(m, &f->load, &f->link, 1) / step;
+                n * bm_forecast_step(m, &f->load, &f->network.link, 1) / step;
         }
 }
 
@@ -171,7 +97,7 @@ static void print_head(const forecast *f)
            "exchanged         %.1f MB, every %.1f steps with bmuf\n"
            "network           %.3g us latency, %.3g GB/s\n",
            100 * l->variation, 4e-6 * l->weights, l->block_steps,
-           1e6 * f->link.latency, 1e-9 * f->link.bandwidth);
+           1e6 * f->network.link.latency, 1e-9 * f->network.link.bandwidth);
     if (l->read_s > 0)
         printf("reading           %.4g ms per step, more than computing\n",
                1e3 * l->read_s);
@@ -301,7 +227,6 @@ static bm_status read_load(const bm_arguments *a, forecast *f)
     BM_TRY(number(a, "variation", 0, 1000, &percent));
     BM_TRY(number(a, "block-steps", 1, 1e9, &f->load.block_steps));
     f->load.variation = percent / 100;
-    f->load.quantise_rate = 5e9; /* of a GPU; about ten times a CPU's */
     return BM_OK;
 }
 
@@ -310,18 +235,13 @@ static bm_status scale(const bm_arguments *a)
     const char *network = bm_argument(a, "network");
     const char *workers = bm_argument(a, "workers");
     const char *svg = bm_argument(a, "svg");
-    link_settings link = {0};
     forecast f = {0};
 
     if (network == NULL)
         network = "10gbe";
     BM_TRY(read_counts(workers != NULL ? workers : "1,2,4,...,256", f.count,
                        &f.n_counts));
-    BM_TRY(read_network(network, &link));
-    f.link =
-        (bm_link){1e-6 * link.latency_us, 1e9 * link.gigabytes,
-                  link.adding_gigabytes > 0 ? 1e-9 / link.adding_gigabytes : 0};
-    f.cores = link.cores;
+    BM_TRY(bm_network_read(network, &f.network));
     BM_TRY(read_load(a, &f));
     predict(&f);
     if (svg != NULL)

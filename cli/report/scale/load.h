@@ -2,11 +2,12 @@
  * load.h - the load of one worker (see forecast.h), measured from a run's
  * journal, or derived from a configuration and its data.
  */
-#ifndef BM_CLI_REPORT_LOAD_H
-#define BM_CLI_REPORT_LOAD_H
+#ifndef BM_CLI_REPORT_SCALE_LOAD_H
+#define BM_CLI_REPORT_SCALE_LOAD_H
 
 #include "cli/arguments.h"
-#include "cli/report/forecast.h"
+#include "cli/report/scale/forecast.h"
+#include "cli/settings.h"
 
 /* Where the load comes from, for the head of the table. */
 typedef struct bm_load_source {
@@ -29,5 +30,13 @@ BM_CHECKED bm_status bm_load_run(const char *directory, bm_load *out,
 BM_CHECKED bm_status bm_load_config(const bm_arguments *a, const char *path,
                                     double step_s, bm_load *out,
                                     bm_load_source *of);
+
+/* From settings, their data, and the seconds of a step. Fails likewise. */
+BM_CHECKED bm_status bm_load_settings(const bm_settings *s,
+                                      const bm_dataset *data, double step_s,
+                                      bm_load *out, bm_load_source *of);
+
+/* The load if n workers share the cores; 0: each has its own. */
+bm_load bm_load_on_cores(const bm_load *one, long cores, int n);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/report/load.h"
+#include "cli/report/scale/load.h"
 
 #include "cli/recogniser.h"
 #include "cli/report/journal_events.h"
@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define QUANTISE_RATE 5e9 /* of a GPU; about ten times that of a CPU */
 
 /* Sums over the blocks of a journal. */
 typedef struct tally {
@@ -96,6 +98,7 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
             "of mini-batches; train longer, with this version",
             directory);
     *out = (bm_load){.weights = bm_event_number(t->start, "weights"),
+                     .quantise_rate = QUANTISE_RATE,
                      .step_s = t->compute / t->batches,
                      .backward_s = t->backward / t->batches,
                      .variation = variation(t, steps),
@@ -128,8 +131,8 @@ bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
     return status;
 }
 
-static bm_status derive(const bm_settings *s, const bm_dataset *data,
-                        double step_s, bm_load *out, bm_load_source *of)
+bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
+                           double step_s, bm_load *out, bm_load_source *of)
 {
     bm_recogniser net = {0};
     bm_regime what = {0};
@@ -143,6 +146,7 @@ static bm_status derive(const bm_settings *s, const bm_dataset *data,
     BM_TRY_DONE(
         bm_recogniser_new(&net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
+                     .quantise_rate = QUANTISE_RATE,
                      .step_s = step_s,
                      .backward_s = step_s * 2 / 3, /* two of three products */
                      .block_steps = bm_gains_of(&what).steps};
@@ -167,9 +171,19 @@ bm_status bm_load_config(const bm_arguments *a, const char *path, double step_s,
 
     BM_TRY(bm_settings_read(a, path, &config, &set));
     BM_TRY_DONE(bm_dataset_open(&data, set.data.train));
-    status = derive(&set, data, step_s, out, of);
+    status = bm_load_settings(&set, data, step_s, out, of);
 done:
     bm_dataset_close(data);
     bm_config_free(config);
     return status;
+}
+
+bm_load bm_load_on_cores(const bm_load *one, long cores, int n)
+{
+    bm_load l = *one;
+    double turns = cores > 0 && n > cores ? (double)n / (double)cores : 1;
+
+    l.step_s *= turns;
+    l.backward_s *= turns;
+    return l;
 }

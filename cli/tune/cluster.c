@@ -1,0 +1,112 @@
+/*
+ * cluster.c - how long trials take on the cluster of tune.network, and when
+ * they reach tune.target there: errors from the run on this computer, seconds
+ * from the model of docs/scaling.md.
+ */
+#include "cli/report/regime.h"
+#include "cli/report/scale/network.h"
+#include "cli/tune/tuning.h"
+
+#include <math.h>
+#include <string.h>
+
+#define VARIATION 0.05 /* of a step, where it is not measured */
+
+/* The method that forecasts a strategy. */
+static const bm_forecast_method *method_of(const bm_settings *s)
+{
+    const char *name = s->train.strategy;
+    const char *overlap = bm_config_text(s->config, "ssgd", "overlap");
+    const bm_forecast_method *m = bm_forecast_methods;
+
+    if (strcmp(name, "ssgd") == 0 && overlap != NULL &&
+        strcmp(overlap, "yes") == 0)
+        name = "overlap";
+    else if (s->block.overlap)
+        name = "late";
+    while (m->name != NULL && strcmp(m->name, name) != 0)
+        m++;
+    return m->name != NULL ? m : bm_forecast_methods; /* a block strategy */
+}
+
+/* Time of a frame of a worker, from tune.step_ms or else from the run of the
+ * given configuration. */
+static bm_status measure_frame(const bm_tuning *t, double *frame_s,
+                               double *variation)
+{
+    char directory[PATH_MAX];
+    bm_load load;
+    bm_load_source of;
+
+    *variation = VARIATION;
+    *frame_s = 1e-3 * t->set.step_ms / t->regime.batch_frames;
+    if (t->set.step_ms > 0)
+        return BM_OK;
+    bm_trial_directory(t, (bm_tune_job){0}, directory);
+    BM_TRY(bm_load_run(directory, &load, &of));
+    *frame_s = load.step_s / of.frames;
+    *variation = load.variation;
+    return BM_OK;
+}
+
+/* Seconds of an epoch with these settings. */
+static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
+{
+    bm_plan *plan = NULL;
+    bm_regime r = {0};
+    bm_network network;
+    bm_load load;
+    bm_load_source of;
+    double frame_s = 0, variation = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY(measure_frame(t, &frame_s, &variation));
+    BM_TRY(bm_network_read(t->set.network, &network));
+    BM_TRY(bm_first_plan(s, t->train, &plan));
+    status = bm_regime_of(s, t->train, plan, &r);
+    bm_plan_free(plan);
+    BM_TRY(status);
+    BM_TRY(bm_load_settings(s, t->train, frame_s * r.batch_frames, &load, &of));
+    load.variation = variation;
+    load = bm_load_on_cores(&load, network.cores, r.workers);
+    *out = r.epoch_frames / r.workers / r.batch_frames *
+           bm_forecast_step(method_of(s), &load, &network.link, r.workers);
+    return BM_OK;
+}
+
+/* Epochs, with a fraction, until the line through the errors after each epoch
+ * falls to the target; NAN: it does not. Nothing is learnt before the first. */
+static double crossing(const bm_run_summary *run, size_t epochs, double target)
+{
+    double before = 1;
+
+    for (size_t e = 0; e < epochs && e < run->n_epochs; e++) {
+        double ler = run->epochs[e].dev_ler;
+
+        if (ler <= target)
+            return (double)e + (before - target) / (before - ler);
+        if (!isnan(ler))
+            before = ler;
+    }
+    return NAN;
+}
+
+bm_status bm_trial_time(const bm_tuning *t, const bm_run_summary *run,
+                        bm_tune_result *r)
+{
+    size_t epochs = (size_t)bm_trial_epochs(t, r->job.trial, r->job.rung);
+    bm_config *config = NULL;
+    bm_settings set;
+    double epoch_s = 0, target = t->set.target / 100;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_trial_settings(t, &t->trials[r->job.trial], &config, &set));
+    status = epoch_of(t, &set, &epoch_s);
+    bm_config_free(config);
+    BM_TRY(status);
+    r->cluster_s = (double)epochs * epoch_s;
+    r->target_s = crossing(run, epochs, target) * epoch_s;
+    r->score = isnan(r->target_s) ? log(r->cluster_s * r->ler / target)
+                                  : log(r->target_s);
+    return BM_OK;
+}
