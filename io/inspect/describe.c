@@ -51,6 +51,7 @@ static void quantiles(int32_t *room, const int32_t *lengths, size_t n,
 static bm_status measure(const bm_dataset *d, const char *path, summary *s)
 {
     const bm_shard *first = d->shards[0];
+    const char *form = bm_shard_text_form(first);
     int32_t *room = malloc((d->n + 1) * sizeof *room);
 
     if (room == NULL)
@@ -67,9 +68,7 @@ static bm_status measure(const bm_dataset *d, const char *path, summary *s)
                    .store = bm_store_name(bm_shard_store(first)),
                    .words = bm_vocab_words(bm_shard_vocab(first)),
                    .per_frame = bm_shard_per_frame(first),
-                   .text_form = bm_shard_text_form(first) != NULL
-                                    ? bm_shard_text_form(first)
-                                    : "unknown",
+                   .text_form = form != NULL ? form : "unknown",
                    .features_text = bm_shard_features_text(first),
                    .hash = d->hash};
     for (size_t i = 1; i < d->n_shards; i++)

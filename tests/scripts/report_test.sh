@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks at a report, and at the chart of bmuf scale, in a headless Chromium: at
+# Looks at reports of runs and of a search, and at the chart of bmuf scale, in a headless Chromium: at
 # 1280 and 400 pixels, light and dark, texts do not overlap, stay in their
 # figures and can be read, the page is not wider than the window, and nothing is
 # loaded from elsewhere. Skipped (77) without Chromium.
@@ -88,6 +88,8 @@ train a-run-with-a-rather-long-name-of-its-own train.rate=0.02 bmuf.momentum=0.3
 "$bmuf" report run/seed-1 --out one.html
 "$bmuf" report run/* --out many.html
 "$bmuf" scale run/seed-1 --svg scale.svg >scale.log
+"$bmuf" tune c.ini --quiet --out search --trials 7 --set train.epochs=3 >tune.log
+cp search/report.html search.html
 { printf '<!DOCTYPE html>\n<meta charset="utf-8"><body>\n' && cat scale.svg; } \
     >scale.html
 
@@ -149,6 +151,7 @@ sound() {
 for width in 1280 400; do
     sound many.html $width light
     sound many.html $width dark
+    sound search.html $width light
 done
 sound one.html 400 light
 sound scale.html 1280 dark
