@@ -1,10 +1,10 @@
 /* fuzz.c - what all targets share: their list, their folder, and the default
  * options of the sanitizers. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/fuzz/fuzz.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,27 +37,18 @@ void fuzz_broken(const char *file, int line, const char *rule)
     abort();
 }
 
-static void remove_files(const char *path)
+static int remove_entry(const char *path, const struct stat *info, int kind,
+                        struct FTW *where)
 {
-    DIR *directory = opendir(path);
-    struct dirent *row = NULL;
-    char inside[PATH_MAX];
-
-    while (directory != NULL && (row = readdir(directory)) != NULL) {
-        if (strcmp(row->d_name, ".") == 0 || strcmp(row->d_name, "..") == 0)
-            continue;
-        snprintf(inside, sizeof inside, "%s/%s", path, row->d_name);
-        if (unlink(inside) != 0)
-            remove_files(inside);
-    }
-    if (directory != NULL)
-        closedir(directory);
-    rmdir(path);
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
 }
 
 static void clean_up(void)
 {
-    remove_files(folder);
+    (void)nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* In memory, where the system has a place for that. */

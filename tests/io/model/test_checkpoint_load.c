@@ -118,7 +118,7 @@ static void test_numbers_out_of_range_are_damage(void **state)
 
     (void)state;
     assert_ok(bm_comm_open(&comm));
-    n = lay_out(WHOLE, comm, N, states);
+    (void)lay_out(WHOLE, comm, N, states);
     n = lay_out(WHOLE, comm, N, kept);
     fill_parts(kept, n);
     FOR_EACH (i, positions) {
