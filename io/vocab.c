@@ -251,10 +251,12 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
                        "%s: \"%s\" is not one character, and symbols of this "
                        "vocabulary are characters",
                        where, text);
-    for (size_t i = 0; v->words && i < p.n; i++)
-        if (is_space(p.at[i]))
-            return BM_FAIL(BM_ERR_FORMAT, "%s: white space inside \"%s\"",
-                           where, text);
+    for (size_t i = 0; i < p.n; i++)
+        if (is_space(p.at[i]) && (v->words || p.at[i] != ' '))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: white space in \"%s\"; the one symbol that has "
+                           "it is %s",
+                           where, text, space);
     BM_TRY(add(v, p, &fresh));
     if (!fresh)
         return BM_FAIL(BM_ERR_FORMAT, "%s: duplicate symbol \"%s\"", where,
