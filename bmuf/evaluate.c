@@ -3,7 +3,7 @@
 
 #include "bmuf/infeasible.h"
 #include "core/span.h"
-#include "models/decode.h"
+#include "models/decoding/best_path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,15 +26,6 @@ struct bm_evaluator {
     bool labels_are_words;
     int32_t space; /* its class; -1: there is none, and no word errors */
 };
-
-/* The class of the space between words; -1: there is none. */
-static int32_t find_space(const bm_vocab *vocab)
-{
-    for (size_t c = 1; c < bm_vocab_size(vocab); c++)
-        if (strcmp(bm_vocab_symbol(vocab, (int32_t)c), " ") == 0)
-            return (int32_t)c;
-    return -1;
-}
 
 bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
                             bm_dataset *data, const bm_plan_settings *plan,
@@ -59,7 +50,7 @@ bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
     e->first = bm_comm_first(comm, workers, bm_comm_rank(comm));
     e->last = bm_comm_first(comm, workers, bm_comm_rank(comm) + 1);
     e->labels_are_words = bm_vocab_words(bm_dataset_vocab(data));
-    e->space = find_space(bm_dataset_vocab(data));
+    e->space = bm_vocab_space(bm_dataset_vocab(data));
     *out = e;
     e = NULL;
 done:

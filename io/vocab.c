@@ -422,6 +422,14 @@ bool bm_vocab_words(const bm_vocab *v)
     return v->words;
 }
 
+int32_t bm_vocab_space(const bm_vocab *v)
+{
+    for (size_t k = 1; k < v->n; k++)
+        if (strcmp(v->symbols[k], " ") == 0)
+            return (int32_t)k;
+    return -1;
+}
+
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
 {
     bool equal = a->words == b->words && a->n == b->n;

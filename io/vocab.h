@@ -53,6 +53,8 @@ size_t bm_vocab_size(const bm_vocab *v); /* blank included */
 /* The symbol of a class, borrowed. class: in [0, size). */
 const char *bm_vocab_symbol(const bm_vocab *v, int32_t class);
 bool bm_vocab_words(const bm_vocab *v); /* symbols are words */
+/* The class of the space between words; -1: there is none. */
+int32_t bm_vocab_space(const bm_vocab *v);
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b);
 
 /* All symbols are in Unicode's normalisation form C. */

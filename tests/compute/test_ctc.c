@@ -3,7 +3,7 @@
  * algorithm in double; and sequences without frames, without labels,
  * infeasible, or with logits that are not finite.
  */
-#include "models/decode.h"
+#include "models/decoding/best_path.h"
 #include "models/edit.h"
 #include "models/loss.h"
 #include "tests/support/program.h"

@@ -1,6 +1,6 @@
 /* Best path and edit distance: by hand, against plain recursion, and against
  * results of other programs (from BMUF_DATA/../reference). */
-#include "models/decode.h"
+#include "models/decoding/best_path.h"
 #include "models/edit.h"
 #include "tests/support/support_ctc.h"
 

@@ -1,8 +1,9 @@
 /*
- * decode.h - converts logits of a network to labels, on the host. Cannot fail.
+ * best_path.h - converts logits of a network to labels, on the host: the best
+ * class of every frame. Cannot fail. search.h has the beam search.
  */
-#ifndef BM_MODELS_DECODE_H
-#define BM_MODELS_DECODE_H
+#ifndef BM_MODELS_DECODING_BEST_PATH_H
+#define BM_MODELS_DECODING_BEST_PATH_H
 
 #include <stddef.h>
 #include <stdint.h>

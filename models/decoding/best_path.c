@@ -1,5 +1,5 @@
-/* decode.c - best path decoding. */
-#include "models/decode.h"
+/* best_path.c - best path decoding. */
+#include "models/decoding/best_path.h"
 
 #include <math.h>
 

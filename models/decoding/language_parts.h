@@ -1,0 +1,45 @@
+/*
+ * language_parts.h - the state of a hypothesis in a language, and how labels
+ * change it; for the beam search.
+ */
+#ifndef BM_MODELS_DECODING_LANGUAGE_PARTS_H
+#define BM_MODELS_DECODING_LANGUAGE_PARTS_H
+
+#include "models/decoding/language.h"
+
+/* The word that a label ends: a number of the lexicon, or one of these. */
+enum {
+    BM_WORD_SPELLED = -1, /* a word outside the lexicon */
+    BM_WORD_OPEN = -2,    /* none */
+};
+
+typedef struct bm_language_state {
+    double score;  /* of all labels: what is added to log p */
+    uint64_t text; /* hash of the words so far */
+    int32_t word;  /* that the last label ended */
+} bm_language_state;
+
+/* Has it words of its own? Else only labels tell hypotheses apart. */
+bool bm_language_has_words(const bm_language *l);
+
+/* The most that one label can add to a score. */
+double bm_language_gain(const bm_language *l);
+
+/* The state of the empty prefix. */
+void bm_language_begin(const bm_language *l, bm_language_state *out);
+
+/* In how many ways may `label` follow? 0: not at all. */
+size_t bm_language_ways(const bm_language *l, const bm_language_state *from,
+                        int32_t label);
+/* way: in [0, bm_language_ways). */
+void bm_language_step(const bm_language *l, const bm_language_state *from,
+                      int32_t label, size_t way, bm_language_state *to);
+
+/* The same for the end of the sequence. `incomplete`: an unfinished word may end
+ * as well, as one outside the lexicon. */
+size_t bm_language_ends(const bm_language *l, const bm_language_state *from,
+                        bool incomplete);
+void bm_language_end(const bm_language *l, const bm_language_state *from,
+                     size_t way, bm_language_state *to);
+
+#endif

@@ -1,0 +1,286 @@
+/* The beam search: against enumeration of all paths, and against results of other
+ * programs (from BMUF_DATA/../reference). */
+#include "models/decoding/search.h"
+
+#include "tests/support/support_ctc.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64, MOST_TEXTS = 1024 };
+
+/* Labels, and the sum of the probabilities of all their paths. */
+typedef struct text {
+    int32_t labels[8];
+    size_t n;
+    double p;
+} text;
+
+static text texts[MOST_TEXTS];
+static size_t n_texts;
+
+/* The labels of path number `path` of C^T; returns log p. */
+static double read_path(size_t path, size_t T, size_t C, const float *y,
+                        text *out)
+{
+    size_t last = 0;
+    double log_p = 0;
+
+    out->n = 0;
+    for (size_t t = 0; t < T; t++, path /= C) {
+        size_t k = path % C;
+
+        log_p += (double)y[t * C + k];
+        if (k != 0 && k != last)
+            out->labels[out->n++] = (int32_t)k;
+        last = k;
+    }
+    return log_p;
+}
+
+static bool same(const text *a, const int32_t *labels, size_t n)
+{
+    return a->n == n && memcmp(a->labels, labels, n * sizeof *labels) == 0;
+}
+
+static int by_probability(const void *a, const void *b)
+{
+    const text *x = a, *y = b;
+    return x->p != y->p ? (x->p > y->p ? -1 : 1) : 0;
+}
+
+/* texts <- all label sequences, the most probable first. */
+static void enumerate(size_t T, size_t C, const float *y)
+{
+    size_t paths = 1;
+
+    n_texts = 0;
+    for (size_t t = 0; t < T; t++)
+        paths *= C;
+    for (size_t path = 0; path < paths; path++) {
+        text x = {.n = 0};
+        double p = exp(read_path(path, T, C, y, &x));
+        size_t i = 0;
+
+        while (i < n_texts && !same(&texts[i], x.labels, x.n))
+            i++;
+        assert_true(i < MOST_TEXTS);
+        if (i == n_texts)
+            texts[n_texts++] = x;
+        texts[i].p += p;
+    }
+    qsort(texts, n_texts, sizeof *texts, by_probability);
+}
+
+static bm_decoder_settings unlimited(size_t classes)
+{
+    bm_decoder_settings s = bm_decoder_defaults(classes, -1);
+
+    s.beam = s.nbest = 10000;
+    s.threshold = INFINITY;
+    s.symbol_threshold = -INFINITY;
+    return s;
+}
+
+static void posteriors(uint64_t key, size_t T, size_t C, double scale, float *y)
+{
+    float *x = normals(key, T * C, scale);
+
+    bm_log_posteriors(x, T, C, C, y);
+    free(x);
+}
+
+static void test_an_unlimited_beam_has_the_sums_of_all_paths(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 40; n++) {
+        size_t T = n % 6, C = 1 + n / 6 % 4;
+        bm_decoder_settings s = unlimited(C);
+        bm_decoder *d = NULL;
+        bm_hypotheses found;
+        float y[MOST];
+
+        posteriors(n, T, C, 1 + (double)(n % 3), y);
+        enumerate(T, C, y);
+        assert_ok(bm_decoder_new(&d, &s));
+        assert_ok(bm_decoder_run(d, y, T, &found));
+        assert_int_equal(found.n, n_texts);
+        for (size_t i = 0; i < found.n; i++) {
+            const bm_hypothesis *h = &found.best[i];
+            size_t j = 0;
+
+            for (; j < n_texts; j++) {
+                bool equal = texts[j].n == h->n_labels;
+
+                for (size_t k = 0; equal && k < h->n_labels; k++)
+                    equal = h->labels[k].label == texts[j].labels[k];
+                if (equal)
+                    break;
+            }
+            assert_true(j < n_texts);
+            assert_true(near(h->score, log(texts[j].p), 1e-9));
+            assert_true(near(exp(h->score), texts[i].p, 1e-9));
+        }
+        bm_decoder_free(d);
+    }
+}
+
+/* The best path among those of a text, by enumeration: the frames of labels. */
+static double best_path(size_t T, size_t C, const float *y,
+                        const bm_hypothesis *h, int32_t *first, int32_t *last)
+{
+    size_t paths = 1, best = 0;
+    double most = -INFINITY;
+    text x;
+
+    for (size_t t = 0; t < T; t++)
+        paths *= C;
+    for (size_t path = 0; path < paths; path++) {
+        double log_p = read_path(path, T, C, y, &x);
+        bool equal = x.n == h->n_labels;
+
+        for (size_t k = 0; equal && k < x.n; k++)
+            equal = x.labels[k] == h->labels[k].label;
+        if (equal && log_p > most) {
+            most = log_p;
+            best = path;
+        }
+    }
+    for (size_t t = 0, k = 0, before = 0; t < T; t++, best /= C) {
+        size_t c = best % C;
+
+        if (c != 0 && c != before) {
+            first[k] = (int32_t)t;
+            k++;
+        }
+        if (c != 0)
+            last[k - 1] = (int32_t)t;
+        before = c;
+    }
+    return most;
+}
+
+static void test_frames_are_those_of_the_best_path(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 30; n++) {
+        size_t T = 1 + n % 6, C = 2 + n % 3;
+        bm_decoder_settings s = unlimited(C);
+        bm_decoder *d = NULL;
+        bm_hypotheses found;
+        float y[MOST];
+
+        posteriors(100 + n, T, C, 2, y);
+        assert_ok(bm_decoder_new(&d, &s));
+        assert_ok(bm_decoder_run(d, y, T, &found));
+        for (size_t i = 0; i < found.n && i < 10; i++) {
+            const bm_hypothesis *h = &found.best[i];
+            int32_t first[8], last[8];
+
+            best_path(T, C, y, h, first, last);
+            for (size_t k = 0; k < h->n_labels; k++) {
+                assert_int_equal(h->labels[k].first, first[k]);
+                assert_int_equal(h->labels[k].last, last[k]);
+                assert_true(h->labels[k].confidence >= 0 &&
+                            h->labels[k].confidence <= 1);
+            }
+        }
+        bm_decoder_free(d);
+    }
+}
+
+/* Renumbers classes so that the blank is 0. */
+static int32_t moved(int32_t k, int32_t blank)
+{
+    return k == blank ? 0 : k < blank ? k + 1 : k;
+}
+
+/* y <- log posteriors of a known answer; probabilities as they are. */
+static void read_rows(const json_t *item, size_t T, size_t C, float *y)
+{
+    bool logits = json_object_get(item, "logits") != NULL;
+    const json_t *rows = json_object_get(item, logits ? "logits" : "prob");
+    int32_t blank = (int32_t)json_integer_value(json_object_get(item, "blank"));
+
+    assert_true(T * C <= MOST);
+    for (size_t t = 0; t < T; t++)
+        for (size_t k = 0; k < C; k++) {
+            double x =
+                json_number_value(json_array_get(json_array_get(rows, t), k));
+
+            y[t * C + (size_t)moved((int32_t)k, blank)] =
+                (float)(logits ? x : log(x));
+        }
+    if (logits)
+        bm_log_posteriors(y, T, C, C, y);
+}
+
+static void check_nbest(const json_t *item, const json_t *nbest, size_t beam)
+{
+    bool logits = json_object_get(item, "logits") != NULL;
+    const json_t *rows = json_object_get(item, logits ? "logits" : "prob");
+    const json_t *expected = NULL;
+    size_t T = json_array_size(rows), i = 0;
+    size_t C = json_array_size(json_array_get(rows, 0));
+    int32_t blank = (int32_t)json_integer_value(json_object_get(item, "blank"));
+    bm_decoder_settings s = unlimited(C);
+    bm_decoder *d = NULL;
+    bm_hypotheses found;
+    float y[MOST];
+
+    print_message("%s\n", json_string_value(json_object_get(item, "name")));
+    s.beam = beam;
+    read_rows(item, T, C, y);
+    assert_ok(bm_decoder_new(&d, &s));
+    assert_ok(bm_decoder_run(d, y, T, &found));
+    json_array_foreach(nbest, i, expected)
+    {
+        const json_t *labels = json_object_get(expected, "label");
+
+        assert_true(i < found.n);
+        assert_true(near(found.best[i].score,
+                         json_number_value(json_object_get(expected, "logp")),
+                         1e-5));
+        assert_int_equal(found.best[i].n_labels, json_array_size(labels));
+        for (size_t k = 0; k < found.best[i].n_labels; k++)
+            assert_int_equal(
+                found.best[i].labels[k].label,
+                moved((int32_t)json_integer_value(json_array_get(labels, k)),
+                      blank));
+    }
+    bm_decoder_free(d);
+}
+
+static void test_beams_match_other_programs(void **state)
+{
+    json_t *known = known_answers(), *item = NULL;
+    size_t i = 0, narrow = 0;
+
+    (void)state;
+    if (known == NULL)
+        skip();
+    json_array_foreach(json_object_get(known, "decode"), i, item)
+    {
+        const json_t *beam2 = json_object_get(item, "beam2");
+
+        check_nbest(item, json_object_get(item, "nbest"), 10000);
+        if (beam2 != NULL) {
+            check_nbest(item, beam2, 2);
+            narrow++;
+        }
+    }
+    assert_true(i > 0 && narrow > 0);
+    json_decref(known);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_unlimited_beam_has_the_sums_of_all_paths),
+        cmocka_unit_test(test_frames_are_those_of_the_best_path),
+        cmocka_unit_test(test_beams_match_other_programs),
+    };
+    return RUN_GROUP("beam", tests);
+}
