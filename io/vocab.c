@@ -430,6 +430,13 @@ int32_t bm_vocab_space(const bm_vocab *v)
     return -1;
 }
 
+int32_t bm_vocab_class(const bm_vocab *v, const char *symbol)
+{
+    const char *text = strcmp(symbol, space) == 0 ? " " : symbol;
+
+    return v->table[slot(v, (piece){text, strlen(text)})];
+}
+
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
 {
     bool equal = a->words == b->words && a->n == b->n;
@@ -437,6 +444,11 @@ bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
     for (size_t k = 0; equal && k < a->n; k++)
         equal = strcmp(a->symbols[k], b->symbols[k]) == 0;
     return equal;
+}
+
+size_t bm_text_utf8(const char *text)
+{
+    return valid(text);
 }
 
 bm_status bm_text_nfc(const char *text, char **out)

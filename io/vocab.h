@@ -55,10 +55,15 @@ const char *bm_vocab_symbol(const bm_vocab *v, int32_t class);
 bool bm_vocab_words(const bm_vocab *v); /* symbols are words */
 /* The class of the space between words; -1: there is none. */
 int32_t bm_vocab_space(const bm_vocab *v);
+/* The class of a symbol, written as in a vocabulary file; -1: there is none. */
+int32_t bm_vocab_class(const bm_vocab *v, const char *symbol);
 bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b);
 
 /* All symbols are in Unicode's normalisation form C. */
 bool bm_vocab_is_nfc(const bm_vocab *v);
+
+/* The bytes of a text before the first that is not UTF-8, or its length. */
+size_t bm_text_utf8(const char *text);
 
 /* The text in form C: an e with a combining acute becomes one character;
  * free(*out). Fails with BM_ERR_FORMAT if it is not UTF-8. */

@@ -6,6 +6,7 @@
 #define BM_MODELS_DECODING_LANGUAGE_PARTS_H
 
 #include "models/decoding/language.h"
+#include "models/decoding/lm.h"
 
 /* The word that a label ends: a number of the lexicon, or one of these. */
 enum {
@@ -14,10 +15,15 @@ enum {
 };
 
 typedef struct bm_language_state {
-    double score;  /* of all labels: what is added to log p */
-    uint64_t text; /* hash of the words so far */
-    int32_t word;  /* that the last label ended */
+    double score;   /* of all labels: what is added to log p */
+    uint64_t text;  /* hash of the words so far */
+    uint32_t place; /* node of the lexicon, or BM_OUTSIDE in another word */
+    uint32_t hot;   /* state of hot words */
+    int32_t word;   /* that the last label ended */
+    bm_lm_state lm;
 } bm_language_state;
+
+#define BM_OUTSIDE UINT32_MAX
 
 /* Has it words of its own? Else only labels tell hypotheses apart. */
 bool bm_language_has_words(const bm_language *l);

@@ -1,0 +1,401 @@
+/* The beam search with a language: against enumeration of all paths, whose texts
+ * are scored word by word. */
+#include "models/decoding/language.h"
+
+#include "models/decoding/lm.h"
+#include "models/decoding/search.h"
+#include "tests/support/folder.h"
+#include "tests/support/support_ctc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TEXTS = 4096, MOST_LABELS = 8 };
+
+static const char words_arpa[] = "\\data\\\n"
+                                 "ngram 1=6\n"
+                                 "ngram 2=4\n"
+                                 "\\1-grams:\n"
+                                 "-99\t<s>\t-0.25\n"
+                                 "-1\t</s>\n"
+                                 "-1.5\t<unk>\n"
+                                 "-0.5\ta\t-0.125\n"
+                                 "-0.75\tab\t-0.5\n"
+                                 "-1.25\tba\n"
+                                 "\\2-grams:\n"
+                                 "-0.125\t<s> ab\n"
+                                 "-0.25\tab a\n"
+                                 "-2\ta a\n"
+                                 "-0.0625\ta </s>\n"
+                                 "\\end\\\n";
+
+static const char symbols_arpa[] = "\\data\\\n"
+                                   "ngram 1=5\n"
+                                   "ngram 2=2\n"
+                                   "\\1-grams:\n"
+                                   "-99\t<s>\t-0.25\n"
+                                   "-1\t</s>\n"
+                                   "-0.5\ta\t-0.125\n"
+                                   "-0.75\tb\t-0.5\n"
+                                   "-0.25\t<space>\n"
+                                   "\\2-grams:\n"
+                                   "-0.125\t<s> b\n"
+                                   "-0.25\tb b\n"
+                                   "\\end\\\n";
+
+/* A text: its words, each followed by a space, and the sum over its paths. */
+typedef struct text {
+    char words[64];
+    double score; /* logarithm */
+} text;
+
+static text texts[MOST_TEXTS];
+static size_t n_texts;
+
+static double log_add(double a, double b)
+{
+    double high = a > b ? a : b;
+    return high == -INFINITY ? high : high + log(exp(a - high) + exp(b - high));
+}
+
+static void add_text(const char *words, double score)
+{
+    size_t i = 0;
+
+    while (i < n_texts && strcmp(texts[i].words, words) != 0)
+        i++;
+    assert_true(i < MOST_TEXTS && strlen(words) < sizeof texts->words);
+    if (i == n_texts) {
+        strcpy(texts[n_texts].words, words);
+        texts[n_texts++].score = -INFINITY;
+    }
+    texts[i].score = log_add(texts[i].score, score);
+}
+
+/* A setting of the language, and how its texts are scored by themselves. */
+typedef struct rig {
+    bm_vocab *vocab;
+    bm_language_settings set;
+    bm_lm *lm; /* NULL: none */
+    /* Adds the texts of labels whose paths have this sum. */
+    void (*add)(const struct rig *r, const int32_t *labels, size_t n,
+                double log_p);
+} rig;
+
+static double lm_score(const rig *r, bm_lm_state *state, const char *word)
+{
+    bm_lm_state before = *state;
+
+    return r->set.lm_weight * log(10) *
+           bm_lm_score(r->lm, &before,
+                       strcmp(word, "</s>") == 0 ? bm_lm_end(r->lm)
+                                                 : bm_lm_find(r->lm, word),
+                       state);
+}
+
+/* How often a phrase stands in a text, as whole words. */
+static double occurrences(const char *words, const char *phrase)
+{
+    char all[80], wanted[80];
+    double n = 0;
+
+    snprintf(all, sizeof all, " %s", words);
+    snprintf(wanted, sizeof wanted, " %s ", phrase);
+    for (const char *at = all; (at = strstr(at, wanted)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Words are what stands between spaces. */
+static void add_spaced(const rig *r, const int32_t *labels, size_t n,
+                       double log_p)
+{
+    char all[64] = "", copy[64] = "", *rest = NULL, *decoded = NULL;
+    bm_lm_state state = {0};
+
+    assert_ok(bm_vocab_decode(r->vocab, labels, n, &decoded));
+    if (r->lm != NULL)
+        bm_lm_begin(r->lm, &state);
+    strcpy(copy, decoded);
+    for (char *w = strtok_r(copy, " ", &rest); w != NULL;
+         w = strtok_r(NULL, " ", &rest)) {
+        strcat(strcat(all, w), " ");
+        if (r->lm == NULL)
+            continue;
+        if (bm_lm_find(r->lm, w) == bm_lm_unknown(r->lm))
+            log_p += r->set.unknown_score;
+        log_p += lm_score(r, &state, w) + r->set.word_score;
+    }
+    if (r->lm != NULL)
+        log_p += lm_score(r, &state, "</s>");
+    for (size_t i = 0; i < r->set.n_hot_words; i++) {
+        char phrase[40];
+        double boost = 0;
+
+        assert_int_equal(
+            sscanf(r->set.hot_words[i], "%39[^=]=%lf", phrase, &boost), 2);
+        log_p += boost * occurrences(all, phrase);
+    }
+    if (log_p > -INFINITY)
+        add_text(r->lm == NULL ? decoded : all, log_p);
+    free(decoded);
+}
+
+/* A model of symbols: each label is scored. */
+static void add_symbols(const rig *r, const int32_t *labels, size_t n,
+                        double log_p)
+{
+    char *decoded = NULL;
+    bm_lm_state state = {0};
+
+    assert_ok(bm_vocab_decode(r->vocab, labels, n, &decoded));
+    bm_lm_begin(r->lm, &state);
+    for (size_t i = 0; i < n; i++) {
+        const char *symbol = bm_vocab_symbol(r->vocab, labels[i]);
+
+        log_p += lm_score(r, &state, *symbol == ' ' ? "<space>" : symbol) +
+                 r->set.word_score;
+    }
+    add_text(decoded, log_p + lm_score(r, &state, "</s>"));
+    free(decoded);
+}
+
+/* The lexicon of the vocabulary p q, which is that of no space. */
+static const struct {
+    const char *word, *spelling;
+} spoken[] = {{"a", "p"}, {"ab", "p q"}, {"ba", "p q"}, {"ba", "q q"}};
+
+/* All ways to cut labels into words. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void cut(const rig *r, const char *rest, const char *all,
+                bm_lm_state state, double log_p)
+{
+    char longer[80];
+
+    if (*rest == '\0') {
+        add_text(all, log_p + lm_score(r, &state, "</s>"));
+        return;
+    }
+    FOR_EACH (i, spoken) {
+        bm_lm_state next = state;
+        size_t n = strlen(spoken[i].spelling);
+        double p = log_p + r->set.word_score;
+
+        if (strncmp(rest, spoken[i].spelling, n) != 0 ||
+            (rest[n] != ' ' && rest[n] != '\0'))
+            continue;
+        snprintf(longer, sizeof longer, "%s%s ", all, spoken[i].word);
+        p += lm_score(r, &next, spoken[i].word);
+        cut(r, rest + n + strspn(rest + n, " "), longer, next, p);
+    }
+    if (r->set.unknown_score > -INFINITY && *rest == 'q') { /* p is a word */
+        bm_lm_state next = state;
+        double p = log_p + r->set.word_score + r->set.unknown_score;
+
+        p += lm_score(r, &next, "q");
+        snprintf(longer, sizeof longer, "%sq ", all);
+        cut(r, rest + 1 + strspn(rest + 1, " "), longer, next, p);
+    }
+}
+
+static void add_spoken(const rig *r, const int32_t *labels, size_t n,
+                       double log_p)
+{
+    char *decoded = NULL;
+    bm_lm_state state;
+
+    assert_ok(bm_vocab_decode(r->vocab, labels, n, &decoded));
+    bm_lm_begin(r->lm, &state);
+    cut(r, decoded, "", state, log_p);
+    free(decoded);
+}
+
+/* The text of a hypothesis, as those of the enumeration. */
+static void write_text_of(const rig *r, const bm_language *language,
+                          const bm_hypothesis *h, bool as_labels, char *out)
+{
+    int32_t labels[MOST_LABELS];
+    char *decoded = NULL;
+
+    out[0] = '\0';
+    for (size_t k = 0; k < h->n_labels; k++)
+        labels[k] = h->labels[k].label;
+    if (as_labels) {
+        assert_ok(bm_vocab_decode(r->vocab, labels, h->n_labels, &decoded));
+        strcpy(out, decoded);
+        free(decoded);
+        return;
+    }
+    for (size_t i = 0; i < h->n_words; i++) {
+        const bm_found_word *w = &h->words[i];
+
+        assert_true(w->begin < w->end && w->end <= h->n_labels);
+        assert_int_equal(w->first, h->labels[w->begin].first);
+        assert_int_equal(w->last, h->labels[w->end - 1].last);
+        if (w->word >= 0) {
+            strcat(out, bm_language_word(language, w->word));
+        } else {
+            assert_ok(bm_vocab_decode(r->vocab, labels + w->begin,
+                                      w->end - w->begin, &decoded));
+            strcat(out, decoded);
+            free(decoded);
+        }
+        strcat(out, " ");
+    }
+}
+
+/* All hypotheses of an unlimited beam are those of the enumeration. */
+static void check_sums(const rig *r, uint64_t key, size_t T)
+{
+    size_t C = bm_vocab_size(r->vocab), paths = 1;
+    bm_decoder_settings s = bm_decoder_defaults(C, bm_vocab_space(r->vocab));
+    bool as_labels = r->add == add_symbols || r->lm == NULL;
+    bm_language *language = NULL;
+    bm_decoder *d = NULL;
+    bm_hypotheses found;
+    float *y = normals(key, T * C, 2);
+
+    bm_log_posteriors(y, T, C, C, y);
+    n_texts = 0;
+    for (size_t t = 0; t < T; t++)
+        paths *= C;
+    for (size_t path = 0; path < paths; path++) {
+        int32_t labels[MOST_LABELS];
+        size_t n = 0, last = 0, rest = path;
+        double log_p = 0;
+
+        for (size_t t = 0; t < T; t++, rest /= C) {
+            size_t k = rest % C;
+
+            log_p += (double)y[t * C + k];
+            if (k != 0 && k != last)
+                labels[n++] = (int32_t)k;
+            last = k;
+        }
+        r->add(r, labels, n, log_p);
+    }
+    assert_ok(bm_language_open(&language, &r->set, r->vocab));
+    s.language = language;
+    s.beam = s.nbest = 100000;
+    s.threshold = INFINITY;
+    s.symbol_threshold = -INFINITY;
+    assert_ok(bm_decoder_new(&d, &s));
+    assert_ok(bm_decoder_run(d, y, T, &found));
+    assert_int_equal(found.n, n_texts);
+    for (size_t i = 0; i < found.n; i++) {
+        char words[80];
+        size_t j = 0;
+
+        write_text_of(r, language, &found.best[i], as_labels, words);
+        while (j < n_texts && strcmp(texts[j].words, words) != 0)
+            j++;
+        if (j == n_texts)
+            fail_msg("no text is \"%s\"", words);
+        assert_true(near(found.best[i].score, texts[j].score, 1e-6));
+        assert_true(i == 0 || found.best[i].score <= found.best[i - 1].score);
+    }
+    bm_decoder_free(d);
+    bm_language_close(language);
+    free(y);
+}
+
+static bm_vocab *vocabulary(const char *symbols, bool words)
+{
+    bm_vocab *v = NULL;
+
+    assert_ok(bm_vocab_parse(&v, symbols, words));
+    return v;
+}
+
+static const char spaced[] = "<blank>\n<space>\na\nb\n";
+static const char phones[] = "<blank>\np\nq\n";
+
+static rig with_lm(const char *vocab, bool words, const char *arpa)
+{
+    rig r = {.vocab = vocabulary(vocab, words), .set = bm_language_defaults()};
+
+    write_text("model.arpa", arpa);
+    r.set.lm = in_folder("model.arpa");
+    assert_ok(bm_lm_open(&r.lm, r.set.lm));
+    return r;
+}
+
+static void close_rig(rig *r)
+{
+    bm_lm_close(r->lm);
+    bm_vocab_free(r->vocab);
+}
+
+static void test_words_between_spaces_are_scored(void **state)
+{
+    rig r = with_lm(spaced, false, words_arpa);
+
+    (void)state;
+    r.add = add_spaced;
+    for (uint64_t key = 0; key < 8; key++)
+        check_sums(&r, key, key % 6);
+    r.set.unknown_score = -INFINITY; /* words of the model alone */
+    for (uint64_t key = 10; key < 18; key++)
+        check_sums(&r, key, 1 + key % 5);
+    close_rig(&r);
+}
+
+static void test_symbols_are_scored(void **state)
+{
+    rig r = with_lm(spaced, false, symbols_arpa);
+
+    (void)state;
+    r.add = add_symbols;
+    for (uint64_t key = 20; key < 28; key++)
+        check_sums(&r, key, key % 6);
+    close_rig(&r);
+}
+
+static void test_words_without_spaces_are_those_of_the_lexicon(void **state)
+{
+    rig r = with_lm(phones, true, words_arpa);
+
+    (void)state;
+    write_text("lexicon.txt", "a p\nab p q\n\nba  p\tq\nba q q\nba q q\n");
+    r.set.lexicon = in_folder("lexicon.txt");
+    r.add = add_spoken;
+    for (uint64_t key = 30; key < 38; key++)
+        check_sums(&r, key, key % 7);
+    close_rig(&r);
+}
+
+static void test_hot_words_are_boosted_where_they_stand(void **state)
+{
+    static const char *const hot[] = {"a=1.5", "a b=0.75", "ab=2", "b a=1",
+                                      "b=0.5"};
+    rig r = {.vocab = vocabulary(spaced, false), .set = bm_language_defaults()};
+
+    (void)state;
+    r.set.hot_words = hot;
+    r.set.n_hot_words = 5;
+    r.add = add_spaced;
+    for (uint64_t key = 40; key < 48; key++)
+        check_sums(&r, key, 1 + key % 6);
+    close_rig(&r);
+    r = with_lm(spaced, false, words_arpa);
+    r.set.hot_words = hot;
+    r.set.n_hot_words = 5;
+    r.add = add_spaced;
+    for (uint64_t key = 50; key < 54; key++)
+        check_sums(&r, key, 1 + key % 6);
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words_between_spaces_are_scored),
+        cmocka_unit_test(test_symbols_are_scored),
+        cmocka_unit_test(test_words_without_spaces_are_those_of_the_lexicon),
+        cmocka_unit_test(test_hot_words_are_boosted_where_they_stand),
+    };
+    return cmocka_run_group_tests_name("language", tests, folder_make,
+                                       folder_remove);
+}
