@@ -13,6 +13,7 @@
     X(info)                                                                    \
     X(train)                                                                   \
     X(tune)                                                                    \
+    X(lm)                                                                      \
     X(eval)                                                                    \
     X(compare)                                                                 \
     X(explain)                                                                 \
