@@ -503,7 +503,9 @@ size_t bm_language_ways(const bm_language *l, const bm_language_state *from,
     if (l->lexicon == NULL)
         return 1;
     if (label == l->space)
-        return ways_to_end(l, from->place, allows_unknown(l));
+        return from->place == 0
+                   ? 0 /* a space behind a space */
+                   : ways_to_end(l, from->place, allows_unknown(l));
     child = child_at(l, from->place, label);
     if (l->space >= 0)
         return child != 0 || allows_unknown(l) ? 1 : 0;
@@ -564,7 +566,7 @@ void bm_language_step(const bm_language *l, const bm_language_state *from,
             step_between(l, label, to);
         else if (!space)
             step_along(l, label, way, to);
-        else if (to->place != 0)
+        else
             end_between(l, way, to);
     }
     if (space || (l->space < 0 && (l->lexicon == NULL || to->place == 0)))

@@ -385,11 +385,20 @@ static void stay(bm_decoder *d, size_t t)
                        .label_sum = -INFINITY,
                        .from = (uint32_t)i};
 
+        if (bm_takes_spaces(d, s->prefix)) {
+            double space = s->both + bm_decoder_at(d, t, d->set.space);
+
+            if (s->prefix == 0)
+                c.blank = bm_log_add(c.blank, space);
+            else
+                c.label_sum = space;
+        }
         if (s->prefix != 0) {
             int32_t parent = d->prefixes[q->parent].slot;
             double log_p = bm_decoder_at(d, t, q->label);
 
-            c.label_sum = s->label + log_p;
+            if (c.label_sum == -INFINITY)
+                c.label_sum = s->label + log_p;
             if (parent != BM_NO_SLOT) {
                 c.label_sum =
                     bm_log_add(c.label_sum,

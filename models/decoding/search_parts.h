@@ -62,6 +62,16 @@ static inline double bm_log_add(double a, double b)
     return low == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
+/* Between words one space is as good as several, and none is needed before the
+ * first word: with words, a prefix that ends in a space takes further spaces in, as
+ * the empty one does. */
+static inline bool bm_takes_spaces(const bm_decoder *d, uint32_t prefix)
+{
+    return d->set.space >= 0 && d->set.language != NULL &&
+           bm_language_has_words(d->set.language) &&
+           (prefix == 0 || d->prefixes[prefix].label == d->set.space);
+}
+
 /* Log posterior of class k in frame t, with priors. */
 static inline double bm_decoder_at(const bm_decoder *d, size_t t, int32_t k)
 {

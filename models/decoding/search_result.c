@@ -206,7 +206,8 @@ static bm_status trace(bm_decoder *d, uint32_t prefix, size_t *n)
 enum {
     BLANK_FROM_LABEL = 1, /* else from the blank of the same prefix */
     LABEL_FROM_BLANK = 2, /* of the parent */
-    LABEL_FROM_LABEL = 4, /* of the parent; neither: from itself */
+    LABEL_FROM_LABEL = 4, /* of the parent */
+    LABEL_FROM_OWN = 8,   /* blank of the same prefix; none: from itself */
 };
 
 /* The best paths that are in one prefix, in frames [first, last]: log p of those
@@ -223,9 +224,11 @@ static double at(const row *r, const double *of, int32_t t)
 
 /* The best paths in the prefix q, from those in its parent; `again`: both have
  * the same label. Of equal paths the one that is less far is better. */
-static void fill(const bm_decoder *d, const bm_prefix *q, bool again,
+static void fill(const bm_decoder *d, uint32_t prefix, bool again,
                  const row *parent, row *out, uint8_t *back)
 {
+    const bm_prefix *q = &d->prefixes[prefix];
+    bool spaces = bm_takes_spaces(d, prefix);
     double blank = -INFINITY, label = -INFINITY;
 
     for (int32_t t = q->first; t <= q->last; t++) {
@@ -233,35 +236,43 @@ static void fill(const bm_decoder *d, const bm_prefix *q, bool again,
             again ? -INFINITY : at(parent, parent->label, t - 1);
         double from_blank = at(parent, parent->blank, t - 1);
         double best_label = label, best_blank = blank;
-        uint8_t from = 0;
+        uint8_t from = 0, before = 0;
 
         if (label >= blank) {
             from = BLANK_FROM_LABEL;
             best_blank = label;
         }
+        if (spaces && blank > label) {
+            before = LABEL_FROM_OWN;
+            best_label = blank;
+        }
         if (from_blank >= best_label) {
-            from |= LABEL_FROM_BLANK;
+            before = LABEL_FROM_BLANK;
             best_label = from_blank;
         }
         if (from_label >= best_label && !again) {
-            from = (uint8_t)((from & BLANK_FROM_LABEL) | LABEL_FROM_LABEL);
+            before = LABEL_FROM_LABEL;
             best_label = from_label;
         }
         blank = best_blank + bm_decoder_at(d, (size_t)t, 0);
         label = best_label + bm_decoder_at(d, (size_t)t, q->label);
         out->blank[t - q->first] = blank;
         out->label[t - q->first] = label;
-        back[t - q->first] = from;
+        back[t - q->first] = from | before;
     }
 }
 
 /* The row of the empty prefix, which is there before frame 0. */
 static void fill_empty(const bm_decoder *d, row *out)
 {
+    bool spaces = bm_takes_spaces(d, 0);
     double blank = 0;
 
     for (int32_t t = -1; t <= out->last; t++) {
-        if (t >= 0)
+        if (t >= 0 && spaces)
+            blank += fmax(bm_decoder_at(d, (size_t)t, 0),
+                          bm_decoder_at(d, (size_t)t, d->set.space));
+        else if (t >= 0)
             blank += bm_decoder_at(d, (size_t)t, 0);
         out->blank[t + 1] = blank;
         out->label[t + 1] = -INFINITY;
@@ -304,10 +315,12 @@ static void go_back(const bm_decoder *d, size_t n, bool in_label,
 
         if (!in_label) {
             in_label = from & BLANK_FROM_LABEL;
-            if (in_label)
+            if (in_label && labels[k - 1].last < 0)
                 labels[k - 1].last = t - 1;
             continue;
         }
+        if (from & LABEL_FROM_OWN)
+            in_label = false; /* several spaces; the last is noted */
         if ((from & (LABEL_FROM_BLANK | LABEL_FROM_LABEL)) == 0)
             continue;
         labels[k - 1].first = t;
@@ -338,9 +351,11 @@ static bm_status find_times(bm_decoder *d, size_t n, bm_found_label *labels)
 
         now->first = q->first;
         now->last = q->last;
-        fill(d, q, d->prefixes[r->chain[k - 1]].label == q->label && k > 1,
+        fill(d, r->chain[k],
+             d->prefixes[r->chain[k - 1]].label == q->label && k > 1,
              &rows[1 - k % 2], now, r->back + r->begins[k]);
         labels[k - 1].label = q->label;
+        labels[k - 1].last = -1;
     }
     go_back(d, n,
             at(&rows[n % 2], rows[n % 2].label, (int32_t)d->frames - 1) >=
