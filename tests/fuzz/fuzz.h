@@ -19,6 +19,8 @@
     X(net)                                                                     \
     X(manifest)                                                                \
     X(vocab)                                                                   \
+    X(lm)                                                                      \
+    X(lexicon)                                                                 \
     X(shard)                                                                   \
     X(tables)                                                                  \
     X(safetensors)                                                             \
