@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 1024, SWEEP = 1 << 16 };
+enum { FIRST_ROOM = 1024, SWEEP = 1 << 12 };
 
 /* A label that extends hypotheses in this frame. */
 typedef struct symbol {

@@ -320,6 +320,30 @@ static void test_check_finds_sequences_too_short_for_a_stride(void **_)
     assert_says(o.out, "7 labels with 1 repeat need 8 frames, but 18 / 3 = 6");
 }
 
+/* p(a) = p(b) = 0.1, p(</s>) = 0.8, no back-off: log10 p(a b </s>) = -2.1. */
+static void test_language_models_are_compiled(void **_)
+{
+    static const char arpa[] = "\\data\\\nngram 1=4\n\\1-grams:\n-99 <s>\n"
+                               "-1 a\n-1 b\n-0.1 </s>\n\\end\\\n";
+    json_t *o = NULL;
+
+    (void)_;
+    write_text("words.arpa", arpa);
+    write_text("words.txt", "a b\n\nc\n");
+    assert_says(BMUF("lm", "words.arpa", "words.lm").out, "1-grams         5\n");
+    o = parse_json(BMUF("lm", "words.lm", "--json", "--score", "words.txt").out);
+    assert_int_equal(json_integer_value(json_object_get(o, "order")), 1);
+    assert_int_equal(json_integer_value(json_object_get(o, "sentences")), 3);
+    assert_int_equal(json_integer_value(json_object_get(o, "words")), 3);
+    assert_int_equal(json_integer_value(json_object_get(o, "unknown")), 1);
+    assert_true(near(json_number_value(json_object_get(o, "log10_p")),
+                     -2.1 - 0.1 - 100.1, 1e-5));
+    json_decref(o);
+    assert_fails(BMUF("lm", "words.txt"), 65, "words.txt:3: there is no line");
+    assert_fails(BMUF("lm", "nowhere.arpa"), 66, "nowhere.arpa");
+    assert_fails(BMUF("lm", "words.arpa", "nowhere/words.lm"), 73, "nowhere/");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_line_images_are_packed),
         cmocka_unit_test(test_features_are_packed),
         cmocka_unit_test(test_check_finds_sequences_too_short_for_a_stride),
+        cmocka_unit_test(test_language_models_are_compiled),
     };
     return cmocka_run_group_tests_name("verbs", tests, make_corpus,
                                        folder_remove);

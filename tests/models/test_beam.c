@@ -4,7 +4,6 @@
 
 #include "tests/support/support_ctc.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,12 +274,200 @@ static void test_beams_match_other_programs(void **state)
     json_decref(known);
 }
 
+/* One search of one frame or more; the decoder stays open for the result. */
+static bm_decoder *search(const bm_decoder_settings *s, const float *y,
+                          size_t T, bm_hypotheses *found)
+{
+    bm_decoder *d = NULL;
+
+    assert_ok(bm_decoder_new(&d, s));
+    assert_ok(bm_decoder_run(d, y, T, found));
+    return d;
+}
+
+static void test_ties_go_to_the_shorter_and_the_lower(void **state)
+{
+    static const float y[] = {0, 0, 0, 0};
+    bm_decoder_settings s = unlimited(4);
+    bm_hypotheses found;
+    bm_decoder *d = search(&s, y, 1, &found);
+
+    (void)state;
+    assert_int_equal(found.n, 4);
+    assert_int_equal(found.best[0].n_labels, 0);
+    for (int32_t k = 1; k < 4; k++)
+        assert_int_equal(found.best[k].labels[0].label, k);
+    bm_decoder_free(d);
+    s.beam = 2; /* the same of fewer */
+    d = search(&s, y, 1, &found);
+    assert_int_equal(found.n, 2);
+    assert_int_equal(found.best[0].n_labels, 0);
+    assert_int_equal(found.best[1].labels[0].label, 1);
+    bm_decoder_free(d);
+}
+
+static void test_confidence_is_the_share_of_hypotheses(void **state)
+{
+    /* 1 or 2, then a certain 3 behind a blank */
+    const float y[] = {-INFINITY, logf(0.75F), logf(0.25F), -INFINITY,
+                       0,         -INFINITY,   -INFINITY,   -INFINITY,
+                       -INFINITY, -INFINITY,   -INFINITY,   0};
+    bm_decoder_settings s = unlimited(4);
+    bm_hypotheses found;
+    bm_decoder *d = search(&s, y, 3, &found);
+
+    (void)state;
+    assert_int_equal(found.n, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const bm_hypothesis *h = &found.best[i];
+
+        assert_int_equal(h->n_labels, 2);
+        assert_int_equal(h->n_words, 2); /* without a space each is a word */
+        assert_int_equal(h->labels[0].label, i + 1);
+        assert_true(near(h->labels[0].confidence, i == 0 ? 0.75 : 0.25, 1e-6));
+        assert_true(near(h->labels[1].confidence, 1, 1e-6));
+        assert_true(near(h->words[0].confidence, i == 0 ? 0.75 : 0.25, 1e-6));
+        assert_int_equal(h->labels[1].first, 2);
+    }
+    bm_decoder_free(d);
+    /* As one word, with 3 as a space of its own: the same labels. */
+    s.space = 3;
+    d = search(&s, y, 3, &found);
+    assert_int_equal(found.best[0].n_words, 1);
+    assert_int_equal(found.best[0].words[0].end, 1);
+    assert_true(near(found.best[0].words[0].confidence, 0.75, 1e-6));
+    bm_decoder_free(d);
+}
+
+/* Eesen's: counts of labels, blanks times their scale, normalised. */
+static void test_priors_are_those_of_counts(void **state)
+{
+    static const uint64_t counts[] = {6, 3, 1, 0};
+    float priors[4], y[4 * 4], divided[4 * 4];
+    bm_decoder_settings s = unlimited(4);
+    bm_hypotheses found[2];
+    bm_decoder *d[2];
+
+    (void)state;
+    bm_log_priors(counts, 4, 0.5, priors);
+    assert_true(near(priors[0], log(3.0 / 7), 1e-6));
+    assert_true(near(priors[1], log(3.0 / 7), 1e-6));
+    assert_true(near(priors[2], log(1.0 / 7), 1e-6));
+    assert_true(priors[3] == INFINITY);
+    posteriors(7, 4, 4, 1, y);
+    for (size_t i = 0; i < 16; i++)
+        divided[i] = y[i] - 0.5F * priors[i % 4];
+    d[0] = search(&s, divided, 4, &found[0]);
+    s.log_priors = priors;
+    s.prior_scale = 0.5;
+    d[1] = search(&s, y, 4, &found[1]);
+    assert_int_equal(found[0].n, found[1].n);
+    for (size_t i = 0; i < found[0].n; i++) {
+        assert_true(near(found[1].best[i].score, found[0].best[i].score, 1e-5));
+        for (size_t k = 0; k < found[1].best[i].n_labels; k++)
+            assert_int_not_equal(found[1].best[i].labels[k].label, 3);
+    }
+    bm_decoder_free(d[0]);
+    bm_decoder_free(d[1]);
+}
+
+static void test_only_the_best_labels_extend(void **state)
+{
+    bm_decoder_settings s = unlimited(4);
+    bm_hypotheses found[3];
+    bm_decoder *d[3];
+    float y[3 * 4];
+
+    (void)state;
+    posteriors(3, 3, 4, 1, y);
+    d[0] = search(&s, y, 3, &found[0]);
+    s.symbols = 1;
+    d[1] = search(&s, y, 3, &found[1]);
+    s.symbols = 0;
+    s.symbol_threshold = 0; /* none but the best one */
+    d[2] = search(&s, y, 3, &found[2]);
+    assert_true(found[1].n < found[0].n);
+    assert_int_equal(found[2].n, found[1].n);
+    for (size_t i = 0; i < found[1].n; i++) {
+        assert_true(found[1].best[i].score == found[2].best[i].score);
+        for (size_t k = 0; k < found[1].best[i].n_labels; k++) {
+            const bm_found_label *l = &found[1].best[i].labels[k];
+
+            for (int32_t c = 1; c < 4; c++)
+                assert_true(y[4 * l->first + c] <= y[4 * l->first + l->label]);
+        }
+    }
+    for (size_t i = 0; i < 3; i++)
+        bm_decoder_free(d[i]);
+}
+
+/* So many prefixes that those without hypotheses are removed on the way. A score
+ * is at most that of all paths. */
+static void test_long_sequences_are_searched(void **state)
+{
+    enum { T = 2000, C = 20 };
+    bm_decoder_settings s = bm_decoder_defaults(C, -1);
+    bm_hypotheses found[2];
+    bm_decoder *d[2];
+    float *y = normals(5, (size_t)T * C, 2);
+    const bm_hypothesis *h = NULL;
+    int32_t *labels = zeros(T, sizeof *labels), last = -1;
+    double loss = 0, *dy = zeros((size_t)T * C, sizeof *dy);
+
+    (void)state;
+    bm_log_posteriors(y, T, C, C, y);
+    s.symbol_threshold = -INFINITY;
+    s.threshold = INFINITY;
+    d[0] = search(&s, y, T, &found[0]);
+    h = &found[0].best[0];
+    for (size_t k = 0; k < h->n_labels; k++) {
+        labels[k] = h->labels[k].label;
+        assert_true(h->labels[k].first > last);
+        last = h->labels[k].last;
+        assert_true(h->labels[k].first <= last && last < T);
+    }
+    loss = ctc_reference(T, C, y, labels, h->n_labels, dy);
+    assert_true(-h->score >= loss - 1e-6);
+    assert_ok(bm_decoder_run(d[0], y, 10, &found[1])); /* used again */
+    d[1] = search(&s, y, 10, &found[0]);
+    assert_true(found[0].best[0].score == found[1].best[0].score);
+    bm_decoder_free(d[0]);
+    bm_decoder_free(d[1]);
+    free(labels);
+    free(dy);
+    free(y);
+}
+
+static void test_sequences_without_paths_have_no_hypothesis(void **state)
+{
+    static const float y[] = {NAN, -INFINITY, 0, NAN, NAN, NAN};
+    bm_decoder_settings s = bm_decoder_defaults(3, -1);
+    bm_hypotheses found;
+    bm_decoder *d = search(&s, y, 2, &found);
+
+    (void)state;
+    assert_int_equal(found.n, 0);
+    assert_ok(bm_decoder_run(d, y, 1, &found));
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.best[0].labels[0].label, 2);
+    assert_ok(bm_decoder_run(d, y, 0, &found));
+    assert_int_equal(found.n, 1);
+    assert_true(found.best[0].score == 0);
+    bm_decoder_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_unlimited_beam_has_the_sums_of_all_paths),
         cmocka_unit_test(test_frames_are_those_of_the_best_path),
         cmocka_unit_test(test_beams_match_other_programs),
+        cmocka_unit_test(test_ties_go_to_the_shorter_and_the_lower),
+        cmocka_unit_test(test_confidence_is_the_share_of_hypotheses),
+        cmocka_unit_test(test_priors_are_those_of_counts),
+        cmocka_unit_test(test_only_the_best_labels_extend),
+        cmocka_unit_test(test_long_sequences_are_searched),
+        cmocka_unit_test(test_sequences_without_paths_have_no_hypothesis),
     };
     return RUN_GROUP("beam", tests);
 }

@@ -388,6 +388,142 @@ static void test_hot_words_are_boosted_where_they_stand(void **state)
     close_rig(&r);
 }
 
+static void refused(const rig *r, bm_status expected, const char *message)
+{
+    bm_language *language = NULL;
+
+    assert_int_equal(bm_language_open(&language, &r->set, r->vocab), expected);
+    if (strstr(bm_last_message(), message) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", message, bm_last_message());
+}
+
+static void refused_lexicon(const char *lexicon, const char *message)
+{
+    rig r = {.vocab = vocabulary(spaced, false), .set = bm_language_defaults()};
+
+    write_text("bad.txt", lexicon);
+    r.set.lexicon = in_folder("bad.txt");
+    refused(&r, BM_ERR_FORMAT, message);
+    bm_vocab_free(r.vocab);
+}
+
+static void test_errors_of_lexicons_are_placed(void **state)
+{
+    (void)state;
+    refused_lexicon("ab a b\nac a c\n",
+                    "bad.txt:2: the symbol \"c\" of \"ac\" is not in the");
+    refused_lexicon("ab\n\nb\xe9\n", "bad.txt:3: the line is not UTF-8");
+    refused_lexicon("\n \n", "bad.txt has no words");
+    refused_lexicon("AB\n", "it lacks \"A\" of \"AB\"; do upper and lower");
+}
+
+static void refused_hot(const char *hot, const char *message)
+{
+    rig r = {.vocab = vocabulary(spaced, false), .set = bm_language_defaults()};
+
+    r.set.hot_words = &hot;
+    r.set.n_hot_words = 1;
+    refused(&r, BM_ERR_ARG, message);
+    write_text("hot.txt", "ab\n");
+    r.set.hot_file = in_folder("hot.txt");
+    r.set.n_hot_words = 0;
+    r.set.hot_boost = -1;
+    refused(&r, BM_ERR_FORMAT,
+            "hot.txt:1: hot word \"ab\": a boost is greater");
+    bm_vocab_free(r.vocab);
+}
+
+static void test_errors_of_hot_words_are_named(void **state)
+{
+    (void)state;
+    refused_hot("abc", "hot word \"abc\": the vocabulary of the network lacks "
+                       "\"c\"");
+    refused_hot("a=b", "behind = stands a number");
+    refused_hot("a=0", "a boost is greater than 0");
+    refused_hot("=3", "no word");
+}
+
+static void test_models_that_do_not_fit_are_refused(void **state)
+{
+    rig r = with_lm(spaced, false,
+                    "\\data\\\nngram 1=2\n\\1-grams:\n-1 a\n-1 b\n"
+                    "\\end\\\n");
+
+    (void)state;
+    refused(&r, BM_ERR_FORMAT, "is a model of characters without a space");
+    close_rig(&r);
+    r = with_lm(spaced, false,
+                "\\data\\\nngram 1=1\n\\1-grams:\n-1 A\n\\end\\\n");
+    refused(&r, BM_ERR_FORMAT, "do upper and lower case agree?");
+    close_rig(&r);
+    r = with_lm(spaced, false, words_arpa);
+    r.set.lm_weight = -1;
+    refused(&r, BM_ERR_ARG, "the weight of a language model is at least 0");
+    close_rig(&r);
+}
+
+/* Only "a" was spoken, the lexicon has only "ab": the text is what was spoken. */
+static void test_an_unfinished_word_is_better_than_none(void **state)
+{
+    static const float y[] = {-INFINITY, -INFINITY, 0, -INFINITY};
+    rig r = {.vocab = vocabulary(spaced, false), .set = bm_language_defaults()};
+    bm_decoder_settings s = bm_decoder_defaults(4, 1);
+    bm_language *language = NULL;
+    bm_decoder *d = NULL;
+    bm_hypotheses found;
+    char words[80];
+
+    (void)state;
+    write_text("lexicon.txt", "ab\n");
+    r.set.lexicon = in_folder("lexicon.txt");
+    r.set.unknown_score = -INFINITY;
+    assert_ok(bm_language_open(&language, &r.set, r.vocab));
+    s.language = language;
+    assert_ok(bm_decoder_new(&d, &s));
+    assert_ok(bm_decoder_run(d, y, 1, &found));
+    assert_int_equal(found.n, 1);
+    write_text_of(&r, language, &found.best[0], false, words);
+    assert_string_equal(words, "a ");
+    bm_decoder_free(d);
+    bm_language_close(language);
+    bm_vocab_free(r.vocab);
+}
+
+/* Between words several spaces are as one. */
+static void test_times_of_words_behind_several_spaces(void **state)
+{
+    enum { T = 8, C = 4 };
+    static const int path[T] = {1, 2, 0, 1, 0, 1, 3, 0}; /* " a  b" */
+    rig r = {.vocab = vocabulary(spaced, false), .set = bm_language_defaults()};
+    bm_decoder_settings s = bm_decoder_defaults(C, 1);
+    bm_language *language = NULL;
+    bm_decoder *d = NULL;
+    bm_hypotheses found;
+    float y[T * C];
+
+    (void)state;
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = path[i / C] == (int)(i % C) ? logf(0.97F) : logf(0.01F);
+    write_text("lexicon.txt", "a\nb\n");
+    r.set.lexicon = in_folder("lexicon.txt");
+    assert_ok(bm_language_open(&language, &r.set, r.vocab));
+    s.language = language;
+    assert_ok(bm_decoder_new(&d, &s));
+    assert_ok(bm_decoder_run(d, y, T, &found));
+    assert_int_equal(found.best[0].n_labels, 3);
+    assert_int_equal(found.best[0].n_words, 2);
+    assert_int_equal(found.best[0].words[0].first, 1);
+    assert_int_equal(found.best[0].words[0].last, 1);
+    assert_int_equal(found.best[0].labels[1].first, 3);
+    assert_int_equal(found.best[0].labels[1].last, 5);
+    assert_int_equal(found.best[0].words[1].first, 6);
+    assert_string_equal(bm_language_word(language, found.best[0].words[1].word),
+                        "b");
+    bm_decoder_free(d);
+    bm_language_close(language);
+    bm_vocab_free(r.vocab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +531,11 @@ int main(void)
         cmocka_unit_test(test_symbols_are_scored),
         cmocka_unit_test(test_words_without_spaces_are_those_of_the_lexicon),
         cmocka_unit_test(test_hot_words_are_boosted_where_they_stand),
+        cmocka_unit_test(test_errors_of_lexicons_are_placed),
+        cmocka_unit_test(test_errors_of_hot_words_are_named),
+        cmocka_unit_test(test_models_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_an_unfinished_word_is_better_than_none),
+        cmocka_unit_test(test_times_of_words_behind_several_spaces),
     };
     return cmocka_run_group_tests_name("language", tests, folder_make,
                                        folder_remove);
