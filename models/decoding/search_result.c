@@ -178,9 +178,11 @@ static bm_status find_finals(bm_decoder *d)
          incomplete++)
         for (size_t i = 0; i < d->n_sums; i++)
             BM_TRY(end(d, &d->sums[i], incomplete));
-    if (d->set.language != NULL && bm_language_has_words(d->set.language))
+    if (d->set.language != NULL && bm_language_has_words(d->set.language) &&
+        r->n_finals > 1)
         merge(r);
-    qsort(r->finals, r->n_finals, sizeof *r->finals, by_score);
+    if (r->n_finals > 1)
+        qsort(r->finals, r->n_finals, sizeof *r->finals, by_score);
     return BM_OK;
 }
 
