@@ -1,6 +1,6 @@
 /* fuzz_model.c - models for bmuf eval: the network of the header is built, and
  * its weights are read. */
-#include "cli/recogniser.h"
+#include "recognise/recogniser.h"
 #include "tests/fuzz/fuzz.h"
 
 static void run(const char *path, const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-#include "cli/recogniser.h"
+#include "recognise/recogniser.h"
 
 #include "core/file_kind.h"
 #include "io/features/feature_text.h"

@@ -2,8 +2,8 @@
  * recogniser.h - a network with its vocabulary and its features: new for
  * training, or read from model.safetensors.
  */
-#ifndef BM_CLI_RECOGNISER_H
-#define BM_CLI_RECOGNISER_H
+#ifndef BM_RECOGNISE_RECOGNISER_H
+#define BM_RECOGNISE_RECOGNISER_H
 
 #include "io/model/checkpoint.h"
 #include "io/shard/dataset.h"
