@@ -43,12 +43,14 @@ typedef struct bm_exit_code {
 } bm_exit_code;
 extern const bm_exit_code bm_exit_codes[];
 
-enum { BM_MOST_NOUNS = 64, BM_MOST_GIVEN = 256 };
+/* Most arguments of verbs that hold something for each of them in memory, and of
+ * all verbs; most options. */
+enum { BM_MOST_NOUNS = 64, BM_MOST_INPUTS = 1 << 16, BM_MOST_GIVEN = 256 };
 
 typedef struct bm_arguments {
     const bm_verb *verb;
     int n_nouns;
-    const char *nouns[BM_MOST_NOUNS];
+    const char *nouns[BM_MOST_INPUTS];
     int n_given;
     struct {
         const bm_flag *flag;

@@ -134,6 +134,11 @@ bm_transcriber_about bm_transcriber_describe(const bm_transcriber *t)
     };
 }
 
+bm_status bm_transcriber_reads(const bm_transcriber *t, bm_dataset *data)
+{
+    return bm_recogniser_reads(t->net, data, false);
+}
+
 /* ---- the network --------------------------------------------------------- */
 
 /* t->x <- the frames */

@@ -23,6 +23,7 @@
 #ifndef BM_RECOGNISE_TRANSCRIBER_H
 #define BM_RECOGNISE_TRANSCRIBER_H
 
+#include "io/shard/dataset.h"
 #include "recognise/front_end.h"
 
 typedef struct bm_transcriber bm_transcriber;
@@ -105,8 +106,12 @@ BM_CHECKED bm_status bm_transcriber_features(bm_transcriber *t, const float *x,
                                              size_t frames, size_t dim,
                                              bm_transcript **out);
 
-/* The same for frames as the network reads them, such as those of a packed
- * set. */
+/* Fails as bm_recogniser_reads if t cannot read the frames of a packed set;
+ * otherwise, from now on, the set is normalised for t when it is read. */
+BM_CHECKED bm_status bm_transcriber_reads(const bm_transcriber *t,
+                                          bm_dataset *data);
+
+/* As above for frames as the network reads them, those of a packed set. */
 BM_CHECKED bm_status bm_transcriber_frames(bm_transcriber *t,
                                            const bm_input_frames *frames,
                                            bm_transcript **out);
