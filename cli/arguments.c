@@ -180,6 +180,25 @@ bm_status bm_argument_number(const bm_arguments *a, const char *name,
     return BM_OK;
 }
 
+bm_status bm_argument_real(const bm_arguments *a, const char *name,
+                           double fallback, double least, double most,
+                           double *out)
+{
+    const char *text = bm_argument(a, name);
+    char *end = NULL;
+    double x = fallback;
+
+    if (text != NULL) {
+        x = strtod(text, &end);
+        if (end == text || *end != '\0' || !(x >= least && x <= most))
+            return BM_FAIL(BM_ERR_ARG,
+                           "%s: --%s %s is not a number in [%g, %g]",
+                           a->verb->name, name, text, least, most);
+    }
+    *out = x;
+    return BM_OK;
+}
+
 bm_status bm_argument_word(const bm_arguments *a, const char *name,
                            const char *words, const char *fallback,
                            const char **out)

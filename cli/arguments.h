@@ -76,6 +76,11 @@ BM_CHECKED bm_status bm_argument_number(const bm_arguments *a, const char *name,
                                         long fallback, long least, long most,
                                         long *out);
 
+/* A number in [least, most], likewise. */
+BM_CHECKED bm_status bm_argument_real(const bm_arguments *a, const char *name,
+                                      double fallback, double least,
+                                      double most, double *out);
+
 /* One of `words`, or `fallback` if the option is not given. Fails with
  * BM_ERR_ARG on another word. */
 BM_CHECKED bm_status bm_argument_word(const bm_arguments *a, const char *name,

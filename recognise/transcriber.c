@@ -1,5 +1,6 @@
 #include "recognise/transcriber.h"
 
+#include "recognise/best_path_words.h"
 #include "recognise/recogniser.h"
 #include "recognise/transcriber_parts.h"
 
@@ -20,9 +21,22 @@ struct bm_transcriber {
     size_t x_room;
     float *logits; /* [logits_room] */
     size_t logits_room;
-    bm_found_label *labels; /* [label_room] */
-    size_t label_room;
+    bm_best_path path;
+    bm_language *language; /* of the first transcriber; NULL: none */
+    bm_decoder *decoder;   /* NULL: the best path is enough */
 };
+
+bm_transcriber_settings bm_transcriber_defaults(void)
+{
+    return (bm_transcriber_settings){.n_best = 1,
+                                     .language = bm_language_defaults()};
+}
+
+static bool has_language(const bm_language_settings *s)
+{
+    return s->lm != NULL || s->lexicon != NULL || s->hot_file != NULL ||
+           s->n_hot_words > 0;
+}
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -34,11 +48,29 @@ static bm_status make(bm_transcriber **out)
     return BM_OK;
 }
 
-/* What the first transcriber and its forks have of their own. */
-static bm_status open_front(bm_transcriber *t)
+/* A beam, if the settings need one. */
+static bm_status open_decoder(bm_transcriber *t)
 {
-    t->space =
-        bm_vocab_words(t->net->vocab) ? -1 : bm_space_class(t->net->vocab);
+    const bm_transcriber_settings *s = &t->settings;
+    bm_decoder_settings set =
+        bm_decoder_defaults(bm_vocab_size(t->net->vocab), t->space);
+
+    if (t->language == NULL && s->beam <= 1 && s->n_best <= 1)
+        return BM_OK;
+    set.nbest = s->n_best > 1 ? s->n_best : 1;
+    set.language = t->language;
+    if (s->beam > 0)
+        set.beam = s->beam;
+    return bm_decoder_new(&t->decoder, &set);
+}
+
+/* What the first transcriber and its forks have of their own. */
+static bm_status open_parts(bm_transcriber *t)
+{
+    const bm_vocab *vocab = t->net->vocab;
+
+    t->space = bm_vocab_words(vocab) ? -1 : bm_space_class(vocab);
+    BM_TRY(open_decoder(t));
     return bm_front_end_open(&t->front, t->net->features_text, t->net->features,
                              t->settings.channel);
 }
@@ -62,15 +94,17 @@ bm_status bm_transcriber_open(bm_transcriber **out, const char *path,
     bm_status status = BM_OK;
 
     BM_TRY(make(&t));
-    if (settings != NULL)
-        t->settings = *settings;
+    t->settings = settings != NULL ? *settings : bm_transcriber_defaults();
     t->net = &t->own;
     BM_TRY_DONE(bm_backend_open(&t->be, "cpu", 0));
     BM_TRY_DONE(bm_recogniser_find(path, t->file, sizeof t->file));
     BM_TRY_DONE(bm_recogniser_read(&t->own, t->be, t->file, 1));
     t->model = t->own.model;
     BM_TRY_DONE(check_loss(t));
-    status = open_front(t);
+    if (has_language(&t->settings.language))
+        BM_TRY_DONE(bm_language_open(&t->language, &t->settings.language,
+                                     t->net->vocab));
+    status = open_parts(t);
     if (status == BM_ERR_FORMAT)
         status = BM_FAIL(status, "%s: %s", t->file, bm_last_message());
 done:
@@ -92,12 +126,13 @@ bm_status bm_transcriber_fork(bm_transcriber **out, const bm_transcriber *t)
     BM_TRY(make(&fork));
     fork->net = t->net;
     fork->settings = t->settings;
+    fork->language = t->language;
     memcpy(fork->file, t->file, sizeof fork->file);
     BM_TRY_DONE(bm_backend_open(&fork->be, "cpu", 0));
     BM_TRY_DONE(
         bm_model_plan(&fork->model, &t->net->settings, &shape, fork->be));
     bm_model_borrow(fork->model, t->net->model);
-    status = open_front(fork);
+    status = open_parts(fork);
 done:
     if (status == BM_OK)
         *out = fork;
@@ -112,14 +147,17 @@ void bm_transcriber_close(bm_transcriber *t)
         return;
     if (t->x != NULL)
         bm_free(t->be, t->x);
-    if (t->net == &t->own)
+    bm_decoder_free(t->decoder);
+    if (t->net == &t->own) {
+        bm_language_close(t->language);
         bm_recogniser_close(&t->own);
-    else
+    } else {
         bm_model_free(t->model);
+    }
     bm_backend_close(t->be);
     bm_front_end_close(t->front);
+    bm_best_path_free(&t->path);
     free(t->logits);
-    free(t->labels);
     free(t);
 }
 
@@ -186,68 +224,20 @@ static bm_status compute(bm_transcriber *t, const bm_input_frames *f, size_t *n,
     return bm_sync(t->be);
 }
 
-/* ---- labels -------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------- */
 
-static bm_status reserve_labels(bm_transcriber *t, size_t n)
+/* `found` is borrowed until the next call. */
+static bm_status search(bm_transcriber *t, size_t frames, size_t classes,
+                        bm_hypothesis *path, bm_hypotheses *found)
 {
-    bm_found_label *grown = NULL;
-
-    if (n <= t->label_room)
-        return BM_OK;
-    grown = realloc(t->labels, n * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
-    t->labels = grown;
-    t->label_room = n;
+    bm_log_posteriors(t->logits, frames, classes, classes, t->logits);
+    if (t->decoder != NULL)
+        return bm_decoder_run(t->decoder, t->logits, frames, found);
+    BM_TRY(bm_best_path_words(&t->path, t->logits, frames, classes, t->space,
+                              path));
+    *found = (bm_hypotheses){1, path};
     return BM_OK;
 }
-
-/* The class with the largest logit, the first of equal ones, and its
- * probability. */
-static int32_t best_class(const float *y, size_t classes, double *p)
-{
-    size_t best = 0;
-    double sum = 0;
-
-    for (size_t c = 1; c < classes; c++)
-        if (y[c] > y[best])
-            best = c;
-    for (size_t c = 0; c < classes; c++)
-        sum += exp((double)y[c] - (double)y[best]);
-    *p = 1 / sum;
-    return (int32_t)best;
-}
-
-/* The best path. A label's confidence is the largest probability of its
- * frames. */
-static bm_status find_best_path(bm_transcriber *t, size_t frames,
-                                size_t classes, bm_found *out)
-{
-    size_t n = 0;
-    int32_t before = 0;
-    double score = 0;
-
-    BM_TRY(reserve_labels(t, frames + 1));
-    for (size_t i = 0; i < frames; i++) {
-        double p = 0;
-        int32_t best = best_class(t->logits + i * classes, classes, &p);
-        bm_found_label *l = &t->labels[n];
-
-        score += log(p);
-        if (best != 0 && best != before) {
-            *l = (bm_found_label){best, i, i, p};
-            n++;
-        } else if (best != 0) {
-            l[-1].last = i;
-            l[-1].confidence = fmax(l[-1].confidence, p);
-        }
-        before = best;
-    }
-    *out = (bm_found){t->labels, n, score};
-    return BM_OK;
-}
-
-/* ---- inputs -------------------------------------------------------------- */
 
 static bm_status write_readings(bm_transcriber *t, const bm_input_frames *f,
                                 size_t frames, size_t classes,
@@ -255,14 +245,19 @@ static bm_status write_readings(bm_transcriber *t, const bm_input_frames *f,
 {
     double step = f->step * (double)bm_model_stride(t->model);
     const bm_frame_places places = {-f->lead * f->step, step, f->length};
-    bm_found found = {0};
+    bm_hypothesis path = {0};
+    bm_hypotheses found = {0};
 
-    text->readings = calloc(1, sizeof *text->readings);
+    BM_TRY(search(t, frames, classes, &path, &found));
+    if (found.n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "no text has a probability above 0");
+    text->readings = calloc(found.n, sizeof *text->readings);
     if (text->readings == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a transcript");
-    BM_TRY(find_best_path(t, frames, classes, &found));
-    return bm_reading_make(&text->readings[text->n++], &found, t->net->vocab,
-                           t->space, &places);
+    for (size_t i = 0; i < found.n; i++)
+        BM_TRY(bm_reading_make(&text->readings[text->n++], &found.best[i],
+                               t->net->vocab, t->language, &places));
+    return BM_OK;
 }
 
 bm_status bm_transcriber_frames(bm_transcriber *t, const bm_input_frames *f,

@@ -24,28 +24,35 @@
 #define BM_RECOGNISE_TRANSCRIBER_H
 
 #include "io/shard/dataset.h"
+#include "models/decoding/language.h"
 #include "recognise/front_end.h"
 
 typedef struct bm_transcriber bm_transcriber;
 
-/* Starts as {0}: the defaults. */
 typedef struct bm_transcriber_settings {
-    size_t n_best; /* most readings of an input; 0: 1 */
+    size_t n_best; /* most readings of an input */
+    size_t beam;   /* hypotheses of the beam search; 1: the best path; 0: that,
+                      or 100 where the other settings need a search */
     long channel;  /* of recordings, from 1; 0: the mean of all */
+    bm_language_settings language; /* texts are borrowed until it is open */
 } bm_transcriber_settings;
+
+/* One reading, by the best path, without a language. */
+bm_transcriber_settings bm_transcriber_defaults(void);
 
 /* A word. `start` and `end` are positions: seconds of a recording, pixels of an
  * image from its left edge, or frames of features without a rate. */
 typedef struct bm_heard_word {
     const char *text;
     double start, end;
-    double confidence; /* 0 to 1 */
+    double confidence; /* 0 to 1: best_path_words.h, or the search's */
 } bm_heard_word;
 
 /* One way to read an input. */
 typedef struct bm_reading {
     const char *text;
-    double score;         /* natural logarithm; larger is better */
+    double score;         /* natural logarithm: of the best path's probability,
+                             or the search's; larger is better */
     bm_heard_word *words; /* [n_words] */
     size_t n_words;
 } bm_reading;
@@ -67,9 +74,9 @@ typedef struct bm_transcriber_about {
     double frame_shift; /* seconds between frames; 0: no time */
 } bm_transcriber_about;
 
-/* Opens a model, a checkpoint, or of a run its best model. `settings`: may be
- * NULL. Fails with BM_ERR_MISSING, BM_ERR_IO or BM_ERR_FORMAT if there is no
- * model, or one that was not trained with CTC. */
+/* Opens a model, a checkpoint, or of a run its best model. `settings`: NULL: the
+ * defaults. Fails with BM_ERR_MISSING, BM_ERR_IO or BM_ERR_FORMAT if there is no
+ * model, or one that was not trained with CTC, and as bm_language_open. */
 BM_CHECKED bm_status
 bm_transcriber_open(bm_transcriber **out, const char *path,
                     const bm_transcriber_settings *settings);

@@ -3,20 +3,9 @@
 #define BM_RECOGNISE_TRANSCRIBER_PARTS_H
 
 #include "io/vocab.h"
+#include "models/decoding/language.h"
+#include "models/decoding/search.h"
 #include "recognise/transcriber.h"
-
-/* A label that was recognised in frames [first, last] of the network. */
-typedef struct bm_found_label {
-    int32_t class;
-    size_t first, last;
-    double confidence;
-} bm_found_label;
-
-typedef struct bm_found {
-    const bm_found_label *labels; /* [n] */
-    size_t n;
-    double score;
-} bm_found;
 
 /* Where frames of the network lie: frame t is [start + t * step,
  * start + (t + 1) * step), within [0, length]. */
@@ -28,10 +17,11 @@ typedef struct bm_frame_places {
  * space, so that a text is one word. */
 int32_t bm_space_class(const bm_vocab *vocab);
 
-/* *r <- the text and words of labels that were found. Fails with BM_ERR_MEMORY;
+/* *r <- the text and words of a hypothesis; language: NULL: none. Fails with BM_ERR_MEMORY;
  * free with bm_reading_free, also then. */
-BM_CHECKED bm_status bm_reading_make(bm_reading *r, const bm_found *found,
-                                     const bm_vocab *vocab, int32_t space,
+BM_CHECKED bm_status bm_reading_make(bm_reading *r, const bm_hypothesis *h,
+                                     const bm_vocab *vocab,
+                                     const bm_language *language,
                                      const bm_frame_places *places);
 void bm_reading_free(bm_reading *r);
 

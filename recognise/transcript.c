@@ -1,7 +1,9 @@
-/* transcript.c - texts and words of labels that were found. */
+/* transcript.c - texts and words of hypotheses. */
 #include "recognise/transcriber_parts.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,83 +22,87 @@ static double place(const bm_frame_places *p, size_t frame)
     return fmin(fmax(at, 0), p->length);
 }
 
-/* *w <- the word of n > 0 labels. Its confidence is the geometric mean of
- * theirs. */
-static bm_status make_word(bm_heard_word *w, const bm_found_label *labels,
-                           size_t n, const bm_vocab *vocab,
-                           const bm_frame_places *places)
+/* The text of n labels; free(*out). */
+static bm_status decode(const bm_vocab *vocab, const bm_found_label *labels,
+                        size_t n, char **out)
 {
-    int32_t *classes = malloc(n * sizeof *classes);
-    double log_p = 0;
-    char *text = NULL;
+    int32_t *classes = malloc((n + 1) * sizeof *classes);
     bm_status status = BM_OK;
 
     if (classes == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a word");
-    for (size_t i = 0; i < n; i++) {
-        classes[i] = labels[i].class;
-        log_p += log(labels[i].confidence);
-    }
-    status = bm_vocab_decode(vocab, classes, n, &text);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
+    for (size_t i = 0; i < n; i++)
+        classes[i] = labels[i].label;
+    status = bm_vocab_decode(vocab, classes, n, out);
     free(classes);
-    *w = (bm_heard_word){.text = text,
-                         .start = place(places, labels[0].first),
-                         .end = place(places, labels[n - 1].last + 1),
-                         .confidence = exp(log_p / (double)n)};
     return status;
 }
 
-/* The end of the word that begins at label i. */
-static size_t end_of_word(const bm_found *found, size_t i, bool words,
-                          int32_t space)
+/* The word as the lexicon has it, or as its labels spell it; free(*out). */
+static bm_status word_text(const bm_hypothesis *h, const bm_found_word *w,
+                           const bm_vocab *vocab, const bm_language *language,
+                           char **out)
 {
-    if (words)
-        return i + 1;
-    while (i < found->n && found->labels[i].class != space)
-        i++;
-    return i;
+    if (w->word < 0)
+        return decode(vocab, h->labels + w->begin, w->end - w->begin, out);
+    *out = strdup(bm_language_word(language, w->word));
+    return *out != NULL ? BM_OK
+                        : BM_FAIL(BM_ERR_MEMORY, "no memory for a word");
 }
 
-static bm_status make_words(bm_reading *r, const bm_found *found,
-                            const bm_vocab *vocab, int32_t space,
+static bm_status make_words(bm_reading *r, const bm_hypothesis *h,
+                            const bm_vocab *vocab, const bm_language *language,
                             const bm_frame_places *places)
 {
-    bool words = bm_vocab_words(vocab);
-    size_t end = 0;
-
-    r->words = calloc(found->n + 1, sizeof *r->words);
+    r->words = calloc(h->n_words + 1, sizeof *r->words);
     if (r->words == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", found->n);
-    for (size_t i = 0; i < found->n; i = end) {
-        end = end_of_word(found, i, words, space);
-        if (end == i) { /* a space */
-            end++;
-            continue;
-        }
-        BM_TRY(make_word(&r->words[r->n_words++], found->labels + i, end - i,
-                         vocab, places));
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", h->n_words);
+    for (size_t i = 0; i < h->n_words; i++) {
+        const bm_found_word *w = &h->words[i];
+        char *text = NULL;
+
+        BM_TRY(word_text(h, w, vocab, language, &text));
+        r->words[r->n_words++] =
+            (bm_heard_word){.text = text,
+                            .start = place(places, (size_t)w->first),
+                            .end = place(places, (size_t)w->last + 1),
+                            .confidence = (double)w->confidence};
     }
     return BM_OK;
 }
 
-bm_status bm_reading_make(bm_reading *r, const bm_found *found,
-                          const bm_vocab *vocab, int32_t space,
+/* The words with blanks between them; free(*out). */
+static bm_status join(const bm_reading *r, char **out)
+{
+    size_t n = 1;
+    char *at = NULL;
+
+    for (size_t i = 0; i < r->n_words; i++)
+        n += strlen(r->words[i].text) + 1;
+    at = *out = malloc(n);
+    if (at == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    *at = '\0';
+    for (size_t i = 0; i < r->n_words; i++)
+        at += sprintf(at, "%s%s", i > 0 ? " " : "", r->words[i].text);
+    return BM_OK;
+}
+
+bm_status bm_reading_make(bm_reading *r, const bm_hypothesis *h,
+                          const bm_vocab *vocab, const bm_language *language,
                           const bm_frame_places *places)
 {
-    int32_t *classes = malloc((found->n + 1) * sizeof *classes);
+    bool listed = false; /* a word is the lexicon's */
     char *text = NULL;
     bm_status status = BM_OK;
 
-    *r = (bm_reading){.score = found->score};
-    if (classes == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", found->n);
-    for (size_t i = 0; i < found->n; i++)
-        classes[i] = found->labels[i].class;
-    status = bm_vocab_decode(vocab, classes, found->n, &text);
-    free(classes);
+    *r = (bm_reading){.score = h->score};
+    BM_TRY(make_words(r, h, vocab, language, places));
+    for (size_t i = 0; i < h->n_words; i++)
+        listed = listed || h->words[i].word >= 0;
+    status =
+        listed ? join(r, &text) : decode(vocab, h->labels, h->n_labels, &text);
     r->text = text;
-    if (status == BM_OK)
-        status = make_words(r, found, vocab, space, places);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* decode.c - bmuf decode: recordings, line images and features to words. */
 #include "cli/decode/format.h"
+#include "cli/decode/search_options.h"
 #include "cli/decode/team.h"
 #include "cli/device.h"
 #include "cli/verbs.h"
@@ -25,6 +26,7 @@ typedef struct decoding {
     const bm_format *format;
     const char *out; /* folder of a file for each input; NULL: stdout */
     bm_transcriber_settings settings;
+    const char *hot_words[BM_MOST_GIVEN];
     bm_inputs *inputs;
     bm_transcriber **transcribers; /* [threads]: of each thread, once it needs
                                       one; the first owns the weights */
@@ -271,16 +273,14 @@ static bm_status decode_all(decoding *d)
 static bm_status read_arguments(decoding *d, const bm_arguments *a)
 {
     const char *format = NULL;
-    long nbest = 1;
 
     BM_TRY(bm_argument_word(a, "format", BM_FORMATS(BM_WORD), "txt", &format));
     d->format = bm_format_find(format);
     d->out = bm_argument(a, "out");
     BM_TRY(bm_argument_number(a, "threads", bm_cores(), 1, 1024, &d->threads));
+    BM_TRY(bm_search_options_read(a, &d->settings, d->hot_words));
     BM_TRY(bm_argument_number(a, "channel", 0, 1, 1024, &d->settings.channel));
-    BM_TRY(bm_argument_number(a, "nbest", 1, 1, 10000, &nbest));
-    d->settings.n_best = (size_t)nbest;
-    if (nbest > 1 && !d->format->alternatives)
+    if (d->settings.n_best > 1 && !d->format->alternatives)
         return BM_FAIL(BM_ERR_ARG,
                        "decode: --format %s has no place for alternatives; "
                        "with --nbest use txt or json",
@@ -333,13 +333,12 @@ done:
 static const bm_flag flags[] = {
     {"format", "txt|trn|json|ctm|stm|srt|alto",
      "what to write; default: txt, a line of text for each input", 'f', false},
-    {"nbest", "N", "up to N readings of each input, with txt or json", 0,
-     false},
     {"out", "DIR", "write a file for each input; default: to stdout", 'o',
      false},
     {"threads", "N", "inputs at a time; default: all cores", 0, false},
     {"channel", "N", "of recordings, from 1; default: the mean of all", 0,
      false},
+    BM_SEARCH_FLAGS,
     {0},
 };
 

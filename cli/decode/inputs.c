@@ -133,16 +133,26 @@ static bm_status next_of_folder(bm_inputs *s, bm_input *out, bool *there)
     return name_file(out, s->paths.path[s->next++], n + 1);
 }
 
-/* "ID PATH", as Kaldi's wav.scp, unless there is a file of the whole name. */
+/* The path in "ID PATH", as Kaldi's wav.scp has it, if there is such a file; or
+ * else the line. */
+static size_t path_in(const char *line)
+{
+    size_t id = strcspn(line, " \t"), gap = strspn(line + id, " \t");
+
+    return id > 0 && gap > 0 && access(line, F_OK) != 0 &&
+                   access(line + id + gap, F_OK) == 0
+               ? id + gap
+               : 0;
+}
+
 static bm_status name_line(bm_input *out, char *line)
 {
-    char *blank = line + strcspn(line, " \t");
-    char *path = blank + strspn(blank, " \t");
+    size_t path = path_in(line);
 
-    if (*path == '\0' || blank == line || access(line, F_OK) == 0)
+    if (path == 0)
         return name_file(out, line, last_name(line));
-    *blank = '\0';
-    return name_input(out, line, path, "");
+    line[strcspn(line, " \t")] = '\0';
+    return name_input(out, line, line + path, "");
 }
 
 static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
@@ -253,11 +263,32 @@ static bm_status open_set(bm_inputs *s)
 
 /* ---- arguments ----------------------------------------------------------- */
 
+/* Fails unless one of the first lines names a file: any text can be given. */
+static bm_status check_list(bm_inputs *s)
+{
+    enum { LOOKED_AT = 10 };
+    atomic_bool stop = false;
+    char *line = NULL;
+
+    for (int i = 0; i < LOOKED_AT; i++) {
+        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        if (line == NULL)
+            break;
+        if (path_in(line) > 0 || access(line, F_OK) == 0)
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is a text, but none of its first lines is the path of a "
+                   "file",
+                   s->name);
+}
+
 static bm_status open_list(bm_inputs *s)
 {
     BM_TRY(bm_line_source_open(&s->lines, s->name));
     enter(s, A_LIST);
-    return BM_OK;
+    BM_TRY(check_list(s));
+    return bm_line_source_rewind(&s->lines);
 }
 
 static bm_status open_manifest(bm_inputs *s)

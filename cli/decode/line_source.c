@@ -14,6 +14,15 @@ bm_status bm_line_source_open(bm_line_source *s, const char *path)
     return bm_file_open_regular(&s->fd, path);
 }
 
+bm_status bm_line_source_rewind(bm_line_source *s)
+{
+    s->begin = s->end = 0;
+    s->ended = false;
+    if (lseek(s->fd, 0, SEEK_SET) != 0)
+        return BM_FAIL(BM_ERR_IO, "a list cannot be read: %s", strerror(errno));
+    return BM_OK;
+}
+
 void bm_line_source_open_stdin(bm_line_source *s)
 {
     s->fd = STDIN_FILENO;

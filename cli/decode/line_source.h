@@ -22,6 +22,8 @@ typedef struct bm_line_source {
 
 /* Fails as bm_file_open_regular. */
 BM_CHECKED bm_status bm_line_source_open(bm_line_source *s, const char *path);
+/* Of a file: to its first line. Fails with BM_ERR_IO. */
+BM_CHECKED bm_status bm_line_source_rewind(bm_line_source *s);
 void bm_line_source_open_stdin(bm_line_source *s);
 void bm_line_source_close(bm_line_source *s);
 
