@@ -22,7 +22,7 @@ const char *bm_input_noun(bm_input_kind kind);
 typedef struct bm_front_end bm_front_end;
 
 /*
- * Frames [n, dim], borrowed until the next call. Positions are seconds of a
+ * Frames [n, dim], borrowed until the next call. Places are seconds of a
  * recording, pixels of an image from its left edge, or frames of features
  * without a rate: that of frame t is (t - lead) * step, at most `length`.
  */

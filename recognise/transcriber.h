@@ -40,7 +40,7 @@ typedef struct bm_transcriber_settings {
 /* One reading, by the best path, without a language. */
 bm_transcriber_settings bm_transcriber_defaults(void);
 
-/* A word. `start` and `end` are positions: seconds of a recording, pixels of an
+/* A word. `start` and `end` are places: seconds of a recording, pixels of an
  * image from its left edge, or frames of features without a rate. */
 typedef struct bm_heard_word {
     const char *text;
@@ -61,7 +61,7 @@ typedef struct bm_reading {
 typedef struct bm_transcript {
     bm_reading *readings; /* [n], the best first; n >= 1 */
     size_t n;
-    double length; /* of the input, as positions */
+    double length; /* of the input, as places */
     size_t height; /* of an image in pixels; else 0 */
 } bm_transcript;
 

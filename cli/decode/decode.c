@@ -274,7 +274,8 @@ static bm_status read_arguments(decoding *d, const bm_arguments *a)
 {
     const char *format = NULL;
 
-    BM_TRY(bm_argument_word(a, "format", BM_FORMATS(BM_WORD), "txt", &format));
+    BM_TRY(bm_argument_word(a, "format", BM_FORMATS(BM_FORMAT_WORD), "txt",
+                            &format));
     d->format = bm_format_find(format);
     d->out = bm_argument(a, "out");
     BM_TRY(bm_argument_number(a, "threads", bm_cores(), 1, 1024, &d->threads));
@@ -356,7 +357,8 @@ const bm_verb bm_verb_decode = {
         "trained on; a\nfolder of them; a manifest, or a text file with a path "
         "on each line; a packed\nset; or -, which is paths or one recording on "
         "stdin. An input that cannot be\ndecoded is named, the others are "
-        "decoded, and the exit code is 65.\n",
+        "decoded, and the exit code is 65.\n\nFormats:\n" BM_FORMATS(
+            BM_FORMAT_LINE),
     .flags = flags,
     .least = 2,
     .most = BM_MOST_INPUTS,

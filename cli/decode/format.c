@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const bm_format *const formats[] = {
-#define X(name) &bm_format_##name,
+#define X(name, about) &bm_format_##name,
     BM_FORMATS(X)
 #undef X
         NULL,
@@ -51,7 +51,6 @@ static void write_txt(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_txt = {
     .name = "txt",
-    .help = "the text, a line for each input",
     .alternatives = true,
     .write = write_txt,
 };
@@ -68,7 +67,6 @@ static void write_trn(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_trn = {
     .name = "trn",
-    .help = "NIST's: words (id)",
     .write = write_trn,
 };
 
@@ -136,7 +134,6 @@ static void write_json(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_json = {
     .name = "json",
-    .help = "one object a line: text, score, words with positions",
     .alternatives = true,
     .write = write_json,
 };

@@ -9,7 +9,19 @@
 
 #include <stdio.h>
 
-#define BM_FORMATS(X) X(txt) X(trn) X(json) X(ctm) X(stm) X(srt) X(alto)
+/* Name, which is the ending of files, too; what it is. */
+#define BM_FORMATS(X)                                                          \
+    X(txt, "the text, a line for each input")                                  \
+    X(trn, "NIST's: words (id)")                                               \
+    X(json, "one object a line: text, score, words with their places")         \
+    X(ctm, "NIST's: id, channel, start, duration, word, confidence")           \
+    X(stm, "NIST's: id, channel, speaker, start, end, text")                   \
+    X(srt, "subtitles, of one recording")                                      \
+    X(alto, "ALTO XML, of one image")
+
+/* "txt trn .." and lines for the help, made of BM_FORMATS. */
+#define BM_FORMAT_WORD(name, about) #name " "
+#define BM_FORMAT_LINE(name, about) "  " #name ": " about "\n"
 
 /* An input and what was recognised. */
 typedef struct bm_decoded {
@@ -20,15 +32,14 @@ typedef struct bm_decoded {
 } bm_decoded;
 
 typedef struct bm_format {
-    const char *name;  /* the ending of files, too */
-    const char *help;  /* one line */
-    const char *unit;  /* of positions that it needs; NULL: any */
+    const char *name;
+    const char *unit;  /* of places that it needs; NULL: any */
     bool single;       /* a file describes one input */
     bool alternatives; /* it has a place for them */
     void (*write)(FILE *out, const bm_decoded *d);
 } bm_format;
 
-#define X(name) extern const bm_format bm_format_##name;
+#define X(name, about) extern const bm_format bm_format_##name;
 BM_FORMATS(X)
 #undef X
 

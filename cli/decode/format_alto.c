@@ -107,7 +107,6 @@ static void write_alto(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_alto = {
     .name = "alto",
-    .help = "ALTO XML, of one image",
     .unit = "pixels",
     .single = true,
     .write = write_alto,

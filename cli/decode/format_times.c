@@ -25,7 +25,6 @@ static void write_ctm(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_ctm = {
     .name = "ctm",
-    .help = "NIST's: id, channel, start, duration, word, confidence",
     .unit = "s",
     .write = write_ctm,
 };
@@ -46,7 +45,6 @@ static void write_stm(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_stm = {
     .name = "stm",
-    .help = "NIST's: id, channel, speaker, start, end, text",
     .unit = "s",
     .write = write_stm,
 };
@@ -129,7 +127,6 @@ static void write_srt(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_srt = {
     .name = "srt",
-    .help = "subtitles, of one recording",
     .unit = "s",
     .single = true,
     .write = write_srt,

@@ -15,7 +15,7 @@ typedef struct bm_input {
     char *id, *path, *speaker; /* path: "" in a packed set; speaker: "" if
                                   unknown */
     const char *shown;         /* what messages call it: path, "stdin" or id */
-    const char *unit;          /* of positions: "s", "pixels", "frames" */
+    const char *unit;          /* of places: "s", "pixels", "frames" */
     bm_excerpt part;
     char *fault;            /* why it cannot be read; NULL: it can be tried */
     float *x;               /* frames of a packed set; else NULL */
@@ -26,7 +26,7 @@ void bm_input_free(bm_input *input);
 
 typedef struct bm_inputs bm_inputs;
 
-/* The unit of positions in files that t reads. */
+/* The unit of places in files that t reads. */
 const char *bm_inputs_unit(const bm_transcriber *t);
 
 /* names [n]: arguments of the program, borrowed as t is; "-" is stdin. Fails

@@ -302,7 +302,7 @@ static void write_lines(void)
     write_text("lines.jsonl", manifest);
 }
 
-/* At twice the size, positions are twice as far. */
+/* At twice the size, places are twice as far. */
 static void test_images_give_words_with_their_places(void **_)
 {
     static unsigned char grey[4 * MOST_GLYPHS * GLYPH * HEIGHT];
