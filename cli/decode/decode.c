@@ -183,13 +183,31 @@ static bm_status print(const decoding *d, const bm_decoded *result)
     return fflush(stdout) == 0 && !ferror(stdout) ? BM_OK : BM_STOPPED;
 }
 
+/* Another input's file is not overwritten: that is this input's fault. */
+static bm_status write_result(const decoding *d, piece *p)
+{
+    const bm_decoded result = {&p->input, p->transcript, p->fault,
+                               d->settings.n_best > 1};
+    bm_status status = BM_OK;
+
+    if (d->out == NULL)
+        return print(d, &result);
+    if (p->transcript == NULL)
+        return BM_OK;
+    status = write_file(d, &result);
+    if (status != BM_ERR_CREATE)
+        return status;
+    p->fault = strdup(bm_last_message());
+    bm_transcript_free(p->transcript);
+    p->transcript = NULL;
+    return BM_OK;
+}
+
 static bm_status take(void *self, void *piece_)
 {
     decoding *d = self;
     piece *p = piece_;
-    const bm_decoded result = {&p->input, p->transcript, p->fault,
-                               d->settings.n_best > 1};
-    bm_status status = BM_OK;
+    bm_status status = write_result(d, p);
 
     if (p->transcript != NULL) {
         d->decoded++;
@@ -200,10 +218,6 @@ static bm_status take(void *self, void *piece_)
         bm_log(BM_WARNING, "%s: %s", p->input.shown,
                p->fault != NULL ? p->fault : bm_status_text(BM_ERR_MEMORY));
     }
-    if (d->out == NULL)
-        status = print(d, &result);
-    else if (p->transcript != NULL)
-        status = write_file(d, &result);
     free_piece(p);
     return status;
 }

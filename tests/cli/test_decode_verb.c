@@ -502,8 +502,48 @@ static void test_each_input_has_a_file(void **_)
     free(file);
     again = BMUF("decode", "half.safetensors", "test-1.wav", "--format", "srt",
                  "--out", "subs");
-    assert_code(again, 73);
+    assert_code(again, 65);
     assert_says(again.err, "subs/test-1.srt exists");
+    again = BMUF("decode", "half.safetensors", "test-2.wav", "tree/b/z.wav",
+                 "tree", "--out", "subs");
+    assert_code(again, 0);
+    file = slurp(in_folder("subs/b_z.txt"), &size);
+    assert_string_equal(file, DECODE("tree/b/z.wav"));
+    free(file);
+}
+
+/* ---- search -------------------------------------------------------------- */
+
+/* Every word is one of the lexicon; a word that is preferred is found more
+ * often; a wider beam has no lower score. */
+static void test_options_of_the_search_reach_it(void **_)
+{
+    const char *hot = NULL, *plain = NULL;
+    json_t *narrow =
+        parse_json(DECODE("test-3.wav", "--beam", "2", "--format", "json"));
+    json_t *wide =
+        parse_json(DECODE("test-3.wav", "--beam", "50", "--format", "json"));
+    char *words = NULL, *rest = NULL;
+
+    (void)_;
+    write_text("words.lex", "ab\ncc\n");
+    words = strdup(
+        DECODE("test", "--lexicon", "words.lex", "--unknown-score", "-inf"));
+    assert_non_null(words);
+    for (char *w = strtok_r(words, " \n", &rest); w != NULL;
+         w = strtok_r(NULL, " \n", &rest))
+        assert_true(strcmp(w, "ab") == 0 || strcmp(w, "cc") == 0);
+    free(words);
+    plain = DECODE("test", "--beam", "20");
+    hot = DECODE("test", "--beam", "20", "--hot-word", "cab=20");
+    assert_true(count_of(hot, "cab") > count_of(plain, "cab"));
+    assert_true(number(wide, "score") >= number(narrow, "score"));
+    json_decref(narrow);
+    json_decref(wide);
+    assert_fails(BMUF("decode", "half.safetensors", "test", "--lm", "no.lm"),
+                 66, "no.lm");
+    assert_fails(BMUF("decode", "half.safetensors", "test", "--lm-weight", "x"),
+                 64, "--lm-weight x is not a number in [0, 1000]");
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -574,6 +614,29 @@ static void test_one_broken_file_of_many_is_one_fault(void **_)
     assert_code(manifest, 65);
     assert_int_equal(count_of(manifest.out, "\n"), 2);
     assert_says(manifest.err, "1 of 3 inputs could not be decoded");
+}
+
+/* The second path is sent when the words of the first are there. */
+static void test_results_come_before_the_input_ends(void **_)
+{
+    static const char script[] =
+        "(echo test-0.wav; i=0; while [ ! -s out ] && [ $i -lt 300 ]; do "
+        "sleep 0.1; i=$((i + 1)); done; cp out seen; echo test-1.wav) | "
+        "\"$0\" decode half.safetensors - >out";
+    outcome o = command_run(&(command){
+        .program = "sh",
+        .words = (const char *const[]){"-c", script, bmuf_path(), NULL}});
+    char *first = NULL, *both = NULL;
+    size_t size = 0;
+
+    (void)_;
+    assert_code(o, 0);
+    first = slurp(in_folder("seen"), &size);
+    both = slurp(in_folder("out"), &size);
+    assert_string_equal(first, DECODE("test-0.wav"));
+    assert_string_equal(both, DECODE("test-0.wav", "test-1.wav"));
+    free(first);
+    free(both);
 }
 
 /* bmuf decode .. | head */
@@ -665,6 +728,8 @@ int main(void)
         cmocka_unit_test(test_subtitles_are_well_formed),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
+        cmocka_unit_test(test_options_of_the_search_reach_it),
+        cmocka_unit_test(test_results_come_before_the_input_ends),
         cmocka_unit_test(test_broken_inputs_are_named_and_others_decoded),
         cmocka_unit_test(test_one_broken_file_of_many_is_one_fault),
         cmocka_unit_test(test_a_closed_pipe_ends_it_quietly),

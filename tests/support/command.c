@@ -169,6 +169,11 @@ static int make_terminal(void)
     return control;
 }
 
+const char *bmuf_path(void)
+{
+    return BMUF_PROGRAM;
+}
+
 outcome command_run(const command *c)
 {
     int control = c->columns > 0 ? make_terminal() : -1, state = 0;

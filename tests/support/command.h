@@ -31,6 +31,9 @@ typedef struct outcome {
 
 outcome command_run(const command *c);
 
+/* The path of bmuf, for a script. */
+const char *bmuf_path(void);
+
 /* Runs bmuf WORDS..; and mpirun -np N bmuf WORDS.. */
 #define BMUF(...)                                                              \
     command_run(&(command){.words = (const char *const[]){__VA_ARGS__, NULL}})
