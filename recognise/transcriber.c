@@ -203,7 +203,7 @@ static bm_status compute(bm_transcriber *t, const bm_input_frames *f, size_t *n,
     bm_batch batch = {.extent = {f->n, 1, &frames},
                       .x = {NULL, 3, {f->n, 1, f->dim, 1}}};
     bm_extent extent = {0};
-    bm_tensor y = {0};
+    bm_tensor y;
 
     BM_TRY(send(t, f));
     batch.x.data = t->x;

@@ -323,7 +323,7 @@ static bm_status decode(const bm_arguments *a)
     bm_status status = BM_OK;
 
     BM_TRY(read_arguments(&d, a));
-    d.transcribers = calloc((size_t)d.threads, sizeof *d.transcribers);
+    d.transcribers = calloc((size_t)d.threads, sizeof(bm_transcriber *));
     if (d.transcribers == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld threads", d.threads);
     pthread_mutex_init(&d.opening, NULL);

@@ -10,10 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-
-enum { DEEPEST = 64 }; /* folders within folders */
 
 void bm_paths_free(bm_paths *p)
 {
@@ -80,31 +77,30 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     return false;
 }
 
-static bm_status walk(bm_paths *out, const char *folder, bm_input_kind kind,
-                      int depth)
+/* Adds the files of a folder to `out`, and its folders to `folders`. */
+static bm_status read_folder(bm_paths *out, bm_paths *folders,
+                             const char *folder, bm_input_kind kind)
 {
-    DIR *d = depth <= DEEPEST ? opendir(folder) : NULL;
+    DIR *d = opendir(folder);
     const struct dirent *entry = NULL;
+    size_t n = strlen(folder);
     bm_status status = BM_OK;
 
     if (d == NULL)
-        return BM_FAIL(BM_ERR_MISSING, "%s: %s", folder,
-                       depth <= DEEPEST ? strerror(errno)
-                                        : "too many folders within folders");
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", folder, strerror(errno));
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
     while (status == BM_OK && (entry = readdir(d)) != NULL) {
         char path[PATH_MAX];
         struct stat info;
-        size_t n = strlen(folder);
 
-        while (n > 1 && folder[n - 1] == '/')
-            n--;
         if (entry->d_name[0] == '.' ||
             (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, folder,
                              entry->d_name) >= sizeof path ||
             lstat(path, &info) != 0)
             continue;
         if (S_ISDIR(info.st_mode))
-            status = walk(out, path, kind, depth + 1);
+            status = add(folders, path);
         else if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
                  is_of_kind(path, kind))
             status = add(out, path);
@@ -120,7 +116,13 @@ static int compare(const void *a, const void *b)
 
 bm_status bm_folder_walk(bm_paths *out, const char *folder, bm_input_kind kind)
 {
-    BM_TRY(walk(out, folder, kind, 1));
+    bm_paths folders = {0};
+    bm_status status = add(&folders, folder);
+
+    for (size_t i = 0; status == BM_OK && i < folders.n; i++)
+        status = read_folder(out, &folders, folders.path[i], kind);
+    bm_paths_free(&folders);
+    BM_TRY(status);
     if (out->n > 0)
         qsort((void *)out->path, out->n, sizeof *out->path, compare);
     return BM_OK;

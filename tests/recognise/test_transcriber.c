@@ -455,17 +455,16 @@ static size_t make_features(const char *text, float *x)
 
 static void write_npy(const char *name, const float *x, size_t n)
 {
-    char file[8192], head[128];
-    size_t size = (size_t)snprintf(head, sizeof head,
-                                   "{'descr': '<f4', 'fortran_order': False, "
-                                   "'shape': (%zu, %d), }",
-                                   n, DIM);
+    char file[8192];
+    int size = 0;
 
-    memcpy(file, "\x93NUMPY\1\0", 8);
-    memset(file + 8, 0, 2);
-    file[8] = 118;
+    memcpy(file, "\x93NUMPY\1\0v\0", 10); /* a header of 118 bytes */
     memset(file + 10, ' ', 118);
-    memcpy(file + 10, head, size);
+    size = snprintf(file + 10, 118,
+                    "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, "
+                    "%d), }",
+                    n, DIM);
+    file[10 + size] = ' ';
     file[127] = '\n';
     memcpy(file + 128, x, n * DIM * sizeof *x);
     write_bytes(name, file, 128 + n * DIM * sizeof *x);
