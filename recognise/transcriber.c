@@ -1,6 +1,7 @@
 #include "recognise/transcriber.h"
 
 #include "recognise/best_path_words.h"
+#include "recognise/priors.h"
 #include "recognise/recogniser.h"
 #include "recognise/transcriber_parts.h"
 
@@ -22,13 +23,17 @@ struct bm_transcriber {
     float *logits; /* [logits_room] */
     size_t logits_room;
     bm_best_path path;
-    bm_language *language; /* of the first transcriber; NULL: none */
-    bm_decoder *decoder;   /* NULL: the best path is enough */
+    bm_language *language; /* of the first transcriber, as priors are; NULL:
+                              none */
+    float *priors;
+    bm_decoder *decoder; /* NULL: the best path is enough */
 };
 
 bm_transcriber_settings bm_transcriber_defaults(void)
 {
     return (bm_transcriber_settings){.n_best = 1,
+                                     .prior_scale = 0.3,
+                                     .blank_scale = 1,
                                      .language = bm_language_defaults()};
 }
 
@@ -55,8 +60,11 @@ static bm_status open_decoder(bm_transcriber *t)
     bm_decoder_settings set =
         bm_decoder_defaults(bm_vocab_size(t->net->vocab), t->space);
 
-    if (t->language == NULL && s->beam <= 1 && s->n_best <= 1)
+    if (t->language == NULL && t->priors == NULL && s->beam <= 1 &&
+        s->n_best <= 1)
         return BM_OK;
+    set.log_priors = t->priors;
+    set.prior_scale = s->prior_scale;
     set.nbest = s->n_best > 1 ? s->n_best : 1;
     set.language = t->language;
     if (s->beam > 0)
@@ -104,6 +112,9 @@ bm_status bm_transcriber_open(bm_transcriber **out, const char *path,
     if (has_language(&t->settings.language))
         BM_TRY_DONE(bm_language_open(&t->language, &t->settings.language,
                                      t->net->vocab));
+    if (t->settings.priors != NULL)
+        BM_TRY_DONE(bm_priors_read(&t->priors, t->settings.priors,
+                                   t->net->vocab, t->settings.blank_scale));
     status = open_parts(t);
     if (status == BM_ERR_FORMAT)
         status = BM_FAIL(status, "%s: %s", t->file, bm_last_message());
@@ -127,6 +138,7 @@ bm_status bm_transcriber_fork(bm_transcriber **out, const bm_transcriber *t)
     fork->net = t->net;
     fork->settings = t->settings;
     fork->language = t->language;
+    fork->priors = t->priors;
     memcpy(fork->file, t->file, sizeof fork->file);
     BM_TRY_DONE(bm_backend_open(&fork->be, "cpu", 0));
     BM_TRY_DONE(
@@ -150,6 +162,7 @@ void bm_transcriber_close(bm_transcriber *t)
     bm_decoder_free(t->decoder);
     if (t->net == &t->own) {
         bm_language_close(t->language);
+        free(t->priors);
         bm_recogniser_close(&t->own);
     } else {
         bm_model_free(t->model);

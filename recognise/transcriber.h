@@ -34,6 +34,10 @@ typedef struct bm_transcriber_settings {
     size_t beam;   /* hypotheses of the beam search; 1: the best path; 0: that,
                       or 100 where the other settings need a search */
     long channel;  /* of recordings, from 1; 0: the mean of all */
+    const char *priors; /* a packed set, usually the training set, whose labels
+                           give the class priors; NULL: none */
+    double prior_scale; /* log posterior - prior_scale * log prior */
+    double blank_scale; /* blanks count so many times in the priors */
     bm_language_settings language; /* texts are borrowed until it is open */
 } bm_transcriber_settings;
 
@@ -76,7 +80,8 @@ typedef struct bm_transcriber_about {
 
 /* Opens a model, a checkpoint, or of a run its best model. `settings`: NULL: the
  * defaults. Fails with BM_ERR_MISSING, BM_ERR_IO or BM_ERR_FORMAT if there is no
- * model, or one that was not trained with CTC, and as bm_language_open. */
+ * model, or one that was not trained with CTC, and as bm_language_open and
+ * bm_priors_read. */
 BM_CHECKED bm_status
 bm_transcriber_open(bm_transcriber **out, const char *path,
                     const bm_transcriber_settings *settings);

@@ -34,5 +34,10 @@ bm_status bm_search_options_read(const bm_arguments *a,
     BM_TRY(bm_argument_number(a, "beam", 0, 1, 100000, &beam));
     out->n_best = (size_t)nbest;
     out->beam = (size_t)beam;
+    out->priors = bm_argument(a, "priors");
+    BM_TRY(bm_argument_real(a, "prior-scale", out->prior_scale, 0, 100,
+                            &out->prior_scale));
+    BM_TRY(bm_argument_real(a, "blank-scale", out->blank_scale, 0, 1000,
+                            &out->blank_scale));
     return read_language(a, &out->language, hot_words);
 }

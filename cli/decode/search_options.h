@@ -13,6 +13,13 @@
          "search with N hypotheses; default: the best path alone, or 100 "     \
          "where other options need a search",                                  \
          0, false},                                                            \
+        {"priors", "DIR",                                                      \
+         "class priors of the labels of this packed set, the training set", 0, \
+         false},                                                               \
+        {"prior-scale", "S",                                                   \
+         "log posterior - S times log prior; default: 0.3", 0, false},         \
+        {"blank-scale", "S", "blanks count S times in priors; default: 1", 0,  \
+         false},                                                               \
         {"lm", "FILE", "language model: .arpa, .arpa.gz, or of bmuf lm", 0,    \
          false},                                                               \
         {"lm-weight", "W", "times its log probability; default: 0.5", 0,       \

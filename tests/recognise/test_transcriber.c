@@ -3,6 +3,7 @@
  * file, on any thread; images and features, too. What cannot be used is named,
  * and the transcriber goes on.
  */
+#include "recognise/priors.h"
 #include "recognise/transcriber.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -237,6 +238,53 @@ static void test_models_that_cannot_transcribe_are_refused(void **_)
     assert_status(bm_transcriber_file(t, in_folder("test-0.wav"), NULL, &none),
                   BM_ERR_FORMAT, "decode a packed set");
     bm_transcriber_close(t);
+}
+
+/* Blanks are between all labels and at both ends; class 1 is the space. */
+static void test_priors_are_the_frequencies_of_labels(void **_)
+{
+    static const char symbols[] = "\b abc";
+    double counts[5] = {0}, all = 0;
+    bm_vocab *vocab = NULL, *other = NULL;
+    float *priors = NULL;
+    bm_transcriber_settings set = bm_transcriber_defaults();
+    bm_transcriber *t = NULL;
+    bm_transcript *plain = NULL, *heard = NULL;
+
+    (void)_;
+    for (size_t i = 0; i < 42; i++) {
+        counts[0] += 1;
+        for (const char *c = speech_text(i); *c != '\0'; c++) {
+            counts[strchr(symbols, *c) - symbols]++;
+            counts[0]++;
+        }
+    }
+    counts[0] *= 0.5;
+    for (size_t c = 0; c < 5; c++)
+        all += counts[c];
+    assert_ok(bm_vocab_read(&vocab, in_folder("train"), false));
+    assert_ok(bm_priors_read(&priors, in_folder("train"), vocab, 0.5));
+    for (size_t c = 0; c < 5; c++)
+        assert_true(near((double)priors[c], log(counts[c] / all), 1e-6));
+    free(priors);
+    assert_ok(bm_vocab_new(&other, false));
+    assert_status(bm_priors_read(&priors, in_folder("train"), other, 1),
+                  BM_ERR_FORMAT, "another vocabulary than the model");
+    bm_vocab_free(other);
+    bm_vocab_free(vocab);
+
+    /* Every class has a prior below 1, so that scores rise. */
+    set.beam = 20;
+    assert_ok(bm_transcriber_open(&t, in_folder("speech"), &set));
+    plain = hear(t, "test-0.wav");
+    bm_transcriber_close(t);
+    set.priors = in_folder("train");
+    assert_ok(bm_transcriber_open(&t, in_folder("speech"), &set));
+    heard = hear(t, "test-0.wav");
+    bm_transcriber_close(t);
+    assert_true(heard->readings[0].score > plain->readings[0].score);
+    bm_transcript_free(plain);
+    bm_transcript_free(heard);
 }
 
 /* ---- line images --------------------------------------------------------- */
@@ -563,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_forks_hear_the_same_on_all_threads),
         cmocka_unit_test(test_after_a_fault_the_transcriber_goes_on),
         cmocka_unit_test(test_models_that_cannot_transcribe_are_refused),
+        cmocka_unit_test(test_priors_are_the_frequencies_of_labels),
         cmocka_unit_test(test_images_give_words_with_their_places),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
