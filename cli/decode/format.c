@@ -2,6 +2,7 @@
 #include "cli/decode/format.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 static const bm_format *const formats[] = {
@@ -72,11 +73,13 @@ const bm_format bm_format_trn = {
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* Digits that matter: 0.1 ms, a tenth of a per mille. */
+/* Digits that matter: 0.1 ms, a tenth of a per mille. null: not finite. */
 static json_t *number(double x)
 {
-    char text[40];
+    char text[400];
 
+    if (!isfinite(x))
+        return json_null();
     snprintf(text, sizeof text, "%.4f", x);
     return json_loads(text, JSON_DECODE_ANY, NULL);
 }
