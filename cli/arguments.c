@@ -137,7 +137,7 @@ bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
             options = false;
         } else if (options && word[0] == '-' && word[1] != '\0') {
             BM_TRY(read_option(a, argc, argv, &i));
-        } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_NOUNS) {
+        } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_INPUTS) {
             return BM_FAIL(BM_ERR_ARG,
                            "%s: unexpected argument '%s'; usage: bmuf %s%s%s",
                            verb->name, word, verb->name,
@@ -174,6 +174,25 @@ bm_status bm_argument_number(const bm_arguments *a, const char *name,
         if (errno != 0 || end == text || *end != '\0' || x < least || x > most)
             return BM_FAIL(BM_ERR_ARG,
                            "%s: --%s %s is not an integer in [%ld, %ld]",
+                           a->verb->name, name, text, least, most);
+    }
+    *out = x;
+    return BM_OK;
+}
+
+bm_status bm_argument_real(const bm_arguments *a, const char *name,
+                           double fallback, double least, double most,
+                           double *out)
+{
+    const char *text = bm_argument(a, name);
+    char *end = NULL;
+    double x = fallback;
+
+    if (text != NULL) {
+        x = strtod(text, &end);
+        if (end == text || *end != '\0' || !(x >= least && x <= most))
+            return BM_FAIL(BM_ERR_ARG,
+                           "%s: --%s %s is not a number in [%g, %g]",
                            a->verb->name, name, text, least, most);
     }
     *out = x;

@@ -43,12 +43,14 @@ typedef struct bm_exit_code {
 } bm_exit_code;
 extern const bm_exit_code bm_exit_codes[];
 
-enum { BM_MOST_NOUNS = 64, BM_MOST_GIVEN = 256 };
+/* Most arguments of verbs that hold something for each of them in memory, and of
+ * all verbs; most options. */
+enum { BM_MOST_NOUNS = 64, BM_MOST_INPUTS = 1 << 16, BM_MOST_GIVEN = 256 };
 
 typedef struct bm_arguments {
     const bm_verb *verb;
     int n_nouns;
-    const char *nouns[BM_MOST_NOUNS];
+    const char *nouns[BM_MOST_INPUTS];
     int n_given;
     struct {
         const bm_flag *flag;
@@ -73,6 +75,11 @@ const char *bm_argument(const bm_arguments *a, const char *name);
 BM_CHECKED bm_status bm_argument_number(const bm_arguments *a, const char *name,
                                         long fallback, long least, long most,
                                         long *out);
+
+/* A number in [least, most], likewise. */
+BM_CHECKED bm_status bm_argument_real(const bm_arguments *a, const char *name,
+                                      double fallback, double least,
+                                      double most, double *out);
 
 /* One of `words`, or `fallback` if the option is not given. Fails with
  * BM_ERR_ARG on another word. */

@@ -12,8 +12,7 @@
 
 /* ---- cores -------------------------------------------------------------- */
 
-/* Cores that this process may use. */
-static long cores_of_process(void)
+long bm_cores(void)
 {
     cpu_set_t set;
 
@@ -24,7 +23,7 @@ static long cores_of_process(void)
 
 static void note_cores(const bm_comm *comm, long threads)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), own = cores_of_process();
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), own = bm_cores();
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     long ranks = here != NULL ? strtol(here, NULL, 10) : bm_comm_size(comm);
 

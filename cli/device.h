@@ -16,6 +16,9 @@ typedef struct bm_device {
     char why[2000]; /* why `auto` did not take cuda; else "" */
 } bm_device;
 
+/* Cores that this process may use. */
+long bm_cores(void);
+
 /*
  * *Collective*; comm NULL: this process alone. device: a word of BM_DEVICES; auto is cuda if available, else
  * cpu. precision: a word of BM_PRECISIONS; auto is bf16 on cuda and fp32 on the

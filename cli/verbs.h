@@ -16,6 +16,7 @@
     X(lm)                                                                      \
     X(eval)                                                                    \
     X(compare)                                                                 \
+    X(decode)                                                                  \
     X(explain)                                                                 \
     X(scale)                                                                   \
     X(report)                                                                  \

@@ -16,10 +16,12 @@ typedef struct head {
 } head;
 
 static const char sounds[] =
-    "bmuf pack --audio takes a manifest that lists such files";
+    "bmuf decode reads such files, bmuf pack --audio a manifest that lists "
+    "them";
 static const char archives[] = "unpack it first";
 static const char features[] =
-    "bmuf pack --features takes a manifest that lists such files";
+    "bmuf decode reads such files, bmuf pack --features a manifest that lists "
+    "them";
 static const char kaldi[] =
     "bmuf pack reads manifests: JSON lines such as {\"id\": \"u1\", \"audio\": "
     "\"u1.wav\", \"text\": \"one two\"}";
@@ -31,7 +33,8 @@ static const struct magic {
     const char *kind, *use;
 } magics[] = {
     {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image",
-     "bmuf pack --images takes a manifest that lists such files"},
+     "bmuf decode reads such files, bmuf pack --images a manifest that lists "
+     "them"},
     {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
      "shards are read by bmuf info, check, train and eval"},
     {"fLaC", 4, 0, "a FLAC recording", sounds},
@@ -80,7 +83,7 @@ static const struct use {
     {aiff, sounds},
     {npz, "bmuf eval --dump writes it for NumPy"},
     {zip, archives},
-    {safetensors, "bmuf eval and info take models"},
+    {safetensors, "bmuf eval, decode and info take models"},
     {ark, kaldi},
     {bm_kind_binary, "give a text"},
     {json, "bmuf pack takes manifests"},

@@ -24,7 +24,7 @@ extern const char bm_kind_text[];   /* of unknown kind */
 extern const char bm_kind_binary[]; /* of bm_file_kind, likewise */
 
 /* What to do with a file of this kind, a result of the two functions above:
- * "bmuf pack --images takes a manifest that lists such files". Static. */
+ * "bmuf eval, decode and info take models". Static. */
 const char *bm_file_kind_use(const char *kind);
 
 #endif

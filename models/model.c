@@ -213,6 +213,17 @@ done:
     return status;
 }
 
+void bm_model_borrow(bm_model *m, const bm_model *from)
+{
+    BM_ASSERT(m->n_layers == from->n_layers && m->params.n == from->params.n);
+    m->borrows = true;
+    m->params.w = from->params.w;
+    for (size_t k = 0; k < m->n_layers; k++) {
+        m->layers[k].w = from->layers[k].w;
+        m->layers[k].s = from->layers[k].s;
+    }
+}
+
 static bm_status choose(bm_model *m, const bm_model_settings *settings)
 {
     m->loss = bm_loss_find(settings->loss);
@@ -306,7 +317,8 @@ void bm_model_free(bm_model *m)
     bm_free(m->be, m->scratch);
     bm_free(m->be, m->scores);
     bm_free(m->be, m->params.g);
-    bm_free(m->be, m->params.w);
+    if (!m->borrows)
+        bm_free(m->be, m->params.w);
     free(m->frames);
     free(m->stages);
     free(m->names);

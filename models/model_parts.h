@@ -27,6 +27,7 @@ struct bm_model {
     size_t n_frozen; /* leading layers without weights */
     bm_model_times spent;
     bm_params params;
+    bool borrows; /* params.w is another model's */
     bm_segment *segments;
     bm_segment_name *names;
     bm_range *ranges;

@@ -75,8 +75,9 @@ static bm_pass pass(const bm_model *m, size_t layer, bool training,
                      bm_rng_fork(key, layer)};
 }
 
-/* Sets all views of `scratch`, or NULL views; returns its size in floats. */
-static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
+/* Sets all views of `scratch`, or NULL views; `loss`: also those of the loss and
+ * of gradients. Returns its size in floats. */
+static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
 {
     size_t used = 0, largest = 0;
 
@@ -95,6 +96,8 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
                       ? NULL
                       : take(scratch, &used, l->ops->kept(l, &p));
     }
+    if (!loss)
+        return used;
     m->gradient[0] = take(scratch, &used, largest);
     m->gradient[1] = take(scratch, &used, largest);
     m->work = m->loss->work == NULL
@@ -105,12 +108,12 @@ static size_t carve(bm_model *m, const bm_batch *b, float *scratch)
     return used;
 }
 
-static bm_status lay_out(bm_model *m, const bm_batch *b)
+static bm_status lay_out(bm_model *m, const bm_batch *b, bool loss)
 {
     size_t needed = 0;
 
     BM_TRY(extend(m, b));
-    needed = carve(m, b, NULL);
+    needed = carve(m, b, loss, NULL);
     if (needed > m->scratch_room) {
         bm_free(m->be, m->scratch);
         m->scratch = NULL;
@@ -118,8 +121,22 @@ static bm_status lay_out(bm_model *m, const bm_batch *b)
         BM_TRY(bm_alloc(m->be, needed, &m->scratch));
         m->scratch_room = needed;
     }
-    (void)carve(m, b, m->scratch);
+    (void)carve(m, b, loss, m->scratch);
     return BM_OK;
+}
+
+/* Returns its seconds. */
+static double go_forward(bm_model *m, bool training, uint64_t key)
+{
+    bm_span span = bm_span_begin("forward");
+
+    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
+        bm_layer *l = &m->layers[k];
+        bm_pass p = pass(m, k, training, key);
+        l->ops->forward(l, &p, m->stages[k].x,
+                        m->stages[bm_model_after(m, k)].x);
+    }
+    return bm_span_end(span);
 }
 
 /* Forward pass and loss; dy <- the loss's gradient unless NULL. */
@@ -129,16 +146,10 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     const bm_stage *last = &m->stages[m->n_layers];
     bm_tensor d = last->x;
     bm_model_times spent = {0};
-    bm_span span = bm_span_begin("forward");
+    bm_span span;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
-    for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
-        bm_layer *l = &m->layers[k];
-        bm_pass p = pass(m, k, training, key);
-        l->ops->forward(l, &p, m->stages[k].x,
-                        m->stages[bm_model_after(m, k)].x);
-    }
-    spent.forward = bm_span_end(span);
+    spent.forward = go_forward(m, training, key);
     span = bm_span_begin("loss");
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
@@ -165,7 +176,7 @@ static double hand_over(const bm_model *m, size_t range)
 
 void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
 {
-    bm_status status = lay_out(m, b);
+    bm_status status = lay_out(m, b, true);
     bm_span span;
     double used = 0; /* seconds in params->ready */
     size_t turn = 0, range = 0;
@@ -204,10 +215,20 @@ bm_model_times bm_model_spent(bm_model *m)
 
 void bm_model_evaluate(bm_model *m, const bm_batch *b, int score)
 {
-    bm_status status = lay_out(m, b);
+    bm_status status = lay_out(m, b, true);
 
     if (status == BM_OK)
         run(m, b, false, 0, NULL, score);
+    else
+        bm_remember(m->be, status);
+}
+
+void bm_model_forward(bm_model *m, const bm_batch *b)
+{
+    bm_status status = lay_out(m, b, false);
+
+    if (status == BM_OK)
+        (void)go_forward(m, false, 0);
     else
         bm_remember(m->be, status);
 }

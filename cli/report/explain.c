@@ -5,13 +5,13 @@
 #include "cli/conditions.h"
 #include "cli/json_output.h"
 #include "cli/machine.h"
-#include "cli/recogniser.h"
 #include "cli/report/explain_json.h"
 #include "cli/report/regime.h"
 #include "cli/report/traffic.h"
 #include "cli/train/origin.h"
 #include "cli/verbs.h"
 #include "core/words.h"
+#include "recognise/recogniser.h"
 #include "sgd/paces.h"
 
 #include <math.h>

@@ -14,8 +14,8 @@
 #define BM_CLI_SCORE_SCORING_H
 
 #include "bmuf/evaluate.h"
-#include "cli/recogniser.h"
 #include "models/bootstrap.h"
+#include "recognise/recogniser.h"
 
 #include <stdio.h>
 

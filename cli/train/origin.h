@@ -6,8 +6,8 @@
 #define BM_CLI_TRAIN_ORIGIN_H
 
 #include "bmuf/trainer.h"
-#include "cli/recogniser.h"
 #include "models/transfer.h"
+#include "recognise/recogniser.h"
 
 typedef struct bm_origin {
     char path[4200];     /* the file; "": weights are drawn at random */

@@ -8,11 +8,11 @@
 #include "bmuf/evaluate.h"
 #include "bmuf/learner.h"
 #include "cli/device.h"
-#include "cli/recogniser.h"
 #include "cli/telemetry/telemetry.h"
 #include "cli/train/origin.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
+#include "recognise/recogniser.h"
 
 /* The best model on data.dev so far, in RUN/model-best.safetensors. */
 typedef struct bm_best_model {

@@ -111,6 +111,68 @@ bm_status bm_features_describe(char **out, const char *kind,
     return BM_OK;
 }
 
+bm_status bm_features_kind(const char *description, char **out)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    const char *kind = json_string_value(json_object_get(all, "kind"));
+    bm_status status = BM_OK;
+
+    *out = kind != NULL ? strdup(kind) : NULL;
+    if (kind != NULL && *out == NULL)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a kind of features");
+    json_decref(all);
+    return status;
+}
+
+/* features.key = value, as in a configuration. Precondition: value is there. */
+static bm_status give(bm_config *config, const char *key, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    const char *word = json_is_string(value) ? json_string_value(value)
+                       : json_is_boolean(value)
+                           ? json_is_true(value) ? "yes" : "no"
+                           : text;
+    char setting[200];
+    bm_status status = BM_OK;
+
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for settings of features");
+    snprintf(setting, sizeof setting, "features.%s=%s", key, word);
+    status = bm_config_set(config, setting);
+    free(text);
+    return status;
+}
+
+bm_status bm_features_settings(const char *description,
+                               const bm_option *options, bm_config **config,
+                               void *settings)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    bm_config *given = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&given));
+    for (const bm_option *o = options; o->key != NULL; o++) {
+        const json_t *value = json_object_get(all, o->key);
+
+        if (value != NULL && status == BM_OK)
+            status = give(given, o->key, value);
+    }
+    if (status == BM_OK)
+        status = bm_config_fill(given, "features", options, settings);
+    if (status == BM_ERR_CONFIG || status == BM_ERR_ARG)
+        status = BM_FAIL(BM_ERR_FORMAT, "the features of the model: %s",
+                         bm_last_message());
+    if (status == BM_OK) {
+        *config = given;
+        given = NULL;
+    }
+done:
+    bm_config_free(given);
+    json_decref(all);
+    return status;
+}
+
 /* Whether the list begins with n finite numbers, out [n]. */
 static bool read_list(const json_t *list, size_t n, double *out)
 {

@@ -44,6 +44,17 @@ BM_CHECKED bm_status bm_features_describe(char **out, const char *kind,
                                           const void *settings,
                                           const bm_cmvn *norm);
 
+/* The kind of features that a description names, "audio"; free(*out). NULL: it
+ * is not known how they were made. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_features_kind(const char *description, char **out);
+
+/* Fills settings from a description by their table, which checks them. Texts
+ * are borrowed from *config; bm_config_free. Fails with BM_ERR_FORMAT if a
+ * setting is invalid, or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_features_settings(const char *description,
+                                          const bm_option *options,
+                                          bm_config **config, void *settings);
+
 /* The normalisation that a description holds; n->dim is 0 if it holds none.
  * Fails with BM_ERR_FORMAT if it is invalid, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_cmvn_read(bm_cmvn *n, const char *description);

@@ -14,6 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+const bm_option bm_feature_file_options[] = {
+    {"dim", BM_INT, offsetof(bm_feature_file_settings, dim), "13", 1, 65536,
+     "numbers", "numbers per frame of a .mfc file; .npy files have their own"},
+    {"shift_ms", BM_FLOAT, offsetof(bm_feature_file_settings, shift_ms), "10",
+     0, 1000, "ms", "distance from one frame to the next; 0: no audio"},
+    BM_CHAIN_OPTIONS(bm_feature_file_settings),
+    {0},
+};
+
 /* Limit of a file in bytes: a day of features. */
 static const size_t most_bytes = (size_t)1 << 31;
 

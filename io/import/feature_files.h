@@ -8,6 +8,15 @@
 #include "io/features/feature_chain.h"
 #include "io/import/problem.h"
 
+/* `[features]` of such files. */
+typedef struct bm_feature_file_settings {
+    long dim;
+    double shift_ms;
+    bm_chain_settings chain;
+} bm_feature_file_settings;
+
+extern const bm_option bm_feature_file_options[];
+
 /*
  * The ending of the path decides: .npy is a two-dimensional array of float32 or
  * float64 in C order (format 1 or 2); .mfc is a count and so many floats, all

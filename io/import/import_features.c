@@ -5,21 +5,6 @@
 #include "io/import/feature_files.h"
 #include "io/import/import_base.h"
 
-typedef struct settings {
-    long dim;
-    double shift_ms;
-    bm_chain_settings chain;
-} settings;
-
-static const bm_option options[] = {
-    {"dim", BM_INT, offsetof(settings, dim), "13", 1, 65536, "numbers",
-     "numbers per frame of a .mfc file; .npy files have their own"},
-    {"shift_ms", BM_FLOAT, offsetof(settings, shift_ms), "10", 0, 1000, "ms",
-     "distance from one frame to the next; 0: no audio"},
-    BM_CHAIN_OPTIONS(settings),
-    {0},
-};
-
 typedef struct features {
     bm_import_base base; /* must be first */
     size_t mfc_dim;      /* features.dim as given */
@@ -71,7 +56,7 @@ static bm_status features_look(bm_importer *i, const bm_manifest_row *row,
 static bm_status features_open(bm_importer *i, const char *path,
                                double most_missing)
 {
-    settings *s = i->settings;
+    bm_feature_file_settings *s = i->settings;
     features *self = NULL;
 
     BM_TRY(bm_import_open(i, sizeof *self, path, "feats", most_missing,
@@ -89,8 +74,8 @@ const bm_importer_ops bm_importer_features = {
     .name = "features",
     .help = "Feature files (.npy, .mfc)",
     .section = "features",
-    .options = options,
-    .settings_size = sizeof(settings),
+    .options = bm_feature_file_options,
+    .settings_size = sizeof(bm_feature_file_settings),
     .store = "f32",
     .open = features_open,
     .close = bm_import_close,

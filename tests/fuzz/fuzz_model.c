@@ -1,12 +1,14 @@
-/* fuzz_model.c - models for bmuf eval: the network of the header is built, and
- * its weights are read. */
-#include "cli/recogniser.h"
+/* fuzz_model.c - models for bmuf eval and decode: the network of the header is
+ * built, its weights are read, and features are set up as it says. */
+#include "recognise/front_end.h"
+#include "recognise/recogniser.h"
 #include "tests/fuzz/fuzz.h"
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
     static bm_backend *be;
     bm_recogniser r = {0};
+    bm_front_end *front = NULL;
 
     (void)data;
     if (be == NULL)
@@ -14,6 +16,8 @@ static void run(const char *path, const uint8_t *data, size_t size)
     if (bm_recogniser_read(&r, be, path, 1) != BM_OK)
         return;
     FUZZ_RULE(bm_model_params(r.model)->n * sizeof(float) <= size);
+    if (bm_front_end_open(&front, r.features_text, r.features, 0) == BM_OK)
+        bm_front_end_close(front);
     bm_recogniser_close(&r);
 }
 

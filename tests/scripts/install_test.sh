@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs a build into a temporary directory; builds and runs another project's
-# program with it, by the CMake package and by pkg-config.
+# programs with it, by the CMake package and by pkg-config. One of them turns
+# speech into words with a model that is trained here.
 #
 #   tests/scripts/install_test.sh BUILD CC [FLAGS]
 set -eu
@@ -33,6 +34,36 @@ lib=$(pkg-config --variable=libdir bmuf)/libbmuf.a
     -Wl,--whole-archive "$lib" -Wl,--no-whole-archive \
     $(pkg-config --cflags --libs bmuf)
 must_print "$work/consumer"
+
+# A model of noises; both programs hear the same in one of them.
+model() {
+    for i in 1 2 3 4 5 6 7 8; do
+        { # the header of a WAV file: 8000 Hz, 16 bits, 3200 bytes of samples
+            printf 'RIFF\244\014\0\0WAVEfmt \020\0\0\0\1\0\1\0'
+            printf '\100\037\0\0\200\076\0\0\2\0\020\0data\200\014\0\0'
+            awk -v seed="$i" 'BEGIN {
+                srand(seed)
+                for (i = 0; i < 3200; i++) printf "%c", 32 + int(95 * rand())
+            }'
+        } >"$i.wav"
+        printf '{"id": "%s", "audio": "%s.wav", "text": "a"}\n' "$i" "$i"
+    done >noises.jsonl
+    "$bmuf" pack --audio noises.jsonl --out noises -q >pack.log
+    printf '[data]\ntrain = noises\n[model]\nnet = stack:3 blstm:8 linear\n' \
+        >noises.ini
+    "$bmuf" train noises.ini --out model -q --set train.epochs=150 >train.log
+}
+bmuf=$prefix/bin/bmuf
+if [ -e "$bmuf" ]; then
+    cd "$work"
+    model
+    "$bmuf" decode model 3.wav --format ctm -q |
+        awk '{ printf "%.2f %.2f %s\n", $3, $3 + $4, $5 }' >decoded
+    tail -c 3200 3.wav | "$work/cmake/transcribe" model 8000 >transcribed
+    diff decoded transcribed || exit 1
+    [ -s decoded ] || { echo 'no word was recognised'; exit 1; }
+    cd "$OLDPWD"
+fi
 
 # The installed program, if this build has one, runs, and docs/ are installed.
 [ ! -e "$build/bmuf" ] || "$prefix/bin/bmuf" --version >/dev/null

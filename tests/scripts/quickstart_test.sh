@@ -1,6 +1,7 @@
 #!/bin/sh
 # The whole quick start in a temporary directory: with seed 1 the error rate is
-# low, and the files that it names exist; a second run reuses all of them. Takes
+# low, and the files that it names exist; a WAV file becomes words by the command
+# that it prints; a second run reuses all files. Takes
 # less than a minute; scripts/test runs it. Exit 77: espeak-ng is missing.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -40,6 +41,20 @@ sed -n 's/^  [a-z]*  *\(\/.*\)$/\1/p' "$work/first.out" >"$work/named"
 while read -r path; do
     [ -d "$path" ] || [ -s "$path" ] || fault "$path does not exist"
 done <"$work/named"
+
+# Words of one recording, and of all of them by their manifest.
+bmuf=$top/build/release/bmuf
+grep -qF "  build/release/bmuf decode $work/home/run-1 my.wav" "$work/first.out" ||
+    fault 'the output does not say how to decode a recording'
+said=$("$bmuf" decode "$work/home/run-1" "$work/home/speech/test/test-0001.wav" -q)
+[ "$said" = 'one six four six three eight' ] || fault "test-0001.wav: '$said'"
+"$bmuf" decode "$work/home/run-1/model.safetensors" "$work/home/speech/test.jsonl" \
+    --format trn >"$work/decoded.trn" 2>"$work/decode.err" ||
+    fault 'the recordings cannot be decoded'
+cmp "$work/decoded.trn" "$work/home/run-1/test.trn" ||
+    fault 'decode and eval write other words'
+grep -q '240 decoded: .* real-time factor 0[.]0' "$work/decode.err" ||
+    fault 'no real-time factor'
 
 made >"$work/before"
 quickstart second

@@ -24,7 +24,7 @@ missing() {
     [ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
 }
 
-# One of a pair that excludes the other, another project's program, and what
+# One of a pair that excludes the other, another project's programs, and what
 # takes a CUDA toolkit or cuDNN.
 cuda='^compute/cuda/|^tests/(emulation|fakes)/|^tests/compute/cuda/|/test_(device|exchange)\.c$'
 ! grep -q compute/cuda/ "$build/compile_commands.json" || cuda='cudnn|nvtx|/cuda_plugin\.c$'
@@ -33,7 +33,7 @@ sed -n "s|^  \"file\": \"$PWD/\(.*\)\",*\$|\1|p" "$build/compile_commands.json" 
 speech='^tools/speech/|test_made_speech(\.c)?$' # take espeak-ng
 ! grep -q tools/speech/main "$build/compile_commands.json" || speech='^$'
 missing 'not compiled' '\.c$' \
-    "(onednn|onednn_absent|consumer)\.c\$|$cuda|$speech"
+    "(onednn|onednn_absent)\.c\$|^tests/consumer/|$cuda|$speech"
 
 find "$build/tests/headers" -name '*.c*' -exec sed -n 's/^#include "\(.*\)"$/\1/p' \
     {} + >"$work/seen"

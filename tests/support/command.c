@@ -31,6 +31,15 @@ static void open_as(int fd, const char *path)
     close(file);
 }
 
+static void open_stdin(const char *path)
+{
+    int file = open(path, O_RDONLY);
+
+    if (file < 0 || dup2(file, STDIN_FILENO) < 0)
+        _exit(126);
+    close(file);
+}
+
 /* stdout becomes a pipe without a reader. */
 static void open_deaf(void)
 {
@@ -91,6 +100,8 @@ static void become(const command *c, int control)
     setenv("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1", 1);
     if (chdir(in_folder(".")) != 0)
         _exit(126);
+    if (c->in != NULL)
+        open_stdin(c->in);
     if (control >= 0) {
         open_terminal(control, c);
     } else {
@@ -156,6 +167,11 @@ static int make_terminal(void)
     assert_int_equal(grantpt(control), 0);
     assert_int_equal(unlockpt(control), 0);
     return control;
+}
+
+const char *bmuf_path(void)
+{
+    return BMUF_PROGRAM;
 }
 
 outcome command_run(const command *c)

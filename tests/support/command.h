@@ -17,6 +17,7 @@ typedef struct command {
     int columns;              /* prints to a terminal of this width; 0: files */
     const char *term;         /* the terminal's TERM; NULL: xterm */
     const char *out;          /* a file for stdout; NULL: outcome.out */
+    const char *in;           /* a file for stdin; NULL: this program's */
     bool deaf;                /* stdout is a pipe without a reader */
 } command;
 
@@ -29,6 +30,9 @@ typedef struct outcome {
 } outcome;
 
 outcome command_run(const command *c);
+
+/* The path of bmuf, for a script. */
+const char *bmuf_path(void);
 
 /* Runs bmuf WORDS..; and mpirun -np N bmuf WORDS.. */
 #define BMUF(...)                                                              \

@@ -1,9 +1,9 @@
 #include "cli/report/scale/load.h"
 
-#include "cli/recogniser.h"
 #include "cli/report/journal_events.h"
 #include "cli/report/regime.h"
 #include "models/net.h"
+#include "recognise/recogniser.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * recogniser.h - a network with its vocabulary and its features: new for
  * training, or read from model.safetensors.
  */
-#ifndef BM_CLI_RECOGNISER_H
-#define BM_CLI_RECOGNISER_H
+#ifndef BM_RECOGNISE_RECOGNISER_H
+#define BM_RECOGNISE_RECOGNISER_H
 
 #include "io/model/checkpoint.h"
 #include "io/shard/dataset.h"
@@ -44,11 +44,16 @@ void bm_recogniser_close(bm_recogniser *r);
 BM_CHECKED bm_status bm_recogniser_find(const char *path, char *out,
                                         size_t room);
 
-/* Fails with BM_ERR_FORMAT if the data set has other features, labels or
- * symbols than the recogniser, or features made with other settings, which the
- * message lists; `force`: then go on. Features that are not normalised are from
- * now on normalised as those of the training set, if those were over the whole
- * set. Fails with BM_ERR_MEMORY as well. */
+/* Fails with BM_ERR_FORMAT if the data set has another number of features than
+ * the recogniser, or features made with other settings, which the message
+ * lists; `force`: then go on. Features that are not normalised are from now on
+ * normalised as those of the training set, if those were over the whole set.
+ * Fails with BM_ERR_MEMORY as well. */
+BM_CHECKED bm_status bm_recogniser_reads(const bm_recogniser *r,
+                                         bm_dataset *data, bool force);
+
+/* Fails with BM_ERR_FORMAT if the data set has other labels or symbols, too, and
+ * otherwise as bm_recogniser_reads, which it calls. */
 BM_CHECKED bm_status bm_recogniser_fits(const bm_recogniser *r,
                                         bm_dataset *data, bool force);
 

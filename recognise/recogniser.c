@@ -1,4 +1,4 @@
-#include "cli/recogniser.h"
+#include "recognise/recogniser.h"
 
 #include "core/file_kind.h"
 #include "io/features/feature_text.h"
@@ -233,23 +233,31 @@ done:
     return status;
 }
 
-bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
-                             bool force)
+bm_status bm_recogniser_reads(const bm_recogniser *r, bm_dataset *data,
+                              bool force)
 {
     if (data->features != r->features)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has %zu features per frame, the model needs %zu; "
                        "pack it with the model's features.* settings",
                        data->directory, data->features, r->features);
+    return check_features(r->features_text, data, force,
+                          "Pack it with the training set's settings and with "
+                          "--vocab TRAINING-DATA");
+}
+
+bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
+                             bool force)
+{
+    if (data->features != r->features)
+        return bm_recogniser_reads(r, data, force);
     BM_TRY(check_labels(r, data));
     if (!bm_vocab_equal(r->vocab, bm_dataset_vocab(data)))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has another vocabulary than the model; pack it with "
                        "--vocab TRAINING-DATA",
                        data->directory);
-    return check_features(r->features_text, data, force,
-                          "Pack it with the training set's settings and with "
-                          "--vocab TRAINING-DATA");
+    return bm_recogniser_reads(r, data, force);
 }
 
 bm_status bm_recogniser_adopt_features(bm_recogniser *r, const char *from,

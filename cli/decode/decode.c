@@ -1,0 +1,380 @@
+/* decode.c - bmuf decode: recordings, line images and features to words. */
+#include "cli/decode/format.h"
+#include "cli/decode/search_options.h"
+#include "cli/decode/team.h"
+#include "cli/device.h"
+#include "cli/verbs.h"
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/words.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* An input on its way through the team. */
+typedef struct piece {
+    bm_input input;
+    bm_transcript *transcript;
+    char *fault;
+} piece;
+
+typedef struct decoding {
+    const bm_format *format;
+    const char *out; /* folder of a file for each input; NULL: stdout */
+    bm_transcriber_settings settings;
+    const char *hot_words[BM_MOST_GIVEN];
+    bm_inputs *inputs;
+    bm_transcriber **transcribers; /* [threads]: of each thread, once it needs
+                                      one; the first owns the weights */
+    long threads;
+    pthread_mutex_t opening;
+    piece *first; /* read ahead, until it is handed out */
+    size_t decoded, failed;
+    double seconds; /* of recordings that were decoded */
+} decoding;
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static void free_piece(piece *p)
+{
+    if (p == NULL)
+        return;
+    bm_input_free(&p->input);
+    bm_transcript_free(p->transcript);
+    free(p->fault);
+    free(p);
+}
+
+static bm_status read_piece(decoding *d, const atomic_bool *stop, piece **out)
+{
+    piece *p = calloc(1, sizeof *p);
+    bool there = false;
+    bm_status status = BM_OK;
+
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an input");
+    status = bm_inputs_next(d->inputs, stop, &p->input, &there);
+    if (status == BM_OK && there)
+        *out = p;
+    else
+        free_piece(p);
+    return status;
+}
+
+static bm_status next(void *self, const atomic_bool *stop, void **out)
+{
+    decoding *d = self;
+    piece *p = d->first;
+    bm_status status = BM_OK;
+
+    d->first = NULL;
+    if (p == NULL)
+        status = read_piece(d, stop, &p);
+    *out = p;
+    return status;
+}
+
+static void drop(void *self, void *p)
+{
+    (void)self;
+    free_piece(p);
+}
+
+/* ---- decoding ------------------------------------------------------------ */
+
+/* The transcriber of a thread. */
+static bm_status transcriber_of(decoding *d, size_t member,
+                                bm_transcriber **out)
+{
+    bm_status status = BM_OK;
+
+    if (d->transcribers[member] == NULL) {
+        pthread_mutex_lock(&d->opening);
+        status =
+            bm_transcriber_fork(&d->transcribers[member], d->transcribers[0]);
+        pthread_mutex_unlock(&d->opening);
+    }
+    *out = d->transcribers[member];
+    return status;
+}
+
+static bm_status check_unit(const decoding *d, const bm_input *input)
+{
+    const char *unit = d->format->unit;
+
+    if (unit == NULL || strcmp(unit, input->unit) == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: --format %s has places in %s, but here "
+                   "they are %s",
+                   input->shown, d->format->name, unit, input->unit);
+}
+
+static bm_status transcribe(decoding *d, size_t member, piece *p)
+{
+    const bm_input *input = &p->input;
+    bm_transcriber *t = NULL;
+
+    BM_TRY(check_unit(d, input));
+    BM_TRY(transcriber_of(d, member, &t));
+    if (input->x != NULL)
+        return bm_transcriber_frames(t, &input->frames, &p->transcript);
+    return bm_transcriber_file(t, input->path, &input->part, &p->transcript);
+}
+
+/* Any failure is this input's alone: the others are decoded. */
+static void work(void *self, size_t member, void *piece_)
+{
+    piece *p = piece_;
+    const char *message = p->input.fault;
+    size_t n = strlen(p->input.path);
+
+    if (message == NULL) {
+        if (transcribe(self, member, p) == BM_OK)
+            return;
+        message = bm_last_message();
+    }
+    if (n > 0 && strncmp(message, p->input.path, n) == 0 && message[n] == ':')
+        message += n + 1 + strspn(message + n + 1, " ");
+    p->fault = strdup(message);
+}
+
+/* ---- results ------------------------------------------------------------- */
+
+/* "DIR/id.ending", where a slash in the id is "_". */
+static bm_status write_file(const decoding *d, const bm_decoded *result)
+{
+    char path[PATH_MAX], *text = NULL;
+    size_t size = 0, n = strlen(d->out) + 1;
+    FILE *memory = NULL;
+    bm_status status = BM_OK;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s.%s", d->out,
+                         result->input->id, d->format->name) >= sizeof path)
+        return BM_FAIL(BM_ERR_CREATE, "%.200s: the name is too long", path);
+    for (char *c = path + n; *c != '\0'; c++)
+        if (*c == '/')
+            *c = '_';
+    if (access(path, F_OK) == 0)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s exists; give an empty folder, or inputs with "
+                       "different names",
+                       path);
+    memory = open_memstream(&text, &size);
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    d->format->write(memory, result);
+    if (fclose(memory) == 0)
+        status = bm_file_write(path, text, size);
+    else
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    free(text);
+    return status;
+}
+
+/* The end of stdout is not this function's to report: see bm_job_end. */
+static bm_status print(const decoding *d, const bm_decoded *result)
+{
+    d->format->write(stdout, result);
+    return fflush(stdout) == 0 && !ferror(stdout) ? BM_OK : BM_STOPPED;
+}
+
+/* Another input's file is not overwritten: that is this input's fault. */
+static bm_status write_result(const decoding *d, piece *p)
+{
+    const bm_decoded result = {&p->input, p->transcript, p->fault,
+                               d->settings.n_best > 1};
+    bm_status status = BM_OK;
+
+    if (d->out == NULL)
+        return print(d, &result);
+    if (p->transcript == NULL)
+        return BM_OK;
+    status = write_file(d, &result);
+    if (status != BM_ERR_CREATE)
+        return status;
+    p->fault = strdup(bm_last_message());
+    bm_transcript_free(p->transcript);
+    p->transcript = NULL;
+    return BM_OK;
+}
+
+static bm_status take(void *self, void *piece_)
+{
+    decoding *d = self;
+    piece *p = piece_;
+    bm_status status = write_result(d, p);
+
+    if (p->transcript != NULL) {
+        d->decoded++;
+        if (strcmp(p->input.unit, "s") == 0)
+            d->seconds += p->transcript->length;
+    } else {
+        d->failed++;
+        bm_log(BM_WARNING, "%s: %s", p->input.shown,
+               p->fault != NULL ? p->fault : bm_status_text(BM_ERR_MEMORY));
+    }
+    free_piece(p);
+    return status;
+}
+
+static void report(const decoding *d, double seconds)
+{
+    const char *threads = bm_count_noun(d->threads, "thread").text;
+    char of[200] = "";
+
+    if (d->failed > 0)
+        snprintf(of, sizeof of, " of %zu", d->decoded + d->failed);
+    if (d->seconds > 0)
+        bm_log(BM_NOTE,
+               "%zu%s decoded: %.1f s of speech in %.2f s, real-time factor "
+               "%.4f, %s",
+               d->decoded, of, d->seconds, seconds, seconds / d->seconds,
+               threads);
+    else
+        bm_log(BM_NOTE, "%zu%s decoded in %.2f s, %.1f a second, %s",
+               d->decoded, of, seconds, (double)d->decoded / seconds, threads);
+}
+
+/* ---- the verb ------------------------------------------------------------ */
+
+/* A file has a place for one input: is there a second one? */
+static bm_status check_single(decoding *d)
+{
+    atomic_bool stop = false;
+    piece *second = NULL;
+
+    if (!d->format->single || d->out != NULL)
+        return BM_OK;
+    BM_TRY(read_piece(d, &stop, &d->first));
+    if (d->first != NULL)
+        BM_TRY(read_piece(d, &stop, &second));
+    if (second == NULL)
+        return BM_OK;
+    free_piece(second);
+    return BM_FAIL(BM_ERR_ARG,
+                   "decode: --format %s describes one input, but there are "
+                   "several; add --out DIR for a file of each",
+                   d->format->name);
+}
+
+static bm_status decode_all(decoding *d)
+{
+    const bm_team_work w = {d, next, work, take, drop};
+    double began = bm_clock();
+    bm_status status = BM_OK;
+
+    BM_TRY(check_single(d));
+    status = bm_team_run(&w, (size_t)d->threads);
+    if (status == BM_STOPPED) /* nobody reads stdout */
+        return BM_OK;
+    BM_TRY(status);
+    report(d, bm_clock() - began);
+    if (d->failed > 0)
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%zu of %s could not be decoded; the messages above "
+            "say why",
+            d->failed,
+            bm_count_noun((long long)(d->decoded + d->failed), "input").text);
+    return BM_OK;
+}
+
+static bm_status read_arguments(decoding *d, const bm_arguments *a)
+{
+    const char *format = NULL;
+
+    BM_TRY(bm_argument_word(a, "format", BM_FORMATS(BM_FORMAT_WORD), "txt",
+                            &format));
+    d->format = bm_format_find(format);
+    d->out = bm_argument(a, "out");
+    BM_TRY(bm_argument_number(a, "threads", bm_cores(), 1, 1024, &d->threads));
+    BM_TRY(bm_search_options_read(a, &d->settings, d->hot_words));
+    BM_TRY(bm_argument_number(a, "channel", 0, 1, 1024, &d->settings.channel));
+    if (d->settings.n_best > 1 && !d->format->alternatives)
+        return BM_FAIL(BM_ERR_ARG,
+                       "decode: --format %s has no place for alternatives; "
+                       "with --nbest use txt or json",
+                       format);
+    return BM_OK;
+}
+
+static bm_status check_format(const decoding *d)
+{
+    const bm_transcriber *t = d->transcribers[0];
+    const char *unit = bm_inputs_unit(t);
+
+    if (d->format->unit == NULL || strcmp(d->format->unit, unit) == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "decode: --format %s has places in %s, but this model reads "
+                   "%s, with places in %s",
+                   d->format->name, d->format->unit,
+                   bm_input_noun(bm_transcriber_describe(t).kind), unit);
+}
+
+static bm_status decode(const bm_arguments *a)
+{
+    decoding d = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(read_arguments(&d, a));
+    d.transcribers = calloc((size_t)d.threads, sizeof(bm_transcriber *));
+    if (d.transcribers == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld threads", d.threads);
+    pthread_mutex_init(&d.opening, NULL);
+    BM_TRY_DONE(
+        bm_transcriber_open(&d.transcribers[0], a->nouns[0], &d.settings));
+    BM_TRY_DONE(check_format(&d));
+    if (d.out != NULL)
+        BM_TRY_DONE(bm_file_make_directory(d.out));
+    BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,
+                               d.transcribers[0]));
+    status = decode_all(&d);
+done:
+    free_piece(d.first);
+    bm_inputs_close(d.inputs);
+    for (long i = d.threads; i-- > 0;)
+        bm_transcriber_close(d.transcribers[i]);
+    free((void *)d.transcribers);
+    pthread_mutex_destroy(&d.opening);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"format", "txt|trn|json|ctm|stm|srt|alto",
+     "what to write; default: txt, a line of text for each input", 'f', false},
+    {"out", "DIR", "write a file for each input; default: to stdout", 'o',
+     false},
+    {"threads", "N", "inputs at a time; default: all cores", 0, false},
+    {"channel", "N", "of recordings, from 1; default: the mean of all", 0,
+     false},
+    BM_SEARCH_FLAGS,
+    {0},
+};
+
+const bm_verb bm_verb_decode = {
+    .name = "decode",
+    .nouns = "MODEL|RUN INPUT...",
+    .help = "turn recordings or images into words",
+    .text =
+        "  bmuf decode run/1 my.wav\n"
+        "  bmuf decode run/1 recordings/ --format trn >hyp.trn\n"
+        "  bmuf decode run/1 test.jsonl --format json --nbest 5\n"
+        "  find . -name '*.flac' | bmuf decode run/1 - --format ctm\n"
+        "  bmuf decode run/1 talk.wav --format srt >talk.srt\n\n"
+        "INPUT is a recording, an image or a feature file, as the model was "
+        "trained on; a\nfolder of them; a manifest, or a text file with a path "
+        "on each line; a packed\nset; or -, which is paths or one recording on "
+        "stdin. An input that cannot be\ndecoded is named, the others are "
+        "decoded, and the exit code is 65.\n\nFormats:\n" BM_FORMATS(
+            BM_FORMAT_LINE),
+    .flags = flags,
+    .least = 2,
+    .most = BM_MOST_INPUTS,
+    .run = decode,
+};

@@ -1,0 +1,142 @@
+#include "cli/decode/folder_walk.h"
+
+#include "core/file_kind.h"
+#include "core/words.h"
+#include "io/shard/shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void bm_paths_free(bm_paths *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->path[i]);
+    free((void *)p->path);
+    *p = (bm_paths){0};
+}
+
+static bm_status add(bm_paths *p, const char *path)
+{
+    if (p->n == p->room) {
+        size_t room = p->room > 0 ? 2 * p->room : 64;
+        char **grown = realloc((void *)p->path, room * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu paths", room);
+        p->path = grown;
+        p->room = room;
+    }
+    p->path[p->n] = strdup(path);
+    if (p->path[p->n] == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a path");
+    p->n++;
+    return BM_OK;
+}
+
+static bool ends_with_one_of(const char *name, const char *endings)
+{
+    const char *dot = strrchr(name, '.');
+    char lower[8];
+    size_t n = 0;
+
+    if (dot == NULL || strlen(dot + 1) >= sizeof lower)
+        return false;
+    for (; dot[n + 1] != '\0'; n++)
+        lower[n] =
+            (char)(dot[n + 1] >= 'A' && dot[n + 1] <= 'Z' ? dot[n + 1] + 32
+                                                          : dot[n + 1]);
+    lower[n] = '\0';
+    return bm_is_word_of(lower, endings);
+}
+
+/* A file with a usual ending counts even if it is damaged, which is then
+ * reported. */
+static bool is_of_kind(const char *path, bm_input_kind kind)
+{
+    const char *is = NULL;
+
+    switch (kind) {
+    case BM_RECORDINGS:
+        is = bm_file_kind(path);
+        return (is != NULL && bm_ends_with(is, "recording")) ||
+               ends_with_one_of(path, "wav flac ogg opus oga mp3 sph nist aiff "
+                                      "aif au snd w64 rf64 caf");
+    case BM_IMAGES:
+        is = bm_file_kind(path);
+        return (is != NULL && strcmp(is, "a PNG image") == 0) ||
+               ends_with_one_of(path, "png");
+    case BM_FEATURE_FILES:
+        return ends_with_one_of(path, "npy mfc");
+    case BM_PACKED_ONLY:
+        break;
+    }
+    return false;
+}
+
+/* Adds the files of a folder to `out`, and its folders to `folders`. */
+static bm_status read_folder(bm_paths *out, bm_paths *folders,
+                             const char *folder, bm_input_kind kind)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *entry = NULL;
+    size_t n = strlen(folder);
+    bm_status status = BM_OK;
+
+    if (d == NULL)
+        return BM_FAIL(BM_ERR_MISSING, "%s: %s", folder, strerror(errno));
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    while (status == BM_OK && (entry = readdir(d)) != NULL) {
+        char path[PATH_MAX];
+        struct stat info;
+
+        if (entry->d_name[0] == '.' ||
+            (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, folder,
+                             entry->d_name) >= sizeof path ||
+            lstat(path, &info) != 0)
+            continue;
+        if (S_ISDIR(info.st_mode))
+            status = add(folders, path);
+        else if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+                 is_of_kind(path, kind))
+            status = add(out, path);
+    }
+    closedir(d);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bm_status bm_folder_walk(bm_paths *out, const char *folder, bm_input_kind kind)
+{
+    bm_paths folders = {0};
+    bm_status status = add(&folders, folder);
+
+    for (size_t i = 0; status == BM_OK && i < folders.n; i++)
+        status = read_folder(out, &folders, folders.path[i], kind);
+    bm_paths_free(&folders);
+    BM_TRY(status);
+    if (out->n > 0)
+        qsort((void *)out->path, out->n, sizeof *out->path, compare);
+    return BM_OK;
+}
+
+bool bm_folder_has_shards(const char *folder)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *entry = NULL;
+    bool found = false;
+
+    while (d != NULL && !found && (entry = readdir(d)) != NULL)
+        found = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX);
+    if (d != NULL)
+        closedir(d);
+    return found;
+}

@@ -1,0 +1,26 @@
+/* folder_walk.h - the recordings, images or feature files of a folder. */
+#ifndef BM_CLI_DECODE_FOLDER_WALK_H
+#define BM_CLI_DECODE_FOLDER_WALK_H
+
+#include "recognise/front_end.h"
+
+#include <stdbool.h>
+
+/* Starts as {0}; free with bm_paths_free. */
+typedef struct bm_paths {
+    char **path; /* [n] */
+    size_t n, room;
+} bm_paths;
+
+void bm_paths_free(bm_paths *p);
+
+bool bm_folder_has_shards(const char *folder);
+
+/* The files of this kind in a folder and the folders in it, by their ending or
+ * their first bytes, in byte order of their paths; hidden ones are left out, and
+ * links to folders are not followed. Fails with BM_ERR_MISSING if a folder
+ * cannot be read, or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_folder_walk(bm_paths *out, const char *folder,
+                                    bm_input_kind kind);
+
+#endif

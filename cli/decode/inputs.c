@@ -1,0 +1,468 @@
+#include "cli/decode/inputs.h"
+
+#include "cli/decode/folder_walk.h"
+#include "cli/decode/line_source.h"
+#include "core/file_kind.h"
+#include "core/finite.h"
+#include "core/words.h"
+#include "io/import/manifest.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where inputs come from while an argument has several. */
+typedef enum place { NOWHERE, A_FOLDER, A_LIST, A_MANIFEST, A_SET } place;
+
+struct bm_inputs {
+    const char *const *names; /* [n] */
+    size_t n, next_name;
+    const bm_transcriber *t;
+    bm_transcriber_about about;
+    place place;
+    const char *name; /* the argument that `place` is */
+    size_t next;      /* row, path or sequence there */
+    bm_paths paths;
+    bm_line_source lines;
+    bm_manifest *manifest;
+    bm_dataset *set;
+    bm_sequences unit; /* of the set: those from first_of_unit on */
+    size_t next_unit, first_of_unit, frames_before;
+    int stored; /* a recording from stdin; -1: none */
+};
+
+void bm_input_free(bm_input *input)
+{
+    free(input->id);
+    free(input->path);
+    free(input->speaker);
+    free(input->fault);
+    free(input->x);
+    *input = (bm_input){0};
+}
+
+/* Fails with BM_ERR_MEMORY; the input is to be freed, also then. */
+static bm_status name_input(bm_input *out, const char *id, const char *path,
+                            const char *speaker)
+{
+    out->id = strdup(id);
+    out->path = strdup(path);
+    out->speaker = strdup(speaker);
+    if (out->id == NULL || out->path == NULL || out->speaker == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the name of an input");
+    out->shown = path[0] != '\0' ? out->path : out->id;
+    return BM_OK;
+}
+
+/* The last failure is this input's fault, unless there is no memory. */
+static bm_status blame(bm_status status, bm_input *out)
+{
+    if (status == BM_OK || status == BM_ERR_MEMORY)
+        return status;
+    free(out->fault);
+    out->fault = strdup(bm_last_message());
+    return out->fault != NULL ? BM_OK
+                              : BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+}
+
+/* A path without its ending, from `from` on: "wav/a.1" of "data/wav/a.1.flac".
+ */
+static bm_status name_file(bm_input *out, const char *path, size_t from)
+{
+    char *id = strdup(path + from);
+    char *dot = id != NULL ? strrchr(id, '.') : NULL;
+    bm_status status = BM_OK;
+
+    if (id == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the name of an input");
+    if (dot != NULL && dot != id && dot[-1] != '/' && strchr(dot, '/') == NULL)
+        *dot = '\0';
+    status = name_input(out, id, path, "");
+    free(id);
+    return status;
+}
+
+static size_t last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+const char *bm_inputs_unit(const bm_transcriber *t)
+{
+    bm_transcriber_about about = bm_transcriber_describe(t);
+
+    return about.kind == BM_IMAGES ? "pixels"
+           : about.frame_shift > 0 ? "s"
+                                   : "frames";
+}
+
+/* ---- several inputs of one argument -------------------------------------- */
+
+static void leave(bm_inputs *s)
+{
+    if (s->place == A_LIST)
+        bm_line_source_close(&s->lines);
+    bm_paths_free(&s->paths);
+    bm_manifest_free(s->manifest);
+    bm_dataset_close(s->set);
+    s->manifest = NULL;
+    s->set = NULL;
+    s->place = NOWHERE;
+}
+
+static void enter(bm_inputs *s, place where)
+{
+    s->place = where;
+    s->next = 0;
+}
+
+static bm_status next_of_folder(bm_inputs *s, bm_input *out, bool *there)
+{
+    size_t n = strlen(s->name);
+
+    *there = s->next < s->paths.n;
+    if (!*there)
+        return BM_OK;
+    while (n > 0 && s->name[n - 1] == '/')
+        n--;
+    return name_file(out, s->paths.path[s->next++], n + 1);
+}
+
+/* The path in "ID PATH", as Kaldi's wav.scp has it, if there is such a file; or
+ * else the line. */
+static size_t path_in(const char *line)
+{
+    size_t id = strcspn(line, " \t"), gap = strspn(line + id, " \t");
+
+    return id > 0 && gap > 0 && access(line, F_OK) != 0 &&
+                   access(line + id + gap, F_OK) == 0
+               ? id + gap
+               : 0;
+}
+
+static bm_status name_line(bm_input *out, char *line)
+{
+    size_t path = path_in(line);
+
+    if (path == 0)
+        return name_file(out, line, last_name(line));
+    line[strcspn(line, " \t")] = '\0';
+    return name_input(out, line, line + path, "");
+}
+
+static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
+                              bm_input *out, bool *there)
+{
+    char *line = NULL;
+    bm_status status = BM_OK;
+
+    do {
+        status = bm_line_source_next(&s->lines, stop, &line);
+    } while (status == BM_OK && line != NULL &&
+             strspn(line, " \t") == strlen(line));
+    *there = status != BM_OK || line != NULL;
+    if (status == BM_OK)
+        return line != NULL ? name_line(out, line) : BM_OK;
+    leave(s);
+    BM_TRY(blame(status, out));
+    return name_input(out, s->name, s->name, "");
+}
+
+static bm_status next_of_manifest(bm_inputs *s, bm_input *out, bool *there)
+{
+    bm_manifest_row row;
+
+    *there = s->next < bm_manifest_size(s->manifest);
+    if (!*there)
+        return BM_OK;
+    row = bm_manifest_at(s->manifest, s->next++);
+    out->part = (bm_excerpt){row.start, row.duration};
+    return name_input(out, row.id, row.path, row.speaker);
+}
+
+/* ---- packed sets --------------------------------------------------------- */
+
+/* Reads the unit of sequence s->next, or sets the fault of that sequence. */
+static bm_status read_unit(bm_inputs *s, bm_input *out)
+{
+    const bm_unit_at *u = &s->set->units[s->next_unit];
+    bm_status status = BM_OK;
+
+    if (s->next_unit > 0 && s->next < s->first_of_unit + s->unit.n)
+        return BM_OK;
+    s->first_of_unit = s->next;
+    s->frames_before = 0;
+    s->next_unit++;
+    status = bm_dataset_read(s->set, s->next_unit - 1, &s->unit);
+    if (status == BM_OK)
+        return BM_OK;
+    s->unit.n = 0; /* all of its sequences are left out */
+    s->next = (size_t)u->first + (size_t)u->sequences;
+    return blame(status, out);
+}
+
+/* Copies the frames of the next sequence of the unit. */
+static bm_status copy_frames(bm_inputs *s, bm_input *out)
+{
+    double shift = bm_shard_frame_shift(s->set->shards[0]);
+    size_t dim = s->unit.features, n = 0;
+
+    n = (size_t)s->unit.frames[s->next - s->first_of_unit];
+    out->x = malloc((n * dim + 1) * sizeof *out->x);
+    if (out->x == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu frames", n);
+    memcpy(out->x, s->unit.x + s->frames_before * dim,
+           n * dim * sizeof *out->x);
+    s->frames_before += n;
+    out->unit = shift > 0 ? "s" : "frames";
+    if (shift <= 0)
+        shift = 1;
+    out->frames = (bm_input_frames){.x = out->x,
+                                    .n = n,
+                                    .dim = dim,
+                                    .step = shift,
+                                    .length = (double)n * shift};
+    if (!bm_all_finite(out->x, n * dim))
+        return blame(
+            BM_FAIL(BM_ERR_FORMAT, "%s: a feature is NaN or infinite", out->id),
+            out);
+    return BM_OK;
+}
+
+static bm_status next_of_set(bm_inputs *s, bm_input *out, bool *there)
+{
+    const char *tag = "";
+    size_t sequence = s->next;
+
+    *there = s->next < s->set->n;
+    if (!*there)
+        return BM_OK;
+    BM_TRY(read_unit(s, out));
+    if (out->fault != NULL)
+        return name_input(out, s->name, "", "");
+    BM_TRY(bm_dataset_tag(s->set, (int64_t)sequence, &tag));
+    BM_TRY(name_input(out, tag, "", ""));
+    BM_TRY(copy_frames(s, out));
+    s->next++;
+    return BM_OK;
+}
+
+static bm_status open_set(bm_inputs *s)
+{
+    BM_TRY(bm_dataset_open(&s->set, s->name));
+    enter(s, A_SET);
+    s->next_unit = 0;
+    s->unit.n = 0;
+    return bm_transcriber_reads(s->t, s->set);
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+/* Fails unless one of the first lines names a file: any text can be given. */
+static bm_status check_list(bm_inputs *s)
+{
+    enum { LOOKED_AT = 10 };
+    atomic_bool stop = false;
+    char *line = NULL;
+
+    for (int i = 0; i < LOOKED_AT; i++) {
+        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        if (line == NULL)
+            break;
+        if (path_in(line) > 0 || access(line, F_OK) == 0)
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is a text, but none of its first lines is the path of a "
+                   "file",
+                   s->name);
+}
+
+static bm_status open_list(bm_inputs *s)
+{
+    BM_TRY(bm_line_source_open(&s->lines, s->name));
+    enter(s, A_LIST);
+    BM_TRY(check_list(s));
+    return bm_line_source_rewind(&s->lines);
+}
+
+static bm_status open_manifest(bm_inputs *s)
+{
+    const char *key = s->about.kind == BM_IMAGES          ? "image"
+                      : s->about.kind == BM_FEATURE_FILES ? "feats"
+                                                          : "audio";
+
+    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100));
+    enter(s, A_MANIFEST);
+    return BM_OK;
+}
+
+static bm_status open_folder(bm_inputs *s)
+{
+    if (bm_folder_has_shards(s->name))
+        return open_set(s);
+    BM_TRY(bm_folder_walk(&s->paths, s->name, s->about.kind));
+    if (s->paths.n == 0)
+        return BM_FAIL(BM_ERR_MISSING, "%s: no %s in this folder", s->name,
+                       bm_input_noun(s->about.kind));
+    enter(s, A_FOLDER);
+    return BM_OK;
+}
+
+/* *out <- a recording or image on stdin, stored in a file without a name. */
+static bm_status store_stdin(bm_inputs *s, const atomic_bool *stop,
+                             bm_input *out)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/bmuf-stdin-XXXXXX",
+             folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    s->stored = mkstemp(path);
+    if (s->stored < 0)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    unlink(path);
+    BM_TRY(bm_line_source_store(&s->lines, stop, s->stored));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->stored);
+    BM_TRY(name_input(out, "stdin", path, ""));
+    out->shown = "stdin";
+    return BM_OK;
+}
+
+static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
+                            bm_input *out, bool *there)
+{
+    bool binary = false;
+
+    bm_line_source_open_stdin(&s->lines);
+    BM_TRY(bm_line_source_is_binary(&s->lines, stop, &binary));
+    *there = binary;
+    if (binary)
+        return store_stdin(s, stop, out);
+    if (s->lines.end > 0 && s->lines.bytes[0] == '{')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "stdin has JSON; give the manifest as a file, so that "
+                       "its paths are relative to something");
+    s->name = "stdin";
+    enter(s, A_LIST);
+    return BM_OK;
+}
+
+/* Whether the argument is one input: a file that is no list of others. */
+static bm_status open_file(bm_inputs *s, bool *single)
+{
+    const char *kind = NULL;
+
+    *single = false;
+    if (bm_ends_with(s->name, BM_SHARD_SUFFIX))
+        return open_set(s);
+    if (bm_file_kind(s->name) == NULL)
+        kind = bm_text_kind(s->name);
+    *single = kind == NULL;
+    if (kind == NULL)
+        return BM_OK;
+    return strcmp(kind, "JSON") == 0 ? open_manifest(s) : open_list(s);
+}
+
+static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
+                               bm_input *out, bool *there)
+{
+    struct stat info;
+    bool single = false;
+    bm_status status = BM_OK;
+
+    s->name = s->names[s->next_name++];
+    *there = false;
+    if (strcmp(s->name, "-") == 0)
+        status = open_stdin(s, stop, out, there);
+    else if (stat(s->name, &info) != 0)
+        status = BM_FAIL(BM_ERR_MISSING, "%s: %s", s->name, strerror(errno));
+    else if (S_ISDIR(info.st_mode))
+        status = open_folder(s);
+    else
+        status = open_file(s, &single);
+    if (single) {
+        *there = true;
+        return name_file(out, s->name, last_name(s->name));
+    }
+    if (status == BM_OK)
+        return BM_OK;
+    leave(s);
+    *there = true;
+    BM_TRY(blame(status, out));
+    return out->id == NULL ? name_file(out, s->name, last_name(s->name))
+                           : BM_OK;
+}
+
+static bm_status next_there(bm_inputs *s, const atomic_bool *stop,
+                            bm_input *out, bool *there)
+{
+    switch (s->place) {
+    case A_FOLDER:
+        return next_of_folder(s, out, there);
+    case A_LIST:
+        return next_of_list(s, stop, out, there);
+    case A_MANIFEST:
+        return next_of_manifest(s, out, there);
+    case A_SET:
+        return next_of_set(s, out, there);
+    case NOWHERE:
+        break;
+    }
+    *there = false;
+    return BM_OK;
+}
+
+bm_status bm_inputs_next(bm_inputs *s, const atomic_bool *stop, bm_input *out,
+                         bool *there)
+{
+    bm_status status = BM_OK;
+
+    *out = (bm_input){.unit = bm_inputs_unit(s->t)};
+    for (;;) {
+        status = next_there(s, stop, out, there);
+        if (status != BM_OK || *there)
+            break;
+        leave(s);
+        if (s->next_name == s->n || atomic_load(stop))
+            break;
+        status = open_argument(s, stop, out, there);
+        if (status != BM_OK || *there)
+            break;
+    }
+    if (status != BM_OK)
+        bm_input_free(out);
+    return status;
+}
+
+bm_status bm_inputs_open(bm_inputs **out, const char *const *names, size_t n,
+                         const bm_transcriber *t)
+{
+    bm_inputs *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the inputs");
+    s->names = names;
+    s->n = n;
+    s->t = t;
+    s->about = bm_transcriber_describe(t);
+    s->stored = -1;
+    *out = s;
+    return BM_OK;
+}
+
+void bm_inputs_close(bm_inputs *s)
+{
+    if (s == NULL)
+        return;
+    leave(s);
+    bm_sequences_free(&s->unit);
+    if (s->stored >= 0)
+        close(s->stored);
+    free(s);
+}

@@ -1,0 +1,382 @@
+#include "recognise/front_end.h"
+
+#include "core/file_kind.h"
+#include "io/features/recording_features.h"
+#include "io/import/feature_files.h"
+#include "io/import/image_frames.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bm_front_end {
+    bm_input_kind kind;
+    size_t features;
+    bm_config *config; /* owns texts of the settings */
+    bm_recording_settings recording;
+    bm_image_settings image;
+    bm_feature_file_settings file;
+    bm_invert invert;
+    bm_fbank *bank;
+    bm_chain *chain; /* NULL: images */
+    bm_cmvn norm;
+    bm_sound sound;
+    bm_frames frames;
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Without other recordings of a speaker the recording stands for all. */
+static bm_status open_chain(bm_front_end *f, bm_chain_settings *s, size_t dim,
+                            const char *description)
+{
+    if (strcmp(s->normalise, "speaker") == 0)
+        s->normalise = "utterance";
+    BM_TRY(bm_chain_new(&f->chain, s, "features", dim, 1));
+    BM_TRY(bm_cmvn_read(&f->norm, description));
+    BM_TRY(bm_chain_give(f->chain, "features", &f->norm));
+    if (bm_chain_learns(f->chain)) { /* an old file, without the means */
+        f->kind = BM_PACKED_ONLY;
+        return BM_OK;
+    }
+    if (bm_chain_features(f->chain) != f->features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model takes %zu features per frame, but its "
+                       "settings make %zu",
+                       f->features, bm_chain_features(f->chain));
+    return BM_OK;
+}
+
+static bm_status open_recordings(bm_front_end *f, const char *description,
+                                 long channel)
+{
+    bm_recording_settings *s = &f->recording;
+
+    f->kind = BM_RECORDINGS;
+    BM_TRY(
+        bm_features_settings(description, bm_recording_options, &f->config, s));
+    if (s->rate < 1)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model does not say at which rate its recordings "
+                       "were sampled");
+    s->channel = channel;
+    BM_TRY(bm_recording_bank(&f->bank, s));
+    return open_chain(f, &s->chain, (size_t)s->mels, description);
+}
+
+static bm_status open_images(bm_front_end *f, const char *description)
+{
+    const bm_image_settings *s = &f->image;
+
+    f->kind = BM_IMAGES;
+    BM_TRY(bm_features_settings(description, bm_image_options, &f->config,
+                                &f->image));
+    f->invert = bm_image_invert(s);
+    if ((size_t)s->height * (size_t)s->columns != f->features)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model takes %zu features per frame, but its "
+                       "settings make %ld x %ld pixels",
+                       f->features, s->columns, s->height);
+    return BM_OK;
+}
+
+static bm_status open_files(bm_front_end *f, const char *description)
+{
+    bm_feature_file_settings *s = &f->file;
+
+    f->kind = BM_FEATURE_FILES;
+    BM_TRY(bm_features_settings(description, bm_feature_file_options,
+                                &f->config, s));
+    return open_chain(f, &s->chain, (size_t)s->dim, description);
+}
+
+static bm_status open_kind(bm_front_end *f, const char *description,
+                           long channel)
+{
+    char *kind = NULL;
+    bm_status status = BM_OK;
+
+    f->kind = BM_PACKED_ONLY;
+    BM_TRY(bm_features_kind(description, &kind));
+    if (kind == NULL)
+        return BM_OK;
+    if (strcmp(kind, "audio") == 0)
+        status = open_recordings(f, description, channel);
+    else if (strcmp(kind, "images") == 0)
+        status = open_images(f, description);
+    else if (strcmp(kind, "features") == 0)
+        status = open_files(f, description);
+    free(kind);
+    if (status == BM_ERR_CONFIG) /* the file's fault, not the user's */
+        return BM_FAIL(BM_ERR_FORMAT, "the features of the model: %s",
+                       bm_last_message());
+    return status;
+}
+
+bm_status bm_front_end_open(bm_front_end **out, const char *description,
+                            size_t features, long channel)
+{
+    bm_front_end *f = calloc(1, sizeof *f);
+    bm_status status = BM_OK;
+
+    if (f == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for features");
+    f->features = features;
+    status = open_kind(f, description, channel);
+    if (status == BM_OK)
+        *out = f;
+    else
+        bm_front_end_close(f);
+    return status;
+}
+
+void bm_front_end_close(bm_front_end *f)
+{
+    if (f == NULL)
+        return;
+    bm_chain_free(f->chain);
+    bm_cmvn_free(&f->norm);
+    bm_fbank_free(f->bank);
+    bm_sound_free(&f->sound);
+    bm_frames_free(&f->frames);
+    bm_config_free(f->config);
+    free(f);
+}
+
+bm_input_kind bm_front_end_kind(const bm_front_end *f)
+{
+    return f->kind;
+}
+
+long bm_front_end_rate(const bm_front_end *f)
+{
+    return f->kind == BM_RECORDINGS ? f->recording.rate : 0;
+}
+
+double bm_front_end_shift(const bm_front_end *f)
+{
+    switch (f->kind) {
+    case BM_RECORDINGS:
+        return bm_recording_shift(&f->recording);
+    case BM_FEATURE_FILES:
+        return f->file.shift_ms / 1000 * (double)f->file.chain.subsample;
+    case BM_IMAGES:
+    case BM_PACKED_ONLY:
+        break;
+    }
+    return 0;
+}
+
+/* ---- inputs -------------------------------------------------------------- */
+
+const char *bm_input_noun(bm_input_kind kind)
+{
+    switch (kind) {
+    case BM_RECORDINGS:
+        return "recordings";
+    case BM_IMAGES:
+        return "line images";
+    case BM_FEATURE_FILES:
+        return "feature files";
+    case BM_PACKED_ONLY:
+        break;
+    }
+    return "packed sets";
+}
+
+static bm_status check_kind(const bm_front_end *f, bm_input_kind kind)
+{
+    if (f->kind == kind)
+        return BM_OK;
+    if (f->kind == BM_PACKED_ONLY)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model's file does not say how its features were "
+                       "made and normalised; decode a packed set");
+    return BM_FAIL(BM_ERR_FORMAT, "the model was trained on %s, not on %s",
+                   bm_input_noun(f->kind), bm_input_noun(kind));
+}
+
+/* f->frames -> *out */
+static bm_status refine(bm_front_end *f, double length, bm_input_frames *out)
+{
+    const bm_frames *x = &f->frames;
+    double shift = bm_front_end_shift(f);
+
+    BM_TRY(bm_chain_apply(f->chain, 0, &f->frames, &x));
+    *out = (bm_input_frames){.x = x->x,
+                             .n = x->n,
+                             .dim = x->dim,
+                             .step = shift > 0 ? shift : 1,
+                             .length = length};
+    return BM_OK;
+}
+
+/* f->sound -> *out */
+static bm_status hear(bm_front_end *f, bm_input_frames *out)
+{
+    const bm_recording_settings *s = &f->recording;
+    bm_sound *sound = &f->sound;
+    double length = (double)sound->n / (double)sound->rate;
+    bm_problem problem = {0};
+
+    BM_TRY(bm_sound_resample(sound, s->rate, &problem));
+    if (bm_problem_is(&problem))
+        return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
+    BM_TRY(bm_recording_frames(f->bank, s, "", sound->x, sound->n, &f->frames));
+    if (f->frames.n == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%.3f s: shorter than one window of %g ms", length,
+                       s->window_ms);
+    return refine(f, length, out);
+}
+
+bm_status bm_front_end_samples(bm_front_end *f, const float *x, size_t n,
+                               long rate, bm_input_frames *out)
+{
+    bm_sound *s = &f->sound;
+
+    BM_TRY(check_kind(f, BM_RECORDINGS));
+    if (rate < 1)
+        return BM_FAIL(BM_ERR_ARG, "%ld Hz is not a sampling rate", rate);
+    bm_sound_free(s);
+    s->x = malloc((n + 1) * sizeof *s->x);
+    if (s->x == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", n);
+    s->n = n;
+    s->room = n + 1;
+    s->rate = rate;
+    s->channels = 1;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i]))
+            return BM_FAIL(BM_ERR_FORMAT, "sample %zu is NaN or infinite", i);
+        s->x[i] = 32768 * x[i];
+    }
+    return hear(f, out);
+}
+
+/* A file of another kind: says which. */
+static bm_status fail_as(const bm_problem *problem, const char *path,
+                         const char *wanted)
+{
+    const char *kind = bm_file_kind(path);
+
+    if (strncmp(problem->kind, "not a", 5) == 0 && kind != NULL &&
+        kind != bm_kind_binary && strstr(kind, wanted) == NULL)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, but the model was trained on %ss", path, kind,
+                       wanted);
+    return BM_FAIL(strcmp(problem->kind, "file not found") == 0 ? BM_ERR_MISSING
+                                                                : BM_ERR_FORMAT,
+                   "%s", problem->text);
+}
+
+static bm_status read_sound(bm_front_end *f, const char *path, bm_excerpt part,
+                            bm_input_frames *out)
+{
+    bm_problem problem = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(
+        bm_sound_read(&f->sound, path, f->recording.channel, part, &problem));
+    if (bm_problem_is(&problem))
+        return fail_as(&problem, path, "recording");
+    status = hear(f, out);
+    if (status == BM_ERR_FORMAT)
+        return BM_FAIL(status, "%s: %s", path, bm_last_message());
+    return status;
+}
+
+bm_status bm_front_end_image(bm_front_end *f, const bm_line_image *image,
+                             bm_input_frames *out)
+{
+    const bm_image_settings *s = &f->image;
+    bm_problem problem = {0};
+    double scale = 0;
+
+    BM_TRY(check_kind(f, BM_IMAGES));
+    BM_TRY(bm_image_frames(s, f->invert, image, &f->frames, &problem));
+    if (bm_problem_is(&problem))
+        return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
+    scale = (double)image->height / (double)s->height;
+    *out = (bm_input_frames){.x = f->frames.x,
+                             .n = f->frames.n,
+                             .dim = f->frames.dim,
+                             .lead = (double)s->pad / (double)s->columns,
+                             .step = (double)s->columns * scale,
+                             .length = (double)image->width,
+                             .height = image->height};
+    return BM_OK;
+}
+
+static bm_status read_image(bm_front_end *f, const char *path,
+                            bm_input_frames *out)
+{
+    bm_line_image image = {0};
+    bm_problem problem = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_line_image_read(&image, path, &problem));
+    if (bm_problem_is(&problem))
+        return fail_as(&problem, path, "image");
+    status = bm_front_end_image(f, &image, out);
+    bm_line_image_free(&image);
+    if (status == BM_ERR_FORMAT)
+        return BM_FAIL(status, "%s: %s", path, bm_last_message());
+    return status;
+}
+
+/* f->frames, as a feature file has them -> *out */
+static bm_status take_features(bm_front_end *f, bm_input_frames *out)
+{
+    double shift = f->file.shift_ms / 1000;
+
+    if (f->frames.dim != (size_t)f->file.dim)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%zu numbers per frame, but the model was trained on "
+                       "%ld",
+                       f->frames.dim, f->file.dim);
+    return refine(f, (double)f->frames.n * (shift > 0 ? shift : 1), out);
+}
+
+static bm_status read_features(bm_front_end *f, const char *path,
+                               bm_input_frames *out)
+{
+    bm_problem problem = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(
+        bm_feature_file_read(path, (size_t)f->file.dim, &f->frames, &problem));
+    if (bm_problem_is(&problem))
+        return fail_as(&problem, path, "feature file");
+    status = take_features(f, out);
+    if (status == BM_ERR_FORMAT)
+        return BM_FAIL(status, "%s: %s", path, bm_last_message());
+    return status;
+}
+
+bm_status bm_front_end_features(bm_front_end *f, const float *x, size_t frames,
+                                size_t dim, bm_input_frames *out)
+{
+    BM_TRY(check_kind(f, BM_FEATURE_FILES));
+    if (frames == 0 || dim == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "no frames");
+    BM_TRY(bm_frames_shape(&f->frames, frames, dim));
+    for (size_t i = 0; i < frames * dim; i++) {
+        if (!isfinite(x[i]))
+            return BM_FAIL(BM_ERR_FORMAT, "frame %zu is not finite", i / dim);
+        f->frames.x[i] = x[i];
+    }
+    return take_features(f, out);
+}
+
+bm_status bm_front_end_file(bm_front_end *f, const char *path, bm_excerpt part,
+                            bm_input_frames *out)
+{
+    if (f->kind == BM_RECORDINGS)
+        return read_sound(f, path, part, out);
+    if (f->kind == BM_IMAGES)
+        return read_image(f, path, out);
+    if (f->kind == BM_FEATURE_FILES)
+        return read_features(f, path, out);
+    return check_kind(f, BM_RECORDINGS);
+}

@@ -1,0 +1,67 @@
+/*
+ * front_end.h - makes the frames that a model was trained on: of recordings,
+ * line images and feature files, with the settings that the model's file holds.
+ * A front end is for one thread at a time.
+ */
+#ifndef BM_RECOGNISE_FRONT_END_H
+#define BM_RECOGNISE_FRONT_END_H
+
+#include "io/import/line_image.h"
+#include "io/import/sound.h"
+
+typedef enum bm_input_kind {
+    BM_RECORDINGS,
+    BM_IMAGES,
+    BM_FEATURE_FILES,
+    BM_PACKED_ONLY /* it is not known how the features were made */
+} bm_input_kind;
+
+/* "recordings"; static. */
+const char *bm_input_noun(bm_input_kind kind);
+
+typedef struct bm_front_end bm_front_end;
+
+/*
+ * Frames [n, dim], borrowed until the next call. Places are seconds of a
+ * recording, pixels of an image from its left edge, or frames of features
+ * without a rate: that of frame t is (t - lead) * step, at most `length`.
+ */
+typedef struct bm_input_frames {
+    const float *x;
+    size_t n, dim;
+    double lead, step, length;
+    size_t height; /* of an image in pixels; else 0 */
+} bm_input_frames;
+
+/* By the description of a model's features (io/features/feature_text.h), of
+ * which there are `features` per frame. channel: of recordings, from 1; 0: the
+ * mean of all. Fails with BM_ERR_FORMAT if the description is invalid, or with
+ * BM_ERR_MEMORY. Close with bm_front_end_close; NULL is a no-op. */
+BM_CHECKED bm_status bm_front_end_open(bm_front_end **out,
+                                       const char *description, size_t features,
+                                       long channel);
+void bm_front_end_close(bm_front_end *f);
+
+bm_input_kind bm_front_end_kind(const bm_front_end *f);
+long bm_front_end_rate(const bm_front_end *f);    /* in Hz; 0: no recordings */
+double bm_front_end_shift(const bm_front_end *f); /* s of a frame; 0: no time */
+
+/*
+ * The frames of a file, of an image in memory, or of features as the feature
+ * files have them; of x [n], samples from -1 to 1 at any rate. Features that were normalised by speaker are normalised by recording.
+ * All fail with BM_ERR_FORMAT or BM_ERR_MISSING if the input cannot be used, with
+ * BM_ERR_IO if the disk fails, and with BM_ERR_MEMORY.
+ */
+BM_CHECKED bm_status bm_front_end_file(bm_front_end *f, const char *path,
+                                       bm_excerpt part, bm_input_frames *out);
+BM_CHECKED bm_status bm_front_end_samples(bm_front_end *f, const float *x,
+                                          size_t n, long rate,
+                                          bm_input_frames *out);
+BM_CHECKED bm_status bm_front_end_image(bm_front_end *f,
+                                        const bm_line_image *image,
+                                        bm_input_frames *out);
+BM_CHECKED bm_status bm_front_end_features(bm_front_end *f, const float *x,
+                                           size_t frames, size_t dim,
+                                           bm_input_frames *out);
+
+#endif
