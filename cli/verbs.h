@@ -15,6 +15,7 @@
     X(tune)                                                                    \
     X(lm)                                                                      \
     X(eval)                                                                    \
+    X(align)                                                                   \
     X(compare)                                                                 \
     X(decode)                                                                  \
     X(explain)                                                                 \

@@ -323,7 +323,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_dump(a, ranks));
     BM_TRY(check_outputs(a));
-    BM_TRY_DONE(bm_score_session_open(&session, a));
+    BM_TRY_DONE(bm_score_session_open(&session, a, 1));
     if (session.comm == NULL)
         goto done;
     BM_TRY_DONE(
