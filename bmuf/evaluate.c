@@ -138,16 +138,15 @@ static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
     return edits;
 }
 
-/* The errors of a sequence with a reference. */
+/* The errors of a sequence with a reference. Labels of frames form no words. */
 static bm_status compare(bm_evaluator *e, bm_seen *s)
 {
     if (bm_model_loss(e->model)->per_frame) {
         BM_ASSERT(s->n == s->n_reference);
         s->edits = compare_frames(s->reference, s->labels, s->n);
-    } else {
-        BM_TRY(
-            bm_edit(s->reference, s->n_reference, s->labels, s->n, &s->edits));
+        return BM_OK;
     }
+    BM_TRY(bm_edit(s->reference, s->n_reference, s->labels, s->n, &s->edits));
     if (e->labels_are_words) {
         s->words = s->n_reference;
         s->word_errors = bm_edits_total(s->edits);
