@@ -19,7 +19,8 @@ typedef struct bm_evaluation {
                           so is the score */
     double labels;     /* of the references */
     double substitutions, deletions, insertions;
-    double words, word_errors; /* where labels form words; else 0 */
+    double words; /* where labels form words; else 0, as these */
+    double word_substitutions, word_deletions, word_insertions;
     double wrong;              /* sequences with any error */
     double seconds;
 } bm_evaluation;
@@ -29,6 +30,7 @@ typedef struct bm_evaluation {
 double bm_evaluation_loss(const bm_evaluation *e);
 double bm_evaluation_ler(const bm_evaluation *e);
 double bm_evaluation_wer(const bm_evaluation *e);
+double bm_evaluation_word_errors(const bm_evaluation *e); /* their number */
 
 /* A sequence and what the model makes of it; all borrowed. */
 typedef struct bm_seen {
@@ -40,7 +42,8 @@ typedef struct bm_seen {
     const int32_t *reference; /* [n_reference] */
     size_t n_reference;
     bm_edits edits;            /* from the reference */
-    size_t words, word_errors; /* of it, where labels form words; else 0 */
+    size_t words; /* of it, where labels form words; else 0, as these */
+    bm_edits word_edits;
     const float *logits;       /* [frames, C], `stride` floats apart */
     size_t frames, stride;
 } bm_seen;

@@ -16,6 +16,7 @@
     X(lm)                                                                      \
     X(eval)                                                                    \
     X(align)                                                                   \
+    X(score)                                                                   \
     X(compare)                                                                 \
     X(decode)                                                                  \
     X(explain)                                                                 \

@@ -101,15 +101,15 @@ static bm_status write_textgrid(const bm_aligned *a, bool words, FILE *out)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static json_t *pieces_json(const bm_aligned *a, const bm_piece *pieces,
-                           size_t n)
+static json_t *pieces_json(const bm_aligned *a, const char *noun,
+                           const bm_piece *pieces, size_t n)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(
             list,
-            json_pack("{s:s, s:f, s:f, s:f, s:I, s:I}", "text", pieces[i].text,
+            json_pack("{s:s, s:f, s:f, s:f, s:I, s:I}", noun, pieces[i].text,
                       "start", time_of(a, pieces[i].first), "end",
                       time_of(a, pieces[i].end), "confidence",
                       exp(pieces[i].log_p), "first_frame",
@@ -120,11 +120,12 @@ static json_t *pieces_json(const bm_aligned *a, const bm_piece *pieces,
 
 static bm_status write_json(const bm_aligned *a, bool words, FILE *out)
 {
-    json_t *o = json_pack("{s:s, s:f, s:I, s:f, s:o, s:o}", "id", a->id,
-                          "length", time_of(a, a->map.frames), "frames",
-                          (json_int_t)a->map.frames, "score", a->log_p, "words",
-                          pieces_json(a, a->words, words ? a->n_words : 0),
-                          "labels", pieces_json(a, a->labels, a->n_labels));
+    json_t *o =
+        json_pack("{s:s, s:f, s:I, s:f, s:o, s:o}", "id", a->id, "length",
+                  time_of(a, a->map.frames), "frames",
+                  (json_int_t)a->map.frames, "score", a->log_p, "words",
+                  pieces_json(a, "word", a->words, words ? a->n_words : 0),
+                  "labels", pieces_json(a, "label", a->labels, a->n_labels));
     int failed = 0;
 
     if (o == NULL)
@@ -139,7 +140,7 @@ static bm_status write_json(const bm_aligned *a, bool words, FILE *out)
 
 static void write_problem_json(const char *id, const char *problem, FILE *out)
 {
-    json_t *o = json_pack("{s:s, s:s}", "id", id, "problem", problem);
+    json_t *o = json_pack("{s:s, s:s}", "id", id, "error", problem);
 
     json_dumpf(o, out, JSON_COMPACT);
     putc('\n', out);

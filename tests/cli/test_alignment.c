@@ -79,7 +79,7 @@ static void test_letters_are_where_they_sound(void **state)
             double start = number(label, "start"), end = number(label, "end");
             char symbol[2] = {spoken[k], '\0'};
 
-            assert_string_equal(text(label, "text"),
+            assert_string_equal(text(label, "label"),
                                 spoken[k] == ' ' ? "<space>" : symbol);
             assert_true((start + end) / 2 > 0.1 * (double)k - 0.01);
             assert_true((start + end) / 2 < 0.1 * (double)k + 0.11);
@@ -105,8 +105,8 @@ static void test_words_are_runs_of_letters(void **state)
             const json_t *first = json_array_get(labels, at);
             const json_t *last = json_array_get(labels, at + length - 1);
 
-            assert_int_equal(strlen(text(word, "text")), length);
-            assert_memory_equal(text(word, "text"), spoken + at, length);
+            assert_int_equal(strlen(text(word, "word")), length);
+            assert_memory_equal(text(word, "word"), spoken + at, length);
             assert_true(number(word, "start") == number(first, "start"));
             assert_true(number(word, "end") == number(last, "end"));
             at += length;
@@ -195,7 +195,7 @@ static void test_ctm_has_the_same_words(void **state)
             assert_int_equal(strlen(line), end);
             assert_string_equal(id, text(aligned[i], "id"));
             assert_string_equal(channel, "1");
-            assert_string_equal(heard, text(word, "text"));
+            assert_string_equal(heard, text(word, "word"));
             assert_true(fabs(start - number(word, "start")) < 0.00051);
             assert_true(fabs(start + duration - number(word, "end")) < 0.00051);
             assert_true(fabs(confidence - number(word, "confidence")) < 6e-5);
@@ -219,8 +219,8 @@ static const char *next_value(char **at, const char *key)
     return line + strlen(key);
 }
 
-static void check_tier(char **at, const char *name, const json_t *pieces,
-                       double length)
+static void check_tier(char **at, const char *name, const char *noun,
+                       const json_t *pieces, double length)
 {
     size_t n = 0, k = 0;
     double time = 0;
@@ -244,8 +244,8 @@ static void check_tier(char **at, const char *name, const json_t *pieces,
         time = end;
         if (words[0] == '"')
             continue;
-        assert_memory_equal(words, text(piece, "text"),
-                            strlen(text(piece, "text")));
+        assert_memory_equal(words, text(piece, noun),
+                            strlen(text(piece, noun)));
         assert_true(near(start, number(piece, "start"), 1e-6));
         assert_true(near(end, number(piece, "end"), 1e-6));
         k++;
@@ -276,9 +276,10 @@ static void test_textgrids_cover_the_recordings(void **state)
         next_value(&at, "tiers? <exists>");
         next_value(&at, "size = 2");
         next_value(&at, "item []:");
-        check_tier(&at, "words", json_object_get(aligned[i], "words"), length);
-        check_tier(&at, "labels", json_object_get(aligned[i], "labels"),
+        check_tier(&at, "words", "word", json_object_get(aligned[i], "words"),
                    length);
+        check_tier(&at, "labels", "label",
+                   json_object_get(aligned[i], "labels"), length);
         assert_null(strtok_r(NULL, "\n", &at));
         free(grid);
     }
@@ -331,7 +332,7 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
     assert_says(o.err, "long");
     assert_says(o.err, "aligned 2 of 4 sequences; left out 1 infeasible, 0 not "
                        "finite, 1 without a reference");
-    assert_says(o.out, "{\"id\":\"long\",\"problem\":\"infeasible\"}\n");
+    assert_says(o.out, "{\"id\":\"long\",\"error\":\"infeasible\"}\n");
     assert_int_equal(count_of(o.out, "\n"), 3);
     assert_int_equal(count_of(o.out, "none"), 0);
     assert_says(o.out, "\"words\":[],\"labels\":[]}\n");
