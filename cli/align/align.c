@@ -1,6 +1,7 @@
 /* align.c - bmuf align: in which frames a CTC model hears the labels of a text. */
 #include "cli/align/align_formats.h"
 #include "cli/align/frame_targets.h"
+#include "cli/align/manifest_set.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* What the command line asks for. */
 typedef struct wanted {
@@ -34,8 +36,9 @@ typedef struct aligning {
     size_t *first; /* [n + 1]: the first label of each sequence */
     double *path;  /* [n]: ln p of each path; -INFINITY or NAN: there is none */
     double *spans; /* [labels, SPAN]: of all sequences, as bm_label_span */
-    bm_label_span *buffer; /* [longest]: of one sequence */
-    bm_dataset *stored;    /* the set once more, as it is stored */
+    bm_label_span *buffer;  /* [longest]: of one sequence */
+    bm_manifest_set packed; /* of a manifest */
+    bm_dataset *stored;     /* the set once more, as it is stored */
     bm_file_replacement file;
     FILE *stream;
     bm_frame_targets *targets;
@@ -221,11 +224,14 @@ static void report(const aligning *a)
 {
     const outcome *n = &a->n;
 
-    bm_log(BM_NOTE,
-           "aligned %zu of %s; left out %zu infeasible, %zu not finite, %zu "
-           "without a reference",
-           n->aligned, bm_count_noun((long long)a->stored->n, "sequence").text,
-           n->infeasible, n->impossible, n->unlabelled);
+    bm_log(
+        BM_NOTE,
+        "aligned %zu of %s; left out %zu infeasible, %zu not finite, %zu "
+        "without a reference, %zu that cannot be read",
+        n->aligned,
+        bm_count_noun((long long)(a->stored->n + a->packed.unread), "sequence")
+            .text,
+        n->infeasible, n->impossible, n->unlabelled, a->packed.unread);
 }
 
 static bm_status finish(aligning *a)
@@ -289,10 +295,41 @@ static bm_status open_outputs(aligning *a)
                                  w->nearest);
 }
 
+static bool is_manifest(const char *path)
+{
+    struct stat what;
+
+    return stat(path, &what) == 0 && S_ISREG(what.st_mode) &&
+           !bm_ends_with(path, BM_SHARD_SUFFIX);
+}
+
+static bm_status pack_manifest(aligning *a, const char *model, const char *path)
+{
+    char file[4096];
+    bm_recogniser net = {0};
+    bm_status status = BM_OK;
+
+    if (bm_comm_size(a->scored.comm) > 1)
+        return BM_FAIL(BM_ERR_ARG,
+                       "align: %s is a manifest; pack it to align it with -n",
+                       path);
+    BM_TRY(bm_recogniser_find(model, file, sizeof file));
+    BM_TRY(bm_recogniser_read(&net, a->scored.be, file, 1));
+    status = bm_manifest_set_make(&a->packed, path, &net);
+    bm_recogniser_close(&net);
+    return status;
+}
+
 /* Each rank by itself. */
 static bm_status open_alone(aligning *a, const bm_arguments *args)
 {
-    BM_TRY(bm_scoring_open(&a->scored, args->nouns[0], args->nouns[1],
+    const char *set = args->nouns[1];
+
+    if (is_manifest(set)) {
+        BM_TRY(pack_manifest(a, args->nouns[0], set));
+        set = a->packed.directory;
+    }
+    BM_TRY(bm_scoring_open(&a->scored, args->nouns[0], set,
                            bm_argument(args, "force") != NULL));
     if (bm_model_loss(a->scored.net.model)->per_frame)
         return BM_FAIL(BM_ERR_FORMAT,
@@ -338,6 +375,7 @@ static void aligning_close(aligning *a)
     bm_frame_targets_close(a->targets);
     bm_dataset_close(a->stored);
     bm_scoring_close(&a->scored);
+    bm_manifest_set_remove(&a->packed);
     free(a->first);
     free(a->path);
     free(a->spans);
@@ -352,8 +390,7 @@ static bm_status align(const bm_arguments *args)
 
     BM_TRY(read_wanted(args, &a.want));
     BM_TRY_DONE(bm_score_session_open(
-        &session, args,
-        bm_argument(args, "ranks") != NULL ? 1 : bm_cores()));
+        &session, args, bm_argument(args, "ranks") != NULL ? 1 : bm_cores()));
     if (session.comm == NULL)
         goto done;
     a.scored = (bm_scoring){.comm = session.comm, .be = session.device.be};
@@ -391,14 +428,15 @@ static const bm_flag flags[] = {
 
 const bm_verb bm_verb_align = {
     .name = "align",
-    .nouns = "MODEL|RUN DIR",
+    .nouns = "MODEL|RUN DIR|MANIFEST",
     .help = "times of words and labels; frame targets for cross entropy",
-    .text = "  bmuf align run data/test > test.ctm\n"
-            "  bmuf align run data/test --format textgrid --out grids\n"
-            "  bmuf align run data/train --targets data/train-frames\n\n"
-            "Finds the most probable path of a CTC model through the labels of "
-            "each text\n(docs/alignment.md). It uses all cores; with -n, one "
-            "for each rank.\n",
+    .text =
+        "  bmuf align run data/test > test.ctm\n"
+        "  bmuf align run test.jsonl --format textgrid --out grids\n"
+        "  bmuf align run data/train --targets data/train-frames\n\n"
+        "Finds the most probable path of a CTC model through the labels of "
+        "each text\n(docs/alignment.md), of a packed set or of the files of "
+        "a manifest. It uses all\ncores; with -n, one for each rank.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

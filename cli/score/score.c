@@ -503,8 +503,8 @@ const bm_verb bm_verb_score = {
             "  bmuf score test.trn one.trn two.trn\n\n"
             "REF and HYP are texts with ids: trn, lines that begin with an id, "
             "stm, ctm, or\nJSON lines such as manifests (docs/scoring.md). "
-            "Further HYP are compared with the\nfirst: by draws of the same "
-            "sequences, and by the matched-pairs test of NIST.\n",
+            "Further HYP are compared with\nthe first, by draws of the same "
+            "sequences and by NIST's matched-pairs test.\n",
     .flags = flags,
     .least = 2,
     .most = BM_MOST_NOUNS,

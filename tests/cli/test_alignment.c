@@ -331,7 +331,7 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
     assert_code(o, 0);
     assert_says(o.err, "long");
     assert_says(o.err, "aligned 2 of 4 sequences; left out 1 infeasible, 0 not "
-                       "finite, 1 without a reference");
+                       "finite, 1 without a reference, 0 that cannot be read");
     assert_says(o.out, "{\"id\":\"long\",\"error\":\"infeasible\"}\n");
     assert_int_equal(count_of(o.out, "\n"), 3);
     assert_int_equal(count_of(o.out, "none"), 0);
@@ -344,6 +344,54 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
                 0);
     assert_fails(BMUF("align", "run", "bad"), 65,
                  "no sequence could be aligned: 1 infeasible");
+}
+
+/* Files are aligned as the set that is packed of them; those that cannot be read
+ * are named. */
+static void test_manifests_are_aligned_as_their_sets(void **state)
+{
+    char own[100], *before = getenv("TMPDIR");
+    outcome set, files;
+    glob_t left;
+
+    (void)state;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "units",
+                     "--vocab", "train", "--set", "features.mels=8"),
+                0);
+    set = BMUF("align", "run", "units", "--format", "json");
+    files = BMUF("align", "run", "test.jsonl", "--format", "json");
+    assert_code(files, 0);
+    assert_string_equal(files.out, set.out);
+    write_text(
+        "mixed.jsonl",
+        "{\"id\": \"good\", \"audio\": \"test-0.wav\", \"text\": \"a b\"}\n"
+        "{\"id\": \"gone\", \"audio\": \"gone.wav\", \"text\": \"a\"}\n"
+        "{\"id\": \"text\", \"audio\": \"mixed.jsonl\", \"text\": \"a\"}\n"
+        "{\"id\": \"odd\", \"audio\": \"test-2.wav\", \"text\": \"bz\"}\n"
+        "{\"id\": \"none\", \"audio\": \"test-2.wav\"}\n");
+    assert_ok(bm_file_make_directory(in_folder("own")));
+    snprintf(own, sizeof own, "%s", in_folder("own"));
+    before = before != NULL ? strdup(before) : NULL;
+    setenv("TMPDIR", own, 1);
+    files = BMUF("align", "run", "mixed.jsonl");
+    if (before != NULL)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    free(before);
+    assert_code(files, 0);
+    assert_int_equal(count_of(files.out, "\n"), 3); /* a, b; b */
+    assert_says(files.err, "left out gone: ");
+    assert_says(files.err, "left out text: ");
+    assert_says(files.err, "odd: 1 symbol of its text is not in the model's "
+                           "vocabulary");
+    assert_says(files.err, "aligned 2 of 5 sequences; left out 0 infeasible, 0 "
+                           "not finite, 1 without a reference, 2 that cannot "
+                           "be read");
+    assert_int_equal(glob(in_folder("own/bmuf-align-*"), 0, NULL, &left),
+                     GLOB_NOMATCH); /* removed */
+    assert_fails(BMUF("align", "run", "test.jsonl", "-n", "2"), 64,
+                 "pack it to align it with -n");
 }
 
 /* ---- frame targets ------------------------------------------------------- */
@@ -503,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_textgrids_cover_the_recordings),
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
+        cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
         cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
         cmocka_unit_test(test_targets_are_stored_as_their_set_is),
         cmocka_unit_test(test_the_hybrid_route_leads_to_few_wrong_frames),
