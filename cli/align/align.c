@@ -223,15 +223,13 @@ done:
 static void report(const aligning *a)
 {
     const outcome *n = &a->n;
+    size_t all = a->stored->n + a->packed.unread;
 
-    bm_log(
-        BM_NOTE,
-        "aligned %zu of %s; left out %zu infeasible, %zu not finite, %zu "
-        "without a reference, %zu that cannot be read",
-        n->aligned,
-        bm_count_noun((long long)(a->stored->n + a->packed.unread), "sequence")
-            .text,
-        n->infeasible, n->impossible, n->unlabelled, a->packed.unread);
+    bm_log(BM_NOTE,
+           "aligned %zu of %s; left out %zu infeasible, %zu not finite, %zu "
+           "without a reference, %zu that cannot be read",
+           n->aligned, bm_count_noun((long long)all, "sequence").text,
+           n->infeasible, n->impossible, n->unlabelled, a->packed.unread);
 }
 
 static bm_status finish(aligning *a)

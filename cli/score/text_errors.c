@@ -97,50 +97,42 @@ const char *bm_text_word(const bm_text_scorer *s, int32_t class)
     return bm_vocab_symbol(s->words, class);
 }
 
-/* A text by the rules, which leave the marks of groups as they are. */
-static bm_status apply_rules(const bm_text_scorer *s, const char *text,
-                             bool groups, char **out)
+/* A word by the rules, but marks of groups as they are. */
+static bm_status print_word(const bm_text_scorer *s, const char *word,
+                            FILE *out)
 {
-    size_t room = 0, at = 0;
-    char *ruled = NULL, *all = NULL;
+    char *ruled = NULL;
+
+    if (word[0] != '\0' && word[1] == '\0' && strchr("{}/@", word[0]) != NULL) {
+        fprintf(out, "%s ", word);
+        return BM_OK;
+    }
+    BM_TRY(bm_text_apply(&s->rules, word, &ruled));
+    fprintf(out, "%s ", ruled);
+    free(ruled);
+    return BM_OK;
+}
+
+/* The words of a text with groups by the rules. */
+static bm_status apply_to_words(const bm_text_scorer *s, const char *text,
+                                char **out)
+{
+    char *words = strdup(text), *rest = NULL;
+    FILE *memory = NULL;
+    size_t size = 0;
     bm_status status = BM_OK;
 
-    if (!groups)
-        return bm_text_apply(&s->rules, text, out);
-    while (*text != '\0') {
-        size_t n = strcspn(text, " \t"), length = 0;
-        char *word = strndup(text, n), *grown = NULL;
-
-        if (word == NULL)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a text");
-        if (n == 1 && strchr("{}/@", *word) != NULL)
-            ruled = word;
-        else
-            status = bm_text_apply(&s->rules, word, &ruled);
-        if (ruled != word)
-            free(word);
-        BM_TRY_DONE(status);
-        length = strlen(ruled);
-        room = at + length + 2;
-        grown = realloc(all, room);
-        if (grown == NULL)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a text");
-        all = grown;
-        memcpy(all + at, ruled, length);
-        memcpy(all + at + length, " ", 2);
-        at += length + 1;
-        free(ruled);
-        ruled = NULL;
-        text += n;
-        text += strspn(text, " \t");
-    }
-    *out = all != NULL ? all : strdup("");
-    all = NULL;
-    if (*out == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    *out = NULL;
+    memory = open_memstream(out, &size);
+    if (words == NULL || memory == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a text");
+    for (char *word = strtok_r(words, " \t", &rest); word != NULL;
+         word = strtok_r(NULL, " \t", &rest))
+        BM_TRY_DONE(print_word(s, word, memory));
 done:
-    free(ruled);
-    free(all);
+    if (memory != NULL && fclose(memory) != 0 && status == BM_OK)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    free(words);
     return status;
 }
 
@@ -250,11 +242,12 @@ static bm_status align_words(bm_text_scorer *s, bool alternatives,
     BM_TRY(build(s, alternatives, &b));
     if (b.graph.n_arcs + s->hyp.n > out->room || out->pairs == NULL) {
         size_t room = 2 * (b.graph.n_arcs + s->hyp.n) + 16;
-        bm_pair *grown = realloc(out->pairs, room * sizeof *grown);
-        if (grown == NULL)
+
+        free(out->pairs);
+        out->pairs = malloc(room * sizeof *out->pairs);
+        out->room = out->pairs != NULL ? room : 0;
+        if (out->pairs == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", room);
-        out->pairs = grown;
-        out->room = room;
     }
     return bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->pairs,
                           &out->n_pairs);
@@ -323,8 +316,9 @@ bm_status bm_text_score(bm_text_scorer *s, const char *ref, bool alternatives,
     char *a = NULL, *b = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(apply_rules(s, ref, alternatives, &a));
-    BM_TRY_DONE(apply_rules(s, hyp, false, &b));
+    BM_TRY_DONE(alternatives ? apply_to_words(s, ref, &a)
+                             : bm_text_apply(&s->rules, ref, &a));
+    BM_TRY_DONE(bm_text_apply(&s->rules, hyp, &b));
     BM_TRY_DONE(encode(s->words, a, &s->ref));
     BM_TRY_DONE(encode(s->words, b, &s->hyp));
     BM_TRY_DONE(align_words(s, alternatives, out));

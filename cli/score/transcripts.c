@@ -292,12 +292,17 @@ static int by_line(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
+/* An utterance in a list that is sorted by id. */
+typedef struct entry {
+    const bm_utterance *of;
+} entry;
+
 static int by_id(const void *a, const void *b)
 {
-    const bm_utterance *const *x = a, *const *y = b;
-    int order = strcmp((*x)->id, (*y)->id);
+    const bm_utterance *x = ((const entry *)a)->of, *y = ((const entry *)b)->of;
+    int order = strcmp(x->id, y->id);
 
-    return order != 0 ? order : by_line(*x, *y);
+    return order != 0 ? order : by_line(x, y);
 }
 
 static bool is_ignored(const bm_utterance *u)
@@ -422,26 +427,27 @@ static bm_status name_segments(bm_transcripts *ref)
     return BM_OK;
 }
 
-/* [n] pointers, sorted by id; free(). Fails if an id occurs twice. */
-static bm_status sort_ids(const bm_transcripts *t, bm_utterance ***out)
+/* [n] entries, sorted by id; free(). Fails if an id occurs twice. */
+static bm_status sort_ids(const bm_transcripts *t, entry **out)
 {
-    bm_utterance **sorted = calloc(t->n + 1, sizeof *sorted);
+    entry *sorted = calloc(t->n + 1, sizeof *sorted);
     bm_status status = BM_OK;
 
     if (sorted == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the ids of %s", t->path);
     for (size_t i = 0; i < t->n; i++)
-        sorted[i] = &t->of[i];
-    qsort((void *)sorted, t->n, sizeof *sorted, by_id);
+        sorted[i].of = &t->of[i];
+    qsort(sorted, t->n, sizeof *sorted, by_id);
     for (size_t i = 1; i < t->n && status == BM_OK; i++)
-        if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0)
-            status = BM_FAIL(
-                BM_ERR_FORMAT, "%s:%zu: id %s occurs in line %zu already",
-                t->path, sorted[i]->line, sorted[i]->id, sorted[i - 1]->line);
+        if (strcmp(sorted[i - 1].of->id, sorted[i].of->id) == 0)
+            status = BM_FAIL(BM_ERR_FORMAT,
+                             "%s:%zu: id %s occurs in line %zu already",
+                             t->path, sorted[i].of->line, sorted[i].of->id,
+                             sorted[i - 1].of->line);
     if (status == BM_OK)
         *out = sorted;
     else
-        free((void *)sorted);
+        free(sorted);
     return status;
 }
 
@@ -531,7 +537,7 @@ bm_status bm_transcripts_match(const bm_transcripts *ref,
                                const bm_transcripts *hyp, bm_missing missing,
                                long *match, size_t *more)
 {
-    bm_utterance **a = NULL, **b = NULL;
+    entry *a = NULL, *b = NULL;
     names only_a = {0}, only_b = {0};
     size_t j = 0;
     bm_status status = BM_OK;
@@ -539,25 +545,25 @@ bm_status bm_transcripts_match(const bm_transcripts *ref,
     BM_TRY_DONE(sort_ids(ref, &a));
     BM_TRY_DONE(sort_ids(hyp, &b));
     for (size_t i = 0; i < ref->n; i++) {
-        long *out = &match[a[i] - ref->of];
+        long *out = &match[a[i].of - ref->of];
 
-        for (; j < hyp->n && strcmp(b[j]->id, a[i]->id) < 0; j++)
-            name(&only_b, b[j]);
+        for (; j < hyp->n && strcmp(b[j].of->id, a[i].of->id) < 0; j++)
+            name(&only_b, b[j].of);
         *out = BM_NO_UTTERANCE;
-        if (j < hyp->n && strcmp(b[j]->id, a[i]->id) == 0) {
-            *out = b[j]->has_text ? b[j] - hyp->of : BM_NO_UTTERANCE;
+        if (j < hyp->n && strcmp(b[j].of->id, a[i].of->id) == 0) {
+            *out = b[j].of->has_text ? b[j].of - hyp->of : BM_NO_UTTERANCE;
             j++;
         }
-        if (*out == BM_NO_UTTERANCE && a[i]->has_text)
-            name(&only_a, a[i]);
+        if (*out == BM_NO_UTTERANCE && a[i].of->has_text)
+            name(&only_a, a[i].of);
     }
     for (; j < hyp->n; j++)
-        name(&only_b, b[j]);
+        name(&only_b, b[j].of);
     *more = only_b.n;
     if (missing == BM_MISSING_ERROR && only_a.n + only_b.n > 0)
         status = refuse(ref, hyp, &only_a, &only_b);
 done:
-    free((void *)a);
-    free((void *)b);
+    free(a);
+    free(b);
     return status;
 }

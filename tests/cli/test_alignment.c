@@ -401,7 +401,8 @@ static int32_t expected_class(size_t i, size_t t, bool nearest)
 {
     const json_t *labels = json_object_get(aligned[i], "labels");
     size_t frames = speech_frames(i), outputs = (frames + 2) / STRIDE;
-    double k = (double)(t / STRIDE), best = 1e9;
+    size_t output = t / STRIDE;
+    double k = (double)output, best = 1e9;
     int32_t class = 0;
 
     assert_true(k < (double)outputs);

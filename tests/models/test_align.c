@@ -162,7 +162,7 @@ static void test_no_path_is_better(void **state)
 static void plainly(const float *y, size_t T, size_t C, const int32_t *labels,
                     size_t n, int32_t *path)
 {
-    size_t S = 2 * n + 1, s = S - 1;
+    size_t S = 2 * n + 1, s = 0;
     double *a = zeros(T * S, sizeof *a);
     size_t *from = zeros(T * S, sizeof *from);
 
