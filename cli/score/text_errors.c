@@ -232,25 +232,34 @@ static bm_status make_arcs(bm_text_scorer *s)
 
 /* ---- errors -------------------------------------------------------------- */
 
+static bm_status make_pairs(bm_text_errors *e, size_t n)
+{
+    bm_pair *pairs = NULL;
+
+    if (n < e->room)
+        return BM_OK;
+    pairs = realloc(e->pairs, 2 * (n + 1) * sizeof *pairs);
+    if (pairs == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", n);
+    e->pairs = pairs;
+    e->room = 2 * (n + 1);
+    return BM_OK;
+}
+
 static bm_status align_words(bm_text_scorer *s, bool alternatives,
                              bm_text_errors *out)
 {
     builder b = {.graph = {NULL, 0, 1}};
+    size_t n = 0;
 
     BM_TRY(make_arcs(s));
     b.graph.arcs = s->arcs;
     BM_TRY(build(s, alternatives, &b));
-    if (b.graph.n_arcs + s->hyp.n > out->room || out->pairs == NULL) {
-        size_t room = 2 * (b.graph.n_arcs + s->hyp.n) + 16;
-
-        free(out->pairs);
-        out->pairs = malloc(room * sizeof *out->pairs);
-        out->room = out->pairs != NULL ? room : 0;
-        if (out->pairs == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", room);
-    }
-    return bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->pairs,
-                          &out->n_pairs);
+    BM_TRY(make_pairs(out, b.graph.n_arcs + s->hyp.n));
+    BM_TRY(bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->pairs,
+                          &n));
+    out->n_pairs = n;
+    return BM_OK;
 }
 
 static void count_words(bm_text_errors *e)
