@@ -155,8 +155,7 @@ static bm_status compare(bm_evaluator *e, bm_seen *s)
 
         s->words =
             to_words(s->reference, s->n_reference, e->space, e->words[0]);
-        BM_TRY(
-            bm_edit(e->words[0], s->words, e->words[1], n, &s->word_edits));
+        BM_TRY(bm_edit(e->words[0], s->words, e->words[1], n, &s->word_edits));
     }
     return BM_OK;
 }

@@ -21,7 +21,7 @@ typedef struct bm_evaluation {
     double substitutions, deletions, insertions;
     double words; /* where labels form words; else 0, as these */
     double word_substitutions, word_deletions, word_insertions;
-    double wrong;              /* sequences with any error */
+    double wrong; /* sequences with any error */
     double seconds;
 } bm_evaluation;
 
@@ -41,10 +41,10 @@ typedef struct bm_seen {
     bool has_reference;       /* else what follows, except logits, is 0 */
     const int32_t *reference; /* [n_reference] */
     size_t n_reference;
-    bm_edits edits;            /* from the reference */
-    size_t words; /* of it, where labels form words; else 0, as these */
+    bm_edits edits; /* from the reference */
+    size_t words;   /* of it, where labels form words; else 0, as these */
     bm_edits word_edits;
-    const float *logits;       /* [frames, C], `stride` floats apart */
+    const float *logits; /* [frames, C], `stride` floats apart */
     size_t frames, stride;
 } bm_seen;
 
