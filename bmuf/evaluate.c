@@ -138,27 +138,24 @@ static bm_edits compare_frames(const int32_t *a, const int32_t *b, size_t n)
     return edits;
 }
 
-/* The errors of a sequence with a reference. */
+/* The errors of a sequence with a reference. Labels of frames form no words. */
 static bm_status compare(bm_evaluator *e, bm_seen *s)
 {
     if (bm_model_loss(e->model)->per_frame) {
         BM_ASSERT(s->n == s->n_reference);
         s->edits = compare_frames(s->reference, s->labels, s->n);
-    } else {
-        BM_TRY(
-            bm_edit(s->reference, s->n_reference, s->labels, s->n, &s->edits));
+        return BM_OK;
     }
+    BM_TRY(bm_edit(s->reference, s->n_reference, s->labels, s->n, &s->edits));
     if (e->labels_are_words) {
         s->words = s->n_reference;
-        s->word_errors = bm_edits_total(s->edits);
+        s->word_edits = s->edits;
     } else if (e->space >= 0) {
         size_t n = to_words(s->labels, s->n, e->space, e->words[1]);
-        bm_edits edits = {0};
 
         s->words =
             to_words(s->reference, s->n_reference, e->space, e->words[0]);
-        BM_TRY(bm_edit(e->words[0], s->words, e->words[1], n, &edits));
-        s->word_errors = bm_edits_total(edits);
+        BM_TRY(bm_edit(e->words[0], s->words, e->words[1], n, &s->word_edits));
     }
     return BM_OK;
 }
@@ -172,7 +169,9 @@ static void count(bm_evaluation *own, const bm_seen *s)
     own->insertions += (double)s->edits.insertions;
     own->wrong += bm_edits_total(s->edits) > 0;
     own->words += (double)s->words;
-    own->word_errors += (double)s->word_errors;
+    own->word_substitutions += (double)s->word_edits.substitutions;
+    own->word_deletions += (double)s->word_edits.deletions;
+    own->word_insertions += (double)s->word_edits.insertions;
 }
 
 /* The model scores a sequence without a reference as if that were empty, all
@@ -313,7 +312,9 @@ static void add(bm_evaluation *sum, const bm_evaluation *more)
     sum->deletions += more->deletions;
     sum->insertions += more->insertions;
     sum->words += more->words;
-    sum->word_errors += more->word_errors;
+    sum->word_substitutions += more->word_substitutions;
+    sum->word_deletions += more->word_deletions;
+    sum->word_insertions += more->word_insertions;
     sum->wrong += more->wrong;
 }
 
@@ -357,7 +358,12 @@ double bm_evaluation_ler(const bm_evaluation *e)
     return e->labels > 0 ? errors / e->labels : NAN;
 }
 
+double bm_evaluation_word_errors(const bm_evaluation *e)
+{
+    return e->word_substitutions + e->word_deletions + e->word_insertions;
+}
+
 double bm_evaluation_wer(const bm_evaluation *e)
 {
-    return e->words > 0 ? e->word_errors / e->words : NAN;
+    return e->words > 0 ? bm_evaluation_word_errors(e) / e->words : NAN;
 }

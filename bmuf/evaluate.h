@@ -19,8 +19,9 @@ typedef struct bm_evaluation {
                           so is the score */
     double labels;     /* of the references */
     double substitutions, deletions, insertions;
-    double words, word_errors; /* where labels form words; else 0 */
-    double wrong;              /* sequences with any error */
+    double words; /* where labels form words; else 0, as these */
+    double word_substitutions, word_deletions, word_insertions;
+    double wrong; /* sequences with any error */
     double seconds;
 } bm_evaluation;
 
@@ -29,6 +30,7 @@ typedef struct bm_evaluation {
 double bm_evaluation_loss(const bm_evaluation *e);
 double bm_evaluation_ler(const bm_evaluation *e);
 double bm_evaluation_wer(const bm_evaluation *e);
+double bm_evaluation_word_errors(const bm_evaluation *e); /* their number */
 
 /* A sequence and what the model makes of it; all borrowed. */
 typedef struct bm_seen {
@@ -39,9 +41,10 @@ typedef struct bm_seen {
     bool has_reference;       /* else what follows, except logits, is 0 */
     const int32_t *reference; /* [n_reference] */
     size_t n_reference;
-    bm_edits edits;            /* from the reference */
-    size_t words, word_errors; /* of it, where labels form words; else 0 */
-    const float *logits;       /* [frames, C], `stride` floats apart */
+    bm_edits edits; /* from the reference */
+    size_t words;   /* of it, where labels form words; else 0, as these */
+    bm_edits word_edits;
+    const float *logits; /* [frames, C], `stride` floats apart */
     size_t frames, stride;
 } bm_seen;
 

@@ -15,6 +15,8 @@
     X(tune)                                                                    \
     X(lm)                                                                      \
     X(eval)                                                                    \
+    X(align)                                                                   \
+    X(score)                                                                   \
     X(compare)                                                                 \
     X(decode)                                                                  \
     X(explain)                                                                 \

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/file_kind.h"
+#include "io/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <utf8proc.h>
 #include <xxhash.h>
 
 enum { LARGEST_FILE = 1 << 28, FIRST_ROOM = 64 };
@@ -453,18 +453,9 @@ size_t bm_text_utf8(const char *text)
 
 bm_status bm_text_nfc(const char *text, char **out)
 {
-    utf8proc_uint8_t *composed = NULL;
-    utf8proc_ssize_t n =
-        utf8proc_map((const utf8proc_uint8_t *)text, 0, &composed,
-                     UTF8PROC_NULLTERM | UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    static const bm_text_rules nfc = {.form = BM_TEXT_NFC};
 
-    if (n == UTF8PROC_ERROR_NOMEM)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
-    if (n < 0)
-        return BM_FAIL(BM_ERR_FORMAT, "\"%.60s\" cannot be normalised: %s",
-                       text, utf8proc_errmsg(n));
-    *out = (char *)composed;
-    return BM_OK;
+    return bm_text_apply(&nfc, text, out);
 }
 
 bool bm_vocab_is_nfc(const bm_vocab *v)

@@ -382,3 +382,8 @@ bm_infeasible bm_model_infeasible(const bm_model *m)
 {
     return m->policy;
 }
+
+void bm_model_skip_infeasible(bm_model *m)
+{
+    m->policy = BM_INFEASIBLE_SKIP;
+}

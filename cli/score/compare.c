@@ -244,7 +244,7 @@ static bm_status compare(const bm_arguments *a)
     BM_TRY_DONE(
         bm_differences_read(&c->differences, (size_t)a->n_nouns, a->nouns));
     BM_TRY_DONE(choose_data(c));
-    BM_TRY_DONE(bm_score_session_open(&c->session, a));
+    BM_TRY_DONE(bm_score_session_open(&c->session, a, 1));
     if (c->session.comm != NULL)
         status = score_all(c);
 done:

@@ -1,5 +1,6 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
 #include "cli/json_output.h"
+#include "cli/score/error_rate.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
@@ -179,10 +180,16 @@ static void print_json(const bm_scoring *s, const bm_interval *labels,
         "labels", (json_int_t)e->labels, "substitutions",
         (json_int_t)e->substitutions, "deletions", (json_int_t)e->deletions,
         "insertions", (json_int_t)e->insertions, "words", (json_int_t)e->words,
-        "word_errors", (json_int_t)e->word_errors, "skipped",
+        "word_errors", (json_int_t)bm_evaluation_word_errors(e), "skipped",
         (json_int_t)e->score.skipped, "zeroed", (json_int_t)e->score.zeroed,
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
+    json_object_set_new(o, "word_substitutions",
+                        json_integer((json_int_t)e->word_substitutions));
+    json_object_set_new(o, "word_deletions",
+                        json_integer((json_int_t)e->word_deletions));
+    json_object_set_new(o, "word_insertions",
+                        json_integer((json_int_t)e->word_insertions));
     json_object_set_new(o, "wer", rate(bm_evaluation_wer(e)));
     json_object_set_new(o, "ler_95", bm_interval_json(labels));
     json_object_set_new(o, "wer_95", bm_interval_json(words));
@@ -216,22 +223,19 @@ static void print_rates(const bm_scoring *s, const bm_interval *labels,
                         const bm_interval *words, FILE *out)
 {
     const bm_evaluation *e = &s->result;
-    char text[80];
 
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
                 bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
-    if (isfinite(bm_evaluation_ler(e)))
-        fprintf(out,
-                "label errors    %.2f %%  (95 %%: %s; %s, %s, %s in %.0f)\n",
-                100 * bm_evaluation_ler(e), bm_interval_text(labels, text),
-                count(e->substitutions, "substitution").text,
-                count(e->deletions, "deletion").text,
-                count(e->insertions, "insertion").text, e->labels);
-    if (isfinite(bm_evaluation_wer(e)))
-        fprintf(out, "word errors     %.2f %%  (95 %%: %s; %.0f in %.0f)\n",
-                100 * bm_evaluation_wer(e), bm_interval_text(words, text),
-                e->word_errors, e->words);
+    bm_error_rate_print("label errors",
+                        &(bm_error_rate){e->substitutions, e->deletions,
+                                         e->insertions, e->labels, *labels},
+                        out);
+    bm_error_rate_print("word errors",
+                        &(bm_error_rate){e->word_substitutions,
+                                         e->word_deletions, e->word_insertions,
+                                         e->words, *words},
+                        out);
 }
 
 static void print_table(const bm_scoring *s, const bm_interval *labels,
@@ -323,7 +327,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_dump(a, ranks));
     BM_TRY(check_outputs(a));
-    BM_TRY_DONE(bm_score_session_open(&session, a));
+    BM_TRY_DONE(bm_score_session_open(&session, a, 1));
     if (session.comm == NULL)
         goto done;
     BM_TRY_DONE(

@@ -30,8 +30,8 @@ static bm_status see(void *self, const bm_seen *seen)
     bm_progress_count("sequences", done < n ? done : n, n);
     s->labels[k] = (bm_error_count){(double)bm_edits_total(seen->edits),
                                     (double)seen->n_reference};
-    s->words[k] =
-        (bm_error_count){(double)seen->word_errors, (double)seen->words};
+    s->words[k] = (bm_error_count){(double)bm_edits_total(seen->word_edits),
+                                   (double)seen->words};
     return s->observer != NULL ? s->observer->see(s->observer->self, seen)
                                : BM_OK;
 }

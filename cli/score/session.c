@@ -33,13 +33,14 @@ static bm_status check_ranks(const bm_arguments *a, long ranks)
                    a->verb->name, ranks, BM_SHARES);
 }
 
-bm_status bm_score_session_open(bm_score_session *s, const bm_arguments *a)
+bm_status bm_score_session_open(bm_score_session *s, const bm_arguments *a,
+                                long threads)
 {
-    long threads = 1, ranks = 1;
+    long ranks = 1;
     const char *device = NULL, *precision = NULL;
 
     *s = (bm_score_session){0};
-    BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
+    BM_TRY(bm_argument_number(a, "threads", threads, 1, 1024, &threads));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(check_ranks(a, ranks));
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));

@@ -2,6 +2,7 @@
  * bmuf eval: compares its numbers with its transcripts, its transcripts with
  * its logits, and all of them between numbers of ranks.
  */
+#include "core/words.h"
 #include "io/model/safetensors.h"
 #include "models/bootstrap.h"
 #include "tests/support/command.h"
@@ -168,8 +169,8 @@ static void test_errors_are_those_of_the_transcripts(void **_)
 {
     char words[N][LONGEST];
     json_t *result = evaluate("test", "half.trn");
-    errors all = {0};
-    double labels = 0, n_words = 0, word_errors = 0, wrong = 0, frames = 0;
+    errors all = {0}, of_words = {0};
+    double labels = 0, n_words = 0, wrong = 0, frames = 0;
 
     (void)_;
     read_trn("half.trn", words);
@@ -180,7 +181,9 @@ static void test_errors_are_those_of_the_transcripts(void **_)
         labels += (double)n;
         wrong += sum(e) > 0;
         all = (errors){all.s + e.s, all.d + e.d, all.i + e.i};
-        word_errors += sum(compare(speech_text(i), words[i], as_words, &n));
+        e = compare(speech_text(i), words[i], as_words, &n);
+        of_words =
+            (errors){of_words.s + e.s, of_words.d + e.d, of_words.i + e.i};
         n_words += (double)n;
         frames += (double)speech_frames(i);
     }
@@ -191,8 +194,11 @@ static void test_errors_are_those_of_the_transcripts(void **_)
     assert_true(number(result, "insertions") == all.i);
     assert_true(near(number(result, "ler"), sum(all) / labels, 1e-8));
     assert_true(number(result, "words") == n_words);
-    assert_true(number(result, "word_errors") == word_errors);
-    assert_true(near(number(result, "wer"), word_errors / n_words, 1e-8));
+    assert_true(number(result, "word_errors") == sum(of_words));
+    assert_true(number(result, "word_substitutions") == of_words.s);
+    assert_true(number(result, "word_deletions") == of_words.d);
+    assert_true(number(result, "word_insertions") == of_words.i);
+    assert_true(near(number(result, "wer"), sum(of_words) / n_words, 1e-8));
     assert_true(number(result, "sequences") == N);
     assert_true(number(result, "wrong") == wrong);
     assert_true(number(result, "frames") == frames);
@@ -240,11 +246,17 @@ static void test_intervals_are_those_of_the_transcripts(void **_)
     json_decref(result);
 }
 
+static bm_counted counted(const json_t *result, const char *key,
+                          const char *noun)
+{
+    return bm_count_noun((long long)number(result, key), noun);
+}
+
 static void test_the_table_has_the_same_numbers(void **_)
 {
     json_t *result = evaluate("test", "table.trn");
     outcome o = BMUF("eval", "half.safetensors", "test");
-    char line[200];
+    char line[500];
 
     (void)_;
     assert_code(o, 0);
@@ -257,9 +269,13 @@ static void test_the_table_has_the_same_numbers(void **_)
              number(result, "labels"));
     assert_says(o.out, line);
     snprintf(line, sizeof line,
-             "word errors     %.2f %%  (95 %%: %.2f to %.2f; %.0f in %.0f)\n",
+             "word errors     %.2f %%  (95 %%: %.2f to %.2f; "
+             "%s, %s, %s in %.0f)\n",
              100 * number(result, "wer"), 100 * bound(result, "wer_95", 0),
-             100 * bound(result, "wer_95", 1), number(result, "word_errors"),
+             100 * bound(result, "wer_95", 1),
+             counted(result, "word_substitutions", "substitution").text,
+             counted(result, "word_deletions", "deletion").text,
+             counted(result, "word_insertions", "insertion").text,
              number(result, "words"));
     assert_says(o.out, line);
     snprintf(line, sizeof line, "loss            %.6g nats per sequence\n",
@@ -281,7 +297,7 @@ static void assert_same_result(const char *a, const char *b)
     json_object_del(y, "seconds");
     json_object_del(x, "model");
     json_object_del(y, "model");
-    assert_int_equal(json_object_size(x), 17);
+    assert_int_equal(json_object_size(x), 20);
     assert_true(json_equal(x, y));
     json_decref(x);
     json_decref(y);

@@ -29,6 +29,7 @@
     X(features)                                                                \
     X(image)                                                                   \
     X(sound)                                                                   \
+    X(texts)                                                                   \
     X(journal)                                                                 \
     X(trace)
 

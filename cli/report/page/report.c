@@ -321,7 +321,7 @@ static bm_status score_all(report *r)
     r->scored = calloc(r->runs.n, sizeof *r->scored);
     if (r->scored == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu runs", r->runs.n);
-    BM_TRY(bm_score_session_open(&r->session, r->a));
+    BM_TRY(bm_score_session_open(&r->session, r->a, 1));
     for (size_t k = 0; k < r->runs.n; k++)
         BM_TRY(score(r, k));
     return BM_OK;

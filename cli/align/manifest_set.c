@@ -1,0 +1,171 @@
+#include "cli/align/manifest_set.h"
+
+#include "core/log.h"
+#include "core/words.h"
+#include "io/import/manifest.h"
+#include "recognise/front_end.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_LOGGED = 10 };
+
+/* The files of a manifest on their way into shards. */
+typedef struct packing {
+    const bm_recogniser *model;
+    bm_front_end *front;
+    bm_manifest *manifest;
+    bm_shard_writer *writer;
+    bool compose;    /* texts into Unicode's form C, as the vocabulary is */
+    int32_t *labels; /* [room] */
+    size_t room, unread, unknown;
+} packing;
+
+static bm_status make_directory(char *out, size_t room)
+{
+    const char *given = getenv("TMPDIR");
+    const char *top = given != NULL && given[0] != '\0' ? given : "/tmp";
+    int n = snprintf(out, room, "%s/bmuf-align-XXXXXX", top);
+
+    if (n < 0 || (size_t)n >= room || mkdtemp(out) == NULL) {
+        out[0] = '\0';
+        return BM_FAIL(BM_ERR_CREATE,
+                       "TMPDIR %.200s: cannot make a folder: %s; set TMPDIR to "
+                       "another one",
+                       top, strerror(errno));
+    }
+    return BM_OK;
+}
+
+void bm_manifest_set_remove(bm_manifest_set *s)
+{
+    DIR *directory = s->directory[0] != '\0' ? opendir(s->directory) : NULL;
+    const struct dirent *entry = NULL;
+    char path[2048];
+
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", s->directory, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    if (directory != NULL) {
+        closedir(directory);
+        rmdir(s->directory);
+    }
+    s->directory[0] = '\0';
+}
+
+/* The key of a manifest that has the files of this kind. */
+static bm_status open_manifest(packing *p, const char *path)
+{
+    static const char *const keys[] = {[BM_RECORDINGS] = "audio",
+                                       [BM_IMAGES] = "image",
+                                       [BM_FEATURE_FILES] = "feats"};
+    bm_input_kind kind = bm_front_end_kind(p->front);
+
+    if (kind == BM_PACKED_ONLY)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model does not tell how its features were made; "
+                       "pack %s and align that",
+                       path);
+    return bm_manifest_read(&p->manifest, path, keys[kind], 100);
+}
+
+static bm_status open_writer(packing *p, const char *directory)
+{
+    bm_shard_settings set = {0};
+    bm_shard_meta meta = {.features = p->model->features,
+                          .vocab = p->model->vocab,
+                          .features_text = p->model->features_text,
+                          .text_form = p->compose ? "nfc" : "none",
+                          .frame_shift = bm_front_end_shift(p->front)};
+
+    BM_TRY(bm_config_fill(NULL, "shard", bm_shard_options, &set));
+    set.store = "f32";
+    return bm_shard_writer_open(&p->writer, directory, "data", &set, &meta);
+}
+
+static bm_status encode(packing *p, const bm_manifest_row *row, size_t *n)
+{
+    const char *text = row->text;
+    char *composed = NULL, first[64];
+    size_t unknown = 0;
+    bm_status status = BM_OK;
+
+    if (p->compose) {
+        BM_TRY(bm_text_nfc(text, &composed));
+        text = composed;
+    }
+    if (strlen(text) + 1 > p->room) {
+        size_t room = 2 * strlen(text) + 64;
+        int32_t *grown = realloc(p->labels, room * sizeof *grown);
+        if (grown == NULL)
+            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu labels", room);
+        p->labels = grown;
+        p->room = room;
+    }
+    *n = bm_vocab_encode(p->model->vocab, text, p->labels, &unknown, first);
+    if (unknown > 0 && p->unknown++ < MOST_LOGGED)
+        bm_log(BM_WARNING,
+               "%s: %s of its text %s not in the model's vocabulary and %s "
+               "not aligned, e.g. '%s'",
+               row->id, bm_count_noun((long long)unknown, "symbol").text,
+               unknown == 1 ? "is" : "are", unknown == 1 ? "is" : "are", first);
+done:
+    free(composed);
+    return status;
+}
+
+static bm_status pack_row(packing *p, const bm_manifest_row *row)
+{
+    bm_excerpt part = {row->start, row->duration};
+    bm_input_frames frames = {0};
+    size_t n = 0;
+    bm_status status = bm_front_end_file(p->front, row->path, part, &frames);
+
+    if (status == BM_ERR_FORMAT || status == BM_ERR_MISSING) {
+        if (p->unread++ < MOST_LOGGED)
+            bm_log(BM_WARNING, "left out %s: %s", row->id, bm_last_message());
+        return BM_OK;
+    }
+    BM_TRY(status);
+    BM_TRY(encode(p, row, &n));
+    return bm_shard_writer_add(p->writer, row->id, row->speaker, frames.x,
+                               frames.n, row->has_text ? p->labels : NULL,
+                               row->has_text ? n : 0);
+}
+
+bm_status bm_manifest_set_make(bm_manifest_set *s, const char *manifest,
+                               const bm_recogniser *model)
+{
+    packing p = {.model = model, .compose = bm_vocab_is_nfc(model->vocab)};
+    size_t shards = 0, rows = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(
+        bm_front_end_open(&p.front, model->features_text, model->features, 0));
+    BM_TRY_DONE(open_manifest(&p, manifest));
+    BM_TRY_DONE(make_directory(s->directory, sizeof s->directory));
+    BM_TRY_DONE(open_writer(&p, s->directory));
+    rows = bm_manifest_size(p.manifest);
+    for (size_t i = 0; i < rows; i++) {
+        bm_manifest_row row = bm_manifest_at(p.manifest, i);
+
+        BM_TRY_DONE(pack_row(&p, &row));
+    }
+    if (p.unread == rows)
+        BM_FAIL_DONE(BM_ERR_FORMAT, "none of the %zu files of %s can be used",
+                     rows, manifest);
+    status = bm_shard_writer_finish(p.writer, &shards);
+    s->unread = p.unread;
+done:
+    bm_shard_writer_close(p.writer);
+    bm_manifest_free(p.manifest);
+    bm_front_end_close(p.front);
+    free(p.labels);
+    return status;
+}

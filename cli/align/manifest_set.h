@@ -1,0 +1,24 @@
+/*
+ * manifest_set.h - packs the files of a manifest into a set in TMPDIR, with
+ * features as a model needs them, so that they are aligned as packed sets are.
+ */
+#ifndef BM_CLI_ALIGN_MANIFEST_SET_H
+#define BM_CLI_ALIGN_MANIFEST_SET_H
+
+#include "recognise/recogniser.h"
+
+typedef struct bm_manifest_set {
+    char directory[1024]; /* "": there is none */
+    size_t unread;        /* files that cannot be used; the first are named */
+} bm_manifest_set;
+
+/* Starts as {0}; remove it with bm_manifest_set_remove, also after a failure.
+ * Fails with BM_ERR_FORMAT if it is not known how the model's features are made,
+ * if the manifest is invalid, or none of its files can be used; with
+ * BM_ERR_CREATE or BM_ERR_IO if TMPDIR cannot be written. */
+BM_CHECKED bm_status bm_manifest_set_make(bm_manifest_set *s,
+                                          const char *manifest,
+                                          const bm_recogniser *model);
+void bm_manifest_set_remove(bm_manifest_set *s);
+
+#endif

@@ -1,0 +1,28 @@
+/* text.h - makes texts comparable: Unicode's normalisation forms, lower case,
+ * punctuation. */
+#ifndef BM_IO_TEXT_H
+#define BM_IO_TEXT_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+
+typedef enum bm_text_form {
+    BM_TEXT_AS_IS,
+    BM_TEXT_NFC,
+    BM_TEXT_NFKC
+} bm_text_form;
+
+typedef struct bm_text_rules {
+    bm_text_form form;
+    bool lower;       /* letters become lower case */
+    bool punctuation; /* it becomes blanks (Unicode's categories P), but for an
+                         apostrophe between two letters */
+} bm_text_rules;
+
+/* *out <- the text by these rules; free(*out). Fails with BM_ERR_FORMAT if it is
+ * not UTF-8, or with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_text_apply(const bm_text_rules *rules, const char *text,
+                                   char **out);
+
+#endif

@@ -1,0 +1,563 @@
+/*
+ * bmuf align: times against those at which a corpus of tones has its letters,
+ * against the alignment of the dumped logits, and between formats, ranks and
+ * threads; and the way from a CTC model to a network trained on frame targets.
+ */
+#include "core/file.h"
+#include "io/shard/dataset.h"
+#include "models/align.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 21, STRIDE = 3, CLASSES = 5 }; /* of test/, of the network */
+
+/* Classes in their order: the blank, then bytes. */
+static const char symbols[] = "\b abc";
+
+static json_t *aligned[N]; /* the lines of --format json */
+
+static int make_model(void **state)
+{
+    outcome o;
+    char *lines = NULL, *rest = NULL, *line = NULL;
+
+    if (make_corpus(state) != 0)
+        return 1;
+    assert_code(BMUF("train", "tiny.ini", "--out", "run", "--set",
+                     "model.net=stack:3 blstm:16 linear", "--set",
+                     "model.infeasible=error", "--set", "train.epochs=40",
+                     "--set", "train.rate=0.1", "--set",
+                     "schedule.kind=constant", "--set", "job.workers=1",
+                     "--set", "sgd.momentum=0.9"),
+                0);
+    o = BMUF("align", "run", "test", "--format", "json");
+    assert_code(o, 0);
+    assert_says(o.err, "aligned 21 of 21 sequences");
+    lines = strdup(o.out);
+    line = strtok_r(lines, "\n", &rest);
+    for (size_t i = 0; i < N; i++, line = strtok_r(NULL, "\n", &rest)) {
+        assert_non_null(line);
+        aligned[i] = parse_json(line);
+    }
+    assert_null(line);
+    free(lines);
+    return 0;
+}
+
+static int drop_model(void **state)
+{
+    for (size_t i = 0; i < N; i++)
+        json_decref(aligned[i]);
+    return folder_remove(state);
+}
+
+/* Letter k of a text sounds from k to k + 1 tenths of a second. */
+static void test_letters_are_where_they_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        const char *spoken = speech_text(i);
+        const json_t *labels = json_object_get(aligned[i], "labels");
+        char id[32];
+
+        snprintf(id, sizeof id, "test-%zu", i);
+        assert_string_equal(text(aligned[i], "id"), id);
+        assert_true(number(aligned[i], "frames") == (double)speech_frames(i));
+        assert_int_equal(json_array_size(labels), strlen(spoken));
+        for (size_t k = 0; k < strlen(spoken); k++) {
+            const json_t *label = json_array_get(labels, k);
+            double start = number(label, "start"), end = number(label, "end");
+            char symbol[2] = {spoken[k], '\0'};
+
+            assert_string_equal(text(label, "label"),
+                                spoken[k] == ' ' ? "<space>" : symbol);
+            assert_true((start + end) / 2 > 0.1 * (double)k - 0.01);
+            assert_true((start + end) / 2 < 0.1 * (double)k + 0.11);
+            assert_true(start < end && end - start < 0.13);
+            assert_true(number(label, "confidence") > 0.2 &&
+                        number(label, "confidence") <= 1);
+        }
+    }
+}
+
+static void test_words_are_runs_of_letters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        const json_t *labels = json_object_get(aligned[i], "labels");
+        const json_t *words = json_object_get(aligned[i], "words");
+        const char *spoken = speech_text(i);
+        size_t n = 0, at = 0;
+
+        for (; spoken[at] != '\0'; n++) {
+            size_t length = strcspn(spoken + at, " ");
+            const json_t *word = json_array_get(words, n);
+            const json_t *first = json_array_get(labels, at);
+            const json_t *last = json_array_get(labels, at + length - 1);
+
+            assert_int_equal(strlen(text(word, "word")), length);
+            assert_memory_equal(text(word, "word"), spoken + at, length);
+            assert_true(number(word, "start") == number(first, "start"));
+            assert_true(number(word, "end") == number(last, "end"));
+            at += length;
+            at += strspn(spoken + at, " ");
+        }
+        assert_int_equal(json_array_size(words), n);
+    }
+}
+
+static size_t encode(const char *spoken, int32_t *labels)
+{
+    size_t n = 0;
+
+    for (; spoken[n] != '\0'; n++)
+        labels[n] = (int32_t)(strchr(symbols, spoken[n]) - symbols);
+    return n;
+}
+
+/* Output frame k of the network is stored frames 3 k to 3 k + 2, the last one
+ * as far as there are frames. */
+static void test_frames_are_those_of_the_logits(void **state)
+{
+    dump d = {0};
+    size_t cut = 0;
+
+    (void)state;
+    assert_code(BMUF("eval", "run", "test", "--dump", "l.npz"), 0);
+    d = dump_read("l.npz");
+    for (size_t i = 0; i < N; i++) {
+        const dump_array *a = dump_find(&d, text(aligned[i], "id"));
+        const json_t *list = json_object_get(aligned[i], "labels");
+        size_t frames = speech_frames(i);
+        bm_label_span spans[20];
+        int32_t labels[20];
+        double score = 0;
+        size_t n = encode(speech_text(i), labels);
+
+        assert_ok(bm_ctc_align(a->x, a->rows, a->columns, CLASSES, labels, n,
+                               spans, &score));
+        assert_true(near(number(aligned[i], "score"), score, 1e-5));
+        for (size_t k = 0; k < n; k++) {
+            const json_t *label = json_array_get(list, k);
+            size_t end = STRIDE * ((size_t)spans[k].last + 1);
+
+            cut += end > frames;
+            end = end > frames ? frames : end;
+            assert_true(number(label, "first_frame") ==
+                        STRIDE * spans[k].first);
+            assert_true(number(label, "end_frame") == (double)end);
+            assert_true(near(number(label, "start"),
+                             0.01 * STRIDE * spans[k].first, 1e-9));
+            assert_true(near(number(label, "end"), 0.01 * (double)end, 1e-9));
+            assert_true(
+                near(number(label, "confidence"), exp(spans[k].log_p), 1e-5));
+        }
+    }
+    assert_true(cut > 0); /* lengths that 3 does not divide */
+    dump_free(&d);
+}
+
+static void test_ctm_has_the_same_words(void **state)
+{
+    outcome o = BMUF("align", "run", "test", "--out", "words.ctm");
+    char *ctm = NULL, *rest = NULL, *line = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_code(o, 0);
+    assert_string_equal(o.out, "");
+    ctm = slurp(in_folder("words.ctm"), &size);
+    line = strtok_r(ctm, "\n", &rest);
+    for (size_t i = 0; i < N; i++) {
+        const json_t *words = json_object_get(aligned[i], "words");
+
+        for (size_t k = 0; k < json_array_size(words); k++) {
+            const json_t *word = json_array_get(words, k);
+            char id[32], channel[8], heard[32];
+            double start = 0, duration = 0, confidence = 0;
+            int end = 0;
+
+            assert_non_null(line);
+            assert_int_equal(sscanf(line, "%31s %7s %lf %lf %31s %lf%n", id,
+                                    channel, &start, &duration, heard,
+                                    &confidence, &end),
+                             6);
+            assert_int_equal(strlen(line), end);
+            assert_string_equal(id, text(aligned[i], "id"));
+            assert_string_equal(channel, "1");
+            assert_string_equal(heard, text(word, "word"));
+            assert_true(fabs(start - number(word, "start")) < 0.00051);
+            assert_true(fabs(start + duration - number(word, "end")) < 0.00051);
+            assert_true(fabs(confidence - number(word, "confidence")) < 6e-5);
+            line = strtok_r(NULL, "\n", &rest);
+        }
+    }
+    assert_null(line);
+    free(ctm);
+    assert_says(BMUF("align", "run", "test", "--level", "labels").out,
+                " <space> ");
+}
+
+/* Reads "key = value" or "key = "value"" lines in order. */
+static const char *next_value(char **at, const char *key)
+{
+    char *line = strtok_r(NULL, "\n", at);
+
+    assert_non_null(line);
+    line += strspn(line, " ");
+    assert_memory_equal(line, key, strlen(key));
+    return line + strlen(key);
+}
+
+static void check_tier(char **at, const char *name, const char *noun,
+                       const json_t *pieces, double length)
+{
+    size_t n = 0, k = 0;
+    double time = 0;
+
+    next_value(at, "item [");
+    next_value(at, "class = \"IntervalTier\"");
+    assert_memory_equal(next_value(at, "name = \""), name, strlen(name));
+    next_value(at, "xmin = 0");
+    assert_true(near(strtod(next_value(at, "xmax = "), NULL), length, 1e-9));
+    n = strtoul(next_value(at, "intervals: size = "), NULL, 10);
+    for (size_t i = 1; i <= n; i++) {
+        const json_t *piece = json_array_get(pieces, k);
+        const char *words = NULL;
+        double start = 0, end = 0;
+
+        assert_int_equal(strtoul(next_value(at, "intervals ["), NULL, 10), i);
+        start = strtod(next_value(at, "xmin = "), NULL);
+        end = strtod(next_value(at, "xmax = "), NULL);
+        words = next_value(at, "text = \"");
+        assert_true(start == time && end > start); /* without a gap */
+        time = end;
+        if (words[0] == '"')
+            continue;
+        assert_memory_equal(words, text(piece, noun),
+                            strlen(text(piece, noun)));
+        assert_true(near(start, number(piece, "start"), 1e-6));
+        assert_true(near(end, number(piece, "end"), 1e-6));
+        k++;
+    }
+    assert_true(near(time, length, 1e-9));
+    assert_int_equal(k, json_array_size(pieces));
+}
+
+static void test_textgrids_cover_the_recordings(void **state)
+{
+    (void)state;
+    assert_code(
+        BMUF("align", "run", "test", "--format", "textgrid", "--out", "grids"),
+        0);
+    for (size_t i = 0; i < N; i++) {
+        double length = number(aligned[i], "length");
+        char name[64], *grid = NULL, *at = NULL;
+        size_t size = 0;
+
+        snprintf(name, sizeof name, "grids/test-%zu.TextGrid", i);
+        grid = slurp(in_folder(name), &size);
+        assert_string_equal(strtok_r(grid, "\n", &at),
+                            "File type = \"ooTextFile\"");
+        next_value(&at, "Object class = \"TextGrid\"");
+        next_value(&at, "xmin = 0");
+        assert_true(
+            near(strtod(next_value(&at, "xmax = "), NULL), length, 1e-9));
+        next_value(&at, "tiers? <exists>");
+        next_value(&at, "size = 2");
+        next_value(&at, "item []:");
+        check_tier(&at, "words", "word", json_object_get(aligned[i], "words"),
+                   length);
+        check_tier(&at, "labels", "label",
+                   json_object_get(aligned[i], "labels"), length);
+        assert_null(strtok_r(NULL, "\n", &at));
+        free(grid);
+    }
+    assert_fails(
+        BMUF("align", "run", "test", "--format", "textgrid", "--out", "grids"),
+        73, "grids is not empty");
+}
+
+static void test_ranks_and_threads_do_not_change_a_byte(void **state)
+{
+    outcome one = BMUF("align", "run", "test", "--threads", "1", "--format",
+                       "json", "--targets", "by-one");
+    outcome two =
+        BMUF("align", "run", "test", "--threads", "2", "--format", "json");
+    outcome three = BMUF_ON(3, "align", "run", "test", "--format", "json",
+                            "--targets", "by-three");
+    char *a = NULL, *b = NULL;
+    size_t n = 0, m = 0;
+
+    (void)state;
+    assert_code(one, 0);
+    assert_code(three, 0);
+    assert_string_equal(one.out, two.out);
+    assert_string_equal(one.out, three.out);
+    a = slurp(in_folder("by-one/data-00000.bmuf.h5"), &n);
+    b = slurp(in_folder("by-three/data-00000.bmuf.h5"), &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, n);
+    free(a);
+    free(b);
+}
+
+/* A text that is too long, one that is missing, an empty one. */
+static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
+{
+    outcome o;
+
+    (void)state;
+    write_text(
+        "odd.jsonl",
+        "{\"id\": \"long\", \"audio\": \"test-2.wav\", \"text\": \"abab\"}\n"
+        "{\"id\": \"none\", \"audio\": \"test-0.wav\"}\n"
+        "{\"id\": \"empty\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n"
+        "{\"id\": \"good\", \"audio\": \"test-0.wav\", \"text\": \"a b\"}\n");
+    assert_code(BMUF("pack", "--audio", "odd.jsonl", "--out", "odd", "--vocab",
+                     "train", "--set", "features.mels=8"),
+                0);
+    o = BMUF("align", "run", "odd", "--format", "json", "--targets", "odd-t");
+    assert_code(o, 0);
+    assert_says(o.err, "long");
+    assert_says(o.err, "aligned 2 of 4 sequences; left out 1 infeasible, 0 not "
+                       "finite, 1 without a reference, 0 that cannot be read");
+    assert_says(o.out, "{\"id\":\"long\",\"error\":\"infeasible\"}\n");
+    assert_int_equal(count_of(o.out, "\n"), 3);
+    assert_int_equal(count_of(o.out, "none"), 0);
+    assert_says(o.out, "\"words\":[],\"labels\":[]}\n");
+    assert_says(BMUF("info", "odd-t").out, "sequences  2 in");
+    write_text("bad.jsonl", "{\"id\": \"long\", \"audio\": \"test-2.wav\", "
+                            "\"text\": \"abab\"}\n");
+    assert_code(BMUF("pack", "--audio", "bad.jsonl", "--out", "bad", "--vocab",
+                     "train", "--set", "features.mels=8"),
+                0);
+    assert_fails(BMUF("align", "run", "bad"), 65,
+                 "no sequence could be aligned: 1 infeasible");
+}
+
+/* Files are aligned as the set that is packed of them; those that cannot be read
+ * are named. */
+static void test_manifests_are_aligned_as_their_sets(void **state)
+{
+    char own[100], *before = getenv("TMPDIR");
+    outcome set, files;
+    glob_t left;
+
+    (void)state;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "units",
+                     "--vocab", "train", "--set", "features.mels=8"),
+                0);
+    set = BMUF("align", "run", "units", "--format", "json");
+    files = BMUF("align", "run", "test.jsonl", "--format", "json");
+    assert_code(files, 0);
+    assert_string_equal(files.out, set.out);
+    write_text(
+        "mixed.jsonl",
+        "{\"id\": \"good\", \"audio\": \"test-0.wav\", \"text\": \"a b\"}\n"
+        "{\"id\": \"gone\", \"audio\": \"gone.wav\", \"text\": \"a\"}\n"
+        "{\"id\": \"text\", \"audio\": \"mixed.jsonl\", \"text\": \"a\"}\n"
+        "{\"id\": \"odd\", \"audio\": \"test-2.wav\", \"text\": \"bz\"}\n"
+        "{\"id\": \"none\", \"audio\": \"test-2.wav\"}\n");
+    assert_ok(bm_file_make_directory(in_folder("own")));
+    snprintf(own, sizeof own, "%s", in_folder("own"));
+    before = before != NULL ? strdup(before) : NULL;
+    setenv("TMPDIR", own, 1);
+    files = BMUF("align", "run", "mixed.jsonl");
+    if (before != NULL)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    free(before);
+    assert_code(files, 0);
+    assert_int_equal(count_of(files.out, "\n"), 3); /* a, b; b */
+    assert_says(files.err, "left out gone: ");
+    assert_says(files.err, "left out text: ");
+    assert_says(files.err, "odd: 1 symbol of its text is not in the model's "
+                           "vocabulary");
+    assert_says(files.err, "aligned 2 of 5 sequences; left out 0 infeasible, 0 "
+                           "not finite, 1 without a reference, 2 that cannot "
+                           "be read");
+    assert_int_equal(glob(in_folder("own/bmuf-align-*"), 0, NULL, &left),
+                     GLOB_NOMATCH); /* removed */
+    assert_fails(BMUF("align", "run", "test.jsonl", "-n", "2"), 64,
+                 "pack it to align it with -n");
+}
+
+/* ---- frame targets ------------------------------------------------------- */
+
+/* The class of stored frame t of sequence i, from the spans of JSON. */
+static int32_t expected_class(size_t i, size_t t, bool nearest)
+{
+    const json_t *labels = json_object_get(aligned[i], "labels");
+    size_t frames = speech_frames(i), outputs = (frames + 2) / STRIDE;
+    size_t output = t / STRIDE;
+    double k = (double)output, best = 1e9;
+    int32_t class = 0;
+
+    assert_true(k < (double)outputs);
+    for (size_t n = 0; n < json_array_size(labels); n++) {
+        const json_t *label = json_array_get(labels, n);
+        double first = number(label, "first_frame") / STRIDE;
+        double last = ceil(number(label, "end_frame") / STRIDE) - 1;
+        double away = fmax(fmax(first - k, k - last), 0);
+
+        if (away < best && (nearest || away == 0)) { /* ties: the one before */
+            best = away;
+            class = (int32_t)(strchr(symbols, speech_text(i)[n]) - symbols);
+        }
+    }
+    return class;
+}
+
+static void check_targets(const char *name, bool nearest)
+{
+    bm_dataset *from = NULL, *to = NULL;
+    bm_sequences a = {0}, b = {0};
+    size_t i = 0, blanks = 0;
+
+    assert_ok(bm_dataset_open(&from, in_folder("test")));
+    assert_ok(bm_dataset_open(&to, in_folder(name)));
+    assert_int_equal(to->n, N);
+    assert_int_equal(to->labels, to->frames);
+    assert_string_equal(bm_shard_features_text(to->shards[0]),
+                        bm_shard_features_text(from->shards[0]));
+    assert_true(bm_shard_frame_shift(to->shards[0]) == 0.01);
+    assert_int_equal(to->n_units, 1); /* both are small: one unit */
+    assert_ok(bm_dataset_read(to, 0, &b));
+    for (size_t u = 0, frame = 0; u < from->n_units; u++) {
+        size_t n = 0;
+
+        assert_ok(bm_dataset_read(from, u, &a));
+        for (size_t k = 0; k < a.n; k++, i++) {
+            assert_int_equal(b.frames[i], a.frames[k]);
+            assert_memory_equal(b.x + frame * from->features,
+                                a.x + n * from->features,
+                                (size_t)a.frames[k] * from->features * 4);
+            for (size_t t = 0; t < (size_t)a.frames[k]; t++) {
+                int32_t class = expected_class(i, t, nearest);
+
+                assert_int_equal(b.targets[frame + t], class);
+                blanks += class == 0;
+            }
+            frame += (size_t)a.frames[k];
+            n += (size_t)a.frames[k];
+        }
+    }
+    assert_int_equal(i, N);
+    assert_true(nearest ? blanks == 0 : blanks > 0);
+    bm_sequences_free(&a);
+    bm_sequences_free(&b);
+    bm_dataset_close(from);
+    bm_dataset_close(to);
+}
+
+static void test_every_stored_frame_has_the_class_of_its_output(void **state)
+{
+    (void)state;
+    assert_code(BMUF("align", "run", "test", "--targets", "as-class"), 0);
+    check_targets("as-class", false);
+    assert_code(BMUF("align", "run", "test", "--targets", "as-nearest",
+                     "--blank", "nearest"),
+                0);
+    check_targets("as-nearest", true);
+    assert_code(BMUF("check", "as-nearest"), 0);
+    assert_fails(BMUF("align", "run", "test", "--targets", "as-class"), 73,
+                 "as-class");
+}
+
+/* Halves stay the halves that they were. */
+static void test_targets_are_stored_as_their_set_is(void **state)
+{
+    (void)state;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "half",
+                     "--vocab", "train", "--set", "features.mels=8", "--set",
+                     "shard.store=f16"),
+                0);
+    assert_code(BMUF("align", "run", "half", "--targets", "half-t"), 0);
+    assert_says(BMUF("info", "half-t").out, "stored as f16");
+    assert_code(BMUF("check", "half-t"), 0);
+}
+
+/* CTC, alignment, then a network without memory for every frame: most frames
+ * of the other recordings are right, where the most frequent class has at most
+ * half of them. */
+static void test_the_hybrid_route_leads_to_few_wrong_frames(void **state)
+{
+    size_t count[CLASSES] = {0}, all = 0, most = 0;
+    json_t *result = NULL;
+    outcome o;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        for (size_t t = 0; t < speech_frames(i); t++, all++)
+            count[expected_class(i, t, true)]++;
+    for (size_t c = 0; c < CLASSES; c++)
+        most = count[c] > most ? count[c] : most;
+    assert_true(most < all / 2);
+    assert_code(BMUF("align", "run", "train", "--targets", "train-t", "--blank",
+                     "nearest"),
+                0);
+    assert_code(BMUF("align", "run", "test", "--targets", "test-t", "--blank",
+                     "nearest"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "dnn", "--set",
+                     "data.train=train-t", "--set", "data.dev=test-t", "--set",
+                     "model.net=linear:32 relu linear", "--set",
+                     "model.loss=cross_entropy", "--set", "train.epochs=10",
+                     "--set", "train.rate=0.1"),
+                0);
+    o = BMUF("eval", "dnn", "test-t", "--json");
+    assert_code(o, 0);
+    result = parse_json(o.out);
+    assert_true(number(result, "labels") == (double)all);
+    assert_true(number(result, "ler") < 0.25);
+    assert_true(number(result, "words") == 0); /* frames do not form words */
+    json_decref(result);
+    assert_fails(BMUF("align", "dnn", "test-t"), 65,
+                 "only a model trained with ctc can align");
+}
+
+static void test_wrong_usage_is_told(void **state)
+{
+    (void)state;
+    assert_fails(BMUF("align", "run", "test", "--format", "textgrid"), 64,
+                 "give it a directory with --out DIR");
+    assert_fails(BMUF("align", "run", "test", "--blank", "nearest"), 64,
+                 "add --targets DIR");
+    assert_fails(BMUF("align", "run", "test", "--format", "praat"), 64,
+                 "praat");
+    assert_fails(BMUF("align", "run", "missing"), 66, "missing");
+    assert_fails(BMUF("align", "run", "test", "--out", "no/x.ctm"), 73,
+                 "x.ctm");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_letters_are_where_they_sound),
+        cmocka_unit_test(test_words_are_runs_of_letters),
+        cmocka_unit_test(test_frames_are_those_of_the_logits),
+        cmocka_unit_test(test_ctm_has_the_same_words),
+        cmocka_unit_test(test_textgrids_cover_the_recordings),
+        cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
+        cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
+        cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
+        cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
+        cmocka_unit_test(test_targets_are_stored_as_their_set_is),
+        cmocka_unit_test(test_the_hybrid_route_leads_to_few_wrong_frames),
+        cmocka_unit_test(test_wrong_usage_is_told),
+    };
+    return cmocka_run_group_tests_name("alignment", tests, make_model,
+                                       drop_model);
+}

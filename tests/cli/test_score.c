@@ -1,0 +1,528 @@
+/*
+ * bmuf score: errors that sclite counts, worked out by hand, and by eval; forms
+ * of files, normalisation, ids that are missing, speakers, two systems.
+ */
+#include "models/bootstrap.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Runs bmuf score .. --json; json_decref. */
+#define SCORE(...) result_of(BMUF("score", __VA_ARGS__, "--json"))
+
+static json_t *result_of(outcome o)
+{
+    assert_code(o, 0);
+    assert_string_equal(o.err, "");
+    return parse_json(o.out);
+}
+
+static const json_t *system_of(const json_t *result, size_t k)
+{
+    return json_array_get(json_object_get(result, "systems"), k);
+}
+
+static const json_t *words_of(const json_t *result)
+{
+    return json_object_get(system_of(result, 0), "words");
+}
+
+static const json_t *characters_of(const json_t *result)
+{
+    return json_object_get(system_of(result, 0), "characters");
+}
+
+#define assert_rate(rate, s, d, i, n)                                          \
+    do {                                                                       \
+        assert_true(number((rate), "substitutions") == (s));                   \
+        assert_true(number((rate), "deletions") == (d));                       \
+        assert_true(number((rate), "insertions") == (i));                      \
+        assert_true(number((rate), "total") == (n));                           \
+        assert_true(near(number((rate), "rate"),                               \
+                         ((s) + (d) + (i)) / (double)(n), 1e-8));              \
+    } while (0)
+
+/* ---- counts -------------------------------------------------------------- */
+
+/* What sclite 2.10 counts for these files: "-i spu_id -o all". */
+static void test_errors_are_those_of_sclite(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("r.trn", "a b c d (s_1_01)\n"
+                        "a { uh / um / @ } b (s-2_02)\n"
+                        "the cat (t1-02)\n"
+                        "x y (t1-plain)\n");
+    write_text("h.trn", "a b c (s_1_01)\n"
+                        "a b (s-2_02)\n"
+                        "the dog sat (t1-02)\n"
+                        "x z (t1-plain)\n");
+    r = SCORE("r.trn", "h.trn", "--align", "sclite", "--speakers");
+    assert_true(number(r, "sequences") == 4);
+    assert_true(number(system_of(r, 0), "wrong") == 3);
+    assert_rate(words_of(r), 2, 1, 1, 10);
+    {
+        const json_t *speakers = json_object_get(system_of(r, 0), "speakers");
+        const json_t *s = json_array_get(speakers, 0);
+        const json_t *t1 = json_array_get(speakers, 1);
+
+        assert_int_equal(json_array_size(speakers), 2);
+        assert_string_equal(text(s, "speaker"), "s");
+        assert_string_equal(text(t1, "speaker"), "t1");
+        assert_rate(s, 0, 1, 0, 6);
+        assert_rate(t1, 2, 0, 1, 4);
+        assert_true(number(t1, "sequences") == 2);
+    }
+    json_decref(r);
+}
+
+/* reference/ctc.md, section 4: numbers as words. */
+static void test_costs_change_the_kinds_of_errors(void **state)
+{
+    static const struct {
+        const char *ref, *hyp;
+        double unit[3], sclite[3]; /* substitutions, deletions, insertions */
+        double n;
+    } known[] = {
+        {"2 3 4 5 6 7", "1 3 4 5", {1, 2, 0}, {1, 2, 0}, 6},
+        {"0 1", "1 0", {2, 0, 0}, {0, 1, 1}, 2},
+        {"0 1 2 3 4 5 6", "4 5 6 7 8 9 10", {7, 0, 0}, {0, 4, 4}, 7},
+    };
+
+    (void)state;
+    FOR_EACH (k, known) {
+        char line[100];
+        json_t *r = NULL;
+
+        snprintf(line, sizeof line, "a-1 %s\n", known[k].ref);
+        write_text("ref.txt", line);
+        snprintf(line, sizeof line, "a-1 %s\n", known[k].hyp);
+        write_text("hyp.txt", line);
+        r = SCORE("ref.txt", "hyp.txt");
+        assert_rate(words_of(r), known[k].unit[0], known[k].unit[1],
+                    known[k].unit[2], known[k].n);
+        json_decref(r);
+        r = SCORE("ref.txt", "hyp.txt", "--align", "sclite");
+        assert_rate(words_of(r), known[k].sclite[0], known[k].sclite[1],
+                    known[k].sclite[2], known[k].n);
+        json_decref(r);
+    }
+}
+
+static void test_alternatives_may_be_in_alternatives(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("alt.trn", "{ a { b / c } d / @ } e (x-1)\n"
+                          "{ one / two three } (x-2)\n"
+                          "{ one / two three } (x-3)\n");
+    write_text("said.trn", "a c d e (x-1)\n"
+                           "two three (x-2)\n"
+                           "twx three (x-3)\n");
+    r = SCORE("alt.trn", "said.trn");
+    assert_rate(words_of(r), 1, 0, 0, 4 + 2 + 2);
+    assert_rate(characters_of(r), 1, 0, 0, 7 + 9 + 9);
+    json_decref(r);
+    /* In other forms braces are words. */
+    write_text("alt.txt", "x-1 { a / b }\n");
+    write_text("said.txt", "x-1 { a / b }\n");
+    r = SCORE("alt.txt", "said.txt");
+    assert_rate(words_of(r), 0, 0, 0, 5);
+    json_decref(r);
+    write_text("open.trn", "good (x-1)\n{ a / b (x-2)\n");
+    write_text("open-h.trn", "good (x-1)\na (x-2)\n");
+    assert_fails(BMUF("score", "open.trn", "open-h.trn"), 65,
+                 "id x-2 (open.trn:2)", "does not end");
+}
+
+/* Characters: one for each code point, one space between two words. */
+static void test_characters_are_code_points(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("c.txt", "a-1 na\xc3\xafve  caf\xc3\xa9\n");
+    write_text("d.txt", "a-1 naive cafe s\n");
+    r = SCORE("c.txt", "d.txt");
+    assert_rate(characters_of(r), 2, 0, 2, 10);
+    assert_rate(words_of(r), 2, 0, 1, 2);
+    json_decref(r);
+}
+
+static void test_scores_are_those_of_eval(void **state)
+{
+    json_t *e = NULL, *r = NULL;
+
+    (void)state;
+    assert_code(BMUF("train", "tiny.ini", "--out", "half", "--set",
+                     "train.epochs=5", "--set", "schedule.kind=constant"),
+                0);
+    e = parse_json(
+        BMUF("eval", "half", "test", "--json", "--hyp", "e.trn").out);
+    r = SCORE("test.jsonl", "e.trn", "--speakers");
+    assert_true(number(e, "word_errors") > 0);
+    assert_rate(words_of(r), number(e, "word_substitutions"),
+                number(e, "word_deletions"), number(e, "word_insertions"),
+                number(e, "words"));
+    assert_true(json_equal(json_object_get(e, "wer_95"),
+                           json_object_get(words_of(r), "interval_95")));
+    /* The manifest has the speakers: s0, s1, s2. */
+    assert_int_equal(
+        json_array_size(json_object_get(system_of(r, 0), "speakers")), 3);
+    json_decref(e);
+    json_decref(r);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+/* The same two texts in all forms. */
+static void test_all_forms_say_the_same(void **state)
+{
+    static const char *const names[] = {"f.trn", "f.txt", "f.stm", "f.ctm",
+                                        "f.jsonl"};
+
+    (void)state;
+    write_text("f.trn", "one two (a)\n\n three  (b)\r\n");
+    write_text("f.txt", "a one two\nb three\n");
+    write_text("f.stm", ";; a comment\n"
+                        "b 1 ann 0 2 <o,f0> three\n"
+                        "a 1 bob 1.5 2 two\n"
+                        "a 1 bob 0 1.5 one\n");
+    write_text("f.ctm", ";; a comment\n"
+                        "a 1 0.9 0.2 two 0.5\n"
+                        "a 1 0.1 0.2 one\n"
+                        "b 1 0.1 0.2 three 1\n");
+    write_text("f.jsonl", "{\"id\": \"a\", \"text\": \"one two\"}\n"
+                          "{\"id\": \"b\", \"text\": \"three\", \"x\": 1}\n");
+    FOR_EACH (i, names) {
+        FOR_EACH (k, names) {
+            json_t *r = SCORE(names[i], names[k]);
+
+            if (strcmp(names[i], "f.stm") == 0 &&
+                strcmp(names[k], "f.ctm") == 0) { /* by segments */
+                assert_true(number(r, "sequences") == 3);
+                assert_rate(words_of(r), 0, 1, 1, 3);
+            } else {
+                assert_true(number(r, "sequences") == 2);
+                assert_rate(words_of(r), 0, 0, 0, 3);
+            }
+            json_decref(r);
+        }
+    }
+    /* Without a telling name, by the first line; or as told. */
+    write_text("trn", "one two (a)\nthree (b)\n");
+    write_text("txt", "a one two\nb three\n");
+    write_text("json", "{\"id\": \"a\", \"text\": \"one two\"}\n"
+                       "{\"id\": \"b\", \"text\": \"three\"}\n");
+    write_text("timed", "a 1 0.9 0.2 two\na 1 0.1 0.2 one\nb 1 0 1 three\n");
+    assert_code(BMUF("score", "trn", "txt"), 0);
+    assert_code(BMUF("score", "json", "trn"), 0);
+    assert_code(BMUF("score", "json", "timed", "--hyp-form", "ctm"), 0);
+}
+
+/* The middle of a word decides; words of no segment, and of ignored ones, are
+ * left out. */
+static void test_words_with_times_go_to_segments(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("s.stm", "f A ann 0 2 one two\n"
+                        "f A bob 2 4 three\n"
+                        "f A bob 4 6 ignore_time_segment_in_scoring\n"
+                        "f B bob 0 2 { four / for }\n"
+                        "g A ann 1 2 five\n");
+    write_text("s.ctm", "f A 0 0.5 one\n"
+                        "f A 1.5 0.8 two\n"   /* middle 1.9 */
+                        "f A 1.9 0.4 three\n" /* middle 2.1 */
+                        "f A 4.5 0.2 noise\n"
+                        "f A 6.5 0.2 noise\n"
+                        "f B 0.5 0.5 for\n"
+                        "g A 0.1 0.2 noise\n"
+                        "g A 1.1 0.2 five\n"
+                        "h A 1 1 noise\n");
+    r = SCORE("s.stm", "s.ctm", "--speakers");
+    assert_rate(words_of(r), 0, 0, 0, 5);
+    assert_true(number(r, "sequences") == 4);
+    assert_true(number(system_of(r, 0), "outside") == 4);
+    assert_string_equal(
+        text(json_array_get(json_object_get(system_of(r, 0), "speakers"), 0),
+             "speaker"),
+        "ann");
+    json_decref(r);
+    assert_fails(BMUF("score", "s.stm", "s.ctm", "f.trn"), 65,
+                 "either all hypotheses are in ctm or none");
+}
+
+static void test_broken_lines_are_told_with_their_number(void **state)
+{
+    static const struct {
+        const char *name, *text, *words;
+    } broken[] = {
+        {"b.trn", "one (a)\ntwo\n", "b.trn:2"},
+        {"b.trn", "one (a)\ntwo ()\n", "b.trn:2"},
+        {"b.trn", "one (a)\ntwo (a b)\n", "b.trn:2"},
+        {"b.trn", "one (a)\ntwo (a)\n", "b.trn:2: id a occurs in line 1"},
+        {"b.ctm", "a 1 0 0.1 one\na 1 x 0.1 two\n", "b.ctm:2"},
+        {"b.ctm", "a 1 0 0.1 one\na 1 1 -1 two\n", "b.ctm:2"},
+        {"b.ctm", "a 1 0 0.1\n", "b.ctm:1"},
+        {"b.ctm", "a 1 * * <ALT_BEGIN>\n", "b.ctm:1"},
+        {"b.stm", "a 1 ann 0 1 one\na 1 ann 2 1 two\n", "b.stm:2"},
+        {"b.jsonl", "{\"id\": \"a\", \"text\": \"x\"}\n{\"id\":\n",
+         "b.jsonl:2"},
+        {"b.jsonl", "{\"text\": \"x\"}\n", "no \"id\""},
+        {"b.txt", "a one \xff\n", "not UTF-8"},
+        {"b.txt", "\n\n", "b.txt has no texts"},
+        {"b.txt", "a <blank>\n", "<blank> is not a word"},
+    };
+
+    (void)state;
+    write_text("good.txt", "a one\n");
+    FOR_EACH (k, broken) {
+        write_text(broken[k].name, broken[k].text);
+        assert_fails(BMUF("score", broken[k].name, "good.txt"), 65,
+                     broken[k].words);
+    }
+    write_bytes("zero.txt", "a one\0two\n", 10);
+    assert_fails(BMUF("score", "zero.txt", "good.txt"), 65, "zero.txt");
+    assert_fails(BMUF("score", "none.txt", "good.txt"), 66, "none.txt");
+    assert_fails(BMUF("score", "test-0.wav", "good.txt"), 65, "test-0.wav");
+    assert_fails(BMUF("score", "good.txt"), 64, "score");
+}
+
+/* ---- ids and speakers ---------------------------------------------------- */
+
+static void test_ids_must_agree_unless_told(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("i.txt", "a one\nb two three\nc four\n");
+    write_text("j.txt", "c four\nd five\na six\n");
+    assert_fails(BMUF("score", "i.txt", "j.txt"), 65, "1 missing in j.txt: b",
+                 "1 additional: d", "--missing skip or empty");
+    r = SCORE("i.txt", "j.txt", "--missing", "skip");
+    assert_rate(words_of(r), 1, 0, 0, 2);
+    assert_true(number(r, "sequences") == 2);
+    assert_true(number(system_of(r, 0), "missing") == 1);
+    assert_true(number(system_of(r, 0), "additional") == 1);
+    json_decref(r);
+    r = SCORE("i.txt", "j.txt", "--missing", "empty");
+    assert_rate(words_of(r), 1, 2, 0, 4);
+    assert_true(number(r, "sequences") == 3);
+    json_decref(r);
+    /* Of a manifest without a text there is nothing to score. A recogniser that
+     * failed has none. */
+    write_text("m.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
+                          "{\"id\": \"z\"}\n{\"id\": \"c\", \"text\": \"\"}\n");
+    write_text("k.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
+                          "{\"id\": \"z\", \"text\": \"x\"}\n"
+                          "{\"id\": \"c\", \"error\": \"broken\"}\n");
+    assert_fails(BMUF("score", "m.jsonl", "k.jsonl"), 65,
+                 "1 missing in k.jsonl: c");
+    r = SCORE("m.jsonl", "k.jsonl", "--missing", "empty");
+    assert_rate(words_of(r), 0, 0, 0, 1);
+    assert_true(number(r, "sequences") == 2);
+    assert_true(number(r, "unlabelled") == 1);
+    json_decref(r);
+    write_text("l.txt", "x one\n");
+    assert_fails(BMUF("score", "i.txt", "l.txt", "--missing", "skip"), 65,
+                 "no text to score");
+}
+
+static void test_speakers_come_from_a_list(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    assert_fails(BMUF("score", "i.txt", "i.txt", "--speakers"), 65,
+                 "a has no speaker", "--utt2spk");
+    write_text("u2s", "a ann\nb bob\nc ann\n");
+    r = SCORE("i.txt", "j.txt", "--missing", "empty", "--utt2spk", "u2s",
+              "--draw", "speakers");
+    {
+        const json_t *speakers = json_object_get(system_of(r, 0), "speakers");
+
+        assert_rate(json_array_get(speakers, 0), 1, 0, 0, 2);
+        assert_rate(json_array_get(speakers, 1), 0, 2, 0, 2);
+    }
+    /* Drawn are two speakers, of 1 error in 2 and 2 in 2. */
+    {
+        bm_error_count count[] = {{1, 2}, {2, 2}};
+        const json_t *of = json_object_get(words_of(r), "interval_95");
+        bm_interval i = {0};
+
+        assert_ok(bm_bootstrap(count, 2, &i));
+        assert_true(
+            near(json_number_value(json_array_get(of, 0)), i.low, 1e-8));
+        assert_true(
+            near(json_number_value(json_array_get(of, 1)), i.high, 1e-8));
+    }
+    json_decref(r);
+    write_text("u2s", "a ann\nb bob\n");
+    assert_fails(BMUF("score", "i.txt", "i.txt", "--utt2spk", "u2s"), 65,
+                 "c has no speaker in u2s");
+}
+
+/* ---- normalisation ------------------------------------------------------- */
+
+static void test_normalisation_is_applied_to_both(void **state)
+{
+    static const struct {
+        const char *ref, *hyp, *options[4];
+        double errors, errors_with;
+    } cases[] = {
+        {"The CAT", "the cat", {"--lower"}, 2, 0},
+        {"\xc3\x84rger", "\xc3\xa4rger", {"--lower"}, 1, 0},
+        {"Well, don't stop!",
+         "Well don\xe2\x80\x99t stop",
+         {"--no-punctuation"},
+         3,
+         0},
+        {"well-known 'tis", "well known tis", {"--no-punctuation"}, 3, 0},
+        {"e\xcc\x81t\xc3\xa9", "\xc3\xa9te\xcc\x81", {"--text", "nfc"}, 0, 0},
+        {"e\xcc\x81", "\xc3\xa9", {"--text", "none"}, 0, 1},
+        {"\xef\xac\x81ne \xe2\x91\xa0", "fine 1", {"--text", "nfkc"}, 2, 0},
+    };
+
+    (void)state;
+    FOR_EACH (k, cases) {
+        char line[100];
+        json_t *r = NULL;
+
+        snprintf(line, sizeof line, "a %s\n", cases[k].ref);
+        write_text("n.txt", line);
+        snprintf(line, sizeof line, "a %s\n", cases[k].hyp);
+        write_text("o.txt", line);
+        r = SCORE("n.txt", "o.txt");
+        assert_true(number(words_of(r), "substitutions") +
+                        number(words_of(r), "insertions") ==
+                    cases[k].errors);
+        json_decref(r);
+        r = cases[k].options[1] != NULL
+                ? SCORE("n.txt", "o.txt", cases[k].options[0],
+                        cases[k].options[1])
+                : SCORE("n.txt", "o.txt", cases[k].options[0]);
+        assert_true(number(words_of(r), "rate") *
+                        number(words_of(r), "total") ==
+                    cases[k].errors_with);
+        json_decref(r);
+    }
+    /* The marks of alternatives stay. */
+    write_text("p.trn", "{ UH! / @ } Yes. (a)\n");
+    write_text("q.trn", "uh yes (a)\n");
+    {
+        json_t *r = SCORE("p.trn", "q.trn", "--lower", "--no-punctuation");
+
+        assert_rate(words_of(r), 0, 0, 0, 2);
+        json_decref(r);
+    }
+}
+
+/* ---- tables and systems -------------------------------------------------- */
+
+static void test_confusions_are_sorted_by_frequency(void **state)
+{
+    outcome o;
+    const json_t *list = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("x.txt", "a four four for\nb uh four six\nc seven\n");
+    write_text("y.txt", "a for for for\nb for six\nc seven eight\n");
+    r = SCORE("x.txt", "y.txt", "--confusions", "2");
+    list = json_object_get(system_of(r, 0), "confusions");
+    assert_int_equal(json_array_size(list), 2);
+    assert_true(number(json_array_get(list, 0), "times") == 3);
+    assert_string_equal(text(json_array_get(list, 0), "reference"), "four");
+    assert_string_equal(text(json_array_get(list, 0), "hypothesis"), "for");
+    assert_string_equal(text(json_array_get(list, 1), "reference"), "");
+    assert_string_equal(text(json_array_get(list, 1), "hypothesis"), "eight");
+    json_decref(r);
+    o = BMUF("score", "x.txt", "y.txt", "--confusions", "2");
+    assert_says(o.out, "    3  four                      for\n");
+    assert_says(o.out, "    1  (none)                    eight\n");
+    assert_says(o.out, ".. and 1 other pair\n");
+    assert_says(o.out, "word errors     71.43 %  (95 %: ");
+    assert_says(o.out, "3 substitutions, 1 deletion, 1 insertion in 7)\n");
+}
+
+/* Three texts, each a segment: differences 2, 1 and 1. */
+static void test_systems_are_compared_with_the_first(void **state)
+{
+    bm_error_count a[] = {{2, 3}, {1, 2}, {1, 1}},
+                   b[] = {{0, 3}, {0, 2}, {0, 1}};
+    bm_interval i = {0};
+    const json_t *than = NULL, *words = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("r3.txt", "s1-a x y z\ns1-b u v\ns2-c w\n");
+    write_text("bad.txt", "s1-a x\ns1-b v\ns2-c q\n");
+    r = SCORE("r3.txt", "bad.txt", "r3.txt");
+    than = json_object_get(system_of(r, 1), "than_first");
+    words = json_object_get(than, "words");
+    assert_ok(bm_bootstrap_difference(a, b, 3, &i));
+    assert_true(near(number(words, "difference"), i.rate, 1e-8));
+    assert_true(near(number(words, "low"), i.low, 1e-8));
+    assert_true(near(number(words, "high"), i.high, 1e-8));
+    than = json_object_get(than, "matched_pairs");
+    assert_true(number(than, "segments") == 3);
+    /* mean 4/3, variance 1/3 */
+    assert_true(near(number(than, "z"), 4. / 3 / sqrt(1. / 9), 1e-8));
+    assert_true(near(number(than, "p"), erfc(4 / sqrt(2)), 1e-8));
+    json_decref(r);
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt").out,
+                "matched pairs   2 with 1: 3 segments, z = 4.00, p = 0.0001: "
+                "fewer errors\n");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "bad.txt").out,
+                "no difference in any sequence");
+}
+
+/* Rates of systems that took alternatives of other lengths are of the mean. */
+static void test_systems_with_other_alternatives_are_compared(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("o.trn", "{ a b c / d } (x-1)\n");
+    write_text("o1.trn", "a b x (x-1)\n");
+    write_text("o2.trn", "d (x-1)\n");
+    r = SCORE("o.trn", "o1.trn", "o2.trn");
+    assert_true(near(
+        number(json_object_get(json_object_get(system_of(r, 1), "than_first"),
+                               "words"),
+               "difference"),
+        -1 / 2., 1e-8)); /* 1 error less, of (3 + 1) / 2 words */
+    json_decref(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_are_those_of_sclite),
+        cmocka_unit_test(test_costs_change_the_kinds_of_errors),
+        cmocka_unit_test(test_alternatives_may_be_in_alternatives),
+        cmocka_unit_test(test_characters_are_code_points),
+        cmocka_unit_test(test_scores_are_those_of_eval),
+        cmocka_unit_test(test_all_forms_say_the_same),
+        cmocka_unit_test(test_words_with_times_go_to_segments),
+        cmocka_unit_test(test_broken_lines_are_told_with_their_number),
+        cmocka_unit_test(test_ids_must_agree_unless_told),
+        cmocka_unit_test(test_speakers_come_from_a_list),
+        cmocka_unit_test(test_normalisation_is_applied_to_both),
+        cmocka_unit_test(test_confusions_are_sorted_by_frequency),
+        cmocka_unit_test(test_systems_are_compared_with_the_first),
+        cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
+    };
+    return cmocka_run_group_tests_name("score", tests, make_corpus,
+                                       folder_remove);
+}
