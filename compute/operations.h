@@ -260,6 +260,11 @@ BM_OPERATION(adam_step, true,
               double *skipped),
              (be, a, n, statistics, g, m, v, w, t, skipped))
 
+/* bm_unit: y = x / |x|, over n floats, or 0 if |x| is 0 or not finite. y may be
+ * x. */
+BM_OPERATION(unit, true, (bm_backend *be, size_t n, const float *x, float *y),
+             (be, n, x, y))
+
 /* ---- exchange between workers -------------------------------------------- */
 
 /* The bits are those of the loops on the host: comm/sum/sum_loops.c and

@@ -861,6 +861,34 @@ static void momentum(const trial *t, double *const *x)
         w[i] -= g[i];
 }
 
+/* {n, floats that x begins behind its memory, whether x is 0} */
+enum { UNIT_X, UNIT_Y };
+
+static void make_unit(trial *t)
+{
+    array *x = drawn(t, INPUT, t->shape[1] + t->shape[0]);
+
+    for (size_t i = 0; t->shape[2] && i < x->n; i++)
+        x->x[i] = 0;
+    output(t, t->shape[0]);
+}
+
+static void queue_unit(bm_backend *be, trial *t, float *const *x)
+{
+    bm_unit(be, t->shape[0], x[UNIT_X] + t->shape[1], x[UNIT_Y]);
+}
+
+static void unit(const trial *t, double *const *x)
+{
+    const double *from = x[UNIT_X] + t->shape[1];
+    double sum = 0;
+
+    for (size_t i = 0; i < t->shape[0]; i++)
+        sum += from[i] * from[i];
+    for (size_t i = 0; i < t->shape[0]; i++)
+        x[UNIT_Y][i] = sum > 0 ? from[i] / sqrt(sum) : 0;
+}
+
 static const bm_adam adam_kinds[] = {
     {0.01, 0.9, 0.999, 1e-8, 0, 0}, {0.01, 0.9, 0.999, 1e-8, 0.5, 0},
     {0.01, 0.5, 0.9, 0.1, 0.1, 10}, {0.01, 0, 0, 1e-3, 0, 100},
@@ -1251,6 +1279,17 @@ static const subject subjects[] = {
       {70, 1, 2, 1, 2},
       {5003, 2, 3},
       {5003, 3, 4, 0, 2}}},
+    {"unit",
+     false,
+     make_unit,
+     queue_unit,
+     unit,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     1e-6,
+     {{1}, {1003}, {1003, 1}, {40007, 3}, {5, 0, 1}}},
     {"difference",
      true,
      make_difference,
