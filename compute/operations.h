@@ -277,6 +277,11 @@ BM_DEVICE_OPERATION(difference, true,
                      const float *from, float *y, float *odd),
                     (be, n, x, from, y, odd))
 
+/* bm_squares: *sum = the sum of x^2 over n floats, in doubles. */
+BM_DEVICE_OPERATION(squares, true,
+                    (bm_backend *be, size_t n, const float *x, double *sum),
+                    (be, n, x, sum))
+
 /* bm_blend: y = a y + b x in doubles, over n floats. With a = 0 y is not read;
  * with a = 1 and b = 0 neither is, and y is kept. */
 BM_DEVICE_OPERATION(blend, true,

@@ -971,6 +971,31 @@ static void difference(const trial *t, double *const *x)
     }
 }
 
+/* {n, floats that x begins behind its memory} */
+enum { SQUARES_X, SQUARES_SUM };
+
+static void make_squares(trial *t)
+{
+    drawn(t, INPUT, t->shape[0] + t->shape[1]);
+    zeroed(t, UPDATED, true, 1);
+}
+
+static void queue_squares(bm_backend *be, trial *t, float *const *x)
+{
+    bm_squares(be, t->shape[0], x[SQUARES_X] + t->shape[1],
+               (double *)(void *)x[SQUARES_SUM]);
+}
+
+static void squares(const trial *t, double *const *x)
+{
+    *x[SQUARES_SUM] = 0;
+    for (size_t i = 0; i < t->shape[0]; i++) {
+        double a = x[SQUARES_X][t->shape[1] + i];
+
+        *x[SQUARES_SUM] += a * a;
+    }
+}
+
 /* {n, which b, which a} */
 static void queue_blend(bm_backend *be, trial *t, float *const *x)
 {
@@ -1301,6 +1326,17 @@ static const subject subjects[] = {
      1e-6,
      0,
      {{1003, 0, 0}, {70, 1, 0}, {1003, 0, 1}, {5, 1, 1}}},
+    {"squares",
+     true,
+     make_squares,
+     queue_squares,
+     squares,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     0,
+     {{1}, {70}, {1003, 1}, {40007, 3}}},
     {"blend",
      true,
      make_axpby,

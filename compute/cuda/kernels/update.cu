@@ -115,6 +115,29 @@ cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                      wide, parts, partial);
 }
 
+__global__ static void add_parts(unsigned parts, const double *partial,
+                                 double *sum)
+{
+    double all = total(parts, partial);
+
+    if (threadIdx.x == 0)
+        *sum = all;
+}
+
+cudaError_t bm_kernel_squares(cudaStream_t stream, size_t n, const float *x,
+                              double *sum, double *partial)
+{
+    unsigned parts = blocks(n, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (n > 0)
+        error = BM_LAUNCH(stream, squares, parts, bm_block, 0, n, n, x,
+                          bm_is_wide(x), partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, add_parts, 1, bm_block, 0, parts, partial, sum);
+}
+
 /* ---- Muon --------------------------------------------------------------- */
 
 __global__ static void unit(size_t n, const float *x, float *y, bool wide,
