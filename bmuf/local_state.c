@@ -308,6 +308,8 @@ void bm_local_state_footprint(const bm_strategy_ops *ops,
     double vectors = bm_sgd_is_adam(set) ? 2 : 1;
 
     sum->memory += vectors * (a.each ? on.hosted : 1);
+    if (bm_sgd_is_muon(set)) /* the step, and matrices beside it */
+        sum->memory += 2 * (a.each ? on.hosted : 1);
     if (a.policy == BM_LOCAL_EXTRAPOLATE)
         sum->memory += vectors + 1; /* m0 and v0 of the block, and a mean */
     if (a.central || (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP))

@@ -46,7 +46,7 @@ static const struct condition {
     {"compress.code", PER_BLOCK},
     {"compress.share", "compress.code = topk"},
     {"sgd.update sgd.weight_decay sgd.clip", ""},
-    {"sgd.momentum sgd.nesterov", "sgd.update = momentum"},
+    {"sgd.momentum sgd.nesterov", "sgd.update = momentum,muon"},
     {"sgd.beta1 sgd.beta2 sgd.epsilon", "sgd.update = adamw"},
     {"sgd.local_state", PER_BLOCK},
     {"schedule.kind schedule.warmup", ""},

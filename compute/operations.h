@@ -260,6 +260,11 @@ BM_OPERATION(adam_step, true,
               double *skipped),
              (be, a, n, statistics, g, m, v, w, t, skipped))
 
+/* bm_unit: y = x / |x|, over n floats, or 0 if |x| is 0 or not finite. y may be
+ * x. */
+BM_OPERATION(unit, true, (bm_backend *be, size_t n, const float *x, float *y),
+             (be, n, x, y))
+
 /* ---- exchange between workers -------------------------------------------- */
 
 /* The bits are those of the loops on the host: comm/sum/sum_loops.c and
@@ -271,6 +276,11 @@ BM_DEVICE_OPERATION(difference, true,
                     (bm_backend *be, size_t n, const float *x,
                      const float *from, float *y, float *odd),
                     (be, n, x, from, y, odd))
+
+/* bm_squares: *sum = the sum of x^2 over n floats, in doubles. */
+BM_DEVICE_OPERATION(squares, true,
+                    (bm_backend *be, size_t n, const float *x, double *sum),
+                    (be, n, x, sum))
 
 /* bm_blend: y = a y + b x in doubles, over n floats. With a = 0 y is not read;
  * with a = 1 and b = 0 neither is, and y is kept. */

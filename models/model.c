@@ -116,7 +116,11 @@ static void add_segments(bm_model *m, bool statistics)
                 continue;
             snprintf(name->text, sizeof name->text, "%s.%s", m->layers[k].name,
                      w->name);
-            *s = (bm_segment){name->text, p->n, numbers(w), w->rank, {0}};
+            *s = (bm_segment){.name = name->text,
+                              .offset = p->n,
+                              .count = numbers(w),
+                              .rank = w->rank,
+                              .stacked = w->stacked};
             memcpy(s->dim, w->dim, sizeof s->dim);
             p->n += s->count;
             p->n_segments++;

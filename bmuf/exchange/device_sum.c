@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { A_DOUBLE = sizeof(double) / sizeof(float) };
+
 struct bm_device_sum {
     bm_comm *comm;  /* borrowed */
     bm_backend *be; /* borrowed */
@@ -23,6 +25,7 @@ struct bm_device_sum {
     float *inbox;  /* [nodes of other ranks, count]: slices */
     float *common; /* [n] */
     float *odd;    /* [1] */
+    float *square; /* one double */
     bm_transport by;
     bool joined; /* the device communicator */
 };
@@ -63,6 +66,7 @@ static bm_status prepare(bm_device_sum *d, const char *coordinator)
     BM_TRY(bm_alloc(d->be, (size_t)others * count(d, d->rank), &d->inbox));
     BM_TRY(bm_alloc(d->be, d->n, &d->common));
     BM_TRY(bm_alloc(d->be, 1, &d->odd));
+    BM_TRY(bm_alloc(d->be, A_DOUBLE, &d->square));
     d->device = calloc((size_t)d->size, sizeof *d->device);
     if (d->device == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", d->size);
@@ -158,6 +162,7 @@ void bm_device_sum_close(bm_device_sum *d)
     bm_free(d->be, d->inbox);
     bm_free(d->be, d->common);
     bm_free(d->be, d->odd);
+    bm_free(d->be, d->square);
     bm_tree_plan_free(&d->plan);
     free(d->weight);
     free(d->device);
@@ -200,14 +205,18 @@ static void add(bm_tree *t, bm_node node, bm_backend *be, size_t n, float *x)
 }
 
 bm_status bm_device_sum_add(bm_device_sum *d, int worker, const float *x,
-                            const float *from, double weight, bool *good)
+                            const float *from, double weight, size_t measured,
+                            double *square, bool *good)
 {
     float *change = room(d, d->mine.depth), odd = 0;
     bm_status status = BM_OK;
 
+    *square = 0;
     if (weight > 0) {
         bm_difference(d->be, d->n, x, from, change, d->odd);
         bm_get(d->be, &odd, d->odd, 1);
+        bm_squares(d->be, measured, change, (double *)(void *)d->square);
+        bm_get(d->be, (float *)(void *)square, d->square, A_DOUBLE);
     }
     status = bm_sync(d->be);
     *good = odd == 0;

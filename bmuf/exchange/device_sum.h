@@ -36,11 +36,13 @@ BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
 void bm_device_sum_close(bm_device_sum *d); /* NULL: no-op */
 
 /* Adds x - from of the next worker hosted here, or x with from = NULL; both [n]
- * on the backend. If it is not finite, the weight becomes 0 and *good false.
- * Waits for the backend, and fails as bm_sync. */
+ * on the backend. *square is |x - from|^2 of the first `measured` elements. If it
+ * is not finite, the weight becomes 0 and *good false. Waits for the backend,
+ * and fails as bm_sync. */
 BM_CHECKED bm_status bm_device_sum_add(bm_device_sum *d, int worker,
                                        const float *x, const float *from,
-                                       double weight, bool *good);
+                                       double weight, size_t measured,
+                                       double *square, bool *good);
 
 /* This rank's slice: elements [*offset, *offset + count); returns count. */
 size_t bm_device_sum_slice(const bm_device_sum *d, size_t *offset);

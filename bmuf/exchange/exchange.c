@@ -104,10 +104,13 @@ bm_status bm_exchange_open(bm_exchange **out, bm_comm *comm,
     e->n = params->n;
     e->code = code;
     e->mode = mode;
+    e->workers = (size_t)job->workers;
     e->products =
-        malloc(3 * (bm_exchange_chunks(e->n) + 1) * sizeof *e->products);
+        calloc(3 * bm_exchange_chunks(e->n) + e->workers, sizeof *e->products);
     if (e->products == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    else
+        e->squares = e->products + 3 * bm_exchange_chunks(e->n);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_TRY_DONE(choose(e, job));
     *out = e;
@@ -183,6 +186,23 @@ bm_status bm_exchange_mean(bm_exchange *e, float *x)
     return e->ops->mean(e, x);
 }
 
+/* In chunks, so that sums stay exact enough. */
+void bm_exchange_note(bm_exchange *e, int worker, double weight,
+                      const float *change)
+{
+    size_t learned = weight > 0 ? e->params->n_learned : 0;
+    double sum = 0;
+
+    for (size_t i = 0; i < learned; i += BM_SUM_CHUNK) {
+        size_t n = learned - i < BM_SUM_CHUNK ? learned - i : BM_SUM_CHUNK;
+        double of[3] = {0};
+
+        bm_filter_loops_here()->products(n, change + i, change + i, of);
+        sum += of[0];
+    }
+    e->squares[worker] = weight * sum;
+}
+
 /* ---- the update ---------------------------------------------------------- */
 
 void bm_exchange_apply(void *self, const bm_piece *p)
@@ -223,6 +243,7 @@ bm_status bm_exchange_update(bm_exchange *e, const bm_rule *rule,
     memset(e->products, 0, 3 * bm_exchange_chunks(e->n) * sizeof *e->products);
     e->rule = rule;
     status = e->ops->update(e, weight);
+    e->weight = *weight;
     (void)bm_span_end(span);
     return status;
 }
@@ -232,7 +253,10 @@ bm_status bm_exchange_products(bm_exchange *e, bm_products *out)
     size_t n = 3 * bm_exchange_chunks(e->n);
     bm_products sum = {0};
 
-    BM_TRY(bm_comm_sum(e->comm, e->products, n));
+    BM_TRY(bm_comm_sum(e->comm, e->products, n + e->workers));
+    for (size_t k = 0; k < e->workers; k++)
+        sum.workers += e->squares[k] / e->weight;
+    memset(e->squares, 0, e->workers * sizeof *e->squares);
     for (const double *row = e->products; row < e->products + n; row += 3) {
         sum.aa += row[0];
         sum.ab += row[1];

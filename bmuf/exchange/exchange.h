@@ -113,9 +113,11 @@ BM_CHECKED bm_status bm_exchange_update(bm_exchange *e, const bm_rule *rule,
                                         double *weight);
 
 /* Of the weights, without statistics, in the last update: G G, G Delta and
- * Delta Delta, with Delta = G unless the rule is BM_FILTER. */
+ * Delta Delta, with Delta = G unless the rule is BM_FILTER; and the mean of
+ * x x over the workers' changes x. */
 typedef struct bm_products {
     double aa, ab, bb;
+    double workers;
 } bm_products;
 
 /* Collective. Sums by chunks, so that the bits do not depend on the number of

@@ -73,6 +73,7 @@ static bm_status coded_add(bm_exchange *e, int worker, const float *x,
         bm_exchange_host_difference(c->plain, x, from, weight > 0, room, good);
     if (!*good || status != BM_OK)
         weight = 0;
+    bm_exchange_note(e, worker, from != NULL ? weight : 0, room);
     if (!bm_coded_sum_add(c->sum, worker, room, weight))
         *good = false;
     return status;

@@ -99,7 +99,13 @@ static bm_status device_add(bm_exchange *e, int worker, const float *x,
                             const float *from, double weight, bool *good)
 {
     device *d = e->self;
-    return bm_device_sum_add(d->sum, worker, x, from, weight, good);
+    double square = 0;
+    bm_status status = bm_device_sum_add(
+        d->sum, worker, x, from, weight,
+        from != NULL ? e->params->n_learned : 0, &square, good);
+
+    e->squares[worker] = *good ? weight * square : 0;
+    return status;
 }
 
 static bm_status device_gather(bm_exchange *e, const float *slice, float *x)

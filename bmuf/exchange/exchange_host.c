@@ -205,6 +205,7 @@ static bm_status host_add(bm_exchange *e, int worker, const float *x,
 
     if (!*good || status != BM_OK)
         weight = 0;
+    bm_exchange_note(e, worker, from != NULL ? weight : 0, room);
     bm_sum_add(h->sum, worker, room, weight);
     return status;
 }

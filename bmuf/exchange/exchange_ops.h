@@ -53,9 +53,18 @@ struct bm_exchange {
     float *common;  /* [n] */
     void *self;     /* the implementation's */
 
-    double *products;    /* [chunks of n, 3]: see bm_exchange_products */
+    double *products; /* [chunks of n, 3]: see bm_exchange_products */
+    double *squares;  /* [workers], behind products: weight |x - from|^2 of the
+                        workers that were added here, 0 for the others, and
+                        without `from` */
+    size_t workers;
+    double weight;       /* of the last update */
     const bm_rule *rule; /* of the current update */
 };
+
+/* Sets squares[worker] of a change [n] on the host. */
+void bm_exchange_note(bm_exchange *e, int worker, double weight,
+                      const float *change);
 
 /* The number of chunks of n elements. */
 size_t bm_exchange_chunks(size_t n);

@@ -45,6 +45,7 @@ static bm_status note_norms(bm_strategy *s)
     BM_TRY(bm_exchange_products(s->exchange, &p));
     s->update.g_norm = sqrt(p.aa);
     s->update.delta_norm = sqrt(p.bb);
+    s->update.worker_norm = sqrt(p.workers);
     s->update.cos = p.aa * p.bb > 0 ? p.ab / sqrt(p.aa * p.bb) : NAN;
     return BM_OK;
 }

@@ -278,7 +278,7 @@ static bm_status exchange(bm_strategy *s)
     if (f->thread != NULL) {
         f->under_way = now;
         s->update = (bm_update){f->last_update[0], read_field(f, 1),
-                                read_field(f, 2), read_field(f, 3)};
+                                read_field(f, 2), read_field(f, 3), NAN};
         (void)bm_comm_thread_put(f->thread, run_exchange, f);
         return bm_sync(s->params->be);
     }
@@ -458,7 +458,7 @@ static bm_status start(bm_strategy *s, const char *name,
     BM_TRY(bm_comm_agree(comm, open_models(s)));
     if (!s->late)
         return open_inner(s, name, config, comm);
-    write_update(&(bm_update){0, NAN, NAN, NAN}, f->last_update);
+    write_update(&(bm_update){0, NAN, NAN, NAN, NAN}, f->last_update);
     BM_TRY(bm_comm_thread_open(&f->thread, comm));
     return open_inner(s, name, config, bm_comm_thread_comm(f->thread));
 }

@@ -22,6 +22,8 @@ static const struct scalar {
     {"block", "g_norm", "filter/g_norm"},
     {"block", "delta_norm", "filter/delta_norm"},
     {"block", "cos_g_delta", "filter/cos_g_delta"},
+    {"block", "worker_norm", "filter/worker_norm"},
+    {"block", "cos_workers", "filter/cos_workers"},
     {"block", "block_momentum", "filter/block_momentum"},
     {"block", "block_rate", "filter/block_rate"},
     {"block", "frames_per_s", "time/frames_per_s"},

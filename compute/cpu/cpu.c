@@ -336,6 +336,18 @@ void bm_cpu_adam_step(bm_backend *be, const bm_adam *a, size_t n,
     bm_cpu_axpby(be, statistics, -1, g + n, 1, w + n);
 }
 
+void bm_cpu_unit(bm_backend *be, size_t n, const float *x, float *y)
+{
+    double norm = 0;
+    bm_status status = squares(be, n, x, &norm);
+    bool good = norm > 0 && isfinite(norm);
+
+    if (status != BM_OK)
+        bm_remember(be, status);
+    else
+        bm_cpu_axpby(be, n, good ? (float)(1 / sqrt(norm)) : 0, x, 0, y);
+}
+
 /* ---- matrices ----------------------------------------------------------- */
 
 void bm_cpu_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,

@@ -17,6 +17,16 @@ void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
     BM_CUDA(be, bm_kernel_difference(cuda->stream, n, x, from, y, odd));
 }
 
+void bm_cuda_squares(bm_backend *be, size_t n, const float *x, double *sum)
+{
+    enum { A_DOUBLE = sizeof(double) / sizeof(float) };
+    bm_cuda *cuda = bm_cuda_of(be);
+
+    x = bm_cuda_read(be, x, n);
+    (void)bm_cuda_write(be, (float *)(void *)sum, A_DOUBLE);
+    BM_CUDA(be, bm_kernel_squares(cuda->stream, n, x, sum, cuda->partial));
+}
+
 void bm_cuda_blend(bm_backend *be, size_t n, double a, float *y, double b,
                    const float *x)
 {

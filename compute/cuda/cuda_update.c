@@ -45,3 +45,12 @@ void bm_cuda_adam_step(bm_backend *be, const bm_adam *a, size_t n,
     BM_CUDA(be, bm_kernel_adam(cuda->stream, &u, cuda->multiprocessors,
                                cuda->partial));
 }
+
+void bm_cuda_unit(bm_backend *be, size_t n, const float *x, float *y)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    const float *from = bm_cuda_read(be, x, n);
+
+    BM_CUDA(be, bm_kernel_unit(cuda->stream, n, from, bm_cuda_write(be, y, n),
+                               cuda->multiprocessors, cuda->partial));
+}

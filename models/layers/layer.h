@@ -44,6 +44,7 @@ typedef struct bm_weight {
     const char *name; /* "wx"; the segment is then "0.lstm.wx" */
     int rank;
     size_t dim[4];
+    size_t stacked; /* matrices, one behind the other; 0: one if rank > 1 */
     bool statistic; /* estimated from the data instead of learned */
     float start;    /* initial value of a statistic */
 } bm_weight;

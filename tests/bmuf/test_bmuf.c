@@ -81,13 +81,30 @@ static void train_block(fixture *f, bm_strategy *s, int block)
     assert_ok(bm_strategy_exchange(s));
 }
 
-/* The reported norms of G and Delta, n floats that are learned. With averaging
- * Delta is G and there is no cosine. */
+/* The mean over workers of the squared norm of what each has changed. */
+static double mean_square(size_t n, int block)
+{
+    double sum = 0, weight = 0;
+
+    for (int k = 0; k < WORKERS; k++) {
+        double own = 0;
+
+        for (size_t i = 0; i < n; i++)
+            own += drift(k, block, (int)i) * drift(k, block, (int)i);
+        sum += samples(k, block) * own;
+        weight += samples(k, block);
+    }
+    return sum / weight;
+}
+
+/* The reported norms of G and Delta, n floats that are learned, and of workers'
+ * changes. With averaging Delta is G and there is no cosine. */
 static void check_update(const bm_update *u, size_t n, bool filtered,
-                         const double *g, const double *delta)
+                         const double *g, const double *delta, int block)
 {
     double gg = 0, gd = 0, dd = 0;
 
+    assert_true(near(u->worker_norm / sqrt(mean_square(n, block)), 1, 1e-5));
     for (size_t i = 0; i < n; i++) {
         gg += g[i] * g[i];
         gd += g[i] * delta[i];
@@ -126,7 +143,7 @@ static void check_filter(fixture *f, const char *strategy, double eta,
             assert_true(near(global[i], model[i], 1e-6));
         }
         check_update(&s->update, f->params.n_learned,
-                     strcmp(strategy, "bmuf") == 0, g, delta);
+                     strcmp(strategy, "bmuf") == 0, g, delta, t);
     }
     memcpy(start_again, f->params.w, sizeof start_again);
     assert_ok(bm_strategy_resume(s));
@@ -255,7 +272,8 @@ static void check_without_data(fixture *f, const char *strategy)
     assert_memory_equal(after, before, sizeof after);
     assert_memory_equal(f->params.w, start, sizeof start);
     assert_true(s->update.weight == 0 && isnan(s->update.g_norm) &&
-                isnan(s->update.delta_norm) && isnan(s->update.cos));
+                isnan(s->update.delta_norm) && isnan(s->update.cos) &&
+                isnan(s->update.worker_norm));
     bm_strategy_close(s);
 }
 

@@ -280,10 +280,10 @@ static void test_methods_follow_their_equations(void **state)
 
 /* The middle layer is frozen, the first has a rate of its own. */
 static const bm_segment layers[] = {
-    {"0.linear.w", 0, 700, 1, {700}},
-    {"1.blstm.wx", 700, 900, 1, {900}},
-    {"1.blstm.b", 1600, 101, 1, {101}},
-    {"3.linear.w", 1701, N - 1701, 1, {N - 1701}}};
+    {"0.linear.w", 0, 700, 1, {700}, 0},
+    {"1.blstm.wx", 700, 900, 1, {900}, 0},
+    {"1.blstm.b", 1600, 101, 1, {101}, 0},
+    {"3.linear.w", 1701, N - 1701, 1, {N - 1701}, 0}};
 
 static void start_frozen(job *j)
 {

@@ -861,6 +861,34 @@ static void momentum(const trial *t, double *const *x)
         w[i] -= g[i];
 }
 
+/* {n, floats that x begins behind its memory, whether x is 0} */
+enum { UNIT_X, UNIT_Y };
+
+static void make_unit(trial *t)
+{
+    array *x = drawn(t, INPUT, t->shape[1] + t->shape[0]);
+
+    for (size_t i = 0; t->shape[2] && i < x->n; i++)
+        x->x[i] = 0;
+    output(t, t->shape[0]);
+}
+
+static void queue_unit(bm_backend *be, trial *t, float *const *x)
+{
+    bm_unit(be, t->shape[0], x[UNIT_X] + t->shape[1], x[UNIT_Y]);
+}
+
+static void unit(const trial *t, double *const *x)
+{
+    const double *from = x[UNIT_X] + t->shape[1];
+    double sum = 0;
+
+    for (size_t i = 0; i < t->shape[0]; i++)
+        sum += from[i] * from[i];
+    for (size_t i = 0; i < t->shape[0]; i++)
+        x[UNIT_Y][i] = sum > 0 ? from[i] / sqrt(sum) : 0;
+}
+
 static const bm_adam adam_kinds[] = {
     {0.01, 0.9, 0.999, 1e-8, 0, 0}, {0.01, 0.9, 0.999, 1e-8, 0.5, 0},
     {0.01, 0.5, 0.9, 0.1, 0.1, 10}, {0.01, 0, 0, 1e-3, 0, 100},
@@ -940,6 +968,31 @@ static void difference(const trial *t, double *const *x)
             x[DIFFERENCE_X][i] - (t->shape[1] ? 0 : x[DIFFERENCE_FROM][i]);
 
         x[DIFFERENCE_Y][i] = isfinite(y) ? y : NAN;
+    }
+}
+
+/* {n, floats that x begins behind its memory} */
+enum { SQUARES_X, SQUARES_SUM };
+
+static void make_squares(trial *t)
+{
+    drawn(t, INPUT, t->shape[0] + t->shape[1]);
+    zeroed(t, UPDATED, true, 1);
+}
+
+static void queue_squares(bm_backend *be, trial *t, float *const *x)
+{
+    bm_squares(be, t->shape[0], x[SQUARES_X] + t->shape[1],
+               (double *)(void *)x[SQUARES_SUM]);
+}
+
+static void squares(const trial *t, double *const *x)
+{
+    *x[SQUARES_SUM] = 0;
+    for (size_t i = 0; i < t->shape[0]; i++) {
+        double a = x[SQUARES_X][t->shape[1] + i];
+
+        *x[SQUARES_SUM] += a * a;
     }
 }
 
@@ -1251,6 +1304,17 @@ static const subject subjects[] = {
       {70, 1, 2, 1, 2},
       {5003, 2, 3},
       {5003, 3, 4, 0, 2}}},
+    {"unit",
+     false,
+     make_unit,
+     queue_unit,
+     unit,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     1e-6,
+     {{1}, {1003}, {1003, 1}, {40007, 3}, {5, 0, 1}}},
     {"difference",
      true,
      make_difference,
@@ -1262,6 +1326,17 @@ static const subject subjects[] = {
      1e-6,
      0,
      {{1003, 0, 0}, {70, 1, 0}, {1003, 0, 1}, {5, 1, 1}}},
+    {"squares",
+     true,
+     make_squares,
+     queue_squares,
+     squares,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     0,
+     {{1}, {70}, {1003, 1}, {40007, 3}}},
     {"blend",
      true,
      make_axpby,

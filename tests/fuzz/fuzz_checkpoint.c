@@ -36,8 +36,8 @@ static bm_comm *open_comm(void)
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
-    static const bm_segment segments[] = {{"0.linear.w", 0, 4, 2, {2, 2}},
-                                          {"0.linear.b", 4, 2, 1, {2}}};
+    static const bm_segment segments[] = {{"0.linear.w", 0, 4, 2, {2, 2}, 0},
+                                          {"0.linear.b", 4, 2, 1, {2}, 0}};
     static bm_comm *comm;
     float model[WEIGHTS] = {0}, v[WEIGHTS] = {0}, t[COUNTS] = {0};
     bm_params params = {.n = WEIGHTS, .segments = segments, .n_segments = 2};

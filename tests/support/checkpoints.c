@@ -7,10 +7,10 @@
 #include <xxhash.h>
 
 const bm_segment checkpoint_segments[4] = {
-    {"0.conv.w", 0, 24, 3, {2, 3, 4}},
-    {"0.conv.b", 24, 0, 1, {0}},
-    {"10.linear.w", 24, 40, 2, {4, 10}},
-    {"10.linear.b", 64, 6, 1, {6}},
+    {"0.conv.w", 0, 24, 3, {2, 3, 4}, 0},
+    {"0.conv.b", 24, 0, 1, {0}, 0},
+    {"10.linear.w", 24, 40, 2, {4, 10}, 0},
+    {"10.linear.b", 64, 6, 1, {6}, 0},
 };
 
 bm_params network_of(size_t n)

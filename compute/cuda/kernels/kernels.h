@@ -111,6 +111,14 @@ typedef struct bm_update {
 cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                              int multiprocessors, double *partial);
 
+/* bm_squares. */
+cudaError_t bm_kernel_squares(cudaStream_t stream, size_t n, const float *x,
+                              double *sum, double *partial);
+
+/* bm_unit, likewise. */
+cudaError_t bm_kernel_unit(cudaStream_t stream, size_t n, const float *x,
+                           float *y, int multiprocessors, double *partial);
+
 /* exchange.cu */
 
 /* bm_difference. *odd must be 0 before. */

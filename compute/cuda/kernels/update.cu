@@ -115,6 +115,64 @@ cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
                      wide, parts, partial);
 }
 
+__global__ static void add_parts(unsigned parts, const double *partial,
+                                 double *sum)
+{
+    double all = total(parts, partial);
+
+    if (threadIdx.x == 0)
+        *sum = all;
+}
+
+cudaError_t bm_kernel_squares(cudaStream_t stream, size_t n, const float *x,
+                              double *sum, double *partial)
+{
+    unsigned parts = blocks(n, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (n > 0)
+        error = BM_LAUNCH(stream, squares, parts, bm_block, 0, n, n, x,
+                          bm_is_wide(x), partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, add_parts, 1, bm_block, 0, parts, partial, sum);
+}
+
+/* ---- Muon --------------------------------------------------------------- */
+
+__global__ static void unit(size_t n, const float *x, float *y, bool wide,
+                            unsigned parts, const double *partial)
+{
+    double norm = sqrt(total(parts, partial));
+    float by = norm > 0 && isfinite(norm) ? (float)(1 / norm) : 0;
+
+    BM_EACH(j, bm_vec4_count(n))
+    {
+        bm_vec4 q = bm_load(x, 4 * j, n, wide);
+
+        for (int k = 0; k < 4; k++)
+            q.x[k] = by == 0 ? 0 : __fmul_rn(by, q.x[k]);
+        bm_store(y, 4 * j, n, wide, q);
+    }
+}
+
+cudaError_t bm_kernel_unit(cudaStream_t stream, size_t n, const float *x,
+                           float *y, int multiprocessors, double *partial)
+{
+    bool wide = bm_is_wide(x) && bm_is_wide(y);
+    unsigned parts = blocks(n, BM_PARTIALS);
+    cudaError_t error = cudaSuccess;
+
+    if (n == 0)
+        return cudaSuccess;
+    error = BM_LAUNCH(stream, squares, parts, bm_block, 0, n, n, x,
+                      bm_is_wide(x), partial);
+    if (error != cudaSuccess)
+        return error;
+    return BM_LAUNCH(stream, unit, blocks(n, 4 * (size_t)multiprocessors),
+                     bm_block, 0, n, x, y, wide, parts, partial);
+}
+
 /* ---- AdamW -------------------------------------------------------------- */
 
 /* The decision that the norm gives, for all blocks of the pass. */

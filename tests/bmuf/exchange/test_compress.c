@@ -94,7 +94,7 @@ static float pull(int worker, size_t i)
 static void solve(const char *const *settings, float *model)
 {
     enum { TIMES = 1500 };
-    static const bm_segment matrix = {"w", 0, LEARNED, 2, {COLUMNS, ROWS}};
+    static const bm_segment matrix = {"w", 0, LEARNED, 2, {COLUMNS, ROWS}, 0};
     bm_params p = {
         .n = ALL, .n_learned = LEARNED, .segments = &matrix, .n_segments = 1};
     bm_comm *comm = NULL;

@@ -68,12 +68,13 @@ static void assert_block(const json_t *block)
 {
     assert_numbers(
         block, (const char *const[]){
-                   "epoch",      "block",      "loss",         "error",
-                   "rate",       "frames",     "seconds",      "frames_per_s",
-                   "padding",    "compute_s",  "forward_s",    "loss_s",
-                   "backward_s", "update_s",   "wait_s",       "exchange_s",
-                   "stall_s",    "g_norm",     "delta_norm",   "cos_g_delta",
-                   "skipped",    "sent_bytes", "shared_bytes", NULL});
+                   "epoch",        "block",       "loss",       "error",
+                   "rate",         "frames",      "seconds",    "frames_per_s",
+                   "padding",      "compute_s",   "forward_s",  "loss_s",
+                   "backward_s",   "update_s",    "wait_s",     "exchange_s",
+                   "stall_s",      "g_norm",      "delta_norm", "cos_g_delta",
+                   "worker_norm",  "cos_workers", "skipped",    "sent_bytes",
+                   "shared_bytes", NULL});
     assert_true(number(block, "loss") > 0);
     assert_true(fabs(number(block, "cos_g_delta")) <= 1 + 1e-6);
     assert_true(number(block, "padding") >= 0); /* of one of two at most */

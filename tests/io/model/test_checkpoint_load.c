@@ -50,11 +50,11 @@ static void test_files_that_do_not_match_change_no_state(void **state)
     check_load_fails(path, comm, &params, states, n - last, BM_ERR_FORMAT,
                      "state.sgd.v.4");
     memcpy(turned, checkpoint_segments, sizeof turned);
-    turned[0] = (bm_segment){"0.conv.w", 0, 24, 3, {3, 2, 4}};
+    turned[0] = (bm_segment){"0.conv.w", 0, 24, 3, {3, 2, 4}, 0};
     other.segments = turned;
     check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
                      "[2, 3, 4], but the network has [3, 2, 4]");
-    turned[0] = (bm_segment){"0.dense.w", 0, 24, 3, {2, 3, 4}};
+    turned[0] = (bm_segment){"0.dense.w", 0, 24, 3, {2, 3, 4}, 0};
     check_load_fails(path, comm, &other, states, n, BM_ERR_FORMAT,
                      "model.0.dense.w");
     check_load_fails(scratch_file(&s, "none"), comm, &params, states, n,
