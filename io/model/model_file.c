@@ -77,6 +77,14 @@ bm_status bm_model_check_tensors(const bm_st_file *f, const char *path,
     return BM_OK;
 }
 
+bool bm_model_in_bytes(const bm_st_file *f)
+{
+    for (size_t i = 0; i < bm_st_count(f); i++)
+        if (bm_st_at(f, i)->dtype == BM_I8)
+            return true;
+    return false;
+}
+
 bm_status bm_model_load(bm_st_file *f, bool checkpoint, const bm_params *params,
                         float *model)
 {

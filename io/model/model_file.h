@@ -50,6 +50,9 @@ BM_CHECKED bm_status bm_model_check_tensors(const bm_st_file *f,
                                             const char *path, bool checkpoint,
                                             const bm_params *params);
 
+/* Whether matrices of an open model are in bytes. */
+bool bm_model_in_bytes(const bm_st_file *f);
+
 /* Reads params->n floats into `model`, on the host, from an open file that
  * passed this check. `model` is unspecified on failure. */
 BM_CHECKED bm_status bm_model_load(bm_st_file *f, bool checkpoint,

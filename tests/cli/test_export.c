@@ -515,6 +515,64 @@ static void test_a_narrow_file_is_smaller(void **_)
     }
 }
 
+/* The logits of three sequences; free them. */
+static float *logits_of(bm_model *m, size_t *n)
+{
+    enum { T = 21, B = 3 };
+    static const int32_t lengths[B] = {T, 17, 5};
+    bm_batch b = {.extent = {T, B, lengths}};
+    float *x = zeros(T * B * FEATURES, sizeof *x), *copy = NULL;
+    bm_extent e = {0};
+    bm_tensor y;
+
+    for (size_t i = 0; i < T * B * FEATURES; i++)
+        x[i] = i / FEATURES / B < (size_t)lengths[i / FEATURES % B]
+                   ? (float)uniform(i)
+                   : 0;
+    b.x = (bm_tensor){x, 3, {T, B, FEATURES, 1}};
+    bm_model_forward(m, &b);
+    assert_ok(bm_sync(host()));
+    y = bm_model_output(m, &e);
+    *n = bm_count(y);
+    copy = zeros(*n, sizeof *copy);
+    memcpy(copy, y.data, *n * sizeof *copy);
+    free(x);
+    return copy;
+}
+
+/* With bm_hold matrices are packed once: the same bits, or nearly the same
+ * numbers in bytes. */
+static void test_weights_that_are_held_give_the_same_logits(void **_)
+{
+    bm_model *m = network(every_layer);
+    const bm_params *p = bm_model_params(m);
+    size_t n = 0;
+    float *x = logits_of(m, &n), *y = NULL;
+    double most = 0, apart = 0;
+
+    (void)_;
+    bm_hold(host(), p->w, p->n, false);
+    for (int turn = 0; turn < 2; turn++) { /* packed, and packed before */
+        y = logits_of(m, &n);
+        assert_memory_equal(x, y, n * sizeof *x);
+        free(y);
+    }
+    bm_hold(host(), p->w, p->n, true);
+    y = logits_of(m, &n);
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)x[i]));
+        apart = fmax(apart, fabs((double)x[i] - y[i]));
+    }
+    assert_true(apart > 0 && apart < 0.02 * most);
+    free(y);
+    bm_hold(host(), NULL, 0, false);
+    y = logits_of(m, &n);
+    assert_memory_equal(x, y, n * sizeof *x);
+    free(y);
+    free(x);
+    bm_model_free(m);
+}
+
 /* One matrix of bytes, as another program may have made it. */
 static bm_status write_steps(bm_dtype scale_type, size_t rows, float step)
 {
@@ -617,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_bytes_are_within_half_a_step),
         cmocka_unit_test(test_halves_are_rounded_to_nearest),
         cmocka_unit_test(test_a_narrow_file_is_smaller),
+        cmocka_unit_test(test_weights_that_are_held_give_the_same_logits),
         cmocka_unit_test(test_scales_of_a_file_are_checked),
         cmocka_unit_test(test_what_cannot_be_done_has_its_exit_code),
     };
