@@ -4,7 +4,8 @@
  *     bmuf_time_network MODEL FRAMES SEQUENCES SECONDS
  *
  * prints the CPU seconds for a million frames, of mini-batches of so many
- * sequences of random features. tools/compare_speed compares it with onnxruntime.
+ * sequences of random features. tools/compare_speed compares it with
+ * onnxruntime.
  */
 #include "core/rng.h"
 #include "recognise/recogniser.h"

@@ -7,7 +7,7 @@
  *     BM_TRY(bm_graph_new(&g));
  *     bm_graph_input(g, "x", BM_GRAPH_FLOAT, "batch frames 40");
  *     bm_graph_scope(g, "0.relu");
- *     y = bm_graph_node(g, "Relu", "x", NULL);       // its name is "0.relu/Relu"
+ *     y = bm_graph_node(g, "Relu", "x", NULL); // called "0.relu/Relu"
  *     bm_graph_output(g, "y", y, BM_GRAPH_FLOAT, "batch frames 40");
  *     status = bm_graph_write(g, "net.onnx");
  *     bm_graph_free(g);

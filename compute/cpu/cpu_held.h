@@ -24,8 +24,8 @@ typedef struct bm_held {
 void bm_held_clear(bm_held *h);
 
 /* The transpose of b [n, k], packed by product->pack or, with `bytes`, by
- * bytes->pack; borrowed until bm_held_clear. NULL: b is not held, or there is no
- * memory for it. */
+ * bytes->pack; borrowed until bm_held_clear. NULL: b is not held, or there is
+ * no memory for it. */
 const void *bm_held_packed(bm_held *h, const bm_isa *isa, bool bytes, size_t k,
                            size_t n, const float *b);
 

@@ -18,12 +18,12 @@ typedef struct bm_ark bm_ark;
 bool bm_ark_is_place(const char *text);
 
 /* Opens temporary files beside those of a place: "ark:FILE", "ark,t:FILE" (as
- * text) or "ark,scp:FILE,LIST". Fails with BM_ERR_ARG for another place, or with
- * BM_ERR_CREATE or BM_ERR_MEMORY. Close with bm_ark_close. */
+ * text) or "ark,scp:FILE,LIST". Fails with BM_ERR_ARG for another place, or
+ * with BM_ERR_CREATE or BM_ERR_MEMORY. Close with bm_ark_close. */
 BM_CHECKED bm_status bm_ark_create(bm_ark **out, const char *place);
 /* Adds x: `rows` rows of `cols` floats, `stride` floats apart. Fails with
- * BM_ERR_IO, BM_ERR_MEMORY, with BM_ERR_FORMAT if the name is empty or has white
- * space, or with BM_ERR_UNSUPPORTED beyond 2^31 - 1 rows or columns. */
+ * BM_ERR_IO, BM_ERR_MEMORY, with BM_ERR_FORMAT if the name is empty or has
+ * white space, or with BM_ERR_UNSUPPORTED beyond 2^31 - 1 rows or columns. */
 BM_CHECKED bm_status bm_ark_add(bm_ark *a, const char *name, const float *x,
                                 size_t rows, size_t cols, size_t stride);
 /* Completes the files and renames them. Fails with BM_ERR_IO. */

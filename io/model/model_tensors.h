@@ -25,8 +25,8 @@ typedef enum bm_weight_type {
     BM_WEIGHTS_INT8, /* likewise, with scales */
 } bm_weight_type;
 
-/* Declares them in fewer bits, and writes all of the vector, `model`. Fails with
- * BM_ERR_NUMERIC if a weight is not finite or too large for a half. */
+/* Declares them in fewer bits, and writes all of the vector, `model`. Fails
+ * with BM_ERR_NUMERIC if a weight is not finite or too large for a half. */
 BM_CHECKED bm_status bm_model_write_narrow(bm_st_writer *w,
                                            const bm_params *params,
                                            bm_weight_type type,
@@ -43,7 +43,8 @@ bool bm_model_has(const bm_st_file *f, const bm_params *params,
                   const char *prefix, const char *name);
 
 /* Reads elements [offset, offset + count) of the vector into x, on the host.
- * Only after bm_model_match. Fails as bm_st_read does, or with BM_ERR_MEMORY. */
+ * Only after bm_model_match. Fails as bm_st_read does, or with BM_ERR_MEMORY.
+ */
 BM_CHECKED bm_status bm_model_read(bm_st_file *f, const bm_params *params,
                                    const char *prefix, size_t offset,
                                    size_t count, float *x);

@@ -16,8 +16,8 @@
 
 enum { PANELS = 4, TILE_ROWS = 3, MOST_BYTE = 127 };
 
-/* words: LANES sums of 32 bits. WIDEN: 2 LANES bytes as 16 bits. PAIRS: the sums
- * of two products each. */
+/* words: LANES sums of 32 bits. WIDEN: 2 LANES bytes as 16 bits. PAIRS: the
+ * sums of two products each. */
 #if defined __AVX512BW__
 typedef __m512i words;
 #define WIDEN(p)       _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)(p)))
