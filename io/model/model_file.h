@@ -44,8 +44,8 @@ BM_CHECKED bm_status bm_model_export_narrow(const char *path,
                                             bm_weight_type type,
                                             const bm_text *texts);
 
-/* Fails with BM_ERR_FORMAT if names or shapes of the tensors in an open model or
- * checkpoint differ from those of params, which may have no memory yet. */
+/* Fails with BM_ERR_FORMAT if names or shapes of the tensors in an open model
+ * or checkpoint differ from those of params, which may have no memory yet. */
 BM_CHECKED bm_status bm_model_check_tensors(const bm_st_file *f,
                                             const char *path, bool checkpoint,
                                             const bm_params *params);
