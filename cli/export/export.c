@@ -88,7 +88,7 @@ static const bm_flag flags[] = {
      "write the model to --out with weights of 16 or 8 bits, half or a quarter "
      "as large",
      0, false},
-    {"out", "FILE", "the file of --weights", 'o', false},
+    {"out", "FILE", "the model with fewer bits", 'o', false},
     {0},
 };
 
