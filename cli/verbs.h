@@ -19,6 +19,7 @@
     X(score)                                                                   \
     X(compare)                                                                 \
     X(decode)                                                                  \
+    X(export)                                                                  \
     X(explain)                                                                 \
     X(scale)                                                                   \
     X(report)                                                                  \

@@ -343,6 +343,12 @@ const bm_loss_ops *bm_model_loss(const bm_model *m)
     return m->loss;
 }
 
+const bm_layer *bm_model_layers(const bm_model *m, size_t *n)
+{
+    *n = m->n_layers;
+    return m->layers;
+}
+
 size_t bm_model_stride(const bm_model *m)
 {
     size_t stride = 1;

@@ -146,6 +146,23 @@ const char *bm_layer_argument(char **rest)
     return word;
 }
 
+const float *bm_layer_weight(const bm_layer *l, const char *name)
+{
+    const float *at[] = {l->w, l->s}; /* learned, statistics */
+
+    for (int i = 0; i < l->n_weights; i++) {
+        const bm_weight *w = &l->weights[i];
+        size_t n = 1;
+
+        if (strcmp(w->name, name) == 0)
+            return at[w->statistic];
+        for (int k = 0; k < w->rank; k++)
+            n *= w->dim[k];
+        at[w->statistic] += n;
+    }
+    return NULL;
+}
+
 void bm_layer_glorot(float *w, size_t n, size_t fan_in, size_t fan_out,
                      bm_rng *rng)
 {

@@ -163,6 +163,8 @@ static bm_status read_weights(bm_recogniser *r, bm_st_file *f, const char *path,
     if (status == BM_OK) {
         bm_put(r->be, params->w, model, params->n);
         status = bm_sync(r->be);
+        r->in_bytes = bm_model_in_bytes(f);
+        bm_hold(r->be, params->w, params->n, r->in_bytes);
     }
     free(model);
     return status;

@@ -13,6 +13,7 @@ typedef struct bm_recogniser {
     bm_backend *be; /* borrowed */
     bm_model *model;
     bm_vocab *vocab;
+    bool in_bytes; /* the file has matrices in bytes */
     size_t features;
     char width[24];      /* features as text */
     char *features_text; /* settings that made the features */

@@ -144,6 +144,8 @@ bm_status bm_transcriber_fork(bm_transcriber **out, const bm_transcriber *t)
     BM_TRY_DONE(
         bm_model_plan(&fork->model, &t->net->settings, &shape, fork->be));
     bm_model_borrow(fork->model, t->net->model);
+    bm_hold(fork->be, bm_model_params(fork->model)->w,
+            bm_model_params(fork->model)->n, t->net->in_bytes);
     status = open_parts(fork);
 done:
     if (status == BM_OK)

@@ -1,5 +1,6 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
 #include "cli/json_output.h"
+#include "cli/score/dump.h"
 #include "cli/score/error_rate.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
@@ -7,7 +8,6 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "io/model/npz.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 typedef struct evaluation {
     bm_scoring scored;
-    bm_npz *dump;
+    bm_dump *dump;
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
     bool transcripts;
@@ -50,8 +50,8 @@ static bm_status see(void *self, const bm_seen *seen)
     bm_status status = BM_OK;
 
     if (s->dump != NULL)
-        BM_TRY(bm_npz_add(s->dump, seen->tag, seen->logits, seen->frames,
-                          bm_vocab_size(vocab), seen->stride));
+        BM_TRY(bm_dump_add(s->dump, seen->tag, seen->logits, seen->frames,
+                           bm_vocab_size(vocab), seen->stride));
     if (!s->transcripts)
         return BM_OK;
     BM_TRY(bm_vocab_decode(vocab, seen->labels, seen->n, &text));
@@ -267,7 +267,7 @@ static bm_status score(evaluation *s, const bm_arguments *a,
     if (hyp != NULL)
         BM_TRY(gather_transcripts(s, hyp));
     if (s->dump != NULL)
-        BM_TRY(bm_npz_finish(s->dump));
+        BM_TRY(bm_dump_finish(s->dump));
     if (bm_comm_rank(s->scored.comm) != 0)
         return BM_OK;
     BM_TRY(bm_scoring_intervals(&s->scored, &labels, &words));
@@ -283,13 +283,15 @@ static bm_status score(evaluation *s, const bm_arguments *a,
 static bm_status open_alone(evaluation *s, const bm_arguments *a)
 {
     const char *dump = bm_argument(a, "dump"), *hyp = bm_argument(a, "hyp");
+    const char *values = NULL;
 
+    BM_TRY(bm_argument_word(a, "values", BM_DUMP_VALUES, "logits", &values));
     if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->scored.comm) == 0)
         BM_TRY(bm_file_try(hyp));
     BM_TRY(bm_scoring_open(&s->scored, a->nouns[0], a->nouns[1],
                            bm_argument(a, "force") != NULL));
     if (dump != NULL)
-        BM_TRY(bm_npz_create(&s->dump, dump));
+        BM_TRY(bm_dump_open(&s->dump, dump, values));
     return BM_OK;
 }
 
@@ -301,12 +303,9 @@ static bm_status check_outputs(const bm_arguments *a)
         return BM_FAIL(BM_ERR_ARG,
                        "eval: --hyp - and --json both print to stdout; give "
                        "--hyp a file");
-    if (dump != NULL && !bm_ends_with(dump, ".npz"))
-        return BM_FAIL(BM_ERR_ARG,
-                       "eval: --dump %s: the file is in NumPy's format; give "
-                       "it a name that ends with .npz",
-                       dump);
-    return BM_OK;
+    if (dump == NULL && bm_argument(a, "values") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "eval: --values counts with --dump only");
+    return dump != NULL ? bm_dump_check("eval", dump) : BM_OK;
 }
 
 static bm_status check_dump(const bm_arguments *a, long ranks)
@@ -336,7 +335,7 @@ static bm_status eval(const bm_arguments *a)
     BM_TRY_DONE(bm_comm_agree(session.comm, open_alone(&s, a)));
     status = score(&s, a, &session.plan);
 done:
-    bm_npz_close(s.dump);
+    bm_dump_close(s.dump);
     bm_scoring_close(&s.scored);
     bm_score_session_close(&session);
     free(s.text);
@@ -349,8 +348,12 @@ static const bm_flag flags[] = {
      "write transcripts in NIST's trn form: words (id); -: to stdout, and the "
      "scores to stderr",
      0, false},
-    {"dump", "FILE.npz", "write the logits of every sequence; not with -n", 0,
-     false},
+    {"dump", "FILE.npz",
+     "write the logits of every sequence; ark:FILE, ark,t:FILE or "
+     "ark,scp:FILE,LIST: for Kaldi; not with -n",
+     0, false},
+    {"values", "logits|posteriors|log-posteriors",
+     "what --dump writes; default: logits", 0, false},
     BM_RANKS_FLAG,
     BM_DEVICE_FLAGS,
     {0},

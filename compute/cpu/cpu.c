@@ -24,6 +24,7 @@ static void cpu_close(bm_backend *be)
         return;
     bm_thread_pool_close(cpu->pool);
     bm_onednn_close(cpu->dnn);
+    bm_held_clear(&cpu->held);
     free(cpu->factor[0].x);
     free(cpu->factor[1].x);
     free(cpu->work.x);
@@ -113,8 +114,19 @@ static bm_status cpu_alloc(bm_backend *be, size_t n, float **out)
 
 static void cpu_free(bm_backend *be, float *x)
 {
-    (void)be;
+    bm_held *held = &bm_cpu_of(be)->held;
+
+    if (held->x == x)
+        bm_held_clear(held);
     free(x);
+}
+
+static void cpu_hold(bm_backend *be, const float *x, size_t n, bool bytes)
+{
+    bm_held *held = &bm_cpu_of(be)->held;
+
+    bm_held_clear(held);
+    *held = (bm_held){.x = x, .n = n, .bytes = bytes};
 }
 
 static void cpu_copy(bm_backend *be, float *dst, const float *src, size_t n)
@@ -445,6 +457,7 @@ const bm_backend_ops bm_backend_cpu = {
     .sync = cpu_sync,
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .hold = cpu_hold,
     .put = cpu_copy,
     .get = cpu_copy,
 #define BM_OPERATION(name, ...) .name = bm_cpu_##name,

@@ -3,6 +3,7 @@
 #define BM_COMPUTE_CPU_CPU_H
 
 #include "compute/backend_ops.h"
+#include "compute/cpu/cpu_held.h"
 #include "compute/cpu/loops/cpu_isa.h"
 #include "compute/cpu/onednn.h"
 #include "compute/cpu/thread_pool.h"
@@ -29,10 +30,11 @@ typedef struct bm_cpu {
     bm_precision precision;
     bm_bf16_units bf16;
     bm_onednn *dnn;       /* BM_BF16_OF_DNN, else NULL */
-    bm_scratch factor[2]; /* A and B of a product in bf16 */
-    bm_scratch work;      /* for products in loops of ours */
-    bm_scratch squares;   /* doubles: partial sums of a norm */
-    bm_scratch scores;    /* bm_scores: one for each sequence of a batch */
+    bm_scratch factor[2]; /* A and B of a product in bf16; A of one in bytes */
+    bm_held held;
+    bm_scratch work;    /* for products in loops of ours */
+    bm_scratch squares; /* doubles: partial sums of a norm */
+    bm_scratch scores;  /* bm_scores: one for each sequence of a batch */
 } bm_cpu;
 
 static inline bm_cpu *bm_cpu_of(const bm_backend *be)
@@ -82,19 +84,25 @@ void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
  * The same on the calling thread, for few rows m and a B that is used many
  * times: C [m, n] (+)= A [m, k] B [k, n].
  *
- *     size_t bytes = bm_cpu_packed(be, k, n);
- *     bm_cpu_pack(be, transposed, k, n, b, packed);     b [k, n] or [n, k]
- *     bm_cpu_multiply_packed(be, m, n, k, a, lda, scratch, packed, ...);
+ *     size_t floats = bm_cpu_packed(be, k, n);
+ *     p = bm_cpu_pack(be, transposed, k, n, b, packed); b [k, n] or [n, k]
+ *     bm_cpu_multiply_packed(be, m, n, k, a, lda, scratch, p, ...);
  *
- * `scratch` has m (n + k) floats. `packed` is aligned to a cache line.
+ * `scratch` has m (n + k) floats. `packed` is aligned to a cache line; of a
+ * matrix that is held it is not used.
  */
+typedef struct bm_cpu_packed_matrix {
+    const void *x;
+    bool bytes; /* by bm_byte_product, else by bm_product or oneDNN */
+} bm_cpu_packed_matrix;
+
 size_t bm_cpu_packed(bm_backend *be, size_t k, size_t n);
-void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
-                 const float *b, float *packed);
+bm_cpu_packed_matrix bm_cpu_pack(bm_backend *be, bool transposed, size_t k,
+                                 size_t n, const float *b, float *packed);
 bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
                                  size_t k, const float *a, size_t lda,
-                                 float *scratch, const float *packed, float *c,
-                                 size_t ldc, bool add);
+                                 float *scratch, bm_cpu_packed_matrix packed,
+                                 float *c, size_t ldc, bool add);
 
 /* The operations: see operations.h. */
 #define BM_OPERATION(name, requirement, parameters, arguments)                 \

@@ -4,7 +4,8 @@
  * times use cpu_product.c. In bf16 both factors are rounded first. The units
  * for fp32 then multiply them exactly, since the product of two bf16 has 16
  * bits; the units for bf16 are used through oneDNN (docs/decisions/10-bf16.md
- * describes which of the two is chosen).
+ * describes which of the two is chosen). cpu_bytes.c multiplies with a matrix
+ * that is held in bytes.
  */
 #include "compute/cpu/cpu.h"
 
@@ -244,6 +245,84 @@ static bm_status round_factors(bm_backend *be, product *p)
                         p->b.transposed ? p->k : p->n, halves ? &p->b16 : NULL);
 }
 
+/* ---- bytes -------------------------------------------------------------- */
+
+/* C (+)= A B with a packed B of bytes. */
+typedef struct byte_product {
+    const bm_byte_product *bytes;
+    size_t m, n, k, lda, ldc, parts;
+    const float *a;
+    const void *b;
+    float *c;
+    bool add;
+    float *steps; /* [m] */
+    int16_t *q;   /* [m, bm_row_of_bytes(k)] */
+} byte_product;
+
+/* Floats for `steps` and `q`. */
+static size_t room_for_bytes(size_t m, size_t k)
+{
+    return m + m * bm_row_of_bytes(k) / 2;
+}
+
+/* Rows from .. to - 1, some at a time, so that they stay in the L1 cache. */
+static void multiply_bytes(const byte_product *p, size_t from, size_t to)
+{
+    enum { SOME = 48 };
+    size_t row = bm_row_of_bytes(p->k);
+
+    for (size_t i = from; i < to; i++)
+        p->steps[i] = p->bytes->round(p->k, p->a + i * p->lda, p->q + i * row);
+    for (size_t i = from; i < to; i += SOME)
+        p->bytes->multiply(to - i < SOME ? to - i : SOME, p->n, p->k,
+                           p->q + i * row, p->steps + i, p->b,
+                           p->c + i * p->ldc, p->ldc, p->add);
+}
+
+static void byte_part(void *self, size_t i)
+{
+    const byte_product *p = self;
+
+    multiply_bytes(p, bm_part(p->m, 1, p->parts, i),
+                   bm_part(p->m, 1, p->parts, i + 1));
+}
+
+/* The transpose of b [n, k] in bytes; NULL: it is not held so. */
+static const void *as_bytes(bm_cpu *cpu, size_t k, size_t n, const float *b)
+{
+    if (!cpu->held.bytes || cpu->precision != BM_FP32 || k > BM_BYTES_MOST)
+        return NULL;
+    return bm_held_packed(&cpu->held, cpu->isa, true, k, n, b);
+}
+
+/* Computes p if B is held in bytes, and returns whether it is. */
+static bool multiplied_in_bytes(bm_backend *be, const product *p)
+{
+    bm_cpu *cpu = p->cpu;
+    byte_product of = {.bytes = cpu->isa->bytes,
+                       .m = p->m,
+                       .n = p->n,
+                       .k = p->k,
+                       .lda = p->a.ld,
+                       .ldc = p->ldc,
+                       .parts = p->parts,
+                       .a = p->a.x,
+                       .c = p->c,
+                       .add = p->beta != 0};
+
+    if (p->a.transposed || !p->b.transposed || p->b.ld != p->k ||
+        p->alpha != 1 || (p->beta != 0 && p->beta != 1))
+        return false;
+    of.b = as_bytes(cpu, p->k, p->n, p->b.x);
+    if (of.b == NULL || bm_reserve(&cpu->factor[0], room_for_bytes(p->m, p->k) *
+                                                        sizeof(float)) != BM_OK)
+        return false;
+    of.steps = cpu->factor[0].x;
+    of.q = (int16_t *)(void *)(of.steps + p->m);
+    bm_cpu_run(be, of.parts, byte_part, &of);
+    return true;
+}
+
 /* ---- a product ---------------------------------------------------------- */
 
 void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
@@ -268,7 +347,7 @@ void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
             cpu->isa->loops->axpby(n, 0, c, beta, c + i * ldc);
         return;
     }
-    if (m == 0 || n == 0)
+    if (m == 0 || n == 0 || multiplied_in_bytes(be, &p))
         return;
     if (cpu->precision == BM_BF16)
         p.status = round_factors(be, &p);
@@ -300,19 +379,26 @@ size_t bm_cpu_packed(bm_backend *be, size_t k, size_t n)
     return bytes / sizeof(float) + 1;
 }
 
-void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
-                 const float *b, float *packed)
+bm_cpu_packed_matrix bm_cpu_pack(bm_backend *be, bool transposed, size_t k,
+                                 size_t n, const float *b, float *packed)
 {
     bm_cpu *cpu = bm_cpu_of(be);
+    const void *held = transposed ? as_bytes(cpu, k, n, b) : NULL;
     bm_factor all = {.x = b, .ld = transposed ? k : n};
     const uint16_t *halves = NULL;
     bm_status status = BM_OK;
 
+    if (held != NULL)
+        return (bm_cpu_packed_matrix){held, true};
+    if (transposed && cpu->precision == BM_FP32)
+        held = bm_held_packed(&cpu->held, cpu->isa, false, k, n, b);
+    if (held != NULL)
+        return (bm_cpu_packed_matrix){held, false};
     if (!by_dnn(cpu)) {
         cpu->isa->product->pack(transposed, k, n, b, packed);
         if (cpu->precision == BM_BF16)
             cpu->isa->loops->round_bf16(bm_packed(k, n), packed, packed);
-        return;
+        return (bm_cpu_packed_matrix){packed, false};
     }
     status = round_factor(be, &cpu->factor[1], &all, transposed ? n : k,
                           transposed ? k : n, &halves);
@@ -320,12 +406,13 @@ void bm_cpu_pack(bm_backend *be, bool transposed, size_t k, size_t n,
         status = bm_onednn_pack(cpu->dnn, transposed, k, n, halves, packed);
     if (status != BM_OK)
         bm_remember(be, status);
+    return (bm_cpu_packed_matrix){packed, false};
 }
 
 /* With a packed B oneDNN is fast only if C is contiguous. */
 static bm_status multiply_packed_bf16(const bm_cpu *cpu, size_t m, size_t n,
                                       size_t k, const float *a, size_t lda,
-                                      float *scratch, const float *packed,
+                                      float *scratch, const void *packed,
                                       float *c, size_t ldc, bool add)
 {
     const bm_loops *loops = cpu->isa->loops;
@@ -343,15 +430,33 @@ static bm_status multiply_packed_bf16(const bm_cpu *cpu, size_t m, size_t n,
 
 bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
                                  size_t k, const float *a, size_t lda,
-                                 float *scratch, const float *packed, float *c,
-                                 size_t ldc, bool add)
+                                 float *scratch, bm_cpu_packed_matrix packed,
+                                 float *c, size_t ldc, bool add)
 {
     const bm_cpu *cpu = bm_cpu_of(be);
 
     if (m == 0)
         return BM_OK;
+    if (packed.bytes) {
+        byte_product of = {cpu->isa->bytes,
+                           m,
+                           n,
+                           k,
+                           lda,
+                           ldc,
+                           1,
+                           a,
+                           packed.x,
+                           c,
+                           add,
+                           scratch,
+                           (int16_t *)(void *)(scratch + m)};
+
+        multiply_bytes(&of, 0, m);
+        return BM_OK;
+    }
     if (by_dnn(cpu))
-        return multiply_packed_bf16(cpu, m, n, k, a, lda, scratch, packed, c,
+        return multiply_packed_bf16(cpu, m, n, k, a, lda, scratch, packed.x, c,
                                     ldc, add);
     if (cpu->precision == BM_BF16) {
         for (size_t i = 0; i < m; i++)
@@ -359,6 +464,6 @@ bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
         a = scratch;
         lda = k;
     }
-    cpu->isa->product->multiply(m, n, k, a, lda, packed, c, ldc, add);
+    cpu->isa->product->multiply(m, n, k, a, lda, packed.x, c, ldc, add);
     return BM_OK;
 }

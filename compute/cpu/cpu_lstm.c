@@ -27,8 +27,9 @@ typedef struct direction {
     size_t r;
     float *gates, *cells; /* of all directions */
     float *dh, *dc;       /* [B, H] */
-    float *packed;        /* wh */
-    float *scratch;       /* [B, 5 H]: for bm_cpu_multiply_packed */
+    float *packed;        /* room for wh */
+    bm_cpu_packed_matrix wh;
+    float *scratch; /* [B, 5 H]: for bm_cpu_multiply_packed */
 } direction;
 
 /* A pass over all directions, in parts: ranges of sequences of each direction.
@@ -132,7 +133,7 @@ static bm_status step_forward(const direction *d, size_t from, size_t to,
     if (step > 0)
         BM_TRY(bm_cpu_multiply_packed(
             d->be, end - first, 4 * H, H, y + at(d, before, first, H), R * H,
-            d->scratch + first * 5 * H, d->packed,
+            d->scratch + first * 5 * H, d->wh,
             d->gates + at(d, t, first, 4 * H), R * 4 * H, true));
     for (size_t i = from; i < to; i++) {
         float *c = d->cells + at(d, t, i, H), *h = y + at(d, t, i, H);
@@ -161,8 +162,7 @@ static bm_status step_backward(const direction *d, size_t from, size_t to,
         BM_TRY(bm_cpu_multiply_packed(
             d->be, end - first, H, 4 * H,
             d->gates + at(d, frame(d, step + 1), first, 4 * H), R * 4 * H,
-            d->scratch + first * 5 * H, d->packed, d->dh + first * H, H,
-            false));
+            d->scratch + first * 5 * H, d->wh, d->dh + first * H, H, false));
     for (size_t i = from; i < to; i++) {
         float *gates = d->gates + at(d, t, i, 4 * H);
         const float *c0 = step > 0 ? d->cells + at(d, before, i, H) : NULL;
@@ -227,8 +227,8 @@ void bm_cpu_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
                     (bm_factor){.x = l->wx, .ld = D, .transposed = true}, 0,
                     s.direction[0].gates, R * 4 * H);
     for (size_t r = 0; r < R; r++)
-        bm_cpu_pack(be, true, H, 4 * H, l->wh + r * 4 * H * H,
-                    s.direction[r].packed);
+        s.direction[r].wh = bm_cpu_pack(
+            be, true, H, 4 * H, l->wh + r * 4 * H * H, s.direction[r].packed);
     run(be, &s, R, sweep_forward);
 }
 
@@ -259,8 +259,8 @@ void bm_cpu_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
 
     s.dy = dy;
     for (size_t r = 0; r < R; r++)
-        bm_cpu_pack(be, false, 4 * H, H, l->wh + r * 4 * H * H,
-                    s.direction[r].packed);
+        s.direction[r].wh = bm_cpu_pack(
+            be, false, 4 * H, H, l->wh + r * 4 * H * H, s.direction[r].packed);
     run(be, &s, R, sweep_backward);
     bm_cpu_sum_rows(be, bm_matrix(gates, frames, n_gates), db);
     rounded = bm_cpu_round(be, frames * n_gates, gates);

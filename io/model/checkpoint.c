@@ -279,7 +279,7 @@ static bool is_asked_for(const job *j, const char *name)
          i = bm_state_slices_end(&j->slices, i)) {
         const char *asked = j->slices.rows[i].name;
 
-        if (is_model(asked) ? bm_model_has(j->c->params, "model.", name)
+        if (is_model(asked) ? bm_model_has(j->f, j->c->params, "model.", name)
                             : strcmp(tensor_of(asked, 1).name, name) == 0)
             return true;
     }

@@ -1,12 +1,11 @@
 #include "io/model/model_file.h"
 
-#include "io/model/model_tensors.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-bm_status bm_model_export(const char *path, const bm_params *params,
-                          const float *model, const bm_text *texts)
+bm_status bm_model_export_narrow(const char *path, const bm_params *params,
+                                 const float *model, bm_weight_type type,
+                                 const bm_text *texts)
 {
     bm_st_writer *w = NULL;
     bm_status status = BM_OK;
@@ -15,12 +14,22 @@ bm_status bm_model_export(const char *path, const bm_params *params,
     BM_TRY_DONE(bm_st_meta(w, "format", BM_MODEL_FORMAT));
     for (; texts != NULL && texts->key != NULL; texts++)
         BM_TRY_DONE(bm_st_meta(w, texts->key, texts->text));
-    BM_TRY_DONE(bm_model_declare(w, params, ""));
-    BM_TRY_DONE(bm_st_write(w, model, params->n * sizeof *model));
+    if (type == BM_WEIGHTS_FP32) {
+        BM_TRY_DONE(bm_model_declare(w, params, ""));
+        BM_TRY_DONE(bm_st_write(w, model, params->n * sizeof *model));
+    } else {
+        BM_TRY_DONE(bm_model_write_narrow(w, params, type, model));
+    }
     BM_TRY_DONE(bm_st_commit(w, NULL));
 done:
     bm_st_close(w);
     return status;
+}
+
+bm_status bm_model_export(const char *path, const bm_params *params,
+                          const float *model, const bm_text *texts)
+{
+    return bm_model_export_narrow(path, params, model, BM_WEIGHTS_FP32, texts);
 }
 
 bm_status bm_model_open(bm_st_file **out, const char *path, bool *checkpoint)
@@ -62,10 +71,18 @@ bm_status bm_model_check_tensors(const bm_st_file *f, const char *path,
 
     BM_TRY(bm_model_match(f, path, params, prefix));
     for (size_t i = 0; i < bm_st_count(f) && !checkpoint; i++)
-        if (!bm_model_has(params, prefix, bm_st_at(f, i)->name))
+        if (!bm_model_has(f, params, prefix, bm_st_at(f, i)->name))
             return BM_FAIL(BM_ERR_FORMAT, "%s: tensor %s is not in the network",
                            path, bm_st_at(f, i)->name);
     return BM_OK;
+}
+
+bool bm_model_in_bytes(const bm_st_file *f)
+{
+    for (size_t i = 0; i < bm_st_count(f); i++)
+        if (bm_st_at(f, i)->dtype == BM_I8)
+            return true;
+    return false;
 }
 
 bm_status bm_model_load(bm_st_file *f, bool checkpoint, const bm_params *params,

@@ -6,7 +6,7 @@
 #define BM_IO_MODEL_MODEL_FILE_H
 
 #include "compute/params.h"
-#include "io/model/safetensors.h"
+#include "io/model/model_tensors.h"
 
 #define BM_CHECKPOINT_FORMAT "bmuf-checkpoint 1"
 #define BM_MODEL_FORMAT      "bmuf-model 1"
@@ -37,11 +37,21 @@ BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
 BM_CHECKED bm_status bm_model_export(const char *path, const bm_params *params,
                                      const float *model, const bm_text *texts);
 
-/* Fails with BM_ERR_FORMAT if names or shapes of the tensors in an open model or
- * checkpoint differ from those of params, which may have no memory yet. */
+/* The same with matrices in fewer bits. BM_ERR_NUMERIC: or too large. */
+BM_CHECKED bm_status bm_model_export_narrow(const char *path,
+                                            const bm_params *params,
+                                            const float *model,
+                                            bm_weight_type type,
+                                            const bm_text *texts);
+
+/* Fails with BM_ERR_FORMAT if names or shapes of the tensors in an open model
+ * or checkpoint differ from those of params, which may have no memory yet. */
 BM_CHECKED bm_status bm_model_check_tensors(const bm_st_file *f,
                                             const char *path, bool checkpoint,
                                             const bm_params *params);
+
+/* Whether matrices of an open model are in bytes. */
+bool bm_model_in_bytes(const bm_st_file *f);
 
 /* Reads params->n floats into `model`, on the host, from an open file that
  * passed this check. `model` is unspecified on failure. */

@@ -3,6 +3,10 @@
  * for each segment, named `prefix` and the segment's name, in the order of the
  * vector; without segments one flat tensor, "model".
  *
+ * A file may also have the matrices in fewer bits: as halves (F16), or as bytes
+ * (I8) with a second tensor of floats, "<name>.scale" [rows], by which each row
+ * is multiplied. A row has the last dimension. Reading gives floats.
+ *
  * A tensor's name that does not fit into BM_ST_NAME bytes is BM_ERR_ARG.
  */
 #ifndef BM_IO_MODEL_MODEL_TENSORS_H
@@ -15,18 +19,32 @@
 BM_CHECKED bm_status bm_model_declare(bm_st_writer *w, const bm_params *params,
                                       const char *prefix);
 
-/* Fails with BM_ERR_FORMAT unless the file has all of them, as F32 with the
- * shapes in params. `path` is for the message. */
+typedef enum bm_weight_type {
+    BM_WEIGHTS_FP32,
+    BM_WEIGHTS_FP16, /* matrices; everything else stays float */
+    BM_WEIGHTS_INT8, /* likewise, with scales */
+} bm_weight_type;
+
+/* Declares them in fewer bits, and writes all of the vector, `model`. Fails
+ * with BM_ERR_NUMERIC if a weight is not finite or too large for a half. */
+BM_CHECKED bm_status bm_model_write_narrow(bm_st_writer *w,
+                                           const bm_params *params,
+                                           bm_weight_type type,
+                                           const float *model);
+
+/* Fails with BM_ERR_FORMAT unless the file has all of them, with the shapes in
+ * params, and the scales. `path` is for the message. */
 BM_CHECKED bm_status bm_model_match(const bm_st_file *f, const char *path,
                                     const bm_params *params,
                                     const char *prefix);
 
-/* True if one of them has this name. */
-bool bm_model_has(const bm_params *params, const char *prefix,
-                  const char *name);
+/* True if one of them, or the scale of one, has this name. */
+bool bm_model_has(const bm_st_file *f, const bm_params *params,
+                  const char *prefix, const char *name);
 
 /* Reads elements [offset, offset + count) of the vector into x, on the host.
- * Only after bm_model_match. Fails as bm_st_read does. */
+ * Only after bm_model_match. Fails as bm_st_read does, or with BM_ERR_MEMORY.
+ */
 BM_CHECKED bm_status bm_model_read(bm_st_file *f, const bm_params *params,
                                    const char *prefix, size_t offset,
                                    size_t count, float *x);

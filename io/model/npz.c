@@ -111,20 +111,26 @@ static bm_status put_central(bm_npz *z, const entry *e)
     return put(z, e->name, strlen(e->name));
 }
 
-/* The header of a .npy file, version 1, padded to 128 bytes. */
-static void npy_header(char *out, size_t rows, size_t cols)
+enum { HEADER = 128, TYPE = 24 };
+
+/* The header of a .npy file, version 1, padded to HEADER bytes. type: "<f4". */
+static void npy_header(char *out, const char *type, int rank, const size_t *dim)
 {
     static const unsigned char magic[10] = {0x93, 'N', 'U', 'M',  'P',
                                             'Y',  1,   0,   0x76, 0};
-    int n = 0;
+    char *to = out + sizeof magic;
+    size_t room = HEADER - sizeof magic, n = 0;
 
     memcpy(out, magic, sizeof magic);
-    n = snprintf(out + 10, 118,
-                 "{'descr': '<f4', 'fortran_order': False, "
-                 "'shape': (%zu, %zu), }",
-                 rows, cols);
-    memset(out + 10 + n, ' ', (size_t)(117 - n));
-    out[127] = '\n';
+    n = (size_t)snprintf(
+        to, room, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    for (int i = 0; i < rank; i++)
+        n += (size_t)snprintf(to + n, room - n, i == 0 ? "%zu" : ", %zu",
+                              dim[i]);
+    n += (size_t)snprintf(to + n, room - n, rank == 1 ? ",), }" : "), }");
+    BM_ASSERT(n < room);
+    memset(to + n, ' ', room - n - 1);
+    out[HEADER - 1] = '\n';
 }
 
 static bm_status room_for(bm_npz *z, size_t size)
@@ -149,24 +155,27 @@ static bm_status room_for(bm_npz *z, size_t size)
     return BM_OK;
 }
 
-bm_status bm_npz_add(bm_npz *z, const char *name, const float *x, size_t rows,
-                     size_t cols, size_t stride)
+/* Sets *data to room for an array of `size` bytes behind the header. */
+static bm_status begin(bm_npz *z, const char *name, size_t size, char **data)
 {
-    enum { HEADER = 128 };
-    size_t row = cols * sizeof *x, size = HEADER + rows * row;
     size_t length = strlen(name) + sizeof ".npy";
-    entry *e = NULL;
 
-    if (z->at + size + length > UINT32_MAX / 2 || z->n == 65534)
+    if (z->at + HEADER + size + length > UINT32_MAX / 2 || z->n == 65534)
         return BM_FAIL(BM_ERR_UNSUPPORTED,
-                       "%s: more than 2 GB or 65,534 arrays; dump fewer "
-                       "sequences",
+                       "%s: more than 2 GB or 65,534 arrays; write fewer",
                        z->file.path);
-    BM_TRY(room_for(z, size));
-    npy_header(z->rows, rows, cols);
-    for (size_t t = 0; t < rows; t++)
-        memcpy(z->rows + HEADER + t * row, x + t * stride, row);
-    e = &z->entries[z->n];
+    BM_TRY(room_for(z, HEADER + size));
+    *data = z->rows + HEADER;
+    return BM_OK;
+}
+
+/* Writes what begin() made room for. */
+static bm_status end(bm_npz *z, const char *name, size_t size)
+{
+    size_t length = strlen(name) + sizeof ".npy";
+    entry *e = &z->entries[z->n];
+
+    size += HEADER;
     e->name = malloc(length);
     if (e->name == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a name");
@@ -179,15 +188,54 @@ bm_status bm_npz_add(bm_npz *z, const char *name, const float *x, size_t rows,
     return put(z, z->rows, size);
 }
 
+bm_status bm_npz_add(bm_npz *z, const char *name, const float *x, size_t rows,
+                     size_t cols, size_t stride)
+{
+    size_t row = cols * sizeof *x;
+    char *data = NULL;
+
+    BM_TRY(begin(z, name, rows * row, &data));
+    npy_header(z->rows, "<f4", 2, (size_t[]){rows, cols});
+    for (size_t t = 0; t < rows; t++)
+        memcpy(data + t * row, x + t * stride, row);
+    return end(z, name, rows * row);
+}
+
+bm_status bm_npz_add_array(bm_npz *z, const char *name, const float *x,
+                           int rank, const size_t *dim)
+{
+    size_t size = sizeof *x;
+    char *data = NULL;
+
+    for (int i = 0; i < rank; i++)
+        size *= dim[i];
+    BM_TRY(begin(z, name, size, &data));
+    npy_header(z->rows, "<f4", rank, dim);
+    memcpy(data, x, size);
+    return end(z, name, size);
+}
+
+bm_status bm_npz_add_text(bm_npz *z, const char *name, const char *text)
+{
+    size_t size = strlen(text) > 0 ? strlen(text) : 1; /* NumPy knows no S0 */
+    char type[TYPE], *data = NULL;
+
+    snprintf(type, sizeof type, "|S%zu", size);
+    BM_TRY(begin(z, name, size, &data));
+    npy_header(z->rows, type, 0, NULL);
+    memcpy(data, text, size);
+    return end(z, name, size);
+}
+
 bm_status bm_npz_finish(bm_npz *z)
 {
     uint32_t from = (uint32_t)z->at;
-    unsigned char end[22] = {0}, *to = put32(end, 0x06054b50);
+    unsigned char last[22] = {0}, *to = put32(last, 0x06054b50);
 
     for (size_t i = 0; i < z->n; i++)
         BM_TRY(put_central(z, &z->entries[i]));
     to = put16(put16(put32(to, 0), (unsigned)z->n), (unsigned)z->n);
     (void)put32(put32(to, (uint32_t)z->at - from), from);
-    BM_TRY(put(z, end, sizeof end));
+    BM_TRY(put(z, last, sizeof last));
     return bm_file_replace_commit(&z->file, true);
 }

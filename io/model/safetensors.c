@@ -13,10 +13,8 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [BM_F64] = {"F64", 8},
-    [BM_F32] = {"F32", 4},
-    [BM_I64] = {"I64", 8},
-    [BM_U8] = {"U8", 1},
+    [BM_F64] = {"F64", 8}, [BM_F32] = {"F32", 4}, [BM_I64] = {"I64", 8},
+    [BM_U8] = {"U8", 1},   [BM_F16] = {"F16", 2}, [BM_I8] = {"I8", 1},
 };
 
 size_t bm_dtype_size(bm_dtype t)
@@ -71,6 +69,15 @@ static size_t first_bad_double(const double *x, size_t n)
     return n;
 }
 
+/* An exponent of ones alone is that of infinity and NaN. */
+static size_t first_bad_half(const uint16_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((x[i] & 0x7c00) == 0x7c00)
+            return i;
+    return n;
+}
+
 size_t bm_st_first_not_finite(bm_dtype t, const void *x, size_t n)
 {
     switch (t) {
@@ -78,6 +85,8 @@ size_t bm_st_first_not_finite(bm_dtype t, const void *x, size_t n)
         return first_bad_float(x, n);
     case BM_F64:
         return first_bad_double(x, n);
+    case BM_F16:
+        return first_bad_half(x, n);
     default:
         return n;
     }

@@ -14,7 +14,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum bm_dtype { BM_F64, BM_F32, BM_I64, BM_U8 } bm_dtype;
+typedef enum bm_dtype {
+    BM_F64,
+    BM_F32,
+    BM_I64,
+    BM_U8,
+    BM_F16, /* of IEEE 754, as uint16_t */
+    BM_I8,
+} bm_dtype;
 size_t bm_dtype_size(bm_dtype t); /* bytes of an element */
 
 enum { BM_ST_NAME = 96, BM_ST_RANK = 8 };

@@ -195,8 +195,8 @@ static bm_status parse_entry(const bm_st_file *f, const char *name,
                        f->path, name);
     if (!bm_dtype_parse(dtype, &e->tensor.dtype))
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %s: unknown type '%.8s'; F64, F32, I64 and U8 are "
-                       "supported",
+                       "%s: %s: unknown type '%.8s'; F64, F32, F16, I64, I8 "
+                       "and U8 are supported",
                        f->path, name, dtype);
     BM_TRY(parse_shape(f, json_object_get(row, "shape"), &e->tensor));
     return parse_offsets(f, json_object_get(row, "data_offsets"), e);

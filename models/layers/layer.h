@@ -162,6 +162,10 @@ static inline bool bm_layer_keeps_frames(const bm_layer *l)
            l->time.before + l->time.after + 1 == l->time.size;
 }
 
+/* The weights or statistics of this name, NULL: there are none. On a backend of
+ * the host they can be read in place. */
+const float *bm_layer_weight(const bm_layer *l, const char *name);
+
 /* For init(): w [n] <- uniform within +-sqrt(6 / (fan_in + fan_out)) (Glorot
  * and Bengio 2010). */
 void bm_layer_glorot(float *w, size_t n, size_t fan_in, size_t fan_out,

@@ -312,7 +312,7 @@ static void test_bf16_is_rounded_to_nearest_even(void **state)
 static void check_product(const bm_product *product, size_t m, size_t n,
                           size_t k, bool transposed, bool add)
 {
-    enum { MOST = 24, K = 70, LDA = K + 3, N = 100, LDC = N + 5 };
+    enum { MOST = 24, K = 70, LDA = K + 3, N = 300, LDC = N + 5 };
     static float a[MOST * LDA], b[K * N], c[MOST * LDC], got[MOST * LDC];
     float *packed = NULL;
 
@@ -335,14 +335,14 @@ static void check_product(const bm_product *product, size_t m, size_t n,
             for (size_t l = 0; l < k; l++)
                 sum += (double)a[i * LDA + l] *
                        (transposed ? b[j * k + l] : b[l * n + j]);
-            assert_true(near(got[i * LDC + j], sum, 2e-6));
+            assert_true(near(got[i * LDC + j], sum, 5e-6));
         }
     free(packed);
 }
 
 static void test_products_of_all_sizes(void **state)
 {
-    const size_t columns[] = {1, 7, 16, 31, 32, 33, 100};
+    const size_t columns[] = {1, 7, 16, 31, 32, 33, 100, 128, 300};
 
     (void)state;
     FOR_EACH_ISA (isa)
@@ -351,6 +351,149 @@ static void test_products_of_all_sizes(void **state)
                 for (int t = 0; t < 4; t++)
                     check_product(isa->product, m, columns[n],
                                   m % 2 == 0 ? 70 : 1 + m, t & 1, t & 2);
+}
+
+/* Few rows are multiplied with more columns at a time. */
+static void test_a_row_has_the_same_bits_alone_and_among_others(void **state)
+{
+    enum { M = 8, N = 300, K = 70 };
+    static float a[M * K], b[K * N], all[M * N], some[M * N];
+    float *packed = malloc(bm_packed(K, N) * sizeof *packed);
+
+    (void)state;
+    assert_non_null(packed);
+    fill(a, M * K, 7);
+    fill(b, K * N, 8);
+    FOR_EACH_ISA (isa) {
+        const bm_product *product = isa->product;
+
+        product->pack(true, K, N, b, packed);
+        product->multiply(M, N, K, a, K, packed, all, N, false);
+        for (size_t rows = 1; rows < M; rows++)
+            for (size_t i = 0; i + rows <= M; i += rows) {
+                product->multiply(rows, N, K, a + i * K, K, packed, some, N,
+                                  false);
+                assert_memory_equal(some, all + i * N, rows * N * sizeof *some);
+            }
+    }
+    free(packed);
+}
+
+/* a [m, k] and b [n, k] as bm_byte_product rounds them: each number is off by
+ * half a step at most, and the sum is exact. Returns c [m, n]. */
+static float *multiply_bytes(const bm_byte_product *bytes, size_t m, size_t n,
+                             size_t k, const float *a, const float *b, bool add)
+{
+    size_t row = bm_row_of_bytes(k);
+    int16_t *q = zeros(m * row, sizeof *q);
+    float *steps = zeros(m, sizeof *steps), *c = zeros(m * n, sizeof *c);
+    void *packed = zeros(bm_packed_bytes(k, n), 1);
+
+    for (size_t i = 0; i < m; i++)
+        steps[i] = bytes->round(k, a + i * k, q + i * row);
+    bytes->pack(k, n, b, packed);
+    if (add)
+        fill(c, m * n, 9);
+    bytes->multiply(m, n, k, q, steps, packed, c, n, add);
+    free(packed);
+    free(steps);
+    free(q);
+    return c;
+}
+
+static double most_of(size_t n, const float *x)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)x[i]));
+    return most;
+}
+
+static void check_bytes(const bm_byte_product *bytes, size_t m, size_t n,
+                        size_t k, bool add)
+{
+    float *a = zeros(m * k, sizeof *a), *b = zeros(n * k, sizeof *b);
+    float *before = zeros(m * n, sizeof *before), *c = NULL;
+
+    fill(a, m * k, 7);
+    fill(b, n * k, 8);
+    if (add)
+        fill(before, m * n, 9);
+    c = multiply_bytes(bytes, m, n, k, a, b, add);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            double sum = before[i * n + j], error = 1e-5;
+            double off_a = most_of(k, a + i * k) / 2 / 32767 * 1.001;
+            double off_b = most_of(k, b + j * k) / 2 / 127 * 1.001;
+
+            for (size_t l = 0; l < k; l++) {
+                double x = a[i * k + l], y = b[j * k + l];
+
+                sum += x * y;
+                error += fabs(x) * off_b + fabs(y) * off_a + off_a * off_b;
+            }
+            assert_true(fabs(c[i * n + j] - sum) <= error);
+        }
+    free(c);
+    free(before);
+    free(a);
+    free(b);
+}
+
+static void test_products_of_bytes_are_off_by_half_a_step(void **state)
+{
+    const size_t columns[] = {1, 8, 31, 33, 128, 300};
+
+    (void)state;
+    FOR_EACH_ISA (isa)
+        for (size_t m = 1; m <= 8; m++)
+            FOR_EACH (n, columns)
+                check_bytes(isa->bytes, m, columns[n], 3 * m + m % 4, m % 2);
+}
+
+/* Whole numbers up to 127 are bytes; sums are exact up to 2^31. */
+static void test_products_of_bytes_have_the_same_bits_everywhere(void **state)
+{
+    enum { M = 5, N = 70, K = 1001 };
+    static float a[M * K], b[N * K];
+    float *first = NULL;
+
+    (void)state;
+    fill(a, M * K, 7);
+    fill(b, N * K, 8);
+    for (size_t j = 0; j < N; j++) /* all of one sign: the largest sum */
+        b[j * K] = 127;
+    for (size_t i = 0; i < K; i++)
+        a[i] = b[i] = 1;
+    FOR_EACH_ISA (isa) {
+        float *c = multiply_bytes(isa->bytes, M, N, K, a, b, false);
+
+        assert_true(near(c[0], K, 1e-5));
+        if (first == NULL)
+            first = c;
+        else
+            assert_memory_equal(c, first, M * N * sizeof *c);
+        if (c != first)
+            free(c);
+    }
+    free(first);
+}
+
+static void test_rows_without_a_step_are_zeros_or_nan(void **state)
+{
+    const float rows[3][5] = {
+        {0}, {1, 2, (float)NAN, 3, 4}, {1, INFINITY, 2, 3, 4}};
+
+    (void)state;
+    FOR_EACH_ISA (isa)
+        for (size_t i = 0; i < 3; i++) {
+            const float b[5] = {1, 1, 1, 1, 1};
+            float *c = multiply_bytes(isa->bytes, 1, 1, 5, rows[i], b, false);
+
+            assert_true(i == 0 ? c[0] == 0 : isnan(c[0]));
+            free(c);
+        }
 }
 
 /* alpha op(A) op(B) + beta C with gaps between rows, against sums in double. */
@@ -541,6 +684,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_dropout_follows_the_stream),
         cmocka_unit_test(test_bf16_is_rounded_to_nearest_even),
         cmocka_unit_test(test_products_of_all_sizes),
+        cmocka_unit_test(test_a_row_has_the_same_bits_alone_and_among_others),
+        cmocka_unit_test(test_products_of_bytes_are_off_by_half_a_step),
+        cmocka_unit_test(test_products_of_bytes_have_the_same_bits_everywhere),
+        cmocka_unit_test(test_rows_without_a_step_are_zeros_or_nan),
         cmocka_unit_test(test_matrices_of_all_sizes),
         cmocka_unit_test(test_block_of_a_product_has_the_bits_of_the_whole),
         cmocka_unit_test(test_unknown_instruction_set_is_reported),

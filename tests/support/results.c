@@ -415,24 +415,50 @@ static size_t crc_of(const char *bytes, size_t n)
     return ~crc;
 }
 
+/* "3, 4" or "3," */
+static void read_shape(dump_array *a, const char *shape)
+{
+    int n = 0;
+
+    a->rows = a->columns = 1;
+    for (; sscanf(shape, "%zu%n", &a->dim[a->rank], &n) == 1; shape += n) {
+        *(a->rank == 0 ? &a->rows : &a->columns) *= a->dim[a->rank];
+        assert_true(++a->rank < 4 || shape[n] == ')');
+        n += (int)strspn(shape + n, ", ");
+    }
+    assert_memory_equal(shape, "), }", 4);
+}
+
 static void read_npy(dump_array *a, const char *npy, size_t size)
 {
-    char header[200] = "";
-    size_t length = little_endian(npy + 8, 2);
+    char header[200] = "", type[16] = "";
+    size_t length = little_endian(npy + 8, 2), bytes = 0;
+    int at = 0;
+    char *data = NULL;
 
     assert_memory_equal(npy, "\x93NUMPY\x01\x00", 8);
     assert_true(length < sizeof header && (10 + length) % 64 == 0);
     memcpy(header, npy + 10, length);
     assert_int_equal(header[length - 1], '\n');
     assert_int_equal(sscanf(header,
-                            "{'descr': '<f4', 'fortran_order': False, 'shape': "
-                            "(%zu, %zu), }",
-                            &a->rows, &a->columns),
-                     2);
-    assert_int_equal(size, 10 + length + 4 * a->rows * a->columns);
-    a->x = malloc(4 * a->rows * a->columns + 1); /* aligned */
-    assert_non_null(a->x);
-    memcpy(a->x, npy + 10 + length, 4 * a->rows * a->columns);
+                            "{'descr': '%15[^']', 'fortran_order': False, "
+                            "'shape': (%n",
+                            type, &at),
+                     1);
+    read_shape(a, header + at);
+    bytes = 4 * a->rows * a->columns;
+    if (strcmp(type, "<f4") != 0) {
+        assert_int_equal(sscanf(type, "|S%zu", &bytes), 1);
+        assert_int_equal(a->rank, 0);
+    }
+    assert_int_equal(size, 10 + length + bytes);
+    data = calloc(bytes + 1, 1); /* aligned */
+    assert_non_null(data);
+    memcpy(data, npy + 10 + length, bytes);
+    if (type[0] == '<')
+        a->x = (float *)(void *)data;
+    else
+        a->text = data;
 }
 
 /* Reads an entry of the directory and its array; returns the entry's length. */
@@ -478,8 +504,10 @@ dump dump_read(const char *name)
 
 void dump_free(dump *d)
 {
-    for (size_t i = 0; i < d->n; i++)
+    for (size_t i = 0; i < d->n; i++) {
         free(d->arrays[i].x);
+        free(d->arrays[i].text);
+    }
     free(d->arrays);
     free(d->bytes);
 }

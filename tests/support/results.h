@@ -93,8 +93,11 @@ const char *thread_of(const json_t *file, const json_t *span);
 
 typedef struct dump_array {
     char name[64]; /* without .npy */
-    size_t rows, columns;
-    float *x; /* [rows, columns], owned by the dump */
+    int rank;
+    size_t dim[4];
+    size_t rows, columns; /* dim[0] and the product of the others */
+    float *x;   /* [rows, columns], owned by the dump; NULL: it is a text */
+    char *text; /* likewise; NULL: it is floats */
 } dump_array;
 
 typedef struct dump {
@@ -104,7 +107,7 @@ typedef struct dump {
 } dump;
 
 /* Reads an .npz file of the folder: stored entries, version 1 headers,
- * little-endian floats, as zip and NumPy define them. */
+ * little-endian floats or a text, as zip and NumPy define them. */
 dump dump_read(const char *name);
 void dump_free(dump *d);
 

@@ -5,6 +5,7 @@ static const bm_isa sets[] = {
     {#isa,                                                                     \
      &bm_loops_##isa,                                                          \
      &bm_product_##isa,                                                        \
+     &bm_byte_product_##isa,                                                   \
      &bm_matrix_loops_##isa,                                                   \
      &bm_loss_loops_##isa,                                                     \
      &bm_conv_loops_##isa,                                                     \

@@ -1,7 +1,7 @@
 /*
  * cpu_isa.h - the loops of the cpu backend that are compiled once for each
- * instruction set, see core/isa.h: those of cpu_product.c, cpu_matrix.c and
- * cpu_*loops.c.
+ * instruction set, see core/isa.h: those of cpu_product.c, cpu_bytes.c,
+ * cpu_matrix.c and cpu_*loops.c.
  *
  * Results of different sets may differ in the last bits where tanh, sigmoid or
  * a product of matrices is involved; all other results have the same bits.
@@ -78,6 +78,32 @@ static inline size_t bm_packed(size_t k, size_t n)
     return (n + 31) / 32 * 32 * k;
 }
 
+/* The same with a B of bytes, see cpu_bytes.c; k is at most BM_BYTES_MOST. */
+typedef struct bm_byte_product {
+    /* B [k, n] is the transpose of b [n, k]; packed: bm_packed_bytes(). */
+    void (*pack)(size_t k, size_t n, const float *b, void *packed);
+    /* x [k] -> q [bm_row_of_bytes(k)], zeros at the end. Returns the step of q;
+     * NAN if a number is not finite. */
+    float (*round)(size_t k, const float *x, int16_t *q);
+    /* a [m, bm_row_of_bytes(k)], as rounded with these steps [m]. */
+    void (*multiply)(size_t m, size_t n, size_t k, const int16_t *a,
+                     const float *steps, const void *packed, float *c,
+                     size_t ldc, bool add);
+} bm_byte_product;
+enum { BM_BYTES_MOST = 1 << 16 };
+
+/* k, filled with zeros. */
+static inline size_t bm_row_of_bytes(size_t k)
+{
+    return (k + 3) / 4 * 4;
+}
+
+/* Enough for every instruction set. */
+static inline size_t bm_packed_bytes(size_t k, size_t n)
+{
+    return (n + 31) / 32 * 32 * (sizeof(float) + bm_row_of_bytes(k));
+}
+
 /* C [m, n] = alpha op(A) op(B) + beta C; with beta = 0 C is not read. ld:
  * floats from row to row. */
 typedef struct bm_matrices {
@@ -101,6 +127,7 @@ typedef struct bm_isa {
     const char *name;
     const bm_loops *loops;
     const bm_product *product;
+    const bm_byte_product *bytes;
     const bm_matrix_loops *matrix;
     const bm_loss_loops *loss;
     const bm_conv_loops *conv;
@@ -113,6 +140,7 @@ BM_CHECKED bm_status bm_isa_find(const bm_isa **out);
 #define X(isa)                                                                 \
     extern const bm_loops bm_loops_##isa;                                      \
     extern const bm_product bm_product_##isa;                                  \
+    extern const bm_byte_product bm_byte_product_##isa;                        \
     extern const bm_matrix_loops bm_matrix_loops_##isa;
 BM_ISAS(X)
 #undef X

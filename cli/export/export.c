@@ -1,0 +1,109 @@
+/* export.c - bmuf export: writes a model for other programs, or with weights of
+ * fewer bits for this one. */
+#include "cli/export/model_npz.h"
+#include "cli/export/onnx.h"
+#include "cli/verbs.h"
+#include "compute/backend.h"
+#include "core/file.h"
+
+#include <string.h>
+
+static const char *const outputs[] = {"onnx", "npz", "out"};
+enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
+
+/* Before the model is read: wrong usage, and files that cannot be written. */
+static bm_status check(const bm_arguments *a, const char **weights)
+{
+    size_t n = 0;
+
+    BM_TRY(bm_argument_word(a, "weights", "fp16 int8", NULL, weights));
+    if ((*weights == NULL) != (bm_argument(a, "out") == NULL))
+        return BM_FAIL(BM_ERR_ARG,
+                       "export: --weights and --out need each other: what to "
+                       "write, and where to");
+    for (size_t i = 0; i < OUTPUTS; i++)
+        if (bm_argument(a, outputs[i]) != NULL) {
+            BM_TRY(bm_file_try(bm_argument(a, outputs[i])));
+            n++;
+        }
+    if (n == 0)
+        return BM_FAIL(BM_ERR_ARG,
+                       "export: nothing to write; give --onnx FILE, --npz FILE "
+                       "or --weights with --out FILE");
+    return BM_OK;
+}
+
+static bm_status write_narrow(const bm_recogniser *r, const char *path,
+                              const char *weights)
+{
+    bm_text texts[BM_RECOGNISER_TEXTS];
+    const bm_params *params = bm_model_params(r->model);
+
+    bm_recogniser_texts(r, texts);
+    return bm_model_export_narrow(
+        path, params, params->w,
+        strcmp(weights, "fp16") == 0 ? BM_WEIGHTS_FP16 : BM_WEIGHTS_INT8,
+        texts);
+}
+
+static bm_status write_all(const bm_arguments *a, const bm_recogniser *r,
+                           const char *weights)
+{
+    const char *onnx = bm_argument(a, "onnx"), *npz = bm_argument(a, "npz"),
+               *out = bm_argument(a, "out");
+
+    if (onnx != NULL)
+        BM_TRY(bm_onnx_write(r, onnx));
+    if (npz != NULL)
+        BM_TRY(bm_model_npz_write(r, npz));
+    if (out != NULL)
+        BM_TRY(write_narrow(r, out, weights));
+    return BM_OK;
+}
+
+static bm_status export(const bm_arguments *a)
+{
+    bm_recogniser r = {0};
+    bm_backend *be = NULL;
+    char model[4096];
+    const char *weights = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(check(a, &weights));
+    BM_TRY(bm_recogniser_find(a->nouns[0], model, sizeof model));
+    BM_TRY(bm_backend_open(&be, "cpu", 0));
+    BM_TRY_DONE(bm_recogniser_read(&r, be, model, 1));
+    status = write_all(a, &r, weights);
+done:
+    bm_recogniser_close(&r);
+    bm_backend_close(be);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"onnx", "FILE", "write the network as a graph of ONNX", 0, false},
+    {"npz", "FILE", "write the weights for NumPy, with PyTorch's names", 0,
+     false},
+    {"weights", "fp16|int8",
+     "write the model to --out with weights of 16 or 8 bits, half or a quarter "
+     "as large",
+     0, false},
+    {"out", "FILE", "the model with fewer bits", 'o', false},
+    {0},
+};
+
+const bm_verb bm_verb_export = {
+    .name = "export",
+    .nouns = "MODEL|RUN",
+    .help = "write a model for other programs, or smaller for this one",
+    .text = "  bmuf export run --onnx net.onnx\n"
+            "  bmuf export run/model.safetensors --npz net.npz\n"
+            "  bmuf export run --weights int8 --out small.safetensors\n\n"
+            "docs/export.md describes the files. All verbs that read models "
+            "read those of\n--weights. For posteriors of a data set: bmuf eval "
+            "--dump.\n",
+    .flags = flags,
+    .least = 1,
+    .most = 1,
+    .run = export,
+};

@@ -1,0 +1,23 @@
+#include "cli/export/kernels.h"
+
+size_t bm_kernels_shape(const bm_layer *conv, size_t dim[4])
+{
+    dim[0] = conv->channels;
+    dim[1] = bm_layer_channels_in(conv);
+    dim[2] = conv->time.size;
+    dim[3] = conv->rows.size;
+    return dim[0] * dim[1] * dim[2] * dim[3];
+}
+
+void bm_kernels_turn(const bm_layer *conv, float *out)
+{
+    size_t dim[4], n = bm_kernels_shape(conv, dim);
+    size_t N = dim[0], C = dim[1], places = dim[2] * dim[3];
+    const float *w = bm_layer_weight(conv, "w");
+
+    for (size_t i = 0; i < n; i++) {
+        size_t k = i % N, c = i / N % C, place = i / N / C;
+
+        out[(k * C + c) * places + place] = w[i];
+    }
+}

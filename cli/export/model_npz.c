@@ -1,0 +1,160 @@
+#include "cli/export/model_npz.h"
+
+#include "cli/export/kernels.h"
+#include "io/model/npz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* PyTorch's name of a weight that has the same shape there. */
+static const char *name_of(const bm_layer *l, const char *name)
+{
+    static const struct {
+        const bm_layer_ops *layer;
+        const char *ours, *theirs;
+    } names[] = {
+        {&bm_layer_linear, "w", "weight"},
+        {&bm_layer_linear, "b", "bias"},
+        {&bm_layer_conv, "b", "bias"},
+        {&bm_layer_batchnorm, "gamma", "weight"},
+        {&bm_layer_batchnorm, "beta", "bias"},
+        {&bm_layer_batchnorm, "mean", "running_mean"},
+        {&bm_layer_batchnorm, "var", "running_var"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].layer == l->ops && strcmp(names[i].ours, name) == 0)
+            return names[i].theirs;
+    return name;
+}
+
+/* As layer k of the network. */
+static bm_status add(bm_npz *z, size_t k, const char *name, const float *x,
+                     int rank, const size_t *dim)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "%zu.%s", k, name);
+    return bm_npz_add_array(z, whole, x, rank, dim);
+}
+
+static bm_status add_kernels(bm_npz *z, size_t k, const bm_layer *l)
+{
+    size_t dim[4], n = bm_kernels_shape(l, dim);
+    float *turned = malloc(n * sizeof *turned);
+    bm_status status = BM_OK;
+
+    if (turned == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", n);
+    bm_kernels_turn(l, turned);
+    status = add(z, k, "weight", turned, 4, dim);
+    free(turned);
+    return status;
+}
+
+/* One direction. PyTorch has two biases, of which the second is zero here. */
+static bm_status add_direction(bm_npz *z, size_t k, const bm_layer *l, size_t H,
+                               size_t r)
+{
+    size_t D = l->n_in, n = 4 * H;
+    float *zero = calloc(n, sizeof *zero);
+    const struct {
+        const char *name;
+        const float *x;
+        size_t columns; /* 0: a vector */
+    } arrays[] = {
+        {"weight_ih", bm_layer_weight(l, "wx") + r * n * D, D},
+        {"weight_hh", bm_layer_weight(l, "wh") + r * n * H, H},
+        {"bias_ih", bm_layer_weight(l, "b") + r * n, 0},
+        {"bias_hh", zero, 0},
+    };
+    bm_status status = BM_OK;
+
+    if (zero == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", n);
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        size_t dim[2] = {n, arrays[i].columns};
+        char name[32];
+
+        snprintf(name, sizeof name, "%s_l0%s", arrays[i].name,
+                 r == 1 ? "_reverse" : "");
+        BM_TRY_DONE(add(z, k, name, arrays[i].x, dim[1] > 0 ? 2 : 1, dim));
+    }
+done:
+    free(zero);
+    return status;
+}
+
+static bm_status add_layer(bm_npz *z, size_t k, const bm_layer *l)
+{
+    size_t R = l->ops == &bm_layer_blstm ? 2 : 1;
+
+    if (l->ops == &bm_layer_lstm || l->ops == &bm_layer_blstm) {
+        for (size_t r = 0; r < R; r++)
+            BM_TRY(add_direction(z, k, l, l->n_out / R, r));
+        return BM_OK;
+    }
+    for (int i = 0; i < l->n_weights; i++) {
+        const bm_weight *w = &l->weights[i];
+
+        if (l->ops == &bm_layer_conv && strcmp(w->name, "w") == 0)
+            BM_TRY(add_kernels(z, k, l));
+        else
+            BM_TRY(add(z, k, name_of(l, w->name), bm_layer_weight(l, w->name),
+                       w->rank, w->dim));
+    }
+    return BM_OK;
+}
+
+static bm_status add_floats(bm_npz *z, const char *name, const double *x,
+                            size_t n)
+{
+    float *rounded = malloc((n + 1) * sizeof *rounded);
+    bm_status status = BM_OK;
+
+    if (rounded == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu numbers", n);
+    for (size_t i = 0; i < n; i++)
+        rounded[i] = (float)x[i];
+    status = bm_npz_add_array(z, name, rounded, 1, &n);
+    free(rounded);
+    return status;
+}
+
+/* The numbers that normalise features, if the model has them. */
+static bm_status add_normalisation(bm_npz *z, const bm_recogniser *r)
+{
+    bm_cmvn norm = {0};
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_cmvn_read(&norm, r->features_text));
+    if (norm.dim > 0) {
+        status = add_floats(z, "features_mean", norm.mean, norm.dim);
+        if (status == BM_OK)
+            status = add_floats(z, "features_scale", norm.scale, norm.dim);
+    }
+    bm_cmvn_free(&norm);
+    return status;
+}
+
+bm_status bm_model_npz_write(const bm_recogniser *r, const char *path)
+{
+    bm_text texts[BM_RECOGNISER_TEXTS];
+    bm_npz *z = NULL;
+    size_t n = 0;
+    const bm_layer *layers = bm_model_layers(r->model, &n);
+    bm_status status = BM_OK;
+
+    bm_recogniser_texts(r, texts);
+    BM_TRY(bm_npz_create(&z, path));
+    for (size_t k = 0; k < n; k++)
+        BM_TRY_DONE(add_layer(z, k, &layers[k]));
+    for (const bm_text *t = texts; t->key != NULL; t++)
+        BM_TRY_DONE(bm_npz_add_text(z, t->key, t->text));
+    BM_TRY_DONE(add_normalisation(z, r));
+    status = bm_npz_finish(z);
+done:
+    bm_npz_close(z);
+    return status;
+}

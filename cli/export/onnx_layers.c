@@ -1,0 +1,487 @@
+/*
+ * onnx_layers.c - the layers of a network as operators of ONNX, which know no
+ * padding. So the graph computes the lengths of sequences after each layer, and
+ * in front of a layer that looks at several frames it replaces what is past the
+ * end of a sequence by zeros.
+ *
+ * Values lie as the next layer needs them:
+ *
+ *     BATCH    [B, T, D]        TIME     [T, B, D]: LSTMs
+ *     COLUMNS  [B, C, T, H]: images; D = H C, in a frame channels are last
+ */
+#include "cli/export/kernels.h"
+#include "cli/export/onnx.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum layout { BATCH, TIME, COLUMNS } layout;
+
+/* The value between two layers. */
+typedef struct flow {
+    bm_graph *g;
+    const char *x;
+    layout lies;
+    size_t size, channels; /* of a frame; of COLUMNS */
+    bool zero;             /* past the end of each sequence */
+    const char *lengths;   /* [B] */
+    const char *inside; /* [B, T]: is it before the end? NULL: not computed */
+} flow;
+
+/* ---- operators ----------------------------------------------------------- */
+
+#define NODE(...) bm_graph_node(__VA_ARGS__, NULL)
+#define LIST(...)                                                              \
+    (const int64_t[])                                                          \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
+static const char *vector(bm_graph *g, size_t n, const int64_t *x)
+{
+    return bm_graph_integers(g, 1, n, x);
+}
+
+static const char *scalar(bm_graph *g, int64_t x)
+{
+    return bm_graph_integers(g, 0, 1, &x);
+}
+
+static const char *transpose(bm_graph *g, const char *x, size_t rank,
+                             const int64_t *order)
+{
+    const char *y = NODE(g, "Transpose", x);
+
+    bm_graph_set_list(g, "perm", rank, order);
+    return y;
+}
+
+/* 0 in `shape` keeps a dimension; -1 follows from the others. */
+static const char *reshape(bm_graph *g, const char *x, size_t rank,
+                           const int64_t *shape)
+{
+    return NODE(g, "Reshape", x, vector(g, rank, shape));
+}
+
+static const char *unsqueeze(bm_graph *g, const char *x, size_t n,
+                             const int64_t *axes)
+{
+    const char *y = NODE(g, "Unsqueeze", x);
+
+    bm_graph_set_list(g, "axes", n, axes);
+    return y;
+}
+
+/* ---- layouts and lengths ------------------------------------------------- */
+
+static void to_batch(flow *f)
+{
+    if (f->lies == TIME)
+        f->x = transpose(f->g, f->x, 3, LIST(1, 0, 2));
+    if (f->lies == COLUMNS) {
+        f->x = transpose(f->g, f->x, 4, LIST(0, 2, 3, 1));
+        f->x = reshape(f->g, f->x, 3, LIST(0, 0, (int64_t)f->size));
+    }
+    f->lies = BATCH;
+}
+
+static void to_time(flow *f)
+{
+    if (f->lies == TIME)
+        return;
+    to_batch(f);
+    f->x = transpose(f->g, f->x, 3, LIST(1, 0, 2));
+    f->lies = TIME;
+}
+
+static void to_columns(flow *f, size_t channels)
+{
+    int64_t C = (int64_t)channels, H = (int64_t)(f->size / channels);
+
+    if (f->lies == COLUMNS && f->channels == channels)
+        return;
+    to_batch(f);
+    f->x = reshape(f->g, f->x, 4, LIST(0, 0, H, C));
+    f->x = transpose(f->g, f->x, 4, LIST(0, 3, 1, 2));
+    f->channels = channels;
+    f->lies = COLUMNS;
+}
+
+/* The number of frames T, padding included. */
+static const char *frames(const flow *f)
+{
+    int64_t axis = f->lies == BATCH ? 1 : f->lies == TIME ? 0 : 2;
+
+    return NODE(f->g, "Gather", NODE(f->g, "Shape", f->x), scalar(f->g, axis));
+}
+
+/* Replaces x by `other` past the end of each sequence. */
+static void replace(flow *f, float other)
+{
+    bm_graph *g = f->g;
+    const char *inside = NULL;
+
+    if (f->inside == NULL) {
+        const char *places =
+            NODE(g, "Range", scalar(g, 0), frames(f), scalar(g, 1));
+
+        f->inside =
+            NODE(g, "Less", places, unsqueeze(g, f->lengths, 1, LIST(1)));
+    }
+    inside = f->inside;
+    if (f->lies == TIME)
+        inside = transpose(g, inside, 2, LIST(1, 0));
+    inside = f->lies == COLUMNS ? unsqueeze(g, inside, 2, LIST(1, 3))
+                                : unsqueeze(g, inside, 1, LIST(2));
+    f->x = NODE(
+        g, "Where", inside, f->x,
+        bm_graph_floats(g, other == 0 ? "zero" : "least", 0, NULL, &other));
+}
+
+static void clear(flow *f)
+{
+    if (!f->zero)
+        replace(f, 0);
+    f->zero = true;
+}
+
+/* The lengths after windows over time: see bm_windows. */
+static void count_windows(flow *f, bm_window w)
+{
+    bm_graph *g = f->g;
+    int64_t size = (int64_t)w.size, stride = (int64_t)w.stride;
+    int64_t more = (int64_t)(w.before + w.after) - size + stride;
+    const char *n = f->lengths;
+
+    if (stride == 1 && more == 0)
+        return;
+    if (more != 0)
+        n = NODE(g, "Add", n, vector(g, 1, &more));
+    if (more < 0)
+        n = NODE(g, "Max", n, vector(g, 1, LIST(0)));
+    if (stride > 1)
+        n = NODE(g, "Div", n, vector(g, 1, &stride));
+    f->lengths = n;
+    f->inside = NULL;
+}
+
+/* ---- layers -------------------------------------------------------------- */
+
+typedef void writer(flow *f, const bm_layer *l);
+
+/* A vector of weights. */
+static const char *weight(flow *f, const bm_layer *l, const char *name,
+                          size_t n)
+{
+    return bm_graph_floats(f->g, name, 1, &n, bm_layer_weight(l, name));
+}
+
+static void write_linear(flow *f, const bm_layer *l)
+{
+    size_t K = l->n_in, N = l->n_out;
+    const float *w = bm_layer_weight(l, "w");
+    float *turned = malloc(K * N * sizeof *turned);
+
+    if (f->lies == COLUMNS)
+        to_batch(f);
+    if (turned == NULL) {
+        bm_graph_fail(f->g);
+        return;
+    }
+    for (size_t n = 0; n < N; n++)
+        for (size_t k = 0; k < K; k++)
+            turned[k * N + n] = w[n * K + k];
+    f->x = NODE(f->g, "MatMul", f->x,
+                bm_graph_floats(f->g, "w", 2, (size_t[]){K, N}, turned));
+    f->x = NODE(f->g, "Add", f->x, weight(f, l, "b", N));
+    f->zero = false;
+    free(turned);
+}
+
+static const char *kernels(flow *f, const bm_layer *l)
+{
+    size_t dim[4], n = bm_kernels_shape(l, dim);
+    float *turned = malloc(n * sizeof *turned);
+    const char *name = "";
+
+    if (turned == NULL) {
+        bm_graph_fail(f->g);
+        return name;
+    }
+    bm_kernels_turn(l, turned);
+    name = bm_graph_floats(f->g, "w", 4, dim, turned);
+    free(turned);
+    return name;
+}
+
+static void set_windows(bm_graph *g, const bm_layer *l)
+{
+    bm_window t = l->time, h = l->rows;
+
+    bm_graph_set_list(g, "kernel_shape", 2,
+                      LIST((int64_t)t.size, (int64_t)h.size));
+    bm_graph_set_list(g, "strides", 2,
+                      LIST((int64_t)t.stride, (int64_t)h.stride));
+    bm_graph_set_list(g, "pads", 4,
+                      LIST((int64_t)t.before, (int64_t)h.before,
+                           (int64_t)t.after, (int64_t)h.after));
+}
+
+static void write_conv(flow *f, const bm_layer *l)
+{
+    to_columns(f, bm_layer_channels_in(l));
+    clear(f);
+    f->x =
+        NODE(f->g, "Conv", f->x, kernels(f, l), weight(f, l, "b", l->channels));
+    set_windows(f->g, l);
+    f->channels = l->channels;
+    f->zero = false;
+    count_windows(f, l->time);
+}
+
+/* A window has no number past the end of its sequence, not even zero. */
+static void write_pool(flow *f, const bm_layer *l)
+{
+    to_columns(f, l->channels);
+    if (l->time.size > 1) {
+        replace(f, -FLT_MAX);
+        f->zero = true; /* again, below */
+    }
+    f->x = NODE(f->g, "MaxPool", f->x);
+    set_windows(f->g, l);
+    count_windows(f, l->time);
+    if (l->time.size > 1)
+        replace(f, 0);
+}
+
+/* Of a flat frame each number is a channel: y = a x + c. */
+static void normalise_flat(flow *f, const bm_layer *l)
+{
+    const float *gamma = bm_layer_weight(l, "gamma"),
+                *beta = bm_layer_weight(l, "beta"),
+                *mean = bm_layer_weight(l, "mean"),
+                *var = bm_layer_weight(l, "var");
+    size_t C = l->n_in;
+    float *a = malloc(2 * C * sizeof *a), *c = NULL;
+
+    if (a == NULL) {
+        bm_graph_fail(f->g);
+        return;
+    }
+    c = a + C;
+    for (size_t i = 0; i < C; i++) {
+        double scale = gamma[i] / sqrt(var[i] + BM_NORM_EPSILON);
+
+        a[i] = (float)scale;
+        c[i] = (float)(beta[i] - scale * mean[i]);
+    }
+    f->x = NODE(f->g, "Mul", f->x, bm_graph_floats(f->g, "scale", 1, &C, a));
+    f->x = NODE(f->g, "Add", f->x, bm_graph_floats(f->g, "shift", 1, &C, c));
+    free(a);
+}
+
+static void write_batchnorm(flow *f, const bm_layer *l)
+{
+    size_t C = l->channels_in;
+
+    f->zero = false;
+    if (C == 0) {
+        normalise_flat(f, l);
+        return;
+    }
+    to_columns(f, C);
+    f->x = NODE(f->g, "BatchNormalization", f->x, weight(f, l, "gamma", C),
+                weight(f, l, "beta", C), weight(f, l, "mean", C),
+                weight(f, l, "var", C));
+    bm_graph_set_float(f->g, "epsilon", (float)BM_NORM_EPSILON);
+}
+
+static void write_relu(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "Relu", f->x);
+}
+
+static void write_leaky_relu(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "LeakyRelu", f->x);
+    bm_graph_set_float(f->g, "alpha", BM_LEAK);
+}
+
+static void write_tanh(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "Tanh", f->x);
+}
+
+static void write_sigmoid(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "Sigmoid", f->x);
+    f->zero = false;
+}
+
+/* In evaluation it is the identity. */
+static void write_dropout(flow *f, const bm_layer *l)
+{
+    (void)f;
+    (void)l;
+}
+
+/* Rows of the gates i, f, g, o of each direction, in the order i, o, f, g. Free
+ * it. NULL: no memory. */
+static float *turn_gates(const float *w, size_t directions, size_t rows,
+                         size_t columns)
+{
+    static const size_t from[4] = {0, 3, 1, 2};
+    size_t n = rows * columns;
+    float *turned = malloc(directions * 4 * n * sizeof *turned);
+
+    for (size_t r = 0; r < directions && turned != NULL; r++)
+        for (size_t k = 0; k < 4; k++)
+            memcpy(turned + (r * 4 + k) * n, w + (r * 4 + from[k]) * n,
+                   n * sizeof *turned);
+    return turned;
+}
+
+static const char *gates(flow *f, const bm_layer *l, const char *name,
+                         size_t directions, size_t rows, size_t columns)
+{
+    float *turned =
+        turn_gates(bm_layer_weight(l, name), directions, rows, columns);
+    const char *value = "";
+
+    if (turned == NULL)
+        bm_graph_fail(f->g);
+    else
+        value = bm_graph_floats(
+            f->g, name, 3, (size_t[]){directions, 4 * rows, columns}, turned);
+    free(turned);
+    return value;
+}
+
+/* Two biases, of which the second is zero. */
+static const char *biases(flow *f, const bm_layer *l, size_t R, size_t H)
+{
+    float *turned = turn_gates(bm_layer_weight(l, "b"), R, H, 1);
+    float *both = calloc(R * 8 * H, sizeof *both);
+    const char *value = "";
+
+    if (turned == NULL || both == NULL) {
+        bm_graph_fail(f->g);
+    } else {
+        for (size_t r = 0; r < R; r++)
+            memcpy(both + r * 8 * H, turned + r * 4 * H, 4 * H * sizeof *both);
+        value = bm_graph_floats(f->g, "b", 2, (size_t[]){R, 8 * H}, both);
+    }
+    free(turned);
+    free(both);
+    return value;
+}
+
+/* With lengths the second direction begins at each sequence's own end. Y is [T,
+ * directions, B, H]. */
+static void write_lstm(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    size_t R = l->ops == &bm_layer_blstm ? 2 : 1, H = l->n_out / R;
+    const char *lengths = NULL, *y = NULL;
+
+    to_time(f);
+    lengths = NODE(g, "Cast", f->lengths);
+    bm_graph_set(g, "to", BM_GRAPH_INT32);
+    y = NODE(g, "LSTM", f->x, gates(f, l, "wx", R, H, l->n_in),
+             gates(f, l, "wh", R, H, H), biases(f, l, R, H), lengths);
+    bm_graph_set_word(g, "direction", R == 2 ? "bidirectional" : "forward");
+    bm_graph_set(g, "hidden_size", (int64_t)H);
+    y = transpose(g, y, 4, LIST(0, 2, 1, 3));
+    f->x = reshape(g, y, 3, LIST(0, 0, (int64_t)l->n_out));
+    f->zero = false; /* the format does not say */
+}
+
+/* Frames are added so that the last group is complete. */
+static void write_stack(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    int64_t n = (int64_t)l->time.size;
+    const char *missing = NULL, *pads = NULL;
+
+    to_batch(f);
+    clear(f);
+    missing = NODE(g, "Mod", NODE(g, "Neg", frames(f)), vector(g, 1, &n));
+    pads = NODE(g, "Concat", vector(g, 4, LIST(0, 0, 0, 0)), missing,
+                vector(g, 1, LIST(0)));
+    bm_graph_set(g, "axis", 0);
+    f->x = NODE(g, "Pad", f->x, pads);
+    f->x = reshape(g, f->x, 3, LIST(0, -1, (int64_t)l->n_out));
+    count_windows(f, l->time);
+}
+
+static void write_subsample(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    int64_t n = (int64_t)l->time.stride;
+
+    to_batch(f);
+    f->x = NODE(g, "Slice", f->x, vector(g, 1, LIST(0)),
+                vector(g, 1, LIST(INT64_MAX)), vector(g, 1, LIST(1)),
+                vector(g, 1, &n));
+    count_windows(f, l->time);
+}
+
+static const struct {
+    const bm_layer_ops *layer;
+    writer *write;
+} writers[] = {
+    {&bm_layer_linear, write_linear},
+    {&bm_layer_conv, write_conv},
+    {&bm_layer_pool, write_pool},
+    {&bm_layer_batchnorm, write_batchnorm},
+    {&bm_layer_relu, write_relu},
+    {&bm_layer_leaky_relu, write_leaky_relu},
+    {&bm_layer_tanh, write_tanh},
+    {&bm_layer_sigmoid, write_sigmoid},
+    {&bm_layer_lstm, write_lstm},
+    {&bm_layer_blstm, write_lstm},
+    {&bm_layer_dropout, write_dropout},
+    {&bm_layer_stack, write_stack},
+    {&bm_layer_subsample, write_subsample},
+};
+
+static writer *find(const bm_layer_ops *layer)
+{
+    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
+        if (writers[i].layer == layer)
+            return writers[i].write;
+    return NULL;
+}
+
+bm_status bm_onnx_layers(bm_graph *g, const bm_layer *layers, size_t n,
+                         const char **features, const char **lengths)
+{
+    flow f = {.g = g,
+              .x = *features,
+              .size = n > 0 ? layers[0].n_in : 0,
+              .lengths = *lengths};
+
+    for (size_t k = 0; k < n; k++)
+        if (find(layers[k].ops) == NULL)
+            return BM_FAIL(BM_ERR_UNSUPPORTED,
+                           "layer %s: ONNX has no counterpart of '%s'; export "
+                           "to --npz",
+                           layers[k].name, layers[k].ops->name);
+    for (size_t k = 0; k < n; k++) {
+        const bm_layer *l = &layers[k];
+
+        bm_graph_scope(g, l->name);
+        find(l->ops)(&f, l);
+        f.size = l->n_out;
+    }
+    to_batch(&f);
+    *features = f.x;
+    *lengths = f.lengths;
+    return BM_OK;
+}
