@@ -365,8 +365,8 @@ static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
         const char *file, *is, *use;
     } cases[] = {
         {"k.png", "k.png is a PNG image, not a manifest",
-         "pack --images takes"},
-        {"1.wav", "1.wav is a WAV recording, not a", "pack --audio takes"},
+         "pack --images a manifest"},
+        {"1.wav", "1.wav is a WAV recording, not a", "pack --audio a manifest"},
         {"c/data-00000.bmuf.h5", "data-00000.bmuf.h5 is an HDF5 file, not a",
          "bmuf info"},
         {"wav.scp", "wav.scp is a Kaldi scp file, not a manifest",

@@ -175,7 +175,7 @@ static void test_a_stopped_search_goes_on(void **_)
 
     (void)_;
     program_start(&p, words);
-    pause_for(1);
+    assert_true(event_comes(&p, "stopped/record", "result", 1));
     kill(p.pid, SIGTERM);
     program_wait(&p);
     assert_ended(&p, 75);
