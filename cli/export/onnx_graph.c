@@ -55,9 +55,10 @@ static void *get(bm_graph *g, size_t size)
 
 static char *copy(bm_graph *g, const char *text)
 {
-    char *to = get(g, strlen(text) + 1);
+    size_t size = strlen(text) + 1;
+    char *to = get(g, size);
 
-    return to != NULL ? strcpy(to, text) : NULL;
+    return to != NULL ? memcpy(to, text, size) : NULL;
 }
 
 /* Appends `item` to a list of pointers, which grows in powers of two. */

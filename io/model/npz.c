@@ -223,7 +223,8 @@ bm_status bm_npz_add_text(bm_npz *z, const char *name, const char *text)
     snprintf(type, sizeof type, "|S%zu", size);
     BM_TRY(begin(z, name, size, &data));
     npy_header(z->rows, type, 0, NULL);
-    memcpy(data, text, size);
+    for (size_t i = 0; i < size; i++) /* NumPy's texts have no end */
+        data[i] = text[i];
     return end(z, name, size);
 }
 

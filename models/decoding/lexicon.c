@@ -263,8 +263,8 @@ static bm_status spell(speller *s, const char *word)
     if (unknown == 0) {
         status = bm_lexicon_list_add(&s->list, word, labels, n);
     } else if (s->left_out++ == 0) {
-        strncpy(s->first, word, sizeof s->first - 1);
-        memcpy(s->symbol, symbol, sizeof s->symbol);
+        snprintf(s->first, sizeof s->first, "%s", word);
+        snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
     }
     free(labels);
     return status;

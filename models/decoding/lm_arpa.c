@@ -161,6 +161,7 @@ static size_t slot(const reader *r, const char *word)
 {
     size_t i = XXH3_64bits(word, strlen(word)) & (r->slots - 1);
 
+    BM_ASSERT(r->table != NULL);
     while (r->table[i] != BM_LM_NONE &&
            strcmp(r->out->words[r->table[i]], word) != 0)
         i = (i + 1) & (r->slots - 1);
@@ -246,6 +247,7 @@ static bm_status sort_words(reader *r)
 
 static uint32_t word_number(const reader *r, const char *word)
 {
+    BM_ASSERT(r->table != NULL);
     return r->table[slot(r, word)];
 }
 

@@ -81,7 +81,7 @@ static bm_status check_twice(const bm_lm_source *s, int k, const char *path)
  * NaN until fill(). */
 static bool add_missing(bm_lm_source *s, int k)
 {
-    size_t known = s->counts[k - 2], n = known;
+    size_t known = s->counts[k - 2], n = 0;
 
     for (size_t i = 0; i < s->counts[k - 1]; i++) {
         const bm_lm_gram *g = &s->grams[k - 1][i];

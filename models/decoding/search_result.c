@@ -291,7 +291,7 @@ static bm_status reserve_rows(bm_decoder *d, size_t n, size_t *longest)
     BM_TRY(RESERVE(r, begins, n + 1));
     for (size_t k = 0; k <= n; k++) {
         const bm_prefix *q = &d->prefixes[r->chain[k]];
-        size_t length = (size_t)(q->last - q->first + 1);
+        size_t length = (size_t)q->last + 1 - (size_t)q->first;
 
         r->begins[k] = all;
         all += k > 0 ? length : 0;

@@ -589,10 +589,10 @@ static void test_posteriors_are_the_softmax_of_the_logits(void **_)
             double sum = 0;
 
             for (size_t c = 0; c < x->columns; c++)
-                sum += exp(x->x[t * x->columns + c]);
+                sum += exp((double)x->x[t * x->columns + c]);
             for (size_t c = 0; c < x->columns; c++) {
                 size_t k = t * x->columns + c;
-                double right = exp(x->x[k]) / sum;
+                double right = exp((double)x->x[k]) / sum;
 
                 assert_true(near(p.arrays[i].x[k], right, 1e-7));
                 assert_true(near(log_p.arrays[i].x[k], log(right), 1e-6));

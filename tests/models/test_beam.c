@@ -176,7 +176,7 @@ static void test_frames_are_those_of_the_best_path(void **state)
         assert_ok(bm_decoder_run(d, y, T, &found));
         for (size_t i = 0; i < found.n && i < 10; i++) {
             const bm_hypothesis *h = &found.best[i];
-            int32_t first[8], last[8];
+            int32_t first[8] = {0}, last[8] = {0};
 
             best_path(T, C, y, h, first, last);
             for (size_t k = 0; k < h->n_labels; k++) {

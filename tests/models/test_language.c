@@ -68,7 +68,7 @@ static void add_text(const char *words, double score)
         i++;
     assert_true(i < MOST_TEXTS && strlen(words) < sizeof texts->words);
     if (i == n_texts) {
-        strcpy(texts[n_texts].words, words);
+        snprintf(texts[n_texts].words, sizeof texts->words, "%s", words);
         texts[n_texts++].score = -INFINITY;
     }
     texts[i].score = log_add(texts[i].score, score);
@@ -118,10 +118,10 @@ static void add_spaced(const rig *r, const int32_t *labels, size_t n,
     assert_ok(bm_vocab_decode(r->vocab, labels, n, &decoded));
     if (r->lm != NULL)
         bm_lm_begin(r->lm, &state);
-    strcpy(copy, decoded);
+    snprintf(copy, sizeof copy, "%s", decoded);
     for (char *w = strtok_r(copy, " ", &rest); w != NULL;
          w = strtok_r(NULL, " ", &rest)) {
-        strcat(strcat(all, w), " ");
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", w);
         if (r->lm == NULL)
             continue;
         if (bm_lm_find(r->lm, w) == bm_lm_unknown(r->lm))
@@ -214,8 +214,10 @@ static void add_spoken(const rig *r, const int32_t *labels, size_t n,
 
 /* The text of a hypothesis, as those of the enumeration. */
 static void write_text_of(const rig *r, const bm_language *language,
-                          const bm_hypothesis *h, bool as_labels, char *out)
+                          const bm_hypothesis *h, bool as_labels, char *out,
+                          size_t room)
 {
+    size_t n = 0;
     int32_t labels[MOST_LABELS];
     char *decoded = NULL;
 
@@ -224,7 +226,7 @@ static void write_text_of(const rig *r, const bm_language *language,
         labels[k] = h->labels[k].label;
     if (as_labels) {
         assert_ok(bm_vocab_decode(r->vocab, labels, h->n_labels, &decoded));
-        strcpy(out, decoded);
+        snprintf(out, room, "%s", decoded);
         free(decoded);
         return;
     }
@@ -234,15 +236,13 @@ static void write_text_of(const rig *r, const bm_language *language,
         assert_true(w->begin < w->end && w->end <= h->n_labels);
         assert_int_equal(w->first, h->labels[w->begin].first);
         assert_int_equal(w->last, h->labels[w->end - 1].last);
-        if (w->word >= 0) {
-            strcat(out, bm_language_word(language, w->word));
-        } else {
-            assert_ok(bm_vocab_decode(r->vocab, labels + w->begin,
-                                      w->end - w->begin, &decoded));
-            strcat(out, decoded);
-            free(decoded);
-        }
-        strcat(out, " ");
+        assert_ok(bm_vocab_decode(r->vocab, labels + w->begin,
+                                  w->end - w->begin, &decoded));
+        n += (size_t)snprintf(out + n, room - n, "%s ",
+                              w->word >= 0 ? bm_language_word(language, w->word)
+                                           : decoded);
+        assert_true(n < room);
+        free(decoded);
     }
 }
 
@@ -288,7 +288,8 @@ static void check_sums(const rig *r, uint64_t key, size_t T)
         char words[80];
         size_t j = 0;
 
-        write_text_of(r, language, &found.best[i], as_labels, words);
+        write_text_of(r, language, &found.best[i], as_labels, words,
+                      sizeof words);
         while (j < n_texts && strcmp(texts[j].words, words) != 0)
             j++;
         if (j == n_texts)
@@ -482,7 +483,7 @@ static void test_an_unfinished_word_is_better_than_none(void **state)
     assert_ok(bm_decoder_new(&d, &s));
     assert_ok(bm_decoder_run(d, y, 1, &found));
     assert_int_equal(found.n, 1);
-    write_text_of(&r, language, &found.best[0], false, words);
+    write_text_of(&r, language, &found.best[0], false, words, sizeof words);
     assert_string_equal(words, "a ");
     bm_decoder_free(d);
     bm_language_close(language);

@@ -48,16 +48,17 @@ static int set_up(void **state)
 /* Says how many bytes differ, and where the first is, of each file. */
 static void assert_same(const char *one, const char *other)
 {
-    char *const words[] = {
-        "sh",
-        "-c",
+    static const char script[] =
         "diff -r \"$0\" \"$1\" && exit; cd \"$0\"; find . -type f | sort |"
         "while read -r f; do cmp -l \"$f\" \"$1/$f\" 2>&1 |"
         "awk -v f=\"$f\" 'NR == 1 { at = $0 }"
-        "END { if (NR > 0) print f \": \" NR \" differ; \" at }'; done; exit 1",
-        (char *)in_folder(one),
-        (char *)in_folder(other),
-        NULL};
+        "END { if (NR > 0) print f \": \" NR \" differ; \" at }'; done; exit 1";
+    char *const words[] = {"sh",
+                           "-c",
+                           (char *)script,
+                           (char *)in_folder(one),
+                           (char *)in_folder(other),
+                           NULL};
 
     run_tool(words);
 }
