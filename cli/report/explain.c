@@ -28,8 +28,7 @@ static void print_local(const bm_sgd_settings *s, FILE *out)
         [BM_LOCAL_AVERAGE] = "averaged at block ends",
         [BM_LOCAL_EXTRAPOLATE] = "averaged and extrapolated at block ends"};
 
-    fprintf(out, "local update      %s, its state %s\n",
-            bm_sgd_title(s),
+    fprintf(out, "local update      %s, its state %s\n", bm_sgd_title(s),
             fates[bm_sgd_local_state(s)]);
 }
 

@@ -8,10 +8,8 @@ static bm_status plan(bm_layer *l)
 
     BM_TRY(bm_layer_count(l, "cells", l->args, &H));
     l->n_out = R * H;
-    l->weights[0] = (bm_weight){.name = "wx",
-                                .rank = 2,
-                                .dim = {R * 4 * H, D, 1, 1},
-                                .stacked = R * 4};
+    l->weights[0] = (bm_weight){
+        .name = "wx", .rank = 2, .dim = {R * 4 * H, D, 1, 1}, .stacked = R * 4};
     l->weights[1] = (bm_weight){
         .name = "wh", .rank = 3, .dim = {R, 4 * H, H, 1}, .stacked = R * 4};
     l->weights[2] =

@@ -330,8 +330,10 @@ static void test_language_models_are_compiled(void **_)
     (void)_;
     write_text("words.arpa", arpa);
     write_text("words.txt", "a b\n\nc\n");
-    assert_says(BMUF("lm", "words.arpa", "words.lm").out, "1-grams         5\n");
-    o = parse_json(BMUF("lm", "words.lm", "--json", "--score", "words.txt").out);
+    assert_says(BMUF("lm", "words.arpa", "words.lm").out,
+                "1-grams         5\n");
+    o = parse_json(
+        BMUF("lm", "words.lm", "--json", "--score", "words.txt").out);
     assert_int_equal(json_integer_value(json_object_get(o, "order")), 1);
     assert_int_equal(json_integer_value(json_object_get(o, "sentences")), 3);
     assert_int_equal(json_integer_value(json_object_get(o, "words")), 3);
