@@ -8,26 +8,74 @@
 
 enum { SHOWN = 10 }; /* rows of the table on the terminal */
 
-size_t bm_finalists(const bm_tuning *t, size_t *out)
+/* A trial, and its score at the end of training as far as it is known. */
+typedef struct candidate {
+    size_t trial;
+    double expected;
+} candidate;
+
+static int by_expected(const void *a, const void *b)
 {
-    size_t all = bm_search_trials(t->search), n = 0;
+    const candidate *x = a, *y = b;
+
+    if (x->expected != y->expected)
+        return x->expected < y->expected ? -1 : 1;
+    return x->trial < y->trial ? -1 : x->trial > y->trial;
+}
+
+/* Trials that have not failed, the best first: by what the model of all results
+ * expects at the end of training, or by the rung they have reached. So a trial
+ * that was begun late counts, and luck at the end counts for less. */
+static bm_status rank_trials(const bm_tuning *t, candidate *out, size_t *n)
+{
+    size_t all = bm_search_trials(t->search);
     size_t *rank = malloc((all + 1) * sizeof *rank);
+    double x[BM_GAUSS_AXES], deviation = 0;
+    bm_gauss *g = NULL;
+    bm_status status = BM_OK;
 
-    if (rank == NULL || all == 0) {
-        free(rank);
-        return 0;
-    }
+    *n = 0;
+    if (rank == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu trials", all);
     bm_search_rank(t->search, rank);
-    for (size_t i = 0; i < all && n < (size_t)t->set.finalists; i++) {
+    if (t->set.model)
+        BM_TRY_DONE(bm_search_model(t->search, &g));
+    for (size_t i = 0; i < all; i++) {
         int rung = bm_search_rung(t->search, rank[i]);
+        double expected = (double)*n;
 
-        if (rung >= 0 && isfinite(bm_search_score(t->search, rank[i], rung)) &&
-            rank[i] != 0)
-            out[n++] = rank[i];
+        if (rung < 0 || !isfinite(bm_search_score(t->search, rank[i], rung)))
+            continue;
+        memcpy(x, bm_search_point(t->search, rank[i]), t->space.n * sizeof *x);
+        x[t->space.n] = 1;
+        if (g != NULL)
+            bm_gauss_predict(g, x, &expected, &deviation);
+        out[(*n)++] = (candidate){rank[i], expected};
     }
-    out[n++] = 0; /* the given one */
+    qsort(out, *n, sizeof *out, by_expected);
+done:
+    bm_gauss_free(g);
     free(rank);
-    return n;
+    return status;
+}
+
+bm_status bm_finalists(const bm_tuning *t, size_t *out, size_t *n)
+{
+    size_t all = bm_search_trials(t->search), ranked = 0;
+    candidate *list = malloc((all + 1) * sizeof *list);
+    bm_status status = BM_OK;
+
+    *n = 0;
+    if (list == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu trials", all);
+    BM_TRY_DONE(rank_trials(t, list, &ranked));
+    for (size_t i = 0; i < ranked && *n < (size_t)t->set.finalists; i++)
+        if (list[i].trial != 0)
+            out[(*n)++] = list[i].trial;
+    out[(*n)++] = 0; /* the given one */
+done:
+    free(list);
+    return status;
 }
 
 double bm_result_value(const bm_tuning *t, const bm_tune_result *r)

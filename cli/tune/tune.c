@@ -380,11 +380,11 @@ static void tell_repeat(void *self, const bm_tune_result *r)
     (void)r;
 }
 
-/* The repeats take their part of the budget. */
+/* The repeats take their part of the budget. A finalist may have to be trained
+ * to its end first. */
 static double search_budget(const bm_tuning *t)
 {
-    double reserve =
-        (double)(t->set.finalists * (t->set.seeds - 1) + t->set.seeds);
+    double reserve = (double)((t->set.finalists + 1) * t->set.seeds - 1);
 
     return fmax((double)t->set.epochs - reserve * (double)t->epochs,
                 (double)t->epochs);
@@ -443,7 +443,7 @@ static bm_status compare_finalists(bm_tuning *t)
     const phase p = {"finalists", next_repeat, tell_repeat, &all};
     bm_finalist list[BM_MOST_FINALISTS] = {{0}};
 
-    all.n = bm_finalists(t, all.trial);
+    BM_TRY(bm_finalists(t, all.trial, &all.n));
     BM_TRY(run_phase(t, &p));
     for (size_t i = 0; i < all.n; i++)
         list[i].trial = all.trial[i];

@@ -144,8 +144,8 @@ typedef struct bm_finalist {
 } bm_finalist;
 
 /* The trials to compare at the end; out [tune.finalists + 1]: the given one
- * last. Returns how many. */
-size_t bm_finalists(const bm_tuning *t, size_t *out);
+ * last. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_finalists(const bm_tuning *t, size_t *out, size_t *n);
 
 /* Fills n .. high of each; the interval is of the mean, by Student's t with
  * the standard deviation pooled over all finalists. Sorts, the best first. */
