@@ -5,6 +5,7 @@
 #include "models/decoding/lm_parts.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { STEPS = 64 };
@@ -30,7 +31,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
 {
     const char *compact = fuzz_path("again.lm");
     bm_lm *lm = NULL, *again = NULL;
-    double sum = 0;
+    double sum = 0, other = 0;
 
     (void)data;
     (void)size;
@@ -45,7 +46,8 @@ static void run(const char *path, const uint8_t *data, size_t size)
     FUZZ_RULE(bm_lm_write(lm, compact) == BM_OK);
     FUZZ_RULE(bm_lm_open(&again, compact) == BM_OK);
     sum = walk(lm);
-    FUZZ_RULE(sum == walk(again));
+    other = walk(again);
+    FUZZ_RULE(sum == other || (isnan(sum) && isnan(other)));
     bm_lm_close(again);
     bm_lm_close(lm);
 }
