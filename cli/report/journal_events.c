@@ -33,3 +33,10 @@ double bm_event_number(const json_t *event, const char *key)
 {
     return json_number_value(json_object_get(event, key));
 }
+
+size_t bm_event_count(const json_t *event, const char *key)
+{
+    double x = bm_event_number(event, key);
+
+    return x >= 0 && x <= 9007199254740992.0 ? (size_t)x : 0;
+}

@@ -19,4 +19,7 @@ BM_CHECKED bm_status bm_journal_events(
 /* A number of an event; 0 if it is missing or null. */
 double bm_event_number(const json_t *event, const char *key);
 
+/* The same as a count; 0 also if it is negative or above 2^53. */
+size_t bm_event_count(const json_t *event, const char *key);
+
 #endif

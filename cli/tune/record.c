@@ -104,9 +104,9 @@ static void copy_text(const json_t *event, const char *key, char *out,
 static void take_event(void *self, const char *kind, json_t *event)
 {
     reading *into = self;
-    bm_tune_result r = {.job = {(size_t)number_or(event, "trial", 0),
-                                (int)number_or(event, "rung", 0),
-                                (long)number_or(event, "seed", 0)},
+    bm_tune_result r = {.job = {bm_event_count(event, "trial"),
+                                (int)bm_event_count(event, "rung"),
+                                (long)bm_event_count(event, "seed")},
                         .score = number_or(event, "score", INFINITY),
                         .ler = number_or(event, "ler", NAN),
                         .loss = number_or(event, "loss", NAN),

@@ -255,7 +255,7 @@ static void write_setup(const report *r)
         "%s, %s on %s; net %s with %.0f weights; %.0f training sequences, %.0f "
         "frames; bmuf %s.",
         bm_run_text(s, "strategy"),
-        bm_count_noun((long long)bm_event_number(start, "workers"), "worker")
+        bm_count_noun((long long)bm_event_count(start, "workers"), "worker")
             .text,
         bm_run_text(s, "device"), bm_run_text(s, "net"),
         bm_event_number(start, "weights"), bm_event_number(start, "sequences"),

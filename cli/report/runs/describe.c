@@ -112,8 +112,9 @@ static const char *epochs(const bm_run_summary *s, char *out, size_t room)
 static void print_state(const bm_run_summary *s)
 {
     char of[40], text[WIDE];
-    long workers = (long)start_number(s, "workers");
-    long ranks = (long)start_number(s, "ranks");
+    const json_t *start = s->last[BM_RUN_start];
+    long long workers = (long long)bm_event_count(start, "workers");
+    long long ranks = (long long)bm_event_count(start, "ranks");
 
     printf("%s\n  state      %s; epochs %s, %s", s->directory, s->state,
            epochs(s, of, sizeof of),

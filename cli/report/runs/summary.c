@@ -236,14 +236,14 @@ static void find_state(bm_run_summary *s)
     const json_t *end = s->last[BM_RUN_end];
     const char *reason = json_string_value(json_object_get(end, "reason"));
     size_t per_epoch =
-        (size_t)bm_event_number(s->last[BM_RUN_start], "blocks_per_epoch");
+        bm_event_count(s->last[BM_RUN_start], "blocks_per_epoch");
 
     if (end == NULL)
         reason = is_locked(s->directory) ? "running" : "killed";
     bm_printable(reason != NULL ? reason : "?", s->state, sizeof s->state);
     s->epochs_done = per_epoch > 0 ? s->blocks / per_epoch : 0;
     if (end != NULL && json_is_integer(json_object_get(end, "epochs")))
-        s->epochs_done = (size_t)bm_event_number(end, "epochs");
+        s->epochs_done = bm_event_count(end, "epochs");
 }
 
 /* From the journal or, of an old run, from config.ini; 0: not known. */
@@ -254,7 +254,7 @@ static size_t epochs_wanted(const char *directory, const json_t *start)
     size_t wanted = 0;
 
     if (json_is_integer(json_object_get(start, "epochs")))
-        return (size_t)bm_event_number(start, "epochs");
+        return bm_event_count(start, "epochs");
     snprintf(path, sizeof path, "%s/config.ini", directory);
     if (bm_config_new(&config) == BM_OK &&
         bm_config_read(config, path) == BM_OK) {
