@@ -163,8 +163,8 @@ static json_t *outline(const bm_run_summary *s)
     return json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
         s->directory, "state", s->state, "strategy", bm_run_text(s, "strategy"),
-        "workers", (json_int_t)start_number(s, "workers"), "epochs_done",
-        (json_int_t)s->epochs_done, "epochs_wanted",
+        "workers", (json_int_t)bm_event_count(s->last[BM_RUN_start], "workers"),
+        "epochs_done", (json_int_t)s->epochs_done, "epochs_wanted",
         (json_int_t)s->epochs_wanted, "blocks", (json_int_t)s->blocks,
         "best_epoch",
         s->best < s->n_epochs ? json_integer((json_int_t)s->best + 1)

@@ -87,7 +87,8 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
     double workers = bm_event_number(t->start, "workers");
     double steps = t->batches * ranks / workers / fmax(t->blocks, 1);
 
-    if (net == NULL || strategy == NULL || !(workers > 0) || !(ranks > 0))
+    if (net == NULL || strategy == NULL || !(workers > 0 && workers <= 1e6) ||
+        !(ranks > 0 && ranks <= workers))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: the journal has no complete start event",
                        directory);
