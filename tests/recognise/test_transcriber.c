@@ -503,10 +503,11 @@ static size_t make_features(const char *text, float *x)
 
 static void write_npy(const char *name, const float *x, size_t n)
 {
+    static const char magic[] = "\x93NUMPY\1\0v"; /* a header of 118 bytes */
     char file[8192];
     int size = 0;
 
-    memcpy(file, "\x93NUMPY\1\0v\0", 10); /* a header of 118 bytes */
+    memcpy(file, magic, sizeof magic);
     memset(file + 10, ' ', 118);
     size = snprintf(file + 10, 118,
                     "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, "
