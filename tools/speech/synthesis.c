@@ -51,6 +51,7 @@ bm_status bm_synthesis_open(void)
         return BM_FAIL(BM_ERR_UNSUPPORTED, "espeak-ng speaks at %d Hz, not %d",
                        rate, BM_SYNTHESIS_RATE);
     espeak_SetSynthCallback(receive);
+    srand(1); /* for breath; libpulse has called rand() if HOME is new */
     is_open = true;
     return BM_OK;
 }
