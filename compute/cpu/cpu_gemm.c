@@ -256,13 +256,13 @@ typedef struct byte_product {
     float *c;
     bool add;
     float *steps; /* [m] */
-    int16_t *q;   /* [m, bm_row_of_bytes(k)] */
+    uint8_t *q;   /* [m, bm_row_of_bytes(k)] */
 } byte_product;
 
 /* Floats for `steps` and `q`. */
 static size_t room_for_bytes(size_t m, size_t k)
 {
-    return m + m * bm_row_of_bytes(k) / 2;
+    return m + m * bm_row_of_bytes(k) / sizeof(float);
 }
 
 /* Rows from .. to - 1, some at a time, so that they stay in the L1 cache. */
@@ -318,7 +318,7 @@ static bool multiplied_in_bytes(bm_backend *be, const product *p)
                                                         sizeof(float)) != BM_OK)
         return false;
     of.steps = cpu->factor[0].x;
-    of.q = (int16_t *)(void *)(of.steps + p->m);
+    of.q = (uint8_t *)(of.steps + p->m);
     bm_cpu_run(be, of.parts, byte_part, &of);
     return true;
 }
@@ -450,7 +450,7 @@ bm_status bm_cpu_multiply_packed(const bm_backend *be, size_t m, size_t n,
                            c,
                            add,
                            scratch,
-                           (int16_t *)(void *)(scratch + m)};
+                           (uint8_t *)(scratch + m)};
 
         multiply_bytes(&of, 0, m);
         return BM_OK;

@@ -84,9 +84,9 @@ typedef struct bm_byte_product {
     void (*pack)(size_t k, size_t n, const float *b, void *packed);
     /* x [k] -> q [bm_row_of_bytes(k)], zeros at the end. Returns the step of q;
      * NAN if a number is not finite. */
-    float (*round)(size_t k, const float *x, int16_t *q);
+    float (*round)(size_t k, const float *x, uint8_t *q);
     /* a [m, bm_row_of_bytes(k)], as rounded with these steps [m]. */
-    void (*multiply)(size_t m, size_t n, size_t k, const int16_t *a,
+    void (*multiply)(size_t m, size_t n, size_t k, const uint8_t *a,
                      const float *steps, const void *packed, float *c,
                      size_t ldc, bool add);
 } bm_byte_product;
@@ -101,7 +101,8 @@ static inline size_t bm_row_of_bytes(size_t k)
 /* Enough for every instruction set. */
 static inline size_t bm_packed_bytes(size_t k, size_t n)
 {
-    return (n + 31) / 32 * 32 * (sizeof(float) + bm_row_of_bytes(k));
+    return (n + 31) / 32 * 32 *
+           (sizeof(float) + sizeof(int32_t) + bm_row_of_bytes(k));
 }
 
 /* C [m, n] = alpha op(A) op(B) + beta C; with beta = 0 C is not read. ld:
