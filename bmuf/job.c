@@ -20,8 +20,11 @@ const bm_option bm_job_options[] = {
      "what averages and filters: every rank its slice, or rank 0 all"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
      "seed of weights, shuffling and dropout"},
-    {"threads", BM_INT, offsetof(bm_job, threads), "1", 1, 1024, NULL,
-     "threads of each rank"},
+    {"threads", BM_INT, offsetof(bm_job, threads), "1", 0, 1024, NULL,
+     "threads of each rank; 0: the cores of its share of the host"},
+    {"bind", BM_CHOICE, offsetof(bm_job, bind), "auto", 0, 0, "auto none",
+     "auto: ranks divide the cores of their host among them, near their GPUs, "
+     "and stay there"},
     {"device", BM_CHOICE, offsetof(bm_job, device), "auto", 0, 0, BM_DEVICES,
      "device that computes; auto: cuda if there is one, else cpu"},
     {"precision", BM_CHOICE, offsetof(bm_job, precision), "auto", 0, 0,

@@ -8,6 +8,8 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "cli/launch/launch.h"
 
+#include "cli/hosts/reach.h"
+#include "cli/launch/mpirun_command.h"
 #include "cli/launch/mpirun_output.h"
 #include "cli/launch/rank_liveness.h"
 #include "cli/launch/scratch.h"
@@ -28,7 +30,7 @@
 enum { NOTICE_S = 5 }; /* for mpirun to notice that a rank has died */
 
 typedef struct session {
-    char **words; /* mpirun's command line; borrowed */
+    char **words; /* mpirun's command line */
     bm_scratch scratch;
     long ranks;
     bm_mpirun_output output;
@@ -60,13 +62,11 @@ static void catch_signals(void)
  * journal. */
 static void tell_command(char *const *words)
 {
-    char line[4096] = "";
+    char *line = bm_mpirun_command_text(words);
 
-    for (; *words != NULL; words++)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s",
-                 line[0] != '\0' ? " " : "", *words);
-    setenv(BM_LAUNCH_COMMAND, line, 1);
-    bm_log(BM_DETAIL, "starting: %s", line);
+    setenv(BM_LAUNCH_COMMAND, line != NULL ? line : "mpirun", 1);
+    bm_log(BM_DETAIL, "starting: %s", getenv(BM_LAUNCH_COMMAND));
+    free(line);
 }
 
 /* In the child: runs mpirun with stderr on `pipe`; does not return. */
@@ -166,72 +166,6 @@ static int exit_code(const bm_arguments *a, const session *s, int code)
     return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
 }
 
-/* Over TCP Open MPI sends a message longer than these only after a handshake,
- * whose reply queues behind the peer's own data: docs/scaling.md. If the
- * environment sets one of them, all are left alone. */
-static char *const limits[] = {"btl_tcp_rndv_eager_limit",
-                               "btl_tcp_eager_limit", "btl_tcp_max_send_size"};
-
-enum { LIMITS = sizeof limits / sizeof limits[0] };
-
-static bool user_limits(void)
-{
-    char name[64];
-
-    for (int i = 0; i < LIMITS; i++) {
-        snprintf(name, sizeof name, "OMPI_MCA_%s", limits[i]);
-        if (getenv(name) != NULL)
-            return true;
-    }
-    return false;
-}
-
-/* mpirun's command line, which runs this program again. free() the list; its
- * words are borrowed. NULL: no memory. */
-static char **command(const bm_arguments *a, char *count, char *scratch)
-{
-    static char program[4096];
-    char *ours[] = {
-        "mpirun",
-        "-np",
-        count,
-        "--oversubscribe",
-        "--bind-to",
-        "none",
-        "--mca",
-        "mpi_yield_when_idle",
-        "1",
-        "--mca",
-        "btl_base_warn_component_unused",
-        "0",
-        "--mca",
-        "odls_base_sigkill_timeout", /* files are complete by then */
-        "0",
-        "--mca",
-        "orte_tmpdir_base",
-        scratch,
-        "--mca",
-        "btl_vader_backing_directory",
-        scratch};
-    size_t n = sizeof ours / sizeof ours[0];
-    char **words = calloc(n + 3 * LIMITS + 1 + (size_t)a->argc, sizeof *words);
-
-    if (words == NULL)
-        return NULL;
-    memcpy(words, ours, sizeof ours);
-    for (int i = 0; i < LIMITS && !user_limits(); i++) {
-        words[n++] = "--mca";
-        words[n++] = limits[i];
-        words[n++] = "8388608";
-    }
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
-        snprintf(program, sizeof program, "%s", a->argv[0]);
-    words[n++] = program;
-    for (int i = 1; i < a->argc; i++)
-        words[n++] = a->argv[i];
-    return words;
-}
-
 static bm_status supervise(const bm_arguments *a, session *s, int *code)
 {
     pid_t parent = getpid(), child = -1;
@@ -255,20 +189,19 @@ static bm_status supervise(const bm_arguments *a, session *s, int *code)
     return status;
 }
 
-bm_status bm_launch(const bm_arguments *a, long ranks, int *code)
+bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
+                    int *code)
 {
-    session s = {.ranks = ranks, .dead = -1};
-    char count[24];
+    session s = {.ranks = allocation->ranks, .dead = -1};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_scratch_open(&s.scratch, ranks));
-    snprintf(count, sizeof count, "%ld", ranks);
-    s.words = command(a, count, s.scratch.path);
-    if (s.words != NULL)
+    BM_TRY(bm_scratch_open(&s.scratch, allocation->ranks));
+    status = bm_mpirun_command(&s.words, a, allocation, s.scratch.path);
+    if (status == BM_OK)
         status = supervise(a, &s, code);
-    else
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a command line");
-    free((void *)s.words);
+    bm_mpirun_command_free(s.words);
+    if (allocation->by == BM_BY_HOSTS)
+        bm_reach_remove(&allocation->hosts, s.scratch.path);
     bm_scratch_close(&s.scratch);
     return status;
 }

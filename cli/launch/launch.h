@@ -3,18 +3,16 @@
 #ifndef BM_CLI_LAUNCH_LAUNCH_H
 #define BM_CLI_LAUNCH_LAUNCH_H
 
-#include "cli/arguments.h"
-
-/* An environment variable of the ranks: the command that started them. */
-#define BM_LAUNCH_COMMAND "BMUF_LAUNCH_COMMAND"
+#include "cli/hosts/allocation.h"
 
 /*
- * Runs this program again on `ranks` ranks and waits for it; *code is its exit
+ * Runs this program again on the ranks of an allocation and waits for it; *code is its exit
  * code. The first SIGTERM, SIGINT or SIGHUP asks the ranks to stop cleanly, the
  * second kills them. A rank killed by a signal is reported on stderr.
  *
  * Fails as bm_scratch_open, and with BM_ERR_MEMORY if no process can be started.
  */
-BM_CHECKED bm_status bm_launch(const bm_arguments *a, long ranks, int *code);
+BM_CHECKED bm_status bm_launch(const bm_arguments *a,
+                               const bm_allocation *allocation, int *code);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/launch/processes.h"
 
 #include "cli/launch/launch.h"
+#include "cli/launch/launcher.h"
 #include "cli/launch/rank_liveness.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -20,6 +21,9 @@ static struct {
     bm_comm *comm;
     bool supervised; /* this process is the supervisor */
     int code;        /* mpirun's exit code */
+    bool planned;    /* the next two are known */
+    bm_launcher launcher;
+    bm_allocation allocation; /* without a launcher */
 } job;
 
 static volatile sig_atomic_t asked;
@@ -154,22 +158,35 @@ static bm_status init_mpi(bool launched)
     return status;
 }
 
-static bool under_a_launcher(void)
+bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
 {
-    return getenv("OMPI_COMM_WORLD_SIZE") != NULL ||
-           getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
+    BM_TRY(bm_launcher_find(a, &job.launcher));
+    job.planned = true;
+    *ranks = 1;
+    if (job.launcher == BM_LAUNCHER_NONE) {
+        BM_TRY(bm_allocation_read(&job.allocation, a, folder));
+        *ranks = job.allocation.ranks;
+    }
+    return BM_OK;
+}
+
+const bm_allocation *bm_job_allocation(void)
+{
+    return &job.allocation;
 }
 
 bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
 {
-    bool launched = under_a_launcher(); /* MPI_Init changes the environment */
+    bool launched = false;
     long ranks = 0;
 
-    BM_TRY(bm_argument_number(a, "ranks", 0, 1, 1 << 20, &ranks));
-    if (ranks > 1 && !launched) {
+    if (!job.planned)
+        BM_TRY(bm_job_ranks(a, ".", &ranks));
+    launched = job.launcher != BM_LAUNCHER_NONE;
+    if (!launched && bm_allocation_is_parallel(&job.allocation)) {
         job.supervised = true;
         *comm = NULL;
-        return bm_launch(a, ranks, &job.code);
+        return bm_launch(a, &job.allocation, &job.code);
     }
     if (stoppable)
         catch_signals(rank_in_environment());
@@ -240,5 +257,6 @@ int bm_job_end(bm_status result)
         bm_comm_abort(job.comm, code); /* the other ranks do not know of it */
     bm_comm_close(job.comm);
     bm_rank_liveness_end();
+    bm_allocation_free(&job.allocation);
     return code;
 }

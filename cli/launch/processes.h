@@ -1,15 +1,27 @@
 /*
  * processes.h - starts, stops and ends all processes of a verb together.
  *
- * A verb that computes calls bm_job_start. With -n RANKS and outside mpirun,
- * the process becomes the supervisor: it runs the same command under mpirun,
- * forwards signals, and exits with mpirun's exit code.
+ * A verb that computes calls bm_job_start. With -n RANKS or hosts, and outside
+ * mpirun and srun, the process becomes the supervisor: it runs the same command
+ * under mpirun, forwards signals, and exits with mpirun's exit code.
  */
 #ifndef BM_CLI_LAUNCH_PROCESSES_H
 #define BM_CLI_LAUNCH_PROCESSES_H
 
-#include "cli/arguments.h"
+#include "cli/hosts/allocation.h"
 #include "comm/comm.h"
+
+/*
+ * *ranks <- the ranks of the job that bm_job_start will start; 1 in a process
+ * that a launcher has started. `folder`: where all ranks work. A verb may call it
+ * before bm_job_start, which else does; the hosts are asked once. Fails as
+ * bm_launcher_find and bm_allocation_read.
+ */
+BM_CHECKED bm_status bm_job_ranks(const bm_arguments *a, const char *folder,
+                                  long *ranks);
+
+/* What bm_job_ranks has found; valid until bm_job_end. */
+const bm_allocation *bm_job_allocation(void);
 
 /*
  * *Collective* over the ranks. Initialises MPI; *comm is borrowed, valid until
@@ -17,8 +29,8 @@
  * NULL: the verb returns BM_OK. `stoppable`: the verb polls bm_job_signal;
  * otherwise a signal kills the process.
  *
- * Fails with BM_ERR_ARG if -n is invalid, with BM_ERR_COMM if MPI cannot be
- * initialised, and as bm_launch. A rank whose peers do not reach MPI_Init
+ * Fails with BM_ERR_COMM if MPI cannot be initialised, and as bm_job_ranks and
+ * bm_launch. A rank whose peers do not reach MPI_Init
  * within a minute, or whose launcher dies, exits with the code of BM_ERR_COMM.
  */
 BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bool stoppable,

@@ -48,8 +48,8 @@ static bool may_change(const char *section, const char *key)
     snprintf(name, sizeof name, "%s.%s", section, key);
     return strcmp(section, "tune") == 0 ||
            bm_is_word_of(name, "train.epochs train.keep train.checkpoint_every "
-                               "data.test job.exchange job.trace job.metrics "
-                               "job.tensorboard");
+                               "data.test job.threads job.bind job.exchange "
+                               "job.trace job.metrics job.tensorboard");
 }
 
 /* bm_run_check compares before the device and precision are resolved. */

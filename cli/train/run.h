@@ -26,8 +26,8 @@ typedef struct bm_run {
  * `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
  * use by another job or holds files but no run; with BM_ERR_CONFIG if the run
  * was started with other settings, which the message lists (train.epochs,
- * train.keep, train.checkpoint_every, data.test, job.exchange, job.trace,
- * job.metrics and job.tensorboard may differ); with BM_ERR_IO if a file cannot
+ * train.keep, train.checkpoint_every, data.test, job.threads, job.bind,
+ * job.exchange, job.trace, job.metrics and job.tensorboard may differ); with BM_ERR_IO if a file cannot
  * be written. After a failure bm_run_close is still due.
  */
 BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
