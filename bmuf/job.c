@@ -44,6 +44,14 @@ const bm_option bm_job_options[] = {
     {"metrics", BM_TEXT, offsetof(bm_job, metrics), "", 0, 0, "FILE",
      "a file of metrics for Prometheus, replaced after each block, such as "
      "one in the textfile directory of node_exporter; empty: none"},
+    {"start_limit", BM_FLOAT, offsetof(bm_job, start_limit), "60", 1, 1e6,
+     "seconds", "all ranks must start within this time"},
+    {"hang_limit", BM_FLOAT, offsetof(bm_job, hang_limit), "60", 0, 1e6,
+     "seconds",
+     "with -n: a rank without progress for this time is ended with the job, "
+     "which restarts; 0: none is"},
+    {"hang_factor", BM_FLOAT, offsetof(bm_job, hang_factor), "10", 1, 1e6, NULL,
+     "hang_limit is at least this times the longest pause of a rank so far"},
     {0},
 };
 

@@ -21,6 +21,9 @@ typedef struct bm_job {
     const char *trace;       /* "blocks A:B"; "": none */
     bool tensorboard;        /* write event files */
     const char *metrics;     /* a file for Prometheus; "": none */
+    double start_limit;      /* s until all ranks have started */
+    double hang_limit;       /* s of a rank without progress; 0: none */
+    double hang_factor;      /* of its longest pause */
 } bm_job;
 #define BM_DEVICES    "auto cpu cuda"
 #define BM_PRECISIONS "auto fp32 tf32 bf16"

@@ -36,7 +36,7 @@ static const struct condition {
      ""},
     {"job.workers job.sum job.coordinator job.seed job.threads job.bind "
      "job.device job.precision job.exchange job.trace job.tensorboard "
-     "job.metrics",
+     "job.metrics job.start_limit job.hang_limit job.hang_factor",
      ""},
     {"job.topology", "job.sum = hier"},
     {"batch.sequences batch.frames batch.order", ""},

@@ -9,7 +9,17 @@
 #define BM_CLI_LAUNCH_PROCESSES_H
 
 #include "cli/hosts/allocation.h"
+#include "cli/launch/launch.h"
 #include "comm/comm.h"
+
+typedef struct bm_job_plan {
+    bool stoppable; /* the verb polls bm_job_signal; otherwise a signal kills
+                       the process */
+    bm_launch_plan launch; /* for the supervisor */
+} bm_job_plan;
+
+/* Of verbs without settings. */
+extern const bm_job_plan bm_job_defaults;
 
 /*
  * *ranks <- the ranks of the job that bm_job_start will start; 1 in a process
@@ -26,15 +36,14 @@ const bm_allocation *bm_job_allocation(void);
 /*
  * *Collective* over the ranks. Initialises MPI; *comm is borrowed, valid until
  * bm_job_end. In the supervisor it returns after mpirun has ended, with *comm
- * NULL: the verb returns BM_OK. `stoppable`: the verb polls bm_job_signal;
- * otherwise a signal kills the process.
+ * NULL: the verb returns BM_OK.
  *
  * Fails with BM_ERR_COMM if MPI cannot be initialised, and as bm_job_ranks and
- * bm_launch. A rank whose peers do not reach MPI_Init
- * within a minute, or whose launcher dies, exits with the code of BM_ERR_COMM.
+ * bm_launch. A rank whose peers do not reach MPI_Init within limits.start_s, or
+ * whose launcher dies, exits with the code of BM_ERR_COMM.
  */
-BM_CHECKED bm_status bm_job_start(const bm_arguments *a, bool stoppable,
-                                  bm_comm **comm);
+BM_CHECKED bm_status bm_job_start(const bm_arguments *a,
+                                  const bm_job_plan *plan, bm_comm **comm);
 
 /* Ends the job and returns the exit code for main. One rank reports a failure
  * on stderr; if the ranks have not agreed on it, the job is aborted. Fails with

@@ -373,6 +373,7 @@ static bm_status train(const bm_arguments *a)
     bm_settings set;
     bm_config *config = NULL;
     bm_comm *comm = NULL;
+    bm_job_plan plan = {.stoppable = true};
     long ranks = 0, until = 0;
     double began = bm_clock();
     bm_status status = BM_OK;
@@ -381,6 +382,8 @@ static bm_status train(const bm_arguments *a)
         out = "run";
     /* Reports invalid settings before mpirun starts. */
     BM_TRY(bm_argument_number(a, "until", 0, 1, 1000000, &until));
+    BM_TRY(bm_argument_number(a, "max-restarts", 100, 0, 1000000,
+                              &plan.launch.max_restarts));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
     BM_TRY_DONE(bm_job_ranks(a, out, &ranks));
     BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
@@ -388,7 +391,10 @@ static bm_status train(const bm_arguments *a)
         status = dry_run(a, &set, config, out, ranks);
         goto done;
     }
-    BM_TRY_DONE(bm_job_start(a, true, &comm));
+    plan.launch.run = out;
+    plan.launch.limits = (bm_watchdog_limits){
+        set.job.start_limit, set.job.hang_limit, set.job.hang_factor};
+    BM_TRY_DONE(bm_job_start(a, &plan, &comm));
     if (comm == NULL)
         goto done;
     status = train_in(comm, config, &set, out, until, began);
@@ -407,6 +413,10 @@ static const bm_flag flags[] = {
      0, false},
     {"until", "EPOCH",
      "stop after this epoch; the same command without it goes on", 0, false},
+    {"max-restarts", "N",
+     "with -n: restart after lost or hanging ranks at most so often; default: "
+     "100, 0: never",
+     0, false},
     {"dry-run", NULL,
      "check settings and data, print what would be done, and exit", 0, false},
     {0},
