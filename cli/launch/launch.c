@@ -41,7 +41,8 @@ static int finish(const bm_restarts *r, const bm_outcome *o)
         return bm_status_exit(BM_STOPPED);
     }
     if (o->why[0] != '\0')
-        bm_log(BM_ERROR, "%s%s", o->why, r->run[0] != '\0' ? advice : "");
+        bm_log(BM_ERROR, "%s%s", o->why,
+               r->run[0] != '\0' && !o->absent ? advice : "");
     return o->code;
 }
 
