@@ -20,8 +20,11 @@ const bm_option bm_job_options[] = {
      "what averages and filters: every rank its slice, or rank 0 all"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
      "seed of weights, shuffling and dropout"},
-    {"threads", BM_INT, offsetof(bm_job, threads), "1", 1, 1024, NULL,
-     "threads of each rank"},
+    {"threads", BM_INT, offsetof(bm_job, threads), "1", 0, 1024, NULL,
+     "threads of each rank; 0: the cores of its share of the host"},
+    {"bind", BM_CHOICE, offsetof(bm_job, bind), "auto", 0, 0, "auto none",
+     "auto: ranks divide the cores of their host among them, near their GPUs, "
+     "and stay there"},
     {"device", BM_CHOICE, offsetof(bm_job, device), "auto", 0, 0, BM_DEVICES,
      "device that computes; auto: cuda if there is one, else cpu"},
     {"precision", BM_CHOICE, offsetof(bm_job, precision), "auto", 0, 0,
@@ -41,6 +44,14 @@ const bm_option bm_job_options[] = {
     {"metrics", BM_TEXT, offsetof(bm_job, metrics), "", 0, 0, "FILE",
      "a file of metrics for Prometheus, replaced after each block, such as "
      "one in the textfile directory of node_exporter; empty: none"},
+    {"start_limit", BM_FLOAT, offsetof(bm_job, start_limit), "60", 1, 1e6,
+     "seconds", "all ranks must start within this time"},
+    {"hang_limit", BM_FLOAT, offsetof(bm_job, hang_limit), "60", 0, 1e6,
+     "seconds",
+     "with -n: a rank without progress for this time is ended with the job, "
+     "which restarts; 0: none is"},
+    {"hang_factor", BM_FLOAT, offsetof(bm_job, hang_factor), "10", 1, 1e6, NULL,
+     "hang_limit is at least this times the longest pause of a rank so far"},
     {0},
 };
 

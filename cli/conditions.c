@@ -34,8 +34,9 @@ static const struct condition {
      "train.checkpoint_every train.keep train.ema train.init train.from "
      "train.freeze train.rates",
      ""},
-    {"job.workers job.sum job.coordinator job.seed job.threads job.device "
-     "job.precision job.exchange job.trace job.tensorboard job.metrics",
+    {"job.workers job.sum job.coordinator job.seed job.threads job.bind "
+     "job.device job.precision job.exchange job.trace job.tensorboard "
+     "job.metrics job.start_limit job.hang_limit job.hang_factor",
      ""},
     {"job.topology", "job.sum = hier"},
     {"batch.sequences batch.frames batch.order", ""},

@@ -62,7 +62,7 @@ BM_CHECKED bm_status bm_file_replace_write(bm_file_replacement *r,
 
 /* Closes the temporary file and renames it to `path`; `durable`: so that it
  * survives a power cut. Fails with BM_ERR_IO, also for earlier failures of
- * r->stream, after removing the temporary file. */
+ * r->stream, and as bm_fence_check, after removing the temporary file. */
 BM_CHECKED bm_status bm_file_replace_commit(bm_file_replacement *r,
                                             bool durable);
 

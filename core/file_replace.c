@@ -3,6 +3,7 @@
  * new one: a name that exists, be it a link, is never opened or removed.
  */
 #include "core/clock.h"
+#include "core/fence.h"
 #include "core/file.h"
 #include "core/rng.h"
 
@@ -203,7 +204,12 @@ static int close_file(bm_file_replacement *r, bool durable)
 bm_status bm_file_replace_commit(bm_file_replacement *r, bool durable)
 {
     int error = close_file(r, durable);
+    bm_status shut_out = error == 0 ? bm_fence_check() : BM_OK;
 
+    if (shut_out != BM_OK) {
+        bm_file_replace_abort(r);
+        return shut_out;
+    }
     if (error == 0 && rename(r->temporary, r->path) != 0)
         error = errno;
     if (error == 0) {

@@ -29,6 +29,7 @@ static bm_status check_ownership(const bm_run *run)
     while ((entry = readdir(directory)) != NULL)
         foreign = foreign || (entry->d_name[0] != '.' &&
                               strcmp(entry->d_name, "run.lock") != 0 &&
+                              strcmp(entry->d_name, "attempt") != 0 &&
                               strcmp(entry->d_name, "journal.jsonl") != 0 &&
                               strcmp(entry->d_name, "checkpoints") != 0);
     closedir(directory);
@@ -48,8 +49,10 @@ static bool may_change(const char *section, const char *key)
     snprintf(name, sizeof name, "%s.%s", section, key);
     return strcmp(section, "tune") == 0 ||
            bm_is_word_of(name, "train.epochs train.keep train.checkpoint_every "
-                               "data.test job.exchange job.trace job.metrics "
-                               "job.tensorboard");
+                               "data.test job.threads job.bind job.exchange "
+                               "job.trace job.metrics job.tensorboard "
+                               "job.start_limit job.hang_limit "
+                               "job.hang_factor");
 }
 
 /* bm_run_check compares before the device and precision are resolved. */
@@ -145,17 +148,41 @@ static int attempts(const char *path)
     return n;
 }
 
-static bm_status open_as_root(bm_run *run, const bm_config *config)
+static bm_status claim(bm_run *run)
 {
     BM_TRY(bm_file_make_directory(run->directory));
     BM_TRY(check_ownership(run));
-    BM_TRY(bm_file_lock(&run->lock, run->directory, "run.lock"));
+    return bm_file_lock(&run->lock, run->directory, "run.lock");
+}
+
+static bm_status begin_attempt(const bm_run *run, char own[BM_FENCE_ROOM])
+{
+    return bm_fence_begin(run->directory, 1 + attempts(run->journal_path), own);
+}
+
+/* A supervisor has locked the directory and begun the attempt. */
+static bm_status join_attempt(bm_run *run)
+{
+    const char *given = getenv(BM_FENCE_ATTEMPT);
+
+    if (given != NULL && given[0] != '\0') {
+        snprintf(run->own, sizeof run->own, "%s", given);
+        return BM_OK;
+    }
+    BM_TRY(claim(run));
+    return begin_attempt(run, run->own);
+}
+
+static bm_status open_as_root(bm_run *run, const bm_config *config)
+{
+    BM_TRY(join_attempt(run));
+    bm_fence_join(run->directory, run->own);
+    BM_TRY(bm_fence_check());
     run->fresh = !exists(run->config_path);
     if (!run->fresh)
         BM_TRY(compare(run, config));
     BM_TRY(bm_file_make_directory(run->checkpoints));
     BM_TRY(bm_settings_write(config, run->config_path));
-    run->attempt = 1 + attempts(run->journal_path);
     BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
     bm_log_journal(run->journal);
     return BM_OK;
@@ -249,22 +276,43 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
                       const bm_config *config)
 {
     bm_status status = BM_OK;
-    int both[2] = {0, 0};
+    int fresh = 0;
 
     BM_TRY(name_files(run, directory));
     if (bm_comm_rank(comm) == 0)
         status = open_as_root(run, config);
     BM_TRY(bm_comm_agree(comm, status));
-    both[0] = run->fresh;
-    both[1] = run->attempt;
-    BM_TRY(bm_comm_max(comm, both, 2));
-    run->fresh = both[0] != 0;
-    run->attempt = both[1];
+    fresh = run->fresh;
+    BM_TRY(bm_comm_max(comm, &fresh, 1));
+    run->fresh = fresh != 0;
+    BM_TRY(bm_comm_broadcast_bytes(comm, run->own, sizeof run->own, 0));
+    run->attempt = bm_fence_number(run->own);
+    bm_fence_join(directory, run->own);
     return BM_OK;
+}
+
+bm_status bm_run_claim(const char *directory, int *lock)
+{
+    bm_run run;
+    bm_status status = BM_OK;
+
+    BM_TRY(name_files(&run, directory));
+    status = claim(&run);
+    *lock = run.lock;
+    return status;
+}
+
+bm_status bm_run_attempt(const char *directory, char own[BM_FENCE_ROOM])
+{
+    bm_run run;
+
+    BM_TRY(name_files(&run, directory));
+    return begin_attempt(&run, own);
 }
 
 void bm_run_close(bm_run *run)
 {
+    bm_fence_leave();
     bm_log_journal(NULL);
     bm_journal_close(run->journal);
     if (run->lock >= 0)

@@ -2,6 +2,7 @@
  * train.c - bmuf train: blocks, evaluations and checkpoints, until all epochs
  * are done, the schedule ends training, or a signal asks for a stop.
  */
+#include "cli/launch/dry_run.h"
 #include "cli/launch/processes.h"
 #include "cli/machine.h"
 #include "cli/report/explain.h"
@@ -11,6 +12,7 @@
 #include "core/span.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 /* Writes the global model, or its moving average, to x [n] on the backend. */
@@ -292,7 +294,7 @@ static bm_status work(bm_training *t)
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,
                                                     t->run->journal)));
-    bm_report_start(t);
+    BM_TRY(bm_report_start(t));
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
@@ -351,13 +353,17 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 }
 
 /* --dry-run: prints what would be done, and fails as training would. */
-static bm_status dry_run(bm_settings *set, bm_config *config,
-                         const char *directory, long ranks)
+static bm_status dry_run(const bm_arguments *a, bm_settings *set,
+                         bm_config *config, const char *directory, long ranks)
 {
     char newest[2200];
+    bool gpus = strcmp(set->job.device, "cpu") != 0;
+    bool bound = strcmp(set->job.bind, "auto") == 0;
 
     BM_TRY(bm_run_newest(directory, NULL, newest, sizeof newest));
     BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
+    BM_TRY(bm_dry_run_print(a, bm_job_allocation(), gpus, bound,
+                            set->job.threads, stdout));
     return bm_run_check(directory, config);
 }
 
@@ -367,6 +373,7 @@ static bm_status train(const bm_arguments *a)
     bm_settings set;
     bm_config *config = NULL;
     bm_comm *comm = NULL;
+    bm_job_plan plan = {.stoppable = true};
     long ranks = 0, until = 0;
     double began = bm_clock();
     bm_status status = BM_OK;
@@ -374,15 +381,20 @@ static bm_status train(const bm_arguments *a)
     if (out == NULL)
         out = "run";
     /* Reports invalid settings before mpirun starts. */
-    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(bm_argument_number(a, "until", 0, 1, 1000000, &until));
+    BM_TRY(bm_argument_number(a, "max-restarts", 100, 0, 1000000,
+                              &plan.launch.max_restarts));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
+    BM_TRY_DONE(bm_job_ranks(a, out, &ranks));
     BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
-        status = dry_run(&set, config, out, ranks);
+        status = dry_run(a, &set, config, out, ranks);
         goto done;
     }
-    BM_TRY_DONE(bm_job_start(a, true, &comm));
+    plan.launch.run = out;
+    plan.launch.limits = (bm_watchdog_limits){
+        set.job.start_limit, set.job.hang_limit, set.job.hang_factor};
+    BM_TRY_DONE(bm_job_start(a, &plan, &comm));
     if (comm == NULL)
         goto done;
     status = train_in(comm, config, &set, out, until, began);
@@ -393,7 +405,7 @@ done:
 
 static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
-    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
+    BM_ALLOCATION_FLAGS,
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"from", "RUN[@EPOCH]",
      "start from the model and the states of another run, at its newest "
@@ -401,6 +413,10 @@ static const bm_flag flags[] = {
      0, false},
     {"until", "EPOCH",
      "stop after this epoch; the same command without it goes on", 0, false},
+    {"max-restarts", "N",
+     "with -n: restart after lost or hanging ranks at most so often; default: "
+     "100, 0: never",
+     0, false},
     {"dry-run", NULL,
      "check settings and data, print what would be done, and exit", 0, false},
     {0},
@@ -411,6 +427,7 @@ const bm_verb bm_verb_train = {
     .nouns = "CONFIG",
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
+            "  bmuf train my.ini --out run/1 -n 16 --hosts a:8,b:8\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n"
             "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
             "CONFIG is a text file. It needs data and a network:\n"

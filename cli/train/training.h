@@ -120,8 +120,9 @@ void bm_training_best_offer(bm_training *t, const char *data,
                             const bm_evaluation *e);
 
 /* Events of the journal, lines of the log and the progress bar. Only rank 0
- * writes; others may call them. */
-void bm_report_start(const bm_training *t);
+ * writes; others may call them. The first one is *collective*, and fails as
+ * bm_own_place_gather. */
+BM_CHECKED bm_status bm_report_start(const bm_training *t);
 void bm_report_begin(bm_training *t); /* of the first block */
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds);

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* strsep */
 #include "tests/support/program.h"
 
 #include "tests/support/folder.h"
@@ -233,9 +234,10 @@ void train_start(program *p, const char *run, int ranks, const char *settings)
     }
     for (char *s = strtok_r(list, ";", &rest); s != NULL;
          s = strtok_r(NULL, ";", &rest)) {
+        s += strspn(s, " ");
         assert_true(n + 2 < WORDS);
-        words[n++] = "--set";
-        words[n++] = s + strspn(s, " ");
+        words[n++] = strncmp(s, "--", 2) != 0 ? "--set" : strsep(&s, " ");
+        words[n++] = s;
     }
     program_start(p, words);
 }

@@ -38,8 +38,9 @@ bool program_runs(program *p);
  * program. */
 void program_launch(program *p, program *launcher, const char *const *words);
 
-/* bmuf train into a directory of the folder; settings "section.key=value; ..".
- * One rank is started without -n. */
+/* bmuf train into a directory of the folder; settings "section.key=value; ..",
+ * with options such as "--max-restarts 0" among them. One rank is started
+ * without -n. */
 void train_start(program *p, const char *run, int ranks, const char *settings);
 void train(program *p, const char *run, int ranks, const char *settings);
 

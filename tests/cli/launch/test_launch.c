@@ -191,6 +191,31 @@ static void test_a_killed_supervisor_leaves_nothing_for_long(void **_)
     assert_int_equal(left_in(".", one, sizeof one), 0);
 }
 
+/* mpirun prints a line a hundred times a second, and counts SIGUSR1. */
+static void test_a_stop_is_repeated_by_the_clock(void **_)
+{
+    size_t n = 0;
+    double since = now(), count = 0;
+    char *printed = NULL;
+    program p;
+
+    (void)_;
+    write_text("storm", "");
+    program_start(&p,
+                  (const char *const[]){"train", "any.ini", "-n", "3", NULL});
+    while (access(in_folder("ready"), F_OK) != 0 && now() - since < 30)
+        pause_for(0.01);
+    since = now();
+    kill(p.pid, SIGTERM);
+    assert_ended(&p, 0);
+    since = now() - since;
+    assert_int_equal(remove(in_folder("storm")), 0);
+    printed = slurp(p.out, &n);
+    assert_int_equal(sscanf(printed, "signals %lf", &count), 1);
+    assert_true(count >= 2 && count < 2 + since / 0.2);
+    free(printed);
+}
+
 /* Puts a file system of this size over the folder, for this process and its
  * children. */
 static bool mount_small(const char *name, const char *size)
@@ -239,6 +264,16 @@ static int prepare(void **state)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
                          "[ ! -e sleep ] || exec sleep 20\n"
+                         "if [ -e storm ]; then\n"
+                         "    n=0 i=0\n"
+                         "    trap 'n=$((n + 1))' USR1\n"
+                         "    : >ready\n"
+                         "    while [ $i -lt 40 ]; do\n"
+                         "        echo line >&2; sleep 0.01; i=$((i + 1))\n"
+                         "    done\n"
+                         "    echo signals $n\n"
+                         "    exit 0\n"
+                         "fi\n"
                          "echo words:\n"
                          "printf '%s\\n' \"$@\"\n"
                          "env | grep '^OMPI_MCA_'\n"
@@ -265,6 +300,8 @@ int main(void)
         cmocka_unit_test(test_folders_of_dead_supervisors_are_removed),
         cmocka_unit_test_teardown(
             test_a_killed_supervisor_leaves_nothing_for_long, programs_end),
+        cmocka_unit_test_teardown(test_a_stop_is_repeated_by_the_clock,
+                                  programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
