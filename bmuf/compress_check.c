@@ -27,7 +27,7 @@ static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
     if (traits.code.ops != NULL && is(job.exchange, "nccl"))
         return BM_FAIL(BM_ERR_CONFIG,
                        "job.exchange = nccl conflicts with codes, which are "
-                       "made on the host; set job.exchange = host");
+                       "summed on the host; set job.exchange = host");
     return BM_OK;
 }
 

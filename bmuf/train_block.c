@@ -86,7 +86,9 @@ static void update(bm_trainer *t, bm_sgd *sgd, float rate)
 {
     bm_span span = bm_span_begin("update");
 
+    bm_time_as(t->params->be, BM_PART_UPDATE);
     bm_sgd_step(sgd, rate);
+    bm_time_as(t->params->be, BM_PART_OTHER);
     t->update_s += bm_span_end(span);
 }
 
@@ -99,14 +101,18 @@ static void note_exchange(bm_trainer *t, bm_span span)
     t->compute_s -= seconds;
 }
 
-/* *good as bm_strategy_worker_end has it. */
+/* *good as bm_strategy_worker_end has it. What a device has queued before is no
+ * part of the exchange; strategies without one wait themselves. */
 static bm_status end_worker(bm_trainer *t, int worker, double samples,
                             bool *good)
 {
-    bm_span span = bm_span_begin("exchange");
-    bm_status status =
-        bm_strategy_worker_end(t->strategy, worker, samples, good);
+    bm_span span;
+    bm_status status = BM_OK;
 
+    if (t->strategy->exchange != NULL)
+        bm_remember(t->params->be, bm_sync(t->params->be));
+    span = bm_span_begin("exchange");
+    status = bm_strategy_worker_end(t->strategy, worker, samples, good);
     note_exchange(t, span);
     return status;
 }
@@ -442,7 +448,9 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     out.compute_s = t->compute_s;
     out.wait_s = t->wait_s;
     out.exchange_s = t->exchange_s;
-    out.update_s = bm_on_host(t->params->be) ? t->update_s : NAN;
+    out.update_s = bm_on_host(t->params->be)
+                       ? t->update_s
+                       : bm_timed(t->params->be, BM_PART_UPDATE);
     t->at.block++;
     *report = out;
     return bm_trainer_seek(t, t->done + 1);

@@ -52,6 +52,7 @@ static bool tiles(bm_window w)
     void bm_##name parameters                                                  \
     {                                                                          \
         BM_ASSERT(requirement);                                                \
+        be->turn++;                                                            \
         if (offers(be, be->ops->name != NULL, #name) && be->failed == BM_OK)   \
             be->ops->name arguments;                                           \
     }

@@ -149,7 +149,9 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     bm_span span;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    bm_time_as(m->be, training ? BM_PART_FORWARD : BM_PART_OTHER);
     spent.forward = go_forward(m, training, key);
+    bm_time_as(m->be, training ? BM_PART_LOSS : BM_PART_OTHER);
     span = bm_span_begin("loss");
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
@@ -186,6 +188,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         return;
     }
     run(m, b, true, key, m->gradient[turn], score);
+    bm_time_as(m->be, BM_PART_BACKWARD);
     span = bm_span_begin("backward");
     for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
         size_t k = m->stages[s].writer;
@@ -201,6 +204,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
             used += hand_over(m, range++);
     }
     m->spent.backward += bm_span_end(span) - used;
+    bm_time_as(m->be, BM_PART_OTHER);
 }
 
 bm_model_times bm_model_spent(bm_model *m)
@@ -209,7 +213,9 @@ bm_model_times bm_model_spent(bm_model *m)
 
     m->spent = (bm_model_times){0};
     if (!bm_on_host(m->be))
-        spent = (bm_model_times){NAN, NAN, NAN};
+        spent = (bm_model_times){bm_timed(m->be, BM_PART_FORWARD),
+                                 bm_timed(m->be, BM_PART_LOSS),
+                                 bm_timed(m->be, BM_PART_BACKWARD)};
     return spent;
 }
 

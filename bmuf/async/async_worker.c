@@ -55,8 +55,8 @@ static bm_status open_vectors(bm_async_workers *g)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
     BM_TRY(bm_alloc(p->be, p->n, &g->saved));
     for (int k = g->first; k < g->last; k++) {
-        BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->w));
-        BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->push));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &bm_async_workers_of(g, k)->w));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &bm_async_workers_of(g, k)->push));
         bm_async_workers_fetch(g, k);
     }
     return bm_sync(p->be);

@@ -392,7 +392,7 @@ static bm_status open_models(bm_strategy *s)
     for (int k = f->first; k < f->last; k++) {
         own_model *m = model_of(f, k);
 
-        BM_TRY(bm_alloc(p->be, p->n, &m->w));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &m->w));
         bm_axpby(p->be, p->n, 1, p->w, 0, m->w);
         m->seen = calloc(f->n, sizeof *m->seen);
         if (m->seen == NULL)

@@ -1,13 +1,16 @@
 /* cuda.c - the cuda backend: opens a device, and lists its operations. */
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/cuda_device_code.h"
 #include "compute/cuda/device/cuda_operations.h"
 #include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/device/cuda_times.h"
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/kernels/kernels.h"
 #include "compute/cuda/libraries/cuda_device_comm.h"
 #include "compute/cuda/libraries/cuda_products.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
 #include "compute/cuda/memory/cuda_copy.h"
+#include "compute/cuda/memory/cuda_fetch.h"
 #include "compute/cuda/memory/cuda_forms.h"
 #include "compute/cuda/memory/cuda_ring.h"
 #include "compute/cuda/memory/cuda_stage.h"
@@ -29,6 +32,7 @@ static void cuda_close(bm_backend *be)
     if (cuda->close_cudnn != NULL)
         cuda->close_cudnn(be);
     bm_cuda_products_close(be);
+    bm_cuda_times_close(be);
     bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
@@ -154,14 +158,22 @@ const bm_backend_ops bm_backend_cuda = {
     .use = cuda_use,
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
+    .alloc_idle = bm_cuda_alloc_idle,
     .free = bm_cuda_free,
     .put = bm_cuda_put,
     .get = bm_cuda_get,
     .stage_open = bm_cuda_stage_open,
     .stage_close = bm_cuda_stage_close,
     .stage_send = bm_cuda_stage_send,
+    .fetch_open = bm_cuda_fetch_open,
+    .fetch_close = bm_cuda_fetch_close,
+    .fetch_start = bm_cuda_fetch_start,
+    .fetch_wait = bm_cuda_fetch_wait,
+    .time_as = bm_cuda_time_as,
+    .timed = bm_cuda_timed,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
+    .device_code = &bm_cuda_device_code_ops,
     .device_comm = &bm_cuda_device_comm_ops,
 #define BM_OPERATION(name, ...) .name = bm_cuda_##name,
 #define BM_SIZE_OPERATION       BM_OPERATION

@@ -1,9 +1,12 @@
 /*
  * A vector that a backend keeps in two forms behaves as one: in bf16 the cuda
- * backend has floats, a bf16 twin or both for any range of its memory. It also
- * sends lengths through a ring.
+ * backend has floats, a bf16 twin or both for any range of its memory. So does
+ * one that is moved when the device is full. It also sends lengths through a
+ * ring.
  */
+#define _DEFAULT_SOURCE /* RTLD_NOLOAD */
 #include "core/rng.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 96, VECTORS = 3, STEPS = 4000 };
+enum { N = 96, VECTORS = 3, STEPS = 4000, IDLE = 8 };
 
 static const char *backend = "cpu";
 
@@ -316,6 +319,73 @@ static void test_lengths_of_many_batches_arrive(void **state)
     free(x);
 }
 
+/* Changes a range of an idle vector in one of the ways that the device has. */
+static void change_idle(bm_backend *be, bm_rng *rng, float **d_x, float (*x)[N])
+{
+    size_t i = (size_t)bm_rng_below(rng, IDLE), from = (i + 1) % IDLE;
+    size_t n = 1 + (size_t)bm_rng_below(rng, N), got = 0;
+    float room[N];
+
+    switch (bm_rng_below(rng, 4)) {
+    case 0:
+        bm_axpby(be, n, 1, d_x[from], 0, d_x[i]);
+        memcpy(x[i], x[from], n * sizeof x[i][0]);
+        break;
+    case 1:
+        bm_axpby(be, n, 1, d_x[from], 1, d_x[i]);
+        for (size_t k = 0; k < n; k++)
+            x[i][k] += x[from][k];
+        break;
+    case 2:
+        for (size_t k = 0; k < N; k++)
+            room[k] = (float)bm_rng_below(rng, 8);
+        bm_put(be, d_x[i] + N - n, room, n);
+        memcpy(x[i] + N - n, room, n * sizeof room[0]);
+        break;
+    default:
+        bm_get(be, room, d_x[i], N);
+        assert_ok(bm_sync(be));
+        for (; got < N; got++)
+            assert_true(room[got] == x[i][got]);
+    }
+}
+
+/* From step 20 on the emulated device has room for four of the eight, which are
+ * there already; from step 40 on for two. */
+static void test_idle_vectors_keep_their_numbers_on_a_full_device(void **state)
+{
+    float *d_x[IDLE], x[IDLE][N] = {{0}}, *more = NULL;
+    bm_backend *be = open_backend();
+    size_t *used = emulated_symbol("bm_emulated_used"), before = 0;
+    bm_rng rng = bm_rng_make(7, "idle", 0);
+    char all[32];
+
+    (void)state;
+    for (size_t i = 0; i < IDLE; i++)
+        assert_ok(bm_alloc_idle(be, N, &d_x[i]));
+    before = used != NULL ? *used : 0;
+    for (int step = 0; step < 60; step++) {
+        if (step == 20) {
+            snprintf(all, sizeof all, "%zu", before + 4 * sizeof x[0]);
+            setenv("BMUF_EMULATED_MEMORY", all, 1);
+        }
+        if (step == 40)
+            assert_ok(bm_alloc(be, N + N / 2, &more));
+        change_idle(be, &rng, d_x, x);
+        assert_true(used == NULL || step < 40 ||
+                    *used <= before + 4 * sizeof x[0]);
+    }
+    for (size_t i = 0; i < IDLE; i++) {
+        float *got = fetch(be, d_x[i], N);
+        assert_memory_equal(got, x[i], sizeof x[i]);
+        free(got);
+        bm_free(be, d_x[i]);
+    }
+    bm_free(be, more);
+    unsetenv("BMUF_EMULATED_MEMORY");
+    bm_backend_close(be);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +393,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_products_do_not_round_the_floats_they_read),
         cmocka_unit_test(test_products_use_the_weights_of_the_last_step),
         cmocka_unit_test(test_lengths_of_many_batches_arrive),
+        cmocka_unit_test(test_idle_vectors_keep_their_numbers_on_a_full_device),
     };
 
     if (argc > 1)

@@ -18,6 +18,18 @@ struct room {
 typedef std::map<const char *, room> rooms; /* by address */
 static rooms device, pinned;
 
+extern "C" {
+size_t bm_emulated_used; /* bytes of the device's memory */
+}
+
+/* Bytes of the device's memory, as the environment has it now. */
+static size_t all_memory()
+{
+    const char *set = getenv("BMUF_EMULATED_MEMORY");
+
+    return set != nullptr ? strtoull(set, nullptr, 10) : (size_t)1 << 40;
+}
+
 static room *room_of(rooms &all, const void *x, size_t bytes)
 {
     auto after = all.upper_bound((const char *)x);
@@ -82,10 +94,13 @@ cudaError_t cudaMalloc(void **x, size_t bytes)
 {
     if (bm_emulate_captures())
         return bm_emulate_refuse();
+    if (bm_emulated_used + bytes > all_memory())
+        return bm_emulate_fail(cudaErrorMemoryAllocation);
     *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (*x == nullptr)
         return bm_emulate_fail(cudaErrorMemoryAllocation);
     memset(*x, 0xff, bytes);
+    bm_emulated_used += bytes;
     device[(const char *)*x] = {bytes, nullptr};
     return cudaSuccess;
 }
@@ -103,7 +118,19 @@ static cudaError_t give_back(rooms &all, void *x)
 
 cudaError_t cudaFree(void *x)
 {
-    return give_back(device, x);
+    const room *r = x != nullptr ? room_of(device, x, 0) : nullptr;
+    size_t bytes = r != nullptr ? r->bytes : 0;
+    cudaError_t error = give_back(device, x);
+
+    bm_emulated_used -= error == cudaSuccess ? bytes : 0;
+    return error;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    *all = all_memory();
+    *left = *all - (bm_emulated_used < *all ? bm_emulated_used : *all);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **x, size_t bytes)

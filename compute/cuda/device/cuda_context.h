@@ -32,10 +32,13 @@ typedef struct bm_cuda {
     bool graphs;       /* BMUF_GRAPH=on: see cuda_lstm_steps.c */
     double *partial;   /* [BM_PARTIALS], on the device: of a reduction */
     bm_cuda_room scratch;
+    bool swaps; /* an idle vector has been swapped out */
 
     /* What each module keeps, and the file that knows its type. */
     struct bm_cuda_loans *loans;       /* cuda_side.c */
+    struct bm_cuda_times *times;       /* cuda_times.c; NULL until it is used */
     struct bm_cuda_memory *memory;     /* cuda_forms.c */
+    struct bm_cuda_idle *idle;         /* cuda_room.c: a list */
     struct bm_cuda_ring *ring;         /* cuda_ring.c */
     struct bm_cuda_slots *slots;       /* cuda_copy.c */
     struct bm_cuda_products *products; /* cuda_products.c */
@@ -70,13 +73,6 @@ BM_CHECKED bm_status bm_cuda_stream_open(cudaStream_t *out);
 
 /* Opens an event without timing. */
 BM_CHECKED bm_status bm_cuda_event_open(cudaEvent_t *out);
-
-/* Makes the room at least so large, and returns it. NULL after a failure. */
-void *bm_cuda_room_for(bm_backend *be, bm_cuda_room *r, size_t bytes);
-
-/* Room for one operation: the next one that asks gets the same memory. NULL
- * after a failure. */
-void *bm_cuda_scratch(bm_backend *be, size_t bytes);
 
 /*
  * Reads the environment variable of a choice that a measurement on a GPU is to

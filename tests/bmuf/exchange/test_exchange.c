@@ -14,9 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 5003, LEARNED = 3100, BLOCKS = 6 };
+enum { N = 5003, LEARNED = 3100, BLOCKS = 6, STATES = BM_STRATEGY_STATES + 20 };
 
 static const char *backend = "cpu";
+
+/* [compress] code of the jobs that run now; NULL: none. */
+static const char *code;
 
 /* The results of a run: start, global model and a mean of each block. */
 typedef struct outcome {
@@ -69,6 +72,19 @@ static void set(bm_config *config, const char *key, const char *value)
     assert_ok(bm_config_set(config, text));
 }
 
+/* Columns of codes: of a matrix, of a convolution, and some too short for a
+ * code. */
+static const bm_segment segments[] = {
+    {.name = "0.w", .offset = 0, .count = 2000, .rank = 2, .dim = {20, 100}},
+    {.name = "1.w",
+     .offset = 2000,
+     .count = 1098,
+     .rank = 4,
+     .dim = {3, 3, 2, 61}},
+    {.name = "1.b", .offset = 3098, .count = 2, .rank = 1, .dim = {2}},
+    {.name = "2.mean", .offset = 3100, .count = 1903, .rank = 1, .dim = {1903}},
+};
+
 static bm_status open_strategy(rig *r)
 {
     float w[N];
@@ -93,6 +109,11 @@ static void set_up(rig *r, const job *j)
     set(r->config, "job.exchange", j->exchange);
     set(r->config, "job.coordinator", j->coordinator);
     set(r->config, "job.sum", j->sum);
+    if (code != NULL) {
+        set(r->config, "compress.code", code);
+        r->params.segments = segments;
+        r->params.n_segments = sizeof segments / sizeof *segments;
+    }
     set(r->config, "bmuf.momentum", "0.7");
     set(r->config, "bmuf.rate", "0.9");
     assert_ok(bm_alloc(j->be, N, &r->params.w));
@@ -176,9 +197,9 @@ static void average(rig *r, int block, float *out)
 /* Closes the strategy and resumes from its states. */
 static void restart(rig *r)
 {
-    bm_state of[BM_STRATEGY_STATES];
+    bm_state of[STATES];
     size_t n = bm_strategy_state(r->strategy, of);
-    float *kept[BM_STRATEGY_STATES];
+    float *kept[STATES];
 
     for (size_t i = 0; i < n; i++) {
         bm_backend *be = of[i].be != NULL ? of[i].be : cpu;
@@ -205,7 +226,8 @@ static outcome *run(const job *j, const char *transport)
     assert_string_equal(bm_exchange_transport(r.strategy->exchange), transport);
     for (int t = 0; t < BLOCKS; t++) {
         train_block(&r, t, out);
-        average(&r, t, out->mean[t]);
+        if (strcmp(j->strategy, "onebit") != 0) /* it has no means of models */
+            average(&r, t, out->mean[t]);
         if (t == 3 && r.strategy->ops->per == BM_BLOCK)
             restart(&r);
     }
@@ -412,6 +434,46 @@ static void test_other_sums_use_the_host(void **state)
     }
 }
 
+/* What a device encodes and decodes is what the host does. Means go by the
+ * host. */
+static void test_codes_have_the_bits_of_the_host(void **state)
+{
+    static const char *const codes[] = {"fp32", "fp16",   "bf16",
+                                        "int8", "onebit", "topk"};
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    FOR_EACH (i, codes) {
+        job j = {f->comm,
+                 cpu,
+                 "bmuf",
+                 "auto",
+                 "sharded",
+                 "tree",
+                 2 * size + (i % 2 ? 0 : 1)};
+        job device = j;
+
+        device.be = f->be;
+        if (i % 3 == 0)
+            j.strategy = device.strategy = "average";
+        code = codes[i];
+        assert_same(run(&j, "host"), run(&device, "host"));
+        code = NULL;
+    }
+}
+
+/* Gradients: residuals in both directions. */
+static void test_onebit_has_the_bits_of_the_host(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm, cpu, "onebit", "auto", "root", "tree", 2 * size};
+    job device = j;
+
+    device.be = f->be;
+    assert_same(run(&j, "host"), run(&device, "host"));
+}
+
 static void check_falls_back(fixture *f, bm_backend *be, const char *why)
 {
     job j = {f->comm,
@@ -568,6 +630,8 @@ int main(int argc, char **argv)
         TEST(test_cuda_aware_mpi_gives_the_same_bits),
         TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
         TEST(test_other_sums_use_the_host),
+        TEST(test_codes_have_the_bits_of_the_host),
+        TEST(test_onebit_has_the_bits_of_the_host),
         TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
         TEST(test_ranks_that_share_a_device_use_the_host),
         TEST(test_a_rank_that_fails_leaves_no_rank_waiting),
