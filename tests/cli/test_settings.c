@@ -141,10 +141,6 @@ static void test_conflicting_settings_are_rejected(void **_)
                  78, "conflicts with block.fragments");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
                  "block.fragments = 9: the network can be cut into");
-    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
-                      "--set", "ssgd.overlap=layer", "--set",
-                      "job.device=cuda"),
-                 78, "ssgd.overlap = layer needs gradients in the host");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.warmup=1", "--set",
                       "ssgd.overlap=merged", "--set", "job.sum=ring"),
                  78, "ssgd.overlap = merged cuts buckets");

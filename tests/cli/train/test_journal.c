@@ -56,7 +56,8 @@ static void assert_phases(const char *run, json_t *all)
     }
     FOR_EACH (k, parts)
         sum += number(phases, parts[k]);
-    assert_true(fabs(sum - events_s) <= 0.02 * events_s);
+    /* a rank may lose a time slice between two spans */
+    assert_true(fabs(sum - events_s) <= 0.02 * events_s + 0.02);
     assert_true(near(sum + number(phases, "other"), total, 1e-6));
     assert_true(near(number(phases, "total"), total, 1e-6));
     assert_true(number(phases, "other") >= 0);
