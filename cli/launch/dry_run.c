@@ -2,7 +2,6 @@
 
 #include "cli/hosts/remote.h"
 #include "cli/launch/mpirun_command.h"
-#include "cli/launch/scratch.h"
 #include "cli/placement/place_text.h"
 #include "core/words.h"
 
@@ -81,10 +80,9 @@ static bm_status print_host(table *t, const char *host, long ranks, bool gpus,
 static bm_status print_command(const bm_arguments *a,
                                const bm_allocation *allocation, FILE *out)
 {
-    char scratch[1024], **words = NULL, *text = NULL;
+    char **words = NULL, *text = NULL;
 
-    bm_scratch_example(scratch, sizeof scratch);
-    BM_TRY(bm_mpirun_command(&words, a, allocation, scratch));
+    BM_TRY(bm_mpirun_command(&words, a, allocation, NULL));
     text = bm_mpirun_command_text(words);
     fprintf(out, "command           %s\n", text != NULL ? text : "");
     free(text);

@@ -1,6 +1,7 @@
 #include "cli/launch/mpirun_command.h"
 
 #include "cli/hosts/remote.h"
+#include "core/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,20 +94,22 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-static void add_environment(words *w)
+static void add_variable(words *w, const char *name)
 {
     add(w, "-x");
-    add(w, BM_LAUNCH_COMMAND); /* which is set later */
+    add(w, name);
+}
+
+static void add_environment(words *w)
+{
     for (char **v = environ; *v != NULL; v++) {
         char name[256];
 
         if (!is_ours(*v) || strcspn(*v, "=") >= sizeof name)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*v, "="), *v);
-        if (strcmp(name, BM_LAUNCH_COMMAND) == 0)
-            continue;
-        add(w, "-x");
-        add(w, name);
+        if (strcmp(name, BM_LAUNCH_COMMAND) != 0)
+            add_variable(w, name);
     }
 }
 
@@ -157,6 +160,30 @@ static void add_mpirun(words *w, const bm_allocation *allocation)
     add(w, "mpirun");
 }
 
+/* The verb with its arguments, without those that say where ranks run. */
+static void add_arguments(words *w, const bm_arguments *a)
+{
+    static const char replaced[] = "ranks hosts hostfile interface dry-run";
+
+    add(w, a->verb->name);
+    for (int i = 0; i < a->n_given; i++) {
+        const bm_flag *f = a->given[i].flag;
+        char name[64];
+
+        snprintf(name, sizeof name, "--%s", f->name);
+        if (bm_is_word_of(f->name, replaced))
+            continue;
+        add(w, name);
+        if (f->value != NULL)
+            add(w, a->given[i].value);
+    }
+    for (int i = 0; i < a->n_nouns; i++) {
+        if (a->nouns[i][0] == '-')
+            add(w, "--");
+        add(w, a->nouns[i]);
+    }
+}
+
 bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
                             const bm_allocation *allocation,
                             const char *scratch)
@@ -175,20 +202,25 @@ bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
     add_parameter(&w, "btl_base_warn_component_unused", "0");
     add_parameter(&w, "odls_base_sigkill_timeout",
                   "0"); /* files are complete */
-    if (allocation->by != BM_BY_SLURM || allocation->hosts.n == 0) {
+    if (scratch != NULL &&
+        (allocation->by != BM_BY_SLURM || allocation->hosts.n == 0)) {
         add_parameter(&w, "orte_tmpdir_base", scratch);
         add_parameter(&w, "btl_vader_backing_directory", scratch);
     }
     add_all(&w, limits, "8388608");
     if (allocation->hosts.n > 0)
         add_hosts(&w, allocation);
+    if (allocation->hosts.n > 0 && scratch != NULL)
+        add_variable(&w, BM_LAUNCH_COMMAND); /* which is set later */
     if (bm_program_path(program, sizeof program))
         add(&w, program);
     else
         add(&w, a->argv[0]);
-    for (int i = 1; i < a->argc; i++)
-        if (strcmp(a->argv[i], "--dry-run") != 0) /* which prints the line */
+    if (scratch != NULL)
+        for (int i = 1; i < a->argc; i++)
             add(&w, a->argv[i]);
+    else
+        add_arguments(&w, a);
     if (w.failed) {
         bm_mpirun_command_free(w.list);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a command line");

@@ -11,7 +11,9 @@
 #define BM_LAUNCH_COMMAND "BMUF_LAUNCH_COMMAND"
 
 /* *out <- the words, ending with NULL, with `scratch` as the folder for the
- * job's files. Free with bm_mpirun_command_free. Fails with BM_ERR_MEMORY. */
+ * job's files; NULL: for a user, who makes none and needs no options that mpirun
+ * replaces. Variables BMUF_* of the environment go to other hosts, too. Free with
+ * bm_mpirun_command_free. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
                                        const bm_allocation *allocation,
                                        const char *scratch);

@@ -1,6 +1,7 @@
 #define _XOPEN_SOURCE 700 /* sigaltstack */
 #include "cli/launch/processes.h"
 
+#include "cli/hosts/slurm.h"
 #include "cli/launch/heartbeat.h"
 #include "cli/launch/launcher.h"
 #include "cli/launch/stack.h"
@@ -84,7 +85,9 @@ static const char *rank_in_environment(void)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 
-    return rank != NULL ? rank : getenv("PMIX_RANK");
+    if (rank == NULL)
+        rank = getenv("PMIX_RANK");
+    return rank != NULL || !bm_slurm_task() ? rank : getenv("SLURM_PROCID");
 }
 
 static struct {
@@ -179,6 +182,10 @@ bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
     BM_TRY(bm_launcher_find(a, &job.launcher));
     job.planned = true;
     *ranks = 1;
+    if (job.launcher == BM_LAUNCHER_NONE && bm_slurm_task()) {
+        unsetenv("SLURM_STEP_ID"); /* else MPI_Init looks for other tasks */
+        unsetenv("SLURM_STEPID");
+    }
     if (job.launcher == BM_LAUNCHER_NONE) {
         BM_TRY(bm_allocation_read(&job.allocation, a, folder));
         *ranks = job.allocation.ranks;

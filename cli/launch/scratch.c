@@ -186,17 +186,12 @@ static bm_status check_room(long ranks)
     return BM_OK;
 }
 
-void bm_scratch_example(char *out, size_t room)
-{
-    snprintf(out, room, "%s/%sXXXXXX", base(), prefix);
-}
-
 bm_status bm_scratch_open(bm_scratch *s, long ranks)
 {
     s->lock = -1;
     remove_stale();
     BM_TRY(check_room(ranks));
-    bm_scratch_example(s->path, sizeof s->path);
+    snprintf(s->path, sizeof s->path, "%s/%sXXXXXX", base(), prefix);
     if (mkdtemp(s->path) == NULL)
         return BM_FAIL(BM_ERR_CREATE,
                        "TMPDIR %s: cannot make a folder: %s; set TMPDIR to "

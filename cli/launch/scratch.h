@@ -8,8 +8,6 @@
 
 #include "core/status.h"
 
-#include <stddef.h>
-
 typedef struct bm_scratch {
     char path[1024];
     int lock; /* held by a living supervisor */
@@ -26,9 +24,5 @@ typedef struct bm_scratch {
  */
 BM_CHECKED bm_status bm_scratch_open(bm_scratch *s, long ranks);
 void bm_scratch_close(bm_scratch *s);
-
-/* out [room] <- what the path of such a folder looks like: its last six
- * characters differ from job to job. */
-void bm_scratch_example(char *out, size_t room);
 
 #endif

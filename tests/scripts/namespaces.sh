@@ -6,6 +6,9 @@
 #   net_possible        prints the reason and fails if this machine cannot
 #   net_up 3 200mbit    starts hosts n1 n2 n3 with 10.77.0.1, .2, .3; limits the
 #                       rate of each, with a delay of 1 ms if the kernel can
+#   net_on 2 COMMAND..    runs it on n2, with a /tmp of that host; all hosts know
+#                         the names n1, n2, .. and share /var/tmp
+#   net_exec 2 COMMAND..  the same in place of the shell: `net_exec 2 sshd -D &`
 #   net_launch 3 PROGRAM ARGS..       runs it with -n 3, one rank on each host;
 #                       killed after 100 s
 #   net_sent 2          prints the bytes that n2 has sent
@@ -62,13 +65,16 @@ net_shape() { # NUMBER RATE
 net_up() { # HOSTS RATE
     # shellcheck disable=SC2034
     net_delay='1 ms'
-    net_work=$(mktemp -d)
+    net_work=$(mktemp -d -p /var/tmp)
     ip netns add "$net_name-switch"
     net_in switch ip link add bridge type bridge
     net_in switch ip link set bridge up
+    echo 127.0.0.1 localhost >"$net_work/names"
     for net_k in $(seq "$1"); do
         net_host "$net_k"
         net_shape "$net_k" "$2"
+        echo "10.77.0.$net_k n$net_k" >>"$net_work/names"
+        mkdir -m 1777 "$net_work/tmp.n$net_k"
     done
     cat >"$net_work/agent" <<END
 #!/bin/sh
@@ -98,6 +104,22 @@ net_launch() { # RANKS PROGRAM ARGS..
         OMPI_MCA_oob_tcp_if_include=eth0 \
         unshare -u sh -c 'hostname n1; exec "$@"' sh \
         timeout -k 9 100 "$@" -n "$net_ranks"
+}
+
+net_exec() { # NUMBER COMMAND..
+    net_k=$1
+    shift
+    # shellcheck disable=SC2016
+    exec ip netns exec "$net_name-$net_k" unshare -u sh -c '
+        hostname "$0"
+        mount --bind "$1/names" /etc/hosts
+        mount --bind "$1/tmp.$0" /tmp
+        shift
+        exec "$@"' "n$net_k" "$net_work" "$@"
+}
+
+net_on() { # NUMBER COMMAND..
+    (net_exec "$@")
 }
 
 net_sent() { # NUMBER
