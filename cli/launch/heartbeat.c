@@ -76,6 +76,16 @@ static bool lock(int file)
            (errno != EAGAIN && errno != EACCES);
 }
 
+/* mpirun makes a folder of this name on other hosts, too, but the supervisor's
+ * lock is in its own. */
+static bool is_of_the_supervisor(const char *folder)
+{
+    char path[1100];
+
+    snprintf(path, sizeof path, "%s/supervisor", folder);
+    return access(path, F_OK) == 0;
+}
+
 static int open_own(const char *folder, const char *rank)
 {
     snprintf(own.path, sizeof own.path, "%s/rank-%s", folder, rank);
@@ -90,12 +100,14 @@ void bm_heartbeat_begin(void)
 
     if (folder == NULL || rank == NULL)
         return;
-    own.file = open_own(folder, rank);
-    own.shared = own.file < 0 && shared != NULL && shared[0] != '\0';
-    if (own.shared) {
+    own.shared = !is_of_the_supervisor(folder);
+    if (!own.shared)
+        own.file = open_own(folder, rank);
+    else if (shared != NULL && shared[0] != '\0') {
         (void)mkdir(shared, 0777);
         own.file = open_own(shared, rank);
-    } else if (own.file >= 0 && !lock(own.file)) {
+    }
+    if (own.file >= 0 && !own.shared && !lock(own.file)) {
         close(own.file);
         own.file = -1;
     }

@@ -14,9 +14,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* 100 blocks. */
+/* 48 blocks. */
 static const char settings[] =
-    "train.epochs=25; schedule.kind=constant; train.checkpoint_every=1; "
+    "train.epochs=12; schedule.kind=constant; train.checkpoint_every=1; "
     "job.hang_limit=2";
 
 /* A living rank with this number, or mpirun with -1. */
@@ -67,7 +67,7 @@ static void test_a_killed_process_is_replaced(void **state)
     start(&p, "straight", 1, "");
     assert_ended(&p, 0);
     FOR_EACH (i, rows) {
-        start(&p, "killed", 3, "");
+        start(&p, "killed", 2, "");
         strike(&p, "killed", rows[i].rank, SIGKILL);
         assert_ended(&p, 0);
         assert_same_model("straight", "killed");
@@ -313,7 +313,7 @@ static void test_a_ghost_writes_nothing(void **state)
         free(before[i]);
     }
     assert_int_equal(checkpoints("ghost", &newest), left);
-    assert_int_equal(newest, 100);
+    assert_int_equal(newest, 48);
 }
 
 int main(void)
