@@ -260,7 +260,9 @@ static bm_status sum_file(const char *path, uint64_t bytes, XXH128_hash_t *out)
 
     if (sum == NULL || part == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to verify %s", path);
-    BM_TRY_DONE(bm_file_open_regular(&fd, path));
+    if (bm_file_open_regular(&fd, path) != BM_OK)
+        BM_FAIL_DONE(BM_ERR_IO, "%s; it was written, but cannot be read back",
+                     bm_last_message());
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     XXH3_128bits_reset(sum);
     for (; n <= bytes && k != 0; n += (uint64_t)(k > 0 ? k : 0)) {
