@@ -261,9 +261,12 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
 static bm_status write_results(bm_training *t)
 {
     bm_status checkpoint = BM_OK, models = BM_OK;
+    char why[1024] = "";
 
-    if (t->unsaved != BM_OK)
+    if (t->unsaved != BM_OK) {
         checkpoint = try_to(t, bm_training_save_last);
+        snprintf(why, sizeof why, "%s", bm_last_message());
+    }
     if (checkpoint != BM_OK && !bm_disk_failed(checkpoint))
         return checkpoint;
     models = try_to(t, write_models);
@@ -276,9 +279,9 @@ static bm_status write_results(bm_training *t)
     BM_TRY(models);
     if (checkpoint != BM_OK)
         return BM_FAIL(checkpoint,
-                       "the model is complete, but no checkpoint has the "
-                       "blocks after block %lld: the disk is full",
-                       (long long)t->saved);
+                       "the model is complete, but its last checkpoint is not: "
+                       "%s",
+                       why);
     return BM_OK;
 }
 

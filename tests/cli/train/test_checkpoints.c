@@ -115,6 +115,10 @@ static void test_the_journal_says_what_a_checkpoint_cost(void **state)
     }
     json_decref(all);
     assert_int_equal(behind, 3);
+    RUN_PROGRAM(&p, "info", "one");
+    assert_ended(&p, 0);
+    assert_printed(&p, "  checkpoint block 8: checkpoints/block-00000008"
+                       ".safetensors, and in 2 folders more");
 }
 
 /* ---- falling back -------------------------------------------------------- */
@@ -296,6 +300,50 @@ static void test_a_folder_that_cannot_be_used_ends_a_new_run_only(void **state)
     remove_run("b");
 }
 
+/* ---- audits -------------------------------------------------------------- */
+
+static void test_audited_runs_have_the_same_bits(void **state)
+{
+    static const char *const ways[] = {
+        "job.audit=0.5", "job.audit=1; sgd.local_state=keep; job.workers=5",
+        "job.audit=1; " NORMALISED};
+    static const char *const plain[] = {
+        "", "sgd.local_state=keep; job.workers=5", NORMALISED};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, ways) {
+        remove_run("plain");
+        train(&p, "plain", 1, plain[i]);
+        assert_ended(&p, 0);
+        for (int ranks = 1; ranks <= 3; ranks++) {
+            json_t *all = NULL, *e = NULL;
+            size_t k = 0;
+            double audited = 0;
+
+            remove_run("audited");
+            train(&p, "audited", ranks, ways[i]);
+            assert_ended(&p, 0);
+            assert_same_model("plain", "audited");
+            all = journal("audited");
+            json_array_foreach(all, k,
+                               e) if (strcmp(text(e, "event"), "block") == 0)
+            {
+                audited += number(e, "audited") > 0;
+                assert_true((number(e, "audited") > 0) ==
+                            (number(e, "audit_s") > 0));
+            }
+            assert_true(audited > 0 && (i == 0 || audited == 8));
+            json_decref(all);
+        }
+    }
+    RUN_PROGRAM(&p, "info", "audited");
+    assert_printed(&p, "  audits     32 shares in 8 blocks computed twice");
+    train(&p, "refused", 1, "job.audit=1; block.fragments=2");
+    assert_ended(&p, 78);
+    assert_said(&p, "job.audit is for shares");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_damage_of_any_kind_falls_back),
         cmocka_unit_test(test_folders_of_other_runs_are_refused),
         cmocka_unit_test(test_a_folder_that_cannot_be_used_ends_a_new_run_only),
+        cmocka_unit_test(test_audited_runs_have_the_same_bits),
     };
 
     return cmocka_run_group_tests_name("checkpoints", tests, digits_set_up,
