@@ -119,6 +119,9 @@ size_t bm_ema_state(bm_ema *e, bm_state *out)
 void bm_ema_footprint(const bm_strategy_ops *ops, bm_hosting on,
                       bm_footprint *sum)
 {
-    sum->memory += ops->per == BM_BLOCK ? 1 / on.ranks : 1;
+    double own = ops->per == BM_BLOCK ? 1 / on.ranks : 1;
+
+    sum->memory += own;
     sum->checkpoint += 1;
+    sum->copied += own;
 }

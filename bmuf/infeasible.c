@@ -99,7 +99,7 @@ bm_status bm_infeasible_check_look(bm_infeasible_check *m, bm_reader *reader,
     BM_TRY(make_room(m, batch->extent.B));
     bm_model_find_infeasible(m->model, batch, m->bad);
     for (size_t i = 0; i < batch->extent.B; i++)
-        if (m->bad[i])
+        if (m->bad[i] && reader != NULL)
             BM_TRY(report(m, reader, batch, i));
     *bad = m->bad;
     return BM_OK;

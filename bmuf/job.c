@@ -1,5 +1,7 @@
 /* job.c - the settings of [job], and which of them conflict. */
 #include "bmuf/job.h"
+
+#include "bmuf/block_settings.h"
 #include "comm/grid.h"
 #include "comm/sum/sum.h"
 #include "core/words.h"
@@ -52,15 +54,27 @@ const bm_option bm_job_options[] = {
      "which restarts; 0: none is"},
     {"hang_factor", BM_FLOAT, offsetof(bm_job, hang_factor), "10", 1, 1e6, NULL,
      "hang_limit is at least this times the longest pause of a rank so far"},
+    {"audit", BM_FLOAT, offsetof(bm_job, audit), "0", 0, 1, NULL,
+     "fraction of blocks whose shares are computed twice, on two ranks, and "
+     "compared bit for bit, to find hardware that computes wrongly; 0: none"},
     {0},
 };
 
 void bm_job_check(const bm_config *config, bm_faults *faults)
 {
     bm_job job = {0};
+    bm_block_settings block = {0};
     bm_grid grid;
 
     bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (job.audit > 0 &&
+        (block.seconds > 0 || block.fragments > 1 || block.overlap))
+        bm_config_fault(faults, config, "job", "audit",
+                        "job.audit is for shares that are computed whole from "
+                        "a common model, not for block.seconds, "
+                        "block.fragments and block.overlap; leave one of them "
+                        "out");
     if (strcmp(job.topology, "auto") != 0 &&
         bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)
         bm_config_fault(faults, config, "job", "topology", "job.topology: %s",

@@ -24,6 +24,7 @@ typedef struct bm_job {
     double start_limit;      /* s until all ranks have started */
     double hang_limit;       /* s of a rank without progress; 0: none */
     double hang_factor;      /* of its longest pause */
+    double audit;            /* fraction of blocks that are computed twice */
 } bm_job;
 #define BM_DEVICES    "auto cpu cuda"
 #define BM_PRECISIONS "auto fp32 tf32 bf16"

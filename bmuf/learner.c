@@ -12,13 +12,14 @@ struct bm_learner {
     bm_reader *reader; /* borrowed */
     bm_infeasible_check *infeasible;
     bm_rng random;
-    int first;
+    int first, last;
+    bool auditing;
     bm_position at;
     bm_passed passed;
 };
 
 bm_status bm_learner_open(bm_learner **out, bm_model *model, bm_reader *reader,
-                          uint64_t seed, int first)
+                          uint64_t seed, int first, int last)
 {
     bm_learner *l = calloc(1, sizeof *l);
     bm_status status = BM_OK;
@@ -29,6 +30,7 @@ bm_status bm_learner_open(bm_learner **out, bm_model *model, bm_reader *reader,
     l->reader = reader;
     l->random = bm_rng_make(seed, "dropout", 0);
     l->first = first;
+    l->last = last;
     BM_TRY_DONE(bm_infeasible_check_new(&l->infeasible, model));
     *out = l;
     l = NULL;
@@ -53,6 +55,16 @@ static bm_status move(void *self, bm_position at, int64_t *steps)
     return bm_reader_block(l->reader, at, steps);
 }
 
+static void note_passed(bm_learner *l, const bm_batch *b)
+{
+    for (size_t i = 0; i < b->extent.B; i++) {
+        l->passed.frames += b->extent.frames[i];
+        l->passed.left -= b->extent.frames[i];
+    }
+    l->passed.padded += (double)(b->extent.T * b->extent.B);
+    l->passed.batches++;
+}
+
 /* *samples <- sequences of a batch that the loss uses, or their frames. */
 static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
 {
@@ -61,17 +73,21 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
     const bool *bad = NULL;
     double n = 0;
 
-    BM_TRY(bm_infeasible_check_look(l->infeasible, l->reader, b, &bad));
-    for (size_t i = 0; i < b->extent.B; i++) {
+    BM_TRY(bm_infeasible_check_look(l->infeasible,
+                                    l->auditing ? NULL : l->reader, b, &bad));
+    for (size_t i = 0; i < b->extent.B; i++)
         if (!bad[i] || keep)
             n += per_frame ? b->extent.frames[i] : 1;
-        l->passed.frames += b->extent.frames[i];
-        l->passed.left -= b->extent.frames[i];
-    }
-    l->passed.padded += (double)(b->extent.T * b->extent.B);
-    l->passed.batches++;
+    if (!l->auditing)
+        note_passed(l, b);
     *samples = n;
     return BM_OK;
+}
+
+/* The model's accumulator for a worker's scores. */
+static int score_of(const bm_learner *l, int worker)
+{
+    return l->auditing ? l->last - l->first : worker - l->first;
 }
 
 static bm_status gradient(void *self, bm_params *params, int worker,
@@ -90,7 +106,7 @@ static bm_status gradient(void *self, bm_params *params, int worker,
     key = bm_rng_fork(key, (uint64_t)l->at.epoch);
     key = bm_rng_fork(key, (uint64_t)l->at.block);
     key = bm_rng_fork(key, (uint64_t)step);
-    bm_model_gradient(l->model, batch, key, worker - l->first);
+    bm_model_gradient(l->model, batch, key, score_of(l, worker));
     return BM_OK;
 }
 
@@ -99,8 +115,23 @@ static bm_status score(void *self, int worker, bm_score *out)
     bm_learner *l = self;
 
     bm_infeasible_check_end(l->infeasible);
-    l->passed.left += bm_reader_frames(l->reader, worker);
-    return bm_model_score(l->model, worker - l->first, out);
+    if (!l->auditing)
+        l->passed.left += bm_reader_frames(l->reader, worker);
+    return bm_model_score(l->model, score_of(l, worker), out);
+}
+
+static bool audited(void *self)
+{
+    const bm_learner *l = self;
+
+    return bm_reader_audited(l->reader);
+}
+
+static void audit(void *self, bool on)
+{
+    bm_learner *l = self;
+
+    l->auditing = on;
 }
 
 static int64_t steps(void *self, int worker)
@@ -119,7 +150,7 @@ static bm_epoch_size epoch(void *self)
 
 bm_task bm_learner_task(bm_learner *l)
 {
-    return (bm_task){l, move, gradient, score, steps, epoch};
+    return (bm_task){l, move, gradient, score, steps, epoch, audited, audit};
 }
 
 bm_passed bm_learner_passed(bm_learner *l)

@@ -312,8 +312,12 @@ void bm_local_state_footprint(const bm_strategy_ops *ops,
         sum->memory += 2 * (a.each ? on.hosted : 1);
     if (a.policy == BM_LOCAL_EXTRAPOLATE)
         sum->memory += vectors + 1; /* m0 and v0 of the block, and a mean */
-    if (a.central || (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP))
+    if (a.central ||
+        (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP)) {
         sum->checkpoint += vectors;
-    else if (a.policy == BM_LOCAL_KEEP)
+        sum->copied += vectors;
+    } else if (a.policy == BM_LOCAL_KEEP) {
         sum->checkpoint += vectors * on.workers;
+        sum->copied += vectors * on.hosted;
+    }
 }

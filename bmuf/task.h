@@ -38,6 +38,15 @@ typedef struct bm_task {
 
     /* Of the epoch that `block` moved to last. */
     bm_epoch_size (*epoch)(void *self);
+
+    /* [job] audit, see audit.h; NULL: none. Whether the block is audited, the
+     * same on all ranks: then the task has the shares of the workers of
+     * bm_audited_workers, too. */
+    bool (*audited)(void *self);
+
+    /* From now on, or no more, gradient and score are for a second computation:
+     * nothing that they do is counted. NULL: it makes no difference. */
+    void (*audit)(void *self, bool on);
 } bm_task;
 
 /* BM_EVENT: the traffic between workers and server in a block, equal on all

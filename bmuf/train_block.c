@@ -5,7 +5,7 @@
  *
  *     bm_trainer_block
  *       train_shares                  (train_one_model: per step or event)
- *         train_share                 for each worker hosted here
+ *         bm_trainer_share            for each worker hosted here
  *           bm_strategy_begin           w <- start
  *           learn                       task.gradient, bm_sgd_step, and again
  *           bm_strategy_worker_end      adds w - start to the sum
@@ -82,7 +82,7 @@ static bm_status find_gradient(bm_trainer *t, int worker, int64_t step,
     return BM_OK;
 }
 
-static void update(bm_trainer *t, bm_sgd *sgd, float rate)
+void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate)
 {
     bm_span span = bm_span_begin("update");
 
@@ -178,15 +178,14 @@ static bm_status learn(bm_trainer *t, int worker, bm_sgd *sgd, int64_t steps,
         BM_TRY(find_gradient(t, worker, step, &n));
         if (n == 0)
             continue;
-        update(t, sgd, rate);
+        bm_trainer_update(t, sgd, rate);
         BM_TRY(check_time(t, until, &over));
     }
     return BM_OK;
 }
 
-/* One worker's share, and whether its model counts. */
-static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
-                             float rate, double end)
+bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
+                           double end)
 {
     bm_sgd *sgd = NULL;
     bm_row *own = &t->table[worker];
@@ -247,8 +246,11 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
     double since = bm_clock(), end = since + t->block.seconds;
     bm_span span;
 
-    for (int k = t->first; k < t->last && status == BM_OK; k++)
-        status = train_share(t, k, steps, rate, end);
+    if (bm_trainer_audited(t))
+        status = bm_trainer_train_twice(t, steps, rate);
+    else
+        for (int k = t->first; k < t->last && status == BM_OK; k++)
+            status = bm_trainer_share(t, k, steps, rate, end);
     BM_TRY(meet(t, status, since));
     span = bm_span_begin("exchange");
     status = exchange_models(t);
@@ -309,7 +311,8 @@ static bm_status train_steps(bm_trainer *t, int64_t steps, float rate)
         t->exchange_s += bm_span_end(span);
         since = bm_clock();
         if (t->strategy->update.weight > 0)
-            update(t, bm_local_state_of(t->local_state, t->first), rate);
+            bm_trainer_update(t, bm_local_state_of(t->local_state, t->first),
+                              rate);
         t->compute_s += bm_clock() - since;
     }
     return status;
@@ -425,11 +428,13 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     double since = bm_clock();
     bm_traffic before = bm_comm_traffic(t->comm);
 
-    t->compute_s = t->wait_s = t->exchange_s = t->update_s = 0;
+    t->compute_s = t->wait_s = t->exchange_s = t->update_s = t->audit_s = 0;
     BM_TRY(meet(t, next_block(t, &steps), since));
     memset(t->table, 0, (size_t)t->workers * sizeof *t->table);
     bm_strategy_block(t->strategy, phase_block(t), rate);
     BM_TRY(set_filter(t));
+    if (t->strategy->ops->per == BM_BLOCK && bm_trainer_audited(t))
+        out.audited = t->workers;
     if (t->strategy->ops->per == BM_BLOCK)
         BM_TRY(train_shares(t, steps, (float)rate));
     else
@@ -448,6 +453,7 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     out.compute_s = t->compute_s;
     out.wait_s = t->wait_s;
     out.exchange_s = t->exchange_s;
+    out.audit_s = t->audit_s;
     out.update_s = bm_on_host(t->params->be)
                        ? t->update_s
                        : bm_timed(t->params->be, BM_PART_UPDATE);

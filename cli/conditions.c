@@ -31,14 +31,17 @@ static const struct condition {
     {"model.net model.loss", ""},
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
-     "train.checkpoint_every train.keep train.ema train.init train.from "
-     "train.freeze train.rates",
+     "train.checkpoint_every train.checkpoint_copies train.keep "
+     "train.keep_every train.keep_best train.ema train.init train.from "
+     "train.freeze "
+     "train.rates",
      ""},
     {"job.workers job.sum job.coordinator job.seed job.threads job.bind "
      "job.device job.precision job.exchange job.trace job.tensorboard "
      "job.metrics job.start_limit job.hang_limit job.hang_factor",
      ""},
     {"job.topology", "job.sum = hier"},
+    {"job.audit", PER_BLOCK},
     {"batch.sequences batch.frames batch.order", ""},
     {"batch.buckets", "batch.order = random"},
     {"block.frames_per_worker block.frames_total block.steps", ""},

@@ -25,6 +25,7 @@ struct bm_comm {
     MPI_Request *queue;
     size_t n_queued, room;
     bm_status failed; /* first failure since the last wait */
+    bool patient;     /* waits sleep between polls */
 };
 
 /* BM_OK, or BM_ERR_COMM with the text of an MPI error code. */

@@ -109,6 +109,25 @@ void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
     }
 }
 
+/* Completes n requests that were started. */
+static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
+                          const char *what)
+{
+    static const struct timespec a_moment = {0, 200000};
+    int done = 0;
+
+    if (!comm->patient)
+        return bm_mpi_status(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE),
+                             what);
+    for (;;) {
+        BM_TRY(bm_mpi_status(
+            MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE), what));
+        if (done)
+            return BM_OK;
+        nanosleep(&a_moment, NULL);
+    }
+}
+
 bm_status bm_comm_wait(bm_comm *comm)
 {
     bm_status failed = comm->failed;
@@ -118,8 +137,7 @@ bm_status bm_comm_wait(bm_comm *comm)
     comm->n_queued = 0;
     if (failed != BM_OK)
         return failed; /* other ranks would wait for ever */
-    return bm_mpi_status(MPI_Waitall((int)n, comm->queue, MPI_STATUSES_IGNORE),
-                         "MPI_Waitall");
+    return complete(comm, comm->queue, (int)n, "MPI_Waitall");
 }
 
 bm_status bm_comm_barrier(bm_comm *comm)
@@ -132,15 +150,29 @@ bm_status bm_comm_barrier(bm_comm *comm)
     return status;
 }
 
+/* One message of a reduction. */
+static bm_status reduce_part(bm_comm *comm, char *x, int n, MPI_Datatype type,
+                             MPI_Op op)
+{
+    if (!comm->patient)
+        return bm_mpi_status(
+            MPI_Allreduce(MPI_IN_PLACE, x, n, type, op, comm->mpi),
+            "MPI_Allreduce");
+    if (ready(comm))
+        note(
+            comm,
+            MPI_Iallreduce(MPI_IN_PLACE, x, n, type, op, comm->mpi, next(comm)),
+            "MPI_Iallreduce");
+    return bm_comm_wait(comm);
+}
+
 static bm_status allreduce(bm_comm *comm, char *x, size_t n, MPI_Datatype type,
                            size_t width, MPI_Op op)
 {
     atomic_thread_fence(memory_order_seq_cst); /* as in bm_comm_barrier */
     for (int k = 0; n > 0; x += (size_t)k * width, n -= (size_t)k) {
         k = fitting(comm, n);
-        BM_TRY(bm_mpi_status(
-            MPI_Allreduce(MPI_IN_PLACE, x, k, type, op, comm->mpi),
-            "MPI_Allreduce"));
+        BM_TRY(reduce_part(comm, x, k, type, op));
     }
     atomic_thread_fence(memory_order_seq_cst);
     return BM_OK;
@@ -170,14 +202,24 @@ bm_status bm_comm_max(bm_comm *comm, int *x, size_t n)
     return allreduce(comm, (char *)x, n, MPI_INT, sizeof *x, MPI_MAX);
 }
 
+static bm_status broadcast_part(bm_comm *comm, char *x, int n, int root)
+{
+    if (!comm->patient)
+        return bm_mpi_status(MPI_Bcast(x, n, MPI_BYTE, root, comm->mpi),
+                             "MPI_Bcast");
+    if (ready(comm))
+        note(comm, MPI_Ibcast(x, n, MPI_BYTE, root, comm->mpi, next(comm)),
+             "MPI_Ibcast");
+    return bm_comm_wait(comm);
+}
+
 bm_status bm_comm_broadcast_bytes(bm_comm *comm, void *x, size_t size, int root)
 {
     char *at = x;
 
     for (int k = 0; size > 0; at += k, size -= (size_t)k) {
         k = fitting(comm, size);
-        BM_TRY(bm_mpi_status(MPI_Bcast(at, k, MPI_BYTE, root, comm->mpi),
-                             "MPI_Bcast"));
+        BM_TRY(broadcast_part(comm, at, k, root));
     }
     return BM_OK;
 }

@@ -248,6 +248,8 @@ void bm_async_workers_footprint(const bm_server_policy *server_policy,
                                 bm_hosting on, bm_footprint *sum)
 {
     sum->memory += 2 * on.hosted + 1; /* models, pushes; W while they learn */
-    if (server_policy->push == BM_ELASTIC)
+    if (server_policy->push == BM_ELASTIC) {
         sum->checkpoint += on.workers;
+        sum->copied += on.hosted;
+    }
 }

@@ -499,4 +499,5 @@ void bm_fragments_footprint(bm_hosting on, bm_footprint *sum)
 {
     sum->memory += on.hosted;
     sum->checkpoint += on.workers;
+    sum->copied += on.hosted;
 }

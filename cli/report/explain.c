@@ -151,6 +151,12 @@ static void print_cost(const bm_footprint *size, const bm_regime *what,
             "checkpoint        about %.3g MB\n",
             4e-6 * weights * size->memory, 3 * share * (double)features * 4e-6,
             4e-6 * weights * size->checkpoint);
+    if (size->copied > 0)
+        fprintf(out,
+                "                  of which a rank copies %.3g MB, counted in "
+                "its memory, and goes on\n"
+                "                  training while they are written\n",
+                4e-6 * weights * size->copied);
 }
 
 static void print_sending(const bm_sending *x, int ranks, FILE *out)

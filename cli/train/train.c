@@ -154,14 +154,34 @@ static bm_status train_block(bm_training *t)
     return BM_OK;
 }
 
-/* *Collective*. Whether any rank has received a signal to stop. */
-static bm_status asked_to_stop(bm_training *t, bool *out)
-{
-    int asked = bm_job_signal();
+/* What all ranks know after a block. */
+typedef struct news {
+    int asked; /* to stop, by a signal to any rank */
+    int busy;  /* writing a checkpoint */
+    int best;  /* the model is the best on data.dev so far */
+} news;
 
-    BM_TRY(bm_comm_max(t->comm, &asked, 1));
-    *out = asked != 0;
-    return BM_OK;
+/* *Collective*. Ends a checkpoint that all ranks have written. */
+static bm_status meet(bm_training *t, news *out)
+{
+    bool pending = bm_saver_pending(t->saver);
+
+    *out = (news){bm_job_signal(), pending && !bm_saver_done(t->saver),
+                  t->best_is_new};
+    t->best_is_new = false;
+    BM_TRY(bm_comm_max(t->comm, (int *)(void *)out, sizeof *out / sizeof(int)));
+    return out->busy ? BM_OK : bm_training_saved(t);
+}
+
+/* Whether to write a checkpoint of this block. */
+static bool is_due(const bm_training *t, const news *now)
+{
+    const bm_train_settings *set = &t->set->train;
+
+    return (t->unsaved != BM_OK && !now->busy) ||
+           (set->checkpoint_every > 0 &&
+            t->blocks % set->checkpoint_every == 0) ||
+           (set->keep_best && now->best) || bm_training_keeps(t);
 }
 
 static bool over(const bm_training *t)
@@ -177,8 +197,8 @@ static bool enough(const bm_training *t)
 
 static bm_status train_blocks(bm_training *t, bool *stopped)
 {
-    long every = t->set->train.checkpoint_every;
     bm_span span;
+    news now;
 
     *stopped = enough(t);
     while (!over(t) && !*stopped) {
@@ -186,13 +206,12 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
                                 t->run->attempt, t->blocks));
         span = bm_span_begin("block");
         BM_TRY(train_block(t));
-        BM_TRY(asked_to_stop(t, stopped));
-        *stopped = *stopped || enough(t);
+        BM_TRY(meet(t, &now));
+        *stopped = now.asked || enough(t);
         if (*stopped && !over(t))
             BM_TRY(bm_training_save_last(t));
-        else if (over(t) || t->unsaved != BM_OK ||
-                 (every > 0 && t->blocks % every == 0))
-            BM_TRY(bm_training_save(t));
+        else if (over(t) || is_due(t, &now))
+            BM_TRY(bm_training_save(t, !over(t)));
         (void)bm_span_end(span);
     }
     bm_tracing_close(&t->tracing);
@@ -230,7 +249,7 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
     static const struct timespec pauses[] = {{1, 0}, {3, 0}};
     bm_status status = write(t);
 
-    for (size_t i = 0; i < 2 && bm_training_disk_failed(status); i++) {
+    for (size_t i = 0; i < 2 && bm_disk_failed(status); i++) {
         nanosleep(&pauses[i], NULL);
         status = write(t);
     }
@@ -242,13 +261,16 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
 static bm_status write_results(bm_training *t)
 {
     bm_status checkpoint = BM_OK, models = BM_OK;
+    char why[1024] = "";
 
-    if (t->unsaved != BM_OK)
+    if (t->unsaved != BM_OK) {
         checkpoint = try_to(t, bm_training_save_last);
-    if (checkpoint != BM_OK && !bm_training_disk_failed(checkpoint))
+        snprintf(why, sizeof why, "%s", bm_last_message());
+    }
+    if (checkpoint != BM_OK && !bm_disk_failed(checkpoint))
         return checkpoint;
     models = try_to(t, write_models);
-    if (bm_training_disk_failed(models))
+    if (bm_disk_failed(models))
         return BM_FAIL(models,
                        "%s; free space and run the same command again: it "
                        "resumes after block %lld of %lld",
@@ -257,9 +279,9 @@ static bm_status write_results(bm_training *t)
     BM_TRY(models);
     if (checkpoint != BM_OK)
         return BM_FAIL(checkpoint,
-                       "the model is complete, but no checkpoint has the "
-                       "blocks after block %lld: the disk is full",
-                       (long long)t->saved);
+                       "the model is complete, but its last checkpoint is not: "
+                       "%s",
+                       why);
     return BM_OK;
 }
 
@@ -280,7 +302,7 @@ static bm_status work(bm_training *t)
     bool stopped = false;
 
     BM_TRY(bm_training_start(t));
-    if (!t->run->fresh) {
+    if (!t->run->fresh || t->newest[0] != '\0') {
         BM_TRY(bm_training_resume(t));
         bm_training_best_read(t);
     }
@@ -298,7 +320,7 @@ static bm_status work(bm_training *t)
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
-        BM_TRY(bm_training_save(t));
+        BM_TRY(bm_training_save(t, false));
     if (bm_trainer_position(t->trainer).block % bm_reader_blocks(t->reader) ==
         0)
         BM_TRY(tell_model(t, false));
@@ -326,7 +348,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .error = NAN};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_run_newest(directory, comm, t.newest, sizeof t.newest));
+    BM_TRY(bm_run_newest(directory, config, comm, t.newest, sizeof t.newest));
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
@@ -360,7 +382,7 @@ static bm_status dry_run(const bm_arguments *a, bm_settings *set,
     bool gpus = strcmp(set->job.device, "cpu") != 0;
     bool bound = strcmp(set->job.bind, "auto") == 0;
 
-    BM_TRY(bm_run_newest(directory, NULL, newest, sizeof newest));
+    BM_TRY(bm_run_newest(directory, config, NULL, newest, sizeof newest));
     BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
     BM_TRY(bm_dry_run_print(a, bm_job_allocation(), gpus, bound,
                             set->job.threads, stdout));

@@ -23,6 +23,15 @@ void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST])
     bm_weights_digest(t->host, bm_training_params(t)->n, out);
 }
 
+/* Shares of the same blocks are read and computed twice. */
+static bm_audit_settings audit_of(const bm_training *t)
+{
+    bool blocks = bm_strategy_find(t->set->train.strategy)->per == BM_BLOCK;
+
+    return (bm_audit_settings){blocks ? t->set->job.audit : 0,
+                               (uint64_t)t->set->job.seed};
+}
+
 /* The number of workers on this rank; *first is the lowest. */
 static int hosted(const bm_training *t, int *first)
 {
@@ -62,6 +71,7 @@ static bm_status open_network(bm_training *t)
     int first = 0, n = hosted(t, &first);
     bm_params *p = NULL;
 
+    n += audit_of(t).fraction > 0; /* scores of audits */
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
     BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
@@ -196,11 +206,17 @@ static bm_status open_learner(bm_training *t)
                                   .workers = (int)t->set->job.workers,
                                   .first = first,
                                   .last = first + n,
-                                  .seed = seed};
+                                  .seed = seed,
+                                  .audit = audit_of(t)};
     bm_position start = {0, 0};
 
+    bm_audited_workers(reading.workers, bm_comm_size(t->comm),
+                       bm_comm_rank(t->comm), &reading.audit_first,
+                       &reading.audit_last);
+
     BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
-    return bm_learner_open(&t->learner, t->net.model, t->reader, seed, first);
+    return bm_learner_open(&t->learner, t->net.model, t->reader, seed, first,
+                           first + n);
 }
 
 /* After the trainer. */
@@ -210,6 +226,7 @@ static bm_status open_rest(bm_training *t)
     BM_TRY(open_evaluator(t, t->test, &t->on_test));
     t->schedule =
         bm_schedule_make(&t->set->schedule, t->set->train.rate, t->n_epochs);
+    BM_TRY(bm_saver_open(&t->saver, t->comm));
     t->n_states = bm_trainer_states(t->trainer);
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)
@@ -233,6 +250,7 @@ bm_status bm_training_start(bm_training *t)
 
 void bm_training_close(bm_training *t)
 {
+    bm_saver_close(t->saver);
     bm_tracing_close(&t->tracing);
     bm_evaluator_close(t->on_dev);
     bm_evaluator_close(t->on_test);

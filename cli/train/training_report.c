@@ -190,6 +190,8 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
             {"zeroed", r->score.zeroed, NULL},
             {"bad_steps", r->bad_steps, NULL},
             {"left_out", r->left_out, NULL},
+            {"audited", r->audited, NULL},
+            {"audit_s", r->audit_s, NULL},
             {"blank", r->score.blank / r->score.frames, NULL},
             {0}});
     bm_report_server(t->run->journal, r, t->terminal);

@@ -212,7 +212,9 @@ static void test_failure_of_one_rank_fails_all(void **state)
                                   : fail_on_the_last_rank,
                             read_score,
                             count_steps,
-                            epoch_size};
+                            epoch_size,
+                            NULL,
+                            NULL};
 
             assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params,
                                       &task));

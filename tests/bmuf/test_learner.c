@@ -60,7 +60,7 @@ static void start_with(fixture *f, const char *loss, const char *infeasible,
     assert_ok(bm_dataset_open(&f->d, f->directory));
     assert_ok(bm_model_new(&f->model, &set, &shape, cpu, 7));
     assert_ok(bm_reader_open(&f->reader, f->d, cpu, &reading, first));
-    assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0));
+    assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0, WORKERS));
     f->task = bm_learner_task(f->learner);
 }
 

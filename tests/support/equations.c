@@ -137,6 +137,14 @@ bm_status read_score(void *self, int worker, bm_score *out)
     return BM_OK;
 }
 
+/* Every second block. */
+bool is_audited(void *self)
+{
+    const problem *p = self;
+
+    return p->at.block % 2 == 1;
+}
+
 bm_epoch_size epoch_size(void *self)
 {
     (void)self;
@@ -172,8 +180,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
 
 void start_job(job *j)
 {
-    bm_task task = {&j->problem, move,        gradient,
-                    read_score,  count_steps, epoch_size};
+    bm_task task = {&j->problem, move,       gradient,   read_score,
+                    count_steps, epoch_size, is_audited, NULL};
 
     assert_ok(
         bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));

@@ -62,8 +62,14 @@ static void check_bytes(bm_comm *comm, int workers, size_t n,
     const char *const settings[] = {text[0], text[1], text[2], text[3], NULL};
     problem p = {.workers = workers, .batch = 1};
     zero_task s = {.steps = 3};
-    bm_task task = {&s,          begin_zero_task,  zero_gradient,
-                    equal_score, count_zero_steps, epoch_size};
+    bm_task task = {&s,
+                    begin_zero_task,
+                    zero_gradient,
+                    equal_score,
+                    count_zero_steps,
+                    epoch_size,
+                    NULL,
+                    NULL};
     bm_block_report report;
     double pushed = 0, pulled = 0, m = (double)(n * sizeof(float));
     job j;
@@ -270,7 +276,8 @@ static void test_blocks_in_real_time_always_end(void **state)
         bm_block_report report;
         job j = open_real(*state, ragged, realtime_settings[k]);
         bm_task task = {&j.problem, move,        fail_on_the_last,
-                        read_score, count_steps, epoch_size};
+                        read_score, count_steps, epoch_size,
+                        NULL,       NULL};
 
         if (bm_comm_size(*state) > 1) { /* else a block would be empty */
             start_job(&j);
@@ -293,8 +300,8 @@ static void test_real_time_needs_a_rank_for_each_worker(void **state)
                                            "clock.kind=real", NULL};
     problem p = {.workers = bm_comm_size(*state) + 1, .batch = BATCH};
     job j = open_job(*state, p, settings);
-    bm_task task = {&j.problem, move,        gradient,
-                    read_score, count_steps, epoch_size};
+    bm_task task = {&j.problem,  move,       gradient, read_score,
+                    count_steps, epoch_size, NULL,     NULL};
 
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

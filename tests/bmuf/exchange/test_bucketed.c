@@ -249,7 +249,8 @@ static void close_net(net *n)
 static bm_trainer *open_trainer(net *n, bm_comm *comm, int workers,
                                 const char *const *settings)
 {
-    bm_task task = {n, next_block, net_gradient, net_score, NULL, epoch_size};
+    bm_task task = {n,    next_block, net_gradient, net_score,
+                    NULL, epoch_size, NULL,         NULL};
     bm_trainer *t = NULL;
     char text[40];
 
