@@ -96,6 +96,23 @@ void bm_comm_receive_bytes(bm_comm *comm, void *x, size_t n, int from)
     receive(comm, x, n, MPI_BYTE, 1, from);
 }
 
+void bm_comm_signal(bm_comm *comm, int to)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (ready(comm))
+        note(comm,
+             MPI_Isend(NULL, 0, MPI_BYTE, to, VECTORS, comm->mpi, next(comm)),
+             "MPI_Isend");
+}
+
+void bm_comm_await(bm_comm *comm, int from)
+{
+    if (ready(comm))
+        note(comm,
+             MPI_Irecv(NULL, 0, MPI_BYTE, from, VECTORS, comm->mpi, next(comm)),
+             "MPI_Irecv");
+}
+
 void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
 {
     size_t others = (size_t)(comm->size - 1);
@@ -130,14 +147,16 @@ static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
 
 bm_status bm_comm_wait(bm_comm *comm)
 {
-    bm_status failed = comm->failed;
+    bm_status failed = comm->failed, status = BM_OK;
     size_t n = comm->n_queued;
 
     comm->failed = BM_OK;
     comm->n_queued = 0;
     if (failed != BM_OK)
         return failed; /* other ranks would wait for ever */
-    return complete(comm, comm->queue, (int)n, "MPI_Waitall");
+    status = complete(comm, comm->queue, (int)n, "MPI_Waitall");
+    atomic_thread_fence(memory_order_seq_cst); /* see bm_comm_signal */
+    return status;
 }
 
 bm_status bm_comm_barrier(bm_comm *comm)

@@ -86,8 +86,7 @@ static bm_status make_room(bm_sum *s)
     return BM_OK;
 }
 
-/* True if this rank and `rank` use the same common vector. */
-static bool shares_common(const bm_sum *s, int rank)
+bool bm_sum_shares_common(const bm_sum *s, int rank)
 {
     return rank == s->rank ||
            (bm_window_shared(s->window) &&
@@ -102,17 +101,16 @@ static bool has_common(const bm_sum *s, int rank)
 }
 
 /* One common vector for all ranks of a host, in the window of its first rank; or
- * one for each rank, without shared memory or if the mode has a gather. */
+ * one for each rank, without shared memory. */
 static bm_status open_common(bm_sum *s)
 {
     int first = bm_comm_host(s->comm, s->rank);
-    bool shares = s->ops->gather == NULL;
-    size_t size = s->rank == first && shares ? s->n * sizeof(float) : 0;
+    size_t size = s->rank == first ? s->n * sizeof(float) : 0;
     bm_status status = BM_OK;
 
     BM_TRY(bm_window_open(&s->window, s->comm, size));
     s->common = bm_window_segment(s->window, first);
-    if (!shares || !bm_window_shared(s->window)) {
+    if (!bm_window_shared(s->window)) {
         s->common = s->own = calloc(s->n + 1, sizeof(float));
         if (s->own == NULL)
             status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu floats", s->n);
@@ -286,13 +284,13 @@ static bm_status send_common(bm_sum *s)
 
     for (int k = 1; k < s->size; k++) {
         int from = (s->rank + s->size - k) % s->size;
-        if (has_common(s, s->rank) && !shares_common(s, from))
+        if (has_common(s, s->rank) && !bm_sum_shares_common(s, from))
             bm_comm_receive(s->comm, s->common + s->start[from],
                             bm_sum_count(s, from), from);
     }
     for (int k = 1; k < s->size; k++) {
         int to = (s->rank + k) % s->size; /* spreads the load */
-        if (has_common(s, to) && !shares_common(s, to))
+        if (has_common(s, to) && !bm_sum_shares_common(s, to))
             bm_comm_send(s->comm, s->common + s->start[s->rank], own, to);
         else
             bm_comm_count(s->comm, (bm_traffic){.shared = own * sizeof(float)});
@@ -302,9 +300,8 @@ static bm_status send_common(bm_sum *s)
 
 bm_status bm_sum_allgather(bm_sum *s)
 {
-    if (s->ops->gather != NULL)
-        return s->ops->gather(s, s->common);
-    BM_TRY(send_common(s));
+    BM_TRY(s->ops->gather != NULL ? s->ops->gather(s, s->common)
+                                  : send_common(s));
     return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 
