@@ -29,6 +29,17 @@ static const bm_forecast_method *method_of(const bm_settings *s)
     return m->name != NULL ? m : bm_forecast_methods; /* a block strategy */
 }
 
+/* By job.sum and job.topology. */
+static bm_status exchange_of(const bm_settings *s, const bm_network *network,
+                             bm_exchange_cost *out)
+{
+    *out = (bm_exchange_cost){bm_sum_cost_find(s->job.sum), network->fabric};
+    BM_ASSERT(out->sum != NULL);
+    if (strcmp(s->job.topology, "auto") == 0)
+        return BM_OK;
+    return bm_fabric_topology(&out->fabric, s->job.topology);
+}
+
 /* Time of a frame of a worker, from tune.step_ms or else from the run of the
  * given configuration. */
 static bm_status measure_frame(const bm_tuning *t, double *frame_s,
@@ -55,6 +66,7 @@ static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
     bm_plan *plan = NULL;
     bm_regime r = {0};
     bm_network network;
+    bm_exchange_cost x;
     bm_load load;
     bm_load_source of;
     double frame_s = 0, variation = 0;
@@ -62,6 +74,7 @@ static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
 
     BM_TRY(measure_frame(t, &frame_s, &variation));
     BM_TRY(bm_network_read(t->set.network, &network));
+    BM_TRY(exchange_of(s, &network, &x));
     BM_TRY(bm_first_plan(s, t->train, &plan));
     status = bm_regime_of(s, t->train, plan, &r);
     bm_plan_free(plan);
@@ -70,7 +83,7 @@ static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
     load.variation = variation;
     load = bm_load_on_cores(&load, network.cores, r.workers);
     *out = r.epoch_frames / r.workers / r.batch_frames *
-           bm_forecast_step(method_of(s), &load, &network.link, r.workers);
+           bm_forecast_step(method_of(s), &load, &x, r.workers);
     return BM_OK;
 }
 
