@@ -22,6 +22,7 @@
     X(export)                                                                  \
     X(explain)                                                                 \
     X(scale)                                                                   \
+    X(doctor)                                                                  \
     X(report)                                                                  \
     X(trace)                                                                   \
     X(bench)                                                                   \

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/launch/launch.h"
 
+#include "cli/doctor/limits.h"
 #include "cli/hosts/reach.h"
 #include "cli/launch/attempt.h"
 #include "cli/launch/mpirun_command.h"
@@ -74,6 +75,13 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
     return status;
 }
 
+/* As many as there are on the first host, for several hosts. */
+static long ranks_here(const bm_allocation *allocation)
+{
+    return allocation->hosts.n > 0 ? allocation->hosts.list[0].slots
+                                   : allocation->ranks;
+}
+
 bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
                     const bm_launch_plan *plan, int *code)
 {
@@ -84,6 +92,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_restarts_open(&r, plan->run, plan->max_restarts));
+    bm_limits_warn(ranks_here(allocation));
     while (again) {
         BM_TRY_DONE(bm_restarts_begin(&r));
         BM_TRY_DONE(attempt(a, allocation, &r, &limits, &o));

@@ -193,6 +193,16 @@ bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
     return BM_OK;
 }
 
+void bm_job_one_a_host(void)
+{
+    bm_hosts *h = &job.allocation.hosts;
+
+    for (size_t i = 0; i < h->n; i++)
+        h->list[i].slots = 1;
+    if (h->n > 0)
+        job.allocation.ranks = (long)h->n;
+}
+
 const bm_allocation *bm_job_allocation(void)
 {
     return &job.allocation;

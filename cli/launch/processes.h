@@ -30,6 +30,9 @@ extern const bm_job_plan bm_job_defaults;
 BM_CHECKED bm_status bm_job_ranks(const bm_arguments *a, const char *folder,
                                   long *ranks);
 
+/* After bm_job_ranks: the job gets one rank on each of several hosts. */
+void bm_job_one_a_host(void);
+
 /* What bm_job_ranks has found; valid until bm_job_end. */
 const bm_allocation *bm_job_allocation(void);
 
