@@ -71,14 +71,8 @@ exec "$bmuf" "\$@"
 END
 chmod +x wrapper
 plain() { # FAULT: two ranks by a plain mpirun
-    seq -f '10.77.0.%g slots=1' 2 >hosts
-    FAULT=$1 net_in 1 env OMPI_MCA_plm=rsh \
-        OMPI_MCA_plm_rsh_agent="$net_work/agent" OMPI_MCA_btl=tcp,self \
-        OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0 \
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 100 \
-        mpirun -np 2 --hostfile hosts --map-by node -x FAULT -x TMPDIR \
-        ./wrapper doctor --folder shared >out 2>log
+    FAULT=$1 net_mpirun 2 1 -x FAULT ./wrapper doctor --folder shared \
+        >out 2>log
 }
 if plain folder; then fail 'different folders are not found'; fi
 says '^error    folder .*n2.*shared is another folder than on rank 0'

@@ -11,6 +11,8 @@
 #   net_exec 2 COMMAND..  the same in place of the shell: `net_exec 2 sshd -D &`
 #   net_launch 3 PROGRAM ARGS..       runs it with -n 3, one rank on each host;
 #                       killed after 100 s
+#   net_mpirun 2 4 PROGRAM ARGS..     runs it by mpirun, with 4 ranks on each of
+#                       2 hosts; killed after 300 s
 #   net_sent 2          prints the bytes that n2 has sent
 #   net_down            removes all hosts; for a trap
 #   $net_delay          the delay that net_up has set, as text
@@ -120,6 +122,24 @@ net_exec() { # NUMBER COMMAND..
 
 net_on() { # NUMBER COMMAND..
     (net_exec "$@")
+}
+
+# Messages go as with -n: docs/scaling.md.
+net_mpirun() { # HOSTS RANKS PROGRAM ARGS..
+    net_ranks=$(($1 * $2))
+    seq -f "10.77.0.%g slots=$2" "$1" >"$net_work/hosts"
+    shift 2
+    net_in 1 env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$net_work/agent" \
+        OMPI_MCA_btl=tcp,vader,self OMPI_MCA_btl_tcp_if_include=eth0 \
+        OMPI_MCA_oob_tcp_if_include=eth0 \
+        OMPI_MCA_btl_tcp_eager_limit=8388608 \
+        OMPI_MCA_btl_tcp_rndv_eager_limit=8388608 \
+        OMPI_MCA_btl_tcp_max_send_size=8388608 \
+        OMPI_MCA_mpi_yield_when_idle=1 \
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 300 \
+        mpirun -np "$net_ranks" --hostfile "$net_work/hosts" --bind-to none \
+        -x TMPDIR "$@"
 }
 
 net_sent() { # NUMBER
