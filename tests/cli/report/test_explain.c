@@ -66,6 +66,7 @@ static void test_json_has_the_numbers_of_the_text(void **_)
         {"blocks   ", "blocks_per_epoch", 1, 6},
         {"are busy ", "balance", 0.01, 1},
         {"checkpoint        about ", "checkpoint_bytes", 1e6, 2},
+        {"of which a rank copies ", "checkpoint_copy_bytes", 1e6, 2},
         {"at 1 GB/s ", "sent_bytes", 1e9, 2},
     };
     outcome o = command_run(&(command){.words = words});

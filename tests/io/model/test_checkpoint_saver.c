@@ -152,6 +152,7 @@ static void test_states_may_change_while_they_are_written(void **state)
     assert_ok(bm_comm_open(&comm));
     size_t n = lay_out(SLICES, comm, N, states);
     bm_checkpoint c = describe_checkpoint(&params, states, n);
+    bm_traffic before = bm_comm_traffic(comm);
     fill_parts(states, n);
     assert_ok(bm_saver_open(&saver, comm));
     waiting = true;
@@ -166,6 +167,7 @@ static void test_states_may_change_while_they_are_written(void **state)
     released = true;
     assert_ok(bm_saver_wait(saver, &report));
     waiting = false;
+    assert_int_equal(bm_comm_traffic(comm).sent, before.sent);
     assert_false(bm_saver_pending(saver));
     if (bm_comm_rank(comm) == 0)
         assert_true(report.saved.bytes > 0 && report.saved.verify_s > 0);
