@@ -37,7 +37,7 @@ const bm_option bm_job_options[] = {
      "auto host nccl mpi",
      "how vectors travel between devices, with the same bits; mpi: by a "
      "CUDA-aware MPI; auto: by NCCL if each rank has a device of its own and "
-     "sum = tree, else by way of the host"},
+     "sum is not exact or mpi, else by way of the host"},
     {"trace", BM_TEXT, offsetof(bm_job, trace), "", 0, 0, NULL,
      "blocks A:B: writes spans of blocks A to B - 1 of the run, counted from "
      "0, to trace/ in its directory; empty: no trace"},

@@ -53,6 +53,33 @@ static const bm_sum_ops *find(const char *mode)
     return NULL;
 }
 
+static bm_status check_topology(const char *mode, const char *topology)
+{
+    if (strcmp(mode, "hier") != 0 && topology != NULL &&
+        strcmp(topology, "auto") != 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a topology is for sum hier only, not for %s", mode);
+    return BM_OK;
+}
+
+bm_status bm_sum_grid(const char *mode, const bm_comm *comm, int workers,
+                      const char *topology, bm_grid *out)
+{
+    bm_sum_shape shape = {.ops = find(mode),
+                          .comm = comm,
+                          .workers = workers,
+                          .size = bm_comm_size(comm),
+                          .topology = topology};
+    bm_grid of_ranks;
+
+    if (shape.ops == NULL)
+        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
+    BM_TRY(check_topology(mode, topology));
+    *out = (bm_grid){0};
+    return shape.ops->grids != NULL ? shape.ops->grids(&shape, out, &of_ranks)
+                                    : BM_OK;
+}
+
 /* Not collective. */
 static bm_status prepare(bm_sum *s, const char *mode)
 {
@@ -68,10 +95,7 @@ static bm_status prepare(bm_sum *s, const char *mode)
     s->start = calloc((size_t)s->size + 1, sizeof *s->start);
     if (s->weight == NULL || s->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", s->workers);
-    if (strcmp(mode, "hier") != 0 && s->topology != NULL &&
-        strcmp(s->topology, "auto") != 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "a topology is for sum hier only, not for %s", mode);
+    BM_TRY(check_topology(mode, s->topology));
     return bm_slices_cut(s->n, s->size, s->coordinator, s->start);
 }
 

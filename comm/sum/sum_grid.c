@@ -220,14 +220,6 @@ static bm_status run(const bm_sum *s, transfer *transfers, int n)
 
 /* ---- the two halves ------------------------------------------------------ */
 
-/* The rank that hosts a worker; -1 for worker -1. */
-static int host(int workers, int size, int worker)
-{
-    if (worker < 0)
-        return -1;
-    return (int)((((int64_t)worker + 1) * size - 1) / workers);
-}
-
 static float *vector(const bm_sum *s, int worker)
 {
     const grid_sum *g = s->self;
@@ -262,8 +254,8 @@ static void prepare_scatter(const bm_sum *s, transfer *t, int worker, int k,
     t->x = vector(s, worker);
     t->from = NULL;
     t->signals = t->awaits = false;
-    t->to_rank = host(s->workers, s->size, turn.to);
-    t->from_rank = host(s->workers, s->size, turn.from);
+    t->to_rank = bm_rank_of_worker(s->workers, s->size, turn.to);
+    t->from_rank = bm_rank_of_worker(s->workers, s->size, turn.from);
     t->in = t->merged = over(&g->workers, g->edge, turn.in, lane, g->lanes);
     t->out = over(&g->workers, g->edge, turn.out, lane, g->lanes);
     if (turn.from >= 0)
@@ -510,11 +502,11 @@ static void count_scatter(const bm_sum_shape *s, const bm_grid *g,
                           const size_t *edge, double *bytes)
 {
     for (int k = 0; k < s->workers; k++) {
-        int own = host(s->workers, s->size, k);
+        int own = bm_rank_of_worker(s->workers, s->size, k);
 
         for (int t = 0; t < bm_grid_turns(g); t++) {
             bm_turn turn = bm_grid_scatter(g, k, t);
-            if (host(s->workers, s->size, turn.to) != own)
+            if (bm_rank_of_worker(s->workers, s->size, turn.to) != own)
                 bytes[own] += bytes_of(g, edge, turn);
         }
     }

@@ -194,6 +194,8 @@ static void test_conflicting_settings_are_rejected(void **state)
         {"train.strategy=onebit", "job.sum=ring", NULL, "set job.sum = tree"},
         {"compress.code=bf16", "job.exchange=nccl", NULL,
          "set job.exchange = host"},
+        {"compress.code=bf16", "job.exchange=mpi", NULL,
+         "job.exchange = mpi conflicts with codes"},
     };
 
     FOR_EACH (i, bad) {

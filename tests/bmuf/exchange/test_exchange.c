@@ -21,6 +21,9 @@ static const char *backend = "cpu";
 /* [compress] code of the jobs that run now; NULL: none. */
 static const char *code;
 
+/* [job] topology, likewise. */
+static const char *topology = "auto";
+
 /* The results of a run: start, global model and a mean of each block. */
 typedef struct outcome {
     float start[BLOCKS][N], global[BLOCKS][N], mean[BLOCKS][N];
@@ -109,6 +112,7 @@ static void set_up(rig *r, const job *j)
     set(r->config, "job.exchange", j->exchange);
     set(r->config, "job.coordinator", j->coordinator);
     set(r->config, "job.sum", j->sum);
+    set(r->config, "job.topology", topology);
     if (code != NULL) {
         set(r->config, "compress.code", code);
         r->params.segments = segments;
@@ -413,10 +417,9 @@ static void test_mpi_that_is_not_cuda_aware_is_rejected(void **state)
     clear_up(&r);
 }
 
-static void test_other_sums_use_the_host(void **state)
+static void test_exact_and_mpi_sums_use_the_host(void **state)
 {
-    static const char *const sums[] = {"exact", "mpi", "ring", "halving",
-                                       "hier"};
+    static const char *const sums[] = {"exact", "mpi"};
     fixture *f = *state;
 
     FOR_EACH (i, sums) {
@@ -432,6 +435,43 @@ static void test_other_sums_use_the_host(void **state)
         device.be = f->be;
         assert_same(run(&j, "host"), run(&device, "host"));
     }
+}
+
+/* Along a grid of workers: on devices that send to each other, and on one that
+ * has all workers. */
+static void check_along_a_grid(fixture *f, const char *sum, int workers)
+{
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm,
+             cpu,
+             workers % 2 ? "bmuf" : "average",
+             "auto",
+             workers % 3 ? "sharded" : "root",
+             sum,
+             workers};
+    job device = j, alone = j;
+
+    device.be = alone.be = f->be;
+    alone.comm = f->alone;
+    if (workers < 7)
+        assert_same(run(&j, "host"),
+                    run(&device, size > 1 ? "nccl" : "device"));
+    else
+        assert_same(run(&device, size > 1 ? "nccl" : "device"),
+                    run(&alone, "device"));
+}
+
+static void test_sums_along_a_grid_have_the_bits_of_the_host(void **state)
+{
+    fixture *f = *state;
+
+    check_along_a_grid(f, "ring", 5);
+    check_along_a_grid(f, "ring", 7);
+    check_along_a_grid(f, "halving", 6);
+    topology = "2x3";
+    check_along_a_grid(f, "hier", 6);
+    topology = "auto";
+    check_along_a_grid(f, "hier", bm_comm_size(f->comm));
 }
 
 /* What a device encodes and decodes is what the host does. Means go by the
@@ -629,7 +669,8 @@ int main(int argc, char **argv)
         TEST(test_exchanges_share_a_communicator),
         TEST(test_cuda_aware_mpi_gives_the_same_bits),
         TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
-        TEST(test_other_sums_use_the_host),
+        TEST(test_exact_and_mpi_sums_use_the_host),
+        TEST(test_sums_along_a_grid_have_the_bits_of_the_host),
         TEST(test_codes_have_the_bits_of_the_host),
         TEST(test_onebit_has_the_bits_of_the_host),
         TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
