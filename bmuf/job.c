@@ -22,8 +22,9 @@ const bm_option bm_job_options[] = {
      "what averages and filters: every rank its slice, or rank 0 all"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
      "seed of weights, shuffling and dropout"},
-    {"threads", BM_INT, offsetof(bm_job, threads), "1", 0, 1024, NULL,
-     "threads of each rank; 0: the cores of its share of the host"},
+    {"threads", BM_INT, offsetof(bm_job, threads), "0", 0, 1024, NULL,
+     "threads of each rank; 0: the cores of its share of the host, and one in "
+     "a job of one rank"},
     {"bind", BM_CHOICE, offsetof(bm_job, bind), "auto", 0, 0, "auto none",
      "auto: ranks divide the cores of their host among them, near their GPUs, "
      "and stay there"},

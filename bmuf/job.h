@@ -13,7 +13,7 @@ typedef struct bm_job {
     const char *topology;    /* for sum = hier: "4x8x8", or auto */
     const char *coordinator; /* sharded or root */
     long seed;               /* of weights, shuffling and dropout */
-    long threads;            /* per rank; 0: the cores of its share */
+    long threads;            /* per rank; 0: not given */
     const char *bind;        /* auto or none */
     const char *device;      /* of BM_DEVICES */
     const char *precision;   /* of BM_PRECISIONS */

@@ -30,7 +30,7 @@ bm_status bm_machine_open(bm_device *out, bm_comm *comm, bm_config *config,
     bm_own_place_take(&place, comm, gpus,
                       comm != NULL && strcmp(s->job.bind, "auto") == 0);
     if (s->job.threads == 0)
-        s->job.threads = place.cores;
+        s->job.threads = ranks > 1 ? place.cores : 1;
     BM_TRY(bm_device_open(&device, comm, s->job.device, s->job.precision,
                           s->job.threads));
     status = check(&device, config, s, ranks);

@@ -194,7 +194,9 @@ static bool read_count(const char **at, long *slots, long *times)
     return *times >= 1 && *slots <= BM_MOST_SLOTS;
 }
 
-bm_status bm_slurm_counts(bm_hosts *h, const char *text)
+/* Reads numbers for h [n], in order; false: not as many. */
+static bool read_counts(const bm_hosts *h, const char *text,
+                        void (*take)(bm_host *, long))
 {
     const char *at = text;
     size_t n = 0;
@@ -202,20 +204,38 @@ bm_status bm_slurm_counts(bm_hosts *h, const char *text)
     bool fits = true;
 
     while (fits && *at != '\0') {
-        long slots = 0, times = 0;
+        long count = 0, times = 0;
 
-        fits = read_count(&at, &slots, &times) && (size_t)times <= h->n - n &&
-               sum + times * slots <= BM_MOST_SLOTS;
-        for (; fits && times > 0; times--, n++) {
-            h->list[n].slots = h->list[n].most = slots;
-            sum += slots;
+        fits = read_count(&at, &count, &times) && (size_t)times <= h->n - n &&
+               sum + times * count <= BM_MOST_SLOTS;
+        for (; fits && times > 0; times--) {
+            take(&h->list[n++], count);
+            sum += count;
         }
     }
-    if (!fits || n != h->n)
+    return fits && n == h->n;
+}
+
+static void take_slots(bm_host *host, long tasks)
+{
+    host->slots = host->most = tasks;
+}
+
+static void take_cpus(bm_host *host, long cpus)
+{
+    if (cpus > host->most)
+        host->most = cpus;
+}
+
+bm_status bm_slurm_counts(bm_hosts *h, const char *tasks, const char *cpus)
+{
+    if (!read_counts(h, tasks, take_slots))
         return BM_FAIL(BM_ERR_CONFIG,
                        "SLURM_TASKS_PER_NODE=%.80s does not fit the %zu nodes "
                        "of SLURM_JOB_NODELIST; an example: 4(x2),3",
-                       text, h->n);
+                       tasks, h->n);
+    if (cpus != NULL)
+        (void)read_counts(h, cpus, take_cpus);
     return BM_OK;
 }
 
@@ -265,7 +285,8 @@ bm_status bm_slurm_hosts(bm_hosts *h, long *ranks)
 
     BM_ASSERT(nodes != NULL);
     BM_TRY(bm_slurm_nodes(h, nodes));
-    BM_TRY(bm_slurm_counts(h, tasks != NULL ? tasks : "none"));
+    BM_TRY(bm_slurm_counts(h, tasks != NULL ? tasks : "none",
+                           getenv("SLURM_JOB_CPUS_PER_NODE")));
     *ranks = number("SLURM_NTASKS", bm_hosts_slots(h));
     return BM_OK;
 }

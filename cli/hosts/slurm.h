@@ -19,7 +19,7 @@ long bm_slurm_step_tasks(void);
 
 /*
  * Adds the hosts of the allocation: SLURM_JOB_NODELIST with the slots of
- * SLURM_TASKS_PER_NODE. *ranks <- SLURM_NTASKS, or the sum of the slots.
+ * SLURM_TASKS_PER_NODE, and as max_slots SLURM_JOB_CPUS_PER_NODE. *ranks <- SLURM_NTASKS, or the sum of the slots.
  *
  * Fails with BM_ERR_CONFIG, and the variable, if one is missing or invalid.
  */
@@ -32,9 +32,11 @@ BM_CHECKED bm_status bm_slurm_hosts(bm_hosts *h, long *ranks);
 BM_CHECKED bm_status bm_slurm_nodes(bm_hosts *h, const char *text);
 
 /*
- * Gives slots to h [n], in order, by a text as "4(x2),3". Fails with
- * BM_ERR_CONFIG if it cannot be read or has more or fewer than n numbers.
+ * Gives slots to h [n], in order, by a text as "4(x2),3", and as max_slots the
+ * numbers of CPUs in a text like it; NULL: slots. Fails with BM_ERR_CONFIG if the
+ * first cannot be read or has more or fewer than n numbers.
  */
-BM_CHECKED bm_status bm_slurm_counts(bm_hosts *h, const char *text);
+BM_CHECKED bm_status bm_slurm_counts(bm_hosts *h, const char *tasks,
+                                     const char *cpus);
 
 #endif

@@ -98,6 +98,8 @@ bm_status bm_dry_run_print(const bm_arguments *a,
     table t = {.out = out, .bound = bound, .threads = threads};
     char here[256] = "this host";
 
+    if (threads == 0 && allocation->ranks == 1)
+        t.threads = 1;
     if (h->n == 0) {
         (void)gethostname(here, sizeof here - 1);
         BM_TRY(print_host(&t, here, allocation->ranks, gpus, false));

@@ -9,8 +9,8 @@
 /*
  * Prints a line for each rank, with host, CPUs, NUMA node, GPU and threads, and
  * the command that would start them. Other hosts are asked for theirs; in an
- * allocation of Slurm they are taken to be as this one. threads 0: as many as
- * cores. Fails as bm_placement_of_host.
+ * allocation of Slurm they are taken to be as this one. threads 0: as
+ * job.threads = 0 says. Fails as bm_placement_of_host.
  */
 BM_CHECKED bm_status bm_dry_run_print(const bm_arguments *a,
                                       const bm_allocation *allocation,

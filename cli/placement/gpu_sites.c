@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Of libcuda.so.1; 0 is success. */
 typedef struct driver {
@@ -46,12 +45,10 @@ static void read_cpus(const char *bus, char *out, size_t room)
 void bm_gpu_sites_find(bm_gpu_sites *out)
 {
     driver d = {0};
-    void *library = NULL;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     int n = 0;
 
-    out->n = 0;
-    if (access("/dev/nvidiactl", F_OK) == 0)
-        library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    *out = (bm_gpu_sites){0};
     if (library == NULL)
         return;
     find(library, "cuInit", &d.init);

@@ -33,6 +33,7 @@ static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
         bm_gpu_sites_find(&sites);
     if (is_of_others(comm) && bm_topology_is_bound(t)) {
         bm_placement_find(out, t, &(bm_gpu_sites){0}, 1, 0);
+        out->bound = true;
         out->gpu = sites.n > 0 ? (int)((size_t)before % sites.n) : -1;
         return;
     }

@@ -379,13 +379,14 @@ static bm_status dry_run(const bm_arguments *a, bm_settings *set,
                          bm_config *config, const char *directory, long ranks)
 {
     char newest[2200];
+    long threads = set->job.threads; /* which bm_explain settles for itself */
     bool gpus = strcmp(set->job.device, "cpu") != 0;
     bool bound = strcmp(set->job.bind, "auto") == 0;
 
     BM_TRY(bm_run_newest(directory, config, NULL, newest, sizeof newest));
     BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
-    BM_TRY(bm_dry_run_print(a, bm_job_allocation(), gpus, bound,
-                            set->job.threads, stdout));
+    BM_TRY(
+        bm_dry_run_print(a, bm_job_allocation(), gpus, bound, threads, stdout));
     return bm_run_check(directory, config);
 }
 

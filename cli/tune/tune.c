@@ -539,9 +539,9 @@ static bm_status prepare(bm_tuning *t)
     BM_TRY(read_settings(t));
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));
     BM_TRY(bm_settings_fit(t->config, &t->given, t->ranks));
-    jobs = t->given.job.threads > 0 /* 0: a trial takes all cores */
-               ? cores / (t->ranks * t->given.job.threads)
-               : 1;
+    jobs = cores / t->ranks;
+    if (t->given.job.threads > 1)
+        jobs /= t->given.job.threads;
     BM_TRY(bm_argument_number(a, "jobs", jobs > 0 ? jobs : 1, 1, BM_CHILDREN,
                               &t->at_a_time));
     BM_TRY(open_data(t));

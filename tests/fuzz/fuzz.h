@@ -21,6 +21,7 @@
     X(vocab)                                                                   \
     X(lm)                                                                      \
     X(lexicon)                                                                 \
+    X(hosts)                                                                   \
     X(shard)                                                                   \
     X(tables)                                                                  \
     X(safetensors)                                                             \

@@ -45,7 +45,7 @@ SlurmdPidFile=$slurm_folder/slurmd.%n.pid
 SlurmctldLogFile=$slurm_folder/slurmctld.log
 SlurmdLogFile=$slurm_folder/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=${SLURM_TASK_PLUGIN:-task/none}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=2,sched_min_interval=0

@@ -31,7 +31,7 @@ train = train
 [model]
 net = blstm:48 linear
 [train]
-epochs = 40
+epochs = 24
 rate = 0.01
 [job]
 workers = 4
@@ -77,7 +77,7 @@ grep -q '"placement":"0 n1 .*; 1 n1 .*; 2 n2 .*; 3 n2 ' run/1/journal.jsonl ||
     fail 'the ranks are elsewhere'
 
 slurm_on srun --mpi=pmix -N 2 -n 4 bmuf train my.ini --out run/2 \
-    --set train.epochs=40 >srun.log 2>&1 || fail 'srun with PMIx'
+    >srun.log 2>&1 || fail 'srun with PMIx'
 same run/2
 # Signals to a step: all ranks end with 75, and resume.
 slurm_on srun --mpi=pmix -N 2 -n 2 bmuf train my.ini --out run/3 >step.log 2>&1 &

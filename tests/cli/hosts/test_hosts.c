@@ -226,7 +226,7 @@ static bm_status counts(size_t nodes, const char *text, char **out)
         snprintf(name, sizeof name, "n%zu", i);
         assert_ok(bm_hosts_add(&h, name, strlen(name), 0, 0));
     }
-    status = bm_slurm_counts(&h, text);
+    status = bm_slurm_counts(&h, text, text);
     *out = text_of(&h);
     bm_hosts_free(&h);
     return status;
@@ -274,6 +274,13 @@ static void test_an_allocation_is_read(void **_)
     assert_ok(bm_slurm_hosts(&h, &ranks));
     assert_hosts(&h, "n1:4,n2:4,n3:3");
     assert_int_equal(ranks, 11);
+    assert_int_equal(bm_hosts_deal(&h, 12), BM_ERR_ARG);
+    bm_hosts_free(&h);
+    setenv("SLURM_JOB_CPUS_PER_NODE", "8(x2),2", 1); /* room for -n 19 */
+    assert_ok(bm_slurm_hosts(&h, &ranks));
+    assert_int_equal(ranks, 11);
+    assert_ok(bm_hosts_deal(&h, 12));
+    assert_hosts(&h, "n1:5,n2:4,n3:3");
     bm_hosts_free(&h);
     setenv("SLURM_NTASKS", "9", 1);
     assert_ok(bm_slurm_hosts(&h, &ranks));
@@ -351,7 +358,7 @@ static void test_junk_is_refused_or_valid(void **_)
                             strlen(h.list[i].name) &&
                         h.list[i].slots >= 0 &&
                         h.list[i].slots <= h.list[i].most);
-        if (status == BM_OK && bm_slurm_counts(&h, text) == BM_OK)
+        if (status == BM_OK && bm_slurm_counts(&h, text, text) == BM_OK)
             assert_true(h.n > 0 && bm_hosts_slots(&h) <= BM_MOST_SLOTS);
         bm_hosts_free(&h);
     }

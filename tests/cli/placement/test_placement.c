@@ -5,6 +5,7 @@
 #include "cli/placement/placement.h"
 #include "tests/support/support.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -129,6 +130,43 @@ static void test_a_real_host_is_found(void **_)
     bm_topology_close(t);
 }
 
+/* Of the fake driver: two GPUs at a device of this host, if it has one with an
+ * address, and one that cannot be found. */
+static void test_gpus_of_the_driver(void **_)
+{
+    DIR *devices = opendir("/sys/bus/pci/devices");
+    const struct dirent *entry = NULL;
+    bm_gpu_sites sites;
+    char expected[BM_CPU_LIST] = "", path[400];
+    FILE *file = NULL;
+
+    (void)_;
+    while (devices != NULL && (entry = readdir(devices)) != NULL)
+        if (entry->d_name[0] != '.')
+            break;
+    setenv("BMUF_TEST_BUS", entry != NULL ? entry->d_name : "0000:FF:1F.7", 1);
+    if (entry != NULL) {
+        snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpulist",
+                 entry->d_name);
+        file = fopen(path, "r");
+        assert_true(file == NULL ||
+                    fscanf(file, "%1023s", expected) != 2); /* may be empty */
+    }
+    if (file != NULL)
+        fclose(file);
+    if (devices != NULL)
+        closedir(devices);
+    bm_gpu_sites_find(&sites);
+    assert_int_equal(sites.n, 3);
+    assert_string_equal(sites.cpus[0], expected);
+    assert_string_equal(sites.cpus[1], expected);
+    assert_string_equal(sites.cpus[2], "");
+    setenv("BMUF_TEST_CUDA", "100", 1); /* a driver without a device */
+    bm_gpu_sites_find(&sites);
+    assert_int_equal(sites.n, 0);
+    unsetenv("BMUF_TEST_CUDA");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_threads_and_nodes_of_a_place),
         cmocka_unit_test(test_ranks_are_near_their_gpus),
         cmocka_unit_test(test_a_real_host_is_found),
+        cmocka_unit_test(test_gpus_of_the_driver),
     };
 
     return RUN_GROUP("placement", tests);
