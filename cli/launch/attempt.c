@@ -34,11 +34,12 @@ typedef struct session {
     bm_outcome *out;
     bm_mpirun_output output;
     bm_watchdog watchdog;
-    pid_t child;  /* mpirun */
-    int pipe;     /* its stderr */
-    int dead;     /* a rank that has died; -1: none */
-    double since; /* when that was noticed */
-    double next;  /* look at the ranks */
+    pid_t child;   /* mpirun */
+    int pipe;      /* its stderr */
+    int dead;      /* a rank that has died; -1: none */
+    double since;  /* when that was noticed */
+    double next;   /* look at the ranks */
+    bool returned; /* hosts are back */
 } session;
 
 static bm_stop_signal stop;
@@ -301,6 +302,15 @@ static void look(session *s)
     }
 }
 
+static void look_for_hosts(session *s)
+{
+    if (s->returned || !bm_returns_look(s->a->returns, bm_clock()))
+        return;
+    s->returned = true;
+    bm_log(BM_NOTE, "hosts are back: the job starts again with them after this "
+                    "block");
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 /* Returns mpirun's exit code, or 128 + n after signal n. Does not wait for the
@@ -315,13 +325,15 @@ static int wait_for(session *s)
         if (now >= s->next && !s->out->ended) {
             s->next = now + BM_HEARTBEAT_S;
             look(s);
-            if (asked && !killed_by)
+            look_for_hosts(s);
+            if ((asked || s->returned) && !killed_by)
                 kill(s->child, SIGUSR1);
         }
         if (killed_by || s->out->ended)
             kill_job(s);
         pass_output(s, (int)(1000 * BM_HEARTBEAT_S), false);
     }
+    bm_returns_close(s->a->returns);
     clear_ranks(s);
     pass_output(s, 0, true);
     bm_mpirun_output_end(&s->output, stderr);
@@ -357,6 +369,7 @@ static void fill(session *s, int code)
     bm_outcome *o = s->out;
 
     o->asked = asked != 0;
+    o->returned = s->returned && !asked && code == bm_status_exit(BM_STOPPED);
     o->killed_by = killed_by;
     if (!o->ended) {
         o->rank = -1;
