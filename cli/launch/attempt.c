@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 enum {
-    NOTICE_S = 5, /* for mpirun to notice that a rank has died */
+    LOST_HOST = 205, /* mpirun's exit code */
+    NOTICE_S = 5,    /* for mpirun to notice that a rank has died */
     WAKE_S = 2, /* silence of a rank that is to stop, before it is continued */
     GONE_S = 3  /* for ranks to end after mpirun */
 };
@@ -351,6 +352,11 @@ static void explain_death(session *s, int code)
     o->why[0] = '\0';
     if (code <= 128)
         return;
+    if (code == LOST_HOST) {
+        snprintf(o->why, sizeof o->why,
+                 "mpirun has lost the connection to a host");
+        return;
+    }
     if (s->output.signal == 0) {
         snprintf(o->why, sizeof o->why,
                  "mpirun or a rank was killed by signal %d (%s)", code - 128,

@@ -32,7 +32,7 @@ static int finish(const bm_restarts *r, const bm_outcome *o)
 {
     static const char advice[] = "; run the same command again to resume from "
                                  "the last checkpoint";
-    bool lost = o->why[0] != '\0' || o->code == 1 || o->code == 205;
+    bool lost = o->why[0] != '\0' || o->code == 1;
 
     if (o->killed_by != 0)
         return o->code;
