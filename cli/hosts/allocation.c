@@ -54,6 +54,14 @@ static bm_status read_slurm(bm_allocation *x)
     return BM_OK;
 }
 
+static bm_status deal(bm_allocation *x)
+{
+    BM_TRY(bm_hosts_deal(&x->hosts, x->ranks));
+    if (x->hosts.n == 1 && bm_remote_is_here(x->hosts.list[0].name))
+        bm_hosts_free(&x->hosts); /* this host alone */
+    return BM_OK;
+}
+
 bm_status bm_allocation_read(bm_allocation *out, const bm_arguments *a,
                              const char *folder)
 {
@@ -74,15 +82,31 @@ bm_status bm_allocation_read(bm_allocation *out, const bm_arguments *a,
     }
     if (given > 0 || named)
         out->ranks = given > 0 ? given : bm_hosts_slots(&out->hosts);
-    BM_TRY(bm_hosts_deal(&out->hosts, out->ranks));
-    if (out->hosts.n == 1 && bm_remote_is_here(out->hosts.list[0].name))
-        bm_hosts_free(&out->hosts); /* this host alone */
-    return BM_OK;
+    if (named)
+        BM_TRY(bm_hosts_copy(&out->given, &out->hosts));
+    return deal(out);
+}
+
+bm_status bm_allocation_again(bm_allocation *out, const bm_allocation *whole,
+                              const char *folder)
+{
+    long most = 0;
+
+    *out = (bm_allocation){
+        .ranks = whole->ranks, .by = whole->by, .interface = whole->interface};
+    BM_TRY(bm_hosts_copy(&out->given, &whole->given));
+    BM_TRY(bm_hosts_copy(&out->hosts, &whole->given));
+    BM_TRY(bm_reach_keep(&out->hosts, &out->lost, folder));
+    most = bm_hosts_most(&out->hosts);
+    out->ranks = most < out->ranks ? most : out->ranks;
+    return deal(out);
 }
 
 void bm_allocation_free(bm_allocation *allocation)
 {
     bm_hosts_free(&allocation->hosts);
+    bm_hosts_free(&allocation->given);
+    bm_hosts_free(&allocation->lost);
 }
 
 bool bm_allocation_is_parallel(const bm_allocation *allocation)

@@ -17,6 +17,8 @@ typedef enum bm_allocator {
 typedef struct bm_allocation {
     long ranks;
     bm_hosts hosts; /* with slots for all ranks; none: this host alone */
+    bm_hosts given; /* by BM_BY_HOSTS: all of them, with all their slots */
+    bm_hosts lost;  /* of `given`, those that did not answer last */
     bm_allocator by;
     const char
         *interface; /* of the network between hosts; NULL: all; borrowed */
@@ -54,6 +56,15 @@ BM_CHECKED bm_status bm_allocation_read(bm_allocation *out,
                                         const bm_arguments *a,
                                         const char *folder);
 void bm_allocation_free(bm_allocation *allocation);
+
+/*
+ * Deals the ranks of `whole` anew, to those of its hosts that answer: all, if
+ * there are enough slots. Logs a line for each host that cannot take part. Fails
+ * as bm_reach_check if none can. Free *out with bm_allocation_free.
+ */
+BM_CHECKED bm_status bm_allocation_again(bm_allocation *out,
+                                         const bm_allocation *whole,
+                                         const char *folder);
 
 /* Is mpirun needed? */
 bool bm_allocation_is_parallel(const bm_allocation *allocation);

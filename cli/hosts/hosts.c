@@ -30,7 +30,7 @@ static bm_host *find(const bm_hosts *h, const char *name, size_t n)
     return NULL;
 }
 
-static long total(const bm_hosts *h)
+long bm_hosts_most(const bm_hosts *h)
 {
     long sum = 0;
 
@@ -65,7 +65,7 @@ bm_status bm_hosts_add(bm_hosts *h, const char *name, size_t length, long slots,
                        "'-', '.' and '_', perhaps with user@ before them",
                        length < BM_HOST_NAME ? (int)length : BM_HOST_NAME,
                        name);
-    if (total(h) + most > BM_MOST_SLOTS)
+    if (bm_hosts_most(h) + most > BM_MOST_SLOTS)
         return BM_FAIL(BM_ERR_ARG, "%.*s: the hosts have more than %d slots",
                        (int)length, name, BM_MOST_SLOTS);
     host = find(h, name, length);
@@ -77,6 +77,14 @@ bm_status bm_hosts_add(bm_hosts *h, const char *name, size_t length, long slots,
     }
     host->slots += slots;
     host->most += most;
+    return BM_OK;
+}
+
+bm_status bm_hosts_copy(bm_hosts *out, const bm_hosts *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        BM_TRY(bm_hosts_add(out, h->list[i].name, strlen(h->list[i].name),
+                            h->list[i].slots, h->list[i].most));
     return BM_OK;
 }
 
@@ -241,12 +249,12 @@ bm_status bm_hosts_deal(bm_hosts *h, long ranks)
     long left = ranks > 0 ? ranks : bm_hosts_slots(h);
     size_t n = 0;
 
-    if (left > total(h))
-        return BM_FAIL(BM_ERR_ARG,
-                       "%s, but %s %ld %s; give fewer ranks, or more slots",
-                       bm_count_noun(left, "rank").text,
-                       h->n == 1 ? "the host has" : "the hosts have", total(h),
-                       total(h) == 1 ? "slot" : "slots");
+    if (left > bm_hosts_most(h))
+        return BM_FAIL(
+            BM_ERR_ARG, "%s, but %s %ld %s; give fewer ranks, or more slots",
+            bm_count_noun(left, "rank").text,
+            h->n == 1 ? "the host has" : "the hosts have", bm_hosts_most(h),
+            bm_hosts_most(h) == 1 ? "slot" : "slots");
     for (size_t i = 0; i < h->n; i++) {
         bm_host *host = &h->list[i];
 

@@ -51,10 +51,14 @@ BM_CHECKED bm_status bm_hosts_read(bm_hosts *h, const char *path);
 BM_CHECKED bm_status bm_hosts_add(bm_hosts *h, const char *name, size_t length,
                                   long slots, long most);
 
+/* Adds the hosts of another list. Fails as bm_hosts_parse. */
+BM_CHECKED bm_status bm_hosts_copy(bm_hosts *out, const bm_hosts *h);
+
 void bm_hosts_free(bm_hosts *h);
 
-/* The sum of all slots. */
+/* The sum of all slots, and of all max_slots. */
 long bm_hosts_slots(const bm_hosts *h);
+long bm_hosts_most(const bm_hosts *h);
 
 /*
  * Deals `ranks` ranks, 0: as many as there are slots: each host in turn takes as

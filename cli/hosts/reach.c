@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_S = 20, REMOVE_S = 5, MOST_LINES = 12 };
+enum { ANSWER_S = 20, KEEP_S = 5, REMOVE_S = 5, MOST_LINES = 12 };
 
 /* ---- the question ------------------------------------------------------- */
 
@@ -86,7 +86,9 @@ static char *question(const char *here, const char *mark, const char *program)
 
 typedef struct check {
     const char *here, *folder, *program;
-    json_t *own; /* what this host answers */
+    json_t *own;    /* what this host answers */
+    int seconds;    /* for an answer */
+    bm_hosts *lost; /* takes hosts that cannot take part; NULL: none may */
     char lines[2400];
     size_t bad;
 } check;
@@ -222,7 +224,7 @@ static void read_answer(check *c, bm_host *host, const bm_remote *r)
     if (r->code < 0) {
         blame(c, r->host,
               "no answer within %d s; try ssh %s true, and see docs/cluster.md",
-              ANSWER_S, r->host);
+              c->seconds, r->host);
         return;
     }
     if (r->code == 255) {
@@ -238,8 +240,24 @@ static void read_answer(check *c, bm_host *host, const bm_remote *r)
     json_decref(theirs);
 }
 
+/* Moves a host to those that are lost; h->list[*n], the next that is kept. */
+static bm_status sort(check *c, bm_hosts *h, size_t i, bool bad, size_t *n)
+{
+    const bm_host *host = &h->list[i];
+
+    if (bad && c->lost != NULL) {
+        bm_log(BM_WARNING, "going on without %s", c->lines);
+        c->lines[0] = '\0';
+        return bm_hosts_add(c->lost, host->name, strlen(host->name),
+                            host->slots, host->most);
+    }
+    h->list[(*n)++] = *host;
+    return BM_OK;
+}
+
 static bm_status ask(check *c, bm_hosts *h, const char *command)
 {
+    size_t asked = h->n, n = 0;
     bm_remote *list = calloc(h->n, sizeof *list);
     bm_status status = BM_OK;
 
@@ -247,11 +265,20 @@ static bm_status ask(check *c, bm_hosts *h, const char *command)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu hosts", h->n);
     for (size_t i = 0; i < h->n; i++)
         list[i].host = h->list[i].name;
-    status = bm_remote_run(list, h->n, command, ANSWER_S);
-    for (size_t i = 0; i < h->n && status == BM_OK; i++)
+    status = bm_remote_run(list, asked, command, c->seconds);
+    for (size_t i = 0; i < asked && status == BM_OK; i++) {
+        size_t bad = c->bad;
+
         read_answer(c, &h->list[i], &list[i]);
-    bm_remote_free(list, h->n);
+        status = sort(c, h, i, c->bad > bad, &n);
+    }
+    bm_remote_free(list, asked);
     free(list);
+    if (status == BM_OK && c->lost != NULL) {
+        h->n = n;
+        return n > 0 ? BM_OK
+                     : BM_FAIL(BM_ERR_COMM, "no host is left of %zu", asked);
+    }
     if (status == BM_OK && c->bad == 1)
         return BM_FAIL(BM_ERR_COMM, "host %s", c->lines);
     if (status == BM_OK && c->bad > 1)
@@ -260,7 +287,7 @@ static bm_status ask(check *c, bm_hosts *h, const char *command)
     return status;
 }
 
-bm_status bm_reach_check(bm_hosts *h, const char *folder)
+static bm_status reach(bm_hosts *h, bm_hosts *lost, const char *folder)
 {
     char mark[PATH_MAX + 32], here[PATH_MAX], program[PATH_MAX];
     char *command = NULL;
@@ -278,6 +305,8 @@ bm_status bm_reach_check(bm_hosts *h, const char *folder)
     c->here = here;
     c->folder = folder;
     c->program = program;
+    c->lost = lost;
+    c->seconds = lost != NULL ? KEEP_S : ANSWER_S;
     status = c->own != NULL && command != NULL
                  ? ask(c, h, command)
                  : BM_FAIL(BM_ERR_MEMORY, "no memory to ask hosts");
@@ -288,6 +317,16 @@ done:
     free(command);
     free(c);
     return status;
+}
+
+bm_status bm_reach_check(bm_hosts *h, const char *folder)
+{
+    return reach(h, NULL, folder);
+}
+
+bm_status bm_reach_keep(bm_hosts *h, bm_hosts *lost, const char *folder)
+{
+    return reach(h, lost, folder);
 }
 
 void bm_reach_remove(const bm_hosts *h, const char *folder)

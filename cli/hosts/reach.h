@@ -17,6 +17,11 @@
  */
 BM_CHECKED bm_status bm_reach_check(bm_hosts *h, const char *folder);
 
+/* The same for a job that lost a host: moves hosts that cannot take part to
+ * `lost`, with a warning each. Fails as bm_reach_check if none is left. */
+BM_CHECKED bm_status bm_reach_keep(bm_hosts *h, bm_hosts *lost,
+                                   const char *folder);
+
 /* Removes a folder of a job, "..bmuf-XXXXXX", from the other hosts. */
 void bm_reach_remove(const bm_hosts *h, const char *folder);
 

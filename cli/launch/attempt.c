@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 enum {
-    NOTICE_S = 5, /* for mpirun to notice that a rank has died */
+    LOST_HOST = 205, /* mpirun's exit code */
+    NOTICE_S = 5,    /* for mpirun to notice that a rank has died */
     WAKE_S = 2, /* silence of a rank that is to stop, before it is continued */
     GONE_S = 3  /* for ranks to end after mpirun */
 };
@@ -34,11 +35,12 @@ typedef struct session {
     bm_outcome *out;
     bm_mpirun_output output;
     bm_watchdog watchdog;
-    pid_t child;  /* mpirun */
-    int pipe;     /* its stderr */
-    int dead;     /* a rank that has died; -1: none */
-    double since; /* when that was noticed */
-    double next;  /* look at the ranks */
+    pid_t child;   /* mpirun */
+    int pipe;      /* its stderr */
+    int dead;      /* a rank that has died; -1: none */
+    double since;  /* when that was noticed */
+    double next;   /* look at the ranks */
+    bool returned; /* hosts are back */
 } session;
 
 static bm_stop_signal stop;
@@ -301,6 +303,15 @@ static void look(session *s)
     }
 }
 
+static void look_for_hosts(session *s)
+{
+    if (s->returned || !bm_returns_look(s->a->returns, bm_clock()))
+        return;
+    s->returned = true;
+    bm_log(BM_NOTE, "hosts are back: the job starts again with them after this "
+                    "block");
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 /* Returns mpirun's exit code, or 128 + n after signal n. Does not wait for the
@@ -315,13 +326,15 @@ static int wait_for(session *s)
         if (now >= s->next && !s->out->ended) {
             s->next = now + BM_HEARTBEAT_S;
             look(s);
-            if (asked && !killed_by)
+            look_for_hosts(s);
+            if ((asked || s->returned) && !killed_by)
                 kill(s->child, SIGUSR1);
         }
         if (killed_by || s->out->ended)
             kill_job(s);
         pass_output(s, (int)(1000 * BM_HEARTBEAT_S), false);
     }
+    bm_returns_close(s->a->returns);
     clear_ranks(s);
     pass_output(s, 0, true);
     bm_mpirun_output_end(&s->output, stderr);
@@ -339,6 +352,11 @@ static void explain_death(session *s, int code)
     o->why[0] = '\0';
     if (code <= 128)
         return;
+    if (code == LOST_HOST) {
+        snprintf(o->why, sizeof o->why,
+                 "mpirun has lost the connection to a host");
+        return;
+    }
     if (s->output.signal == 0) {
         snprintf(o->why, sizeof o->why,
                  "mpirun or a rank was killed by signal %d (%s)", code - 128,
@@ -357,6 +375,7 @@ static void fill(session *s, int code)
     bm_outcome *o = s->out;
 
     o->asked = asked != 0;
+    o->returned = s->returned && !asked && code == bm_status_exit(BM_STOPPED);
     o->killed_by = killed_by;
     if (!o->ended) {
         o->rank = -1;

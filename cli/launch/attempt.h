@@ -6,6 +6,7 @@
 #ifndef BM_CLI_LAUNCH_ATTEMPT_H
 #define BM_CLI_LAUNCH_ATTEMPT_H
 
+#include "cli/launch/returns.h"
 #include "cli/launch/watchdog.h"
 
 #include <stdbool.h>
@@ -16,12 +17,14 @@ typedef struct bm_attempt {
     const char *folder; /* of scratch.h */
     const char *shared; /* for heartbeats of other hosts; "": none */
     bm_watchdog_limits limits;
+    bm_returns *returns; /* a clean stop once hosts are back */
 } bm_attempt;
 
 typedef struct bm_outcome {
     int code;      /* mpirun's, or 128 + n after signal n; that of BM_ERR_COMM
                       if the supervisor ended the job */
     bool asked;    /* a signal asked for a stop */
+    bool returned; /* stopped cleanly, as hosts are back */
     int killed_by; /* the second signal, which ended the job at once; 0: none */
     bool ended;    /* by the supervisor, as it hung or a death was missed */
     bool absent;   /* ranks did not start */
@@ -32,7 +35,7 @@ typedef struct bm_outcome {
     char why[600];  /* "": the ranks have reported it */
 } bm_outcome;
 
-/* Asks the attempt that runs, and all later ones, to stop. Signals do so, too. */
+/* Whether a signal asked for a stop since the first attempt. */
 bool bm_attempt_asked(void);
 
 /* Runs mpirun to its end. Fails with BM_ERR_MEMORY if it cannot be started. */

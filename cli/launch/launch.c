@@ -52,14 +52,17 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
                          const bm_restarts *r, const bm_watchdog_limits *limits,
                          bm_outcome *out)
 {
+    bm_returns returns = {.lost = &allocation->lost, .folder = r->run};
     bm_scratch scratch = {.lock = -1};
     bm_attempt plan = {.ranks = (int)allocation->ranks,
                        .shared = r->shared,
-                       .limits = *limits};
+                       .limits = *limits,
+                       .returns = &returns};
     bm_status status = BM_OK;
 
     BM_TRY(bm_scratch_open(&scratch, allocation->ranks));
     plan.folder = scratch.path;
+    plan.limits.near = r->shared[0] == '\0';
     setenv(BM_HEARTBEAT_FOLDER, scratch.path, 1); /* for the ranks */
     setenv(BM_HEARTBEAT_SHARED, r->shared, 1);
     setenv(BM_FENCE_ATTEMPT, r->own, 1);
@@ -82,10 +85,26 @@ static long ranks_here(const bm_allocation *allocation)
                                    : allocation->ranks;
 }
 
+/* The hosts of the next attempt: those that answer. */
+static bm_status choose_hosts(bm_allocation *now, const bm_allocation *whole,
+                              const char *run)
+{
+    long before = now->ranks;
+
+    bm_allocation_free(now);
+    BM_TRY(bm_allocation_again(now, whole, run));
+    if (now->ranks != before)
+        bm_log(BM_WARNING, "going on with %ld ranks, before it were %ld",
+               now->ranks, before);
+    return BM_OK;
+}
+
 bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
                     const bm_launch_plan *plan, int *code)
 {
     bm_watchdog_limits limits = plan->limits;
+    bm_allocation fewer = {.ranks = allocation->ranks};
+    const bm_allocation *now = allocation;
     bm_outcome o = {0};
     bm_restarts r;
     bool again = true;
@@ -95,13 +114,22 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
     bm_limits_warn(ranks_here(allocation));
     while (again) {
         BM_TRY_DONE(bm_restarts_begin(&r));
-        BM_TRY_DONE(attempt(a, allocation, &r, &limits, &o));
+        BM_TRY_DONE(attempt(a, now, &r, &limits, &o));
         again = bm_restarts_another(&r, &o);
         if (o.ended && o.alive) /* perhaps it was only slow */
             limits.hang_s *= 2;
+        if (again && allocation->by == BM_BY_HOSTS) {
+            BM_TRY_DONE(choose_hosts(&fewer, allocation, r.run));
+            now = &fewer;
+        }
+        if (again && bm_attempt_asked()) { /* meanwhile */
+            o.asked = true;
+            again = false;
+        }
     }
     *code = finish(&r, &o);
 done:
+    bm_allocation_free(&fewer);
     bm_restarts_close(&r);
     return status;
 }

@@ -132,7 +132,6 @@ static void add_hosts(words *w, const bm_allocation *allocation)
     add_all(w, first_probe, "3");
     add_all(w, next_probes, "1");
     add_all(w, probes, "3");
-    add_environment(w);
 }
 
 /* ---- the whole line ----------------------------------------------------- */
@@ -210,7 +209,8 @@ bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
     add_all(&w, limits, "8388608");
     if (allocation->hosts.n > 0)
         add_hosts(&w, allocation);
-    if (allocation->hosts.n > 0 && scratch != NULL)
+    add_environment(&w); /* a default hostfile may name hosts, too */
+    if (scratch != NULL)
         add_variable(&w, BM_LAUNCH_COMMAND); /* which is set later */
     if (bm_program_path(program, sizeof program))
         add(&w, program);

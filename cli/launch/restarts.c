@@ -107,6 +107,10 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
     int64_t block = 0;
     char why[700];
 
+    if (o->returned) {
+        write_event(r, o, "hosts are back", newest_block(r));
+        return true;
+    }
     if (r->run[0] == '\0' || r->most == 0 || o->asked || is_final(o->code) ||
         (o->absent && r->made == 0))
         return false;

@@ -123,15 +123,22 @@ static double limit_of(const bm_watchdog *w, const bm_watched *r, double now)
     return busy ? BUSY * limit : limit;
 }
 
-/* Whether all ranks have met; *absent <- one that has not. */
+/* Whether all ranks have met, of which one is heard at least; *absent <- one
+ * that has not. */
 static bool have_met(const bm_watchdog *w, int *absent)
 {
-    for (int i = 0; i < w->ranks; i++)
-        if (!w->of[i].seen || strcmp(w->of[i].last.phase, "start") == 0) {
+    bool heard = false;
+
+    *absent = -1;
+    for (int i = w->ranks; i-- > 0;) {
+        const bm_watched *r = &w->of[i];
+
+        heard = heard || r->seen;
+        if (r->seen ? strcmp(r->last.phase, "start") == 0 : !w->limits.near)
             *absent = i;
-            if (!w->of[i].seen)
-                return false;
-        }
+    }
+    if (!heard)
+        *absent = 0;
     return *absent < 0;
 }
 

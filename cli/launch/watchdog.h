@@ -22,6 +22,7 @@ typedef struct bm_watchdog_limits {
     double start_s;     /* until all ranks have met */
     double hang_s;      /* 0: nothing hangs */
     double hang_factor; /* of the longest pause so far */
+    bool near;          /* only ranks on this host are heard */
 } bm_watchdog_limits;
 
 /* What is known of a rank. */

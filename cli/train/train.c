@@ -415,8 +415,10 @@ static bm_status train(const bm_arguments *a)
         goto done;
     }
     plan.launch.run = out;
-    plan.launch.limits = (bm_watchdog_limits){
-        set.job.start_limit, set.job.hang_limit, set.job.hang_factor};
+    plan.launch.limits =
+        (bm_watchdog_limits){.start_s = set.job.start_limit,
+                             .hang_s = set.job.hang_limit,
+                             .hang_factor = set.job.hang_factor};
     BM_TRY_DONE(bm_job_start(a, &plan, &comm));
     if (comm == NULL)
         goto done;

@@ -19,7 +19,7 @@ typedef struct play {
     double cpu[MOST];   /* seconds of the processor in each second */
 } play;
 
-static const bm_watchdog_limits minute = {60, 60, 10};
+static const bm_watchdog_limits minute = {60, 60, 10, false};
 
 static play begin(int ranks, const bm_watchdog_limits *limits)
 {
@@ -104,6 +104,33 @@ static void test_ranks_that_do_not_start_are_named(void **_)
     end(&p);
 }
 
+/* Without a folder that all hosts share. */
+static void test_ranks_that_cannot_be_heard_are_not_missed(void **_)
+{
+    static const bm_watchdog_limits near = {60, 60, 10, true};
+    play p = begin(2, &near);
+    bm_verdict v;
+
+    (void)_;
+    p.ranks[1].beats = 0;
+    p.ranks[1].state = BM_HEARTBEAT_NONE;
+    p.stopped[1] = true;
+    go_to(&p, 0, "wait");
+    assert_int_equal(pass(&p, 1000).what, BM_WATCHDOG_FINE);
+    go_to(&p, 0, "forward");
+    v = pass_warning(&p, 100);
+    assert_int_equal(v.rank, 0);
+    assert_int_equal(v.why, BM_WATCHDOG_STUCK);
+    end(&p);
+    p = begin(2, &near);
+    p.ranks[0].beats = p.ranks[1].beats = 0;
+    p.stopped[0] = p.stopped[1] = true;
+    v = pass(&p, 70);
+    assert_int_equal(v.what, BM_WATCHDOG_HANGS);
+    assert_int_equal(v.why, BM_WATCHDOG_ABSENT);
+    end(&p);
+}
+
 static void test_a_stopped_rank_is_named_with_its_phase(void **_)
 {
     play p = begin(2, &minute);
@@ -175,7 +202,7 @@ static void test_an_exchange_that_hangs_is_noticed(void **_)
  * ranks wait an hour for each other. */
 static void test_slow_blocks_are_left_alone(void **_)
 {
-    static const bm_watchdog_limits limits = {60, 60, 3};
+    static const bm_watchdog_limits limits = {60, 60, 3, false};
     play p = begin(2, &limits);
     double batch = 30;
 
@@ -226,7 +253,7 @@ static void test_a_checkpoint_gets_longer(void **_)
 /* A wait does not make its own limit longer. */
 static void test_a_pause_counts_when_it_has_ended(void **_)
 {
-    static const bm_watchdog_limits limits = {60, 10, 4};
+    static const bm_watchdog_limits limits = {60, 10, 4, false};
     play p = begin(2, &limits);
     bm_verdict v;
 
@@ -275,7 +302,7 @@ static void test_ranks_that_have_ended_are_not_watched(void **_)
 
 static void test_without_a_limit_nothing_hangs(void **_)
 {
-    static const bm_watchdog_limits none = {60, 0, 10};
+    static const bm_watchdog_limits none = {60, 0, 10, false};
     play p = begin(2, &none);
 
     (void)_;
@@ -289,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_that_do_not_start_are_named),
+        cmocka_unit_test(test_ranks_that_cannot_be_heard_are_not_missed),
         cmocka_unit_test(test_a_stopped_rank_is_named_with_its_phase),
         cmocka_unit_test(test_the_rank_that_others_wait_for_is_named),
         cmocka_unit_test(test_an_exchange_that_hangs_is_noticed),
