@@ -159,6 +159,20 @@ static void print_cost(const bm_footprint *size, const bm_regime *what,
                 4e-6 * weights * size->copied);
 }
 
+/* What guards against faults besides checkpoints. */
+static void print_guards(const bm_settings *s, bool blocks, double all,
+                         FILE *out)
+{
+    if (s->train.checkpoint_copies[0] != '\0')
+        fprintf(out, "copies            of each checkpoint in %s\n",
+                s->train.checkpoint_copies);
+    if (s->job.audit > 0 && blocks)
+        fprintf(out,
+                "audit             about %.3g of %.0f blocks are computed "
+                "twice, on two ranks\n",
+                s->job.audit * all, all);
+}
+
 static void print_sending(const bm_sending *x, int ranks, FILE *out)
 {
     if (ranks > 1)
@@ -302,6 +316,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
+    print_guards(s, what.blocks, all, out);
     print_sending(&sending, ranks, out);
     bm_conditions_check(config, print_advice, to);
     bm_advise(&what, print_advice, to);

@@ -339,6 +339,11 @@ static void test_audited_runs_have_the_same_bits(void **state)
     }
     RUN_PROGRAM(&p, "info", "audited");
     assert_printed(&p, "  audits     32 shares in 8 blocks computed twice");
+    RUN_PROGRAM(&p, "explain", "base.ini", "--set", "job.audit=0.25", "--set",
+                "train.checkpoint_copies=b c");
+    assert_ended(&p, 0);
+    assert_printed(&p, "copies            of each checkpoint in b c");
+    assert_printed(&p, "audit             about 2 of 8 blocks are computed");
     train(&p, "refused", 1, "job.audit=1; block.fragments=2");
     assert_ended(&p, 78);
     assert_said(&p, "job.audit is for shares");
