@@ -144,6 +144,18 @@ refuses 64 '5 ranks, but the hosts have 4 slots' --hosts n1:2,n2:2 -n 5
 refuses 66 'none: ' --hostfile none
 refuses 64 'both name hosts' --hostfile hosts --hosts n1
 
+# The doctor has one rank on each host, and says which hosts cannot take part.
+on "$bmuf" doctor run.ini --hosts n1:2,n2:2 >doctor.log 2>&1 ||
+    fail 'the doctor on two hosts'
+grep -q '^ok  *network  *1 pair of hosts' doctor.log || fail 'no pair of hosts'
+code=0
+on "$bmuf" doctor --hosts n2,n3,nowhere >doctor.log 2>&1 || code=$?
+[ $code = 69 ] || fail "exit $code of the doctor, not 69"
+grep -q '^error  *start  *n3: ssh asks for a password' doctor.log ||
+    fail 'the doctor has no word of the password'
+grep -q '^error  *start  *nowhere: no host of this name' doctor.log ||
+    fail 'the doctor has no word of the name'
+
 # On n2 things are not as on n1: in folders that the hosts do not share.
 net_on 1 sh -c "mkdir -p /tmp/here && cd /tmp/here && cp -r $work/run.ini $work/train . &&
     exec timeout 100 '$bmuf' train run.ini --out run --hosts n1,n2" \
@@ -163,4 +175,9 @@ net_on 1 timeout 100 /tmp/bmuf train run.ini --out other --hosts n1,n2 \
     >version.log 2>&1 && fail 'another version on n2'
 grep -q 'n2: its bmuf is 0.0.1, and here it is' version.log ||
     fail 'no word of the version'
+code=0
+net_on 1 timeout 100 /tmp/bmuf doctor --hosts n1,n2 >doctor.log 2>&1 || code=$?
+[ $code = 69 ] || fail "exit $code of the doctor with another version, not 69"
+grep -q '^error  *start  *.*n2: its bmuf is 0.0.1' doctor.log ||
+    fail 'the doctor has no word of the version'
 echo "digest $digest in one process, on two hosts, with a hostfile and by hand"
