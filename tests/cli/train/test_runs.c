@@ -3,6 +3,7 @@
  * of ranks.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
+#include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
@@ -363,6 +364,7 @@ static void test_several_ranks_need_a_number_of_workers(void **state)
     start = last_event("three", "start");
     assert_true(number(start, "workers") == 3);
     assert_true(number(start, "ranks") == 3);
+    assert_int_equal(count_of(text(start, "placement"), "; "), 2);
     json_decref(start);
     RUN_PROGRAM(&p, "train", "three/config.ini", "--out", "one");
     assert_ended(&p, 0);
