@@ -14,7 +14,7 @@
 #   net_mpirun 2 4 PROGRAM ARGS..     runs it by mpirun, with 4 ranks on each of
 #                       2 hosts; killed after 300 s
 #   net_sent 2          prints the bytes that n2 has sent
-#   net_down            removes all hosts; for a trap
+#   net_down            removes all hosts and ends what runs there; for a trap
 #   $net_delay          the delay that net_up has set, as text
 #
 # All names contain the number of the process; net_down removes them.
@@ -90,7 +90,13 @@ END
 
 net_down() {
     for net_k in $(ip netns list | awk '{ print $1 }'); do
-        case $net_k in "$net_name"-*) ip netns del "$net_k" ;; esac
+        case $net_k in
+            "$net_name"-*)
+                # What still runs on a host was started there by the test.
+                ip netns pids "$net_k" | xargs -r kill -9 2>/dev/null || :
+                ip netns del "$net_k"
+                ;;
+        esac
     done
     [ -z "${net_work-}" ] || rm -rf "$net_work"
 }
