@@ -1,6 +1,7 @@
 #!/bin/sh
 # bmuf doctor on simulated hosts (namespaces.sh) with planted faults: a slow
-# link, another shared folder, few open files on one host, a wrong host name.
+# link, another shared folder, few open files on one host, a small /dev/shm, a
+# wrong host name.
 #
 #   tests/scripts/doctor_test.sh BMUF        exit 77: skipped
 set -eu
@@ -79,6 +80,14 @@ says '^error    folder .*n2.*shared is another folder than on rank 0'
 if plain files; then fail 'few open files are not found'; fi
 says '^error    limits .*n2: open files: limited to 60'
 
+# A small /dev/shm, of a container for example.
+code=0
+# shellcheck disable=SC2016 # the inner shell's
+unshare -m sh -c 'mount -t tmpfs -o size=4m none /dev/shm && exec "$0" doctor' \
+    "$bmuf" >out 2>log || code=$?
+[ "$code" = 0 ] || fail "exit code $code with a small /dev/shm"
+says '^warning  limits   /dev/shm: 4 MB are free'
+
 # A name that no host has. The others are not asked for anything.
 code=0
 "$bmuf" doctor --hosts localhost,no-such-host.invalid --json >out 2>log ||
@@ -87,4 +96,4 @@ code=0
 says '"check": "start"'
 says 'no-such-host.invalid'
 says '"would_start": false'
-echo 'doctor: five faults found on three hosts'
+echo 'doctor: six faults found on three hosts'

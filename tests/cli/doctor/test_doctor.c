@@ -114,6 +114,9 @@ static void test_faults_of_a_machine_are_found(void **_)
     o = BMUF("doctor", "--folder", in_folder("nowhere"));
     assert_code(o, 69);
     assert_says(o.out, "No such file");
+    o = BMUF("doctor", "--device", "cuda");
+    assert_true(o.code == 0 || strstr(o.out, "error    device") != NULL);
+    assert_int_equal(o.code == 69, strstr(o.out, "no device cuda") != NULL);
     o = BMUF("doctor", "--device", "abacus");
     assert_code(o, 64);
     o = shell("TMPDIR=/nowhere; export TMPDIR; exec \"$0\" doctor");
@@ -291,6 +294,18 @@ static void test_clocks_and_cores_that_differ_are_found(void **_)
     (void)_;
     bm_check_cores.compare(&e, ranks);
     assert_says(finding(e.findings, "warning"), "hosts have 4 to 8 cores");
+    json_decref(ranks);
+    exam_free(&e);
+    e = exam_new();
+    ranks = parse("[{\"host\":\"a\",\"facts\":{\"offset_s\":0}},"
+                  "{\"host\":\"b\",\"facts\":{\"offset_s\":0.4,"
+                  "\"within_s\":0.1}},"
+                  "{\"host\":\"c\",\"facts\":{\"offset_s\":-12,"
+                  "\"within_s\":0.1}}]");
+    bm_check_clock.compare(&e, ranks);
+    assert_int_equal(json_array_size(e.findings), 1);
+    assert_says(finding(e.findings, "warning"),
+                "the clock of c is 12 s behind that of a");
     json_decref(ranks);
     exam_free(&e);
 }
