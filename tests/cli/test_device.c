@@ -112,7 +112,7 @@ static void test_without_a_device_cuda_is_rejected(void **state)
                     "does not exist; "
                     "use device cpu instead");
         assert_int_equal(times_said(&p, "bmuf: "), ranks);
-        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+        assert_int_not_equal(access(in_folder("none/config.ini"), F_OK), 0);
         with_device();
         setenv("BMUF_EMULATED_DEVICES", "0", 1);
         train(&p, "none", ranks, ON_GPU);
@@ -323,7 +323,7 @@ static void test_merged_buckets_are_rejected_on_a_device(void **state)
         assert_ended(&p, 78);
         assert_said(&p, "set ssgd.overlap = bucket, or job.device = cpu");
         assert_int_equal(times_said(&p, "ssgd.overlap = merged times"), 1);
-        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+        assert_int_not_equal(access(in_folder("none/config.ini"), F_OK), 0);
     }
 }
 
