@@ -18,6 +18,16 @@ static bool is_final(int code)
     return code == 0 || (code >= 64 && code <= 78 && code != 69);
 }
 
+/* Whether the ranks have come so far as to write the run's settings: before, they
+ * refuse what they cannot do. */
+static bool has_begun(const bm_restarts *r)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/config.ini", r->run);
+    return access(path, F_OK) == 0;
+}
+
 /* Blocks in the newest checkpoint; 0: there is none. */
 static int64_t newest_block(const bm_restarts *r)
 {
@@ -57,10 +67,25 @@ static void remove_shared(const bm_restarts *r)
     (void)rmdir(r->shared);
 }
 
+/* Leaves no folder of a run that was refused. */
+static void remove_unbegun(const bm_restarts *r)
+{
+    static const char *const files[] = {"attempt", "run.lock"};
+    char path[PATH_MAX + 16];
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", r->run, files[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(r->run); /* stays if there is anything else */
+}
+
 void bm_restarts_close(bm_restarts *r)
 {
     if (r->shared[0] != '\0')
         remove_shared(r);
+    if (r->lock >= 0 && r->run[0] != '\0' && !has_begun(r))
+        remove_unbegun(r);
     if (r->lock >= 0)
         close(r->lock);
     r->lock = -1;
@@ -112,7 +137,7 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
         return true;
     }
     if (r->run[0] == '\0' || r->most == 0 || o->asked || is_final(o->code) ||
-        (o->absent && r->made == 0))
+        (o->absent && r->made == 0) || (o->code == 69 && !has_begun(r)))
         return false;
     block = newest_block(r);
     if (o->why[0] != '\0')
