@@ -98,7 +98,8 @@ static void become_launcher(const program *p, const char *const *words, int to)
 {
     pid_t rank = 0;
 
-    setenv("PMI_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
     rank = fork();
     if (rank == 0)
         become_program(p, words);
