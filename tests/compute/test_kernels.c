@@ -452,7 +452,7 @@ static void test_products_of_bytes_are_off_by_half_a_step(void **state)
                 check_bytes(isa->bytes, m, columns[n], 3 * m + m % 4, m % 2);
 }
 
-/* Whole numbers up to 127 are bytes; sums are exact up to 2^31. */
+/* The largest numbers of both factors: sums of two products do not saturate. */
 static void test_products_of_bytes_have_the_same_bits_everywhere(void **state)
 {
     enum { M = 5, N = 70, K = 1001 };

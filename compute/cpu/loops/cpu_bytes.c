@@ -1,10 +1,11 @@
 /*
  * cpu_bytes.c - C (+)= A B with B in bytes: each column of B has a step, of
- * which its numbers are multiples from -127 to 127. A row of A is rounded to
- * multiples of a step of its own from -63 to 63, and 64 is added: a processor
- * multiplies bytes without a sign by bytes with one, and the sum of two such
- * products fits in its 16 bits. Sums start with -64 times the column's sum. So
- * they are exact, and what is lost is in the factors.
+ * which its numbers are multiples from -127 to 127. Each row of A has a step of
+ * its own and is rounded to multiples from -63 to 63, to which 64 is added: the
+ * processor multiplies unsigned by signed bytes, and the sum of two such
+ * products fits into its 16 bits. Sums start with -64 times the sum of the
+ * column, which takes the 64 away again. They are exact; what is lost is in the
+ * factors.
  *
  * B is packed in panels of 2 vectors of columns, four rows side by side.
  * Compiled once for each instruction set, see cpu_isa.h.
