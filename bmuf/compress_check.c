@@ -24,10 +24,12 @@ static bm_status check_job(const bm_config *config, const bm_strategy_ops *ops)
                        "job.sum = %s conflicts with codes, which are summed in "
                        "tree mode; set job.sum = tree",
                        job.sum);
-    if (traits.code.ops != NULL && is(job.exchange, "nccl"))
+    if (traits.code.ops != NULL &&
+        (is(job.exchange, "nccl") || is(job.exchange, "mpi")))
         return BM_FAIL(BM_ERR_CONFIG,
-                       "job.exchange = nccl conflicts with codes, which are "
-                       "made on the host; set job.exchange = host");
+                       "job.exchange = %s conflicts with codes, which are "
+                       "summed on the host; set job.exchange = host",
+                       job.exchange);
     return BM_OK;
 }
 

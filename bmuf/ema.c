@@ -50,12 +50,12 @@ bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double keep)
     bm_status status = BM_OK;
 
     if (e != NULL) {
+        e->strategy = s;
         e->average = calloc(s->max_states, sizeof *e->average);
         e->model = calloc(s->max_states, sizeof *e->model);
     }
     if (e == NULL || e->average == NULL || e->model == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an average of models");
-    e->strategy = s;
     e->keep = keep;
     states = bm_strategy_state(s, e->model);
     for (; e->n < states && strcmp(e->model[e->n].name, "model") == 0; e->n++)
@@ -72,6 +72,7 @@ void bm_ema_close(bm_ema *e)
 {
     if (e == NULL)
         return;
+    (void)bm_strategy_settle(e->strategy); /* which uses the same backend */
     for (size_t i = 0; i < e->n; i++) {
         const bm_state *x = &e->average[i];
 
@@ -103,7 +104,7 @@ bm_status bm_ema_set(bm_ema *e, const float *x)
         const bm_state *own = &e->average[i];
 
         if (own->be != NULL)
-            bm_axpby(be, own->count, 1, x + own->offset, 0, own->x);
+            bm_copy_between(own->be, own->x, be, x + own->offset, own->count);
         else
             bm_get(be, own->x, x + own->offset, own->count);
     }
@@ -119,6 +120,9 @@ size_t bm_ema_state(bm_ema *e, bm_state *out)
 void bm_ema_footprint(const bm_strategy_ops *ops, bm_hosting on,
                       bm_footprint *sum)
 {
-    sum->memory += ops->per == BM_BLOCK ? 1 / on.ranks : 1;
+    double own = ops->per == BM_BLOCK ? 1 / on.ranks : 1;
+
+    sum->memory += own;
     sum->checkpoint += 1;
+    sum->copied += own;
 }

@@ -17,7 +17,7 @@ typedef struct bm_ema bm_ema;
  * must outlive it. Fails with BM_ERR_MEMORY, or as the backend does. */
 BM_CHECKED bm_status bm_ema_open(bm_ema **out, bm_strategy *s, double keep);
 
-/* e may be NULL. */
+/* Waits for an exchange that is under way. e may be NULL. */
 void bm_ema_close(bm_ema *e);
 
 /* Adds W. In this and the next two, no exchange may be under way: see

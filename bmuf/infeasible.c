@@ -15,6 +15,20 @@ struct bm_infeasible_check {
     int found;
 };
 
+static bool fits(const void *self, size_t frames, const int32_t *labels,
+                 size_t n_labels)
+{
+    const bm_model *m = self;
+
+    return bm_model_frames(m, frames) > 0 &&
+           bm_model_fits(m, frames, labels, n_labels);
+}
+
+bm_fit bm_infeasible_fit(const bm_model *model)
+{
+    return (bm_fit){fits, model};
+}
+
 bm_status bm_infeasible_check_new(bm_infeasible_check **out,
                                   const bm_model *model)
 {
@@ -99,7 +113,7 @@ bm_status bm_infeasible_check_look(bm_infeasible_check *m, bm_reader *reader,
     BM_TRY(make_room(m, batch->extent.B));
     bm_model_find_infeasible(m->model, batch, m->bad);
     for (size_t i = 0; i < batch->extent.B; i++)
-        if (m->bad[i])
+        if (m->bad[i] && reader != NULL)
             BM_TRY(report(m, reader, batch, i));
     *bad = m->bad;
     return BM_OK;

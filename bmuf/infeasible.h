@@ -9,6 +9,10 @@
 #include "io/batch/reader.h"
 #include "models/model.h"
 
+/* For augmentation: whether the model, which is borrowed, can use a sequence of
+ * so many frames. */
+bm_fit bm_infeasible_fit(const bm_model *model);
+
 typedef struct bm_infeasible_check bm_infeasible_check;
 
 /* The model is borrowed and must outlive it. Fails with BM_ERR_MEMORY. */
@@ -18,7 +22,8 @@ BM_CHECKED bm_status bm_infeasible_check_new(bm_infeasible_check **out,
 void bm_infeasible_check_free(bm_infeasible_check *m);
 
 /*
- * Checks a batch of the reader, and logs the first few infeasible sequences.
+ * Checks a batch of the reader, and logs the first few infeasible sequences;
+ * reader NULL: logs nothing, and refuses none.
  * bad [B]: whether sequence b is infeasible; borrowed until the next call.
  * Fails with BM_ERR_FORMAT at the first one if model.infeasible = error, or
  * with BM_ERR_MEMORY.

@@ -1,5 +1,7 @@
 /* job.c - the settings of [job], and which of them conflict. */
 #include "bmuf/job.h"
+
+#include "bmuf/block_settings.h"
 #include "comm/grid.h"
 #include "comm/sum/sum.h"
 #include "core/words.h"
@@ -20,8 +22,12 @@ const bm_option bm_job_options[] = {
      "what averages and filters: every rank its slice, or rank 0 all"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
      "seed of weights, shuffling and dropout"},
-    {"threads", BM_INT, offsetof(bm_job, threads), "1", 1, 1024, NULL,
-     "threads of each rank"},
+    {"threads", BM_INT, offsetof(bm_job, threads), "0", 0, 1024, NULL,
+     "threads of each rank; 0: the cores of its share of the host, and one in "
+     "a job of one rank"},
+    {"bind", BM_CHOICE, offsetof(bm_job, bind), "auto", 0, 0, "auto none",
+     "auto: ranks divide the cores of their host among them, near their GPUs, "
+     "and stay there"},
     {"device", BM_CHOICE, offsetof(bm_job, device), "auto", 0, 0, BM_DEVICES,
      "device that computes; auto: cuda if there is one, else cpu"},
     {"precision", BM_CHOICE, offsetof(bm_job, precision), "auto", 0, 0,
@@ -32,7 +38,7 @@ const bm_option bm_job_options[] = {
      "auto host nccl mpi",
      "how vectors travel between devices, with the same bits; mpi: by a "
      "CUDA-aware MPI; auto: by NCCL if each rank has a device of its own and "
-     "sum = tree, else by way of the host"},
+     "sum is not exact or mpi, else by way of the host"},
     {"trace", BM_TEXT, offsetof(bm_job, trace), "", 0, 0, NULL,
      "blocks A:B: writes spans of blocks A to B - 1 of the run, counted from "
      "0, to trace/ in its directory; empty: no trace"},
@@ -41,15 +47,35 @@ const bm_option bm_job_options[] = {
     {"metrics", BM_TEXT, offsetof(bm_job, metrics), "", 0, 0, "FILE",
      "a file of metrics for Prometheus, replaced after each block, such as "
      "one in the textfile directory of node_exporter; empty: none"},
+    {"start_limit", BM_FLOAT, offsetof(bm_job, start_limit), "60", 1, 1e6,
+     "seconds", "all ranks must start within this time"},
+    {"hang_limit", BM_FLOAT, offsetof(bm_job, hang_limit), "60", 0, 1e6,
+     "seconds",
+     "with -n: a rank without progress for this time is ended with the job, "
+     "which restarts; 0: none is"},
+    {"hang_factor", BM_FLOAT, offsetof(bm_job, hang_factor), "10", 1, 1e6, NULL,
+     "hang_limit is at least this times the longest pause of a rank so far"},
+    {"audit", BM_FLOAT, offsetof(bm_job, audit), "0", 0, 1, NULL,
+     "fraction of blocks whose shares are computed twice, on two ranks, and "
+     "compared bit for bit, to find hardware that computes wrongly; 0: none"},
     {0},
 };
 
 void bm_job_check(const bm_config *config, bm_faults *faults)
 {
     bm_job job = {0};
+    bm_block_settings block = {0};
     bm_grid grid;
 
     bm_config_peek(config, "job", bm_job_options, &job);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (job.audit > 0 &&
+        (block.seconds > 0 || block.fragments > 1 || block.overlap))
+        bm_config_fault(faults, config, "job", "audit",
+                        "job.audit is for shares that are computed whole from "
+                        "a common model, not for block.seconds, "
+                        "block.fragments and block.overlap; leave one of them "
+                        "out");
     if (strcmp(job.topology, "auto") != 0 &&
         bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)
         bm_config_fault(faults, config, "job", "topology", "job.topology: %s",

@@ -13,13 +13,18 @@ typedef struct bm_job {
     const char *topology;    /* for sum = hier: "4x8x8", or auto */
     const char *coordinator; /* sharded or root */
     long seed;               /* of weights, shuffling and dropout */
-    long threads;            /* per rank */
+    long threads;            /* per rank; 0: not given */
+    const char *bind;        /* auto or none */
     const char *device;      /* of BM_DEVICES */
     const char *precision;   /* of BM_PRECISIONS */
     const char *exchange;    /* auto, host, nccl or mpi */
     const char *trace;       /* "blocks A:B"; "": none */
     bool tensorboard;        /* write event files */
     const char *metrics;     /* a file for Prometheus; "": none */
+    double start_limit;      /* s until all ranks have started */
+    double hang_limit;       /* s of a rank without progress; 0: none */
+    double hang_factor;      /* of its longest pause */
+    double audit;            /* fraction of blocks that are computed twice */
 } bm_job;
 #define BM_DEVICES    "auto cpu cuda"
 #define BM_PRECISIONS "auto fp32 tf32 bf16"

@@ -12,13 +12,18 @@
 typedef struct bm_learner bm_learner;
 
 /*
- * For workers from number `first` on, whose scores the model keeps as 0, 1 and
- * so on. The model and the reader are borrowed and must outlive it; dropout is
- * drawn from `seed`. Fails with BM_ERR_MEMORY.
+ * For workers [first, last), whose scores the model keeps as 0, 1 and so on; if
+ * the reader audits, the one behind them is for audits. The model and the
+ * reader are borrowed and must outlive it; dropout is drawn from `seed`. Fails
+ * with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_learner_open(bm_learner **out, bm_model *model,
                                      bm_reader *reader, uint64_t seed,
-                                     int first);
+                                     int first, int last);
+/* From now on a step of the task is so many mini-batches: their mean gradient,
+ * weighted by samples. params->ready is not called then. Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_learner_accumulate(bm_learner *l, long mini_batches);
 /* l may be NULL. */
 void bm_learner_close(bm_learner *l);
 

@@ -305,15 +305,17 @@ void bm_local_state_footprint(const bm_strategy_ops *ops,
                               bm_footprint *sum)
 {
     arrangement a = arrange(ops, traits, set);
-    double vectors = bm_sgd_is_adam(set) ? 2 : 1;
+    double vectors = 0, memory = bm_sgd_memory(set, &vectors);
 
-    sum->memory += vectors * (a.each ? on.hosted : 1);
-    if (bm_sgd_is_muon(set)) /* the step, and matrices beside it */
-        sum->memory += 2 * (a.each ? on.hosted : 1);
+    sum->memory += memory * (a.each ? on.hosted : 1);
     if (a.policy == BM_LOCAL_EXTRAPOLATE)
         sum->memory += vectors + 1; /* m0 and v0 of the block, and a mean */
-    if (a.central || (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP))
+    if (a.central ||
+        (a.policy != BM_LOCAL_RESET && a.policy != BM_LOCAL_KEEP)) {
         sum->checkpoint += vectors;
-    else if (a.policy == BM_LOCAL_KEEP)
+        sum->copied += vectors;
+    } else if (a.policy == BM_LOCAL_KEEP) {
         sum->checkpoint += vectors * on.workers;
+        sum->copied += vectors * on.hosted;
+    }
 }

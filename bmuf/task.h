@@ -38,6 +38,15 @@ typedef struct bm_task {
 
     /* Of the epoch that `block` moved to last. */
     bm_epoch_size (*epoch)(void *self);
+
+    /* [job] audit, see audit.h; NULL: none. Whether the block is audited, the
+     * same on all ranks: then the task has the shares of the workers of
+     * bm_audited_workers, too. */
+    bool (*audited)(void *self);
+
+    /* From now on, or no more, gradient and score are for a second computation:
+     * nothing that they do is counted. NULL: it makes no difference. */
+    void (*audit)(void *self, bool on);
 } bm_task;
 
 /* BM_EVENT: the traffic between workers and server in a block, equal on all
@@ -45,10 +54,13 @@ typedef struct bm_task {
 typedef struct bm_service {
     double pushes, updates;
     double pushed, pulled; /* bytes, of all workers */
-    double mean, most;     /* staleness of pushes */
-    const double *stale;   /* [n_stale]: pushes of staleness 0, 1 and so on; the
-                              last element: of that and more */
+    double mean, most;     /* staleness of pushes, in all shards */
+    const double *stale; /* [n_stale]: pushes of staleness 0, 1 and so on, each
+                              counted in each shard; the last element: of that
+                              and more */
     size_t n_stale;
+    int shards;               /* of the server */
+    const double *shard_mean; /* [shards]: mean staleness; NULL: as `mean` */
     double seconds; /* of the block on the virtual clock; NAN: real time */
     const double *step_s; /* [workers]: measured, of a mini-batch; or NAN */
     int workers;

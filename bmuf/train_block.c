@@ -5,7 +5,7 @@
  *
  *     bm_trainer_block
  *       train_shares                  (train_one_model: per step or event)
- *         train_share                 for each worker hosted here
+ *         bm_trainer_share            for each worker hosted here
  *           bm_strategy_begin           w <- start
  *           learn                       task.gradient, bm_sgd_step, and again
  *           bm_strategy_worker_end      adds w - start to the sum
@@ -39,15 +39,18 @@ static bm_status note_score(bm_trainer *t, int worker)
     return t->task.score(t->task.self, worker, &t->table[worker].score);
 }
 
-/* May what was learned with this score be used? */
-static bm_reason judge(const bm_trainer *t, const bm_score *s)
+/* May what was learned with this score, of so many mini-batches, be used? A run's
+ * first mini-batch says what the network's first weights are worth. */
+static bm_reason judge(const bm_trainer *t, const bm_score *s, double batches)
 {
     double loss = s->loss / s->sequences, chance = s->chance / s->sequences;
     double before = t->reference > 0 ? t->reference : chance;
+    bool untrained = t->reference == 0 && batches <= 1;
 
     if (s->sequences == 0 || !isfinite(s->loss))
         return BM_NO_LOSS;
-    if (t->set.diverged > 0 && loss - before > t->set.diverged * chance)
+    if (!untrained && t->set.diverged > 0 &&
+        loss - before > t->set.diverged * chance)
         return BM_DIVERGED;
     return BM_GOOD;
 }
@@ -82,11 +85,13 @@ static bm_status find_gradient(bm_trainer *t, int worker, int64_t step,
     return BM_OK;
 }
 
-static void update(bm_trainer *t, bm_sgd *sgd, float rate)
+void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate)
 {
     bm_span span = bm_span_begin("update");
 
+    bm_time_as(t->params->be, BM_PART_UPDATE);
     bm_sgd_step(sgd, rate);
+    bm_time_as(t->params->be, BM_PART_OTHER);
     t->update_s += bm_span_end(span);
 }
 
@@ -99,14 +104,18 @@ static void note_exchange(bm_trainer *t, bm_span span)
     t->compute_s -= seconds;
 }
 
-/* *good as bm_strategy_worker_end has it. */
+/* *good as bm_strategy_worker_end has it. What a device has queued before is no
+ * part of the exchange; strategies without one wait themselves. */
 static bm_status end_worker(bm_trainer *t, int worker, double samples,
                             bool *good)
 {
-    bm_span span = bm_span_begin("exchange");
-    bm_status status =
-        bm_strategy_worker_end(t->strategy, worker, samples, good);
+    bm_span span;
+    bm_status status = BM_OK;
 
+    if (t->strategy->exchange != NULL)
+        bm_remember(t->params->be, bm_sync(t->params->be));
+    span = bm_span_begin("exchange");
+    status = bm_strategy_worker_end(t->strategy, worker, samples, good);
     note_exchange(t, span);
     return status;
 }
@@ -172,15 +181,14 @@ static bm_status learn(bm_trainer *t, int worker, bm_sgd *sgd, int64_t steps,
         BM_TRY(find_gradient(t, worker, step, &n));
         if (n == 0)
             continue;
-        update(t, sgd, rate);
+        bm_trainer_update(t, sgd, rate);
         BM_TRY(check_time(t, until, &over));
     }
     return BM_OK;
 }
 
-/* One worker's share, and whether its model counts. */
-static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
-                             float rate, double end)
+bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
+                           double end)
 {
     bm_sgd *sgd = NULL;
     bm_row *own = &t->table[worker];
@@ -192,7 +200,7 @@ static bm_status train_share(bm_trainer *t, int worker, int64_t steps,
     BM_TRY(note_score(t, worker));
     BM_TRY(bm_sgd_skipped(sgd, &own->bad_steps));
     if (own->samples > 0)
-        own->bad = judge(t, &own->score);
+        own->bad = judge(t, &own->score, own->batches);
     good = own->bad == BM_GOOD;
     BM_TRY(end_worker(t, worker, weight_of(own), &good));
     if (!good && own->bad == BM_GOOD)
@@ -241,8 +249,11 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
     double since = bm_clock(), end = since + t->block.seconds;
     bm_span span;
 
-    for (int k = t->first; k < t->last && status == BM_OK; k++)
-        status = train_share(t, k, steps, rate, end);
+    if (bm_trainer_audited(t))
+        status = bm_trainer_train_twice(t, steps, rate);
+    else
+        for (int k = t->first; k < t->last && status == BM_OK; k++)
+            status = bm_trainer_share(t, k, steps, rate, end);
     BM_TRY(meet(t, status, since));
     span = bm_span_begin("exchange");
     status = exchange_models(t);
@@ -256,10 +267,13 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
 static bm_status all_is_good(const bm_trainer *t)
 {
     bm_score sum = {0};
+    double batches = 0; /* of the worker with most */
 
-    for (int k = 0; k < t->workers; k++)
+    for (int k = 0; k < t->workers; k++) {
         bm_score_add(&sum, &t->table[k].score);
-    return judge(t, &sum) == BM_GOOD ? BM_OK : diverged(t);
+        batches = fmax(batches, t->table[k].batches);
+    }
+    return judge(t, &sum, batches) == BM_GOOD ? BM_OK : diverged(t);
 }
 
 /* One worker's gradient; buckets of it may be exchanged while the rest is
@@ -303,7 +317,8 @@ static bm_status train_steps(bm_trainer *t, int64_t steps, float rate)
         t->exchange_s += bm_span_end(span);
         since = bm_clock();
         if (t->strategy->update.weight > 0)
-            update(t, bm_local_state_of(t->local_state, t->first), rate);
+            bm_trainer_update(t, bm_local_state_of(t->local_state, t->first),
+                              rate);
         t->compute_s += bm_clock() - since;
     }
     return status;
@@ -419,11 +434,13 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     double since = bm_clock();
     bm_traffic before = bm_comm_traffic(t->comm);
 
-    t->compute_s = t->wait_s = t->exchange_s = t->update_s = 0;
+    t->compute_s = t->wait_s = t->exchange_s = t->update_s = t->audit_s = 0;
     BM_TRY(meet(t, next_block(t, &steps), since));
     memset(t->table, 0, (size_t)t->workers * sizeof *t->table);
     bm_strategy_block(t->strategy, phase_block(t), rate);
     BM_TRY(set_filter(t));
+    if (t->strategy->ops->per == BM_BLOCK && bm_trainer_audited(t))
+        out.audited = t->workers;
     if (t->strategy->ops->per == BM_BLOCK)
         BM_TRY(train_shares(t, steps, (float)rate));
     else
@@ -442,7 +459,10 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     out.compute_s = t->compute_s;
     out.wait_s = t->wait_s;
     out.exchange_s = t->exchange_s;
-    out.update_s = bm_on_host(t->params->be) ? t->update_s : NAN;
+    out.audit_s = t->audit_s;
+    out.update_s = bm_on_host(t->params->be)
+                       ? t->update_s
+                       : bm_timed(t->params->be, BM_PART_UPDATE);
     t->at.block++;
     *report = out;
     return bm_trainer_seek(t, t->done + 1);

@@ -1,9 +1,10 @@
 /* trainer_parts.h - the private struct of a trainer, for trainer.c,
- * train_block.c and warmup.c alone. */
+ * train_block.c, train_audited.c and warmup.c alone. */
 #ifndef BM_BMUF_TRAINER_PARTS_H
 #define BM_BMUF_TRAINER_PARTS_H
 
 #include "bmuf/async/events.h"
+#include "bmuf/audit.h"
 #include "bmuf/block_settings.h"
 #include "bmuf/ema.h"
 #include "bmuf/trainer.h"
@@ -45,6 +46,8 @@ struct bm_trainer {
     bm_row *table;      /* [workers] */
     size_t most_states; /* of the strategies of both phases */
     double compute_s, wait_s, exchange_s, update_s; /* of the block */
+    bm_audit *audit;                                /* NULL: [job] audit = 0 */
+    double audit_s;                                 /* of compute_s */
 
     /* of the phase: see warmup.c */
     bm_strategy *strategy;
@@ -52,6 +55,20 @@ struct bm_trainer {
     bm_events *events; /* BM_EVENT; else NULL */
     bm_ema *ema;       /* NULL: [train] ema = 0 */
 };
+
+/* One worker's share, and whether its model counts; its time is over at `end`,
+ * with [block] seconds. Leaves its model in params->w. */
+BM_CHECKED bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps,
+                                      float rate, double end);
+
+/* A local update of params->w. */
+void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);
+
+/* Whether this block is audited; collective: its shares, each computed twice.
+ * Fails with BM_ERR_DEVICE if two results differ. */
+bool bm_trainer_audited(const bm_trainer *t);
+BM_CHECKED bm_status bm_trainer_train_twice(bm_trainer *t, int64_t steps,
+                                            float rate);
 
 /* Waits for an exchange that is under way; the average gets what it changed. */
 void bm_trainer_settle(bm_trainer *t);

@@ -31,15 +31,24 @@ static const struct condition {
     {"model.net model.loss", ""},
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
-     "train.checkpoint_every train.keep train.ema train.init train.from "
-     "train.freeze train.rates",
+     "train.checkpoint_every train.checkpoint_copies train.keep "
+     "train.keep_every train.keep_best train.ema train.init train.from "
+     "train.freeze "
+     "train.rates",
      ""},
-    {"job.workers job.sum job.coordinator job.seed job.threads job.device "
-     "job.precision job.exchange job.trace job.tensorboard job.metrics",
+    {"job.workers job.sum job.coordinator job.seed job.threads job.bind "
+     "job.device job.precision job.exchange job.trace job.tensorboard "
+     "job.metrics job.start_limit job.hang_limit job.hang_factor",
      ""},
     {"job.topology", "job.sum = hier"},
-    {"batch.sequences batch.frames batch.order", ""},
-    {"batch.buckets", "batch.order = random"},
+    {"job.audit", PER_BLOCK},
+    {"batch.sequences batch.frames batch.order batch.accumulate", ""},
+    {"batch.buckets", "batch.order = random,sortagrad"},
+    {"augment", ""},
+    {"augment.time_width augment.time_share", "augment.time_masks > 0"},
+    {"augment.frequency_width", "augment.frequency_masks > 0"},
+    {"augment.elastic_grid", "augment.elastic > 0"},
+    {"augment.cutout_size", "augment.cutouts > 0"},
     {"block.frames_per_worker block.frames_total block.steps", ""},
     {"block.warmup", PER_BLOCK " or " PER_EVENT " or train.strategy = onebit"},
     {"block.seconds block.fragments block.overlap", PER_BLOCK},
@@ -49,12 +58,13 @@ static const struct condition {
     {"sgd.momentum sgd.nesterov", "sgd.update = momentum,muon"},
     {"sgd.beta1 sgd.beta2 sgd.epsilon", "sgd.update = adamw"},
     {"sgd.local_state", PER_BLOCK},
-    {"schedule.kind schedule.warmup", ""},
+    {"schedule.kind schedule.warmup schedule.stop_after", ""},
     {"schedule.decay", "schedule.kind = exponential,newbob"},
     {"schedule.threshold schedule.patience schedule.least",
      "schedule.kind = newbob"},
     {"clock.kind", PER_EVENT},
     {"clock.times clock.spread", "clock.kind = virtual"},
+    {"clock.shards", "clock.kind = real"},
     {"tune", ""},
     {"ssgd", "train.strategy = ssgd or block.warmup > 0"},
     {"ssgd.bucket", "ssgd.overlap = bucket"},

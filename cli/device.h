@@ -5,6 +5,7 @@
 #ifndef BM_CLI_DEVICE_H
 #define BM_CLI_DEVICE_H
 
+#include "cli/placement/placement.h"
 #include "comm/comm.h"
 #include "compute/backend.h"
 
@@ -13,6 +14,7 @@ typedef struct bm_device {
     const char *name;      /* cpu or cuda */
     const char *precision; /* fp32, tf32 or bf16 */
     size_t threads;
+    bm_place place; /* of this rank; set by bm_machine_open */
     char why[2000]; /* why `auto` did not take cuda; else "" */
 } bm_device;
 

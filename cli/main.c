@@ -1,6 +1,6 @@
 /* main.c - finds the verb, runs it and returns its exit code. */
+#include "cli/launch/heartbeat.h"
 #include "cli/launch/processes.h"
-#include "cli/launch/rank_liveness.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compute/cpu/blas.h"
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     bm_status status = BM_OK;
 
     bm_blas_restart(argv);
-    bm_rank_liveness_begin();
+    bm_heartbeat_begin();
     signal(SIGABRT, on_bug);
     signal(SIGPIPE, SIG_IGN); /* write() fails instead */
     signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include "bmuf/async/server_shards.h"
 #include "bmuf/compress_check.h"
 #include "bmuf/exchange/bucketed.h"
 #include "bmuf/exchange/compress.h"
@@ -101,11 +102,6 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
             "block ends, which train.strategy = %s does not; remove "
             "it",
             late, ops->name);
-    if (block.overlap && strcmp(job.exchange, "nccl") == 0)
-        bm_config_fault(faults, config, "block", "overlap",
-                        "block.overlap exchanges through the host and does not "
-                        "support job.exchange = nccl; set job.exchange = host, "
-                        "or block.overlap = no");
     if (bm_fragments_wanted(&block))
         check_steady(config, faults, ops, late);
     if (ops->per == BM_STEP && block.seconds > 0)
@@ -160,6 +156,25 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
                         ops->name);
 }
 
+/* A server in several shards where it needs the whole model. */
+static void check_shards(const bm_config *config, bm_faults *faults,
+                         const bm_strategy_ops *ops,
+                         const bm_server_policy *server_policy)
+{
+    bm_clock_settings clock = {0};
+    bm_sgd_settings sgd = {0};
+    const char *why = NULL;
+
+    bm_config_peek(config, "clock", bm_clock_options, &clock);
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    why = bm_server_shards_whole(server_policy, &sgd);
+    if (clock.shards > 1 && bm_clock_is_real(&clock) && why != NULL)
+        bm_config_fault(faults, config, "clock", "shards",
+                        "clock.shards = %ld with train.strategy = %s: %s; "
+                        "remove it",
+                        clock.shards, ops->name, why);
+}
+
 static void check_origin(const bm_config *config, bm_faults *faults)
 {
     bm_train_settings train = {0};
@@ -197,6 +212,7 @@ static void check_train(const bm_config *config, bm_faults *faults)
         bm_strategy_resolve(ops, config, (int)job.workers, &traits) == BM_OK;
     check_blocks(config, faults, ops);
     check_scaling(config, faults, ops, &traits.server_policy);
+    check_shards(config, faults, ops, &traits.server_policy);
     if (check_bucketed(config, &job) != BM_OK)
         bm_config_fault(faults, config, "ssgd", "overlap", "%s",
                         bm_last_message());
@@ -235,6 +251,16 @@ static void check_schedule(const bm_config *config, bm_faults *faults)
         bm_config_fault(faults, config, "schedule", "kind",
                         "schedule.kind = newbob needs data.dev, which is not "
                         "set; set it, or leave schedule.kind out");
+    if (schedule.stop_after > 0 && data.dev[0] == '\0')
+        bm_config_fault(faults, config, "schedule", "stop_after",
+                        "schedule.stop_after = %ld needs data.dev, which is "
+                        "not set; set it, or leave schedule.stop_after out",
+                        schedule.stop_after);
+    if (strcmp(schedule.kind, "noam") == 0 && schedule.warmup == 0)
+        bm_config_fault(faults, config, "schedule", "kind",
+                        "schedule.kind = noam needs schedule.warmup, the "
+                        "epochs until its peak; set it, for example to a tenth "
+                        "of train.epochs");
 }
 
 static void check_compress(const bm_config *config, bm_faults *faults)
@@ -261,6 +287,7 @@ static const bm_section train_sections[] = {
     {"train", bm_train_options, check_train},
     {"job", bm_job_options, check_job},
     {"batch", bm_batch_options, bm_batch_check},
+    {"augment", bm_augment_options, bm_augment_check},
     {"block", bm_block_options, bm_block_check},
     {"compress", bm_compress_options, check_compress},
     {"sgd", bm_sgd_options, bm_sgd_check},
@@ -308,6 +335,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
+    BM_TRY(bm_config_fill(config, "augment", bm_augment_options, &s->augment));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
     BM_TRY(bm_strategy_resolve(bm_strategy_find(s->train.strategy), config,
                                (int)s->job.workers, &traits));

@@ -10,6 +10,7 @@
 #include "bmuf/filter.h"
 #include "bmuf/trainer.h"
 #include "cli/arguments.h"
+#include "io/augment/augment_settings.h"
 #include "io/import/importer.h"
 #include "models/model.h"
 #include "sgd/schedule.h"
@@ -25,6 +26,7 @@ typedef struct bm_settings {
     bm_train_settings train;
     bm_job job;
     bm_plan_settings plan;
+    bm_augment_settings augment;
     bm_block_settings block; /* as given: no default size, as in plan */
     bm_sgd_settings sgd;
     bm_schedule_settings schedule;

@@ -11,6 +11,7 @@
     X(pack)                                                                    \
     X(check)                                                                   \
     X(info)                                                                    \
+    X(show)                                                                    \
     X(train)                                                                   \
     X(tune)                                                                    \
     X(lm)                                                                      \
@@ -22,6 +23,7 @@
     X(export)                                                                  \
     X(explain)                                                                 \
     X(scale)                                                                   \
+    X(doctor)                                                                  \
     X(report)                                                                  \
     X(trace)                                                                   \
     X(bench)                                                                   \

@@ -25,6 +25,8 @@ struct bm_comm {
     MPI_Request *queue;
     size_t n_queued, room;
     bm_status failed; /* first failure since the last wait */
+    int polls;        /* of a wait before it sleeps between polls */
+    bool patient;     /* its traffic is not added to that of twin_of */
 };
 
 /* BM_OK, or BM_ERR_COMM with the text of an MPI error code. */

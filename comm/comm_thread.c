@@ -139,6 +139,16 @@ int64_t bm_comm_thread_put(bm_comm_thread *t, bm_comm_thread_work *work,
     return ticket;
 }
 
+bool bm_comm_thread_done(bm_comm_thread *t, int64_t ticket)
+{
+    bool done = false;
+
+    pthread_mutex_lock(&t->lock);
+    done = t->done >= ticket;
+    pthread_mutex_unlock(&t->lock);
+    return done;
+}
+
 bm_status bm_comm_thread_wait(bm_comm_thread *t, int64_t ticket)
 {
     bm_status status = BM_OK;

@@ -40,6 +40,9 @@ enum { BM_COMM_THREAD_ROOM = 64 }; /* length of the queue */
 int64_t bm_comm_thread_put(bm_comm_thread *t, bm_comm_thread_work *work,
                            void *self);
 
+/* Whether the work of this ticket, and all before it, has ended. */
+bool bm_comm_thread_done(bm_comm_thread *t, int64_t ticket);
+
 /* Waits for all work up to this ticket. Fails with the status and message of
  * the first work that failed and was not yet reported. */
 BM_CHECKED bm_status bm_comm_thread_wait(bm_comm_thread *t, int64_t ticket);

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+enum { LEAST_OF_LANE = 1 << 15, MOST_LANES = 8 }; /* floats of a slice */
+
 /* Step i of a ring of `size` members whose numbers are `stride` apart. */
 typedef struct step {
     int stride, size, i;
@@ -87,6 +89,18 @@ static int steps(const bm_grid *g)
 int bm_grid_turns(const bm_grid *g)
 {
     return steps(g) + (g->folded > 0);
+}
+
+int bm_grid_lanes(const bm_grid *g, size_t n)
+{
+    size_t lanes = n / (size_t)bm_grid_slices(g) / LEAST_OF_LANE;
+    int rings = 0;
+
+    for (int k = 0; k < g->dimensions; k++)
+        rings += g->size[k] > 1;
+    if (rings < 2 || lanes < 2)
+        return 1;
+    return lanes < MOST_LANES ? (int)lanes : MOST_LANES;
 }
 
 /* The scatter's step t. */

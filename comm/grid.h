@@ -73,6 +73,11 @@ int bm_grid_turns(const bm_grid *g);
 bm_turn bm_grid_scatter(const bm_grid *g, int member, int t);
 bm_turn bm_grid_gather(const bm_grid *g, int member, int t);
 
+/* The lanes into which slices of a vector of n floats are cut, so that the rings
+ * of all dimensions can run at the same time, one lane behind the other: 1 if
+ * there is one ring, or if lanes would be too short. */
+int bm_grid_lanes(const bm_grid *g, size_t n);
+
 /* For turn t of a scatter in which the member receives: the weight of its own
  * sum of those slices, and of the received one. before[m]: the weight of all
  * members below m. */

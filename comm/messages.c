@@ -96,6 +96,23 @@ void bm_comm_receive_bytes(bm_comm *comm, void *x, size_t n, int from)
     receive(comm, x, n, MPI_BYTE, 1, from);
 }
 
+void bm_comm_signal(bm_comm *comm, int to)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (ready(comm))
+        note(comm,
+             MPI_Isend(NULL, 0, MPI_BYTE, to, VECTORS, comm->mpi, next(comm)),
+             "MPI_Isend");
+}
+
+void bm_comm_await(bm_comm *comm, int from)
+{
+    if (ready(comm))
+        note(comm,
+             MPI_Irecv(NULL, 0, MPI_BYTE, from, VECTORS, comm->mpi, next(comm)),
+             "MPI_Irecv");
+}
+
 void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
 {
     size_t others = (size_t)(comm->size - 1);
@@ -109,27 +126,75 @@ void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
     }
 }
 
+/*
+ * Completes n requests that were started. A rank that has polled for long sleeps
+ * for a moment after every few polls, so that the rank that it waits for finds a
+ * core. MPI's own waits yield instead: docs/decisions/19-waits.md.
+ */
+static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
+                          const char *what)
+{
+    enum { FEW = 20 };
+    static const struct timespec a_moment = {0, 50000};
+    int done = 0;
+
+    for (int polls = 1;; polls++) {
+        BM_TRY(bm_mpi_status(
+            MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE), what));
+        if (done)
+            return BM_OK;
+        if (polls >= comm->polls && polls % FEW == 0)
+            nanosleep(&a_moment, NULL);
+    }
+}
+
+/* The analyzer does not know that MPI_Testall completes requests. */
+/* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
+
+/* The same for one request of a call that may have failed. */
+static bm_status complete_one(const bm_comm *comm, int code,
+                              MPI_Request request, const char *what)
+{
+    BM_TRY(bm_mpi_status(code, what));
+    return complete(comm, &request, 1, what);
+}
+
 bm_status bm_comm_wait(bm_comm *comm)
 {
-    bm_status failed = comm->failed;
+    bm_status failed = comm->failed, status = BM_OK;
     size_t n = comm->n_queued;
 
     comm->failed = BM_OK;
     comm->n_queued = 0;
     if (failed != BM_OK)
         return failed; /* other ranks would wait for ever */
-    return bm_mpi_status(MPI_Waitall((int)n, comm->queue, MPI_STATUSES_IGNORE),
-                         "MPI_Waitall");
+    status = complete(comm, comm->queue, (int)n, "MPI_Waitall");
+    atomic_thread_fence(memory_order_seq_cst); /* see bm_comm_signal */
+    return status;
 }
 
 bm_status bm_comm_barrier(bm_comm *comm)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_SUCCESS;
     bm_status status = BM_OK;
 
     atomic_thread_fence(memory_order_seq_cst);
-    status = bm_mpi_status(MPI_Barrier(comm->mpi), "MPI_Barrier");
+    code = MPI_Ibarrier(comm->mpi, &request);
+    status = complete_one(comm, code, request, "MPI_Ibarrier");
     atomic_thread_fence(memory_order_seq_cst);
     return status;
+}
+
+/* One message of a reduction. */
+static bm_status reduce_part(bm_comm *comm, char *x, int n, MPI_Datatype type,
+                             MPI_Op op)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code =
+        MPI_Iallreduce(MPI_IN_PLACE, x, n, type, op, comm->mpi, &request);
+
+    return complete_one(comm, code, request, "MPI_Iallreduce");
 }
 
 static bm_status allreduce(bm_comm *comm, char *x, size_t n, MPI_Datatype type,
@@ -138,9 +203,7 @@ static bm_status allreduce(bm_comm *comm, char *x, size_t n, MPI_Datatype type,
     atomic_thread_fence(memory_order_seq_cst); /* as in bm_comm_barrier */
     for (int k = 0; n > 0; x += (size_t)k * width, n -= (size_t)k) {
         k = fitting(comm, n);
-        BM_TRY(bm_mpi_status(
-            MPI_Allreduce(MPI_IN_PLACE, x, k, type, op, comm->mpi),
-            "MPI_Allreduce"));
+        BM_TRY(reduce_part(comm, x, k, type, op));
     }
     atomic_thread_fence(memory_order_seq_cst);
     return BM_OK;
@@ -170,19 +233,46 @@ bm_status bm_comm_max(bm_comm *comm, int *x, size_t n)
     return allreduce(comm, (char *)x, n, MPI_INT, sizeof *x, MPI_MAX);
 }
 
+static bm_status broadcast_part(const bm_comm *comm, char *x, int n, int root)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Ibcast(x, n, MPI_BYTE, root, comm->mpi, &request);
+
+    return complete_one(comm, code, request, "MPI_Ibcast");
+}
+
 bm_status bm_comm_broadcast_bytes(bm_comm *comm, void *x, size_t size, int root)
 {
     char *at = x;
 
     for (int k = 0; size > 0; at += k, size -= (size_t)k) {
         k = fitting(comm, size);
-        BM_TRY(bm_mpi_status(MPI_Bcast(at, k, MPI_BYTE, root, comm->mpi),
-                             "MPI_Bcast"));
+        BM_TRY(broadcast_part(comm, at, k, root));
     }
     return BM_OK;
 }
 
 enum { WORDS = 4 }; /* of a message */
+
+static bm_status send_part(const bm_comm *comm, const void *x, int n,
+                           MPI_Datatype type, int to, int channel)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code =
+        MPI_Isend(x, n, type, to, MESSAGES + channel, comm->mpi, &request);
+
+    return complete_one(comm, code, request, "MPI_Isend");
+}
+
+static bm_status receive_part(const bm_comm *comm, void *x, int n,
+                              MPI_Datatype type, int from, int channel)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code =
+        MPI_Irecv(x, n, type, from, MESSAGES + channel, comm->mpi, &request);
+
+    return complete_one(comm, code, request, "MPI_Irecv");
+}
 
 bm_status bm_comm_send_message(bm_comm *comm, int to, int channel,
                                const bm_message *message, const float *x,
@@ -190,14 +280,10 @@ bm_status bm_comm_send_message(bm_comm *comm, int to, int channel,
 {
     if (to != comm->rank)
         bm_comm_count(comm, (bm_traffic){.sent = n * sizeof *x});
-    BM_TRY(bm_mpi_status(MPI_Send(message->word, WORDS, MPI_DOUBLE, to,
-                                  MESSAGES + channel, comm->mpi),
-                         "MPI_Send"));
+    BM_TRY(send_part(comm, message->word, WORDS, MPI_DOUBLE, to, channel));
     for (int k = 0; n > 0; x += k, n -= (size_t)k) {
         k = fitting(comm, n);
-        BM_TRY(bm_mpi_status(
-            MPI_Send(x, k, MPI_FLOAT, to, MESSAGES + channel, comm->mpi),
-            "MPI_Send"));
+        BM_TRY(send_part(comm, x, k, MPI_FLOAT, to, channel));
     }
     return BM_OK;
 }
@@ -207,16 +293,19 @@ bm_status bm_comm_receive_message(bm_comm *comm, int channel,
 {
     static const struct timespec a_moment = {0, 50000};
     MPI_Status from;
+    int there = 0;
 
-    for (int there = 0; !there; nanosleep(&a_moment, NULL))
+    for (;;) {
         BM_TRY(bm_mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, MESSAGES + channel,
                                         comm->mpi, &there, &from),
                              "MPI_Iprobe"));
+        if (there)
+            break;
+        nanosleep(&a_moment, NULL);
+    }
     message->from = from.MPI_SOURCE;
-    return bm_mpi_status(MPI_Recv(message->word, WORDS, MPI_DOUBLE,
-                                  message->from, MESSAGES + channel, comm->mpi,
-                                  MPI_STATUS_IGNORE),
-                         "MPI_Recv");
+    return receive_part(comm, message->word, WORDS, MPI_DOUBLE, message->from,
+                        channel);
 }
 
 bm_status bm_comm_receive_message_floats(bm_comm *comm, int from, int channel,
@@ -224,12 +313,12 @@ bm_status bm_comm_receive_message_floats(bm_comm *comm, int from, int channel,
 {
     for (int k = 0; n > 0; x += k, n -= (size_t)k) {
         k = fitting(comm, n);
-        BM_TRY(bm_mpi_status(MPI_Recv(x, k, MPI_FLOAT, from, MESSAGES + channel,
-                                      comm->mpi, MPI_STATUS_IGNORE),
-                             "MPI_Recv"));
+        BM_TRY(receive_part(comm, x, k, MPI_FLOAT, from, channel));
     }
     return BM_OK;
 }
+
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 /* An alarm names an agreement by its number, so that a late one is ignored. */
 void bm_comm_alarm(bm_comm *comm)

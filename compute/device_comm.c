@@ -25,6 +25,7 @@ bm_status bm_device_comm_open(bm_backend *be, const bm_device_comm_id *id,
 
 bm_status bm_device_comm_wait(bm_backend *be)
 {
+    BM_ASSERT(bm_used_here(be));
     return be->ops->device_comm->wait(be);
 }
 
@@ -40,6 +41,7 @@ void bm_device_comm_close(bm_backend *be)
 
 void bm_device_comm_begin(bm_backend *be)
 {
+    BM_ASSERT(bm_used_here(be));
     if (be->failed == BM_OK)
         be->ops->device_comm->begin(be);
 }

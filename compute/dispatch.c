@@ -43,15 +43,17 @@ static bool starts_inside(bm_window w)
     return w.before < w.size;
 }
 
-static bool tiles(bm_window w)
+static bool covers(bm_window w)
 {
-    return w.stride == w.size && w.before == 0 && w.after == w.size - 1;
+    return starts_inside(w) && w.after < w.size;
 }
 
 #define BM_OPERATION(name, requirement, parameters, arguments)                 \
     void bm_##name parameters                                                  \
     {                                                                          \
         BM_ASSERT(requirement);                                                \
+        BM_ASSERT(bm_used_here(be));                                           \
+        be->turn++;                                                            \
         if (offers(be, be->ops->name != NULL, #name) && be->failed == BM_OK)   \
             be->ops->name arguments;                                           \
     }

@@ -81,6 +81,12 @@ static inline size_t bm_windows(bm_window w, size_t n)
     return n == 0 || all < w.size ? 0 : (all - w.size) / w.stride + 1;
 }
 
+/* Do they lie side by side, from the first place on, until all are covered? */
+static inline bool bm_windows_tile(bm_window w)
+{
+    return w.stride == w.size && w.before == 0 && w.after == w.size - 1;
+}
+
 /*
  * Convolution over time and height. A frame is a column of pixels with
  * channels, [H, C]. Places outside of the image and past a sequence's own end
@@ -97,14 +103,20 @@ typedef struct bm_conv {
 } bm_conv;
 
 /*
- * The maximum of each window, per channel, over the places inside the image and
- * before the sequence's end. Windows do not overlap and cover the image:
- * stride = size, before = 0, after = size - 1.
+ * The maximum or mean of each window, per channel, over the places inside the
+ * image and before the sequence's end. Every window has such a place.
  */
 typedef struct bm_pooling {
     size_t height, channels; /* of x: H, C */
-    bm_window time, rows;
+    bm_window time, rows;    /* before, after < size */
+    bool mean;
 } bm_pooling;
+
+/* Maxima of windows that do not overlap. */
+static inline bool bm_pooling_is_plain(const bm_pooling *p)
+{
+    return !p->mean && bm_windows_tile(p->time) && bm_windows_tile(p->rows);
+}
 
 /*
  * Batch normalisation (Ioffe and Szegedy 2015) per channel, over all rows of
@@ -115,8 +127,8 @@ typedef struct bm_pooling {
  *     y = max of f(z) over a window
  *
  * In training mean and variance (the mean of (x - mean)^2) are the batch's;
- * else they are `mean` and `var`. Windows are as in bm_pooling; windows of one
- * place leave f(z) as it is. Fused, since each pass alone is bound by memory.
+ * else they are `mean` and `var`. Windows tile the image (bm_windows_tile);
+ * windows of one place leave f(z) as it is. Fused, since each pass alone is bound by memory.
  */
 typedef struct bm_norm {
     size_t height, channels;   /* of x: H, C */
@@ -126,6 +138,17 @@ typedef struct bm_norm {
     bm_window time, rows;
 } bm_norm;
 #define BM_NORM_EPSILON 1e-5
+
+/*
+ * Layer normalisation (Ba, Kiros and Hinton 2016) of each frame alone, with the
+ * mean and the variance (divided by D) of its D numbers:
+ *
+ *     y = gamma (x - mean) / sqrt(var + BM_NORM_EPSILON) + beta
+ */
+typedef struct bm_layernorm {
+    size_t width;              /* D */
+    const float *gamma, *beta; /* [D] */
+} bm_layernorm;
 
 /* What CTC does with an infeasible sequence, one that has fewer frames than
  * labels + repeats (bm_ctc_repeats). */

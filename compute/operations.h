@@ -170,15 +170,16 @@ BM_OPERATION(conv_backward,
 /* bm_pooling_forward: x [T, B, H, C] -> y [T', B, H', C]. Past a sequence's end
  * x is not read, and y becomes zero. */
 BM_OPERATION(pooling_forward,
-             maps(p->time, in, out) && tiles(p->time) && tiles(p->rows),
+             maps(p->time, in, out) && covers(p->time) && covers(p->rows),
              (bm_backend *be, const bm_pooling *p, bm_extent in, bm_extent out,
               const float *x, float *y),
              (be, p, in, out, x, y))
 
-/* bm_pooling_backward: dx [T, B, H, C] = dy at the first place of each window
- * that holds its maximum, else 0. x and y are those of the forward pass. */
+/* bm_pooling_backward: dx [T, B, H, C] = the sum over the windows of a place of
+ * dy, if it is the first that holds the maximum; of means dy divided by the
+ * window's places. x and y are those of the forward pass. */
 BM_OPERATION(pooling_backward,
-             maps(p->time, in, out) && tiles(p->time) && tiles(p->rows),
+             maps(p->time, in, out) && covers(p->time) && covers(p->rows),
              (bm_backend *be, const bm_pooling *p, bm_extent in, bm_extent out,
               const float *x, const float *y, const float *dy, float *dx),
              (be, p, in, out, x, y, dy, dx))
@@ -192,7 +193,8 @@ BM_SIZE_OPERATION(norm_kept, true,
  * Only in training the batch's mean and variance are used, and kept is written.
  */
 BM_OPERATION(norm_forward,
-             maps(n->time, in, out) && tiles(n->time) && tiles(n->rows),
+             maps(n->time, in, out) && bm_windows_tile(n->time) &&
+                 bm_windows_tile(n->rows),
              (bm_backend *be, const bm_norm *n, bm_extent in, bm_extent out,
               bool training, const float *x, float *y, float *kept),
              (be, n, in, out, training, x, y, kept))
@@ -202,13 +204,35 @@ BM_OPERATION(norm_forward,
  * mean_off and var_off [C]: n->mean and n->var minus the batch's mean and
  * variance; 0 if the batch has no frames. */
 BM_OPERATION(norm_backward,
-             maps(n->time, in, out) && tiles(n->time) && tiles(n->rows),
+             maps(n->time, in, out) && bm_windows_tile(n->time) &&
+                 bm_windows_tile(n->rows),
              (bm_backend *be, const bm_norm *n, bm_extent in, bm_extent out,
               const float *x, const float *y, const float *dy, float *kept,
               float *dx, float *dgamma, float *dbeta, float *mean_off,
               float *var_off),
              (be, n, in, out, x, y, dy, kept, dx, dgamma, dbeta, mean_off,
               var_off))
+
+/* bm_layernorm_kept: the floats that the forward pass keeps. */
+BM_SIZE_OPERATION(layernorm_kept, true,
+                  (bm_backend *be, const bm_layernorm *n, bm_extent e),
+                  (be, n, e))
+
+/* bm_layernorm_forward: x [T, B, D] -> y [T, B, D], kept [bm_layernorm_kept].
+ * Past a sequence's end x is not read, and y becomes zero. */
+BM_OPERATION(layernorm_forward, n->width > 0,
+             (bm_backend *be, const bm_layernorm *n, bm_extent e,
+              const float *x, float *y, float *kept),
+             (be, n, e, x, y, kept))
+
+/* bm_layernorm_backward: dy [T, B, D] -> dx [T, B, D], dgamma and dbeta [D]. dx
+ * may be NULL. x and kept are those of the forward pass; kept is overwritten.
+ * Past a sequence's end x and dy are not read, and dx becomes zero. */
+BM_OPERATION(layernorm_backward, n->width > 0,
+             (bm_backend *be, const bm_layernorm *n, bm_extent e,
+              const float *x, const float *dy, float *kept, float *dx,
+              float *dgamma, float *dbeta),
+             (be, n, e, x, dy, kept, dx, dgamma, dbeta))
 
 /* ---- losses -------------------------------------------------------------- */
 

@@ -15,7 +15,7 @@
 
 /* Contains the size of the table of operations. Increase the first number if
  * anything else between program and plugin changes, the table's order too. */
-enum { BM_PLUGIN_ABI = 3 << 16 | (int)sizeof(bm_backend_ops) };
+enum { BM_PLUGIN_ABI = 5 << 16 | (int)sizeof(bm_backend_ops) };
 
 typedef struct bm_plugin {
     int abi;                      /* BM_PLUGIN_ABI; must stay the first field */

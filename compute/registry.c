@@ -41,10 +41,30 @@ bm_status bm_backend_open(bm_backend **out, const char *name, int index)
     if (be->ops == NULL)
         BM_TRY_DONE(bm_plugin_load(name, &be->ops));
     BM_ASSERT(be->ops != NULL);
+    be->user = pthread_self();
     BM_TRY_DONE(be->ops->open(be, index));
     *out = be;
     be = NULL;
 done:
     free(be);
+    return status;
+}
+
+bm_status bm_backend_open_beside(bm_backend **out, bm_backend *of)
+{
+    bm_backend *be = calloc(1, sizeof *be);
+    bm_status status = BM_OK;
+
+    BM_ASSERT(!of->ops->on_host && bm_used_here(of));
+    if (be == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for backend %s",
+                       of->ops->name);
+    be->ops = of->ops;
+    be->user = of->user;
+    status = be->ops->open_beside(be, of);
+    if (status == BM_OK)
+        *out = be;
+    else
+        free(be);
     return status;
 }

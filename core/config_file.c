@@ -206,15 +206,11 @@ static const char *other_kind(const char *path)
     return kind == bm_kind_configuration || kind == bm_kind_text ? NULL : kind;
 }
 
-bm_status bm_config_read(bm_config *config, const char *path)
+/* Reads and closes the file. */
+static bm_status read_stream(bm_config *config, const char *path, FILE *file)
 {
-    source s = {.path = path, .config = config};
-    const char *kind = other_kind(path);
+    source s = {.path = path, .config = config, .file = file};
 
-    if (kind != NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "%s is %s, not a configuration; %s", path,
-                       kind, bm_file_kind_use(kind));
-    BM_TRY(bm_file_open_stream(&s.file, path));
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     if (ferror(s.file) && s.status == BM_OK)
@@ -223,6 +219,36 @@ bm_status bm_config_read(bm_config *config, const char *path)
     close_line(&s);
     fclose(s.file);
     return s.status;
+}
+
+bm_status bm_config_read(bm_config *config, const char *path)
+{
+    const char *kind = other_kind(path);
+    FILE *file = NULL;
+
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_CONFIG, "%s is %s, not a configuration; %s", path,
+                       kind, bm_file_kind_use(kind));
+    BM_TRY(bm_file_open_stream(&file, path));
+    return read_stream(config, path, file);
+}
+
+bm_status bm_config_read_text(bm_config *config, const char *path,
+                              const char *text)
+{
+    char *copy = strdup(text);
+    FILE *file = NULL;
+    bm_status status = BM_OK;
+
+    if (copy != NULL && copy[0] != '\0')
+        file = fmemopen(copy, strlen(copy), "r");
+    if (file != NULL)
+        status = read_stream(config, path, file);
+    else if (text[0] != '\0')
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory to read the settings of %s",
+                         path);
+    free(copy);
+    return status;
 }
 
 /* Would bm_config_read take this line for a continuation? */

@@ -42,6 +42,7 @@ BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,
 typedef struct bm_file_replacement {
     int fd;       /* open for writing; -1 once closed */
     FILE *stream; /* the same as a stream, after bm_file_replace_stream */
+    bool synced;  /* by bm_file_replace_sync; nothing may be written after */
     char path[PATH_MAX];
     char temporary[PATH_MAX]; /* "" once it was renamed or removed */
 } bm_file_replacement;
@@ -60,9 +61,13 @@ BM_CHECKED bm_status bm_file_replace_stream(bm_file_replacement *r);
 BM_CHECKED bm_status bm_file_replace_write(bm_file_replacement *r,
                                            const void *data, size_t size);
 
+/* Before a durable commit: what was written is on the disk when this returns,
+ * and can be read back from r->temporary. Fails with BM_ERR_IO. */
+BM_CHECKED bm_status bm_file_replace_sync(bm_file_replacement *r);
+
 /* Closes the temporary file and renames it to `path`; `durable`: so that it
  * survives a power cut. Fails with BM_ERR_IO, also for earlier failures of
- * r->stream, after removing the temporary file. */
+ * r->stream, and as bm_fence_check, after removing the temporary file. */
 BM_CHECKED bm_status bm_file_replace_commit(bm_file_replacement *r,
                                             bool durable);
 

@@ -18,13 +18,20 @@ typedef struct head {
 static const char sounds[] =
     "bmuf decode reads such files, bmuf pack --audio a manifest that lists "
     "them";
+static const char images[] =
+    "bmuf decode reads such files, bmuf pack --images a manifest that lists "
+    "them";
 static const char archives[] = "unpack it first";
 static const char features[] =
     "bmuf decode reads such files, bmuf pack --features a manifest that lists "
     "them";
 static const char kaldi[] =
+    "bmuf pack --kaldi takes the data directory that it belongs to, other "
+    "options take manifests";
+static const char lines[] =
     "bmuf pack reads manifests: JSON lines such as {\"id\": \"u1\", \"audio\": "
-    "\"u1.wav\", \"text\": \"one two\"}";
+    "\"u1.wav\", \"text\": \"one two\"}, or a table with a header such as "
+    "id<TAB>audio<TAB>text";
 
 /* Files that begin with these bytes, at offset `at`. */
 static const struct magic {
@@ -32,20 +39,22 @@ static const struct magic {
     size_t n, at;
     const char *kind, *use;
 } magics[] = {
-    {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image",
-     "bmuf decode reads such files, bmuf pack --images a manifest that lists "
-     "them"},
+    {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image", images},
     {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
-     "shards are read by bmuf info, check, train and eval"},
+     "shards are read by bmuf info, check, train and eval, files of RETURNN by "
+     "bmuf pack --returnn"},
     {"fLaC", 4, 0, "a FLAC recording", sounds},
     {"OggS", 4, 0, "an Ogg recording", sounds},
     {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},
     {".snd", 4, 0, "an AU recording", sounds},
     {"ID3", 3, 0, "an MP3 recording", sounds},
     {"\x93NUMPY", 6, 0, "a NumPy array", features},
-    {"\xff\xd8\xff", 3, 0, "a JPEG image", "convert it to PNG"},
-    {"II*\0", 4, 0, "a TIFF image", "convert it to PNG"},
-    {"MM\0*", 4, 0, "a TIFF image", "convert it to PNG"},
+    {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
+    {"II*\0", 4, 0, "a TIFF image", images},
+    {"MM\0*", 4, 0, "a TIFF image", images},
+    {"P4\n", 3, 0, "a PBM image", images},
+    {"P5\n", 3, 0, "a PGM image", images},
+    {"P6\n", 3, 0, "a PPM image", images},
     {"\x1f\x8b", 2, 0, "a gzip file", archives},
     {"BZh", 3, 0, "a bzip2 file", archives},
     {"\xfd"
@@ -81,7 +90,8 @@ static const struct use {
 } uses[] = {
     {wav, sounds},
     {aiff, sounds},
-    {npz, "bmuf eval --dump writes it for NumPy"},
+    {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
+          "manifest of its arrays"},
     {zip, archives},
     {safetensors, "bmuf eval, decode and info take models"},
     {ark, kaldi},
@@ -91,8 +101,8 @@ static const struct use {
                 "brackets around them"},
     {scp, kaldi},
     {bm_kind_configuration, "bmuf train and explain take it"},
-    {xml, kaldi},
-    {bm_kind_text, kaldi},
+    {xml, lines},
+    {bm_kind_text, lines},
 };
 
 /* A pipe without a writer does not block. */

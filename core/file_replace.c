@@ -3,6 +3,7 @@
  * new one: a name that exists, be it a link, is never opened or removed.
  */
 #include "core/clock.h"
+#include "core/fence.h"
 #include "core/file.h"
 #include "core/rng.h"
 
@@ -111,6 +112,7 @@ bm_status bm_file_replace_begin(bm_file_replacement *r, const char *path)
 
     r->fd = -1;
     r->stream = NULL;
+    r->synced = false;
     r->path[0] = r->temporary[0] = '\0';
     BM_TRY(check_target(path));
     snprintf(r->path, sizeof r->path, "%s", path);
@@ -182,16 +184,33 @@ static int sync_directory(const char *path)
 }
 
 /* Returns 0, or the errno of what failed first. */
+static int flush_file(bm_file_replacement *r, bool durable)
+{
+    if (r->stream != NULL && fflush(r->stream) != 0)
+        return errno;
+    if (r->stream != NULL && ferror(r->stream))
+        return EIO; /* an earlier write, whose errno is gone */
+    if (durable && !r->synced && sync_fd(r->fd) != 0)
+        return errno;
+    r->synced = durable;
+    return 0;
+}
+
+bm_status bm_file_replace_sync(bm_file_replacement *r)
+{
+    int error = flush_file(r, true);
+
+    if (error != 0)
+        return BM_FAIL(BM_ERR_IO, "%s cannot be written: %s", r->path,
+                       strerror(error));
+    return BM_OK;
+}
+
+/* Likewise. */
 static int close_file(bm_file_replacement *r, bool durable)
 {
-    int error = 0, failed = 0;
+    int error = flush_file(r, durable), failed = 0;
 
-    if (r->stream != NULL && fflush(r->stream) != 0)
-        error = errno;
-    else if (r->stream != NULL && ferror(r->stream))
-        error = EIO; /* an earlier write, whose errno is gone */
-    if (error == 0 && durable && sync_fd(r->fd) != 0)
-        error = errno;
     failed = r->stream != NULL ? fclose(r->stream) : close(r->fd);
     if (failed != 0 && error == 0)
         error = errno;
@@ -203,7 +222,12 @@ static int close_file(bm_file_replacement *r, bool durable)
 bm_status bm_file_replace_commit(bm_file_replacement *r, bool durable)
 {
     int error = close_file(r, durable);
+    bm_status shut_out = error == 0 ? bm_fence_check() : BM_OK;
 
+    if (shut_out != BM_OK) {
+        bm_file_replace_abort(r);
+        return shut_out;
+    }
     if (error == 0 && rename(r->temporary, r->path) != 0)
         error = errno;
     if (error == 0) {

@@ -1,5 +1,6 @@
 #include "core/log.h"
 
+#include "core/fence.h"
 #include "core/printable.h"
 
 #include <errno.h>
@@ -290,7 +291,7 @@ void bm_journal_write(bm_journal *j, const char *event, const bm_field *fields)
     bool first = false;
     int error = 0;
 
-    if (j == NULL)
+    if (j == NULL || !bm_fence_stands())
         return;
     pthread_mutex_lock(&j->lock);
     error = catch_up(j);

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/file_kind.h"
+#include "io/symbol_table.h"
 #include "io/text.h"
 
 #include <errno.h>
@@ -304,7 +305,7 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
     char file[PATH_MAX];
     struct stat info;
     const char *kind = NULL;
-    char *text = NULL;
+    char *text = NULL, *table = NULL;
     size_t size = 0;
     int length = 0;
     bm_status status = BM_OK;
@@ -321,10 +322,31 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
     if (strlen(text) != size)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is zero; not a text file",
                      file, strlen(text));
-    BM_TRY_DONE(parse(out, text, words, file));
+    if (bm_symbol_table_is(text))
+        BM_TRY_DONE(bm_symbol_table_convert(&table, text, blank, file));
+    BM_TRY_DONE(parse(out, table != NULL ? table : text, words, file));
 done:
+    free(table);
     free(text);
     return status;
+}
+
+bool bm_vocab_is_table(const char *path)
+{
+    char head[64] = "";
+    FILE *file = NULL;
+    struct stat info;
+    size_t n = 0;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    n = fread(head, 1, sizeof head - 1, file);
+    fclose(file);
+    head[n] = '\0';
+    return bm_symbol_table_is(head);
 }
 
 static const char *spelled(const bm_vocab *v, size_t class)

@@ -1,7 +1,8 @@
 /*
  * vocab.h - the classes of a task and their symbols. Class 0 is the blank,
  * written <blank>. A vocabulary file has one symbol per line, the blank on
- * line 1; a space is written <space>.
+ * line 1; a space is written <space>. Symbol tables of Kaldi and others are read,
+ * too: "SYMBOL NUMBER" lines from 0 on, of which 0 is <eps>, <blk> or <ctc>.
  *
  * Symbols are characters (UTF-8) or words. A text is split into characters, or
  * at white space. A run of white space counts as one space; white space at both
@@ -30,6 +31,9 @@ void bm_vocab_free(bm_vocab *v);
  * symbol in UTF-8, a symbol occurs twice or line 1 is not <blank>. */
 BM_CHECKED bm_status bm_vocab_read(bm_vocab **out, const char *path,
                                    bool words);
+/* Does the file begin as a symbol table? */
+bool bm_vocab_is_table(const char *path);
+
 /* Fails with BM_ERR_CREATE or BM_ERR_IO; an older file then stays. */
 BM_CHECKED bm_status bm_vocab_write(const bm_vocab *v, const char *path);
 

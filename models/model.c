@@ -8,6 +8,7 @@
 #include "models/model_parts.h"
 #include "models/net.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,24 +60,65 @@ static bm_status check_size(const bm_layer *l, size_t before)
     return BM_OK;
 }
 
-/* Plans every layer; the last one has as many outputs as there are classes. */
-static bm_status plan(bm_model *m)
+/* The rate behind windows over time. */
+static bm_frame_rate behind(bm_frame_rate x, bm_window w)
+{
+    double room = (double)(w.before + w.after), size = (double)w.size;
+    double needed = fmax(1, size - room);
+
+    return (bm_frame_rate){.stride = x.stride * (double)w.stride,
+                           .shift = x.shift +
+                                    x.stride * (room - size + (double)w.stride),
+                           .least = fmax(x.least, x.stride * needed - x.shift)};
+}
+
+/* The rate of y; fails where branches meet with different rates. */
+static bm_status find_rate(bm_layer *l, bm_frame_rate x)
+{
+    const bm_layer *b = l;
+
+    l->rate_in = x;
+    l->rate_out = l->ops->role == BM_SEPARATES ? (l - l->opening)->rate_in
+                                               : behind(x, l->time);
+    if (l->rate_out.stride > (double)largest)
+        return bm_layer_fail(
+            l, "more than %zu frames of the input for each output", largest);
+    if (l->ops->role != BM_CLOSES)
+        return BM_OK;
+    while ((b -= b->previous)->ops->role == BM_SEPARATES)
+        if (b->rate_in.stride != x.stride || b->rate_in.shift != x.shift ||
+            b->rate_in.least != x.least)
+            return bm_layer_fail(
+                l, "branches with different numbers of frames; set strides "
+                   "and paddings of time so that they are equal");
+    return BM_OK;
+}
+
+/* Plans every layer; the last one has as many outputs as there are classes. *at
+ * is the layer that failed. */
+static bm_status plan(bm_model *m, size_t *at)
 {
     size_t size = m->shape.n_features, channels = 0, n = 0, all = 0;
+    bm_frame_rate rate = {1, 0, 1};
 
     for (size_t k = 0; k < m->n_layers; k++) {
         bm_layer *l = &m->layers[k];
+        *at = k;
         l->be = m->be;
         l->n_in = size;
         l->channels_in = channels;
         l->n_out = k + 1 == m->n_layers ? m->shape.n_classes : 0;
         BM_TRY(l->ops->plan(l));
         BM_TRY(check_size(l, all));
+        BM_TRY(find_rate(l, rate));
         if (m->loss->per_frame && !bm_layer_keeps_frames(l))
             return bm_layer_fail(l,
                                  "%s needs an output for every frame, but this "
-                                 "layer drops frames",
+                                 "layer drops frames; for a class per sequence "
+                                 "end in 'pool:all linear' with model.loss = "
+                                 "ctc",
                                  m->loss->name);
+        rate = l->rate_out;
         size = l->n_out;
         channels = l->channels;
         n += weights(l, false);
@@ -245,21 +287,26 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     return BM_OK;
 }
 
-/* Assumes one class, and frames so high that every kernel fits. */
+/* Assumes one class, and frames so high that every kernel fits. Whether branches
+ * have equal sizes may depend on the data. */
 void bm_model_check(const bm_config *config, bm_faults *faults)
 {
     bm_model_settings set = {0};
     bm_model m = {.shape = {.n_features = 1 << 16, .n_classes = 1}};
     bm_status status = BM_OK;
+    size_t at = 0;
+    bool meets = false;
 
     bm_config_peek(config, "model", bm_model_options, &set);
     if (bm_config_text(config, "model", "net") == NULL)
         return; /* reported as missing already */
     m.loss = bm_loss_find(set.loss);
     status = bm_net_parse(set.net, &m.layers, &m.n_layers);
-    if (status == BM_OK)
-        status = plan(&m);
-    if (status != BM_OK)
+    if (status == BM_OK) {
+        status = plan(&m, &at);
+        meets = m.layers[at].ops->role == BM_CLOSES;
+    }
+    if (status != BM_OK && !meets)
         bm_config_fault(faults, config, "model", "net", "%s",
                         bm_last_message());
     free(m.layers);
@@ -269,6 +316,7 @@ bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,
                         const bm_model_shape *shape, bm_backend *be)
 {
     bm_model *m = calloc(1, sizeof *m);
+    size_t at = 0;
     bm_status status = BM_OK;
 
     BM_ASSERT(shape->n_features > 0 && shape->n_classes > 0);
@@ -279,7 +327,7 @@ bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,
     m->params.be = be;
     BM_TRY_DONE(choose(m, settings));
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
-    BM_TRY_DONE(plan(m));
+    BM_TRY_DONE(plan(m, &at));
     BM_TRY_DONE(check_outputs(m));
     bm_net_fuse(m->layers, m->n_layers);
     BM_TRY_DONE(name_segments(m));
@@ -351,11 +399,7 @@ const bm_layer *bm_model_layers(const bm_model *m, size_t *n)
 
 size_t bm_model_stride(const bm_model *m)
 {
-    size_t stride = 1;
-
-    for (size_t k = 0; k < m->n_layers; k++)
-        stride *= m->layers[k].time.stride;
-    return stride;
+    return (size_t)m->layers[m->n_layers - 1].rate_out.stride;
 }
 
 void bm_model_print(const bm_model *m, FILE *file)
@@ -369,9 +413,17 @@ void bm_model_print(const bm_model *m, FILE *file)
 
 size_t bm_model_frames(const bm_model *m, size_t frames)
 {
-    for (size_t k = 0; k < m->n_layers; k++)
-        frames = bm_windows(m->layers[k].time, frames);
-    return frames;
+    bm_frame_rate r = m->layers[m->n_layers - 1].rate_out;
+    double n = (double)frames;
+
+    return n < r.least ? 0 : (size_t)floor((n + r.shift) / r.stride);
+}
+
+bool bm_model_fits(const bm_model *m, size_t frames, const int32_t *labels,
+                   size_t n_labels)
+{
+    return m->loss->feasible == NULL ||
+           m->loss->feasible(bm_model_frames(m, frames), labels, n_labels);
 }
 
 void bm_model_find_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
@@ -382,8 +434,7 @@ void bm_model_find_infeasible(const bm_model *m, const bm_batch *b, bool *bad)
         size_t frames = (size_t)b->extent.frames[i];
         size_t n = (size_t)b->targets.count[i];
 
-        bad[i] = m->loss->feasible != NULL &&
-                 !m->loss->feasible(bm_model_frames(m, frames), labels, n);
+        bad[i] = !bm_model_fits(m, frames, labels, n);
         labels += n;
     }
 }

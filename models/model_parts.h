@@ -49,6 +49,13 @@ static inline size_t bm_model_after(const bm_model *m, size_t k)
     return k + 1 + m->layers[k].fused;
 }
 
+/* Stage k + 1 is another name of the input of layer k's group. */
+static inline bool bm_model_repeats(const bm_model *m, size_t k)
+{
+    bm_role role = m->layers[k].ops->role;
+    return role == BM_OPENS || role == BM_SEPARATES;
+}
+
 /* Learned weights of layer k and the layers fused into it. */
 size_t bm_model_learned(const bm_model *m, size_t k);
 

@@ -1,7 +1,8 @@
 /*
  * model_pass.c - forward and backward passes over a batch. Layer k reads stage
  * k and writes stage k + 1, or the stage behind the layers fused into it; stage
- * 0 is the batch. The stages of a batch share one allocation of scratch: each
+ * 0 is the batch. For a group's branches (layers/group.c) its input is a stage
+ * again, with the same memory. The stages of a batch share one allocation of scratch: each
  * layer's y and kept floats, two gradients used in turn, and the loss's work.
  */
 #include "core/size.h"
@@ -50,6 +51,11 @@ static bm_status extend(bm_model *m, const bm_batch *b)
         bm_window time = m->layers[k].time;
         int32_t *frames = m->frames + k * B;
 
+        if (bm_model_repeats(m, k)) {
+            m->stages[k + 1].extent =
+                m->stages[k - m->layers[k].opening].extent;
+            continue;
+        }
         for (size_t i = 0; i < B; i++)
             frames[i] = (int32_t)bm_windows(time, (size_t)in->frames[i]);
         m->stages[k + 1].extent =
@@ -90,7 +96,8 @@ static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
         s->writer = k;
         *y = (bm_tensor){
             NULL, 3, {p.out.T, p.out.B, m->layers[k + l->fused].n_out, 1}};
-        y->data = take(scratch, &used, bm_count(*y));
+        y->data = bm_model_repeats(m, k) ? m->stages[k - l->opening].x.data
+                                         : take(scratch, &used, bm_count(*y));
         largest = bm_count(*y) > largest ? bm_count(*y) : largest;
         l->kept = l->ops->kept == NULL
                       ? NULL
@@ -149,7 +156,9 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     bm_span span;
 
     BM_ASSERT(score >= 0 && score < m->shape.n_scores);
+    bm_time_as(m->be, training ? BM_PART_FORWARD : BM_PART_OTHER);
     spent.forward = go_forward(m, training, key);
+    bm_time_as(m->be, training ? BM_PART_LOSS : BM_PART_OTHER);
     span = bm_span_begin("loss");
     d.data = dy;
     m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
@@ -186,6 +195,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
         return;
     }
     run(m, b, true, key, m->gradient[turn], score);
+    bm_time_as(m->be, BM_PART_BACKWARD);
     span = bm_span_begin("backward");
     for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
         size_t k = m->stages[s].writer;
@@ -201,6 +211,7 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
             used += hand_over(m, range++);
     }
     m->spent.backward += bm_span_end(span) - used;
+    bm_time_as(m->be, BM_PART_OTHER);
 }
 
 bm_model_times bm_model_spent(bm_model *m)
@@ -209,7 +220,9 @@ bm_model_times bm_model_spent(bm_model *m)
 
     m->spent = (bm_model_times){0};
     if (!bm_on_host(m->be))
-        spent = (bm_model_times){NAN, NAN, NAN};
+        spent = (bm_model_times){bm_timed(m->be, BM_PART_FORWARD),
+                                 bm_timed(m->be, BM_PART_LOSS),
+                                 bm_timed(m->be, BM_PART_BACKWARD)};
     return spent;
 }
 
@@ -231,6 +244,20 @@ void bm_model_forward(bm_model *m, const bm_batch *b)
         (void)go_forward(m, false, 0);
     else
         bm_remember(m->be, status);
+}
+
+bm_status bm_model_probe(bm_model *m, const bm_batch *b)
+{
+    void (*ready)(void *self, size_t range) = m->params.ready;
+    bm_score unused;
+    bm_status status = BM_OK;
+
+    m->params.ready = NULL;
+    bm_model_gradient(m, b, 0, 0);
+    m->params.ready = ready;
+    status = bm_model_score(m, 0, &unused);
+    (void)bm_model_spent(m);
+    return status;
 }
 
 bm_status bm_model_score(bm_model *m, int score, bm_score *out)

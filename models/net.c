@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 256, MOST_THINGS = 1 << 20, MOST_FRAMES = 1024 };
+enum {
+    MOST_LAYERS = BM_NET_LAYERS,
+    MOST_THINGS = 1 << 20,
+    MOST_GROUPS = 16 /* one inside the other */
+};
 
 static const bm_layer_ops *const known[] = {
 #define X(name) &bm_layer_##name,
@@ -20,7 +24,7 @@ static const bm_layer_ops *const known[] = {
 
 static const char names[] = BM_LAYERS(BM_WORD);
 
-static const char blanks[] = " \t\r\n";
+static const char blanks[] = " \t\r\n", ends[] = " \t\r\n()|";
 
 /* out <- the line, as much of it as fits, and a second one that underlines the
  * word. */
@@ -127,12 +131,12 @@ bm_status bm_layer_pair(const bm_layer *l, const char *what, const char *text,
     x = strchr(text, 'x');
     x = x != NULL ? x : text + strlen(text);
     snprintf(frames, sizeof frames, "%.*s", (int)(x - text), text);
-    if (*x == '\0' || !parse_number(frames, least, MOST_FRAMES, &out[0]) ||
-        !parse_number(x + 1, least, MOST_FRAMES, &out[1]))
+    if (*x == '\0' || !parse_number(frames, least, BM_LAYER_WINDOW, &out[0]) ||
+        !parse_number(x + 1, least, BM_LAYER_WINDOW, &out[1]))
         return bm_layer_fail(l,
                              "'%s' is not a valid %s; give FRAMESxROWS, as in "
                              "3x3, each from %zu to %d",
-                             text, what, least, MOST_FRAMES);
+                             text, what, least, BM_LAYER_WINDOW);
     return BM_OK;
 }
 
@@ -144,6 +148,48 @@ const char *bm_layer_argument(char **rest)
     if (comma != NULL)
         *comma = '\0';
     return word;
+}
+
+/* Padding of size - 1 in total, the smaller half first. */
+static bm_window same(size_t size, size_t stride)
+{
+    return (bm_window){size, stride, (size - 1) / 2, size / 2};
+}
+
+bm_status bm_layer_windows(bm_layer *l, const char *what, const size_t size[2],
+                           const size_t stride[2], char *rest, bool *mean)
+{
+    size_t apart[2] = {stride[0], stride[1]}, pad[2] = {0};
+    size_t H = l->n_in / bm_layer_channels_in(l);
+    bool padded = false;
+    const char *word = NULL;
+
+    while ((word = bm_layer_argument(&rest)) != NULL)
+        if (strncmp(word, "stride:", 7) == 0) {
+            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, apart));
+        } else if (strncmp(word, "pad:", 4) == 0) {
+            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, pad));
+            padded = true;
+        } else if (mean != NULL && strcmp(word, "mean") == 0) {
+            *mean = true;
+        } else {
+            return bm_layer_fail(
+                l, "'%s' is neither %sstride:TIMExHEIGHT nor pad:TIMExHEIGHT",
+                word, mean != NULL ? "mean nor " : "");
+        }
+    l->time = same(size[0], apart[0]);
+    l->rows = same(size[1], apart[1]);
+    if (padded && (pad[0] >= size[0] || pad[1] >= size[1]))
+        return bm_layer_fail(l, "the padding must be smaller than the %s",
+                             what);
+    if (padded) {
+        l->time.before = l->time.after = pad[0];
+        l->rows.before = l->rows.after = pad[1];
+    }
+    if (bm_windows(l->rows, H) == 0)
+        return bm_layer_fail(l, "the %s is higher than its input of %zu rows",
+                             what, H);
+    return BM_OK;
 }
 
 const float *bm_layer_weight(const bm_layer *l, const char *name)
@@ -180,26 +226,51 @@ static const bm_layer_ops *find(const char *name)
     return NULL;
 }
 
+/* A group whose ')' is still to come. */
+typedef struct group {
+    const bm_layer_ops *ops; /* NULL: '(', which only repeats */
+    bm_word word;
+    size_t first;    /* its first layer */
+    size_t mark;     /* its last separator, or the layer that opens it */
+    size_t branches; /* begun so far */
+} group;
+
+typedef struct parser {
+    bm_layer *layers;
+    size_t count;
+    group open[MOST_GROUPS];
+    size_t depth;
+    bm_word word;
+} parser;
+
+/* Parses the number of '*number', if any. */
+static bm_status parse_times(const bm_word *word, char *text, size_t *times)
+{
+    char *star = strchr(text, '*');
+
+    *times = 1;
+    if (star == NULL)
+        return BM_OK;
+    *star = '\0';
+    if (!parse_number(star + 1, 1, MOST_LAYERS, times))
+        return fail(word, "'%s' is not a number of layers from 1 to %d",
+                    star + 1, MOST_LAYERS);
+    return BM_OK;
+}
+
 /* Parses "name:args*times". */
 static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
 {
     char text[64], nearest[40];
-    char *colon = NULL, *star = NULL;
+    char *colon = NULL;
 
     if (word->length >= sizeof l->args)
         return fail(word, "longer than the limit of %zu characters",
                     sizeof l->args - 1);
     memcpy(text, word->net + word->start, word->length);
     text[word->length] = '\0';
-    *times = 1;
     *l = (bm_layer){.word = *word, .time = {1, 1, 0, 0}};
-    star = strchr(text, '*');
-    if (star != NULL) {
-        *star = '\0';
-        if (!parse_number(star + 1, 1, MOST_LAYERS, times))
-            return fail(word, "'%s' is not a number of layers from 1 to %d",
-                        star + 1, MOST_LAYERS);
-    }
+    BM_TRY(parse_times(word, text, times));
     colon = strchr(text, ':');
     if (colon != NULL) {
         *colon = '\0';
@@ -215,50 +286,191 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
     return fail(word, "no such layer; the layers are %s", names);
 }
 
-/* The next word; false at the end of the line. */
+static bm_status add_layer(parser *p, const bm_layer *l)
+{
+    if (p->count == MOST_LAYERS)
+        return fail(&p->word, "more than %d layers in total", MOST_LAYERS);
+    p->layers[p->count++] = *l;
+    return BM_OK;
+}
+
+/* A layer of the innermost group: its separator, or the layer that closes it.
+ */
+static bm_status add_mark(parser *p, const bm_layer_ops *ops)
+{
+    group *g = &p->open[p->depth - 1];
+
+    BM_TRY(add_layer(p, &(bm_layer){.ops = ops,
+                                    .word = p->word,
+                                    .time = {1, 1, 0, 0},
+                                    .opening = p->count - g->first,
+                                    .previous = p->count - g->mark}));
+    g->mark = p->count - 1;
+    return BM_OK;
+}
+
+static bm_status open_group(parser *p)
+{
+    bm_word name = p->word;
+    bm_layer l = {0};
+    size_t times = 0;
+
+    if (p->depth == MOST_GROUPS)
+        return fail(&p->word, "more than %d groups inside each other",
+                    MOST_GROUPS);
+    name.length--; /* without '(' */
+    if (name.length > 0) {
+        BM_TRY(parse_word(&name, &l, &times));
+        BM_ASSERT(l.ops != NULL);
+        if (l.ops->role != BM_OPENS || l.args[0] != '\0' || times != 1)
+            return fail(&p->word, "what opens a group is '(', 'residual(' or "
+                                  "'branches('");
+        l.word = p->word;
+        BM_TRY(add_layer(p, &l));
+    }
+    p->open[p->depth++] =
+        (group){.ops = l.ops,
+                .word = p->word,
+                .first = l.ops != NULL ? p->count - 1 : p->count,
+                .mark = p->count - 1,
+                .branches = 1};
+    return BM_OK;
+}
+
+static bm_status separate(parser *p)
+{
+    group *g = p->depth > 0 ? &p->open[p->depth - 1] : NULL;
+
+    if (g == NULL || g->ops == NULL)
+        return fail(&p->word, "branches are separated inside of "
+                              "'branches( .. )' and 'residual( .. )' alone");
+    g->branches++;
+    return add_mark(p, &bm_layer_separator);
+}
+
+/* Appends the layers from `first` on again. */
+static bm_status repeat(parser *p, size_t first, size_t times)
+{
+    size_t n = p->count - first;
+
+    for (size_t k = n; k < n * times; k++)
+        BM_TRY(add_layer(p, &p->layers[first + k % n]));
+    return BM_OK;
+}
+
+/* ")*times" */
+static bm_status close_group(parser *p)
+{
+    const group *g = p->depth > 0 ? &p->open[p->depth - 1] : NULL;
+    char text[32];
+    size_t times = 0;
+
+    if (g == NULL)
+        return fail(&p->word, "it closes no group; groups begin with '(', "
+                              "'residual(' or 'branches('");
+    snprintf(text, sizeof text, "%.*s", (int)p->word.length,
+             p->word.net + p->word.start);
+    BM_TRY(parse_times(&p->word, text, &times));
+    if (text[1] != '\0')
+        return fail(&p->word, "only '*' and a number may follow ')' without a "
+                              "blank, as in )*3");
+    if (p->count == g->first + (g->ops != NULL))
+        return fail(&g->word, "the group is empty");
+    if (g->ops == &bm_layer_branches && g->branches == 1)
+        return fail(&g->word, "give two branches or more, with | between them");
+    if (g->ops == &bm_layer_residual && g->branches == 1)
+        BM_TRY(add_mark(p, &bm_layer_separator));
+    if (g->ops != NULL) {
+        p->layers[g->mark].last = true;
+        BM_TRY(add_mark(p, &bm_layer_closing));
+    }
+    p->depth--;
+    return repeat(p, g->first, times);
+}
+
+static bm_status add_word(parser *p)
+{
+    const char *text = p->word.net + p->word.start;
+    bm_layer l = {0};
+    size_t times = 0;
+
+    if (text[0] == ')')
+        return close_group(p);
+    if (text[0] == '|')
+        return separate(p);
+    if (text[p->word.length - 1] == '(')
+        return open_group(p);
+    BM_TRY(parse_word(&p->word, &l, &times));
+    BM_ASSERT(l.ops != NULL);
+    if (l.ops->role == BM_OPENS)
+        return fail(&p->word, "the '(' is missing: %s", l.ops->help);
+    BM_TRY(add_layer(p, &l));
+    return repeat(p, p->count - 1, times);
+}
+
+/* The next word; false at the end of the line. '(' ends a word, '|' is one, and
+ * ')' begins one. */
 static bool next_word(bm_word *word)
 {
     size_t start = word->start + word->length;
+    const char *at = NULL;
 
     start += strspn(word->net + start, blanks);
+    at = word->net + start;
     word->start = start;
-    word->length = strcspn(word->net + start, blanks);
+    if (at[0] == '|')
+        word->length = 1;
+    else if (at[0] == ')')
+        word->length = 1 + strcspn(at + 1, ends);
+    else
+        word->length = strcspn(at, ends);
+    if (at[0] != '|' && at[0] != ')' && at[word->length] == '(')
+        word->length++;
     word->number++;
     return word->length > 0;
 }
 
+/* Layers are counted without those of groups, which have the words themselves
+ * as names. */
+static void name_layers(bm_layer *layers, size_t n)
+{
+    size_t number = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        bm_layer *l = &layers[k];
+
+        l->number = number;
+        if (l->ops->role == BM_ALONE)
+            snprintf(l->name, sizeof l->name, "%zu.%s", number++, l->ops->name);
+        else
+            snprintf(l->name, sizeof l->name, "%s%s", l->ops->name,
+                     l->ops->role == BM_OPENS ? "(" : "");
+    }
+}
+
 bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n)
 {
-    bm_layer *layers = calloc(MOST_LAYERS, sizeof *layers);
-    bm_word word = {.net = net};
-    size_t count = 0;
+    parser p = {.layers = calloc(MOST_LAYERS, sizeof *p.layers),
+                .word = {.net = net}};
     bm_status status = BM_OK;
 
-    if (layers == NULL)
+    if (p.layers == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the layers of a network");
-    while (next_word(&word)) {
-        bm_layer l = {0};
-        size_t times = 0;
-
-        BM_TRY_DONE(parse_word(&word, &l, &times));
-        BM_ASSERT(l.ops != NULL);
-        if (times > MOST_LAYERS - count) {
-            status = fail(&word, "more than %d layers in total", MOST_LAYERS);
-            goto done;
-        }
-        for (; times > 0; times--, count++) {
-            snprintf(l.name, sizeof l.name, "%zu.%s", count, l.ops->name);
-            layers[count] = l;
-        }
+    while (next_word(&p.word))
+        BM_TRY_DONE(add_word(&p));
+    if (p.depth > 0) {
+        status = fail(&p.open[p.depth - 1].word, "the ')' is missing");
+        goto done;
     }
-    if (count == 0)
+    if (p.count == 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
                      "model.net is empty; the smallest network is 'linear'");
-    *out = layers;
-    *n = count;
-    layers = NULL;
+    name_layers(p.layers, p.count);
+    *out = p.layers;
+    *n = p.count;
+    p.layers = NULL;
 done:
-    free(layers);
+    free(p.layers);
     return status;
 }
 

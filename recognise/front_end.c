@@ -2,8 +2,9 @@
 
 #include "core/file_kind.h"
 #include "io/features/recording_features.h"
-#include "io/import/feature_files.h"
-#include "io/import/image_frames.h"
+#include "io/import/files/feature_files.h"
+#include "io/import/images/image_file.h"
+#include "io/import/images/image_frames.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct bm_front_end {
     bm_recording_settings recording;
     bm_image_settings image;
     bm_feature_file_settings file;
-    bm_invert invert;
+    bm_image_plan plan; /* of images */
     bm_fbank *bank;
     bm_chain *chain; /* NULL: images */
     bm_cmvn norm;
@@ -71,7 +72,7 @@ static bm_status open_images(bm_front_end *f, const char *description)
     f->kind = BM_IMAGES;
     BM_TRY(bm_features_settings(description, bm_image_options, &f->config,
                                 &f->image));
-    f->invert = bm_image_invert(s);
+    f->plan = bm_image_plan_of(s);
     if ((size_t)s->height * (size_t)s->columns != f->features)
         return BM_FAIL(BM_ERR_FORMAT,
                        "the model takes %zu features per frame, but its "
@@ -294,7 +295,7 @@ bm_status bm_front_end_image(bm_front_end *f, const bm_line_image *image,
     double scale = 0;
 
     BM_TRY(check_kind(f, BM_IMAGES));
-    BM_TRY(bm_image_frames(s, f->invert, image, &f->frames, &problem));
+    BM_TRY(bm_image_frames(&f->plan, image, &f->frames, &problem));
     if (bm_problem_is(&problem))
         return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
     scale = (double)image->height / (double)s->height;
@@ -315,7 +316,7 @@ static bm_status read_image(bm_front_end *f, const char *path,
     bm_problem problem = {0};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_line_image_read(&image, path, &problem));
+    BM_TRY(bm_image_file_read(&image, path, BM_MOST_LINE_PIXELS, &problem));
     if (bm_problem_is(&problem))
         return fail_as(&problem, path, "image");
     status = bm_front_end_image(f, &image, out);

@@ -6,7 +6,7 @@
 #ifndef BM_RECOGNISE_FRONT_END_H
 #define BM_RECOGNISE_FRONT_END_H
 
-#include "io/import/line_image.h"
+#include "io/import/images/line_image.h"
 #include "io/import/sound.h"
 
 typedef enum bm_input_kind {

@@ -6,7 +6,8 @@
 
 const bm_option bm_schedule_options[] = {
     {"kind", BM_CHOICE, offsetof(bm_schedule_settings, kind), "cosine", 0, 0,
-     "cosine constant exponential newbob", "how the learning rate decreases"},
+     "cosine onecycle noam constant exponential newbob",
+     "how the learning rate decreases"},
     {"decay", BM_FLOAT, offsetof(bm_schedule_settings, decay), "0.5", 0, 1,
      NULL, "factor of the rate, per epoch (exponential) or per decay (newbob)"},
     {"threshold", BM_FLOAT, offsetof(bm_schedule_settings, threshold), "0.01",
@@ -18,7 +19,12 @@ const bm_option bm_schedule_options[] = {
      NULL, "newbob: training ends below this fraction of the starting rate"},
     {"warmup", BM_FLOAT, offsetof(bm_schedule_settings, warmup), "0", 0, 1e6,
      "epochs",
-     "epochs in which the rate grows linearly from a tenth; 0: no warm-up"},
+     "epochs in which the rate grows linearly from a tenth; 0: no warm-up; "
+     "onecycle: epochs of its rise, 0: three tenths of all"},
+    {"stop_after", BM_INT, offsetof(bm_schedule_settings, stop_after), "0", 0,
+     1e6, "evaluations",
+     "early stopping: evaluations of data.dev in a row without a new smallest "
+     "error after which training ends; 0: never"},
     {0},
 };
 
@@ -28,11 +34,35 @@ typedef struct kind {
     const char *name;
     double (*factor)(const bm_schedule *s, double epochs);
     bool (*evaluated)(bm_schedule *s, bool better); /* NULL: returns false */
+    bool spans_run; /* the factor depends on the epochs of the run */
+    bool rises;     /* it contains a warm-up */
 } kind;
+
+/* From `from` at x = 0 to `to` at x = 1 and later, along half a cosine. */
+static double anneal(double from, double to, double x)
+{
+    return to + (from - to) * (0.5 + 0.5 * cos(acos(-1) * fmin(x, 1)));
+}
 
 static double cosine(const bm_schedule *s, double epochs)
 {
-    return 0.5 + 0.5 * cos(acos(-1) * fmin(epochs / s->epochs, 1));
+    return anneal(1, 0, epochs / s->epochs);
+}
+
+/* PyTorch's defaults: three tenths, from 1 / 25, to 1e-4 of that. */
+static double onecycle(const bm_schedule *s, double epochs)
+{
+    double rise = s->set.warmup > 0 ? s->set.warmup : 0.3 * s->epochs;
+    double fall = s->epochs - rise, start = 1.0 / 25;
+
+    if (epochs < rise)
+        return anneal(start, 1, epochs / rise);
+    return anneal(1, 1e-4 * start, fall > 0 ? (epochs - rise) / fall : 1);
+}
+
+static double noam(const bm_schedule *s, double epochs)
+{
+    return epochs > s->set.warmup ? sqrt(s->set.warmup / epochs) : 1;
 }
 
 static double constant(const bm_schedule *s, double epochs)
@@ -54,13 +84,17 @@ static double decayed(const bm_schedule *s, double epochs)
 }
 
 /* CTC begins with a plateau: a network that says blank everywhere has an error
- * near 1, which stays there for some epochs. That is no reason to decay. */
+ * near 1, which stays there for some epochs. That is no reason to decay or to
+ * stop. */
 static const double plateau = 0.8;
+
+static bool on_plateau(const bm_schedule *s)
+{
+    return s->best < 0 || s->best > plateau;
+}
 
 static bool newbob(bm_schedule *s, bool better)
 {
-    if (s->best < 0 || s->best > plateau)
-        return false;
     s->bad = better ? 0 : s->bad + 1;
     if (s->bad > (double)s->set.patience) {
         s->factor *= s->set.decay;
@@ -70,10 +104,12 @@ static bool newbob(bm_schedule *s, bool better)
 }
 
 static const kind kinds[] = {
-    {"cosine", cosine, NULL},
-    {"constant", constant, NULL},
-    {"exponential", exponential, NULL},
-    {"newbob", decayed, newbob},
+    {"cosine", cosine, NULL, true, false},
+    {"onecycle", onecycle, NULL, true, true},
+    {"noam", noam, NULL, false, false},
+    {"constant", constant, NULL, false, false},
+    {"exponential", exponential, NULL, false, false},
+    {"newbob", decayed, newbob, false, false},
 };
 
 static const kind *find(const char *name)
@@ -98,9 +134,10 @@ bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate,
 
 double bm_schedule_rate(const bm_schedule *s, double epochs)
 {
-    double rate = s->start * find(s->set.kind)->factor(s, epochs);
+    const kind *k = find(s->set.kind);
+    double rate = s->start * k->factor(s, epochs);
 
-    if (epochs < s->set.warmup)
+    if (!k->rises && epochs < s->set.warmup)
         rate *= 0.1 + 0.9 * epochs / s->set.warmup;
     return rate;
 }
@@ -122,12 +159,23 @@ bool bm_schedule_evaluated(bm_schedule *s, double error)
 {
     const kind *k = find(s->set.kind);
     bool better = improves(s, error);
+    bool best = isfinite(error) && (s->best < 0 || error < s->best), ends;
 
-    if (isfinite(error)) {
+    if (isfinite(error))
         s->last = error;
-        s->best = s->best < 0 || error < s->best ? error : s->best;
-    }
-    return k->evaluated != NULL && k->evaluated(s, better);
+    if (best)
+        s->best = error;
+    if (on_plateau(s))
+        return false;
+    s->waited = best ? 0 : s->waited + 1;
+    ends = k->evaluated != NULL && k->evaluated(s, better);
+    return ends ||
+           (s->set.stop_after > 0 && s->waited >= (double)s->set.stop_after);
+}
+
+bool bm_schedule_spans_run(const bm_schedule_settings *set)
+{
+    return find(set->kind)->spans_run;
 }
 
 void bm_schedule_save(const bm_schedule *s, double *numbers)

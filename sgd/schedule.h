@@ -1,9 +1,14 @@
 /*
  * schedule.h - the learning rate as a function of epochs and evaluations. Its
- * state is BM_SCHEDULE_STATE numbers, which checkpoints hold.
+ * state is in checkpoints.
  *
  *     cosine        rate (1 + cos(pi epochs / E)) / 2, which falls to 0 at the
  *                   end of all E epochs (Loshchilov and Hutter 2017)
+ *     onecycle      rises from rate / 25 to rate within `warmup` epochs, or within
+ *                   0.3 E if that is 0, then falls to rate / 250000, both along
+ *                   half a cosine (Smith and Topin 2018, as PyTorch has it)
+ *     noam          rate sqrt(warmup / epochs) after the warm-up (Vaswani et al.
+ *                   2017), with its peak at `rate`
  *     constant      rate
  *     exponential   rate * decay^epochs, epochs counted in fractions
  *     newbob        rate, times decay after each evaluation of the global model
@@ -11,12 +16,16 @@
  *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel),
  *                   once an error of 0.8 has been reached
  *
- * During the first `warmup` epochs the rate is multiplied by
+ * During the first `warmup` epochs the rate of all but onecycle is multiplied by
  *
  *     0.1 + 0.9 epochs / warmup
  *
  * which starts above 0, as in Goyal et al. 2017, so that the first block
- * trains, too. Nothing here fails.
+ * trains, too.
+ *
+ * With any kind training ends early after `stop_after` evaluations in a row that
+ * are not better than the best one, once an error of 0.8 has been reached.
+ * Nothing here fails.
  */
 #ifndef BM_SGD_SCHEDULE_H
 #define BM_SGD_SCHEDULE_H
@@ -29,11 +38,12 @@ typedef struct bm_schedule_settings {
     const char *kind;
     double decay;
     double threshold;
-    long patience; /* newbob: consecutive evaluations without improvement
+    long patience;   /* newbob: consecutive evaluations without improvement
                       before a decay */
-    double least;  /* newbob: training ends when the rate falls below this
+    double least;    /* newbob: training ends when the rate falls below this
                       fraction of the starting rate */
-    double warmup; /* epochs */
+    double warmup;   /* epochs */
+    long stop_after; /* evaluations without a new best error; 0: unlimited */
 } bm_schedule_settings;
 
 extern const bm_option bm_schedule_options[];
@@ -41,8 +51,10 @@ extern const bm_option bm_schedule_options[];
 typedef struct bm_schedule {
     bm_schedule_settings set;
     double start;  /* [train] rate */
-    double epochs; /* of the run, after which cosine ends */
-    /* state, BM_SCHEDULE_STATE numbers from here on */
+    double epochs; /* of the run, after which cosine and onecycle end */
+    /* state: evaluations since the best one */
+    double waited;
+    /* and BM_SCHEDULE_STATE numbers from here on */
     double factor; /* newbob's decays so far */
     double last;   /* error of the last evaluation; negative: none yet */
     double bad;    /* consecutive evaluations without improvement */
@@ -64,7 +76,10 @@ double bm_schedule_rate(const bm_schedule *s, double epochs);
  * improvement and is not kept as `last`. */
 bool bm_schedule_evaluated(bm_schedule *s, double error);
 
-/* Copy the state to and from numbers [BM_SCHEDULE_STATE]. */
+/* Does the rate of this kind depend on the epochs of the whole run? */
+bool bm_schedule_spans_run(const bm_schedule_settings *set);
+
+/* Copy the state, without `waited`, to and from numbers [BM_SCHEDULE_STATE]. */
 void bm_schedule_save(const bm_schedule *s, double *numbers);
 void bm_schedule_load(bm_schedule *s, const double *numbers);
 

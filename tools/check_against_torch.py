@@ -7,7 +7,8 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, relu, tanh, sigmoid, lstm, blstm, dropout, stack and subsample.
+linear, layernorm, relu, tanh, sigmoid, lstm, blstm, dropout, stack,
+subsample and splice.
 """
 import glob
 import json
@@ -72,12 +73,22 @@ def layer(x, word, w):
         return lstm(x, 2 if kind == "blstm" else 1, w)
     if kind == "linear":
         return x @ w("w").T + w("b")
+    if kind == "layernorm":
+        return torch.nn.functional.layer_norm(
+            x, x.shape[1:], w("gamma"), w("beta"))
     if kind in ("relu", "tanh", "sigmoid"):
         return getattr(torch, kind)(x)
     if kind == "stack":
         n = int(size)
         return torch.nn.functional.pad(
             x, (0, 0, 0, -len(x) % n)).reshape(-1, n * x.shape[1])
+    if kind == "splice":
+        ranges = [(d.split("..") * 2)[:2] for d in size.split(",")]
+        reach = 1024
+        wide = torch.nn.functional.pad(x, (0, 0, reach, reach))
+        return torch.cat([wide[reach + d : reach + d + len(x)]
+                          for first, last in ranges
+                          for d in range(int(first), int(last) + 1)], 1)
     if kind == "subsample":
         return x[:: int(size)]
     if kind == "dropout":

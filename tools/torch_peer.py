@@ -118,6 +118,8 @@ def network(a, split):
             height = -(-height // size[1])
         elif name == "batchnorm":
             columns.append(nn.BatchNorm2d(channels))
+        elif name == "layernorm" and not columns:
+            layers.append(nn.LayerNorm(n))
         elif name in ("relu", "leaky_relu", "tanh", "sigmoid"):
             one = {"relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.01),
                    "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid()}[name]

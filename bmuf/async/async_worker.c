@@ -55,8 +55,8 @@ static bm_status open_vectors(bm_async_workers *g)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
     BM_TRY(bm_alloc(p->be, p->n, &g->saved));
     for (int k = g->first; k < g->last; k++) {
-        BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->w));
-        BM_TRY(bm_alloc(p->be, p->n, &bm_async_workers_of(g, k)->push));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &bm_async_workers_of(g, k)->w));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &bm_async_workers_of(g, k)->push));
         bm_async_workers_fetch(g, k);
     }
     return bm_sync(p->be);
@@ -248,6 +248,8 @@ void bm_async_workers_footprint(const bm_server_policy *server_policy,
                                 bm_hosting on, bm_footprint *sum)
 {
     sum->memory += 2 * on.hosted + 1; /* models, pushes; W while they learn */
-    if (server_policy->push == BM_ELASTIC)
+    if (server_policy->push == BM_ELASTIC) {
         sum->checkpoint += on.workers;
+        sum->copied += on.hosted;
+    }
 }

@@ -60,7 +60,7 @@ static bm_status open_clock(bm_events *e, const bm_config *config)
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &set));
     if (bm_clock_is_real(&set))
         return bm_realtime_open(&e->realtime, config, e->comm, e->strategy,
-                                e->local_state, e->async_workers);
+                                e->local_state, e->async_workers, set.shards);
     return bm_virtual_clock_open(&e->clock, &set, &e->policy, e->workers,
                                  (uint64_t)e->strategy->job.seed);
 }

@@ -1,9 +1,13 @@
 #include "bmuf/async/realtime.h"
 
 #include "bmuf/async/server.h"
+#include "bmuf/async/server_shards.h"
+#include "core/finite.h"
+#include "sgd/paces.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct bm_realtime {
     bm_comm *comm;         /* borrowed, as the next three */
@@ -11,35 +15,86 @@ struct bm_realtime {
     bm_local_state *local_state;
     bm_async_workers *async_workers;
     bm_comm *to_server; /* a twin of comm for messages */
-    bm_server *server;  /* NULL except on rank 0 */
-    int worker;         /* this rank's */
-    float *host;        /* [n]: buffer of a message */
-    double known;       /* version of W in the worker's model */
-    double since;       /* mini-batches since the last fetch */
+    bm_server_shards shards;
+    int own;           /* the shard served here; -1: none */
+    bm_server *server; /* its server; NULL: none */
+    bool needs_norm;   /* servers clip, and have a shard each */
+    int worker;        /* this rank's */
+    float *host;       /* [n]: buffer of a message */
+    double *known;     /* [shards.n]: versions of W in the worker's model */
+    double since;      /* mini-batches since the last fetch */
+    double *counters;  /* [COUNTERS shards.n]: for sums over ranks */
+    double *means;     /* [shards.n]: service.shard_mean */
     float rate;
 };
 
-bm_status bm_realtime_check(int workers, int ranks)
+/* Of a shard, in a block. */
+enum { PUSHES, UPDATES, PUSHED, PULLED, STALENESS, MOST, COUNTERS };
+
+bm_status bm_realtime_check(int workers, long shards, int ranks)
 {
-    if (workers == ranks)
+    if (workers != ranks)
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "clock.kind = real needs a rank for each worker, but there "
+            "are %d ranks for job.workers = %d; start as many ranks as "
+            "workers, or set clock.kind = virtual",
+            ranks, workers);
+    if (shards > ranks)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "clock.shards = %ld, but a rank serves one shard at "
+                       "most, and there are %d; set at most %d, or 0",
+                       shards, ranks, ranks);
+    return BM_OK;
+}
+
+static bm_status open_lists(bm_realtime *r, const bm_sgd_settings *set,
+                            long shards)
+{
+    const bm_params *p = r->strategy->params;
+    const bm_server_policy *policy = &r->strategy->traits.server_policy;
+    int ranks = bm_comm_size(r->comm);
+    size_t n = 0;
+
+    BM_TRY(bm_server_shards_cut(
+        &r->shards, p->n, bm_server_shards_count(shards, policy, set, ranks),
+        ranks));
+    n = (size_t)r->shards.n;
+    r->own = bm_server_shards_at(&r->shards, r->worker);
+    r->needs_norm = n > 1 && set->clip > 0 && policy->push == BM_GRADIENT;
+    r->host = calloc(p->n + 1, sizeof *r->host);
+    r->known = calloc(n, sizeof *r->known);
+    r->counters = calloc(COUNTERS * n, sizeof *r->counters);
+    r->means = calloc(n, sizeof *r->means);
+    if (r->host == NULL || r->known == NULL || r->counters == NULL ||
+        r->means == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a vector");
+    return BM_OK;
+}
+
+/* On a rank that serves a shard: its server. */
+static bm_status open_server(bm_realtime *r, const bm_config *config)
+{
+    if (r->own < 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG,
-                   "clock.kind = real needs a rank for each worker, but there "
-                   "are %d ranks for job.workers = %d; start as many ranks as "
-                   "workers, or set clock.kind = virtual",
-                   ranks, workers);
+    return bm_server_open(
+        &r->server, config, r->to_server, r->strategy->params,
+        r->shards.begin[r->own], bm_server_shards_size(&r->shards, r->own),
+        &r->strategy->traits.server_policy, (int)r->strategy->job.workers);
 }
 
 bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
                            bm_comm *comm, bm_strategy *strategy,
                            bm_local_state *local_state,
-                           bm_async_workers *async_workers)
+                           bm_async_workers *async_workers, long shards)
 {
     bm_realtime *r = NULL;
-    int workers = (int)strategy->job.workers;
+    bm_sgd_settings set = {0};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_realtime_check(workers, bm_comm_size(comm)));
+    BM_TRY(bm_realtime_check((int)strategy->job.workers, shards,
+                             bm_comm_size(comm)));
+    BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     r = calloc(1, sizeof *r);
     if (r == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an asynchronous worker");
@@ -48,14 +103,10 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
     r->local_state = local_state;
     r->async_workers = async_workers;
     r->worker = bm_comm_rank(comm);
-    r->host = calloc(strategy->params->n + 1, sizeof *r->host);
     BM_TRY_DONE(bm_comm_twin(&r->to_server, comm));
-    if (r->host == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a vector");
-    else if (r->worker == 0)
-        status =
-            bm_server_open(&r->server, config, r->to_server, strategy->params,
-                           &strategy->traits.server_policy, workers);
+    status = open_lists(r, &set, shards);
+    if (status == BM_OK)
+        status = open_server(r, config);
     BM_TRY_DONE(bm_comm_agree(comm, status));
     *out = r;
     r = NULL;
@@ -70,19 +121,74 @@ void bm_realtime_close(bm_realtime *r)
         return;
     bm_server_close(r->server);
     bm_comm_close(r->to_server);
+    bm_server_shards_free(&r->shards);
     free(r->host);
+    free(r->known);
+    free(r->counters);
+    free(r->means);
     free(r);
+}
+
+void bm_realtime_footprint(long shards, const bm_server_policy *policy,
+                           const bm_sgd_settings *set, bm_hosting on,
+                           bm_footprint *sum)
+{
+    int n = bm_server_shards_count(shards, policy, set, (int)on.ranks);
+    double state = 0, server = 3 + bm_sgd_memory(set, &state); /* W, g, in */
+
+    sum->memory += 1 + server / n;
 }
 
 /* ---- a worker ------------------------------------------------------------ */
 
-/* x <- the server's model, the floats of the answer just received. */
-static bm_status receive_model(bm_realtime *r, float *x)
+/* Sends a message of this kind to a shard, with its slice of `host` if the kind
+ * has a vector. An answer with W replaces the slice. */
+static bm_status meet(bm_realtime *r, int shard, int kind, double samples,
+                      double norm)
+{
+    int rank = bm_server_shards_rank(&r->shards, shard);
+    size_t n = bm_server_shards_size(&r->shards, shard);
+    float *slice = r->host + r->shards.begin[shard];
+    bool pushes = kind == BM_PUSH || kind == BM_SWAP;
+    bool fetches = kind == BM_PULL || kind == BM_SWAP;
+    bool elastic = r->strategy->traits.server_policy.push == BM_ELASTIC;
+    bm_message m = {.word = {[BM_KIND] = kind,
+                             [BM_SAMPLES] = samples,
+                             [BM_KNOWN] = r->known[shard],
+                             [BM_NORM] = norm}};
+
+    BM_TRY(bm_comm_send_message(r->to_server, rank, BM_TO_SERVER, &m, slice,
+                                pushes ? n : 0));
+    if (kind == BM_DONE)
+        return BM_OK;
+    BM_TRY(bm_comm_receive_message(r->to_server, BM_TO_WORKER, &m));
+    BM_ASSERT(m.from == rank);
+    if (fetches)
+        BM_TRY(bm_comm_receive_message_floats(r->to_server, rank, BM_TO_WORKER,
+                                              slice, n));
+    if (pushes)
+        r->known[shard] = fetches || elastic ? m.word[BM_VERSION]
+                                             : r->known[shard] + (samples > 0);
+    return BM_OK;
+}
+
+/* The same with one shard after the other, so that no two servers wait for one
+ * worker; workers begin with different ones. */
+static bm_status meet_all(bm_realtime *r, int kind, double samples, double norm)
+{
+    int n = r->shards.n;
+    int first = (int)((long)n * r->worker / r->shards.ranks);
+
+    for (int i = 0; i < n; i++)
+        BM_TRY(meet(r, (first + i) % n, kind, samples, norm));
+    return BM_OK;
+}
+
+/* x <- the server's model, as the shards have answered. */
+static bm_status take_model(bm_realtime *r, float *x)
 {
     const bm_params *p = r->strategy->params;
 
-    BM_TRY(bm_comm_receive_message_floats(r->to_server, 0, BM_TO_WORKER,
-                                          r->host, p->n));
     bm_put(p->be, x, r->host, p->n);
     return bm_sync(p->be);
 }
@@ -90,42 +196,48 @@ static bm_status receive_model(bm_realtime *r, float *x)
 /* Pulls W; push <- alpha (w - W). */
 static bm_status pull_elastic(bm_realtime *r)
 {
-    bm_message m = {.word = {[BM_KIND] = BM_PULL}};
-
-    BM_TRY(bm_comm_send_message(r->to_server, 0, BM_TO_SERVER, &m, NULL, 0));
-    BM_TRY(bm_comm_receive_message(r->to_server, BM_TO_WORKER, &m));
-    BM_TRY(receive_model(r, r->strategy->params->w));
+    BM_TRY(meet_all(r, BM_PULL, 0, 0));
+    BM_TRY(take_model(r, r->strategy->params->w));
     bm_async_workers_elastic_push(r->async_workers, r->worker);
     return BM_OK;
 }
 
-/* Pushes and waits for the answer; fetches W if `wants`. */
+/* host <- the vector to be pushed; *norm, if servers need it: without
+ * statistics and frozen weights. */
+static bm_status get_push(bm_realtime *r, bool *good, double *norm)
+{
+    bm_params *p = r->strategy->params;
+    float *x = bm_async_workers_of(r->async_workers, r->worker)->push;
+    double sum = 0;
+
+    bm_frozen_copy(p, &(bm_state){"", p->be, x, 0, p->n, 0}, NULL);
+    bm_get(p->be, r->host, x, p->n);
+    BM_TRY(bm_sync(p->be));
+    *good = bm_all_finite(r->host, p->n);
+    for (size_t i = 0; r->needs_norm && i < p->n_learned; i++)
+        sum += (double)r->host[i] * r->host[i];
+    *norm = sqrt(sum);
+    return BM_OK;
+}
+
+/* Pushes and waits for the answers; fetches W if `wants`. */
 static bm_status push(bm_realtime *r, bool wants)
 {
-    const bm_params *p = r->strategy->params;
     bm_push kind = r->strategy->traits.server_policy.push;
     bm_async_worker *own = bm_async_workers_of(r->async_workers, r->worker);
-    bm_message m = {.word = {[BM_KIND] = BM_PUSH,
-                             [BM_SAMPLES] = own->samples,
-                             [BM_KNOWN] = r->known,
-                             [BM_WANTS] = wants}};
-    bool accepted = false;
+    bool good = false;
+    double norm = 0;
 
-    bm_get(p->be, r->host, own->push, p->n);
-    BM_TRY(bm_sync(p->be));
-    BM_TRY(
-        bm_comm_send_message(r->to_server, 0, BM_TO_SERVER, &m, r->host, p->n));
-    BM_TRY(bm_comm_receive_message(r->to_server, BM_TO_WORKER, &m));
-    accepted = m.word[BM_ACCEPTED] != 0;
-    own->bad_steps += !accepted;
+    BM_TRY(get_push(r, &good, &norm));
+    own->bad_steps += !good;
+    BM_TRY(meet_all(r, wants ? BM_SWAP : BM_PUSH, good ? own->samples : 0,
+                    good ? norm : 0));
     if (wants)
-        BM_TRY(receive_model(r, own->w));
-    if (kind == BM_ELASTIC && accepted)
+        BM_TRY(take_model(r, own->w));
+    if (kind == BM_ELASTIC && good)
         bm_async_workers_elastic_move(r->async_workers, r->worker);
-    r->known =
-        wants || kind == BM_ELASTIC ? m.word[BM_VERSION] : r->known + accepted;
     r->since = wants ? 0 : r->since;
-    return bm_sync(p->be);
+    return bm_sync(r->strategy->params->be);
 }
 
 /* Trains on a period and pushes the result, if it has any sample. `last`: the
@@ -150,18 +262,17 @@ static bm_status run_period(bm_realtime *r, bm_period at, bool last)
 /* Sends BM_DONE after an error too, so that the server ends. */
 static bm_status train_share(bm_realtime *r, int64_t steps)
 {
-    bm_message done = {.word = {[BM_KIND] = BM_DONE}};
     int64_t every = r->strategy->traits.server_policy.push_every;
     bm_status status = BM_OK;
 
-    r->known = r->since = 0;
+    r->since = 0;
+    memset(r->known, 0, (size_t)r->shards.n * sizeof *r->known);
     for (int64_t i = 0; i < steps && status == BM_OK; i += every) {
         bm_period at = {i, i + every < steps ? i + every : steps};
 
         status = run_period(r, at, at.to == steps);
     }
-    bm_keep_first(&status, bm_comm_send_message(r->to_server, 0, BM_TO_SERVER,
-                                                &done, NULL, 0));
+    bm_keep_first(&status, meet_all(r, BM_DONE, 0, 0));
     return status;
 }
 
@@ -175,54 +286,71 @@ static bm_sgd *server_update(const bm_realtime *r)
                : NULL;
 }
 
-/* Rank 0: the server, whose vectors are in host memory, gets W and the state of
- * the update. */
-static bm_status start_server(bm_realtime *r, double *stale, size_t n_stale)
+/* The server here, whose vectors are in host memory, gets its slices of W and of
+ * the state of the update. */
+static bm_status fill_server(bm_realtime *r)
 {
     const bm_params *p = r->strategy->params;
-    bm_sgd *own = server_update(r), *theirs = NULL;
+    size_t begin = r->shards.begin[r->own];
+    size_t count = bm_server_shards_size(&r->shards, r->own);
+    bm_sgd *own = server_update(r), *theirs = bm_server_sgd(r->server);
     float *from[BM_SGD_VECTORS], *to[BM_SGD_VECTORS];
     double t = 0;
 
-    if (r->server == NULL)
-        return BM_OK;
-    bm_get(p->be, bm_server_params(r->server)->w, p->w, p->n);
+    bm_get(p->be, bm_server_params(r->server)->w, p->w + begin, count);
     if (own != NULL) {
         size_t n = bm_sgd_vectors(own, from);
 
-        theirs = bm_server_sgd(r->server);
         (void)bm_sgd_vectors(theirs, to);
         for (size_t i = 0; i < n; i++)
-            bm_get(p->be, to[i], from[i], p->n);
+            bm_get(p->be, to[i], from[i] + begin, count);
         BM_TRY(bm_sgd_count(own, &t));
         bm_sgd_set_count(theirs, t);
     }
-    BM_TRY(bm_sync(p->be));
-    return bm_server_start(r->server, r->rate, stale, n_stale);
-}
-
-/* x <- a vector of the server, which is NULL on other ranks than 0. */
-static bm_status broadcast(bm_realtime *r, float *from_server, float *x)
-{
-    const bm_params *p = r->strategy->params;
-    float *host = from_server != NULL ? from_server : r->host;
-
-    bm_comm_broadcast(r->comm, host, p->n, 0);
-    BM_TRY(bm_comm_wait(r->comm));
-    bm_put(p->be, x, host, p->n);
     return bm_sync(p->be);
 }
 
-/* All ranks get the server's W and the state of its update. */
-static bm_status broadcast_server(bm_realtime *r)
+/* Collective. Starts all servers, or none. */
+static bm_status start_servers(bm_realtime *r, double *stale, size_t n_stale)
+{
+    bm_status status = BM_OK;
+    bool runs = false;
+
+    if (r->server != NULL) {
+        status = fill_server(r);
+        if (status == BM_OK)
+            status = bm_server_start(r->server, r->rate, stale, n_stale);
+        runs = status == BM_OK;
+    }
+    status = bm_comm_agree(r->comm, status);
+    if (status != BM_OK && runs)
+        bm_server_cancel(r->server);
+    return status;
+}
+
+/* x <- a vector of which each server has its slice: `here`, or NULL. */
+static bm_status gather(bm_realtime *r, const float *here, float *x)
+{
+    if (here != NULL)
+        memcpy(r->host + r->shards.begin[r->own], here,
+               bm_server_shards_size(&r->shards, r->own) * sizeof *here);
+    for (int s = 0; s < r->shards.n; s++)
+        bm_comm_broadcast(r->comm, r->host + r->shards.begin[s],
+                          bm_server_shards_size(&r->shards, s),
+                          bm_server_shards_rank(&r->shards, s));
+    BM_TRY(bm_comm_wait(r->comm));
+    return take_model(r, x);
+}
+
+/* All ranks get W and the state of its update from the servers. */
+static bm_status gather_model(bm_realtime *r)
 {
     bm_sgd *own = server_update(r);
     float *from[BM_SGD_VECTORS] = {0}, *to[BM_SGD_VECTORS];
     double t = 0;
 
-    BM_TRY(broadcast(r,
-                     r->server != NULL ? bm_server_params(r->server)->w : NULL,
-                     r->strategy->params->w));
+    BM_TRY(gather(r, r->server != NULL ? bm_server_params(r->server)->w : NULL,
+                  r->strategy->params->w));
     if (own == NULL)
         return BM_OK;
     if (r->server != NULL) {
@@ -230,35 +358,62 @@ static bm_status broadcast_server(bm_realtime *r)
         BM_TRY(bm_sgd_count(bm_server_sgd(r->server), &t));
     }
     for (size_t i = 0; i < bm_sgd_vectors(own, to); i++)
-        BM_TRY(broadcast(r, from[i], to[i]));
+        BM_TRY(gather(r, from[i], to[i]));
     BM_TRY(bm_comm_broadcast_bytes(r->comm, &t, sizeof t, 0));
     bm_sgd_set_count(own, t);
     return BM_OK;
 }
 
-/* All ranks get rank 0's counters. */
-static bm_status broadcast_service(bm_realtime *r, double *stale, bm_service *t)
+/* All ranks get the counters of all servers; `own` has those of the server here.
+ * All shards get the same pushes. */
+static bm_status add_counters(bm_realtime *r, double *stale,
+                              const bm_service *own, bm_service *sum)
 {
-    size_t n = t->n_stale;
+    size_t n = (size_t)r->shards.n;
 
-    BM_TRY(bm_comm_broadcast_bytes(r->comm, t, sizeof *t, 0));
-    BM_TRY(bm_comm_broadcast_bytes(r->comm, stale, n * sizeof *stale, 0));
-    t->stale = stale;
-    t->seconds = NAN;
+    memset(r->counters, 0, COUNTERS * n * sizeof *r->counters);
+    if (r->own >= 0)
+        memcpy(r->counters + (size_t)r->own * COUNTERS,
+               (double[COUNTERS]){[PUSHES] = own->pushes,
+                                  [UPDATES] = own->updates,
+                                  [PUSHED] = own->pushed,
+                                  [PULLED] = own->pulled,
+                                  [STALENESS] = own->mean,
+                                  [MOST] = own->most},
+               COUNTERS * sizeof *r->counters);
+    BM_TRY(bm_comm_sum(r->comm, r->counters, COUNTERS * n));
+    BM_TRY(bm_comm_sum(r->comm, stale, sum->n_stale));
+    *sum = (bm_service){.stale = stale,
+                        .n_stale = sum->n_stale,
+                        .pushes = r->counters[PUSHES],
+                        .updates = r->counters[UPDATES],
+                        .seconds = NAN,
+                        .shards = r->shards.n,
+                        .shard_mean = r->means};
+    for (size_t k = 0; k < n; k++) {
+        const double *of = r->counters + k * COUNTERS;
+
+        sum->pushed += of[PUSHED];
+        sum->pulled += of[PULLED];
+        sum->mean += of[STALENESS] / (double)n;
+        sum->most = fmax(sum->most, of[MOST]);
+        r->means[k] = of[STALENESS] / of[PUSHES];
+    }
     return BM_OK;
 }
 
 bm_status bm_realtime_block(bm_realtime *r, int64_t steps, float rate,
                             double *stale, bm_service *service)
 {
+    bm_service own = {0};
     bm_status status = BM_OK;
 
     r->rate = rate;
-    BM_TRY(bm_comm_agree(r->comm, start_server(r, stale, service->n_stale)));
+    BM_TRY(start_servers(r, stale, service->n_stale));
     status = train_share(r, steps);
     if (r->server != NULL)
-        bm_keep_first(&status, bm_server_join(r->server, service));
-    bm_keep_first(&status, broadcast_server(r));
-    bm_keep_first(&status, broadcast_service(r, stale, service));
+        bm_keep_first(&status, bm_server_join(r->server, &own));
+    bm_keep_first(&status, gather_model(r));
+    bm_keep_first(&status, add_counters(r, stale, &own, service));
     return status;
 }

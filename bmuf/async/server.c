@@ -1,8 +1,8 @@
 #include "bmuf/async/server.h"
 
 #include "bmuf/async/service.h"
-#include "core/finite.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 /* A rank that waits for the update that contains its push. */
 typedef struct client {
     int rank;
-    bool accepted, wants;
+    bool wants; /* W with the answer */
 } client;
 
 struct bm_server {
@@ -20,7 +20,9 @@ struct bm_server {
     int workers, active; /* active: without BM_DONE so far */
     bm_backend *be;
     bm_params params; /* w: W; g: the weighted sum of the waiting pushes */
+    bm_pace *paces;   /* of params */
     bm_sgd *sgd;
+    double clip;     /* of whole gradients, where W is a shard; else 0 */
     float *in;       /* [n]: the last push */
     client *waiting; /* [workers] */
     int n_waiting;
@@ -34,28 +36,56 @@ struct bm_server {
     char error[512];
 };
 
+/* The paces of weights [offset, offset + p->n), counted from there. */
+static bm_status open_paces(bm_server *s, const bm_params *like, size_t offset)
+{
+    bm_params *p = &s->params;
+    size_t end = offset + p->n;
+
+    s->paces = calloc(like->n_paces + 1, sizeof *s->paces);
+    if (s->paces == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a parameter server");
+    for (size_t i = 0; i < like->n_paces; i++) {
+        bm_pace x = like->paces[i];
+        size_t from = x.offset > offset ? x.offset : offset;
+        size_t to = x.offset + x.count < end ? x.offset + x.count : end;
+
+        if (from < to)
+            s->paces[p->n_paces++] =
+                (bm_pace){from - offset, to - from, x.factor};
+    }
+    p->paces = s->paces;
+    return BM_OK;
+}
+
 static bm_status open_model(bm_server *s, const bm_config *config,
-                            const bm_params *like)
+                            const bm_params *like, size_t offset, size_t count)
 {
     bm_sgd_settings set = {0};
     bm_params *p = &s->params;
 
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
-    *p = (bm_params){.be = s->be,
-                     .n = like->n,
-                     .n_learned = like->n_learned,
-                     .paces = like->paces,
-                     .n_paces = like->n_paces};
+    *p = (bm_params){
+        .be = s->be, .n = count, .n_learned = bm_learned(like, offset, count)};
+    BM_TRY(open_paces(s, like, offset));
     BM_TRY(bm_alloc(p->be, p->n, &p->w));
     BM_TRY(bm_alloc(p->be, p->n, &p->g));
     BM_TRY(bm_alloc(p->be, p->n, &s->in));
+    if (count == like->n) {
+        p->segments = like->segments;
+        p->n_segments = like->n_segments;
+    } else {
+        s->clip = set.clip;
+        set.clip = 0;
+    }
     return bm_sgd_new(&s->sgd, &set, p);
 }
 
 bm_status bm_server_open(bm_server **out, const bm_config *config,
-                         bm_comm *comm, const bm_params *params,
-                         const bm_server_policy *policy, int workers)
+                         bm_comm *comm, const bm_params *params, size_t offset,
+                         size_t count, const bm_server_policy *policy,
+                         int workers)
 {
     bm_server *s = calloc(1, sizeof *s);
     bm_status status = BM_OK;
@@ -68,7 +98,7 @@ bm_status bm_server_open(bm_server **out, const bm_config *config,
     s->waiting = calloc((size_t)workers, sizeof *s->waiting);
     if (s->waiting == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a parameter server");
-    BM_TRY_DONE(open_model(s, config, params));
+    BM_TRY_DONE(open_model(s, config, params, offset, count));
     *out = s;
     s = NULL;
 done:
@@ -87,6 +117,7 @@ void bm_server_close(bm_server *s)
         bm_free(s->be, s->in);
         bm_backend_close(s->be);
     }
+    free(s->paces);
     free(s->waiting);
     free(s);
 }
@@ -101,10 +132,9 @@ bm_sgd *bm_server_sgd(bm_server *s)
     return s->sgd;
 }
 
-static bm_status answer(bm_server *s, int rank, bool accepted, bool with_model)
+static bm_status answer(bm_server *s, int rank, bool with_model)
 {
-    bm_message m = {
-        .word = {[BM_ACCEPTED] = accepted, [BM_VERSION] = s->version}};
+    bm_message m = {.word = {[BM_VERSION] = s->version}};
 
     if (with_model)
         bm_service_pull(&s->service, s->params.n);
@@ -112,24 +142,36 @@ static bm_status answer(bm_server *s, int rank, bool accepted, bool with_model)
                                 with_model ? s->params.n : 0);
 }
 
+/* What sgd.clip makes of a gradient whose norm is a times `norm`. */
+static double clipped(const bm_server *s, double a, double norm)
+{
+    bool long_one =
+        s->policy.push == BM_GRADIENT && s->clip > 0 && a * norm > s->clip;
+    return long_one ? s->clip / norm : a;
+}
+
 /* g <- g + weight a(tau) x */
 static bm_status take_push(bm_server *s, const bm_message *m)
 {
     bm_params *p = &s->params;
     double tau = s->version - m->word[BM_KNOWN];
-    double weight = s->policy.group == 1 ? 1 : m->word[BM_SAMPLES];
-    double factor = weight * bm_server_policy_scale(&s->policy, tau);
-    bool good = true;
+    double samples = m->word[BM_SAMPLES];
+    double weight = s->policy.group == 1 && samples > 0 ? 1 : samples;
+    double scale = bm_server_policy_scale(&s->policy, tau);
+    double learned = clipped(s, scale, m->word[BM_NORM]);
+    size_t n = p->n_learned;
+    bool adds = s->weight > 0;
 
     BM_TRY(bm_comm_receive_message_floats(s->comm, m->from, BM_TO_SERVER, s->in,
                                           p->n));
     bm_service_push(&s->service, s->stale, tau, p->n);
-    good = bm_all_finite(s->in, p->n);
-    if (good)
-        bm_axpby(p->be, p->n, (float)factor, s->in, s->weight > 0, p->g);
-    s->weight += good ? weight : 0;
-    s->waiting[s->n_waiting++] =
-        (client){m->from, good, m->word[BM_WANTS] != 0};
+    if (weight > 0) {
+        bm_axpby(p->be, n, (float)(weight * learned), s->in, adds, p->g);
+        bm_axpby(p->be, p->n - n, (float)(weight * scale), s->in + n, adds,
+                 p->g + n);
+    }
+    s->weight += weight;
+    s->waiting[s->n_waiting++] = (client){m->from, m->word[BM_KIND] == BM_SWAP};
     return BM_OK;
 }
 
@@ -148,8 +190,7 @@ static bm_status update(bm_server *s)
     }
     bm_keep_first(&s->status, bm_sync(p->be));
     for (int i = 0; i < s->n_waiting; i++)
-        BM_TRY(answer(s, s->waiting[i].rank, s->waiting[i].accepted,
-                      s->waiting[i].wants));
+        BM_TRY(answer(s, s->waiting[i].rank, s->waiting[i].wants));
     s->n_waiting = 0;
     s->weight = 0;
     return BM_OK;
@@ -161,12 +202,20 @@ static bm_status serve_one(bm_server *s)
     int group = 0;
 
     BM_TRY(bm_comm_receive_message(s->comm, BM_TO_SERVER, &m));
-    if (m.word[BM_KIND] == BM_PULL)
-        BM_TRY(answer(s, m.from, true, true));
-    else if (m.word[BM_KIND] == BM_PUSH)
+    switch ((int)m.word[BM_KIND]) {
+    case BM_PUSH:
+    case BM_SWAP:
         BM_TRY(take_push(s, &m));
-    else
+        break;
+    case BM_PULL:
+        BM_TRY(answer(s, m.from, true));
+        break;
+    case BM_DONE:
         s->active--;
+        break;
+    default:
+        s->active = 0;
+    }
     group = s->policy.group < s->active ? s->policy.group : s->active;
     return s->n_waiting > 0 && s->n_waiting >= group ? update(s) : BM_OK;
 }
@@ -199,6 +248,15 @@ bm_status bm_server_start(bm_server *s, float rate, double *stale,
     if (pthread_create(&s->thread, NULL, serve, s) != 0)
         return BM_FAIL(BM_ERR_MEMORY, "no thread for the parameter server");
     return BM_OK;
+}
+
+void bm_server_cancel(bm_server *s)
+{
+    bm_message m = {.word = {[BM_KIND] = BM_END}};
+
+    if (bm_comm_send_message(s->comm, bm_comm_rank(s->comm), BM_TO_SERVER, &m,
+                             NULL, 0) == BM_OK)
+        pthread_join(s->thread, NULL);
 }
 
 bm_status bm_server_join(bm_server *s, bm_service *service)

@@ -1,23 +1,25 @@
 /*
- * server.h - the parameter server in real time: a thread on rank 0, next to the
- * worker there, that serves messages in the order in which they arrive
- * (server_policy.h).
+ * server.h - the parameter server in real time: a thread, next to the rank's
+ * worker, that serves messages in the order in which they arrive
+ * (server_policy.h). It has the whole model W, or a shard of it with versions of
+ * its own (server_shards.h). In what follows W is what it has.
  *
  *     BM_TRY(bm_server_start(server, rate, stale, n_stale));
- *     ... all workers, rank 0's too, send messages and at last BM_DONE ...
+ *     ... all workers, the rank's own too, send messages and at last BM_DONE ...
  *     BM_TRY(bm_server_join(server, &service));
  *
- * A worker's message (bm_message.word, then floats), and the answer:
+ * A worker's message (bm_message.word, then floats), and the answer, whose word
+ * is the version of W:
  *
- *     BM_PUSH   samples, known, wants    a vector; answered once an update of W
- *                                        contains it, with W if `wants`
- *     BM_PULL                            answered with W
- *     BM_DONE                            not answered: the share has ended
+ *     BM_PUSH     samples, known, norm    a vector; answered once an update of W
+ *                                         contains it
+ *     BM_SWAP     samples, known, norm    the same, answered with W
+ *     BM_PULL                             answered with W
+ *     BM_DONE                             not answered: the share has ended
  *
- *     answer    accepted, version        accepted = 0: the vector was not
- *                                        finite and was skipped
- *
- * `known` is the version of W that the worker's model contains.
+ * `known` is the version of W that the worker's model contains, `norm` that of
+ * the worker's whole vector without statistics, for sgd.clip where W is a shard.
+ * A vector of 0 samples is not finite, and is skipped.
  */
 #ifndef BM_BMUF_ASYNC_SERVER_H
 #define BM_BMUF_ASYNC_SERVER_H
@@ -27,23 +29,26 @@
 #include "comm/comm.h"
 #include "sgd/sgd.h"
 
-/* Words of a message to the server: kind and its arguments; of an answer. */
-enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_WANTS };
-enum { BM_PUSH, BM_PULL, BM_DONE };
-enum { BM_ACCEPTED, BM_VERSION };
+/* Words of a message to a server: kind and its arguments; of an answer.
+ * BM_END: of the server's own rank, ends it at once. */
+enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_NORM };
+enum { BM_PUSH, BM_SWAP, BM_PULL, BM_DONE, BM_END };
+enum { BM_VERSION };
 
-/* Channels of the comm: to the server, and to each rank's worker. */
+/* Channels of the comm: to each rank's server, and to each rank's worker. */
 enum { BM_TO_SERVER, BM_TO_WORKER };
 
 typedef struct bm_server bm_server;
 
 /*
- * Allocates the server's own model, of as many weights as params, on the host,
- * and reads [sgd]. `comm` carries these messages only and is borrowed. Fails
- * with BM_ERR_CONFIG or BM_ERR_MEMORY.
+ * Allocates the server's own model, weights [offset, offset + count) of the
+ * params, on the host, and reads [sgd]. `comm` carries these messages only; it
+ * and what params point to are borrowed. Fails with BM_ERR_CONFIG or
+ * BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_server_open(bm_server **out, const bm_config *config,
                                     bm_comm *comm, const bm_params *params,
+                                    size_t offset, size_t count,
                                     const bm_server_policy *policy,
                                     int workers);
 void bm_server_close(bm_server *s);
@@ -57,6 +62,9 @@ bm_sgd *bm_server_sgd(bm_server *s);
  * the histogram of staleness. Fails with BM_ERR_MEMORY without a thread. */
 BM_CHECKED bm_status bm_server_start(bm_server *s, float rate, double *stale,
                                      size_t n_stale);
+
+/* Ends a thread to which no worker has sent anything. */
+void bm_server_cancel(bm_server *s);
 
 /* Waits for the BM_DONE of all workers and writes the counters to *service.
  * Fails with the error of the thread: BM_ERR_COMM or the backend's. */

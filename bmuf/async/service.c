@@ -6,7 +6,7 @@
 void bm_service_begin(bm_service *s, double *stale, size_t n_stale)
 {
     memset(stale, 0, n_stale * sizeof *stale);
-    *s = (bm_service){.stale = stale, .n_stale = n_stale};
+    *s = (bm_service){.stale = stale, .n_stale = n_stale, .shards = 1};
 }
 
 void bm_service_push(bm_service *s, double *stale, double tau, size_t n)

@@ -18,6 +18,9 @@ const bm_option bm_clock_options[] = {
      "of a journal; or one number for all"},
     {"spread", BM_FLOAT, offsetof(bm_clock_settings, spread), "0.05", 0, 1,
      NULL, "virtual: standard deviation of a mini-batch's time over its mean"},
+    {"shards", BM_INT, offsetof(bm_clock_settings, shards), "0", 0, 32768, NULL,
+     "real: slices of the server's model, each served by another rank; 0: one "
+     "on each rank, or one in all where the strategy needs the whole model"},
     {0},
 };
 

@@ -33,6 +33,7 @@ typedef struct bm_clock_settings {
     const char *kind;  /* virtual or real */
     const char *times; /* seconds of a mini-batch: of each worker, or one */
     double spread;
+    long shards; /* real: of the server's model; 0: one on each rank */
 } bm_clock_settings;
 
 extern const bm_option bm_clock_options[];

@@ -5,10 +5,15 @@
  * With overlap = merged, alpha and beta of an exchange are measured at the
  * start, and the layers' backward times in the first steps, in which each layer
  * is a bucket. All ranks cut with the numbers of rank 0.
+ *
+ * On a device the computing thread queues the copy of a bucket to the host when
+ * the bucket is ready, and adds it when it is there: it waits for the copies one
+ * after the other once the whole backward pass is queued.
  */
 #include "bmuf/exchange/bucketed_parts.h"
 
 #include "comm/comm_thread.h"
+#include "compute/fetch.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/span.h"
@@ -46,7 +51,10 @@ struct bm_bucketed {
     int worker;            /* that computes its gradient */
     const double *samples; /* of it; NULL: between gradients */
     size_t next;           /* bucket to add next */
-    double used;           /* seconds in ready() */
+    double used;           /* seconds in ready(), less those of waiting for a
+                              device */
+    bm_fetch *fetch;       /* NULL: gradients are in the host's memory */
+    size_t fetched;        /* bucket to fetch next */
 
     bool timing; /* `merged`: until the buckets are cut */
     int steps;
@@ -68,20 +76,24 @@ bool bm_bucketed_wanted(const bm_bucketed_settings *s)
     return !is(s->overlap, "none");
 }
 
-static bm_status no_device(const bm_bucketed_settings *s)
+static bm_status not_timed(void)
 {
     return BM_FAIL(BM_ERR_CONFIG,
-                   "ssgd.overlap = %s needs gradients in the host's memory; "
-                   "set job.device = cpu, or ssgd.overlap = none",
-                   s->overlap);
+                   "ssgd.overlap = merged times layers on the CPU; set "
+                   "ssgd.overlap = bucket, or job.device = cpu");
 }
 
 bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
 {
     if (!bm_bucketed_wanted(s))
         return BM_OK;
-    if (is(job->device, "cuda") || is(job->exchange, "nccl"))
-        return no_device(s);
+    if (is(job->exchange, "nccl") || is(job->exchange, "mpi"))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "ssgd.overlap = %s sends buckets by way of the host; "
+                       "set job.exchange = host, or ssgd.overlap = none",
+                       s->overlap);
+    if (is(job->device, "cuda") && is(s->overlap, "merged"))
+        return not_timed();
     if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
         !is(job->sum, "exact"))
         return BM_FAIL(BM_ERR_CONFIG,
@@ -156,16 +168,24 @@ static bm_status exchange(void *self)
 
 /* ---- during the backward pass -------------------------------------------- */
 
-/* Adds the next bucket of the worker; after the last worker starts its
- * exchange. */
-static void add(bm_bucketed *o, double weight)
+/* Adds the next bucket of the worker, from its gradient on the host; after the
+ * last worker starts its exchange. */
+static void add(bm_bucketed *o, const float *g, double weight)
 {
     bucket *b = &o->buckets[o->next++];
-    const float *x = o->params->g + b->is.offset;
+    const float *x = g + b->is.offset;
 
     bm_sum_add(b->sum, o->worker, weight > 0 ? x : bm_sum_room(b->sum), weight);
     if (o->worker + 1 == o->last)
         (void)bm_comm_thread_put(o->thread, exchange, b);
+}
+
+static void fetch(bm_bucketed *o)
+{
+    const bm_bucket *b = &o->buckets[o->fetched].is;
+
+    bm_fetch_start(o->fetch, o->fetched++, o->params->g + b->offset, b->offset,
+                   b->n);
 }
 
 /* Adds the time since the last range, if there was one. */
@@ -187,8 +207,12 @@ static void ready(void *self, size_t range)
     if (o->timing)
         note_time(o, range);
     span = bm_span_begin("exchange");
-    while (o->next < o->n && o->buckets[o->next].is.range <= range)
-        add(o, *o->samples);
+    if (o->fetch != NULL)
+        while (o->fetched < o->n && o->buckets[o->fetched].is.range <= range)
+            fetch(o);
+    else
+        while (o->next < o->n && o->buckets[o->next].is.range <= range)
+            add(o, o->params->g, *o->samples);
     o->used += bm_span_end(span);
     o->since = bm_clock();
 }
@@ -204,13 +228,41 @@ double bm_bucketed_used(const bm_bucketed *o)
     return o->used;
 }
 
-bm_status bm_bucketed_end(bm_bucketed *o, int worker, double samples)
+static bm_status add_rest(bm_bucketed *o, double samples)
 {
     bm_status status = bm_sync(o->params->be);
 
-    BM_ASSERT(worker == o->worker);
     while (o->next < o->n)
-        add(o, status == BM_OK ? samples : 0);
+        add(o, o->params->g, status == BM_OK ? samples : 0);
+    return status;
+}
+
+/* The same from a device, each bucket as it arrives. */
+static bm_status add_fetched(bm_bucketed *o, double samples)
+{
+    while (o->fetched < o->n && samples > 0)
+        fetch(o);
+    while (o->next < o->n) {
+        double since = bm_clock();
+        const float *g =
+            samples > 0 ? bm_fetch_wait(o->fetch, o->next) : o->params->g;
+
+        o->used -= bm_clock() - since;
+        if (g == NULL)
+            add(o, o->params->g, 0);
+        else
+            add(o, g, samples);
+    }
+    o->fetched = 0;
+    return bm_sync(o->params->be);
+}
+
+bm_status bm_bucketed_end(bm_bucketed *o, int worker, double samples)
+{
+    bm_status status = BM_OK;
+
+    BM_ASSERT(worker == o->worker);
+    status = o->fetch != NULL ? add_fetched(o, samples) : add_rest(o, samples);
     o->samples = NULL;
     o->next = 0;
     o->worker++;
@@ -334,8 +386,11 @@ bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
 /* Not collective. */
 static bm_status prepare(bm_bucketed *o, const bm_bucketed_settings *s)
 {
+    if (!bm_on_host(o->params->be) && is(s->overlap, "merged"))
+        return not_timed();
     if (!bm_on_host(o->params->be))
-        return no_device(s);
+        BM_TRY(bm_fetch_open(&o->fetch, o->params->be, o->params->n,
+                             BM_BUCKETS + 1));
     o->passed = calloc(o->params->n_ranges + 1, sizeof *o->passed);
     if (o->passed == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
@@ -402,6 +457,7 @@ void bm_bucketed_close(bm_bucketed *o)
     (void)left; /* the caller has given up */
     close_buckets(o);
     bm_comm_thread_close(o->thread);
+    bm_fetch_close(o->fetch);
     free(o->passed);
     free(o);
 }

@@ -45,7 +45,8 @@ void bm_bucketed_close(bm_bucketed *o); /* waits; NULL: no-op */
  * bm_bucketed_end, must be set when range 0 is ready. */
 void bm_bucketed_begin(bm_bucketed *o, const double *samples);
 
-/* Seconds spent in params->ready since then. */
+/* Seconds spent in params->ready since then; on a device, less those in which
+ * bm_bucketed_end waited for it. */
 double bm_bucketed_used(const bm_bucketed *o);
 
 /* The worker's gradient is complete: adds the buckets that were not ready

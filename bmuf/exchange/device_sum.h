@@ -1,12 +1,13 @@
 /*
- * device_sum.h - the ordered sum in tree mode, in the memory of devices. Nodes
- * of the tree, slices and the common vector belong to the backend. Ranks send
- * them through the device communicator, or through a CUDA-aware MPI. The bits
- * are those of comm/sum/sum.h.
+ * device_sum.h - the ordered sum in the memory of devices, in mode tree or along
+ * a grid (ring, halving, hier). Means, slices and the common vector belong to the
+ * backend. Ranks send them through the device communicator, or through a
+ * CUDA-aware MPI. The bits are those of comm/sum/sum.h.
  */
 #ifndef BM_BMUF_EXCHANGE_DEVICE_SUM_H
 #define BM_BMUF_EXCHANGE_DEVICE_SUM_H
 
+#include "bmuf/job.h"
 #include "comm/comm.h"
 #include "compute/backend.h"
 
@@ -23,16 +24,14 @@ typedef enum bm_transport {
 } bm_transport;
 
 /*
- * Collective. Sums of n floats over `workers` workers; `coordinator` as in
- * bm_sum_open. All arguments are borrowed. Fails on all ranks together: with
- * BM_ERR_CONFIG if there are more ranks than workers or the coordinator is
- * unknown; with BM_ERR_MEMORY; with BM_ERR_DEVICE if two ranks share a device;
+ * Collective. Sums of n floats over job->workers workers; sum, coordinator and
+ * topology as in bm_sum_open. The comm and backend are borrowed. Fails on all
+ * ranks together: with BM_ERR_CONFIG as bm_sum_open, or in another mode; with BM_ERR_MEMORY; with BM_ERR_DEVICE if two ranks share a device;
  * with BM_ERR_UNSUPPORTED if MPI is not CUDA-aware; as bm_device_comm_load.
  */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
-                                        bm_backend *be, size_t n, int workers,
-                                        const char *coordinator,
-                                        bm_transport by);
+                                        bm_backend *be, size_t n,
+                                        const bm_job *job, bm_transport by);
 void bm_device_sum_close(bm_device_sum *d); /* NULL: no-op */
 
 /* Adds x - from of the next worker hosted here, or x with from = NULL; both [n]

@@ -30,7 +30,8 @@
 typedef struct bm_exchange bm_exchange;
 
 /* Fails as bm_exchange_open would on this backend, as far as a process can tell
- * without the others: there is no device, or no NCCL; job->sum is not tree. */
+ * without the others: there is no device, or no NCCL; job->sum is not one of
+ * devices. */
 BM_CHECKED bm_status bm_exchange_check(const bm_job *job, bm_backend *be);
 
 /*

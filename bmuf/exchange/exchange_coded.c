@@ -5,14 +5,18 @@
  *     G_k      what worker k changed, and its residual r_k      -> owners
  *     start    its change, and what was lost before             -> all ranks
  *
- * Workers start from the decoded vector; the filter's W and Delta are exact.
+ * Workers start from the decoded vector; the filter's W and Delta are exact. On a
+ * device (coded_device.h) workers' vectors are encoded and `start` is decoded
+ * there; the host adds and filters slices.
  * Means (bm_exchange_mean) do not travel as codes: an exchange by way of the
  * host takes them, and moves vectors between the backend and the host.
  */
+#include "bmuf/exchange/coded_device.h"
 #include "bmuf/exchange/columns.h"
 #include "bmuf/exchange/exchange_host.h"
 #include "bmuf/exchange/exchange_ops.h"
 #include "comm/agreed_alloc.h"
+#include "compute/device_code.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +24,27 @@
 typedef struct coded {
     bm_exchange *plain; /* bm_exchange_host */
     bm_coded_sum *sum;
+    bm_coded_device *device; /* NULL: the host encodes */
+    enum {
+        FRESH,    /* the device's common vector is that of the job */
+        CODED,    /* it lacks the last update, whose code is on the host */
+        REPLACED, /* that of the host is another one */
+    } common;
 } coded;
+
+/* Not collective. */
+static bm_status open_device(const bm_exchange *e, coded *c)
+{
+    int first = 0, last = 0;
+
+    if (bm_on_host(e->be) || !bm_device_code_exists(e->be))
+        return BM_OK;
+    bm_coded_sum_hosted(c->sum, &first, &last);
+    BM_TRY(bm_coded_device_open(&c->device, e->be, bm_coded_sum_plan(c->sum),
+                                first, last));
+    bm_coded_sum_elsewhere(c->sum);
+    return BM_OK;
+}
 
 static bm_status coded_open(bm_exchange *e, const bm_job *job)
 {
@@ -42,6 +66,7 @@ static bm_status coded_open(bm_exchange *e, const bm_job *job)
     }
     BM_TRY(bm_coded_sum_open(&c->sum, e->comm, &plan, (int)job->workers,
                              job->coordinator, e->mode));
+    BM_TRY(bm_comm_agree(e->comm, open_device(e, c)));
     e->transport = bm_exchange_transport(c->plain);
     e->slice = bm_coded_sum_slice(c->sum);
     e->common = bm_coded_sum_common(c->sum);
@@ -54,9 +79,44 @@ static void coded_close(bm_exchange *e)
 
     if (c == NULL)
         return;
+    bm_coded_device_close(c->device);
     bm_coded_sum_close(c->sum);
     bm_exchange_close(c->plain);
     free(c);
+}
+
+/* Queued: brings the device's common vector up to date. */
+static void refresh(bm_exchange *e)
+{
+    coded *c = e->self;
+
+    if (c->common == CODED)
+        bm_coded_device_decode(c->device, bm_coded_sum_back(c->sum),
+                               e->mode == BM_CODED_CHANGE);
+    if (c->common == REPLACED)
+        bm_coded_device_replace(c->device, e->common);
+    c->common = FRESH;
+}
+
+static bm_status add_on_device(bm_exchange *e, int worker, const float *x,
+                               const float *from, double weight, bool *good)
+{
+    coded *c = e->self;
+    bm_coded_vector v = {worker, x, from != NULL,
+                         from != NULL ? e->params->n_learned : 0};
+    const void *code = NULL;
+    double square = 0;
+    bm_status status = BM_OK;
+
+    *good = true;
+    refresh(e);
+    if (weight > 0)
+        status = bm_coded_device_encode(c->device, &v, &square, &code, good);
+    if (!*good || status != BM_OK)
+        weight = 0;
+    e->squares[worker] = weight > 0 ? weight * square : 0;
+    bm_coded_sum_add_code(c->sum, worker, code, weight);
+    return status;
 }
 
 /* A change of the common vector, or a gradient, is for an update. */
@@ -69,6 +129,8 @@ static bm_status coded_add(bm_exchange *e, int worker, const float *x,
 
     if (from == NULL && e->mode == BM_CODED_CHANGE)
         return bm_exchange_add(c->plain, worker, x, NULL, weight, good);
+    if (c->device != NULL)
+        return add_on_device(e, worker, x, from, weight, good);
     status =
         bm_exchange_host_difference(c->plain, x, from, weight > 0, room, good);
     if (!*good || status != BM_OK)
@@ -89,8 +151,12 @@ static bm_status coded_update(bm_exchange *e, double *weight)
 {
     coded *c = e->self;
 
+    BM_ASSERT(c->common == FRESH); /* workers have been added */
     bm_exchange_host_changed(c->plain);
-    return bm_coded_sum_update(c->sum, bm_exchange_apply, e, weight);
+    BM_TRY(bm_coded_sum_update(c->sum, bm_exchange_apply, e, weight));
+    if (c->device != NULL && *weight > 0)
+        c->common = CODED;
+    return BM_OK;
 }
 
 static bm_status coded_allgather(bm_exchange *e)
@@ -98,6 +164,8 @@ static bm_status coded_allgather(bm_exchange *e)
     coded *c = e->self;
 
     bm_exchange_host_changed(c->plain);
+    if (c->device != NULL)
+        c->common = REPLACED;
     return bm_coded_sum_allgather(c->sum);
 }
 
@@ -115,7 +183,13 @@ static bm_status coded_gather(bm_exchange *e, const float *slice, float *x)
 static void coded_fetch(bm_exchange *e, float *x)
 {
     coded *c = e->self;
-    bm_exchange_host_fetch(c->plain, e->common, x);
+
+    if (c->device == NULL) {
+        bm_exchange_host_fetch(c->plain, e->common, x);
+        return;
+    }
+    refresh(e);
+    bm_coded_device_fetch(c->device, x);
 }
 
 /* ---- states -------------------------------------------------------------- */
@@ -137,11 +211,15 @@ static size_t coded_state(const bm_exchange *e, bm_state *out)
 
     bm_coded_sum_hosted(c->sum, &first, &last);
     for (int k = first; k < last; k++) {
-        float *residual = bm_coded_sum_residual(c->sum, k);
+        float *residual = c->device != NULL
+                              ? bm_coded_device_residual(c->device, k)
+                              : bm_coded_sum_residual(c->sum, k);
 
-        if (residual == NULL)
-            break; /* the code is exact */
-        out[n] = (bm_state){.x = residual, .count = e->n};
+        if (e->code.ops->exact)
+            break;
+        out[n] = (bm_state){.be = c->device != NULL ? e->be : NULL,
+                            .x = residual,
+                            .count = e->n};
         snprintf(out[n++].name, sizeof out->name, "residual.%d", k);
     }
     if (e->mode == BM_CODED_CHANGE)

@@ -17,9 +17,10 @@ bm_status bm_exchange_check_device(const bm_job *job, const bm_backend *be)
 {
     if (bm_on_host(be))
         return BM_FAIL(BM_ERR_CONFIG, "there is no device");
-    if (strcmp(job->sum, "tree") != 0)
+    if (strcmp(job->sum, "exact") == 0 || strcmp(job->sum, "mpi") == 0)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "devices sum in tree mode only; set job.sum = tree");
+                       "job.sum = %s adds up on the host; set job.sum = tree",
+                       job->sum);
     return BM_OK;
 }
 
@@ -41,8 +42,7 @@ static bm_status device_open(bm_exchange *e, const bm_job *job)
         by = BM_TRANSPORT_MPI;
     else if (strcmp(job->exchange, "nccl") == 0 || bm_comm_size(e->comm) > 1)
         by = BM_TRANSPORT_DEVICE_COMM;
-    BM_TRY(bm_device_sum_open(&d->sum, e->comm, e->be, e->n, (int)job->workers,
-                              job->coordinator, by));
+    BM_TRY(bm_device_sum_open(&d->sum, e->comm, e->be, e->n, job, by));
     e->transport = names[by];
     e->slice.count = bm_device_sum_slice(d->sum, &e->slice.offset);
     e->common = bm_device_sum_common(d->sum);

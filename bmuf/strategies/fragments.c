@@ -1,6 +1,11 @@
 /*
  * fragments.c - a strategy made of one strategy per fragment. It has hooks of
  * its own and no exchange; each inner strategy exchanges its fragment.
+ *
+ * A late exchange of a device runs on a backend beside that of the training: the
+ * inner strategies have one fragment's room there, models are copied to it and
+ * start from it. The comm thread uses that backend while an exchange is under
+ * way, else the calling thread does.
  */
 #include "bmuf/strategies/fragments.h"
 
@@ -13,10 +18,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct fragment {
     size_t offset;
-    bm_params params; /* of the fragment; w is moved to what is exchanged */
+    bm_params params; /* of the fragment; w is moved to what is exchanged, or
+                         is the room beside */
     bm_strategy *strategy;
 } fragment;
 
@@ -38,11 +45,14 @@ typedef struct fragments {
     float *rates;           /* [n]: of the last exchange; 0: there was none */
     float *non_finite;      /* on a device: room for a flag */
     bm_comm_thread *thread; /* NULL: no exchange is late */
+    bm_backend *beside;     /* of late exchanges; NULL: that of the training */
+    float *room;            /* on it, for the longest fragment */
     fragment *under_way;    /* on the thread; NULL: none */
     float last_update[FIELDS]; /* bm_update of the last late exchange */
     bool changed;      /* a late exchange has changed W, which settle reports */
     bool moment_known; /* eta and zeta are those of the run */
-    bm_status late;    /* its failure, to be returned by the next exchange */
+    bm_status failed;  /* the first failure, to be returned by the exchange that
+                          notices it, or the next one */
     char error[512];
 } fragments;
 
@@ -75,8 +85,10 @@ static bm_status run_exchange(void *self)
 {
     fragments *f = self;
     bm_span span = bm_span_begin("exchange");
-    bm_status status = bm_strategy_update(f->under_way->strategy);
+    bm_status status = BM_OK;
 
+    bm_backend_take(f->beside);
+    status = bm_strategy_update(f->under_way->strategy);
     (void)bm_span_end(span);
     return status;
 }
@@ -95,6 +107,19 @@ static double read_field(const fragments *f, int i)
     return f->last_update[i] == NOT_DEFINED ? NAN : f->last_update[i];
 }
 
+static void note_failure(fragments *f, bm_status status)
+{
+    if (status == BM_OK || f->failed != BM_OK)
+        return;
+    f->failed = status;
+    snprintf(f->error, sizeof f->error, "%s", bm_last_message());
+}
+
+static bm_status failure(const fragments *f)
+{
+    return f->failed == BM_OK ? BM_OK : BM_FAIL(f->failed, "%s", f->error);
+}
+
 static void wait_for_exchange(fragments *f)
 {
     bm_status status = BM_OK;
@@ -103,14 +128,12 @@ static void wait_for_exchange(fragments *f)
     if (f->under_way == NULL)
         return;
     status = bm_comm_thread_wait_all(f->thread);
+    bm_backend_take(f->beside);
     update = &f->under_way->strategy->update;
     write_update(update, f->last_update);
     f->under_way = NULL;
     f->changed = status == BM_OK && update->weight > 0;
-    if (status != BM_OK && f->late == BM_OK) {
-        f->late = status;
-        snprintf(f->error, sizeof f->error, "%s", bm_last_message());
-    }
+    note_failure(f, status);
 }
 
 static bool settle(bm_strategy *s)
@@ -130,7 +153,7 @@ static bm_status finish_late(bm_strategy *s)
     fragments *f = s->self;
 
     wait_for_exchange(f);
-    return f->late == BM_OK ? BM_OK : BM_FAIL(f->late, "%s", f->error);
+    return failure(f);
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -192,10 +215,13 @@ static bm_status worker_end(bm_strategy *s, int worker, double samples,
 static void put_start(const bm_strategy *s, const fragment *x, float y_factor,
                       float *y)
 {
+    const fragments *f = s->self;
     const bm_params *p = s->params;
     float *room = p->w + x->offset;
 
-    bm_exchange_fetch(x->strategy->exchange, room);
+    bm_exchange_fetch(x->strategy->exchange, x->params.w);
+    if (f->beside != NULL)
+        bm_copy_between(p->be, room, f->beside, x->params.w, x->params.n);
     bm_axpby(p->be, x->params.n, 1, room, y_factor, y + x->offset);
 }
 
@@ -218,23 +244,30 @@ static void correct(bm_strategy *s, size_t late)
 }
 
 /* Adds the fragment of all workers to its exchange. A device subtracts its copy
- * of start, which the fetch brings up to date. */
+ * of start, which the fetch brings up to date. A rank that fails goes on: the
+ * others wait for it in the exchange. */
 static bm_status add(bm_strategy *s, fragment *x)
 {
     fragments *f = s->self;
     size_t i = (size_t)(x - f->of);
+    float *w = x->params.w;
     bm_status status = BM_OK;
 
-    bm_exchange_fetch(x->strategy->exchange, s->params->w + x->offset);
-    for (int k = f->first; k < f->last && status == BM_OK; k++) {
+    bm_exchange_fetch(x->strategy->exchange, w);
+    for (int k = f->first; k < f->last; k++) {
         own_model *m = model_of(f, k);
+        float *own = m->w + x->offset;
         bool good = true;
 
-        x->params.w = m->w + x->offset;
-        status = bm_strategy_worker_end(x->strategy, k, m->seen[i], &good);
+        if (f->beside != NULL)
+            bm_copy_between(f->beside, w, s->params->be, own, x->params.n);
+        else
+            x->params.w = own;
+        bm_keep_first(
+            &status, bm_strategy_worker_end(x->strategy, k, m->seen[i], &good));
         m->seen[i] = 0;
     }
-    x->params.w = s->params->w + x->offset;
+    x->params.w = w;
     return status;
 }
 
@@ -266,6 +299,29 @@ static bm_status moment(bm_strategy *s, const bm_moment *at)
     return BM_OK;
 }
 
+/* Collective. The exchange of a fragment, which ends before the next block. */
+static bm_status exchange_now(bm_strategy *s, fragment *x)
+{
+    const fragments *f = s->self;
+
+    BM_TRY(bm_strategy_update(x->strategy));
+    s->update = x->strategy->update;
+    for (int k = f->first; k < f->last; k++)
+        put_start(s, x, 0, model_of(f, k)->w);
+    return BM_OK;
+}
+
+/* It runs beside the next block. */
+static void exchange_late(bm_strategy *s, fragment *x)
+{
+    fragments *f = s->self;
+
+    f->under_way = x;
+    s->update = (bm_update){f->last_update[0], read_field(f, 1),
+                            read_field(f, 2), read_field(f, 3), NAN};
+    (void)bm_comm_thread_put(f->thread, run_exchange, f);
+}
+
 static bm_status exchange(bm_strategy *s)
 {
     fragments *f = s->self;
@@ -273,20 +329,14 @@ static bm_status exchange(bm_strategy *s)
 
     BM_TRY(finish_late(s));
     correct(s, late_fragment(s));
-    BM_TRY(add(s, now));
+    note_failure(f, add(s, now));
     note_rate(s, now);
-    if (f->thread != NULL) {
-        f->under_way = now;
-        s->update = (bm_update){f->last_update[0], read_field(f, 1),
-                                read_field(f, 2), read_field(f, 3), NAN};
-        (void)bm_comm_thread_put(f->thread, run_exchange, f);
-        return bm_sync(s->params->be);
-    }
-    BM_TRY(bm_strategy_update(now->strategy));
-    s->update = now->strategy->update;
-    for (int k = f->first; k < f->last; k++)
-        put_start(s, now, 0, model_of(f, k)->w);
-    return bm_sync(s->params->be);
+    if (f->thread != NULL)
+        exchange_late(s, now);
+    else
+        note_failure(f, exchange_now(s, now));
+    note_failure(f, bm_sync(s->params->be));
+    return failure(f);
 }
 
 /* ---- the whole model ----------------------------------------------------- */
@@ -294,13 +344,20 @@ static bm_status exchange(bm_strategy *s)
 static bm_status gather(bm_strategy *s, const bm_state *slices, float *x)
 {
     fragments *f = s->self;
+    bm_backend *be = s->params->be;
 
     BM_TRY(finish_late(s));
-    for (size_t i = 0; i < f->n; i++)
-        BM_TRY(bm_strategy_gather(f->of[i].strategy,
+    for (size_t i = 0; i < f->n; i++) {
+        const fragment *of = &f->of[i];
+        float *part = x + of->offset;
+
+        BM_TRY(bm_strategy_gather(of->strategy,
                                   slices != NULL ? &slices[i] : NULL,
-                                  x + f->of[i].offset));
-    return BM_OK;
+                                  f->beside != NULL ? f->room : part));
+        if (f->beside != NULL)
+            bm_copy_between(be, part, f->beside, f->room, of->params.n);
+    }
+    return f->beside != NULL ? bm_sync(be) : BM_OK;
 }
 
 /* The states of all fragments, W first; workers' models; rates. */
@@ -351,6 +408,8 @@ static void close(bm_strategy *s)
     wait_for_exchange(f);
     for (size_t i = 0; f->of != NULL && i < f->n; i++)
         bm_strategy_close(f->of[i].strategy);
+    bm_free(f->beside, f->room);
+    bm_backend_close(f->beside);
     bm_comm_thread_close(f->thread);
     for (int k = f->first; f->models != NULL && k < f->last; k++) {
         bm_free(s->params->be, model_of(f, k)->w);
@@ -392,7 +451,7 @@ static bm_status open_models(bm_strategy *s)
     for (int k = f->first; k < f->last; k++) {
         own_model *m = model_of(f, k);
 
-        BM_TRY(bm_alloc(p->be, p->n, &m->w));
+        BM_TRY(bm_alloc_idle(p->be, p->n, &m->w));
         bm_axpby(p->be, p->n, 1, p->w, 0, m->w);
         m->seen = calloc(f->n, sizeof *m->seen);
         if (m->seen == NULL)
@@ -429,6 +488,42 @@ done:
     return status;
 }
 
+/* Room beside the training for any of the fragments. */
+static bm_status open_room(bm_strategy *s)
+{
+    fragments *f = s->self;
+    size_t longest = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        if (f->of[i].params.n > longest)
+            longest = f->of[i].params.n;
+    BM_TRY(bm_backend_open_beside(&f->beside, s->params->be));
+    BM_TRY(bm_alloc(f->beside, longest, &f->room));
+    for (size_t i = 0; i < f->n; i++) {
+        bm_params *p = &f->of[i].params;
+
+        p->be = f->beside;
+        p->w = p->g = f->room;
+    }
+    return BM_OK;
+}
+
+/* Collective. Not for exchanges that shall go by way of the host. */
+static bm_status open_beside(bm_strategy *s)
+{
+    bm_status status = BM_OK;
+
+    if (bm_on_host(s->params->be) || strcmp(s->job.exchange, "host") == 0)
+        return BM_OK;
+    status = bm_comm_agree(s->comm, open_room(s));
+    if (status == BM_OK)
+        return BM_OK;
+    return BM_FAIL(status,
+                   "block.overlap = yes: the device cannot exchange beside "
+                   "training: %s; set job.exchange = host",
+                   bm_last_message());
+}
+
 static bm_status open_inner(bm_strategy *s, const char *name,
                             const bm_config *config, bm_comm *comm)
 {
@@ -437,12 +532,10 @@ static bm_status open_inner(bm_strategy *s, const char *name,
     for (size_t i = 0; i < f->n; i++) {
         fragment *x = &f->of[i];
 
-        if (f->thread != NULL)
-            BM_TRY(bm_strategy_open_late(&x->strategy, name, config, comm,
-                                         &x->params));
-        else
-            BM_TRY(
-                bm_strategy_open(&x->strategy, name, config, comm, &x->params));
+        if (f->beside != NULL)
+            bm_copy_between(f->beside, f->room, s->params->be,
+                            s->params->w + x->offset, x->params.n);
+        BM_TRY(bm_strategy_open(&x->strategy, name, config, comm, &x->params));
     }
     s->transport = f->of[0].strategy->transport;
     s->traits = f->of[0].strategy->traits;
@@ -460,6 +553,7 @@ static bm_status start(bm_strategy *s, const char *name,
         return open_inner(s, name, config, comm);
     write_update(&(bm_update){0, NAN, NAN, NAN, NAN}, f->last_update);
     BM_TRY(bm_comm_thread_open(&f->thread, comm));
+    BM_TRY(open_beside(s));
     return open_inner(s, name, config, bm_comm_thread_comm(f->thread));
 }
 
@@ -495,8 +589,13 @@ done:
     return status;
 }
 
-void bm_fragments_footprint(bm_hosting on, bm_footprint *sum)
+void bm_fragments_footprint(const bm_block_settings *block, const bm_job *job,
+                            bm_hosting on, bm_footprint *sum)
 {
     sum->memory += on.hosted;
+    if (block->overlap && strcmp(job->device, "cuda") == 0 &&
+        strcmp(job->exchange, "host") != 0)
+        sum->memory += 1 / (double)block->fragments; /* the room beside */
     sum->checkpoint += on.workers;
+    sum->copied += on.hosted;
 }

@@ -26,12 +26,17 @@
  * Then the exchange of fragment (t + 1) mod F starts, with G that excludes the
  * updates that start(f) already contains.
  *
+ * On a device the late exchange has a backend of its own beside that of the
+ * training (bm_backend_open_beside), with its own queue and, of several ranks,
+ * its own device communicator.
+ *
  * A worker that is left out gets start(f) of all fragments; what it had learned
  * since their exchanges is discarded.
  */
 #ifndef BM_BMUF_STRATEGIES_FRAGMENTS_H
 #define BM_BMUF_STRATEGIES_FRAGMENTS_H
 
+#include "bmuf/block_settings.h"
 #include "bmuf/strategy.h"
 
 /* begin[0 .. n]: where each of n fragments begins, and where the last one ends:
@@ -42,12 +47,15 @@ BM_CHECKED bm_status bm_fragments_cut(const bm_params *params, long n,
 
 /* Collective. As bm_strategy_open, of a strategy per block: in fragments, as
  * [block] says. Also fails as bm_fragments_cut does and, with overlap, with
- * BM_ERR_UNSUPPORTED if MPI has no MPI_THREAD_MULTIPLE. */
+ * BM_ERR_UNSUPPORTED if MPI has no MPI_THREAD_MULTIPLE, or as
+ * bm_backend_open_beside. */
 BM_CHECKED bm_status bm_fragments_open(bm_strategy **out, const char *name,
                                        const bm_config *config, bm_comm *comm,
                                        bm_params *params);
 
-/* Adds the models that workers keep. */
-void bm_fragments_footprint(bm_hosting on, bm_footprint *sum);
+/* Adds the models that workers keep, and what a late exchange of a device keeps
+ * beside the training. */
+void bm_fragments_footprint(const bm_block_settings *block, const bm_job *job,
+                            bm_hosting on, bm_footprint *sum);
 
 #endif

@@ -51,12 +51,15 @@ static void begin(bm_strategy *s, int worker, const double *samples)
 static bm_status worker_end(bm_strategy *s, int worker, double samples,
                             bool *good)
 {
+    bm_status status = BM_OK;
+
     if (s->self == NULL)
         return bm_exchange_add(s->exchange, worker, s->params->g, NULL, samples,
                                good);
-    s->used_s = bm_bucketed_used(s->self);
     *good = true; /* a gradient that is not finite shows in the mean */
-    return bm_bucketed_end(s->self, worker, samples);
+    status = bm_bucketed_end(s->self, worker, samples);
+    s->used_s = bm_bucketed_used(s->self);
+    return status;
 }
 
 static bm_status exchange(bm_strategy *s)

@@ -2,7 +2,7 @@
 
 #include "core/log.h"
 #include "core/words.h"
-#include "io/import/manifest.h"
+#include "io/import/manifest/manifest.h"
 #include "recognise/front_end.h"
 
 #include <dirent.h>
@@ -72,7 +72,7 @@ static bm_status open_manifest(packing *p, const char *path)
                        "the model does not tell how its features were made; "
                        "pack %s and align that",
                        path);
-    return bm_manifest_read(&p->manifest, path, keys[kind], 100);
+    return bm_manifest_read(&p->manifest, path, keys[kind], 100, false);
 }
 
 static bm_status open_writer(packing *p, const char *directory)

@@ -262,7 +262,7 @@ static bm_status run(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
     BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
-    BM_TRY(bm_job_start(a, false, &comm));
+    BM_TRY(bm_job_start(a, &bm_job_defaults, &comm));
     if (comm == NULL)
         return BM_OK;
     BM_TRY(bm_device_open(&on, comm, device, precision, threads));

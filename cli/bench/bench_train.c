@@ -301,7 +301,9 @@ static bm_status step(bench *b, const workload *w, bool sends)
 
         bm_model_gradient(b->model, &b->batch, 0, 0);
         since = bm_clock();
+        bm_time_as(b->be, BM_PART_UPDATE);
         bm_sgd_step(b->sgd, 1e-4f);
+        bm_time_as(b->be, BM_PART_OTHER);
         b->update += bm_clock() - since;
     } else {
         bm_tensor dy = b->batch.x;
@@ -373,16 +375,17 @@ static bm_status time_steps(bench *b, const workload *w, double least,
     return BM_OK;
 }
 
-/* Fractions of the steps since the last call, by wall-clock time; NAN on a
- * device, whose work is queued and not seen by the host's clock. */
+/* Fractions of the steps since the last call, after a bm_sync. */
 static void note_phases(bench *b, double *out)
 {
     bm_model_times t = bm_model_spent(b->model);
-    double all = t.forward + t.loss + t.backward + b->update;
-    double phases[PHASES] = {t.forward, t.loss, t.backward, b->update};
+    double update =
+        bm_on_host(b->be) ? b->update : bm_timed(b->be, BM_PART_UPDATE);
+    double all = t.forward + t.loss + t.backward + update;
+    double phases[PHASES] = {t.forward, t.loss, t.backward, update};
 
     for (size_t i = 0; i < PHASES; i++)
-        out[i] = bm_on_host(b->be) ? phases[i] / all : NAN;
+        out[i] = phases[i] / all;
     b->update = 0;
 }
 

@@ -1,12 +1,12 @@
 /* decode.c - bmuf decode: recordings, line images and features to words. */
 #include "cli/decode/format.h"
 #include "cli/decode/search_options.h"
-#include "cli/decode/team.h"
 #include "cli/device.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/team.h"
 #include "core/words.h"
 
 #include <limits.h>

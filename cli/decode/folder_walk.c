@@ -67,8 +67,8 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
                                       "aif au snd w64 rf64 caf");
     case BM_IMAGES:
         is = bm_file_kind(path);
-        return (is != NULL && strcmp(is, "a PNG image") == 0) ||
-               ends_with_one_of(path, "png");
+        return (is != NULL && bm_ends_with(is, "image")) ||
+               ends_with_one_of(path, "png jpg jpeg tif tiff pbm pgm ppm pnm");
     case BM_FEATURE_FILES:
         return ends_with_one_of(path, "npy mfc");
     case BM_PACKED_ONLY:

@@ -5,7 +5,7 @@
 #include "core/file_kind.h"
 #include "core/finite.h"
 #include "core/words.h"
-#include "io/import/manifest.h"
+#include "io/import/manifest/manifest.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -297,7 +297,7 @@ static bm_status open_manifest(bm_inputs *s)
                       : s->about.kind == BM_FEATURE_FILES ? "feats"
                                                           : "audio";
 
-    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100));
+    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100, false));
     enter(s, A_MANIFEST);
     return BM_OK;
 }

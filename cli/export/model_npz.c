@@ -21,6 +21,8 @@ static const char *name_of(const bm_layer *l, const char *name)
         {&bm_layer_batchnorm, "beta", "bias"},
         {&bm_layer_batchnorm, "mean", "running_mean"},
         {&bm_layer_batchnorm, "var", "running_var"},
+        {&bm_layer_layernorm, "gamma", "weight"},
+        {&bm_layer_layernorm, "beta", "bias"},
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -149,7 +151,7 @@ bm_status bm_model_npz_write(const bm_recogniser *r, const char *path)
     bm_recogniser_texts(r, texts);
     BM_TRY(bm_npz_create(&z, path));
     for (size_t k = 0; k < n; k++)
-        BM_TRY_DONE(add_layer(z, k, &layers[k]));
+        BM_TRY_DONE(add_layer(z, layers[k].number, &layers[k]));
     for (const bm_text *t = texts; t->key != NULL; t++)
         BM_TRY_DONE(bm_npz_add_text(z, t->key, t->text));
     BM_TRY_DONE(add_normalisation(z, r));

@@ -14,6 +14,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,8 @@ typedef struct flow {
     bool zero;             /* past the end of each sequence */
     const char *lengths;   /* [B] */
     const char *inside; /* [B, T]: is it before the end? NULL: not computed */
+    const struct flow *entered; /* the flow in front of each layer so far */
+    const bm_layer *layers;     /* the first */
 } flow;
 
 /* ---- operators ----------------------------------------------------------- */
@@ -117,11 +120,9 @@ static const char *frames(const flow *f)
     return NODE(f->g, "Gather", NODE(f->g, "Shape", f->x), scalar(f->g, axis));
 }
 
-/* Replaces x by `other` past the end of each sequence. */
-static void replace(flow *f, float other)
+static const char *find_inside(flow *f)
 {
     bm_graph *g = f->g;
-    const char *inside = NULL;
 
     if (f->inside == NULL) {
         const char *places =
@@ -130,20 +131,28 @@ static void replace(flow *f, float other)
         f->inside =
             NODE(g, "Less", places, unsqueeze(g, f->lengths, 1, LIST(1)));
     }
-    inside = f->inside;
+    return f->inside;
+}
+
+/* Replaces x by `other` past the end of each sequence, a constant of that name.
+ */
+static void replace(flow *f, float other, const char *name)
+{
+    bm_graph *g = f->g;
+    const char *inside = find_inside(f);
+
     if (f->lies == TIME)
         inside = transpose(g, inside, 2, LIST(1, 0));
     inside = f->lies == COLUMNS ? unsqueeze(g, inside, 2, LIST(1, 3))
                                 : unsqueeze(g, inside, 1, LIST(2));
-    f->x = NODE(
-        g, "Where", inside, f->x,
-        bm_graph_floats(g, other == 0 ? "zero" : "least", 0, NULL, &other));
+    f->x = NODE(g, "Where", inside, f->x,
+                bm_graph_floats(g, name, 0, NULL, &other));
 }
 
 static void clear(flow *f)
 {
     if (!f->zero)
-        replace(f, 0);
+        replace(f, 0, "zero");
     f->zero = true;
 }
 
@@ -241,19 +250,63 @@ static void write_conv(flow *f, const bm_layer *l)
     count_windows(f, l->time);
 }
 
+/* One window over all? Such a kernel is larger than the format allows. */
+static const char *pool_by(flow *f, const bm_layer *l, const char *x)
+{
+    bool whole = l->time.size > BM_LAYER_WINDOW;
+    const char *y = NULL;
+
+    if (whole)
+        return NODE(f->g, l->mean ? "GlobalAveragePool" : "GlobalMaxPool", x);
+    y = NODE(f->g, l->mean ? "AveragePool" : "MaxPool", x);
+    set_windows(f->g, l);
+    if (l->mean)
+        bm_graph_set(f->g, "count_include_pad", 1);
+    return y;
+}
+
+/* The operator divides by all places of a window. So the mean of x is divided
+ * by that of the places that count. */
+static const char *average(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    size_t H = f->size / l->channels;
+    float *ones = malloc(H * sizeof *ones);
+    const char *counted = NULL;
+
+    if (ones == NULL) {
+        bm_graph_fail(g);
+        return "";
+    }
+    for (size_t h = 0; h < H; h++)
+        ones[h] = 1;
+    counted = NODE(g, "Cast", find_inside(f));
+    bm_graph_set(g, "to", BM_GRAPH_FLOAT);
+    counted = NODE(g, "Mul", unsqueeze(g, counted, 2, LIST(1, 3)),
+                   bm_graph_floats(g, "rows", 4, (size_t[]){1, 1, 1, H}, ones));
+    free(ones);
+    return NODE(g, "Div", pool_by(f, l, f->x), pool_by(f, l, counted));
+}
+
 /* A window has no number past the end of its sequence, not even zero. */
 static void write_pool(flow *f, const bm_layer *l)
 {
+    bool clears = l->time.size > 1 || l->mean;
+
     to_columns(f, l->channels);
-    if (l->time.size > 1) {
-        replace(f, -FLT_MAX);
-        f->zero = true; /* again, below */
+    if (l->mean) {
+        clear(f);
+        f->x = average(f, l);
+    } else {
+        if (clears)
+            replace(f, -FLT_MAX, "least");
+        f->x = pool_by(f, l, f->x);
     }
-    f->x = NODE(f->g, "MaxPool", f->x);
-    set_windows(f->g, l);
     count_windows(f, l->time);
-    if (l->time.size > 1)
-        replace(f, 0);
+    if (clears) {
+        replace(f, 0, "none");
+        f->zero = true;
+    }
 }
 
 /* Of a flat frame each number is a channel: y = a x + c. */
@@ -296,6 +349,32 @@ static void write_batchnorm(flow *f, const bm_layer *l)
                 weight(f, l, "beta", C), weight(f, l, "mean", C),
                 weight(f, l, "var", C));
     bm_graph_set_float(f->g, "epsilon", (float)BM_NORM_EPSILON);
+}
+
+static const char *mean(bm_graph *g, const char *x)
+{
+    const char *y = NODE(g, "ReduceMean", x);
+
+    bm_graph_set_list(g, "axes", 1, LIST(-1));
+    return y;
+}
+
+/* LayerNormalization is newer than the operators of these graphs. */
+static void write_layernorm(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    static const float epsilon = (float)BM_NORM_EPSILON;
+    const char *off = NULL, *var = NULL;
+
+    if (f->lies == COLUMNS)
+        to_batch(f);
+    off = NODE(g, "Sub", f->x, mean(g, f->x));
+    var = mean(g, NODE(g, "Mul", off, off));
+    var = NODE(g, "Add", var, bm_graph_floats(g, "epsilon", 0, NULL, &epsilon));
+    f->x = NODE(g, "Div", off, NODE(g, "Sqrt", var));
+    f->x = NODE(g, "Mul", f->x, weight(f, l, "gamma", l->n_in));
+    f->x = NODE(g, "Add", f->x, weight(f, l, "beta", l->n_in));
+    f->zero = false;
 }
 
 static void write_relu(flow *f, const bm_layer *l)
@@ -420,6 +499,34 @@ static void write_stack(flow *f, const bm_layer *l)
     count_windows(f, l->time);
 }
 
+/* Zeros on both sides, then a slice of the frames for each distance. */
+static void write_splice(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    long first = l->distances[0], last = l->distances[l->n_distances - 1];
+    int64_t before = first < 0 ? -first : 0, after = last > 0 ? last : 0;
+    const char *all = NULL, *joined = NULL;
+
+    to_batch(f);
+    clear(f);
+    all = NODE(g, "Pad", f->x, vector(g, 6, LIST(0, before, 0, 0, after, 0)));
+    for (size_t k = 0; k < l->n_distances; k++) {
+        int64_t d = l->distances[k], end = d - after;
+        const char *one = NODE(g, "Slice", all, vector(g, 1, LIST(before + d)),
+                               vector(g, 1, end < 0 ? &end : LIST(INT64_MAX)),
+                               vector(g, 1, LIST(1)));
+
+        if (joined == NULL) {
+            joined = one;
+            continue;
+        }
+        joined = NODE(g, "Concat", joined, one);
+        bm_graph_set(g, "axis", 2);
+    }
+    f->x = joined;
+    f->zero = false;
+}
+
 static void write_subsample(flow *f, const bm_layer *l)
 {
     bm_graph *g = f->g;
@@ -432,6 +539,50 @@ static void write_subsample(flow *f, const bm_layer *l)
     count_windows(f, l->time);
 }
 
+/* The group's input is the value in front of it. */
+static void write_opening(flow *f, const bm_layer *l)
+{
+    (void)f;
+    (void)l;
+}
+
+static void write_separator(flow *f, const bm_layer *l)
+{
+    const flow *entered = f->entered;
+
+    *f = entered[l - l->opening - f->layers];
+    f->entered = entered;
+}
+
+/* A branch in the layout in which branches meet. */
+static void to_branch(flow *f, const bm_layer *b, bool columns)
+{
+    if (columns)
+        to_columns(f, b->channels_in > 0 ? b->channels_in : 1);
+    else
+        to_batch(f);
+}
+
+static void write_closing(flow *f, const bm_layer *l)
+{
+    bool columns = l->channels > 0;
+    bool join = (l - l->opening)->ops == &bm_layer_branches;
+
+    to_branch(f, l, columns);
+    for (const bm_layer *b = l - l->previous; b->ops->role == BM_SEPARATES;
+         b -= b->previous) {
+        flow other = f->entered[b - f->layers];
+
+        to_branch(&other, b, columns);
+        f->x = NODE(f->g, join ? "Concat" : "Add", other.x, f->x);
+        if (join)
+            bm_graph_set(f->g, "axis", columns ? 1 : 2);
+        f->zero = f->zero && other.zero;
+    }
+    if (columns)
+        f->channels = l->channels;
+}
+
 static const struct {
     const bm_layer_ops *layer;
     writer *write;
@@ -440,6 +591,7 @@ static const struct {
     {&bm_layer_conv, write_conv},
     {&bm_layer_pool, write_pool},
     {&bm_layer_batchnorm, write_batchnorm},
+    {&bm_layer_layernorm, write_layernorm},
     {&bm_layer_relu, write_relu},
     {&bm_layer_leaky_relu, write_leaky_relu},
     {&bm_layer_tanh, write_tanh},
@@ -449,6 +601,11 @@ static const struct {
     {&bm_layer_dropout, write_dropout},
     {&bm_layer_stack, write_stack},
     {&bm_layer_subsample, write_subsample},
+    {&bm_layer_splice, write_splice},
+    {&bm_layer_residual, write_opening},
+    {&bm_layer_branches, write_opening},
+    {&bm_layer_separator, write_separator},
+    {&bm_layer_closing, write_closing},
 };
 
 static writer *find(const bm_layer_ops *layer)
@@ -462,26 +619,37 @@ static writer *find(const bm_layer_ops *layer)
 bm_status bm_onnx_layers(bm_graph *g, const bm_layer *layers, size_t n,
                          const char **features, const char **lengths)
 {
+    flow *entered = calloc(n + 1, sizeof *entered);
     flow f = {.g = g,
               .x = *features,
               .size = n > 0 ? layers[0].n_in : 0,
-              .lengths = *lengths};
+              .lengths = *lengths,
+              .entered = entered,
+              .layers = layers};
+    bm_status status = BM_OK;
 
+    if (entered == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a graph");
     for (size_t k = 0; k < n; k++)
         if (find(layers[k].ops) == NULL)
-            return BM_FAIL(BM_ERR_UNSUPPORTED,
-                           "layer %s: ONNX has no counterpart of '%s'; export "
-                           "to --npz",
-                           layers[k].name, layers[k].ops->name);
+            BM_FAIL_DONE(BM_ERR_UNSUPPORTED,
+                         "layer %s: ONNX has no counterpart of '%s'; export "
+                         "to --npz",
+                         layers[k].name, layers[k].ops->name);
     for (size_t k = 0; k < n; k++) {
         const bm_layer *l = &layers[k];
+        char group[32];
 
-        bm_graph_scope(g, l->name);
+        snprintf(group, sizeof group, "group_%zu", k);
+        bm_graph_scope(g, l->ops->role == BM_ALONE ? l->name : group);
+        entered[k] = f;
         find(l->ops)(&f, l);
         f.size = l->n_out;
     }
     to_batch(&f);
     *features = f.x;
     *lengths = f.lengths;
-    return BM_OK;
+done:
+    free(entered);
+    return status;
 }

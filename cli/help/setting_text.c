@@ -147,6 +147,8 @@ const char *bm_section_about(const char *section)
         {"job", "Workers and hardware. The result depends on the number of "
                 "workers, not on the number of ranks\n(`-n`)."},
         {"batch", "Mini-batches. Set at most one of the two sizes."},
+        {"augment", "Random changes of the sequences that are trained on, see "
+                    "[augmentation.md](augmentation.md)."},
         {"block", "The data that a worker trains on between two exchanges. Set "
                   "at most one of the three sizes;\n[tuning.md](tuning.md) "
                   "says how to choose it."},

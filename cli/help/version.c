@@ -1,6 +1,7 @@
 #include "cli/help/version.h"
 
 #include "cli/json_output.h"
+#include "cli/placement/place_text.h"
 #include "cli/verbs.h"
 #include "compute/cpu/loops/cpu_isa.h"
 #include "compute/cpu/onednn.h"
@@ -9,6 +10,7 @@
 #include <hdf5.h>
 #include <jansson.h>
 #include <mpi.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -57,32 +59,88 @@ static void collect(fact all[FACTS])
              bm_isa_find(&isa) == BM_OK ? isa->name : "invalid BMUF_ISA");
 }
 
-static bm_status version(const bm_arguments *a)
+/* The cores of this host that this process may use. */
+static long cores(void)
 {
-    fact all[FACTS];
-    json_t *o = NULL;
+    bm_topology *t = NULL;
+    long n = 1;
 
-    collect(all);
-    if (bm_argument(a, "json") == NULL) {
-        printf("bmuf %s\n", all[0].value);
-        for (size_t i = 1; i < FACTS; i++)
-            printf("%-9s %s\n", all[i].title, all[i].value);
-        return BM_OK;
-    }
-    o = json_object();
-    for (size_t i = 0; i < FACTS; i++)
-        json_object_set_new(o, all[i].key, json_string(all[i].value));
-    bm_json_print(o, JSON_INDENT(1));
-    return BM_OK;
+    if (bm_topology_open(&t) == BM_OK)
+        n = bm_topology_cores(t);
+    bm_topology_close(t);
+    return n;
 }
 
-static const bm_flag flags[] = {BM_JSON_FLAG, {0}};
+json_t *bm_version_json(void)
+{
+    fact all[FACTS];
+    json_t *o = json_object();
+
+    collect(all);
+    for (size_t i = 0; i < FACTS; i++)
+        json_object_set_new(o, all[i].key, json_string(all[i].value));
+    json_object_set_new(o, "cores", json_integer(cores()));
+    return o;
+}
+
+/* --placement RANKS: where this host would put so many ranks. */
+static bm_status print_placement(const bm_arguments *a, json_t *o)
+{
+    bm_place *places = NULL;
+    json_t *list = json_array();
+    long ranks = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(
+        bm_argument_number(a, "placement", 0, 1, BM_MOST_PLACES, &ranks));
+    BM_TRY_DONE(bm_placement_of_host(&places, ranks, true));
+    for (long r = 0; r < ranks; r++) {
+        if (o == NULL)
+            bm_place_print(&places[r], r, stdout);
+        json_array_append_new(list, bm_place_json(&places[r]));
+    }
+    if (o != NULL)
+        json_object_set(o, "placement", list);
+done:
+    json_decref(list);
+    free(places);
+    return status;
+}
+
+static bm_status version(const bm_arguments *a)
+{
+    bool json = bm_argument(a, "json") != NULL;
+    fact all[FACTS];
+    json_t *o = json ? bm_version_json() : NULL;
+    bm_status status = BM_OK;
+
+    collect(all);
+    if (!json)
+        printf("bmuf %s\n", all[0].value);
+    for (size_t i = 1; i < FACTS && !json; i++)
+        printf("%-9s %s\n", all[i].title, all[i].value);
+    if (bm_argument(a, "placement") != NULL)
+        status = print_placement(a, o);
+    if (json && status == BM_OK)
+        bm_json_print(o, JSON_INDENT(1));
+    else
+        json_decref(o);
+    return status;
+}
+
+static const bm_flag flags[] = {
+    {"placement", "RANKS",
+     "print, too, which cores, NUMA node and GPU each of so many ranks gets on "
+     "this host",
+     0, false},
+    BM_JSON_FLAG,
+    {0}};
 
 const bm_verb bm_verb_version = {
     .name = "version",
     .nouns = "",
     .help = "print the version, the libraries and the instruction set",
-    .text = "  bmuf version\n  bmuf --version\n",
+    .text = "  bmuf version\n  bmuf --version\n  bmuf version --placement 4\n",
     .flags = flags,
     .least = 0,
     .most = 0,

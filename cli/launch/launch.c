@@ -1,274 +1,135 @@
 /*
- * launch.c - starts mpirun in a session of its own, so that Ctrl-C reaches only
- * the supervisor: on SIGINT mpirun kills its ranks after two seconds, but a
- * block may take longer. The supervisor sends SIGUSR1, which mpirun forwards at
- * once; it repeats the signal, as the ranks may not have started yet. If mpirun
- * goes on after a rank has died, the supervisor kills it.
+ * launch.c - runs the same command again under mpirun, and again after an
+ * attempt that lost a rank.
  */
-#define _GNU_SOURCE /* pipe2 */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/launch/launch.h"
 
-#include "cli/launch/mpirun_output.h"
-#include "cli/launch/rank_liveness.h"
+#include "cli/doctor/limits.h"
+#include "cli/hosts/reach.h"
+#include "cli/launch/attempt.h"
+#include "cli/launch/mpirun_command.h"
+#include "cli/launch/restarts.h"
 #include "cli/launch/scratch.h"
-#include "cli/terminal.h"
-#include "core/clock.h"
 #include "core/log.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { NOTICE_S = 5 }; /* for mpirun to notice that a rank has died */
-
-typedef struct session {
-    char **words; /* mpirun's command line; borrowed */
-    bm_scratch scratch;
-    long ranks;
-    bm_mpirun_output output;
-    int dead;     /* a rank that has died; -1: none */
-    double since; /* when that was noticed */
-    bool lost;    /* mpirun did not notice within NOTICE_S */
-} session;
-
-static volatile sig_atomic_t signals, last_signal;
-
-static void note(int number)
-{
-    signals++;
-    last_signal = number;
-}
-
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    struct sigaction action = {0};
-
-    action.sa_handler = note;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
-}
 
 /* Logs the command, and puts it into the environment of the ranks, for the
  * journal. */
 static void tell_command(char *const *words)
 {
-    char line[4096] = "";
+    char *line = bm_mpirun_command_text(words);
 
-    for (; *words != NULL; words++)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s",
-                 line[0] != '\0' ? " " : "", *words);
-    setenv(BM_LAUNCH_COMMAND, line, 1);
-    bm_log(BM_DETAIL, "starting: %s", line);
+    setenv(BM_LAUNCH_COMMAND, line != NULL ? line : "mpirun", 1);
+    bm_log(BM_DETAIL, "starting: %s", getenv(BM_LAUNCH_COMMAND));
+    free(line);
 }
 
-/* In the child: runs mpirun with stderr on `pipe`; does not return. */
-static void exec_mpirun(const session *s, pid_t parent, int pipe)
+/* Reports deaths that no rank could report; returns the supervisor's exit
+ * code. */
+static int finish(const bm_restarts *r, const bm_outcome *o)
 {
-    bm_terminal_export();
-    bm_rank_liveness_export(s->scratch.path);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || dup2(pipe, STDERR_FILENO) < 0)
-        _exit(bm_status_exit(BM_ERR_COMM));
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    execvp(s->words[0], s->words);
-    bm_log(BM_ERROR, "cannot run %s: %s; install Open MPI, or run without -n",
-           s->words[0], strerror(errno));
-    _exit(bm_status_exit(BM_ERR_MISSING));
-}
+    static const char advice[] = "; run the same command again to resume from "
+                                 "the last checkpoint";
+    bool lost = o->why[0] != '\0' || o->code == 1;
 
-/* Passes on one read of mpirun's output within a quarter of a second; with
- * `all`, everything that is in the pipe. */
-static void pass_output(int pipe, bm_mpirun_output *output, bool all)
-{
-    struct pollfd ready = {.fd = pipe, .events = POLLIN};
-    char text[4096];
-    ssize_t n = 1;
-
-    while (n > 0 && poll(&ready, 1, all ? 0 : 250) > 0) {
-        n = read(pipe, text, sizeof text);
-        if (n > 0)
-            bm_mpirun_output_pass(output, text, (size_t)n, stderr);
-        if (!all)
-            break;
-    }
-    if (n == 0 && !all)
-        poll(NULL, 0, 5); /* mpirun is about to exit */
-}
-
-/* Whether mpirun has not noticed for NOTICE_S that a rank died. */
-static bool missed_a_death(session *s)
-{
-    int dead = bm_rank_liveness_dead(s->scratch.path, s->ranks);
-
-    if (dead != s->dead)
-        s->since = bm_clock();
-    s->dead = dead;
-    return dead >= 0 && bm_clock() - s->since > NOTICE_S;
-}
-
-/* Returns mpirun's exit code, or 128 + n after signal n. The first signal to
- * the supervisor asks the ranks to stop, the second kills them. Does not wait
- * for the pipe to close: processes on other hosts may hold it open longer. */
-static int wait_for(session *s, pid_t child, int pipe)
-{
-    int state = 0;
-
-    while (waitpid(child, &state, WNOHANG) == 0) {
-        s->lost = s->lost || missed_a_death(s);
-        if (signals > 1 || s->lost)
-            kill(-child, SIGKILL);
-        else if (signals == 1)
-            kill(child, SIGUSR1);
-        pass_output(pipe, &s->output, false);
-    }
-    pass_output(pipe, &s->output, true);
-    bm_mpirun_output_end(&s->output, stderr);
-    /* The progress line of rank 0. */
-    if (signals > 1 && bm_terminal_redraws())
-        fprintf(stderr, "\r%*s\r", (int)bm_terminal_width() - 1, "");
-    return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-}
-
-/* The supervisor's exit code. Reports deaths that no rank could report. */
-static int exit_code(const bm_arguments *a, const session *s, int code)
-{
-    const char *advice = strcmp(a->verb->name, "train") == 0
-                             ? "; run the same command again to resume from "
-                               "the last checkpoint"
-                             : "";
-
-    if (signals > 1)
-        return 128 + last_signal;
-    if (signals == 1 && code == 128 + SIGUSR1) /* before training began */
+    if (o->killed_by != 0)
+        return o->code;
+    if (o->asked && lost && r->run[0] != '\0') {
+        bm_log(BM_WARNING, "the job ended before it had stopped cleanly (%s)%s",
+               o->why[0] != '\0' ? o->why : "mpirun failed", advice);
         return bm_status_exit(BM_STOPPED);
-    if (code <= 128)
-        return code;
-    if (s->lost)
-        bm_log(BM_ERROR, "rank %d died, but mpirun kept waiting for it%s",
-               s->dead, advice);
-    else if (s->output.signal > 0)
-        bm_log(BM_ERROR, "rank %ld on %s was killed by signal %d (%s)%s",
-               s->output.rank, s->output.host, code - 128,
-               strsignal(code - 128), advice);
-    else
-        bm_log(BM_ERROR, "mpirun or a rank was killed by signal %d (%s)%s",
-               code - 128, strsignal(code - 128), advice);
-    return s->lost ? bm_status_exit(BM_ERR_COMM) : code;
-}
-
-/* Over TCP Open MPI sends a message longer than these only after a handshake,
- * whose reply queues behind the peer's own data: docs/scaling.md. If the
- * environment sets one of them, all are left alone. */
-static char *const limits[] = {"btl_tcp_rndv_eager_limit",
-                               "btl_tcp_eager_limit", "btl_tcp_max_send_size"};
-
-enum { LIMITS = sizeof limits / sizeof limits[0] };
-
-static bool user_limits(void)
-{
-    char name[64];
-
-    for (int i = 0; i < LIMITS; i++) {
-        snprintf(name, sizeof name, "OMPI_MCA_%s", limits[i]);
-        if (getenv(name) != NULL)
-            return true;
     }
-    return false;
+    if (o->why[0] != '\0')
+        bm_log(BM_ERROR, "%s%s", o->why,
+               r->run[0] != '\0' && !o->absent ? advice : "");
+    return o->code;
 }
 
-/* mpirun's command line, which runs this program again. free() the list; its
- * words are borrowed. NULL: no memory. */
-static char **command(const bm_arguments *a, char *count, char *scratch)
+/* One attempt, in a folder of its own. */
+static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
+                         const bm_restarts *r, const bm_watchdog_limits *limits,
+                         bm_outcome *out)
 {
-    static char program[4096];
-    char *ours[] = {
-        "mpirun",
-        "-np",
-        count,
-        "--oversubscribe",
-        "--bind-to",
-        "none",
-        "--mca",
-        "mpi_yield_when_idle",
-        "1",
-        "--mca",
-        "btl_base_warn_component_unused",
-        "0",
-        "--mca",
-        "odls_base_sigkill_timeout", /* files are complete by then */
-        "0",
-        "--mca",
-        "orte_tmpdir_base",
-        scratch,
-        "--mca",
-        "btl_vader_backing_directory",
-        scratch};
-    size_t n = sizeof ours / sizeof ours[0];
-    char **words = calloc(n + 3 * LIMITS + 1 + (size_t)a->argc, sizeof *words);
-
-    if (words == NULL)
-        return NULL;
-    memcpy(words, ours, sizeof ours);
-    for (int i = 0; i < LIMITS && !user_limits(); i++) {
-        words[n++] = "--mca";
-        words[n++] = limits[i];
-        words[n++] = "8388608";
-    }
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
-        snprintf(program, sizeof program, "%s", a->argv[0]);
-    words[n++] = program;
-    for (int i = 1; i < a->argc; i++)
-        words[n++] = a->argv[i];
-    return words;
-}
-
-static bm_status supervise(const bm_arguments *a, session *s, int *code)
-{
-    pid_t parent = getpid(), child = -1;
-    int ends[2] = {-1, -1};
+    bm_returns returns = {.lost = &allocation->lost, .folder = r->run};
+    bm_scratch scratch = {.lock = -1};
+    bm_attempt plan = {.ranks = (int)allocation->ranks,
+                       .shared = r->shared,
+                       .limits = *limits,
+                       .returns = &returns};
     bm_status status = BM_OK;
 
-    tell_command(s->words);
-    fflush(NULL);
-    catch_signals();
-    if (pipe2(ends, O_CLOEXEC) == 0)
-        child = fork();
-    if (child < 0)
-        status =
-            BM_FAIL(BM_ERR_MEMORY, "cannot start mpirun: %s", strerror(errno));
-    if (child == 0)
-        exec_mpirun(s, parent, ends[1]);
-    close(ends[1]);
-    if (child > 0)
-        *code = exit_code(a, s, wait_for(s, child, ends[0]));
-    close(ends[0]);
+    BM_TRY(bm_scratch_open(&scratch, allocation->ranks));
+    plan.folder = scratch.path;
+    plan.limits.near = r->shared[0] == '\0';
+    setenv(BM_HEARTBEAT_FOLDER, scratch.path, 1); /* for the ranks */
+    setenv(BM_HEARTBEAT_SHARED, r->shared, 1);
+    setenv(BM_FENCE_ATTEMPT, r->own, 1);
+    status = bm_mpirun_command(&plan.words, a, allocation, scratch.path);
+    if (status == BM_OK) {
+        tell_command(plan.words);
+        status = bm_attempt_run(&plan, out);
+    }
+    bm_mpirun_command_free(plan.words);
+    if (allocation->by == BM_BY_HOSTS)
+        bm_reach_remove(&allocation->hosts, scratch.path);
+    bm_scratch_close(&scratch);
     return status;
 }
 
-bm_status bm_launch(const bm_arguments *a, long ranks, int *code)
+/* As many as there are on the first host, for several hosts. */
+static long ranks_here(const bm_allocation *allocation)
 {
-    session s = {.ranks = ranks, .dead = -1};
-    char count[24];
+    return allocation->hosts.n > 0 ? allocation->hosts.list[0].slots
+                                   : allocation->ranks;
+}
+
+/* The hosts of the next attempt: those that answer. */
+static bm_status choose_hosts(bm_allocation *now, const bm_allocation *whole,
+                              const char *run)
+{
+    long before = now->ranks;
+
+    bm_allocation_free(now);
+    BM_TRY(bm_allocation_again(now, whole, run));
+    if (now->ranks != before)
+        bm_log(BM_WARNING, "going on with %ld ranks, before it were %ld",
+               now->ranks, before);
+    return BM_OK;
+}
+
+bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
+                    const bm_launch_plan *plan, int *code)
+{
+    bm_watchdog_limits limits = plan->limits;
+    bm_allocation fewer = {.ranks = allocation->ranks};
+    const bm_allocation *now = allocation;
+    bm_outcome o = {0};
+    bm_restarts r;
+    bool again = true;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_scratch_open(&s.scratch, ranks));
-    snprintf(count, sizeof count, "%ld", ranks);
-    s.words = command(a, count, s.scratch.path);
-    if (s.words != NULL)
-        status = supervise(a, &s, code);
-    else
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a command line");
-    free((void *)s.words);
-    bm_scratch_close(&s.scratch);
+    BM_TRY_DONE(bm_restarts_open(&r, plan->run, plan->max_restarts));
+    bm_limits_warn(ranks_here(allocation));
+    while (again) {
+        BM_TRY_DONE(bm_restarts_begin(&r));
+        BM_TRY_DONE(attempt(a, now, &r, &limits, &o));
+        again = bm_restarts_another(&r, &o);
+        if (o.ended && o.alive) /* perhaps it was only slow */
+            limits.hang_s *= 2;
+        if (again && allocation->by == BM_BY_HOSTS) {
+            BM_TRY_DONE(choose_hosts(&fewer, allocation, r.run));
+            now = &fewer;
+        }
+        if (again && bm_attempt_asked()) { /* meanwhile */
+            o.asked = true;
+            again = false;
+        }
+    }
+    *code = finish(&r, &o);
+done:
+    bm_allocation_free(&fewer);
+    bm_restarts_close(&r);
     return status;
 }

@@ -1,13 +1,18 @@
 #define _XOPEN_SOURCE 700 /* sigaltstack */
 #include "cli/launch/processes.h"
 
-#include "cli/launch/launch.h"
-#include "cli/launch/rank_liveness.h"
+#include "cli/hosts/slurm.h"
+#include "cli/launch/heartbeat.h"
+#include "cli/launch/launcher.h"
+#include "cli/launch/stack.h"
+#include "cli/launch/stop_signal.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "core/fence.h"
 #include "core/log.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,10 +25,15 @@ static struct {
     bm_comm *comm;
     bool supervised; /* this process is the supervisor */
     int code;        /* mpirun's exit code */
+    bool planned;    /* the next two are known */
+    bm_launcher launcher;
+    bm_allocation allocation; /* without a launcher */
 } job;
 
 static volatile sig_atomic_t asked;
 static volatile sig_atomic_t answers; /* this process answers on a terminal */
+static volatile sig_atomic_t supervised;
+static bm_stop_signal stop;
 
 /* A block may take minutes. */
 static void answer(void)
@@ -39,11 +49,13 @@ static void answer(void)
     errno = error;
 }
 
-/* A second signal from the user exits at once. The supervisor repeats SIGUSR1,
- * which does not. */
-static void on_signal(int number)
+/* A second signal from the user exits at once; under a supervisor that decides.
+ * SIGUSR1, which it repeats, never does. */
+static void on_signal(int number, siginfo_t *info, void *context)
 {
-    if (asked != 0 && number != SIGUSR1) {
+    (void)context;
+    if (number != SIGUSR1 && !supervised &&
+        bm_stop_signal_note(&stop, number, info)) {
         bm_progress_erase();
         _exit(128 + number);
     }
@@ -61,19 +73,10 @@ int bm_job_signal(void)
  * stores values below the stack pointer. */
 static void catch_signals(const char *rank)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    static char memory[1 << 16];
-    const stack_t own = {.ss_sp = memory, .ss_size = sizeof memory};
-    struct sigaction action = {0};
-
     answers = bm_terminal_stderr() && bm_log_shows(BM_NOTE) &&
               (rank == NULL || strcmp(rank, "0") == 0);
-    sigaltstack(&own, NULL);
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
+    supervised = bm_heartbeat_is_read();
+    bm_stop_signal_catch(on_signal, SA_ONSTACK);
 }
 
 /* This rank according to its launcher; NULL: no launcher. Call it before
@@ -82,7 +85,9 @@ static const char *rank_in_environment(void)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 
-    return rank != NULL ? rank : getenv("PMIX_RANK");
+    if (rank == NULL)
+        rank = getenv("PMIX_RANK");
+    return rank != NULL || !bm_slurm_task() ? rank : getenv("SLURM_PROCID");
 }
 
 static struct {
@@ -90,13 +95,29 @@ static struct {
     char rank[16]; /* of this process */
 } launcher;
 
-/* Exits when the launcher has died, as nothing else would end this rank. */
+/* Exits if a later attempt at the run has begun, which this rank missed. */
+static void check_fence(void)
+{
+    if (bm_fence_check() == BM_OK)
+        return;
+    bm_log(BM_ERROR, "rank %s: %s", launcher.rank, bm_last_message());
+    bm_progress_erase();
+    _exit(bm_status_exit(BM_ERR_COMM));
+}
+
+/* Writes heartbeats. Exits when the launcher has died, as nothing else would end
+ * this rank. */
 static void *watch_launcher(void *unused)
 {
-    struct timespec pause = {0, 250000000};
+    enum { FENCE_EVERY = 8 };
+    struct timespec pause = {0, (long)(1e9 * BM_HEARTBEAT_S)};
 
-    while (getppid() == launcher.pid)
+    for (long i = 0; getppid() == launcher.pid; i++) {
+        bm_heartbeat_beat();
+        if (i % FENCE_EVERY == 0)
+            check_fence();
         nanosleep(&pause, NULL);
+    }
     bm_log(BM_ERROR, "rank %s: mpirun has died; exiting", launcher.rank);
     bm_progress_erase();
     _exit(bm_status_exit(BM_ERR_COMM));
@@ -125,62 +146,101 @@ static bm_status watch(void)
     return BM_OK;
 }
 
-enum { INIT_S = 60 };
 static volatile sig_atomic_t timeout_code; /* exit code */
+static char timeout_text[120];
 
 /* Open MPI waits without limit for a rank that died before MPI_Init. */
 static void on_timeout(int number)
 {
-    static const char text[] = "bmuf: MPI_Init: the other ranks did not start "
-                               "within 60 s; exiting\n";
-    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    ssize_t written = write(STDERR_FILENO, timeout_text, strlen(timeout_text));
 
     (void)number;
     (void)written;
     _exit(timeout_code);
 }
 
-static bm_status init_mpi(bool launched)
+static bm_status init_mpi(bool launched, double start_s)
 {
     bm_status status = BM_OK;
 
     timeout_code = bm_status_exit(BM_ERR_COMM);
+    snprintf(timeout_text, sizeof timeout_text,
+             "bmuf: MPI_Init: the other ranks did not start within %.0f s "
+             "(job.start_limit); exiting\n",
+             start_s);
     if (launched) {
         signal(SIGALRM, on_timeout);
-        alarm(INIT_S);
+        alarm((unsigned)ceil(start_s));
     }
     status = bm_comm_open(&job.comm);
     alarm(0);
     return status;
 }
 
-static bool under_a_launcher(void)
+bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
 {
-    return getenv("OMPI_COMM_WORLD_SIZE") != NULL ||
-           getenv("PMIX_RANK") != NULL || getenv("PMI_RANK") != NULL;
+    BM_TRY(bm_launcher_find(a, &job.launcher));
+    job.planned = true;
+    *ranks = 1;
+    if (job.launcher == BM_LAUNCHER_NONE && bm_slurm_task()) {
+        unsetenv("SLURM_STEP_ID"); /* else MPI_Init looks for other tasks */
+        unsetenv("SLURM_STEPID");
+    }
+    if (job.launcher == BM_LAUNCHER_NONE) {
+        BM_TRY(bm_allocation_read(&job.allocation, a, folder));
+        *ranks = job.allocation.ranks;
+    }
+    return BM_OK;
 }
 
-bm_status bm_job_start(const bm_arguments *a, bool stoppable, bm_comm **comm)
+void bm_job_one_a_host(void)
 {
-    bool launched = under_a_launcher(); /* MPI_Init changes the environment */
+    bm_hosts *h = &job.allocation.hosts;
+
+    for (size_t i = 0; i < h->n; i++)
+        h->list[i].slots = 1;
+    if (h->n > 0)
+        job.allocation.ranks = (long)h->n;
+}
+
+const bm_allocation *bm_job_allocation(void)
+{
+    return &job.allocation;
+}
+
+const bm_job_plan bm_job_defaults = {
+    .launch = {.limits = {.start_s = 60, .hang_s = 60, .hang_factor = 10}}};
+
+bm_status bm_job_start(const bm_arguments *a, const bm_job_plan *plan,
+                       bm_comm **comm)
+{
+    static char stack[1 << 16]; /* of signal handlers */
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    const char *rank = rank_in_environment(); /* which MPI_Init changes */
+    bool launched = false;
     long ranks = 0;
 
-    BM_TRY(bm_argument_number(a, "ranks", 0, 1, 1 << 20, &ranks));
-    if (ranks > 1 && !launched) {
+    if (!job.planned)
+        BM_TRY(bm_job_ranks(a, ".", &ranks));
+    launched = job.launcher != BM_LAUNCHER_NONE;
+    if (!launched && bm_allocation_is_parallel(&job.allocation)) {
         job.supervised = true;
         *comm = NULL;
-        return bm_launch(a, ranks, &job.code);
+        return bm_launch(a, &job.allocation, &plan->launch, &job.code);
     }
-    if (stoppable)
-        catch_signals(rank_in_environment());
-    if (launched)
+    sigaltstack(&own, NULL);
+    if (plan->stoppable)
+        catch_signals(rank);
+    if (launched) {
+        bm_stack_on_signal(rank != NULL ? rank : "?");
         BM_TRY(watch());
-    else { /* no daemon of Open MPI, and no folder: all single processes would
-            * have the same, and the first that ends removes it */
+    } else { /* no daemon of Open MPI, and no folder: all single processes would
+              * have the same, and the first that ends removes it */
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
         setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     }
-    BM_TRY(init_mpi(launched));
+    BM_TRY(init_mpi(launched, plan->launch.limits.start_s));
+    bm_heartbeat_phase("setup");
     bm_log_setup(bm_comm_rank(job.comm));
     *comm = job.comm;
     return BM_OK;
@@ -239,6 +299,7 @@ int bm_job_end(bm_status result)
     if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)
         bm_comm_abort(job.comm, code); /* the other ranks do not know of it */
     bm_comm_close(job.comm);
-    bm_rank_liveness_end();
+    bm_heartbeat_end();
+    bm_allocation_free(&job.allocation);
     return code;
 }

@@ -1,6 +1,8 @@
 /* pack.c - bmuf pack: packs recordings, line images or features into shards. */
+#include "cli/device.h"
 #include "cli/json_output.h"
-#include "cli/pack/texts.h"
+#include "cli/pack/labels.h"
+#include "cli/pack/resume.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
@@ -37,23 +39,26 @@ typedef struct packing {
     bm_importer *importer;
     bm_config *config;
     bm_texts texts;
+    bm_labels labels;
+    bm_packed before; /* what an earlier packing has left */
     bm_shard_writer *writer;
     const char *directory;
     bool json;            /* the report, instead of text */
+    bool resumed;         /* behind the shards that are there */
     int lock;             /* of the directory; -1: not taken */
     double most_left_out; /* percent */
-    int32_t *labels;      /* [room] */
-    size_t room;
 
     kinds reasons, remarks; /* of items left out, of items packed */
-    size_t n, left_out, unknown, with_unknown, frames, n_labels;
-    char first_unknown[64];
+    size_t n, left_out, frames, n_labels;
     size_t seen; /* packed or left out */
 } packing;
 
-/* Fails if there are shards. With `force` removes them, the vocabulary, and the
- * temporary files of a packing that was killed. */
-static bm_status clear_directory(const char *path, bool force)
+/* What to do with the files of an earlier packing. */
+typedef enum found { REFUSE, REMOVE, KEEP } found;
+
+/* Removes the shards, or refuses or keeps them. Unless it refuses, removes the
+ * vocabulary and the temporary files of a packing that was killed. */
+static bm_status clear_directory(const char *path, found what)
 {
     DIR *directory = opendir(path);
     const struct dirent *entry = NULL;
@@ -69,12 +74,14 @@ static bm_status clear_directory(const char *path, bool force)
             !bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (shard && !force)
+        if (shard && what == REFUSE)
             status = BM_FAIL(BM_ERR_CREATE,
-                             "%s already has shards; give another --out, or "
-                             "--force to replace them",
+                             "%s already has shards; give another --out, "
+                             "--force to replace them, or --resume to go on "
+                             "with a packing that was stopped",
                              path);
-        else if (force && unlink(file) != 0)
+        else if (what != REFUSE && !(shard && what == KEEP) &&
+                 unlink(file) != 0)
             status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", file,
                              strerror(errno));
     }
@@ -82,18 +89,29 @@ static bm_status clear_directory(const char *path, bool force)
     return status;
 }
 
-static bm_status learn_vocab(packing *p)
+/* Reads what is there, and lets the importer begin after it. */
+static bm_status go_on(packing *p, const char *name, const char *store,
+                       const bm_shard_meta *meta)
 {
-    const char *text = NULL;
+    static const char kind[] = "before the packing was stopped";
+    const bm_packed *b = &p->before;
+    size_t left_out = 0;
 
-    for (;;) {
-        BM_TRY(p->importer->ops->text(p->importer, &text));
-        if (text == NULL)
-            break;
-        BM_TRY(bm_texts_normalise(&p->texts, text, &text));
-        BM_TRY(bm_vocab_learn(p->texts.vocab, text));
+    BM_TRY(bm_packed_read(&p->before, p->directory, name, store, meta));
+    BM_TRY(p->importer->ops->skip(p->importer, (const char *const *)b->tags,
+                                  b->n, &left_out));
+    if (left_out > 0) {
+        p->reasons.of[p->reasons.n++] =
+            (struct counted){.kind = kind, .n = left_out};
+        p->left_out = left_out;
     }
-    bm_vocab_sort(p->texts.vocab);
+    p->n = b->n;
+    p->frames = b->frames;
+    p->n_labels = b->labels;
+    p->seen = b->n + left_out;
+    bm_log(BM_NOTE, "%s: going on behind %s of %s", p->directory,
+           bm_count_noun((long long)b->n, "sequence").text,
+           bm_count_noun((long long)b->shards, "shard").text);
     return BM_OK;
 }
 
@@ -109,29 +127,12 @@ static bm_status open_writer(packing *p, const char *name)
     ops->meta(p->importer, &meta);
     meta.vocab = p->texts.vocab;
     meta.text_form = p->texts.form;
-    return bm_shard_writer_open(&p->writer, p->directory, name, &set, &meta);
-}
-
-static bm_status encode(packing *p, const char *text, size_t *n)
-{
-    size_t unknown = 0;
-    char first[64] = "";
-
-    BM_TRY(bm_texts_normalise(&p->texts, text, &text));
-    if (strlen(text) + 1 > p->room) {
-        size_t room = 2 * strlen(text) + 64;
-        int32_t *grown = realloc(p->labels, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", room);
-        p->labels = grown;
-        p->room = room;
-    }
-    *n = bm_vocab_encode(p->texts.vocab, text, p->labels, &unknown, first);
-    p->unknown += unknown;
-    p->with_unknown += unknown > 0;
-    if (unknown > 0 && p->first_unknown[0] == '\0')
-        memcpy(p->first_unknown, first, sizeof first);
-    return BM_OK;
+    if (!p->resumed)
+        return bm_shard_writer_open(&p->writer, p->directory, name, &set,
+                                    &meta);
+    BM_TRY(go_on(p, name, set.store, &meta));
+    return bm_shard_writer_resume(&p->writer, p->directory, name, &set, &meta,
+                                  &p->before.place);
 }
 
 /* Counts an item of this kind. */
@@ -163,40 +164,36 @@ static void list_kinds(const kinds *all, char *out, size_t room)
                        i > 0 ? ", " : "", all->of[i].n, all->of[i].kind);
 }
 
-static bm_status pack_all(packing *p)
+static bm_status pack_item(void *self, const bm_item *item)
 {
-    bm_item item = {0};
+    packing *p = self;
+    bool labelled = item->has_text || item->labels != NULL;
 
-    bm_progress_open(true);
-    for (;;) {
-        size_t n = 0;
-
-        BM_TRY(p->importer->ops->next(p->importer, &item));
-        if (item.id == NULL)
-            return BM_OK;
-        bm_progress_count("sequences", ++p->seen,
-                          p->importer->ops->size(p->importer));
-        if (item.problem != NULL) {
-            if (p->left_out++ < MOST_WARNINGS)
-                bm_log(BM_WARNING, "left out %s: %s", item.id,
-                       item.problem->text);
-            count(&p->reasons, item.problem->kind, item.id);
-            continue;
-        }
-        if (item.remark != NULL)
-            count(&p->remarks, item.remark, item.id);
-        BM_TRY(encode(p, item.text != NULL ? item.text : "", &n));
-        BM_TRY(bm_shard_writer_add(p->writer, item.id, item.speaker, item.x,
-                                   item.frames,
-                                   item.has_text ? p->labels : NULL, n));
-        p->n++;
-        p->frames += item.frames;
-        p->n_labels += n;
+    bm_progress_count("sequences", ++p->seen,
+                      p->importer->ops->size(p->importer));
+    if (item->problem != NULL) {
+        if (p->left_out++ < MOST_WARNINGS)
+            bm_log(BM_WARNING, "left out %s: %s", item->id,
+                   item->problem->text);
+        count(&p->reasons, item->problem->kind, item->id);
+        return BM_OK;
     }
+    if (item->remark != NULL)
+        count(&p->remarks, item->remark, item->id);
+    BM_TRY(bm_labels_make(&p->labels, &p->texts, item));
+    BM_TRY(bm_shard_writer_add(p->writer, item->id, item->speaker, item->x,
+                               item->frames, labelled ? p->labels.x : NULL,
+                               p->labels.n));
+    p->n++;
+    p->frames += item->frames;
+    p->n_labels += p->labels.n;
+    return BM_OK;
 }
 
 static void warn(const packing *p)
 {
+    const bm_labels *l = &p->labels;
+
     if (p->left_out > MOST_WARNINGS)
         bm_log(BM_WARNING, "left out %zu more", p->left_out - MOST_WARNINGS);
     for (size_t i = 0; i < p->remarks.n; i++) {
@@ -207,13 +204,13 @@ static void warn(const packing *p)
                k->n == 1 ? "is" : "are", k->kind, k->ids,
                k->n > FIRST_IDS ? ", .." : "");
     }
-    if (p->unknown > 0)
+    if (l->unknown > 0)
         bm_log(BM_WARNING,
                "%s in %s %s not in the vocabulary and %s skipped, e.g. '%s'",
-               bm_count_noun((long long)p->unknown, "symbol").text,
-               bm_count_noun((long long)p->with_unknown, "text").text,
-               p->unknown == 1 ? "is" : "are", p->unknown == 1 ? "was" : "were",
-               p->first_unknown);
+               bm_count_noun((long long)l->unknown, "symbol").text,
+               bm_count_noun((long long)l->with_unknown, "text").text,
+               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
+               l->first_unknown);
 }
 
 /* Fails if there is nothing, or too much was left out. */
@@ -251,7 +248,7 @@ static void print_summary(const packing *p, size_t shards)
         bm_count_noun((long long)bm_vocab_size(p->texts.vocab), "class").text,
         bm_count_noun((long long)shards, "shard").text, p->directory,
         p->left_out, p->n + p->left_out, p->left_out > 0 ? ": " : "", reasons,
-        bm_count_noun((long long)p->unknown, "unknown symbol").text);
+        bm_count_noun((long long)p->labels.unknown, "unknown symbol").text);
 }
 
 static json_t *json_of(const kinds *all)
@@ -274,7 +271,7 @@ static void print_json(const packing *p, size_t shards)
                   (json_int_t)bm_vocab_size(p->texts.vocab), "left_out",
                   (json_int_t)p->left_out, "reasons", json_of(&p->reasons),
                   "remarks", json_of(&p->remarks), "unknown_symbols",
-                  (json_int_t)p->unknown),
+                  (json_int_t)p->labels.unknown),
         JSON_INDENT(2));
 }
 
@@ -284,7 +281,8 @@ static bm_status write_all(packing *p, const char *name)
     size_t shards = 0;
 
     BM_TRY(open_writer(p, name));
-    BM_TRY(pack_all(p));
+    bm_progress_open(true);
+    BM_TRY(bm_importer_each(p->importer, pack_item, p));
     bm_progress_close();
     warn(p);
     BM_TRY(check_left_out(p));
@@ -315,12 +313,22 @@ static bm_status get_most_left_out(const bm_arguments *a, double *out)
     return BM_OK;
 }
 
+/* Features if the data directory has some, else recordings. */
+static const bm_importer_ops *importer_of_kaldi(const char *directory)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/feats.scp", directory);
+    return access(path, F_OK) == 0 ? &bm_importer_features : &bm_importer_audio;
+}
+
 /* The importer and manifest of the command line. */
 static bm_status find_source(const bm_arguments *a,
                              const bm_importer_ops **importer,
                              const char **path)
 {
     const bm_importer_ops *const *all = bm_importer_list();
+    const char *kaldi = bm_argument(a, "kaldi");
 
     *importer = NULL;
     for (size_t i = 0; all[i] != NULL; i++) {
@@ -334,61 +342,168 @@ static bm_status find_source(const bm_arguments *a,
         *importer = all[i];
         *path = given;
     }
-#define X(name) " --" #name
-    if (*importer == NULL)
-        return BM_FAIL(BM_ERR_ARG, "pack needs a manifest FILE after one of%s",
+    if (kaldi != NULL && *importer != NULL)
+        return BM_FAIL(BM_ERR_ARG, "pack: --kaldi and --%s: give only one",
+                       (*importer)->name);
+#define X(name, file) " --" #name
+    if (kaldi == NULL && *importer == NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack needs a FILE after one of%s, or --kaldi DIR",
                        BM_IMPORTERS(X));
 #undef X
+    if (kaldi != NULL) {
+        *importer = importer_of_kaldi(kaldi);
+        *path = kaldi;
+    }
     return BM_OK;
+}
+
+/* --labels FILE is features.labels=FILE. */
+static bm_status set_labels(const bm_arguments *a,
+                            const bm_importer_ops *importer, bm_config *config)
+{
+    const char *path = bm_argument(a, "labels");
+    char setting[4200];
+
+    if (path == NULL)
+        return BM_OK;
+    if (importer != &bm_importer_idx)
+        return BM_FAIL(BM_ERR_ARG, "pack: --labels goes with --idx alone");
+    snprintf(setting, sizeof setting, "features.labels=%s", path);
+    return bm_config_set(config, setting);
+}
+
+/* Classes of frames are for what has a manifest. */
+static bm_status check_targets(const bm_arguments *a,
+                               const bm_importer_ops *importer)
+{
+    if (bm_argument(a, "targets") == NULL ||
+        (importer != &bm_importer_idx && importer != &bm_importer_returnn))
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "pack: --targets does not go with --%s, which "
+                   "has classes of its own",
+                   importer->name);
+}
+
+static bm_status check_resume(const bm_arguments *a,
+                              const bm_importer_ops *importer)
+{
+    if (bm_argument(a, "resume") == NULL)
+        return BM_OK;
+    if (bm_argument(a, "force") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "pack: --resume and --force: give only one");
+    if (importer->skip == NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --resume does not go with --%s; pack it anew "
+                       "with --force",
+                       importer->name);
+    return BM_OK;
+}
+
+/* Further files after the options. */
+static bm_status take_more(const bm_arguments *a,
+                           const bm_importer_ops *importer,
+                           bm_import_source *source)
+{
+    source->more = a->nouns;
+    source->n_more = (size_t)a->n_nouns;
+    if (a->n_nouns == 0 || importer == &bm_importer_returnn)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "pack: '%s' is one file too many; only --returnn takes "
+                   "several",
+                   a->nouns[0]);
+}
+
+/* A folder of images is for lists of images. */
+static bm_status check_image_dir(const bm_arguments *a,
+                                 const bm_importer_ops *importer)
+{
+    if (bm_argument(a, "image-dir") == NULL || importer == &bm_importer_images)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG, "pack: --image-dir goes with --images alone");
 }
 
 static bm_status pack(const bm_arguments *a)
 {
     packing p = {.directory = bm_argument(a, "out"),
                  .lock = -1,
-                 .json = bm_argument(a, "json") != NULL};
-    const char *name = bm_argument(a, "name"), *path = NULL;
+                 .json = bm_argument(a, "json") != NULL,
+                 .resumed = bm_argument(a, "resume") != NULL};
+    const char *name = bm_argument(a, "name");
+    bm_import_source source = {.targets = bm_argument(a, "targets"),
+                               .image_dir = bm_argument(a, "image-dir"),
+                               .pipes = bm_argument(a, "allow-pipes") != NULL};
     const bm_importer_ops *importer = NULL;
+    long threads = 1;
     bm_section sections[3];
     bm_status status = BM_OK;
 
-    BM_TRY(find_source(a, &importer, &path));
+    BM_TRY(find_source(a, &importer, &source.path));
     if (p.directory == NULL)
         return BM_FAIL(BM_ERR_ARG, "pack needs --out DIR");
+    BM_TRY(check_targets(a, importer));
+    BM_TRY(check_image_dir(a, importer));
+    BM_TRY(take_more(a, importer, &source));
+    BM_TRY(check_resume(a, importer));
     BM_ASSERT(importer != NULL);
     BM_TRY(get_most_left_out(a, &p.most_left_out));
+    BM_TRY(bm_argument_number(a, "threads", bm_cores(), 1, 1024, &threads));
+    source.threads = (size_t)threads;
     bm_pack_sections(importer, sections);
     BM_TRY_DONE(bm_config_new(&p.config));
     BM_TRY_DONE(bm_arguments_set(a, p.config));
+    BM_TRY_DONE(set_labels(a, importer, p.config));
     BM_TRY_DONE(bm_config_check(p.config, sections));
-    BM_TRY_DONE(bm_texts_open(&p.texts, a));
-    BM_TRY_DONE(bm_importer_open(&p.importer, importer->name, p.config, path,
-                                 p.most_left_out, p.texts.features_text));
-    if (p.texts.learned)
-        BM_TRY_DONE(learn_vocab(&p));
+    BM_TRY_DONE(bm_texts_open(&p.texts, a, importer->words));
+    source.like = p.texts.features_text;
+    source.most_missing = p.most_left_out;
+    BM_TRY_DONE(
+        bm_importer_open(&p.importer, importer->name, p.config, &source));
+    BM_TRY_DONE(bm_labels_open(&p.labels, &p.texts, p.importer));
     BM_TRY_DONE(bm_file_make_directory(p.directory));
     BM_TRY_DONE(bm_file_lock(&p.lock, p.directory, lock_name));
-    BM_TRY_DONE(clear_directory(p.directory, bm_argument(a, "force") != NULL));
+    BM_TRY_DONE(clear_directory(p.directory, p.resumed ? KEEP
+                                             : bm_argument(a, "force") != NULL
+                                                 ? REMOVE
+                                                 : REFUSE));
     BM_TRY_DONE(write_all(&p, name != NULL ? name : "data"));
 done:
     bm_shard_writer_close(p.writer);
+    bm_packed_free(&p.before);
     bm_texts_free(&p.texts);
     bm_importer_close(p.importer);
     bm_config_free(p.config);
     bm_file_unlock(p.lock, p.directory, lock_name);
-    free(p.labels);
+    bm_labels_free(&p.labels);
     return status;
 }
 
 static const bm_flag flags[] = {
-#define X(name)                                                                \
-    {#name, "FILE", "manifest of " #name "; one line per sequence", 0, false},
+#define X(name, file) {#name, "FILE", file, 0, false},
     BM_IMPORTERS(X)
 #undef X
-        {"out", "DIR", "directory for the shards", 'o', false},
+        {"kaldi", "DIR",
+         "data directory of Kaldi: its feats.scp, or else its wav.scp", 0,
+         false},
+    {"out", "DIR", "directory for the shards", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
+    {"labels", "FILE",
+     "classes of --idx; default: its name with labels-idx1 for images-idx3", 0,
+     false},
+    {"targets", "FILE",
+     "archive or list of Kaldi with a class for each frame, for loss = "
+     "cross_entropy",
+     0, false},
+    {"allow-pipes", NULL,
+     "run the commands that a list has in place of files ('sph2pipe .. |')", 0,
+     false},
+    {"image-dir", "DIR",
+     "folder of the images of a list of PyLaia, after --images LIST", 0, false},
     {"units", "characters|words",
-     "what the labels of the texts are; default: characters", 0, false},
+     "what the labels of the texts are; default: characters, of --idx words", 0,
+     false},
     {"vocab", "FILE|DIR|MODEL",
      "use the vocabulary of the training shards or of a model, and the means "
      "of its set if features.normalise = global",
@@ -399,30 +514,44 @@ static const bm_flag flags[] = {
      "normalise texts to Unicode's form C, or not; default: nfc", 0, false},
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
+    {"threads", "N", "files at a time; default: all cores", 0, false},
     {"force", NULL, "replace the shards in --out", 0, false},
+    {"resume", NULL,
+     "continue a packing that was stopped, with the same options", 0, false},
     BM_JSON_FLAG,
     {0},
 };
 
 const bm_verb bm_verb_pack = {
     .name = "pack",
-    .nouns = "",
-    .help = "pack recordings, line images or features into shards",
+    .nouns = "[FILE ..]",
+    .help = "pack recordings, images or features into shards",
     .text =
         "  bmuf pack --audio train.jsonl --out data/train\n"
-        "  bmuf pack --audio test.jsonl --out data/test --vocab data/train\n\n"
+        "  bmuf pack --audio test.jsonl --out data/test --vocab data/train\n"
+        "  bmuf pack --kaldi data/train --out shards/train\n"
+        "  bmuf pack --returnn a.hdf b.hdf --out data/train\n"
+        "  bmuf pack --images pages/ --out shards/train\n"
+        "  bmuf pack --idx train-images-idx3-ubyte.gz --out data/train\n\n"
         "A manifest has one JSON object per line; paths are relative to its "
         "directory:\n"
         "  {\"id\": \"u1\", \"audio\": \"u1.wav\", \"text\": \"one two\", "
         "\"speaker\": \"s1\"}\n"
         "with \"image\" or \"feats\" for \"audio\". \"start\" and "
-        "\"duration\" in seconds take\nan excerpt of a recording. bmuf "
-        "options --pack lists the settings.\n\n"
+        "\"duration\" in seconds take\nan excerpt of a recording. Tables with "
+        "a "
+        "header, manifests of NeMo and cuts of\nLhotse are read, too, all of "
+        "them also as .gz; - is standard input. bmuf\noptions --pack lists the "
+        "settings.\n"
+        "--images also takes a folder with NAME.png and NAME.gt.txt, PAGE XML "
+        "or ALTO, a\nfolder or list of such files, and lists of PyLaia with "
+        "--image-dir.\n\n"
         "With --vocab DIR, labels are words or characters as in those shards. "
         "With\n--vocab FILE, a text file such as vocab.txt, add --units words "
-        "if its symbols\nare words.\n",
+        "if its symbols\nare words; those of Kaldi's words.txt and phones.txt "
+        "are.\n",
     .flags = flags,
     .least = 0,
-    .most = 0,
+    .most = BM_MOST_INPUTS,
     .run = pack,
 };

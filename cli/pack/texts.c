@@ -87,9 +87,12 @@ static const char *kind(bool words)
     return words ? "words" : "characters";
 }
 
-static bm_status get_vocab(bm_texts *t, const char *path, const char *units)
+static bm_status get_vocab(bm_texts *t, const char *path, const char *units,
+                           bool usual)
 {
-    bool words = units != NULL && strcmp(units, kind(true)) == 0;
+    bool table = path != NULL && bm_vocab_is_table(path);
+    bool words =
+        units != NULL ? strcmp(units, kind(true)) == 0 : usual || table;
 
     t->learned = path == NULL;
     if (path == NULL)
@@ -109,13 +112,13 @@ static bm_status get_vocab(bm_texts *t, const char *path, const char *units)
     return BM_OK;
 }
 
-bm_status bm_texts_open(bm_texts *t, const bm_arguments *a)
+bm_status bm_texts_open(bm_texts *t, const bm_arguments *a, bool words)
 {
     const char *path = bm_argument(a, "vocab"), *units = NULL, *form = NULL;
 
     BM_TRY(bm_argument_word(a, "units", "words characters", NULL, &units));
     BM_TRY(bm_argument_word(a, "text", "nfc none", NULL, &form));
-    BM_TRY(get_vocab(t, path, units));
+    BM_TRY(get_vocab(t, path, units, words));
     if (form != NULL && t->form != NULL && strcmp(form, t->form) != 0)
         return BM_FAIL(BM_ERR_ARG,
                        "pack: --text %s, but the texts of --vocab %s were "

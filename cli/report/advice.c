@@ -85,12 +85,18 @@ static double fewest_blocks(const bm_regime *s, int workers)
     return workers > 1 ? fmax(least, ceil(-1 / log(eta))) : least;
 }
 
+/* Mini-batches until local momentum takes effect. */
+static double local_warm_up(const bm_regime *s)
+{
+    return warm_up(s->local_momentum) * fmax(s->accumulate, 1);
+}
+
 /* Mini-batches of a worker in a block, at least. */
 static double fewest_steps(const bm_regime *s, bool average)
 {
     bool reset = s->reset && s->local_momentum > 0 && !average;
 
-    return reset ? warm_up(s->local_momentum) : 1;
+    return reset ? local_warm_up(s) : 1;
 }
 
 /* Fills the blocks of *p, as near to the present number as the rules allow;
@@ -261,13 +267,12 @@ static int advise_on_blocks(const listener *l, const bm_regime *s,
              g->steps);
         n++;
     }
-    if (s->reset && s->local_momentum > 0 &&
-        g->steps < warm_up(s->local_momentum)) {
+    if (s->reset && s->local_momentum > 0 && g->steps < local_warm_up(s)) {
         warn(l,
              "sgd.%s = %.4g needs %.0f steps to take effect, but is reset "
              "every %.1f steps",
              s->adam ? "beta1" : "momentum", s->local_momentum,
-             warm_up(s->local_momentum), g->steps);
+             local_warm_up(s), g->steps);
         n++;
     }
     return n;

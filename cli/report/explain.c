@@ -11,6 +11,7 @@
 #include "cli/train/origin.h"
 #include "cli/verbs.h"
 #include "core/words.h"
+#include "io/augment/augment_text.h"
 #include "recognise/recogniser.h"
 #include "sgd/paces.h"
 
@@ -151,6 +152,26 @@ static void print_cost(const bm_footprint *size, const bm_regime *what,
             "checkpoint        about %.3g MB\n",
             4e-6 * weights * size->memory, 3 * share * (double)features * 4e-6,
             4e-6 * weights * size->checkpoint);
+    if (size->copied > 0)
+        fprintf(out,
+                "                  of which a rank copies %.3g MB, counted in "
+                "its memory, and goes on\n"
+                "                  training while they are written\n",
+                4e-6 * weights * size->copied);
+}
+
+/* What guards against faults besides checkpoints. */
+static void print_guards(const bm_settings *s, bool blocks, double all,
+                         FILE *out)
+{
+    if (s->train.checkpoint_copies[0] != '\0')
+        fprintf(out, "copies            of each checkpoint in %s\n",
+                s->train.checkpoint_copies);
+    if (s->job.audit > 0 && blocks)
+        fprintf(out,
+                "audit             about %.3g of %.0f blocks are computed "
+                "twice, on two ranks\n",
+                s->job.audit * all, all);
 }
 
 static void print_sending(const bm_sending *x, int ranks, FILE *out)
@@ -232,6 +253,20 @@ static void print_start(void *out, const char *text)
     fprintf(out, "start             %s\n", text);
 }
 
+/* How sequences are changed before they are trained on. */
+static void print_augment(const bm_augment_settings *s, const bm_dataset *data,
+                          destination *to)
+{
+    bm_layout layout =
+        bm_layout_of(bm_shard_features_text(data->shards[0]), data->features);
+    char text[800];
+
+    bm_augment_describe(s, &layout, text, sizeof text);
+    if (text[0] != '\0')
+        fprintf(to->out, "augment           %s\n", text);
+    bm_augment_advise(s, &layout, print_advice, to);
+}
+
 static void print_paces(const bm_paces *p, size_t weights, FILE *out)
 {
     if (p->frozen > 0)
@@ -270,6 +305,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
             bm_count_noun((long long)what.epoch_frames, "frame").text,
             bm_count_noun((long long)data->features, "feature").text,
             bm_count_noun((long long)data->classes, "class").text);
+    print_augment(&s->augment, data, to);
     bm_model_print(net.model, out);
     bm_origin_describe(&origin, print_start, out);
     BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
@@ -296,6 +332,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
                data->features, out);
+    print_guards(s, what.blocks, all, out);
     print_sending(&sending, ranks, out);
     bm_conditions_check(config, print_advice, to);
     bm_advise(&what, print_advice, to);

@@ -61,6 +61,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add(o, "memory_bytes", 4. * (double)e->weights * e->size->memory);
     add(o, "data_bytes", 3 * block / e->ranks * (double)e->data->features * 4.);
     add(o, "checkpoint_bytes", 4. * (double)e->weights * e->size->checkpoint);
+    add(o, "checkpoint_copy_bytes", 4. * (double)e->weights * e->size->copied);
     if (e->ranks > 1) {
         add(o, "sent_bytes", e->sending->bytes);
         json_object_set_new(o, "sent_per", json_string(e->sending->per));

@@ -1,5 +1,6 @@
 #include "cli/report/traffic.h"
 
+#include "bmuf/async/server_shards.h"
 #include "bmuf/exchange/columns.h"
 #include "bmuf/strategies/fragments.h"
 
@@ -57,13 +58,21 @@ done:
     return status;
 }
 
-/* While each worker fetches once: rank 0 sends as many models as there are
- * others, who push a few times. */
-static double of_server(const bm_server_policy *t, int ranks,
-                        const bm_params *p)
+/* While each worker fetches once. */
+static bm_status of_server(const bm_settings *s, int ranks, const bm_params *p,
+                           double *out)
 {
+    const bm_server_policy *t = &s->server_policy;
     double pushes = (double)t->fetch_every / (double)t->push_every;
-    return 4 * (double)p->n * fmax(ranks - 1, ranks > 1 ? pushes : 0);
+    bm_server_shards shards = {0};
+    bm_status status = bm_server_shards_cut(
+        &shards, p->n,
+        bm_server_shards_count(s->clock.shards, t, &s->sgd, ranks), ranks);
+
+    if (status == BM_OK)
+        *out = 4 * bm_server_shards_busiest(&shards, pushes);
+    bm_server_shards_free(&shards);
+    return status;
 }
 
 /* Moments that become the workers' mean. */
@@ -96,7 +105,7 @@ bm_status bm_sending_of(const bm_settings *s, int ranks, const bm_params *p,
     else if (per == BM_BLOCK && s->block.fragments > 1)
         BM_TRY(of_fragments(s, ranks, p, &x.bytes));
     else if (real)
-        x.bytes = of_server(&s->server_policy, ranks, p);
+        BM_TRY(of_server(s, ranks, p, &x.bytes));
     else
         BM_TRY(of_sum(&s->job, ranks, p->n, &x.bytes));
     if (per == BM_BLOCK)

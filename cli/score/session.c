@@ -46,7 +46,7 @@ bm_status bm_score_session_open(bm_score_session *s, const bm_arguments *a,
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));
     BM_TRY(bm_argument_word(a, "precision", BM_PRECISIONS, "auto", &precision));
     BM_TRY(read_plan(a, &s->plan));
-    BM_TRY(bm_job_start(a, false, &s->comm));
+    BM_TRY(bm_job_start(a, &bm_job_defaults, &s->comm));
     if (s->comm == NULL)
         return BM_OK;
     BM_TRY(bm_comm_agree(s->comm, check_ranks(a, bm_comm_size(s->comm))));

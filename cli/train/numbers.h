@@ -13,7 +13,8 @@ enum {
     BM_NUMBER_SECONDS,
     BM_NUMBER_ENDED, /* the schedule ended training */
     BM_NUMBER_RATE,
-    BM_NUMBER_RHO, /* of bmuf/local_state.h */
+    BM_NUMBER_RHO,    /* of bmuf/local_state.h */
+    BM_NUMBER_WAITED, /* of the schedule; older checkpoints have 0 */
 };
 
 #endif

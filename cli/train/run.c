@@ -29,6 +29,7 @@ static bm_status check_ownership(const bm_run *run)
     while ((entry = readdir(directory)) != NULL)
         foreign = foreign || (entry->d_name[0] != '.' &&
                               strcmp(entry->d_name, "run.lock") != 0 &&
+                              strcmp(entry->d_name, "attempt") != 0 &&
                               strcmp(entry->d_name, "journal.jsonl") != 0 &&
                               strcmp(entry->d_name, "checkpoints") != 0);
     closedir(directory);
@@ -47,9 +48,12 @@ static bool may_change(const char *section, const char *key)
 
     snprintf(name, sizeof name, "%s.%s", section, key);
     return strcmp(section, "tune") == 0 ||
-           bm_is_word_of(name, "train.epochs train.keep train.checkpoint_every "
-                               "data.test job.exchange job.trace job.metrics "
-                               "job.tensorboard");
+           bm_is_word_of(name, "train.epochs train.keep train.keep_every "
+                               "train.keep_best train.checkpoint_every "
+                               "train.checkpoint_copies data.test job.threads "
+                               "job.bind job.exchange job.trace job.metrics "
+                               "job.tensorboard job.audit job.start_limit "
+                               "job.hang_limit job.hang_factor");
 }
 
 /* bm_run_check compares before the device and precision are resolved. */
@@ -68,24 +72,25 @@ static bm_status add_device(bm_config *then)
     return BM_OK;
 }
 
-/* A cosine ends at the last epoch: with another one, the resumed run differs
- * from one that had it from the start. */
+/* cosine and onecycle end at the last epoch: with another one, the resumed run
+ * differs from one that had it from the start. */
 static void warn_of_change(const bm_config *now, const char *key,
                            const char *was, const char *is)
 {
     bm_schedule_settings schedule = {0};
 
     bm_config_peek(now, "schedule", bm_schedule_options, &schedule);
-    if (strcmp(key, "epochs") == 0 && strcmp(schedule.kind, "cosine") == 0)
+    if (strcmp(key, "epochs") == 0 && bm_schedule_spans_run(&schedule))
         bm_log(BM_WARNING,
                "train.epochs was %s, now %s: the learning rate jumps to the "
-               "cosine of the new length; train anew for the model of a run "
+               "%s of the new length; train anew for the model of a run "
                "that had this length from the start",
-               was, is);
+               was, is, schedule.kind);
 }
 
 typedef struct comparison {
     const bm_config *now;
+    bool warns; /* of changes that are allowed */
     char list[2048];
     int differing;
 } comparison;
@@ -98,7 +103,8 @@ static void take(void *self, const char *section, const bm_option *o,
     if (is_unresolved(o, is))
         return;
     if (may_change(section, o->key)) {
-        warn_of_change(c->now, o->key, was, is);
+        if (c->warns)
+            warn_of_change(c->now, o->key, was, is);
         return;
     }
     c->differing++;
@@ -106,22 +112,50 @@ static void take(void *self, const char *section, const bm_option *o,
              "\n  %s.%s: was %s, now %s", section, o->key, was, is);
 }
 
-/* Fails if a setting differs from the run's config.ini; lists all of them. */
-static bm_status compare(const bm_run *run, const bm_config *now)
+/* The settings in which `then`, which is changed, differs from now. */
+static bm_status compare(bm_config *then, const bm_config *now, bool warns,
+                         comparison *c)
 {
-    comparison c = {.now = now};
+    *c = (comparison){.now = now, .warns = warns};
+    BM_TRY(add_device(then));
+    bm_config_compare(then, now, bm_train_sections(), take, c);
+    return BM_OK;
+}
+
+/* Fails if a setting differs from the run's config.ini; lists all of them. */
+static bm_status compare_run(const bm_run *run, const bm_config *now)
+{
+    comparison c;
     bm_config *then = NULL;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, run->config_path));
-    BM_TRY_DONE(add_device(then));
-    bm_config_compare(then, now, bm_train_sections(), take, &c);
+    BM_TRY_DONE(compare(then, now, true, &c));
     if (c.differing > 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
                      "%s was started with other settings:%s\nGive another "
                      "--out, or use the settings in %s",
                      run->directory, c.list, run->config_path);
+done:
+    bm_config_free(then);
+    return status;
+}
+
+bm_status bm_run_compare_text(const bm_config *now, const char *path,
+                              const char *text)
+{
+    comparison c;
+    bm_config *then = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read_text(then, path, text));
+    BM_TRY_DONE(compare(then, now, false, &c));
+    if (c.differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "%s is of another run, with other settings:%s", path,
+                     c.list);
 done:
     bm_config_free(then);
     return status;
@@ -145,26 +179,107 @@ static int attempts(const char *path)
     return n;
 }
 
-static bm_status open_as_root(bm_run *run, const bm_config *config)
+static bm_status open_copy(const char *directory, int *lock)
+{
+    BM_TRY(bm_file_make_directory(directory));
+    return bm_file_lock(lock, directory, "run.lock");
+}
+
+/* A folder that a resumed run cannot use is dropped. */
+static bm_status open_copies(bm_run *run)
+{
+    for (int i = 0; i < run->n_copies; i++) {
+        bm_status status = open_copy(run->copies[i], &run->copy_locks[i]);
+
+        if (status != BM_OK && run->fresh)
+            return status;
+        if (status == BM_OK)
+            continue;
+        bm_log(BM_WARNING,
+               "train.checkpoint_copies: the run goes on without copies in %s: "
+               "%s",
+               run->copies[i], bm_last_message());
+        run->n_copies--;
+        memmove(run->copies[i], run->copies[i + 1],
+                (size_t)(run->n_copies - i) * sizeof run->copies[0]);
+        i--;
+    }
+    return BM_OK;
+}
+
+static bm_status claim(bm_run *run)
 {
     BM_TRY(bm_file_make_directory(run->directory));
     BM_TRY(check_ownership(run));
-    BM_TRY(bm_file_lock(&run->lock, run->directory, "run.lock"));
+    return bm_file_lock(&run->lock, run->directory, "run.lock");
+}
+
+static bm_status begin_attempt(const bm_run *run, char own[BM_FENCE_ROOM])
+{
+    return bm_fence_begin(run->directory, 1 + attempts(run->journal_path), own);
+}
+
+/* A supervisor has locked the directory and begun the attempt. */
+static bm_status join_attempt(bm_run *run)
+{
+    const char *given = getenv(BM_FENCE_ATTEMPT);
+
+    if (given != NULL && given[0] != '\0') {
+        snprintf(run->own, sizeof run->own, "%s", given);
+        return BM_OK;
+    }
+    BM_TRY(claim(run));
+    return begin_attempt(run, run->own);
+}
+
+static bm_status open_as_root(bm_run *run, const bm_config *config)
+{
+    BM_TRY(join_attempt(run));
+    bm_fence_join(run->directory, run->own);
+    BM_TRY(bm_fence_check());
     run->fresh = !exists(run->config_path);
     if (!run->fresh)
-        BM_TRY(compare(run, config));
+        BM_TRY(compare_run(run, config));
     BM_TRY(bm_file_make_directory(run->checkpoints));
+    BM_TRY(open_copies(run));
     BM_TRY(bm_settings_write(config, run->config_path));
-    run->attempt = 1 + attempts(run->journal_path);
     BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
     bm_log_journal(run->journal);
     return BM_OK;
 }
 
-static bm_status name_files(bm_run *run, const char *directory)
+/* The folders of train.checkpoint_copies. */
+static bm_status name_copies(bm_run *run, const bm_config *config)
+{
+    bm_train_settings train = {0};
+    const char *at = NULL;
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    for (at = train.checkpoint_copies; *at != '\0';) {
+        size_t blanks = strspn(at, " \t"), n = strcspn(at + blanks, " \t");
+
+        at += blanks;
+        if (n > 0 && (run->n_copies == BM_CHECKPOINT_PATHS - 1 ||
+                      n >= sizeof run->copies[0] - 64))
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "train.checkpoint_copies: more than %d folders, or "
+                           "a path that is too long",
+                           BM_CHECKPOINT_PATHS - 1);
+        if (n > 0)
+            snprintf(run->copies[run->n_copies++], sizeof run->copies[0],
+                     "%.*s", (int)n, at);
+        at += n;
+    }
+    return BM_OK;
+}
+
+static bm_status name_files(bm_run *run, const char *directory,
+                            const bm_config *config)
 {
     memset(run, 0, sizeof *run);
     run->lock = -1;
+    for (int i = 0; i < BM_CHECKPOINT_PATHS - 1; i++)
+        run->copy_locks[i] = -1;
     if (strlen(directory) >= sizeof run->directory)
         return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long",
                        directory);
@@ -181,7 +296,7 @@ static bm_status name_files(bm_run *run, const char *directory)
              directory);
     snprintf(run->ema_path, sizeof run->ema_path, "%s/model-ema.safetensors",
              directory);
-    return BM_OK;
+    return name_copies(run, config);
 }
 
 /* Fails unless the directory, or the nearest one above it that exists, can be
@@ -208,41 +323,87 @@ bm_status bm_run_check(const char *directory, const bm_config *config)
 {
     bm_run run;
 
-    BM_TRY(name_files(&run, directory));
+    BM_TRY(name_files(&run, directory, config));
     BM_TRY(check_writable(directory));
     if (!exists(directory))
         return BM_OK;
     BM_TRY(check_ownership(&run));
-    return exists(run.config_path) ? compare(&run, config) : BM_OK;
+    return exists(run.config_path) ? compare_run(&run, config) : BM_OK;
 }
 
-static void find_newest(const char *directory, char *path, size_t room)
+/* ---- checkpoints --------------------------------------------------------- */
+
+static const char *place_of(const bm_run *run, int place)
 {
-    enum { MOST = 1024 };
-    int64_t blocks[MOST] = {0};
-    char checkpoints[2100];
+    return place == 0 ? run->checkpoints : run->copies[place - 1];
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const bm_run_checkpoint *a = left, *b = right;
+
+    if (a->blocks != b->blocks)
+        return a->blocks > b->blocks ? -1 : 1;
+    return a->place - b->place;
+}
+
+size_t bm_run_list(const bm_run *run, bm_run_checkpoint *out, size_t room)
+{
+    size_t n = 0, places = (size_t)run->n_copies + 1, most = room / places;
+    int64_t *blocks = calloc(most + 1, sizeof *blocks);
+
+    for (int p = 0; blocks != NULL && p < (int)places; p++) {
+        size_t k = bm_checkpoint_list(place_of(run, p), blocks, most);
+
+        for (size_t i = 0; i < k; i++)
+            out[n++] = (bm_run_checkpoint){blocks[i], p};
+    }
+    free(blocks);
+    qsort(out, n, sizeof *out, newest_first);
+    return n;
+}
+
+void bm_run_checkpoint_path(const bm_run *run, bm_run_checkpoint which,
+                            char *out, size_t room)
+{
+    bm_checkpoint_path(place_of(run, which.place), which.blocks, out, room);
+}
+
+static bm_status find_newest(const char *directory, const bm_config *config,
+                             char *path, size_t room)
+{
+    enum { MOST = 4096 };
+    static bm_run_checkpoint list[MOST];
+    bm_run run;
     size_t n = 0;
 
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", directory);
-    n = bm_checkpoint_list(checkpoints, blocks, MOST);
+    path[0] = '\0';
+    BM_TRY(name_files(&run, directory, config));
+    n = bm_run_list(&run, list, MOST);
     for (size_t i = 0; i < n; i++) {
         bm_st_file *f = NULL;
 
-        bm_checkpoint_path(checkpoints, blocks[i], path, room);
+        bm_run_checkpoint_path(&run, list[i], path, room);
         if (bm_st_open(&f, path, false) == BM_OK) {
             bm_st_free(f);
-            return;
+            return BM_OK;
         }
     }
     path[0] = '\0';
+    return BM_OK;
 }
 
-bm_status bm_run_newest(const char *directory, bm_comm *comm, char *path,
-                        size_t room)
+bm_status bm_run_newest(const char *directory, const bm_config *config,
+                        bm_comm *comm, char *path, size_t room)
 {
+    bm_status status = BM_OK;
+
     if (comm == NULL || bm_comm_rank(comm) == 0)
-        find_newest(directory, path, room);
-    return comm == NULL ? BM_OK : bm_comm_broadcast_bytes(comm, path, room, 0);
+        status = find_newest(directory, config, path, room);
+    if (comm == NULL)
+        return status;
+    BM_TRY(bm_comm_agree(comm, status));
+    return bm_comm_broadcast_bytes(comm, path, room, 0);
 }
 
 bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
@@ -251,22 +412,49 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
     bm_status status = BM_OK;
     int both[2] = {0, 0};
 
-    BM_TRY(name_files(run, directory));
+    BM_TRY(name_files(run, directory, config));
     if (bm_comm_rank(comm) == 0)
         status = open_as_root(run, config);
     BM_TRY(bm_comm_agree(comm, status));
     both[0] = run->fresh;
-    both[1] = run->attempt;
+    both[1] = bm_comm_rank(comm) == 0 ? run->n_copies : 0;
     BM_TRY(bm_comm_max(comm, both, 2));
     run->fresh = both[0] != 0;
-    run->attempt = both[1];
+    run->n_copies = both[1];
+    BM_TRY(bm_comm_broadcast_bytes(comm, run->copies, sizeof run->copies, 0));
+    BM_TRY(bm_comm_broadcast_bytes(comm, run->own, sizeof run->own, 0));
+    run->attempt = bm_fence_number(run->own);
+    bm_fence_join(directory, run->own);
     return BM_OK;
+}
+
+bm_status bm_run_claim(const char *directory, int *lock)
+{
+    bm_run run;
+    bm_status status = BM_OK;
+
+    BM_TRY(name_files(&run, directory, NULL));
+    status = claim(&run);
+    *lock = run.lock;
+    return status;
+}
+
+bm_status bm_run_attempt(const char *directory, char own[BM_FENCE_ROOM])
+{
+    bm_run run;
+
+    BM_TRY(name_files(&run, directory, NULL));
+    return begin_attempt(&run, own);
 }
 
 void bm_run_close(bm_run *run)
 {
+    bm_fence_leave();
     bm_log_journal(NULL);
     bm_journal_close(run->journal);
+    for (int i = 0; i < BM_CHECKPOINT_PATHS - 1; i++)
+        if (run->copy_locks[i] >= 0)
+            close(run->copy_locks[i]);
     if (run->lock >= 0)
         close(run->lock);
 }

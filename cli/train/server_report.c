@@ -31,6 +31,13 @@ static void list_times(const bm_service *t, FILE *out)
                 isfinite(t->step_s[k]) ? t->step_s[k] : sum / n);
 }
 
+static void list_shards(const bm_service *t, FILE *out)
+{
+    for (int k = 0; k < t->shards; k++)
+        fprintf(out, "%s%.4g", k > 0 ? " " : "",
+                t->shard_mean != NULL ? t->shard_mean[k] : t->mean);
+}
+
 static char *list(const bm_service *t,
                   void (*write)(const bm_service *t, FILE *out))
 {
@@ -48,12 +55,13 @@ static char *list(const bm_service *t,
 void bm_report_server(bm_journal *j, const bm_block_report *r, bool quiet)
 {
     const bm_service *t = r->service;
-    char *stale = NULL, *times = NULL;
+    char *stale = NULL, *times = NULL, *shards = NULL;
 
     if (t == NULL)
         return;
     stale = list(t, list_stale);
     times = list(t, list_times);
+    shards = list(t, list_shards);
     bm_journal_write(j, "server",
                      (bm_field[]){{"epoch", (double)r->at.epoch, NULL},
                                   {"block", (double)r->at.block, NULL},
@@ -64,6 +72,8 @@ void bm_report_server(bm_journal *j, const bm_block_report *r, bool quiet)
                                   {"staleness", t->mean, NULL},
                                   {"staleness_most", t->most, NULL},
                                   {"staleness_counts", NAN, stale},
+                                  {"shards", t->shards, NULL},
+                                  {"staleness_of_shards", NAN, shards},
                                   {"virtual_s", t->seconds, NULL},
                                   {"step_s", NAN, times},
                                   {0}});
@@ -74,4 +84,5 @@ void bm_report_server(bm_journal *j, const bm_block_report *r, bool quiet)
                t->pushes, t->updates, t->mean, t->most);
     free(stale);
     free(times);
+    free(shards);
 }

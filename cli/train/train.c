@@ -2,6 +2,7 @@
  * train.c - bmuf train: blocks, evaluations and checkpoints, until all epochs
  * are done, the schedule ends training, or a signal asks for a stop.
  */
+#include "cli/launch/dry_run.h"
 #include "cli/launch/processes.h"
 #include "cli/machine.h"
 #include "cli/report/explain.h"
@@ -11,6 +12,7 @@
 #include "core/span.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 /* Writes the global model, or its moving average, to x [n] on the backend. */
@@ -152,14 +154,34 @@ static bm_status train_block(bm_training *t)
     return BM_OK;
 }
 
-/* *Collective*. Whether any rank has received a signal to stop. */
-static bm_status asked_to_stop(bm_training *t, bool *out)
-{
-    int asked = bm_job_signal();
+/* What all ranks know after a block. */
+typedef struct news {
+    int asked; /* to stop, by a signal to any rank */
+    int busy;  /* writing a checkpoint */
+    int best;  /* the model is the best on data.dev so far */
+} news;
 
-    BM_TRY(bm_comm_max(t->comm, &asked, 1));
-    *out = asked != 0;
-    return BM_OK;
+/* *Collective*. Ends a checkpoint that all ranks have written. */
+static bm_status meet(bm_training *t, news *out)
+{
+    bool pending = bm_saver_pending(t->saver);
+
+    *out = (news){bm_job_signal(), pending && !bm_saver_done(t->saver),
+                  t->best_is_new};
+    t->best_is_new = false;
+    BM_TRY(bm_comm_max(t->comm, (int *)(void *)out, sizeof *out / sizeof(int)));
+    return out->busy ? BM_OK : bm_training_saved(t);
+}
+
+/* Whether to write a checkpoint of this block. */
+static bool is_due(const bm_training *t, const news *now)
+{
+    const bm_train_settings *set = &t->set->train;
+
+    return (t->unsaved != BM_OK && !now->busy) ||
+           (set->checkpoint_every > 0 &&
+            t->blocks % set->checkpoint_every == 0) ||
+           (set->keep_best && now->best) || bm_training_keeps(t);
 }
 
 static bool over(const bm_training *t)
@@ -175,8 +197,8 @@ static bool enough(const bm_training *t)
 
 static bm_status train_blocks(bm_training *t, bool *stopped)
 {
-    long every = t->set->train.checkpoint_every;
     bm_span span;
+    news now;
 
     *stopped = enough(t);
     while (!over(t) && !*stopped) {
@@ -184,13 +206,12 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
                                 t->run->attempt, t->blocks));
         span = bm_span_begin("block");
         BM_TRY(train_block(t));
-        BM_TRY(asked_to_stop(t, stopped));
-        *stopped = *stopped || enough(t);
+        BM_TRY(meet(t, &now));
+        *stopped = now.asked || enough(t);
         if (*stopped && !over(t))
             BM_TRY(bm_training_save_last(t));
-        else if (over(t) || t->unsaved != BM_OK ||
-                 (every > 0 && t->blocks % every == 0))
-            BM_TRY(bm_training_save(t));
+        else if (over(t) || is_due(t, &now))
+            BM_TRY(bm_training_save(t, !over(t)));
         (void)bm_span_end(span);
     }
     bm_tracing_close(&t->tracing);
@@ -228,7 +249,7 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
     static const struct timespec pauses[] = {{1, 0}, {3, 0}};
     bm_status status = write(t);
 
-    for (size_t i = 0; i < 2 && bm_training_disk_failed(status); i++) {
+    for (size_t i = 0; i < 2 && bm_disk_failed(status); i++) {
         nanosleep(&pauses[i], NULL);
         status = write(t);
     }
@@ -240,13 +261,16 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
 static bm_status write_results(bm_training *t)
 {
     bm_status checkpoint = BM_OK, models = BM_OK;
+    char why[1024] = "";
 
-    if (t->unsaved != BM_OK)
+    if (t->unsaved != BM_OK) {
         checkpoint = try_to(t, bm_training_save_last);
-    if (checkpoint != BM_OK && !bm_training_disk_failed(checkpoint))
+        snprintf(why, sizeof why, "%s", bm_last_message());
+    }
+    if (checkpoint != BM_OK && !bm_disk_failed(checkpoint))
         return checkpoint;
     models = try_to(t, write_models);
-    if (bm_training_disk_failed(models))
+    if (bm_disk_failed(models))
         return BM_FAIL(models,
                        "%s; free space and run the same command again: it "
                        "resumes after block %lld of %lld",
@@ -255,9 +279,9 @@ static bm_status write_results(bm_training *t)
     BM_TRY(models);
     if (checkpoint != BM_OK)
         return BM_FAIL(checkpoint,
-                       "the model is complete, but no checkpoint has the "
-                       "blocks after block %lld: the disk is full",
-                       (long long)t->saved);
+                       "the model is complete, but its last checkpoint is not: "
+                       "%s",
+                       why);
     return BM_OK;
 }
 
@@ -278,7 +302,7 @@ static bm_status work(bm_training *t)
     bool stopped = false;
 
     BM_TRY(bm_training_start(t));
-    if (!t->run->fresh) {
+    if (!t->run->fresh || t->newest[0] != '\0') {
         BM_TRY(bm_training_resume(t));
         bm_training_best_read(t);
     }
@@ -292,11 +316,11 @@ static bm_status work(bm_training *t)
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,
                                                     t->run->journal)));
-    bm_report_start(t);
+    BM_TRY(bm_report_start(t));
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
-        BM_TRY(bm_training_save(t));
+        BM_TRY(bm_training_save(t, false));
     if (bm_trainer_position(t->trainer).block % bm_reader_blocks(t->reader) ==
         0)
         BM_TRY(tell_model(t, false));
@@ -324,7 +348,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                      .error = NAN};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_run_newest(directory, comm, t.newest, sizeof t.newest));
+    BM_TRY(bm_run_newest(directory, config, comm, t.newest, sizeof t.newest));
     status = bm_comm_agree(comm, bm_training_open(&t));
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
@@ -351,13 +375,18 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 }
 
 /* --dry-run: prints what would be done, and fails as training would. */
-static bm_status dry_run(bm_settings *set, bm_config *config,
-                         const char *directory, long ranks)
+static bm_status dry_run(const bm_arguments *a, bm_settings *set,
+                         bm_config *config, const char *directory, long ranks)
 {
     char newest[2200];
+    long threads = set->job.threads; /* which bm_explain settles for itself */
+    bool gpus = strcmp(set->job.device, "cpu") != 0;
+    bool bound = strcmp(set->job.bind, "auto") == 0;
 
-    BM_TRY(bm_run_newest(directory, NULL, newest, sizeof newest));
+    BM_TRY(bm_run_newest(directory, config, NULL, newest, sizeof newest));
     BM_TRY(bm_explain(config, set, (int)ranks, newest, stdout));
+    BM_TRY(
+        bm_dry_run_print(a, bm_job_allocation(), gpus, bound, threads, stdout));
     return bm_run_check(directory, config);
 }
 
@@ -367,6 +396,7 @@ static bm_status train(const bm_arguments *a)
     bm_settings set;
     bm_config *config = NULL;
     bm_comm *comm = NULL;
+    bm_job_plan plan = {.stoppable = true};
     long ranks = 0, until = 0;
     double began = bm_clock();
     bm_status status = BM_OK;
@@ -374,15 +404,22 @@ static bm_status train(const bm_arguments *a)
     if (out == NULL)
         out = "run";
     /* Reports invalid settings before mpirun starts. */
-    BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &ranks));
     BM_TRY(bm_argument_number(a, "until", 0, 1, 1000000, &until));
+    BM_TRY(bm_argument_number(a, "max-restarts", 100, 0, 1000000,
+                              &plan.launch.max_restarts));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
+    BM_TRY_DONE(bm_job_ranks(a, out, &ranks));
     BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {
-        status = dry_run(&set, config, out, ranks);
+        status = dry_run(a, &set, config, out, ranks);
         goto done;
     }
-    BM_TRY_DONE(bm_job_start(a, true, &comm));
+    plan.launch.run = out;
+    plan.launch.limits =
+        (bm_watchdog_limits){.start_s = set.job.start_limit,
+                             .hang_s = set.job.hang_limit,
+                             .hang_factor = set.job.hang_factor};
+    BM_TRY_DONE(bm_job_start(a, &plan, &comm));
     if (comm == NULL)
         goto done;
     status = train_in(comm, config, &set, out, until, began);
@@ -393,7 +430,7 @@ done:
 
 static const bm_flag flags[] = {
     {"out", "RUN", "directory of the run; default: run", 'o', false},
-    {"ranks", "RANKS", "number of MPI processes to start", 'n', false},
+    BM_ALLOCATION_FLAGS,
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"from", "RUN[@EPOCH]",
      "start from the model and the states of another run, at its newest "
@@ -401,6 +438,10 @@ static const bm_flag flags[] = {
      0, false},
     {"until", "EPOCH",
      "stop after this epoch; the same command without it goes on", 0, false},
+    {"max-restarts", "N",
+     "with -n: restart after lost or hanging ranks at most so often; default: "
+     "100, 0: never",
+     0, false},
     {"dry-run", NULL,
      "check settings and data, print what would be done, and exit", 0, false},
     {0},
@@ -411,6 +452,7 @@ const bm_verb bm_verb_train = {
     .nouns = "CONFIG",
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
+            "  bmuf train my.ini --out run/1 -n 16 --hosts a:8,b:8\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n"
             "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
             "CONFIG is a text file. It needs data and a network:\n"

@@ -4,6 +4,7 @@
 #include "bmuf/strategies/fragments.h"
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
+#include "io/augment/augment_text.h"
 #include "sgd/paces.h"
 
 #include <stdlib.h>
@@ -21,6 +22,15 @@ bool bm_training_first(const bm_training *t)
 void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST])
 {
     bm_weights_digest(t->host, bm_training_params(t)->n, out);
+}
+
+/* Shares of the same blocks are read and computed twice. */
+static bm_audit_settings audit_of(const bm_training *t)
+{
+    bool blocks = bm_strategy_find(t->set->train.strategy)->per == BM_BLOCK;
+
+    return (bm_audit_settings){blocks ? t->set->job.audit : 0,
+                               (uint64_t)t->set->job.seed};
 }
 
 /* The number of workers on this rank; *first is the lowest. */
@@ -62,6 +72,7 @@ static bm_status open_network(bm_training *t)
     int first = 0, n = hosted(t, &first);
     bm_params *p = NULL;
 
+    n += audit_of(t).fraction > 0; /* scores of audits */
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
                              (uint64_t)s->job.seed));
     BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
@@ -100,6 +111,19 @@ static void log_filter(const bm_training *t, const bm_regime *what)
         s->filter.nesterov ? "Nesterov" : "classical", g.block, g.steady);
 }
 
+/* Logs how sequences are changed. */
+static void advise_augment(bm_training *t)
+{
+    bm_layout layout = bm_layout_of(bm_shard_features_text(t->train->shards[0]),
+                                    t->train->features);
+    char text[800];
+
+    bm_augment_describe(&t->set->augment, &layout, text, sizeof text);
+    if (bm_training_first(t) && text[0] != '\0')
+        bm_log(BM_NOTE, "augmented: %s", text);
+    bm_augment_advise(&t->set->augment, &layout, log_advice, t);
+}
+
 /* Logs warnings about the settings. Fails with BM_ERR_MEMORY. */
 static bm_status advise(bm_training *t)
 {
@@ -115,6 +139,7 @@ static bm_status advise(bm_training *t)
     t->block_rate = what.rate;
     log_filter(t, &what);
     bm_conditions_check(t->config, log_advice, t);
+    advise_augment(t);
     bm_advise(&what, log_advice, t);
     return BM_OK;
 }
@@ -188,6 +213,33 @@ static bm_status keep_text(bm_training *t)
     return status;
 }
 
+/* The largest mini-batch of all sets; readers are not open yet. */
+static bm_status choose_probe(bm_training *t)
+{
+    const bm_plan_settings *plan = &t->set->plan;
+    double stretch = 1;
+    bm_speeds speeds;
+
+    if (bm_speeds_read(t->set->augment.speed, &speeds))
+        stretch = bm_speeds_stretch(&speeds);
+    BM_TRY(bm_probe_choose(&t->probe, plan, t->train, stretch, "data.train"));
+    if (t->dev != NULL)
+        BM_TRY(bm_probe_choose(&t->probe, plan, t->dev, 1, "data.dev"));
+    if (t->test != NULL)
+        BM_TRY(bm_probe_choose(&t->probe, plan, t->test, 1, "data.test"));
+    return BM_OK;
+}
+
+/* After all that training keeps in memory. */
+static bm_status run_probe(bm_training *t)
+{
+    int first = 0;
+
+    if (hosted(t, &first) == 0)
+        return BM_OK;
+    return bm_probe_run(&t->probe, t->net.model);
+}
+
 static bm_status open_learner(bm_training *t)
 {
     int first = 0, n = hosted(t, &first);
@@ -196,11 +248,20 @@ static bm_status open_learner(bm_training *t)
                                   .workers = (int)t->set->job.workers,
                                   .first = first,
                                   .last = first + n,
-                                  .seed = seed};
+                                  .seed = seed,
+                                  .audit = audit_of(t),
+                                  .augment = &t->set->augment,
+                                  .fit = bm_infeasible_fit(t->net.model)};
     bm_position start = {0, 0};
 
+    bm_audited_workers(reading.workers, bm_comm_size(t->comm),
+                       bm_comm_rank(t->comm), &reading.audit_first,
+                       &reading.audit_last);
+
     BM_TRY(bm_reader_open(&t->reader, t->train, t->net.be, &reading, start));
-    return bm_learner_open(&t->learner, t->net.model, t->reader, seed, first);
+    BM_TRY(bm_learner_open(&t->learner, t->net.model, t->reader, seed, first,
+                           first + n));
+    return bm_learner_accumulate(t->learner, t->set->plan.accumulate);
 }
 
 /* After the trainer. */
@@ -210,6 +271,7 @@ static bm_status open_rest(bm_training *t)
     BM_TRY(open_evaluator(t, t->test, &t->on_test));
     t->schedule =
         bm_schedule_make(&t->set->schedule, t->set->train.rate, t->n_epochs);
+    BM_TRY(bm_saver_open(&t->saver, t->comm));
     t->n_states = bm_trainer_states(t->trainer);
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)
@@ -223,16 +285,20 @@ bm_status bm_training_start(bm_training *t)
     bm_task task = {0};
 
     bm_tracing_open(&t->tracing, t->set->job.trace);
+    BM_TRY(bm_comm_agree(t->comm, choose_probe(t)));
     BM_TRY(bm_comm_agree(t->comm, open_learner(t)));
     task = bm_learner_task(t->learner);
     BM_TRY(
         bm_comm_agree(t->comm, bm_trainer_open(&t->trainer, t->config, t->comm,
                                                bm_training_params(t), &task)));
-    return bm_comm_agree(t->comm, open_rest(t));
+    BM_TRY(bm_comm_agree(t->comm, open_rest(t)));
+    return bm_comm_agree(t->comm, run_probe(t));
 }
 
 void bm_training_close(bm_training *t)
 {
+    bm_probe_free(&t->probe);
+    bm_saver_close(t->saver);
     bm_tracing_close(&t->tracing);
     bm_evaluator_close(t->on_dev);
     bm_evaluator_close(t->on_test);

@@ -10,8 +10,10 @@
 #include "cli/device.h"
 #include "cli/telemetry/telemetry.h"
 #include "cli/train/origin.h"
+#include "cli/train/probe.h"
 #include "cli/train/run.h"
 #include "cli/train/tracing.h"
+#include "io/model/checkpoint_saver.h"
 #include "recognise/recogniser.h"
 
 /* The best model on data.dev so far, in RUN/model-best.safetensors. */
@@ -38,6 +40,7 @@ typedef struct bm_training {
     bm_learner *learner;
     bm_trainer *trainer;
     bm_evaluator *on_dev, *on_test;
+    bm_probe probe;
     bm_schedule schedule;
     float *kept; /* [n] on the backend: w, while another model is in it */
     float *host; /* [n]: the last model that train.c copied */
@@ -52,16 +55,22 @@ typedef struct bm_training {
     double momentum, block_rate; /* eta and zeta at its start */
     int64_t epochs, blocks;      /* done */
     double frames, seconds;
-    double began;      /* bm_clock() at program start */
-    double model_s;    /* seconds spent on writing models */
-    bool ended;        /* by the schedule */
-    bool terminal;     /* there is a progress bar */
+    double began;   /* bm_clock() at program start */
+    double model_s; /* seconds spent on writing models */
+    bool ended;     /* by the schedule */
+    bool terminal;  /* there is a progress bar */
+
+    bm_saver *saver;
+    int64_t saving;    /* blocks in the checkpoint that is being written */
+    double still_s;    /* seconds that training has waited for it */
     bm_status unsaved; /* why the last checkpoint was not written */
     int64_t saved;     /* blocks in the newest checkpoint */
     int64_t tries;     /* failed ones since then */
+    int lost;          /* paths that the last one could not be written to */
 
     char dev_about[120]; /* identifies data.dev; "": there is none */
     bm_best_model best;  /* on rank 0 */
+    bool best_is_new;    /* since the last block; on rank 0 */
     double error;        /* label errors of the last block in training, as a
                             fraction; NaN: not known */
 } bm_training;
@@ -84,26 +93,38 @@ BM_CHECKED bm_status bm_training_start(bm_training *t);
 /* Frees everything that open and start made; accepts a partly opened *t. */
 void bm_training_close(bm_training *t);
 
-/* *Collective*. Writes a checkpoint, then removes all but the newest
- * train.keep. A full or failing disk is no failure: it is logged, and
- * t->unsaved is the status, until a later call succeeds. */
-BM_CHECKED bm_status bm_training_save(bm_training *t);
+/* All that training restarts from. */
+bm_checkpoint bm_training_describe(bm_training *t);
+
+/*
+ * *Collective*. Writes a checkpoint of this block to RUN and the folders of
+ * copies, verifies it, and removes those that train.keep and its like do not
+ * keep. Waits for the one before. behind: training goes on once the states are
+ * copied, and bm_training_saved ends it; else it is ended here.
+ */
+BM_CHECKED bm_status bm_training_save(bm_training *t, bool behind);
+
+/* *Collective*. Ends the checkpoint that is being written, if there is one:
+ * waits for it and reports it. A full or failing disk is no failure: it is
+ * logged, and t->unsaved is the status, until a later call succeeds. */
+BM_CHECKED bm_status bm_training_saved(bm_training *t);
 
 /* *Collective*. As bm_training_save, for the last checkpoint of this job: fails
  * with t->unsaved, and says which blocks are lost. */
 BM_CHECKED bm_status bm_training_save_last(bm_training *t);
 
-/* For a status of writing a file: whether it can succeed later, when there is
- * space. */
-bool bm_training_disk_failed(bm_status status);
+/* Whether train.keep_every asks for a checkpoint of this block, the last one of
+ * an epoch. */
+bool bm_training_keeps(const bm_training *t);
 
 /* *Collective*. Takes the states of the run that t->origin is of, where they
  * fit, and logs which do. Fails as bm_checkpoint_take and the exchange do. */
 BM_CHECKED bm_status bm_training_branch(bm_training *t);
 
-/* *Collective*. Loads the newest intact checkpoint and logs a warning for every
- * newer one; without checkpoints training begins at the start. Fails with
- * BM_ERR_FORMAT if there are checkpoints but all are damaged, with
+/* *Collective*. Loads the newest intact checkpoint, of RUN or of a folder of
+ * copies, logs a warning for every newer one, and which blocks are trained
+ * again; without checkpoints training begins at the start. Fails with
+ * BM_ERR_FORMAT if there are checkpoints but none can be used, with
  * BM_ERR_CONFIG if it belongs to other data. */
 BM_CHECKED bm_status bm_training_resume(bm_training *t);
 
@@ -120,8 +141,9 @@ void bm_training_best_offer(bm_training *t, const char *data,
                             const bm_evaluation *e);
 
 /* Events of the journal, lines of the log and the progress bar. Only rank 0
- * writes; others may call them. */
-void bm_report_start(const bm_training *t);
+ * writes; others may call them. The first one is *collective*, and fails as
+ * bm_own_place_gather. */
+BM_CHECKED bm_status bm_report_start(const bm_training *t);
 void bm_report_begin(bm_training *t); /* of the first block */
 void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
                      bm_passed passed, double seconds);

@@ -115,6 +115,7 @@ void bm_training_best_offer(bm_training *t, const char *data,
         return;
     }
     t->best = now;
+    t->best_is_new = true;
     bm_journal_write(
         t->run->journal, "best",
         (bm_field[]){

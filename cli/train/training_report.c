@@ -1,7 +1,8 @@
 /* training_report.c - reports of a training run: journal, log, progress bar and
  * final table. */
 #include "cli/help/version.h"
-#include "cli/launch/launch.h"
+#include "cli/launch/mpirun_command.h"
+#include "cli/placement/own_place.h"
 #include "cli/progress.h"
 #include "cli/train/server_report.h"
 #include "cli/train/training.h"
@@ -10,11 +11,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-void bm_report_start(const bm_training *t)
+bm_status bm_report_start(const bm_training *t)
 {
     const bm_settings *s = t->set;
+    char *places = NULL;
     bool new = t->origin.path[0] != '\0'; /* and starts from there */
 
+    BM_TRY(bm_own_place_gather(&places, &t->device->place, t->comm));
     bm_journal_write(
         t->run->journal, "start",
         (bm_field[]){
@@ -40,11 +43,14 @@ void bm_report_start(const bm_training *t)
             {"blocks", (double)t->blocks, NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
+            {"placement", NAN, places},
             {"from", NAN, new ? t->origin.path : NULL},
             {"from_epoch", new ? t->origin.epoch : NAN, NULL},
             {"from_block", new ? t->origin.block : NAN, NULL},
             {"from_digest", NAN, new ? t->origin.digest : NULL},
             {0}});
+    free(places);
+    return BM_OK;
 }
 
 void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e)
@@ -184,6 +190,8 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
             {"zeroed", r->score.zeroed, NULL},
             {"bad_steps", r->bad_steps, NULL},
             {"left_out", r->left_out, NULL},
+            {"audited", r->audited, NULL},
+            {"audit_s", r->audit_s, NULL},
             {"blank", r->score.blank / r->score.frames, NULL},
             {0}});
     bm_report_server(t->run->journal, r, t->terminal);

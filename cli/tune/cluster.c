@@ -29,9 +29,20 @@ static const bm_forecast_method *method_of(const bm_settings *s)
     return m->name != NULL ? m : bm_forecast_methods; /* a block strategy */
 }
 
+/* By job.sum and job.topology. */
+static bm_status exchange_of(const bm_settings *s, const bm_network *network,
+                             bm_exchange_cost *out)
+{
+    *out = (bm_exchange_cost){bm_sum_cost_find(s->job.sum), network->fabric};
+    BM_ASSERT(out->sum != NULL);
+    if (strcmp(s->job.topology, "auto") == 0)
+        return BM_OK;
+    return bm_fabric_topology(&out->fabric, s->job.topology);
+}
+
 /* Time of a frame of a worker, from tune.step_ms or else from the run of the
- * given configuration. */
-static bm_status measure_frame(const bm_tuning *t, double *frame_s,
+ * given configuration with this seed. */
+static bm_status measure_frame(const bm_tuning *t, long seed, double *frame_s,
                                double *variation)
 {
     char directory[PATH_MAX];
@@ -42,26 +53,31 @@ static bm_status measure_frame(const bm_tuning *t, double *frame_s,
     *frame_s = 1e-3 * t->set.step_ms / t->regime.batch_frames;
     if (t->set.step_ms > 0)
         return BM_OK;
-    bm_trial_directory(t, (bm_tune_job){0}, directory);
+    bm_trial_directory(t, (bm_tune_job){.seed = seed}, directory);
     BM_TRY(bm_load_run(directory, &load, &of));
     *frame_s = load.step_s / of.frames;
     *variation = load.variation;
     return BM_OK;
 }
 
-/* Seconds of an epoch with these settings. */
-static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
+/* Seconds of an epoch of a job with these settings. */
+static bm_status epoch_of(const bm_tuning *t, bm_tune_job job,
+                          const bm_settings *s, double *out)
 {
     bm_plan *plan = NULL;
     bm_regime r = {0};
     bm_network network;
+    bm_exchange_cost x;
     bm_load load;
     bm_load_source of;
     double frame_s = 0, variation = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(measure_frame(t, &frame_s, &variation));
+    /* The first seed's run may go on while another one of trial 0 has ended. */
+    BM_TRY(
+        measure_frame(t, job.trial == 0 ? job.seed : 0, &frame_s, &variation));
     BM_TRY(bm_network_read(t->set.network, &network));
+    BM_TRY(exchange_of(s, &network, &x));
     BM_TRY(bm_first_plan(s, t->train, &plan));
     status = bm_regime_of(s, t->train, plan, &r);
     bm_plan_free(plan);
@@ -70,7 +86,7 @@ static bm_status epoch_of(const bm_tuning *t, const bm_settings *s, double *out)
     load.variation = variation;
     load = bm_load_on_cores(&load, network.cores, r.workers);
     *out = r.epoch_frames / r.workers / r.batch_frames *
-           bm_forecast_step(method_of(s), &load, &network.link, r.workers);
+           bm_forecast_step(method_of(s), &load, &x, r.workers);
     return BM_OK;
 }
 
@@ -101,7 +117,7 @@ bm_status bm_trial_time(const bm_tuning *t, const bm_run_summary *run,
     bm_status status = BM_OK;
 
     BM_TRY(bm_trial_settings(t, &t->trials[r->job.trial], &config, &set));
-    status = epoch_of(t, &set, &epoch_s);
+    status = epoch_of(t, r->job, &set, &epoch_s);
     bm_config_free(config);
     BM_TRY(status);
     r->cluster_s = (double)epochs * epoch_s;

@@ -104,10 +104,10 @@ bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
                  t->given.job.seed + job.seed);
         words[n++] = seed;
     }
-    if (t->ranks > 1) {
-        snprintf(ranks, sizeof ranks, "--ranks=%ld", t->ranks);
-        words[n++] = ranks;
-    }
+    if (t->given.job.threads == 0) /* trials share the cores */
+        words[n++] = "--set=job.threads=1";
+    snprintf(ranks, sizeof ranks, "--ranks=%ld", t->ranks);
+    words[n++] = ranks;
     return bm_children_start(c, id, words, log);
 }
 

@@ -6,6 +6,7 @@
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/report/regime.h"
+#include "cli/report/scale/network.h"
 #include "cli/terminal.h"
 #include "cli/tune/tuning.h"
 #include "cli/verbs.h"
@@ -535,11 +536,15 @@ static bm_status prepare(bm_tuning *t)
 {
     const bm_arguments *a = t->arguments;
     long cores = sysconf(_SC_NPROCESSORS_ONLN), jobs = 1;
+    bm_network network;
 
     BM_TRY(read_settings(t));
+    BM_TRY(bm_network_read(t->set.network, &network)); /* before it is needed */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));
     BM_TRY(bm_settings_fit(t->config, &t->given, t->ranks));
-    jobs = cores / (t->ranks * t->given.job.threads);
+    jobs = cores / t->ranks;
+    if (t->given.job.threads > 1)
+        jobs /= t->given.job.threads;
     BM_TRY(bm_argument_number(a, "jobs", jobs > 0 ? jobs : 1, 1, BM_CHILDREN,
                               &t->at_a_time));
     BM_TRY(open_data(t));

@@ -18,6 +18,7 @@ struct bm_coded_sum {
     int rank, size, workers;
     int first, last; /* hosted here: [first, last) */
     int next;        /* the worker to add next */
+    bool elsewhere;  /* other slices of the common vector are decoded */
     double *weight;  /* [workers]: of those hosted here; in update: of all */
     size_t *own;     /* [size + 1]: rank r's groups are [own[r], own[r + 1]) */
 
@@ -183,13 +184,19 @@ done:
     return status;
 }
 
+static void free_residuals(bm_coded_sum *c)
+{
+    for (int i = 0; c->residual != NULL && i < c->last - c->first; i++)
+        free(c->residual[i]);
+    free((void *)c->residual);
+    c->residual = NULL;
+}
+
 void bm_coded_sum_close(bm_coded_sum *c)
 {
     if (c == NULL)
         return;
-    for (int i = 0; c->residual != NULL && i < c->last - c->first; i++)
-        free(c->residual[i]);
-    free((void *)c->residual);
+    free_residuals(c);
     free(c->rest);
     free(c->common);
     free(c->piece);
@@ -301,6 +308,32 @@ bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight)
                r != NULL ? r + at : NULL);
     }
     return good;
+}
+
+void bm_coded_sum_elsewhere(bm_coded_sum *c)
+{
+    free_residuals(c);
+    c->elsewhere = true;
+}
+
+void bm_coded_sum_add_code(bm_coded_sum *c, int worker, const void *code,
+                           double weight)
+{
+    BM_ASSERT(worker == c->next && worker < c->last);
+    c->next++;
+    c->weight[worker] = weight;
+    if (weight > 0)
+        memcpy(outgoing(c, worker), code, all_bytes(c));
+}
+
+const void *bm_coded_sum_back(const bm_coded_sum *c)
+{
+    return c->back;
+}
+
+const bm_code_plan *bm_coded_sum_plan(const bm_coded_sum *c)
+{
+    return &c->plan;
 }
 
 /* ---- the update ---------------------------------------------------------- */
@@ -436,7 +469,10 @@ static bm_status allgather_codes(bm_coded_sum *c)
 /* Updates the common vector, in the same way on all ranks. */
 static void apply(bm_coded_sum *c)
 {
-    for (size_t p = 0; p < c->plan.n_pieces; p++) {
+    size_t first = c->elsewhere ? first_piece(c, c->rank) : 0;
+    size_t last = c->elsewhere ? first_piece(c, c->rank + 1) : c->plan.n_pieces;
+
+    for (size_t p = first; p < last; p++) {
         bool replaced =
             c->mode == BM_CODED_VALUE || bm_code_plan_exact(&c->plan, p);
         float *x = c->common + c->plan.start[p];

@@ -59,6 +59,19 @@ bm_slice bm_coded_sum_slice(const bm_coded_sum *c);
  */
 bool bm_coded_sum_add(bm_coded_sum *c, int worker, float *x, double weight);
 
+/*
+ * The same where workers' vectors are encoded elsewhere, on a device: call
+ * bm_coded_sum_elsewhere once, and then bm_coded_sum_add_code, with a code of
+ * the whole vector. An update then changes only this rank's slice of the common
+ * vector, and bm_coded_sum_back returns d^ of all slices, until the next one.
+ * There are no residuals of workers here.
+ */
+void bm_coded_sum_elsewhere(bm_coded_sum *c);
+void bm_coded_sum_add_code(bm_coded_sum *c, int worker, const void *code,
+                           double weight); /* weight 0: code is not read */
+const void *bm_coded_sum_back(const bm_coded_sum *c);
+const bm_code_plan *bm_coded_sum_plan(const bm_coded_sum *c);
+
 /* Collective, after all workers were added. As bm_sum_update, with one group
  * for each piece. */
 BM_CHECKED bm_status bm_coded_sum_update(bm_coded_sum *c, bm_sum_work *work,

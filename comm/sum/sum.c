@@ -53,6 +53,33 @@ static const bm_sum_ops *find(const char *mode)
     return NULL;
 }
 
+static bm_status check_topology(const char *mode, const char *topology)
+{
+    if (strcmp(mode, "hier") != 0 && topology != NULL &&
+        strcmp(topology, "auto") != 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "a topology is for sum hier only, not for %s", mode);
+    return BM_OK;
+}
+
+bm_status bm_sum_grid(const char *mode, const bm_comm *comm, int workers,
+                      const char *topology, bm_grid *out)
+{
+    bm_sum_shape shape = {.ops = find(mode),
+                          .comm = comm,
+                          .workers = workers,
+                          .size = bm_comm_size(comm),
+                          .topology = topology};
+    bm_grid of_ranks;
+
+    if (shape.ops == NULL)
+        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
+    BM_TRY(check_topology(mode, topology));
+    *out = (bm_grid){0};
+    return shape.ops->grids != NULL ? shape.ops->grids(&shape, out, &of_ranks)
+                                    : BM_OK;
+}
+
 /* Not collective. */
 static bm_status prepare(bm_sum *s, const char *mode)
 {
@@ -68,10 +95,7 @@ static bm_status prepare(bm_sum *s, const char *mode)
     s->start = calloc((size_t)s->size + 1, sizeof *s->start);
     if (s->weight == NULL || s->start == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d workers", s->workers);
-    if (strcmp(mode, "hier") != 0 && s->topology != NULL &&
-        strcmp(s->topology, "auto") != 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "a topology is for sum hier only, not for %s", mode);
+    BM_TRY(check_topology(mode, s->topology));
     return bm_slices_cut(s->n, s->size, s->coordinator, s->start);
 }
 
@@ -86,8 +110,7 @@ static bm_status make_room(bm_sum *s)
     return BM_OK;
 }
 
-/* True if this rank and `rank` use the same common vector. */
-static bool shares_common(const bm_sum *s, int rank)
+bool bm_sum_shares_common(const bm_sum *s, int rank)
 {
     return rank == s->rank ||
            (bm_window_shared(s->window) &&
@@ -102,17 +125,16 @@ static bool has_common(const bm_sum *s, int rank)
 }
 
 /* One common vector for all ranks of a host, in the window of its first rank; or
- * one for each rank, without shared memory or if the mode has a gather. */
+ * one for each rank, without shared memory. */
 static bm_status open_common(bm_sum *s)
 {
     int first = bm_comm_host(s->comm, s->rank);
-    bool shares = s->ops->gather == NULL;
-    size_t size = s->rank == first && shares ? s->n * sizeof(float) : 0;
+    size_t size = s->rank == first ? s->n * sizeof(float) : 0;
     bm_status status = BM_OK;
 
     BM_TRY(bm_window_open(&s->window, s->comm, size));
     s->common = bm_window_segment(s->window, first);
-    if (!shares || !bm_window_shared(s->window)) {
+    if (!bm_window_shared(s->window)) {
         s->common = s->own = calloc(s->n + 1, sizeof(float));
         if (s->own == NULL)
             status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu floats", s->n);
@@ -286,13 +308,13 @@ static bm_status send_common(bm_sum *s)
 
     for (int k = 1; k < s->size; k++) {
         int from = (s->rank + s->size - k) % s->size;
-        if (has_common(s, s->rank) && !shares_common(s, from))
+        if (has_common(s, s->rank) && !bm_sum_shares_common(s, from))
             bm_comm_receive(s->comm, s->common + s->start[from],
                             bm_sum_count(s, from), from);
     }
     for (int k = 1; k < s->size; k++) {
         int to = (s->rank + k) % s->size; /* spreads the load */
-        if (has_common(s, to) && !shares_common(s, to))
+        if (has_common(s, to) && !bm_sum_shares_common(s, to))
             bm_comm_send(s->comm, s->common + s->start[s->rank], own, to);
         else
             bm_comm_count(s->comm, (bm_traffic){.shared = own * sizeof(float)});
@@ -302,9 +324,8 @@ static bm_status send_common(bm_sum *s)
 
 bm_status bm_sum_allgather(bm_sum *s)
 {
-    if (s->ops->gather != NULL)
-        return s->ops->gather(s, s->common);
-    BM_TRY(send_common(s));
+    BM_TRY(s->ops->gather != NULL ? s->ops->gather(s, s->common)
+                                  : send_common(s));
     return bm_comm_barrier(s->comm); /* before vectors are overwritten */
 }
 

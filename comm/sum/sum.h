@@ -40,6 +40,7 @@
 #define BM_COMM_SUM_SUM_H
 
 #include "comm/comm.h"
+#include "comm/grid.h"
 #include "comm/slices.h"
 
 #define BM_SUMS(X) X(tree) X(exact) X(mpi) X(ring) X(halving) X(hier)
@@ -70,6 +71,13 @@ BM_CHECKED bm_status bm_sum_bytes(double *bytes, int size, size_t n,
                                   int workers, const char *mode,
                                   const char *coordinator,
                                   const char *topology);
+
+/* *out: the grid of workers along which the mode adds up, see grid.h; members =
+ * 0: it adds up in another way. Arguments and failures are those of
+ * bm_sum_open. */
+BM_CHECKED bm_status bm_sum_grid(const char *mode, const bm_comm *comm,
+                                 int workers, const char *topology,
+                                 bm_grid *out);
 
 /* This rank's slice. Its x is scratch memory between a gather and a scatter. */
 bm_slice bm_sum_slice(const bm_sum *sum);

@@ -55,5 +55,6 @@ static bm_status grids(const bm_sum_shape *s, bm_grid *workers, bm_grid *ranks)
 const bm_sum_ops bm_sum_hier = {
     .name = "hier",
     .grids = grids,
+    .pipelined = true,
     BM_SUM_GRID_OPS,
 };

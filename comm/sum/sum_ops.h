@@ -37,8 +37,9 @@ struct bm_sum_ops {
     /* out = elements [at, at + n) of this rank's slice of the mean: a chunk, or
      * the rest of the last one. */
     void (*mean)(bm_sum *s, size_t at, size_t n, float *out);
-    /* Collective. x holds this rank's slice, and gets the others. NULL: every
-     * owner broadcasts. */
+    /* Collective. x holds this rank's slice, and gets the others; it is the
+     * common vector, or memory of this rank alone. NULL: every owner sends its
+     * slice to all others. */
     bm_status (*gather)(bm_sum *s, float *x);
     /* bytes[size]: what each rank transfers in scatter and gather. */
     bm_status (*sent)(const bm_sum_shape *s, double *bytes);
@@ -46,6 +47,9 @@ struct bm_sum_ops {
      * gather if there are fewer ranks than workers; the latter must fold no
      * member. */
     bm_status (*grids)(const bm_sum_shape *s, bm_grid *workers, bm_grid *ranks);
+    /* Likewise: the rings of all dimensions run at the same time, each with
+     * another part of the slices. */
+    bool pipelined;
 };
 
 struct bm_sum {
@@ -72,6 +76,9 @@ static inline size_t bm_sum_count(const bm_sum *s, int rank)
 {
     return s->start[rank + 1] - s->start[rank];
 }
+
+/* True if this rank and `rank` have the same common vector in memory. */
+bool bm_sum_shares_common(const bm_sum *s, int rank);
 
 /* y, a mean of weight wy, becomes the mean of y and x, which has weight wx. */
 void bm_sum_blend(const bm_sum *s, float *y, double wy, const float *x,

@@ -1,13 +1,16 @@
 /* cuda.c - the cuda backend: opens a device, and lists its operations. */
 #include "compute/cuda/cuda.h"
+#include "compute/cuda/cuda_device_code.h"
 #include "compute/cuda/device/cuda_operations.h"
 #include "compute/cuda/device/cuda_side.h"
+#include "compute/cuda/device/cuda_times.h"
 #include "compute/cuda/image/cuda_conv.h"
 #include "compute/cuda/kernels/kernels.h"
 #include "compute/cuda/libraries/cuda_device_comm.h"
 #include "compute/cuda/libraries/cuda_products.h"
 #include "compute/cuda/lstm/cuda_lstm.h"
 #include "compute/cuda/memory/cuda_copy.h"
+#include "compute/cuda/memory/cuda_fetch.h"
 #include "compute/cuda/memory/cuda_forms.h"
 #include "compute/cuda/memory/cuda_ring.h"
 #include "compute/cuda/memory/cuda_stage.h"
@@ -29,12 +32,15 @@ static void cuda_close(bm_backend *be)
     if (cuda->close_cudnn != NULL)
         cuda->close_cudnn(be);
     bm_cuda_products_close(be);
+    bm_cuda_times_close(be);
     bm_cuda_slots_close(be);
     bm_cuda_ring_close(be);
     bm_cuda_memory_close(be);
     cudaFree(cuda->scratch.x);
     cudaFree(cuda->partial);
     bm_cuda_side_close(be);
+    if (cuda->given != NULL)
+        cudaEventDestroy(cuda->given);
     if (cuda->stream != NULL)
         cudaStreamDestroy(cuda->stream);
     free(cuda);
@@ -80,12 +86,23 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
+/* Training goes before what runs beside it. */
+static bm_status open_stream(bm_cuda *cuda)
+{
+    if (cuda->beside == NULL)
+        return bm_cuda_stream_open(&cuda->stream);
+    return bm_cuda_status(
+        cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+        "stream");
+}
+
 static bm_status start(bm_backend *be, bm_cuda *cuda)
 {
     static const char *const values[] = {"off", "on", NULL};
     size_t graphs = 0;
 
-    BM_TRY(bm_cuda_stream_open(&cuda->stream));
+    BM_TRY(open_stream(cuda));
+    BM_TRY(bm_cuda_event_open(&cuda->given));
     BM_TRY(bm_cuda_side_open(be));
     BM_TRY(bm_cuda_switch(cuda, "BMUF_GRAPH", values, &graphs));
     cuda->graphs = graphs == 1;
@@ -93,14 +110,16 @@ static bm_status start(bm_backend *be, bm_cuda *cuda)
                                      BM_PARTIALS * sizeof *cuda->partial),
                           "cudaMalloc"));
     BM_TRY(bm_cuda_memory_open(be));
-    BM_TRY(bm_cuda_ring_open(be));
     BM_TRY(bm_cuda_slots_open(be));
-    BM_TRY(bm_cuda_products_open(be));
+    if (cuda->beside == NULL) {
+        BM_TRY(bm_cuda_ring_open(be));
+        BM_TRY(bm_cuda_products_open(be));
+    }
     BM_TRY(bm_cuda_conv_open(be));
     return bm_cuda_lstm_open(be);
 }
 
-static bm_status cuda_open(bm_backend *be, int index)
+static bm_status open_on(bm_backend *be, int index, bm_backend *beside)
 {
     bm_cuda *cuda = calloc(1, sizeof *cuda);
     bm_status status = BM_OK;
@@ -108,6 +127,7 @@ static bm_status cuda_open(bm_backend *be, int index)
     if (cuda == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
     be->self = cuda;
+    cuda->beside = beside;
     BM_TRY_DONE(select_device(cuda, index));
     BM_TRY_DONE(describe(cuda));
     status = start(be, cuda);
@@ -115,6 +135,22 @@ done:
     if (status != BM_OK)
         cuda_close(be);
     return status;
+}
+
+static bm_status cuda_open(bm_backend *be, int index)
+{
+    return open_on(be, index, NULL);
+}
+
+static bm_status cuda_open_beside(bm_backend *be, bm_backend *of)
+{
+    return open_on(be, bm_cuda_of(of)->device, of);
+}
+
+/* A thread has a device of its own that its calls are for. */
+static void cuda_take(bm_backend *be)
+{
+    BM_CUDA(be, cudaSetDevice(bm_cuda_of(be)->device));
 }
 
 /* The number of threads does not concern a device. */
@@ -150,18 +186,29 @@ const bm_backend_ops bm_backend_cuda = {
     .name = "cuda",
     .open = cuda_open,
     .close = cuda_close,
+    .open_beside = cuda_open_beside,
+    .take = cuda_take,
+    .copy_between = bm_cuda_copy_between,
     .about = cuda_about,
     .use = cuda_use,
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,
+    .alloc_idle = bm_cuda_alloc_idle,
     .free = bm_cuda_free,
     .put = bm_cuda_put,
     .get = bm_cuda_get,
     .stage_open = bm_cuda_stage_open,
     .stage_close = bm_cuda_stage_close,
     .stage_send = bm_cuda_stage_send,
+    .fetch_open = bm_cuda_fetch_open,
+    .fetch_close = bm_cuda_fetch_close,
+    .fetch_start = bm_cuda_fetch_start,
+    .fetch_wait = bm_cuda_fetch_wait,
+    .time_as = bm_cuda_time_as,
+    .timed = bm_cuda_timed,
     .pin = bm_cuda_pin,
     .unpin = bm_cuda_unpin,
+    .device_code = &bm_cuda_device_code_ops,
     .device_comm = &bm_cuda_device_comm_ops,
 #define BM_OPERATION(name, ...) .name = bm_cuda_##name,
 #define BM_SIZE_OPERATION       BM_OPERATION

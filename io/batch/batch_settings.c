@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct settings {
-    long sequences, frames, buckets;
+    long sequences, frames, buckets, accumulate;
     const char *order;
 } settings;
 
@@ -19,12 +19,17 @@ const bm_option bm_batch_options[] = {
      "largest size of a mini-batch, padding included; a mini-batch may end "
      "earlier to save padding; 0: batch.sequences decides"},
     {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
-     "random sorted file",
-     "order of sequences in an epoch; sorted: short ones first"},
+     "random sorted sortagrad file",
+     "order of sequences in an epoch; sorted: short ones first; sortagrad: "
+     "sorted in the first epoch, then random"},
     {"buckets", BM_INT, offsetof(settings, buckets), "64", 1, 1e6,
      "mini-batches",
      "number of mini-batches drawn together and sorted by length before they "
      "are cut; more: less padding, 1: most random"},
+    {"accumulate", BM_INT, offsetof(settings, accumulate), "1", 1, 1e6,
+     "mini-batches",
+     "number of mini-batches of a worker whose mean gradient makes one update; "
+     "more: larger updates in the memory of one mini-batch"},
     {0},
 };
 
@@ -44,6 +49,8 @@ static bm_order order_of(const char *name)
 {
     if (strcmp(name, "sorted") == 0)
         return BM_ORDER_SORTED;
+    if (strcmp(name, "sortagrad") == 0)
+        return BM_ORDER_SORTAGRAD;
     return strcmp(name, "file") == 0 ? BM_ORDER_FILE : BM_ORDER_RANDOM;
 }
 
@@ -56,5 +63,6 @@ bm_status bm_batch_read(const bm_config *config, bm_plan_settings *out)
     out->frames = s.frames;
     out->order = order_of(s.order);
     out->buckets = s.buckets;
+    out->accumulate = s.accumulate;
     return BM_OK;
 }

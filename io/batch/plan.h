@@ -26,8 +26,10 @@ typedef struct bm_position {
 /* The order of the sequences in an epoch. */
 typedef enum bm_order {
     BM_ORDER_RANDOM,
-    BM_ORDER_SORTED, /* short ones first */
-    BM_ORDER_FILE    /* as in the shards */
+    BM_ORDER_SORTED,    /* short ones first */
+    BM_ORDER_SORTAGRAD, /* sorted in the first epoch, then random (Amodei and
+                           others 2016) */
+    BM_ORDER_FILE       /* as in the shards */
 } bm_order;
 
 /* From [batch] (io/batch/batch_settings.h) and the size in [block]
@@ -39,6 +41,8 @@ typedef struct bm_plan_settings {
     bm_order order;
     long buckets; /* in random order, a share is sorted by length in runs of so
                      many mini-batches, then the mini-batches are shuffled */
+    long
+        accumulate; /* mini-batches of an update; 0: as 1. Not part of the plan */
     long frames_per_worker, frames_total, steps; /* size of a block: one of them
                                                     is set */
     bm_series sizes; /* of blocks, which change at these epochs; n = 0: they do
@@ -49,7 +53,7 @@ typedef struct bm_plan_settings {
  * the set, but at least 4 and at most 16 sequences. */
 bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d);
 
-/* *s with the size of blocks in an epoch. */
+/* *s with the size of blocks and the order in an epoch. */
 bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch);
 
 /*

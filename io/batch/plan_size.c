@@ -29,6 +29,8 @@ bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch)
     bm_plan_settings now = *s;
     long size = (long)bm_series_at(&s->sizes, (double)epoch);
 
+    if (s->order == BM_ORDER_SORTAGRAD)
+        now.order = epoch == 0 ? BM_ORDER_SORTED : BM_ORDER_RANDOM;
     if (!bm_series_changes(&s->sizes))
         return now;
     now.frames_per_worker = s->frames_per_worker > 0 ? size : 0;

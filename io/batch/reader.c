@@ -28,7 +28,7 @@ typedef struct block {
     bm_status status;
     char error[LONGEST_ERROR]; /* of the thread */
     int64_t steps;
-    bm_share *shares;    /* [last - first] */
+    bm_share *shares;    /* [last - first], then those that are audited */
     int64_t bad[LOGGED]; /* sequences with NaN or infinite features */
     int n_bad;
 } block;
@@ -37,6 +37,7 @@ struct bm_reader {
     bm_dataset *d; /* borrowed */
     bm_reader_settings set;
     bool per_frame;
+    bm_augmenter *augmenter; /* used by the thread; NULL: none */
     int64_t epoch; /* at which it was opened; with set.once the only one */
     int64_t blocks[BM_SERIES_MOST]; /* of epochs with this size of a block */
     bm_collator collator;
@@ -90,6 +91,35 @@ static bool exists(const bm_reader *r, bm_position at)
            (!r->set.once || at.epoch == r->epoch);
 }
 
+/* ---- whose shares -------------------------------------------------------- */
+
+static int hosted(const bm_reader *r)
+{
+    return r->set.last - r->set.first;
+}
+
+static bool is_hosted(const bm_reader *r, int worker)
+{
+    return worker >= r->set.first && worker < r->set.last;
+}
+
+/* Workers whose shares have a place in each block. */
+static int places(const bm_reader *r)
+{
+    bool audits = r->set.audit.fraction > 0;
+
+    return hosted(r) + (audits ? r->set.audit_last - r->set.audit_first : 0);
+}
+
+static bm_share *share_of(const bm_reader *r, const block *b, int worker)
+{
+    int place = is_hosted(r, worker) ? worker - r->set.first
+                                     : hosted(r) + worker - r->set.audit_first;
+
+    BM_ASSERT(place >= 0 && place < places(r));
+    return &b->shares[place];
+}
+
 /* ---- the thread -------------------------------------------------------- */
 
 static bool stopping(bm_reader *r)
@@ -132,6 +162,9 @@ static bm_status read_share(bm_reader *r, block *b, bm_share *s)
         pthread_mutex_unlock(&r->shards);
         BM_TRY(status);
         screen(r, b, s, i);
+        if (r->augmenter != NULL)
+            BM_TRY(bm_share_augment(s, r->d, i, r->augmenter, &r->set.fit,
+                                    r->set.seed, b->at.epoch));
     }
     return BM_OK;
 }
@@ -150,18 +183,36 @@ static bm_status plan_epoch(bm_reader *r, int64_t epoch)
     return BM_OK;
 }
 
+static bm_status read_worker(bm_reader *r, block *b, int worker)
+{
+    bm_share *s = share_of(r, b, worker);
+
+    BM_TRY(bm_share_plan(s, r->d, r->plan, b->at.block, worker));
+    return read_share(r, b, s);
+}
+
+/* Bad sequences of audited shares are logged by their own rank. */
+static bm_status read_audited(bm_reader *r, block *b)
+{
+    int n_bad = b->n_bad;
+
+    if (!bm_audited(&r->set.audit, b->at))
+        return BM_OK;
+    for (int k = r->set.audit_first; k < r->set.audit_last; k++)
+        if (!is_hosted(r, k))
+            BM_TRY(read_worker(r, b, k));
+    b->n_bad = n_bad;
+    return BM_OK;
+}
+
 static bm_status read_block(bm_reader *r, block *b)
 {
     b->n_bad = 0;
     BM_TRY(plan_epoch(r, b->at.epoch));
     BM_TRY(bm_plan_steps(r->plan, b->at.block, &b->steps));
-    for (int k = r->set.first; k < r->set.last; k++) {
-        bm_share *s = &b->shares[k - r->set.first];
-
-        BM_TRY(bm_share_plan(s, r->d, r->plan, b->at.block, k));
-        BM_TRY(read_share(r, b, s));
-    }
-    return BM_OK;
+    for (int k = r->set.first; k < r->set.last; k++)
+        BM_TRY(read_worker(r, b, k));
+    return read_audited(r, b);
 }
 
 /* Waits until the ring has room. Returns the block to fill, or NULL to stop. */
@@ -250,17 +301,41 @@ static bm_status count_blocks(bm_reader *r)
     return BM_OK;
 }
 
+static bm_status open_augmenter(bm_reader *r)
+{
+    const bm_augment_settings *set = r->set.augment;
+    bm_layout layout;
+
+    r->set.augment = NULL; /* borrowed until now */
+    if (set == NULL || !bm_augment_any(set) || r->d->n_shards == 0)
+        return BM_OK;
+    layout =
+        bm_layout_of(bm_shard_features_text(r->d->shards[0]), r->d->features);
+    return bm_augmenter_new(&r->augmenter, set, &layout, r->per_frame);
+}
+
+/* What the caller of a share sets. */
+static void set_up(const bm_reader *r, bm_share *s)
+{
+    bool floats = bm_on_host(r->collator.be) || r->d->norm.dim > 0 ||
+                  r->augmenter != NULL;
+
+    s->packed = !floats;
+    s->per_frame = r->per_frame;
+    s->stretch = r->augmenter != NULL ? bm_augmenter_stretch(r->augmenter) : 1;
+}
+
 static bm_status prepare(bm_reader *r, bm_position from)
 {
-    size_t hosted = (size_t)(r->set.last - r->set.first);
+    size_t n = (size_t)places(r);
 
+    BM_TRY(open_augmenter(r));
     for (int i = 0; i < RING; i++) {
-        r->ring[i].shares = calloc(hosted + 1, sizeof(bm_share));
+        r->ring[i].shares = calloc(n + 1, sizeof(bm_share));
         if (r->ring[i].shares == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shares", hosted);
-        for (size_t k = 0; k < hosted; k++)
-            r->ring[i].shares[k].packed =
-                !bm_on_host(r->collator.be) && r->d->norm.dim == 0;
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu shares", n);
+        for (size_t k = 0; k < n; k++)
+            set_up(r, &r->ring[i].shares[k]);
     }
     BM_TRY(count_blocks(r));
     BM_TRY(plan_epoch(r, from.epoch));
@@ -299,12 +374,12 @@ void bm_reader_close(bm_reader *r)
         return;
     stop_thread(r);
     for (int i = 0; i < RING; i++) {
-        int hosted = r->set.last - r->set.first;
-        for (int k = 0; r->ring[i].shares != NULL && k < hosted; k++)
+        for (int k = 0; r->ring[i].shares != NULL && k < places(r); k++)
             bm_share_free(&r->ring[i].shares[k]);
         free(r->ring[i].shares);
     }
     bm_collator_free(&r->collator);
+    bm_augmenter_free(r->augmenter);
     bm_plan_free(r->plan);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
@@ -394,9 +469,14 @@ int64_t bm_reader_steps(const bm_reader *r, int worker)
 {
     const block *b = current(r);
 
-    BM_ASSERT(worker >= r->set.first && worker < r->set.last);
-    return b != NULL ? (int64_t)b->shares[worker - r->set.first].cut.n_batches
-                     : 0;
+    return b != NULL ? (int64_t)share_of(r, b, worker)->cut.n_batches : 0;
+}
+
+bool bm_reader_audited(const bm_reader *r)
+{
+    const block *b = current(r);
+
+    return b != NULL && bm_audited(&r->set.audit, b->at);
 }
 
 bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
@@ -404,13 +484,12 @@ bm_status bm_reader_batch(bm_reader *r, int worker, int64_t step,
 {
     const block *b = current(r);
 
-    BM_ASSERT(worker >= r->set.first && worker < r->set.last && step >= 0);
+    BM_ASSERT(step >= 0);
     if (b == NULL) {
         *out = NULL;
         return BM_OK;
     }
-    return bm_collate(&r->collator, &b->shares[worker - r->set.first], step,
-                      out);
+    return bm_collate(&r->collator, share_of(r, b, worker), step, out);
 }
 
 double bm_reader_frames(const bm_reader *r, int worker)
@@ -419,7 +498,8 @@ double bm_reader_frames(const bm_reader *r, int worker)
     double frames = 0;
 
     if (b != NULL) {
-        const bm_share *s = &b->shares[worker - r->set.first];
+        const bm_share *s = share_of(r, b, worker);
+
         for (size_t i = 0; i < s->cut.n_sequences; i++)
             frames += s->samples[i].frames;
     }

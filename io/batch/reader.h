@@ -5,6 +5,8 @@
  * A thread reads units, each with one H5Dread for its features and one for its
  * labels, two blocks ahead of the one in use. Memory is proportional to a
  * block, and training does not wait for data. The shares are those of plan.h.
+ * The thread augments sequences, too, if the settings say so: their frames are
+ * then those that are trained on, not those of the plan.
  *
  * Shares of a block may have different numbers of mini-batches. All ranks get
  * the largest number, so that a strategy can exchange at every step. No
@@ -14,7 +16,8 @@
 #define BM_IO_BATCH_READER_H
 
 #include "compute/backend.h"
-#include "io/batch/plan.h"
+#include "io/augment/augment.h"
+#include "io/batch/audited.h"
 
 typedef struct bm_reader bm_reader;
 
@@ -23,7 +26,12 @@ typedef struct bm_reader_settings {
     int workers;     /* N */
     int first, last; /* workers hosted here: [first, last) */
     uint64_t seed;
-    bool once; /* stop after one epoch: for evaluation */
+    bool once;                   /* stop after one epoch: for evaluation */
+    bm_audit_settings audit;     /* in these blocks it also reads the shares */
+    int audit_first, audit_last; /* of workers [audit_first, audit_last) */
+    const bm_augment_settings
+        *augment; /* borrowed while it opens; NULL: none */
+    bm_fit fit;   /* of augmented sequences and the network */
 } bm_reader_settings;
 
 /*
@@ -44,6 +52,9 @@ void bm_reader_close(bm_reader *r);
  * the thread: as bm_dataset_read does; another call reads the block again. */
 BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
                                      int64_t *steps);
+
+/* Whether the current block is audited. */
+bool bm_reader_audited(const bm_reader *r);
 
 /* Mini-batches in the share of a worker hosted here; 0 without a block. */
 int64_t bm_reader_steps(const bm_reader *r, int worker);

@@ -44,6 +44,13 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* The most frames that `frames` of some sequences can become. */
+static size_t stretched(const bm_share *s, size_t frames, size_t sequences)
+{
+    return s->stretch > 1 ? (size_t)((double)frames * s->stretch) + sequences
+                          : frames;
+}
+
 /* Sets where each unit begins. */
 static void lay_out(bm_share *s, const bm_dataset *d)
 {
@@ -55,8 +62,9 @@ static void lay_out(bm_share *s, const bm_dataset *d)
 
         s->begin[i] = at;
         at.sequences += size.sequences;
-        at.frames += size.frames;
-        at.labels += size.labels;
+        at.frames += stretched(s, size.frames, size.sequences);
+        at.labels += s->per_frame ? stretched(s, size.labels, size.sequences)
+                                  : size.labels;
     }
     s->begin[s->n_units] = at;
 }
@@ -94,7 +102,7 @@ void bm_share_free(bm_share *s)
     *s = (bm_share){0};
 }
 
-/* The memory of a unit, with exactly its size. */
+/* The memory of a unit. */
 static bm_sequences memory_of(const bm_share *s, size_t i)
 {
     bm_place from = s->begin[i], to = s->begin[i + 1];
@@ -135,6 +143,44 @@ bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
         out[k] = (bm_sample){at, targets, in.frames[k], in.labels[k]};
         x += (size_t)in.frames[k] * in.features * at.bytes;
         targets += in.labels[k];
+    }
+    return BM_OK;
+}
+
+/*
+ * Sequences are changed from the last to the first, and put at the end of the
+ * unit's memory, so that those before them are still there if they grow.
+ */
+bm_status bm_share_augment(bm_share *s, const bm_dataset *d, size_t i,
+                           bm_augmenter *a, const bm_fit *fit, uint64_t seed,
+                           int64_t epoch)
+{
+    bm_place from = s->begin[i], to = s->begin[i + 1];
+    int64_t first = d->units[s->units[i]].first;
+    float *x = s->all.x + to.frames * d->features;
+    int32_t *targets = s->all.targets + to.labels;
+
+    for (size_t k = to.sequences; k-- > from.sequences;) {
+        bm_sample *p = &s->samples[k];
+        int64_t sequence = first + (int64_t)(k - from.sequences);
+        uint64_t key = bm_augment_key(seed, epoch, sequence);
+        bm_augmented in = {p->x.x, (size_t)p->frames, p->targets,
+                           (size_t)p->labels};
+        size_t n = 0;
+
+        if (p->frames == 0)
+            continue;
+        n = bm_augment_frames(a, key, &in, fit);
+        x -= n * d->features;
+        if (s->per_frame)
+            targets -= n;
+        BM_TRY(bm_augment(a, key, &in, n, x, targets));
+        p->x.x = x;
+        p->frames = (int32_t)n;
+        if (s->per_frame) {
+            p->targets = targets;
+            p->labels = (int32_t)n;
+        }
     }
     return BM_OK;
 }

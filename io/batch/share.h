@@ -6,6 +6,7 @@
 #define BM_IO_BATCH_SHARE_H
 
 #include "compute/batch.h"
+#include "io/augment/augment.h"
 #include "io/batch/plan.h"
 
 /* A sequence; pointers into the memory of the share. */
@@ -17,7 +18,7 @@ typedef struct bm_sample {
 
 /* A place in the share: the numbers before it. */
 typedef struct bm_place {
-    size_t sequences, frames, labels;
+    size_t sequences, frames, labels; /* at most so many, if stretched */
 } bm_place;
 
 /* Starts as {0}, is reused from block to block, free with bm_share_free. All
@@ -26,10 +27,13 @@ typedef struct bm_place {
 typedef struct bm_share {
     bm_cut cut; /* its mini-batches */
     size_t n_units;
-    size_t *units;      /* [n_units]: numbers in the data set, ascending */
-    bm_place *begin;    /* [n_units + 1]: where each begins; last: the end */
-    bm_sequences all;   /* unit after unit, each with room for floats */
-    bool packed;        /* set by the caller: keep features as stored */
+    size_t *units;    /* [n_units]: numbers in the data set, ascending */
+    bm_place *begin;  /* [n_units + 1]: where each begins; last: the end */
+    bm_sequences all; /* unit after unit, each with room for floats */
+    bool packed;      /* set by the caller: keep features as stored */
+    double stretch;   /* set by the caller, as bm_augmenter_stretch says; up to
+                           1: sequences keep their length */
+    bool per_frame;   /* set by the caller: targets are stretched, too */
     bm_sample *samples; /* [cut.n_sequences] */
     size_t room_units, room_samples;
 } bm_share;
@@ -42,6 +46,13 @@ void bm_share_free(bm_share *s);
 
 /* Reads units[i]. Fails as bm_dataset_read does. */
 BM_CHECKED bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i);
+
+/* Changes the sequences of units[i], which was read as floats, in an epoch of
+ * training. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_share_augment(bm_share *s, const bm_dataset *d,
+                                      size_t i, bm_augmenter *a,
+                                      const bm_fit *fit, uint64_t seed,
+                                      int64_t epoch);
 
 /* A sequence of a unit that was read, by its number in the data set;
  * borrowed. */

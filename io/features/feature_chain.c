@@ -92,6 +92,32 @@ done:
     return status;
 }
 
+bm_status bm_chain_copy(bm_chain **out, const bm_chain *c)
+{
+    bm_chain *copy = calloc(1, sizeof *copy);
+    size_t size = c->groups * moments_size(c) * sizeof *copy->moments;
+    bm_status status = BM_OK;
+
+    if (copy == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for features");
+    copy->settings = c->settings;
+    copy->over = c->over;
+    copy->dim = c->dim;
+    copy->groups = c->groups;
+    copy->moments = malloc(size);
+    if (copy->moments == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the means of %zu speakers",
+                     c->groups);
+    memcpy(copy->moments, c->moments, size);
+    if (c->norm.dim > 0)
+        BM_TRY_DONE(bm_cmvn_copy(&copy->norm, &c->norm));
+    *out = copy;
+    copy = NULL;
+done:
+    bm_chain_free(copy);
+    return status;
+}
+
 void bm_chain_free(bm_chain *c)
 {
     if (c == NULL)

@@ -62,6 +62,9 @@ void bm_frames_free(bm_frames *f);
 BM_CHECKED bm_status bm_chain_new(bm_chain **out, const bm_chain_settings *s,
                                   const char *section, size_t dim,
                                   size_t speakers);
+/* A chain that applies the same, for another thread; c has learned all. Fails
+ * with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_chain_copy(bm_chain **out, const bm_chain *c);
 void bm_chain_free(bm_chain *c);
 
 size_t bm_chain_features(const bm_chain *c); /* per frame of the output */

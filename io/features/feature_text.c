@@ -89,6 +89,23 @@ static json_t *to_json(const bm_option *o, const void *settings)
     return NULL;
 }
 
+/* Settings that were added later are left out at their defaults, "no": they
+ * differ in nothing from descriptions that were made before. */
+static bool is_left_out(const bm_option *o, const void *settings)
+{
+    static const char *const later[] = {"contrast", "slant", "binarise"};
+    bool is_later = false, off = false;
+    const char *field = (const char *)settings + o->offset;
+
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        is_later = is_later || strcmp(o->key, later[i]) == 0;
+    if (is_later && o->type == BM_FLAG)
+        off = !*(const bool *)(const void *)field;
+    else if (is_later)
+        off = strcmp(*(const char *const *)(const void *)field, "no") == 0;
+    return off;
+}
+
 bm_status bm_features_describe(char **out, const char *kind,
                                const bm_option *options, const void *settings,
                                const bm_cmvn *norm)
@@ -99,7 +116,8 @@ bm_status bm_features_describe(char **out, const char *kind,
 
     *out = NULL;
     for (const bm_option *o = options; o->key != NULL; o++)
-        failed |= json_object_set_new(object, o->key, to_json(o, settings));
+        if (!is_left_out(o, settings))
+            failed |= json_object_set_new(object, o->key, to_json(o, settings));
     if (normed)
         failed |= bm_cmvn_describe(norm, object);
     if (failed == 0)

@@ -9,10 +9,17 @@
 #include "io/import/import_base.h"
 #include "io/import/sound.h"
 
-typedef struct audio {
-    bm_import_base base; /* must be first */
+#include <stdlib.h>
+
+/* Of a thread. */
+typedef struct ear {
     bm_fbank *fbank;
     bm_sound sound;
+} ear;
+
+typedef struct audio {
+    bm_import_base base; /* must be first */
+    bm_sound probe;
     long rate;             /* that all recordings must have; 0: any */
     bm_manifest_row first; /* the recording with this rate */
     size_t probed;         /* readable recordings so far */
@@ -32,36 +39,61 @@ static bm_status check_rate(const audio *a, const bm_manifest_row *row,
                    rate < a->rate ? rate : a->rate);
 }
 
-static bm_status read_sound(bm_importer *i, const bm_manifest_row *row,
-                            bm_problem *problem)
+static void close_ear(void *own)
 {
-    audio *a = i->self;
-    const bm_recording_settings *s = i->settings;
+    ear *e = own;
 
-    BM_TRY(bm_sound_read(&a->sound, row->path, s->channel,
-                         (bm_excerpt){row->start, row->duration}, problem));
-    if (bm_problem_is(problem))
-        return BM_OK;
-    a->base.remark = bm_sound_remark(&a->sound);
-    BM_TRY(check_rate(a, row, a->sound.rate));
-    return bm_sound_resample(&a->sound, s->rate, problem);
+    bm_fbank_free(e->fbank);
+    bm_sound_free(&e->sound);
+    free(e);
 }
 
-static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
-                            bm_frames *x, bm_problem *problem)
+static bm_status open_ear(const bm_importer *i, void **own)
 {
-    audio *a = i->self;
-    const bm_recording_settings *s = i->settings;
+    bm_recording_settings s = *(const bm_recording_settings *)i->settings;
+    ear *e = calloc(1, sizeof *e);
+    bm_status status = BM_OK;
 
-    BM_TRY(read_sound(i, row, problem));
-    if (bm_problem_is(problem))
+    if (e == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to read recordings");
+    status = bm_recording_bank(&e->fbank, &s);
+    if (status == BM_OK)
+        *own = e;
+    else
+        close_ear(e);
+    return status;
+}
+
+static bm_status read_sound(bm_importer *i, bm_import_reader *r,
+                            const bm_manifest_row *row)
+{
+    const bm_recording_settings *s = i->settings;
+    bm_sound *sound = &((ear *)r->own)->sound;
+
+    BM_TRY(bm_sound_read(sound, row->path, s->channel,
+                         (bm_excerpt){row->start, row->duration}, &r->problem));
+    if (bm_problem_is(&r->problem))
         return BM_OK;
-    BM_TRY(
-        bm_recording_frames(a->fbank, s, row->id, a->sound.x, a->sound.n, x));
-    if (x->n == 0)
-        bm_problem_set(problem, "shorter than a window",
+    r->remark = bm_sound_remark(sound);
+    BM_TRY(check_rate(i->self, row, sound->rate));
+    return bm_sound_resample(sound, s->rate, &r->problem);
+}
+
+static bm_status audio_read(bm_importer *i, bm_import_reader *r,
+                            const bm_manifest_row *row)
+{
+    const bm_recording_settings *s = i->settings;
+    ear *e = r->own;
+
+    BM_TRY(read_sound(i, r, row));
+    if (bm_problem_is(&r->problem))
+        return BM_OK;
+    BM_TRY(bm_recording_frames(e->fbank, s, row->id, e->sound.x, e->sound.n,
+                               &r->frames));
+    if (r->frames.n == 0)
+        bm_problem_set(&r->problem, "shorter than a window",
                        "%.3f s: shorter than one window of %g ms",
-                       (double)a->sound.n / (double)a->sound.rate,
+                       (double)e->sound.n / (double)e->sound.rate,
                        s->window_ms);
     return BM_OK;
 }
@@ -70,7 +102,7 @@ static bm_status audio_read(bm_importer *i, const bm_manifest_row *row,
 static bm_status check_channels(audio *a, const bm_recording_settings *s,
                                 const bm_manifest_row *row)
 {
-    long channels = a->sound.channels;
+    long channels = a->probe.channels;
 
     if (s->channel > channels)
         return BM_FAIL(BM_ERR_FORMAT, "%s has %s; features.channel = %ld",
@@ -95,29 +127,33 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     bm_recording_settings *s = i->settings;
 
     *enough = false;
-    BM_TRY(bm_sound_probe(&a->sound, row->path, problem));
+    BM_TRY(bm_sound_probe(&a->probe, row->path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
     BM_TRY(check_channels(a, s, row));
-    BM_TRY(check_rate(a, row, a->sound.rate));
+    BM_TRY(check_rate(a, row, a->probe.rate));
     if (a->probed++ == 0 && s->rate == 0) {
-        a->rate = s->rate = a->sound.rate;
+        a->rate = s->rate = a->probe.rate;
         a->first = *row;
     }
     return BM_OK;
 }
 
-static bm_status audio_open(bm_importer *i, const char *path,
-                            double most_missing)
+static bm_status audio_open(bm_importer *i, const bm_import_source *source)
 {
+    static const bm_import_parts parts = {.kind = "audio",
+                                          .read = audio_read,
+                                          .open_own = open_ear,
+                                          .close_own = close_ear};
     bm_recording_settings *s = i->settings;
+    bm_fbank *bank = NULL;
     audio *a = NULL;
 
-    BM_TRY(bm_import_open(i, sizeof(audio), path, "audio", most_missing,
-                          audio_read));
+    BM_TRY(bm_import_open(i, sizeof(audio), source, &parts));
     BM_TRY(bm_import_probe(i, audio_look, "recordings"));
     a = i->self;
-    BM_TRY(bm_recording_bank(&a->fbank, s));
+    BM_TRY(bm_recording_bank(&bank, s)); /* checks and completes *s */
+    bm_fbank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
     BM_TRY(bm_import_refine(i, &s->chain, (size_t)s->mels));
     return bm_import_describe(i);
@@ -129,8 +165,7 @@ static void audio_close(bm_importer *i)
 
     if (a == NULL)
         return;
-    bm_fbank_free(a->fbank);
-    bm_sound_free(&a->sound);
+    bm_sound_free(&a->probe);
     bm_import_close(i);
 }
 
@@ -145,6 +180,8 @@ const bm_importer_ops bm_importer_audio = {
     .close = audio_close,
     .text = bm_import_text,
     .next = bm_import_next,
+    .each = bm_import_each,
+    .skip = bm_import_skip,
     .size = bm_import_size,
     .meta = bm_import_meta,
 };

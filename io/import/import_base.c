@@ -1,18 +1,78 @@
 #include "io/import/import_base.h"
 
+#include "core/team.h"
+#include "io/import/images/line_source.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bm_status bm_import_open(bm_importer *i, size_t self_size, const char *path,
-                         const char *kind, double most_missing,
-                         bm_import_read *read)
+/* A vocabulary for classes 0 to `highest`: the blank, then numbers. */
+static bm_status number_classes(bm_vocab **out, int32_t highest)
+{
+    char name[16];
+    bm_vocab *v = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_vocab_new(&v, true));
+    for (int32_t k = 1; status == BM_OK && k <= highest; k++) {
+        snprintf(name, sizeof name, "%d", (int)k);
+        status = bm_vocab_learn(v, name);
+    }
+    if (status == BM_OK)
+        *out = v;
+    else
+        bm_vocab_free(v);
+    return status;
+}
+
+static bm_status read_classes(bm_importer *i, const char *path)
+{
+    enum { MOST = 1 << 24 };
+    bm_import_base *b = i->self;
+    int32_t highest = 0;
+
+    BM_TRY(bm_frame_classes_read(&b->classes, path));
+    highest = bm_frame_classes_highest(b->classes);
+    if (highest >= MOST)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: class %d; at most %d are possible. Are these "
+                       "classes of frames?",
+                       path, (int)highest, MOST - 1);
+    i->numbered = true;
+    return number_classes(&i->vocab, highest);
+}
+
+static bm_status read_manifest(bm_manifest **out,
+                               const bm_import_source *source, const char *kind)
+{
+    const char *image_dir = source->image_dir != NULL ? source->image_dir : "";
+
+    if (strcmp(kind, "image") == 0 &&
+        bm_line_source_is(source->path, image_dir))
+        return bm_manifest_read_lines(out, source->path, image_dir,
+                                      source->most_missing);
+    return bm_manifest_read(out, source->path, kind, source->most_missing,
+                            source->pipes);
+}
+
+bm_status bm_import_open(bm_importer *i, size_t self_size,
+                         const bm_import_source *source,
+                         const bm_import_parts *parts)
 {
     bm_import_base *b = i->self = calloc(1, self_size);
 
     if (b == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
-    b->read = read;
-    return bm_manifest_read(&b->manifest, path, kind, most_missing);
+    b->parts = parts;
+    b->subsample = 1;
+    b->n_readers = source->threads > 0 ? source->threads : 1;
+    b->readers = calloc(b->n_readers, sizeof *b->readers);
+    if (b->readers == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu threads",
+                       b->n_readers);
+    BM_TRY(read_manifest(&b->manifest, source, parts->kind));
+    return source->targets != NULL ? read_classes(i, source->targets) : BM_OK;
 }
 
 void bm_import_close(bm_importer *i)
@@ -21,17 +81,68 @@ void bm_import_close(bm_importer *i)
 
     if (b == NULL)
         return;
+    for (size_t k = 0; b->readers != NULL && k < b->n_readers; k++) {
+        bm_import_reader *r = &b->readers[k];
+
+        if (r->own != NULL)
+            b->parts->close_own(r->own);
+        bm_frames_free(&r->frames);
+        bm_chain_free(r->chain);
+        bm_command_output_remove(&r->output);
+    }
+    free(b->readers);
     bm_manifest_free(b->manifest);
     bm_chain_free(b->chain);
-    bm_frames_free(&b->frames);
+    bm_frame_classes_free(b->classes);
+    free(b->labels);
     free(b->described);
     free(b);
+}
+
+/* ---- reading a row ------------------------------------------------------- */
+
+/* The file of a row, which a command may have to make. */
+static bm_status find_file(bm_import_reader *r, bm_manifest_row *row,
+                           bm_problem *problem)
+{
+    if (!bm_manifest_is_pipe(row->path))
+        return BM_OK;
+    BM_TRY(bm_command_output_read(&r->output, row->path, problem));
+    row->path = r->output.path;
+    return BM_OK;
+}
+
+/* Reads a row to r->frames, or sets r->problem. */
+static bm_status read_row(bm_importer *i, bm_import_reader *r,
+                          bm_manifest_row row)
+{
+    const bm_import_base *b = i->self;
+
+    r->problem.text[0] = '\0';
+    r->remark = NULL;
+    BM_TRY(find_file(r, &row, &r->problem));
+    return bm_problem_is(&r->problem) ? BM_OK : b->parts->read(i, r, &row);
+}
+
+/* Reads a row and processes its frames: *x, borrowed, if it has no problem. */
+static bm_status process_row(bm_importer *i, bm_import_reader *r,
+                             bm_manifest_row row, const bm_frames **x)
+{
+    const bm_import_base *b = i->self;
+    bm_chain *chain = r == b->readers ? b->chain : r->chain;
+
+    BM_TRY(read_row(i, r, row));
+    *x = &r->frames;
+    if (bm_problem_is(&r->problem) || chain == NULL)
+        return BM_OK;
+    return bm_chain_apply(chain, row.speaker_number, &r->frames, x);
 }
 
 bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
                           const char *noun)
 {
-    const bm_manifest *m = ((bm_import_base *)i->self)->manifest;
+    bm_import_base *b = i->self;
+    const bm_manifest *m = b->manifest;
     size_t n = bm_manifest_size(m), readable = 0;
     bool enough = false;
     bm_problem first = {0};
@@ -40,7 +151,11 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
         bm_manifest_row row = bm_manifest_at(m, k);
         bm_problem problem = {0};
 
-        BM_TRY(look(i, &row, &enough, &problem));
+        if (bm_manifest_is_pipe(row.path) && readable > 0)
+            continue; /* each would be run once more */
+        BM_TRY(find_file(b->readers, &row, &problem));
+        if (!bm_problem_is(&problem))
+            BM_TRY(look(i, &row, &enough, &problem));
         if (!bm_problem_is(&problem))
             readable++;
         else if (!bm_problem_is(&first))
@@ -51,6 +166,233 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
                        bm_manifest_path(m), n, noun, first.text);
     return BM_OK;
 }
+
+/* ---- several threads ----------------------------------------------------- */
+
+/* A row on its way through the team. */
+typedef struct piece {
+    size_t row;
+    bm_status status; /* of reading */
+    char message[1000];
+    bm_frames x;   /* as read while learning, else processed */
+    size_t n_read; /* frames before they were processed */
+    bm_problem problem;
+    const char *remark;
+} piece;
+
+typedef struct walk {
+    bm_importer *i;
+    bool learning; /* the first pass */
+    size_t next;
+    bm_import_take *take;
+    void *self;
+} walk;
+
+static void drop_piece(void *self, void *done)
+{
+    piece *p = done;
+
+    (void)self;
+    bm_frames_free(&p->x);
+    free(p);
+}
+
+static bm_status next_piece(void *self, const atomic_bool *stop, void **out)
+{
+    walk *w = self;
+    const bm_import_base *b = w->i->self;
+    piece *p = NULL;
+
+    (void)stop;
+    *out = NULL;
+    if (w->next == bm_manifest_size(b->manifest))
+        return BM_OK;
+    p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sequence");
+    p->row = w->next++;
+    *out = p;
+    return BM_OK;
+}
+
+static bm_status copy_frames(bm_frames *to, const bm_frames *from)
+{
+    BM_TRY(bm_frames_shape(to, from->n, from->dim));
+    memcpy(to->x, from->x, from->n * from->dim * sizeof *to->x);
+    return BM_OK;
+}
+
+static bm_status read_piece(walk *w, bm_import_reader *r, piece *p)
+{
+    const bm_import_base *b = w->i->self;
+    bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
+    const bm_frames *x = &r->frames;
+
+    BM_TRY(w->learning ? read_row(w->i, r, row)
+                       : process_row(w->i, r, row, &x));
+    p->problem = r->problem;
+    p->remark = r->remark;
+    p->n_read = r->frames.n;
+    return bm_problem_is(&r->problem) ? BM_OK : copy_frames(&p->x, x);
+}
+
+static void work_piece(void *self, size_t member, void *next)
+{
+    walk *w = self;
+    bm_import_base *b = w->i->self;
+    piece *p = next;
+
+    p->status = read_piece(w, &b->readers[member], p);
+    if (p->status != BM_OK)
+        snprintf(p->message, sizeof p->message, "%s", bm_last_message());
+}
+
+/* ---- items --------------------------------------------------------------- */
+
+/* Sets the labels of an item to the classes of its frames, of which there were
+ * `frames` before subsampling, or sets the problem. */
+static bm_status find_classes(bm_import_base *b, size_t frames, bm_item *item)
+{
+    size_t n = 0, step = 1;
+    const int32_t *found = bm_frame_classes_find(b->classes, item->id, &n);
+
+    b->problem.text[0] = '\0';
+    if (found == NULL)
+        bm_problem_set(&b->problem, "without classes of frames",
+                       "the targets have none for it");
+    else if (n == frames)
+        step = b->subsample;
+    else if (n != item->frames)
+        bm_problem_set(&b->problem, "another number of frames",
+                       "%zu frames, but targets for %zu; make both with the "
+                       "same window, shift and edges",
+                       frames, n);
+    if (found == NULL || bm_problem_is(&b->problem))
+        return BM_OK;
+    if (item->frames > b->room_labels) {
+        int32_t *grown = realloc(b->labels, item->frames * sizeof *grown);
+
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels",
+                           item->frames);
+        b->labels = grown;
+        b->room_labels = item->frames;
+    }
+    for (size_t t = 0; t < item->frames; t++)
+        b->labels[t] = found[t * step];
+    item->labels = b->labels;
+    item->n_labels = item->frames;
+    return BM_OK;
+}
+
+/* The item of a row: frames x, of which there were n_read before they were
+ * processed, or a problem. */
+static bm_status make_item(bm_importer *i, bm_manifest_row row,
+                           const bm_frames *x, size_t n_read,
+                           const bm_problem *problem, const char *remark,
+                           bm_item *item)
+{
+    bm_import_base *b = i->self;
+    bool good = !bm_problem_is(problem);
+
+    *item = (bm_item){
+        .id = row.id,
+        .speaker = row.speaker,
+        .text = row.text,
+        .has_text = row.has_text,
+        .problem = good ? NULL : problem,
+        .remark = good ? remark : NULL,
+        .x = good ? x->x : NULL,
+        .frames = good ? x->n : 0,
+        .features = good ? x->dim : 0,
+    };
+    if (good && b->classes != NULL) {
+        BM_TRY(find_classes(b, n_read, item));
+        item->problem = bm_problem_is(&b->problem) ? &b->problem : NULL;
+    }
+    return BM_OK;
+}
+
+bm_status bm_import_next(bm_importer *i, bm_item *item)
+{
+    bm_import_base *b = i->self;
+    bm_import_reader *r = b->readers;
+    const bm_frames *x = NULL;
+    bm_manifest_row row;
+
+    if (b->next_row == bm_manifest_size(b->manifest)) {
+        b->next_row = 0;
+        *item = (bm_item){0};
+        return BM_OK;
+    }
+    row = bm_manifest_at(b->manifest, b->next_row++);
+    BM_TRY(process_row(i, r, row, &x));
+    return make_item(i, row, x, r->frames.n, &r->problem, r->remark, item);
+}
+
+static bm_status take_piece(void *self, void *done)
+{
+    walk *w = self;
+    bm_import_base *b = w->i->self;
+    piece *p = done;
+    bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
+    bm_item item = {0};
+    bm_status status = p->status;
+
+    if (status != BM_OK) {
+        status = BM_FAIL(p->status, "%s", p->message);
+    } else if (w->learning) {
+        if (!bm_problem_is(&p->problem))
+            status = bm_chain_learn(b->chain, row.speaker_number, &p->x);
+    } else {
+        status = make_item(w->i, row, &p->x, p->n_read, &p->problem, p->remark,
+                           &item);
+        if (status == BM_OK)
+            status = w->take(w->self, &item);
+    }
+    drop_piece(NULL, p);
+    return status;
+}
+
+static bm_status walk_rows(walk *w)
+{
+    const bm_import_base *b = w->i->self;
+    const bm_team_work team = {w, next_piece, work_piece, take_piece,
+                               drop_piece};
+
+    return bm_team_run(&team, b->n_readers);
+}
+
+bm_status bm_import_each(bm_importer *i, bm_import_take *take, void *self)
+{
+    bm_import_base *b = i->self;
+
+    for (size_t k = 1; k < b->n_readers && b->chain != NULL; k++)
+        if (b->readers[k].chain == NULL)
+            BM_TRY(bm_chain_copy(&b->readers[k].chain, b->chain));
+    return walk_rows(
+        &(walk){.i = i, .next = b->first_row, .take = take, .self = self});
+}
+
+bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
+                         size_t *left_out)
+{
+    bm_import_base *b = i->self;
+    size_t found = 0, k = 0;
+
+    for (; k < bm_manifest_size(b->manifest) && found < n; k++)
+        found += strcmp(bm_manifest_at(b->manifest, k).id, ids[found]) == 0;
+    if (found < n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s does not have '%.100s', or not in the order of the "
+                       "shards that are there; --force packs anew",
+                       bm_manifest_path(b->manifest), ids[found]);
+    b->first_row = k;
+    *left_out = k - n;
+    return BM_OK;
+}
+
+/* ---- processing ---------------------------------------------------------- */
 
 static bm_status check_speakers(const bm_importer *i)
 {
@@ -69,16 +411,6 @@ static bm_status check_speakers(const bm_importer *i)
     return BM_OK;
 }
 
-/* Reads a row to b->frames, or sets b->problem. */
-static bm_status read_row(bm_importer *i, const bm_manifest_row *row)
-{
-    bm_import_base *b = i->self;
-
-    b->problem.text[0] = '\0';
-    b->remark = NULL;
-    return b->read(i, row, &b->frames, &b->problem);
-}
-
 bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
                            size_t dim)
 {
@@ -86,19 +418,15 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
 
     BM_TRY(bm_chain_new(&b->chain, s, i->ops->section, dim,
                         bm_manifest_speakers(b->manifest)));
+    b->subsample = (size_t)s->subsample;
+    for (size_t k = 0; k < b->n_readers && b->parts->open_own != NULL; k++)
+        BM_TRY(b->parts->open_own(i, &b->readers[k].own));
     BM_TRY(bm_chain_give(b->chain, i->ops->section, &i->norm));
     if (bm_chain_needs_speakers(b->chain))
         BM_TRY(check_speakers(i));
-    if (!bm_chain_learns(b->chain))
-        return BM_OK;
-    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
-        bm_manifest_row row = bm_manifest_at(b->manifest, k);
-
-        BM_TRY(read_row(i, &row));
-        if (!bm_problem_is(&b->problem))
-            BM_TRY(bm_chain_learn(b->chain, row.speaker_number, &b->frames));
-    }
-    return BM_OK;
+    return bm_chain_learns(b->chain)
+               ? walk_rows(&(walk){.i = i, .learning = true})
+               : BM_OK;
 }
 
 bm_status bm_import_describe(bm_importer *i)
@@ -125,37 +453,6 @@ bm_status bm_import_text(bm_importer *i, const char **text)
     return BM_OK;
 }
 
-bm_status bm_import_next(bm_importer *i, bm_item *item)
-{
-    bm_import_base *b = i->self;
-    const bm_frames *x = &b->frames;
-    bm_manifest_row row;
-    bool good;
-
-    if (b->next_row == bm_manifest_size(b->manifest)) {
-        b->next_row = 0;
-        *item = (bm_item){0};
-        return BM_OK;
-    }
-    row = bm_manifest_at(b->manifest, b->next_row++);
-    BM_TRY(read_row(i, &row));
-    good = !bm_problem_is(&b->problem);
-    if (good && b->chain != NULL)
-        BM_TRY(bm_chain_apply(b->chain, row.speaker_number, &b->frames, &x));
-    *item = (bm_item){
-        .id = row.id,
-        .speaker = row.speaker,
-        .text = row.text,
-        .has_text = row.has_text,
-        .problem = good ? NULL : &b->problem,
-        .remark = good ? b->remark : NULL,
-        .x = good ? x->x : NULL,
-        .frames = good ? x->n : 0,
-        .features = good ? x->dim : 0,
-    };
-    return BM_OK;
-}
-
 size_t bm_import_size(const bm_importer *i)
 {
     return bm_manifest_size(((const bm_import_base *)i->self)->manifest);
@@ -169,5 +466,6 @@ void bm_import_meta(const bm_importer *i, bm_shard_meta *meta)
         .features = b->chain != NULL ? bm_chain_features(b->chain) : 0,
         .features_text = b->described,
         .frame_shift = b->frame_shift,
+        .per_frame = b->classes != NULL,
     };
 }

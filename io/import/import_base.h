@@ -1,7 +1,7 @@
 /*
  * import_base.h - what the importers of manifests have in common: walking the
- * rows, the first pass that some normalisations need, processing of frames, and
- * the description of the features.
+ * rows, on several threads, the first pass that some normalisations need,
+ * processing of frames, and the description of the features.
  *
  * An importer's `self` begins with a bm_import_base; the importer provides a
  * bm_import_read, which makes the frames of one row.
@@ -10,14 +10,37 @@
 #define BM_IO_IMPORT_IMPORT_BASE_H
 
 #include "io/features/feature_chain.h"
+#include "io/import/command_output.h"
+#include "io/import/frame_classes.h"
 #include "io/import/importer.h"
-#include "io/import/manifest.h"
+#include "io/import/manifest/manifest.h"
 #include "io/import/problem.h"
 
-/* Makes the frames of a row, or sets *problem. Fails only if the import cannot
+/* What a thread that reads rows has of its own. */
+typedef struct bm_import_reader {
+    bm_frames frames;         /* of the last row, as read */
+    bm_problem problem;       /* of the last row */
+    const char *remark;       /* on the last row; NULL: none */
+    bm_command_output output; /* of the row's command, if it has one */
+    bm_chain *chain; /* a copy; NULL: the first reader has the base's */
+    void *own;       /* of the importer */
+} bm_import_reader;
+
+/* Makes r->frames of a row, or sets r->problem; may set r->remark. Called on
+ * several threads, with a reader for each. Fails only if the import cannot
  * continue. */
-typedef bm_status bm_import_read(bm_importer *i, const bm_manifest_row *row,
-                                 bm_frames *x, bm_problem *problem);
+typedef bm_status bm_import_read(bm_importer *i, bm_import_reader *r,
+                                 const bm_manifest_row *row);
+
+/* What an importer of manifests is made of. */
+typedef struct bm_import_parts {
+    const char *kind; /* of the manifest's files: "audio" */
+    bm_import_read *read;
+    /* Makes *own of a reader, while the importer is opened: texts of settings
+     * are borrowed until then. NULL: there is none. */
+    bm_status (*open_own)(const bm_importer *i, void **own);
+    void (*close_own)(void *own);
+} bm_import_parts;
 
 /* Looks at a row before the import, or sets *problem; *enough: need no more
  * rows. Fails only if the import cannot continue. */
@@ -26,21 +49,27 @@ typedef bm_status bm_import_look(bm_importer *i, const bm_manifest_row *row,
 
 typedef struct bm_import_base {
     bm_manifest *manifest;
-    bm_import_read *read;
+    const bm_import_parts *parts;
+    bm_import_reader *readers; /* [n_readers] */
+    size_t n_readers;
     bm_chain *chain;           /* NULL: frames are not processed */
     size_t text_row, next_row; /* next rows of bm_import_text and _next */
-    bm_frames frames;          /* as read */
-    bm_problem problem;        /* of the last row */
-    const char *remark;        /* on the last row; set by `read`, NULL: none */
-    char *described;           /* the settings as JSON */
-    double frame_shift;        /* seconds, after subsampling */
+    size_t first_row;          /* of bm_import_each */
+    bm_frame_classes *classes; /* NULL: labels are made of texts */
+    size_t subsample;          /* frames of which the chain keeps one */
+    int32_t *labels;           /* [room_labels]: the classes that it keeps */
+    size_t room_labels;
+    bm_problem problem; /* of the last item, if its classes are at fault */
+    char *described;    /* the settings as JSON */
+    double frame_shift; /* seconds, after subsampling */
 } bm_import_base;
 
-/* Allocates `self` of this size and reads the manifest. Fails as
- * bm_manifest_read does. */
+/* Allocates `self` of this size, and reads the manifest and the classes of
+ * frames. `parts` is static. Fails as bm_manifest_read and bm_frame_classes_read
+ * do. */
 BM_CHECKED bm_status bm_import_open(bm_importer *i, size_t self_size,
-                                    const char *path, const char *kind,
-                                    double most_missing, bm_import_read *read);
+                                    const bm_import_source *source,
+                                    const bm_import_parts *parts);
 /* Frees `self` as well. */
 void bm_import_close(bm_importer *i);
 
@@ -49,8 +78,8 @@ void bm_import_close(bm_importer *i);
 BM_CHECKED bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
                                      const char *noun);
 
-/* Opens the chain for frames of `dim` features, and passes all rows through its
- * first pass if it has one. Fails with BM_ERR_CONFIG if settings are invalid or
+/* Opens the readers' own parts and the chain for frames of `dim` features, and
+ * passes all rows through its first pass if it has one. Fails with BM_ERR_CONFIG if settings are invalid or
  * speakers are missing, and as `read` does. */
 BM_CHECKED bm_status bm_import_refine(bm_importer *i,
                                       const bm_chain_settings *s, size_t dim);
@@ -62,6 +91,10 @@ BM_CHECKED bm_status bm_import_describe(bm_importer *i);
 /* Operations for bm_importer_ops. */
 BM_CHECKED bm_status bm_import_text(bm_importer *i, const char **text);
 BM_CHECKED bm_status bm_import_next(bm_importer *i, bm_item *item);
+BM_CHECKED bm_status bm_import_each(bm_importer *i, bm_import_take *take,
+                                    void *self);
+BM_CHECKED bm_status bm_import_skip(bm_importer *i, const char *const *ids,
+                                    size_t n, size_t *left_out);
 size_t bm_import_size(const bm_importer *i);
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta);
 

@@ -2,14 +2,16 @@
  * import_features.c - feature files, with the settings of [features]: read,
  * then processed by the chain of feature_chain.h.
  */
-#include "io/import/feature_files.h"
+#include "io/import/files/feature_files.h"
 #include "io/import/import_base.h"
+
+#include <stdio.h>
 
 typedef struct features {
     bm_import_base base; /* must be first */
     size_t mfc_dim;      /* features.dim as given */
     size_t dim;          /* of all files; 0: not yet known */
-    const char *first;   /* the file with this dim */
+    char first[4096];    /* the file with this dim */
 } features;
 
 /* All frames are equal. */
@@ -21,20 +23,23 @@ static bool is_constant(const bm_frames *x)
     return x->n > 1;
 }
 
-static bm_status features_read(bm_importer *i, const bm_manifest_row *row,
-                               bm_frames *x, bm_problem *problem)
+static bm_status read_file(const features *self, const bm_manifest_row *row,
+                           bm_frames *x, bm_problem *problem)
 {
-    features *self = i->self;
-
     BM_TRY(bm_feature_file_read(row->path, self->mfc_dim, x, problem));
-    if (bm_problem_is(problem))
-        return BM_OK;
-    if (is_constant(x))
-        self->base.remark = "constant";
-    if (self->dim != 0 && x->dim != self->dim)
+    if (!bm_problem_is(problem) && self->dim != 0 && x->dim != self->dim)
         bm_problem_set(problem, "other number of features",
                        "%s has %zu numbers per frame, but %s has %zu",
                        row->path, x->dim, self->first, self->dim);
+    return BM_OK;
+}
+
+static bm_status features_read(bm_importer *i, bm_import_reader *r,
+                               const bm_manifest_row *row)
+{
+    BM_TRY(read_file(i->self, row, &r->frames, &r->problem));
+    if (!bm_problem_is(&r->problem) && is_constant(&r->frames))
+        r->remark = "constant";
     return BM_OK;
 }
 
@@ -43,24 +48,25 @@ static bm_status features_look(bm_importer *i, const bm_manifest_row *row,
                                bool *enough, bm_problem *problem)
 {
     features *self = i->self;
+    bm_frames *x = &self->base.readers->frames;
 
-    BM_TRY(features_read(i, row, &self->base.frames, problem));
+    BM_TRY(read_file(self, row, x, problem));
     *enough = !bm_problem_is(problem);
     if (*enough) {
-        self->dim = self->base.frames.dim;
-        self->first = row->path;
+        self->dim = x->dim;
+        snprintf(self->first, sizeof self->first, "%s", row->path);
     }
     return BM_OK;
 }
 
-static bm_status features_open(bm_importer *i, const char *path,
-                               double most_missing)
+static bm_status features_open(bm_importer *i, const bm_import_source *source)
 {
+    static const bm_import_parts parts = {.kind = "feats",
+                                          .read = features_read};
     bm_feature_file_settings *s = i->settings;
     features *self = NULL;
 
-    BM_TRY(bm_import_open(i, sizeof *self, path, "feats", most_missing,
-                          features_read));
+    BM_TRY(bm_import_open(i, sizeof *self, source, &parts));
     self = i->self;
     self->mfc_dim = (size_t)s->dim;
     BM_TRY(bm_import_probe(i, features_look, "files"));
@@ -81,6 +87,8 @@ const bm_importer_ops bm_importer_features = {
     .close = bm_import_close,
     .text = bm_import_text,
     .next = bm_import_next,
+    .each = bm_import_each,
+    .skip = bm_import_skip,
     .size = bm_import_size,
     .meta = bm_import_meta,
 };

@@ -1,38 +1,101 @@
 /* import_images.c - line images to sequences, with the settings of [features]:
  * the frames of image_frames.h. */
-#include "io/import/image_frames.h"
+#include "io/import/images/image_file.h"
+#include "io/import/images/image_frames.h"
+#include "io/import/images/line_cut.h"
 #include "io/import/import_base.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct images {
     bm_import_base base; /* must be first */
-    bm_invert invert;
+    bm_image_plan plan;
 } images;
 
-static bm_status images_read(bm_importer *i, const bm_manifest_row *row,
-                             bm_frames *x, bm_problem *problem)
+/* The page of the last line that a thread cut out of one. */
+typedef struct page {
+    char *path; /* NULL: there was none yet */
+    bm_line_image image;
+    bm_problem problem; /* with the image */
+} page;
+
+static void close_page(void *own)
 {
-    images *self = i->self;
+    page *p = own;
+
+    free(p->path);
+    bm_line_image_free(&p->image);
+    free(p);
+}
+
+/* *out <- the image at `path`, the reader's own. */
+static bm_status turn_to(bm_import_reader *r, const char *path, page **out)
+{
+    page *p = r->own = r->own != NULL ? r->own : calloc(1, sizeof *p);
+
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    *out = p;
+    if (p->path != NULL && strcmp(p->path, path) == 0)
+        return BM_OK;
+    free(p->path);
+    bm_line_image_free(&p->image);
+    p->problem.text[0] = '\0';
+    p->path = strdup(path);
+    if (p->path == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    return bm_image_file_read(&p->image, path, BM_MOST_PAGE_PIXELS,
+                              &p->problem);
+}
+
+static bm_status cut_out(bm_import_reader *r, const bm_manifest_row *row,
+                         bm_line_image *out)
+{
+    bm_line_shape shape = {0};
+    page *p = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(turn_to(r, row->path, &p));
+    if (bm_problem_is(&p->problem)) {
+        r->problem = p->problem;
+        return BM_OK;
+    }
+    BM_TRY(bm_line_shape_read(&shape, row->shape));
+    status = bm_line_cut(out, &p->image, &shape, row->path, &r->problem);
+    bm_line_shape_free(&shape);
+    return status;
+}
+
+static bm_status images_read(bm_importer *i, bm_import_reader *r,
+                             const bm_manifest_row *row)
+{
+    const images *self = i->self;
     bm_line_image image = {0};
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(bm_line_image_read(&image, row->path, problem));
-    if (bm_problem_is(problem))
+    if (row->shape[0] != '\0')
+        BM_TRY_DONE(cut_out(r, row, &image));
+    else
+        BM_TRY_DONE(bm_image_file_read(&image, row->path, BM_MOST_LINE_PIXELS,
+                                       &r->problem));
+    if (bm_problem_is(&r->problem))
         goto done;
     if (bm_line_image_is_blank(&image))
-        self->base.remark = "blank";
-    status = bm_image_frames(i->settings, self->invert, &image, x, problem);
+        r->remark = "blank";
+    status = bm_image_frames(&self->plan, &image, &r->frames, &r->problem);
 done:
     bm_line_image_free(&image);
     return status;
 }
 
-static bm_status images_open(bm_importer *i, const char *path,
-                             double most_missing)
+static bm_status images_open(bm_importer *i, const bm_import_source *source)
 {
-    BM_TRY(bm_import_open(i, sizeof(images), path, "image", most_missing,
-                          images_read));
-    /* The text is borrowed from the configuration, which may be freed. */
-    ((images *)i->self)->invert = bm_image_invert(i->settings);
+    static const bm_import_parts parts = {
+        .kind = "image", .read = images_read, .close_own = close_page};
+
+    BM_TRY(bm_import_open(i, sizeof(images), source, &parts));
+    ((images *)i->self)->plan = bm_image_plan_of(i->settings);
     return bm_import_describe(i);
 }
 
@@ -47,7 +110,7 @@ static void images_meta(const bm_importer *i, bm_shard_meta *meta)
 
 const bm_importer_ops bm_importer_images = {
     .name = "images",
-    .help = "Line images (PNG) to columns of pixels",
+    .help = "Line images (PNG, JPEG, TIFF, PGM) to columns of pixels",
     .section = "features",
     .options = bm_image_options,
     .settings_size = sizeof(bm_image_settings),
@@ -56,6 +119,8 @@ const bm_importer_ops bm_importer_images = {
     .close = bm_import_close,
     .text = bm_import_text,
     .next = bm_import_next,
+    .each = bm_import_each,
+    .skip = bm_import_skip,
     .size = bm_import_size,
     .meta = images_meta,
 };

@@ -10,23 +10,47 @@
 #include "io/import/problem.h"
 #include "io/shard/shard.h"
 
+/* Names, and what the FILE of each is. */
 #define BM_IMPORTERS(X)                                                        \
-    X(audio)                                                                   \
-    X(images)                                                                  \
-    X(features)
+    X(audio, "manifest of audio; one line per sequence")                       \
+    X(images, "manifest of images, a folder, PAGE XML, ALTO or a PyLaia list") \
+    X(features, "manifest of features; one line per sequence")                 \
+    X(idx, "images in MNIST's format, with a class for each; see --labels")    \
+    X(returnn, "HDF5 file of RETURNN; more may follow behind the options")
 
 typedef struct bm_importer bm_importer;
 
+/* What to import. Texts are borrowed until bm_importer_open returns. */
+typedef struct bm_import_source {
+    const char *path;        /* a manifest, or what else the importer reads */
+    const char *const *more; /* further files; of --returnn alone */
+    size_t n_more;
+    const char *targets;   /* classes of frames, as frame_classes.h has them;
+                             NULL: labels are made of texts */
+    const char *like;      /* the features text of the training set, by whose
+                             means normalise = global goes; NULL: by its own */
+    const char *image_dir; /* folder of the images of a PyLaia list; NULL: it is
+                              no such list */
+    double most_missing;   /* percent of files that may be missing */
+    size_t threads;        /* that read files; 0: one */
+    bool pipes;            /* paths that are commands are run */
+} bm_import_source;
+
 /* One sequence, borrowed until the next call. */
 typedef struct bm_item {
-    const char *id, *speaker;  /* speaker: "" if unknown */
-    const char *text;          /* the transcript */
-    bool has_text;             /* there is one, if only "" */
+    const char *id, *speaker; /* speaker: "" if unknown */
+    const char *text;         /* the transcript */
+    bool has_text;            /* there is one, if only "" */
+    const int32_t *labels;    /* classes, in place of a text; NULL: a text */
+    size_t n_labels;
     const bm_problem *problem; /* why it cannot be used; NULL: x is valid */
     const char *remark;        /* "digital silence", static; NULL: none */
     float *x;                  /* [frames, features] */
     size_t frames, features;
 } bm_item;
+
+/* Gets one sequence, on the thread of the caller. */
+typedef bm_status bm_import_take(void *self, const bm_item *item);
 
 typedef struct bm_importer_ops {
     const char *name;    /* bmuf pack --<name> */
@@ -35,17 +59,27 @@ typedef struct bm_importer_ops {
     const bm_option *options;
     size_t settings_size;
     const char *store; /* default of shard.store: "f32", "u8" */
+    bool words;        /* default of --units; false: characters */
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
-    bm_status (*open)(bm_importer *i, const char *path, double most_missing);
+    bm_status (*open)(bm_importer *i, const bm_import_source *source);
     /* Frees i->self, which may be NULL. */
     void (*close)(bm_importer *i);
     /* The text of the next sequence alone, to build a vocabulary; borrowed. At
-     * the end *text is NULL, and the next call starts again. */
+     * the end *text is NULL, and the next call starts again. Not called if
+     * there are labels. */
     bm_status (*text)(bm_importer *i, const char **text);
     /* The next sequence. At the end item->id is NULL, and the next call starts
      * again. */
     bm_status (*next)(bm_importer *i, bm_item *item);
+    /* Calls take(self, item) with all sequences in order, which are read by
+     * source.threads. A failure of `take` ends it. NULL: `next` does it. */
+    bm_status (*each)(bm_importer *i, bm_import_take *take, void *self);
+    /* `each` begins behind the sequences with these n ids, which are in order;
+     * *left_out: how many others are between them. Fails with BM_ERR_FORMAT if
+     * they are not there. NULL: it cannot. */
+    bm_status (*skip)(bm_importer *i, const char *const *ids, size_t n,
+                      size_t *left_out);
     /* The number of sequences, with those that have a problem. */
     size_t (*size)(const bm_importer *i);
     /* What all sequences have in common. Texts are borrowed from the importer;
@@ -55,28 +89,33 @@ typedef struct bm_importer_ops {
 
 struct bm_importer {
     const bm_importer_ops *ops;
-    void *settings; /* filled from the options table */
-    bm_cmvn norm;   /* of the training set, for normalise = global */
+    void *settings;  /* filled from the options table */
+    bm_cmvn norm;    /* of the training set, for normalise = global */
+    bm_vocab *vocab; /* of the labels; set by open, NULL: texts are in theirs */
+    bool numbered;   /* labels are classes of any vocabulary, by number */
     void *self;
 };
 
-/* Opens `path`, a manifest, with the importer called `name`. config: may be
- * NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG
- * for a setting, BM_ERR_FORMAT for the manifest or if no file can be read,
- * BM_ERR_MISSING if there is no manifest or more than most_missing percent of
- * its files are missing; the fault of one file is the problem of its item.
- * like: the features text of the training set, by whose means normalise =
- * global goes; NULL: by those of this manifest. Close with bm_importer_close;
- * NULL is a no-op. */
+/* Opens a source with the importer called `name`. config: may be NULL, for
+ * defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
+ * setting, BM_ERR_FORMAT for the manifest or if no file can be read,
+ * BM_ERR_MISSING if there is no manifest or more files are missing than may be;
+ * the fault of one file is the problem of its item. Close with
+ * bm_importer_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
-                                      const bm_config *config, const char *path,
-                                      double most_missing, const char *like);
+                                      const bm_config *config,
+                                      const bm_import_source *source);
 void bm_importer_close(bm_importer *i);
+
+/* Calls take(self, item) with all sequences, in order. Fails as reading or
+ * `take` does. */
+BM_CHECKED bm_status bm_importer_each(bm_importer *i, bm_import_take *take,
+                                      void *self);
 
 /* All importers, ending with NULL. */
 const bm_importer_ops *const *bm_importer_list(void);
 
-#define X(name) extern const bm_importer_ops bm_importer_##name;
+#define X(name, file) extern const bm_importer_ops bm_importer_##name;
 BM_IMPORTERS(X)
 #undef X
 

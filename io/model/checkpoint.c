@@ -19,20 +19,24 @@ enum { CHUNK = 1 << 20 }; /* floats that are held or sent at once */
 typedef struct job {
     bm_comm *comm;          /* borrowed */
     const bm_checkpoint *c; /* borrowed */
-    const char *path;       /* borrowed */
+    const char *path;       /* loading; borrowed */
     bm_state_slices slices;
-    float *chunk;    /* [CHUNK] */
-    bm_st_writer *w; /* saving, on rank 0 */
-    bm_st_file *f;   /* loading */
+    float *chunk;  /* [CHUNK] */
+    bm_st_file *f; /* loading */
+
+    /* saving, on rank 0 */
+    const char *const *paths; /* [n_paths]; borrowed */
+    int n_paths;
+    bm_st_writer *w[BM_CHECKPOINT_PATHS]; /* NULL: this path has failed */
+    bm_saved saved;
 } job;
 
 /* Collective. Allocates, and gathers the table of slices. */
-static bm_status start(job *j, const char *path, bm_comm *comm,
-                       const bm_checkpoint *c)
+static bm_status start(job *j, bm_comm *comm, const bm_checkpoint *c)
 {
     bm_status status = BM_OK;
 
-    *j = (job){.comm = comm, .c = c, .path = path};
+    *j = (job){.comm = comm, .c = c};
     j->chunk = malloc(CHUNK * sizeof *j->chunk);
     if (j->chunk == NULL)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a checkpoint");
@@ -43,7 +47,8 @@ static bm_status start(job *j, const char *path, bm_comm *comm,
 
 static void end(job *j)
 {
-    bm_st_close(j->w);
+    for (int i = 0; i < j->n_paths; i++)
+        bm_st_close(j->w[i]);
     bm_st_free(j->f);
     bm_state_slices_free(&j->slices);
     free(j->chunk);
@@ -64,42 +69,104 @@ static bm_st_tensor tensor_of(const char *name, size_t whole)
 
 /* ---- saving -------------------------------------------------------------- */
 
-static bm_status write_texts(const job *j)
+bool bm_disk_failed(bm_status status)
+{
+    return status == BM_ERR_IO || status == BM_ERR_CREATE;
+}
+
+/* A step of writing path i has ended so. A path whose disk fails is given up;
+ * that is a failure only if it was the last one. */
+static bm_status settle(job *j, int i, bm_status status)
+{
+    if (!bm_disk_failed(status))
+        return status;
+    if (j->saved.lost++ == 0)
+        snprintf(j->saved.why, sizeof j->saved.why, "%s", bm_last_message());
+    bm_st_close(j->w[i]);
+    j->w[i] = NULL;
+    if (j->saved.lost < j->n_paths)
+        return BM_OK;
+    return BM_FAIL(status, "%s", j->saved.why);
+}
+
+static bm_status write_texts(const job *j, bm_st_writer *w)
 {
     char manifest[20];
 
     snprintf(manifest, sizeof manifest, "%016" PRIx64, j->c->manifest);
-    BM_TRY(bm_st_meta(j->w, "format", BM_CHECKPOINT_FORMAT));
-    BM_TRY(bm_st_meta(j->w, "manifest", manifest));
+    BM_TRY(bm_st_meta(w, "format", BM_CHECKPOINT_FORMAT));
+    BM_TRY(bm_st_meta(w, "manifest", manifest));
     for (const bm_text *t = j->c->texts; t != NULL && t->key != NULL; t++)
-        BM_TRY(bm_st_meta(j->w, t->key, t->text));
+        BM_TRY(bm_st_meta(w, t->key, t->text));
     return BM_OK;
 }
 
 /* On rank 0: writes everything except the states. */
-static bm_status begin_file(job *j)
+static bm_status begin_file(const job *j, bm_st_writer *w)
 {
     static const bm_st_tensor position = {"position", BM_I64, 1, {2}, 2};
     static const bm_st_tensor numbers = {
         "numbers", BM_F64, 1, {BM_CHECKPOINT_NUMBERS}, BM_CHECKPOINT_NUMBERS};
     int64_t at[2] = {j->c->position.epoch, j->c->position.block};
 
-    BM_TRY(bm_st_create(&j->w, j->path, true));
-    BM_TRY(write_texts(j));
-    BM_TRY(bm_st_declare(j->w, &position));
-    BM_TRY(bm_st_declare(j->w, &numbers));
+    BM_TRY(write_texts(j, w));
+    BM_TRY(bm_st_declare(w, &position));
+    BM_TRY(bm_st_declare(w, &numbers));
     for (size_t i = 0; i < j->slices.n;
          i = bm_state_slices_end(&j->slices, i)) {
         const bm_state_slice *slice = &j->slices.rows[i];
         bm_st_tensor t = tensor_of(slice->name, slice->whole);
 
         if (is_model(slice->name))
-            BM_TRY(bm_model_declare(j->w, j->c->params, "model."));
+            BM_TRY(bm_model_declare(w, j->c->params, "model."));
         else
-            BM_TRY(bm_st_declare(j->w, &t));
+            BM_TRY(bm_st_declare(w, &t));
     }
-    BM_TRY(bm_st_write(j->w, at, sizeof at));
-    return bm_st_write(j->w, j->c->numbers, sizeof j->c->numbers);
+    BM_TRY(bm_st_write(w, at, sizeof at));
+    return bm_st_write(w, j->c->numbers, sizeof j->c->numbers);
+}
+
+/* On rank 0. */
+static bm_status begin_files(job *j, const char *const *paths)
+{
+    while (paths[j->n_paths] != NULL)
+        j->n_paths++;
+    BM_ASSERT(j->n_paths > 0 && j->n_paths <= BM_CHECKPOINT_PATHS);
+    for (int i = 0; i < j->n_paths; i++) {
+        bm_status status = bm_st_create(&j->w[i], paths[i], true);
+
+        if (status == BM_OK)
+            status = begin_file(j, j->w[i]);
+        BM_TRY(settle(j, i, status));
+    }
+    return BM_OK;
+}
+
+/* On rank 0: the next n floats, to all files. */
+static bm_status write_floats(job *j, const float *x, size_t n)
+{
+    for (int i = 0; i < j->n_paths; i++)
+        if (j->w[i] != NULL)
+            BM_TRY(settle(j, i, bm_st_write(j->w[i], x, n * sizeof *x)));
+    return BM_OK;
+}
+
+/* On rank 0. */
+static bm_status commit_files(job *j)
+{
+    j->saved.which = -1;
+    for (int i = 0; i < j->n_paths; i++) {
+        bm_st_commitment done = {0};
+
+        if (j->w[i] == NULL)
+            continue;
+        BM_TRY(settle(j, i, bm_st_commit(j->w[i], &done)));
+        if (j->w[i] != NULL && j->saved.which < 0)
+            j->saved.which = i;
+        j->saved.bytes = done.bytes > 0 ? done.bytes : j->saved.bytes;
+        j->saved.verify_s += done.verify_s;
+    }
+    return BM_OK;
 }
 
 /* *x: n elements of this rank's slice, from element `at` of the state on, on
@@ -119,8 +186,8 @@ static bm_status fetch(const job *j, const bm_state_slice *slice, size_t at,
 
 /* Moves a chunk from the rank that has it to the file. `failed`: rank 0
  * receives it, so that the sender does not block, but does not write it. */
-static bm_status move(const job *j, const bm_state_slice *slice, size_t at,
-                      size_t n, bool failed)
+static bm_status move(job *j, const bm_state_slice *slice, size_t at, size_t n,
+                      bool failed)
 {
     int rank = bm_comm_rank(j->comm);
     const float *x = j->chunk;
@@ -136,12 +203,12 @@ static bm_status move(const job *j, const bm_state_slice *slice, size_t at,
         BM_TRY(bm_comm_wait(j->comm));
     }
     if (rank == 0 && status == BM_OK && !failed)
-        status = bm_st_write(j->w, x, n * sizeof *x);
+        status = write_floats(j, x, n);
     return status;
 }
 
 /* Writes a state; each chunk comes from the lowest rank that has it. */
-static bm_status save_vector(const job *j, size_t first)
+static bm_status save_vector(job *j, size_t first)
 {
     bm_status status = BM_OK;
     size_t n = 0;
@@ -159,21 +226,20 @@ static bm_status save_vector(const job *j, size_t first)
     return bm_comm_agree(j->comm, status);
 }
 
-bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
-                             const bm_checkpoint *c, uint64_t *bytes)
+bm_status bm_checkpoint_save(const char *const *paths, bm_comm *comm,
+                             const bm_checkpoint *c, bm_saved *out)
 {
     bool writes = bm_comm_rank(comm) == 0;
     bm_status status = BM_OK;
-    uint64_t size = 0;
     job j;
 
-    BM_TRY_DONE(start(&j, path, comm, c));
-    BM_TRY_DONE(bm_comm_agree(comm, writes ? begin_file(&j) : BM_OK));
+    BM_TRY_DONE(start(&j, comm, c));
+    BM_TRY_DONE(bm_comm_agree(comm, writes ? begin_files(&j, paths) : BM_OK));
     for (size_t i = 0; i < j.slices.n; i = bm_state_slices_end(&j.slices, i))
         BM_TRY_DONE(save_vector(&j, i));
-    BM_TRY_DONE(bm_comm_agree(comm, writes ? bm_st_commit(j.w, &size) : BM_OK));
-    if (writes && bytes != NULL)
-        *bytes = size;
+    BM_TRY_DONE(bm_comm_agree(comm, writes ? commit_files(&j) : BM_OK));
+    if (writes && out != NULL)
+        *out = j.saved;
 done:
     end(&j);
     return status;
@@ -362,7 +428,8 @@ bm_status bm_checkpoint_load(const char *path, bm_comm *comm, bm_checkpoint *c)
     rest found = {0};
     job j;
 
-    BM_TRY_DONE(start(&j, path, comm, c));
+    BM_TRY_DONE(start(&j, comm, c));
+    j.path = path;
     BM_TRY_DONE(bm_comm_agree(comm, verify(&j, &found)));
     BM_TRY_DONE(bm_comm_agree(comm, pass_all(&j, true)));
     c->position = found.position;

@@ -20,7 +20,10 @@
 #include "io/batch/plan.h"
 #include "io/model/model_file.h"
 
-enum { BM_CHECKPOINT_NUMBERS = 16 };
+enum {
+    BM_CHECKPOINT_NUMBERS = 16,
+    BM_CHECKPOINT_PATHS = 4 /* files that one save writes, at most */
+};
 
 typedef struct bm_checkpoint {
     const bm_params *params; /* n, and segments that cover 0 .. n in order, or
@@ -34,19 +37,35 @@ typedef struct bm_checkpoint {
     uint64_t manifest;    /* hash of the training data */
 } bm_checkpoint;
 
+/* What a save has written. */
+typedef struct bm_saved {
+    uint64_t bytes;  /* of a file */
+    double verify_s; /* reading the files back */
+    int which;       /* index of the first path that has the file */
+    int lost;        /* paths that could not be written, though one could */
+    char why[1024];  /* the message of the first of them */
+} bm_saved;
+
 /*
- * Collective. All ranks send their slices to rank 0, which writes the file and
- * holds a few megabytes of them at a time. Equal fields of *c on all ranks,
- * except states. *bytes, unless NULL: size of the file, set on rank 0.
+ * Collective. All ranks send their slices to rank 0, which writes the same file
+ * to every path, reads it back, and holds a few megabytes at a time. paths: at
+ * most BM_CHECKPOINT_PATHS of them, ending with NULL; one must succeed. Equal
+ * fields of *c on all ranks, except states. *out, unless NULL: set on rank 0.
  *
  * Fails on all ranks with the same code: BM_ERR_CREATE or BM_ERR_IO for a full
  * or broken disk, BM_ERR_NUMERIC if a state is not finite, BM_ERR_ARG if the
  * slices of a state do not cover it, BM_ERR_COMM, BM_ERR_MEMORY. An older file
  * then stays.
  */
-BM_CHECKED bm_status bm_checkpoint_save(const char *path, bm_comm *comm,
-                                        const bm_checkpoint *c,
-                                        uint64_t *bytes);
+BM_CHECKED bm_status bm_checkpoint_save(const char *const *paths, bm_comm *comm,
+                                        const bm_checkpoint *c, bm_saved *out);
+
+/* A list of one path, for bm_checkpoint_save. */
+#define BM_ONE_PATH(path) ((const char *const[]){(path), NULL})
+
+/* For a status of writing a file: whether it can succeed later, when there is
+ * space, or on another disk. */
+bool bm_disk_failed(bm_status status);
 
 /*
  * Collective. Reads the states that c->states name, and position, numbers and
@@ -78,9 +97,15 @@ void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
 /* blocks [room]: the numbers of the newest checkpoints of a directory, largest
  * first. Returns how many; 0 if the directory cannot be read. */
 size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room);
-/* Removes all checkpoints except the `keep` newest, at least one, and temporary
- * files of interrupted saves. A file that cannot be removed is logged as a
- * warning. */
-void bm_checkpoint_prune(const char *directory, size_t keep);
+/* Which checkpoints stay. */
+typedef struct bm_retention {
+    size_t newest;         /* so many, at least one */
+    const int64_t *blocks; /* [n]: and these, in any order; borrowed */
+    size_t n;
+} bm_retention;
+
+/* Removes all other checkpoints, and temporary files of interrupted saves. A
+ * file that cannot be removed is logged as a warning. */
+void bm_checkpoint_prune(const char *directory, const bm_retention *stay);
 
 #endif

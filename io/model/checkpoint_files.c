@@ -94,15 +94,26 @@ static int64_t oldest_kept(const char *directory, size_t keep)
     return oldest;
 }
 
-void bm_checkpoint_prune(const char *directory, size_t keep)
+static bool is_kept(const bm_retention *stay, int64_t oldest, int64_t blocks)
 {
-    int64_t oldest = oldest_kept(directory, keep > 0 ? keep : 1);
+    bool kept = blocks >= oldest;
+
+    for (size_t i = 0; i < stay->n; i++)
+        kept = kept || stay->blocks[i] == blocks;
+    return kept;
+}
+
+void bm_checkpoint_prune(const char *directory, const bm_retention *stay)
+{
+    int64_t oldest =
+        oldest_kept(directory, stay->newest > 0 ? stay->newest : 1);
     DIR *files = opendir(directory);
     const struct dirent *file = NULL;
 
     while (files != NULL && (file = readdir(files)) != NULL) {
         int64_t blocks = number_of(file->d_name);
-        if ((blocks >= 0 && blocks < oldest) || is_left_over(file->d_name))
+        if ((blocks >= 0 && !is_kept(stay, oldest, blocks)) ||
+            is_left_over(file->d_name))
             discard(directory, file->d_name);
     }
     if (files != NULL)

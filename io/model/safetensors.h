@@ -61,9 +61,14 @@ BM_CHECKED bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t);
 BM_CHECKED bm_status bm_st_write(bm_st_writer *w, const void *data,
                                  size_t size);
 /* Completes the file: fsync, rename to `path`, fsync of the directory. All
- * tensors must be written. *bytes, unless NULL: size of the file. Fails with
- * BM_ERR_IO. */
-BM_CHECKED bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes);
+ * tensors must be written. A sealed file is read back from the disk before it
+ * is renamed, and must have the checksum of what was written. *done, unless
+ * NULL: its size and the seconds of reading. Fails with BM_ERR_IO. */
+typedef struct bm_st_commitment {
+    uint64_t bytes;
+    double verify_s;
+} bm_st_commitment;
+BM_CHECKED bm_status bm_st_commit(bm_st_writer *w, bm_st_commitment *done);
 /* Frees the writer, and removes the temporary file unless it was committed; an
  * older file at `path` stays. NULL is a no-op. */
 void bm_st_close(bm_st_writer *w);

@@ -1,7 +1,8 @@
 /*
  * safetensors_write.c - one pass over the data: check for finite numbers, add
- * to the checksum, write to a temporary file.
+ * to the checksum, write to a temporary file. A sealed file is read back.
  */
+#include "core/clock.h"
 #include "core/file.h"
 #include "io/model/safetensors_parts.h"
 
@@ -11,6 +12,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct bm_st_writer {
     bm_file_replacement file;
@@ -245,9 +247,60 @@ bm_status bm_st_write(bm_st_writer *w, const void *data, size_t size)
     return BM_OK;
 }
 
-bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
+/* The checksum of the file as it is on the disk, not in the kernel's memory. */
+static bm_status sum_file(const char *path, uint64_t bytes, XXH128_hash_t *out)
+{
+    enum { PART = 1 << 20 };
+    int fd = -1;
+    uint64_t n = 0;
+    XXH3_state_t *sum = XXH3_createState();
+    char *part = malloc(PART);
+    ssize_t k = 1;
+    bm_status status = BM_OK;
+
+    if (sum == NULL || part == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to verify %s", path);
+    if (bm_file_open_regular(&fd, path) != BM_OK)
+        BM_FAIL_DONE(BM_ERR_IO, "%s; it was written, but cannot be read back",
+                     bm_last_message());
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    XXH3_128bits_reset(sum);
+    for (; n <= bytes && k != 0; n += (uint64_t)(k > 0 ? k : 0)) {
+        k = read(fd, part, PART);
+        if (k < 0 && errno != EINTR)
+            BM_FAIL_DONE(BM_ERR_IO, "%s was written, but cannot be read: %s",
+                         path, strerror(errno));
+        if (k > 0)
+            XXH3_128bits_update(sum, part, (size_t)k);
+    }
+    *out = XXH3_128bits_digest(sum);
+done:
+    if (fd >= 0)
+        close(fd);
+    free(part);
+    XXH3_freeState(sum);
+    return status;
+}
+
+/* Compares the file on the disk with what was written. */
+static bm_status verify(const bm_st_writer *w)
+{
+    XXH128_hash_t found = {0};
+
+    BM_TRY(sum_file(w->file.temporary, w->bytes, &found));
+    if (!XXH128_isEqual(found, XXH3_128bits_digest(w->sum)))
+        return BM_FAIL(BM_ERR_IO,
+                       "%s was written, but its bytes on the disk are others: "
+                       "the disk, its controller or memory is faulty",
+                       w->file.path);
+    return BM_OK;
+}
+
+bm_status bm_st_commit(bm_st_writer *w, bm_st_commitment *done)
 {
     unsigned char seal[BM_ST_SEAL_SIZE];
+    double since = 0;
+    bm_st_commitment out = {0};
 
     BM_TRY(bm_st_write(w, NULL, 0)); /* the header, if there was no data */
     if (w->sealed) {
@@ -256,9 +309,16 @@ bm_status bm_st_commit(bm_st_writer *w, uint64_t *bytes)
         BM_TRY(bm_st_write(w, seal, sizeof seal));
     }
     BM_ASSERT(w->at == w->n);
+    out.bytes = w->bytes;
+    if (w->sealed) {
+        BM_TRY(bm_file_replace_sync(&w->file));
+        since = bm_clock();
+        BM_TRY(verify(w));
+        out.verify_s = bm_clock() - since;
+    }
     BM_TRY(bm_file_replace_commit(&w->file, true));
-    if (bytes != NULL)
-        *bytes = w->bytes;
+    if (done != NULL)
+        *done = out;
     return BM_OK;
 }
 

@@ -272,16 +272,18 @@ static bool count_chunks(const bm_h5_array *a, hsize_t *n)
     return good;
 }
 
-/* Chunks of full rows, none missing, with filters of HDF5 itself only. */
+/* Chunks of full rows, or `any`, none missing, with filters of HDF5 itself
+ * only. */
 static bool plain_chunks(const bm_h5_file *f, const bm_h5_array *a, hid_t plist,
-                         uint64_t bytes)
+                         uint64_t bytes, bool any)
 {
     hsize_t chunk[2] = {1, 1}, found = 0;
     int filters = H5Pget_nfilters(plist);
     uint64_t ratio = 1, stored = H5Dget_storage_size(a->id);
 
     if (H5Pget_chunk(plist, 2, chunk) != a->rank || chunk[0] == 0 ||
-        (a->rank == 2 && chunk[1] != a->dim[1]) || filters > MOST_FILTERS)
+        (a->rank == 2 && chunk[1] != a->dim[1] && !any) || chunk[1] == 0 ||
+        filters > MOST_FILTERS)
         return false;
     for (int i = 0; i < filters; i++) {
         unsigned flags = 0;
@@ -296,11 +298,12 @@ static bool plain_chunks(const bm_h5_file *f, const bm_h5_array *a, hid_t plist,
     }
     return stored <= f->size && bytes / ratio <= stored &&
            count_chunks(a, &found) &&
-           found == a->dim[0] / chunk[0] + (a->dim[0] % chunk[0] != 0);
+           found == (a->dim[0] / chunk[0] + (a->dim[0] % chunk[0] != 0)) *
+                        (a->dim[1] / chunk[1] + (a->dim[1] % chunk[1] != 0));
 }
 
 static bm_status check_layout(const bm_h5_file *f, const bm_h5_array *a,
-                              uint64_t bytes)
+                              uint64_t bytes, bool any)
 {
     hid_t plist = H5Dget_create_plist(a->id);
     H5D_layout_t layout = H5Pget_layout(plist);
@@ -309,21 +312,23 @@ static bm_status check_layout(const bm_h5_file *f, const bm_h5_array *a,
     if (layout == H5D_CONTIGUOUS && !external)
         good = whole(f, a, bytes);
     else if (layout == H5D_CHUNKED && !external)
-        good = plain_chunks(f, a, plist, bytes);
+        good = plain_chunks(f, a, plist, bytes, any);
     H5Pclose(plist);
     if (!good)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: /%s is incomplete, or neither contiguous nor in "
-                       "chunks of full rows",
-                       f->path, a->name);
+                       "chunks%s",
+                       f->path, a->name, any ? "" : " of full rows");
     return BM_OK;
 }
 
 /* Reads and checks dimensions and type of an open array. */
-static bm_status check_array(const bm_h5_file *f, bm_h5_array *a)
+static bm_status check_array(const bm_h5_file *f, bm_h5_array *a, bool any)
 {
     hid_t extent = H5Dget_space(a->id);
     hsize_t dim[2] = {1, 1};
+    enum { VARIABLE = 4 + 8 + 4 }; /* length and place in the file */
+    size_t stored = 0;
     H5T_class_t class = H5T_NO_CLASS;
     bool simple = H5Sget_simple_extent_type(extent) == H5S_SIMPLE;
 
@@ -339,23 +344,25 @@ static bm_status check_array(const bm_h5_file *f, bm_h5_array *a)
     a->type = H5Dget_type(a->id);
     class = H5Tget_class(a->type);
     if ((class != H5T_INTEGER && class != H5T_FLOAT && class != H5T_STRING) ||
-        H5Tis_variable_str(a->type) != 0)
+        (H5Tis_variable_str(a->type) != 0 && !any))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: /%s: elements are neither numbers nor fixed-length "
                        "texts",
                        f->path, a->name);
-    a->item = H5Tget_size(a->type);
+    stored = a->item = H5Tget_size(a->type);
     if (a->item == 0 || a->item > LONGEST_STRING || a->dim[1] > SIZE_MAX / 2 ||
         (a->dim[0] > 0 && a->dim[1] > 0 &&
          a->dim[0] > PTRDIFF_MAX / a->item / a->dim[1]))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: /%s: impossible size %" PRIu64 " x %" PRIu64,
                        f->path, a->name, a->dim[0], a->dim[1]);
-    return check_layout(f, a, a->dim[0] * a->dim[1] * a->item);
+    if (H5Tis_variable_str(a->type) > 0)
+        stored = VARIABLE;
+    return check_layout(f, a, a->dim[0] * a->dim[1] * stored, any);
 }
 
-bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
-                           bm_h5_array *out)
+static bm_status open_array(const bm_h5_file *f, const char *name, bool any,
+                            bm_h5_array *out)
 {
     bm_h5_array a = {name, H5I_INVALID_HID, H5I_INVALID_HID, 0, {0}, 0};
     bm_status status = BM_OK;
@@ -365,12 +372,24 @@ bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
     if (a.id < 0)
         return BM_FAIL(bm_h5_failure(), "%s: /%s: %s", f->path, name,
                        bm_h5_reason());
-    status = check_array(f, &a);
+    status = check_array(f, &a, any);
     if (status != BM_OK)
         bm_h5_array_close(&a);
     else
         *out = a;
     return status;
+}
+
+bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
+                           bm_h5_array *out)
+{
+    return open_array(f, name, false, out);
+}
+
+bm_status bm_h5_array_open_any(const bm_h5_file *f, const char *name,
+                               bm_h5_array *out)
+{
+    return open_array(f, name, true, out);
 }
 
 void bm_h5_array_close(bm_h5_array *a)
@@ -385,6 +404,12 @@ void bm_h5_array_close(bm_h5_array *a)
 bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
                      uint64_t rows, void *out)
 {
+    return bm_h5_rows_as(f, a, first, rows, a->type, out);
+}
+
+bm_status bm_h5_rows_as(const bm_h5_file *f, const bm_h5_array *a,
+                        uint64_t first, uint64_t rows, hid_t type, void *out)
+{
     hsize_t start[2] = {first, 0}, count[2] = {rows, a->dim[1]};
     hid_t file = H5I_INVALID_HID, memory = H5I_INVALID_HID;
     bm_status status = BM_OK;
@@ -396,7 +421,7 @@ bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a, uint64_t first,
     memory = H5Screate_simple(a->rank, count, NULL);
     if (H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) <
             0 ||
-        H5Dread(a->id, a->type, memory, file, H5P_DEFAULT, out) < 0)
+        H5Dread(a->id, type, memory, file, H5P_DEFAULT, out) < 0)
         status =
             BM_FAIL(bm_h5_failure(),
                     "%s: /%s: rows %" PRIu64 " to %" PRIu64

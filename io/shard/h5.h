@@ -65,9 +65,19 @@ BM_CHECKED bm_status bm_h5_array_open(const bm_h5_file *f, const char *name,
                                       bm_h5_array *out);
 void bm_h5_array_close(bm_h5_array *a);
 
+/* The same for files of other programs: chunks may be of any shape, and texts of
+ * variable length, of which HDF5 must read none: it trusts their places. */
+BM_CHECKED bm_status bm_h5_array_open_any(const bm_h5_file *f, const char *name,
+                                          bm_h5_array *out);
+
 /* Copies rows [first, first + rows), which must exist, as stored. */
 BM_CHECKED bm_status bm_h5_rows(const bm_h5_file *f, const bm_h5_array *a,
                                 uint64_t first, uint64_t rows, void *out);
+
+/* The same as numbers of this type of memory, H5T_NATIVE_FLOAT. */
+BM_CHECKED bm_status bm_h5_rows_as(const bm_h5_file *f, const bm_h5_array *a,
+                                   uint64_t first, uint64_t rows, hid_t type,
+                                   void *out);
 
 #define BM_H5_ANY UINT64_MAX
 

@@ -148,6 +148,15 @@ BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const bm_shard_settings *settings,
                                           const bm_shard_meta *meta);
 
+/* The same behind shards of an earlier writer with the same arguments: at this
+ * place, which follows them. */
+BM_CHECKED bm_status bm_shard_writer_resume(bm_shard_writer **out,
+                                            const char *directory,
+                                            const char *name,
+                                            const bm_shard_settings *settings,
+                                            const bm_shard_meta *meta,
+                                            const bm_shard_place *place);
+
 /* Adds a sequence: x [frames, D], labels [n_labels], copied. labels: NULL, with
  * n_labels = 0, if there is no reference; else no labels mean that nothing is
  * spoken. speaker: NULL or

@@ -137,6 +137,21 @@ bm_status bm_shard_writer_open(bm_shard_writer **out, const char *directory,
     return status;
 }
 
+bm_status bm_shard_writer_resume(bm_shard_writer **out, const char *directory,
+                                 const char *name,
+                                 const bm_shard_settings *settings,
+                                 const bm_shard_meta *meta,
+                                 const bm_shard_place *place)
+{
+    bm_shard_writer *w = NULL;
+
+    BM_TRY(bm_shard_part_open(&w, directory, name, settings, meta));
+    w->shard_bytes = settings->shard_mb * 1e6;
+    w->place = *place;
+    *out = w;
+    return BM_OK;
+}
+
 bm_status bm_shard_path(char path[PATH_MAX], const char *directory,
                         const char *name, int64_t index)
 {

@@ -8,45 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Padding of size - 1 in total, the smaller half first. */
-static bm_window same(size_t size, size_t stride)
-{
-    return (bm_window){size, stride, (size - 1) / 2, size / 2};
-}
-
 /* "32,3x3,stride:2x2,pad:1x1" */
 static bm_status read_arguments(bm_layer *l)
 {
-    size_t size[2] = {0}, stride[2] = {1, 1}, pad[2] = {0};
-    bool padded = false;
+    size_t size[2] = {0};
     char args[sizeof l->args], *rest = args;
-    const char *word = NULL;
 
     snprintf(args, sizeof args, "%s", l->args);
     BM_TRY(
         bm_layer_count(l, "channels", bm_layer_argument(&rest), &l->channels));
     BM_TRY(bm_layer_pair(l, "kernel", bm_layer_argument(&rest), 1, size));
-    while ((word = bm_layer_argument(&rest)) != NULL)
-        if (strncmp(word, "stride:", 7) == 0) {
-            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, stride));
-        } else if (strncmp(word, "pad:", 4) == 0) {
-            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, pad));
-            padded = true;
-        } else {
-            return bm_layer_fail(l,
-                                 "'%s' is neither stride:TIMExHEIGHT nor "
-                                 "pad:TIMExHEIGHT",
-                                 word);
-        }
-    l->time = same(size[0], stride[0]);
-    l->rows = same(size[1], stride[1]);
-    if (padded && (pad[0] >= size[0] || pad[1] >= size[1]))
-        return bm_layer_fail(l, "the padding must be smaller than the kernel");
-    if (padded) {
-        l->time.before = l->time.after = pad[0];
-        l->rows.before = l->rows.after = pad[1];
-    }
-    return BM_OK;
+    return bm_layer_windows(l, "kernel", size, (size_t[]){1, 1}, rest, NULL);
 }
 
 static bm_status plan(bm_layer *l)
@@ -55,11 +27,6 @@ static bm_status plan(bm_layer *l)
 
     BM_TRY(read_arguments(l));
     N = l->channels;
-    if (bm_windows(l->rows, H) == 0)
-        return bm_layer_fail(l,
-                             "the kernel is higher than its input of %zu "
-                             "rows",
-                             H);
     l->n_out = bm_windows(l->rows, H) * N;
     l->weights[0] = (bm_weight){
         .name = "w", .rank = 4, .dim = {l->time.size, l->rows.size, C, N}};

@@ -14,6 +14,10 @@
  * channel. Layers that keep columns set `channels`; behind any other layer a
  * frame is flat.
  *
+ * Layers follow each other in one array, also where the network has branches:
+ * a group lies there as the layer that opens it, the layers of each branch, a
+ * separator between branches, and the layer that closes it (group.c).
+ *
  * To add one: write models/layers/<name>.c, then add its line to BM_LAYERS.
  */
 #ifndef BM_MODELS_LAYERS_LAYER_H
@@ -27,6 +31,7 @@
     X(conv)                                                                    \
     X(pool)                                                                    \
     X(batchnorm)                                                               \
+    X(layernorm)                                                               \
     X(relu)                                                                    \
     X(leaky_relu)                                                              \
     X(tanh)                                                                    \
@@ -35,7 +40,10 @@
     X(blstm)                                                                   \
     X(dropout)                                                                 \
     X(stack)                                                                   \
-    X(subsample)
+    X(subsample)                                                               \
+    X(splice)                                                                  \
+    X(residual)                                                                \
+    X(branches)
 
 typedef struct bm_layer bm_layer;
 
@@ -49,7 +57,11 @@ typedef struct bm_weight {
     float start;    /* initial value of a statistic */
 } bm_weight;
 
-enum { BM_LAYER_WEIGHTS = 6 }; /* arrays at most */
+enum {
+    BM_LAYER_WEIGHTS = 6,    /* arrays at most */
+    BM_LAYER_WINDOW = 1024,  /* places of a window at most, but for pool:all */
+    BM_LAYER_DISTANCES = 256 /* frames of splice, at most */
+};
 
 /* A word of the network's description, for messages. */
 typedef struct bm_word {
@@ -76,6 +88,12 @@ typedef struct bm_epilogue {
     bm_window time, rows; /* as a layer's, see below */
 } bm_epilogue;
 
+/* How many frames y has for n frames of the network's input: (n + shift) /
+ * stride, rounded down; 0 if n is below `least`. */
+typedef struct bm_frame_rate {
+    double stride, shift, least;
+} bm_frame_rate;
+
 /* Floating-point operations of the products of a forward pass, 2 m n k for each
  * product of [m, k] and [k, n]. Backward repeats those of `input` for the
  * gradient of weights, and again if dx is needed; those of `inner` twice. */
@@ -84,9 +102,19 @@ typedef struct bm_flops {
     double inner; /* products with the layer's own earlier outputs */
 } bm_flops;
 
+/* What a layer does for a group of branches; y of the first two is no memory
+ * of its own, but the group's input. */
+typedef enum bm_role {
+    BM_ALONE,     /* all layers but those of group.c */
+    BM_OPENS,     /* residual( */
+    BM_SEPARATES, /* |, and of residual( f ) the layer in front of ) */
+    BM_CLOSES,    /* ) */
+} bm_role;
+
 typedef struct bm_layer_ops {
     const char *name; /* in [model] net */
     const char *help; /* with its arguments: "linear[:SIZE]  y = W x + b" */
+    bm_role role;
     /* Given n_in, channels_in, n_out (0: the layer decides) and args, sets the
      * other sizes, windows and weights below. Fails with bm_layer_fail. */
     bm_status (*plan)(bm_layer *l);
@@ -112,6 +140,7 @@ typedef struct bm_layer_ops {
 struct bm_layer {
     const bm_layer_ops *ops;
     bm_backend *be;               /* borrowed */
+    size_t number;                /* among the layers that are BM_ALONE */
     char name[40];                /* "2.lstm": prefix of its segments' names */
     char args[40];                /* "32,3x3": the text behind the colon */
     bm_word word;                 /* its place in the line */
@@ -120,9 +149,19 @@ struct bm_layer {
     bm_window time; /* frames of x under a frame of y: T' = bm_windows(time, T),
                        for each sequence, too; one frame unless plan sets it */
     bm_window rows; /* likewise for a column's height; conv and pool only */
+    bm_frame_rate rate_in, rate_out;     /* of x, of y */
     bm_weight weights[BM_LAYER_WEIGHTS]; /* in the order they lie in w */
     int n_weights;
-    float rate;        /* dropout's p */
+    bool mean;       /* pool's windows have means, not maxima */
+    size_t opening;  /* of a separator or a closing layer: how many layers
+                          in front of it the group opens */
+    size_t previous; /* likewise: of the separator in front of it, or as
+                          `opening` */
+    bool last;       /* a separator: in front of the last branch */
+    bm_tensor end;   /* a separator: its x, the output of a branch */
+    float rate;      /* dropout's p */
+    short distances[BM_LAYER_DISTANCES]; /* of splice, rising */
+    size_t n_distances;
     bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */
     bm_epilogue after; /* set by fuse: what the layer applies to its output */
     size_t fused;      /* set by bm_net_fuse: the layers behind it in `after` */
@@ -145,6 +184,19 @@ BM_CHECKED bm_status bm_layer_count(const bm_layer *l, const char *what,
 BM_CHECKED bm_status bm_layer_pair(const bm_layer *l, const char *what,
                                    const char *text, size_t least,
                                    size_t out[2]);
+
+/*
+ * Sets time and rows for windows of `size`, from the words that are left of the
+ * arguments: stride:TIMExHEIGHT and pad:TIMExHEIGHT, and `mean` where *mean may
+ * be set (NULL: unknown). Without stride windows are `stride` apart, and
+ * without pad the padding is "same": size - 1 in total, the smaller half first.
+ * `what` is for messages: "kernel". Fails as bm_layer_pair does, and if there
+ * are no windows over the rows of x.
+ */
+BM_CHECKED bm_status bm_layer_windows(bm_layer *l, const char *what,
+                                      const size_t size[2],
+                                      const size_t stride[2], char *rest,
+                                      bool *mean);
 
 /* Cuts the next of comma-separated arguments off *rest; NULL: no more. */
 const char *bm_layer_argument(char **rest);
@@ -180,5 +232,8 @@ static inline bm_tensor bm_frames(bm_tensor x)
 #define X(name) extern const bm_layer_ops bm_layer_##name;
 BM_LAYERS(X)
 #undef X
+
+/* Words that are no names: | and ) of a group. */
+extern const bm_layer_ops bm_layer_separator, bm_layer_closing;
 
 #endif

@@ -56,6 +56,11 @@ static void test_one_size_or_the_default_is_used(void **state)
     assert_int_equal(s.sequences, 0);
     assert_int_equal(s.frames, 8000);
     assert_int_equal(s.steps, 7);
+    assert_ok(read_plan((const char *[]){"batch.order=sortagrad", NULL}, &s));
+    assert_int_equal(s.order, BM_ORDER_SORTAGRAD);
+    assert_int_equal(s.accumulate, 1);
+    assert_ok(read_plan((const char *[]){"batch.accumulate=4", NULL}, &s));
+    assert_int_equal(s.accumulate, 4);
     assert_int_equal(s.frames_per_worker + s.frames_total, 0);
 }
 

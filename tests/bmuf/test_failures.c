@@ -59,6 +59,40 @@ static void test_diverged_worker_is_left_out(void **state)
     }
 }
 
+/* The first block of a mini-batch for each worker. */
+static void run_first_block(bm_comm *comm, const char *const *settings,
+                            double untrained, result *out)
+{
+    problem p = even;
+    job j;
+
+    p.steps = 1;
+    p.untrained = untrained;
+    j = open_job(comm, p, settings);
+    start_job(&j);
+    memset(out, 0, sizeof *out);
+    run_blocks(&j, 0, 1, out);
+    close_job(&j);
+}
+
+/* A network whose first weights are worse than chance has not diverged. */
+static void test_first_weights_are_not_judged(void **state)
+{
+    static const char *const strategies[][2] = {
+        {"train.strategy=bmuf", NULL},
+        {"train.strategy=ssgd", NULL},
+        {"train.strategy=asgd", NULL},
+    };
+    static result got, calm;
+
+    FOR_EACH (k, strategies) {
+        run_first_block(*state, strategies[k], 0, &calm);
+        run_first_block(*state, strategies[k], 1e3, &got);
+        assert_int_equal(got.left_out, 0);
+        assert_memory_equal(got.model, calm.model, sizeof got.model);
+    }
+}
+
 /* What goes wrong with worker 1, with gradients that are finite. */
 static const problem broken[] = {
     {.poison = 3e38}, /* the weights overflow */
@@ -212,7 +246,9 @@ static void test_failure_of_one_rank_fails_all(void **state)
                                   : fail_on_the_last_rank,
                             read_score,
                             count_steps,
-                            epoch_size};
+                            epoch_size,
+                            NULL,
+                            NULL};
 
             assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params,
                                       &task));
@@ -230,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_gradients_that_are_not_finite_are_skipped),
         TEST(test_diverged_worker_is_left_out),
+        TEST(test_first_weights_are_not_judged),
         TEST(test_worker_that_is_not_finite_is_left_out),
         TEST(test_loss_that_is_not_finite_ends_training_by_steps),
         TEST(test_small_losses_may_rise),

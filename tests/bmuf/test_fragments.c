@@ -389,7 +389,8 @@ static void test_failure_of_one_rank_fails_all(void **state)
     bm_block_report report;
     job j = open_job(*state, even, settings);
     bm_task task = {&j.problem, move,        fail_on_the_last_rank,
-                    read_score, count_steps, epoch_size};
+                    read_score, count_steps, epoch_size,
+                    NULL,       NULL};
 
     assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
     assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
@@ -446,8 +447,8 @@ static void test_averaged_local_state_needs_whole_models(void **state)
         const char *settings[6] = {bad[i][0], bad[i][1], bad[i][2],
                                    bad[i][3], bad[i][4], NULL};
         job j = open_job(*state, even, settings);
-        bm_task task = {&j.problem, move,        gradient,
-                        read_score, count_steps, epoch_size};
+        bm_task task = {&j.problem,  move,       gradient, read_score,
+                        count_steps, epoch_size, NULL,     NULL};
 
         assert_int_equal(
             bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

@@ -65,7 +65,8 @@ static void test_late_exchange_runs_during_the_next_block(void **state)
     FOR_EACH (k, ways) {
         job j = open_job(*state, even, ways[k]);
         bm_task task = {&j.problem, move,        gradient_after_exchange,
-                        read_score, count_steps, epoch_size};
+                        read_score, count_steps, epoch_size,
+                        NULL,       NULL};
 
         atomic_store(&seen.exchanges, 0);
         assert_ok(

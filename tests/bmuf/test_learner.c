@@ -60,7 +60,7 @@ static void start_with(fixture *f, const char *loss, const char *infeasible,
     assert_ok(bm_dataset_open(&f->d, f->directory));
     assert_ok(bm_model_new(&f->model, &set, &shape, cpu, 7));
     assert_ok(bm_reader_open(&f->reader, f->d, cpu, &reading, first));
-    assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0));
+    assert_ok(bm_learner_open(&f->learner, f->model, f->reader, 3, 0, WORKERS));
     f->task = bm_learner_task(f->learner);
 }
 
@@ -463,6 +463,72 @@ static int tear_down(void **state)
     return close_cpu(state);
 }
 
+/* ---- several mini-batches in an update ------------------------------------ */
+
+/* In the order of the file, three mini-batches of two sequences, of which the
+ * last may have fewer, are one of six. */
+static void check_accumulated(const char *loss)
+{
+    static const bm_plan_settings whole = {.sequences = 6,
+                                           .order = BM_ORDER_FILE,
+                                           .buckets = 1,
+                                           .frames_total = 200},
+                                  parts = {.sequences = 2,
+                                           .order = BM_ORDER_FILE,
+                                           .buckets = 1,
+                                           .frames_total = 200};
+    fixture one, many;
+    int64_t steps[2] = {0, 0};
+    int compared = 0;
+
+    start_with(&one, loss, "skip", &whole);
+    start_with(&many, loss, "skip", &parts);
+    assert_ok(bm_learner_accumulate(many.learner, 3));
+    for (int64_t b = 0; b < bm_reader_blocks(one.reader); b++) {
+        bm_position at = {0, b};
+
+        assert_ok(one.task.block(one.task.self, at, &steps[0]));
+        assert_ok(many.task.block(many.task.self, at, &steps[1]));
+        assert_int_equal(steps[0], steps[1]);
+        for (int k = 0; k < WORKERS; k++) {
+            bm_params *p = bm_model_params(one.model);
+            bm_params *q = bm_model_params(many.model);
+            bm_score sums[2];
+
+            assert_int_equal(one.task.steps(one.task.self, k),
+                             many.task.steps(many.task.self, k));
+            for (int64_t step = 0; step <= steps[0]; step++) {
+                double n = -1, m = -1;
+
+                assert_ok(one.task.gradient(one.task.self, p, k, step, &n));
+                assert_ok(many.task.gradient(many.task.self, q, k, step, &m));
+                assert_ok(bm_sync(cpu));
+                assert_true(n == m);
+                for (size_t i = 0; i < p->n && n > 0; i++)
+                    assert_true(near(p->g[i], q->g[i], 1e-5));
+                compared += n > 2;
+            }
+            assert_ok(one.task.score(one.task.self, k, &sums[0]));
+            assert_ok(many.task.score(many.task.self, k, &sums[1]));
+            assert_true(near(sums[0].loss, sums[1].loss, 1e-4));
+            assert_true(sums[0].sequences == sums[1].sequences);
+            assert_true(sums[0].skipped == sums[1].skipped);
+        }
+    }
+    assert_true(compared > 3);
+    assert_true(bm_learner_passed(one.learner).frames ==
+                bm_learner_passed(many.learner).frames);
+    end(&one);
+    end(&many);
+}
+
+static void test_several_mini_batches_make_the_update_of_one(void **state)
+{
+    (void)state;
+    check_accumulated("ctc");
+    check_accumulated("cross_entropy");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_infeasible_sequences_may_be_errors),
         cmocka_unit_test(test_the_mean_is_weighted_by_samples),
         cmocka_unit_test(test_number_of_mini_batches_adds_no_syncs),
+        cmocka_unit_test(test_several_mini_batches_make_the_update_of_one),
     };
     return cmocka_run_group_tests_name("learner", tests, set_up, tear_down);
 }

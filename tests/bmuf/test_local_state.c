@@ -236,8 +236,8 @@ static void test_extrapolation_needs_adam_and_a_filter(void **state)
 
     FOR_EACH (i, bad) {
         job j = open_job(*state, even, bad[i]);
-        bm_task task = {&j.problem, move,        gradient,
-                        read_score, count_steps, epoch_size};
+        bm_task task = {&j.problem,  move,       gradient, read_score,
+                        count_steps, epoch_size, NULL,     NULL};
 
         assert_int_equal(
             bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

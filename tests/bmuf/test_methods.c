@@ -7,6 +7,7 @@
 #include "sgd/paces.h"
 #include "tests/support/equations.h"
 #include "tests/support/halts.h"
+#include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -400,6 +401,66 @@ static void test_footprint_counts_the_states(void **state)
     bm_comm_close(one);
 }
 
+/* Vectors as long as the model that a parameter server adds to a rank: a message,
+ * and of its shard W, the sum of waiting pushes, the last push, the momentum. */
+static void test_footprint_counts_a_server(void **state)
+{
+    static const struct {
+        const char *kind, *shards, *update;
+        double vectors;
+    } rows[] = {
+        {"clock.kind=virtual", "clock.shards=0", "sgd.update=momentum", 0},
+        {"clock.kind=real", "clock.shards=1", "sgd.update=momentum", 1 + 4},
+        {"clock.kind=real", "clock.shards=2", "sgd.update=momentum", 1 + 2},
+        {"clock.kind=real", "clock.shards=0", "sgd.update=momentum", 1 + 1},
+        {"clock.kind=real", "clock.shards=0", "sgd.update=adamw", 1 + 1.25},
+    };
+    bm_footprint virtual = {0}, size = {0};
+
+    (void)state;
+    FOR_EACH (k, rows) {
+        bm_config *config = set_all((const char *const[]){
+            "train.strategy=asgd", "job.workers=4", rows[k].kind,
+            rows[k].shards, rows[k].update, NULL});
+        /* v, which is saved and copied */
+        double of_update = strstr(rows[k].update, "adamw") != NULL ? 1 : 0;
+
+        assert_ok(bm_trainer_footprint(config, 4, &size));
+        if (k == 0)
+            virtual = size;
+        assert_true(near(size.memory - virtual.memory - 2 * of_update,
+                         rows[k].vectors, 1e-9));
+        assert_true(
+            near(size.checkpoint - of_update, virtual.checkpoint, 1e-9));
+        bm_config_free(config);
+    }
+}
+
+/* Of a late exchange of a device: a fragment beside the training. */
+static void test_footprint_counts_the_room_of_a_late_exchange(void **state)
+{
+    static const char *const settings[] = {"job.device=cpu", "job.device=cuda",
+                                           "job.exchange=host"};
+    static const double more[] = {0, 0.25, 0};
+    bm_config *config = NULL;
+    double least = 0;
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "block.overlap=yes"));
+    assert_ok(bm_config_set(config, "block.fragments=4"));
+    FOR_EACH (i, settings) {
+        bm_footprint size = {0};
+
+        assert_ok(bm_config_set(config, settings[i]));
+        assert_ok(bm_trainer_footprint(config, 1, &size));
+        if (i == 0)
+            least = size.memory;
+        assert_true(near(size.memory, least + more[i], 1e-12));
+    }
+    bm_config_free(config);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
@@ -411,6 +472,8 @@ int main(void)
         TEST(test_frozen_layers_keep_their_bits),
         TEST(test_layers_that_do_not_exist_are_listed),
         TEST(test_footprint_counts_the_states),
+        TEST(test_footprint_counts_a_server),
+        TEST(test_footprint_counts_the_room_of_a_late_exchange),
     };
     return RUN_GROUP_MPI("methods", tests);
 }

@@ -46,8 +46,8 @@ static bm_status slow_gradient(void *self, bm_params *params, int worker,
 /* Opens the trainer; j may not move any more. */
 static void start_timed(job *j, timer t)
 {
-    bm_task task = {&j->problem, move,        slow_gradient,
-                    read_score,  count_steps, epoch_size};
+    bm_task task = {&j->problem, move,       slow_gradient, read_score,
+                    count_steps, epoch_size, NULL,          NULL};
 
     of_rank = t;
     assert_ok(

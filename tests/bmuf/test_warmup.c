@@ -235,8 +235,8 @@ static void test_second_phase_is_opened_before_training(void **state)
                                            "sgd.update=adamw",
                                            "sgd.local_state=extrapolate", NULL};
     job j = open_job(*state, even, settings);
-    bm_task task = {&j.problem, move,        gradient,
-                    read_score, count_steps, epoch_size};
+    bm_task task = {&j.problem,  move,       gradient, read_score,
+                    count_steps, epoch_size, NULL,     NULL};
 
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

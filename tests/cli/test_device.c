@@ -179,6 +179,23 @@ static double first_loss(const char *run)
     return loss;
 }
 
+/* The phases of a training step are those of the device: it works while the host
+ * waits for it, at the latest before the exchange. */
+static void assert_phases(const char *run)
+{
+    static const char *const phases[] = {"forward_s", "loss_s", "backward_s",
+                                         "update_s"};
+    json_t *block = last_event(run, "block");
+    double sum = 0;
+
+    FOR_EACH (i, phases) {
+        assert_true(number(block, phases[i]) > 0);
+        sum += number(block, phases[i]);
+    }
+    assert_true(sum <= number(block, "compute_s") + number(block, "stall_s"));
+    json_decref(block);
+}
+
 /* The order of sums differs. */
 static void test_device_and_cpu_train_similar_models(void **state)
 {
@@ -188,6 +205,7 @@ static void test_device_and_cpu_train_similar_models(void **state)
     run_whole("gpu", 1, ON_GPU);
     assert_start("gpu", "cuda", "emulation on the host, compute capability 9.0",
                  "fp32");
+    assert_phases("gpu");
     assert_true(near(first_loss("gpu") / first_loss("cpu"), 1, 1e-4));
     run_whole("half", 1, NET "job.device=auto");
     assert_start("half", "cuda", "emulation", "bf16");
@@ -231,9 +249,41 @@ static void compare_with_the_cpu(const char *settings)
     json_decref(other);
 }
 
-#define LATE "; block.overlap=yes; block.warmup=1"
+/* Four workers take turns on a device that has room for the vectors of one, or
+ * have a device each. */
+static void assert_same_on_a_full_device(const char *settings)
+{
+    program p;
 
-/* Late exchanges of fragments, through the host or on the device. */
+    with_device();
+    setenv("BMUF_EMULATED_DEVICES", "4", 1);
+    run_whole("each", 4, settings);
+    with_device();
+    setenv("BMUF_EMULATED_MEMORY", "115000000", 1);
+    remove_run("full");
+    train(&p, "full", 1, settings);
+    unsetenv("BMUF_EMULATED_MEMORY");
+    assert_ended(&p, 0);
+    assert_said(&p, "the device's memory is full: vectors of workers that wait "
+                    "are kept in memory of the host");
+    assert_same_model("each", "full");
+}
+
+static void test_workers_take_turns_on_a_full_device(void **state)
+{
+    (void)state;
+    assert_same_on_a_full_device(ON_GPU "; sgd.update=adamw; train.rate=0.002; "
+                                        "sgd.local_state=keep");
+    if (short_tests())
+        return;
+    assert_same_on_a_full_device(ON_GPU "; train.strategy=easgd");
+    assert_same_on_a_full_device(ON_GPU "; block.overlap=yes");
+    assert_same_on_a_full_device(ON_GPU "; block.fragments=2");
+}
+
+#define LATE "; block.overlap=yes; block.warmup=1; train.ema=0.5"
+
+/* On the device, or of two ranks that share it through the host. */
 static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
 {
     (void)state;
@@ -245,8 +295,22 @@ static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
     assert_as_on_the_cpu("; block.fragments=2");
 }
 
+#define SSGD "train.strategy=ssgd; ssgd.overlap="
+
+/* Each of two ranks has two workers, and fetches the buckets of both. */
+static void test_buckets_of_a_device_change_no_bits(void **state)
+{
+    (void)state;
+    with_device();
+    run_whole("whole", 1, NET SSGD "none"); /* in bf16 */
+    run_whole("one", 1, NET SSGD "layer");
+    assert_same_model("whole", "one");
+    run_whole("two", 2, NET SSGD "bucket; ssgd.bucket=0.001");
+    assert_same_model("whole", "two");
+}
+
 /* Rejected before a run is created. */
-static void test_overlap_is_rejected_on_a_device(void **state)
+static void test_merged_buckets_are_rejected_on_a_device(void **state)
 {
     program p;
 
@@ -255,11 +319,11 @@ static void test_overlap_is_rejected_on_a_device(void **state)
     for (int ranks = 1; ranks <= 2; ranks++) {
         remove_run("none");
         train(&p, "none", ranks,
-              NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=layer");
+              NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=merged");
         assert_ended(&p, 78);
-        assert_said(&p, "set job.device = cpu, or ssgd.overlap = none");
-        assert_int_equal(times_said(&p, "ssgd.overlap = layer needs"), 1);
-        assert_int_not_equal(access(in_folder("none"), F_OK), 0);
+        assert_said(&p, "set ssgd.overlap = bucket, or job.device = cpu");
+        assert_int_equal(times_said(&p, "ssgd.overlap = merged times"), 1);
+        assert_int_not_equal(access(in_folder("none/config.ini"), F_OK), 0);
     }
 }
 
@@ -295,6 +359,35 @@ static void test_several_devices_give_the_bits_of_one(void **state)
     run_whole("two", 2, ON_GPU);
     assert_exchange("two", "nccl");
     assert_same_model("one", "two");
+}
+
+/* Beside the training, also where its first blocks send gradients by another
+ * communicator; and resumed by way of the host. */
+static void test_devices_exchange_beside_training(void **state)
+{
+    static const char settings[] =
+        ON_GPU LATE "; block.fragments=2; train.checkpoint_every=2";
+    program p;
+
+    (void)state;
+    with_device();
+    run_whole("one", 1, settings);
+    copy_run("one", "rest");
+    assert_int_equal(unlink(checkpoint_of("rest", 4)), 0);
+    setenv("LD_LIBRARY_PATH", BMUF_EMULATED_NCCL, 1);
+    setenv("BMUF_EMULATED_DEVICES", "2", 1);
+    run_whole("two", 2, settings);
+    assert_exchange("two", "nccl");
+    assert_same_model("one", "two");
+    with_device();
+    train(&p, "rest", 1,
+          ON_GPU LATE "; block.fragments=2; train.checkpoint_every=2; "
+                      "job.exchange=host");
+    assert_ended(&p, 0);
+    assert_said(&p, "block-00000002");
+    assert_same_model("one", "rest");
+    run_whole("late", 1, ON_GPU "; block.overlap=yes");
+    assert_exchange("late", "device");
 }
 
 /* Resumes without the last checkpoints, on another number of ranks. */
@@ -443,10 +536,13 @@ int main(void)
         cmocka_unit_test(test_ranks_with_different_devices_are_reported),
         cmocka_unit_test(test_device_and_cpu_train_similar_models),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_workers_take_turns_on_a_full_device),
         cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),
-        cmocka_unit_test(test_overlap_is_rejected_on_a_device),
+        cmocka_unit_test(test_buckets_of_a_device_change_no_bits),
+        cmocka_unit_test(test_merged_buckets_are_rejected_on_a_device),
         cmocka_unit_test(test_ranks_take_devices_in_turn),
         cmocka_unit_test(test_several_devices_give_the_bits_of_one),
+        cmocka_unit_test(test_devices_exchange_beside_training),
         cmocka_unit_test(test_training_on_a_device_resumes),
         cmocka_unit_test(test_a_run_resumes_with_its_device_and_precision),
         cmocka_unit_test(test_a_run_without_device_settings_is_one_of_the_cpu),

@@ -25,6 +25,11 @@ static const char every_layer[] =
     "conv:4,3x2,stride:1x2 batchnorm leaky_relu pool:2x3 dropout:0.2 blstm:5 "
     "linear:7 batchnorm relu tanh stack:2 sigmoid subsample:2 lstm:6 linear";
 
+static const char with_groups[] =
+    "conv:4,3x3 residual( conv:4,3x3 relu conv:4,3x3 ) branches( conv:2,1x1 | "
+    "tanh | ) residual( linear:5 | linear:5 ) layernorm "
+    "splice:-2,1..2 linear";
+
 static bm_backend *host(void)
 {
     static bm_backend *be;
@@ -69,6 +74,18 @@ static int prepare(void **state)
         return -1;
     write_model("every.safetensors", every_layer, settings);
     return 0;
+}
+
+static const float *array(const dump *d, const char *name, int rank,
+                          const size_t *dim)
+{
+    const dump_array *a = dump_find(d, name);
+
+    assert_non_null(a);
+    assert_int_equal(a->rank, rank);
+    for (int i = 0; i < rank; i++)
+        assert_int_equal(a->dim[i], dim[i]);
+    return a->x;
 }
 
 /* ---- ONNX ---------------------------------------------------------------- */
@@ -337,9 +354,41 @@ static void test_every_layer_has_a_counterpart(void **_)
 
     (void)_;
     FOR_EACH (i, names) {
-        if (strstr(every_layer, names[i]) == NULL)
-            fail_msg("the net of this test has no %s", names[i]);
+        if (strstr(every_layer, names[i]) == NULL &&
+            strstr(with_groups, names[i]) == NULL)
+            fail_msg("no net of this test has %s", names[i]);
     }
+}
+
+static void test_branches_meet_in_the_graph(void **_)
+{
+    static const char *const nodes[] = {
+        "0.conv/Conv",       "1.conv/Conv",  "2.relu/Relu",
+        "group_6/Add",       "5.tanh/Tanh",  "group_12/Concat",
+        "group_12/Concat_2", "group_17/Add", "8.layernorm/Div",
+        "8.layernorm/Add_2", "9.splice/Pad", "9.splice/Concat_2",
+        "10.linear/MatMul"};
+    Onnx__ModelProto *m = NULL;
+    dump d = {0};
+
+    (void)_;
+    write_model("groups.safetensors", with_groups, settings);
+    assert_code(BMUF("export", "groups.safetensors", "--onnx", "groups.onnx"),
+                0);
+    m = read_graph("groups.onnx");
+    FOR_EACH (i, nodes) {
+        if (count_nodes(m, nodes[i]) != 1)
+            fail_msg("%zu nodes are called %s", count_nodes(m, nodes[i]),
+                     nodes[i]);
+    }
+    assert_connected(m->graph);
+    onnx__model_proto__free_unpacked(m, NULL);
+    assert_code(BMUF("export", "groups.safetensors", "--npz", "groups.npz"), 0);
+    d = dump_read("groups.npz");
+    assert_non_null(dump_find(&d, "4.weight")); /* the first of branches( */
+    (void)array(&d, "8.weight", 1, (size_t[]){5});
+    assert_non_null(dump_find(&d, "10.bias")); /* the last of all */
+    dump_free(&d);
 }
 
 static void test_a_layer_without_counterpart_is_refused_by_name(void **_)
@@ -358,18 +407,6 @@ static void test_a_layer_without_counterpart_is_refused_by_name(void **_)
 }
 
 /* ---- NumPy --------------------------------------------------------------- */
-
-static const float *array(const dump *d, const char *name, int rank,
-                          const size_t *dim)
-{
-    const dump_array *a = dump_find(d, name);
-
-    assert_non_null(a);
-    assert_int_equal(a->rank, rank);
-    for (int i = 0; i < rank; i++)
-        assert_int_equal(a->dim[i], dim[i]);
-    return a->x;
-}
 
 static void test_arrays_have_the_names_and_shapes_of_pytorch(void **_)
 {
@@ -670,6 +707,7 @@ int main(void)
         cmocka_unit_test(test_gates_and_kernels_have_the_order_of_onnx),
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
+        cmocka_unit_test(test_branches_meet_in_the_graph),
         cmocka_unit_test(test_a_layer_without_counterpart_is_refused_by_name),
         cmocka_unit_test(test_arrays_have_the_names_and_shapes_of_pytorch),
         cmocka_unit_test(test_bytes_are_within_half_a_step),

@@ -5,6 +5,7 @@
  */
 #include "core/rng.h"
 #include "io/inspect/check.h"
+#include "tests/support/command.h"
 #include "tests/support/datasets.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
@@ -207,10 +208,109 @@ static void test_a_killed_packing_leaves_valid_shards_but_no_data_set(void **_)
                       assert_whole(out), files(out, ".*.tmp"));
         assert_true(files(out, "*.bmuf.h5") >= until);
     }
-    start_packing(&p, out); /* with --force */
+    program_start(
+        &p, (const char *const[]){"pack", "--features", "x.jsonl", "--out", out,
+                                  "--set", "shard.unit_frames=400", "--set",
+                                  "shard.shard_mb=0.001", "--resume", NULL});
+    program_wait(&p);
     assert_ended(&p, 0);
     assert_int_equal(assert_whole(out), ROWS / PER_SHARD);
     assert_int_equal(files(out, ".*.tmp"), 0);
+}
+
+/* ---- going on ------------------------------------------------------------ */
+
+/* 60 rows of which two cannot be read, in shards of ten. `swapped`: the first
+ * two rows have changed places. */
+static void make_short_manifest(bool swapped)
+{
+    char text[60 * 64];
+    size_t n = 0;
+
+    write_text("bad.mfc", "bad");
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"id\": \"%d\", \"feats\": \"%s.mfc\", "
+                              "\"text\": \"ab\"}\n",
+                              swapped && i < 2 ? 1 - i : i,
+                              i == 7 || i == 33 ? "bad" : "x");
+    write_text("y.jsonl", text);
+}
+
+#define PACK(out, ...)                                                         \
+    BMUF("pack", "--features", "y.jsonl", "--out", out, "--set",               \
+         "shard.unit_frames=400", "--set", "shard.shard_mb=0.001",             \
+         "--max-left-out", "10", __VA_ARGS__)
+
+/* Leaves the first shards of a set, as a packing does that is killed. */
+static void keep_shards(const char *set, int n)
+{
+    char path[64];
+
+    for (int k = n; k < 6; k++) {
+        snprintf(path, sizeof path, "%s/data-%05d.bmuf.h5", set, k);
+        assert_int_equal(unlink(in_folder(path)), 0);
+    }
+}
+
+static void assert_same_sets(const char *one, const char *other)
+{
+    for (int k = 0; k < 6; k++) {
+        char path[2][64];
+        size_t size[2] = {0};
+        char *bytes[2] = {NULL};
+
+        snprintf(path[0], sizeof path[0], "%s/data-%05d.bmuf.h5", one, k);
+        snprintf(path[1], sizeof path[1], "%s/data-%05d.bmuf.h5", other, k);
+        for (int i = 0; i < 2; i++)
+            bytes[i] = slurp(in_folder(path[i]), &size[i]);
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(bytes[0], bytes[1], size[0]);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+}
+
+static void test_a_stopped_packing_goes_on(void **_)
+{
+    outcome o;
+
+    (void)_;
+    make_manifest();
+    make_short_manifest(false);
+    assert_code(PACK("whole", "--json"), 0);
+    for (int left = 0; left < 6; left += 2) {
+        assert_code(PACK("half", "--force"), 0);
+        keep_shards("half", left);
+        o = PACK("half", "--resume", "--json");
+        assert_code(o, 0);
+        assert_non_null(strstr(o.out, "\"sequences\": 58"));
+        assert_non_null(strstr(o.out, "\"left_out\": 2"));
+        assert_non_null(strstr(o.out, "\"shards\": 6"));
+        assert_same_sets("whole", "half");
+    }
+}
+
+static void test_a_packing_goes_on_only_as_it_began(void **_)
+{
+    outcome o = PACK("half", "--resume", "--quiet");
+
+    (void)_;
+    assert_code(o, 73); /* it is complete */
+    assert_non_null(strstr(o.err, "is the last one of a complete set"));
+    keep_shards("half", 4);
+    o = PACK("half", "--resume", "--set", "features.deltas=1");
+    assert_code(o, 73);
+    assert_non_null(strstr(o.err, "features with other settings"));
+    o = PACK("half", "--resume", "--text", "none");
+    assert_code(o, 73);
+    assert_non_null(strstr(o.err, "normalised in another way"));
+    make_short_manifest(true);
+    o = PACK("half", "--resume");
+    assert_code(o, 65);
+    assert_non_null(strstr(o.err, "does not have '"));
+    o = PACK("half", "--resume", "--force");
+    assert_code(o, 64);
 }
 
 static int prepare(void **state)
@@ -231,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_a_shard_is_synced_before_it_is_renamed),
         cmocka_unit_test(
             test_a_killed_packing_leaves_valid_shards_but_no_data_set),
+        cmocka_unit_test(test_a_stopped_packing_goes_on),
+        cmocka_unit_test(test_a_packing_goes_on_only_as_it_began),
     };
 
     return cmocka_run_group_tests_name("pack", tests, prepare, tidy);

@@ -370,11 +370,12 @@ static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
         {"c/data-00000.bmuf.h5", "data-00000.bmuf.h5 is an HDF5 file, not a",
          "bmuf info"},
         {"wav.scp", "wav.scp is a Kaldi scp file, not a manifest",
-         "JSON lines"},
+         "--kaldi takes the data directory"},
         {"text", "text is a text, not a manifest", "JSON lines"},
         {"k.ini", "k.ini is a configuration, not a manifest", "bmuf train"},
         {"list.json", "list.json is a JSON list, not a", "no brackets"},
-        {"k.gz", "k.gz is a gzip file, not a manifest", "unpack it"},
+        {"k.gz", "k.gz: its gzip data are damaged or end early",
+         "make or fetch it again"},
     };
 
     (void)_;
@@ -664,6 +665,50 @@ static void test_a_directory_is_packed_into_by_one_at_a_time(void **_)
     assert_false(access(in_folder("many/.pack.lock"), F_OK) == 0);
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+/* A file of a set, as bytes; free(). */
+static char *shard_of(const char *set, size_t *size)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/data-00000.bmuf.h5", set);
+    return slurp(in_folder(path), size);
+}
+
+/* With one recording that cannot be read, so that order shows in messages. */
+static void test_threads_do_not_change_a_byte(void **_)
+{
+    static const char *const over[] = {"utterance", "speaker", "global"};
+
+    (void)_;
+    make_speech("team", 20);
+    write_text("team-7.wav", "no sound");
+    FOR_EACH (k, over) {
+        char norm[64];
+        size_t one = 0, many = 0;
+        char *a = NULL, *b = NULL;
+
+        snprintf(norm, sizeof norm, "features.normalise=%s", over[k]);
+        assert_code(BMUF("pack", "--audio", "team.jsonl", "--out", "one",
+                         "--threads", "1", "--set", norm, "--set",
+                         "features.dither=1", "--set", "features.deltas=1",
+                         "--max-left-out", "5", "--force"),
+                    0);
+        assert_code(BMUF("pack", "--audio", "team.jsonl", "--out", "three",
+                         "--threads", "3", "--set", norm, "--set",
+                         "features.dither=1", "--set", "features.deltas=1",
+                         "--max-left-out", "5", "--force"),
+                    0);
+        a = shard_of("one", &one);
+        b = shard_of("three", &many);
+        assert_int_equal(one, many);
+        assert_memory_equal(a, b, one);
+        free(a);
+        free(b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -683,6 +728,7 @@ int main(void)
         cmocka_unit_test(test_missing_shards_are_named),
         cmocka_unit_test(test_shards_of_another_packing_are_noticed),
         cmocka_unit_test(test_a_directory_is_packed_into_by_one_at_a_time),
+        cmocka_unit_test(test_threads_do_not_change_a_byte),
     };
 
     return cmocka_run_group_tests_name("packed", tests, make_shards,

@@ -102,6 +102,11 @@ static void test_conflicting_settings_are_rejected(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "data.dev=", "--set",
                       "schedule.kind=newbob"),
                  78, "newbob", "data.dev");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "data.dev=", "--set",
+                      "schedule.stop_after=5"),
+                 78, "schedule.stop_after = 5 needs data.dev");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "schedule.kind=noam"), 78,
+                 "schedule.kind = noam needs schedule.warmup");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.steps=3"), 78,
                  "block.frames_total and block.steps");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
@@ -135,21 +140,31 @@ static void test_conflicting_settings_are_rejected(void **_)
                  78, "needs the whole model exchanged");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
                       "--set", "job.exchange=nccl"),
-                 78, "does not support job.exchange = nccl");
+                 78,
+                 "job.exchange = nccl is not available: there is no device");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
                       "--set", "compress.code=topk"),
                  78, "conflicts with block.fragments");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
                  "block.fragments = 9: the network can be cut into");
-    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=ssgd",
-                      "--set", "ssgd.overlap=layer", "--set",
-                      "job.device=cuda"),
-                 78, "ssgd.overlap = layer needs gradients in the host");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.warmup=1", "--set",
                       "ssgd.overlap=merged", "--set", "job.sum=ring"),
                  78, "ssgd.overlap = merged cuts buckets");
     assert_fails(BMUF("train", "tiny.ini", "-n", "3"), 78,
                  "3 ranks, but job.workers = 2");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "augment.speed=1.1:0.9"),
+                 78, "augment.speed = 1.1:0.9 is invalid", "0.9:1.1");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=softsync",
+                      "--set", "clock.kind=real", "--set", "clock.shards=2"),
+                 78, "clock.shards = 2", "groups that wait for each other");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=asgd",
+                      "--set", "sgd.update=muon", "--set", "clock.kind=real",
+                      "--set", "clock.shards=2"),
+                 78, "muon needs whole matrices");
+    assert_fails(BMUF("explain", "tiny.ini", "-n", "2", "--set",
+                      "train.strategy=asgd", "--set", "clock.kind=real",
+                      "--set", "clock.shards=3"),
+                 78, "clock.shards = 3", "set at most 2, or 0");
 }
 
 static void test_conflicting_server_settings_are_rejected(void **_)
@@ -239,6 +254,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
         {"clock.times=2", NULL, "clock.times = 2",
          "counts with train.strategy per event only"},
         {"train.strategy=ssgd", "clock.kind=real", "clock.kind = real", ""},
+        {"train.strategy=asgd", "clock.shards=2", "clock.shards = 2",
+         "counts with clock.kind = real only"},
         {"ssgd.overlap=layer", NULL, "ssgd.overlap = layer",
          "train.strategy = ssgd or block.warmup > 0"},
         {"sgd.beta1=0.8", NULL, "sgd.beta1 = 0.8", "sgd.update = adamw"},
@@ -264,6 +281,10 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "batch.order = random"},
         {"model.loss=cross_entropy", "model.infeasible=zero",
          "model.infeasible = zero", "model.loss = ctc"},
+        {"augment.time_width=3", "augment.frequency_masks=2",
+         "augment.time_width = 3", "augment.time_masks > 0"},
+        {"augment.cutout_size=0.1", NULL, "augment.cutout_size = 0.1",
+         "augment.cutouts > 0"},
     };
 
     (void)_;

@@ -4,8 +4,10 @@
  */
 #include "comm/code/code_plan.h"
 #include "comm/sum/sum.h"
+#include "compute/device_code.h"
 #include "core/finite.h"
 #include "tests/support/support.h"
+#include "tests/support/support_backend.h"
 
 #include <float.h>
 #include <math.h>
@@ -363,8 +365,123 @@ static void test_other_pieces_are_chunks(void **state)
         }
 }
 
-int main(void)
+/* ---- on a device --------------------------------------------------------- */
+
+enum { ALL = 3 * BM_SUM_CHUNK + 77, EXACT = 41 };
+
+/* Numbers of all sizes; equal ones, both zeros, and the smallest and largest. */
+static void fill_all(float *x)
 {
+    fill(ALL, 120, 5, x);
+    for (size_t i = 0; i < 300; i++)
+        x[BM_SUM_CHUNK + 3 * i] = i % 2 ? 0.5F : -0.5F;
+    for (size_t i = 0; i < 500; i++)
+        x[2 * BM_SUM_CHUNK + i] = i % 3 ? -0.F : 0;
+    for (size_t i = 600; i < 1000; i++)
+        x[2 * BM_SUM_CHUNK + i] = (float)i * FLT_TRUE_MIN;
+    x[7] = FLT_MAX;
+    x[8] = -FLT_MAX;
+    x[300] = FLT_MIN;
+    x[ALL - 3] = -0.F;
+}
+
+/* What the host makes of x: its code, and what is lost. */
+static void encode_all(const bm_code_plan *p, const float *x,
+                       unsigned char *code, float *residual, float *y)
+{
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        bm_code_plan_encode(p, i, x + p->start[i], code + p->byte[i]);
+        bm_code_plan_decode(p, i, code + p->byte[i], y + p->start[i]);
+        for (size_t k = p->start[i]; k < p->start[i + 1]; k++)
+            residual[k] = bm_code_plan_exact(p, i) ? 0 : x[k] - y[k];
+    }
+}
+
+/* sum = x + y, or y in exact pieces. */
+static void add_all(const bm_code_plan *p, const float *x, const float *y,
+                    float *sum)
+{
+    for (size_t i = 0; i < p->n_pieces; i++)
+        for (size_t k = p->start[i]; k < p->start[i + 1]; k++)
+            sum[k] = bm_code_plan_exact(p, i) ? y[k] : x[k] + y[k];
+}
+
+static void assert_bits(bm_backend *be, const float *d_x, const float *x)
+{
+    float *got = fetch(be, d_x, ALL);
+
+    assert_memory_equal(got, x, ALL * sizeof *got);
+    free(got);
+}
+
+/* Carries, encodes and decodes on the device. */
+static void check_on_device(bm_backend *be, bm_code_kind kind,
+                            const bm_code_plan *p)
+{
+    static float x[ALL], y[ALL], residual[ALL], sum[ALL];
+    size_t bytes = p->byte[p->n_pieces];
+    unsigned char *code = zeros(bytes, 1);
+    float *d_x = NULL, *d_code = NULL, *got = NULL, odd[1] = {1};
+    float *d_residual = place(be, sum, ALL), *d_odd = place(be, odd, 1);
+    bm_pieces pieces = {0};
+
+    fill_all(x);
+    d_x = place(be, x, ALL);
+    encode_all(p, x, code, residual, y);
+    assert_ok(
+        bm_device_code_cut(be, kind, p->n_pieces, p->start, p->byte, &pieces));
+    d_code = place(be, x, bm_device_code_floats(&pieces));
+    bm_device_code_encode(be, &pieces, d_x, d_residual, d_code);
+    got = fetch(be, d_code, bm_device_code_floats(&pieces));
+    assert_memory_equal(got, code, bytes);
+    assert_bits(be, d_residual, residual);
+    add_all(p, x, y, sum);
+    bm_device_code_decode(be, &pieces, d_code, true, d_x);
+    assert_bits(be, d_x, sum);
+    bm_device_code_decode(be, &pieces, d_code, false, d_x);
+    assert_bits(be, d_x, y);
+    add_all(p, residual, y, sum);
+    bm_device_code_carry(be, &pieces, d_residual, d_x, d_odd);
+    assert_bits(be, d_x, sum);
+    bm_get(be, odd, d_odd, 1);
+    assert_ok(bm_sync(be));
+    assert_true(odd[0] == (bm_all_finite(sum, ALL) ? 0 : 1));
+    bm_free(be, d_x);
+    bm_free(be, d_code);
+    bm_free(be, d_residual);
+    bm_free(be, d_odd);
+    bm_free(be, pieces.edges);
+    memset(sum, 0, sizeof sum);
+    free(got);
+    free(code);
+}
+
+static void test_a_device_makes_the_codes_of_the_host(void **state)
+{
+    static const size_t columns[] = {100, 1000, 1031, 3000};
+    static const bm_code_kind kinds[] = {BM_CODE_FP32,   BM_CODE_FP16,
+                                         BM_CODE_BF16,   BM_CODE_INT8,
+                                         BM_CODE_ONEBIT, BM_CODE_TOPK};
+    bm_backend *be = NULL;
+
+    (void)state;
+    assert_ok(bm_backend_open(&be, "cuda", 0));
+    FOR_EACH (i, names) {
+        bm_code_plan p = {0};
+
+        assert_ok(bm_code_plan_make(&p, bm_code_find(names[i], 0.1), ALL,
+                                    ALL - EXACT, columns, 4));
+        check_on_device(be, kinds[i], &p);
+        bm_code_plan_free(&p);
+    }
+    bm_backend_close(be);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest of_device[] = {
+        cmocka_unit_test(test_a_device_makes_the_codes_of_the_host),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fp32_is_exact),
         cmocka_unit_test(test_halves_are_rounded_to_nearest),
@@ -378,5 +495,9 @@ int main(void)
         cmocka_unit_test(test_onebit_pieces_are_columns),
         cmocka_unit_test(test_other_pieces_are_chunks),
     };
+    if (argc > 1 && !have_backend(argv[1]))
+        return SKIPPED;
+    if (argc > 1)
+        return RUN_GROUP("code", of_device);
     return RUN_GROUP("code", tests);
 }

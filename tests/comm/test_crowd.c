@@ -1,9 +1,12 @@
 /*
  * 64 workers exchange gradients and models, in every mode of the sum, with the
  * result of one rank that hosts them all: on a few ranks in every test run, on 64
- * ranks, far more than cores.
+ * ranks, far more than cores. With the argument "long", vectors are so long that
+ * the rings of a grid run in lanes, in memory that ranks share and by messages.
  */
 #include "bmuf/strategy.h"
+#include "comm/sum/sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -157,12 +160,73 @@ static void test_64_workers_on_many_ranks_equal_one_rank(void **state)
     (void)close_cpu(state);
 }
 
-int main(void)
+/* ---- lanes --------------------------------------------------------------- */
+
+enum { LANES = 2, LONG = WORKERS * LANES * (1 << 15) };
+
+static void fill_long(int worker, float *x)
 {
-    const struct CMUnitTest tests[] = {
+    for (size_t i = 0; i < LONG; i += N)
+        memcpy(x + i, noise(worker, (int)(i / N) % ROUNDS),
+               (i + N < LONG ? N : LONG - i) * sizeof *x);
+}
+
+/* The mean over all workers in a grid, on all ranks of the comm. */
+static float *long_mean(bm_comm *comm)
+{
+    float *x = zeros(LONG, sizeof *x);
+    int rank = bm_comm_rank(comm);
+    bm_sum *sum = NULL;
+    bm_slice own;
+
+    assert_ok(
+        bm_sum_open(&sum, comm, LONG, WORKERS, "hier", "sharded", "4x4x4"));
+    for (int k = bm_comm_first(comm, WORKERS, rank);
+         k < bm_comm_first(comm, WORKERS, rank + 1); k++) {
+        fill_long(k, bm_sum_room(sum));
+        bm_sum_add(sum, k, bm_sum_room(sum), samples(k));
+    }
+    assert_ok(bm_sum_scatter(sum, &own));
+    assert_ok(bm_sum_gather(sum, x));
+    bm_sum_close(sum);
+    return x;
+}
+
+/* Four ranks of a host share memory, and the others get messages. */
+static void test_lanes_on_many_ranks_equal_one_rank(void **state)
+{
+    bm_comm *comm = NULL, *alone = NULL;
+    float *got = NULL, *expected = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    assert_ok(bm_comm_open_alone(&alone));
+    if (bm_comm_rank(comm) == 0)
+        expected = long_mean(alone);
+    else
+        expected = zeros(LONG, sizeof *expected);
+    bm_comm_broadcast(comm, expected, LONG, 0);
+    assert_ok(bm_comm_wait(comm));
+    pretend_hosts(comm, 4);
+    got = long_mean(comm);
+    assert_memory_equal(got, expected, LONG * sizeof *got);
+    free(got);
+    free(expected);
+    bm_comm_close(alone);
+    bm_comm_close(comm);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest usual[] = {
         cmocka_unit_test(test_64_workers_on_many_ranks_equal_one_rank),
+    };
+    const struct CMUnitTest in_lanes[] = {
+        cmocka_unit_test(test_lanes_on_many_ranks_equal_one_rank),
     };
 
     make_numbers();
-    return RUN_GROUP_MPI("crowd", tests);
+    if (argc > 1 && strcmp(argv[1], "long") == 0)
+        return RUN_GROUP_MPI("crowd in lanes", in_lanes);
+    return RUN_GROUP_MPI("crowd", usual);
 }

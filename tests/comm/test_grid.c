@@ -280,6 +280,27 @@ static void test_invalid_topologies_are_reported(void **state)
     }
 }
 
+/* A lane has at least 2^15 floats of each slice; there are eight at most. */
+static void test_long_slices_of_several_rings_have_lanes(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t slice;
+        int lanes;
+    } rows[] = {{"2x8", 1 << 15, 1},       {"2x8", 1 << 16, 2},
+                {"2x8", (3 << 15) + 9, 3}, {"2x8", 1 << 20, 8},
+                {"16", 1 << 20, 1},        {"1x16", 1 << 20, 1},
+                {"4x2x2", 1 << 17, 4},     {"2x8", 0, 1}};
+
+    (void)state;
+    FOR_EACH (i, rows) {
+        bm_grid g;
+
+        assert_ok(bm_grid_read(rows[i].text, 16, &g));
+        assert_int_equal(bm_grid_lanes(&g, 16 * rows[i].slice), rows[i].lanes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_grids_send_what_one_ring_sends_in_fewer_messages),
         cmocka_unit_test(test_weights_are_those_of_the_added_vectors),
         cmocka_unit_test(test_invalid_topologies_are_reported),
+        cmocka_unit_test(test_long_slices_of_several_rings_have_lanes),
     };
     return RUN_GROUP("grid", tests);
 }

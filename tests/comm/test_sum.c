@@ -515,6 +515,84 @@ static void test_update_without_weight_changes_nothing(void **state)
     }
 }
 
+/* ---- lanes --------------------------------------------------------------- */
+
+enum { LANES = 3, LONG = 4 * LANES * (1 << 15) + 4096 };
+
+static float *make_vector(const crew *c, int number)
+{
+    float *x = zeros(LONG, sizeof *x);
+
+    for (size_t i = 0; i < LONG; i++)
+        x[i] = element(c, number, i % LONGEST) * (1 + (float)(i % 7));
+    return x;
+}
+
+static float blend_two(float y, double wy, float x, double wx)
+{
+    double a = wy / (wy + wx), b = wx / (wy + wx);
+    return (float)(a * y + b * x);
+}
+
+/* 2 x 2 workers: the owner of a slice adds its neighbour in the first dimension,
+ * and then the sum of the other two, which its neighbour in the second one has
+ * made in the same way. */
+static void expect(float *const *x, const double *w, float *out)
+{
+    for (size_t i = 0; i < LONG; i++) {
+        int o = (int)(i / (LONG / 4)), a = o ^ 1, b = o ^ 2, d = o ^ 3;
+        float near_two = blend_two(x[o][i], w[o], x[a][i], w[a]);
+        float far_two = blend_two(x[b][i], w[b], x[d][i], w[d]);
+
+        out[i] = blend_two(near_two, w[o] + w[a], far_two, w[b] + w[d]);
+    }
+}
+
+static void copy_mean(void *self, const bm_piece *p)
+{
+    (void)self;
+    memcpy(p->after, p->mean, p->n * sizeof *p->after);
+}
+
+static void test_lanes_keep_the_order_of_a_grid(void **state)
+{
+    bm_comm *comm = *state;
+    const double w[] = {100, 137, 124, 111};
+    crew c = make(4, LONGEST);
+    float *x[4], *expected = zeros(LONG, sizeof *expected);
+    float *got = zeros(LONG, sizeof *got);
+    int rank = bm_comm_rank(comm);
+
+    for (int k = 0; k < 4; k++)
+        x[k] = make_vector(&c, k);
+    expect(x, w, expected);
+    for (int hosts = 0; hosts < 6; hosts++) { /* each twice */
+        bm_sum *sum = NULL;
+        bm_slice own;
+        double weight = 0;
+
+        if (hosts >= 2)
+            pretend_hosts(comm, hosts / 2);
+        assert_ok(bm_sum_open(&sum, comm, LONG, 4, "hier", "sharded", "2x2"));
+        for (int k = bm_comm_first(comm, 4, rank);
+             k < bm_comm_first(comm, 4, rank + 1); k++)
+            bm_sum_add(sum, k, x[k], w[k]);
+        if (hosts % 2 == 0) {
+            assert_ok(bm_sum_update(sum, copy_mean, NULL, &weight));
+            memcpy(got, bm_sum_common(sum), LONG * sizeof *got);
+        } else {
+            assert_ok(bm_sum_scatter(sum, &own));
+            assert_ok(bm_sum_gather(sum, got));
+        }
+        assert_memory_equal(got, expected, LONG * sizeof *got);
+        bm_sum_close(sum);
+    }
+    for (int k = 0; k < 4; k++)
+        free(x[k]);
+    free(expected);
+    free(got);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
@@ -537,6 +615,7 @@ int main(void)
         TEST(test_updates_are_the_same_over_many_hosts),
         TEST(test_updates_work_without_shared_memory),
         TEST(test_update_without_weight_changes_nothing),
+        TEST(test_lanes_keep_the_order_of_a_grid),
     };
     return RUN_GROUP_MPI("sum", tests);
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *backend = "cpu";
 static bm_precision precision = BM_FP32;
@@ -102,7 +104,7 @@ static void test_sync_waits_after_a_failure_too(void **state)
 {
     const bm_backend_ops ops = {.sync = wait_and_fail};
     int waits = 0;
-    bm_backend be = {.ops = &ops, .self = &waits};
+    bm_backend be = {.ops = &ops, .self = &waits, .user = pthread_self()};
 
     (void)state;
     bm_remember(&be, BM_ERR_IO);
@@ -153,6 +155,84 @@ static void test_missing_backend_is_reported_by_name(void **state)
     assert_null(be);
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+enum { SOME = 1000 };
+
+typedef struct guest {
+    bm_backend *be;
+    float *x;
+    bool takes;
+    bm_status status;
+} guest;
+
+static void *double_it(void *self)
+{
+    guest *g = self;
+
+    if (g->takes)
+        bm_backend_take(g->be);
+    bm_axpby(g->be, SOME, 2, g->x, 0, g->x);
+    g->status = bm_sync(g->be);
+    return NULL;
+}
+
+static void run_guest(guest *g)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, double_it, g), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* On the last device: a thread begins with the first one. */
+static void test_another_thread_takes_a_backend(void **state)
+{
+    float ones[SOME], *got = NULL;
+    guest g = {.takes = true};
+
+    (void)state;
+    setenv("BMUF_EMULATED_DEVICES", "2", 1);
+    assert_ok(bm_backend_open(&g.be, backend, 1));
+    for (int i = 0; i < SOME; i++)
+        ones[i] = 1;
+    g.x = place(g.be, ones, SOME);
+    run_guest(&g);
+    assert_ok(g.status);
+    bm_backend_take(g.be);
+    got = fetch(g.be, g.x, SOME);
+    assert_true(got[0] == 2 && got[SOME - 1] == 2);
+    free(got);
+    bm_free(g.be, g.x);
+    bm_backend_close(g.be);
+    unsetenv("BMUF_EMULATED_DEVICES");
+}
+
+/* A device that another thread uses all the same is a bug, which ends the
+ * program. */
+static void test_a_device_is_used_by_one_thread(void **state)
+{
+    guest g = {.be = open_backend()};
+    pid_t child = -1;
+    int ended = 0;
+
+    (void)state;
+    assert_ok(bm_alloc(g.be, SOME, &g.x));
+    assert_ok(bm_sync(g.be));
+    child = fork();
+    if (child == 0) {
+        run_guest(&g);
+        _exit(0);
+    }
+    assert_true(child > 0 && waitpid(child, &ended, 0) == child);
+    if (bm_on_host(g.be))
+        assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    else
+        assert_true(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+    bm_free(g.be, g.x);
+    bm_backend_close(g.be);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +243,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_alloc_of_impossible_sizes_fails),
         cmocka_unit_test(test_missing_operation_is_reported_by_name),
         cmocka_unit_test(test_missing_backend_is_reported_by_name),
+        cmocka_unit_test(test_another_thread_takes_a_backend),
+        cmocka_unit_test(test_a_device_is_used_by_one_thread),
     };
 
     if (argc > 1)

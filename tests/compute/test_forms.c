@@ -1,9 +1,12 @@
 /*
  * A vector that a backend keeps in two forms behaves as one: in bf16 the cuda
- * backend has floats, a bf16 twin or both for any range of its memory. It also
- * sends lengths through a ring.
+ * backend has floats, a bf16 twin or both for any range of its memory. So does
+ * one that is moved when the device is full. It also sends lengths through a
+ * ring.
  */
+#define _DEFAULT_SOURCE /* RTLD_NOLOAD */
 #include "core/rng.h"
+#include "tests/fakes/emulated.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 96, VECTORS = 3, STEPS = 4000 };
+enum { N = 96, VECTORS = 3, STEPS = 4000, IDLE = 8 };
 
 static const char *backend = "cpu";
 
@@ -316,6 +319,168 @@ static void test_lengths_of_many_batches_arrive(void **state)
     free(x);
 }
 
+/* Changes a range of an idle vector in one of the ways that the device has. */
+static void change_idle(bm_backend *be, bm_rng *rng, float **d_x, float (*x)[N])
+{
+    size_t i = (size_t)bm_rng_below(rng, IDLE), from = (i + 1) % IDLE;
+    size_t n = 1 + (size_t)bm_rng_below(rng, N), got = 0;
+    float room[N];
+
+    switch (bm_rng_below(rng, 4)) {
+    case 0:
+        bm_axpby(be, n, 1, d_x[from], 0, d_x[i]);
+        memcpy(x[i], x[from], n * sizeof x[i][0]);
+        break;
+    case 1:
+        bm_axpby(be, n, 1, d_x[from], 1, d_x[i]);
+        for (size_t k = 0; k < n; k++)
+            x[i][k] += x[from][k];
+        break;
+    case 2:
+        for (size_t k = 0; k < N; k++)
+            room[k] = (float)bm_rng_below(rng, 8);
+        bm_put(be, d_x[i] + N - n, room, n);
+        memcpy(x[i] + N - n, room, n * sizeof room[0]);
+        break;
+    default:
+        bm_get(be, room, d_x[i], N);
+        assert_ok(bm_sync(be));
+        for (; got < N; got++)
+            assert_true(room[got] == x[i][got]);
+    }
+}
+
+/* From step 20 on the emulated device has room for four of the eight, which are
+ * there already; from step 40 on for two. */
+static void test_idle_vectors_keep_their_numbers_on_a_full_device(void **state)
+{
+    float *d_x[IDLE], x[IDLE][N] = {{0}}, *more = NULL;
+    bm_backend *be = open_backend();
+    size_t *used = emulated_symbol("bm_emulated_used"), before = 0;
+    bm_rng rng = bm_rng_make(7, "idle", 0);
+    char all[32];
+
+    (void)state;
+    for (size_t i = 0; i < IDLE; i++)
+        assert_ok(bm_alloc_idle(be, N, &d_x[i]));
+    before = used != NULL ? *used : 0;
+    for (int step = 0; step < 60; step++) {
+        if (step == 20) {
+            snprintf(all, sizeof all, "%zu", before + 4 * sizeof x[0]);
+            setenv("BMUF_EMULATED_MEMORY", all, 1);
+        }
+        if (step == 40)
+            assert_ok(bm_alloc(be, N + N / 2, &more));
+        change_idle(be, &rng, d_x, x);
+        assert_true(used == NULL || step < 40 ||
+                    *used <= before + 4 * sizeof x[0]);
+    }
+    for (size_t i = 0; i < IDLE; i++) {
+        float *got = fetch(be, d_x[i], N);
+        assert_memory_equal(got, x[i], sizeof x[i]);
+        free(got);
+        bm_free(be, d_x[i]);
+    }
+    bm_free(be, more);
+    unsetenv("BMUF_EMULATED_MEMORY");
+    bm_backend_close(be);
+}
+
+enum { WIDE = 3 * N };
+
+/* Two queues of one device, one of which runs when it is waited for: copies from
+ * and to idle vectors are made in the order in which they were asked for, and
+ * these make room for what the other allocates. */
+static void test_a_backend_beside_gets_and_gives_vectors(void **state)
+{
+    float *d_x[IDLE], x[IDLE][N], there[WIDE] = {0}, *wide = NULL, *got = NULL;
+    bm_backend *be = NULL, *beside = NULL;
+    size_t *used = emulated_symbol("bm_emulated_used");
+    bm_rng rng = bm_rng_make(8, "beside", 0);
+    char all[32];
+
+    (void)state;
+    if (strcmp(backend, "cpu") == 0)
+        return;
+    be = open_backend();
+    assert_ok(bm_backend_open_beside(&beside, be));
+    for (size_t i = 0; i < IDLE; i++) {
+        assert_ok(bm_alloc_idle(be, N, &d_x[i]));
+        for (size_t k = 0; k < N; k++)
+            x[i][k] = (float)(i * N + k);
+        bm_put(be, d_x[i], x[i], N);
+    }
+    assert_ok(bm_sync(be));
+    if (used != NULL) {
+        snprintf(all, sizeof all, "%zu", *used);
+        setenv("BMUF_EMULATED_MEMORY", all, 1);
+    }
+    assert_ok(bm_alloc(beside, WIDE, &wide));
+    for (int step = 0; step < 200; step++) {
+        size_t i = (size_t)bm_rng_below(&rng, IDLE);
+        size_t at = (size_t)bm_rng_below(&rng, WIDE - N + 1);
+
+        if (step % 2 == 0) {
+            bm_copy_between(beside, wide + at, be, d_x[i], N);
+            memcpy(there + at, x[i], sizeof x[i]);
+            bm_axpby(beside, N, 0.5f, wide + at, 0, wide + at);
+            bm_axpby(be, N, 0.75f, d_x[i], 0, d_x[i]);
+            for (size_t k = 0; k < N; k++) {
+                there[at + k] *= 0.5f;
+                x[i][k] *= 0.75f;
+            }
+        } else {
+            bm_copy_between(be, d_x[i], beside, wide + at, N);
+            memcpy(x[i], there + at, sizeof x[i]);
+            bm_axpby(be, N, 1.5f, d_x[i], 0, d_x[i]);
+            for (size_t k = 0; k < N; k++)
+                x[i][k] *= 1.5f;
+        }
+        if (step % 3 == 0) /* it overtakes the other */
+            assert_ok(bm_sync(be));
+    }
+    got = fetch(beside, wide, WIDE);
+    assert_memory_equal(got, there, sizeof there);
+    free(got);
+    for (size_t i = 0; i < IDLE; i++) {
+        got = fetch(be, d_x[i], N);
+        assert_memory_equal(got, x[i], sizeof x[i]);
+        free(got);
+        bm_free(be, d_x[i]);
+    }
+    unsetenv("BMUF_EMULATED_MEMORY");
+    bm_free(beside, wide);
+    bm_backend_close(beside);
+    bm_backend_close(be);
+}
+
+static void test_what_fails_on_one_of_two_fails_on_both(void **state)
+{
+    bm_backend *be = NULL, *beside = NULL;
+    float *x = NULL, *y = NULL;
+
+    (void)state;
+    if (strcmp(backend, "cpu") == 0)
+        return;
+    be = open_backend();
+    assert_ok(bm_backend_open_beside(&beside, be));
+    assert_ok(bm_alloc(be, N, &x));
+    assert_ok(bm_alloc(beside, N, &y));
+    for (int back = 0; back < 2; back++) {
+        bm_remember(back ? beside : be, BM_FAIL(BM_ERR_DEVICE, "it broke"));
+        bm_copy_between(beside, y, be, x, N);
+        assert_int_equal(bm_sync(beside), BM_ERR_DEVICE);
+        assert_int_equal(bm_sync(be), BM_ERR_DEVICE);
+        bm_copy_between(be, x, beside, y, N);
+        assert_ok(bm_sync(be));
+        assert_ok(bm_sync(beside));
+    }
+    bm_free(be, x);
+    bm_free(beside, y);
+    bm_backend_close(beside);
+    bm_backend_close(be);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +488,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_products_do_not_round_the_floats_they_read),
         cmocka_unit_test(test_products_use_the_weights_of_the_last_step),
         cmocka_unit_test(test_lengths_of_many_batches_arrive),
+        cmocka_unit_test(test_idle_vectors_keep_their_numbers_on_a_full_device),
+        cmocka_unit_test(test_a_backend_beside_gets_and_gives_vectors),
+        cmocka_unit_test(test_what_fails_on_one_of_two_fails_on_both),
     };
 
     if (argc > 1)

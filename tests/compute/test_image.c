@@ -224,15 +224,18 @@ static void test_convolution_of_long_sequences(void **state)
     convolve_pixels((bm_extent){LONG, 1, all}, 1, 0);
 }
 
+enum { MOST_T = 20, MOST_H = 10 }; /* of x for pooling */
+
 /* The place of a window's maximum; the first of equal ones. */
 static size_t find_largest(const bm_pooling *p, const frames *x, size_t b,
                            size_t t, size_t h, size_t c)
 {
     size_t best = SIZE_MAX;
 
-    for (size_t i = 0; i < p->time.size; i++)
-        for (size_t j = 0; j < p->rows.size; j++) {
-            size_t at = t * p->time.size + i, down = h * p->rows.size + j;
+    for (size_t i = 0; i < p->time.size && i < MOST_T; i++)
+        for (size_t j = 0; j < p->rows.size && j < MOST_H; j++) {
+            size_t at = t * p->time.stride + i - p->time.before;
+            size_t down = h * p->rows.stride + j - p->rows.before;
             size_t here = ((at * B + b) * p->height + down) * p->channels + c;
 
             if (at < (size_t)x->lengths[b] && down < p->height &&
@@ -240,6 +243,28 @@ static size_t find_largest(const bm_pooling *p, const frames *x, size_t b,
                 best = here;
         }
     return best;
+}
+
+/* The mean of a window; dx += dy divided by its places. */
+static double average(const bm_pooling *p, const frames *x, size_t b, size_t t,
+                      size_t h, size_t c, double dy, double *dx)
+{
+    double sum = 0;
+    size_t places[MOST_T * MOST_H], n = 0;
+
+    for (size_t i = 0; i < p->time.size && i < MOST_T; i++)
+        for (size_t j = 0; j < p->rows.size && j < MOST_H; j++) {
+            size_t at = t * p->time.stride + i - p->time.before;
+            size_t down = h * p->rows.stride + j - p->rows.before;
+
+            if (at >= (size_t)x->lengths[b] || down >= p->height)
+                continue; /* places before the first one wrap around */
+            places[n] = ((at * B + b) * p->height + down) * p->channels + c;
+            sum += x->x[places[n++]];
+        }
+    for (size_t k = 0; k < n; k++)
+        dx[places[k]] += dy / (double)n;
+    return sum / (double)n;
 }
 
 static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
@@ -251,20 +276,27 @@ static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
     float *y_there = place(be, dy->x, frames_count(dy));
     float *dy_there = place(be, dy->x, frames_count(dy));
     float *dx_there = place(be, x->x, frames_count(x));
+    bool exact = false;
 
     for (size_t i = 0; i < frames_count(dy); i++)
         if (inside(&dy->e, i, dy->n)) {
             size_t frame = i / dy->n;
-            size_t best =
-                find_largest(p, x, frame % B, frame / B, i / C % rows, i % C);
+            size_t b = frame % B, t = frame / B, h = i / C % rows, best = 0;
+
+            if (p->mean) {
+                y[i] = average(p, x, b, t, h, i % C, dy->x[i], dx);
+                continue;
+            }
+            best = find_largest(p, x, b, t, h, i % C);
             y[i] = x->x[best];
             dx[best] += dy->x[i];
         }
     bm_pooling_forward(be, p, x->e, dy->e, x_there, y_there);
     bm_pooling_backward(be, p, x->e, dy->e, x_there, y_there, dy_there,
                         dx_there);
-    check_frames(be, dy, y_there, y, stored(0));
-    check_frames(be, x, dx_there, dx, stored(0));
+    exact = bm_pooling_is_plain(p);
+    check_frames(be, dy, y_there, y, stored(p->mean ? 1e-6 : 0));
+    check_frames(be, x, dx_there, dx, stored(exact ? 0 : 3e-6));
     free(y);
     free(dx);
     bm_free(be, x_there);
@@ -284,11 +316,47 @@ static void test_pooling_takes_the_first_maximum(void **state)
             FOR_EACH (c, channels) {
                 bm_pooling p = {heights[h], channels[c],
                                 side_by_side(sizes[s][0]),
-                                side_by_side(sizes[s][1])};
+                                side_by_side(sizes[s][1]), false};
                 size_t rows = bm_windows(p.rows, p.height);
                 frames *x = frames_draw((bm_window){1, 1, 0, 0},
                                         p.height * p.channels, s);
                 frames *dy = frames_draw(p.time, rows * p.channels, s + 100);
+
+                for (size_t i = 0; i < frames_count(x); i++)
+                    x->x[i] = roundf(x->x[i]); /* some are equal */
+                FOR_EACH_SET(be)
+                check_pool(be, &p, x, dy);
+                frames_free(x);
+                frames_free(dy);
+            }
+}
+
+/* Windows that overlap, with padding; means; and one window over all. */
+static void test_pooling_over_any_windows(void **state)
+{
+    static const struct {
+        bm_window time, rows;
+    } windows[] = {
+        {{3, 2, 1, 1}, {3, 2, 1, 1}},
+        {{3, 1, 1, 1}, {3, 1, 1, 1}},
+        {{2, 2, 0, 1}, {3, 3, 0, 2}},
+        {{3, 2, 0, 0}, {1, 1, 0, 0}},
+        {{4, 3, 1, 2}, {2, 1, 1, 1}},
+        {{1 << 30, 1 << 30, 0, (1 << 30) - 1},
+         {1 << 30, 1 << 30, 0, (1 << 30) - 1}},
+    };
+    static const size_t heights[] = {1, 7}, channels[] = {1, 16, 21};
+
+    (void)state;
+    FOR_EACH (w, windows)
+        FOR_EACH (h, heights)
+            for (size_t k = 0; k < 6; k++) {
+                bm_pooling p = {heights[h], channels[k / 2], windows[w].time,
+                                windows[w].rows, k % 2 == 1};
+                size_t rows = bm_windows(p.rows, p.height);
+                frames *x = frames_draw((bm_window){1, 1, 0, 0},
+                                        p.height * p.channels, w);
+                frames *dy = frames_draw(p.time, rows * p.channels, w + 100);
 
                 for (size_t i = 0; i < frames_count(x); i++)
                     x->x[i] = roundf(x->x[i]); /* some are equal */
@@ -304,7 +372,7 @@ static void test_pooling_propagates_nan(void **state)
     const int32_t two[] = {2};
     const float x[] = {1, NAN, NAN, 1};
     bm_extent in = {2, 1, two}, out = {1, 1, (const int32_t[]){1}};
-    bm_pooling p = {2, 1, side_by_side(2), side_by_side(2)};
+    bm_pooling p = {2, 1, side_by_side(2), side_by_side(2), false};
 
     (void)state;
     FOR_EACH_SET(be)
@@ -356,6 +424,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_convolution_of_large_batches),
         cmocka_unit_test(test_convolution_of_long_sequences),
         cmocka_unit_test(test_pooling_takes_the_first_maximum),
+        cmocka_unit_test(test_pooling_over_any_windows),
         cmocka_unit_test(test_pooling_propagates_nan),
         cmocka_unit_test(test_convolution_of_no_frames_has_zero_gradients),
     };

@@ -181,7 +181,7 @@ static passed one_by_one(bm_backend *be, const bm_norm *n, const frames *x,
     float *x_there = place(be, x->x, frames_count(x)), *kept = NULL;
     float *dy_there = place(be, dy->x, frames_count(dy)), *z = NULL, *dz = NULL;
     bm_norm alone = norm_of(n->height, n->channels, n->gamma);
-    bm_pooling windows = {n->height, n->channels, n->time, n->rows};
+    bm_pooling windows = {n->height, n->channels, n->time, n->rows, false};
     passed p = room_for(be, x, dy, n->channels);
 
     assert_ok(bm_alloc(be, frames_count(x), &z));

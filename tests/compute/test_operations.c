@@ -553,7 +553,7 @@ static void make_pooling(trial *t)
 static void queue_pooling(bm_backend *be, trial *t, float *const *x)
 {
     const size_t *s = t->shape;
-    bm_pooling p = {s[2], s[3], side_by_side(s[4]), side_by_side(s[5])};
+    bm_pooling p = {s[2], s[3], side_by_side(s[4]), side_by_side(s[5]), false};
 
     bm_pooling_forward(be, &p, t->in, t->out, x[POOL_X], x[POOL_Y]);
     bm_pooling_backward(be, &p, t->in, t->out, x[POOL_X], x[POOL_Y], x[POOL_DY],
@@ -664,6 +664,65 @@ static void norm(const trial *t, double *const *x)
     }
     normalise(t, x, mean, var, x[NORM_Y]);
     normalise(t, x, x[NORM_MEAN], x[NORM_VAR], x[NORM_SEEN]);
+}
+
+/* {T, B, D}; padding of x and dy holds NaN */
+enum {
+    LAYERNORM_X,
+    LAYERNORM_GAMMA,
+    LAYERNORM_BETA,
+    LAYERNORM_DY,
+    LAYERNORM_Y,
+    LAYERNORM_DX,
+    LAYERNORM_DGAMMA,
+    LAYERNORM_DBETA
+};
+
+static void make_layernorm(trial *t)
+{
+    size_t D = t->shape[2], n = t->shape[0] * t->shape[1] * D;
+
+    draw_frames(t, t->shape[0], t->shape[1], each_frame);
+    set_padding(&t->in, drawn(t, INPUT, n), D, NAN);
+    drawn(t, INPUT, D);
+    drawn(t, INPUT, D);
+    set_padding(&t->in, drawn(t, INPUT, n), D, NAN);
+    output(t, n);
+    output(t, n);
+    output(t, D);
+    output(t, D);
+}
+
+static void queue_layernorm(bm_backend *be, trial *t, float *const *x)
+{
+    bm_layernorm n = {t->shape[2], x[LAYERNORM_GAMMA], x[LAYERNORM_BETA]};
+    float *kept = scratch(be, t, bm_layernorm_kept(be, &n, t->in));
+
+    bm_layernorm_forward(be, &n, t->in, x[LAYERNORM_X], x[LAYERNORM_Y], kept);
+    bm_layernorm_backward(be, &n, t->in, x[LAYERNORM_X], x[LAYERNORM_DY], kept,
+                          x[LAYERNORM_DX], x[LAYERNORM_DGAMMA],
+                          x[LAYERNORM_DBETA]);
+}
+
+static void layernorm(const trial *t, double *const *x)
+{
+    size_t D = t->shape[2], n = t->arrays[LAYERNORM_X].n;
+
+    for (size_t i = 0; i < n; i += D) {
+        const double *from = x[LAYERNORM_X] + i;
+        double *to = x[LAYERNORM_Y] + i, mean = 0, var = 0;
+
+        for (size_t k = 0; k < D; k++)
+            mean += from[k] / (double)D;
+        for (size_t k = 0; k < D; k++)
+            var += (from[k] - mean) * (from[k] - mean) / (double)D;
+        for (size_t k = 0; k < D; k++)
+            to[k] = inside(&t->in, i, D)
+                        ? x[LAYERNORM_GAMMA][k] * (from[k] - mean) /
+                                  sqrt(var + 1e-5) +
+                              x[LAYERNORM_BETA][k]
+                        : 0;
+    }
 }
 
 /* ---- losses -------------------------------------------------------------- */
@@ -1252,6 +1311,19 @@ static const subject subjects[] = {
       {4, 4, 3, 17, 1, 2, BM_TANH},
       {4, 3, 6, 4, 3, 4, BM_LEAKY_RELU},
       {5, 4, 1, 1, 2, 1, BM_SIGMOID}}},
+    {"layernorm_kept layernorm_forward layernorm_backward",
+     false,
+     make_layernorm,
+     queue_layernorm,
+     layernorm,
+     LAYERNORM_Y,
+     LAYERNORM_DY,
+     {{LAYERNORM_X, LAYERNORM_DX},
+      {LAYERNORM_GAMMA, LAYERNORM_DGAMMA},
+      {LAYERNORM_BETA, LAYERNORM_DBETA}},
+     2e-5,
+     0x1p-6,
+     {{4, 4, 5}, {5, 3, 16}, {3, 2, 37}, {2, 2, 270}, {70, 2, 3}, {2, 1, 1}}},
     {"ctc_work ctc",
      false,
      make_ctc,

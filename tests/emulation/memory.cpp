@@ -18,6 +18,18 @@ struct room {
 typedef std::map<const char *, room> rooms; /* by address */
 static rooms device, pinned;
 
+extern "C" {
+size_t bm_emulated_used; /* bytes of the device's memory */
+}
+
+/* Bytes of the device's memory, as the environment has it now. */
+static size_t all_memory()
+{
+    const char *set = getenv("BMUF_EMULATED_MEMORY");
+
+    return set != nullptr ? strtoull(set, nullptr, 10) : (size_t)1 << 40;
+}
+
 static room *room_of(rooms &all, const void *x, size_t bytes)
 {
     auto after = all.upper_bound((const char *)x);
@@ -32,11 +44,13 @@ static room *room_of(rooms &all, const void *x, size_t bytes)
 
 bool bm_emulate_on_device(const void *x, size_t bytes)
 {
+    BM_EMULATE_LOCKED;
     return room_of(device, x, bytes) != nullptr;
 }
 
 bool bm_emulate_own_room(const void *x, size_t bytes, cudaStream_t stream)
 {
+    BM_EMULATE_LOCKED;
     room *r = room_of(device, x, bytes);
 
     if (r != nullptr && r->owner == nullptr)
@@ -46,6 +60,7 @@ bool bm_emulate_own_room(const void *x, size_t bytes, cudaStream_t stream)
 
 static bool is_pinned(const void *x, size_t bytes)
 {
+    BM_EMULATE_LOCKED;
     return room_of(pinned, x, bytes) != nullptr;
 }
 
@@ -53,6 +68,7 @@ static bool is_pinned(const void *x, size_t bytes)
  * else that a number can be taken for does not. */
 static bool is_of_host(uint64_t address)
 {
+    BM_EMULATE_LOCKED;
     unsigned char there = 0;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     void *at = (void *)(address / page * page);
@@ -80,12 +96,16 @@ extern "C" {
 /* Fills new memory with NaN. */
 cudaError_t cudaMalloc(void **x, size_t bytes)
 {
+    BM_EMULATE_LOCKED;
     if (bm_emulate_captures())
         return bm_emulate_refuse();
+    if (bm_emulated_used + bytes > all_memory())
+        return bm_emulate_fail(cudaErrorMemoryAllocation);
     *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (*x == nullptr)
         return bm_emulate_fail(cudaErrorMemoryAllocation);
     memset(*x, 0xff, bytes);
+    bm_emulated_used += bytes;
     device[(const char *)*x] = {bytes, nullptr};
     return cudaSuccess;
 }
@@ -95,19 +115,42 @@ static cudaError_t give_back(rooms &all, void *x)
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     bm_emulate_run_all();
+    BM_EMULATE_LOCKED;
     if (x != nullptr && all.erase((const char *)x) == 0)
         return bm_emulate_fail(cudaErrorInvalidValue);
     free(x);
     return cudaSuccess;
 }
 
+static size_t bytes_of(const void *x)
+{
+    BM_EMULATE_LOCKED;
+    const room *r = x != nullptr ? room_of(device, x, 0) : nullptr;
+
+    return r != nullptr ? r->bytes : 0;
+}
+
 cudaError_t cudaFree(void *x)
 {
-    return give_back(device, x);
+    size_t bytes = bytes_of(x);
+    cudaError_t error = give_back(device, x);
+
+    BM_EMULATE_LOCKED;
+    bm_emulated_used -= error == cudaSuccess ? bytes : 0;
+    return error;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    BM_EMULATE_LOCKED;
+    *all = all_memory();
+    *left = *all - (bm_emulated_used < *all ? bm_emulated_used : *all);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **x, size_t bytes)
 {
+    BM_EMULATE_LOCKED;
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     *x = malloc(bytes + 1);
@@ -124,6 +167,7 @@ cudaError_t cudaFreeHost(void *x)
 
 cudaError_t cudaHostRegister(void *x, size_t bytes, unsigned)
 {
+    BM_EMULATE_LOCKED;
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     if (bytes == 0)
@@ -139,6 +183,7 @@ cudaError_t cudaHostUnregister(void *x)
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     bm_emulate_run_all();
+    BM_EMULATE_LOCKED;
     if (pinned.erase((const char *)x) == 0)
         return bm_emulate_fail(cudaErrorHostMemoryNotRegistered);
     return cudaSuccess;

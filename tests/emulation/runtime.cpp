@@ -2,7 +2,8 @@
  * runtime.cpp - the functions of the CUDA runtime that the backend calls, on
  * the host. A stream is lazy: it runs only when the host waits for it, and no
  * other stream runs then. So a missing event between two streams, or a host
- * buffer that is reused too early, gives wrong numbers.
+ * buffer that is reused too early, gives wrong numbers. What threads have of
+ * their own, their device, last error and capture, is theirs here, too.
  */
 #include "tests/emulation/runtime.h"
 
@@ -14,6 +15,8 @@
 #include <memory>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 #include <vector>
 
 void bm_run_kernel(dim3 grid, dim3 block, size_t shared, unsigned cluster,
@@ -47,6 +50,7 @@ struct lane {
 
 struct CUevent_st {
     bool times = true;
+    std::shared_ptr<double> at; /* seconds, when the stream got there */
     cudaStream_t stream = nullptr;
     unsigned long turn = 0; /* reached when the stream has done so much */
     lane *captured = nullptr;
@@ -57,6 +61,7 @@ struct CUevent_st {
 typedef std::function<bool()> task;
 
 struct CUstream_st {
+    int device = -1; /* any */
     std::deque<task> queue;
     unsigned long queued = 0, done = 0;
     lane *captured = nullptr;
@@ -89,13 +94,14 @@ static std::shared_ptr<lanes> copy_of(const lanes &all)
     return copy;
 }
 
+std::recursive_mutex bm_emulate_lock;
 static std::vector<cudaStream_t> streams;
-static CUgraph_st *capture;
-static cudaStream_t captured_first;
-static unsigned long captures; /* so far */
-static bool invalid; /* the capture: a call was not allowed during one */
-static cudaError_t last;
-static int current; /* device */
+static thread_local CUgraph_st *capture;
+static thread_local cudaStream_t captured_first;
+static thread_local unsigned long captures; /* so far */
+static thread_local bool invalid; /* the capture: a call was not allowed */
+static thread_local cudaError_t last;
+static thread_local int current; /* device */
 
 static lane *add_lane(CUgraph_st *graph)
 {
@@ -121,28 +127,54 @@ static bool joined(const lanes &all)
     return are;
 }
 
-/* Runs the next task, or a part of it. */
-static void advance(cudaStream_t s)
+/* Runs the next task, or a part of it: false. */
+static bool advance(cudaStream_t s)
 {
+    BM_EMULATE_LOCKED;
     task t = std::move(s->queue.front());
 
     s->queue.pop_front();
-    if (t())
+    if (t()) {
         s->done++;
-    else
-        s->queue.push_front(std::move(t));
+        return true;
+    }
+    s->queue.push_front(std::move(t));
+    return false;
 }
 
+/* Whether it has done so much; if not, it comes nearer. */
+static bool goes_to(cudaStream_t s, unsigned long turn)
+{
+    BM_EMULATE_LOCKED;
+
+    if (s->done < turn)
+        (void)advance(s);
+    return s->done >= turn;
+}
+
+/* The caller does not hold the lock: what the stream waits for may need it. */
 static void run_to(cudaStream_t s, unsigned long turn)
 {
-    while (s->done < turn)
-        advance(s);
+    unsigned long before = s->done;
+
+    while (!goes_to(s, turn)) {
+        if (s->done == before)
+            usleep(20);
+        before = s->done;
+    }
 }
 
 static void run_all()
 {
-    for (cudaStream_t s : streams)
-        run_to(s, s->queued);
+    std::vector<std::pair<cudaStream_t, unsigned long>> now;
+
+    {
+        BM_EMULATE_LOCKED;
+        for (cudaStream_t s : streams)
+            now.emplace_back(s, s->queued);
+    }
+    for (auto &s : now)
+        run_to(s.first, s.second);
 }
 
 static cudaStream_t stream_of(cudaStream_t s)
@@ -151,6 +183,7 @@ static cudaStream_t stream_of(cudaStream_t s)
 
     if (s != nullptr)
         return s;
+    BM_EMULATE_LOCKED;
     if (standard == nullptr) {
         standard = new CUstream_st;
         streams.push_back(standard);
@@ -197,6 +230,7 @@ cudaError_t bm_emulate_refuse()
 
 static cudaError_t queue(cudaStream_t stream, work w)
 {
+    BM_EMULATE_LOCKED;
     cudaStream_t s = stream_of(stream);
 
     if (s->captured && invalid)
@@ -252,6 +286,8 @@ static std::map<const void *, bm_emulated> kernels;
 
 void bm_emulate_add(const void *kernel, const bm_emulated &what)
 {
+    BM_EMULATE_LOCKED;
+
     kernels.emplace(kernel, what);
 }
 
@@ -262,6 +298,8 @@ cudaError_t bm_emulate_put(cudaStream_t stream, work w)
 
 cudaError_t bm_emulate_queue(cudaStream_t stream, work w)
 {
+    BM_EMULATE_LOCKED;
+
     bm_emulated_launches += stream_of(stream)->captured == nullptr;
     return queue(stream, std::move(w));
 }
@@ -279,12 +317,16 @@ extern "C" {
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *kernel, void **arguments)
 {
+    BM_EMULATE_LOCKED;
+    int device = stream_of(config->stream)->device;
     dim3 grid = config->gridDim, block = config->blockDim;
     size_t shared = config->dynamicSmemBytes;
     unsigned cluster = cluster_of(config);
     cudaError_t error = check_launch(kernel, grid, block, shared, cluster);
     work body;
 
+    if (device != current && device >= 0)
+        error = cudaErrorInvalidResourceHandle; /* the thread has another one */
     if (error != cudaSuccess)
         return last = error;
     bm_emulated_launches += stream_of(config->stream)->captured == nullptr;
@@ -377,15 +419,12 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
-{
-    *free_bytes = *total = (size_t)1 << 30;
-    return cudaSuccess;
-}
-
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
+    BM_EMULATE_LOCKED;
+
     *out = new CUstream_st;
+    (*out)->device = current;
     streams.push_back(*out);
     return cudaSuccess;
 }
@@ -410,6 +449,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int)
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     run_to(s, s->queued);
+    BM_EMULATE_LOCKED;
     for (size_t i = 0; i < streams.size(); i++)
         if (streams[i] == s)
             streams.erase(streams.begin() + (long)i);
@@ -430,6 +470,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 /* A query lets the stream progress. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    BM_EMULATE_LOCKED;
     cudaStream_t s = stream_of(stream);
 
     if (capture != nullptr)
@@ -465,11 +506,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
     return cudaSuccess;
 }
 
+static double seconds()
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 {
+    BM_EMULATE_LOCKED;
+
     e->stream = stream_of(stream);
     e->captured = e->stream->captured;
     e->capture = captures;
+    if (e->times && e->captured == nullptr) {
+        auto at = e->at = std::make_shared<double>(seconds());
+
+        if (e->stream->done < e->stream->queued)
+            queue(e->stream, [=]() { *at = seconds(); });
+    }
     e->turn =
         e->captured != nullptr ? e->captured->nodes.size() : e->stream->queued;
     return cudaSuccess;
@@ -495,6 +552,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
+    BM_EMULATE_LOCKED;
     cudaError_t error = ask(e);
 
     if (error == cudaSuccess && e->stream != nullptr &&
@@ -505,18 +563,20 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
-    if (!begin->times || !end->times || begin->stream == nullptr ||
-        end->stream == nullptr)
+    BM_EMULATE_LOCKED;
+
+    if (!begin->at || !end->at)
         return last = cudaErrorInvalidResourceHandle;
     if (begin->stream->done < begin->turn || end->stream->done < end->turn)
         return last = cudaErrorNotReady;
-    *ms = 100; /* any positive time */
+    *ms = (float)(1e3 * (*end->at - *begin->at));
     return cudaSuccess;
 }
 
 /* A stream that waits for one that is being captured is captured with it. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
 {
+    BM_EMULATE_LOCKED;
     cudaStream_t s = stream_of(stream), other = e->stream;
     unsigned long turn = e->turn;
 
@@ -535,7 +595,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
         invalid = true;
         return last = cudaErrorStreamCaptureIsolation;
     }
-    return queue(s, [=]() { run_to(other, turn); });
+    s->queue.push_back([=]() { return goes_to(other, turn); });
+    s->queued++;
+    return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *self)
@@ -547,6 +609,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *self)
  * the device; `f` says whether it is done. */
 cudaError_t bm_emulate_until(cudaStream_t stream, bool (*f)(void *), void *self)
 {
+    BM_EMULATE_LOCKED;
     cudaStream_t s = stream_of(stream);
 
     if (s->captured)
@@ -556,8 +619,13 @@ cudaError_t bm_emulate_until(cudaStream_t stream, bool (*f)(void *), void *self)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
+/* The backend has no captures that forbid other threads anything. */
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 {
+    BM_EMULATE_LOCKED;
+
+    if (mode != cudaStreamCaptureModeThreadLocal)
+        return last = cudaErrorNotSupported;
     if (capture != nullptr)
         return last = cudaErrorIllegalState;
     capture = new CUgraph_st;
@@ -570,6 +638,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 
 cudaError_t cudaStreamEndCapture(cudaStream_t first, cudaGraph_t *out)
 {
+    BM_EMULATE_LOCKED;
     CUgraph_st *graph = capture;
 
     if (graph != nullptr && first != captured_first) {
@@ -621,6 +690,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     std::shared_ptr<lanes> all = graph->all;
 
+    BM_EMULATE_LOCKED;
     if (stream_of(stream)->captured)
         return refuse();
     bm_emulated_launches++;
@@ -643,6 +713,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 cudaError_t cudaFuncSetAttribute(const void *function,
                                  cudaFuncAttribute attribute, int value)
 {
+    BM_EMULATE_LOCKED;
     allowed &f = functions[function];
 
     if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
@@ -659,6 +730,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n,
                                                           const void *function,
                                                           int, size_t shared)
 {
+    BM_EMULATE_LOCKED;
+
     *n = shared <= functions[function].shared ? (int)BLOCKS : 0;
     return cudaSuccess;
 }
@@ -668,6 +741,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n,
 cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
                                            const cudaLaunchConfig_t *config)
 {
+    BM_EMULATE_LOCKED;
     const char *set = getenv("BMUF_EMULATED_CLUSTERS");
 
     if (!cluster_is_allowed(function, cluster_of(config)))

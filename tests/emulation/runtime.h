@@ -4,7 +4,15 @@
 
 #include "tests/emulation/device.h"
 
-/* runtime.cpp */
+#include <mutex>
+
+/* runtime.cpp. Threads take turns: each call of the runtime and each task of a
+ * stream holds this lock. Who waits for a stream holds it for one task at a
+ * time. */
+extern std::recursive_mutex bm_emulate_lock;
+#define BM_EMULATE_LOCKED                                                      \
+    std::lock_guard<std::recursive_mutex> bm_locked(bm_emulate_lock)
+
 cudaError_t bm_emulate_fail(cudaError_t error); /* what GetLastError gives */
 bool bm_emulate_captures();                     /* is any stream captured? */
 bool bm_emulate_captured(cudaStream_t stream);

@@ -10,6 +10,7 @@
 #include "tests/fakes/emulated.h"
 
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,8 @@ typedef struct ncclComm {
     int device[RANKS], tag; /* of each rank; of this communicator */
     MPI_Request *request;
     int n_requests;
-    struct group *late; /* not yet on its stream */
-    bool aborted;
+    struct group *late;  /* not yet on its stream */
+    atomic_bool aborted; /* read by the thread that runs the stream */
 } ncclComm;
 
 typedef enum kind { SEND, RECEIVE, BROADCAST } kind;
@@ -67,8 +68,8 @@ typedef struct group {
     MPI_Request *request; /* NULL: nothing has been sent */
 } group;
 
-static int depth;
-static group *open;
+static _Thread_local int depth;
+static _Thread_local group *open;
 
 int ncclGetUniqueId(ncclUniqueId *out);
 int ncclCommInitRankConfig(ncclComm **out, int size, ncclUniqueId name,

@@ -21,13 +21,18 @@
     X(vocab)                                                                   \
     X(lm)                                                                      \
     X(lexicon)                                                                 \
+    X(hosts)                                                                   \
     X(shard)                                                                   \
     X(tables)                                                                  \
     X(safetensors)                                                             \
     X(checkpoint)                                                              \
     X(model)                                                                   \
     X(features)                                                                \
+    X(kaldi)                                                                   \
+    X(returnn)                                                                 \
     X(image)                                                                   \
+    X(page)                                                                    \
+    X(idx)                                                                     \
     X(sound)                                                                   \
     X(texts)                                                                   \
     X(journal)                                                                 \

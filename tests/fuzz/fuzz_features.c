@@ -1,12 +1,14 @@
-/* fuzz_features.c - features of other programs: NumPy arrays, and Sphinx's
- * .mfc. */
+/* fuzz_features.c - features of other programs: NumPy arrays and archives, and
+ * files of HTK and Sphinx. */
 #include "core/finite.h"
-#include "io/import/feature_files.h"
+#include "io/import/files/feature_files.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { MOST_RATIO = 1032 }; /* of deflate */
 
 static void read_as(const char *path, size_t size)
 {
@@ -15,7 +17,7 @@ static void read_as(const char *path, size_t size)
 
     FUZZ_RULE(bm_feature_file_read(path, 13, &x, &problem) == BM_OK);
     if (!bm_problem_is(&problem)) {
-        FUZZ_RULE(x.n > 0 && x.dim > 0 && x.n * x.dim <= size);
+        FUZZ_RULE(x.n > 0 && x.dim > 0 && x.n * x.dim <= MOST_RATIO * size);
         FUZZ_RULE(bm_all_finite(x.x, x.n * x.dim));
     }
     bm_frames_free(&x);
@@ -40,6 +42,8 @@ static void run(const char *path, const uint8_t *data, size_t size)
     read_as(path, size);
     FUZZ_RULE(rename(path, fuzz_path("x.mfc")) == 0);
     read_as(fuzz_path("x.mfc"), size);
+    FUZZ_RULE(rename(fuzz_path("x.mfc"), fuzz_path("x.npz")) == 0);
+    read_as(fuzz_path("x.npz"), size);
 }
 
 const fuzz_target fuzz_features = {"features", "x.npy", run, repair};

@@ -1,5 +1,6 @@
-/* fuzz_image.c - PNG images of lines. Mutants get right checksums. */
-#include "io/import/line_image.h"
+/* fuzz_image.c - images of lines in any format. Mutants of PNG get right
+ * checksums. */
+#include "io/import/images/image_file.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@ static size_t repair(uint8_t *data, size_t size, size_t room)
     size_t at = HEAD;
 
     (void)room;
+    if (size < HEAD || data[0] != 0x89)
+        return size;
     while (size >= HEAD + 4 && at <= size - HEAD - 4) {
         size_t n = big_endian(data + at);
         uLong sum = 0;
@@ -40,7 +43,8 @@ static void run(const char *path, const uint8_t *data, size_t size)
 
     (void)data;
     (void)size;
-    FUZZ_RULE(bm_line_image_read(&image, path, &problem) == BM_OK);
+    FUZZ_RULE(bm_image_file_read(&image, path, BM_MOST_LINE_PIXELS, &problem) ==
+              BM_OK);
     if (bm_problem_is(&problem))
         return;
     FUZZ_RULE(image.width > 0 && image.height > 0);

@@ -1,5 +1,5 @@
 /* fuzz_manifest.c - manifests of bmuf pack. */
-#include "io/import/manifest.h"
+#include "io/import/manifest/manifest.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
     for (size_t i = 0; i < 3; i++) {
         bm_manifest *m = NULL;
 
-        if (bm_manifest_read(&m, path, kinds[i], 50) != BM_OK)
+        if (bm_manifest_read(&m, path, kinds[i], 50, i == 0) != BM_OK)
             continue;
         FUZZ_RULE(bm_manifest_size(m) > 0);
         for (size_t k = 0; k < bm_manifest_size(m); k++) {

@@ -2,11 +2,13 @@
  * Single layers: derivatives by weights and inputs against differences of L,
  * the sum of dy y with dy fixed.
  */
+#include "models/model.h"
 #include "tests/support/layer_rig.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { T = 5, B = 4, D = 3, N_X = T * B * D };
 
@@ -40,9 +42,11 @@ static void check_layer(const char *net, bool training)
 static void test_gradients_match_differences(void **state)
 {
     static const char *const nets[] = {
-        "linear:5",   "relu",        "tanh",       "sigmoid", "lstm:4",
-        "blstm:3",    "stack:1",     "stack:2",    "stack:3", "stack:7",
-        "leaky_relu", "subsample:2", "subsample:3"};
+        "linear:5",         "relu",      "tanh",       "sigmoid",
+        "lstm:4",           "blstm:3",   "stack:1",    "stack:2",
+        "stack:3",          "stack:7",   "leaky_relu", "subsample:2",
+        "subsample:3",      "layernorm", "splice:0",   "splice:-1..1",
+        "splice:-4,-2,0,3", "splice:2,7"};
 
     (void)state;
     FOR_EACH (i, nets)
@@ -84,6 +88,58 @@ static void test_subsample_keeps_the_first_of_each_group(void **state)
     rig_close(&r);
 }
 
+/* Frames outside of the sequence are zeros, also in padding. */
+static void test_splice_takes_frames_at_distances(void **state)
+{
+    static const int distances[] = {-3, -1, 0, 2};
+    rig r = set_up("splice:-3,-1..0,2", 3, false);
+    float *y = NULL;
+
+    (void)state;
+    (void)rig_outcome(&r);
+    y = fetch(cpu, r.y.data, r.n_y);
+    assert_int_equal(r.n_y, T * B * 4 * D);
+    for (int t = 0; t < T; t++)
+        for (int b = 0; b < B; b++)
+            for (int k = 0; k < 4; k++)
+                for (int d = 0; d < D; d++) {
+                    int at = t + distances[k];
+                    bool there = t < lengths[b] && at >= 0 && at < lengths[b];
+                    float x = there ? r.x_host[(at * B + b) * D + d] : 0;
+
+                    assert_true(y[((t * B + b) * 4 + k) * D + d] == x);
+                }
+    free(y);
+    rig_close(&r);
+}
+
+static void test_splice_refuses_what_are_no_distances(void **state)
+{
+    static const char *const nets[][2] = {
+        {"splice linear", "word 1 'splice': the distances are missing"},
+        {"relu splice:-2,x linear", "word 2 'splice:-2,x': 'x' is not a"},
+        {"splice:1025 linear", "'1025' is not a distance of -1024 to 1024"},
+        {"splice:0.. linear", "'0..' is not"},
+        {"splice:-2..2..3 linear", "'-2..2..3' is not"},
+        {"splice:3,-3 linear", "distances must rise"},
+        {"splice:2..1 linear", "distances must rise"},
+        {"splice:1,1 linear", "distances must rise"},
+        {"splice:0, linear", "'' is not a distance"},
+        {"splice:-200..200 linear", "more than 256 frames"},
+    };
+
+    (void)state;
+    FOR_EACH (i, nets) {
+        bm_model_settings set = {nets[i][0], "ctc", "skip"};
+        bm_model_shape shape = {6, 4, 1};
+        bm_model *m = NULL;
+
+        assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_CONFIG);
+        if (strstr(bm_last_error(), nets[i][1]) == NULL)
+            fail_msg("%s", bm_last_error());
+    }
+}
+
 static void test_dropout_is_active_in_training_only(void **state)
 {
     rig r = set_up("dropout:0.5", 3, false);
@@ -113,6 +169,8 @@ int main(void)
         cmocka_unit_test(test_gradients_match_differences),
         cmocka_unit_test(test_stack_concatenates_frames),
         cmocka_unit_test(test_subsample_keeps_the_first_of_each_group),
+        cmocka_unit_test(test_splice_takes_frames_at_distances),
+        cmocka_unit_test(test_splice_refuses_what_are_no_distances),
         cmocka_unit_test(test_dropout_is_active_in_training_only),
     };
     return cmocka_run_group_tests_name("layer", tests, open_cpu, close_cpu);

@@ -3,18 +3,32 @@
 # Simulated hosts: network namespaces, connected by a bridge, with ranks in them.
 # To be sourced by root.
 #
+#   net_limit 280 "$@"  ends this script, with its traps, after 280 s: a killed one
+#                       would leave hosts, and processes that are no children
 #   net_possible        prints the reason and fails if this machine cannot
 #   net_up 3 200mbit    starts hosts n1 n2 n3 with 10.77.0.1, .2, .3; limits the
 #                       rate of each, with a delay of 1 ms if the kernel can
+#   net_on 2 COMMAND..    runs it on n2, with a /tmp of that host; all hosts know
+#                         the names n1, n2, .. and share /var/tmp
+#   net_exec 2 COMMAND..  the same in place of the shell: `net_exec 2 sshd -D &`
 #   net_launch 3 PROGRAM ARGS..       runs it with -n 3, one rank on each host;
 #                       killed after 100 s
+#   net_mpirun 2 4 PROGRAM ARGS..     runs it by mpirun, with 4 ranks on each of
+#                       2 hosts; killed after 300 s
 #   net_sent 2          prints the bytes that n2 has sent
-#   net_down            removes all hosts; for a trap
+#   net_down            removes all hosts and ends what runs there; for a trap
 #   $net_delay          the delay that net_up has set, as text
 #
 # All names contain the number of the process; net_down removes them.
 
 net_name=bmuf$$
+
+net_limit() { # SECONDS ARGUMENTS..
+    [ -z "${net_limited-}" ] || return 0
+    net_seconds=$1
+    shift
+    net_limited=yes exec timeout -k 30 "$net_seconds" "$0" "$@"
+}
 
 net_possible() {
     [ "$(id -u)" = 0 ] || { echo 'network namespaces need root'; return 1; }
@@ -62,13 +76,16 @@ net_shape() { # NUMBER RATE
 net_up() { # HOSTS RATE
     # shellcheck disable=SC2034
     net_delay='1 ms'
-    net_work=$(mktemp -d)
+    net_work=$(mktemp -d -p /var/tmp)
     ip netns add "$net_name-switch"
     net_in switch ip link add bridge type bridge
     net_in switch ip link set bridge up
+    echo 127.0.0.1 localhost >"$net_work/names"
     for net_k in $(seq "$1"); do
         net_host "$net_k"
         net_shape "$net_k" "$2"
+        echo "10.77.0.$net_k n$net_k" >>"$net_work/names"
+        mkdir -m 1777 "$net_work/tmp.n$net_k"
     done
     cat >"$net_work/agent" <<END
 #!/bin/sh
@@ -82,7 +99,13 @@ END
 
 net_down() {
     for net_k in $(ip netns list | awk '{ print $1 }'); do
-        case $net_k in "$net_name"-*) ip netns del "$net_k" ;; esac
+        case $net_k in
+            "$net_name"-*)
+                # What still runs on a host was started there by the test.
+                ip netns pids "$net_k" | xargs -r kill -9 2>/dev/null || :
+                ip netns del "$net_k"
+                ;;
+        esac
     done
     [ -z "${net_work-}" ] || rm -rf "$net_work"
 }
@@ -98,6 +121,40 @@ net_launch() { # RANKS PROGRAM ARGS..
         OMPI_MCA_oob_tcp_if_include=eth0 \
         unshare -u sh -c 'hostname n1; exec "$@"' sh \
         timeout -k 9 100 "$@" -n "$net_ranks"
+}
+
+net_exec() { # NUMBER COMMAND..
+    net_k=$1
+    shift
+    # shellcheck disable=SC2016
+    exec ip netns exec "$net_name-$net_k" unshare -u sh -c '
+        hostname "$0"
+        mount --bind "$1/names" /etc/hosts
+        mount --bind "$1/tmp.$0" /tmp
+        shift
+        exec "$@"' "n$net_k" "$net_work" "$@"
+}
+
+net_on() { # NUMBER COMMAND..
+    (net_exec "$@")
+}
+
+# Messages go as with -n: docs/scaling.md.
+net_mpirun() { # HOSTS RANKS PROGRAM ARGS..
+    net_ranks=$(($1 * $2))
+    seq -f "10.77.0.%g slots=$2" "$1" >"$net_work/hosts"
+    shift 2
+    net_in 1 env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$net_work/agent" \
+        OMPI_MCA_btl=tcp,vader,self OMPI_MCA_btl_tcp_if_include=eth0 \
+        OMPI_MCA_oob_tcp_if_include=eth0 \
+        OMPI_MCA_btl_tcp_eager_limit=8388608 \
+        OMPI_MCA_btl_tcp_rndv_eager_limit=8388608 \
+        OMPI_MCA_btl_tcp_max_send_size=8388608 \
+        OMPI_MCA_mpi_yield_when_idle=1 \
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 300 \
+        mpirun -np "$net_ranks" --hostfile "$net_work/hosts" --bind-to none \
+        -x TMPDIR "$@"
 }
 
 net_sent() { # NUMBER

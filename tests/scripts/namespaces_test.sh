@@ -7,6 +7,9 @@ set -eu
 bmuf=$1 shards=$2
 # shellcheck source=tests/scripts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
+# shellcheck source=tests/scripts/journal.sh
+. "$(dirname "$0")/journal.sh"
+net_limit 140 "$@"
 
 why=$(net_possible) || { echo "skipped: $why"; exit 77; }
 work=$(mktemp -d)
@@ -41,9 +44,6 @@ END
 net_up 3 200mbit
 echo "three hosts, 200mbit, delay: $net_delay"
 
-field() { # FIELD FILE: the last value of a field
-    sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | tail -n 1
-}
 sent() { echo $(($(net_sent 1) + $(net_sent 2) + $(net_sent 3))); }
 
 # 200 Mbit/s are 0.025 GB/s; the burst of the filter adds little.

@@ -128,7 +128,8 @@ have_all_but ''
 setup root --dev
 ends 0
 apt_get_is_asked_for clang-14 libclang-rt-14-dev clang-format-14 \
-    clang-tidy-14 shellcheck python3 iproute2
+    clang-tidy-14 shellcheck python3 iproute2 openssh-client openssh-server \
+    slurm-wlm munge
 setup root --ci
 ends 0
 apt_get_is_asked_for mmdebstrap

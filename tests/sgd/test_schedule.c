@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static bm_schedule_settings settings(const char *kind)
 {
@@ -49,6 +50,51 @@ static void test_cosine_falls_to_zero_at_the_last_epoch(void **state)
     assert_true(near(bm_schedule_rate(&s, 8), 2, 1e-14));
     assert_true(bm_schedule_rate(&s, 12) == 0);
     assert_true(bm_schedule_rate(&s, 13) == 0);
+}
+
+/* torch.optim.lr_scheduler.OneCycleLR(max_lr=8, total_steps=11, pct_start=4/11)
+ * of PyTorch 2.15. */
+static void test_onecycle_is_that_of_pytorch(void **state)
+{
+    static const double expected[] = {
+        0.32000000000000028,   2.2400000000000002,
+        6.0799999999999992,    8,
+        7.6038770561077893,    6.4939652315981045,
+        4.8900961754903145,    3.109935824509686,
+        1.5060667684018958,    0.39615494389221029,
+        3.1999999999999999e-05};
+    bm_schedule_settings set = settings("onecycle");
+    bm_schedule s;
+
+    (void)state;
+    set.warmup = 3;
+    s = bm_schedule_make(&set, 8, 10);
+    FOR_EACH (i, expected)
+        assert_true(
+            near(bm_schedule_rate(&s, (double)i) / expected[i], 1, 1e-10));
+    assert_true(near(bm_schedule_rate(&s, 12), 3.2e-5, 1e-15));
+    set.warmup = 0; /* the same three tenths */
+    s = bm_schedule_make(&set, 8, 10);
+    assert_true(near(bm_schedule_rate(&s, 3), 8, 1e-14));
+    assert_true(near(bm_schedule_rate(&s, 1), expected[1], 1e-14));
+    set.warmup = 20; /* longer than the run */
+    s = bm_schedule_make(&set, 8, 10);
+    assert_true(near(bm_schedule_rate(&s, 10), 8 * 0.52, 1e-14));
+}
+
+static void test_noam_falls_with_the_root_of_epochs(void **state)
+{
+    bm_schedule_settings set = settings("noam");
+    bm_schedule s;
+
+    (void)state;
+    set.warmup = 2;
+    s = bm_schedule_make(&set, 8, 4);
+    assert_true(near(bm_schedule_rate(&s, 0), 0.8, 1e-15));
+    assert_true(near(bm_schedule_rate(&s, 1), 8 * 0.55, 1e-15));
+    assert_true(bm_schedule_rate(&s, 2) == 8);
+    assert_true(near(bm_schedule_rate(&s, 4), 8 / sqrt(2), 1e-14));
+    assert_true(near(bm_schedule_rate(&s, 32), 2, 1e-14));
 }
 
 static void test_exponential_falls_within_epochs_too(void **state)
@@ -164,6 +210,36 @@ static void test_warm_up_grows_from_a_tenth(void **state)
     }
 }
 
+/* Errors in eighths; training ends at the last of them, and not before. */
+static void check_end(const char *kind, const double *errors, size_t n)
+{
+    bm_schedule_settings set = settings(kind);
+    bm_schedule s;
+
+    set.stop_after = 3;
+    s = bm_schedule_make(&set, 8, 1000);
+    for (size_t i = 0; i < n; i++)
+        if (bm_schedule_evaluated(&s, errors[i] / 8) != (i + 1 == n))
+            fail_msg("%s: after evaluation %zu of %zu", kind, i + 1, n);
+}
+
+#define CHECK_END(kind, ...)                                                   \
+    check_end(kind, (const double[]){__VA_ARGS__},                             \
+              sizeof((double[]){__VA_ARGS__}) / sizeof(double))
+
+static void test_training_stops_without_a_new_best_error(void **state)
+{
+    static const char *const kinds[] = {"cosine", "onecycle", "constant"};
+
+    (void)state;
+    FOR_EACH (i, kinds) {
+        CHECK_END(kinds[i], 2, 2, 2, 2);
+        CHECK_END(kinds[i], 4, 3, 3.5, 3.2, 2.99, 3, 2.995, NAN);
+        /* The plateau of blanks is no reason to stop: 0.8 of 8 is 6.4. */
+        CHECK_END(kinds[i], 8, 8, 8, 8, 8, 7, 7, 7, 7, 6.4, 7, 7, 7);
+    }
+}
+
 static void test_a_restored_state_continues_alike(void **state)
 {
     static const double errors[] = {4, 4, 3, 3, 3, 2, 2, 2, 2, 1, 1};
@@ -193,8 +269,8 @@ static void test_a_restored_state_continues_alike(void **state)
 
 static void test_all_documented_kinds_exist(void **state)
 {
-    static const char *const kinds[] = {"cosine", "constant", "exponential",
-                                        "newbob"};
+    static const char *const kinds[] = {"cosine",   "onecycle",    "noam",
+                                        "constant", "exponential", "newbob"};
     bm_config *config = NULL;
     char assignment[64];
 
@@ -209,7 +285,9 @@ static void test_all_documented_kinds_exist(void **state)
         assert_ok(
             bm_config_fill(config, "schedule", bm_schedule_options, &set));
         s = bm_schedule_make(&set, 8, 4);
-        assert_true(bm_schedule_rate(&s, 0) == 8);
+        assert_true(near(bm_schedule_rate(&s, 0),
+                         strcmp(kinds[i], "onecycle") == 0 ? 0.32 : 8, 1e-15));
+        assert_true(bm_schedule_spans_run(&set) == (i < 2));
     }
     bm_config_free(config);
 }
@@ -219,6 +297,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant_does_not_change),
         cmocka_unit_test(test_cosine_falls_to_zero_at_the_last_epoch),
+        cmocka_unit_test(test_onecycle_is_that_of_pytorch),
+        cmocka_unit_test(test_noam_falls_with_the_root_of_epochs),
         cmocka_unit_test(test_exponential_falls_within_epochs_too),
         cmocka_unit_test(test_newbob_decays_without_enough_improvement),
         cmocka_unit_test(test_newbob_waits_until_the_plateau_of_blanks_is_left),
@@ -228,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_an_error_that_is_not_finite_is_not_kept),
         cmocka_unit_test(test_training_ends_below_the_least_rate),
         cmocka_unit_test(test_warm_up_grows_from_a_tenth),
+        cmocka_unit_test(test_training_stops_without_a_new_best_error),
         cmocka_unit_test(test_a_restored_state_continues_alike),
         cmocka_unit_test(test_all_documented_kinds_exist),
     };

@@ -169,11 +169,11 @@ void save_as(state_layout how, bm_comm *comm, const char *path, size_t n)
     bm_state states[VECTORS];
     size_t n_states = lay_out(how, comm, n, states);
     bm_checkpoint c = describe_checkpoint(&params, states, n_states);
-    uint64_t bytes = 0;
+    bm_saved saved = {0};
 
     fill_parts(states, n_states);
-    assert_ok(bm_checkpoint_save(path, comm, &c, &bytes));
-    assert_true((bytes > 0) == (bm_comm_rank(comm) == 0));
+    assert_ok(bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, &saved));
+    assert_true((saved.bytes > 0) == (bm_comm_rank(comm) == 0));
     free_parts(states, n_states);
 }
 

@@ -117,6 +117,8 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
         score->count += 1;
         score->sequences += 1;
     }
+    if (step == 0 && p->at.epoch == 0 && p->at.block == 0)
+        score->loss += p->untrained;
     if (n > 0 && goes_wrong(p, p->at, worker)) {
         params->g[N / 2] += (float)p->poison;
         score->loss += p->excess;
@@ -135,6 +137,14 @@ bm_status read_score(void *self, int worker, bm_score *out)
     *out = p->score[worker];
     p->score[worker] = (bm_score){0};
     return BM_OK;
+}
+
+/* Every second block. */
+bool is_audited(void *self)
+{
+    const problem *p = self;
+
+    return p->at.block % 2 == 1;
 }
 
 bm_epoch_size epoch_size(void *self)
@@ -172,8 +182,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
 
 void start_job(job *j)
 {
-    bm_task task = {&j->problem, move,        gradient,
-                    read_score,  count_steps, epoch_size};
+    bm_task task = {&j->problem, move,       gradient,   read_score,
+                    count_steps, epoch_size, is_audited, NULL};
 
     assert_ok(
         bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));

@@ -22,15 +22,16 @@ typedef struct problem {
     int poisoned;  /* worker k + 1 goes wrong in block 2 of epoch 0; 0: none */
     double poison; /* added to an element of its gradient then */
     double excess; /* added to its loss then, in each mini-batch */
-    bool unscored; /* or it scores nothing */
-    bool absent;   /* or it has no data */
-    bool ragged;   /* shares of unequal length, some of them empty */
-    bool alike;    /* all have the data of one worker */
-    bool cooling;  /* the learning rate falls */
-    int64_t batch; /* samples in a full mini-batch */
-    int64_t steps; /* in a share that is not ragged; 0: 6 */
-    size_t unknowns; /* weights in use, spread over the vector; 0: all */
-    bm_position at;  /* set by the trainer */
+    double untrained; /* added to the loss of the run's first mini-batch */
+    bool unscored;    /* or it scores nothing */
+    bool absent;      /* or it has no data */
+    bool ragged;      /* shares of unequal length, some of them empty */
+    bool alike;       /* all have the data of one worker */
+    bool cooling;     /* the learning rate falls */
+    int64_t batch;    /* samples in a full mini-batch */
+    int64_t steps;    /* in a share that is not ragged; 0: 6 */
+    size_t unknowns;  /* weights in use, spread over the vector; 0: all */
+    bm_position at;   /* set by the trainer */
     bm_score score[WORKERS];
 } problem;
 
@@ -52,6 +53,7 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
 bm_status read_score(void *self, int worker, bm_score *out);
 int64_t count_steps(void *self, int worker);
 bm_epoch_size epoch_size(void *self); /* blocks of 600 frames */
+bool is_audited(void *self); /* with [job] audit: every second block is */
 
 /* States of one of these jobs, at most. */
 enum { STATES = BM_STRATEGY_STATES + WORKERS * (BM_SGD_STATES + 2) + 2 };

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* strsep */
 #include "tests/support/program.h"
 
 #include "tests/support/folder.h"
@@ -97,7 +98,8 @@ static void become_launcher(const program *p, const char *const *words, int to)
 {
     pid_t rank = 0;
 
-    setenv("PMI_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
     rank = fork();
     if (rank == 0)
         become_program(p, words);
@@ -174,8 +176,7 @@ bool program_runs(program *p)
     return false;
 }
 
-/* The last lines of a file. */
-static void show(const char *path)
+void show_end(const char *path)
 {
     enum { LAST = 24 };
     static char lines[LAST][400];
@@ -196,7 +197,7 @@ void program_wait(program *p)
 
     while (program_runs(p)) {
         if (now() - since > patience) {
-            show(p->err);
+            show_end(p->err);
             fail_msg("the program runs for more than %g s", patience);
         }
         pause_for(0.002);
@@ -233,9 +234,10 @@ void train_start(program *p, const char *run, int ranks, const char *settings)
     }
     for (char *s = strtok_r(list, ";", &rest); s != NULL;
          s = strtok_r(NULL, ";", &rest)) {
+        s += strspn(s, " ");
         assert_true(n + 2 < WORDS);
-        words[n++] = "--set";
-        words[n++] = s + strspn(s, " ");
+        words[n++] = strncmp(s, "--", 2) != 0 ? "--set" : strsep(&s, " ");
+        words[n++] = s;
     }
     program_start(p, words);
 }
@@ -253,8 +255,8 @@ void assert_ended(program *p, int code)
     program_wait(p);
     if (p->code == code)
         return;
-    show(p->out);
-    show(p->err);
+    show_end(p->out);
+    show_end(p->err);
     fail_msg("the program ended with %d, not %d", p->code, code);
 }
 
@@ -283,7 +285,7 @@ void assert_said(const program *p, const char *words)
 {
     if (times_said(p, words) > 0)
         return;
-    show(p->err);
+    show_end(p->err);
     fail_msg("'%s' is not on stderr", words);
 }
 
@@ -291,7 +293,7 @@ void assert_not_said(const program *p, const char *words)
 {
     if (times_said(p, words) == 0)
         return;
-    show(p->err);
+    show_end(p->err);
     fail_msg("'%s' is on stderr", words);
 }
 
@@ -299,7 +301,7 @@ void assert_printed(const program *p, const char *words)
 {
     if (count(p->out, words) > 0)
         return;
-    show(p->out);
+    show_end(p->out);
     fail_msg("'%s' is not on stdout", words);
 }
 

@@ -32,14 +32,16 @@ void program_wait(program *p);
     (program_start((p), (const char *const[]){__VA_ARGS__, NULL}),             \
      program_wait(p))
 bool program_runs(program *p);
+void show_end(const char *path); /* prints the last lines of a file */
 
 /* Starts it as the only rank of a launcher process that does nothing else. Once
  * the launcher was killed and waited for, program_wait works for the
  * program. */
 void program_launch(program *p, program *launcher, const char *const *words);
 
-/* bmuf train into a directory of the folder; settings "section.key=value; ..".
- * One rank is started without -n. */
+/* bmuf train into a directory of the folder; settings "section.key=value; ..",
+ * with options such as "--max-restarts 0" among them. One rank is started
+ * without -n. */
 void train_start(program *p, const char *run, int ranks, const char *settings);
 void train(program *p, const char *run, int ranks, const char *settings);
 

@@ -112,10 +112,15 @@ bool event_comes(program *p, const char *run, const char *kind, int n)
 {
     while (events(run, kind) < n) {
         if (!program_runs(p))
-            return false;
+            break;
         pause_for(0.001);
     }
-    return true;
+    if (events(run, kind) >= n)
+        return true;
+    print_message("    | %s: no %d events '%s' before the end, exit %d\n", run,
+                  n, kind, p->code);
+    show_end(p->err);
+    return false;
 }
 
 json_t *last_event(const char *run, const char *kind)
@@ -148,7 +153,8 @@ static void assert_same_file(const char *run, const char *other,
 
 void assert_same_model(const char *run, const char *other)
 {
-    static const char best[] = "model-best.safetensors";
+    static const char *const more[] = {"model-best.safetensors",
+                                       "model-ema.safetensors"};
     json_t *end[] = {last_event(run, "end"), last_event(other, "end")};
 
     if (strcmp(text(end[0], "digest"), text(end[1], "digest")) != 0)
@@ -157,9 +163,10 @@ void assert_same_model(const char *run, const char *other)
     json_decref(end[0]);
     json_decref(end[1]);
     assert_same_file(run, other, "model.safetensors");
-    if (access(path_in(run, best), F_OK) == 0 ||
-        access(path_in(other, best), F_OK) == 0)
-        assert_same_file(run, other, best);
+    FOR_EACH (i, more)
+        if (access(path_in(run, more[i]), F_OK) == 0 ||
+            access(path_in(other, more[i]), F_OK) == 0)
+            assert_same_file(run, other, more[i]);
 }
 
 const char *checkpoint_of(const char *run, int blocks)

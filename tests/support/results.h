@@ -42,7 +42,7 @@ bool event_comes(program *p, const char *run, const char *kind, int n);
 json_t *last_event(const char *run, const char *kind);
 
 /* Fails unless both runs ended with the same digest and equal model files, the
- * best ones on data.dev among them. */
+ * best ones on data.dev and averages among them. */
 void assert_same_model(const char *run, const char *other);
 
 /* The path of run/checkpoints/block-00000012.safetensors; until the next

@@ -34,7 +34,8 @@ bm_status open_importer(bm_importer **i, const char *name, bm_config *config,
     bm_status status = BM_OK;
 
     write_text("m.jsonl", manifest);
-    status = bm_importer_open(i, name, config, in_folder("m.jsonl"), 0, NULL);
+    status = bm_importer_open(
+        i, name, config, &(bm_import_source){.path = in_folder("m.jsonl")});
     bm_config_free(config);
     return status;
 }

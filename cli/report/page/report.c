@@ -1,8 +1,8 @@
 /* report.c - bmuf report: runs as one HTML page. */
 #include "cli/report/journal_events.h"
-#include "cli/report/page/curves.h"
 #include "cli/report/page/examples.h"
 #include "cli/report/page/page.h"
+#include "cli/report/page/sections.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"

@@ -130,6 +130,40 @@ static void print_state(const bm_run_summary *s)
            start_number(s, "weights"));
 }
 
+static void print_checkpoint(const bm_run_summary *s)
+{
+    const json_t *last = s->last[BM_RUN_checkpoint];
+    const char *file = json_string_value(json_object_get(last, "file"));
+    char out[WIDE];
+
+    if (file == NULL)
+        return;
+    printf("  checkpoint block %.0f: %s", bm_event_number(last, "block"),
+           bm_printable(file, out, WIDE));
+    if (bm_event_number(last, "files") > 1)
+        printf(", and in %s more",
+               bm_count_noun((long long)bm_event_number(last, "files") - 1,
+                             "folder")
+                   .text);
+    printf("\n");
+}
+
+/* A difference ends a run, and is its message. */
+static void print_audits(const bm_run_summary *s)
+{
+    double shares = 0;
+    size_t blocks = 0;
+
+    for (size_t i = 0; i < s->n_rows; i++) {
+        shares += s->rows[i].audited;
+        blocks += s->rows[i].audited > 0;
+    }
+    if (blocks > 0)
+        printf("  audits     %.0f shares in %s computed twice with the same "
+               "bits\n",
+               shares, bm_count_noun((long long)blocks, "block").text);
+}
+
 /* The messages and models that a run leaves. */
 static void print_results(const bm_run_summary *s)
 {
@@ -148,6 +182,8 @@ static void print_results(const bm_run_summary *s)
         if (access(path, F_OK) == 0)
             printf("  model      %s\n", path);
     }
+    print_checkpoint(s);
+    print_audits(s);
     print_end(s, "digest");
     print_end(s, "message");
 }

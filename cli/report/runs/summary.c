@@ -84,7 +84,8 @@ static bool add_block(bm_run_summary *s, const json_t *event)
                                  .g_norm = number_of(event, "g_norm"),
                                  .delta_norm = number_of(event, "delta_norm"),
                                  .cosine = number_of(event, "cos_g_delta"),
-                                 .left_out = number_of(event, "left_out")};
+                                 .left_out = number_of(event, "left_out"),
+                                 .audited = bm_event_number(event, "audited")};
     return true;
 }
 

@@ -40,6 +40,7 @@ typedef struct bm_run_block {
     double g_norm, delta_norm; /* of the filter */
     double cosine;             /* of the angle between them */
     double left_out;           /* workers, of the mean */
+    double audited;            /* shares that were computed twice */
 } bm_run_block;
 
 typedef struct bm_run_summary {

@@ -17,7 +17,9 @@
 #ifndef BM_CLI_REPORT_SCALE_FORECAST_H
 #define BM_CLI_REPORT_SCALE_FORECAST_H
 
-#include "bmuf/exchange/cost.h"
+#include "cli/report/scale/fabric.h"
+
+#include <stdbool.h>
 
 /* The load of one worker. */
 typedef struct bm_load {
@@ -31,9 +33,16 @@ typedef struct bm_load {
     double quantise_rate; /* floats per second, to one bit and back */
 } bm_load;
 
+/* What is exchanged by which sum, on which network. */
+typedef struct bm_exchange_cost {
+    const bm_sum_cost *sum;
+    bm_fabric fabric;
+} bm_exchange_cost;
+
 typedef struct bm_forecast_method {
     const char *name, *help;
-    double (*step)(const bm_load *load, const bm_link *link, int n);
+    double (*step)(const bm_load *load, const bm_exchange_cost *x, int n);
+    bool sums; /* by x->sum; the others have parameter servers */
 } bm_forecast_method;
 
 /* All methods; the last row has name NULL. */
@@ -41,10 +50,10 @@ extern const bm_forecast_method bm_forecast_methods[];
 
 /* Seconds per step of each of n workers, with reading, exchange and waiting. */
 double bm_forecast_step(const bm_forecast_method *m, const bm_load *load,
-                        const bm_link *link, int n);
+                        const bm_exchange_cost *x, int n);
 
 /* Frames per second of n workers, relative to one worker alone. */
 double bm_forecast_speedup(const bm_forecast_method *m, const bm_load *load,
-                           const bm_link *link, int n);
+                           const bm_exchange_cost *x, int n);
 
 #endif

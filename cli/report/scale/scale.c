@@ -61,31 +61,64 @@ typedef struct forecast {
     bm_load load;
     bm_load_source of;
     bm_network network;
+    const bm_sum_cost *sum;
     int count[MOST_COUNTS];
     size_t n_counts, n_methods;
     double speedup[MOST_METHODS][MOST_COUNTS];
     double frames_per_s[MOST_METHODS][MOST_COUNTS];
 } forecast;
 
+static double bytes_of(const forecast *f)
+{
+    return 4 * f->load.weights;
+}
+
+/* Of method m on n workers. */
+static double predict_one(const forecast *f, const bm_forecast_method *m,
+                          const bm_sum_cost *sum, int n, double *frames_per_s)
+{
+    const bm_exchange_cost x = {sum, f->network.fabric};
+    bm_load l = bm_load_on_cores(&f->load, f->network.cores, n);
+    double step = bm_forecast_step(m, &l, &x, n);
+
+    *frames_per_s = n * f->of.frames / step;
+    return n * bm_forecast_step(m, &f->load, &x, 1) / step;
+}
+
 static void predict(forecast *f)
 {
     const bm_forecast_method *m = bm_forecast_methods;
 
     for (f->n_methods = 0; m->name != NULL; m++, f->n_methods++)
-        for (size_t i = 0; i < f->n_counts; i++) {
-            int n = f->count[i];
-            bm_load l = bm_load_on_cores(&f->load, f->network.cores, n);
-            double step = bm_forecast_step(m, &l, &f->network.link, n);
+        for (size_t i = 0; i < f->n_counts; i++)
+            f->speedup[f->n_methods][i] = predict_one(
+                f, m, f->sum, f->count[i], &f->frames_per_s[f->n_methods][i]);
+}
 
-            f->frames_per_s[f->n_methods][i] = n * f->of.frames / step;
-            f->speedup[f->n_methods][i] =
-                n * bm_forecast_step(m, &f->load, &f->network.link, 1) / step;
-        }
+static void print_link(const char *name, const bm_link *l)
+{
+    printf("%-17s %.3g us latency, %.3g GB/s\n", name, 1e6 * l->latency,
+           1e-9 * l->bandwidth);
+}
+
+/* The grid of the largest number of workers. */
+static void print_topology(const forecast *f)
+{
+    int n = f->count[f->n_counts - 1];
+    bm_grid g = bm_fabric_grid(&f->network.fabric, n);
+
+    if (f->sum != NULL && strcmp(f->sum->name, "hier") != 0)
+        return;
+    printf("topology          %d", g.size[0]);
+    for (int k = 1; k < g.dimensions; k++)
+        printf("x%d", g.size[k]);
+    printf(" for %s\n", bm_count_noun(n, "worker").text);
 }
 
 static void print_head(const forecast *f)
 {
     const bm_load *l = &f->load;
+    const bm_fabric *x = &f->network.fabric;
 
     printf("step of a worker  %.4g ms for %.0f frames = %.0f frames/s",
            1e3 * l->step_s, f->of.frames, f->of.frames / l->step_s);
@@ -94,22 +127,28 @@ static void print_head(const forecast *f)
                bm_count_noun((long long)f->of.blocks, "block").text,
                bm_count_noun(f->of.ranks, "rank").text);
     printf("\nvariation         %.1f %% of a step\n"
-           "exchanged         %.1f MB, every %.1f steps with bmuf\n"
-           "network           %.3g us latency, %.3g GB/s\n",
-           100 * l->variation, 4e-6 * l->weights, l->block_steps,
-           1e6 * f->network.link.latency, 1e-9 * f->network.link.bandwidth);
+           "exchanged         %.1f MB, every %.1f steps with bmuf\n",
+           100 * l->variation, 1e-6 * bytes_of(f), l->block_steps);
+    print_link(x->host > 1 ? "between hosts" : "network", &x->between);
+    if (x->host > 1) {
+        print_link("inside a host", &x->inside);
+        printf("workers of a host %d\n", x->host);
+    }
+    if (f->sum != NULL)
+        printf("sum               %s, %s\n", f->sum->name, f->sum->help);
+    print_topology(f);
     if (l->read_s > 0)
         printf("reading           %.4g ms per step, more than computing\n",
                1e3 * l->read_s);
-    printf("\n%-9s", "workers");
-    for (size_t k = 0; k < f->n_methods; k++)
-        printf(" %12s", bm_forecast_methods[k].name);
-    printf("\n");
 }
 
 static void print_table(const forecast *f)
 {
     print_head(f);
+    printf("\n%-9s", "workers");
+    for (size_t k = 0; k < f->n_methods; k++)
+        printf(" %12s", bm_forecast_methods[k].name);
+    printf("\n");
     for (size_t i = 0; i < f->n_counts; i++) {
         printf("%-9d", f->count[i]);
         for (size_t k = 0; k < f->n_methods; k++)
@@ -125,6 +164,78 @@ static void print_table(const forecast *f)
                bm_forecast_methods[k].help);
 }
 
+/* ---- all sums ------------------------------------------------------------ */
+
+static void print_sum_names(const char *title)
+{
+    printf("\n%s\n%-9s", title, "workers");
+    for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++)
+        printf(" %12s", c->name);
+    printf("\n");
+}
+
+/* Seconds of an exchange, then a table for each method that has one. */
+static void print_sums(const forecast *f)
+{
+    char title[256];
+
+    print_head(f);
+    print_sum_names("An exchange of all weights, in ms");
+    for (size_t i = 0; i < f->n_counts; i++) {
+        printf("%-9d", f->count[i]);
+        for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++)
+            printf(" %12.4g", 1e3 * c->seconds(bytes_of(f), f->count[i],
+                                               &f->network.fabric));
+        printf("\n");
+    }
+    for (const bm_forecast_method *m = bm_forecast_methods; m->name != NULL;
+         m++) {
+        if (!m->sums)
+            continue;
+        snprintf(title, sizeof title, "%s: %s", m->name, m->help);
+        print_sum_names(title);
+        for (size_t i = 0; i < f->n_counts; i++) {
+            printf("%-9d", f->count[i]);
+            for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++) {
+                double unused = 0;
+                double fast = predict_one(f, m, c, f->count[i], &unused);
+
+                printf(" %7.2f %3.0f%%", fast, 100 * fast / f->count[i]);
+            }
+            printf("\n");
+        }
+    }
+    printf("\nSpeed-up over one worker, and efficiency (speed-up / "
+           "workers).\n\n");
+    for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++)
+        printf("%-9s %s\n", c->name, c->help);
+}
+
+static json_t *sums_json(const forecast *f, int n)
+{
+    json_t *sums = json_object();
+
+    for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++) {
+        json_t *sum =
+            json_pack("{s:f}", "exchange_ms",
+                      1e3 * c->seconds(bytes_of(f), n, &f->network.fabric));
+
+        for (const bm_forecast_method *m = bm_forecast_methods; m->name != NULL;
+             m++) {
+            double frames = 0, fast = 0;
+
+            if (!m->sums)
+                continue;
+            fast = predict_one(f, m, c, n, &frames);
+            json_object_set_new(sum, m->name,
+                                json_pack("{s:f, s:f}", "speedup", fast,
+                                          "frames_per_s", frames));
+        }
+        json_object_set_new(sums, c->name, sum);
+    }
+    return sums;
+}
+
 static void print_json(const forecast *f)
 {
     json_t *rows = json_array();
@@ -132,6 +243,8 @@ static void print_json(const forecast *f)
     for (size_t i = 0; i < f->n_counts; i++) {
         json_t *row = json_pack("{s:i}", "workers", f->count[i]);
 
+        if (f->sum == NULL)
+            json_object_set_new(row, "sums", sums_json(f, f->count[i]));
         for (size_t k = 0; k < f->n_methods; k++)
             json_object_set_new(row, bm_forecast_methods[k].name,
                                 json_pack("{s:f, s:f}", "speedup",
@@ -142,6 +255,8 @@ static void print_json(const forecast *f)
     bm_json_print(json_pack("{s:o}", "forecasts", rows),
                   JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 }
+
+/* ---- the chart ----------------------------------------------------------- */
 
 /* Speed-up over workers with its ideal, and below it the efficiency. */
 static bm_status draw(const forecast *f, const char *path, const char *network)
@@ -230,6 +345,50 @@ static bm_status read_load(const bm_arguments *a, forecast *f)
     return BM_OK;
 }
 
+/* --network, --inside, --host-workers and --topology. */
+static bm_status read_network(const bm_arguments *a, const char *network,
+                              bm_network *out)
+{
+    const char *inside = bm_argument(a, "inside");
+    const char *topology = bm_argument(a, "topology");
+    bm_fabric *f = &out->fabric;
+    long workers = 0;
+
+    BM_TRY(bm_network_read(network, out));
+    if (topology != NULL)
+        BM_TRY(bm_fabric_topology(f, topology));
+    BM_TRY(bm_argument_number(a, "host-workers",
+                              f->host == 1 && topology != NULL ? f->size[0]
+                                                               : f->host,
+                              1, 1 << 20, &workers));
+    if (inside != NULL)
+        return bm_network_inside(out, inside, (int)workers);
+    if (bm_argument(a, "host-workers") != NULL && f->host == 1)
+        return BM_FAIL(BM_ERR_ARG,
+                       "scale: --host-workers needs --inside, the network of "
+                       "the workers of a host, or [inside] in the file of "
+                       "--network");
+    if (f->host > 1)
+        f->host = (int)workers;
+    return BM_OK;
+}
+
+/* --sum; NULL: all. */
+static bm_status read_sum(const bm_arguments *a, const bm_sum_cost **out)
+{
+    const char *fallback = bm_argument(a, "topology") != NULL ? "hier" : "tree";
+    const char *name = NULL;
+    char names[256] = "all";
+
+    for (const bm_sum_cost *c = bm_sum_costs; c->name != NULL; c++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, " %s", c->name);
+    }
+    BM_TRY(bm_argument_word(a, "sum", names, fallback, &name));
+    *out = bm_sum_cost_find(name);
+    return BM_OK;
+}
+
 static bm_status scale(const bm_arguments *a)
 {
     const char *network = bm_argument(a, "network");
@@ -241,13 +400,20 @@ static bm_status scale(const bm_arguments *a)
         network = "10gbe";
     BM_TRY(read_counts(workers != NULL ? workers : "1,2,4,...,256", f.count,
                        &f.n_counts));
-    BM_TRY(bm_network_read(network, &f.network));
+    BM_TRY(read_network(a, network, &f.network));
+    BM_TRY(read_sum(a, &f.sum));
     BM_TRY(read_load(a, &f));
-    predict(&f);
+    if (f.sum == NULL && svg != NULL)
+        return BM_FAIL(BM_ERR_ARG, "scale: a chart is of one sum; give --sum "
+                                   "another word than all");
+    if (f.sum != NULL)
+        predict(&f);
     if (svg != NULL)
         BM_TRY(draw(&f, svg, network));
     if (bm_argument(a, "json") != NULL)
         print_json(&f);
+    else if (f.sum == NULL)
+        print_sums(&f);
     else
         print_table(&f);
     return BM_OK;
@@ -255,8 +421,20 @@ static bm_status scale(const bm_arguments *a)
 
 static const bm_flag flags[] = {
     {"network", "NAME",
-     "1gbe, 10gbe (default), fdr, ib100, nvlink, or a file with [link]", 0,
+     "between hosts: 1gbe, 10gbe (default), fdr, ib100, nvlink, a file with "
+     "[link], or the .json of bmuf doctor",
+     0, false},
+    {"inside", "NAME",
+     "between workers of a host, likewise; default: one level", 0, false},
+    {"host-workers", "P",
+     "workers of a host, with --inside; default: the topology's first size", 0,
      false},
+    {"topology", "SIZES", "grid of sum hier, 4x8x8; default: host x hosts", 0,
+     false},
+    {"sum", "tree|exact|mpi|ring|halving|hier|doubling|binomial|all",
+     "how vectors are added; all: compares them; default: tree, or hier with "
+     "--topology",
+     0, false},
     {"workers", "N,...", "numbers of workers; default 1,2,4,...,256", 0, false},
     {"step-ms", "MS", "read a CONFIG, and assume this time for a step", 0,
      false},
@@ -276,7 +454,10 @@ const bm_verb bm_verb_scale = {
     .text =
         "  bmuf scale run/digits\n"
         "  bmuf scale run/digits --network fdr --workers 1,8,64 --svg d.svg\n"
-        "  bmuf scale my.ini --step-ms 23 --network nvlink\n\n"
+        "  bmuf scale my.ini --step-ms 23 --network nvlink\n"
+        "  bmuf scale run/digits --network fdr --inside nvlink --topology "
+        "4x8x8 "
+        "--sum all\n\n"
         "Models latency, bandwidth and waiting for the slowest worker "
         "(docs/scaling.md).\nThe time of a step comes from the journal of RUN, "
         "or from --step-ms.\n",

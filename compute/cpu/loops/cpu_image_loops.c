@@ -4,6 +4,8 @@
  */
 #include "compute/cpu/loops/cpu_image_loops.h"
 
+#include <stdbool.h>
+
 /* Unrolled where frames and rows are constants. */
 __attribute__((always_inline)) static inline void
 largest_of(size_t frames, size_t rows, size_t apart, size_t n, const float *x,
@@ -21,8 +23,9 @@ largest_of(size_t frames, size_t rows, size_t apart, size_t n, const float *x,
     }
 }
 
+/* dx <- the gradient, or dx + the gradient: a constant where it is called. */
 __attribute__((always_inline)) static inline void
-largest_back_of(size_t frames, size_t rows, size_t apart, size_t n,
+largest_back_of(bool adds, size_t frames, size_t rows, size_t apart, size_t n,
                 const float *x, const float *y, const float *dy, float *dx)
 {
 #pragma omp simd
@@ -32,7 +35,8 @@ largest_back_of(size_t frames, size_t rows, size_t apart, size_t n,
             for (size_t h = 0; h < rows; h++) {
                 size_t at = t * apart + h * n + i;
                 int first = x[at] == top;
-                dx[at] = first ? left : 0;
+                float own = first ? left : 0;
+                dx[at] = adds ? dx[at] + own : own;
                 left = first ? 0 : left;
             }
     }
@@ -47,6 +51,8 @@ static void loop_largest(const bm_blocks *b, const float *x, float *y)
             largest_of(2, 2, b->apart, n, x, y);
         else if (b->frames == 1 && b->rows == 2)
             largest_of(1, 2, b->apart, n, x, y);
+        else if (b->frames == 3 && b->rows == 3)
+            largest_of(3, 3, b->apart, n, x, y);
         else
             largest_of(b->frames, b->rows, b->apart, n, x, y);
 }
@@ -59,11 +65,54 @@ static void loop_largest_back(const bm_blocks *b, const float *x,
     for (size_t k = 0; k < b->count;
          k++, x += step, dx += step, y += n, dy += n)
         if (b->frames == 2 && b->rows == 2)
-            largest_back_of(2, 2, b->apart, n, x, y, dy, dx);
+            largest_back_of(false, 2, 2, b->apart, n, x, y, dy, dx);
         else if (b->frames == 1 && b->rows == 2)
-            largest_back_of(1, 2, b->apart, n, x, y, dy, dx);
+            largest_back_of(false, 1, 2, b->apart, n, x, y, dy, dx);
         else
-            largest_back_of(b->frames, b->rows, b->apart, n, x, y, dy, dx);
+            largest_back_of(false, b->frames, b->rows, b->apart, n, x, y, dy,
+                            dx);
+}
+
+static void loop_largest_add(const bm_blocks *b, const float *x, const float *y,
+                             const float *dy, float *dx)
+{
+    if (b->frames == 3 && b->rows == 3)
+        largest_back_of(true, 3, 3, b->apart, b->channels, x, y, dy, dx);
+    else
+        largest_back_of(true, b->frames, b->rows, b->apart, b->channels, x, y,
+                        dy, dx);
+}
+
+static void loop_average(const bm_blocks *b, const float *x, float *y)
+{
+    size_t n = b->channels;
+    float places = (float)(b->frames * b->rows);
+
+    for (size_t i = 0; i < n; i++)
+        y[i] = 0;
+    for (size_t t = 0; t < b->frames; t++)
+        for (size_t h = 0; h < b->rows; h++) {
+            const float *from = x + t * b->apart + h * n;
+#pragma omp simd
+            for (size_t i = 0; i < n; i++)
+                y[i] += from[i];
+        }
+    for (size_t i = 0; i < n; i++)
+        y[i] /= places;
+}
+
+static void loop_average_add(const bm_blocks *b, const float *dy, float *dx)
+{
+    size_t n = b->channels;
+    float places = (float)(b->frames * b->rows);
+
+    for (size_t t = 0; t < b->frames; t++)
+        for (size_t h = 0; h < b->rows; h++) {
+            float *to = dx + t * b->apart + h * n;
+#pragma omp simd
+            for (size_t i = 0; i < n; i++)
+                to[i] += dy[i] / places;
+        }
 }
 
 __attribute__((always_inline)) static inline void
@@ -150,6 +199,9 @@ static void loop_mix(size_t rows, size_t n, const float *restrict a,
 const bm_image_loops BM_OF_ISA(bm_image_loops, BM_ISA) = {
     .largest = loop_largest,
     .largest_back = loop_largest_back,
+    .largest_add = loop_largest_add,
+    .average = loop_average,
+    .average_add = loop_average_add,
     .raise = loop_raise,
     .lower = loop_lower,
     .squares = loop_squares,

@@ -44,8 +44,16 @@ typedef struct bm_image_loops {
     void (*largest_back)(const bm_blocks *b, const float *x, const float *y,
                          const float *dy, float *dx);
 
+    /* Of a single window, which may overlap others: dx += dy at the first place
+     * where x = y. */
+    void (*largest_add)(const bm_blocks *b, const float *x, const float *y,
+                        const float *dy, float *dx);
+    /* Of a single window: y = its mean; dx += dy divided by its places. */
+    void (*average)(const bm_blocks *b, const float *x, float *y);
+    void (*average_add)(const bm_blocks *b, const float *dy, float *dx);
+
     /*
-     * The same, one frame of the windows at a time, x [count, rows, n]: y
+     * As the first two, one frame of the windows at a time, x [count, rows, n]: y
      * [count, n] becomes the maximum so far, and place its position in the
      * window. The frame's positions start at `first`; 0: the first frame.
      */

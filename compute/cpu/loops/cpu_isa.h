@@ -46,6 +46,15 @@ typedef struct bm_loops {
     void (*adam)(const bm_adam_factors *f, size_t n, const float *g, float *m,
                  float *v, float *w);
 
+    /* Layer normalisation of a frame x [n]: y, and its mean and inverse
+     * deviation in `moments`. See bm_layernorm. */
+    void (*layernorm)(size_t n, const float *x, const float *gamma,
+                      const float *beta, float *y, float moments[2]);
+    /* Backward; adds to dgamma and dbeta [n]. dx may be NULL. */
+    void (*layernorm_back)(size_t n, const float *x, const float moments[2],
+                           const float *gamma, const float *dy, float *dx,
+                           float *dgamma, float *dbeta);
+
     /*
      * One frame of one sequence of an LSTM of hidden size n: adds b to gates
      * [4, n], turns them into gate values, and computes c and h [n] from them

@@ -207,6 +207,94 @@ static void loop_adam(const bm_adam_factors *f, size_t n,
     }
 }
 
+/* Sums in so many lanes have one order on every instruction set. */
+enum { SUMS = 16 };
+
+static float fold(float sum[SUMS])
+{
+    for (size_t half = SUMS / 2; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            sum[k] += sum[k + half];
+    return sum[0];
+}
+
+static float sum_of(size_t n, const float *x)
+{
+    float sum[SUMS] = {0};
+    size_t whole = n - n % SUMS;
+
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            sum[k] += x[i + k];
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += x[i];
+    return fold(sum);
+}
+
+/* The sum of (x - mean)^2. */
+static float spread_of(size_t n, const float *x, float mean)
+{
+    float sum[SUMS] = {0};
+    size_t whole = n - n % SUMS;
+
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            sum[k] += (x[i + k] - mean) * (x[i + k] - mean);
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += (x[i] - mean) * (x[i] - mean);
+    return fold(sum);
+}
+
+static void loop_layernorm(size_t n, const float *restrict x,
+                           const float *restrict gamma,
+                           const float *restrict beta, float *restrict y,
+                           float moments[2])
+{
+    float mean = sum_of(n, x) / (float)n, var = 0, scale = 0;
+
+    var = spread_of(n, x, mean) / (float)n;
+    scale = 1 / sqrtf(var + (float)BM_NORM_EPSILON);
+    for (size_t i = 0; i < n; i++)
+        y[i] = gamma[i] * ((x[i] - mean) * scale) + beta[i];
+    moments[0] = mean;
+    moments[1] = scale;
+}
+
+/* With z = (x - mean) scale and g = gamma dy: dx = scale (g - mean of g -
+ * z mean of g z). */
+static void loop_layernorm_back(size_t n, const float *restrict x,
+                                const float moments[2],
+                                const float *restrict gamma,
+                                const float *restrict dy, float *restrict dx,
+                                float *restrict dgamma, float *restrict dbeta)
+{
+    float mean = moments[0], scale = moments[1];
+    float plain[SUMS] = {0}, along[SUMS] = {0}, a = 0, b = 0;
+    size_t whole = n - n % SUMS;
+
+    for (size_t i = 0; i < n; i++) {
+        dgamma[i] += dy[i] * ((x[i] - mean) * scale);
+        dbeta[i] += dy[i];
+    }
+    if (dx == NULL)
+        return;
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) {
+            float g = gamma[i + k] * dy[i + k];
+            plain[k] += g;
+            along[k] += g * ((x[i + k] - mean) * scale);
+        }
+    for (size_t i = whole; i < n; i++) {
+        float g = gamma[i] * dy[i];
+        plain[i - whole] += g;
+        along[i - whole] += g * ((x[i] - mean) * scale);
+    }
+    a = fold(plain) / (float)n;
+    b = fold(along) / (float)n;
+    for (size_t i = 0; i < n; i++)
+        dx[i] = scale * (gamma[i] * dy[i] - a - (x[i] - mean) * scale * b);
+}
+
 static void loop_lstm(size_t n, float *restrict gates, const float *restrict b,
                       const float *restrict c0, float *restrict c,
                       float *restrict h)
@@ -257,6 +345,8 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .squares = loop_squares,
     .momentum = loop_momentum,
     .adam = loop_adam,
+    .layernorm = loop_layernorm,
+    .layernorm_back = loop_layernorm_back,
     .lstm = loop_lstm,
     .lstm_back = loop_lstm_back,
 };

@@ -37,23 +37,6 @@ bm_status bm_cuda_event_open(cudaEvent_t *out)
                           "event");
 }
 
-void *bm_cuda_room_for(bm_backend *be, bm_cuda_room *r, size_t bytes)
-{
-    if (bytes > r->bytes) {
-        cudaFree(r->x); /* waits for kernels that use it */
-        *r = (bm_cuda_room){NULL, 0};
-        BM_CUDA(be, cudaMalloc(&r->x, bytes));
-        if (be->failed == BM_OK)
-            r->bytes = bytes;
-    }
-    return be->failed == BM_OK ? r->x : NULL;
-}
-
-void *bm_cuda_scratch(bm_backend *be, size_t bytes)
-{
-    return bm_cuda_room_for(be, &bm_cuda_of(be)->scratch, bytes);
-}
-
 bm_status bm_cuda_switch(bm_cuda *cuda, const char *variable,
                          const char *const values[], size_t *out)
 {

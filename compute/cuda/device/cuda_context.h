@@ -21,6 +21,7 @@ typedef struct bm_cuda_room {
 } bm_cuda_room;
 
 typedef struct bm_cuda {
+    bm_backend *beside; /* borrowed: bm_backend_open_beside; NULL: alone */
     int device;
     int major, minor; /* compute capability */
     int multiprocessors;
@@ -29,16 +30,21 @@ typedef struct bm_cuda {
     bm_precision precision;
     cudaStream_t stream;
     cudaStream_t side; /* cuda_side.h */
+    cudaEvent_t given; /* after the last vector for another backend, or from
+                          it: cuda_copy.c */
     bool graphs;       /* BMUF_GRAPH=on: see cuda_lstm_steps.c */
     double *partial;   /* [BM_PARTIALS], on the device: of a reduction */
     bm_cuda_room scratch;
+    bool swaps; /* an idle vector has been swapped out */
 
     /* What each module keeps, and the file that knows its type. */
     struct bm_cuda_loans *loans;       /* cuda_side.c */
+    struct bm_cuda_times *times;       /* cuda_times.c; NULL until it is used */
     struct bm_cuda_memory *memory;     /* cuda_forms.c */
-    struct bm_cuda_ring *ring;         /* cuda_ring.c */
+    struct bm_cuda_idle *idle;         /* cuda_room.c: a list */
+    struct bm_cuda_ring *ring;         /* cuda_ring.c; NULL beside another */
     struct bm_cuda_slots *slots;       /* cuda_copy.c */
-    struct bm_cuda_products *products; /* cuda_products.c */
+    struct bm_cuda_products *products; /* cuda_products.c; likewise */
     struct bm_cuda_lstm *lstm;         /* cuda_lstm.h */
     const struct bm_conv_engine *conv; /* cuda_conv.h */
     struct bm_cudnn *cudnn;            /* cuda_cudnn.h; NULL until it is used */
@@ -70,13 +76,6 @@ BM_CHECKED bm_status bm_cuda_stream_open(cudaStream_t *out);
 
 /* Opens an event without timing. */
 BM_CHECKED bm_status bm_cuda_event_open(cudaEvent_t *out);
-
-/* Makes the room at least so large, and returns it. NULL after a failure. */
-void *bm_cuda_room_for(bm_backend *be, bm_cuda_room *r, size_t bytes);
-
-/* Room for one operation: the next one that asks gets the same memory. NULL
- * after a failure. */
-void *bm_cuda_scratch(bm_backend *be, size_t bytes);
 
 /*
  * Reads the environment variable of a choice that a measurement on a GPU is to

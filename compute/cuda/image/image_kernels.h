@@ -91,6 +91,22 @@ cudaError_t bm_kernel_filter_unpack(cudaStream_t stream,
                                     const bm_filter_layout *f, bm_in packed,
                                     bool adds, float *w);
 
+/* windows.cu */
+
+/* The maximum or mean of windows, which may overlap, over x [T, B, H, C]. */
+typedef struct bm_sliding {
+    size_t T, B;             /* of x */
+    const int32_t *in, *out; /* [B]: frames of x and of windows */
+    unsigned height, channels, out_frames, out_height;
+    bm_axis time, rows;
+    bool mean;
+} bm_sliding;
+
+cudaError_t bm_kernel_sliding_forward(cudaStream_t stream, const bm_sliding *s,
+                                      bm_in x, bm_out y);
+cudaError_t bm_kernel_sliding_backward(cudaStream_t stream, const bm_sliding *s,
+                                       bm_in x, bm_in dy, bm_out dx);
+
 /* image.cu */
 
 /* Windows of `time` frames and `rows` rows over x, side by side; the last ones

@@ -96,6 +96,29 @@ typedef struct bm_back {
 } bm_back;
 cudaError_t bm_kernel_sum_back(cudaStream_t stream, const bm_back *p);
 
+/* layernorm.cu */
+
+/* Frames [T B, width], of which those past the end of their sequence are not
+ * read and become zero. forward writes y and the moments; backward writes dx;
+ * slopes writes dgamma and dbeta [width]. */
+typedef struct bm_layernorm_pass {
+    size_t frames, B, width;
+    const int32_t *lengths; /* [B] */
+    const float *gamma, *beta;
+    bm_in x, dy;
+    bm_out y, dx;
+    float *moments; /* [T B, 2]: mean, inverse deviation */
+    float *dgamma, *dbeta;
+    float *work; /* [bm_kernel_layernorm_work] */
+} bm_layernorm_pass;
+size_t bm_kernel_layernorm_work(const bm_layernorm_pass *p);
+cudaError_t bm_kernel_layernorm_forward(cudaStream_t stream,
+                                        const bm_layernorm_pass *p);
+cudaError_t bm_kernel_layernorm_backward(cudaStream_t stream,
+                                         const bm_layernorm_pass *p);
+cudaError_t bm_kernel_layernorm_slopes(cudaStream_t stream,
+                                       const bm_layernorm_pass *p);
+
 /* update.cu */
 
 /* bm_momentum_step on a device with so many multiprocessors. w16, unless NULL,

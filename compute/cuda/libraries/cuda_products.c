@@ -253,7 +253,7 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
 
     if (m == 0 || n == 0 || be->failed != BM_OK)
         return;
-    BM_ASSERT(k > 0 && a.type == b.type);
+    BM_ASSERT(k > 0 && a.type == b.type && cuda->products != NULL);
     s.m = m, s.n = n, s.k = k, s.lda = a.ld, s.ldb = b.ld, s.ldc = ldc;
     s.align_a = alignment(a.x), s.align_b = alignment(b.x);
     s.align_c = alignment(c);

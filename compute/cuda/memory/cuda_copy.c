@@ -175,3 +175,26 @@ void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n)
     BM_CUDA(be, cudaMemcpyAsync(dst, x, n * sizeof *dst, cudaMemcpyDeviceToHost,
                                 cuda->stream));
 }
+
+/* Work given to `be` from now on starts when `other` has done what it was given
+ * so far. */
+static void follow(bm_backend *be, bm_backend *other)
+{
+    BM_CUDA(other, cudaEventRecord(bm_cuda_of(other)->given,
+                                   bm_cuda_of(other)->stream));
+    BM_CUDA(be, cudaStreamWaitEvent(bm_cuda_of(be)->stream,
+                                    bm_cuda_of(other)->given, 0));
+}
+
+void bm_cuda_copy_between(bm_backend *to, float *y, bm_backend *from,
+                          const float *x, size_t n)
+{
+    x = bm_cuda_read(from, x, n);
+    y = bm_cuda_write(to, y, n);
+    follow(to, from);
+    if (from->failed == BM_OK)
+        BM_CUDA(to,
+                cudaMemcpyAsync(y, x, n * sizeof *y, cudaMemcpyDeviceToDevice,
+                                bm_cuda_of(to)->stream));
+    follow(from, to);
+}

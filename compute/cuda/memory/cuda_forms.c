@@ -3,22 +3,26 @@
  * spans that say otherwise: there the bf16 twin is current too, or alone. Spans
  * never overlap. There are some dozens, about as many as vectors in use.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "compute/cuda/memory/cuda_forms.h"
 #include "compute/cuda/device/cuda_side.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct span {
     size_t first, last; /* [first, last) */
     bool alone;         /* the floats there are out of date */
 } span;
 
-/* One bm_alloc. */
+/* One bm_alloc or bm_alloc_idle. */
 typedef struct piece {
-    float *x;
+    float
+        *x; /* as callers know it; of idle vectors an address without memory */
     size_t n;
-    bm_bf16 *twin; /* NULL until it is needed */
+    bm_cuda_idle *idle; /* NULL: x is on the device */
+    bm_bf16 *twin;      /* NULL until it is needed */
     span *spans;
     size_t n_spans, room;
 } piece;
@@ -39,10 +43,15 @@ bm_status bm_cuda_memory_open(bm_backend *be)
     return BM_OK;
 }
 
-static void free_piece(piece *p)
+static void free_piece(bm_backend *be, piece *p)
 {
+    if (p->idle != NULL) {
+        bm_cuda_idle_close(be, p->idle);
+        munmap(p->x, p->n * sizeof *p->x);
+    } else {
+        cudaFree(p->x);
+    }
     cudaFree(p->twin);
-    cudaFree(p->x);
     free(p->spans);
 }
 
@@ -53,7 +62,7 @@ void bm_cuda_memory_close(bm_backend *be)
     if (m == NULL)
         return;
     for (size_t i = 0; i < m->n_pieces; i++)
-        free_piece(&m->pieces[i]);
+        free_piece(be, &m->pieces[i]);
     free(m->pieces);
     free(m);
 }
@@ -83,7 +92,8 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
     bm_status status = BM_OK;
 
     BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
-    BM_TRY(bm_cuda_status(cudaMalloc((void **)&x, bytes), "cudaMalloc"));
+    BM_TRY(
+        bm_cuda_status(bm_cuda_malloc(be, (void **)&x, bytes), "cudaMalloc"));
     status =
         bm_cuda_status(cudaMemsetAsync(x, 0, bytes, cuda->stream), "memset");
     if (status != BM_OK) {
@@ -92,6 +102,28 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
     }
     m->pieces[m->n_pieces++] = (piece){.x = x, .n = n > 0 ? n : 1};
     *out = x;
+    return BM_OK;
+}
+
+bm_status bm_cuda_alloc_idle(bm_backend *be, size_t n, float **out)
+{
+    bm_cuda_memory *m = bm_cuda_of(be)->memory;
+    size_t bytes = (n > 0 ? n : 1) * sizeof(float);
+    piece p = {.n = n > 0 ? n : 1};
+    bm_status status = BM_OK;
+
+    BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
+    p.x = mmap(NULL, bytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p.x == MAP_FAILED)
+        return BM_FAIL(BM_ERR_MEMORY, "no addresses for %zu floats", n);
+    status = bm_cuda_idle_open(be, bytes, &p.idle);
+    if (status != BM_OK) {
+        munmap(p.x, bytes);
+        return status;
+    }
+    m->pieces[m->n_pieces++] = p;
+    *out = p.x;
     return BM_OK;
 }
 
@@ -108,13 +140,22 @@ static piece *find(bm_backend *be, const float *x, size_t n)
     return NULL;
 }
 
+/* Where the floats from number `first` on are. `load`: they are read, or not all
+ * of the piece is written. */
+static float *place(bm_backend *be, const piece *p, size_t first, bool load)
+{
+    float *x = p->idle != NULL ? bm_cuda_idle_take(be, p->idle, load) : p->x;
+
+    return x != NULL ? x + first : NULL;
+}
+
 /* The stream may still use x: cudaFree waits. */
 void bm_cuda_free(bm_backend *be, float *x)
 {
     bm_cuda_memory *m = bm_cuda_of(be)->memory;
     piece *p = find(be, x, 1); /* n = 0 could find the piece before */
 
-    free_piece(p);
+    free_piece(be, p);
     *p = m->pieces[--m->n_pieces];
 }
 
@@ -183,9 +224,10 @@ static void drop_spans(bm_backend *be, piece *p, size_t first, size_t last)
 
 static bool have_twin(bm_backend *be, piece *p)
 {
-    if (p->twin == NULL) {
-        BM_CUDA(be, cudaMalloc((void **)&p->twin, p->n * sizeof *p->twin));
-    }
+    BM_ASSERT(p->idle == NULL);
+    if (p->twin == NULL)
+        BM_CUDA(be,
+                bm_cuda_malloc(be, (void **)&p->twin, p->n * sizeof *p->twin));
     return p->twin != NULL;
 }
 
@@ -196,7 +238,7 @@ const float *bm_cuda_read(bm_backend *be, const float *x, size_t n)
 
     bm_cuda_reclaim(be, x, n, false);
     widen_all(be, p, first, first + n);
-    return x;
+    return place(be, p, first, true);
 }
 
 static bool is_current16(const piece *p, size_t first, size_t last)
@@ -232,7 +274,7 @@ float *bm_cuda_write(bm_backend *be, float *x, size_t n)
 
     bm_cuda_reclaim(be, x, n, true);
     drop_spans(be, p, first, first + n);
-    return x;
+    return place(be, p, first, n < p->n);
 }
 
 static bm_bf16 *write_twin(bm_backend *be, float *x, size_t n, bool alone)

@@ -16,7 +16,8 @@
  *
  * A conversion is queued only when the form that is asked for is not current.
  * x and y are vectors from bm_alloc, or parts of them: anything else is an
- * assertion. No operation touches a caller's vector in another way. What an
+ * assertion. An idle vector (bm_alloc_idle) has no bf16 form, and its address is
+ * not that of its memory, which may change. No operation touches a caller's vector in another way. What an
  * operation keeps for its backward pass is its own and has no forms.
  *
  * These functions return NULL only if there is no memory for a twin; the
@@ -25,15 +26,16 @@
 #ifndef BM_COMPUTE_CUDA_MEMORY_CUDA_FORMS_H
 #define BM_COMPUTE_CUDA_MEMORY_CUDA_FORMS_H
 
-#include "compute/cuda/device/cuda_context.h"
+#include "compute/cuda/device/cuda_room.h"
 #include "compute/cuda/kernels/kernels.h"
 
 /* BM_ERR_MEMORY: no memory on the host. */
 BM_CHECKED bm_status bm_cuda_memory_open(bm_backend *be);
 void bm_cuda_memory_close(bm_backend *be); /* frees what is left */
 
-/* The operations alloc and free of backend.h. */
+/* The operations alloc, alloc_idle and free of backend.h. */
 bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out);
+bm_status bm_cuda_alloc_idle(bm_backend *be, size_t n, float **out);
 void bm_cuda_free(bm_backend *be, float *x);
 
 const float *bm_cuda_read(bm_backend *be, const float *x, size_t n);

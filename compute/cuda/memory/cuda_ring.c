@@ -63,6 +63,7 @@ static char *take(bm_backend *be, size_t bytes)
     bm_cuda_ring *r = bm_cuda_of(be)->ring;
     size_t place = 0;
 
+    BM_ASSERT(r != NULL);
     if (bytes > HALF) {
         bm_remember(be, BM_FAIL(BM_ERR_UNSUPPORTED,
                                 "a mini-batch has %zu bytes of lengths or "

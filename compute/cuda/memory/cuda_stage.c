@@ -8,6 +8,7 @@
  *     used   the packet is unpacked: the next copy may start
  */
 #include "compute/cuda/memory/cuda_stage.h"
+#include "compute/cuda/device/cuda_room.h"
 #include "compute/cuda/kernels/kernels.h"
 #include "compute/cuda/memory/cuda_forms.h"
 
@@ -89,7 +90,7 @@ bm_status bm_cuda_stage_open(bm_backend *be, void **self)
 
 /* Takes an eighth more than is needed, as the next packet may be longer. The
  * device may still use the old memory: cudaFree and bm_free wait. */
-static bm_status reserve_slot(slot *s, size_t bytes)
+static bm_status reserve_slot(bm_backend *be, slot *s, size_t bytes)
 {
     size_t room = bytes + bytes / 8;
 
@@ -98,7 +99,7 @@ static bm_status reserve_slot(slot *s, size_t bytes)
     free_room(s);
     BM_TRY(bm_cuda_status(cudaMallocHost((void **)&s->host, room + 1),
                           "pinned memory"));
-    BM_TRY(bm_cuda_status(cudaMalloc((void **)&s->packet, room + 1),
+    BM_TRY(bm_cuda_status(bm_cuda_malloc(be, (void **)&s->packet, room + 1),
                           "cudaMalloc"));
     s->room = room;
     return BM_OK;
@@ -163,7 +164,7 @@ bm_status bm_cuda_stage_send(bm_backend *be, void *self, bm_extent e, size_t D,
     bm_bf16 *x16 = NULL;
 
     BM_CUDA(be, cudaEventSynchronize(s->sent));
-    BM_TRY(reserve_slot(s, bytes));
+    BM_TRY(reserve_slot(be, s, bytes));
     BM_TRY(reserve_x(be, st, n));
     (void)pack(s->host, e, D, sequences);
     BM_CUDA(be, cudaStreamWaitEvent(st->copies, s->used, 0));

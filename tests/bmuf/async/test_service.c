@@ -3,9 +3,12 @@
  * clock and in real time; and that blocks in real time end in any order of
  * messages and after failures.
  */
+#include "bmuf/async/server.h"
+#include "bmuf/async/server_shards.h"
 #include "tests/support/equations.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,8 +65,14 @@ static void check_bytes(bm_comm *comm, int workers, size_t n,
     const char *const settings[] = {text[0], text[1], text[2], text[3], NULL};
     problem p = {.workers = workers, .batch = 1};
     zero_task s = {.steps = 3};
-    bm_task task = {&s,          begin_zero_task,  zero_gradient,
-                    equal_score, count_zero_steps, epoch_size};
+    bm_task task = {&s,
+                    begin_zero_task,
+                    zero_gradient,
+                    equal_score,
+                    count_zero_steps,
+                    epoch_size,
+                    NULL,
+                    NULL};
     bm_block_report report;
     double pushed = 0, pulled = 0, m = (double)(n * sizeof(float));
     job j;
@@ -154,6 +163,13 @@ static const char *const realtime_settings[][5] = {
     {"train.strategy=easgd", "easgd.period=2", NULL},
 };
 
+/* Of the server, in these settings: one on each rank, but for one group of
+ * several pushes. */
+static int shards_of(int k, int ranks)
+{
+    return (k == 2 && ranks > 1) || (k == 3 && ranks > 3) ? 1 : ranks;
+}
+
 static job open_real(bm_comm *comm, problem p, const char *const *way)
 {
     const char *settings[8] = {"clock.kind=real", "sgd.momentum=0.25", STEADY};
@@ -183,10 +199,11 @@ static void test_training_in_real_time_converges(void **state)
     }
 }
 
-/* The histogram and the numbers derived from it; returns the pushes. */
+/* The histogram and the numbers derived from it; returns the pushes, each
+ * counted in each shard. */
 static double check_staleness(const bm_service *s)
 {
-    double pushes = 0, sum = 0, most = 0;
+    double pushes = 0, sum = 0, most = 0, of_shards = 0;
 
     for (size_t tau = 0; tau < s->n_stale; tau++) {
         pushes += s->stale[tau];
@@ -196,6 +213,9 @@ static double check_staleness(const bm_service *s)
     assert_true(most + 1 < (double)s->n_stale); /* the last bin is open */
     assert_true(s->most == most);
     assert_true(near(s->mean, sum / pushes, 1e-12));
+    for (int k = 0; k < s->shards; k++)
+        of_shards += s->shard_mean[k] / s->shards;
+    assert_true(near(s->mean, of_shards, 1e-12));
     return pushes;
 }
 
@@ -214,8 +234,10 @@ static void test_counters_in_real_time_add_up(void **state)
 
         start_job(&j);
         assert_ok(bm_trainer_block(j.trainer, 0.1, &report));
-        pushes = check_staleness(report.service);
+        assert_int_equal(report.service->shards, shards_of((int)k, ranks));
+        pushes = check_staleness(report.service) / report.service->shards;
         assert_true(pushes == report.service->pushes);
+        assert_true(k != 0 || pushes == report.service->updates);
         assert_true(k != 0 || report.service->most >= ranks - 1);
         assert_true((k != 2 && ranks > 1) || report.service->most == 0);
         assert_true(pushes == ranks * (k == 1 || k == 4 ? 3 : 6));
@@ -270,7 +292,8 @@ static void test_blocks_in_real_time_always_end(void **state)
         bm_block_report report;
         job j = open_real(*state, ragged, realtime_settings[k]);
         bm_task task = {&j.problem, move,        fail_on_the_last,
-                        read_score, count_steps, epoch_size};
+                        read_score, count_steps, epoch_size,
+                        NULL,       NULL};
 
         if (bm_comm_size(*state) > 1) { /* else a block would be empty */
             start_job(&j);
@@ -287,14 +310,257 @@ static void test_blocks_in_real_time_always_end(void **state)
     }
 }
 
+/* ---- shards -------------------------------------------------------------- */
+
+static void check_cut(size_t n, int shards, int ranks)
+{
+    bm_server_shards s = {0};
+    double most = 0;
+    int found = 0;
+
+    assert_ok(bm_server_shards_cut(&s, n, shards, ranks));
+    assert_true(s.begin[0] == 0 && s.begin[shards] == n);
+    for (int k = 0; k < shards; k++) {
+        assert_true(s.begin[k] <= s.begin[k + 1]);
+        assert_int_equal(bm_server_shards_at(&s, bm_server_shards_rank(&s, k)),
+                         k);
+    }
+    for (int r = 0; r < ranks; r++) {
+        int k = bm_server_shards_at(&s, r);
+        double own = k < 0 ? 0 : (double)(s.begin[k + 1] - s.begin[k]);
+
+        found += k >= 0;
+        most = fmax(most, 3 * ((double)n - own) + (ranks - 1) * own);
+    }
+    assert_int_equal(found, shards);
+    assert_true(bm_server_shards_busiest(&s, 3) == most);
+    bm_server_shards_free(&s);
+}
+
+static void test_shards_cover_the_vector(void **state)
+{
+    static const size_t sizes[] = {1, 1023, 1024, 1025, 2500, 123457};
+
+    (void)state;
+    FOR_EACH (i, sizes)
+        for (int ranks = 1; ranks <= 9; ranks++)
+            for (int shards = 1; shards <= ranks; shards++)
+                check_cut(sizes[i], shards, ranks);
+}
+
+/* Only one worker has data, another one in each block. */
+static int64_t count_steps_of_one(void *self, int worker)
+{
+    const problem *p = self;
+
+    return worker == p->at.block % p->workers ? 5 : 0;
+}
+
+static bm_status gradient_of_one(void *self, bm_params *params, int worker,
+                                 int64_t step, double *samples)
+{
+    *samples = 0;
+    return step < count_steps_of_one(self, worker)
+               ? gradient(self, params, worker, step, samples)
+               : BM_OK;
+}
+
+/* A run in which no two workers push in the same block. */
+static void run_in_turns(bm_comm *comm, const char *const *way,
+                         const char *more, float *model)
+{
+    const char *settings[10] = {more, STEADY};
+    problem p = {.workers = bm_comm_size(comm), .batch = BATCH};
+    job j;
+    bm_task task = {
+        NULL, move, gradient_of_one, read_score, count_steps_of_one, epoch_size,
+        NULL, NULL};
+
+    for (int i = 0; way[i] != NULL; i++)
+        settings[2 + i] = way[i];
+    j = open_job(comm, p, settings);
+    task.self = &j.problem;
+    assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+    for (int t = 0; t < 2; t++) {
+        bm_block_report report;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    }
+    assert_ok(bm_trainer_global(j.trainer, model));
+    close_job(&j);
+}
+
+/* In shards, with one server, and on the virtual clock; with clipping as near
+ * as rounding allows. */
+static void test_shards_are_one_server_where_workers_take_turns(void **state)
+{
+    static const char *const ways[][5] = {
+        {"train.strategy=asgd", "sgd.momentum=0.5", "sgd.nesterov=yes",
+         "sgd.weight_decay=0.01", NULL},
+        {"train.strategy=asgd", "sgd.update=adamw", "sgd.epsilon=1", NULL},
+        {"train.strategy=asgd", "asgd.update=local", "asgd.push_every=2",
+         "asgd.fetch_every=4", NULL},
+        {"train.strategy=easgd", "easgd.period=2", "easgd.alpha=0.5", NULL},
+        {"train.strategy=asgd", "sgd.momentum=0.5", "sgd.clip=0.02", NULL}};
+    static float in_shards[N], whole[N], virtual[N];
+
+    FOR_EACH (k, ways) {
+        run_in_turns(*state, ways[k], "clock.kind=real", in_shards);
+        run_in_turns(*state, ways[k], "clock.kind=virtual", virtual);
+        for (int i = 0; i < N; i++)
+            assert_true(near(in_shards[i], virtual[i], 1e-6));
+        memcpy(whole, in_shards, sizeof whole);
+        if (bm_comm_size(*state) > 1) {
+            const char *one[6] = {"clock.kind=real"};
+
+            for (int i = 0; ways[k][i] != NULL; i++)
+                one[1 + i] = ways[k][i];
+            run_in_turns(*state, one, "clock.shards=1", whole);
+        }
+        for (int i = 0; i < N; i++)
+            assert_true(near(in_shards[i], whole[i], 1e-6));
+        if (strcmp(ways[k][2], "sgd.clip=0.02") != 0)
+            assert_memory_equal(in_shards, whole, sizeof whole);
+    }
+}
+
+/* A push to a server of this rank's own, and what it answers. */
+static double push_to(bm_comm *comm, const float *x, size_t n, double known,
+                      double norm)
+{
+    bm_message m = {.word = {[BM_KIND] = BM_PUSH,
+                             [BM_SAMPLES] = 1,
+                             [BM_KNOWN] = known,
+                             [BM_NORM] = norm}};
+    int self = bm_comm_rank(comm);
+
+    assert_ok(bm_comm_send_message(comm, self, BM_TO_SERVER, &m, x, n));
+    assert_ok(bm_comm_receive_message(comm, BM_TO_WORKER, &m));
+    return m.word[BM_VERSION];
+}
+
+/* A shard counts the versions that a push has missed, divides by that, clips by
+ * the norm of the whole vector, and leaves statistics unclipped. */
+static void test_a_shard_scales_stale_pushes(void **state)
+{
+    enum { FROM = 1024, COUNT = 8, LEARNED = 6, BINS = 9 };
+    static const double known[] = {0, 0, 1, 0}, norm[] = {1, 1, 8, 40};
+    static const double tau[] = {0, 1, 1, 3};
+    static const char *const settings[] = {"sgd.momentum=0", "sgd.clip=4",
+                                           "clock.kind=real", NULL};
+    const bm_server_policy policy = {.push = BM_GRADIENT,
+                                     .group = 1,
+                                     .push_every = 1,
+                                     .fetch_every = 1,
+                                     .power = 1};
+    const bm_pace slow = {FROM - 1, 2, 0.5};
+    bm_message done = {.word = {[BM_KIND] = BM_DONE}};
+    float x[COUNT];
+    double w[COUNT] = {0}, stale[BINS];
+    bm_service service;
+    bm_server *s = NULL;
+    bm_comm *twin = NULL;
+    job j = open_job(*state, even, settings);
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(i + 1);
+    j.params.n_learned = FROM + LEARNED;
+    j.params.paces = &slow;
+    j.params.n_paces = 1;
+    assert_ok(bm_comm_twin(&twin, *state));
+    assert_ok(
+        bm_server_open(&s, j.config, twin, &j.params, FROM, COUNT, &policy, 1));
+    memset(bm_server_params(s)->w, 0, sizeof x);
+    assert_ok(bm_server_start(s, 0.125F, stale, BINS));
+    bm_server_cancel(s); /* ends it, as another rank could not start its own */
+    assert_ok(bm_server_start(s, 0.125F, stale, BINS));
+    FOR_EACH (k, known) {
+        double a = 1 / fmax(tau[k], 1);
+        double b = a * fmin(1, 4 / (a * norm[k]));
+
+        assert_true(push_to(twin, x, COUNT, known[k], norm[k]) ==
+                    (double)k + 1);
+        for (int i = 0; i < COUNT; i++)
+            w[i] -=
+                i < LEARNED ? 0.125 * b * (i == 0 ? 0.5 : 1) * x[i] : a * x[i];
+    }
+    assert_ok(bm_comm_send_message(twin, bm_comm_rank(twin), BM_TO_SERVER,
+                                   &done, NULL, 0));
+    assert_ok(bm_server_join(s, &service));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(near(bm_server_params(s)->w[i], w[i], 1e-6));
+    for (int t = 0; t < BINS; t++)
+        assert_true(stale[t] == (t == 1 ? 2 : t == 0 || t == 3));
+    assert_true(service.most == 3 && service.updates == 4);
+    bm_server_close(s);
+    bm_comm_close(twin);
+    close_job(&j);
+}
+
+/* Each rank sends what it pushes to other ranks' shards, answers from its own,
+ * and at the end its slices of W and of the momentum. */
+static void test_the_busiest_rank_sends_less_with_shards(void **state)
+{
+    static const char *const ways[][3] = {
+        {"train.strategy=asgd", "clock.shards=1", NULL},
+        {"train.strategy=asgd", "clock.shards=0", NULL}};
+    int ranks = bm_comm_size(*state), others = ranks - 1;
+
+    FOR_EACH (k, ways) {
+        bm_server_shards shards;
+        bm_block_report report;
+        job j = open_real(*state, even, ways[k]);
+        uint64_t before = 0;
+        double own = 0;
+
+        assert_ok(bm_server_shards_cut(&shards, N, k == 0 ? 1 : ranks, ranks));
+        own = (double)bm_server_shards_size(
+            &shards, bm_server_shards_at(&shards, bm_comm_rank(*state)));
+        bm_server_shards_free(&shards);
+        start_job(&j);
+        before = bm_comm_traffic(*state).sent;
+        assert_ok(bm_trainer_block(j.trainer, 0.1, &report));
+        assert_true((double)(bm_comm_traffic(*state).sent - before) ==
+                    4 * (6 * (N - own) + (5 + 2) * others * own));
+        close_job(&j);
+    }
+}
+
+/* The pushes of one block, which no shard makes an update of. */
+static void test_a_worker_that_pushes_nan_is_left_out(void **state)
+{
+    static const char *const way[] = {"train.strategy=asgd", NULL};
+    static result r;
+    problem p = even;
+    double skipped = 0, bad_steps = 0;
+    job j;
+
+    p.poisoned = 1;
+    p.poison = (double)NAN;
+    j = open_real(*state, p, way);
+    start_job(&j);
+    for (int t = 0; t < BLOCKS; t++) {
+        bm_block_report report;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        skipped += report.service->pushes - report.service->updates;
+        bad_steps += report.bad_steps;
+    }
+    assert_true(skipped == 6 && bad_steps == 6);
+    assert_ok(bm_trainer_global(j.trainer, r.model));
+    for (int i = 0; i < N; i++)
+        assert_true(isfinite(r.model[i]));
+    close_job(&j);
+}
+
 static void test_real_time_needs_a_rank_for_each_worker(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
                                            "clock.kind=real", NULL};
     problem p = {.workers = bm_comm_size(*state) + 1, .batch = BATCH};
     job j = open_job(*state, p, settings);
-    bm_task task = {&j.problem, move,        gradient,
-                    read_score, count_steps, epoch_size};
+    bm_task task = {&j.problem,  move,       gradient, read_score,
+                    count_steps, epoch_size, NULL,     NULL};
 
     assert_int_equal(
         bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),
@@ -314,6 +580,11 @@ int main(void)
         TEST(test_counters_in_real_time_add_up),
         TEST(test_softsync_of_all_in_real_time_equals_ssgd),
         TEST(test_blocks_in_real_time_always_end),
+        TEST(test_shards_cover_the_vector),
+        TEST(test_shards_are_one_server_where_workers_take_turns),
+        TEST(test_a_shard_scales_stale_pushes),
+        TEST(test_the_busiest_rank_sends_less_with_shards),
+        TEST(test_a_worker_that_pushes_nan_is_left_out),
         TEST(test_real_time_needs_a_rank_for_each_worker),
     };
     return RUN_GROUP_MPI("server", tests);

@@ -31,8 +31,10 @@ static void test_conflicting_settings_are_rejected(void **state)
         {"none", "ring", "cuda", "nccl", NULL},
         {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
         {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
-        {"layer", "tree", "cuda", "auto", "overlap = layer needs gradients"},
-        {"bucket", "tree", "auto", "nccl", "overlap = bucket needs gradients"},
+        {"layer", "tree", "cuda", "auto", NULL},
+        {"merged", "tree", "cuda", "auto", "merged times layers on the CPU"},
+        {"bucket", "tree", "auto", "nccl", "overlap = bucket sends buckets"},
+        {"layer", "tree", "cuda", "mpi", "set job.exchange = host"},
     };
 
     (void)state;
@@ -247,7 +249,8 @@ static void close_net(net *n)
 static bm_trainer *open_trainer(net *n, bm_comm *comm, int workers,
                                 const char *const *settings)
 {
-    bm_task task = {n, next_block, net_gradient, net_score, NULL, epoch_size};
+    bm_task task = {n,    next_block, net_gradient, net_score,
+                    NULL, epoch_size, NULL,         NULL};
     bm_trainer *t = NULL;
     char text[40];
 

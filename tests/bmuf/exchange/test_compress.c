@@ -194,12 +194,14 @@ static void test_conflicting_settings_are_rejected(void **state)
         {"train.strategy=onebit", "job.sum=ring", NULL, "set job.sum = tree"},
         {"compress.code=bf16", "job.exchange=nccl", NULL,
          "set job.exchange = host"},
+        {"compress.code=bf16", "job.exchange=mpi", NULL,
+         "job.exchange = mpi conflicts with codes"},
     };
 
     FOR_EACH (i, bad) {
         job j = open_job(*state, even, bad[i]);
-        bm_task task = {&j.problem, move,        gradient,
-                        read_score, count_steps, epoch_size};
+        bm_task task = {&j.problem,  move,       gradient, read_score,
+                        count_steps, epoch_size, NULL,     NULL};
 
         assert_int_equal(
             bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task),

@@ -3,6 +3,8 @@
  * on any number of ranks, as on the CPU. test_bmuf.c compares the CPU with the
  * equations.
  */
+#include "bmuf/ema.h"
+#include "bmuf/strategies/fragments.h"
 #include "bmuf/strategy.h"
 #include "compute/device_comm.h"
 #include "tests/support/comms.h"
@@ -14,11 +16,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 5003, LEARNED = 3100, BLOCKS = 6 };
+enum { N = 5003, LEARNED = 3100, BLOCKS = 6, STATES = 80 };
 
 static const char *backend = "cpu";
 
-/* The results of a run: start, global model and a mean of each block. */
+/* [compress] code of the jobs that run now; NULL: none. */
+static const char *code;
+
+/* [job] topology, likewise. */
+static const char *topology = "auto";
+
+/* Settings of [block] of the jobs that run now, which end with NULL; NULL: models
+ * are exchanged whole, at block ends. */
+static const char *const *blocks;
+static int shown; /* a worker that is hosted here: its model is compared */
+
+/* The results of a run: start, global model and a mean of each block. Where
+ * workers have models of their own, that of worker `shown` is in `start`. */
 typedef struct outcome {
     float start[BLOCKS][N], global[BLOCKS][N], mean[BLOCKS][N];
     bm_update update[BLOCKS];
@@ -69,6 +83,19 @@ static void set(bm_config *config, const char *key, const char *value)
     assert_ok(bm_config_set(config, text));
 }
 
+/* Columns of codes: of a matrix, of a convolution, and some too short for a
+ * code. */
+static const bm_segment segments[] = {
+    {.name = "0.w", .offset = 0, .count = 2000, .rank = 2, .dim = {20, 100}},
+    {.name = "1.w",
+     .offset = 2000,
+     .count = 1098,
+     .rank = 4,
+     .dim = {3, 3, 2, 61}},
+    {.name = "1.b", .offset = 3098, .count = 2, .rank = 1, .dim = {2}},
+    {.name = "2.mean", .offset = 3100, .count = 1903, .rank = 1, .dim = {1903}},
+};
+
 static bm_status open_strategy(rig *r)
 {
     float w[N];
@@ -76,9 +103,11 @@ static bm_status open_strategy(rig *r)
     for (int i = 0; i < N; i++)
         w[i] = noise(99, 99, i);
     bm_put(r->params.be, r->params.w, w, N);
-    BM_TRY(bm_strategy_open(&r->strategy, r->of->strategy, r->config,
-                            r->of->comm, &r->params));
-    return BM_OK;
+    if (blocks != NULL)
+        return bm_fragments_open(&r->strategy, r->of->strategy, r->config,
+                                 r->of->comm, &r->params);
+    return bm_strategy_open(&r->strategy, r->of->strategy, r->config,
+                            r->of->comm, &r->params);
 }
 
 static void set_up(rig *r, const job *j)
@@ -93,6 +122,14 @@ static void set_up(rig *r, const job *j)
     set(r->config, "job.exchange", j->exchange);
     set(r->config, "job.coordinator", j->coordinator);
     set(r->config, "job.sum", j->sum);
+    set(r->config, "job.topology", topology);
+    if (code != NULL) {
+        set(r->config, "compress.code", code);
+        r->params.segments = segments;
+        r->params.n_segments = sizeof segments / sizeof *segments;
+    }
+    for (size_t i = 0; blocks != NULL && blocks[i] != NULL; i++)
+        assert_ok(bm_config_set(r->config, blocks[i]));
     set(r->config, "bmuf.momentum", "0.7");
     set(r->config, "bmuf.rate", "0.9");
     assert_ok(bm_alloc(j->be, N, &r->params.w));
@@ -130,6 +167,20 @@ static void learn(const rig *r, int worker, int block)
     bm_put(r->params.be, at, x, N);
 }
 
+/* Waits for a late exchange. */
+static void note_own_model(const rig *r, int block, outcome *out)
+{
+    bm_state of[STATES];
+    size_t n = bm_strategy_state(r->strategy, of), i = 0;
+    char name[16];
+
+    snprintf(name, sizeof name, "own.%d", shown);
+    while (i < n && strcmp(of[i].name, name) != 0)
+        i++;
+    assert_true(i < n);
+    get(of[i].be, of[i].x, out->start[block]);
+}
+
 static void train_block(rig *r, int block, outcome *out)
 {
     bm_strategy *s = r->strategy;
@@ -149,7 +200,12 @@ static void train_block(rig *r, int block, outcome *out)
     out->update[block] = s->update;
     if (steps && s->update.weight == 0)
         return; /* g is not used */
-    get(r->params.be, steps ? r->params.g : r->params.w, out->start[block]);
+    if (blocks != NULL && block % 2 == 0)
+        return; /* the exchange may run beside the next block */
+    if (blocks != NULL)
+        note_own_model(r, block, out);
+    else
+        get(r->params.be, steps ? r->params.g : r->params.w, out->start[block]);
     assert_ok(bm_strategy_global(s, r->params.g));
     get(r->params.be, r->params.g, out->global[block]);
 }
@@ -176,9 +232,9 @@ static void average(rig *r, int block, float *out)
 /* Closes the strategy and resumes from its states. */
 static void restart(rig *r)
 {
-    bm_state of[BM_STRATEGY_STATES];
+    bm_state of[STATES];
     size_t n = bm_strategy_state(r->strategy, of);
-    float *kept[BM_STRATEGY_STATES];
+    float *kept[STATES];
 
     for (size_t i = 0; i < n; i++) {
         bm_backend *be = of[i].be != NULL ? of[i].be : cpu;
@@ -202,10 +258,12 @@ static outcome *run(const job *j, const char *transport)
 
     set_up(&r, j);
     assert_ok(open_strategy(&r));
-    assert_string_equal(bm_exchange_transport(r.strategy->exchange), transport);
+    assert_string_equal(bm_strategy_transport(r.strategy), transport);
     for (int t = 0; t < BLOCKS; t++) {
         train_block(&r, t, out);
-        average(&r, t, out->mean[t]);
+        if (r.strategy->exchange != NULL && /* onebit has no means of models */
+            strcmp(j->strategy, "onebit") != 0)
+            average(&r, t, out->mean[t]);
         if (t == 3 && r.strategy->ops->per == BM_BLOCK)
             restart(&r);
     }
@@ -391,10 +449,9 @@ static void test_mpi_that_is_not_cuda_aware_is_rejected(void **state)
     clear_up(&r);
 }
 
-static void test_other_sums_use_the_host(void **state)
+static void test_exact_and_mpi_sums_use_the_host(void **state)
 {
-    static const char *const sums[] = {"exact", "mpi", "ring", "halving",
-                                       "hier"};
+    static const char *const sums[] = {"exact", "mpi"};
     fixture *f = *state;
 
     FOR_EACH (i, sums) {
@@ -410,6 +467,168 @@ static void test_other_sums_use_the_host(void **state)
         device.be = f->be;
         assert_same(run(&j, "host"), run(&device, "host"));
     }
+}
+
+/* Along a grid of workers: on devices that send to each other, and on one that
+ * has all workers. */
+static void check_along_a_grid(fixture *f, const char *sum, int workers)
+{
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm,
+             cpu,
+             workers % 2 ? "bmuf" : "average",
+             "auto",
+             workers % 3 ? "sharded" : "root",
+             sum,
+             workers};
+    job device = j, alone = j;
+
+    device.be = alone.be = f->be;
+    alone.comm = f->alone;
+    if (workers < 7)
+        assert_same(run(&j, "host"),
+                    run(&device, size > 1 ? "nccl" : "device"));
+    else
+        assert_same(run(&device, size > 1 ? "nccl" : "device"),
+                    run(&alone, "device"));
+}
+
+static void test_sums_along_a_grid_have_the_bits_of_the_host(void **state)
+{
+    fixture *f = *state;
+
+    check_along_a_grid(f, "ring", 5);
+    check_along_a_grid(f, "ring", 7);
+    check_along_a_grid(f, "halving", 6);
+    topology = "2x3";
+    check_along_a_grid(f, "hier", 6);
+    topology = "auto";
+    check_along_a_grid(f, "hier", bm_comm_size(f->comm));
+}
+
+/* What a device encodes and decodes is what the host does. Means go by the
+ * host. */
+static void test_codes_have_the_bits_of_the_host(void **state)
+{
+    static const char *const codes[] = {"fp32", "fp16",   "bf16",
+                                        "int8", "onebit", "topk"};
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    FOR_EACH (i, codes) {
+        job j = {f->comm,
+                 cpu,
+                 "bmuf",
+                 "auto",
+                 "sharded",
+                 "tree",
+                 2 * size + (i % 2 ? 0 : 1)};
+        job device = j;
+
+        device.be = f->be;
+        if (i % 3 == 0)
+            j.strategy = device.strategy = "average";
+        code = codes[i];
+        assert_same(run(&j, "host"), run(&device, "host"));
+        code = NULL;
+    }
+}
+
+/* Gradients: residuals in both directions. */
+static void test_onebit_has_the_bits_of_the_host(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm, cpu, "onebit", "auto", "root", "tree", 2 * size};
+    job device = j;
+
+    device.be = f->be;
+    assert_same(run(&j, "host"), run(&device, "host"));
+}
+
+/* ---- late exchanges ------------------------------------------------------ */
+
+static const char *const late[] = {"block.overlap=yes", NULL};
+static const char *const in_turn[] = {"block.fragments=3", NULL};
+static const char *const late_in_turn[] = {"block.overlap=yes",
+                                           "block.fragments=3", NULL};
+
+/* Of devices, by way of the host, and on the CPU. */
+static void check_late(fixture *f, const char *strategy, const char *sum,
+                       int workers)
+{
+    int size = bm_comm_size(f->comm);
+    const char *way = strcmp(sum, "exact") == 0 ? "host"
+                      : size > 1                ? "nccl"
+                                                : "device";
+    job j = {f->comm, cpu, strategy, "auto", "sharded", sum, workers};
+    job host = j, device = j, alone = j;
+
+    shown = bm_comm_first(f->comm, workers, bm_comm_rank(f->comm));
+    host.be = device.be = alone.be = f->be;
+    host.exchange = "host";
+    alone.comm = f->alone;
+    assert_same(run(&j, "host"), run(&host, "host"));
+    assert_same(run(&j, "host"), run(&device, way));
+    if (strcmp(sum, "tree") == 0 && workers == 2 * size)
+        assert_same(run(&j, "host"), run(&alone, "device"));
+}
+
+static void test_late_exchanges_have_the_bits_of_the_host(void **state)
+{
+    static const char *const *const ways[] = {late, in_turn, late_in_turn};
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+
+    FOR_EACH (i, ways) {
+        blocks = ways[i];
+        check_late(f, "bmuf", "tree", 2 * size);
+        check_late(f, "average", "tree", 3 * size - 1);
+    }
+    blocks = late_in_turn;
+    check_late(f, "slowmo", "tree", size);
+    check_late(f, "bmuf", "ring", 5);
+    check_late(f, "bmuf", "exact", 2 * size);
+    blocks = NULL;
+}
+
+/* An average of models is on the backend of the exchange that is under way. */
+static void close_during_an_exchange(const job *j)
+{
+    outcome *out = zeros(1, sizeof *out);
+    bm_ema *ema = NULL;
+    rig r;
+
+    set_up(&r, j);
+    assert_ok(open_strategy(&r));
+    assert_ok(bm_ema_open(&ema, r.strategy, 0.5));
+    train_block(&r, 0, out);
+    bm_ema_close(ema);
+    clear_up(&r);
+    free(out);
+}
+
+/* By NCCL on one rank, and by a CUDA-aware MPI. */
+static void test_late_exchanges_go_the_way_that_is_set(void **state)
+{
+    fixture *f = *state;
+    int size = bm_comm_size(f->comm);
+    job j = {f->comm, cpu, "bmuf", "auto", "sharded", "tree", 2 * size};
+    job nccl = j, mpi = j;
+
+    nccl.be = mpi.be = f->be;
+    nccl.exchange = "nccl";
+    mpi.exchange = "mpi";
+    blocks = late_in_turn;
+    shown = 2 * bm_comm_rank(f->comm);
+    assert_same(run(&j, "host"), run(&nccl, "nccl"));
+    close_during_an_exchange(&nccl);
+    if (is_emulated(f->be)) {
+        pretend_cuda_aware(f->comm, true);
+        assert_same(run(&j, "host"), run(&mpi, "mpi"));
+        pretend_cuda_aware(f->comm, false);
+    }
+    blocks = NULL;
 }
 
 static void check_falls_back(fixture *f, bm_backend *be, const char *why)
@@ -539,6 +758,67 @@ static void check_failure(fixture *f, const char *exchange, int where)
     bm_backend_close(be);
 }
 
+/* A late exchange, or one of fragments, of which the last rank fails: on the
+ * device's queue of the training when the exchange begins, or on that of the
+ * exchange, while the others wait for its slice. */
+static void check_late_failure(fixture *f, bool beside)
+{
+    int rank = bm_comm_rank(f->comm), size = bm_comm_size(f->comm);
+    bool mine = rank == size - 1;
+    bm_backend *be = NULL;
+    bm_backend_ops ops;
+    const bm_backend_ops *whole = NULL;
+    job j = {f->comm, NULL, "bmuf", "nccl", "sharded", "tree", size};
+    bool good = true;
+    bm_status status = BM_OK;
+    rig r;
+
+    assert_ok(bm_backend_open(&be, backend, rank));
+    whole = be->ops;
+    ops = *whole;
+    ops.filter_slice = fail_to_filter;
+    if (mine && beside)
+        be->ops = &ops;
+    j.be = be;
+    set_up(&r, &j);
+    assert_ok(open_strategy(&r));
+    bm_strategy_begin(r.strategy, rank, NULL);
+    learn(&r, rank, 0);
+    assert_ok(bm_strategy_worker_end(r.strategy, rank, 10, &good));
+    if (mine && !beside)
+        break_down(be);
+    status = bm_strategy_exchange(r.strategy);
+    if (r.strategy->late && !(mine && !beside)) {
+        assert_ok(status); /* it is known when the exchange has ended */
+        status = bm_strategy_global(r.strategy, r.params.g);
+    }
+    assert_int_equal(status, BM_ERR_DEVICE); /* on all of them */
+    if (beside || mine)
+        assert_non_null(strstr(bm_last_error(), "this one broke"));
+    if (r.strategy->late)
+        assert_int_equal(bm_strategy_exchange(r.strategy), BM_ERR_DEVICE);
+    clear_up(&r);
+    be->ops = whole;
+    bm_backend_close(be);
+}
+
+static void test_a_late_exchange_that_fails_leaves_no_rank_waiting(void **state)
+{
+    static const char *const *const ways[] = {late, in_turn, late_in_turn};
+    fixture *f = *state;
+    int64_t number = 0;
+
+    if (bm_device_comm_load(f->be, &number) != BM_OK)
+        return;
+    FOR_EACH (i, ways)
+        for (int beside = 0; beside < 2; beside++) {
+            blocks = ways[i];
+            check_late_failure(f, beside);
+        }
+    check_late(f, "bmuf", "tree", 2 * bm_comm_size(f->comm));
+    blocks = NULL;
+}
+
 static void test_a_rank_that_fails_leaves_no_rank_waiting(void **state)
 {
     fixture *f = *state;
@@ -567,10 +847,16 @@ int main(int argc, char **argv)
         TEST(test_exchanges_share_a_communicator),
         TEST(test_cuda_aware_mpi_gives_the_same_bits),
         TEST(test_mpi_that_is_not_cuda_aware_is_rejected),
-        TEST(test_other_sums_use_the_host),
+        TEST(test_exact_and_mpi_sums_use_the_host),
+        TEST(test_sums_along_a_grid_have_the_bits_of_the_host),
+        TEST(test_codes_have_the_bits_of_the_host),
+        TEST(test_onebit_has_the_bits_of_the_host),
         TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
         TEST(test_ranks_that_share_a_device_use_the_host),
         TEST(test_a_rank_that_fails_leaves_no_rank_waiting),
+        TEST(test_late_exchanges_have_the_bits_of_the_host),
+        TEST(test_late_exchanges_go_the_way_that_is_set),
+        TEST(test_a_late_exchange_that_fails_leaves_no_rank_waiting),
     };
 
     if (argc > 1)

@@ -17,7 +17,8 @@
 
 /* 600 blocks, enough for several kills. */
 static const char settings[] =
-    "train.epochs=150; schedule.kind=constant; train.checkpoint_every=3";
+    "--max-restarts 0; train.epochs=150; schedule.kind=constant; "
+    "train.checkpoint_every=3";
 
 static bm_rng chance;
 

@@ -83,6 +83,104 @@ static void test_limits_of_the_environment_are_kept(void **_)
     }
 }
 
+/* ---- hosts and launchers ------------------------------------------------ */
+
+/* Runs `train` with these options, where the environment has "NAME=value ..". */
+static outcome train_with(const char *environment, const char *option,
+                          const char *value)
+{
+    char text[400], *names[8], *rest = NULL;
+    size_t n = 0;
+    outcome o;
+
+    snprintf(text, sizeof text, "%s", environment);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *sign = strchr(word, '=');
+
+        *sign = '\0';
+        setenv(word, sign + 1, 1);
+        names[n++] = word;
+    }
+    o = option != NULL ? BMUF("train", "any.ini", option, value)
+                       : BMUF("train", "any.ini");
+    while (n-- > 0)
+        unsetenv(names[n]);
+    return o;
+}
+
+/* Hosts that are all this one need no ssh. */
+static void test_slots_of_this_host_are_ranks(void **_)
+{
+    outcome o = train_with("", "--hosts", "localhost:2");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "\n-np\n2\n");
+    assert_null(strstr(o.out, "\n--host\n"));
+    write_text("hosts", "localhost slots=2 max_slots=3 # this one\n");
+    o = train_with("", "--hostfile", in_folder("hosts"));
+    assert_code(o, 0);
+    assert_says(o.out, "\n-np\n2\n");
+}
+
+#define ALLOCATION                                                             \
+    "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=a[1-2] SLURM_TASKS_PER_NODE=1(x2) "
+
+/* An allocation needs no option; -n may leave out some of it. */
+static void test_an_allocation_of_slurm_is_used(void **_)
+{
+    outcome o = train_with(ALLOCATION, NULL, NULL);
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out, "\n-np\n2\n");
+    assert_says(o.out, "\n--host\na1:1,a2:1\n");
+    assert_says(o.out, "\n-x\nBMUF_LAUNCH_COMMAND\n");
+    assert_says(o.out, "\n--mca\noob_tcp_keepalive_time\n3\n");
+    assert_null(strstr(o.out, "plm_rsh_args")); /* srun starts the daemons */
+    o = train_with(ALLOCATION, "-n", "1");
+    assert_says(o.out, "\n--host\na1:1\n");
+    o = train_with(ALLOCATION, "-n", "3");
+    assert_fails(o, 64, "3 ranks", "2 slots");
+    o = train_with(ALLOCATION "SLURM_JOB_CPUS_PER_NODE=2(x2)", "-n", "3");
+    assert_says(o.out, "\n--host\na1:2,a2:1\n");
+    o = train_with("SLURM_JOB_ID=7 SLURM_JOB_NODELIST=a[1-", NULL, NULL);
+    assert_fails(o, 78, "SLURM_JOB_NODELIST");
+}
+
+/* What others have started is not started again. */
+static void test_ranks_that_others_have_started(void **_)
+{
+    static const char step[] = "SLURM_STEP_ID=0 SLURM_PROCID=0 "
+                               "SLURM_STEP_NUM_TASKS=2";
+
+    (void)_;
+    assert_fails(train_with(step, NULL, NULL), 64, "without PMIx",
+                 "srun --mpi=pmix", "leave out srun");
+    assert_fails(train_with("SLURM_STEP_ID=0 SLURM_PROCID=0 PMIX_RANK=0 "
+                            "SLURM_STEP_NUM_TASKS=2",
+                            "-n", "2"),
+                 64, "srun has started", "drop -n", "without srun");
+    assert_fails(train_with("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0",
+                            "--hosts", "a:2"),
+                 64, "mpirun has started", "drop --hosts", "without mpirun");
+    assert_fails(train_with("PMI_RANK=0 PMI_SIZE=2", NULL, NULL), 64,
+                 "another MPI", "-n 2");
+}
+
+static void test_wrong_hosts_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(train_with("", "--hosts", "a:b"), 64, "--hosts", "'a:b'",
+                 "a:4,b:4");
+    assert_fails(train_with("", "--hosts", "-oProxyCommand=id"), 64,
+                 "no name of a host");
+    assert_fails(train_with("", "--hostfile", in_folder("none")), 66, "none");
+    assert_fails(train_with("", "--hosts", "no.such.host.invalid"), 69,
+                 "no.such.host.invalid", "/etc/hosts");
+}
+
 /* ---- TMPDIR ------------------------------------------------------------- */
 
 static void make_old(const char *name)
@@ -191,6 +289,31 @@ static void test_a_killed_supervisor_leaves_nothing_for_long(void **_)
     assert_int_equal(left_in(".", one, sizeof one), 0);
 }
 
+/* mpirun prints a line a hundred times a second, and counts SIGUSR1. */
+static void test_a_stop_is_repeated_by_the_clock(void **_)
+{
+    size_t n = 0;
+    double since = now(), count = 0;
+    char *printed = NULL;
+    program p;
+
+    (void)_;
+    write_text("storm", "");
+    program_start(&p,
+                  (const char *const[]){"train", "any.ini", "-n", "3", NULL});
+    while (access(in_folder("ready"), F_OK) != 0 && now() - since < 30)
+        pause_for(0.01);
+    since = now();
+    kill(p.pid, SIGTERM);
+    assert_ended(&p, 0);
+    since = now() - since;
+    assert_int_equal(remove(in_folder("storm")), 0);
+    printed = slurp(p.out, &n);
+    assert_int_equal(sscanf(printed, "signals %lf", &count), 1);
+    assert_true(count >= 2 && count < 2 + since / 0.2);
+    free(printed);
+}
+
 /* Puts a file system of this size over the folder, for this process and its
  * children. */
 static bool mount_small(const char *name, const char *size)
@@ -239,6 +362,16 @@ static int prepare(void **state)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
                          "[ ! -e sleep ] || exec sleep 20\n"
+                         "if [ -e storm ]; then\n"
+                         "    n=0 i=0\n"
+                         "    trap 'n=$((n + 1))' USR1\n"
+                         "    : >ready\n"
+                         "    while [ $i -lt 120 ]; do\n"
+                         "        echo line >&2; sleep 0.01; i=$((i + 1))\n"
+                         "    done\n"
+                         "    echo signals $n\n"
+                         "    exit 0\n"
+                         "fi\n"
                          "echo words:\n"
                          "printf '%s\\n' \"$@\"\n"
                          "env | grep '^OMPI_MCA_'\n"
@@ -262,9 +395,15 @@ int main(void)
         cmocka_unit_test(test_mpirun_runs_the_same_command),
         cmocka_unit_test(test_tcp_limits_are_set),
         cmocka_unit_test(test_limits_of_the_environment_are_kept),
+        cmocka_unit_test(test_slots_of_this_host_are_ranks),
+        cmocka_unit_test(test_an_allocation_of_slurm_is_used),
+        cmocka_unit_test(test_ranks_that_others_have_started),
+        cmocka_unit_test(test_wrong_hosts_are_refused),
         cmocka_unit_test(test_folders_of_dead_supervisors_are_removed),
         cmocka_unit_test_teardown(
             test_a_killed_supervisor_leaves_nothing_for_long, programs_end),
+        cmocka_unit_test_teardown(test_a_stop_is_repeated_by_the_clock,
+                                  programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);

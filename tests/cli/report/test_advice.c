@@ -269,6 +269,11 @@ static void test_too_few_steps_for_local_momentum_warn(void **_)
                     "block.steps = 10");
     s.reset = false;
     assert_int_equal(warnings_of(&s).n, 0);
+    s = sensible(); /* 15 per block */
+    s.block_by = BM_BLOCK_BY_STEPS;
+    s.accumulate = 2; /* mini-batches of an update */
+    assert_proposes(&s, "needs 20 steps to take effect, but is reset every 15",
+                    "block.steps = 20");
 }
 
 /* Douillard et al.: AdamW as the local update; workers keep its moments. */

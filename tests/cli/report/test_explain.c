@@ -66,6 +66,7 @@ static void test_json_has_the_numbers_of_the_text(void **_)
         {"blocks   ", "blocks_per_epoch", 1, 6},
         {"are busy ", "balance", 0.01, 1},
         {"checkpoint        about ", "checkpoint_bytes", 1e6, 2},
+        {"of which a rank copies ", "checkpoint_copy_bytes", 1e6, 2},
         {"at 1 GB/s ", "sent_bytes", 1e9, 2},
     };
     outcome o = command_run(&(command){.words = words});
@@ -91,6 +92,28 @@ static void test_json_has_the_numbers_of_the_text(void **_)
     assert_says(warnings, "needs 20 steps to take effect");
     free(warnings);
     json_decref(json);
+}
+
+static void test_explain_says_what_is_augmented(void **_)
+{
+    outcome o =
+        BMUF("explain", "tiny.ini", "--set", "augment.share=0.8", "--set",
+             "augment.speed=0.9:1.1", "--set", "augment.time_masks=2", "--set",
+             "augment.slant=0.2", "--set", "augment.frequency_masks=1");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_says(o.out,
+                "\naugment           of 80 % of the sequences, speed 0.9:1.1, "
+                "slant up to 0.2, 2 time masks of up to 40 frames and 20 %, 1 "
+                "frequency mask of up to 8 of 8 bands\n");
+    assert_says(o.out, "warning: augment.slant = 0.2 distorts images, but "
+                       "data.train has recordings\n");
+    assert_says(o.out, "warning: augment.frequency_width = 8: a mask may have "
+                       "more than half of the 8 bands\n");
+    o = BMUF("explain", "tiny.ini");
+    assert_code(o, 0);
+    assert_null(strstr(o.out, "augment"));
 }
 
 /* Two layers: of 8 features to 1000, and of these to 5 classes. */
@@ -135,27 +158,32 @@ static void test_explain_counts_bytes_of_an_exchange(void **_)
                  3);
 }
 
-/* In real time rank 0 sends its model to both other ranks; if they fetch
- * rarely, their pushes are larger. */
+/* In real time a rank that serves a shard sends it to both other ranks, and its
+ * worker pushes to their shards; if workers fetch rarely, pushes are more. */
 static void test_explain_counts_bytes_of_a_server(void **_)
 {
+    enum { WEIGHTS = 8 * 1000 + 1000 + 1000 * 5 + 5 };
+    enum { LARGEST = 5 * 1024, SMALLEST = 4 * 1024 }; /* of three shards */
     static const struct {
-        const char *fetch;
-        double models;
-    } periods[] = {{"asgd.fetch_every=1", 2}, {"asgd.fetch_every=5", 5}};
-    double weights = 8 * 1000 + 1000 + 1000 * 5 + 5;
+        const char *fetch, *shards;
+        double sent;
+    } periods[] = {
+        {"asgd.fetch_every=1", "clock.shards=1", 2 * WEIGHTS},
+        {"asgd.fetch_every=5", "clock.shards=1", 5 * WEIGHTS},
+        {"asgd.fetch_every=1", "clock.shards=0", WEIGHTS + LARGEST},
+        {"asgd.fetch_every=5", "clock.shards=3", 5 * WEIGHTS - 3 * SMALLEST}};
 
     (void)_;
     FOR_EACH (i, periods) {
-        outcome o = BMUF(
-            "explain", "tiny.ini", "-n", "3", "--set", "job.workers=3", "--set",
-            "model.net=linear:1000 linear", "--set", "train.strategy=asgd",
-            "--set", "clock.kind=real", "--set", periods[i].fetch);
+        outcome o =
+            BMUF("explain", "tiny.ini", "-n", "3", "--set", "job.workers=3",
+                 "--set", "model.net=linear:1000 linear", "--set",
+                 "train.strategy=asgd", "--set", "clock.kind=real", "--set",
+                 periods[i].fetch, "--set", periods[i].shards);
 
         assert_code(o, 0);
         assert_says(o.out, "ranks per fetch of all workers;\n");
-        assert_after(o.out, "at 1 GB/s ", 4e-9 * periods[i].models * weights,
-                     3);
+        assert_after(o.out, "at 1 GB/s ", 4e-9 * periods[i].sent, 3);
     }
 }
 
@@ -293,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
+        cmocka_unit_test(test_explain_says_what_is_augmented),
         cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_a_server),

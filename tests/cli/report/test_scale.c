@@ -100,6 +100,51 @@ static void test_chart_has_two_lines_per_method_and_the_ideal(void **_)
     assert_null(strstr(text, "inf"));
 }
 
+static double exchange_ms(const outcome *o, const char *sum)
+{
+    json_t *all = json_loads(o->out, 0, NULL);
+    json_t *row = json_array_get(json_object_get(all, "forecasts"), 0);
+    double ms = json_number_value(json_object_get(
+        json_object_get(json_object_get(row, "sums"), sum), "exchange_ms"));
+
+    json_decref(all);
+    return ms;
+}
+
+/* 4 workers, 2 of a host, 4 MB; inside 4 us and 370 GB/s, between 1 GB/s. A ring
+ * has 6 steps of 1 MB. A slice of 250000 floats has 7 lanes. */
+static void test_sums_are_compared_on_two_levels(void **_)
+{
+    double b = 4e6 / 7, in = 2 * 4e-6 + b / 370e9, between = b / 1e9;
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl", journal);
+    write_text("net.ini", network);
+    o = BMUF("scale", ".", "--network", "./net.ini", "--inside", "nvlink",
+             "--topology", "2x2", "--sum", "all", "--workers", "4", "--json");
+    assert_code(o, 0);
+    assert_true(near(exchange_ms(&o, "ring"), 6 * (4e-3 + 1), 1e-4));
+    assert_true(near(exchange_ms(&o, "hier"),
+                     1e3 * (in + between + 6 * between), 1e-4));
+    write_text("two.ini", "[link]\nlatency_us = 0\nbandwidth = 1\n[inside]\n"
+                          "workers = 2\nlatency_us = 4\nbandwidth = 370\n");
+    o = BMUF("scale", ".", "--network", "./two.ini", "--sum", "all",
+             "--workers", "4", "--json");
+    assert_true(near(exchange_ms(&o, "hier"),
+                     1e3 * (in + between + 6 * between), 1e-4));
+    o = BMUF("scale", ".", "--network", "./two.ini", "--sum", "all");
+    assert_code(o, 0);
+    assert_says(o.out, "An exchange of all weights, in ms");
+    assert_says(o.out, "ssgd: synchronous SGD");
+    o = BMUF("scale", ".", "--network", "fdr", "--inside", "nvlink",
+             "--topology", "4x8x8", "--workers", "4,256");
+    assert_code(o, 0);
+    assert_says(o.out, "workers of a host 4\n");
+    assert_says(o.out, "topology          4x8x8 for 256 workers");
+    assert_says(o.out, "sum               hier");
+}
+
 static void test_invalid_arguments_are_reported(void **_)
 {
     outcome o;
@@ -115,6 +160,19 @@ static void test_invalid_arguments_are_reported(void **_)
     o = BMUF("scale", ".", "--set", "train.rate=1");
     assert_code(o, 64);
     assert_says(o.err, "--set changes a CONFIG, which needs --step-ms");
+    o = BMUF("scale", ".", "--host-workers", "4");
+    assert_code(o, 64);
+    assert_says(o.err, "--host-workers needs --inside");
+    o = BMUF("scale", ".", "--sum", "abacus");
+    assert_code(o, 64);
+    o = BMUF("scale", ".", "--topology", "4x");
+    assert_code(o, 64);
+    o = BMUF("scale", ".", "--sum", "all", "--svg", "chart.svg");
+    assert_code(o, 64);
+    write_text("odd.json", "{\"network\": {\"link\": {\"bandwidth\": -1}}}");
+    o = BMUF("scale", ".", "--network", "./odd.json");
+    assert_code(o, 65);
+    assert_says(o.err, "no measured network");
     o = BMUF("scale", "nowhere");
     assert_code(o, 66);
     o = BMUF("scale", ".", "--network", "./missing.ini");
@@ -131,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
         cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
         cmocka_unit_test(test_chart_has_two_lines_per_method_and_the_ideal),
+        cmocka_unit_test(test_sums_are_compared_on_two_levels),
         cmocka_unit_test(test_invalid_arguments_are_reported),
     };
     return cmocka_run_group_tests_name("scale", tests, folder_make,

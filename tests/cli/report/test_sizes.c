@@ -27,10 +27,9 @@ static const struct {
     {"compress.code=int8; sgd.local_state=average", 2 + 1 + 4 + 1},
 };
 
-/* The MB after "checkpoint". */
-static double explained(const char *run)
+/* The MB after these words. */
+static double explained(const char *run, const char *words)
 {
-    static const char words[] = "checkpoint        about ";
     char name[64];
     size_t size = 0;
     char *all = NULL;
@@ -74,14 +73,45 @@ static void test_a_checkpoint_is_as_large_as_explained(void **state)
         assert_true(checkpoints("sized", &newest) > 0);
         assert_int_equal(stat(checkpoint_of("sized", newest), &file), 0);
         assert_true(fabs(1e-6 * (double)file.st_size / expected - 1) < 0.03);
-        assert_true(fabs(explained("sized") / expected - 1) < 0.01);
+        assert_true(
+            fabs(explained("sized", "checkpoint        about ") / expected -
+                 1) < 0.01);
     }
+}
+
+/* The copies of one rank that has all workers, from which the first checkpoint
+ * is written while training goes on. */
+static void test_copies_are_as_large_as_explained(void **state)
+{
+    json_t *all = NULL, *e = NULL;
+    double copied = 0;
+    size_t i = 0;
+    program p;
+
+    (void)state;
+    remove_run("sized");
+    train(&p, "sized", 1,
+          "model.net=linear:5000 linear; train.epochs=1; "
+          "train.checkpoint_every=1; sgd.local_state=keep");
+    assert_ended(&p, 0);
+    all = journal("sized");
+    json_array_foreach(all, i, e)
+    {
+        if (strcmp(text(e, "event"), "checkpoint") == 0)
+            copied = fmax(copied, number(e, "copied_bytes"));
+    }
+    json_decref(all);
+    assert_true(copied > 0);
+    assert_true(
+        fabs(explained("sized", "of which a rank copies ") / (1e-6 * copied) -
+             1) < 0.01);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_checkpoint_is_as_large_as_explained),
+        cmocka_unit_test(test_copies_are_as_large_as_explained),
     };
 
     return cmocka_run_group_tests_name("sizes", tests, digits_set_up,

@@ -16,7 +16,7 @@
 typedef struct rule {
     const char *kind;
     double rate, decay, threshold, least, warmup;
-    int patience;
+    int patience, stop_after;
 } rule;
 
 /* Numbers of the journal have nine digits. */
@@ -36,9 +36,9 @@ static void write_settings(const rule *r, int epochs, char out[512])
     snprintf(out, 512,
              "schedule.kind=%s; train.rate=%g; schedule.decay=%g; "
              "schedule.threshold=%g; schedule.least=%g; schedule.warmup=%g; "
-             "schedule.patience=%d; train.epochs=%d",
+             "schedule.patience=%d; schedule.stop_after=%d; train.epochs=%d",
              r->kind, r->rate, r->decay, r->threshold, r->least, r->warmup,
-             r->patience, epochs);
+             r->patience, r->stop_after, epochs);
 }
 
 /* The state of the schedule after an evaluation. */
@@ -76,6 +76,8 @@ static double rate_of(const course *c, const rule *r, double epochs)
         rate *= pow(r->decay, epochs);
     if (strcmp(r->kind, "cosine") == 0)
         rate *= 0.5 * (1 + cos(acos(-1) * epochs / 3));
+    if (strcmp(r->kind, "noam") == 0 && epochs > r->warmup)
+        rate *= sqrt(r->warmup / epochs);
     if (epochs < r->warmup)
         rate *= 0.1 + 0.9 * epochs / r->warmup;
     return rate;
@@ -149,10 +151,10 @@ static void test_newbob_follows_the_errors_until_it_ends(void **state)
 static void test_other_schedules_ignore_the_error(void **state)
 {
     static const rule rules[] = {
-        {"cosine", 0.02, 0.5, 0.01, 1e-6, 1.5, 0},
-        {"exponential", 0.03, 0.7, 0.01, 1e-6, 1.25, 0},
-        {"exponential", 0.02, 0.5, 0.01, 1e-6, 0, 0},
-        {"constant", 0.02, 0.5, 0.01, 1e-6, 2.5, 0},
+        {"cosine", 0.02, 0.5, 0.01, 1e-6, 1.5, 0, 0},
+        {"exponential", 0.03, 0.7, 0.01, 1e-6, 1.25, 0, 0},
+        {"exponential", 0.02, 0.5, 0.01, 1e-6, 0, 0, 0},
+        {"constant", 0.02, 0.5, 0.01, 1e-6, 2.5, 0, 0},
     };
     char settings[512];
     program p;
@@ -166,6 +168,53 @@ static void test_other_schedules_ignore_the_error(void **state)
         follow("other", &rules[i]);
         assert_reason("other", "done", 3);
     }
+}
+
+/* Evaluations until the third in a row that is not better than the best. */
+static int evaluations_until_stop(const char *run)
+{
+    json_t *all = journal(run), *row = NULL;
+    double best = INFINITY;
+    int waited = 0, n = 0;
+    size_t i = 0;
+
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text(row, "event"), "eval") != 0 || waited == 3)
+            continue;
+        waited = number(row, "ler") < best || best > 0.8 ? 0 : waited + 1;
+        best = fmin(best, number(row, "ler"));
+        n++;
+    }
+    json_decref(all);
+    assert_int_equal(waited, 3);
+    return n;
+}
+
+/* A run that is resumed in between has waited as long. */
+static void test_early_stopping_counts_across_a_restart(void **state)
+{
+    static const rule noam = {
+        .kind = "noam", .rate = 0.3, .warmup = 0.75, .stop_after = 3};
+    char settings[512];
+    int epochs = 0;
+    program p;
+
+    (void)state;
+    write_settings(&noam, 400, settings);
+    train(&p, "early", 1, settings);
+    assert_ended(&p, 0);
+    assert_printed(&p, "(ended by the schedule)");
+    follow("early", &noam);
+    epochs = evaluations_until_stop("early");
+    assert_reason("early", "converged", epochs);
+    for (int n = epochs - 1, k = 0; k < 2; n = 400, k++) {
+        write_settings(&noam, n, settings);
+        train(&p, "again", 1, settings);
+        assert_ended(&p, 0);
+    }
+    assert_reason("again", "converged", epochs);
+    assert_same_model("early", "again");
 }
 
 /* ---- the evaluated model ------------------------------------------------ */
@@ -329,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_newbob_follows_the_errors_until_it_ends),
         cmocka_unit_test(test_other_schedules_ignore_the_error),
+        cmocka_unit_test(test_early_stopping_counts_across_a_restart),
         cmocka_unit_test(test_the_error_is_that_of_the_global_model),
         cmocka_unit_test(test_the_filter_and_blocks_change_as_set),
         cmocka_unit_test(test_a_changing_run_is_resumed_with_the_same_bits),

@@ -3,6 +3,7 @@
  * of ranks.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
+#include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
@@ -240,12 +241,44 @@ static void test_averaging_is_bmuf_without_momentum(void **state)
          {"train.strategy=bmuf; bmuf.momentum=0; bmuf.rate=1", 2});
 }
 
+static void test_augmented_runs_have_one_result_on_any_ranks(void **state)
+{
+    static const char settings[] =
+        "augment.speed=0.8 1 1.2; augment.warp=5; augment.time_masks=2; "
+        "augment.frequency_masks=1; augment.noise=0.2; job.workers=4";
+    json_t *seen = NULL, *stored = NULL;
+    char shorter[400];
+    program p;
+
+    (void)state;
+    snprintf(shorter, sizeof shorter, "train.epochs=1; %s", settings);
+    remove_run("p1");
+    remove_run("p3");
+    train(&p, "p1", 1, settings);
+    assert_ended(&p, 0);
+    assert_said(&p, "augmented: speed 0.8 1 1.2, time warping by less than 5 "
+                    "frames, noise up to 0.2, 2 time masks of up to 40 frames "
+                    "and 20 %, 1 frequency mask of up to 8 of ");
+    train(&p, "p3", 3, shorter);
+    assert_ended(&p, 0);
+    train(&p, "p3", 4, settings); /* goes on */
+    assert_ended(&p, 0);
+    assert_same_model("p1", "p3");
+    seen = last_event("p1", "eval"); /* of what is stored */
+    stored =
+        parse_json(BMUF("eval", "p1/model.safetensors", "dev", "--json").out);
+    assert_string_equal(text(seen, "data"), "dev");
+    assert_true(near(number(seen, "loss"), number(stored, "loss"), 1e-6));
+    json_decref(seen);
+    json_decref(stored);
+}
+
 static void test_other_settings_are_other_models(void **state)
 {
     static const char *const others[] = {
-        "job.seed=2",        "job.workers=6", "train.strategy=average",
-        "bmuf.nesterov=no",  "sgd.clip=1",    "model.net=blstm:12 linear",
-        "job.precision=bf16"};
+        "job.seed=2",         "job.workers=6",    "train.strategy=average",
+        "bmuf.nesterov=no",   "sgd.clip=1",       "model.net=blstm:12 linear",
+        "job.precision=bf16", "augment.noise=0.1"};
     program p;
 
     (void)state;
@@ -363,6 +396,7 @@ static void test_several_ranks_need_a_number_of_workers(void **state)
     start = last_event("three", "start");
     assert_true(number(start, "workers") == 3);
     assert_true(number(start, "ranks") == 3);
+    assert_int_equal(count_of(text(start, "placement"), "; "), 2);
     json_decref(start);
     RUN_PROGRAM(&p, "train", "three/config.ini", "--out", "one");
     assert_ended(&p, 0);
@@ -387,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_rounded_factors_have_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
+        cmocka_unit_test(test_augmented_runs_have_one_result_on_any_ranks),
         cmocka_unit_test(test_other_settings_are_other_models),
         cmocka_unit_test(test_threads_beyond_cores_are_logged),
         cmocka_unit_test(test_workers_without_data_do_not_block_others),

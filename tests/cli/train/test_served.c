@@ -1,12 +1,13 @@
 /*
  * Whole runs with a parameter server: the same model on any number of ranks and
- * across a stop, server events of the journal, and a run in real time.
+ * across a stop, server events of the journal, and runs in real time.
  */
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,8 @@ static void test_the_journal_has_server_events(void **state)
  * no worker waits without limit. */
 static void test_real_time_training_converges(void **state)
 {
-    json_t *real = NULL, *ssgd = NULL;
+    json_t *real = NULL, *ssgd = NULL, *server = NULL;
+    double mean[2] = {-1, -1};
 
     (void)state;
     run("real", 2,
@@ -152,6 +154,60 @@ static void test_real_time_training_converges(void **state)
     json_decref(real);
     json_decref(ssgd);
     run("real", 2, "train.strategy=easgd; clock.kind=real; job.workers=2");
+    server = last_event("real", "server");
+    assert_true(number(server, "shards") == 2);
+    assert_int_equal(sscanf(text(server, "staleness_of_shards"), "%lf %lf",
+                            &mean[0], &mean[1]),
+                     2);
+    assert_true(
+        near(number(server, "staleness"), (mean[0] + mean[1]) / 2, 1e-3));
+    json_decref(server);
+}
+
+/* One worker is served in the only order there is: by a run that stops and
+ * resumes, too, and with an update that needs to know of matrices. */
+static void test_one_worker_in_real_time_has_the_bits_of_the_clock(void **state)
+{
+#define ALONE                                                                  \
+    "train.strategy=asgd; job.workers=1; schedule.kind=constant; "             \
+    "sgd.update=muon; sgd.clip=0.1; "
+    program p;
+
+    (void)state;
+    run("whole", 1, ALONE "train.epochs=2");
+    run("halves", 1, ALONE "clock.kind=real; train.epochs=1");
+    train(&p, "halves", 1, ALONE "clock.kind=real; train.epochs=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "resuming from");
+    assert_same_model("whole", "halves");
+}
+
+/* In the middle of a block, whose other ranks wait for its server. */
+static void test_a_lost_rank_ends_a_run_in_real_time(void **state)
+{
+    pid_t all[FAMILY];
+    double since = 0;
+    size_t n = 0;
+    program p;
+
+    (void)state;
+    remove_run("lost");
+    train_start(&p, "lost", 3,
+                "--max-restarts 0; train.strategy=asgd; asgd.scaling=inverse; "
+                "clock.kind=real; job.workers=3; train.epochs=1000; "
+                "schedule.kind=constant; train.checkpoint_every=0");
+    event_comes(&p, "lost", "block", 3);
+    n = family(&p, all);
+    for (size_t i = 0; i < n; i++)
+        if (rank_of(all[i]) == 1)
+            kill(all[i], SIGKILL);
+    since = now();
+    program_wait(&p);
+    assert_gone(all, n);
+    assert_true(now() - since < 10);
+    assert_int_equal(p.code, 128 + SIGKILL);
+    assert_said(&p, "rank 1 on ");
+    assert_said(&p, "was killed by signal 9");
 }
 
 int main(void)
@@ -160,6 +216,9 @@ int main(void)
         cmocka_unit_test(test_ranks_and_stops_change_no_bits),
         cmocka_unit_test(test_the_journal_has_server_events),
         cmocka_unit_test(test_real_time_training_converges),
+        cmocka_unit_test(
+            test_one_worker_in_real_time_has_the_bits_of_the_clock),
+        cmocka_unit_test(test_a_lost_rank_ends_a_run_in_real_time),
     };
 
     return cmocka_run_group_tests_name("served", tests, digits_set_up,

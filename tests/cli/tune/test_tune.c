@@ -279,6 +279,7 @@ static void test_the_time_to_a_target(void **_)
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--target", "5",
                       "--network", "tokenring"),
                  64, "network tokenring is unknown");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0); /* nothing began */
 }
 
 static void test_a_target_that_no_trial_reaches(void **_)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const bm_order orders[] = {BM_ORDER_RANDOM, BM_ORDER_SORTED,
-                                  BM_ORDER_FILE};
+                                  BM_ORDER_FILE, BM_ORDER_SORTAGRAD};
 
 /* ---- data sets --------------------------------------------------------- */
 
@@ -140,7 +140,7 @@ static void test_every_sequence_is_in_one_batch_of_one_share(void **state)
         size_t n_units = 1 + (size_t)bm_rng_below(&rng, 60);
         bm_dataset d = lengths_random(&rng, n_units, 12);
         bm_plan_settings s = {
-            .order = orders[bm_rng_below(&rng, 3)],
+            .order = orders[bm_rng_below(&rng, 4)],
             .buckets = 1 + (long)bm_rng_below(&rng, 8),
             .frames_total = 1 + (long)bm_rng_below(&rng, 2000),
         };
@@ -415,6 +415,33 @@ static void test_sorted_order_sorts_units_as_well(void **state)
     lengths_drop(&d);
 }
 
+static void test_sortagrad_is_sorted_in_the_first_epoch_alone(void **state)
+{
+    bm_rng rng = bm_rng_make(9, "test", 0);
+    bm_dataset d = lengths_random(&rng, 80, 9);
+    bm_plan_settings s = {.sequences = 3,
+                          .order = BM_ORDER_SORTAGRAD,
+                          .buckets = 4,
+                          .frames_total = 900};
+    int64_t *x = zeros(2 * d.n, sizeof *x), *y = zeros(2 * d.n, sizeof *y);
+
+    (void)state;
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        bm_plan_settings other = s;
+        bm_plan *p = plan_of(&d, &s, 2, 5, epoch), *q = NULL;
+
+        other.order = epoch == 0 ? BM_ORDER_SORTED : BM_ORDER_RANDOM;
+        q = plan_of(&d, &other, 2, 5, epoch);
+        assert_int_equal(whole(p, 2, x), whole(q, 2, y));
+        assert_memory_equal(x, y, d.n * sizeof *x);
+        bm_plan_free(p);
+        bm_plan_free(q);
+    }
+    free(x);
+    free(y);
+    lengths_drop(&d);
+}
+
 static void test_with_one_unit_the_other_workers_have_no_data(void **state)
 {
     const int32_t counts[] = {3};
@@ -493,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_a_plan_in_file_order_by_hand),
         cmocka_unit_test(test_a_plan_in_sorted_order_by_hand),
         cmocka_unit_test(test_sorted_order_sorts_units_as_well),
+        cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
         cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
         cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),

@@ -1,12 +1,14 @@
 /*
  * Manifests: their rows, and a report of all their faults.
  */
-#include "io/import/manifest.h"
+#include "io/import/manifest/manifest.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 static void test_a_manifest_has_one_row_per_line(void **state)
 {
@@ -22,7 +24,7 @@ static void test_a_manifest_has_one_row_per_line(void **state)
         "\n"
         "{\"id\": \"b\", \"audio\": \"/etc/passwd\"}\r\n"
         "{\"id\": \"c\", \"audio\": \"./a.wav\", \"speaker\": \"y\"}");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
     assert_int_equal(bm_manifest_size(m), 3);
     assert_int_equal(bm_manifest_speakers(m), 3);
     row = bm_manifest_at(m, 0);
@@ -45,8 +47,8 @@ static void assert_manifest_says(bm_status status, const char *text)
 {
     bm_manifest *m = NULL;
 
-    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 0),
-                     status);
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("m.jsonl"), "image", 0, false), status);
     assert_null(m);
     if (strstr(bm_last_error(), text) == NULL)
         fail_msg("'%s' is not in: %s", text, bm_last_error());
@@ -115,8 +117,9 @@ static void test_missing_and_empty_manifests_are_rejected(void **state)
     bm_manifest *m = NULL;
 
     (void)state;
-    assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image", 0),
-                     BM_ERR_MISSING);
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("no.jsonl"), "image", 0, false),
+        BM_ERR_MISSING);
     write_text("m.jsonl", "\n \n");
     assert_manifest_says(
         BM_ERR_FORMAT,
@@ -141,7 +144,7 @@ static void test_excerpts_have_a_start_and_a_duration(void **state)
         "{\"id\": \"e\", \"audio\": \"a.wav\", \"start\": 1.5, \"end\": 2.25}\n"
         "{\"id\": \"f\", \"audio_filepath\": \"a.wav\", \"offset\": 0.5, "
         "\"duration\": 2}\n"); /* NeMo's names */
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
     assert_int_equal(bm_manifest_size(m), 6);
     FOR_EACH (k, expected) {
         bm_manifest_row row = bm_manifest_at(m, k);
@@ -163,7 +166,7 @@ static void assert_invalid(const char *kind, const char *fields,
     snprintf(line, sizeof line, "{\"id\": \"a\", \"%s\": \"a.wav\", %s}\n",
              kind, fields);
     write_text("m.jsonl", line);
-    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), kind, 0),
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), kind, 0, false),
                      BM_ERR_FORMAT);
     if (strstr(bm_last_error(), text) == NULL)
         fail_msg("'%s' is not in: %s", text, bm_last_error());
@@ -209,11 +212,174 @@ static void test_some_files_may_be_missing(void **state)
     write_text("there.png", "");
     write_text("m.jsonl", "{\"id\": \"a\", \"image\": \"gone.png\"}\n"
                           "{\"id\": \"b\", \"image\": \"there.png\"}\n");
-    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9),
-                     BM_ERR_FORMAT);
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50));
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9, false),
+        BM_ERR_FORMAT);
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50, false));
     assert_int_equal(bm_manifest_size(m), 2);
     bm_manifest_free(m);
+}
+
+/* ---- other formats ------------------------------------------------------- */
+
+/* One row of each format: id, file, text, speaker, start, duration. */
+static void assert_row(const bm_manifest *m, size_t k, const char *id,
+                       const char *text, const char *speaker, double start,
+                       double duration)
+{
+    bm_manifest_row row = bm_manifest_at(m, k);
+
+    assert_string_equal(row.id, id);
+    assert_string_equal(row.text, text);
+    assert_string_equal(row.speaker, speaker);
+    assert_float_equal(row.start, start, 1e-12);
+    assert_float_equal(row.duration, duration, 1e-12);
+}
+
+static const char table[] =
+    "\xef\xbb\xbfid\taudio\ttext\tspeaker\tstart\tend\r\n"
+    "a\ta.wav\tone \"two\"\tann\t0.5\t2\r\n\n"
+    "b\ta.wav\t\t\t\t\n";
+
+static void assert_table(const char *path)
+{
+    bm_manifest *m = NULL;
+
+    assert_ok(bm_manifest_read(&m, path, "audio", 0, false));
+    assert_int_equal(bm_manifest_size(m), 2);
+    assert_row(m, 0, "a", "one \"two\"", "ann", 0.5, 1.5);
+    assert_row(m, 1, "b", "", "", 0, 0);
+    assert_int_equal(bm_manifest_at(m, 1).line, 4);
+    bm_manifest_free(m);
+}
+
+static void test_tables_have_a_header(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.tsv", table);
+    assert_table(in_folder("m.tsv"));
+    /* Common Voice's names, with commas and quotes; ids are made */
+    write_text("m.csv", "client_id,path,sentence,age\n"
+                        "x,a.wav,\"one, \"\"two\"\"\",20\n");
+    assert_ok(bm_manifest_read(&m, in_folder("m.csv"), "audio", 0, false));
+    assert_row(m, 0, "a", "one, \"two\"", "x", 0, 0);
+    bm_manifest_free(m);
+}
+
+static void test_manifests_may_be_compressed_or_standard_input(void **state)
+{
+    gzFile file = gzopen(in_folder("m.tsv.gz"), "wb");
+    char *whole = NULL;
+    size_t n = 0;
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    assert_int_equal(gzwrite(file, table, sizeof table - 1), sizeof table - 1);
+    assert_int_equal(gzclose(file), Z_OK);
+    assert_table(in_folder("m.tsv.gz"));
+    whole = slurp(in_folder("m.tsv.gz"), &n);
+    write_bytes("m.tsv.gz", whole, n - 12);
+    free(whole);
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("m.tsv.gz"), "audio", 0, false),
+        BM_ERR_FORMAT);
+    assert_non_null(
+        strstr(bm_last_error(), "damaged or end early, behind line"));
+    write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"/dev/null\"}\n");
+    assert_non_null(freopen(in_folder("m.jsonl"), "r", stdin));
+    assert_ok(bm_manifest_read(&m, "-", "audio", 100, false));
+    assert_string_equal(bm_manifest_at(m, 0).id, "a");
+    bm_manifest_free(m);
+}
+
+/* NeMo's lines have no id: it is made of the name of the file, or of the path if
+ * two files have one name. */
+static void test_ids_are_made_of_names_of_files(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a b.wav", "");
+    write_text("m.jsonl",
+               "{\"audio_filepath\": \"a b.wav\", \"duration\": 2, \"text\": "
+               "\"x\"}\n"
+               "{\"audio_filepath\": \"a b.wav\", \"offset\": 1.5, "
+               "\"duration\": 2}\n");
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_row(m, 0, "a-b-0000000", "x", "", 0, 2);
+    assert_row(m, 1, "a-b-0001500", "", "", 1.5, 2);
+    bm_manifest_free(m);
+    write_text("m.jsonl", "{\"audio_filepath\": \"s1/a.wav\"}\n"
+                          "{\"audio_filepath\": \"s2/a.wav\"}\n");
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
+    assert_row(m, 0, "s1-a", "", "", 0, 0);
+    assert_row(m, 1, "s2-a", "", "", 0, 0);
+    bm_manifest_free(m);
+}
+
+#define CUT(more, source)                                                      \
+    "{\"id\": \"c1\", \"start\": 0.5, \"duration\": 2, \"channel\": 0, " more  \
+    "\"supervisions\": [{\"text\": \"one\", \"speaker\": \"ann\"}, "           \
+    "{\"text\": \"two\"}], \"recording\": {\"id\": \"r\", \"sources\": "       \
+    "[" source "], \"sampling_rate\": 8000}, \"type\": \"MonoCut\"}\n"
+
+static void test_cuts_of_lhotse_are_excerpts(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.jsonl",
+               CUT("", "{\"type\": \"file\", \"source\": \"a.wav\"}"));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_row(m, 0, "c1", "one two", "ann", 0.5, 2);
+    assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
+    bm_manifest_free(m);
+    write_text("m.jsonl",
+               CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, true));
+    assert_string_equal(bm_manifest_at(m, 0).path, "cat a |");
+    bm_manifest_free(m);
+}
+
+static void test_faults_of_other_formats_name_the_line(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"id,audio\na,\"a.wav\n", "m.jsonl:2: a quote is not closed"},
+        {"id,audio\na\n", "m.jsonl:2: fewer values than the 2 columns"},
+        {"id,audio\na,b,c\n", "m.jsonl:2: more values than the 2 columns"},
+        {"id,audio,start\na,b,x\n",
+         "m.jsonl:2: \"start\" is not a number of seconds from 0 to 1e+06: x"},
+        {"audio,path\na,b\n", "columns \"audio\" and \"path\"; give only one"},
+        {"id,audio\n\xff,b\n", "m.jsonl:2: byte 1 is not UTF-8"},
+        {CUT("", "{\"type\": \"url\", \"source\": \"x\"}"),
+         "m.jsonl:1: the recording is of type \"url\""},
+        {CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"),
+         "m.jsonl:1: a command, which is not run: cat a |"},
+        {CUT("\"tracks\": [1], ", "{\"type\": \"file\", \"source\": \"x\"}"),
+         "m.jsonl:1: the cut has \"tracks\", which are not applied"},
+        {CUT("", ""), "m.jsonl:1: a cut without one source"},
+        {"{\"id\": \"a\", \"channel\": 1, \"supervisions\": []}\n",
+         "of another channel than 0"},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_manifest *m = NULL;
+
+        write_text("m.jsonl", cases[i].text);
+        assert_int_equal(
+            bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false),
+            BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
+            fail_msg("%s: %s", cases[i].message, bm_last_error());
+    }
 }
 
 int main(void)
@@ -228,6 +394,11 @@ int main(void)
         cmocka_unit_test(test_invalid_excerpts_are_refused),
         cmocka_unit_test(test_ids_with_blanks_are_refused),
         cmocka_unit_test(test_some_files_may_be_missing),
+        cmocka_unit_test(test_tables_have_a_header),
+        cmocka_unit_test(test_manifests_may_be_compressed_or_standard_input),
+        cmocka_unit_test(test_ids_are_made_of_names_of_files),
+        cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),
+        cmocka_unit_test(test_faults_of_other_formats_name_the_line),
     };
 
     return cmocka_run_group_tests_name("manifest", tests, folder_make,

@@ -65,7 +65,7 @@ static void test_long_states_are_sent_in_chunks(void **state)
     bm_state out = make_part(1, from, to - from), in = make_part(1, 0, LONG);
     bm_checkpoint c = describe_checkpoint(&params, &out, 1);
     fill_parts(&out, 1);
-    assert_ok(bm_checkpoint_save(path, comm, &c, NULL));
+    assert_ok(bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, NULL));
     c.states = &in;
     assert_ok(bm_checkpoint_load(path, comm, &c));
     check_parts(&in, 1);
@@ -93,7 +93,7 @@ static void test_states_may_be_on_a_backend(void **state)
     fill_parts(&host, 1);
     bm_put(be, device.x, host.x, N);
     assert_ok(bm_sync(be));
-    assert_ok(bm_checkpoint_save(path, comm, &c, NULL));
+    assert_ok(bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, NULL));
     bm_axpby(be, N, 0, device.x, 0, device.x);
     assert_ok(bm_checkpoint_load(path, comm, &c));
     memset(host.x, 0, N * sizeof *host.x);
@@ -157,12 +157,13 @@ static void check_save_fails(bm_comm *comm, const bm_state *states, size_t n,
     const char *path = scratch_file(&s, "saved");
     bm_params params = network_of(N);
     bm_checkpoint c = describe_checkpoint(&params, states, n);
-    uint64_t bytes = 99;
+    bm_saved saved = {.bytes = 99};
 
     save_as(WHOLE, comm, path, N);
-    assert_int_equal(bm_checkpoint_save(path, comm, &c, &bytes), expected);
+    assert_int_equal(bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, &saved),
+                     expected);
     assert_non_null(strstr(bm_last_error(), word));
-    assert_int_equal(bytes, 99);
+    assert_int_equal(saved.bytes, 99);
     load_as(SLICES, comm, path, N);
     assert_int_equal(scratch_count(&s, false), 1);
     leave_scratch(&s);
@@ -227,7 +228,7 @@ static void test_a_full_disk_fails_on_all_ranks(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){2000, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    status = bm_checkpoint_save(path, comm, &c, NULL);
+    status = bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, NULL);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, BM_ERR_IO);
@@ -235,7 +236,8 @@ static void test_a_full_disk_fails_on_all_ranks(void **state)
     load_as(WHOLE, comm, path, N);
     assert_int_equal(scratch_count(&s, false), 1);
     assert_int_equal(
-        bm_checkpoint_save(scratch_file(&s, "no/saved"), comm, &c, NULL),
+        bm_checkpoint_save(BM_ONE_PATH(scratch_file(&s, "no/saved")), comm, &c,
+                           NULL),
         BM_ERR_CREATE);
     free_parts(states, n);
     bm_comm_close(comm);

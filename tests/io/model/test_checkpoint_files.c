@@ -25,7 +25,7 @@ static void test_old_checkpoints_and_temporary_files_are_removed(void **state)
     bm_checkpoint_path(s.path, 1234, path, sizeof path);
     assert_string_equal(path, scratch_file(&s, "block-00001234.safetensors"));
     assert_int_equal(bm_checkpoint_list(scratch_file(&s, "no"), blocks, 10), 0);
-    bm_checkpoint_prune(scratch_file(&s, "no"), 3);
+    bm_checkpoint_prune(scratch_file(&s, "no"), &(bm_retention){.newest = 3});
     FOR_EACH (i, others)
         touch(&s, others[i]);
     assert_int_equal(bm_checkpoint_list(s.path, blocks, 10), 0);
@@ -42,12 +42,12 @@ static void test_old_checkpoints_and_temporary_files_are_removed(void **state)
     assert_int_equal(blocks[1], 150000000);
     assert_int_equal(bm_checkpoint_list(s.path, blocks, 0), 0);
 
-    bm_checkpoint_prune(s.path, 9);
+    bm_checkpoint_prune(s.path, &(bm_retention){.newest = 9});
     assert_int_equal(scratch_count(&s, false), 6 + 5);
-    bm_checkpoint_prune(s.path, 3);
+    bm_checkpoint_prune(s.path, &(bm_retention){.newest = 3});
     assert_int_equal(bm_checkpoint_list(s.path, blocks, 10), 3);
     assert_int_equal(blocks[2], 100000000);
-    bm_checkpoint_prune(s.path, 0);
+    bm_checkpoint_prune(s.path, &(bm_retention){.newest = 0});
     assert_int_equal(bm_checkpoint_list(s.path, blocks, 10), 1);
     assert_int_equal(blocks[0], 200000000);
     assert_int_equal(scratch_count(&s, false), 6 + 1);

@@ -35,6 +35,7 @@ static bm_status write_small(const char *path, bool sealed, uint64_t *bytes)
     bm_st_tensor w = tensor("w", BM_F32, 2, (uint64_t[]){2, 3});
     bm_st_tensor none = tensor("none", BM_F32, 2, (uint64_t[]){0, 5});
     bm_st_writer *writer = NULL;
+    bm_st_commitment done = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_st_create(&writer, path, sealed));
@@ -46,7 +47,9 @@ static bm_status write_small(const char *path, bool sealed, uint64_t *bytes)
     BM_TRY_DONE(bm_st_write(writer, place, sizeof place));
     BM_TRY_DONE(bm_st_write(writer, weights, 4));
     BM_TRY_DONE(bm_st_write(writer, weights + 1, sizeof weights - 4));
-    BM_TRY_DONE(bm_st_commit(writer, bytes));
+    BM_TRY_DONE(bm_st_commit(writer, &done));
+    if (bytes != NULL)
+        *bytes = done.bytes;
 done:
     bm_st_close(writer);
     return status;

@@ -1,0 +1,136 @@
+#include "cli/pack/labels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bm_status learn(bm_texts *t, bm_importer *i)
+{
+    const char *text = NULL;
+
+    for (;;) {
+        BM_TRY(i->ops->text(i, &text));
+        if (text == NULL)
+            break;
+        BM_TRY(bm_texts_normalise(t, text, &text));
+        BM_TRY(bm_vocab_learn(t->vocab, text));
+    }
+    bm_vocab_sort(t->vocab);
+    return BM_OK;
+}
+
+/* Finds the classes of the set for those of the importer. */
+static bm_status map(bm_labels *l, const bm_vocab *to)
+{
+    size_t n = bm_vocab_size(l->from);
+
+    l->to = malloc(n * sizeof *l->to);
+    if (l->to == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu classes", n);
+    l->to[0] = 0;
+    for (size_t k = 1; k < n; k++)
+        l->to[k] = bm_vocab_class(to, bm_vocab_symbol(l->from, (int32_t)k));
+    return BM_OK;
+}
+
+bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i)
+{
+    bm_shard_meta meta = {0};
+    size_t classes = 0;
+
+    i->ops->meta(i, &meta);
+    l->from = i->vocab;
+    l->per_frame = meta.per_frame;
+    if (l->from == NULL)
+        return t->learned ? learn(t, i) : BM_OK;
+    if (t->learned) {
+        bm_vocab_free(t->vocab);
+        t->vocab = NULL;
+        return bm_vocab_copy(&t->vocab, l->from);
+    }
+    if (!i->numbered)
+        return map(l, t->vocab);
+    classes = bm_vocab_size(t->vocab);
+    if (bm_vocab_size(l->from) > classes)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the targets have class %zu, but the vocabulary has "
+                       "classes 0 to %zu; give the vocabulary that belongs to "
+                       "them, or none",
+                       bm_vocab_size(l->from) - 1, classes - 1);
+    return BM_OK;
+}
+
+void bm_labels_free(bm_labels *l)
+{
+    free(l->x);
+    free(l->to);
+    *l = (bm_labels){0};
+}
+
+static bm_status make_room(bm_labels *l, size_t n)
+{
+    size_t room = 2 * n + 64;
+    int32_t *grown = NULL;
+
+    if (n < l->room)
+        return BM_OK;
+    grown = realloc(l->x, room * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", room);
+    l->x = grown;
+    l->room = room;
+    return BM_OK;
+}
+
+static void count_unknown(bm_labels *l, size_t n, const char *first)
+{
+    l->unknown += n;
+    l->with_unknown += n > 0;
+    if (n > 0 && l->first_unknown[0] == '\0')
+        snprintf(l->first_unknown, sizeof l->first_unknown, "%s", first);
+}
+
+static bm_status encode(bm_labels *l, bm_texts *t, const char *text)
+{
+    size_t unknown = 0;
+    char first[64] = "";
+
+    BM_TRY(bm_texts_normalise(t, text, &text));
+    BM_TRY(make_room(l, strlen(text) + 1));
+    l->n = bm_vocab_encode(t->vocab, text, l->x, &unknown, first);
+    count_unknown(l, unknown, first);
+    return BM_OK;
+}
+
+static bm_status translate(bm_labels *l, const bm_item *item)
+{
+    size_t unknown = 0;
+    const char *first = "";
+
+    BM_TRY(make_room(l, item->n_labels));
+    l->n = 0;
+    for (size_t k = 0; k < item->n_labels; k++) {
+        int32_t class = item->labels[k];
+
+        if (l->to != NULL && l->to[class] < 0) {
+            first = bm_vocab_symbol(l->from, class);
+            unknown++;
+            continue;
+        }
+        l->x[l->n++] = l->to != NULL ? l->to[class] : class;
+    }
+    if (l->per_frame && unknown > 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: its class '%.60s' is not in the vocabulary; give "
+                       "one with all classes, or none",
+                       item->id, first);
+    count_unknown(l, unknown, first);
+    return BM_OK;
+}
+
+bm_status bm_labels_make(bm_labels *l, bm_texts *t, const bm_item *item)
+{
+    if (item->labels != NULL)
+        return translate(l, item);
+    return encode(l, t, item->text != NULL ? item->text : "");
+}

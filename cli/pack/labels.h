@@ -1,0 +1,36 @@
+/*
+ * labels.h - the labels of sequences in the vocabulary of the set: of texts, or
+ * of classes that the importer has.
+ */
+#ifndef BM_CLI_PACK_LABELS_H
+#define BM_CLI_PACK_LABELS_H
+
+#include "cli/pack/texts.h"
+#include "io/import/importer.h"
+
+/* Starts as {0}; free with bm_labels_free. */
+typedef struct bm_labels {
+    int32_t *x; /* [n] of the last sequence */
+    size_t n, room;
+    const bm_vocab *from; /* of the importer's classes, borrowed; NULL: texts */
+    int32_t *to; /* their classes in the set; -1: none. NULL: the same */
+    bool per_frame;
+    /* Symbols outside the vocabulary; sequences with some; the first of them. */
+    size_t unknown, with_unknown;
+    char first_unknown[64];
+} bm_labels;
+
+/* Makes t's vocabulary ready: learns it of the importer's texts if it is to be
+ * learned, or takes the importer's. Fails with BM_ERR_FORMAT if classes do not
+ * fit a vocabulary that was given, as the importer does, or with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i);
+void bm_labels_free(bm_labels *l);
+
+/* The labels of a sequence to l->x. Fails with BM_ERR_FORMAT if a class of a
+ * frame is not in the vocabulary or a text is not UTF-8, or with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_labels_make(bm_labels *l, bm_texts *t,
+                                    const bm_item *item);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * resume.h - the shards of a packing that was stopped, for one that goes on
+ * after them.
+ */
+#ifndef BM_CLI_PACK_RESUME_H
+#define BM_CLI_PACK_RESUME_H
+
+#include "io/shard/shard.h"
+
+/* What is there. Starts as {0}; free with bm_packed_free. */
+typedef struct bm_packed {
+    char **tags; /* [n] of all sequences, in order */
+    size_t n, room, frames, labels, shards;
+    bm_shard_place place; /* of the next shard */
+} bm_packed;
+
+/*
+ * Reads the shards NAME-00000 .. of a directory, which must be like those of a
+ * writer with these settings. The last one is removed, to be written again: what
+ * follows it may all be left out. Fails with BM_ERR_CREATE if they are complete,
+ * or belong to other settings; as opening a shard does; or with BM_ERR_IO.
+ */
+BM_CHECKED bm_status bm_packed_read(bm_packed *p, const char *directory,
+                                    const char *name, const char *store,
+                                    const bm_shard_meta *meta);
+void bm_packed_free(bm_packed *p);
+
+#endif

@@ -1,0 +1,64 @@
+/* device_code.c - calls the backend's own, unless something has failed. */
+#include "compute/device_code.h"
+
+#include "compute/backend_ops.h"
+
+#include <stdlib.h>
+
+enum { A_NUMBER = sizeof(uint64_t) / sizeof(float) };
+
+bool bm_device_code_exists(const bm_backend *be)
+{
+    return be->ops->device_code != NULL;
+}
+
+bm_status bm_device_code_cut(bm_backend *be, bm_code_kind kind, size_t n,
+                             const size_t *start, const size_t *byte,
+                             bm_pieces *p)
+{
+    size_t floats = 2 * (n + 1) * A_NUMBER;
+    uint64_t *host = calloc(2 * (n + 1), sizeof *host);
+    bm_pieces pieces = {kind, n, start[n], byte[n], NULL};
+    bm_status status = BM_OK;
+
+    if (host == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu pieces", n);
+    for (size_t i = 0; i <= n; i++) {
+        host[i] = start[i];
+        host[n + 1 + i] = byte[i];
+    }
+    BM_TRY_DONE(bm_alloc(be, floats, &pieces.edges));
+    bm_put(be, pieces.edges, (const float *)(const void *)host, floats);
+    status = bm_sync(be);
+    if (status == BM_OK)
+        *p = pieces;
+    else
+        bm_free(be, pieces.edges);
+done:
+    free(host);
+    return status;
+}
+
+void bm_device_code_carry(bm_backend *be, const bm_pieces *p,
+                          const float *residual, float *y, float *odd)
+{
+    be->turn++;
+    if (be->failed == BM_OK)
+        be->ops->device_code->carry(be, p, residual, y, odd);
+}
+
+void bm_device_code_encode(bm_backend *be, const bm_pieces *p, const float *x,
+                           float *residual, float *code)
+{
+    be->turn++;
+    if (be->failed == BM_OK)
+        be->ops->device_code->encode(be, p, x, residual, code);
+}
+
+void bm_device_code_decode(bm_backend *be, const bm_pieces *p,
+                           const float *code, bool adds, float *y)
+{
+    be->turn++;
+    if (be->failed == BM_OK)
+        be->ops->device_code->decode(be, p, code, adds, y);
+}

@@ -1,0 +1,50 @@
+/*
+ * augment_settings.h - the settings of [augment]: how the features of training
+ * sequences are changed, anew in each epoch.
+ */
+#ifndef BM_IO_AUGMENT_AUGMENT_SETTINGS_H
+#define BM_IO_AUGMENT_AUGMENT_SETTINGS_H
+
+#include "core/config.h"
+
+/* docs/augmentation.md says what each of them does. */
+typedef struct bm_augment_settings {
+    double share;
+    const char *speed; /* see bm_speeds_read */
+    long warp;
+    long time_masks, time_width;
+    double time_share;
+    long frequency_masks, frequency_width;
+    double offset, contrast, noise;
+    double slant, height, shift;
+    double elastic, elastic_grid;
+    double stroke;
+    long cutouts;
+    double cutout_size;
+} bm_augment_settings;
+
+extern const bm_option bm_augment_options[];
+
+/* The check of a bm_section: augment.speed is a list or a range. */
+void bm_augment_check(const bm_config *config, bm_faults *faults);
+
+/* Do the settings change anything? */
+bool bm_augment_any(const bm_augment_settings *s);
+
+/* Factors of the speed: "0.9 1 1.1", one of which is drawn, or "0.9:1.1", from
+ * which to which they are drawn; "": 1. */
+enum { BM_MOST_SPEEDS = 16 };
+typedef struct bm_speeds {
+    int n;
+    bool range; /* n = 2 */
+    double factor[BM_MOST_SPEEDS];
+} bm_speeds;
+
+/* False if the text is neither, or a factor is outside [0.25, 4]. */
+bool bm_speeds_read(const char *text, bm_speeds *out);
+
+/* The largest number of frames that one frame can become: 1 / the smallest
+ * factor, at least 1. */
+double bm_speeds_stretch(const bm_speeds *s);
+
+#endif

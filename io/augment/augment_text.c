@@ -1,0 +1,139 @@
+#include "io/augment/augment_text.h"
+
+#include "core/words.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what is done ----------------------------------------------------------- */
+
+typedef struct list {
+    char *out;
+    size_t room;
+} list;
+
+__attribute__((format(printf, 2, 3))) static void add(list *l,
+                                                      const char *format, ...)
+{
+    size_t n = strlen(l->out);
+    va_list rest;
+
+    va_start(rest, format);
+    if (n > 0)
+        n += (size_t)snprintf(l->out + n, l->room - n, ", ");
+    if (n < l->room)
+        vsnprintf(l->out + n, l->room - n, format, rest);
+    va_end(rest);
+}
+
+static void add_time(list *l, const bm_augment_settings *s)
+{
+    if (s->speed[0] != '\0')
+        add(l, "speed %s", s->speed);
+    if (s->warp > 0)
+        add(l, "time warping by less than %ld frames", s->warp);
+}
+
+static void add_place(list *l, const bm_augment_settings *s,
+                      const bm_layout *layout)
+{
+    double pixels = (double)layout->bands;
+
+    if (s->slant > 0)
+        add(l, "slant up to %g", s->slant);
+    if (s->height > 0)
+        add(l, "height +-%g %%", 100 * s->height);
+    if (s->shift > 0)
+        add(l, "shift up to %.3g of %zu rows", s->shift * pixels,
+            layout->bands);
+    if (s->elastic > 0)
+        add(l, "elastic distortion by %.3g pixels over %.3g",
+            s->elastic * pixels, s->elastic_grid * pixels);
+    if (s->stroke > 0)
+        add(l, "strokes +-%g pixels", s->stroke);
+}
+
+static void add_values(list *l, const bm_augment_settings *s,
+                       const bm_layout *layout)
+{
+    bool image = layout->kind == BM_FRAMES_IMAGE;
+
+    if (s->contrast > 0)
+        add(l, "contrast +-%g %%", 100 * s->contrast);
+    if (s->offset > 0)
+        add(l, "%s +-%g", image ? "brightness" : "volume", s->offset);
+    if (s->noise > 0)
+        add(l, "noise up to %g", s->noise);
+}
+
+static void add_masks(list *l, const bm_augment_settings *s,
+                      const bm_layout *layout)
+{
+    if (s->time_masks > 0)
+        add(l, "%s of up to %ld frames and %g %%",
+            bm_count_noun(s->time_masks, "time mask").text, s->time_width,
+            100 * s->time_share);
+    if (s->frequency_masks > 0)
+        add(l, "%s of up to %ld of %zu %s",
+            bm_count_noun(s->frequency_masks, "frequency mask").text,
+            s->frequency_width, layout->bands,
+            layout->kind == BM_FRAMES_IMAGE ? "rows" : "bands");
+    if (s->cutouts > 0)
+        add(l, "%s of up to %.3g x %.3g",
+            bm_count_noun(s->cutouts, "cut-out").text,
+            s->cutout_size * (double)layout->bands,
+            s->cutout_size * (double)layout->bands);
+}
+
+void bm_augment_describe(const bm_augment_settings *s, const bm_layout *layout,
+                         char *out, size_t room)
+{
+    list l = {out, room};
+
+    out[0] = '\0';
+    if (!bm_augment_any(s))
+        return;
+    if (s->share < 1)
+        add(&l, "of %g %% of the sequences", 100 * s->share);
+    add_time(&l, s);
+    add_place(&l, s, layout);
+    add_values(&l, s, layout);
+    add_masks(&l, s, layout);
+}
+
+/* ---- what is doubtful ------------------------------------------------------- */
+
+void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
+                       void (*warn)(void *self, const char *text), void *self)
+{
+    const struct {
+        const char *key;
+        double value;
+    } images[] = {{"slant", s->slant},
+                  {"height", s->height},
+                  {"shift", s->shift},
+                  {"elastic", s->elastic},
+                  {"stroke", s->stroke}};
+    char text[200];
+
+    if (!bm_augment_any(s))
+        return;
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        if (images[i].value > 0 && l->kind == BM_FRAMES_SPEECH) {
+            snprintf(text, sizeof text,
+                     "augment.%s = %g distorts images, but data.train has "
+                     "recordings",
+                     images[i].key, images[i].value);
+            warn(self, text);
+        }
+    if (s->frequency_masks > 0 && 2 * (size_t)s->frequency_width > l->bands) {
+        snprintf(
+            text, sizeof text,
+            "augment.frequency_width = %ld: a mask may have more than half "
+            "of the %zu %s",
+            s->frequency_width, l->bands,
+            l->kind == BM_FRAMES_IMAGE ? "rows" : "bands");
+        warn(self, text);
+    }
+}

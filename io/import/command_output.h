@@ -1,0 +1,35 @@
+/*
+ * command_output.h - what a shell command writes, in a temporary file: Kaldi's
+ * lists have commands such as "sph2pipe -f wav a.sph |" in place of files.
+ */
+#ifndef BM_IO_IMPORT_COMMAND_OUTPUT_H
+#define BM_IO_IMPORT_COMMAND_OUTPUT_H
+
+#include "core/status.h"
+#include "io/import/problem.h"
+
+#include <limits.h>
+
+/* The output of the last command. Starts as {0}; remove with
+ * bm_command_output_remove. */
+typedef struct bm_command_output {
+    char *command;
+    char path[PATH_MAX]; /* "": there is no file */
+} bm_command_output;
+
+/* Limits of a command: it is killed after these seconds, or bytes of output. */
+enum { BM_COMMAND_SECONDS = 600 };
+#define BM_COMMAND_BYTES ((long long)4 << 30)
+
+/*
+ * Runs `command`, which may end with '|', by /bin/sh, and writes its output to
+ * out->path, in TMPDIR; nothing is run if it is that of the last call. A command
+ * that fails, writes nothing or reaches a limit sets *problem. Fails with
+ * BM_ERR_CREATE if there can be no file, or with BM_ERR_MEMORY.
+ */
+BM_CHECKED bm_status bm_command_output_read(bm_command_output *out,
+                                            const char *command,
+                                            bm_problem *problem);
+void bm_command_output_remove(bm_command_output *out);
+
+#endif

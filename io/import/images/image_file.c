@@ -1,0 +1,79 @@
+#include "io/import/images/image_file.h"
+
+#include "core/file.h"
+#include "io/import/images/image_file_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Limit of a file: 2^25 pixels in 16-bit colour, not compressed. */
+static const size_t most_bytes = (size_t)1 << 28;
+
+/* How the files of a format begin. */
+static const struct {
+    const char *bytes;
+    size_t n;
+    bm_image_decode *decode;
+} formats[] = {
+    {"\x89PNG\r\n\x1a\n", 8, bm_image_png},
+    {"\xff\xd8\xff", 3, bm_image_jpeg},
+    {"II*\0", 4, bm_image_tiff},
+    {"MM\0*", 4, bm_image_tiff},
+    {"II+\0", 4, bm_image_tiff}, /* of more than 4 GiB, or made for it */
+    {"MM\0+", 4, bm_image_tiff},
+    {"P1", 2, bm_image_pnm},
+    {"P2", 2, bm_image_pnm},
+    {"P3", 2, bm_image_pnm},
+    {"P4", 2, bm_image_pnm},
+    {"P5", 2, bm_image_pnm},
+    {"P6", 2, bm_image_pnm},
+};
+
+bm_status bm_image_room(bm_line_image *out, const bm_image_source *s,
+                        size_t width, size_t height, bm_problem *problem)
+{
+    if (width == 0 || height == 0 || width > s->most / height) {
+        bm_problem_set(problem, "too small or too large",
+                       "%s: %zu x %zu pixels: too small or too large for a "
+                       "%s; 1 to %zu pixels are possible",
+                       s->path, width, height,
+                       s->most <= BM_MOST_LINE_PIXELS ? "line" : "page",
+                       s->most);
+        return BM_OK;
+    }
+    *out = (bm_line_image){malloc(width * height), width, height};
+    if (out->grey == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu x %zu pixels of %s",
+                       width, height, s->path);
+    return BM_OK;
+}
+
+bm_status bm_image_file_read(bm_line_image *out, const char *path, size_t most,
+                             bm_problem *problem)
+{
+    bm_image_decode *decode = NULL;
+    bm_image_source s = {.path = path, .most = most};
+    bm_line_image image = {0};
+    char *file = NULL;
+    bm_status status = bm_file_read(path, most_bytes, &file, &s.size);
+
+    if (status != BM_OK)
+        return bm_problem_of(status, path, problem);
+    s.bytes = (const uint8_t *)file;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (s.size > formats[i].n &&
+            memcmp(file, formats[i].bytes, formats[i].n) == 0)
+            decode = formats[i].decode;
+    if (decode != NULL)
+        status = decode(&image, &s, problem);
+    else
+        bm_problem_set(problem, "not an image",
+                       "%s: not a PNG, JPEG, TIFF, PBM, PGM or PPM image",
+                       path);
+    if (status == BM_OK && !bm_problem_is(problem))
+        *out = image;
+    else
+        bm_line_image_free(&image);
+    free(file);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* image_jpeg.c - JPEG, by libjpeg-turbo. The grey of a colour image is its
+ * brightness, as the file has it. */
+#include "io/import/images/image_file_parts.h"
+
+#include <turbojpeg.h>
+
+static const int flags =
+    TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS | TJFLAG_ACCURATEDCT;
+
+static void damaged(const bm_image_source *s, tjhandle jpeg,
+                    bm_problem *problem)
+{
+    bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
+                   tjGetErrorStr2(jpeg));
+}
+
+static bm_status decode(bm_line_image *out, const bm_image_source *s,
+                        tjhandle jpeg, bm_problem *problem)
+{
+    int width = 0, height = 0, sampling = 0, colours = 0;
+
+    if (tjDecompressHeader3(jpeg, s->bytes, s->size, &width, &height, &sampling,
+                            &colours) != 0) {
+        damaged(s, jpeg, problem);
+        return BM_OK;
+    }
+    if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
+        bm_problem_set(problem, "in the colours of a printer",
+                       "%s: a JPEG in CMYK; convert it to grey or RGB",
+                       s->path);
+        return BM_OK;
+    }
+    BM_TRY(bm_image_room(out, s, (size_t)width, (size_t)height, problem));
+    if (!bm_problem_is(problem) &&
+        tjDecompress2(jpeg, s->bytes, s->size, out->grey, width, 0, height,
+                      TJPF_GRAY, flags) != 0)
+        damaged(s, jpeg, problem);
+    return BM_OK;
+}
+
+bm_status bm_image_jpeg(bm_line_image *out, const bm_image_source *s,
+                        bm_problem *problem)
+{
+    tjhandle jpeg = tjInitDecompress();
+    bm_status status = BM_OK;
+
+    if (jpeg == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", s->path);
+    status = decode(out, s, jpeg, problem);
+    tjDestroy(jpeg);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* image_png.c - PNG of any kind, by libpng. */
+#include "io/import/images/image_file_parts.h"
+
+#include <png.h>
+#include <stdlib.h>
+
+/* Grey and alpha to grey on white. */
+static void flatten(const uint8_t *pairs, size_t n, uint8_t *grey)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned value = pairs[2 * i], alpha = pairs[2 * i + 1];
+        grey[i] = (uint8_t)((value * alpha + 255 * (255 - alpha) + 127) / 255);
+    }
+}
+
+bm_status bm_image_png(bm_line_image *out, const bm_image_source *s,
+                       bm_problem *problem)
+{
+    png_image png = {.version = PNG_IMAGE_VERSION};
+    uint8_t *pairs = NULL;
+    size_t n = 0;
+    bm_status status = BM_OK;
+
+    if (!png_image_begin_read_from_memory(&png, s->bytes, s->size)) {
+        bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
+                       png.message);
+        goto done;
+    }
+    png.format = PNG_FORMAT_GA;
+    BM_TRY_DONE(bm_image_room(out, s, png.width, png.height, problem));
+    if (bm_problem_is(problem))
+        goto done;
+    n = out->width * out->height;
+    pairs = malloc(2 * n);
+    if (pairs == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu pixels of %s", n,
+                     s->path);
+    if (png_image_finish_read(&png, NULL, pairs, 0, NULL))
+        flatten(pairs, n, out->grey);
+    else
+        bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
+                       png.message);
+done:
+    png_image_free(&png);
+    free(pairs);
+    return status;
+}

@@ -1,0 +1,160 @@
+/*
+ * image_tiff.c - TIFF of any kind that libtiff converts to 8-bit colours. Of
+ * several pages the first is read; it is turned as the file says.
+ */
+#include "io/import/images/image_file_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tiffio.h>
+
+/* Limit of one piece of memory that libtiff takes. */
+static const tmsize_t most_memory = (tmsize_t)1 << 29;
+
+typedef struct reading {
+    const bm_image_source *source;
+    size_t at;
+    char fault[200]; /* the first one */
+} reading;
+
+/* ---- the file in memory, as libtiff wants it ------------------------------ */
+
+static tmsize_t read_some(thandle_t self, void *to, tmsize_t n)
+{
+    reading *r = self;
+    size_t left = r->at < r->source->size ? r->source->size - r->at : 0;
+    size_t some = n > 0 && (size_t)n < left ? (size_t)n : left;
+
+    memcpy(to, r->source->bytes + (left > 0 ? r->at : 0), some);
+    r->at += some;
+    return (tmsize_t)some;
+}
+
+static tmsize_t write_none(thandle_t self, void *from, tmsize_t n)
+{
+    (void)self;
+    (void)from;
+    (void)n;
+    return -1;
+}
+
+static toff_t seek(thandle_t self, toff_t offset, int whence)
+{
+    reading *r = self;
+    size_t from = whence == SEEK_SET   ? 0
+                  : whence == SEEK_CUR ? r->at
+                                       : r->source->size;
+
+    r->at =
+        from + (size_t)offset; /* a negative one wraps around, as it should */
+    return r->at;
+}
+
+static toff_t size(thandle_t self)
+{
+    return ((reading *)self)->source->size;
+}
+
+static int close_none(thandle_t self)
+{
+    (void)self;
+    return 0;
+}
+
+static int keep_fault(TIFF *tiff, void *self, const char *where,
+                      const char *format, va_list args)
+{
+    reading *r = self;
+
+    (void)tiff;
+    (void)where;
+    if (r->fault[0] == '\0')
+        vsnprintf(r->fault, sizeof r->fault, format, args);
+    return 1; /* libtiff prints nothing */
+}
+
+static int keep_silent(TIFF *tiff, void *self, const char *where,
+                       const char *format, va_list args)
+{
+    (void)tiff;
+    (void)self;
+    (void)where;
+    (void)format;
+    (void)args;
+    return 1;
+}
+
+static TIFF *open_memory(reading *r)
+{
+    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    TIFF *tiff = NULL;
+
+    if (options == NULL)
+        return NULL;
+    TIFFOpenOptionsSetMaxSingleMemAlloc(options, most_memory);
+    TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, r);
+    TIFFOpenOptionsSetWarningHandlerExtR(options, keep_silent, r);
+    tiff = TIFFClientOpenExt(r->source->path, "rm", r, read_some, write_none,
+                             seek, close_none, size, NULL, NULL, options);
+    TIFFOpenOptionsFree(options);
+    return tiff;
+}
+
+/* ---- pixels --------------------------------------------------------------- */
+
+/* Colours, which are multiplied by alpha, to grey on white. */
+static void flatten(const uint32_t *colours, size_t n, uint8_t *grey)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t c = colours[i];
+        unsigned value = bm_image_luma(TIFFGetR(c), TIFFGetG(c), TIFFGetB(c));
+        unsigned sum = value + 255 - TIFFGetA(c);
+
+        grey[i] = (uint8_t)(sum < 255 ? sum : 255);
+    }
+}
+
+static bm_status decode(bm_line_image *out, const bm_image_source *s,
+                        TIFF *tiff, reading *r, bm_problem *problem)
+{
+    uint32_t width = 0, height = 0, *colours = NULL;
+
+    if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+        TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1)
+        return BM_OK;
+    BM_TRY(bm_image_room(out, s, width, height, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    colours = malloc(out->width * out->height * sizeof *colours);
+    if (colours == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu pixels of %s",
+                       out->width * out->height, s->path);
+    if (TIFFReadRGBAImageOriented(tiff, width, height, colours,
+                                  ORIENTATION_TOPLEFT, 1) == 1) {
+        flatten(colours, out->width * out->height, out->grey);
+        r->fault[0] = '\0';
+    } else if (r->fault[0] == '\0') {
+        snprintf(r->fault, sizeof r->fault, "cannot be decoded");
+    }
+    free(colours);
+    return BM_OK;
+}
+
+bm_status bm_image_tiff(bm_line_image *out, const bm_image_source *s,
+                        bm_problem *problem)
+{
+    reading r = {.source = s};
+    TIFF *tiff = open_memory(&r);
+    bm_status status = BM_OK;
+
+    if (tiff != NULL) {
+        status = decode(out, s, tiff, &r, problem);
+        TIFFClose(tiff);
+    }
+    if (status == BM_OK && !bm_problem_is(problem) &&
+        (out->grey == NULL || r.fault[0] != '\0'))
+        bm_problem_set(problem, "damaged or truncated", "%s: TIFF: %s", s->path,
+                       r.fault[0] != '\0' ? r.fault : "it has no image");
+    return status;
+}

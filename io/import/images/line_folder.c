@@ -1,0 +1,143 @@
+/*
+ * line_folder.c - a folder with line images and their texts, NAME.png and
+ * NAME.gt.txt, or with pages in XML.
+ */
+#include "io/import/images/line_source_parts.h"
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/words.h"
+#include "io/import/images/page_xml.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char truth[] = ".gt.txt";
+
+static int is_listed(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && (bm_ends_with(entry->d_name, truth) ||
+                                       bm_ends_with(entry->d_name, ".xml"));
+}
+
+static int is_image(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && bm_is_image_name(entry->d_name);
+}
+
+static int compare(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void free_entries(struct dirent **entries, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+/* Without the mark of some editors, ends of lines to blanks. */
+static char *tidy(char *text)
+{
+    char *end = NULL;
+
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3;
+    end = text + strlen(text);
+    while (end > text && (end[-1] == '\n' || end[-1] == '\r'))
+        *--end = '\0';
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n' || *c == '\r')
+            *c = ' ';
+    return text;
+}
+
+static bm_status read_line(const char *folder, const char *name,
+                           const bm_line_taker *taker)
+{
+    char path[PATH_MAX], image[PATH_MAX], id[NAME_MAX + 1];
+    char *text = NULL;
+    size_t size = 0;
+    bm_status status = BM_OK;
+
+    snprintf(id, sizeof id, "%.*s", (int)(strlen(name) - strlen(truth)), name);
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >=
+            (int)sizeof path ||
+        !bm_find_image(image, folder, id))
+        return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
+                       name);
+    BM_TRY(bm_file_read(path, BM_MOST_TEXT_BYTES, &text, &size));
+    for (char *c = id; *c != '\0'; c++)
+        *c = *c == ' ' ? '_' : *c;
+    if (strlen(text) != size)
+        taker->fault(taker->to, path, 1, "a zero byte; it should be a text");
+    else
+        status = taker->take(taker->to, &(bm_found_line){.id = id,
+                                                         .image = image,
+                                                         .text = tidy(text),
+                                                         .line = 1});
+    free(text);
+    return status;
+}
+
+static bm_status read_page(const char *folder, const char *name,
+                           const bm_line_taker *taker)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
+                       name);
+    return bm_page_read(path, taker);
+}
+
+static void warn_of_images(const char *folder, size_t texts)
+{
+    struct dirent **images = NULL;
+    int n = scandir(folder, &images, is_image, NULL);
+
+    if (n > 0 && (size_t)n > texts)
+        bm_log(BM_WARNING,
+               "%s: %d images, but %zu texts (NAME%s); images without a text "
+               "were not packed",
+               folder, n, texts, truth);
+    if (n >= 0)
+        free_entries(images, n);
+}
+
+/* XML beside texts is of the pages that the lines were cut from. */
+bm_status bm_line_folder_read(const char *folder, const bm_line_taker *taker)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, is_listed, compare);
+    size_t texts = 0;
+    bm_status status = BM_OK;
+
+    if (n < 0)
+        return BM_FAIL(errno == ENOMEM ? BM_ERR_MEMORY : BM_ERR_MISSING,
+                       "cannot read the folder %s: %s", folder,
+                       strerror(errno));
+    for (int i = 0; i < n; i++)
+        texts += bm_ends_with(entries[i]->d_name, truth);
+    if (n == 0)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s has neither NAME%s beside images of lines, nor "
+                     "pages in XML; give the folder that has such files "
+                     "itself, or a manifest",
+                     folder, truth);
+    for (int i = 0; i < n && status == BM_OK; i++)
+        if (texts == 0)
+            status = read_page(folder, entries[i]->d_name, taker);
+        else if (bm_ends_with(entries[i]->d_name, truth))
+            status = read_line(folder, entries[i]->d_name, taker);
+    if (status == BM_OK && texts > 0)
+        warn_of_images(folder, texts);
+done:
+    free_entries(entries, n);
+    return status;
+}

@@ -1,0 +1,162 @@
+/*
+ * line_list.c - lists of PyLaia: "id t h e <space> t e x t", one line each; '#'
+ * begins a comment line. Where all words have one character, or <space> is among
+ * them, they are characters; else the rest of a line is the text itself.
+ */
+#include "io/import/images/line_source_parts.h"
+
+#include "core/file.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char space[] = "<space>", blanks[] = " \t\r";
+
+/* Bytes of the UTF-8 character at text. */
+static size_t character(const char *text)
+{
+    size_t n = 1;
+
+    while (((unsigned char)text[n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+/* Looks at the words of a line, behind the id. *spaced: <space> is one of them;
+ * *single: they have one character each, or are in <>. */
+static void look(const char *at, bool *spaced, bool *single)
+{
+    for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
+        size_t n = strcspn(at, blanks);
+        bool named = at[0] == '<' && n > 2 && at[n - 1] == '>';
+
+        if (n == strlen(space) && strncmp(at, space, n) == 0)
+            *spaced = true;
+        if (character(at) < n && !named)
+            *single = false;
+        at += n;
+    }
+}
+
+/* Joins the characters in place. Returns the word that is none; NULL: none. */
+static const char *join(char *text)
+{
+    char *to = text, *at = text;
+
+    for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
+        size_t n = strcspn(at, blanks);
+
+        if (n == strlen(space) && strncmp(at, space, n) == 0)
+            *to++ = ' ';
+        else if (character(at) == n)
+            to = (char *)memmove(to, at, n) + n;
+        else
+            return at;
+        at += n;
+    }
+    *to = '\0';
+    return NULL;
+}
+
+/* The text itself: without blanks at its ends. */
+static char *trim(char *text)
+{
+    size_t n = 0;
+
+    text += strspn(text, blanks);
+    n = strlen(text);
+    while (n > 0 && strchr(blanks, text[n - 1]) != NULL)
+        n--;
+    text[n] = '\0';
+    return text;
+}
+
+typedef struct list {
+    const char *path, *image_dir;
+    const bm_line_taker *taker;
+    bool characters;
+} list;
+
+static bm_status read_line(const list *l, char *line, size_t number)
+{
+    char image[PATH_MAX], fault[100], *id = line + strspn(line, blanks);
+    char *text = id + strcspn(id, blanks);
+    const char *odd = NULL;
+
+    if (*id == '\0' || *id == '#')
+        return BM_OK;
+    if (*text != '\0')
+        *text++ = '\0';
+    if (l->characters)
+        odd = join(text);
+    else
+        text = trim(text);
+    if (odd != NULL) {
+        snprintf(
+            fault, sizeof fault,
+            "'%.30s' is not one character, as the words of other lines are",
+            odd);
+        l->taker->fault(l->taker->to, l->path, number, fault);
+        return BM_OK;
+    }
+    if (bm_is_image_name(id) ? snprintf(image, sizeof image, "%s/%s",
+                                        l->image_dir, id) >= (int)sizeof image
+                             : !bm_find_image(image, l->image_dir, id))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s:%zu: the path of the image is too "
+                       "long",
+                       l->path, number);
+    return l->taker->take(l->taker->to, &(bm_found_line){.id = id,
+                                                         .image = image,
+                                                         .text = text,
+                                                         .line = number});
+}
+
+/* Calls read_line for all lines, or only looks at them. */
+static bm_status walk(list *l, char *all, bool looking)
+{
+    bool spaced = false, single = true;
+    size_t number = 0;
+
+    for (char *line = all, *next = NULL; line != NULL; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        number++;
+        if (!looking) {
+            BM_TRY(read_line(l, line, number));
+        } else if (line[strspn(line, blanks)] != '#') {
+            const char *id = line + strspn(line, blanks);
+
+            look(id + strcspn(id, blanks), &spaced, &single);
+        }
+        if (looking && next != NULL)
+            next[-1] = '\n';
+    }
+    if (looking)
+        l->characters = spaced || single;
+    return BM_OK;
+}
+
+bm_status bm_line_list_read(const char *path, const char *image_dir,
+                            const bm_line_taker *taker)
+{
+    list l = {.path = path, .image_dir = image_dir, .taker = taker};
+    char *all = NULL;
+    size_t size = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_file_read(path, BM_MOST_LIST_BYTES, &all, &size));
+    if (strlen(all) != size)
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s: a zero byte; a list should be lines \"id text\"",
+                     path);
+    BM_TRY_DONE(walk(&l, all, true));
+    status = walk(&l, all, false);
+done:
+    free(all);
+    return status;
+}

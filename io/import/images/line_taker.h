@@ -1,0 +1,28 @@
+/* line_taker.h - who takes the lines that a reader finds in files of others:
+ * what is written on a line, and where its image is. */
+#ifndef BM_IO_IMPORT_IMAGES_LINE_TAKER_H
+#define BM_IO_IMPORT_IMAGES_LINE_TAKER_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+/* Texts are borrowed for the call. */
+typedef struct bm_found_line {
+    const char *id;
+    const char *image; /* its path */
+    const char *shape; /* on a page, as bm_line_shape_read takes it; NULL: the
+                          image is of this line alone */
+    const char *text;  /* NULL: there is none */
+    size_t line;       /* of the file that says so, from 1 */
+} bm_found_line;
+
+/* `take` may fail, which ends the reading; `fault` notes a line that is of no
+ * use. */
+typedef struct bm_line_taker {
+    bm_status (*take)(void *to, const bm_found_line *line);
+    void (*fault)(void *to, const char *file, size_t line, const char *text);
+    void *to;
+} bm_line_taker;
+
+#endif

@@ -1,0 +1,601 @@
+/*
+ * manifest.c - the rows of a manifest, whatever its format, and what is checked
+ * of all of them. All texts share one allocation, so that millions of rows need
+ * little more memory than their file.
+ */
+#include "io/import/manifest/manifest_parts.h"
+
+#include "core/file_kind.h"
+#include "core/log.h"
+#include "core/words.h"
+#include "io/import/files/place.h"
+#include "io/shard/shard.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Sorts rows by one of their texts. */
+typedef struct sort_key {
+    const char *text;
+    size_t row;
+} sort_key;
+
+/* ---- faults -------------------------------------------------------------- */
+
+void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
+{
+    char where[600];
+    va_list args;
+
+    snprintf(where, sizeof where, "%.500s:%zu", m->file, line);
+    va_start(args, format);
+    bm_fault_add_list(&m->faults, where, format, args);
+    va_end(args);
+}
+
+bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
+                              const char *one, const char *many)
+{
+    const bm_faults *f = &m->faults;
+
+    if (f->n == 0)
+        return BM_OK;
+    return BM_FAIL(status, "%s: %zu %s:%s%s", m->path, f->n,
+                   f->n == 1 ? one : many, f->text, bm_faults_more(f).text);
+}
+
+void bm_manifest_count_unknown(bm_manifest *m, const char *key)
+{
+    bm_manifest_unknown *u = m->unknown;
+
+    while (u < m->unknown + m->n_unknown &&
+           strncmp(u->key, key, sizeof u->key - 1) != 0)
+        u++;
+    if (u == m->unknown + BM_MOST_UNKNOWN)
+        return;
+    if (u == m->unknown + m->n_unknown) {
+        m->n_unknown++;
+        snprintf(u->key, sizeof u->key, "%s", key);
+    }
+    u->n++;
+}
+
+static void warn_of_unknown(bm_manifest *m)
+{
+    for (bm_manifest_unknown *u = m->unknown; u < m->unknown + m->n_unknown;
+         u++) {
+        char near[64] = "", list[128];
+
+        snprintf(list, sizeof list,
+                 "id %s text speaker start offset duration end", m->kind);
+        bm_nearest_word(u->key, list, near, sizeof near);
+        for (char *c = u->key; *c != '\0'; c++)
+            *c = (unsigned char)*c < ' ' ? '?' : *c;
+        bm_log(BM_WARNING,
+               "%s: field \"%s\", on %s, is not understood and was "
+               "ignored%s%s%s",
+               m->path, u->key, bm_count_noun((long long)u->n, "line").text,
+               near[0] != '\0' ? "; did you mean \"" : "", near,
+               near[0] != '\0' ? "\"?" : "");
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Appends `length` bytes, and a '\0' if `ends`. *at: offset of the first. */
+static bm_status keep(bm_manifest *m, const char *text, size_t length,
+                      bool ends, size_t *at)
+{
+    size_t needed = m->used + length + 1;
+
+    if (needed > m->text_room) {
+        size_t room = 2 * needed + 4096;
+        char *grown = realloc(m->text, room);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", room,
+                           m->path);
+        m->text = grown;
+        m->text_room = room;
+    }
+    *at = m->used;
+    memcpy(m->text + m->used, text, length);
+    m->used += length;
+    if (ends)
+        m->text[m->used++] = '\0';
+    return BM_OK;
+}
+
+static bm_status add(bm_manifest *m, bm_manifest_entry e)
+{
+    if (m->n == m->room) {
+        size_t room = m->room > 0 ? 2 * m->room : 256;
+        bm_manifest_entry *grown = realloc(m->entries, room * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu rows of %s", room,
+                           m->path);
+        m->entries = grown;
+        m->room = room;
+    }
+    m->entries[m->n++] = e;
+    return BM_OK;
+}
+
+bool bm_manifest_is_pipe(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 0 && (path[n - 1] == ' ' || path[n - 1] == '\t'))
+        n--;
+    return n > 0 && path[n - 1] == '|';
+}
+
+static bm_status keep_path(bm_manifest *m, const char *path, size_t *at)
+{
+    size_t rest = 0;
+    bool as_is = path[0] == '/' || bm_manifest_is_pipe(path);
+
+    BM_TRY(keep(m, m->path, as_is ? 0 : m->folder, false, at));
+    return keep(m, path, strlen(path), true, &rest);
+}
+
+/* Not empty, no control characters; `blanks` may be in it. */
+static bool is_name(const char *text, bool blanks)
+{
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || (*text == ' ' && !blanks))
+            return false;
+    return true;
+}
+
+static void check_name(bm_manifest *m, size_t line, const char *key,
+                       const char *text, bool blanks)
+{
+    if (!is_name(text, true))
+        bm_manifest_fault(m, line, "\"%s\" is empty or has control characters",
+                          key);
+    else if (!is_name(text, blanks))
+        bm_manifest_fault(m, line,
+                          "\"%s\" has a blank: \"%.60s\"; trn and ctm files "
+                          "are split at blanks",
+                          key, text);
+}
+
+/* Sets e's excerpt. */
+static void check_excerpt(bm_manifest *m, const bm_manifest_fields *f,
+                          bm_manifest_entry *e)
+{
+    e->start = f->start;
+    e->duration = f->duration;
+    if (f->end <= 0)
+        return;
+    if (f->duration > 0)
+        bm_manifest_fault(m, e->line,
+                          "both \"duration\" and \"end\"; give only one");
+    else if (f->end - f->start < BM_LEAST_SECONDS)
+        bm_manifest_fault(m, e->line, "\"end\" %g is not behind \"start\" %g",
+                          f->end, f->start);
+    else
+        e->duration = f->end - f->start;
+}
+
+static void check_pipe(bm_manifest *m, size_t line, const char *path)
+{
+    if (bm_manifest_is_pipe(path) && !m->pipes)
+        bm_manifest_fault(m, line,
+                          "a command, which is not run: %.100s; write its "
+                          "output to a file and list that, or let pack run "
+                          "the commands with --allow-pipes",
+                          path);
+}
+
+bm_status bm_manifest_add(bm_manifest *m, size_t line,
+                          const bm_manifest_fields *f)
+{
+    static const char none[] = "";
+    size_t before = m->faults.n;
+    bm_manifest_entry e = {.line = line, .made = f->id == NULL};
+    const char *text = f->text != NULL ? f->text : none;
+    const char *speaker = f->speaker != NULL ? f->speaker : none;
+    const char *shape = f->shape != NULL ? f->shape : none;
+
+    if (f->id != NULL)
+        check_name(m, line, "id", f->id, false);
+    if (f->path == NULL)
+        bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
+    else
+        check_name(m, line, m->kind, f->path, true);
+    check_excerpt(m, f, &e);
+    if (f->id != NULL && strlen(f->id) > BM_LONGEST_TAG)
+        bm_manifest_fault(m, line, "the id is longer than %d bytes",
+                          BM_LONGEST_TAG);
+    if (f->path != NULL)
+        check_pipe(m, line, f->path);
+    if (m->faults.n > before || f->path == NULL)
+        return BM_OK;
+    e.has_text = f->text != NULL;
+    BM_TRY(keep(m, f->id != NULL ? f->id : none,
+                f->id != NULL ? strlen(f->id) : 0, true, &e.id));
+    BM_TRY(keep_path(m, f->path, &e.path));
+    BM_TRY(keep(m, text, strlen(text), true, &e.text));
+    BM_TRY(keep(m, speaker, strlen(speaker), true, &e.speaker));
+    BM_TRY(keep(m, shape, strlen(shape), true, &e.shape));
+    return add(m, e);
+}
+
+/* ---- ids that are made --------------------------------------------------- */
+
+/* The id of a row without one: the name of its file without the ending, of an
+ * excerpt with its start in milliseconds; `whole`: the path in place of the
+ * name. */
+static bm_status make_id(bm_manifest *m, bm_manifest_entry *e, bool whole)
+{
+    char id[BM_LONGEST_TAG + 1], start[32] = "";
+    const char *path = m->text + e->path, *name = strrchr(path, '/');
+    const char *dot = NULL;
+    int n = 0;
+
+    if (whole)
+        path += strncmp(path, m->path, m->folder) == 0 ? m->folder : 0;
+    else if (name != NULL)
+        path = name + 1;
+    dot = strrchr(path, '.');
+    if (dot == NULL || dot == path || strchr(dot, '/') != NULL)
+        dot = path + strlen(path);
+    if (e->start > 0 || e->duration > 0)
+        snprintf(start, sizeof start, "-%07.0f", 1000 * e->start);
+    n = snprintf(id, sizeof id, "%.*s%s", (int)(dot - path), path, start);
+    if (n < 0 || (size_t)n >= sizeof id) {
+        bm_manifest_fault(m, e->line,
+                          "there is no \"id\", and the name of the file is "
+                          "longer than %d bytes",
+                          BM_LONGEST_TAG);
+        return BM_OK;
+    }
+    for (char *c = id; *c != '\0'; c++)
+        if (*c == '/' || *c == ' ')
+            *c = '-';
+    return keep(m, id, (size_t)n, true, &e->id);
+}
+
+/* *any: there are rows without an id. */
+static bm_status make_ids(bm_manifest *m, bool whole, bool *any)
+{
+    *any = false;
+    for (size_t i = 0; i < m->n; i++)
+        if (m->entries[i].made) {
+            *any = true;
+            BM_TRY(make_id(m, &m->entries[i], whole));
+        }
+    return BM_OK;
+}
+
+/* ---- checks of all rows -------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const sort_key *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+/* *out: the rows, sorted by the text at offset `place` of an entry;
+ * free(*out). */
+static bm_status sort(const bm_manifest *m, size_t place, sort_key **out)
+{
+    sort_key *keys = malloc((m->n + 1) * sizeof *keys);
+
+    if (keys == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to sort %zu rows of %s", m->n,
+                       m->path);
+    for (size_t i = 0; i < m->n; i++) {
+        size_t at = 0;
+        memcpy(&at, (const char *)&m->entries[i] + place, sizeof at);
+        keys[i] = (sort_key){m->text + at, i};
+    }
+    qsort(keys, m->n, sizeof *keys, compare);
+    *out = keys;
+    return BM_OK;
+}
+
+/* *found: two rows have one id. `silent`: that is no fault. */
+static bm_status find_duplicates(bm_manifest *m, bool silent, bool *found)
+{
+    sort_key *keys = NULL;
+
+    *found = false;
+    BM_TRY(sort(m, offsetof(bm_manifest_entry, id), &keys));
+    for (size_t i = 1; i < m->n; i++) {
+        if (strcmp(keys[i].text, keys[i - 1].text) != 0)
+            continue;
+        *found = true;
+        if (!silent)
+            bm_manifest_fault(m, m->entries[keys[i].row].line,
+                              "duplicate id \"%.100s\", also on line %zu",
+                              keys[i].text, m->entries[keys[i - 1].row].line);
+    }
+    free(keys);
+    return BM_OK;
+}
+
+/* Makes the ids that are missing: of names or, if two files have one name, of
+ * paths. */
+static bm_status complete_ids(bm_manifest *m)
+{
+    bool made = false, twice = false;
+
+    BM_TRY(make_ids(m, false, &made));
+    BM_TRY(find_duplicates(m, made, &twice));
+    if (!made || !twice)
+        return BM_OK;
+    BM_TRY(make_ids(m, true, &made));
+    return find_duplicates(m, false, &twice);
+}
+
+static bm_status number_speakers(bm_manifest *m)
+{
+    sort_key *keys = NULL;
+
+    BM_TRY(sort(m, offsetof(bm_manifest_entry, speaker), &keys));
+    for (size_t i = 0; i < m->n; i++) {
+        if (i == 0 || strcmp(keys[i].text, keys[i - 1].text) != 0)
+            m->speakers++;
+        m->entries[keys[i].row].speaker_number = m->speakers - 1;
+    }
+    free(keys);
+    return BM_OK;
+}
+
+/* The status of a file that cannot be used, "": it can. */
+static const char *why_missing(const char *path)
+{
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+        return strerror(errno);
+    return S_ISREG(info.st_mode) ? "" : "not a regular file";
+}
+
+/* The same for the file of a row. */
+static const char *why_unusable(const bm_manifest *m, const char *path)
+{
+    bm_place place;
+
+    if (bm_manifest_is_pipe(path))
+        return "";
+    if (strcmp(m->kind, "feats") != 0 || access(path, F_OK) == 0)
+        return why_missing(path);
+    return bm_place_parse(&place, path)
+               ? why_missing(place.file)
+               : "not a place such as raw.ark:1234[0:99]";
+}
+
+static bm_status find_missing(bm_manifest *m, double most_missing)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const char *path = m->text + m->entries[i].path;
+        const char *why = why_unusable(m, path);
+
+        if (why[0] != '\0')
+            bm_manifest_fault(m, m->entries[i].line, "%.300s: %s", path, why);
+    }
+    if ((double)m->faults.n * 100 <= most_missing * (double)m->n)
+        return BM_OK;
+    if (m->faults.n == m->n)
+        return bm_manifest_verdict(m, BM_ERR_MISSING, "file cannot be opened",
+                                   "files cannot be opened");
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: %zu of %zu files cannot be opened:%s%s\nThis is more "
+                   "than %g %%, and nothing was packed; mend the files or the "
+                   "manifest, or let them pass with --max-left-out %.0f",
+                   m->path, m->faults.n, m->n, m->faults.text,
+                   bm_faults_more(&m->faults).text, most_missing,
+                   ceil((double)m->faults.n * 100 / (double)m->n));
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static bm_status refuse(const bm_manifest *m, const char *kind)
+{
+    return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a manifest; %s", m->path, kind,
+                   bm_file_kind_use(kind));
+}
+
+/* A file of another kind would give an error for each of its lines. */
+static bm_status check_kind(const bm_manifest *m)
+{
+    const char *kind = strcmp(m->path, "-") == 0 ? NULL : bm_file_kind(m->path);
+
+    return kind == NULL || strcmp(kind, "a gzip file") == 0 ? BM_OK
+                                                            : refuse(m, kind);
+}
+
+/* For a first line that is neither JSON nor the header of a table. */
+static bm_status refuse_line(const bm_manifest *m)
+{
+    const char *kind = strcmp(m->path, "-") == 0 ? NULL : bm_text_kind(m->path);
+
+    kind = kind != NULL ? kind : bm_kind_text;
+    if (strcmp(m->kind, "image") == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, not a manifest; a list \"id text\" of PyLaia "
+                       "needs --image-dir DIR, and a manifest is JSON lines "
+                       "such as {\"id\": \"l1\", \"image\": \"l1.png\", "
+                       "\"text\": \"one\"}",
+                       m->path, kind);
+    return refuse(m, kind);
+}
+
+/* The format is known by the first line that is not blank. */
+static bm_status read_line(bm_manifest *m, bool first, size_t number,
+                           char *line, size_t length)
+{
+    if (first && line[0] != '{' && !bm_manifest_is_header(line))
+        return refuse_line(m);
+    if (first ? line[0] != '{' : m->table.n > 0)
+        return bm_manifest_row_of_table(m, number, line, length);
+    return bm_manifest_json(m, number, line, length);
+}
+
+static bm_status read_lines(bm_manifest *m)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* of some editors */
+    bm_lines *lines = NULL;
+    char *line = NULL;
+    bool first = true;
+    size_t length = 0;
+    bm_status status = BM_OK;
+
+    BM_TRY(check_kind(m));
+    BM_TRY(bm_lines_open(&lines, m->path));
+    for (;;) {
+        size_t number = bm_lines_number(lines) + 1;
+
+        BM_TRY_DONE(bm_lines_next(lines, &line, &length));
+        if (line == NULL)
+            break;
+        if (number == 1 && strncmp(line, mark, 3) == 0) {
+            line += 3;
+            length -= 3;
+        }
+        if (strspn(line, " \t\r\n") == length)
+            continue;
+        BM_TRY_DONE(read_line(m, first, number, line, length));
+        first = false;
+    }
+done:
+    bm_lines_close(lines);
+    return status;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bm_status read_rows(bm_manifest *m, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (is_directory(path) && strcmp(m->kind, "image") != 0)
+        return bm_manifest_kaldi(m, path);
+    m->path = strdup(path);
+    if (m->path == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    m->folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    m->file = m->path;
+    return read_lines(m);
+}
+
+/* What all rows must be. */
+static bm_status check_rows(bm_manifest *m, double most_missing)
+{
+    m->file = m->path;
+    BM_TRY(complete_ids(m));
+    BM_TRY(bm_manifest_verdict(m, BM_ERR_FORMAT, "problem", "problems"));
+    if (m->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is empty; a manifest has one JSON object per line, "
+                       "or a header and one row per line",
+                       m->path);
+    warn_of_unknown(m);
+    BM_TRY(find_missing(m, most_missing));
+    return number_speakers(m);
+}
+
+static bm_status read_all(bm_manifest *m, const char *path, double most_missing)
+{
+    BM_TRY(read_rows(m, path));
+    return check_rows(m, most_missing);
+}
+
+bm_status bm_manifest_read(bm_manifest **out, const char *path,
+                           const char *kind, double most_missing, bool pipes)
+{
+    bm_manifest *m = calloc(1, sizeof *m);
+    bm_status status = BM_OK;
+
+    if (m == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a manifest");
+    m->kind = kind;
+    m->pipes = pipes;
+    BM_TRY_DONE(read_all(m, path, most_missing));
+    *out = m;
+    m = NULL;
+done:
+    bm_manifest_free(m);
+    return status;
+}
+
+bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
+                                 const char *image_dir, double most_missing)
+{
+    bm_manifest *m = calloc(1, sizeof *m);
+    bm_status status = BM_OK;
+
+    if (m != NULL)
+        m->path = strdup(path);
+    if (m == NULL || m->path == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
+    m->kind = "image";
+    BM_TRY_DONE(bm_manifest_lines(m, image_dir));
+    BM_TRY_DONE(check_rows(m, most_missing));
+    *out = m;
+    m = NULL;
+done:
+    bm_manifest_free(m);
+    return status;
+}
+
+void bm_manifest_free(bm_manifest *m)
+{
+    if (m == NULL)
+        return;
+    free(m->path);
+    free(m->entries);
+    free(m->text);
+    free(m);
+}
+
+const char *bm_manifest_path(const bm_manifest *m)
+{
+    return m->path;
+}
+
+size_t bm_manifest_size(const bm_manifest *m)
+{
+    return m->n;
+}
+
+size_t bm_manifest_speakers(const bm_manifest *m)
+{
+    return m->speakers;
+}
+
+bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
+{
+    const bm_manifest_entry *e = &m->entries[row];
+
+    return (bm_manifest_row){
+        .id = m->text + e->id,
+        .path = m->text + e->path,
+        .text = m->text + e->text,
+        .shape = m->text + e->shape,
+        .has_text = e->has_text,
+        .speaker = m->text + e->speaker,
+        .start = e->start,
+        .duration = e->duration,
+        .line = e->line,
+        .speaker_number = e->speaker_number,
+    };
+}

@@ -1,0 +1,66 @@
+/*
+ * manifest.h - a list of recordings, line images or feature files. It is one of
+ *
+ *   - JSON lines:
+ *     {"id": "a1", "audio": "wav/a1.wav", "text": "one two", "speaker": "ann"}
+ *     with "image" or "feats" in place of "audio"; NeMo's manifests and cuts of
+ *     Lhotse are read, too;
+ *   - a table with a header, its columns separated by tabs or commas;
+ *   - a data directory of Kaldi: wav.scp or feats.scp, segments, text, utt2spk.
+ *
+ * Files may be compressed with gzip; "-" is standard input. Paths are relative
+ * to the manifest's directory; text and speaker may be missing. Start and
+ * duration, in seconds, are of an excerpt of a recording. Fields that are not
+ * understood are named in a warning and ignored. docs/formats.md has the rest.
+ */
+#ifndef BM_IO_IMPORT_MANIFEST_MANIFEST_H
+#define BM_IO_IMPORT_MANIFEST_MANIFEST_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct bm_manifest bm_manifest;
+
+/* One line. Texts are borrowed from the manifest. */
+typedef struct bm_manifest_row {
+    const char *id, *path;      /* path: manifest's directory included */
+    const char *text, *speaker; /* "" if missing */
+    const char *shape; /* of a line on a page, as bm_line_shape_read takes it;
+                          "": the image is of this line alone */
+    bool has_text;     /* it is there, if only as "" */
+    double start, duration; /* seconds; duration 0: up to the end */
+    size_t line;            /* in the file, from 1 */
+    size_t speaker_number;  /* from 0, in byte order of the names */
+} bm_manifest_row;
+
+/*
+ * Reads the manifest at `path`, with the files under the key `kind`: "audio",
+ * "image", "feats". pipes: a path may be a command that ends with '|'. Fails
+ * with BM_ERR_FORMAT, for a file of another kind or with a list of all invalid
+ * lines, duplicate ids among them; or else with BM_ERR_MISSING and a list of all
+ * files that cannot be opened, if they are more than most_missing percent. Free
+ * with bm_manifest_free; NULL is a no-op.
+ */
+BM_CHECKED bm_status bm_manifest_read(bm_manifest **out, const char *path,
+                                      const char *kind, double most_missing,
+                                      bool pipes);
+
+/* The same for line images as other programs keep them, for which
+ * bm_line_source_is is true. */
+BM_CHECKED bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
+                                            const char *image_dir,
+                                            double most_missing);
+void bm_manifest_free(bm_manifest *m);
+
+/* Is it a command with '|' at its end, as Kaldi has them? */
+bool bm_manifest_is_pipe(const char *path);
+
+const char *bm_manifest_path(const bm_manifest *m);
+size_t bm_manifest_size(const bm_manifest *m);     /* rows, at least 1 */
+size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
+/* row: in [0, size). */
+bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row);
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * manifest_json.c - JSON lines: our own, NeMo's manifests ("audio_filepath",
+ * "offset", no id), and the cuts of Lhotse, each of which is a recording with
+ * supervisions.
+ */
+#include "io/import/manifest/manifest_parts.h"
+
+#include "core/words.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The value of a field, which has one of two names; NULL if it is missing. */
+static const json_t *value_of(bm_manifest *m, size_t line, const json_t *object,
+                              const char *key, const char *other)
+{
+    const json_t *value = json_object_get(object, key);
+    const json_t *second =
+        other != NULL ? json_object_get(object, other) : NULL;
+
+    if (value != NULL && second != NULL)
+        bm_manifest_fault(m, line, "both \"%s\" and \"%s\"; give only one", key,
+                          other);
+    return value != NULL ? value : second;
+}
+
+/* The text of a field; NULL if it is missing or invalid. Adds a fault if it is
+ * not a text. */
+static const char *text_of(bm_manifest *m, size_t line, const json_t *value,
+                           const char *key)
+{
+    if (value != NULL && !json_is_string(value))
+        bm_manifest_fault(m, line, "\"%s\" is not a text", key);
+    return json_string_value(value);
+}
+
+/* Seconds; 0 if the field is missing. */
+static double seconds_of(bm_manifest *m, size_t line, const json_t *object,
+                         const char *key, const char *other, double least)
+{
+    const json_t *value = value_of(m, line, object, key, other);
+    const char *name = json_object_get(object, key) != NULL ? key : other;
+    double x = json_number_value(value);
+
+    if (value == NULL)
+        return 0;
+    if (!bm_manifest_is_audio(m))
+        bm_manifest_fault(m, line,
+                          "\"%s\" is for recordings; cut \"%s\" before packing",
+                          name, m->kind);
+    else if (!json_is_number(value) || !(x >= least && x <= BM_MOST_SECONDS))
+        bm_manifest_fault(m, line,
+                          "\"%s\" is not a number of seconds from %g to %g",
+                          name, least, BM_MOST_SECONDS);
+    return x;
+}
+
+/* ---- our own, and NeMo's ------------------------------------------------- */
+
+static void count_unknown(bm_manifest *m, json_t *object)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    json_object_foreach(object, key, value)
+    {
+        if (!bm_is_word_of(key, "id text speaker start offset duration end") &&
+            strcmp(key, m->kind) != 0 &&
+            (!bm_manifest_is_audio(m) || strcmp(key, "audio_filepath") != 0))
+            bm_manifest_count_unknown(m, key);
+    }
+}
+
+static bm_status read_ours(bm_manifest *m, size_t line, json_t *object)
+{
+    bool audio = bm_manifest_is_audio(m);
+    const json_t *id = json_object_get(object, "id"), *path = NULL;
+    size_t before = m->faults.n;
+    bm_manifest_fields f = {0};
+
+    if (id == NULL && json_object_get(object, "audio_filepath") == NULL)
+        bm_manifest_fault(m, line, "\"id\" is missing");
+    f.id = text_of(m, line, id, "id");
+    path = value_of(m, line, object, m->kind, audio ? "audio_filepath" : NULL);
+    f.path = text_of(m, line, path, m->kind);
+    if (path == NULL)
+        bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
+    f.text = text_of(m, line, json_object_get(object, "text"), "text");
+    f.speaker = text_of(m, line, json_object_get(object, "speaker"), "speaker");
+    f.start = seconds_of(m, line, object, "start", "offset", 0);
+    f.duration =
+        seconds_of(m, line, object, "duration", NULL, BM_LEAST_SECONDS);
+    f.end = seconds_of(m, line, object, "end", NULL, BM_LEAST_SECONDS);
+    count_unknown(m, object);
+    return m->faults.n > before ? BM_OK : bm_manifest_add(m, line, &f);
+}
+
+/* ---- Lhotse's cuts ------------------------------------------------------- */
+
+static bool is_cut(const json_t *object)
+{
+    return json_is_object(json_object_get(object, "recording")) ||
+           json_is_object(json_object_get(object, "features")) ||
+           json_object_get(object, "supervisions") != NULL;
+}
+
+/* The file or the command of a cut's recording; NULL after a fault. *pipe: room
+ * for a command; free(). */
+static const char *source_of_cut(bm_manifest *m, size_t line,
+                                 const json_t *object, char **pipe)
+{
+    const json_t *recording = json_object_get(object, "recording");
+    const json_t *all = json_object_get(recording, "sources");
+    const json_t *source = json_array_get(all, 0);
+    const char *type = json_string_value(json_object_get(source, "type"));
+    const char *path = json_string_value(json_object_get(source, "source"));
+    size_t room = path != NULL ? strlen(path) + 3 : 0;
+
+    if (type == NULL || path == NULL || json_array_size(all) != 1)
+        bm_manifest_fault(m, line,
+                          "a cut without one source of a recording; write the "
+                          "cuts with their recordings, as cuts.to_file() "
+                          "does");
+    else if (strcmp(type, "file") == 0)
+        return path;
+    else if (strcmp(type, "command") != 0)
+        bm_manifest_fault(m, line,
+                          "the recording is of type \"%.40s\", and only files "
+                          "are read; save it with cuts.save_audios()",
+                          type);
+    else if ((*pipe = malloc(room)) != NULL)
+        snprintf(*pipe, room, "%s |", path);
+    return *pipe;
+}
+
+/* Only recordings that are used as they are: another channel or rate would be
+ * ignored. */
+static void check_cut(bm_manifest *m, size_t line, const json_t *object)
+{
+    static const char *const changed[] = {"tracks", "transforms"};
+    const json_t *recording = json_object_get(object, "recording");
+    const json_t *channel = json_object_get(object, "channel");
+
+    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++)
+        if (json_array_size(json_object_get(object, changed[i])) > 0 ||
+            json_array_size(json_object_get(recording, changed[i])) > 0)
+            bm_manifest_fault(m, line,
+                              "the cut has \"%s\", which are not applied; save "
+                              "it with cuts.save_audios()",
+                              changed[i]);
+    if (channel != NULL &&
+        (!json_is_integer(channel) || json_integer_value(channel) != 0))
+        bm_manifest_fault(m, line,
+                          "the cut is of another channel than 0; save it with "
+                          "cuts.save_audios(), or set features.channel and "
+                          "write 0");
+}
+
+/* The texts of all supervisions, with blanks between; NULL: there is none. *all:
+ * room for it; free(). */
+static bm_status text_of_cut(const json_t *supervisions, char **all)
+{
+    size_t room = 1, n = 0, i = 0, length = 0;
+    const json_t *one = NULL;
+    char *out = NULL;
+
+    json_array_foreach(supervisions, i, one)
+    {
+        const char *text = json_string_value(json_object_get(one, "text"));
+
+        n += text != NULL;
+        room += text != NULL ? strlen(text) + 1 : 0;
+    }
+    if (n == 0)
+        return BM_OK;
+    out = calloc(room, 1);
+    if (out == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    room = 0;
+    json_array_foreach(supervisions, i, one)
+    {
+        const char *text = json_string_value(json_object_get(one, "text"));
+
+        if (text == NULL)
+            continue;
+        if (room > 0)
+            out[room++] = ' ';
+        length = strlen(text);
+        memcpy(out + room, text, length + 1);
+        room += length;
+    }
+    *all = out;
+    return BM_OK;
+}
+
+static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
+{
+    const json_t *supervisions = json_object_get(object, "supervisions");
+    const json_t *first = json_array_get(supervisions, 0);
+    size_t before = m->faults.n;
+    char *pipe = NULL, *text = NULL;
+    bm_manifest_fields f = {0};
+    bm_status status = BM_OK;
+
+    if (!bm_manifest_is_audio(m)) {
+        bm_manifest_fault(m, line,
+                          "a cut of Lhotse, of which the recordings are read; "
+                          "give the file with --audio");
+        return BM_OK;
+    }
+    check_cut(m, line, object);
+    f.id = text_of(m, line, json_object_get(object, "id"), "id");
+    if (f.id == NULL)
+        bm_manifest_fault(m, line, "\"id\" is missing");
+    f.path = source_of_cut(m, line, object, &pipe);
+    f.start = seconds_of(m, line, object, "start", NULL, 0);
+    f.duration =
+        seconds_of(m, line, object, "duration", NULL, BM_LEAST_SECONDS);
+    f.speaker = json_string_value(json_object_get(first, "speaker"));
+    BM_TRY_DONE(text_of_cut(supervisions, &text));
+    f.text = text;
+    if (m->faults.n == before)
+        status = bm_manifest_add(m, line, &f);
+done:
+    free(pipe);
+    free(text);
+    return status;
+}
+
+bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,
+                           size_t length)
+{
+    json_error_t error;
+    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    bm_status status = BM_OK;
+
+    if (object == NULL)
+        bm_manifest_fault(m, line, "not JSON: %s", error.text);
+    else if (!json_is_object(object))
+        bm_manifest_fault(m, line, "not a JSON object { .. }");
+    else if (is_cut(object))
+        status = read_cut(m, line, object);
+    else
+        status = read_ours(m, line, object);
+    json_decref(object);
+    return status;
+}

@@ -1,0 +1,105 @@
+/*
+ * manifest_parts.h - a manifest while it is read. A format has a function that
+ * takes the lines of a file and calls bm_manifest_add for each row.
+ */
+#ifndef BM_IO_IMPORT_MANIFEST_MANIFEST_PARTS_H
+#define BM_IO_IMPORT_MANIFEST_MANIFEST_PARTS_H
+
+#include "core/faults.h"
+#include "io/import/manifest/lines.h"
+#include "io/import/manifest/manifest.h"
+
+enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64 };
+
+/* Longer ones are taken for an error in the unit. */
+#define BM_MOST_SECONDS  1e6
+#define BM_LEAST_SECONDS 1e-6 /* of an excerpt */
+
+/* A row; texts are offsets into bm_manifest.text. */
+typedef struct bm_manifest_entry {
+    size_t id, path, text, speaker, shape;
+    size_t line, speaker_number;
+    double start, duration;
+    bool has_text;
+    bool made; /* the id, from the name of the file */
+} bm_manifest_entry;
+
+/* A field that is not understood, and how many lines have it. */
+typedef struct bm_manifest_unknown {
+    char key[48];
+    size_t n;
+} bm_manifest_unknown;
+
+/* The fields of a row; NULL: missing. */
+typedef struct bm_manifest_fields {
+    const char *id, *path, *text, *speaker;
+    const char *shape;      /* of a line on a page */
+    double start, duration; /* seconds; duration 0: up to the end */
+    double end;             /* in place of a duration; 0: none */
+} bm_manifest_fields;
+
+/* The columns of a table: what each of them is, an offset into
+ * bm_manifest_fields or one of a number; -1: nothing known. */
+typedef struct bm_manifest_table {
+    size_t n;
+    char delimiter; /* '\t', ','; 0: there is no header yet */
+    int field[BM_MOST_COLUMNS];
+} bm_manifest_table;
+
+struct bm_manifest {
+    char *path;       /* of the file with the rows, for messages */
+    const char *file; /* that is being read, for messages; borrowed */
+    const char *kind; /* the key of the files */
+    bool pipes;       /* commands are allowed */
+    size_t folder;    /* length of the path's directory, with the slash */
+    bm_manifest_unknown unknown[BM_MOST_UNKNOWN];
+    size_t n_unknown;
+    bm_manifest_entry *entries;
+    size_t n, room;
+    char *text;
+    size_t used, text_room;
+    size_t speakers;
+    bm_manifest_table table;
+    bm_faults faults;
+};
+
+static inline bool bm_manifest_is_audio(const bm_manifest *m)
+{
+    return m->kind[0] == 'a'; /* audio */
+}
+
+/* Notes a fault of a line of the file that is being read. Cannot fail. */
+void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Counts a field that is not understood. */
+void bm_manifest_count_unknown(bm_manifest *m, const char *key);
+
+/* Adds a row, or notes faults. A path is as the file has it; without an id one
+ * is made. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_add(bm_manifest *m, size_t line,
+                                     const bm_manifest_fields *f);
+
+/* Formats: a line of JSON; a line of a table, of which the first is the header.
+ * Fail with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_json(bm_manifest *m, size_t line,
+                                      const char *text, size_t length);
+BM_CHECKED bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line,
+                                              char *text, size_t length);
+
+/* Is it the header of a table? */
+bool bm_manifest_is_header(const char *line);
+
+/* A data directory of Kaldi. Fails as bm_manifest_read. */
+BM_CHECKED bm_status bm_manifest_kaldi(bm_manifest *m, const char *directory);
+
+/* Line images at m->path as other programs keep them. Fails as
+ * bm_line_source_read. */
+BM_CHECKED bm_status bm_manifest_lines(bm_manifest *m, const char *image_dir);
+
+/* Fails with the faults, if there are any; `one` and `many`: singular and
+ * plural of their noun. */
+BM_CHECKED bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
+                                         const char *one, const char *many);
+
+#endif

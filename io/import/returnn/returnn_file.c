@@ -1,0 +1,454 @@
+#include "io/import/returnn/returnn_file.h"
+
+#include "core/finite.h"
+#include "io/import/returnn/returnn_texts.h"
+#include "io/shard/shard.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_KEYS = 64, LONGEST_KEY = 100, MOST_CLASSES = 1 << 24 };
+
+typedef struct key_list {
+    char name[MOST_KEYS][LONGEST_KEY + 1]; /* sorted */
+    bool data[MOST_KEYS];                  /* there is an array */
+    size_t n;
+    bool failed; /* too many, or too long */
+} key_list;
+
+struct bm_returnn_file {
+    char *path;
+    bm_h5_file h5;
+    bool is_open;
+    key_list keys;
+    size_t key; /* which of them; keys.n: none */
+    size_t n, features, classes, n_symbols;
+    uint64_t *frames, *labels; /* [n + 1]: where sequences begin */
+    char **tags, **symbols;
+    bm_h5_array inputs, targets;
+    bool has_targets;
+    int32_t *row; /* [room]: labels of a sequence */
+    size_t room;
+};
+
+/* ---- keys ---------------------------------------------------------------- */
+
+static size_t add_key(key_list *k, const char *name)
+{
+    size_t at = 0;
+
+    while (at < k->n && strcmp(k->name[at], name) < 0)
+        at++;
+    if (at < k->n && strcmp(k->name[at], name) == 0)
+        return at;
+    if (k->n == MOST_KEYS || strlen(name) > LONGEST_KEY) {
+        k->failed = true;
+        return 0;
+    }
+    memmove(k->name[at + 1], k->name[at], (k->n - at) * sizeof k->name[0]);
+    memmove(&k->data[at + 1], &k->data[at], (k->n - at) * sizeof k->data[0]);
+    memcpy(k->name[at], name, strlen(name) + 1);
+    k->data[at] = false;
+    k->n++;
+    return at;
+}
+
+static herr_t note_link(hid_t group, const char *name, const H5L_info_t *info,
+                        void *list)
+{
+    key_list *k = list;
+    size_t at = add_key(k, name);
+
+    (void)group;
+    (void)info;
+    if (!k->failed)
+        k->data[at] = true;
+    return k->failed;
+}
+
+static herr_t note_attribute(hid_t group, const char *name,
+                             const H5A_info_t *info, void *list)
+{
+    key_list *k = list;
+
+    (void)group;
+    (void)info;
+    (void)add_key(k, name);
+    return k->failed;
+}
+
+static bool has_group(const bm_returnn_file *f, const char *name)
+{
+    return H5Lexists(f->h5.id, name, H5P_DEFAULT) > 0 &&
+           H5Oexists_by_name(f->h5.id, name, H5P_DEFAULT) > 0;
+}
+
+/* The keys of all targets. */
+static bm_status find_keys(bm_returnn_file *f)
+{
+    hsize_t link = 0, attribute = 0;
+    key_list *k = &f->keys;
+
+    if (!has_group(f, "targets") || !has_group(f, "targets/data"))
+        return BM_OK;
+    if (H5Literate_by_name(f->h5.id, "targets/data", H5_INDEX_NAME, H5_ITER_INC,
+                           &link, note_link, k, H5P_DEFAULT) < 0)
+        return BM_FAIL(bm_h5_failure(), "%s: /targets/data: %s", f->path,
+                       bm_h5_reason());
+    if (has_group(f, "targets/size") &&
+        H5Aiterate_by_name(f->h5.id, "targets/size", H5_INDEX_NAME, H5_ITER_INC,
+                           &attribute, note_attribute, k, H5P_DEFAULT) < 0)
+        return BM_FAIL(bm_h5_failure(), "%s: /targets/size: %s", f->path,
+                       bm_h5_reason());
+    if (k->failed)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: more than %d targets, or one with a name of more "
+                       "than %d bytes",
+                       f->path, MOST_KEYS, LONGEST_KEY);
+    return BM_OK;
+}
+
+static void list_keys(const key_list *k, char *out, size_t room)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < k->n && at + 1 < room; i++)
+        if (k->data[i]) {
+            int n = snprintf(out + at, room - at, " %s", k->name[i]);
+            at += n > 0 ? (size_t)n : 0;
+        }
+}
+
+static bm_status choose_key(bm_returnn_file *f, const char *wanted)
+{
+    const key_list *k = &f->keys;
+    size_t with_data = 0;
+    char all[400];
+
+    f->key = k->n;
+    for (size_t i = 0; i < k->n; i++) {
+        with_data += k->data[i];
+        if (k->data[i] &&
+            strcmp(k->name[i], wanted[0] != '\0' ? wanted : "classes") == 0)
+            f->key = i;
+    }
+    for (size_t i = 0; i < k->n && wanted[0] == '\0' && with_data == 1; i++)
+        if (k->data[i])
+            f->key = i;
+    list_keys(k, all, sizeof all);
+    if (f->key < k->n || (with_data == 0 && wanted[0] == '\0'))
+        return BM_OK;
+    if (wanted[0] != '\0')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: there are no targets '%s', which features.target "
+                       "names; there are:%s",
+                       f->path, wanted, all);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: which targets? Set features.target to one of:%s",
+                   f->path, all);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+/* Running sums of a column of the lengths [n, columns]. */
+static bm_status add_up(const bm_returnn_file *f, const int64_t *lengths,
+                        size_t columns, size_t column, uint64_t total,
+                        const char *what, uint64_t **out)
+{
+    uint64_t *sum = calloc(f->n + 1, sizeof *sum);
+
+    if (sum == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the lengths of %s",
+                       f->path);
+    *out = sum;
+    for (size_t i = 0; i < f->n; i++) {
+        int64_t length = lengths[i * columns + column];
+
+        if (length < 0 || (uint64_t)length > total - sum[i])
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: /seqLengths, row %zu: %" PRId64
+                           " %s, which there are not; the file is damaged or "
+                           "was not closed",
+                           f->path, i, length, what);
+        sum[i + 1] = sum[i] + (uint64_t)length;
+    }
+    if (sum[f->n] != total)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /seqLengths adds up to %" PRIu64 " %s of %" PRIu64
+                       "; the file is damaged or was not closed",
+                       f->path, sum[f->n], what, total);
+    return BM_OK;
+}
+
+static bm_status read_lengths(bm_returnn_file *f)
+{
+    bm_h5_array a = {0};
+    int64_t *lengths = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_h5_array_open_any(&f->h5, "seqLengths", &a));
+    if (a.rank != 2 || H5Tget_class(a.type) != H5T_INTEGER ||
+        a.dim[0] != f->n || a.dim[1] < 1 ||
+        (f->has_targets && a.dim[1] != 1 + f->keys.n))
+        BM_FAIL_DONE(BM_ERR_FORMAT,
+                     "%s: /seqLengths is %" PRIu64 " x %" PRIu64
+                     ", but there are %zu sequences and %zu targets",
+                     f->path, a.dim[0], a.dim[1], f->n, f->keys.n);
+    lengths = calloc(a.dim[0] * a.dim[1] + 1, sizeof *lengths);
+    if (lengths == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the lengths of %s", f->path);
+    BM_TRY_DONE(
+        bm_h5_rows_as(&f->h5, &a, 0, a.dim[0], H5T_NATIVE_INT64, lengths));
+    BM_TRY_DONE(add_up(f, lengths, a.dim[1], 0, f->inputs.dim[0], "frames",
+                       &f->frames));
+    if (f->has_targets)
+        BM_TRY_DONE(add_up(f, lengths, a.dim[1], 1 + f->key, f->targets.dim[0],
+                           "labels", &f->labels));
+done:
+    free(lengths);
+    bm_h5_array_close(&a);
+    return status;
+}
+
+static bm_status open_inputs(bm_returnn_file *f)
+{
+    H5T_class_t class = H5T_NO_CLASS;
+
+    if (!has_group(f, "inputs"))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has no /inputs; give a file of RETURNN's "
+                       "HDFDataset with inputs",
+                       f->path);
+    BM_TRY(bm_h5_array_open_any(&f->h5, "inputs", &f->inputs));
+    class = H5Tget_class(f->inputs.type);
+    if (f->inputs.rank != 2 || f->inputs.dim[1] < 1 ||
+        f->inputs.dim[1] > 1 << 20 ||
+        (class != H5T_FLOAT && class != H5T_INTEGER))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /inputs are not dense: they should be numbers, "
+                       "frames x features",
+                       f->path);
+    f->features = f->inputs.dim[1];
+    return BM_OK;
+}
+
+/* The number of classes by the attribute of the target: a number, or a pair whose
+ * second number is 1. */
+static bm_status read_size(bm_returnn_file *f, const char *key)
+{
+    int64_t size[2] = {0};
+    hid_t id = H5I_INVALID_HID, space = H5I_INVALID_HID;
+    hssize_t n = 0;
+
+    if (!has_group(f, "targets/size") ||
+        H5Aexists_by_name(f->h5.id, "targets/size", key, H5P_DEFAULT) <= 0)
+        return BM_OK;
+    id = H5Aopen_by_name(f->h5.id, "targets/size", key, H5P_DEFAULT,
+                         H5P_DEFAULT);
+    space = H5Aget_space(id);
+    n = H5Sget_simple_extent_npoints(space);
+    if ((n == 1 || n == 2) && H5Aread(id, H5T_NATIVE_INT64, size) >= 0 &&
+        size[0] > 0 && size[0] <= MOST_CLASSES)
+        f->classes = (size_t)size[0];
+    H5Sclose(space);
+    H5Aclose(id);
+    return BM_OK;
+}
+
+static bm_status open_targets(bm_returnn_file *f)
+{
+    const char *key = f->key < f->keys.n ? f->keys.name[f->key] : NULL;
+    char name[LONGEST_KEY + 32];
+
+    if (key == NULL)
+        return BM_OK;
+    snprintf(name, sizeof name, "targets/labels/%s", key);
+    if (has_group(f, "targets/labels") && has_group(f, name))
+        BM_TRY(bm_returnn_texts(&f->h5, name, BM_LONGEST_TAG, &f->n_symbols,
+                                &f->symbols));
+    snprintf(name, sizeof name, "targets/data/%s", key);
+    BM_TRY(bm_h5_array_open_any(&f->h5, name, &f->targets));
+    f->targets.name = "targets/data";
+    f->has_targets = true;
+    if (f->targets.rank != 1 || H5Tget_class(f->targets.type) != H5T_INTEGER)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: the targets '%s' are not sparse: they should be "
+                       "classes, one number a label",
+                       f->path, key);
+    return read_size(f, key);
+}
+
+static bm_status open_all(bm_returnn_file *f, const char *target)
+{
+    BM_TRY(bm_h5_open(&f->h5, f->path));
+    f->is_open = true;
+    BM_TRY(find_keys(f));
+    BM_TRY(choose_key(f, target));
+    BM_TRY(open_inputs(f));
+    BM_TRY(open_targets(f));
+    BM_TRY(
+        bm_returnn_texts(&f->h5, "seqTags", BM_LONGEST_TAG, &f->n, &f->tags));
+    return read_lengths(f);
+}
+
+bm_status bm_returnn_open(bm_returnn_file **out, const char *path,
+                          const char *target)
+{
+    bm_returnn_file *f = calloc(1, sizeof *f);
+    bm_status status = BM_OK;
+
+    if (f == NULL || (f->path = strdup(path)) == NULL) {
+        free(f);
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
+    }
+    bm_h5_enter();
+    status = open_all(f, target);
+    bm_h5_leave();
+    if (status == BM_OK)
+        *out = f;
+    else
+        bm_returnn_close(f);
+    return status;
+}
+
+void bm_returnn_close(bm_returnn_file *f)
+{
+    if (f == NULL)
+        return;
+    if (f->is_open) {
+        bm_h5_enter();
+        bm_h5_array_close(&f->inputs);
+        bm_h5_array_close(&f->targets);
+        H5Fclose(f->h5.id);
+        bm_h5_leave();
+    }
+    for (size_t i = 0; f->tags != NULL && i < f->n; i++)
+        free(f->tags[i]);
+    for (size_t i = 0; f->symbols != NULL && i < f->n_symbols; i++)
+        free(f->symbols[i]);
+    free(f->tags);
+    free(f->symbols);
+    free(f->frames);
+    free(f->labels);
+    free(f->row);
+    free(f->path);
+    free(f);
+}
+
+/* ---- sequences ----------------------------------------------------------- */
+
+size_t bm_returnn_sequences(const bm_returnn_file *f)
+{
+    return f->n;
+}
+
+size_t bm_returnn_features(const bm_returnn_file *f)
+{
+    return f->features;
+}
+
+bool bm_returnn_labelled(const bm_returnn_file *f)
+{
+    return f->has_targets;
+}
+
+bool bm_returnn_per_frame(const bm_returnn_file *f)
+{
+    return f->has_targets && f->n > 0 &&
+           memcmp(f->frames, f->labels, (f->n + 1) * sizeof *f->frames) == 0;
+}
+
+const char *bm_returnn_tag(const bm_returnn_file *f, size_t sequence)
+{
+    return f->tags[sequence];
+}
+
+/* SimpleHDFWriter writes one name, "dummy-label", if it was given none. */
+static bool is_named(const bm_returnn_file *f)
+{
+    return f->n_symbols > 1 ||
+           (f->n_symbols == 1 && strcmp(f->symbols[0], "dummy-label") != 0);
+}
+
+const char *bm_returnn_symbol(const bm_returnn_file *f, size_t class)
+{
+    return is_named(f) && class < f->n_symbols ? f->symbols[class] : NULL;
+}
+
+size_t bm_returnn_classes(const bm_returnn_file *f)
+{
+    return is_named(f) ? f->n_symbols : f->classes;
+}
+
+bm_status bm_returnn_frames(bm_returnn_file *f, size_t sequence, bm_frames *x,
+                            bm_problem *problem)
+{
+    uint64_t first = f->frames[sequence];
+    uint64_t n = f->frames[sequence + 1] - first;
+    bm_status status = BM_OK;
+
+    if (n == 0) {
+        bm_problem_set(problem, "no frames", "%s: no frames", f->path);
+        return BM_OK;
+    }
+    BM_TRY(bm_frames_shape(x, n, f->features));
+    bm_h5_enter();
+    status =
+        bm_h5_rows_as(&f->h5, &f->inputs, first, n, H5T_NATIVE_FLOAT, x->x);
+    bm_h5_leave();
+    if (status == BM_ERR_FORMAT) {
+        bm_problem_set(problem, "damaged", "%s", bm_last_message());
+        return BM_OK;
+    }
+    BM_TRY(status);
+    if (!bm_all_finite(x->x, n * f->features))
+        bm_problem_set(problem, "some numbers are NaN or infinite",
+                       "%s: some numbers are NaN or infinite", f->path);
+    return BM_OK;
+}
+
+static bm_status make_room(bm_returnn_file *f, size_t n)
+{
+    int32_t *grown = NULL;
+
+    if (n < f->room)
+        return BM_OK;
+    grown = realloc(f->row, 2 * (n + 1) * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
+    f->row = grown;
+    f->room = 2 * (n + 1);
+    return BM_OK;
+}
+
+bm_status bm_returnn_labels(bm_returnn_file *f, size_t sequence,
+                            const int32_t **labels, size_t *n,
+                            bm_problem *problem)
+{
+    uint64_t first = f->labels[sequence];
+    size_t classes = bm_returnn_classes(f);
+    bm_status status = BM_OK;
+
+    *n = f->labels[sequence + 1] - first;
+    BM_TRY(make_room(f, *n));
+    *labels = f->row;
+    bm_h5_enter();
+    status =
+        bm_h5_rows_as(&f->h5, &f->targets, first, *n, H5T_NATIVE_INT32, f->row);
+    bm_h5_leave();
+    if (status == BM_ERR_FORMAT) {
+        bm_problem_set(problem, "damaged", "%s", bm_last_message());
+        return BM_OK;
+    }
+    BM_TRY(status);
+    for (size_t i = 0; i < *n; i++)
+        if (f->row[i] < 0 || (size_t)f->row[i] >= classes) {
+            bm_problem_set(problem, "a label that is no class",
+                           "%s: label %zu is %d, but classes are 0 to %zu",
+                           f->path, i, (int)f->row[i], classes - 1);
+            return BM_OK;
+        }
+    return BM_OK;
+}

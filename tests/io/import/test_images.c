@@ -1,0 +1,493 @@
+/*
+ * Image files in all formats, written here by the formats' libraries or byte by
+ * byte.
+ */
+#include "io/import/images/image_cleaning.h"
+#include "io/import/images/image_file.h"
+#include "io/import/images/image_frames.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tiffio.h>
+#include <turbojpeg.h>
+
+enum { WIDTH = 37, HEIGHT = 11, PIXELS = WIDTH * HEIGHT };
+
+/* A picture with every grey. */
+static const uint8_t *picture(void)
+{
+    static uint8_t grey[PIXELS];
+
+    for (size_t i = 0; i < PIXELS; i++)
+        grey[i] = (uint8_t)(i % 256);
+    return grey;
+}
+
+static void write_png(const char *name)
+{
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = WIDTH,
+                     .height = HEIGHT,
+                     .format = PNG_FORMAT_GRAY};
+
+    assert_true(
+        png_image_write_to_file(&png, in_folder(name), 0, picture(), 0, NULL));
+}
+
+/* Rows of `bytes` bytes each. */
+static void write_tiff(const char *name, const char *mode, unsigned compression,
+                       unsigned samples, unsigned bits, const uint8_t *rows,
+                       size_t bytes)
+{
+    TIFF *tiff = TIFFOpen(in_folder(name), mode);
+
+    assert_non_null(tiff);
+    TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, WIDTH);
+    TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, HEIGHT);
+    TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, bits);
+    TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, samples);
+    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 4);
+    TIFFSetField(tiff, TIFFTAG_COMPRESSION, compression);
+    TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC,
+                 samples == 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK);
+    TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    for (unsigned y = 0; y < HEIGHT; y++)
+        assert_int_equal(
+            TIFFWriteScanline(tiff, (void *)(rows + y * bytes), y, 0), 1);
+    TIFFClose(tiff);
+}
+
+static void write_map(const char *name, const char *head, const uint8_t *bytes,
+                      size_t n)
+{
+    FILE *file = fopen(in_folder(name), "wb");
+
+    assert_non_null(file);
+    assert_true(fputs(head, file) >= 0);
+    if (n > 0)
+        assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The same numbers as text. */
+static void write_text_map(const char *name)
+{
+    FILE *file = fopen(in_folder(name), "w");
+
+    assert_non_null(file);
+    fprintf(file, "P2 # a comment\n%d\n#another\n%d 255", WIDTH, HEIGHT);
+    for (size_t i = 0; i < PIXELS; i++)
+        fprintf(file, "%c%d", i % 9 == 0 ? '\n' : ' ', picture()[i]);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bm_line_image read_image(const char *name)
+{
+    bm_line_image image = {0};
+    bm_problem problem = {0};
+
+    assert_ok(bm_image_file_read(&image, in_folder(name), BM_MOST_LINE_PIXELS,
+                                 &problem));
+    if (bm_problem_is(&problem))
+        fail_msg("%s", problem.text);
+    return image;
+}
+
+/* The problem with a file. */
+static const char *problem_of(const char *name, size_t most)
+{
+    static bm_problem problem;
+    bm_line_image image = {0};
+
+    problem.text[0] = '\0';
+    assert_ok(bm_image_file_read(&image, in_folder(name), most, &problem));
+    bm_line_image_free(&image);
+    return problem.text;
+}
+
+static void test_all_formats_have_the_same_pixels(void **_)
+{
+    static const char *const names[] = {"a.png",      "a.pgm",   "text.pgm",
+                                        "little.tif", "big.tif", "lzw.tif",
+                                        "deep.tif",   "deep.pgm"};
+    uint8_t deep[HEIGHT][WIDTH][2];
+
+    (void)_;
+    for (size_t i = 0; i < PIXELS; i++) /* x 257 in big-endian, as in PGM */
+        deep[i / WIDTH][i % WIDTH][0] = deep[i / WIDTH][i % WIDTH][1] =
+            picture()[i];
+    write_png("a.png");
+    write_map("a.pgm", "P5 37 11 255\n", picture(), PIXELS);
+    write_text_map("text.pgm");
+    write_map("deep.pgm", "P5\n37 11\n65535\n", deep[0][0], 2 * PIXELS);
+    write_tiff("little.tif", "wl", COMPRESSION_NONE, 1, 8, picture(), WIDTH);
+    write_tiff("big.tif", "wb8", COMPRESSION_NONE, 1, 8, picture(), WIDTH);
+    write_tiff("lzw.tif", "wl", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
+    write_tiff("deep.tif", "wl", COMPRESSION_ADOBE_DEFLATE, 1, 16, deep[0][0],
+               sizeof deep[0]);
+    FOR_EACH (k, names) {
+        bm_line_image image = read_image(names[k]);
+
+        assert_int_equal(image.width, WIDTH);
+        assert_int_equal(image.height, HEIGHT);
+        for (size_t i = 0; i < PIXELS; i++)
+            if (image.grey[i] != picture()[i])
+                fail_msg("%s: pixel %zu is %u, not %u", names[k], i,
+                         image.grey[i], picture()[i]);
+        bm_line_image_free(&image);
+    }
+}
+
+static void test_bits_are_black_and_white(void **_)
+{
+    /* 10 columns take two bytes; 1 is black */
+    static const uint8_t bits[] = {0x80, 0x40, 0x01, 0x80};
+    uint8_t fax[HEIGHT * 5] = {0};
+    bm_line_image image;
+
+    (void)_;
+    write_map("bits.pbm", "P4\n10 2\n", bits, sizeof bits);
+    write_text("text.pbm", "P1\n10 2\n1000000001 00000 00110");
+    for (size_t k = 0; k < 2; k++) {
+        image = read_image(k == 0 ? "bits.pbm" : "text.pbm");
+        assert_int_equal(image.width, 10);
+        for (size_t i = 0; i < 20; i++) {
+            bool black = i == 0 || i == 9 || i == 17 || i == 18;
+            assert_int_equal(image.grey[i], black ? 0 : 255);
+        }
+        bm_line_image_free(&image);
+    }
+    fax[5 * 3 + 2] = 0x10; /* row 3, column 19 is white */
+    write_tiff("fax.tif", "w", COMPRESSION_CCITTFAX4, 1, 1, fax, 5);
+    image = read_image("fax.tif");
+    for (size_t i = 0; i < PIXELS; i++)
+        assert_int_equal(image.grey[i], i == 3 * WIDTH + 19 ? 255 : 0);
+    bm_line_image_free(&image);
+}
+
+static void test_colours_become_brightness(void **_)
+{
+    /* 0.299 R + 0.587 G + 0.114 B */
+    static const uint8_t colours[5][3] = {
+        {255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {10, 20, 30}, {255, 255, 255}};
+    static const uint8_t grey[5] = {76, 150, 29, 18, 255};
+    uint8_t rows[PIXELS][3];
+    bm_line_image image;
+
+    (void)_;
+    for (size_t i = 0; i < PIXELS; i++)
+        memcpy(rows[i], colours[i % 5], 3);
+    write_map("a.ppm", "P6 37 11 255\n", rows[0], 3 * (size_t)PIXELS);
+    write_tiff("a.tif", "w", COMPRESSION_LZW, 3, 8, rows[0], 3 * (size_t)WIDTH);
+    for (size_t k = 0; k < 2; k++) {
+        image = read_image(k == 0 ? "a.ppm" : "a.tif");
+        for (size_t i = 0; i < PIXELS; i++)
+            assert_int_equal(image.grey[i], grey[i % 5]);
+        bm_line_image_free(&image);
+    }
+}
+
+/* Writes a JPEG of the picture, smooth as photographs are, in grey or colour. */
+static size_t write_jpeg(const char *name, uint8_t *smooth, int sampling)
+{
+    tjhandle jpeg = tjInitCompress();
+    unsigned char *bytes = NULL;
+    unsigned long n = 0;
+    uint8_t colours[PIXELS][3];
+
+    assert_non_null(jpeg);
+    for (size_t i = 0; i < PIXELS; i++)
+        smooth[i] = (uint8_t)(60 + 3 * (i % WIDTH) + 5 * (i / WIDTH));
+    for (size_t i = 0; i < PIXELS; i++)
+        memset(colours[i], smooth[i], 3);
+    assert_int_equal(tjCompress2(jpeg, colours[0], WIDTH, 0, HEIGHT, TJPF_RGB,
+                                 &bytes, &n, sampling, 100, 0),
+                     0);
+    write_bytes(name, bytes, n);
+    tjFree(bytes);
+    tjDestroy(jpeg);
+    return n;
+}
+
+static void test_photographs_are_read(void **_)
+{
+    uint8_t smooth[PIXELS];
+
+    (void)_;
+    for (size_t k = 0; k < 2; k++) {
+        bm_line_image image;
+
+        write_jpeg("a.jpg", smooth, k == 0 ? TJSAMP_GRAY : TJSAMP_420);
+        image = read_image("a.jpg");
+        assert_int_equal(image.width, WIDTH);
+        assert_int_equal(image.height, HEIGHT);
+        for (size_t i = 0; i < PIXELS; i++)
+            assert_in_range(image.grey[i] + 2, smooth[i], smooth[i] + 4);
+        bm_line_image_free(&image);
+    }
+}
+
+/* Beginnings of a file, without more than `end` bytes, are problems. */
+static void check_cuts(const char *name, size_t end, const char *noun)
+{
+    size_t n = 0, step = 0;
+    char *whole = slurp(in_folder(name), &n);
+
+    step = n / 40 + 1;
+    for (size_t k = 0; k + end < n; k += step) {
+        const char *problem = NULL;
+
+        write_bytes("cut", whole, k);
+        problem = problem_of("cut", BM_MOST_LINE_PIXELS);
+        if (strstr(problem, "/cut: ") == NULL ||
+            (k > 8 && strstr(problem, noun) == NULL &&
+             strstr(problem, "ends within") == NULL))
+            fail_msg("%zu bytes of %s: \"%s\"", k, name, problem);
+    }
+    free(whole);
+}
+
+static void test_damaged_files_are_problems(void **_)
+{
+    uint8_t smooth[PIXELS];
+
+    (void)_;
+    write_png("a.png");
+    write_map("a.pgm", "P5 37 11 255\n", picture(), PIXELS);
+    write_text_map("text.pgm");
+    write_tiff("a.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
+    write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
+    check_cuts("a.png", 16, "");
+    check_cuts("a.pgm", 0, "its header should be");
+    check_cuts("text.pgm", 4, "its header should be");
+    check_cuts("a.tif", 0, "TIFF: ");
+    check_cuts("a.jpg", 8, "");
+    write_text("more.pgm", "P2 2 1 9 9 10");
+    assert_non_null(strstr(problem_of("more.pgm", 9), "no number up to 9"));
+    write_text("word.png", "words");
+    assert_non_null(strstr(problem_of("word.png", 9),
+                           "word.png: not a PNG, JPEG, TIFF, PBM, PGM"));
+}
+
+/* A header of a huge image with nothing behind it. */
+static void test_sizes_are_checked_before_memory_is_taken(void **_)
+{
+    static const uint8_t png[] = {
+        0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0,    0, 0,    13,
+        'I',  'H', 'D', 'R', 0,    1,    0x86, 0xa0, 0,    1, 0x86, 0xa0,
+        8,    0,   0,   0,   0,    0x8d, 0x39, 0x54, 0x14, 0, 0,    0,
+        0,    'I', 'D', 'A', 'T',  0x35, 0xaf, 0x06, 0x1e};
+    /* width, height, where the first strip begins and its length */
+    static const uint8_t tiff[] = {
+        'I',  'I', 42, 0, 8, 0, 0, 0, 4,    0,          /* four fields */
+        0,    1,   4,  0, 1, 0, 0, 0, 0xa0, 0x86, 1, 0, /* */
+        1,    1,   4,  0, 1, 0, 0, 0, 0xa0, 0x86, 1, 0, /* */
+        0x11, 1,   4,  0, 1, 0, 0, 0, 8,    0,    0, 0, /* */
+        0x17, 1,   4,  0, 1, 0, 0, 0, 8,    0,    0, 0, /* */
+        0,    0,   0,  0};
+    uint8_t smooth[PIXELS];
+    size_t n = 0;
+    char *jpeg = NULL, *frame = NULL;
+
+    (void)_;
+    write_map("huge.pgm", "P5 100000 100000 255\n", NULL, 0);
+    write_bytes("huge.png", png, sizeof png);
+    write_bytes("huge.tif", tiff, sizeof tiff);
+    write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
+    jpeg = slurp(in_folder("a.jpg"), &n);
+    for (size_t i = 0; i + 9 < n && frame == NULL; i++)
+        if (memcmp(jpeg + i, "\xff\xc0", 2) == 0)
+            frame = jpeg + i;
+    assert_non_null(frame);
+    for (size_t i = 5; frame != NULL && i < 9; i++) /* 65280 x 65280 */
+        frame[i] = i % 2 == 1 ? '\xff' : 0;
+    write_bytes("huge.jpg", jpeg, n);
+    free(jpeg);
+    assert_non_null(strstr(problem_of("huge.pgm", BM_MOST_PAGE_PIXELS),
+                           "100000 x 100000 pixels: too small or too large "
+                           "for a page"));
+    assert_non_null(strstr(problem_of("huge.png", BM_MOST_PAGE_PIXELS),
+                           "huge.png: 100000 x 100000 pixels"));
+    assert_non_null(strstr(problem_of("huge.tif", BM_MOST_LINE_PIXELS),
+                           "100000 x 100000 pixels: too small or too large "
+                           "for a line"));
+    assert_non_null(strstr(problem_of("huge.jpg", BM_MOST_PAGE_PIXELS),
+                           "65280 x 65280 pixels"));
+    write_png("a.png");
+    assert_non_null(strstr(problem_of("a.png", PIXELS - 1), "37 x 11 pixels"));
+}
+
+/* ---- cleaning ------------------------------------------------------------- */
+
+static void test_contrast_is_stretched(void **_)
+{
+    uint8_t grey[200];
+    bm_line_image image = {grey, 20, 10};
+
+    (void)_;
+    /* 1 % are outside of 50 .. 150 at both ends; 100 is in the middle */
+    memset(grey, 100, sizeof grey);
+    memset(grey, 50, 20);
+    memset(grey + 180, 150, 20);
+    grey[60] = grey[61] = 3;
+    grey[70] = 240;
+    bm_image_stretch(&image);
+    for (size_t i = 0; i < sizeof grey; i++)
+        assert_int_equal(grey[i], i < 20 || i == 60 || i == 61 ? 0
+                                  : i >= 180 || i == 70        ? 255
+                                                               : 128);
+    memset(grey, 77, sizeof grey);
+    bm_image_stretch(&image);
+    assert_int_equal(grey[9], 77);
+}
+
+static void test_otsu_separates_two_groups(void **_)
+{
+    uint8_t grey[200];
+    bm_line_image image = {grey, 20, 10};
+
+    (void)_;
+    for (size_t i = 0; i < sizeof grey; i++)
+        grey[i] = (uint8_t)(i < 30 ? 40 + i : 180 + i % 30);
+    bm_image_otsu(&image);
+    for (size_t i = 0; i < sizeof grey; i++)
+        assert_int_equal(grey[i], i < 30 ? 0 : 255);
+    memset(grey, 77, sizeof grey);
+    bm_image_otsu(&image);
+    assert_int_equal(grey[9], 77);
+}
+
+/* The threshold of every pixel by its definition, over a square of 15. */
+static void test_sauvola_follows_its_formula(void **_)
+{
+    uint8_t before[PIXELS], grey[PIXELS];
+    bm_line_image image = {grey, WIDTH, HEIGHT};
+
+    (void)_;
+    for (size_t i = 0; i < PIXELS; i++)
+        before[i] = grey[i] = (uint8_t)(mix(i) % 256);
+    assert_ok(bm_image_sauvola(&image));
+    for (int y = 0; y < HEIGHT; y++)
+        for (int x = 0; x < WIDTH; x++) {
+            double n = 0, sum = 0, squares = 0, mean = 0, deviation = 0;
+
+            for (int v = y - 7; v <= y + 7; v++)
+                for (int u = x - 7; u <= x + 7; u++)
+                    if (u >= 0 && v >= 0 && u < WIDTH && v < HEIGHT) {
+                        double g = before[v * WIDTH + u];
+
+                        n++;
+                        sum += g;
+                        squares += g * g;
+                    }
+            mean = sum / n;
+            deviation = sqrt(squares / n - mean * mean);
+            assert_int_equal(grey[y * WIDTH + x],
+                             before[y * WIDTH + x] <=
+                                     mean * (1 + 0.2 * (deviation / 128 - 1))
+                                 ? 0
+                                 : 255);
+        }
+}
+
+/* Bars of 4 pixels, 40 high, that lean by this tangent to the right. */
+static void draw_bars(uint8_t *grey, size_t width, double tangent)
+{
+    for (size_t y = 0; y < 40; y++)
+        for (size_t x = 0; x < width; x++) {
+            double at = (double)x - 60 - (39.5 - (double)y) * tangent;
+            double ink = 0;
+
+            for (int bar = 0; bar < 3; bar++) {
+                double left = fmax(at, 25 * bar), right = 25 * bar + 4;
+                ink += fmax(fmin(at + 1, right) - left, 0);
+            }
+            grey[y * width + x] = (uint8_t)lround(255 - 255 * ink);
+        }
+}
+
+static void test_slanted_strokes_become_upright(void **_)
+{
+    static const int slants[] = {30, -20, 0, 12};
+
+    (void)_;
+    FOR_EACH (k, slants) {
+        bm_line_image image = {zeros(40 * 200, 1), 200, 40};
+        double first = 0, last = 0, tangent = tan(slants[k] * 3.14159265 / 180);
+
+        draw_bars(image.grey, 200, tangent);
+        assert_ok(bm_image_upright(&image));
+        assert_int_equal(image.width, 200 + (size_t)ceil(fabs(tangent) * 40));
+        assert_int_equal(image.height, 40);
+        for (size_t x = 0; x < image.width; x++) { /* middles of ink */
+            first += (255 - image.grey[x]) / 255.0 / 12 * (double)x;
+            last += (255 - image.grey[39 * image.width + x]) / 255.0 / 12 *
+                    (double)x;
+        }
+        if (fabs(first - last) > 0.5)
+            fail_msg("%d degrees: %g above, %g below", slants[k], first, last);
+        free(image.grey);
+    }
+}
+
+/* ---- packing -------------------------------------------------------------- */
+
+/* The bytes of the shard of one line. */
+static char *packed(const char *image, size_t *n)
+{
+    char manifest[100];
+
+    snprintf(manifest, sizeof manifest,
+             "{\"id\": \"a\", \"image\": \"%s\", \"text\": \"b\"}\n", image);
+    write_text("one.jsonl", manifest);
+    assert_code(
+        BMUF("pack", "--images", "one.jsonl", "--out", "one", "--force"), 0);
+    return slurp(in_folder("one/data-00000.bmuf.h5"), n);
+}
+
+static void test_all_formats_are_packed_to_the_same_bytes(void **_)
+{
+    static const char *const others[] = {"a.tif", "a.pgm"};
+    size_t n = 0, m = 0;
+    char *expected = NULL;
+
+    (void)_;
+    write_png("a.png");
+    write_tiff("a.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
+    write_map("a.pgm", "P5 37 11 255\n", picture(), PIXELS);
+    expected = packed("a.png", &n);
+    FOR_EACH (k, others) {
+        char *bytes = packed(others[k], &m);
+
+        assert_int_equal(m, n);
+        assert_memory_equal(bytes, expected, n);
+        free(bytes);
+    }
+    free(expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_formats_have_the_same_pixels),
+        cmocka_unit_test(test_bits_are_black_and_white),
+        cmocka_unit_test(test_colours_become_brightness),
+        cmocka_unit_test(test_photographs_are_read),
+        cmocka_unit_test(test_damaged_files_are_problems),
+        cmocka_unit_test(test_sizes_are_checked_before_memory_is_taken),
+        cmocka_unit_test(test_contrast_is_stretched),
+        cmocka_unit_test(test_otsu_separates_two_groups),
+        cmocka_unit_test(test_sauvola_follows_its_formula),
+        cmocka_unit_test(test_slanted_strokes_become_upright),
+        cmocka_unit_test(test_all_formats_are_packed_to_the_same_bytes),
+    };
+
+    return cmocka_run_group_tests_name("images", tests, folder_make,
+                                       folder_remove);
+}

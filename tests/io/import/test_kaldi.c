@@ -1,0 +1,559 @@
+/*
+ * What Kaldi writes: matrices of every form, data directories, commands in place
+ * of files, classes of frames, symbol tables. Files are made here from the
+ * published layout, byte by byte.
+ */
+#include "io/import/files/feature_files.h"
+#include "io/import/frame_classes.h"
+#include "io/import/manifest/manifest.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* An archive with one object, of the key "utt1", which takes five bytes. */
+typedef struct object {
+    const char *bytes;
+    size_t size, rows, columns;
+    float x[12];
+} object;
+
+#define BYTES(text) text, sizeof text - 1
+
+static const object objects[] = {
+    {BYTES("utt1 \0BFM \4\2\0\0\0\4\3\0\0\0\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40"
+           "\0\0\0\xbf\0\0\x80\x3e\0\0\x80\x40"),
+     2,
+     3,
+     {1, 2, 3, -.5f, .25f, 4}},
+    {BYTES("utt1 \0BDM \4\1\0\0\0\4\2\0\0\0\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\xe0"
+           "\xbf"),
+     1,
+     2,
+     {1, -.5f}},
+    {BYTES("utt1 \0BFV \4\3\0\0\0\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40"),
+     1,
+     3,
+     {1, 2, 3}},
+    {BYTES("utt1 \0BDV \4\1\0\0\0\0\0\0\0\0\0\xf0\x3f"), 1, 1, {1}},
+    {BYTES("utt1 \0BCM2 \0\0\x80\xbf\0\0\xa0\x40\2\0\0\0\3\0\0\0\0\0\xff\xff\0"
+           "\x80\1\0\2\0\3\0"),
+     2,
+     3,
+     {-1, 4, 1.5000381f, -.9999237f, -.9998474f, -.9997711f}},
+    {BYTES("utt1 \0BCM3 \0\0\x80\xbf\0\0\xa0\x40\2\0\0\0\3\0\0\0\0\xff\x80\1\2"
+           "\3"),
+     2,
+     3,
+     {-1, 4, 1.5098039f, -.9803922f, -.9607843f, -.9411765f}},
+    {BYTES("utt1 \0BCM \0\0\0\0\0\xff\x7f\x47\4\0\0\0\2\0\0\0\0\0\x64\0\x2c\1"
+           "\xe8\3\0\0\xe8\3\xd0\7\xa0\x0f\0\x40\xc0\xff\x20\x80\xe0\1"),
+     4,
+     2,
+     {0, 500, 100, 1500, 300, 3015.873f, 1000, 15.625f}},
+    {BYTES("utt1  [\n  1 2 3 \n  -0.5 2.5e-1 4 ]\n"),
+     2,
+     3,
+     {1, 2, 3, -.5f, .25f, 4}},
+    {BYTES("utt1  [ 1 -0.5 ]\n"), 1, 2, {1, -.5f}},
+};
+
+static bm_problem read_place(const char *place, bm_frames *x)
+{
+    bm_problem problem = {0};
+
+    assert_ok(bm_feature_file_read(in_folder(place), 13, x, &problem));
+    return problem;
+}
+
+static void test_matrices_of_every_form_are_read(void **state)
+{
+    (void)state;
+    FOR_EACH (i, objects) {
+        const object *o = &objects[i];
+        bm_frames x = {0};
+
+        write_bytes("x.ark", o->bytes, o->size);
+        assert_string_equal(read_place("x.ark:5", &x).text, "");
+        assert_int_equal(x.n, o->rows);
+        assert_int_equal(x.dim, o->columns);
+        for (size_t k = 0; k < x.n * x.dim; k++)
+            assert_float_equal(x.x[k], o->x[k], 2e-7 * (1 + o->x[k]));
+        write_bytes("x.mat", o->bytes + 5, o->size - 5); /* without a key */
+        assert_string_equal(read_place("x.mat", &x).text, "");
+        assert_int_equal(x.n, o->rows);
+        bm_frames_free(&x);
+    }
+}
+
+/* Truncated anywhere, no object is read, and one byte that differs never crashes
+ * a reader. The problem says where. */
+static void test_damaged_matrices_are_problems(void **state)
+{
+    (void)state;
+    FOR_EACH (i, objects) {
+        const object *o = &objects[i];
+        char *copy = malloc(o->size);
+        bm_problem problem;
+
+        assert_non_null(copy);
+        memcpy(copy, o->bytes, o->size);
+        for (size_t k = 6; k < o->size - 2; k++) {
+            bm_frames x = {0};
+
+            write_bytes("x.ark", o->bytes, k);
+            problem = read_place("x.ark:5", &x);
+            if (strstr(problem.text, "x.ark, byte ") == NULL)
+                fail_msg("object %zu, %zu bytes: '%s'", i, k, problem.text);
+            copy[k] = (char)~copy[k];
+            write_bytes("x.ark", copy, o->size);
+            copy[k] = (char)~copy[k];
+            (void)read_place("x.ark:5", &x);
+            bm_frames_free(&x);
+        }
+        free(copy);
+    }
+}
+
+static void test_wrong_places_are_problems(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *place, *message;
+    } cases[] = {
+        {BYTES("u \0BFM \4\xff\xff\xff\x7f\4\xff\xff\xff\x7f"), "x.ark:2",
+         "byte 17: the size of the matrix is impossible"},
+        {BYTES("u \0BFM \4\xff\xff\xff\xff\4\2\0\0\0"), "x.ark:2",
+         "the size of the matrix is impossible"},
+        {BYTES("u \0BFM \4\0\0\0\0\4\0\0\0\0"), "x.ark:2", "an empty matrix"},
+        {BYTES("u \0B\4\1\0\0\0\4\7\0\0\0"), "x.ark:2",
+         "byte 3: no matrix or vector of floats begins here"},
+        {BYTES("u \0BFM \4"), "x.ark:9999",
+         "byte 9999: the file is shorter; the list and the archive do not "
+         "belong together"},
+        {BYTES("u  [ 1 2\n 3 ]\n"), "x.ark:2", "rows of different lengths"},
+        {BYTES("u  [ 1 x ]\n"), "x.ark:2", "a word that is no number"},
+        {BYTES("u  [ ]\n"), "x.ark:2", "an empty matrix"},
+        {BYTES("u  [ 1 nan ]\n"), "x.ark:2", "NaN or infinite"},
+        {BYTES("u  [ 1 2 ]\n"), "x.ark:2[5:9]", "outside the matrix of 1 row"},
+        {BYTES("u  [ 1 2 ]\n"), "x.ark:2[:,1:2]", "outside the matrix"},
+        {BYTES("u  [ 1 2 ]\n"), "x.ark:2[1:0]", "not a place such as"},
+        {BYTES("u  [ 1 2 ]\n"), "x.ark:2[1]", "not a place such as"},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_frames x = {0};
+        bm_problem problem;
+
+        write_bytes("x.ark", cases[i].bytes, cases[i].size);
+        problem = read_place(cases[i].place, &x);
+        if (strstr(problem.text, cases[i].message) == NULL)
+            fail_msg("%s: '%s'", cases[i].message, problem.text);
+        bm_frames_free(&x);
+    }
+}
+
+static void test_ranges_take_a_part_of_a_matrix(void **state)
+{
+    static const struct {
+        const char *range;
+        size_t rows, columns;
+        float first, last;
+    } cases[] = {
+        {"[0:1]", 2, 3, 11, 23},     {"[1:3]", 3, 3, 21, 43},
+        {"[2:6]", 2, 3, 31, 43}, /* three rows that are not there */
+        {"[1:2,1:2]", 2, 2, 22, 33}, {"[:,2:2]", 4, 1, 13, 43},
+        {"[3:3,:]", 1, 3, 41, 43},
+    };
+
+    (void)state;
+    write_text("x.ark", "u  [\n 11 12 13\n 21 22 23\n 31 32 33\n 41 42 43 ]\n");
+    FOR_EACH (i, cases) {
+        char place[64];
+        bm_frames x = {0};
+
+        snprintf(place, sizeof place, "x.ark:2%s", cases[i].range);
+        assert_string_equal(read_place(place, &x).text, "");
+        assert_int_equal(x.n, cases[i].rows);
+        assert_int_equal(x.dim, cases[i].columns);
+        assert_true(x.x[0] == cases[i].first);
+        assert_true(x.x[x.n * x.dim - 1] == cases[i].last);
+        bm_frames_free(&x);
+    }
+}
+
+/* ---- data directories ---------------------------------------------------- */
+
+static void make_directory(void)
+{
+    (void)mkdir(in_folder("data"), 0777);
+    unlink(in_folder("data/segments"));
+    unlink(in_folder("data/feats.scp"));
+    write_text("data/text", "u1 one two\nu2 three\n");
+    write_text("data/utt2spk", "u1 ann\nu2 bob\n");
+}
+
+static bm_status open_directory(bm_manifest **m, const char *kind, bool pipes)
+{
+    return bm_manifest_read(m, in_folder("data"), kind, 0, pipes);
+}
+
+static void test_a_data_directory_is_a_manifest(void **state)
+{
+    bm_manifest *m = NULL;
+    bm_manifest_row row;
+
+    (void)state;
+    make_directory();
+    write_text("data/x.ark", "u1  [ 1 ]\nu2  [ 2 ]\n");
+    write_text("data/feats.scp", "u2 x.ark:13[0:0]\nu1\tx.ark:3\n");
+    assert_ok(open_directory(&m, "feats", false));
+    assert_int_equal(bm_manifest_size(m), 2);
+    assert_string_equal(bm_manifest_path(m), in_folder("data/feats.scp"));
+    row = bm_manifest_at(m, 0);
+    assert_string_equal(row.id, "u2");
+    assert_string_equal(row.path, in_folder("data/x.ark:13[0:0]"));
+    assert_string_equal(row.text, "three");
+    assert_true(row.has_text);
+    assert_string_equal(row.speaker, "bob");
+    row = bm_manifest_at(m, 1);
+    assert_string_equal(row.text, "one two");
+    assert_int_equal(row.line, 2);
+    bm_manifest_free(m);
+}
+
+static void test_segments_are_excerpts_of_recordings(void **state)
+{
+    bm_manifest *m = NULL;
+    bm_manifest_row row;
+
+    (void)state;
+    make_directory();
+    write_text("data/a.wav", "");
+    write_text("data/wav.scp", "rec a.wav\n");
+    write_text("data/segments", "u1 rec 0.5 2.25\nu2 rec 3 -1\n");
+    assert_ok(open_directory(&m, "audio", false));
+    assert_int_equal(bm_manifest_size(m), 2);
+    row = bm_manifest_at(m, 0);
+    assert_string_equal(row.path, in_folder("data/a.wav"));
+    assert_true(row.start == 0.5 && row.duration == 1.75);
+    assert_string_equal(row.text, "one two");
+    row = bm_manifest_at(m, 1);
+    assert_true(row.start == 3 && row.duration == 0);
+    bm_manifest_free(m);
+}
+
+static void test_faults_of_a_data_directory_name_file_and_line(void **state)
+{
+    static const struct {
+        const char *file, *text, *message;
+        bm_status status;
+    } cases[] = {
+        {"data/wav.scp", "rec a.wav\nu2 sph2pipe -f wav a.sph |\n",
+         "data/wav.scp:2: a command, which is not run: sph2pipe -f wav a.sph "
+         "|; "
+         "write its output to a file and list that, or let pack run the "
+         "commands with --allow-pipes",
+         BM_ERR_FORMAT},
+        {"data/wav.scp", "rec a.wav\nrec b.wav\n",
+         "data/wav.scp:2: duplicate key \"rec\", also on line 1",
+         BM_ERR_FORMAT},
+        {"data/wav.scp", "rec\n", "data/wav.scp:1: \"rec\" has no file",
+         BM_ERR_FORMAT},
+        {"data/wav.scp", "r\xff a.wav\n", "data/wav.scp:1: byte 2 is not UTF-8",
+         BM_ERR_FORMAT},
+        {"data/wav.scp", "rec none.wav\n", "none.wav: No such file",
+         BM_ERR_MISSING},
+        {"data/segments", "u1 other 0 1\n",
+         "data/segments:1: recording \"other\" is not in ", BM_ERR_FORMAT},
+        {"data/segments", "u1 rec 1 x\n",
+         "data/segments:1: not \"SEQUENCE RECORDING START END\" in seconds",
+         BM_ERR_FORMAT},
+        {"data/segments", "u1 rec 2 1\n", "data/segments:1: not \"SEQUENCE",
+         BM_ERR_FORMAT},
+        {"data/segments", "u1 rec 0 1 1\n",
+         "data/segments:1: channel 1; make a recording of each channel",
+         BM_ERR_FORMAT},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_manifest *m = NULL;
+
+        make_directory();
+        write_text("data/a.wav", "");
+        write_text("data/wav.scp", "rec a.wav\n");
+        write_text(cases[i].file, cases[i].text);
+        assert_int_equal(open_directory(&m, "audio", false), cases[i].status);
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
+            fail_msg("%s: %s", cases[i].message, bm_last_error());
+    }
+}
+
+static void test_a_directory_without_a_list_says_what_is_missing(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    make_directory();
+    unlink(in_folder("data/wav.scp"));
+    assert_int_equal(open_directory(&m, "audio", false), BM_ERR_MISSING);
+    assert_non_null(
+        strstr(bm_last_error(), "data has no wav.scp; give a data"));
+}
+
+/* ---- commands ------------------------------------------------------------ */
+
+static void test_commands_are_run_if_they_may_be(void **state)
+{
+    bm_importer *i = NULL;
+    bm_item item;
+    char list[1000];
+    size_t frames = 0;
+
+    (void)state;
+    make_directory();
+    write_tone("a.wav", 8000, 1, 8000);
+    snprintf(list, sizeof list,
+             "u1 cat '%s' |\nu2 exit 3 |\nu3 true |\nu4 cat '%s' | cat |\n",
+             in_folder("a.wav"), in_folder("a.wav"));
+    write_text("data/wav.scp", list);
+    assert_ok(bm_importer_open(
+        &i, "audio", NULL,
+        &(bm_import_source){.path = in_folder("data"), .pipes = true}));
+    item = next_item(i);
+    assert_null(item.problem);
+    assert_string_equal(item.text, "one two");
+    frames = item.frames;
+    assert_int_equal(frames, 98);
+    assert_string_equal(next_item(i).problem->text, "exit code 3 of: exit 3");
+    assert_string_equal(next_item(i).problem->text, "no output of: true");
+    assert_int_equal(next_item(i).frames, frames);
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
+}
+
+/* ---- classes of frames --------------------------------------------------- */
+
+/* The classes of "u1" in a file. */
+static void assert_classes(const char *path, const int32_t *expected, size_t n)
+{
+    bm_frame_classes *c = NULL;
+    const int32_t *found = NULL;
+    size_t got = 0;
+
+    assert_ok(bm_frame_classes_read(&c, path));
+    found = bm_frame_classes_find(c, "u1", &got);
+    assert_int_equal(got, n);
+    assert_memory_equal(found, expected, n * sizeof *expected);
+    assert_null(bm_frame_classes_find(c, "u9", &got));
+    bm_frame_classes_free(c);
+}
+
+static void test_alignments_of_every_form_are_read(void **state)
+{
+    static const char binary[] =
+        "u0 \0B\4\0\0\0\0u1 \0B\4\2\0\0\0\4\5\0\0\0\4\7\0\0\0";
+    static const int32_t expected[] = {5, 7};
+    char list[300];
+    gzFile file = NULL;
+
+    (void)state;
+    write_bytes("ali.ark", BYTES(binary));
+    assert_classes(in_folder("ali.ark"), expected, 2);
+    snprintf(list, sizeof list, "ark:%s", in_folder("ali.ark"));
+    assert_classes(list, expected, 2);
+    write_text("ali.txt", "u0 \nu1 5 7 \n");
+    assert_classes(in_folder("ali.txt"), expected, 2);
+    write_text("ali.txt", "u1  [ 5 7 ]\n");
+    assert_classes(in_folder("ali.txt"), expected, 2);
+    file = gzopen(in_folder("ali.gz"), "wb");
+    assert_int_equal(gzwrite(file, binary, sizeof binary - 1),
+                     sizeof binary - 1);
+    assert_int_equal(gzclose(file), Z_OK);
+    assert_classes(in_folder("ali.gz"), expected, 2);
+    snprintf(list, sizeof list, "u1 %s:13\n", in_folder("ali.ark"));
+    write_text("ali.scp", list);
+    assert_classes(in_folder("ali.scp"), expected, 2);
+}
+
+static void test_damaged_alignments_say_where(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *message;
+    } cases[] = {
+        {BYTES("u1 \0B\4\xff\xff\xff\x7f"),
+         "byte 10: the number of integers is impossible"},
+        {BYTES("u1 \0B\4\2\0\0\0\4\5\0\0\0\4\7"), "is impossible"},
+        {BYTES("u1 \0B\4\1\0\0\0\5\5\0\0\0"), "no integer of 4 bytes"},
+        {BYTES("u1 1 -2\n"), "u1: class -2 of frame 1 is below 0"},
+        {BYTES("u1 1 x\n"), "a word that is no integer"},
+        {BYTES("u1 1\nu1 2\n"), "u1 occurs twice"},
+        {BYTES("\0\1"), "there is no key"},
+        {BYTES("\n"), "is empty"},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_frame_classes *c = NULL;
+
+        write_bytes("ali.ark", cases[i].bytes, cases[i].size);
+        assert_int_equal(bm_frame_classes_read(&c, in_folder("ali.ark")),
+                         BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
+            fail_msg("%s: %s", cases[i].message, bm_last_error());
+    }
+}
+
+/* Four frames of u1 and two of u2, as features, with classes. */
+static void make_frames(const char *classes)
+{
+    make_directory();
+    write_text("data/y.ark", "u1  [\n 1\n 2\n 3\n 4 ]\nu2  [\n 5\n 6 ]\n");
+    write_text("data/feats.scp", "u1 y.ark:3\nu2 y.ark:23\n");
+    write_text("ali.txt", classes);
+}
+
+static bm_importer *open_frames(bm_config *config)
+{
+    bm_importer *i = NULL;
+
+    assert_ok(
+        bm_importer_open(&i, "features", config,
+                         &(bm_import_source){.path = in_folder("data"),
+                                             .targets = in_folder("ali.txt")}));
+    bm_config_free(config);
+    return i;
+}
+
+static void test_classes_follow_the_frames_that_are_kept(void **state)
+{
+    static const int32_t all[] = {0, 3, 3, 1}, kept[] = {0, 3};
+    bm_importer *i = NULL;
+    bm_item item;
+    bm_shard_meta meta;
+
+    (void)state;
+    make_frames("u1 0 3 3 1\nu2 2\n");
+    i = open_frames(NULL);
+    i->ops->meta(i, &meta);
+    assert_true(meta.per_frame);
+    assert_int_equal(bm_vocab_size(i->vocab), 4);
+    assert_string_equal(bm_vocab_symbol(i->vocab, 3), "3");
+    item = next_item(i);
+    assert_int_equal(item.n_labels, 4);
+    assert_memory_equal(item.labels, all, sizeof all);
+    item = next_item(i); /* one class for two frames */
+    assert_non_null(strstr(item.problem->text, "2 frames, but targets for 1"));
+    bm_importer_close(i);
+    i = open_frames(SET("features.subsample=2"));
+    item = next_item(i);
+    assert_int_equal(item.n_labels, 2);
+    assert_memory_equal(item.labels, kept, sizeof kept);
+    item = next_item(i); /* classes of the frames that are left */
+    assert_null(item.problem);
+    assert_int_equal(item.n_labels, 1);
+    assert_int_equal(item.labels[0], 2);
+    bm_importer_close(i);
+    make_frames("u1 0 3 3 1\n");
+    i = open_frames(NULL);
+    (void)next_item(i);
+    assert_non_null(strstr(next_item(i).problem->text, "have none for it"));
+    bm_importer_close(i);
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static void test_a_network_is_trained_on_classes_of_frames(void **state)
+{
+    outcome o;
+
+    (void)state;
+    make_frames("u1 0 3 3 1\nu2 2 1\n");
+    write_text("phones.txt", "<eps> 0\nSIL 1\na 2\nb 3\n#0 4\n#1 5\n");
+    assert_code(BMUF("pack", "--kaldi", "data", "--targets", "ali.txt",
+                     "--vocab", "phones.txt", "--out", "frames"),
+                0);
+    o = BMUF("info", "frames", "--json");
+    assert_code(o, 0);
+    assert_non_null(strstr(o.out, "\"frame\""));
+    assert_code(BMUF("check", "frames"), 0);
+    write_text("dnn.ini", "[data]\ntrain = frames\n[model]\n"
+                          "net = linear:4 relu linear\nloss = cross_entropy\n"
+                          "[train]\nepochs = 1\n");
+    assert_code(BMUF("train", "dnn.ini", "--out", "dnn"), 0);
+    o = BMUF("eval", "dnn", "frames", "--json");
+    assert_code(o, 0);
+    write_text("few.txt", "<eps> 0\nSIL 1\na 2\n");
+    o = BMUF("pack", "--kaldi", "data", "--targets", "ali.txt", "--vocab",
+             "few.txt", "--out", "few");
+    assert_code(o, 65);
+    assert_non_null(strstr(o.err, "the targets have class 3, but the "
+                                  "vocabulary has classes 0 to 2"));
+}
+
+static void test_symbol_tables_are_vocabularies(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"<eps> 0\na 2\n", "words.txt:2: not \"SYMBOL 1\""},
+        {"<eps> 0\na\n", "words.txt:2: not \"SYMBOL 1\""},
+        {"<eps> 0\na 1\na 2\n", "duplicate symbol \"a\""},
+    };
+    bm_vocab *v = NULL;
+
+    (void)state;
+    write_text("words.txt", "<eps> 0\n!SIL 1\none 2\n#0 3\n<s> 4\n</s> 5");
+    assert_true(bm_vocab_is_table(in_folder("words.txt")));
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_size(v), 3);
+    assert_string_equal(bm_vocab_symbol(v, 0), "<blank>");
+    assert_int_equal(bm_vocab_class(v, "one"), 2);
+    bm_vocab_free(v);
+    write_text("words.txt", "<ctc> 0\n#1 1\na 2\n"); /* not at the end */
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_size(v), 3);
+    bm_vocab_free(v);
+    FOR_EACH (i, cases) {
+        write_text("words.txt", cases[i].text);
+        assert_int_equal(bm_vocab_read(&v, in_folder("words.txt"), true),
+                         BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
+            fail_msg("%s: %s", cases[i].message, bm_last_error());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matrices_of_every_form_are_read),
+        cmocka_unit_test(test_damaged_matrices_are_problems),
+        cmocka_unit_test(test_wrong_places_are_problems),
+        cmocka_unit_test(test_ranges_take_a_part_of_a_matrix),
+        cmocka_unit_test(test_a_data_directory_is_a_manifest),
+        cmocka_unit_test(test_segments_are_excerpts_of_recordings),
+        cmocka_unit_test(test_faults_of_a_data_directory_name_file_and_line),
+        cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),
+        cmocka_unit_test(test_commands_are_run_if_they_may_be),
+        cmocka_unit_test(test_alignments_of_every_form_are_read),
+        cmocka_unit_test(test_damaged_alignments_say_where),
+        cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),
+        cmocka_unit_test(test_a_network_is_trained_on_classes_of_frames),
+        cmocka_unit_test(test_symbol_tables_are_vocabularies),
+    };
+
+    return cmocka_run_group_tests_name("kaldi", tests, folder_make,
+                                       folder_remove);
+}

@@ -1,0 +1,291 @@
+/*
+ * Line images as other programs keep them: folders with .gt.txt, lists of PyLaia,
+ * pages in XML. Pages and lines are drawn here.
+ */
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { WIDTH = 120, HEIGHT = 80 };
+
+/* A white page with a black box of 40 x 10 pixels at (x, y). */
+static void write_page(const char *name, size_t x, size_t y)
+{
+    uint8_t grey[HEIGHT][WIDTH];
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = WIDTH,
+                     .height = HEIGHT,
+                     .format = PNG_FORMAT_GRAY};
+
+    memset(grey, 255, sizeof grey);
+    for (size_t k = 0; k < 10; k++)
+        memset(&grey[y + k][x], 0, 40);
+    assert_true(
+        png_image_write_to_file(&png, in_folder(name), 0, grey, 0, NULL));
+}
+
+static void make_folder(const char *name)
+{
+    assert_int_equal(mkdir(in_folder(name), 0777), 0);
+}
+
+static void open_images(bm_importer **i, const char *path,
+                        const char *image_dir)
+{
+    bm_config *config = SET("features.height=10", "features.columns=4");
+
+    assert_ok(bm_importer_open(i, "images", config,
+                               &(bm_import_source){.path = path,
+                                                   .image_dir = image_dir,
+                                                   .most_missing = 1}));
+    bm_config_free(config);
+}
+
+static void check_item(bm_importer *i, const char *id, const char *text,
+                       size_t frames)
+{
+    bm_item item = next_item(i);
+
+    assert_non_null(item.id);
+    if (item.problem != NULL)
+        fail_msg("%s", item.problem->text);
+    assert_string_equal(item.id, id);
+    assert_int_equal(item.has_text, text != NULL);
+    assert_string_equal(item.text, text != NULL ? text : "");
+    assert_int_equal(item.frames, frames);
+}
+
+/* Opening fails so. */
+static void check_failure(const char *path, const char *image_dir,
+                          bm_status expected, const char *words)
+{
+    bm_importer *i = NULL;
+
+    assert_int_equal(
+        bm_importer_open(&i, "images", NULL,
+                         &(bm_import_source){.path = path,
+                                             .image_dir = image_dir,
+                                             .most_missing = 1}),
+        expected);
+    if (strstr(bm_last_error(), words) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", words, bm_last_error());
+}
+
+static void test_a_folder_of_images_and_texts_is_read(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("gt");
+    write_page("gt/b.png", 1, 1);
+    write_page("gt/a 1.bin.png", 1, 1);
+    write_page("gt/without.png", 1, 1);
+    write_text("gt/b.gt.txt", "one\ntwo\n");
+    write_text("gt/a 1.gt.txt", "\xef\xbb\xbfl'\xc3\xa9t\xc3\xa9\r\n");
+    write_text("gt/b.xml", "not looked at");
+    open_images(&i, in_folder("gt"), NULL);
+    assert_int_equal(i->ops->size(i), 2);
+    check_item(i, "a_1", "l'\xc3\xa9t\xc3\xa9", (15 + 3) / 4);
+    check_item(i, "b", "one two", (15 + 3) / 4);
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
+}
+
+static void test_faults_of_folders_are_named(void **_)
+{
+    (void)_;
+    make_folder("empty");
+    make_folder("bad");
+    check_failure(in_folder("empty"), "", BM_ERR_FORMAT,
+                  "empty has neither NAME.gt.txt beside images of lines, nor "
+                  "pages in XML");
+    write_text("bad/a.gt.txt", "text");
+    check_failure(in_folder("bad"), "", BM_ERR_MISSING,
+                  "bad/a.png: No such file");
+    write_text("bad/a.gt.txt", "\xff");
+    write_page("bad/a.png", 1, 1);
+    check_failure(in_folder("bad"), "", BM_ERR_FORMAT,
+                  "byte 1 of the text of \"a\" is not UTF-8");
+}
+
+static void test_lists_of_characters_are_read(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("img");
+    write_page("img/l1.png", 1, 1);
+    write_page("img/l2.jpg", 1, 1); /* the name is free */
+    write_page("img/l3.png", 1, 1);
+    write_text("tr.txt", "# id text\nl1 t o <space> b \xc3\xa9\n\nl2.jpg x\n"
+                         "l3\n");
+    open_images(&i, in_folder("tr.txt"), in_folder("img"));
+    check_item(i, "l1", "to b\xc3\xa9", (15 + 3) / 4);
+    check_item(i, "l2.jpg", "x", (15 + 3) / 4);
+    check_item(i, "l3", "", (15 + 3) / 4);
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
+    write_text("plain.txt", "l1 to be \nl2 or <not>\n");
+    open_images(&i, in_folder("plain.txt"), in_folder("img"));
+    check_item(i, "l1", "to be", (15 + 3) / 4);
+    check_item(i, "l2", "or <not>", (15 + 3) / 4);
+    bm_importer_close(i);
+    write_text("odd.txt", "l1 a <space> b\nl2 word\nl1 c\n");
+    check_failure(in_folder("odd.txt"), in_folder("img"), BM_ERR_FORMAT,
+                  "odd.txt:2: 'word' is not one character");
+    check_failure(in_folder("odd.txt"), NULL, BM_ERR_FORMAT,
+                  "odd.txt is a text, not a manifest; a list \"id text\" of "
+                  "PyLaia needs --image-dir DIR");
+    write_text("twice.txt", "l1 a\nl1 b\n");
+    check_failure(in_folder("twice.txt"), in_folder("img"), BM_ERR_FORMAT,
+                  "twice.txt:2: duplicate id \"l1\", also on line 1");
+}
+
+/* Two lines: one in the box that is black, one beside it. */
+static const char xml[] =
+    "<PcGts><Page imageFilename=\"%s.png\" imageWidth=\"120\" "
+    "imageHeight=\"80\">\n"
+    "<TextLine id=\"black\"><Coords points=\"20,30 60,30 60,40 20,40\"/>"
+    "<Baseline points=\"20,38 60,38\"/>"
+    "<TextEquiv><Unicode>%s</Unicode></TextEquiv></TextLine>\n"
+    "<TextLine id=\"white\"><Coords points=\"20,50 60,50 60,60 20,60\"/>"
+    "</TextLine>\n</Page></PcGts>\n";
+
+static void write_xml(const char *path, const char *name, const char *text)
+{
+    char all[1000];
+
+    snprintf(all, sizeof all, xml, name, text);
+    write_text(path, all);
+}
+
+static void check_page(bm_importer *i, const char *name, const char *text)
+{
+    char id[40];
+    bm_item item;
+
+    item = next_item(i);
+    snprintf(id, sizeof id, "%s-black", name);
+    assert_string_equal(item.id, id);
+    assert_null(item.problem);
+    assert_string_equal(item.text, text);
+    assert_int_equal(item.frames, 10);
+    for (size_t k = 0; k < item.frames * item.features; k++)
+        assert_true(item.x[k] == 0); /* most is dark: it counts as inverted */
+    snprintf(id, sizeof id, "%s-white", name);
+    check_item(i, id, NULL, 10);
+}
+
+static void test_pages_are_read_from_files_folders_and_lists(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("book");
+    write_page("book/p1.png", 20, 30);
+    write_page("book/p2.png", 20, 30);
+    write_xml("book/p1.xml", "p1", "one");
+    write_xml("book/p2.xml", "p2", "two");
+    open_images(&i, in_folder("book/p2.xml"), "");
+    check_page(i, "p2", "two");
+    assert_null(next_item(i).id);
+    check_page(i, "p2", "two"); /* a second pass */
+    bm_importer_close(i);
+    write_text("pages.txt", "book/p2.xml\n# a comment\nbook/p1.xml\n");
+    for (size_t k = 0; k < 2; k++) {
+        open_images(&i, in_folder(k == 0 ? "book" : "pages.txt"), "");
+        assert_int_equal(i->ops->size(i), 4);
+        check_page(i, k == 0 ? "p1" : "p2", k == 0 ? "one" : "two");
+        check_page(i, k == 0 ? "p2" : "p1", k == 0 ? "two" : "one");
+        assert_null(next_item(i).id);
+        bm_importer_close(i);
+    }
+}
+
+static void test_faults_of_pages_are_named(void **_)
+{
+    bm_importer *i = NULL;
+    bm_item item;
+
+    (void)_;
+    make_folder("broken");
+    write_text("broken/a.xml", "<PcGts><Page>\n</PcGts>\n");
+    check_failure(in_folder("broken"), "", BM_ERR_FORMAT,
+                  "broken/a.xml:2: not XML: ");
+    write_text("broken/a.xml",
+               "<PcGts><Page>\n<TextLine id=\"l\"/></Page></PcGts>\n");
+    check_failure(in_folder("broken/a.xml"), "", BM_ERR_FORMAT,
+                  "broken/a.xml:2: a line without the polygon around it");
+    write_text("broken/a.xml", "<alto><Page/></alto>");
+    check_failure(in_folder("broken/a.xml"), "", BM_ERR_FORMAT,
+                  "a.xml has no lines of text");
+    write_xml("broken/a.xml", "a", "t");
+    check_failure(in_folder("broken/a.xml"), "", BM_ERR_MISSING,
+                  "broken/a.png: No such file");
+    write_text("broken/a.png", "no image");
+    open_images(&i, in_folder("broken/a.xml"), "");
+    for (size_t k = 0; k < 2; k++) {
+        item = next_item(i);
+        assert_non_null(item.problem);
+        assert_non_null(strstr(item.problem->text, "a.png: not a PNG"));
+    }
+    bm_importer_close(i);
+}
+
+/* One message, and nothing that libxml2 prints. */
+static void test_xml_in_another_encoding_is_one_message(void **_)
+{
+    (void)_;
+    write_text("odd.xml", "<?xml version=\"1.0\" encoding=\"EUC-JP\"?>\n"
+                          "<PcGts><Page/>\xff\xff\xfe\xfe</PcGts>");
+    assert_fails(BMUF("pack", "--images", "odd.xml", "--out", "d0"), 65,
+                 "odd.xml:2: not XML: ");
+}
+
+static void test_pack_takes_what_users_have(void **_)
+{
+    outcome o;
+
+    (void)_;
+    o = BMUF("pack", "--images", "gt", "--out", "d1");
+    assert_code(o, 0);
+    assert_says(o.out, "2 sequences");
+    assert_says(o.err, "gt: 3 images, but 2 texts (NAME.gt.txt); images "
+                       "without a text were not packed");
+    o = BMUF("pack", "--images", "tr.txt", "--image-dir", "img", "--out", "d2",
+             "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"sequences\": 3");
+    assert_says(o.out, "\"labels\": 6");
+    o = BMUF("pack", "--images", "book", "--out", "d3", "--set",
+             "features.binarise=otsu");
+    assert_code(o, 0);
+    assert_says(o.out, "4 sequences");
+    assert_says(BMUF("info", "d3").out, "otsu");
+    assert_fails(
+        BMUF("pack", "--audio", "tr.txt", "--image-dir", "img", "--out", "d4"),
+        64, "--image-dir goes with --images alone");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
+        cmocka_unit_test(test_faults_of_folders_are_named),
+        cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
+        cmocka_unit_test(test_faults_of_pages_are_named),
+        cmocka_unit_test(test_xml_in_another_encoding_is_one_message),
+        cmocka_unit_test(test_pack_takes_what_users_have),
+    };
+
+    return cmocka_run_group_tests_name("line_sources", tests, folder_make,
+                                       folder_remove);
+}

@@ -1,0 +1,409 @@
+/*
+ * Files of RETURNN's HDFDataset, written here with HDF5 alone: as older programs
+ * and as its SimpleHDFWriter lay them out.
+ */
+#include "io/import/importer.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What to write. Two sequences, of 3 and 2 frames of 2 features: 0, 1, .. 9. */
+typedef struct layout {
+    bool simple;       /* SimpleHDFWriter's: chunks, texts of any length */
+    const char *key;   /* of the targets; NULL: none */
+    const char *other; /* another key, with one label for each sequence */
+    const char *const *labels; /* names of classes, NULL behind the last one */
+    long classes;              /* attribute of targets/size; 0: none */
+    int n_labels[2];           /* of the sequences */
+    const char *tags[2];
+    int columns;   /* of seqLengths; 0: as there are targets */
+    int length;    /* of the first sequence; 0: 3 */
+    int rank;      /* of inputs; 0: 2 */
+    int first;     /* the first label */
+    bool no_input; /* no inputs at all */
+} layout;
+
+static void write_array(hid_t file, const char *name, hid_t type, int rank,
+                        const hsize_t *dim, const hsize_t *chunk,
+                        const void *data)
+{
+    hid_t space = H5Screate_simple(rank, dim, NULL);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), set = H5I_INVALID_HID;
+
+    if (chunk != NULL) {
+        assert_true(H5Pset_chunk(plist, rank, chunk) >= 0);
+        assert_true(H5Pset_deflate(plist, 4) >= 0);
+    }
+    set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    assert_true(set >= 0);
+    assert_true(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    H5Dclose(set);
+    H5Pclose(plist);
+    H5Sclose(space);
+}
+
+static void write_texts(hid_t file, const char *name, bool variable,
+                        const char *const *texts, size_t n)
+{
+    enum { WIDTH = 12 };
+    hid_t type = H5Tcopy(H5T_C_S1);
+    char fixed[4][WIDTH] = {{0}};
+    const hsize_t dim = n;
+
+    assert_true(H5Tset_size(type, variable ? H5T_VARIABLE : WIDTH) >= 0);
+    for (size_t i = 0; i < n; i++)
+        snprintf(fixed[i], WIDTH, "%s", texts[i]);
+    write_array(file, name, type, 1, &dim, NULL,
+                variable ? (const void *)texts : fixed);
+    H5Tclose(type);
+}
+
+static void write_targets(hid_t file, const layout *l)
+{
+    static const char *const dummy[] = {"dummy-label", NULL};
+    const char *const *names = l->labels != NULL ? l->labels : dummy;
+    hid_t size = H5I_INVALID_HID;
+    int32_t labels[10];
+    const hsize_t n = (hsize_t)l->n_labels[0] + (hsize_t)l->n_labels[1],
+                  two = 2;
+    size_t n_names = 0;
+    char name[64];
+
+    while (names[n_names] != NULL)
+        n_names++;
+    for (int i = 0; i < 10; i++)
+        labels[i] = i == 0 ? l->first : i % 3;
+    H5Gclose(
+        H5Gcreate2(file, "targets", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Gclose(H5Gcreate2(file, "targets/data", H5P_DEFAULT, H5P_DEFAULT,
+                        H5P_DEFAULT));
+    H5Gclose(H5Gcreate2(file, "targets/labels", H5P_DEFAULT, H5P_DEFAULT,
+                        H5P_DEFAULT));
+    size =
+        H5Gcreate2(file, "targets/size", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    snprintf(name, sizeof name, "targets/data/%s", l->key);
+    write_array(file, name, H5T_STD_I32LE, 1, &n, NULL, labels);
+    snprintf(name, sizeof name, "targets/labels/%s", l->key);
+    write_texts(file, name, l->simple, names, n_names);
+    if (l->classes > 0) {
+        const hsize_t pair = 2;
+        const long value[] = {l->classes, 1};
+        hid_t space = H5Screate_simple(1, &pair, NULL);
+        hid_t id = H5Acreate2(size, l->key, H5T_NATIVE_LONG, space, H5P_DEFAULT,
+                              H5P_DEFAULT);
+
+        assert_true(H5Awrite(id, H5T_NATIVE_LONG, value) >= 0);
+        H5Aclose(id);
+        H5Sclose(space);
+    }
+    H5Gclose(size);
+    if (l->other != NULL) {
+        snprintf(name, sizeof name, "targets/data/%s", l->other);
+        write_array(file, name, H5T_STD_I32LE, 1, &two, NULL, labels);
+    }
+}
+
+/* A row: frames, and the labels of the keys in order. */
+static void write_lengths(hid_t file, const layout *l)
+{
+    int columns = 1 + (l->key != NULL) + (l->other != NULL);
+    int32_t rows[6] = {0}, *at = rows;
+    hsize_t dim[2] = {2, 0};
+
+    if (l->columns > 0)
+        columns = l->columns;
+    for (int i = 0; i < 2; i++, at += columns) {
+        int which = 1;
+
+        at[0] = i == 0 ? (l->length > 0 ? l->length : 3) : 2;
+        if (l->other != NULL && l->key != NULL && strcmp(l->other, l->key) < 0)
+            at[which++] = 1;
+        if (columns > which)
+            at[which++] = l->n_labels[i];
+        if (columns > which)
+            at[which] = 1;
+    }
+    dim[1] = (hsize_t)columns;
+    write_array(file, "seqLengths", H5T_STD_I32LE, 2, dim, NULL, rows);
+}
+
+static const char *write_file(const char *name, const layout *l)
+{
+    static const hsize_t dim[] = {5, 2}, flat = 10, chunk[] = {2, 1};
+    const char *path = in_folder(name);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    float x[10];
+
+    assert_true(file >= 0);
+    for (int i = 0; i < 10; i++)
+        x[i] = (float)i;
+    if (!l->no_input)
+        write_array(file, "inputs", H5T_NATIVE_FLOAT, l->rank == 1 ? 1 : 2,
+                    l->rank == 1 ? &flat : dim, l->simple ? chunk : NULL, x);
+    write_texts(file, "seqTags", l->simple, l->tags, 2);
+    if (l->key != NULL)
+        write_targets(file, l);
+    write_lengths(file, l);
+    assert_true(H5Fclose(file) >= 0);
+    return path;
+}
+
+static bm_status open_file(bm_importer **i, const char *path,
+                           const char *const *more, size_t n_more,
+                           bm_config *config)
+{
+    bm_status status = BM_OK;
+
+    if (config == NULL)
+        config = SET("features.normalise=none");
+    status = bm_importer_open(
+        i, "returnn", config,
+        &(bm_import_source){.path = path, .more = more, .n_more = n_more});
+    bm_config_free(config);
+    return status;
+}
+
+static void assert_item(bm_importer *i, const char *id, size_t frames,
+                        float first, const int32_t *labels, size_t n)
+{
+    bm_item item = next_item(i);
+
+    assert_non_null(item.id);
+    if (item.problem != NULL)
+        fail_msg("%s", item.problem->text);
+    assert_string_equal(item.id, id);
+    assert_int_equal(item.frames, frames);
+    assert_int_equal(item.features, 2);
+    for (size_t k = 0; k < 2 * frames; k++)
+        assert_true(item.x[k] == first + (float)k);
+    assert_int_equal(item.n_labels, n);
+    for (size_t k = 0; k < n; k++)
+        assert_int_equal(item.labels[k], labels[k]);
+}
+
+static const char *const abc[] = {"a", "b", " ", NULL};
+
+/* Both layouts, in two files. The labels are 0 1 and 2 0 1 of theirs. */
+static void test_sequences_and_labels_are_read(void **state)
+{
+    layout old = {.key = "classes",
+                  .labels = abc,
+                  .n_labels = {2, 3},
+                  .tags = {"s1", "s2"}};
+    layout new = {.simple = true,
+                  .key = "classes",
+                  .labels = abc,
+                  .n_labels = {2, 3},
+                  .tags = {"a/s3", "s4"}};
+    const char *more[] = {write_file("new.hdf", &new)};
+    bm_importer *i = NULL;
+    bm_shard_meta meta;
+
+    (void)state;
+    assert_ok(open_file(&i, write_file("old.hdf", &old), more, 1, NULL));
+    assert_int_equal(i->ops->size(i), 4);
+    assert_false(bm_vocab_words(i->vocab));
+    assert_int_equal(bm_vocab_size(i->vocab), 4);
+    assert_string_equal(bm_vocab_symbol(i->vocab, 1), "a");
+    assert_int_equal(bm_vocab_space(i->vocab), 3);
+    for (int pass = 0; pass < 2; pass++) {
+        assert_item(i, "s1", 3, 0, (const int32_t[]){1, 2}, 2);
+        assert_item(i, "s2", 2, 6, (const int32_t[]){3, 1, 2}, 3);
+        assert_item(i, "a/s3", 3, 0, (const int32_t[]){1, 2}, 2);
+        assert_item(i, "s4", 2, 6, (const int32_t[]){3, 1, 2}, 3);
+        assert_null(next_item(i).id);
+    }
+    i->ops->meta(i, &meta);
+    assert_false(meta.per_frame);
+    assert_int_equal(meta.features, 2);
+    assert_true(near(meta.frame_shift, 0.01, 1e-12));
+    assert_non_null(strstr(meta.features_text, "\"dim\": 2"));
+    bm_importer_close(i);
+}
+
+static void test_classes_of_frames_keep_their_numbers(void **state)
+{
+    layout l = {.simple = true,
+                .key = "pdf",
+                .classes = 3,
+                .n_labels = {3, 2},
+                .tags = {"s1", "s2"}};
+    bm_importer *i = NULL;
+    bm_shard_meta meta;
+
+    (void)state;
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    i->ops->meta(i, &meta);
+    assert_true(meta.per_frame);
+    assert_int_equal(bm_vocab_size(i->vocab), 3);
+    assert_string_equal(bm_vocab_symbol(i->vocab, 2), "2");
+    assert_item(i, "s1", 3, 0, (const int32_t[]){0, 1, 2}, 3);
+    assert_item(i, "s2", 2, 6, (const int32_t[]){0, 1}, 2);
+    bm_importer_close(i);
+    assert_ok(
+        open_file(&i, in_folder("f.hdf"), NULL, 0,
+                  SET("features.normalise=none", "features.subsample=2")));
+    assert_int_equal(next_item(i).n_labels, 2); /* of frames 0 and 2 */
+    bm_importer_close(i);
+}
+
+static void test_a_blank_among_the_classes_is_the_blank(void **state)
+{
+    static const char *const first[] = {"<blank>", "yes", "no", NULL};
+    static const char *const last[] = {"yes", "no", "<blank>", NULL};
+    layout l = {.key = "classes", .n_labels = {2, 1}, .tags = {"s1", "s2"}};
+    bm_importer *i = NULL;
+
+    (void)state;
+    l.labels = first;
+    l.first = 1;
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    assert_true(bm_vocab_words(i->vocab));
+    assert_item(i, "s1", 3, 0, (const int32_t[]){1, 1}, 2);
+    bm_importer_close(i);
+    l.labels = last;
+    l.first = 0;
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    assert_int_equal(bm_vocab_size(i->vocab), 3);
+    assert_item(i, "s1", 3, 0, (const int32_t[]){1, 2}, 2);
+    bm_importer_close(i);
+}
+
+static void test_one_of_several_targets_is_chosen(void **state)
+{
+    layout l = {.key = "chars",
+                .other = "a-size",
+                .classes = 3,
+                .n_labels = {2, 3},
+                .tags = {"s1", "s2"}};
+    bm_importer *i = NULL;
+
+    (void)state;
+    assert_int_equal(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL),
+                     BM_ERR_FORMAT);
+    assert_non_null(
+        strstr(bm_last_error(), "Set features.target to one of: a-size chars"));
+    assert_ok(
+        open_file(&i, in_folder("f.hdf"), NULL, 0,
+                  SET("features.target=chars", "features.normalise=none")));
+    assert_item(i, "s1", 3, 0, (const int32_t[]){1, 2}, 2);
+    bm_importer_close(i);
+    l = (layout){.tags = {"s1", "s2"}};
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    assert_null(i->vocab);
+    assert_null(next_item(i).labels);
+    bm_importer_close(i);
+}
+
+static void test_faults_of_files_name_what_is_wrong(void **state)
+{
+#define GOOD                                                                   \
+    .key = "classes", .classes = 3, .n_labels = {2, 3}, .tags = { "s1", "s2" }
+    const struct {
+        layout l;
+        const char *message;
+    } cases[] = {
+        {{GOOD, .no_input = true}, "f.hdf has no /inputs"},
+        {{GOOD, .rank = 1}, "/inputs are not dense"},
+        {{GOOD, .length = 9}, "/seqLengths, row 0: 9 frames, which there are"},
+        {{GOOD, .length = 2}, "/seqLengths adds up to 4 frames of 5"},
+        {{GOOD, .columns = 1}, "/seqLengths is 2 x 1, but there are 2 seq"},
+        {{.key = "classes",
+          .classes = 3,
+          .n_labels = {2, 3},
+          .tags = {"x", "x"}},
+         "two sequences are called 'x'"},
+    };
+    layout bad = {GOOD, .first = 7};
+    bm_importer *i = NULL;
+
+    (void)state;
+    FOR_EACH (k, cases) {
+        assert_int_equal(
+            open_file(&i, write_file("f.hdf", &cases[k].l), NULL, 0, NULL),
+            BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[k].message) == NULL)
+            fail_msg("%s: %s", cases[k].message, bm_last_error());
+    }
+    assert_ok(open_file(&i, write_file("f.hdf", &bad), NULL, 0, NULL));
+    assert_non_null(strstr(next_item(i).problem->text,
+                           "label 0 is 7, but classes are 0 to 2"));
+    bm_importer_close(i);
+    write_text("f.hdf", "no HDF5");
+    assert_int_equal(open_file(&i, in_folder("f.hdf"), NULL, 0, NULL),
+                     BM_ERR_FORMAT);
+    assert_int_equal(open_file(&i, in_folder("none.hdf"), NULL, 0, NULL),
+                     BM_ERR_MISSING);
+#undef GOOD
+}
+
+/* Truncated anywhere, a file gives an error or sequences. */
+static void test_damaged_files_never_crash(void **state)
+{
+    layout l = {.simple = true,
+                .key = "classes",
+                .labels = abc,
+                .n_labels = {2, 3},
+                .tags = {"s1", "s2"}};
+    size_t size = 0;
+    char *bytes = slurp(write_file("f.hdf", &l), &size);
+
+    (void)state;
+    for (size_t k = 0; k < 40; k++) {
+        bm_importer *i = NULL;
+
+        write_bytes("g.hdf", bytes, size * k / 40);
+        assert_int_equal(open_file(&i, in_folder("g.hdf"), NULL, 0, NULL),
+                         BM_ERR_FORMAT);
+    }
+    free(bytes);
+}
+
+/* A shard of ours is such a file: packed again it has the same labels. */
+static void test_a_shard_is_packed_again(void **state)
+{
+    layout l = {.key = "classes",
+                .labels = abc,
+                .n_labels = {2, 1},
+                .tags = {"s1", "s2"}};
+    outcome o, again;
+
+    (void)state;
+    (void)write_file("a.hdf", &l);
+    l.tags[0] = "s3";
+    l.tags[1] = "s4";
+    (void)write_file("b.hdf", &l);
+    assert_code(BMUF("pack", "--returnn", "a.hdf", "b.hdf", "--out", "one"), 0);
+    o = BMUF("info", "one", "--json");
+    assert_code(BMUF("pack", "--returnn", "one/data-00000.bmuf.h5", "--out",
+                     "two", "--vocab", "one", "--set",
+                     "features.normalise=none"),
+                0);
+    assert_code(BMUF("check", "two"), 0);
+    again = BMUF("info", "two", "--json");
+    assert_non_null(strstr(o.out, "\"labels\": 6"));
+    assert_non_null(strstr(again.out, "\"labels\": 6"));
+    assert_code(BMUF("pack", "--audio", "m.jsonl", "more", "--out", "x"), 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sequences_and_labels_are_read),
+        cmocka_unit_test(test_classes_of_frames_keep_their_numbers),
+        cmocka_unit_test(test_a_blank_among_the_classes_is_the_blank),
+        cmocka_unit_test(test_one_of_several_targets_is_chosen),
+        cmocka_unit_test(test_faults_of_files_name_what_is_wrong),
+        cmocka_unit_test(test_damaged_files_never_crash),
+        cmocka_unit_test(test_a_shard_is_packed_again),
+    };
+
+    return cmocka_run_group_tests_name("returnn", tests, folder_make,
+                                       folder_remove);
+}
