@@ -281,7 +281,8 @@ static void look(session *s)
     for (int r = 0; r < s->a->ranks; r++) {
         bm_heartbeat h = heartbeat_of(s, r);
 
-        if (h.state == BM_HEARTBEAT_DEAD && dead < 0)
+        /* The first that died: others may die of that. */
+        if (h.state == BM_HEARTBEAT_DEAD && (dead < 0 || r == s->dead))
             dead = r;
         bm_watchdog_hear(&s->watchdog, r, &h, now);
         if (asked)
