@@ -141,16 +141,27 @@ static bm_status print_block_options(const bm_block_settings *s,
                             : BM_OK;
 }
 
-static void print_cost(const bm_footprint *size, const bm_regime *what,
-                       int ranks, double weights, size_t features, FILE *out)
+/* Numbers of an epoch in memory, at the slowest speed that is drawn. */
+static double numbers_of(const bm_augment_settings *s, double frames,
+                         size_t features)
 {
-    double share = what->epoch_frames / bm_gains_of(what).per_epoch / ranks;
+    bm_speeds speeds;
+
+    return frames * (double)features *
+           (bm_speeds_read(s->speed, &speeds) ? bm_speeds_stretch(&speeds) : 1);
+}
+
+/* read: numbers of an epoch. */
+static void print_cost(const bm_footprint *size, const bm_regime *what,
+                       int ranks, double weights, double read, FILE *out)
+{
+    double share = read / bm_gains_of(what).per_epoch / ranks;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
             "%.0f MB for blocks of data\n"
             "checkpoint        about %.3g MB\n",
-            4e-6 * weights * size->memory, 3 * share * (double)features * 4e-6,
+            4e-6 * weights * size->memory, 3 * share * 4e-6,
             4e-6 * weights * size->checkpoint);
     if (size->copied > 0)
         fprintf(out,
@@ -331,7 +342,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
     BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
     print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
-               data->features, out);
+               numbers_of(&s->augment, what.epoch_frames, data->features), out);
     print_guards(s, what.blocks, all, out);
     print_sending(&sending, ranks, out);
     bm_conditions_check(config, print_advice, to);

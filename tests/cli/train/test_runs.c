@@ -223,6 +223,12 @@ static void test_rounded_factors_have_one_result_on_any_ranks(void **state)
     SAME({"job.precision=bf16", 1}, {"job.precision=bf16", 2});
 }
 
+static void test_sums_of_mini_batches_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    SAME({"batch.accumulate=2", 1}, {"batch.accumulate=2", 3});
+}
+
 static void test_synchronous_sgd_of_one_worker_is_local_training(void **state)
 {
     (void)state;
@@ -416,6 +422,8 @@ int main(void)
         cmocka_unit_test(
             test_ranks_change_no_bits_with_kept_and_averaged_local_state),
         cmocka_unit_test(test_rounded_factors_have_one_result_on_any_ranks),
+        cmocka_unit_test(
+            test_sums_of_mini_batches_have_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_augmented_runs_have_one_result_on_any_ranks),
