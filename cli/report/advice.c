@@ -20,18 +20,36 @@ bm_gains bm_gains_of(const bm_regime *s)
     return g;
 }
 
+/* The bits of what bm_advise returns. */
+typedef enum rule {
+    RULE_TOGETHER, /* the proposal, or that there is none */
+    RULE_RATE,
+    RULE_GAIN_HIGH,
+    RULE_GAIN_LOW,
+    RULE_FEW_BLOCKS,
+    RULE_TIME_CONSTANT,
+    RULE_ONE_BLOCK,
+    RULE_SMALL_SHARE,
+    RULE_LOCAL_MOMENTUM,
+    RULE_BALANCE,
+    RULE_DILOCO,
+} rule;
+
 typedef struct listener {
     void (*warn)(void *self, const char *text);
     void *self;
+    unsigned rules; /* that do not hold */
 } listener;
 
-static void warn(const listener *l, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void warn(listener *l, rule r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void warn(const listener *l, const char *format, ...)
+static void warn(listener *l, rule r, const char *format, ...)
 {
     char text[512];
     va_list args;
+
+    l->rules |= 1U << r;
 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -169,13 +187,13 @@ static void add_block(words *w, const bm_regime *s, const proposal *p)
 }
 
 /* One proposal for all that was warned of. */
-static void advise_together(const listener *l, const bm_regime *s)
+static void advise_together(listener *l, const bm_regime *s)
 {
     proposal p = {0};
     words w = {{0}, 0};
 
     if (!propose(s, &p)) {
-        warn(l,
+        warn(l, RULE_TOGETHER,
              "there is too little data for any of this: %.0f frames an "
              "epoch, in mini-batches of %.0f; more data or smaller "
              "mini-batches would help",
@@ -192,29 +210,28 @@ static void advise_together(const listener *l, const bm_regime *s)
     if (p.average)
         add(&w, "sgd.local_state = average");
     add_block(&w, s, &p);
-    warn(l, "for these data set %s", w.text);
+    warn(l, RULE_TOGETHER, "for these data set %s", w.text);
 }
 
 /* ---- warnings ------------------------------------------------------------ */
 
-static void advise_on_filter(const listener *l, const bm_regime *s,
-                             const bm_gains *g)
+static void advise_on_filter(listener *l, const bm_regime *s, const bm_gains *g)
 {
     const char *eta = s->renamed ? "eta" : "bmuf.momentum";
     const char *zeta = s->renamed ? "zeta" : "bmuf.rate";
 
     if (s->rate >= 2)
-        warn(l,
+        warn(l, RULE_RATE,
              "%s = %.4g moves the model %.4g times as far as its workers "
              "did; 2 or more is rarely stable",
              zeta, s->rate, s->rate);
     if (g->steady > 1.5 * s->workers)
-        warn(l,
+        warn(l, RULE_GAIN_HIGH,
              "%s / (1 - %s) = %.4g is large for %d workers; the model may "
              "overshoot",
              zeta, eta, g->steady, s->workers);
     if (gain_is_low(s))
-        warn(l,
+        warn(l, RULE_GAIN_LOW,
              "%s / (1 - %s) = %.4g: a block moves the model less than %d "
              "workers one after the other would; set %s = %.4g",
              zeta, eta, g->steady, s->workers,
@@ -224,7 +241,7 @@ static void advise_on_filter(const listener *l, const bm_regime *s,
 
 /* Returns how many rules about the sizes of blocks and mini-batches do not
  * hold. */
-static int advise_on_momentum(const listener *l, const bm_regime *s,
+static int advise_on_momentum(listener *l, const bm_regime *s,
                               const bm_gains *g)
 {
     double all = g->per_epoch * (double)s->epochs;
@@ -232,7 +249,7 @@ static int advise_on_momentum(const listener *l, const bm_regime *s,
     int n = 0;
 
     if (s->momentum > 0 && all < warm) {
-        warn(l,
+        warn(l, RULE_FEW_BLOCKS,
              "training ends after %s in %s, before a block momentum of %.4g "
              "has had its effect, which takes %.0f",
              bm_count_noun((long long)all, "block").text,
@@ -240,7 +257,7 @@ static int advise_on_momentum(const listener *l, const bm_regime *s,
         n++;
     }
     if (s->workers > 1 && g->frames > s->epoch_frames) {
-        warn(l,
+        warn(l, RULE_TIME_CONSTANT,
              "the time constant of block momentum, %.3g frames, is longer than "
              "an epoch of %.3g frames, so the filter averages over the same "
              "data again",
@@ -251,24 +268,24 @@ static int advise_on_momentum(const listener *l, const bm_regime *s,
 }
 
 /* Likewise. */
-static int advise_on_blocks(const listener *l, const bm_regime *s,
-                            const bm_gains *g)
+static int advise_on_blocks(listener *l, const bm_regime *s, const bm_gains *g)
 {
     int n = 0;
 
     if (s->workers > 1 && g->per_epoch < 2) {
-        warn(l, "an epoch is one block: workers exchange only once in it");
+        warn(l, RULE_ONE_BLOCK,
+             "an epoch is one block: workers exchange only once in it");
         n++;
     }
     if (g->steps < 1) {
-        warn(l,
+        warn(l, RULE_SMALL_SHARE,
              "a worker's share of a block is %.2g of a mini-batch, so some "
              "workers learn nothing in it",
              g->steps);
         n++;
     }
     if (s->reset && s->local_momentum > 0 && g->steps < local_warm_up(s)) {
-        warn(l,
+        warn(l, RULE_LOCAL_MOMENTUM,
              "sgd.%s = %.4g needs %.0f steps to take effect, but is reset "
              "every %.1f steps",
              s->adam ? "beta1" : "momentum", s->local_momentum,
@@ -278,7 +295,7 @@ static int advise_on_blocks(const listener *l, const bm_regime *s,
     return n;
 }
 
-static void advise_on_balance(const listener *l, const bm_regime *s,
+static void advise_on_balance(listener *l, const bm_regime *s,
                               const bm_gains *g)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
@@ -288,12 +305,12 @@ static void advise_on_balance(const listener *l, const bm_regime *s,
     if (s->balance <= 0 || s->balance >= 0.8)
         return;
     if (whole) /* units are single sequences already */
-        warn(l,
+        warn(l, RULE_BALANCE,
              "workers are busy %.0f %% of the time, as sequences are long "
              "compared with a share of %.0f frames; take longer blocks",
              100 * s->balance, share);
     else
-        warn(l,
+        warn(l, RULE_BALANCE,
              "workers are busy %.0f %% of the time, as units of data are large "
              "compared with a share of %.0f frames; pack with "
              "shard.unit_frames = %.0f",
@@ -302,26 +319,27 @@ static void advise_on_balance(const listener *l, const bm_regime *s,
 
 /* The outer learning rate and momentum of DiLoCo are tuned for AdamW as the
  * local update, which is the default with diloco. */
-static void advise_on_diloco(const listener *l, const bm_regime *s)
+static void advise_on_diloco(listener *l, const bm_regime *s)
 {
     if (s->diloco && !s->adam)
-        warn(l,
+        warn(l, RULE_DILOCO,
              "train.strategy = diloco expects AdamW as the local update; set "
              "sgd.update = adamw and sgd.local_state = keep");
     else if (s->diloco && s->reset)
-        warn(l, "train.strategy = diloco expects workers to keep their "
-                "moments; set sgd.local_state = keep");
+        warn(l, RULE_DILOCO,
+             "train.strategy = diloco expects workers to keep their "
+             "moments; set sgd.local_state = keep");
 }
 
-void bm_advise(const bm_regime *s, void (*report)(void *self, const char *text),
-               void *self)
+unsigned bm_advise(const bm_regime *s,
+                   void (*report)(void *self, const char *text), void *self)
 {
-    listener l = {report, self};
+    listener l = {report, self, 0};
     bm_gains g = bm_gains_of(s);
     int n = 0;
 
     if (!s->blocks)
-        return;
+        return 0;
     n = advise_on_blocks(&l, s, &g);
     if (s->filtered)
         n += advise_on_momentum(&l, s, &g);
@@ -332,4 +350,5 @@ void bm_advise(const bm_regime *s, void (*report)(void *self, const char *text),
         advise_together(&l, s);
     else
         advise_on_balance(&l, s, &g);
+    return l.rules;
 }

@@ -53,9 +53,10 @@ bm_gains bm_gains_of(const bm_regime *s);
 /*
  * Calls warn() for every doubtful choice. If some are about the number of
  * workers and the sizes of blocks and mini-batches, the last call proposes
- * settings with which none of these is left.
+ * settings with which none of these is left. Returns a bit for every rule that
+ * does not hold; 0: all do.
  */
-void bm_advise(const bm_regime *s, void (*warn)(void *self, const char *text),
-               void *self);
+unsigned bm_advise(const bm_regime *s,
+                   void (*warn)(void *self, const char *text), void *self);
 
 #endif

@@ -52,12 +52,22 @@ static double steps_of(const bm_regime *r)
     return r->block_frames / r->workers / r->batch_frames;
 }
 
-/* A block has at least as many steps as local momentum takes to build up, if it
- * is reset, and an epoch at least two blocks. */
+/* As many as local momentum takes to build up, if it is reset; slightly less, so
+ * that rounding does not make 11 of 10. */
+static double least_steps(const bm_regime *r)
+{
+    return r->reset ? ceil((1 - 1e-9) / (1 - r->local_momentum)) : 2;
+}
+
+static double given_steps(const bm_regime *r)
+{
+    return fmax(round(steps_of(r)), 1);
+}
+
+/* An epoch has at least two blocks. */
 static void add_steps(bm_space *s, const bm_regime *r)
 {
-    double given = fmax(round(steps_of(r)), 1);
-    double least = r->reset ? ceil(1 / (1 - r->local_momentum)) : 2;
+    double given = given_steps(r), least = least_steps(r);
     double most = r->epoch_frames / r->workers / r->batch_frames / 2;
 
     assign(&s->fixed, "block.frames_per_worker=0");
@@ -77,11 +87,14 @@ static double gain_of(const bm_regime *r)
 }
 
 /* Within what bm_advise does not warn of: a time constant of at most an epoch,
- * and a gain from half to one and a half of N. */
+ * and a gain from half to one and a half of N. Within a time constant below the
+ * shortest block there is no momentum, and the gain would be the block rate. */
 static void add_filter(bm_space *s, const bm_regime *r)
 {
-    double given = time_constant_of(r);
-    double low = r->epoch_frames / 64, high = r->epoch_frames;
+    double given = time_constant_of(r), high = r->epoch_frames;
+    double shortest =
+        fmin(least_steps(r), given_steps(r)) * r->workers * r->batch_frames;
+    double low = fmin(fmax(high / 64, shortest), high / 2);
 
     if (given > 0) {
         low = fmin(low, given);

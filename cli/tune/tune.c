@@ -42,25 +42,25 @@ static void catch_signals(void)
 
 /* ---- the space, as the search sees it ------------------------------------ */
 
-static void count_warning(void *self, const char *text)
+static void ignore(void *self, const char *text)
 {
+    (void)self;
     (void)text;
-    ++*(size_t *)self;
 }
 
+/* *out: as bm_advise returns. */
 static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
-                             size_t *out)
+                             unsigned *out)
 {
     bm_plan *plan = NULL;
     bm_regime regime = {0};
     bm_status status = BM_OK;
 
-    *out = 0;
     BM_TRY(bm_first_plan(set, t->train, &plan));
     status = bm_regime_of(set, t->train, plan, &regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    bm_advise(&regime, count_warning, out);
+    *out = bm_advise(&regime, ignore, NULL);
     return BM_OK;
 }
 
@@ -77,14 +77,15 @@ static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
     return false;
 }
 
-/* Strictly, a point must not be warned of more than the given configuration. */
+/* Strictly, a point must not be warned of anything that the given configuration
+ * is not warned of. */
 static bool accepts(void *self, const double *x, bool strict)
 {
     bm_tuning *t = self;
     bm_assignments a;
     bm_config *config = NULL;
     bm_settings set;
-    size_t warnings = 0;
+    unsigned warnings = 0;
     bool good = false;
 
     bm_space_assign(&t->space, x, &a);
@@ -94,7 +95,7 @@ static bool accepts(void *self, const double *x, bool strict)
         return false;
     good = bm_trial_settings(t, &a, &config, &set) == BM_OK &&
            warnings_of(t, &set, &warnings) == BM_OK &&
-           (!strict || warnings <= t->n_warnings);
+           (!strict || (warnings & ~t->warnings) == 0);
     bm_config_free(config);
     return good;
 }
@@ -502,7 +503,7 @@ static bm_status open_data(bm_tuning *t)
     status = bm_regime_of(&t->given, t->train, plan, &t->regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    return warnings_of(t, &t->given, &t->n_warnings);
+    return warnings_of(t, &t->given, &t->warnings);
 }
 
 /* --over, --epochs, .. are short for settings of [tune]. */

@@ -51,7 +51,7 @@ typedef struct bm_tuning {
     bm_config *config; /* as given */
     bm_settings given;
     bm_regime regime;
-    size_t n_warnings; /* of bm_advise for the given configuration */
+    unsigned warnings; /* of bm_advise for the given configuration */
     bm_dataset *train, *dev;
     long epochs;     /* of a whole trial, unless that is searched */
     long first_rung; /* of these, the epochs of the first rung */

@@ -451,6 +451,26 @@ static void test_what_is_proposed_leaves_no_warning(void **_)
     print_message("%d proposals, %d without\n", proposals, hopeless);
 }
 
+/* The tuner compares the rules that two regimes break, whatever the numbers. */
+static void test_each_rule_has_a_bit(void **_)
+{
+    bm_regime fine = sensible(), fast = sensible(), faster = sensible(),
+              low = sensible();
+    unsigned broken = 0;
+    received t = {0};
+
+    (void)_;
+    fast.rate = 2, fast.momentum = 0.875;
+    faster.rate = 3, faster.momentum = 0.8125;
+    low.momentum = 0.5;
+    assert_int_equal(bm_advise(&fine, listen, &t), 0);
+    broken = bm_advise(&fast, listen, &t);
+    assert_int_not_equal(broken, 0);
+    assert_int_equal(bm_advise(&faster, listen, &t), broken);
+    assert_int_not_equal(bm_advise(&low, listen, &t), 0);
+    assert_int_equal(bm_advise(&low, listen, &t) & broken, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_a_share_below_a_mini_batch_warns),
         cmocka_unit_test(test_a_small_set_gets_one_proposal),
         cmocka_unit_test(test_what_is_proposed_leaves_no_warning),
+        cmocka_unit_test(test_each_rule_has_a_bit),
     };
     return RUN_GROUP("advice", tests);
 }

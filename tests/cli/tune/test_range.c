@@ -156,6 +156,31 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     assert_true(has(&a, "block.warmup=10")); /* of 20 blocks an epoch */
 }
 
+static double lowest(const bm_space *s, const char *name)
+{
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->axis[k].name, name) == 0)
+            return s->axis[k].low;
+    return NAN;
+}
+
+/* The shortest block has 1 / (1 - 0.9) mini-batches of 500 for 16 workers. */
+static void test_a_time_constant_is_at_least_the_shortest_block(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    double shortest = 10 * 500 * 16;
+    bm_space s;
+
+    (void)_;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_true(
+        near(lowest(&s, "time constant"), regime.epoch_frames / 64, 0.01));
+    regime.epoch_frames /= 10;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_true(near(lowest(&s, "time constant"), shortest, 0.01));
+}
+
 static void test_a_strategy_has_the_axes_that_count(void **_)
 {
     bm_regime regime = sixteen();
@@ -188,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_explained),
         cmocka_unit_test(
             test_block_momentum_follows_from_block_and_time_constant),
+        cmocka_unit_test(test_a_time_constant_is_at_least_the_shortest_block),
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
     };
 
