@@ -118,27 +118,27 @@ BM_OPERATION(linear_backward, true,
               const float *y, float *dy, float *dx, float *dw, float *db),
              (be, l, rows, x, y, dy, dx, dw, db))
 
-/* bm_lstm_kept: the floats that the forward pass keeps for the backward pass.
- */
-BM_SIZE_OPERATION(lstm_kept, l->directions == 1 || l->directions == 2,
-                  (bm_backend *be, const bm_lstm *l, bm_extent e),
+/* bm_recurrent_kept: the floats that the forward pass keeps for the backward
+ * pass. */
+BM_SIZE_OPERATION(recurrent_kept, l->directions == 1 || l->directions == 2,
+                  (bm_backend *be, const bm_recurrent *l, bm_extent e),
                   (be, l, e))
 
-/* bm_lstm_forward: x [T, B, D] -> y [T, B, R H], kept [bm_lstm_kept]. Past a
- * sequence's end x must be zero, and y becomes zero. */
-BM_OPERATION(lstm_forward, l->directions == 1 || l->directions == 2,
-             (bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
-              float *y, float *kept),
+/* bm_recurrent_forward: x [T, B, D] -> y [T, B, R H], kept [bm_recurrent_kept].
+ * Past a sequence's end x must be zero, and y becomes zero. */
+BM_OPERATION(recurrent_forward, l->directions == 1 || l->directions == 2,
+             (bm_backend *be, const bm_recurrent *l, bm_extent e,
+              const float *x, float *y, float *kept),
              (be, l, e, x, y, kept))
 
-/* bm_lstm_backward: dy [T, B, R H] -> dx [T, B, D], dwx, dwh, db (shaped as wx,
- * wh, b). dx may be NULL. x, y, kept and the extent are those of the forward
+/* bm_recurrent_backward: dy [T, B, R H] -> dx [T, B, D], dwx, dwh, db (shaped as
+ * wx, wh, b). dx may be NULL. x, y, kept and the extent are those of the forward
  * pass; kept is overwritten. Past a sequence's end dy is not read, and dx
  * becomes zero. */
-BM_OPERATION(lstm_backward, l->directions == 1 || l->directions == 2,
-             (bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
-              const float *y, const float *dy, float *kept, float *dx,
-              float *dwx, float *dwh, float *db),
+BM_OPERATION(recurrent_backward, l->directions == 1 || l->directions == 2,
+             (bm_backend *be, const bm_recurrent *l, bm_extent e,
+              const float *x, const float *y, const float *dy, float *kept,
+              float *dx, float *dwx, float *dwh, float *db),
              (be, l, e, x, y, dy, kept, dx, dwx, dwh, db))
 
 /* bm_conv_work: the floats of `work` for bm_conv_forward and _backward. */

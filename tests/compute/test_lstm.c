@@ -120,7 +120,7 @@ static double before_gate(const problem *p, const numbers *n, size_t r,
     return sum;
 }
 
-/* One direction over one sequence, by the equations of bm_lstm. */
+/* One direction over one sequence, by the equations of bm_recurrent. */
 static void follow(const problem *p, const numbers *n, size_t r, size_t b,
                    double *y)
 {
@@ -173,7 +173,7 @@ static double outcome(const problem *p, const numbers *n, double *y)
 
 typedef struct device_side {
     bm_backend *be;
-    bm_lstm l;
+    bm_recurrent l;
     bm_extent e;
     float *wx, *wh, *b, *x, *y, *dy, *dx, *dwx, *dwh, *db, *kept;
 } device_side;
@@ -203,13 +203,13 @@ static device_side set_up(const problem *p, const numbers *n)
     s.wh = place_all(s.be, n->wh, n->n_wh);
     s.b = place_all(s.be, n->b, n->n_b);
     s.x = place_all(s.be, n->x, n->n_x);
-    s.l = (bm_lstm){p->D, p->H, p->R, s.wx, s.wh, s.b};
+    s.l = (bm_recurrent){BM_LSTM, p->D, p->H, p->R, s.wx, s.wh, s.b};
     for (size_t i = 0; i < n->n_y; i++)
         dy[i] = inside(&s.e, i, p->R * p->H) ? slope(i) : NAN;
     s.dy = place_all(s.be, dy, n->n_y);
     s.y = place_all(s.be, NULL, n->n_y);
     s.dx = place_all(s.be, NULL, n->n_x);
-    s.kept = place_all(s.be, NULL, bm_lstm_kept(s.be, &s.l, s.e));
+    s.kept = place_all(s.be, NULL, bm_recurrent_kept(s.be, &s.l, s.e));
     s.dwx = place_all(s.be, NULL, n->n_wx);
     s.dwh = place_all(s.be, NULL, n->n_wh);
     s.db = place_all(s.be, NULL, n->n_b);
@@ -220,11 +220,11 @@ static device_side set_up(const problem *p, const numbers *n)
 /* Whether the engine supports the shape. */
 static bool possible(const problem *p)
 {
-    bm_lstm l = {.n_in = p->D, .n_hidden = p->H, .directions = p->R};
+    bm_recurrent l = {.n_in = p->D, .n_hidden = p->H, .directions = p->R};
     bm_status status = BM_OK;
 
     assert_ok(bm_backend_use(asked, 1, precision));
-    bm_lstm_kept(asked, &l, extent(p));
+    bm_recurrent_kept(asked, &l, extent(p));
     status = bm_sync(asked);
     assert_true(status == BM_OK || status == BM_ERR_UNSUPPORTED);
     if (status == BM_OK)
@@ -304,7 +304,7 @@ static void check(const problem *p)
     size_t step = p->H > 8 ? 41 : 1;
     comparison c = {.tolerance = 2e-6};
 
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     reference(p, &n, expected);
     y = fetch(s.be, s.y, n.n_y);
     for (size_t i = 0; i < n.n_y; i++) {
@@ -312,7 +312,7 @@ static void check(const problem *p)
         assert_true(expected[i] != 0 || y[i] == 0);
     }
     conclude(&c, p);
-    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+    bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
                      s.dwh, s.db);
     check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx);
     check_gradient(p, &n, n.wx, n.n_wx, step, s.be, s.dwx);
@@ -367,8 +367,8 @@ static void leave_out_input_gradient(const problem *p)
     device_side s = set_up(p, &n);
     float *dx = NULL;
 
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
-    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
                      s.dwh, s.db);
     dx = fetch(s.be, s.dx, n.n_x);
     for (size_t i = 0; i < n.n_x; i++)
@@ -393,8 +393,8 @@ static void use_vectors_at_once(const problem *p)
     float *nothing = calloc(n.n_x, sizeof *nothing), *now = NULL, *later = NULL;
 
     assert_non_null(nothing);
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
-    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
                      s.dwh, s.db);
     bm_axpby(s.be, n.n_wh, 2, s.dwh, 0, twice);
     now = fetch(s.be, twice, n.n_wh);
@@ -402,11 +402,11 @@ static void use_vectors_at_once(const problem *p)
     for (size_t i = 0; i < n.n_wh; i++)
         assert_true(now[i] == 2 * later[i]);
 
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
-    bm_lstm_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
                      s.dwh, s.db);
     bm_put(s.be, s.x, nothing, n.n_x);
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     check_gradient(p, &n, n.x, n.n_x, 1, s.be, s.dx);
     check_gradient(p, &n, n.wx, n.n_wx, 1, s.be, s.dwx);
     check_gradient(p, &n, n.wh, n.n_wh, 1, s.be, s.dwh);
@@ -442,8 +442,8 @@ static void pad(const problem *p)
     m.x = room(m.n_x);
     memcpy(m.x, n.x, n.n_x * sizeof *n.x);
     l = set_up(&longer, &m);
-    bm_lstm_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
-    bm_lstm_forward(l.be, &l.l, l.e, l.x, l.y, l.kept);
+    bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
+    bm_recurrent_forward(l.be, &l.l, l.e, l.x, l.y, l.kept);
     y = fetch(s.be, s.y, n.n_y);
     more = fetch(l.be, l.y, m.n_y);
     for (size_t i = 0; i < m.n_y; i++)

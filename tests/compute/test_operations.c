@@ -355,12 +355,12 @@ static void make_lstm(trial *t)
 
 static void queue_lstm(bm_backend *be, trial *t, float *const *x)
 {
-    bm_lstm l = {t->shape[2], t->shape[3], t->shape[4],
-                 x[LSTM_WX],  x[LSTM_WH],  x[LSTM_B]};
-    float *kept = scratch(be, t, bm_lstm_kept(be, &l, t->in));
+    bm_recurrent l = {BM_LSTM,     t->shape[2], t->shape[3], t->shape[4],
+                      x[LSTM_WX], x[LSTM_WH],  x[LSTM_B]};
+    float *kept = scratch(be, t, bm_recurrent_kept(be, &l, t->in));
 
-    bm_lstm_forward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], kept);
-    bm_lstm_backward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], x[LSTM_DY], kept,
+    bm_recurrent_forward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], kept);
+    bm_recurrent_backward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], x[LSTM_DY], kept,
                      x[LSTM_DX], x[LSTM_DWX], x[LSTM_DWH], x[LSTM_DB]);
 }
 
@@ -1254,7 +1254,7 @@ static const subject subjects[] = {
       {9, 4, 3, BM_TANH},
       {5, 8, 8, BM_SIGMOID},
       {1, 1, 1, BM_LEAKY_RELU}}},
-    {"lstm_kept lstm_forward lstm_backward",
+    {"recurrent_kept recurrent_forward recurrent_backward",
      false,
      make_lstm,
      queue_lstm,

@@ -44,7 +44,7 @@ void bm_cuda_lstm_close(bm_backend *be)
 
 /* NULL if there are no frames, or if the engine cannot compute such a batch:
  * then the backend has failed. */
-static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
+static const bm_lstm_engine *engine_for(bm_backend *be, const bm_recurrent *l,
                                         bm_extent e)
 {
     const bm_lstm_engine *engine = bm_cuda_of(be)->lstm->engine;
@@ -61,7 +61,7 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
     return NULL;
 }
 
-size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
+size_t bm_cuda_recurrent_kept(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
@@ -71,7 +71,7 @@ size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
                                  : engine->kept(be, l, e);
 }
 
-void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+void bm_cuda_recurrent_forward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                           const float *x, float *y, float *kept)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
@@ -90,7 +90,7 @@ static void clear(bm_backend *be, float *x, size_t n)
                                 bm_cuda_of(be)->stream));
 }
 
-void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+void bm_cuda_recurrent_backward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                            const float *x, const float *y, const float *dy,
                            float *kept, float *dx, float *dwx, float *dwh,
                            float *db)

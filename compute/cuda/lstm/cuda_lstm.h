@@ -29,17 +29,17 @@ typedef struct bm_lstm_engine {
     const char *name;
     /* Returns why the engine cannot compute such a layer and batch, or NULL if
      * it can. NULL instead of a function: it can compute all. */
-    const char *(*obstacle)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    const char *(*obstacle)(bm_backend *be, const bm_recurrent *l, bm_extent e);
     /* The recurrence, queued on `stream`: forward, gates become i, f, g, o, and
      * cells and y are written; backward, gates become gradients. NULL for an
      * engine that has the three functions below. */
     void (*sweep)(bm_backend *be, const bm_lstm_sweep *s, bool backward);
     /* As in backend.h; there is at least one frame. NULL if there is a sweep.
      */
-    size_t (*kept)(bm_backend *be, const bm_lstm *l, bm_extent e);
-    void (*forward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+    size_t (*kept)(bm_backend *be, const bm_recurrent *l, bm_extent e);
+    void (*forward)(bm_backend *be, const bm_recurrent *l, bm_extent e,
                     const float *x, float *y, float *kept);
-    void (*backward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+    void (*backward)(bm_backend *be, const bm_recurrent *l, bm_extent e,
                      const float *x, const float *y, const float *dy,
                      float *kept, float *dx, float *dwx, float *dwh, float *db);
     void (*close)(bm_backend *be); /* may be NULL */
@@ -63,18 +63,18 @@ void bm_cuda_lstm_close(bm_backend *be);
 
 /* All of a layer but the recurrence, which is the engine's sweep. `kept` is
  * gates and cells. */
-size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+size_t bm_lstm_around_kept(bm_backend *be, const bm_recurrent *l, bm_extent e);
 void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
-                            const bm_lstm *l, bm_extent e, const float *x,
+                            const bm_recurrent *l, bm_extent e, const float *x,
                             float *y, float *kept);
 void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
-                             const bm_lstm *l, bm_extent e, const float *x,
+                             const bm_recurrent *l, bm_extent e, const float *x,
                              const float *y, const float *dy, float *kept,
                              float *dx, float *dwx, float *dwh, float *db);
 
 /* Lends the vectors of a backward pass to `side`, which still computes the
  * gradients of weights. */
-void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
+void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e, const float *x,
                   const float *y, const float *kept, size_t n_kept,
                   const float *dwx, const float *dwh, const float *db);
 

@@ -17,7 +17,7 @@
 enum { LINE = 256 / sizeof(float) }; /* alignment, in floats */
 
 /* The gates' room in floats, whole lines. */
-static size_t room_for_gates(bm_backend *be, const bm_lstm *l, bm_extent e)
+static size_t room_for_gates(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     size_t n = e.T * e.B * l->directions * 4 * l->n_hidden;
 
@@ -26,7 +26,7 @@ static size_t room_for_gates(bm_backend *be, const bm_lstm *l, bm_extent e)
     return (n + LINE - 1) / LINE * LINE;
 }
 
-size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
+size_t bm_lstm_around_kept(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     return LINE + room_for_gates(be, l, e) +
            e.T * e.B * l->directions * l->n_hidden;
@@ -43,7 +43,7 @@ static bm_cuda_factor factor(bm_backend *be, const void *x, size_t ld,
     return (bm_cuda_factor){x, type(be), ld, transposed};
 }
 
-static bm_lstm_sweep sweep_of(bm_backend *be, const bm_lstm *l, bm_extent e,
+static bm_lstm_sweep sweep_of(bm_backend *be, const bm_recurrent *l, bm_extent e,
                               float *kept)
 {
     size_t H = l->n_hidden, R = l->directions;
@@ -63,7 +63,7 @@ static bm_lstm_sweep sweep_of(bm_backend *be, const bm_lstm *l, bm_extent e,
 }
 
 void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
-                            const bm_lstm *l, bm_extent e, const float *x,
+                            const bm_recurrent *l, bm_extent e, const float *x,
                             float *y, float *kept)
 {
     size_t D = l->n_in, frames = e.T * e.B, n_y = l->directions * l->n_hidden;
@@ -105,7 +105,7 @@ static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
                      factor(be, h, R * H, false), 0, out, BM_CUDA_F32, H, NULL);
 }
 
-void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
+void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e, const float *x,
                   const float *y, const float *kept, size_t n_kept,
                   const float *dwx, const float *dwh, const float *db)
 {
@@ -120,7 +120,7 @@ void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
 }
 
 void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
-                             const bm_lstm *l, bm_extent e, const float *x,
+                             const bm_recurrent *l, bm_extent e, const float *x,
                              const float *y, const float *dy, float *kept,
                              float *dx, float *dwx, float *dwh, float *db)
 {

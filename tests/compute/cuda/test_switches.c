@@ -45,12 +45,12 @@ static int clear_switches(void **state)
 static void ask_lstm(size_t H, bm_status expected)
 {
     int32_t frames[] = {20, 7};
-    bm_lstm l = {.n_in = 3, .n_hidden = H, .directions = 2};
+    bm_recurrent l = {.n_in = 3, .n_hidden = H, .directions = 2};
     bm_extent e = {20, 2, frames};
     bm_backend *be = NULL;
 
     assert_ok(bm_backend_open(&be, backend, 0));
-    assert_true((bm_lstm_kept(be, &l, e) > 0) == (expected == BM_OK));
+    assert_true((bm_recurrent_kept(be, &l, e) > 0) == (expected == BM_OK));
     assert_int_equal(bm_sync(be), expected);
     bm_backend_close(be);
 }
