@@ -1,6 +1,7 @@
 /*
  * cuda_lstm.h - engines of the LSTM: each computes a layer as backend.h says.
- * The first one computes every layer, unless BMUF_LSTM names another.
+ * The first one computes every layer, unless BMUF_LSTM names another; it alone
+ * computes GRUs.
  *
  * To add one: a const bm_lstm_engine at the end of its file, and its line in
  * BM_LSTM_ENGINES. An engine that computes only the recurrence fills in `sweep`
@@ -16,9 +17,11 @@
  * float. Contents are as lstm_kernels.h says. */
 typedef struct bm_lstm_sweep {
     size_t T, B, H, R;
+    size_t rows; /* of wh of one direction: 4 H, of a GRU 3 H */
     bool bf16;
     const int32_t *frames; /* [B], on the device */
-    const void *wh;        /* S [R, 4 H, H] */
+    const void *wh;        /* S [R, rows, H] */
+    const void *b;         /* S [R, 4 H]: of a GRU; else it is in the gates */
     void *gates;           /* S [T, B, R, 4, H] */
     float *cells;          /* [T, B, R, H] */
     void *y;               /* S [T, B, R, H]; NULL backward */
