@@ -29,13 +29,14 @@ typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
 static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
-                                   "dnn 6x1024",  "crnn",       "ctc alone",
-                                   NULL};
+                                   "bgru 4x320",  "dnn 6x1024", "crnn",
+                                   "ctc alone",   NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
     {"blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"bgru:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
      "cross_entropy", 440, 2000, 256, 1, 1},
@@ -471,6 +472,8 @@ static const char peer[] =
     "  peer --net 'blstm:320*4 linear' --input 120 --classes 30 --batch 16 "
     "--frames 200 --labels 25\n"
     "  peer --net 'blstm:128*3 linear' --input 120 --classes 30 --batch 16 "
+    "--frames 200 --labels 25\n"
+    "  peer --net 'bgru:320*4 linear' --input 120 --classes 30 --batch 16 "
     "--frames 200 --labels 25\n"
     "  peer --net 'linear:1024 relu linear:1024 relu linear:1024 relu "
     "linear:1024 relu \\\n"

@@ -27,9 +27,9 @@ typedef struct direction {
     bm_extent e;
     size_t r;
     float *gates, *cells; /* of all directions */
-    float *dh, *carried;  /* [B, H]: of h by wh, of c or h from frame to frame */
-    float *moved;         /* [B, 3 H]; of a GRU */
-    float *packed;        /* room for wh */
+    float *dh, *carried; /* [B, H]: of h by wh, of c or h from frame to frame */
+    float *moved;        /* [B, 3 H]; of a GRU */
+    float *packed;       /* room for wh */
     bm_cpu_packed_matrix wh;
     float *scratch; /* [B, 5 H]: for bm_cpu_multiply_packed */
 } direction;
@@ -83,8 +83,8 @@ static size_t values(const bm_recurrent *l)
 
 size_t bm_cpu_recurrent_kept(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
-    return LINE + l->directions *
-                      (e.T * e.B * values(l) + room_for_one(be, l, e.B));
+    return LINE +
+           l->directions * (e.T * e.B * values(l) + room_for_one(be, l, e.B));
 }
 
 static sweep carve(bm_backend *be, const bm_recurrent *l, bm_extent e,
@@ -162,13 +162,13 @@ static bm_status multiply_forward(const direction *d, size_t first, size_t end,
 {
     size_t H = d->l->n_hidden, R = d->l->directions;
     bool adds = d->l->cell == BM_LSTM;
-    float *to = adds ? d->gates + at(d, t, first, 4 * H)
-                     : d->moved + first * 3 * H;
+    float *to =
+        adds ? d->gates + at(d, t, first, 4 * H) : d->moved + first * 3 * H;
 
-    return bm_cpu_multiply_packed(
-        d->be, end - first, bm_recurrent_rows(d->l), H,
-        y + at(d, before, first, H), R * H, d->scratch + first * 5 * H, d->wh,
-        to, adds ? R * 4 * H : 3 * H, adds);
+    return bm_cpu_multiply_packed(d->be, end - first, bm_recurrent_rows(d->l),
+                                  H, y + at(d, before, first, H), R * H,
+                                  d->scratch + first * 5 * H, d->wh, to,
+                                  adds ? R * 4 * H : 3 * H, adds);
 }
 
 /* Sequences from .. to - 1, as in the functions below. */
@@ -203,10 +203,9 @@ static void cell_backward(const direction *d, size_t t, size_t before,
 
     dy += at(d, t, i, H);
     if (d->l->cell == BM_LSTM)
-        loops->lstm_back(H, gates,
-                         step > 0 ? d->cells + at(d, before, i, H) : NULL,
-                         d->cells + at(d, t, i, H), dy, d->dh + i * H,
-                         d->carried + i * H);
+        loops->lstm_back(
+            H, gates, step > 0 ? d->cells + at(d, before, i, H) : NULL,
+            d->cells + at(d, t, i, H), dy, d->dh + i * H, d->carried + i * H);
     else
         loops->gru_back(H, gates, step > 0 ? y + at(d, before, i, H) : NULL, dy,
                         d->dh + i * H, d->carried + i * H,
@@ -398,9 +397,8 @@ void bm_cpu_recurrent_backward(bm_backend *be, const bm_recurrent *l,
     s.y = y;
     s.dy = dy;
     for (size_t r = 0; r < R; r++)
-        s.direction[r].wh =
-            bm_cpu_pack(be, false, rows, H, l->wh + r * rows * H,
-                        s.direction[r].packed);
+        s.direction[r].wh = bm_cpu_pack(
+            be, false, rows, H, l->wh + r * rows * H, s.direction[r].packed);
     run(be, &s, R, sweep_backward);
     bm_cpu_sum_rows(be, bm_matrix(gates, frames, R * 4 * H), db);
     rounded = bm_cpu_round(be, frames * R * 4 * H, gates);

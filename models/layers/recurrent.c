@@ -23,8 +23,10 @@ static bm_status plan(bm_layer *l)
     rows = bm_recurrent_rows(&v);
     stacked = R * rows / H;
     l->n_out = R * H;
-    l->weights[0] = (bm_weight){
-        .name = "wx", .rank = 2, .dim = {R * rows, D, 1, 1}, .stacked = stacked};
+    l->weights[0] = (bm_weight){.name = "wx",
+                                .rank = 2,
+                                .dim = {R * rows, D, 1, 1},
+                                .stacked = stacked};
     l->weights[1] = (bm_weight){
         .name = "wh", .rank = 3, .dim = {R, rows, H, 1}, .stacked = stacked};
     l->weights[2] = (bm_weight){

@@ -248,7 +248,8 @@ static device_side set_up(const problem *p, const numbers *n)
 /* Whether the engine supports the shape. */
 static bool possible(const problem *p)
 {
-    bm_recurrent l = {.cell = cell, .n_in = p->D, .n_hidden = p->H, .directions = p->R};
+    bm_recurrent l = {
+        .cell = cell, .n_in = p->D, .n_hidden = p->H, .directions = p->R};
     bm_status status = BM_OK;
 
     assert_ok(bm_backend_use(asked, 1, precision));
@@ -341,7 +342,7 @@ static void check(const problem *p)
     }
     conclude(&c, p);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
-                     s.dwh, s.db);
+                          s.dwh, s.db);
     check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx);
     check_gradient(p, &n, n.wx, n.n_wx, step, s.be, s.dwx);
     check_gradient(p, &n, n.wh, n.n_wh, step, s.be, s.dwh);
@@ -411,7 +412,7 @@ static void leave_out_input_gradient(const problem *p)
 
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
-                     s.dwh, s.db);
+                          s.dwh, s.db);
     dx = fetch(s.be, s.dx, n.n_x);
     for (size_t i = 0; i < n.n_x; i++)
         assert_true(isnan(dx[i])); /* as it was */
@@ -437,7 +438,7 @@ static void use_vectors_at_once(const problem *p)
     assert_non_null(nothing);
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
-                     s.dwh, s.db);
+                          s.dwh, s.db);
     bm_axpby(s.be, n.n_wh, 2, s.dwh, 0, twice);
     now = fetch(s.be, twice, n.n_wh);
     later = fetch(s.be, s.dwh, n.n_wh);
@@ -446,7 +447,7 @@ static void use_vectors_at_once(const problem *p)
 
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
-                     s.dwh, s.db);
+                          s.dwh, s.db);
     bm_put(s.be, s.x, nothing, n.n_x);
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     check_gradient(p, &n, n.x, n.n_x, 1, s.be, s.dx);

@@ -406,8 +406,7 @@ static double next_h(const trial *t, double *const *x, size_t r, size_t j,
     reset = apply(BM_SIGMOID, in[0] + back[0] + b[0]);
     update = apply(BM_SIGMOID, in[1] + back[1] + b[H]);
     return update * h[j] +
-           (1 - update) *
-               tanh(in[2] + b[2 * H] + reset * (back[2] + b[3 * H]));
+           (1 - update) * tanh(in[2] + b[2 * H] + reset * (back[2] + b[3 * H]));
 }
 
 /* One direction of one sequence. */

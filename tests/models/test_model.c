@@ -117,6 +117,7 @@ static void test_gradients_match_differences(void **state)
     check_network("linear:6 sigmoid linear:5 tanh linear", "cross_entropy");
     check_network("blstm:4*2 linear", "cross_entropy");
     check_network("blstm:4*2 linear", "ctc");
+    check_network("bgru:4 gru:3 linear", "ctc");
     check_network("linear:4 lstm:5 stack:2 tanh linear", "ctc");
     check_network("subsample:2 blstm:3 dropout:0 linear", "ctc");
 }
@@ -297,6 +298,7 @@ static void check_first_weights(const char *net, int directions)
     bm_model *m = build(net, "ctc");
     bm_params *p = bm_model_params(m);
     float *w = fetch(cpu, p->w, p->n);
+    bool forgets = strstr(net, "lstm") != NULL;
     const double limit[] = {sqrt(6.0 / (D + 50)), sqrt(6.0 / 100), 0,
                             sqrt(6.0 / (directions * 50 + C)), 0};
 
@@ -309,8 +311,8 @@ static void check_first_weights(const char *net, int directions)
             double x = w[s->offset + i];
             squares += x * x;
             largest = fmax(largest, fabs(x));
-            if (k == 2) /* b: i, f, g, o of one direction, then the other */
-                assert_true(x == (i / 50 % 4 == 1 ? 1 : 0));
+            if (k == 2) /* b: i, f, g, o (r, z, n, q) of each direction */
+                assert_true(x == (forgets && i / 50 % 4 == 1 ? 1 : 0));
         }
         if (limit[k] > 0) {
             assert_true(largest <= limit[k] * 1.000001);
@@ -331,6 +333,8 @@ static void test_initial_weights_are_as_documented(void **state)
     (void)state;
     check_first_weights("lstm:50 linear", 1);
     check_first_weights("blstm:50 linear", 2);
+    check_first_weights("gru:50 linear", 1);
+    check_first_weights("bgru:50 linear", 2);
 }
 
 static void test_weights_depend_on_the_seed_only(void **state)
@@ -414,6 +418,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"blstm:3x linear", "ctc", "'3x' is not a number of cells"},
         {"blstm:99999999999999999999 linear", "ctc",
          "is not a number of cells"},
+        {"stack:2 bgru linear", "ctc", "word 2 'bgru': the number of cells"},
+        {"gru:0 linear", "ctc", "'0' is not a number of cells"},
         {"blstm:3* linear", "ctc", "'' is not a number of layers"},
         {"blstm:3*0 linear", "ctc", "'0' is not a number of layers"},
         {"blstm:3*200 blstm:4*200 linear", "ctc",

@@ -65,7 +65,8 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_recurrent *l,
     return NULL;
 }
 
-size_t bm_cuda_recurrent_kept(bm_backend *be, const bm_recurrent *l, bm_extent e)
+size_t bm_cuda_recurrent_kept(bm_backend *be, const bm_recurrent *l,
+                              bm_extent e)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
@@ -75,8 +76,9 @@ size_t bm_cuda_recurrent_kept(bm_backend *be, const bm_recurrent *l, bm_extent e
                                  : engine->kept(be, l, e);
 }
 
-void bm_cuda_recurrent_forward(bm_backend *be, const bm_recurrent *l, bm_extent e,
-                          const float *x, float *y, float *kept)
+void bm_cuda_recurrent_forward(bm_backend *be, const bm_recurrent *l,
+                               bm_extent e, const float *x, float *y,
+                               float *kept)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
@@ -94,10 +96,10 @@ static void clear(bm_backend *be, float *x, size_t n)
                                 bm_cuda_of(be)->stream));
 }
 
-void bm_cuda_recurrent_backward(bm_backend *be, const bm_recurrent *l, bm_extent e,
-                           const float *x, const float *y, const float *dy,
-                           float *kept, float *dx, float *dwx, float *dwh,
-                           float *db)
+void bm_cuda_recurrent_backward(bm_backend *be, const bm_recurrent *l,
+                                bm_extent e, const float *x, const float *y,
+                                const float *dy, float *kept, float *dx,
+                                float *dwx, float *dwh, float *db)
 {
     size_t R = l->directions, n = R * bm_recurrent_rows(l);
     const bm_lstm_engine *engine = engine_for(be, l, e);

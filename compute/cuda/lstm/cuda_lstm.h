@@ -77,9 +77,10 @@ void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
 
 /* Lends the vectors of a backward pass to `side`, which still computes the
  * gradients of weights. */
-void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e, const float *x,
-                  const float *y, const float *kept, size_t n_kept,
-                  const float *dwx, const float *dwh, const float *db);
+void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e,
+                  const float *x, const float *y, const float *kept,
+                  size_t n_kept, const float *dwx, const float *dwh,
+                  const float *db);
 
 static inline bool bm_lstm_in_bf16(const bm_backend *be)
 {

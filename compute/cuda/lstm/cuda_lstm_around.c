@@ -45,8 +45,8 @@ static bm_cuda_factor factor(bm_backend *be, const void *x, size_t ld,
     return (bm_cuda_factor){x, type(be), ld, transposed};
 }
 
-static bm_lstm_sweep sweep_of(bm_backend *be, const bm_recurrent *l, bm_extent e,
-                              float *kept)
+static bm_lstm_sweep sweep_of(bm_backend *be, const bm_recurrent *l,
+                              bm_extent e, float *kept)
 {
     size_t H = l->n_hidden, R = l->directions, rows = bm_recurrent_rows(l);
     float *at = kept + (LINE - (uintptr_t)kept / sizeof *kept % LINE) % LINE;
@@ -139,9 +139,10 @@ static void recurrent_gradient(bm_backend *be, const bm_lstm_sweep *s, size_t r,
     recurrent_rows(be, s, r, y, 2 * H, H, 3 * H, dwh);
 }
 
-void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e, const float *x,
-                  const float *y, const float *kept, size_t n_kept,
-                  const float *dwx, const float *dwh, const float *db)
+void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e,
+                  const float *x, const float *y, const float *kept,
+                  size_t n_kept, const float *dwx, const float *dwh,
+                  const float *db)
 {
     size_t frames = e.T * e.B, n_y = l->directions * l->n_hidden;
     size_t rows = l->directions * bm_recurrent_rows(l);

@@ -91,8 +91,8 @@ static size_t kept_for(bm_backend *be, const bm_recurrent *l, bm_extent e)
            l->directions * (s.weights + s.reserve + s.x + s.y) / sizeof(float);
 }
 
-static direction direction_of(bm_backend *be, const bm_recurrent *l, bm_extent e,
-                              float *kept, size_t r)
+static direction direction_of(bm_backend *be, const bm_recurrent *l,
+                              bm_extent e, float *kept, size_t r)
 {
     sizes s = sizes_of(be, l, e);
     char *at =

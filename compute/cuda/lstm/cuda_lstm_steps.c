@@ -143,8 +143,13 @@ static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
     bm_cuda_type type = bf16 ? BM_CUDA_BF16 : BM_CUDA_F32;
     size_t H = k->H, n = k->n;
     const void *wh = bm_lstm_at(be, k->wh, r * n * H);
-    bm_lstm_step s = {.rows = k->rows, .H = H, .R = k->R, .r = r, .step = step,
-                      .bf16 = bf16, .b = bm_lstm_at(be, k->b, r * 4 * H),
+    bm_lstm_step s = {.rows = k->rows,
+                      .H = H,
+                      .R = k->R,
+                      .r = r,
+                      .step = step,
+                      .bf16 = bf16,
+                      .b = bm_lstm_at(be, k->b, r * 4 * H),
                       .at = own->place};
     state at = state_of(own, k, r);
 
