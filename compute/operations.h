@@ -245,23 +245,34 @@ BM_SIZE_OPERATION(ctc_work, true,
 /* bm_ctc: CTC (Graves 2006) of logits y [T, B, C], with softmax inside and
  * blank 0; accurate to a float's precision for any length, and deterministic.
  * Adds the batch to *score, with the edit distance of the best path. dy [T, B,
- * C], unless its data is NULL, becomes the gradient of the mean loss over the
- * sequences that count, and zero past their ends. A sequence whose loss is not
- * finite is skipped. work [bm_ctc_work] is scratch. */
-BM_OPERATION(ctc, fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
+ * C], unless its data is NULL, becomes the gradient of the mean over the
+ * sequences that count of
+ *
+ *     (1 - smoothing) loss + smoothing (mean over the frames of KL(u || p))
+ *
+ * where p is the softmax and u is uniform, and zero past their ends; the score
+ * has no smoothing. A sequence whose loss is not finite is skipped. work
+ * [bm_ctc_work] is scratch. */
+BM_OPERATION(ctc,
+             fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
+                 smoothing >= 0 && smoothing < 1,
              (bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
-              bm_tensor y, bm_tensor dy, float *work, bm_score *score),
-             (be, e, t, policy, y, dy, work, score))
+              float smoothing, bm_tensor y, bm_tensor dy, float *work,
+              bm_score *score),
+             (be, e, t, policy, smoothing, y, dy, work, score))
 
 /* bm_cross_entropy: cross entropy of logits y [T, B, C], with one class for
  * each frame (t.count = e.frames). Adds the batch to *score. dy [T, B, C],
  * unless its data is NULL, becomes the gradient of the mean over the frames
- * that count. A sequence whose loss is not finite is skipped. */
+ * that count, with targets of 1 - smoothing for the class and smoothing / C more
+ * for each class; the score has no smoothing. A sequence whose loss is not
+ * finite is skipped. */
 BM_OPERATION(cross_entropy,
-             fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
-             (bm_backend *be, bm_extent e, bm_targets t, bm_tensor y,
-              bm_tensor dy, bm_score *score),
-             (be, e, t, y, dy, score))
+             fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
+                 smoothing >= 0 && smoothing < 1,
+             (bm_backend *be, bm_extent e, bm_targets t, float smoothing,
+              bm_tensor y, bm_tensor dy, bm_score *score),
+             (be, e, t, smoothing, y, dy, score))
 
 /* ---- updates ------------------------------------------------------------- */
 

@@ -311,8 +311,8 @@ static bm_status step(bench *b, const workload *w, bool sends)
 
         dy.data = b->dy;
         bm_loss_find(w->loss)->run(b->be, b->batch.extent, b->batch.targets,
-                                   BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
-                                   (bm_score *)(void *)b->score);
+                                   BM_INFEASIBLE_SKIP, 0, b->batch.x, dy,
+                                   b->work, (bm_score *)(void *)b->score);
     }
     return BM_OK;
 }

@@ -751,8 +751,48 @@ static void layernorm(const trial *t, double *const *x)
 
 /* ---- losses -------------------------------------------------------------- */
 
-/* {T, B, C} */
+/* {T, B, C, tenths of label smoothing} */
 enum { LOSS_Y, LOSS_DY, LOSS_SCORE };
+
+static double smoothing_of(const trial *t)
+{
+    return (double)t->shape[3] / 10;
+}
+
+/* KL(u || p), with p the softmax of x [C] and u uniform. */
+static double spread(size_t C, const double *x)
+{
+    double sum = 0, mean = 0;
+
+    for (size_t k = 0; k < C; k++) {
+        sum += exp(x[k]);
+        mean += x[k] / (double)C;
+    }
+    return log(sum) - mean - log((double)C);
+}
+
+/* dy [C] <- (1 - e) dy + e share (the derivative of the spread, by
+ * differences). */
+static void smooth(const trial *t, const float *y, double share, double *dy)
+{
+    const double h = 1e-4, e = smoothing_of(t);
+    size_t C = t->shape[2];
+    double x[64];
+
+    assert_true(C <= 64);
+    for (size_t k = 0; k < C; k++)
+        x[k] = y[k];
+    for (size_t k = 0; k < C; k++) {
+        double up = 0, down = 0;
+
+        x[k] = y[k] + h;
+        up = spread(C, x);
+        x[k] = y[k] - h;
+        down = spread(C, x);
+        x[k] = y[k];
+        dy[k] = (1 - e) * dy[k] + e * share * (up - down) / (2 * h);
+    }
+}
 
 /* `per_frame`: a class for each frame; else so few labels that they fit. */
 static void make_loss(trial *t, bool per_frame)
@@ -787,8 +827,9 @@ static bm_tensor logits(const trial *t, float *x)
 
 static void queue_cross_entropy(bm_backend *be, trial *t, float *const *x)
 {
-    bm_cross_entropy(be, t->in, t->targets, logits(t, x[LOSS_Y]),
-                     logits(t, x[LOSS_DY]), (bm_score *)(void *)x[LOSS_SCORE]);
+    bm_cross_entropy(be, t->in, t->targets, (float)smoothing_of(t),
+                     logits(t, x[LOSS_Y]), logits(t, x[LOSS_DY]),
+                     (bm_score *)(void *)x[LOSS_SCORE]);
 }
 
 /* The logits of sequence b, end to end; free them. */
@@ -833,6 +874,7 @@ static void cross_entropy(const trial *t, double *const *x)
             for (size_t k = 0; k < C; k++)
                 x[LOSS_DY][(i * B + b) * C + k] =
                     (exp(lp[k]) - (k == class)) / (double)all;
+            smooth(t, y + i * C, 1 / (double)all, x[LOSS_DY] + (i * B + b) * C);
         }
         free(y);
     }
@@ -851,8 +893,9 @@ static void queue_ctc(bm_backend *be, trial *t, float *const *x)
     float *work =
         scratch(be, t, bm_ctc_work(be, t->in, t->targets, t->shape[2]));
 
-    bm_ctc(be, t->in, t->targets, BM_INFEASIBLE_SKIP, logits(t, x[LOSS_Y]),
-           logits(t, x[LOSS_DY]), work, (bm_score *)(void *)x[LOSS_SCORE]);
+    bm_ctc(be, t->in, t->targets, BM_INFEASIBLE_SKIP, (float)smoothing_of(t),
+           logits(t, x[LOSS_Y]), logits(t, x[LOSS_DY]), work,
+           (bm_score *)(void *)x[LOSS_SCORE]);
 }
 
 /* Without the edit distance, which test_ctc.c has. */
@@ -875,6 +918,8 @@ static void ctc(const trial *t, double *const *x)
         for (size_t i = 0; i < T; i++) {
             log_softmax(C, y + i * C, lp);
             score.blank += exp(lp[0]);
+            smooth(t, y + i * C, 1 / (double)(T * B),
+                   x[LOSS_DY] + (i * B + b) * C);
         }
         score.frames += (double)T;
         score.count += (double)L;
@@ -1363,7 +1408,12 @@ static const subject subjects[] = {
      {{0, 0}},
      1e-5,
      0x1p-7,
-     {{8, 4, 5}, {13, 3, 33}, {1, 1, 2}}},
+     {{8, 4, 5},
+      {13, 3, 33},
+      {1, 1, 2},
+      {8, 4, 5, 1},
+      {13, 3, 33, 4},
+      {1, 1, 2, 9}}},
     {"cross_entropy",
      false,
      make_cross_entropy,
@@ -1374,7 +1424,12 @@ static const subject subjects[] = {
      {{0, 0}},
      1e-5,
      0x1p-7,
-     {{7, 4, 5}, {9, 3, 33}, {1, 1, 1}}},
+     {{7, 4, 5},
+      {9, 3, 33},
+      {1, 1, 1},
+      {7, 4, 5, 1},
+      {9, 3, 33, 4},
+      {1, 1, 1, 9}}},
     {"momentum_step",
      false,
      make_step,
