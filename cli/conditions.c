@@ -32,7 +32,8 @@ static const struct condition {
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
      "train.checkpoint_every train.checkpoint_copies train.keep "
-     "train.keep_every train.keep_best train.ema train.init train.from "
+     "train.keep_every train.keep_best train.ema "
+     "train.label_smoothing train.init train.from "
      "train.freeze "
      "train.rates",
      ""},

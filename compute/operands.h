@@ -48,22 +48,39 @@ typedef struct bm_runs {
 } bm_runs;
 
 /*
- * LSTM over whole sequences, in one direction or in two side by side:
+ * A recurrent layer over whole sequences, in one direction or in two side by
+ * side. h and c start at zero; the second direction runs backwards from each
+ * sequence's own last frame. G matrices of each direction read x, and as many
+ * read h. A cell stores four values a frame, in PyTorch's order:
+ *
+ *     BM_LSTM (G = 4), values i, f, g, o (Graves and Schmidhuber 2005)
  *
  *     i, f, o = sigmoid(wx x + wh h + b)      g = tanh(wx x + wh h + b)
  *     c' = f c + i g                          h' = o tanh(c')
  *
- * The gates are stored in the order i, f, g, o, as in PyTorch; h and c start at
- * zero. The second direction runs backwards from each sequence's own last
- * frame.
+ *     BM_GRU (G = 3), values r, z, n, q (Cho et al. 2014, with the reset gate
+ *     behind the product: PyTorch, cuDNN)
+ *
+ *     r, z = sigmoid(wx x + wh h + b)         q = wh_n h + b_q
+ *     n = tanh(wx_n x + b_n + r q)            h' = (1 - z) n + z h
  */
-typedef struct bm_lstm {
+typedef enum bm_cell { BM_LSTM, BM_GRU } bm_cell;
+enum { BM_CELL_VALUES = 4 };
+
+typedef struct bm_recurrent {
+    bm_cell cell;
     size_t n_in, n_hidden; /* D, H */
     size_t directions;     /* R: 1 or 2 */
-    const float *wx;       /* [R 4 H, D] */
-    const float *wh;       /* [R, 4 H, H] */
-    const float *b;        /* [R 4 H] */
-} bm_lstm;
+    const float *wx;       /* [R G H, D] */
+    const float *wh;       /* [R, G H, H] */
+    const float *b;        /* [R 4 H], for each value */
+} bm_recurrent;
+
+/* G H: rows of wx, and of wh, of one direction. */
+static inline size_t bm_recurrent_rows(const bm_recurrent *l)
+{
+    return (l->cell == BM_GRU ? 3 : 4) * l->n_hidden;
+}
 
 /*
  * Windows along an axis: window i starts at place i stride - before; places

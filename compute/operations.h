@@ -118,27 +118,27 @@ BM_OPERATION(linear_backward, true,
               const float *y, float *dy, float *dx, float *dw, float *db),
              (be, l, rows, x, y, dy, dx, dw, db))
 
-/* bm_lstm_kept: the floats that the forward pass keeps for the backward pass.
- */
-BM_SIZE_OPERATION(lstm_kept, l->directions == 1 || l->directions == 2,
-                  (bm_backend *be, const bm_lstm *l, bm_extent e),
+/* bm_recurrent_kept: the floats that the forward pass keeps for the backward
+ * pass. */
+BM_SIZE_OPERATION(recurrent_kept, l->directions == 1 || l->directions == 2,
+                  (bm_backend *be, const bm_recurrent *l, bm_extent e),
                   (be, l, e))
 
-/* bm_lstm_forward: x [T, B, D] -> y [T, B, R H], kept [bm_lstm_kept]. Past a
- * sequence's end x must be zero, and y becomes zero. */
-BM_OPERATION(lstm_forward, l->directions == 1 || l->directions == 2,
-             (bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
-              float *y, float *kept),
+/* bm_recurrent_forward: x [T, B, D] -> y [T, B, R H], kept [bm_recurrent_kept].
+ * Past a sequence's end x must be zero, and y becomes zero. */
+BM_OPERATION(recurrent_forward, l->directions == 1 || l->directions == 2,
+             (bm_backend *be, const bm_recurrent *l, bm_extent e,
+              const float *x, float *y, float *kept),
              (be, l, e, x, y, kept))
 
-/* bm_lstm_backward: dy [T, B, R H] -> dx [T, B, D], dwx, dwh, db (shaped as wx,
- * wh, b). dx may be NULL. x, y, kept and the extent are those of the forward
+/* bm_recurrent_backward: dy [T, B, R H] -> dx [T, B, D], dwx, dwh, db (shaped as
+ * wx, wh, b). dx may be NULL. x, y, kept and the extent are those of the forward
  * pass; kept is overwritten. Past a sequence's end dy is not read, and dx
  * becomes zero. */
-BM_OPERATION(lstm_backward, l->directions == 1 || l->directions == 2,
-             (bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
-              const float *y, const float *dy, float *kept, float *dx,
-              float *dwx, float *dwh, float *db),
+BM_OPERATION(recurrent_backward, l->directions == 1 || l->directions == 2,
+             (bm_backend *be, const bm_recurrent *l, bm_extent e,
+              const float *x, const float *y, const float *dy, float *kept,
+              float *dx, float *dwx, float *dwh, float *db),
              (be, l, e, x, y, dy, kept, dx, dwx, dwh, db))
 
 /* bm_conv_work: the floats of `work` for bm_conv_forward and _backward. */
@@ -245,23 +245,34 @@ BM_SIZE_OPERATION(ctc_work, true,
 /* bm_ctc: CTC (Graves 2006) of logits y [T, B, C], with softmax inside and
  * blank 0; accurate to a float's precision for any length, and deterministic.
  * Adds the batch to *score, with the edit distance of the best path. dy [T, B,
- * C], unless its data is NULL, becomes the gradient of the mean loss over the
- * sequences that count, and zero past their ends. A sequence whose loss is not
- * finite is skipped. work [bm_ctc_work] is scratch. */
-BM_OPERATION(ctc, fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
+ * C], unless its data is NULL, becomes the gradient of the mean over the
+ * sequences that count of
+ *
+ *     (1 - smoothing) loss + smoothing (mean over the frames of KL(u || p))
+ *
+ * where p is the softmax and u is uniform, and zero past their ends; the score
+ * has no smoothing. A sequence whose loss is not finite is skipped. work
+ * [bm_ctc_work] is scratch. */
+BM_OPERATION(ctc,
+             fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
+                 smoothing >= 0 && smoothing < 1,
              (bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
-              bm_tensor y, bm_tensor dy, float *work, bm_score *score),
-             (be, e, t, policy, y, dy, work, score))
+              float smoothing, bm_tensor y, bm_tensor dy, float *work,
+              bm_score *score),
+             (be, e, t, policy, smoothing, y, dy, work, score))
 
 /* bm_cross_entropy: cross entropy of logits y [T, B, C], with one class for
  * each frame (t.count = e.frames). Adds the batch to *score. dy [T, B, C],
  * unless its data is NULL, becomes the gradient of the mean over the frames
- * that count. A sequence whose loss is not finite is skipped. */
+ * that count, with targets of 1 - smoothing for the class and smoothing / C more
+ * for each class; the score has no smoothing. A sequence whose loss is not
+ * finite is skipped. */
 BM_OPERATION(cross_entropy,
-             fits(e, y) && (dy.data == NULL || same_shape(dy, y)),
-             (bm_backend *be, bm_extent e, bm_targets t, bm_tensor y,
-              bm_tensor dy, bm_score *score),
-             (be, e, t, y, dy, score))
+             fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
+                 smoothing >= 0 && smoothing < 1,
+             (bm_backend *be, bm_extent e, bm_targets t, float smoothing,
+              bm_tensor y, bm_tensor dy, bm_score *score),
+             (be, e, t, smoothing, y, dy, score))
 
 /* ---- updates ------------------------------------------------------------- */
 

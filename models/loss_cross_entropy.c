@@ -2,11 +2,12 @@
 #include "models/loss.h"
 
 static void run(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
-                bm_tensor y, bm_tensor dy, float *work, bm_score *score)
+                float smoothing, bm_tensor y, bm_tensor dy, float *work,
+                bm_score *score)
 {
     (void)policy;
     (void)work;
-    bm_cross_entropy(be, e, t, y, dy, score);
+    bm_cross_entropy(be, e, t, smoothing, y, dy, score);
 }
 
 const bm_loss_ops bm_loss_cross_entropy = {

@@ -448,3 +448,8 @@ void bm_model_skip_infeasible(bm_model *m)
 {
     m->policy = BM_INFEASIBLE_SKIP;
 }
+
+void bm_model_smooth(bm_model *m, double smoothing)
+{
+    m->smoothing = (float)smoothing;
+}

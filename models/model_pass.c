@@ -161,8 +161,9 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     bm_time_as(m->be, training ? BM_PART_LOSS : BM_PART_OTHER);
     span = bm_span_begin("loss");
     d.data = dy;
-    m->loss->run(m->be, last->extent, b->targets, m->policy, last->x, d,
-                 m->work, (bm_score *)(m->scores + score * BM_SCORE_FLOATS));
+    m->loss->run(m->be, last->extent, b->targets, m->policy, m->smoothing,
+                 last->x, d, m->work,
+                 (bm_score *)(m->scores + score * BM_SCORE_FLOATS));
     spent.loss = bm_span_end(span);
     if (training) {
         m->spent.forward += spent.forward;

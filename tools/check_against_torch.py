@@ -7,8 +7,8 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, layernorm, relu, tanh, sigmoid, lstm, blstm, dropout, stack,
-subsample and splice.
+linear, layernorm, relu, tanh, sigmoid, lstm, blstm, gru, bgru, dropout,
+stack, subsample and splice.
 """
 import glob
 import json
@@ -52,25 +52,28 @@ def read_data(directory):
                 at, label = at + n, label + k
 
 
-def lstm(x, directions, w):
+def recurrent(x, kind, w):
     """w: name of a weight -> tensor, in the layout of docs/layers.md."""
-    hidden = w("wh").shape[2]
-    rnn = torch.nn.LSTM(x.shape[1], hidden, bidirectional=directions == 2)
-    rnn = rnn.double()
-    wx, b = w("wx").view(directions, 4 * hidden, -1), w("b").view(directions, -1)
+    gru, directions = kind.endswith("gru"), 2 if kind[0] == "b" else 1
+    hidden, rows = w("wh").shape[2], w("wh").shape[1]
+    rnn = (torch.nn.GRU if gru else torch.nn.LSTM)(
+        x.shape[1], hidden, bidirectional=directions == 2).double()
+    wx, b = w("wx").view(directions, rows, -1), w("b").view(directions, -1)
     for r in range(directions):
         end = "_l0" + ("_reverse" if r else "")
         getattr(rnn, "weight_ih" + end).copy_(wx[r])
         getattr(rnn, "weight_hh" + end).copy_(w("wh")[r])
-        getattr(rnn, "bias_ih" + end).copy_(b[r])
+        getattr(rnn, "bias_ih" + end).copy_(b[r, :rows])
         getattr(rnn, "bias_hh" + end).zero_()
+        if gru:
+            getattr(rnn, "bias_hh" + end)[2 * hidden :] = b[r, rows:]
     return rnn(x.unsqueeze(1))[0].squeeze(1)
 
 
 def layer(x, word, w):
     kind, _, size = word.partition(":")
-    if kind in ("lstm", "blstm"):
-        return lstm(x, 2 if kind == "blstm" else 1, w)
+    if kind in ("lstm", "blstm", "gru", "bgru"):
+        return recurrent(x, kind, w)
     if kind == "linear":
         return x @ w("w").T + w("b")
     if kind == "layernorm":

@@ -55,16 +55,16 @@ class Columns(nn.Module):
 
 
 class Split(nn.Module):
-    """Both directions of every layer as separate LSTMs. Sequences have full length,
-    so the second direction is the reversed sequence."""
+    """Both directions of every layer as separate modules of class `kind`. Sequences
+    have full length, so the second direction is the reversed sequence."""
 
-    def __init__(self, n_in, n, layers, cuda):
+    def __init__(self, kind, n_in, n, layers, cuda):
         super().__init__()
         # persistent kernels need inputs in multiples of 128
         self.more = -n_in % 128 if n % 128 == 0 else 0
         n_in += self.more
         self.pairs = nn.ModuleList(
-            nn.ModuleList([nn.LSTM(n_in if k == 0 else 2 * n, n) for _ in "fb"]) for k in range(layers))
+            nn.ModuleList([kind(n_in if k == 0 else 2 * n, n) for _ in "fb"]) for k in range(layers))
         self.side = torch.cuda.Stream() if cuda else None
 
     def forward(self, x):
@@ -84,10 +84,10 @@ class Split(nn.Module):
         return x
 
 
-class Lstm(nn.Module):
-    def __init__(self, n_in, n, layers):
+class Recurrent(nn.Module):
+    def __init__(self, kind, n_in, n, layers):
         super().__init__()
-        self.rnn = nn.LSTM(n_in, n, layers, bidirectional=True)
+        self.rnn = kind(n_in, n, layers, bidirectional=True)
 
     def forward(self, x):
         return self.rnn(x)[0]
@@ -124,14 +124,16 @@ def network(a, split):
             one = {"relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.01),
                    "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid()}[name]
             (columns if columns else layers).append(one)
-        elif name in ("blstm", "linear"):
+        elif name in ("blstm", "bgru", "linear"):
             if columns:
                 flatten()
                 n, channels = height * channels, 1
-            if name == "blstm":
+            if name != "linear":
+                kind = nn.GRU if name == "bgru" else nn.LSTM
                 size, _, many = args.partition("*")
                 size, many = int(size), int(many or 1)
-                layers.append(Split(n, size, many, a.device == "cuda") if split else Lstm(n, size, many))
+                layers.append(Split(kind, n, size, many, a.device == "cuda") if split
+                              else Recurrent(kind, n, size, many))
                 n = 2 * size
             else:
                 size = a.classes if i + 1 == len(words) else int(args)

@@ -29,13 +29,14 @@ typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
 static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
-                                   "dnn 6x1024",  "crnn",       "ctc alone",
-                                   NULL};
+                                   "bgru 4x320",  "dnn 6x1024", "crnn",
+                                   "ctc alone",   NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
     {"blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"bgru:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
      "cross_entropy", 440, 2000, 256, 1, 1},
@@ -310,8 +311,8 @@ static bm_status step(bench *b, const workload *w, bool sends)
 
         dy.data = b->dy;
         bm_loss_find(w->loss)->run(b->be, b->batch.extent, b->batch.targets,
-                                   BM_INFEASIBLE_SKIP, b->batch.x, dy, b->work,
-                                   (bm_score *)(void *)b->score);
+                                   BM_INFEASIBLE_SKIP, 0, b->batch.x, dy,
+                                   b->work, (bm_score *)(void *)b->score);
     }
     return BM_OK;
 }
@@ -471,6 +472,8 @@ static const char peer[] =
     "  peer --net 'blstm:320*4 linear' --input 120 --classes 30 --batch 16 "
     "--frames 200 --labels 25\n"
     "  peer --net 'blstm:128*3 linear' --input 120 --classes 30 --batch 16 "
+    "--frames 200 --labels 25\n"
+    "  peer --net 'bgru:320*4 linear' --input 120 --classes 30 --batch 16 "
     "--frames 200 --labels 25\n"
     "  peer --net 'linear:1024 relu linear:1024 relu linear:1024 relu "
     "linear:1024 relu \\\n"

@@ -2,6 +2,7 @@
 
 #include "cli/export/kernels.h"
 #include "io/model/npz.h"
+#include "models/layers/recurrent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,26 +56,30 @@ static bm_status add_kernels(bm_npz *z, size_t k, const bm_layer *l)
     return status;
 }
 
-/* One direction. PyTorch has two biases, of which the second is zero here. */
-static bm_status add_direction(bm_npz *z, size_t k, const bm_layer *l, size_t H,
+/* Direction r. PyTorch has two biases, of which the second is zero here but for
+ * b_hn of a GRU. */
+static bm_status add_direction(bm_npz *z, size_t k, const bm_recurrent *l,
                                size_t r)
 {
-    size_t D = l->n_in, n = 4 * H;
-    float *zero = calloc(n, sizeof *zero);
+    size_t D = l->n_in, H = l->n_hidden, n = bm_recurrent_rows(l);
+    const float *b = l->b + r * BM_CELL_VALUES * H;
+    float *second = calloc(n, sizeof *second);
     const struct {
         const char *name;
         const float *x;
         size_t columns; /* 0: a vector */
     } arrays[] = {
-        {"weight_ih", bm_layer_weight(l, "wx") + r * n * D, D},
-        {"weight_hh", bm_layer_weight(l, "wh") + r * n * H, H},
-        {"bias_ih", bm_layer_weight(l, "b") + r * n, 0},
-        {"bias_hh", zero, 0},
+        {"weight_ih", l->wx + r * n * D, D},
+        {"weight_hh", l->wh + r * n * H, H},
+        {"bias_ih", b, 0},
+        {"bias_hh", second, 0},
     };
     bm_status status = BM_OK;
 
-    if (zero == NULL)
+    if (second == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", n);
+    if (l->cell == BM_GRU)
+        memcpy(second + 2 * H, b + 3 * H, H * sizeof *second);
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         size_t dim[2] = {n, arrays[i].columns};
         char name[32];
@@ -84,17 +89,17 @@ static bm_status add_direction(bm_npz *z, size_t k, const bm_layer *l, size_t H,
         BM_TRY_DONE(add(z, k, name, arrays[i].x, dim[1] > 0 ? 2 : 1, dim));
     }
 done:
-    free(zero);
+    free(second);
     return status;
 }
 
 static bm_status add_layer(bm_npz *z, size_t k, const bm_layer *l)
 {
-    size_t R = l->ops == &bm_layer_blstm ? 2 : 1;
+    if (bm_layer_is_recurrent(l)) {
+        bm_recurrent v = bm_layer_recurrent(l);
 
-    if (l->ops == &bm_layer_lstm || l->ops == &bm_layer_blstm) {
-        for (size_t r = 0; r < R; r++)
-            BM_TRY(add_direction(z, k, l, l->n_out / R, r));
+        for (size_t r = 0; r < v.directions; r++)
+            BM_TRY(add_direction(z, k, &v, r));
         return BM_OK;
     }
     for (int i = 0; i < l->n_weights; i++) {

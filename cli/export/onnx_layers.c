@@ -6,11 +6,12 @@
  *
  * Values lie as the next layer needs them:
  *
- *     BATCH    [B, T, D]        TIME     [T, B, D]: LSTMs
+ *     BATCH    [B, T, D]        TIME     [T, B, D]: LSTMs, GRUs
  *     COLUMNS  [B, C, T, H]: images; D = H C, in a frame channels are last
  */
 #include "cli/export/kernels.h"
 #include "cli/export/onnx.h"
+#include "models/layers/recurrent.h"
 
 #include <float.h>
 #include <math.h>
@@ -410,72 +411,82 @@ static void write_dropout(flow *f, const bm_layer *l)
     (void)l;
 }
 
-/* Rows of the gates i, f, g, o of each direction, in the order i, o, f, g. Free
- * it. NULL: no memory. */
-static float *turn_gates(const float *w, size_t directions, size_t rows,
-                         size_t columns)
-{
-    static const size_t from[4] = {0, 3, 1, 2};
-    size_t n = rows * columns;
-    float *turned = malloc(directions * 4 * n * sizeof *turned);
+/* Where ONNX's matrices and biases of a direction are among ours: i, o, f, c of
+ * i, f, g, o; z, r, h of r, z, n. */
+static const size_t places[][4] = {
+    [BM_LSTM] = {0, 3, 1, 2}, [BM_GRU] = {1, 0, 2}};
 
-    for (size_t r = 0; r < directions && turned != NULL; r++)
-        for (size_t k = 0; k < 4; k++)
-            memcpy(turned + (r * 4 + k) * n, w + (r * 4 + from[k]) * n,
-                   n * sizeof *turned);
-    return turned;
+static size_t matrices(const bm_recurrent *l)
+{
+    return bm_recurrent_rows(l) / l->n_hidden;
 }
 
-static const char *gates(flow *f, const bm_layer *l, const char *name,
-                         size_t directions, size_t rows, size_t columns)
+/* wx or wh, with its matrices in ONNX's order. */
+static const char *turned(flow *f, const bm_recurrent *l, const char *name,
+                          const float *w, size_t columns)
 {
-    float *turned =
-        turn_gates(bm_layer_weight(l, name), directions, rows, columns);
+    size_t R = l->directions, G = matrices(l), n = l->n_hidden * columns;
+    float *x = malloc(R * G * n * sizeof *x);
     const char *value = "";
 
-    if (turned == NULL)
+    if (x == NULL) {
         bm_graph_fail(f->g);
-    else
-        value = bm_graph_floats(
-            f->g, name, 3, (size_t[]){directions, 4 * rows, columns}, turned);
-    free(turned);
+        return value;
+    }
+    for (size_t r = 0; r < R; r++)
+        for (size_t k = 0; k < G; k++)
+            memcpy(x + (r * G + k) * n, w + (r * G + places[l->cell][k]) * n,
+                   n * sizeof *x);
+    value = bm_graph_floats(f->g, name, 3,
+                            (size_t[]){R, G * l->n_hidden, columns}, x);
+    free(x);
     return value;
 }
 
-/* Two biases, of which the second is zero. */
-static const char *biases(flow *f, const bm_layer *l, size_t R, size_t H)
+/* Of x, then of h. The second are zero but for q of a GRU. */
+static const char *biases(flow *f, const bm_recurrent *l)
 {
-    float *turned = turn_gates(bm_layer_weight(l, "b"), R, H, 1);
-    float *both = calloc(R * 8 * H, sizeof *both);
+    size_t R = l->directions, G = matrices(l), H = l->n_hidden;
+    float *x = calloc(R * 2 * G * H, sizeof *x);
     const char *value = "";
 
-    if (turned == NULL || both == NULL) {
+    if (x == NULL) {
         bm_graph_fail(f->g);
-    } else {
-        for (size_t r = 0; r < R; r++)
-            memcpy(both + r * 8 * H, turned + r * 4 * H, 4 * H * sizeof *both);
-        value = bm_graph_floats(f->g, "b", 2, (size_t[]){R, 8 * H}, both);
+        return value;
     }
-    free(turned);
-    free(both);
+    for (size_t r = 0; r < R; r++) {
+        const float *b = l->b + r * BM_CELL_VALUES * H;
+        float *to = x + r * 2 * G * H;
+
+        for (size_t k = 0; k < G; k++)
+            memcpy(to + k * H, b + places[l->cell][k] * H, H * sizeof *x);
+        if (l->cell == BM_GRU)
+            memcpy(to + (G + 2) * H, b + 3 * H, H * sizeof *x);
+    }
+    value = bm_graph_floats(f->g, "b", 2, (size_t[]){R, 2 * G * H}, x);
+    free(x);
     return value;
 }
 
 /* With lengths the second direction begins at each sequence's own end. Y is [T,
  * directions, B, H]. */
-static void write_lstm(flow *f, const bm_layer *l)
+static void write_recurrent(flow *f, const bm_layer *l)
 {
     bm_graph *g = f->g;
-    size_t R = l->ops == &bm_layer_blstm ? 2 : 1, H = l->n_out / R;
+    bm_recurrent v = bm_layer_recurrent(l);
+    bool gru = v.cell == BM_GRU;
     const char *lengths = NULL, *y = NULL;
 
     to_time(f);
     lengths = NODE(g, "Cast", f->lengths);
     bm_graph_set(g, "to", BM_GRAPH_INT32);
-    y = NODE(g, "LSTM", f->x, gates(f, l, "wx", R, H, l->n_in),
-             gates(f, l, "wh", R, H, H), biases(f, l, R, H), lengths);
-    bm_graph_set_word(g, "direction", R == 2 ? "bidirectional" : "forward");
-    bm_graph_set(g, "hidden_size", (int64_t)H);
+    y = NODE(g, gru ? "GRU" : "LSTM", f->x, turned(f, &v, "wx", v.wx, v.n_in),
+             turned(f, &v, "wh", v.wh, v.n_hidden), biases(f, &v), lengths);
+    bm_graph_set_word(g, "direction",
+                      v.directions == 2 ? "bidirectional" : "forward");
+    bm_graph_set(g, "hidden_size", (int64_t)v.n_hidden);
+    if (gru)
+        bm_graph_set(g, "linear_before_reset", 1);
     y = transpose(g, y, 4, LIST(0, 2, 1, 3));
     f->x = reshape(g, y, 3, LIST(0, 0, (int64_t)l->n_out));
     f->zero = false; /* the format does not say */
@@ -596,8 +607,10 @@ static const struct {
     {&bm_layer_leaky_relu, write_leaky_relu},
     {&bm_layer_tanh, write_tanh},
     {&bm_layer_sigmoid, write_sigmoid},
-    {&bm_layer_lstm, write_lstm},
-    {&bm_layer_blstm, write_lstm},
+    {&bm_layer_lstm, write_recurrent},
+    {&bm_layer_blstm, write_recurrent},
+    {&bm_layer_gru, write_recurrent},
+    {&bm_layer_bgru, write_recurrent},
     {&bm_layer_dropout, write_dropout},
     {&bm_layer_stack, write_stack},
     {&bm_layer_subsample, write_subsample},

@@ -1,5 +1,5 @@
-/* cpu_cross_entropy.c - one class for each frame: loss -log y, dy = y - onehot.
- */
+/* cpu_cross_entropy.c - one class for each frame: loss -log y, dy = y - target,
+ * where the target is (1 - e) onehot + e / C (Szegedy et al. 2016). */
 #include "compute/cpu/cpu.h"
 #include "compute/cpu/cpu_loss.h"
 
@@ -25,25 +25,26 @@ static double exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
 
 /* Scores one frame of class k; dx [n], unless NULL, becomes its gradient. */
 static void frame(const bm_loss_loops *loops, size_t n, const float *x,
-                  size_t k, float *dx, bm_score *score)
+                  size_t k, float smoothing, float *dx, bm_score *score)
 {
     float top = loops->largest(n, x);
     double sum = exp_sum(loops, n, x, top, dx);
-    float part = (float)(1 / sum);
+    float part = (float)(1 / sum), other = smoothing / (float)n;
 
     score->loss += log(sum) - (double)(x[k] - top);
     score->errors += bm_cpu_best(n, x, top) != k;
     if (dx == NULL)
         return;
     for (size_t i = 0; i < n; i++)
-        dx[i] *= part;
-    dx[k] -= 1;
+        dx[i] = dx[i] * part - other;
+    dx[k] -= 1 - smoothing;
 }
 
 typedef struct job {
     const bm_loss_loops *loops;
     bm_extent e;
     bm_targets t;
+    float smoothing;
     bm_tensor y, dy;
 } job;
 
@@ -61,7 +62,7 @@ static bm_score one(const void *self, size_t part, size_t b)
     (void)part;
     for (size_t t = 0; t < frames; t++)
         frame(j->loops, C, bm_cpu_frame(j->y, t, b), (size_t)classes[t],
-              bm_cpu_frame(j->dy, t, b), &own);
+              j->smoothing, bm_cpu_frame(j->dy, t, b), &own);
     if (isfinite(own.loss))
         return own;
     bm_cpu_clear_sequence(j->dy, b);
@@ -69,9 +70,10 @@ static bm_score one(const void *self, size_t part, size_t b)
 }
 
 void bm_cpu_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
-                          bm_tensor y, bm_tensor dy, bm_score *score)
+                          float smoothing, bm_tensor y, bm_tensor dy,
+                          bm_score *score)
 {
-    job j = {bm_cpu_isa(be)->loss, e, t, y, dy};
+    job j = {bm_cpu_isa(be)->loss, e, t, smoothing, y, dy};
     bm_score all = bm_cpu_score(be, e.B, &j, one);
 
     bm_score_add(score, &all);

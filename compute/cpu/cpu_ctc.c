@@ -11,6 +11,10 @@
  *     dy_t(k) = y_t(k) - sum over the states s of class k of
  *               a_t(s) b_t(s) / sum over all states
  *
+ * With label smoothing e the gradient of a sequence of T frames is
+ *
+ *     (1 - e) dy_t(k) + e / T (y_t(k) - 1 / C)
+ *
  * These numbers leave the range of floats within a few frames and that of
  * doubles within a few hundred, so each has an exponent of its own (bm_wide).
  * That keeps 24 bits of every state, where logarithms in floats lose the bits
@@ -36,6 +40,9 @@ typedef struct sequence {
     size_t repeats;        /* r */
     const int32_t *labels; /* [L] */
     const bm_loss_loops *loops;
+    float keep;     /* 1 - e: factor of the gradient without smoothing */
+    float whole;    /* 1 - e + e / T: of y in it */
+    float other;    /* e / (T C) */
     double log_sum; /* over the frames, of the logarithm of the sum of u */
     float *a;       /* [T + 1] rows: after t frames */
     float *emit;    /* [T] wides [W]: u of the symbols, then of the blank */
@@ -81,12 +88,16 @@ size_t bm_cpu_ctc_work(bm_backend *be, bm_extent e, bm_targets t,
 }
 
 static sequence lay_out(size_t T, const int32_t *labels, size_t L, size_t C,
-                        float *work)
+                        float smoothing, float *work)
 {
     size_t W = L + 1;
+    float each = T > 0 ? smoothing / (float)T : 0;
     sequence s = {.T = T,
                   .L = L,
                   .W = W,
+                  .keep = 1 - smoothing,
+                  .whole = 1 - smoothing + each,
+                  .other = each / (float)C,
                   .repeats = bm_ctc_repeats(labels, L),
                   .labels = labels};
 
@@ -177,7 +188,7 @@ static bool look(sequence *s, size_t b, bm_tensor y, bm_tensor dy,
         emit.m[s->L] = s->u.m[0];
         emit.e[s->L] = s->u.e[0];
         for (size_t k = 0; dx != NULL && k < C; k++)
-            dx[k] = s->p[k] / sum;
+            dx[k] = s->p[k] / sum * s->whole - s->other;
         s->log_sum += log((double)sum);
         own->blank += (double)(s->p[0] / sum);
         if (best != 0 && best != last)
@@ -255,7 +266,7 @@ static void subtract(const sequence *s, window w, float *dy)
     const float *q = s->q + s->W;
     const int32_t *labels = s->labels + w.symbol_from;
     float blank = s->loops->sum(w.blanks, s->q);
-    float part = 1 / (blank + s->loops->sum(w.symbols, q));
+    float part = s->keep / (blank + s->loops->sum(w.symbols, q));
 
     dy[0] -= blank * part;
     for (size_t i = 0; i < w.symbols; i++)
@@ -329,6 +340,7 @@ typedef struct job {
     bm_extent e;
     bm_targets t;
     bm_infeasible policy;
+    float smoothing;
     bm_tensor y, dy;
     float *work;
     size_t floats; /* of scratch for each part */
@@ -337,20 +349,22 @@ typedef struct job {
 static bm_score one(const void *self, size_t part, size_t b)
 {
     const job *j = self;
-    sequence s =
-        lay_out((size_t)j->e.frames[b], bm_cpu_labels(j->t, b),
-                (size_t)j->t.count[b], j->y.dim[2], j->work + part * j->floats);
+    sequence s = lay_out((size_t)j->e.frames[b], bm_cpu_labels(j->t, b),
+                         (size_t)j->t.count[b], j->y.dim[2], j->smoothing,
+                         j->work + part * j->floats);
 
     s.loops = j->loops;
     return run(&s, b, j->policy, j->y, j->dy);
 }
 
 void bm_cpu_ctc(bm_backend *be, bm_extent e, bm_targets t, bm_infeasible policy,
-                bm_tensor y, bm_tensor dy, float *work, bm_score *score)
+                float smoothing, bm_tensor y, bm_tensor dy, float *work,
+                bm_score *score)
 {
     size_t floats = bm_cpu_ctc_work(be, e, t, y.dim[2]) /
                     bm_thread_pool_threads(bm_cpu_of(be)->pool);
-    job j = {bm_cpu_isa(be)->loss, e, t, policy, y, dy, work, floats};
+    job j = {
+        bm_cpu_isa(be)->loss, e, t, policy, smoothing, y, dy, work, floats};
     bm_score all = bm_cpu_score(be, e.B, &j, one);
 
     bm_score_add(score, &all);

@@ -10,7 +10,7 @@ static const char *no_conv(bm_backend *be, const bm_conv *c, bm_extent in,
     return "this build has no cuDNN";
 }
 
-static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
+static const char *obstacle(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     (void)be, (void)l, (void)e;
     return "this build has no cuDNN";

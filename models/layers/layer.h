@@ -38,6 +38,8 @@
     X(sigmoid)                                                                 \
     X(lstm)                                                                    \
     X(blstm)                                                                   \
+    X(gru)                                                                     \
+    X(bgru)                                                                    \
     X(dropout)                                                                 \
     X(stack)                                                                   \
     X(subsample)                                                               \

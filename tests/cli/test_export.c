@@ -30,6 +30,8 @@ static const char with_groups[] =
     "tanh | ) residual( linear:5 | linear:5 ) layernorm "
     "splice:-2,1..2 linear";
 
+static const char gru_layers[] = "bgru:5 gru:4 linear";
+
 static bm_backend *host(void)
 {
     static bm_backend *be;
@@ -50,8 +52,9 @@ static bm_model *network(const char *net)
     return m;
 }
 
-/* Writes such a network to a file of the folder. */
-static void write_model(const char *name, const char *net, const char *features)
+/* Writes a network to a file of the folder. */
+static void write_network(bm_model *m, const char *name, const char *net,
+                          const char *features)
 {
     const bm_text texts[] = {{"net", net},
                              {"loss", "ctc"},
@@ -61,10 +64,16 @@ static void write_model(const char *name, const char *net, const char *features)
                              {"vocabulary", vocabulary},
                              {"units", "characters"},
                              {0}};
-    bm_model *m = network(net);
     const bm_params *p = bm_model_params(m);
 
     assert_ok(bm_model_export(in_folder(name), p, p->w, texts));
+}
+
+static void write_model(const char *name, const char *net, const char *features)
+{
+    bm_model *m = network(net);
+
+    write_network(m, name, net, features);
     bm_model_free(m);
 }
 
@@ -324,6 +333,92 @@ static void test_gates_and_kernels_have_the_order_of_onnx(void **_)
     bm_model_free(net);
 }
 
+/* An integer among the attributes of a node. */
+static long attribute(const Onnx__ModelProto *m, const char *node,
+                      const char *name)
+{
+    for (size_t i = 0; i < m->graph->n_node; i++) {
+        const Onnx__NodeProto *at = m->graph->node[i];
+
+        for (size_t k = 0; k < at->n_attribute; k++)
+            if (strcmp(at->name, node) == 0 &&
+                strcmp(at->attribute[k]->name, name) == 0)
+                return (long)at->attribute[k]->i;
+    }
+    fail_msg("%s has no attribute %s", node, name);
+    return 0;
+}
+
+/* r, z, n of a direction become z, r, h, with a bias of x and one of h; b[i] is
+ * i. */
+static void check_gru_graph(const float *wx, const float *wh, size_t H,
+                            size_t D)
+{
+    static const size_t place[] = {1, 0, 2};
+    Onnx__ModelProto *m = read_graph("gru.onnx");
+    const float *x =
+        floats(m, "0.bgru/wx", 3, (int64_t[]){2, (int64_t)(3 * H), (int64_t)D});
+    const float *h =
+        floats(m, "0.bgru/wh", 3, (int64_t[]){2, (int64_t)(3 * H), (int64_t)H});
+    const float *b = floats(m, "0.bgru/b", 2, (int64_t[]){2, (int64_t)(6 * H)});
+
+    assert_int_equal(count_nodes(m, "0.bgru/GRU"), 1);
+    for (size_t i = 0; i < 6; i++) {
+        size_t r = i / 3, k = i % 3, from = r * 3 + place[k];
+
+        assert_memory_equal(x + i * H * D, wx + from * H * D,
+                            H * D * sizeof *x);
+        assert_memory_equal(h + i * H * H, wh + from * H * H,
+                            H * H * sizeof *h);
+        for (size_t j = 0; j < H; j++) {
+            assert_true(b[(r * 6 + k) * H + j] ==
+                        (float)((r * 4 + place[k]) * H + j));
+            assert_true(b[(r * 6 + 3 + k) * H + j] ==
+                        (k == 2 ? (float)((r * 4 + 3) * H + j) : 0));
+        }
+    }
+    assert_int_equal(attribute(m, "0.bgru/GRU", "linear_before_reset"), 1);
+    assert_int_equal(attribute(m, "0.bgru/GRU", "hidden_size"), H);
+    onnx__model_proto__free_unpacked(m, NULL);
+}
+
+static void check_gru_arrays(const float *wx, size_t H, size_t D)
+{
+    dump d = dump_read("gru.npz");
+    const float *x =
+        array(&d, "0.weight_ih_l0_reverse", 2, (size_t[]){3 * H, D});
+
+    assert_memory_equal(x, wx + 3 * H * D, 3 * H * D * sizeof *x);
+    (void)array(&d, "0.weight_hh_l0", 2, (size_t[]){3 * H, H});
+    x = array(&d, "0.bias_ih_l0", 1, (size_t[]){3 * H});
+    for (size_t i = 0; i < 3 * H; i++)
+        assert_true(x[i] == (float)i);
+    x = array(&d, "0.bias_hh_l0_reverse", 1, (size_t[]){3 * H});
+    for (size_t i = 0; i < 3 * H; i++)
+        assert_true(x[i] == (i < 2 * H ? 0 : (float)(4 * H + H + i)));
+    dump_free(&d);
+}
+
+static void test_a_gru_has_the_order_of_onnx_and_of_pytorch(void **_)
+{
+    enum { H = 5 };
+    bm_model *net = network(gru_layers);
+    size_t n = 0;
+    const bm_layer *l = bm_model_layers(net, &n);
+    const float *wx = bm_layer_weight(l, "wx"), *wh = bm_layer_weight(l, "wh");
+    float *b = l->w + (bm_layer_weight(l, "b") - l->w);
+
+    (void)_;
+    for (size_t i = 0; i < (size_t)2 * 4 * H; i++)
+        b[i] = (float)i; /* r, z, n, q of each direction */
+    write_network(net, "gru.safetensors", gru_layers, settings);
+    assert_code(BMUF("export", "gru.safetensors", "--onnx", "gru.onnx"), 0);
+    check_gru_graph(wx, wh, H, FEATURES);
+    assert_code(BMUF("export", "gru.safetensors", "--npz", "gru.npz"), 0);
+    check_gru_arrays(wx, H, FEATURES);
+    bm_model_free(net);
+}
+
 static void test_normalisation_is_part_of_the_graph(void **_)
 {
     static const char means[] =
@@ -355,7 +450,8 @@ static void test_every_layer_has_a_counterpart(void **_)
     (void)_;
     FOR_EACH (i, names) {
         if (strstr(every_layer, names[i]) == NULL &&
-            strstr(with_groups, names[i]) == NULL)
+            strstr(with_groups, names[i]) == NULL &&
+            strstr(gru_layers, names[i]) == NULL)
             fail_msg("no net of this test has %s", names[i]);
     }
 }
@@ -705,6 +801,7 @@ int main(void)
         cmocka_unit_test(test_a_small_graph_has_known_bytes),
         cmocka_unit_test(test_a_graph_has_names_shapes_and_texts),
         cmocka_unit_test(test_gates_and_kernels_have_the_order_of_onnx),
+        cmocka_unit_test(test_a_gru_has_the_order_of_onnx_and_of_pytorch),
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
         cmocka_unit_test(test_branches_meet_in_the_graph),

@@ -493,7 +493,7 @@ static void test_score_is_added_to(void **state)
     (void)state;
     x.data = place(be, y, 4);
     assert_ok(bm_alloc(be, bm_ctc_work(be, e, t, 2), &work));
-    bm_ctc(be, e, t, BM_INFEASIBLE_SKIP, x, none, work,
+    bm_ctc(be, e, t, BM_INFEASIBLE_SKIP, 0, x, none, work,
            (bm_score *)(void *)sum);
     bm_get(be, (float *)(void *)&score, sum, FLOATS);
     assert_ok(bm_sync(be));

@@ -321,65 +321,97 @@ static void linear(const trial *t, double *const *x)
         }
 }
 
-/* {T, B, D, H, R} */
+/* {T, B, D, H, R, cell} */
 enum {
-    LSTM_X,
-    LSTM_WX,
-    LSTM_WH,
-    LSTM_B,
-    LSTM_DY,
-    LSTM_Y,
-    LSTM_DX,
-    LSTM_DWX,
-    LSTM_DWH,
-    LSTM_DB
+    RECURRENT_X,
+    RECURRENT_WX,
+    RECURRENT_WH,
+    RECURRENT_B,
+    RECURRENT_DY,
+    RECURRENT_Y,
+    RECURRENT_DX,
+    RECURRENT_DWX,
+    RECURRENT_DWH,
+    RECURRENT_DB
 };
 
-static void make_lstm(trial *t)
+static size_t matrices(const trial *t)
+{
+    return t->shape[5] == BM_GRU ? 3 : 4;
+}
+
+static void make_recurrent(trial *t)
 {
     size_t T = t->shape[0], B = t->shape[1], D = t->shape[2];
-    size_t H = t->shape[3], R = t->shape[4];
+    size_t H = t->shape[3], R = t->shape[4], G = matrices(t);
 
     draw_frames(t, T, B, each_frame);
     set_padding(&t->in, drawn(t, INPUT, T * B * D), D, 0);
-    drawn(t, INPUT, R * 4 * H * D);
-    drawn(t, INPUT, R * 4 * H * H);
+    drawn(t, INPUT, R * G * H * D);
+    drawn(t, INPUT, R * G * H * H);
     drawn(t, INPUT, R * 4 * H);
     set_padding(&t->in, drawn(t, INPUT, T * B * R * H), R * H, NAN);
     output(t, T * B * R * H);
     output(t, T * B * D);
-    output(t, R * 4 * H * D);
-    output(t, R * 4 * H * H);
+    output(t, R * G * H * D);
+    output(t, R * G * H * H);
     output(t, R * 4 * H);
 }
 
-static void queue_lstm(bm_backend *be, trial *t, float *const *x)
+static void queue_recurrent(bm_backend *be, trial *t, float *const *x)
 {
-    bm_lstm l = {t->shape[2], t->shape[3], t->shape[4],
-                 x[LSTM_WX],  x[LSTM_WH],  x[LSTM_B]};
-    float *kept = scratch(be, t, bm_lstm_kept(be, &l, t->in));
+    bm_recurrent l = {.cell = (bm_cell)t->shape[5],
+                      .n_in = t->shape[2],
+                      .n_hidden = t->shape[3],
+                      .directions = t->shape[4],
+                      .wx = x[RECURRENT_WX],
+                      .wh = x[RECURRENT_WH],
+                      .b = x[RECURRENT_B]};
+    float *kept = scratch(be, t, bm_recurrent_kept(be, &l, t->in));
 
-    bm_lstm_forward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], kept);
-    bm_lstm_backward(be, &l, t->in, x[LSTM_X], x[LSTM_Y], x[LSTM_DY], kept,
-                     x[LSTM_DX], x[LSTM_DWX], x[LSTM_DWH], x[LSTM_DB]);
+    bm_recurrent_forward(be, &l, t->in, x[RECURRENT_X], x[RECURRENT_Y], kept);
+    bm_recurrent_backward(be, &l, t->in, x[RECURRENT_X], x[RECURRENT_Y],
+                          x[RECURRENT_DY], kept, x[RECURRENT_DX],
+                          x[RECURRENT_DWX], x[RECURRENT_DWH], x[RECURRENT_DB]);
 }
 
-/* What goes into a gate: row `row` of the weights. */
-static double before_gate(const trial *t, double *const *x, size_t row,
-                          const double *input, const double *h)
+/* Row `row` of a matrix [.., n] times v. */
+static double row_times(const double *w, size_t row, size_t n, const double *v)
 {
-    size_t D = t->shape[2], H = t->shape[3];
-    double sum = x[LSTM_B][row];
+    double sum = 0;
 
-    for (size_t d = 0; d < D; d++)
-        sum += x[LSTM_WX][row * D + d] * input[d];
-    for (size_t i = 0; i < H; i++)
-        sum += x[LSTM_WH][row * H + i] * h[i];
+    for (size_t i = 0; i < n; i++)
+        sum += w[row * n + i] * v[i];
     return sum;
 }
 
+/* h of cell j of direction r, from x and h of the frame before. */
+static double next_h(const trial *t, double *const *x, size_t r, size_t j,
+                     const double *input, const double *h, double *c)
+{
+    size_t D = t->shape[2], H = t->shape[3], G = matrices(t);
+    const double *b = x[RECURRENT_B] + r * 4 * H + j;
+    double in[4], back[4], reset, update;
+
+    for (size_t k = 0; k < G; k++) {
+        in[k] = row_times(x[RECURRENT_WX], (r * G + k) * H + j, D, input);
+        back[k] = row_times(x[RECURRENT_WH], (r * G + k) * H + j, H, h);
+    }
+    if (G == 4) {
+        *c = apply(BM_SIGMOID, in[1] + back[1] + b[H]) * *c +
+             apply(BM_SIGMOID, in[0] + back[0] + b[0]) *
+                 tanh(in[2] + back[2] + b[2 * H]);
+        return apply(BM_SIGMOID, in[3] + back[3] + b[3 * H]) * tanh(*c);
+    }
+    reset = apply(BM_SIGMOID, in[0] + back[0] + b[0]);
+    update = apply(BM_SIGMOID, in[1] + back[1] + b[H]);
+    return update * h[j] +
+           (1 - update) * tanh(in[2] + b[2 * H] + reset * (back[2] + b[3 * H]));
+}
+
 /* One direction of one sequence. */
-static void lstm_direction(const trial *t, double *const *x, size_t r, size_t b)
+static void recurrent_direction(const trial *t, double *const *x, size_t r,
+                                size_t b)
 {
     enum { MOST = 16 };
     size_t B = t->shape[1], D = t->shape[2], H = t->shape[3], R = t->shape[4];
@@ -389,29 +421,21 @@ static void lstm_direction(const trial *t, double *const *x, size_t r, size_t b)
     assert_true(H <= MOST);
     for (size_t step = 0; step < length; step++) {
         size_t at = (r == 0 ? step : length - 1 - step) * B + b;
-        const double *input = x[LSTM_X] + at * D;
+        const double *input = x[RECURRENT_X] + at * D;
 
-        for (size_t j = 0; j < H; j++) {
-            double gate[4];
-
-            for (size_t k = 0; k < 4; k++)
-                gate[k] =
-                    apply(k == 2 ? BM_TANH : BM_SIGMOID,
-                          before_gate(t, x, (r * 4 + k) * H + j, input, h));
-            c[j] = gate[1] * c[j] + gate[0] * gate[2];
-            next[j] = gate[3] * tanh(c[j]);
-        }
+        for (size_t j = 0; j < H; j++)
+            next[j] = next_h(t, x, r, j, input, h, &c[j]);
         memcpy(h, next, H * sizeof *h);
-        memcpy(x[LSTM_Y] + (at * R + r) * H, h, H * sizeof *h);
+        memcpy(x[RECURRENT_Y] + (at * R + r) * H, h, H * sizeof *h);
     }
 }
 
-static void lstm(const trial *t, double *const *x)
+static void recurrent(const trial *t, double *const *x)
 {
-    memset(x[LSTM_Y], 0, t->arrays[LSTM_Y].n * sizeof(double));
+    memset(x[RECURRENT_Y], 0, t->arrays[RECURRENT_Y].n * sizeof(double));
     for (size_t r = 0; r < t->shape[4]; r++)
         for (size_t b = 0; b < t->shape[1]; b++)
-            lstm_direction(t, x, r, b);
+            recurrent_direction(t, x, r, b);
 }
 
 /* {T, B, H, C, N, then size, stride, before and after over time and rows} with
@@ -727,8 +751,48 @@ static void layernorm(const trial *t, double *const *x)
 
 /* ---- losses -------------------------------------------------------------- */
 
-/* {T, B, C} */
+/* {T, B, C, tenths of label smoothing} */
 enum { LOSS_Y, LOSS_DY, LOSS_SCORE };
+
+static double smoothing_of(const trial *t)
+{
+    return (double)t->shape[3] / 10;
+}
+
+/* KL(u || p), with p the softmax of x [C] and u uniform. */
+static double spread(size_t C, const double *x)
+{
+    double sum = 0, mean = 0;
+
+    for (size_t k = 0; k < C; k++) {
+        sum += exp(x[k]);
+        mean += x[k] / (double)C;
+    }
+    return log(sum) - mean - log((double)C);
+}
+
+/* dy [C] <- (1 - e) dy + e share (the derivative of the spread, by
+ * differences). */
+static void smooth(const trial *t, const float *y, double share, double *dy)
+{
+    const double h = 1e-4, e = smoothing_of(t);
+    size_t C = t->shape[2];
+    double x[64];
+
+    assert_true(C <= 64);
+    for (size_t k = 0; k < C; k++)
+        x[k] = y[k];
+    for (size_t k = 0; k < C; k++) {
+        double up = 0, down = 0;
+
+        x[k] = y[k] + h;
+        up = spread(C, x);
+        x[k] = y[k] - h;
+        down = spread(C, x);
+        x[k] = y[k];
+        dy[k] = (1 - e) * dy[k] + e * share * (up - down) / (2 * h);
+    }
+}
 
 /* `per_frame`: a class for each frame; else so few labels that they fit. */
 static void make_loss(trial *t, bool per_frame)
@@ -763,8 +827,9 @@ static bm_tensor logits(const trial *t, float *x)
 
 static void queue_cross_entropy(bm_backend *be, trial *t, float *const *x)
 {
-    bm_cross_entropy(be, t->in, t->targets, logits(t, x[LOSS_Y]),
-                     logits(t, x[LOSS_DY]), (bm_score *)(void *)x[LOSS_SCORE]);
+    bm_cross_entropy(be, t->in, t->targets, (float)smoothing_of(t),
+                     logits(t, x[LOSS_Y]), logits(t, x[LOSS_DY]),
+                     (bm_score *)(void *)x[LOSS_SCORE]);
 }
 
 /* The logits of sequence b, end to end; free them. */
@@ -809,6 +874,7 @@ static void cross_entropy(const trial *t, double *const *x)
             for (size_t k = 0; k < C; k++)
                 x[LOSS_DY][(i * B + b) * C + k] =
                     (exp(lp[k]) - (k == class)) / (double)all;
+            smooth(t, y + i * C, 1 / (double)all, x[LOSS_DY] + (i * B + b) * C);
         }
         free(y);
     }
@@ -827,8 +893,9 @@ static void queue_ctc(bm_backend *be, trial *t, float *const *x)
     float *work =
         scratch(be, t, bm_ctc_work(be, t->in, t->targets, t->shape[2]));
 
-    bm_ctc(be, t->in, t->targets, BM_INFEASIBLE_SKIP, logits(t, x[LOSS_Y]),
-           logits(t, x[LOSS_DY]), work, (bm_score *)(void *)x[LOSS_SCORE]);
+    bm_ctc(be, t->in, t->targets, BM_INFEASIBLE_SKIP, (float)smoothing_of(t),
+           logits(t, x[LOSS_Y]), logits(t, x[LOSS_DY]), work,
+           (bm_score *)(void *)x[LOSS_SCORE]);
 }
 
 /* Without the edit distance, which test_ctc.c has. */
@@ -851,6 +918,8 @@ static void ctc(const trial *t, double *const *x)
         for (size_t i = 0; i < T; i++) {
             log_softmax(C, y + i * C, lp);
             score.blank += exp(lp[0]);
+            smooth(t, y + i * C, 1 / (double)(T * B),
+                   x[LOSS_DY] + (i * B + b) * C);
         }
         score.frames += (double)T;
         score.count += (double)L;
@@ -1254,20 +1323,25 @@ static const subject subjects[] = {
       {9, 4, 3, BM_TANH},
       {5, 8, 8, BM_SIGMOID},
       {1, 1, 1, BM_LEAKY_RELU}}},
-    {"lstm_kept lstm_forward lstm_backward",
+    {"recurrent_kept recurrent_forward recurrent_backward",
      false,
-     make_lstm,
-     queue_lstm,
-     lstm,
-     LSTM_Y,
-     LSTM_DY,
-     {{LSTM_X, LSTM_DX},
-      {LSTM_WX, LSTM_DWX},
-      {LSTM_WH, LSTM_DWH},
-      {LSTM_B, LSTM_DB}},
+     make_recurrent,
+     queue_recurrent,
+     recurrent,
+     RECURRENT_Y,
+     RECURRENT_DY,
+     {{RECURRENT_X, RECURRENT_DX},
+      {RECURRENT_WX, RECURRENT_DWX},
+      {RECURRENT_WH, RECURRENT_DWH},
+      {RECURRENT_B, RECURRENT_DB}},
      1e-5,
      0x1p-5,
-     {{5, 4, 3, 5, 2}, {4, 3, 2, 8, 1}, {1, 1, 1, 1, 2}}},
+     {{5, 4, 3, 5, 2, BM_LSTM},
+      {4, 3, 2, 8, 1, BM_LSTM},
+      {1, 1, 1, 1, 2, BM_LSTM},
+      {5, 4, 3, 5, 2, BM_GRU},
+      {4, 3, 2, 8, 1, BM_GRU},
+      {1, 1, 1, 1, 2, BM_GRU}}},
     {"conv_work conv_forward conv_backward",
      false,
      make_conv,
@@ -1334,7 +1408,12 @@ static const subject subjects[] = {
      {{0, 0}},
      1e-5,
      0x1p-7,
-     {{8, 4, 5}, {13, 3, 33}, {1, 1, 2}}},
+     {{8, 4, 5},
+      {13, 3, 33},
+      {1, 1, 2},
+      {8, 4, 5, 1},
+      {13, 3, 33, 4},
+      {1, 1, 2, 9}}},
     {"cross_entropy",
      false,
      make_cross_entropy,
@@ -1345,7 +1424,12 @@ static const subject subjects[] = {
      {{0, 0}},
      1e-5,
      0x1p-7,
-     {{7, 4, 5}, {9, 3, 33}, {1, 1, 1}}},
+     {{7, 4, 5},
+      {9, 3, 33},
+      {1, 1, 1},
+      {7, 4, 5, 1},
+      {9, 3, 33, 4},
+      {1, 1, 1, 9}}},
     {"momentum_step",
      false,
      make_step,

@@ -189,6 +189,7 @@ static double distance(const result *a, const result *b)
 static const char *const nets[][2] = {
     {"blstm:72*2 dropout:0.1 linear", "ctc"},
     {"lstm:80 linear:96 relu linear", "ctc"},
+    {"bgru:72 gru:80 linear", "ctc"},
     {"linear:400 sigmoid linear:300 tanh linear", "cross_entropy"},
 };
 

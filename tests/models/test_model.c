@@ -55,15 +55,51 @@ static bm_batch make_batch(float *x, int32_t *count, bool per_frame,
     return b;
 }
 
+static double smoothing; /* of labels, of the networks below */
+
+/* The mean over sequences, or over all frames, of KL(u || p) of a sequence's
+ * mean frame, or of a frame: p is the softmax of the last batch's logits, u is
+ * uniform. */
+static double spread(bm_model *m)
+{
+    bm_extent e = {0};
+    bm_tensor y = bm_model_output(m, &e);
+    float *x = fetch(cpu, y.data, e.T * e.B * C);
+    double sum = 0, all = 0, sequences = 0;
+
+    for (size_t b = 0; b < e.B; b++) {
+        double own = 0, frames = e.frames[b];
+
+        for (size_t t = 0; t < (size_t)e.frames[b]; t++) {
+            const float *row = x + (t * e.B + b) * C;
+            double total = 0, mean = 0;
+
+            for (size_t k = 0; k < C; k++) {
+                total += exp((double)row[k]);
+                mean += (double)row[k] / C;
+            }
+            own += log(total) - mean - log(C);
+        }
+        all += frames;
+        sequences += 1;
+        if (frames > 0)
+            sum += bm_model_loss(m)->per_frame ? own : own / frames;
+    }
+    free(x);
+    return sum / (bm_model_loss(m)->per_frame ? all : sequences);
+}
+
 static double loss_of(bm_model *m, const bm_batch *b)
 {
     bm_score s = {0};
+    double loss = 0;
 
     bm_model_evaluate(m, b, 0);
     assert_ok(bm_model_score(m, 0, &s));
     assert_true(s.sequences > 0);
-    return bm_model_loss(m)->per_frame ? s.loss / s.frames
-                                       : s.loss / s.sequences;
+    loss = s.loss / (bm_model_loss(m)->per_frame ? s.frames : s.sequences);
+    return smoothing == 0 ? loss
+                          : (1 - smoothing) * loss + smoothing * spread(m);
 }
 
 /*
@@ -80,6 +116,7 @@ static void check_network(const char *net, const char *loss)
     bm_batch b = make_batch(x, count, bm_model_loss(m)->per_frame, 1);
     double norm = 0, h = 0x1p-6;
 
+    bm_model_smooth(m, smoothing);
     bm_model_gradient(m, &b, 1, 1);
     g = fetch(cpu, p->g, p->n);
     w = fetch(cpu, p->w, p->n);
@@ -117,8 +154,46 @@ static void test_gradients_match_differences(void **state)
     check_network("linear:6 sigmoid linear:5 tanh linear", "cross_entropy");
     check_network("blstm:4*2 linear", "cross_entropy");
     check_network("blstm:4*2 linear", "ctc");
+    check_network("bgru:4 gru:3 linear", "ctc");
     check_network("linear:4 lstm:5 stack:2 tanh linear", "ctc");
     check_network("subsample:2 blstm:3 dropout:0 linear", "ctc");
+}
+
+static void test_gradients_are_of_smoothed_labels(void **state)
+{
+    (void)state;
+    smoothing = 0.25;
+    check_network("linear:5 tanh linear", "cross_entropy");
+    check_network("linear:5 tanh linear", "ctc");
+    check_network("bgru:4 stack:2 linear", "ctc");
+    smoothing = 0;
+}
+
+/* Those of training neither. */
+static void test_scores_have_no_smoothing(void **state)
+{
+    static const char *const losses[] = {"cross_entropy", "ctc"};
+
+    (void)state;
+    FOR_EACH (i, losses) {
+        bm_model *m = build("linear", losses[i]);
+        float x[2 * N_X];
+        int32_t count[B];
+        bm_batch b = make_batch(x, count, i == 0, 0);
+        bm_score plain = {0}, trained = {0}, scored = {0};
+
+        bm_model_gradient(m, &b, 1, 0);
+        assert_ok(bm_model_score(m, 0, &plain));
+        bm_model_smooth(m, 0.25);
+        bm_model_gradient(m, &b, 1, 0);
+        assert_ok(bm_model_score(m, 0, &trained));
+        bm_model_evaluate(m, &b, 0);
+        assert_ok(bm_model_score(m, 0, &scored));
+        assert_memory_equal(&trained, &plain, sizeof plain);
+        assert_memory_equal(&scored, &plain, sizeof plain);
+        bm_free(cpu, b.x.data);
+        bm_model_free(m);
+    }
 }
 
 /* Nor do earlier batches. */
@@ -297,6 +372,7 @@ static void check_first_weights(const char *net, int directions)
     bm_model *m = build(net, "ctc");
     bm_params *p = bm_model_params(m);
     float *w = fetch(cpu, p->w, p->n);
+    bool forgets = strstr(net, "lstm") != NULL;
     const double limit[] = {sqrt(6.0 / (D + 50)), sqrt(6.0 / 100), 0,
                             sqrt(6.0 / (directions * 50 + C)), 0};
 
@@ -309,8 +385,8 @@ static void check_first_weights(const char *net, int directions)
             double x = w[s->offset + i];
             squares += x * x;
             largest = fmax(largest, fabs(x));
-            if (k == 2) /* b: i, f, g, o of one direction, then the other */
-                assert_true(x == (i / 50 % 4 == 1 ? 1 : 0));
+            if (k == 2) /* b: i, f, g, o (r, z, n, q) of each direction */
+                assert_true(x == (forgets && i / 50 % 4 == 1 ? 1 : 0));
         }
         if (limit[k] > 0) {
             assert_true(largest <= limit[k] * 1.000001);
@@ -331,6 +407,8 @@ static void test_initial_weights_are_as_documented(void **state)
     (void)state;
     check_first_weights("lstm:50 linear", 1);
     check_first_weights("blstm:50 linear", 2);
+    check_first_weights("gru:50 linear", 1);
+    check_first_weights("bgru:50 linear", 2);
 }
 
 static void test_weights_depend_on_the_seed_only(void **state)
@@ -414,6 +492,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"blstm:3x linear", "ctc", "'3x' is not a number of cells"},
         {"blstm:99999999999999999999 linear", "ctc",
          "is not a number of cells"},
+        {"stack:2 bgru linear", "ctc", "word 2 'bgru': the number of cells"},
+        {"gru:0 linear", "ctc", "'0' is not a number of cells"},
         {"blstm:3* linear", "ctc", "'' is not a number of layers"},
         {"blstm:3*0 linear", "ctc", "'0' is not a number of layers"},
         {"blstm:3*200 blstm:4*200 linear", "ctc",
@@ -655,6 +735,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_gradients_are_of_smoothed_labels),
+        cmocka_unit_test(test_scores_have_no_smoothing),
         cmocka_unit_test(test_padding_does_not_change_gradients),
         cmocka_unit_test(test_the_key_selects_the_dropout_masks),
         cmocka_unit_test(test_scores_add_up_until_they_are_read),

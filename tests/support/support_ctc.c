@@ -123,9 +123,9 @@ void batch_run(batch *b, const char *loss, bm_infeasible policy)
     assert_ok(bm_alloc(be, floats, &score[1]));
     bm_put(be, y, b->y, n);
     bm_put(be, dy, b->dy, n);
-    ops->run(be, e, t, policy, tensor(b, y), tensor(b, dy), work,
+    ops->run(be, e, t, policy, 0, tensor(b, y), tensor(b, dy), work,
              (bm_score *)(void *)score[0]);
-    ops->run(be, e, t, policy, tensor(b, y), tensor(b, NULL), work,
+    ops->run(be, e, t, policy, 0, tensor(b, y), tensor(b, NULL), work,
              (bm_score *)(void *)score[1]);
     bm_get(be, b->dy, dy, n);
     bm_get(be, (float *)(void *)&b->score, score[0], floats);

@@ -66,6 +66,20 @@ typedef struct bm_loops {
      * becomes the gradient of c0. The gradient of h is dh0 + dh1. */
     void (*lstm_back)(size_t n, float *gates, const float *c0, const float *c,
                       const float *dh0, const float *dh1, float *dc);
+
+    /*
+     * The same of a GRU, whose product with h0, the previous h, is `moved`
+     * [3, n]: turns gates [4, n], of which the first three are products with x,
+     * into r, z, n and q, and computes h. h0 = NULL: zeros.
+     */
+    void (*gru)(size_t n, float *gates, const float *moved, const float *b,
+                const float *h0, float *h);
+    /* Backward: r, z, n, q become gradients of r's, z's and n's inputs and of
+     * q; moved, those of the product. dh [n], a part of the gradient of h,
+     * becomes the part of that of h0 which passes by the gates; the other parts
+     * are dh0 + dh1. */
+    void (*gru_back)(size_t n, float *gates, const float *h0, const float *dh0,
+                     const float *dh1, float *dh, float *moved);
 } bm_loops;
 
 /*

@@ -334,6 +334,44 @@ static void loop_lstm_back(size_t n, float *restrict gates,
     }
 }
 
+static void loop_gru(size_t n, float *restrict gates,
+                     const float *restrict moved, const float *restrict b,
+                     const float *restrict h0, float *restrict h)
+{
+    float *restrict gr = gates, *restrict gz = gates + n;
+    float *restrict gn = gates + 2 * n, *restrict gq = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = h0 != NULL ? h0[j] : 0;
+        gr[j] = sigmoid(gr[j] + moved[j] + b[j]);
+        gz[j] = sigmoid(gz[j] + moved[n + j] + b[n + j]);
+        gq[j] = moved[2 * n + j] + b[3 * n + j];
+        gn[j] = tangent(MADD(gr[j], gq[j], gn[j] + b[2 * n + j]));
+        h[j] = MADD(gz[j], before - gn[j], gn[j]);
+    }
+}
+
+static void loop_gru_back(size_t n, float *restrict gates,
+                          const float *restrict h0, const float *restrict dh0,
+                          const float *restrict dh1, float *restrict dh,
+                          float *restrict moved)
+{
+    float *restrict gr = gates, *restrict gz = gates + n;
+    float *restrict gn = gates + 2 * n, *restrict gq = gates + 3 * n;
+
+    for (size_t j = 0; j < n; j++) {
+        float before = h0 != NULL ? h0[j] : 0;
+        float r = gr[j], z = gz[j], out = gn[j];
+        float d = dh0[j] + dh1[j] + dh[j];
+        float dn = d * (1 - z) * (1 - out * out);
+        moved[j] = gr[j] = dn * gq[j] * (r * (1 - r));
+        moved[n + j] = gz[j] = d * (before - out) * (z * (1 - z));
+        moved[2 * n + j] = gq[j] = dn * r;
+        gn[j] = dn;
+        dh[j] = d * z;
+    }
+}
+
 const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .axpby = loop_axpby,
     .add_rows = loop_add_rows,
@@ -349,4 +387,6 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .layernorm_back = loop_layernorm_back,
     .lstm = loop_lstm,
     .lstm_back = loop_lstm_back,
+    .gru = loop_gru,
+    .gru_back = loop_gru_back,
 };

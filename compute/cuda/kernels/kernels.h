@@ -186,6 +186,7 @@ typedef struct bm_cross {
     const float *y;
     bm_out dy;                  /* x may be NULL */
     float factor;               /* of the mean, if no sequence is skipped */
+    float on, other;            /* target: of the class, more for each class */
     double chance;              /* log C */
     bm_cross_sum *of_frames;    /* [B, T], scratch */
     bm_cross_sum *of_sequences; /* [B] */

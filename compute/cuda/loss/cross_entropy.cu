@@ -1,6 +1,6 @@
 /*
  * cross_entropy.cu - cross entropy with a class for each frame: loss -log y,
- * dy = (y - onehot) / frames. Some threads take a frame. They read it once for
+ * dy = (y - target) / frames, where the target is (1 - e) onehot + e / C. Some threads take a frame. They read it once for
  * its largest logit and the sum of exponentials, and again, from a cache, for
  * the gradient. Whether a sequence is skipped is known when all its frames are
  * done; if one is, all gradients are computed again.
@@ -94,7 +94,8 @@ __device__ static void frame(const job<DY> &j, size_t t, size_t b, unsigned i,
     for (unsigned at = i; j.dy != NULL && at < C; at += 4 * threads) {
         bm_vec4 q = bm_load(x, at, C, j.wide);
         for (unsigned l = 0; l < 4; l++)
-            q.x[l] = (expf(q.x[l] - p.top) * part - (at + l == k ? 1.f : 0.f)) *
+            q.x[l] = (expf(q.x[l] - p.top) * part - j.c.other -
+                      (at + l == k ? j.c.on : 0.f)) *
                      factor;
         bm_store(j.dy + row, at, C, j.wide, q);
     }

@@ -112,6 +112,8 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const bm_ctc_sequence &s,
     size_t W = (size_t)s.labels + 1;
     const float *blanks = c.posterior + 2 * (s.pair_at + t * W);
     const float *symbols = blanks + W;
+    float keep = 1 - c.smoothing, each = c.smoothing / (float)s.frames;
+    float scale = keep + each, other = each / (float)c.C;
     float blank = 0, rest = 0, part = 0;
 
     for (int i = lane; i <= s.labels; i += 32)
@@ -120,15 +122,16 @@ BM_INLINE void gradient_row(const bm_ctc_job &c, const bm_ctc_sequence &s,
         rest += symbols[i];
     blank = warp_sum(blank);
     rest = warp_sum(rest);
-    part = 1 / (blank + rest);
+    part = keep / (blank + rest);
     for (size_t k = (size_t)lane; k < c.C; k += 32) {
-        float g = narrow(wide_exp(x[k] - f.top)) / f.sum;
+        float g = narrow(wide_exp(x[k] - f.top)) / f.sum * scale - other;
         store(dy + k, (k == 0 ? g - blank * part : g) * factor);
     }
     __syncwarp();
     for (int h = lane; h < s.heads; h += 32) {
         int k = labels[heads[h]];
-        float g = narrow(wide_exp(x[k] - f.top)) / f.sum, sum = 0;
+        float g = narrow(wide_exp(x[k] - f.top)) / f.sum * scale - other;
+        float sum = 0;
 
         for (int i = heads[h]; i >= 0; i = next[i])
             sum += symbols[i];

@@ -64,6 +64,7 @@ typedef struct bm_ctc_job {
     size_t T, B, C;
     size_t most_labels;   /* of a sequence */
     bool zero_infeasible; /* BM_INFEASIBLE_ZERO */
+    float smoothing;      /* of the gradient, see cpu_ctc.c */
     const float *y;       /* [T, B, C] */
 
     /* From the host. Equal labels of a sequence form a chain: heads has the

@@ -16,7 +16,8 @@ static size_t sum(const int32_t *x, size_t n)
 }
 
 void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
-                           bm_tensor y, bm_tensor dy, bm_score *score)
+                           float smoothing, bm_tensor y, bm_tensor dy,
+                           bm_score *score)
 {
     enum { A_SCORE = sizeof *score / sizeof(float) };
     size_t n = bm_count(y), all = sum(e.frames, e.B);
@@ -24,6 +25,8 @@ void bm_cuda_cross_entropy(bm_backend *be, bm_extent e, bm_targets t,
                   .B = e.B,
                   .C = y.dim[2],
                   .factor = all > 0 ? (float)(1 / (double)all) : 0,
+                  .on = 1 - smoothing,
+                  .other = smoothing / (float)y.dim[2],
                   .chance = log((double)y.dim[2])};
 
     c.of_frames = bm_cuda_scratch(be, (e.T + 1) * e.B * sizeof *c.of_frames +

@@ -176,8 +176,8 @@ static void gradient(bm_backend *be, const bm_ctc_job *c, bm_tensor dy)
 
 /* The edit distances, which take about as long as the walk, go to `side`. */
 void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
-                 bm_infeasible policy, bm_tensor y, bm_tensor dy, float *work,
-                 bm_score *score)
+                 bm_infeasible policy, float smoothing, bm_tensor y,
+                 bm_tensor dy, float *work, bm_score *score)
 {
     enum { SCORE_FLOATS = sizeof *score / sizeof(float) };
     bm_cuda *cuda = bm_cuda_of(be);
@@ -188,6 +188,7 @@ void bm_cuda_ctc(bm_backend *be, bm_extent e, bm_targets t,
                     .C = y.dim[2],
                     .most_labels = most(t.count, e.B),
                     .zero_infeasible = policy == BM_INFEASIBLE_ZERO,
+                    .smoothing = smoothing,
                     .y = bm_cuda_read(be, y.data, bm_count(y))};
     size_t floats = lay_out(&c, n, e.B, NULL);
 

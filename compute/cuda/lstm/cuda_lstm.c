@@ -1,4 +1,5 @@
-/* cuda_lstm.c - LSTM over whole sequences, by the engine of this backend. */
+/* cuda_lstm.c - LSTM over whole sequences, by the engine of this backend, and
+ * GRU step by step. */
 #include "compute/cuda/lstm/cuda_lstm.h"
 #include "compute/cuda/device/cuda_operations.h"
 
@@ -36,6 +37,7 @@ void bm_cuda_lstm_close(bm_backend *be)
 
     if (own == NULL)
         return;
+    bm_lstm_engine_steps.close(be);
     if (own->engine->close != NULL)
         own->engine->close(be);
     cudaFree(own->partial.x);
@@ -44,7 +46,7 @@ void bm_cuda_lstm_close(bm_backend *be)
 
 /* NULL if there are no frames, or if the engine cannot compute such a batch:
  * then the backend has failed. */
-static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
+static const bm_lstm_engine *engine_for(bm_backend *be, const bm_recurrent *l,
                                         bm_extent e)
 {
     const bm_lstm_engine *engine = bm_cuda_of(be)->lstm->engine;
@@ -52,6 +54,8 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
 
     if (e.T == 0 || e.B == 0 || be->failed != BM_OK)
         return NULL;
+    if (l->cell == BM_GRU)
+        return &bm_lstm_engine_steps;
     if (engine->obstacle != NULL)
         why = engine->obstacle(be, l, e);
     if (why == NULL)
@@ -61,7 +65,8 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_lstm *l,
     return NULL;
 }
 
-size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
+size_t bm_cuda_recurrent_kept(bm_backend *be, const bm_recurrent *l,
+                              bm_extent e)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
@@ -71,8 +76,9 @@ size_t bm_cuda_lstm_kept(bm_backend *be, const bm_lstm *l, bm_extent e)
                                  : engine->kept(be, l, e);
 }
 
-void bm_cuda_lstm_forward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                          const float *x, float *y, float *kept)
+void bm_cuda_recurrent_forward(bm_backend *be, const bm_recurrent *l,
+                               bm_extent e, const float *x, float *y,
+                               float *kept)
 {
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
@@ -90,18 +96,18 @@ static void clear(bm_backend *be, float *x, size_t n)
                                 bm_cuda_of(be)->stream));
 }
 
-void bm_cuda_lstm_backward(bm_backend *be, const bm_lstm *l, bm_extent e,
-                           const float *x, const float *y, const float *dy,
-                           float *kept, float *dx, float *dwx, float *dwh,
-                           float *db)
+void bm_cuda_recurrent_backward(bm_backend *be, const bm_recurrent *l,
+                                bm_extent e, const float *x, const float *y,
+                                const float *dy, float *kept, float *dx,
+                                float *dwx, float *dwh, float *db)
 {
-    size_t n = l->directions * 4 * l->n_hidden;
+    size_t R = l->directions, n = R * bm_recurrent_rows(l);
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
     if (engine == NULL) {
         clear(be, dwx, n * l->n_in);
         clear(be, dwh, n * l->n_hidden);
-        clear(be, db, n);
+        clear(be, db, R * BM_CELL_VALUES * l->n_hidden);
     } else if (engine->sweep != NULL) {
         bm_lstm_around_backward(be, engine, l, e, x, y, dy, kept, dx, dwx, dwh,
                                 db);

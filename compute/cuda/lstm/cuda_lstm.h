@@ -1,6 +1,7 @@
 /*
  * cuda_lstm.h - engines of the LSTM: each computes a layer as backend.h says.
- * The first one computes every layer, unless BMUF_LSTM names another.
+ * The first one computes every layer, unless BMUF_LSTM names another; it alone
+ * computes GRUs.
  *
  * To add one: a const bm_lstm_engine at the end of its file, and its line in
  * BM_LSTM_ENGINES. An engine that computes only the recurrence fills in `sweep`
@@ -16,9 +17,11 @@
  * float. Contents are as lstm_kernels.h says. */
 typedef struct bm_lstm_sweep {
     size_t T, B, H, R;
+    size_t rows; /* of wh of one direction: 4 H, of a GRU 3 H */
     bool bf16;
     const int32_t *frames; /* [B], on the device */
-    const void *wh;        /* S [R, 4 H, H] */
+    const void *wh;        /* S [R, rows, H] */
+    const void *b;         /* S [R, 4 H]: of a GRU; else it is in the gates */
     void *gates;           /* S [T, B, R, 4, H] */
     float *cells;          /* [T, B, R, H] */
     void *y;               /* S [T, B, R, H]; NULL backward */
@@ -29,17 +32,17 @@ typedef struct bm_lstm_engine {
     const char *name;
     /* Returns why the engine cannot compute such a layer and batch, or NULL if
      * it can. NULL instead of a function: it can compute all. */
-    const char *(*obstacle)(bm_backend *be, const bm_lstm *l, bm_extent e);
+    const char *(*obstacle)(bm_backend *be, const bm_recurrent *l, bm_extent e);
     /* The recurrence, queued on `stream`: forward, gates become i, f, g, o, and
      * cells and y are written; backward, gates become gradients. NULL for an
      * engine that has the three functions below. */
     void (*sweep)(bm_backend *be, const bm_lstm_sweep *s, bool backward);
     /* As in backend.h; there is at least one frame. NULL if there is a sweep.
      */
-    size_t (*kept)(bm_backend *be, const bm_lstm *l, bm_extent e);
-    void (*forward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+    size_t (*kept)(bm_backend *be, const bm_recurrent *l, bm_extent e);
+    void (*forward)(bm_backend *be, const bm_recurrent *l, bm_extent e,
                     const float *x, float *y, float *kept);
-    void (*backward)(bm_backend *be, const bm_lstm *l, bm_extent e,
+    void (*backward)(bm_backend *be, const bm_recurrent *l, bm_extent e,
                      const float *x, const float *y, const float *dy,
                      float *kept, float *dx, float *dwx, float *dwh, float *db);
     void (*close)(bm_backend *be); /* may be NULL */
@@ -63,20 +66,21 @@ void bm_cuda_lstm_close(bm_backend *be);
 
 /* All of a layer but the recurrence, which is the engine's sweep. `kept` is
  * gates and cells. */
-size_t bm_lstm_around_kept(bm_backend *be, const bm_lstm *l, bm_extent e);
+size_t bm_lstm_around_kept(bm_backend *be, const bm_recurrent *l, bm_extent e);
 void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
-                            const bm_lstm *l, bm_extent e, const float *x,
+                            const bm_recurrent *l, bm_extent e, const float *x,
                             float *y, float *kept);
 void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
-                             const bm_lstm *l, bm_extent e, const float *x,
+                             const bm_recurrent *l, bm_extent e, const float *x,
                              const float *y, const float *dy, float *kept,
                              float *dx, float *dwx, float *dwh, float *db);
 
 /* Lends the vectors of a backward pass to `side`, which still computes the
  * gradients of weights. */
-void bm_lstm_lend(bm_backend *be, const bm_lstm *l, bm_extent e, const float *x,
-                  const float *y, const float *kept, size_t n_kept,
-                  const float *dwx, const float *dwh, const float *db);
+void bm_lstm_lend(bm_backend *be, const bm_recurrent *l, bm_extent e,
+                  const float *x, const float *y, const float *kept,
+                  size_t n_kept, const float *dwx, const float *dwh,
+                  const float *db);
 
 static inline bool bm_lstm_in_bf16(const bm_backend *be)
 {

@@ -2,7 +2,7 @@
 #include "compute/cuda/lstm/cuda_lstm.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
 
-static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
+static const char *obstacle(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     (void)e;
     if (!bm_lstm_in_bf16(be))

@@ -8,14 +8,14 @@
 
 enum { LINE = 256 / sizeof(float) };
 
-static const bm_cudnn_layer *layer(bm_backend *be, const bm_lstm *l,
+static const bm_cudnn_layer *layer(bm_backend *be, const bm_recurrent *l,
                                    const char **why)
 {
     return bm_cudnn_layer_of(be, CUDNN_RNN_ALGO_STANDARD, l->n_in, l->n_hidden,
                              l->directions, why);
 }
 
-static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
+static const char *obstacle(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     const char *why = NULL;
 
@@ -23,7 +23,7 @@ static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
     return layer(be, l, &why) != NULL ? NULL : why;
 }
 
-static bm_cudnn_pass pass_of(bm_backend *be, const bm_lstm *l, bm_extent e)
+static bm_cudnn_pass pass_of(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     const char *why = NULL;
     bm_cudnn_pass p = {
@@ -34,7 +34,7 @@ static bm_cudnn_pass pass_of(bm_backend *be, const bm_lstm *l, bm_extent e)
 }
 
 /* `kept` is the weights in cuDNN's order, and cuDNN's reserve space. */
-static size_t kept_for(bm_backend *be, const bm_lstm *l, bm_extent e)
+static size_t kept_for(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     bm_cudnn_pass p = pass_of(be, l, e);
     size_t bytes = bm_cudnn_lines(p.layer->weights) + bm_cudnn_reserve(be, &p);
@@ -48,7 +48,7 @@ static void place(bm_cudnn_pass *p, float *kept)
     p->reserve = (char *)p->weights + bm_cudnn_lines(p->layer->weights);
 }
 
-static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+static void forward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                     const float *x, float *y, float *kept)
 {
     size_t frames = e.T * e.B, n_y = l->directions * l->n_hidden;
@@ -64,7 +64,7 @@ static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
     bm_cudnn_forward(be, &p, in, bm_lstm_write(be, y, frames * n_y));
 }
 
-static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+static void backward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                      const float *x, const float *y, const float *dy,
                      float *kept, float *dx, float *dwx, float *dwh, float *db)
 {

@@ -14,14 +14,14 @@
 
 enum { LINE = 256 / sizeof(float) };
 
-static const bm_cudnn_layer *layer(bm_backend *be, const bm_lstm *l,
+static const bm_cudnn_layer *layer(bm_backend *be, const bm_recurrent *l,
                                    const char **why)
 {
     return bm_cudnn_layer_of(be, CUDNN_RNN_ALGO_PERSIST_STATIC, l->n_in,
                              l->n_hidden, 1, why);
 }
 
-static const char *obstacle(bm_backend *be, const bm_lstm *l, bm_extent e)
+static const char *obstacle(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     const char *why = NULL;
 
@@ -55,7 +55,7 @@ static const int32_t *all_frames(bm_backend *be, bm_extent e)
     return c->full;
 }
 
-static bm_cudnn_pass pass_of(bm_backend *be, const bm_lstm *l, bm_extent e)
+static bm_cudnn_pass pass_of(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     const char *why = NULL;
     bm_cudnn_pass p = {.layer = layer(be, l, &why),
@@ -72,7 +72,7 @@ typedef struct sizes {
     size_t weights, reserve, x, y;
 } sizes;
 
-static sizes sizes_of(bm_backend *be, const bm_lstm *l, bm_extent e)
+static sizes sizes_of(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     bm_cudnn_pass p = pass_of(be, l, e);
     size_t frames = e.T * e.B;
@@ -83,7 +83,7 @@ static sizes sizes_of(bm_backend *be, const bm_lstm *l, bm_extent e)
                    .y = bm_cudnn_lines(frames * l->n_hidden * sizeof(bm_bf16))};
 }
 
-static size_t kept_for(bm_backend *be, const bm_lstm *l, bm_extent e)
+static size_t kept_for(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
     sizes s = sizes_of(be, l, e);
 
@@ -91,8 +91,8 @@ static size_t kept_for(bm_backend *be, const bm_lstm *l, bm_extent e)
            l->directions * (s.weights + s.reserve + s.x + s.y) / sizeof(float);
 }
 
-static direction direction_of(bm_backend *be, const bm_lstm *l, bm_extent e,
-                              float *kept, size_t r)
+static direction direction_of(bm_backend *be, const bm_recurrent *l,
+                              bm_extent e, float *kept, size_t r)
 {
     sizes s = sizes_of(be, l, e);
     char *at =
@@ -129,7 +129,7 @@ static void turn(bm_backend *be, bm_extent e, size_t n, const int32_t *lengths,
     BM_CUDA(be, bm_kernel_lstm_turn(bm_cuda_of(be)->stream, &t));
 }
 
-static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
+static void forward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                     const float *x, float *y, float *kept)
 {
     size_t frames = e.T * e.B, D = l->n_in, H = l->n_hidden, R = l->directions;
@@ -153,7 +153,7 @@ static void forward(bm_backend *be, const bm_lstm *l, bm_extent e,
 }
 
 /* dx of one direction, in its order of time. */
-static const void *descend(bm_backend *be, const bm_lstm *l, bm_extent e,
+static const void *descend(bm_backend *be, const bm_recurrent *l, bm_extent e,
                            const direction *d, const bm_bf16 *dy,
                            const int32_t *lengths)
 {
@@ -169,7 +169,7 @@ static const void *descend(bm_backend *be, const bm_lstm *l, bm_extent e,
     return dx;
 }
 
-static void backward(bm_backend *be, const bm_lstm *l, bm_extent e,
+static void backward(bm_backend *be, const bm_recurrent *l, bm_extent e,
                      const float *x, const float *y, const float *dy,
                      float *kept, float *dx, float *dwx, float *dwh, float *db)
 {

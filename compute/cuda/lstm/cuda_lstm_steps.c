@@ -1,6 +1,6 @@
 /*
- * cuda_lstm_steps.c - an LSTM step by step: a product and a kernel for each, on
- * any device and in any precision. Directions run side by side on two streams.
+ * cuda_lstm_steps.c - an LSTM or a GRU step by step: a product and a kernel for
+ * each, on any device and in any precision. Directions run side by side on two streams.
  *
  * Every CHUNK steps, `place` on the device gets what has changed: the step, the
  * batch's vectors and lengths. h, c and their gradients are in `state`. So the
@@ -21,7 +21,8 @@ enum { CHUNK = 16, ROUND = 8, GRAPHS = 256 };
  * compares it. */
 typedef struct known {
     size_t rows, H, R;
-    const void *wh;
+    size_t n; /* rows of wh */
+    const void *wh, *b;
     int precision, backward;
 } known;
 
@@ -43,10 +44,11 @@ struct bm_lstm_steps {
 
 /* The state of one direction: forward recurrent and h, backward the others. */
 typedef struct state {
-    float *recurrent; /* [rows, 4, H]: wh h */
-    float *dh, *dc;   /* [rows, H] */
+    float *recurrent; /* [rows, n]: wh h */
+    float *dh;        /* [rows, H] */
+    float *carried;   /* [rows, H]: dc, or `past` of a GRU */
     void *h;          /* S [rows, H] */
-    void *dgates;     /* S [rows, 4, H] */
+    void *dgates;     /* S [rows, n] */
 } state;
 
 static size_t line(size_t bytes)
@@ -71,7 +73,7 @@ static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
         .h = at + wide,
         .dh = (float *)(void *)at,
         .dgates = at + wide,
-        .dc = (float *)(void *)(at + 2 * wide),
+        .carried = (float *)(void *)(at + 2 * wide),
     };
 }
 
@@ -137,26 +139,34 @@ static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
                        size_t r, size_t step)
 {
     const struct bm_lstm_steps *own = bm_cuda_of(be)->lstm->steps;
-    bool bf16 = bm_lstm_in_bf16(be);
+    bool bf16 = bm_lstm_in_bf16(be), lstm = k->n == 4 * k->H;
     bm_cuda_type type = bf16 ? BM_CUDA_BF16 : BM_CUDA_F32;
-    size_t H = k->H, each = bf16 ? sizeof(bm_bf16) : sizeof(float);
-    const char *wh = (const char *)k->wh + r * 4 * H * H * each;
-    bm_lstm_step s = {k->rows, H, k->R, r, step, bf16, own->place};
+    size_t H = k->H, n = k->n;
+    const void *wh = bm_lstm_at(be, k->wh, r * n * H);
+    bm_lstm_step s = {.rows = k->rows,
+                      .H = H,
+                      .R = k->R,
+                      .r = r,
+                      .step = step,
+                      .bf16 = bf16,
+                      .b = bm_lstm_at(be, k->b, r * 4 * H),
+                      .at = own->place};
     state at = state_of(own, k, r);
 
     if (k->backward) {
-        bm_cuda_multiply(be, stream, k->rows, H, 4 * H, 1,
-                         (bm_cuda_factor){at.dgates, type, 4 * H, false},
+        bm_cuda_multiply(be, stream, k->rows, H, n, 1,
+                         (bm_cuda_factor){at.dgates, type, n, false},
                          (bm_cuda_factor){wh, type, H, false}, 0, at.dh,
                          BM_CUDA_F32, H, NULL);
-        BM_CUDA(be,
-                bm_kernel_lstm_step_back(stream, &s, at.dh, at.dc, at.dgates));
+        BM_CUDA(be, (lstm ? bm_kernel_lstm_step_back : bm_kernel_gru_step_back)(
+                        stream, &s, at.dh, at.carried, at.dgates));
     } else {
-        bm_cuda_multiply(be, stream, k->rows, 4 * H, H, 1,
+        bm_cuda_multiply(be, stream, k->rows, n, H, 1,
                          (bm_cuda_factor){at.h, type, H, false},
                          (bm_cuda_factor){wh, type, H, true}, 0, at.recurrent,
-                         BM_CUDA_F32, 4 * H, NULL);
-        BM_CUDA(be, bm_kernel_lstm_step(stream, &s, at.recurrent, at.h));
+                         BM_CUDA_F32, n, NULL);
+        BM_CUDA(be, (lstm ? bm_kernel_lstm_step : bm_kernel_gru_step)(
+                        stream, &s, at.recurrent, at.h));
     }
 }
 
@@ -250,7 +260,9 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
     known k = {.rows = (s->B + ROUND - 1) / ROUND * ROUND,
                .H = s->H,
                .R = s->R,
+               .n = s->rows,
                .wh = s->wh,
+               .b = s->b,
                .precision = bm_cuda_of(be)->precision,
                .backward = backward};
     size_t bytes = s->R * room_for_one(&k);

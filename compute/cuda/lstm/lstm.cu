@@ -1,32 +1,6 @@
 /* lstm.cu - one time step of an LSTM, a thread for each cell of each sequence;
  * copies of frames and weights in another order. */
-#include "compute/cuda/kernels/kernel.h"
-#include "compute/cuda/lstm/lstm_step_kernels.h"
-
-BM_INLINE float get(const float *x)
-{
-    return *x;
-}
-
-BM_INLINE float get(const bm_bf16 *x)
-{
-    return bm_of_bf16(*x);
-}
-
-BM_INLINE void put(float *x, float value)
-{
-    *x = value;
-}
-
-BM_INLINE void put(bm_bf16 *x, float value)
-{
-    *x = bm_to_bf16(value);
-}
-
-BM_INLINE float sigmoid(float x)
-{
-    return 1 / (1 + expf(-x));
-}
+#include "compute/cuda/lstm/step.h"
 
 __global__ static void place(bm_lstm_place from, bm_lstm_place *at)
 {
@@ -39,14 +13,6 @@ cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
     bm_lstm_place now = *from;
 
     return BM_LAUNCH(stream, place, 1, 1, 0, now, at);
-}
-
-/* The index of cell j of sequence b at frame t in [T, B, R, H]. In gates it is
- * four times as much, less 3 j. */
-BM_INLINE size_t unit(const bm_lstm_step &s, size_t B, size_t t, size_t b,
-                      size_t j)
-{
-    return ((t * B + b) * s.R + s.r) * s.H + j;
 }
 
 template <typename S>
@@ -133,16 +99,6 @@ __global__ static void step_backward(bm_lstm_step s, const float *dh, float *dc,
         put(sent + 2 * H, dg);
         put(sent + 3 * H, d_out);
     }
-}
-
-/* Small blocks, so that all multiprocessors get some: a step is short. */
-static const unsigned step_block = 128;
-
-/* Threads of a block along cells, along sequences. */
-static dim3 step_grid(const bm_lstm_step *s)
-{
-    return dim3((unsigned)((s->H + step_block - 1) / step_block),
-                (unsigned)(s->rows < 65535 ? s->rows : 65535));
 }
 
 cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,

@@ -1,7 +1,8 @@
 /*
- * lstm_step_kernels.h - launchers of lstm.cu: one time step of an LSTM, after a
+ * lstm_step_kernels.h - launchers of lstm.cu and gru.cu: one time step, after a
  * product, and copies in another order. Gates, directions and ends of sequences
- * are as in lstm_kernels.h. S is float, or bf16 if `bf16`.
+ * are as in lstm_kernels.h; of a GRU the values r, z, n, q of bm_recurrent are
+ * in `gates`, and h in `cells`. S is float, or bf16 if `bf16`.
  */
 #ifndef BM_COMPUTE_CUDA_LSTM_LSTM_STEP_KERNELS_H
 #define BM_COMPUTE_CUDA_LSTM_LSTM_STEP_KERNELS_H
@@ -32,6 +33,7 @@ cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
 typedef struct bm_lstm_step {
     size_t rows, H, R, r, step;
     bool bf16;
+    const void *b; /* S [4, H]: of a GRU */
     const bm_lstm_place *at;
 } bm_lstm_step;
 
@@ -43,6 +45,13 @@ cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,
  * gates, S [rows, 4, H]. dc [rows, H] is kept from step to step. */
 cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
                                      const float *dh, float *dc, void *dgates);
+
+/* The same of a GRU: from wh h, [rows, 3, H]; to the gradients of wh h, S [rows,
+ * 3, H]. past [rows, H] is the part of dh that passes by the gates. */
+cudaError_t bm_kernel_gru_step(cudaStream_t stream, const bm_lstm_step *s,
+                               const float *recurrent, void *h);
+cudaError_t bm_kernel_gru_step_back(cudaStream_t stream, const bm_lstm_step *s,
+                                    const float *dh, float *past, void *dgates);
 
 /* Copies pieces of n numbers each, from S to floats or to S. */
 enum { BM_LSTM_PIECES = 24 };

@@ -60,15 +60,37 @@ static void test_options_of_a_network_are_checked(void **_)
     assert_says(o.err, "--batch needs --net");
 }
 
-/* T = 200, B = 16, D = 120, three layers of two directions with H = 128 cells,
- * 30 classes: a product counts 2 m n k, three times, except for the gradient of
- * the input. */
-static void test_bench_counts_flops(void **_)
+/* T = 200, B = 16, D = 120, three layers of two directions with H cells of
+ * `matrices` matrices for x and for h, 30 classes: a product counts 2 m n k,
+ * three times, except for the gradient of the input. */
+static double flops_of(double H, double matrices)
 {
-    const double F = 200 * 16, before = 199 * 16, H = 128, gates = 2 * 4 * H;
+    const double F = 200 * 16, before = 199 * 16, gates = 2 * matrices * H;
     const double first = 2 * 2 * gates * F * 120 + 3 * 2 * gates * before * H;
     const double next = 3 * 2 * gates * (F * 2 * H + before * H);
-    const double flops = first + 2 * next + 3 * 2 * F * 2 * H * 30;
+
+    return first + 2 * next + 3 * 2 * F * 2 * H * 30;
+}
+
+static void test_a_gru_counts_three_matrices(void **_)
+{
+    outcome o = BMUF("bench", "--quick", "--json", "--net", "bgru:16*3 linear",
+                     "--input", "120", "--classes", "30", "--batch", "16",
+                     "--frames", "200", "--labels", "25");
+    json_t *all = json_loads(o.out, 0, NULL),
+           *row = json_array_get(json_object_get(all, "benchmarks"), 0);
+
+    (void)_;
+    assert_code(o, 0);
+    assert_true(
+        near(rate(row, "gflops") * rate(row, "step_ms") / flops_of(16, 3) * 1e6,
+             1, 1e-4));
+    json_decref(all);
+}
+
+static void test_bench_counts_flops(void **_)
+{
+    const double F = 200 * 16, flops = flops_of(128, 4);
     outcome o = BMUF("bench", "--quick", "--json", "--only", "3x128");
     json_t *all = json_loads(o.out, 0, NULL),
            *rows = json_object_get(all, "benchmarks"),
@@ -106,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_bench_prints_rates),
         cmocka_unit_test(test_options_of_a_network_are_checked),
         cmocka_unit_test(test_bench_counts_flops),
+        cmocka_unit_test(test_a_gru_counts_three_matrices),
     };
     return cmocka_run_group_tests_name("bench", tests, folder_make,
                                        folder_remove);

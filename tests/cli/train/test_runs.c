@@ -279,9 +279,9 @@ static void test_augmented_runs_have_one_result_on_any_ranks(void **state)
 static void test_other_settings_are_other_models(void **state)
 {
     static const char *const others[] = {
-        "job.seed=2",         "job.workers=6",    "train.strategy=average",
-        "bmuf.nesterov=no",   "sgd.clip=1",       "model.net=blstm:12 linear",
-        "job.precision=bf16", "augment.noise=0.1"};
+        "job.seed=2",         "job.workers=6",     "train.strategy=average",
+        "bmuf.nesterov=no",   "sgd.clip=1",        "model.net=blstm:12 linear",
+        "job.precision=bf16", "augment.noise=0.1", "train.label_smoothing=0.2"};
     program p;
 
     (void)state;

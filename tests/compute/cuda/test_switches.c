@@ -45,12 +45,12 @@ static int clear_switches(void **state)
 static void ask_lstm(size_t H, bm_status expected)
 {
     int32_t frames[] = {20, 7};
-    bm_lstm l = {.n_in = 3, .n_hidden = H, .directions = 2};
+    bm_recurrent l = {.n_in = 3, .n_hidden = H, .directions = 2};
     bm_extent e = {20, 2, frames};
     bm_backend *be = NULL;
 
     assert_ok(bm_backend_open(&be, backend, 0));
-    assert_true((bm_lstm_kept(be, &l, e) > 0) == (expected == BM_OK));
+    assert_true((bm_recurrent_kept(be, &l, e) > 0) == (expected == BM_OK));
     assert_int_equal(bm_sync(be), expected);
     bm_backend_close(be);
 }
@@ -316,6 +316,22 @@ static void test_graphs_do_not_change_bits(void **state)
     }
 }
 
+/* A graph belongs to a matrix wh: those of an LSTM and of a GRU stay apart. */
+static void test_switches_do_not_change_the_bits_of_a_gru(void **state)
+{
+    (void)state;
+    FOR_EACH (p, precisions) {
+        course c = {.net = "bgru:8 lstm:8 gru:8 linear",
+                    .loss = "ctc",
+                    .precision = precisions[p],
+                    .T = {40, 18},
+                    .B = {3, 5}};
+
+        (void)assert_same_bits("BMUF_GRAPH", &c);
+        (void)assert_same_bits("BMUF_SIDE_STREAM", &c);
+    }
+}
+
 static void test_a_second_stream_does_not_change_bits(void **state)
 {
     (void)state;
@@ -381,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_nothing_is_kept_in_the_cache_directory),
         cmocka_unit_test(test_convolutions_have_engines),
         cmocka_unit_test(test_graphs_do_not_change_bits),
+        cmocka_unit_test(test_switches_do_not_change_the_bits_of_a_gru),
         cmocka_unit_test(test_a_second_stream_does_not_change_bits),
         cmocka_unit_test(test_a_second_stream_does_not_change_bits_of_clusters),
         cmocka_unit_test(test_a_step_launches_nothing_superfluous),
