@@ -103,6 +103,19 @@ typedef struct bm_conv {
 } bm_conv;
 
 /*
+ * Convolution over time of each feature alone. Places before the first frame
+ * and past a sequence's own end count as zeros (i: place in the window):
+ *
+ *     y[t', d] = b[d] + sum over i of w[i, d] x[t' stride + i - before, d]
+ */
+typedef struct bm_depthwise {
+    size_t width;   /* D */
+    bm_window time; /* before < size = K */
+    const float *w; /* [K, D] */
+    const float *b; /* [D] */
+} bm_depthwise;
+
+/*
  * The maximum or mean of each window, per channel, over the places inside the
  * image and before the sequence's end. Every window has such a place.
  */

@@ -95,6 +95,29 @@ BM_OPERATION(activate_back, true,
               const float *dy, float *dx),
              (be, f, n, y, dy, dx))
 
+/* bm_swish: y = x sigmoid(x), over n floats. y may be x. */
+BM_OPERATION(swish, true,
+             (bm_backend *be, size_t n, const float *x, float *y),
+             (be, n, x, y))
+
+/* bm_swish_back: dx = dy f'(x) of the same f, over n floats. dx may be dy. */
+BM_OPERATION(swish_back, true,
+             (bm_backend *be, size_t n, const float *x, const float *dy,
+              float *dx),
+             (be, n, x, dy, dx))
+
+/* bm_glu: x [rows, 2 n] -> y [rows, n] = a sigmoid(b), where a is the first
+ * half of a row of x, b the second. */
+BM_OPERATION(glu, true,
+             (bm_backend *be, size_t rows, size_t n, const float *x, float *y),
+             (be, rows, n, x, y))
+
+/* bm_glu_back: dy [rows, n] -> dx [rows, 2 n]. */
+BM_OPERATION(glu_back, true,
+             (bm_backend *be, size_t rows, size_t n, const float *x,
+              const float *dy, float *dx),
+             (be, rows, n, x, dy, dx))
+
 /* bm_dropout: y[i] = x[i] / (1 - p) where number i of the random stream `key`
  * (core/rng.h) is at least p, else 0, over n floats. It is its own backward
  * pass. The mask is the same on every backend. y may be x. */
@@ -166,6 +189,24 @@ BM_OPERATION(conv_backward,
               const float *x, const float *dy, float *work, float *dx,
               float *dw, float *db),
              (be, c, in, out, x, dy, work, dx, dw, db))
+
+/* bm_depthwise_forward: x [T, B, D] -> y [T', B, D], where T' and the frames of
+ * `out` follow from bm_windows. Past a sequence's end x is not read, and y
+ * becomes zero. */
+BM_OPERATION(depthwise_forward, maps(c->time, in, out) && starts_inside(c->time),
+             (bm_backend *be, const bm_depthwise *c, bm_extent in,
+              bm_extent out, const float *x, float *y),
+             (be, c, in, out, x, y))
+
+/* bm_depthwise_backward: dy [T', B, D] -> dx [T, B, D], dw [K, D], db [D]. dx
+ * may be NULL. Past a sequence's end x and dy are not read, and dx becomes
+ * zero. */
+BM_OPERATION(depthwise_backward,
+             maps(c->time, in, out) && starts_inside(c->time),
+             (bm_backend *be, const bm_depthwise *c, bm_extent in,
+              bm_extent out, const float *x, const float *dy, float *dx,
+              float *dw, float *db),
+             (be, c, in, out, x, dy, dx, dw, db))
 
 /* bm_pooling_forward: x [T, B, H, C] -> y [T', B, H', C]. Past a sequence's end
  * x is not read, and y becomes zero. */

@@ -250,6 +250,24 @@ static void write_conv(flow *f, const bm_layer *l)
     count_windows(f, l->time);
 }
 
+/* Each feature is a channel, and a group of its own. */
+static void write_depthwise(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    size_t D = l->n_in;
+    bm_window t = l->time;
+
+    to_columns(f, D);
+    clear(f);
+    f->x = NODE(g, "Conv", f->x, kernels(f, l), weight(f, l, "b", D));
+    bm_graph_set(g, "group", (int64_t)D);
+    bm_graph_set_list(g, "strides", 2, LIST((int64_t)t.stride, 1));
+    bm_graph_set_list(g, "pads", 4,
+                      LIST((int64_t)t.before, 0, (int64_t)t.after, 0));
+    f->zero = false;
+    count_windows(f, t);
+}
+
 /* One window over all? Such a kernel is larger than the format allows. */
 static const char *pool_by(flow *f, const bm_layer *l, const char *x)
 {
@@ -401,6 +419,44 @@ static void write_sigmoid(flow *f, const bm_layer *l)
     (void)l;
     f->x = NODE(f->g, "Sigmoid", f->x);
     f->zero = false;
+}
+
+static void write_swish(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "Mul", f->x, NODE(f->g, "Sigmoid", f->x));
+}
+
+/* x from number `from` to number `to` - 1 of an axis. */
+static const char *slice(bm_graph *g, const char *x, int64_t axis, int64_t from,
+                         int64_t to)
+{
+    return NODE(g, "Slice", x, vector(g, 1, &from), vector(g, 1, &to),
+                vector(g, 1, &axis));
+}
+
+static void write_glu(flow *f, const bm_layer *l)
+{
+    bool columns = l->channels_in > 0;
+    int64_t axis = columns ? 1 : 2, n = (int64_t)l->n_in;
+    const char *a = NULL, *b = NULL;
+
+    if (columns) {
+        to_columns(f, l->channels_in);
+        n = (int64_t)l->channels_in;
+        f->channels = l->channels;
+    } else {
+        to_batch(f);
+    }
+    a = slice(f->g, f->x, axis, 0, n / 2);
+    b = slice(f->g, f->x, axis, n / 2, n);
+    f->x = NODE(f->g, "Mul", a, NODE(f->g, "Sigmoid", b));
+}
+
+static void write_scale(flow *f, const bm_layer *l)
+{
+    f->x = NODE(f->g, "Mul", f->x,
+                bm_graph_floats(f->g, "factor", 0, NULL, &l->factor));
 }
 
 /* In evaluation it is the identity. */
@@ -589,6 +645,7 @@ static const struct {
 } writers[] = {
     {&bm_layer_linear, write_linear},
     {&bm_layer_conv, write_conv},
+    {&bm_layer_depthwise, write_depthwise},
     {&bm_layer_pool, write_pool},
     {&bm_layer_batchnorm, write_batchnorm},
     {&bm_layer_layernorm, write_layernorm},
@@ -596,6 +653,9 @@ static const struct {
     {&bm_layer_leaky_relu, write_leaky_relu},
     {&bm_layer_tanh, write_tanh},
     {&bm_layer_sigmoid, write_sigmoid},
+    {&bm_layer_swish, write_swish},
+    {&bm_layer_glu, write_glu},
+    {&bm_layer_scale, write_scale},
     {&bm_layer_lstm, write_lstm},
     {&bm_layer_blstm, write_lstm},
     {&bm_layer_dropout, write_dropout},

@@ -29,6 +29,7 @@
 #define BM_LAYERS(X)                                                           \
     X(linear)                                                                  \
     X(conv)                                                                    \
+    X(depthwise)                                                               \
     X(pool)                                                                    \
     X(batchnorm)                                                               \
     X(layernorm)                                                               \
@@ -36,6 +37,9 @@
     X(leaky_relu)                                                              \
     X(tanh)                                                                    \
     X(sigmoid)                                                                 \
+    X(swish)                                                                   \
+    X(glu)                                                                     \
+    X(scale)                                                                   \
     X(lstm)                                                                    \
     X(blstm)                                                                   \
     X(dropout)                                                                 \
@@ -160,6 +164,7 @@ struct bm_layer {
     bool last;       /* a separator: in front of the last branch */
     bm_tensor end;   /* a separator: its x, the output of a branch */
     float rate;      /* dropout's p */
+    float factor;    /* of scale */
     short distances[BM_LAYER_DISTANCES]; /* of splice, rising */
     size_t n_distances;
     bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */

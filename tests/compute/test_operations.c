@@ -247,6 +247,68 @@ static void queue_activate_in_place(bm_backend *be, trial *t, float *const *x)
     bm_activate_back(be, f, n, x[ACTIVATE_Y], x[ACTIVATE_DX], x[ACTIVATE_DX]);
 }
 
+/* {n}; dx is made in place of dy as well */
+enum { SWISH_X, SWISH_DY, SWISH_Y, SWISH_DX };
+
+static void make_swish(trial *t)
+{
+    drawn(t, INPUT, t->shape[0]);
+    drawn(t, INPUT, t->shape[0]);
+    output(t, t->shape[0]);
+    output(t, t->shape[0]);
+}
+
+static void queue_swish(bm_backend *be, trial *t, float *const *x)
+{
+    bm_swish(be, t->shape[0], x[SWISH_X], x[SWISH_Y]);
+    bm_swish_back(be, t->shape[0], x[SWISH_X], x[SWISH_DY], x[SWISH_DX]);
+}
+
+static void queue_swish_in_place(bm_backend *be, trial *t, float *const *x)
+{
+    size_t n = t->shape[0];
+
+    bm_axpby(be, n, 1, x[SWISH_X], 0, x[SWISH_Y]);
+    bm_axpby(be, n, 1, x[SWISH_DY], 0, x[SWISH_DX]);
+    bm_swish(be, n, x[SWISH_Y], x[SWISH_Y]);
+    bm_swish_back(be, n, x[SWISH_X], x[SWISH_DX], x[SWISH_DX]);
+}
+
+static void swish(const trial *t, double *const *x)
+{
+    for (size_t i = 0; i < t->shape[0]; i++)
+        x[SWISH_Y][i] = x[SWISH_X][i] / (1 + exp(-x[SWISH_X][i]));
+}
+
+/* {rows, n} */
+enum { GLU_X, GLU_DY, GLU_Y, GLU_DX };
+
+static void make_glu(trial *t)
+{
+    size_t n = t->shape[0] * t->shape[1];
+
+    drawn(t, INPUT, 2 * n);
+    drawn(t, INPUT, n);
+    output(t, n);
+    output(t, 2 * n);
+}
+
+static void queue_glu(bm_backend *be, trial *t, float *const *x)
+{
+    bm_glu(be, t->shape[0], t->shape[1], x[GLU_X], x[GLU_Y]);
+    bm_glu_back(be, t->shape[0], t->shape[1], x[GLU_X], x[GLU_DY], x[GLU_DX]);
+}
+
+static void glu(const trial *t, double *const *x)
+{
+    size_t n = t->shape[1];
+
+    for (size_t i = 0; i < t->shape[0] * n; i++) {
+        const double *row = x[GLU_X] + i / n * 2 * n;
+        x[GLU_Y][i] = row[i % n] / (1 + exp(-row[n + i % n]));
+    }
+}
+
 /* {n, key} with p = 1/4 */
 enum { DROPOUT_X, DROPOUT_Y };
 
@@ -412,6 +474,72 @@ static void lstm(const trial *t, double *const *x)
     for (size_t r = 0; r < t->shape[4]; r++)
         for (size_t b = 0; b < t->shape[1]; b++)
             lstm_direction(t, x, r, b);
+}
+
+/* {T, B, D, size, stride, before, after}; padding of x and dy holds NaN */
+enum {
+    DEPTHWISE_X,
+    DEPTHWISE_W,
+    DEPTHWISE_B,
+    DEPTHWISE_DY,
+    DEPTHWISE_Y,
+    DEPTHWISE_DX,
+    DEPTHWISE_DW,
+    DEPTHWISE_DB
+};
+
+static bm_depthwise depthwise_of(const trial *t, const float *w, const float *b)
+{
+    const size_t *s = t->shape;
+
+    return (bm_depthwise){s[2], {s[3], s[4], s[5], s[6]}, w, b};
+}
+
+static void make_depthwise(trial *t)
+{
+    bm_depthwise c = depthwise_of(t, NULL, NULL);
+    size_t D = c.width, n = 0;
+
+    draw_frames(t, t->shape[0], t->shape[1], c.time);
+    n = t->out.T * t->out.B * D;
+    set_padding(&t->in, drawn(t, INPUT, t->in.T * t->in.B * D), D, NAN);
+    drawn(t, INPUT, c.time.size * D);
+    drawn(t, INPUT, D);
+    set_padding(&t->out, drawn(t, INPUT, n), D, NAN);
+    output(t, n);
+    output(t, t->in.T * t->in.B * D);
+    output(t, c.time.size * D);
+    output(t, D);
+}
+
+static void queue_depthwise(bm_backend *be, trial *t, float *const *x)
+{
+    bm_depthwise c = depthwise_of(t, x[DEPTHWISE_W], x[DEPTHWISE_B]);
+
+    bm_depthwise_forward(be, &c, t->in, t->out, x[DEPTHWISE_X], x[DEPTHWISE_Y]);
+    bm_depthwise_backward(be, &c, t->in, t->out, x[DEPTHWISE_X],
+                          x[DEPTHWISE_DY], x[DEPTHWISE_DX], x[DEPTHWISE_DW],
+                          x[DEPTHWISE_DB]);
+}
+
+static void depthwise(const trial *t, double *const *x)
+{
+    bm_depthwise c = depthwise_of(t, NULL, NULL);
+    size_t D = c.width;
+
+    for (size_t k = 0; k < t->arrays[DEPTHWISE_Y].n; k++) {
+        size_t frame = k / D / t->out.B, b = k / D % t->out.B, d = k % D;
+        double sum = x[DEPTHWISE_B][d];
+
+        for (size_t i = 0; i < c.time.size; i++) {
+            long at = (long)(frame * c.time.stride + i) - (long)c.time.before;
+
+            if (at >= 0 && at < t->in_frames[b])
+                sum += x[DEPTHWISE_W][i * D + d] *
+                       x[DEPTHWISE_X][((size_t)at * t->in.B + b) * D + d];
+        }
+        x[DEPTHWISE_Y][k] = inside(&t->out, k, D) ? sum : 0;
+    }
 }
 
 /* {T, B, H, C, N, then size, stride, before and after over time and rows} with
@@ -1239,6 +1367,39 @@ static const subject subjects[] = {
      1e-6,
      0x1p-8,
      {{1003, 1}, {1003, 2}, {7, 3}}},
+    {"swish swish_back",
+     false,
+     make_swish,
+     queue_swish,
+     swish,
+     SWISH_Y,
+     SWISH_DY,
+     {{SWISH_X, SWISH_DX}},
+     1e-5,
+     0x1p-7,
+     {{503}, {7}, {1}}},
+    {"swish swish_back",
+     false,
+     make_swish,
+     queue_swish_in_place,
+     swish,
+     SWISH_Y,
+     SWISH_DY,
+     {{SWISH_X, SWISH_DX}},
+     1e-5,
+     0x1p-7,
+     {{503}, {7}}},
+    {"glu glu_back",
+     false,
+     make_glu,
+     queue_glu,
+     glu,
+     GLU_Y,
+     GLU_DY,
+     {{GLU_X, GLU_DX}},
+     1e-5,
+     0x1p-7,
+     {{5, 7}, {1, 1}, {9, 33}}},
     {"linear_forward linear_backward",
      false,
      make_linear,
@@ -1282,6 +1443,25 @@ static const subject subjects[] = {
       {5, 2, 4, 2, 3, 3, 2, 1, 2, 1, 0},
       {3, 2, 1, 1, 1, 1, 1, 0, 1, 1, 0},
       {4, 4, 6, 1, 5, 2, 2, 1, 5, 3, 2}}},
+    {"depthwise_forward depthwise_backward",
+     false,
+     make_depthwise,
+     queue_depthwise,
+     depthwise,
+     DEPTHWISE_Y,
+     DEPTHWISE_DY,
+     {{DEPTHWISE_X, DEPTHWISE_DX},
+      {DEPTHWISE_W, DEPTHWISE_DW},
+      {DEPTHWISE_B, DEPTHWISE_DB}},
+     2e-5,
+     0x1p-6,
+     {{4, 3, 5, 3, 1, 1, 1},
+      {9, 4, 17, 8, 1, 3, 4},
+      {7, 4, 3, 5, 2, 2, 2},
+      {5, 3, 4, 2, 3, 0, 0},
+      {24, 3, 3, 31, 1, 15, 15},
+      {8, 2, 3, 4, 3, 3, 1},
+      {1, 1, 1, 1, 1, 0, 0}}},
     {"pooling_forward pooling_backward",
      false,
      make_pooling,

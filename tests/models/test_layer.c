@@ -41,12 +41,30 @@ static void check_layer(const char *net, bool training)
 
 static void test_gradients_match_differences(void **state)
 {
-    static const char *const nets[] = {
-        "linear:5",         "relu",      "tanh",       "sigmoid",
-        "lstm:4",           "blstm:3",   "stack:1",    "stack:2",
-        "stack:3",          "stack:7",   "leaky_relu", "subsample:2",
-        "subsample:3",      "layernorm", "splice:0",   "splice:-1..1",
-        "splice:-4,-2,0,3", "splice:2,7"};
+    static const char *const nets[] = {"linear:5",
+                                       "relu",
+                                       "tanh",
+                                       "sigmoid",
+                                       "lstm:4",
+                                       "blstm:3",
+                                       "stack:1",
+                                       "stack:2",
+                                       "stack:3",
+                                       "stack:7",
+                                       "leaky_relu",
+                                       "subsample:2",
+                                       "subsample:3",
+                                       "layernorm",
+                                       "splice:0",
+                                       "splice:-1..1",
+                                       "splice:-4,-2,0,3",
+                                       "splice:2,7",
+                                       "swish",
+                                       "scale:-0.5",
+                                       "depthwise:3",
+                                       "depthwise:4",
+                                       "depthwise:9",
+                                       "depthwise:2,stride:3"};
 
     (void)state;
     FOR_EACH (i, nets)

@@ -35,6 +35,8 @@ static const struct {
     {"splice:-1..1 linear:6 sigmoid splice:-2,3 linear", "cross_entropy",
      false},
     {"linear:16 layernorm tanh blstm:5 linear", "ctc", false},
+    {"linear:8 swish glu depthwise:4 scale:0.5 depthwise:3,stride:2 linear",
+     "ctc", false},
     {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride:1x2 lstm:6 linear",
      "ctc", false},
     {"sigmoid conv:4,4x3 batchnorm relu pool:2x1 blstm:6 batchnorm linear",

@@ -121,6 +121,52 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
     }
 }
 
+static void loop_gate(size_t n, const float *a, const float *b, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * sigmoid(b[i]);
+}
+
+static void loop_gate_back(size_t n, const float *a, const float *b,
+                           const float *dy, float *da, float *db)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = dy[i], s = sigmoid(b[i]), slope = d * a[i] * (s * (1 - s));
+
+        da[i] = d * s;
+        db[i] = slope;
+    }
+}
+
+/* f' = s + x s (1 - s), s = sigmoid(x). */
+static void loop_swish_back(size_t n, const float *x, const float *dy,
+                            float *dx)
+{
+    for (size_t i = 0; i < n; i++) {
+        float s = sigmoid(x[i]);
+
+        dx[i] = dy[i] * (s + x[i] * (s * (1 - s)));
+    }
+}
+
+/* Four at a time, in order: y is read and written less often. */
+static void loop_taps(size_t count, size_t n, const float *restrict x,
+                      ptrdiff_t apart_x, const float *restrict w,
+                      ptrdiff_t apart_w, float *restrict y)
+{
+    for (; count >= 4; count -= 4, x += 4 * apart_x, w += 4 * apart_w)
+        for (size_t i = 0; i < n; i++) {
+            const float *p = x + i, *q = w + i;
+
+            y[i] = y[i] + p[0] * q[0] + p[apart_x] * q[apart_w] +
+                   p[2 * apart_x] * q[2 * apart_w] +
+                   p[3 * apart_x] * q[3 * apart_w];
+        }
+    for (; count > 0; count--, x += apart_x, w += apart_w)
+        for (size_t i = 0; i < n; i++)
+            y[i] += x[i] * w[i];
+}
+
 static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
                          const float *x, float *y)
 {
@@ -339,6 +385,10 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .add_rows = loop_add_rows,
     .activate = loop_activate,
     .activate_back = loop_activate_back,
+    .gate = loop_gate,
+    .gate_back = loop_gate_back,
+    .swish_back = loop_swish_back,
+    .taps = loop_taps,
     .dropout = loop_dropout,
     .round_bf16 = loop_round_bf16,
     .to_bf16 = loop_to_bf16,
