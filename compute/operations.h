@@ -59,6 +59,13 @@ BM_OPERATION(gemm, multiplies(trans_a, trans_b, a, b, c),
               bm_tensor a, bm_tensor b, float beta, bm_tensor c),
              (be, trans_a, trans_b, alpha, a, b, beta, c))
 
+/* bm_gemm_batch: many products of matrices of one shape, see bm_gemms. c may
+ * not be a factor, and its matrices fill the memory from c on without gaps. */
+BM_OPERATION(gemm_batch, true,
+             (bm_backend *be, const bm_gemms *p, const float *a,
+              const float *b, float *c),
+             (be, p, a, b, c))
+
 /* bm_add_rows: adds b [cols] to every row of y [rows, cols]. */
 BM_OPERATION(add_rows, y.rank == 2,
              (bm_backend *be, bm_tensor y, const float *b),
@@ -274,6 +281,29 @@ BM_OPERATION(layernorm_backward, n->width > 0,
               const float *x, const float *dy, float *kept, float *dx,
               float *dgamma, float *dbeta),
              (be, n, e, x, dy, kept, dx, dgamma, dbeta))
+
+/* bm_positions: y [2 T - 1, D], T > 0: the sinusoidal encodings (Vaswani et al.
+ * 2017) of the distances T - 1, .., 0, .., 1 - T. Of distance p number 2 i is
+ * sin(p / 10000^(2 i / D)), the next one the cosine. */
+BM_OPERATION(positions, T > 0,
+             (bm_backend *be, size_t T, size_t D, float *y),
+             (be, T, D, y))
+
+/* bm_attention_weights: scores s [B, H, T, T] become the weights of
+ * bm_attention, from r [H, T, B, 2 T - 1]. Where a frame is past its sequence's
+ * end, s is not used and becomes zero. */
+BM_OPERATION(attention_weights, a->heads > 0,
+             (bm_backend *be, const bm_attention *a, bm_extent e,
+              const float *r, float *s),
+             (be, a, e, r, s))
+
+/* bm_attention_back: d [B, H, T, T], the gradient of the weights s that
+ * bm_attention_weights made, becomes that of its scores; dr [H, T, B, 2 T - 1]
+ * that of r. Both become zero past the ends, where d is not used. */
+BM_OPERATION(attention_back, a->heads > 0,
+             (bm_backend *be, const bm_attention *a, bm_extent e,
+              const float *s, float *d, float *dr),
+             (be, a, e, s, d, dr))
 
 /* ---- losses -------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /*
  * layer.h - one differentiable step of a network, y = f(x; w).
  *
- * A layer allocates nothing: plan() states its weights and kept() its scratch,
- * and the model provides views of them.
+ * A layer allocates nothing: plan() states its weights, kept() and work() its
+ * scratch, and the model provides views of them.
  *
  * In padding, past the end of a sequence, x, y and dy are zero. A layer must
  * leave zeros there in y and in dx, so that padding influences no result and
@@ -42,6 +42,7 @@
     X(scale)                                                                   \
     X(lstm)                                                                    \
     X(blstm)                                                                   \
+    X(attention)                                                               \
     X(dropout)                                                                 \
     X(stack)                                                                   \
     X(subsample)                                                               \
@@ -62,9 +63,10 @@ typedef struct bm_weight {
 } bm_weight;
 
 enum {
-    BM_LAYER_WEIGHTS = 6,    /* arrays at most */
-    BM_LAYER_WINDOW = 1024,  /* places of a window at most, but for pool:all */
-    BM_LAYER_DISTANCES = 256 /* frames of splice, at most */
+    BM_LAYER_WEIGHTS = 6,     /* arrays at most */
+    BM_LAYER_WINDOW = 1024,   /* places of a window at most, but for pool:all */
+    BM_LAYER_DISTANCES = 256, /* frames of splice, at most */
+    BM_LAYER_ATTENDED = 4096  /* frames of a sequence with attention, at most */
 };
 
 /* A word of the network's description, for messages. */
@@ -126,6 +128,9 @@ typedef struct bm_layer_ops {
     void (*init)(const bm_layer *l, float *w, bm_rng *rng);
     /* Floats of l->kept, kept from forward to backward. NULL: 0. */
     size_t (*kept)(const bm_layer *l, const bm_pass *p);
+    /* Floats of l->work, which a call of forward or backward may use and layers
+     * share. NULL: 0. */
+    size_t (*work)(const bm_layer *l, const bm_pass *p);
     /* Cost of the products. NULL: no products. */
     bm_flops (*flops)(const bm_layer *l, const bm_pass *p);
     /* Called by bm_net_fuse() once the layer is planned. Adds e to l->after and
@@ -165,6 +170,8 @@ struct bm_layer {
     bm_tensor end;   /* a separator: its x, the output of a branch */
     float rate;      /* dropout's p */
     float factor;    /* of scale */
+    size_t heads;    /* of attention */
+    size_t most;     /* frames of a sequence of x; 0: any number */
     short distances[BM_LAYER_DISTANCES]; /* of splice, rising */
     size_t n_distances;
     bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */
@@ -172,7 +179,7 @@ struct bm_layer {
     size_t fused;      /* set by bm_net_fuse: the layers behind it in `after` */
     float *w, *g;      /* learned weights, their gradient: views of params */
     float *s, *gs;     /* statistics, their decrements: likewise */
-    float *kept;       /* [kept()]: a view of the model's scratch */
+    float *kept, *work; /* [kept()], [work()]: views of the model's scratch */
 };
 
 /* For plan(): returns BM_ERR_CONFIG; the message marks the layer's word. */

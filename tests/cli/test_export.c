@@ -31,7 +31,7 @@ static const char with_groups[] =
     "splice:-2,1..2 linear";
 
 static const char of_a_conformer[] =
-    "linear:8 swish glu scale:0.5 depthwise:3,stride:2 linear";
+    "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 linear";
 
 static bm_backend *host(void)
 {

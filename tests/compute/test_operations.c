@@ -103,6 +103,65 @@ static void gemm(const trial *t, double *const *x)
         }
 }
 
+/* {count, m, n, k, transpose a, transpose b, shared}. Matrices of all three lie
+ * one behind the other, or, if shared, side by side in the same rows. */
+enum { BATCH_A, BATCH_B, BATCH_C };
+
+static bm_gemms gemms_of(const trial *t)
+{
+    const size_t *s = t->shape;
+    size_t rows_a = s[4] ? s[3] : s[1], cols_a = s[4] ? s[1] : s[3];
+    size_t rows_b = s[5] ? s[2] : s[3], cols_b = s[5] ? s[3] : s[2];
+    size_t times = s[6] ? s[0] : 1;
+
+    return (bm_gemms){.count = s[0],
+                      .m = s[1],
+                      .n = s[2],
+                      .k = s[3],
+                      .trans_a = s[4],
+                      .trans_b = s[5],
+                      .alpha = 1.5F,
+                      .lda = times * cols_a,
+                      .ldb = times * cols_b,
+                      .ldc = times * s[2],
+                      .apart_a = s[6] ? cols_a : rows_a * cols_a,
+                      .apart_b = s[6] ? cols_b : rows_b * cols_b,
+                      .apart_c = s[6] ? s[2] : s[1] * s[2]};
+}
+
+static void make_gemm_batch(trial *t)
+{
+    const size_t *s = t->shape;
+
+    drawn(t, INPUT, s[0] * s[1] * s[3]);
+    drawn(t, INPUT, s[0] * s[3] * s[2]);
+    output(t, s[0] * s[1] * s[2]);
+}
+
+static void queue_gemm_batch(bm_backend *be, trial *t, float *const *x)
+{
+    bm_gemms g = gemms_of(t);
+
+    bm_gemm_batch(be, &g, x[BATCH_A], x[BATCH_B], x[BATCH_C]);
+}
+
+static void gemm_batch(const trial *t, double *const *x)
+{
+    bm_gemms g = gemms_of(t);
+
+    for (size_t at = 0; at < g.count * g.m * g.n; at++) {
+        size_t c = at / g.m / g.n, i = at / g.n % g.m, j = at % g.n;
+        const double *a = x[BATCH_A] + c * g.apart_a;
+        const double *b = x[BATCH_B] + c * g.apart_b;
+        double sum = 0;
+
+        for (size_t l = 0; l < g.k; l++)
+            sum += a[g.trans_a ? l * g.lda + i : i * g.lda + l] *
+                   b[g.trans_b ? j * g.ldb + l : l * g.ldb + j];
+        x[BATCH_C][c * g.apart_c + i * g.ldc + j] = 1.5 * sum;
+    }
+}
+
 /* {rows, columns}; matrices begin one number behind their memory's begin */
 enum { ADD_Y, ADD_B };
 
@@ -853,6 +912,104 @@ static void layernorm(const trial *t, double *const *x)
     }
 }
 
+/* {T, D} */
+static void make_positions(trial *t)
+{
+    output(t, (2 * t->shape[0] - 1) * t->shape[1]);
+}
+
+static void queue_positions(bm_backend *be, trial *t, float *const *x)
+{
+    bm_positions(be, t->shape[0], t->shape[1], x[0]);
+}
+
+static void positions(const trial *t, double *const *x)
+{
+    size_t T = t->shape[0], D = t->shape[1];
+
+    for (size_t k = 0; k < t->arrays[0].n; k++) {
+        double p = (double)T - 1 - (double)(k / D);
+        size_t even = k % D / 2 * 2;
+        double angle = p / pow(10000, (double)even / (double)D);
+
+        x[0][k] = k % D == even ? sin(angle) : cos(angle);
+    }
+}
+
+/* {T, B, H}; scores and their gradients hold NaN past the ends of sequences.
+ * The weights are made from S and kept as A, their gradient is D. */
+enum {
+    ATTEND_R,
+    ATTEND_S,
+    ATTEND_D,
+    ATTEND_A,
+    ATTEND_DS,
+    ATTEND_DR,
+};
+
+static bm_attention attention_of(const trial *t)
+{
+    return (bm_attention){t->shape[2], 0.7F};
+}
+
+/* Is number k of [B, H, T, T] of two frames of a sequence? */
+static bool attends(const trial *t, size_t k)
+{
+    size_t T = t->shape[0], u = k % T, at = k / T % T;
+    size_t b = k / T / T / t->shape[2], n = (size_t)t->in_frames[b];
+
+    return u < n && at < n;
+}
+
+static void make_attention(trial *t)
+{
+    size_t T = t->shape[0], rows = t->shape[1] * t->shape[2] * T;
+    array *s = NULL, *d = NULL;
+
+    draw_frames(t, T, t->shape[1], each_frame);
+    drawn(t, INPUT, rows * (2 * T - 1));
+    s = drawn(t, INPUT, rows * T);
+    d = drawn(t, INPUT, rows * T);
+    for (size_t k = 0; k < rows * T; k++)
+        if (!attends(t, k))
+            s->x[k] = d->x[k] = NAN;
+    output(t, rows * T);
+    output(t, rows * T);
+    output(t, rows * (2 * T - 1));
+}
+
+static void queue_attention(bm_backend *be, trial *t, float *const *x)
+{
+    bm_attention a = attention_of(t);
+    size_t n = t->arrays[ATTEND_S].n;
+
+    bm_axpby(be, n, 1, x[ATTEND_S], 0, x[ATTEND_A]);
+    bm_attention_weights(be, &a, t->in, x[ATTEND_R], x[ATTEND_A]);
+    bm_axpby(be, n, 1, x[ATTEND_D], 0, x[ATTEND_DS]);
+    bm_attention_back(be, &a, t->in, x[ATTEND_A], x[ATTEND_DS], x[ATTEND_DR]);
+}
+
+static void attention(const trial *t, double *const *x)
+{
+    size_t T = t->shape[0], B = t->shape[1], H = t->shape[2];
+
+    for (size_t k = 0; k < t->arrays[ATTEND_A].n; k += T) {
+        size_t at = k / T % T, h = k / T / T % H, b = k / T / T / H;
+        const double *r =
+            x[ATTEND_R] + ((h * T + at) * B + b) * (2 * T - 1) + T - 1 - at;
+        double sum = 0;
+
+        for (size_t u = 0; u < T; u++)
+            if (attends(t, k + u))
+                sum += exp((double)0.7F * (x[ATTEND_S][k + u] + r[u]));
+        for (size_t u = 0; u < T; u++)
+            x[ATTEND_A][k + u] =
+                attends(t, k + u)
+                    ? exp((double)0.7F * (x[ATTEND_S][k + u] + r[u])) / sum
+                    : 0;
+    }
+}
+
 /* ---- losses -------------------------------------------------------------- */
 
 /* {T, B, C} */
@@ -1270,6 +1427,23 @@ static const subject subjects[] = {
       {7, 5, 11, 1, 1, 1},
       {1, 1, 1, 0, 0, 0},
       {65, 40, 33, 0, 1, 1}}},
+    {"gemm_batch",
+     false,
+     make_gemm_batch,
+     queue_gemm_batch,
+     gemm_batch,
+     0,
+     0,
+     {{0, 0}},
+     1e-5,
+     0x1p-7,
+     {{3, 4, 5, 6, 0, 0, 0},
+      {3, 4, 5, 6, 0, 1, 1},
+      {4, 7, 3, 9, 1, 0, 1},
+      {2, 5, 5, 1, 1, 1, 0},
+      {7, 1, 1, 3, 0, 0, 1},
+      {2, 33, 17, 40, 0, 1, 1},
+      {3, 8, 8, 8, 1, 0, 0}}},
     {"add_rows",
      false,
      make_add_rows,
@@ -1504,6 +1678,28 @@ static const subject subjects[] = {
      2e-5,
      0x1p-6,
      {{4, 4, 5}, {5, 3, 16}, {3, 2, 37}, {2, 2, 270}, {70, 2, 3}, {2, 1, 1}}},
+    {"positions",
+     false,
+     make_positions,
+     queue_positions,
+     positions,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     1e-6,
+     {{1, 4}, {5, 7}, {600, 6}}},
+    {"attention_weights attention_back",
+     false,
+     make_attention,
+     queue_attention,
+     attention,
+     ATTEND_A,
+     ATTEND_D,
+     {{ATTEND_S, ATTEND_DS}, {ATTEND_R, ATTEND_DR}},
+     1e-5,
+     0x1p-6,
+     {{5, 3, 2}, {1, 2, 1}, {19, 2, 1}, {7, 4, 3}}},
     {"ctc_work ctc",
      false,
      make_ctc,

@@ -64,7 +64,9 @@ static void test_gradients_match_differences(void **state)
                                        "depthwise:3",
                                        "depthwise:4",
                                        "depthwise:9",
-                                       "depthwise:2,stride:3"};
+                                       "depthwise:2,stride:3",
+                                       "attention:1",
+                                       "attention:3"};
 
     (void)state;
     FOR_EACH (i, nets)

@@ -65,6 +65,12 @@ typedef struct bm_loops {
                            const float *gamma, const float *dy, float *dx,
                            float *dgamma, float *dbeta);
 
+    /* A row of bm_attention: s [n] <- softmax of scale (s + r). */
+    void (*attend)(size_t n, float scale, const float *r, float *s);
+    /* d and dr [n] <- the gradient of that, from weights s and d by them. */
+    void (*attend_back)(size_t n, float scale, const float *s, float *d,
+                        float *dr);
+
     /*
      * One frame of one sequence of an LSTM of hidden size n: adds b to gates
      * [4, n], turns them into gate values, and computes c and h [n] from them

@@ -291,6 +291,72 @@ static float spread_of(size_t n, const float *x, float mean)
     return fold(sum);
 }
 
+static float dot_of(size_t n, const float *x, const float *y)
+{
+    float sum[SUMS] = {0};
+    size_t whole = n - n % SUMS;
+
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            sum[k] += x[i + k] * y[i + k];
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += x[i] * y[i];
+    return fold(sum);
+}
+
+static float largest_of(size_t n, const float *x)
+{
+    float top[SUMS];
+    size_t whole = n - n % SUMS;
+
+    for (size_t k = 0; k < SUMS; k++)
+        top[k] = -INFINITY;
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
+    for (size_t i = whole; i < n; i++)
+        top[i - whole] = x[i] > top[i - whole] ? x[i] : top[i - whole];
+    for (size_t k = 1; k < SUMS; k++)
+        top[0] = top[k] > top[0] ? top[k] : top[0];
+    return top[0];
+}
+
+/* e^x for x <= 0; below -87, where it leaves the normal numbers, 0. */
+static inline float exponential(float x)
+{
+    float a = x < -87 ? -87 : x, power, r;
+    int32_t n;
+
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    return x < -87 ? 0 : MADD(power, bm_exp_curve(r), power);
+}
+
+static void loop_attend(size_t n, float scale, const float *restrict r,
+                        float *restrict s)
+{
+    float top = 0, factor = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s[i] = scale * (s[i] + r[i]);
+    top = largest_of(n, s);
+    for (size_t i = 0; i < n; i++)
+        s[i] = exponential(s[i] - top);
+    factor = 1 / sum_of(n, s);
+    for (size_t i = 0; i < n; i++)
+        s[i] *= factor;
+}
+
+/* Of a softmax s: s (d - sum of s d). */
+static void loop_attend_back(size_t n, float scale, const float *restrict s,
+                             float *restrict d, float *restrict dr)
+{
+    float mean = dot_of(n, s, d);
+
+    for (size_t i = 0; i < n; i++)
+        dr[i] = d[i] = scale * (s[i] * (d[i] - mean));
+}
+
 static void loop_layernorm(size_t n, const float *restrict x,
                            const float *restrict gamma,
                            const float *restrict beta, float *restrict y,
@@ -397,6 +463,8 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .adam = loop_adam,
     .layernorm = loop_layernorm,
     .layernorm_back = loop_layernorm_back,
+    .attend = loop_attend,
+    .attend_back = loop_attend_back,
     .lstm = loop_lstm,
     .lstm_back = loop_lstm_back,
 };

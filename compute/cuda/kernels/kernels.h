@@ -150,6 +150,21 @@ cudaError_t bm_kernel_depthwise_backward(cudaStream_t stream,
 cudaError_t bm_kernel_depthwise_slopes(cudaStream_t stream,
                                        const bm_depthwise_pass *p);
 
+/* attention.cu: the operations of operations.h */
+typedef struct bm_attention_pass {
+    size_t T, B, heads;
+    float scale;
+    const int32_t *lengths; /* [B] */
+    const float *r, *from;  /* of the scores, of weights */
+    float *s, *dr;          /* forward writes s; backward both */
+} bm_attention_pass;
+cudaError_t bm_kernel_positions(cudaStream_t stream, size_t T, size_t D,
+                                float *y);
+cudaError_t bm_kernel_attention_weights(cudaStream_t stream,
+                                        const bm_attention_pass *p);
+cudaError_t bm_kernel_attention_back(cudaStream_t stream,
+                                     const bm_attention_pass *p);
+
 /* update.cu */
 
 /* bm_momentum_step on a device with so many multiprocessors. w16, unless NULL,
