@@ -43,7 +43,7 @@ static bm_status plan(bm_layer *l)
     size_t D = l->n_in;
 
     BM_TRY(bm_layer_count(l, "heads", l->args, &l->heads));
-    if (D % l->heads != 0)
+    if (D % l->heads != 0 && !l->assumed)
         return bm_layer_fail(l,
                              "%zu heads cannot share %zu features; their "
                              "number must be a multiple of %zu",

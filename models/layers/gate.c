@@ -45,7 +45,7 @@ static bm_status plan_glu(bm_layer *l)
 {
     if (l->args[0] != '\0')
         return bm_layer_fail(l, "glu takes no arguments");
-    if (row(l) % 2 != 0)
+    if (row(l) % 2 != 0 && (l->channels_in > 0 || !l->assumed))
         return bm_layer_fail(l,
                              "glu halves the %s of its input, which has %zu; "
                              "their number must be even",

@@ -148,12 +148,13 @@ typedef struct bm_layer_ops {
 
 struct bm_layer {
     const bm_layer_ops *ops;
-    bm_backend *be;               /* borrowed */
-    size_t number;                /* among the layers that are BM_ALONE */
-    char name[40];                /* "2.lstm": prefix of its segments' names */
-    char args[40];                /* "32,3x3": the text behind the colon */
-    bm_word word;                 /* its place in the line */
-    size_t n_in, n_out;           /* features per frame */
+    bm_backend *be;     /* borrowed */
+    size_t number;      /* among the layers that are BM_ALONE */
+    char name[40];      /* "2.lstm": prefix of its segments' names */
+    char args[40];      /* "32,3x3": the text behind the colon */
+    bm_word word;       /* its place in the line */
+    size_t n_in, n_out; /* features per frame */
+    bool assumed;       /* n_in depends on the data, which is not known yet */
     size_t channels_in, channels; /* of a column of x, of y; 0: a flat frame */
     bm_window time; /* frames of x under a frame of y: T' = bm_windows(time, T),
                        for each sequence, too; one frame unless plan sets it */
