@@ -48,6 +48,31 @@ typedef struct bm_runs {
 } bm_runs;
 
 /*
+ * `count` products of one shape:
+ *
+ *     C [m, n] = alpha op(A) op(B)      op(A) [m, k], op(B) [k, n]
+ *
+ * ld: floats from row to row of a matrix; apart: from matrix to matrix, where
+ * matrices may lie within the rows of each other.
+ */
+typedef struct bm_gemms {
+    size_t count, m, n, k;
+    bool trans_a, trans_b;
+    float alpha;
+    size_t lda, ldb, ldc;
+    size_t apart_a, apart_b, apart_c;
+} bm_gemms;
+
+/* Floats from the first of `count` matrices of rows x cols to their end. */
+static inline size_t bm_gemms_reach(size_t count, size_t rows, size_t cols,
+                                    size_t ld, size_t apart)
+{
+    return count == 0 || rows == 0 || cols == 0
+               ? 0
+               : (count - 1) * apart + (rows - 1) * ld + cols;
+}
+
+/*
  * A recurrent layer over whole sequences, in one direction or in two side by
  * side. h and c start at zero; the second direction runs backwards from each
  * sequence's own last frame. G matrices of each direction read x, and as many
@@ -120,6 +145,19 @@ typedef struct bm_conv {
 } bm_conv;
 
 /*
+ * Convolution over time of each feature alone. Places before the first frame
+ * and past a sequence's own end count as zeros (i: place in the window):
+ *
+ *     y[t', d] = b[d] + sum over i of w[i, d] x[t' stride + i - before, d]
+ */
+typedef struct bm_depthwise {
+    size_t width;   /* D */
+    bm_window time; /* before < size = K */
+    const float *w; /* [K, D] */
+    const float *b; /* [D] */
+} bm_depthwise;
+
+/*
  * The maximum or mean of each window, per channel, over the places inside the
  * image and before the sequence's end. Every window has such a place.
  */
@@ -166,6 +204,19 @@ typedef struct bm_layernorm {
     size_t width;              /* D */
     const float *gamma, *beta; /* [D] */
 } bm_layernorm;
+
+/*
+ * Weights of self-attention with relative positions (Dai et al. 2019), of frame
+ * t for frame u of the same sequence, where both are before its end:
+ *
+ *     a[t, u] = softmax over u of scale (s[t, u] + r[t, T - 1 - t + u])
+ *
+ * s compares the frames, r [2 T - 1] frame t with each distance t - u.
+ */
+typedef struct bm_attention {
+    size_t heads; /* H */
+    float scale;
+} bm_attention;
 
 /* What CTC does with an infeasible sequence, one that has fewer frames than
  * labels + repeats (bm_ctc_repeats). */

@@ -59,6 +59,13 @@ BM_OPERATION(gemm, multiplies(trans_a, trans_b, a, b, c),
               bm_tensor a, bm_tensor b, float beta, bm_tensor c),
              (be, trans_a, trans_b, alpha, a, b, beta, c))
 
+/* bm_gemm_batch: many products of matrices of one shape, see bm_gemms. c may
+ * not be a factor, and its matrices fill the memory from c on without gaps. */
+BM_OPERATION(gemm_batch, true,
+             (bm_backend *be, const bm_gemms *p, const float *a,
+              const float *b, float *c),
+             (be, p, a, b, c))
+
 /* bm_add_rows: adds b [cols] to every row of y [rows, cols]. */
 BM_OPERATION(add_rows, y.rank == 2,
              (bm_backend *be, bm_tensor y, const float *b),
@@ -94,6 +101,29 @@ BM_OPERATION(activate_back, true,
              (bm_backend *be, bm_activation f, size_t n, const float *y,
               const float *dy, float *dx),
              (be, f, n, y, dy, dx))
+
+/* bm_swish: y = x sigmoid(x), over n floats. y may be x. */
+BM_OPERATION(swish, true,
+             (bm_backend *be, size_t n, const float *x, float *y),
+             (be, n, x, y))
+
+/* bm_swish_back: dx = dy f'(x) of the same f, over n floats. dx may be dy. */
+BM_OPERATION(swish_back, true,
+             (bm_backend *be, size_t n, const float *x, const float *dy,
+              float *dx),
+             (be, n, x, dy, dx))
+
+/* bm_glu: x [rows, 2 n] -> y [rows, n] = a sigmoid(b), where a is the first
+ * half of a row of x, b the second. */
+BM_OPERATION(glu, true,
+             (bm_backend *be, size_t rows, size_t n, const float *x, float *y),
+             (be, rows, n, x, y))
+
+/* bm_glu_back: dy [rows, n] -> dx [rows, 2 n]. */
+BM_OPERATION(glu_back, true,
+             (bm_backend *be, size_t rows, size_t n, const float *x,
+              const float *dy, float *dx),
+             (be, rows, n, x, dy, dx))
 
 /* bm_dropout: y[i] = x[i] / (1 - p) where number i of the random stream `key`
  * (core/rng.h) is at least p, else 0, over n floats. It is its own backward
@@ -167,6 +197,24 @@ BM_OPERATION(conv_backward,
               float *dw, float *db),
              (be, c, in, out, x, dy, work, dx, dw, db))
 
+/* bm_depthwise_forward: x [T, B, D] -> y [T', B, D], where T' and the frames of
+ * `out` follow from bm_windows. Past a sequence's end x is not read, and y
+ * becomes zero. */
+BM_OPERATION(depthwise_forward, maps(c->time, in, out) && starts_inside(c->time),
+             (bm_backend *be, const bm_depthwise *c, bm_extent in,
+              bm_extent out, const float *x, float *y),
+             (be, c, in, out, x, y))
+
+/* bm_depthwise_backward: dy [T', B, D] -> dx [T, B, D], dw [K, D], db [D]. dx
+ * may be NULL. Past a sequence's end x and dy are not read, and dx becomes
+ * zero. */
+BM_OPERATION(depthwise_backward,
+             maps(c->time, in, out) && starts_inside(c->time),
+             (bm_backend *be, const bm_depthwise *c, bm_extent in,
+              bm_extent out, const float *x, const float *dy, float *dx,
+              float *dw, float *db),
+             (be, c, in, out, x, dy, dx, dw, db))
+
 /* bm_pooling_forward: x [T, B, H, C] -> y [T', B, H', C]. Past a sequence's end
  * x is not read, and y becomes zero. */
 BM_OPERATION(pooling_forward,
@@ -233,6 +281,29 @@ BM_OPERATION(layernorm_backward, n->width > 0,
               const float *x, const float *dy, float *kept, float *dx,
               float *dgamma, float *dbeta),
              (be, n, e, x, dy, kept, dx, dgamma, dbeta))
+
+/* bm_positions: y [2 T - 1, D], T > 0: the sinusoidal encodings (Vaswani et al.
+ * 2017) of the distances T - 1, .., 0, .., 1 - T. Of distance p number 2 i is
+ * sin(p / 10000^(2 i / D)), the next one the cosine. */
+BM_OPERATION(positions, T > 0,
+             (bm_backend *be, size_t T, size_t D, float *y),
+             (be, T, D, y))
+
+/* bm_attention_weights: scores s [B, H, T, T] become the weights of
+ * bm_attention, from r [H, T, B, 2 T - 1]. Where a frame is past its sequence's
+ * end, s is not used and becomes zero. */
+BM_OPERATION(attention_weights, a->heads > 0,
+             (bm_backend *be, const bm_attention *a, bm_extent e,
+              const float *r, float *s),
+             (be, a, e, r, s))
+
+/* bm_attention_back: d [B, H, T, T], the gradient of the weights s that
+ * bm_attention_weights made, becomes that of its scores; dr [H, T, B, 2 T - 1]
+ * that of r. Both become zero past the ends, where d is not used. */
+BM_OPERATION(attention_back, a->heads > 0,
+             (bm_backend *be, const bm_attention *a, bm_extent e,
+              const float *s, float *d, float *dr),
+             (be, a, e, s, d, dr))
 
 /* ---- losses -------------------------------------------------------------- */
 

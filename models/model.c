@@ -94,9 +94,26 @@ static bm_status find_rate(bm_layer *l, bm_frame_rate x)
     return BM_OK;
 }
 
+/* Does the size of y follow from a number of features that is not known yet? */
+static bool is_assumed_behind(const bm_layer *l)
+{
+    const bm_layer *b = l;
+    bool assumed = l->assumed;
+
+    if (l->ops == &bm_layer_linear || l->ops == &bm_layer_lstm ||
+        l->ops == &bm_layer_blstm)
+        return false;
+    if (l->ops->role == BM_SEPARATES)
+        return (l - l->opening)->assumed;
+    while (l->ops->role == BM_CLOSES &&
+           (b -= b->previous)->ops->role == BM_SEPARATES)
+        assumed = assumed || b->assumed;
+    return assumed;
+}
+
 /* Plans every layer; the last one has as many outputs as there are classes. *at
- * is the layer that failed. */
-static bm_status plan(bm_model *m, size_t *at)
+ * is the layer that failed. assumed: the number of features is no real one. */
+static bm_status plan(bm_model *m, bool assumed, size_t *at)
 {
     size_t size = m->shape.n_features, channels = 0, n = 0, all = 0;
     bm_frame_rate rate = {1, 0, 1};
@@ -104,6 +121,7 @@ static bm_status plan(bm_model *m, size_t *at)
     for (size_t k = 0; k < m->n_layers; k++) {
         bm_layer *l = &m->layers[k];
         *at = k;
+        l->assumed = assumed;
         l->be = m->be;
         l->n_in = size;
         l->channels_in = channels;
@@ -119,6 +137,7 @@ static bm_status plan(bm_model *m, size_t *at)
                                  "ctc",
                                  m->loss->name);
         rate = l->rate_out;
+        assumed = is_assumed_behind(l);
         size = l->n_out;
         channels = l->channels;
         n += weights(l, false);
@@ -303,7 +322,7 @@ void bm_model_check(const bm_config *config, bm_faults *faults)
     m.loss = bm_loss_find(set.loss);
     status = bm_net_parse(set.net, &m.layers, &m.n_layers);
     if (status == BM_OK) {
-        status = plan(&m, &at);
+        status = plan(&m, true, &at);
         meets = m.layers[at].ops->role == BM_CLOSES;
     }
     if (status != BM_OK && !meets)
@@ -327,7 +346,7 @@ bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,
     m->params.be = be;
     BM_TRY_DONE(choose(m, settings));
     BM_TRY_DONE(bm_net_parse(m->net, &m->layers, &m->n_layers));
-    BM_TRY_DONE(plan(m, &at));
+    BM_TRY_DONE(plan(m, false, &at));
     BM_TRY_DONE(check_outputs(m));
     bm_net_fuse(m->layers, m->n_layers);
     BM_TRY_DONE(name_segments(m));

@@ -3,7 +3,8 @@
  * k and writes stage k + 1, or the stage behind the layers fused into it; stage
  * 0 is the batch. For a group's branches (layers/group.c) its input is a stage
  * again, with the same memory. The stages of a batch share one allocation of scratch: each
- * layer's y and kept floats, two gradients used in turn, and the loss's work.
+ * layer's y and kept floats, two gradients used in turn, and work that layers
+ * and the loss use one after the other.
  */
 #include "core/size.h"
 #include "core/span.h"
@@ -31,6 +32,18 @@ static bm_status check_size(const bm_model *m, const bm_batch *b)
     return BM_OK;
 }
 
+/* Memory of attention grows with the square of a sequence's frames. */
+static bm_status check_frames(const bm_layer *l, size_t T)
+{
+    if (l->most == 0 || T <= l->most)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "layer %s: a sequence of %zu frames, at most %zu are "
+                   "possible; shorten sequences in front of it, as with "
+                   "subsample or a stride, or leave the longest out",
+                   l->name, T, l->most);
+}
+
 /* The extent after every layer. */
 static bm_status extend(bm_model *m, const bm_batch *b)
 {
@@ -51,6 +64,7 @@ static bm_status extend(bm_model *m, const bm_batch *b)
         bm_window time = m->layers[k].time;
         int32_t *frames = m->frames + k * B;
 
+        BM_TRY(check_frames(&m->layers[k], in->T));
         if (bm_model_repeats(m, k)) {
             m->stages[k + 1].extent =
                 m->stages[k - m->layers[k].opening].extent;
@@ -81,11 +95,16 @@ static bm_pass pass(const bm_model *m, size_t layer, bool training,
                      bm_rng_fork(key, layer)};
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Sets all views of `scratch`, or NULL views; `loss`: also those of the loss and
  * of gradients. Returns its size in floats. */
 static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
 {
-    size_t used = 0, largest = 0;
+    size_t used = 0, largest = 0, work = 0;
 
     for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
         bm_layer *l = &m->layers[k];
@@ -98,20 +117,24 @@ static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
             NULL, 3, {p.out.T, p.out.B, m->layers[k + l->fused].n_out, 1}};
         y->data = bm_model_repeats(m, k) ? m->stages[k - l->opening].x.data
                                          : take(scratch, &used, bm_count(*y));
-        largest = bm_count(*y) > largest ? bm_count(*y) : largest;
+        largest = larger(bm_count(*y), largest);
         l->kept = l->ops->kept == NULL
                       ? NULL
                       : take(scratch, &used, l->ops->kept(l, &p));
+        if (l->ops->work != NULL)
+            work = larger(l->ops->work(l, &p), work);
     }
+    if (loss && m->loss->work != NULL)
+        work = larger(m->loss->work(m->be, m->stages[m->n_layers].extent,
+                                    b->targets, m->shape.n_classes),
+                      work);
+    m->work = take(scratch, &used, work);
+    for (size_t k = 0; k < m->n_layers; k++)
+        m->layers[k].work = m->work;
     if (!loss)
         return used;
     m->gradient[0] = take(scratch, &used, largest);
     m->gradient[1] = take(scratch, &used, largest);
-    m->work = m->loss->work == NULL
-                  ? NULL
-                  : take(scratch, &used,
-                         m->loss->work(m->be, m->stages[m->n_layers].extent,
-                                       b->targets, m->shape.n_classes));
     return used;
 }
 

@@ -9,7 +9,7 @@
 
 #include "models/layers/layer.h"
 
-enum { BM_NET_LAYERS = 256 }; /* of a network, at most */
+enum { BM_NET_LAYERS = 1024 }; /* of a network, at most */
 
 /*
  * *out <- a new array of *n layers, one for each word, or as many as the number

@@ -18,6 +18,7 @@ static const char *name_of(const bm_layer *l, const char *name)
         {&bm_layer_linear, "w", "weight"},
         {&bm_layer_linear, "b", "bias"},
         {&bm_layer_conv, "b", "bias"},
+        {&bm_layer_depthwise, "b", "bias"},
         {&bm_layer_batchnorm, "gamma", "weight"},
         {&bm_layer_batchnorm, "beta", "bias"},
         {&bm_layer_batchnorm, "mean", "running_mean"},
@@ -45,13 +46,14 @@ static bm_status add(bm_npz *z, size_t k, const char *name, const float *x,
 static bm_status add_kernels(bm_npz *z, size_t k, const bm_layer *l)
 {
     size_t dim[4], n = bm_kernels_shape(l, dim);
+    int rank = l->ops == &bm_layer_depthwise ? 3 : 4;
     float *turned = malloc(n * sizeof *turned);
     bm_status status = BM_OK;
 
     if (turned == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", n);
     bm_kernels_turn(l, turned);
-    status = add(z, k, "weight", turned, 4, dim);
+    status = add(z, k, "weight", turned, rank, dim);
     free(turned);
     return status;
 }
@@ -105,7 +107,10 @@ static bm_status add_layer(bm_npz *z, size_t k, const bm_layer *l)
     for (int i = 0; i < l->n_weights; i++) {
         const bm_weight *w = &l->weights[i];
 
-        if (l->ops == &bm_layer_conv && strcmp(w->name, "w") == 0)
+        bool kernels =
+            l->ops == &bm_layer_conv || l->ops == &bm_layer_depthwise;
+
+        if (kernels && strcmp(w->name, "w") == 0)
             BM_TRY(add_kernels(z, k, l));
         else
             BM_TRY(add(z, k, name_of(l, w->name), bm_layer_weight(l, w->name),

@@ -188,26 +188,35 @@ static const char *weight(flow *f, const bm_layer *l, const char *name,
     return bm_graph_floats(f->g, name, 1, &n, bm_layer_weight(l, name));
 }
 
+/* A matrix [rows, K] as the second factor of a product. */
+static const char *turned(flow *f, const char *name, const float *w,
+                          size_t rows, size_t K)
+{
+    float *to = malloc(rows * K * sizeof *to);
+    const char *value = "";
+
+    if (to == NULL) {
+        bm_graph_fail(f->g);
+        return value;
+    }
+    for (size_t n = 0; n < rows; n++)
+        for (size_t k = 0; k < K; k++)
+            to[k * rows + n] = w[n * K + k];
+    value = bm_graph_floats(f->g, name, 2, (size_t[]){K, rows}, to);
+    free(to);
+    return value;
+}
+
 static void write_linear(flow *f, const bm_layer *l)
 {
     size_t K = l->n_in, N = l->n_out;
-    const float *w = bm_layer_weight(l, "w");
-    float *turned = malloc(K * N * sizeof *turned);
 
     if (f->lies == COLUMNS)
         to_batch(f);
-    if (turned == NULL) {
-        bm_graph_fail(f->g);
-        return;
-    }
-    for (size_t n = 0; n < N; n++)
-        for (size_t k = 0; k < K; k++)
-            turned[k * N + n] = w[n * K + k];
     f->x = NODE(f->g, "MatMul", f->x,
-                bm_graph_floats(f->g, "w", 2, (size_t[]){K, N}, turned));
+                turned(f, "w", bm_layer_weight(l, "w"), N, K));
     f->x = NODE(f->g, "Add", f->x, weight(f, l, "b", N));
     f->zero = false;
-    free(turned);
 }
 
 static const char *kernels(flow *f, const bm_layer *l)
@@ -249,6 +258,24 @@ static void write_conv(flow *f, const bm_layer *l)
     f->channels = l->channels;
     f->zero = false;
     count_windows(f, l->time);
+}
+
+/* Each feature is a channel, and a group of its own. */
+static void write_depthwise(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    size_t D = l->n_in;
+    bm_window t = l->time;
+
+    to_columns(f, D);
+    clear(f);
+    f->x = NODE(g, "Conv", f->x, kernels(f, l), weight(f, l, "b", D));
+    bm_graph_set(g, "group", (int64_t)D);
+    bm_graph_set_list(g, "strides", 2, LIST((int64_t)t.stride, 1));
+    bm_graph_set_list(g, "pads", 4,
+                      LIST((int64_t)t.before, 0, (int64_t)t.after, 0));
+    f->zero = false;
+    count_windows(f, t);
 }
 
 /* One window over all? Such a kernel is larger than the format allows. */
@@ -401,6 +428,162 @@ static void write_sigmoid(flow *f, const bm_layer *l)
 {
     (void)l;
     f->x = NODE(f->g, "Sigmoid", f->x);
+    f->zero = false;
+}
+
+static void write_swish(flow *f, const bm_layer *l)
+{
+    (void)l;
+    f->x = NODE(f->g, "Mul", f->x, NODE(f->g, "Sigmoid", f->x));
+}
+
+/* x from number `from` to number `to` - 1 of an axis. */
+static const char *slice(bm_graph *g, const char *x, int64_t axis, int64_t from,
+                         int64_t to)
+{
+    return NODE(g, "Slice", x, vector(g, 1, &from), vector(g, 1, &to),
+                vector(g, 1, &axis));
+}
+
+static void write_glu(flow *f, const bm_layer *l)
+{
+    bool columns = l->channels_in > 0;
+    int64_t axis = columns ? 1 : 2, n = (int64_t)l->n_in;
+    const char *a = NULL, *b = NULL;
+
+    if (columns) {
+        to_columns(f, l->channels_in);
+        n = (int64_t)l->channels_in;
+        f->channels = l->channels;
+    } else {
+        to_batch(f);
+    }
+    a = slice(f->g, f->x, axis, 0, n / 2);
+    b = slice(f->g, f->x, axis, n / 2, n);
+    f->x = NODE(f->g, "Mul", a, NODE(f->g, "Sigmoid", b));
+}
+
+static void write_scale(flow *f, const bm_layer *l)
+{
+    f->x = NODE(f->g, "Mul", f->x,
+                bm_graph_floats(f->g, "factor", 0, NULL, &l->factor));
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+/* x [B, T, D] times one of the three matrices, for q, k, v, with its bias. */
+static const char *project(flow *f, const bm_layer *l, size_t i)
+{
+    static const char *const names[][2] = {
+        {"wq", "bq"}, {"wk", "bk"}, {"wv", "bv"}};
+    size_t D = l->n_in;
+    const float *w = bm_layer_weight(l, "w") + i * D * D;
+    const float *b = bm_layer_weight(l, "b") + i * D;
+    const char *y = NODE(f->g, "MatMul", f->x, turned(f, names[i][0], w, D, D));
+
+    return NODE(f->g, "Add", y, bm_graph_floats(f->g, names[i][1], 1, &D, b));
+}
+
+/* [B, T, D] -> [B, heads, T, d], or with the last two in another order. */
+static const char *by_head(flow *f, const bm_layer *l, const char *x, bool turn)
+{
+    int64_t H = (int64_t)l->heads, d = (int64_t)l->n_in / H;
+
+    x = reshape(f->g, x, 4, LIST(0, 0, H, d));
+    return transpose(f->g, x, 4, turn ? LIST(0, 2, 3, 1) : LIST(0, 2, 1, 3));
+}
+
+/* The encodings of distances T - 1 .. 1 - T: [2 T - 1, D]. T: a scalar. */
+static const char *encodings(flow *f, const bm_layer *l, const char *T)
+{
+    bm_graph *g = f->g;
+    size_t half = (l->n_in + 1) / 2;
+    float *rates = malloc(half * sizeof *rates);
+    const char *p = NULL, *angles = NULL, *both = NULL;
+    int64_t D = (int64_t)l->n_in;
+
+    if (rates == NULL) {
+        bm_graph_fail(g);
+        return "";
+    }
+    for (size_t i = 0; i < half; i++)
+        rates[i] = (float)pow(10000, -2 * (double)i / (double)l->n_in);
+    p = NODE(g, "Range", NODE(g, "Sub", T, scalar(g, 1)), NODE(g, "Neg", T),
+             scalar(g, -1));
+    p = NODE(g, "Cast", p);
+    bm_graph_set(g, "to", BM_GRAPH_FLOAT);
+    angles = NODE(g, "Mul", unsqueeze(g, p, 1, LIST(1)),
+                  bm_graph_floats(g, "rates", 1, &half, rates));
+    free(rates);
+    both = NODE(g, "Concat", unsqueeze(g, NODE(g, "Sin", angles), 1, LIST(2)),
+                unsqueeze(g, NODE(g, "Cos", angles), 1, LIST(2)));
+    bm_graph_set(g, "axis", 2);
+    both = reshape(g, both, 2, LIST(0, 2 * (int64_t)half));
+    return slice(g, both, 1, 0, D);
+}
+
+/* y[t, u] = r[t, T - 1 - t + u] of r [B, heads, T, 2 T - 1]: with a number in
+ * front of each row, rows of T begin one number later than those of 2 T - 1. */
+static const char *shift(flow *f, const char *r, const char *T)
+{
+    bm_graph *g = f->g;
+    const char *length = unsqueeze(g, T, 1, LIST(0));
+    const char *shape = NULL, *y = NULL;
+
+    y = NODE(g, "Pad", r, vector(g, 8, LIST(0, 0, 0, 1, 0, 0, 0, 0)));
+    shape = NODE(g, "Concat", vector(g, 3, LIST(0, 0, -1)), length);
+    bm_graph_set(g, "axis", 0);
+    y = slice(g, NODE(g, "Reshape", y, shape), 2, 1, INT64_MAX);
+    shape = NODE(g, "Concat", vector(g, 2, LIST(0, 0)), length,
+                 vector(g, 1, LIST(-1)));
+    bm_graph_set(g, "axis", 0);
+    return NODE(g, "Slice", NODE(g, "Reshape", y, shape), vector(g, 1, LIST(0)),
+                length, vector(g, 1, LIST(3)));
+}
+
+/* The scores [B, heads, T, T], before they are scaled. */
+static const char *score(flow *f, const bm_layer *l)
+{
+    bm_graph *g = f->g;
+    size_t D = l->n_in;
+    int64_t H = (int64_t)l->heads, d = (int64_t)D / H;
+    const float *uv = bm_layer_weight(l, "uv");
+    const char *T = frames(f), *q = project(f, l, 0), *k = project(f, l, 1);
+    const char *qu = NODE(g, "Add", q, bm_graph_floats(g, "u", 1, &D, uv));
+    const char *qv = NODE(g, "Add", q, bm_graph_floats(g, "v", 1, &D, uv + D));
+    const char *p = NODE(g, "MatMul", encodings(f, l, T),
+                         turned(f, "wr", bm_layer_weight(l, "wr"), D, D));
+    const char *r = NULL;
+
+    p = transpose(g, reshape(g, p, 3, LIST(0, H, d)), 3, LIST(1, 2, 0));
+    r = NODE(g, "MatMul", by_head(f, l, qv, false), p);
+    return NODE(
+        g, "Add",
+        NODE(g, "MatMul", by_head(f, l, qu, false), by_head(f, l, k, true)),
+        shift(f, r, T));
+}
+
+static void write_attention(flow *f, const bm_layer *l)
+{
+    static const float least = -FLT_MAX;
+    bm_graph *g = f->g;
+    size_t D = l->n_in;
+    float scale = (float)(1 / sqrt((double)(D / l->heads)));
+    const char *a = NULL, *c = NULL;
+
+    to_batch(f);
+    clear(f);
+    a = NODE(g, "Mul", score(f, l),
+             bm_graph_floats(g, "scale", 0, NULL, &scale));
+    a = NODE(g, "Where", unsqueeze(g, find_inside(f), 2, LIST(1, 2)), a,
+             bm_graph_floats(g, "least", 0, NULL, &least));
+    a = NODE(g, "Softmax", a);
+    bm_graph_set(g, "axis", 3);
+    c = NODE(g, "MatMul", a, by_head(f, l, project(f, l, 2), false));
+    c = transpose(g, c, 4, LIST(0, 2, 1, 3));
+    c = reshape(g, c, 3, LIST(0, 0, (int64_t)D));
+    c = NODE(g, "MatMul", c, turned(f, "wo", bm_layer_weight(l, "wo"), D, D));
+    f->x = NODE(g, "Add", c, weight(f, l, "bo", D));
     f->zero = false;
 }
 
@@ -600,6 +783,7 @@ static const struct {
 } writers[] = {
     {&bm_layer_linear, write_linear},
     {&bm_layer_conv, write_conv},
+    {&bm_layer_depthwise, write_depthwise},
     {&bm_layer_pool, write_pool},
     {&bm_layer_batchnorm, write_batchnorm},
     {&bm_layer_layernorm, write_layernorm},
@@ -607,10 +791,14 @@ static const struct {
     {&bm_layer_leaky_relu, write_leaky_relu},
     {&bm_layer_tanh, write_tanh},
     {&bm_layer_sigmoid, write_sigmoid},
+    {&bm_layer_swish, write_swish},
+    {&bm_layer_glu, write_glu},
+    {&bm_layer_scale, write_scale},
     {&bm_layer_lstm, write_recurrent},
     {&bm_layer_blstm, write_recurrent},
     {&bm_layer_gru, write_recurrent},
     {&bm_layer_bgru, write_recurrent},
+    {&bm_layer_attention, write_attention},
     {&bm_layer_dropout, write_dropout},
     {&bm_layer_stack, write_stack},
     {&bm_layer_subsample, write_subsample},

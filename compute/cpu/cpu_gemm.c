@@ -358,6 +358,56 @@ void bm_cpu_multiply(bm_backend *be, size_t m, size_t n, size_t k, float alpha,
     bm_cpu_remember(be, p.status);
 }
 
+/* ---- many products ------------------------------------------------------- */
+
+typedef struct many {
+    const bm_gemms *p;
+    const float *a, *b;
+    float *c;
+    size_t threads;
+} many;
+
+static void multiply_each(void *self, size_t part)
+{
+    const many *of = self;
+    const bm_gemms *p = of->p;
+    product one = {.m = p->m,
+                   .n = p->n,
+                   .k = p->k,
+                   .alpha = p->alpha,
+                   .a = {.ld = p->lda, .transposed = p->trans_a},
+                   .b = {.ld = p->ldb, .transposed = p->trans_b},
+                   .ldc = p->ldc};
+    size_t to = bm_part(p->count, 1, of->threads, part + 1);
+
+    for (size_t i = bm_part(p->count, 1, of->threads, part); i < to; i++)
+        multiply_fp32(&one, p->m, p->n, of->a + i * p->apart_a,
+                      of->b + i * p->apart_b, of->c + i * p->apart_c);
+}
+
+/* In fp32 a thread takes whole products, of which each has the same bits on any
+ * thread. */
+void bm_cpu_gemm_batch(bm_backend *be, const bm_gemms *p, const float *a,
+                       const float *b, float *c)
+{
+    size_t threads = bm_thread_pool_threads(bm_cpu_of(be)->pool);
+    many of = {p, a, b, c, threads};
+
+    if (bm_cpu_of(be)->precision == BM_FP32 && p->m * p->n * p->k > 0) {
+        bm_cpu_run(be, threads, multiply_each, &of);
+        return;
+    }
+    for (size_t i = 0; i < p->count; i++)
+        bm_cpu_multiply(be, p->m, p->n, p->k, p->alpha,
+                        (bm_factor){.x = a + i * p->apart_a,
+                                    .ld = p->lda,
+                                    .transposed = p->trans_a},
+                        (bm_factor){.x = b + i * p->apart_b,
+                                    .ld = p->ldb,
+                                    .transposed = p->trans_b},
+                        0, c + i * p->apart_c, p->ldc);
+}
+
 /* ---- few rows, B used many times ---------------------------------------- */
 
 static bool by_dnn(const bm_cpu *cpu)

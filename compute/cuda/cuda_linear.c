@@ -28,6 +28,28 @@ void bm_cuda_gemm(bm_backend *be, bool trans_a, bool trans_b, float alpha,
         out, BM_CUDA_F32, n, NULL);
 }
 
+void bm_cuda_gemm_batch(bm_backend *be, const bm_gemms *p, const float *a,
+                        const float *b, float *c)
+{
+    bool ta = p->trans_a, tb = p->trans_b;
+    size_t in_a = bm_gemms_reach(p->count, ta ? p->k : p->m, ta ? p->m : p->k,
+                                 p->lda, p->apart_a);
+    size_t in_b = bm_gemms_reach(p->count, tb ? p->n : p->k, tb ? p->k : p->n,
+                                 p->ldb, p->apart_b);
+    size_t all = bm_gemms_reach(p->count, p->m, p->n, p->ldc, p->apart_c);
+
+    if (all == 0)
+        return;
+    if (p->k == 0) { /* empty sums */
+        bm_cuda_axpby(be, all, 0, c, 0, c);
+        return;
+    }
+    bm_cuda_multiply_batch(be, bm_cuda_of(be)->stream, p,
+                           bm_cuda_factor_of(be, a, in_a, p->lda, ta),
+                           bm_cuda_factor_of(be, b, in_b, p->ldb, tb),
+                           bm_cuda_write(be, c, all));
+}
+
 typedef struct target {
     void *c;
     bm_cuda_type type;

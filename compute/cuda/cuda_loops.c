@@ -49,6 +49,44 @@ void bm_cuda_activate_back(bm_backend *be, bm_activation f, size_t n,
                                         to));
 }
 
+void bm_cuda_swish(bm_backend *be, size_t n, const float *x, float *y)
+{
+    bm_in from = bm_cuda_in(be, x, n);
+    bm_out to = bm_cuda_out(be, y, n);
+
+    BM_CUDA(be, bm_kernel_swish(bm_cuda_of(be)->stream, n, from, to));
+}
+
+void bm_cuda_swish_back(bm_backend *be, size_t n, const float *x,
+                        const float *dy, float *dx)
+{
+    bm_in at = bm_cuda_in(be, x, n);
+    bm_in from = bm_cuda_in(be, dy, n);
+    bm_out to = bm_cuda_out(be, dx, n);
+
+    BM_CUDA(be, bm_kernel_swish_back(bm_cuda_of(be)->stream, n, at, from, to));
+}
+
+void bm_cuda_glu(bm_backend *be, size_t rows, size_t n, const float *x,
+                 float *y)
+{
+    bm_in from = bm_cuda_in(be, x, 2 * rows * n);
+    bm_out to = bm_cuda_out(be, y, rows * n);
+
+    BM_CUDA(be, bm_kernel_glu(bm_cuda_of(be)->stream, rows, n, from, to));
+}
+
+void bm_cuda_glu_back(bm_backend *be, size_t rows, size_t n, const float *x,
+                      const float *dy, float *dx)
+{
+    bm_in at = bm_cuda_in(be, x, 2 * rows * n);
+    bm_in from = bm_cuda_in(be, dy, rows * n);
+    bm_out to = bm_cuda_out(be, dx, 2 * rows * n);
+
+    BM_CUDA(be,
+            bm_kernel_glu_back(bm_cuda_of(be)->stream, rows, n, at, from, to));
+}
+
 void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
                      const float *x, float *y)
 {

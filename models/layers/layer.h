@@ -1,8 +1,8 @@
 /*
  * layer.h - one differentiable step of a network, y = f(x; w).
  *
- * A layer allocates nothing: plan() states its weights and kept() its scratch,
- * and the model provides views of them.
+ * A layer allocates nothing: plan() states its weights, kept() and work() its
+ * scratch, and the model provides views of them.
  *
  * In padding, past the end of a sequence, x, y and dy are zero. A layer must
  * leave zeros there in y and in dx, so that padding influences no result and
@@ -29,6 +29,7 @@
 #define BM_LAYERS(X)                                                           \
     X(linear)                                                                  \
     X(conv)                                                                    \
+    X(depthwise)                                                               \
     X(pool)                                                                    \
     X(batchnorm)                                                               \
     X(layernorm)                                                               \
@@ -36,10 +37,14 @@
     X(leaky_relu)                                                              \
     X(tanh)                                                                    \
     X(sigmoid)                                                                 \
+    X(swish)                                                                   \
+    X(glu)                                                                     \
+    X(scale)                                                                   \
     X(lstm)                                                                    \
     X(blstm)                                                                   \
     X(gru)                                                                     \
     X(bgru)                                                                    \
+    X(attention)                                                               \
     X(dropout)                                                                 \
     X(stack)                                                                   \
     X(subsample)                                                               \
@@ -60,9 +65,10 @@ typedef struct bm_weight {
 } bm_weight;
 
 enum {
-    BM_LAYER_WEIGHTS = 6,    /* arrays at most */
-    BM_LAYER_WINDOW = 1024,  /* places of a window at most, but for pool:all */
-    BM_LAYER_DISTANCES = 256 /* frames of splice, at most */
+    BM_LAYER_WEIGHTS = 6,     /* arrays at most */
+    BM_LAYER_WINDOW = 1024,   /* places of a window at most, but for pool:all */
+    BM_LAYER_DISTANCES = 256, /* frames of splice, at most */
+    BM_LAYER_ATTENDED = 4096  /* frames of a sequence with attention, at most */
 };
 
 /* A word of the network's description, for messages. */
@@ -124,6 +130,9 @@ typedef struct bm_layer_ops {
     void (*init)(const bm_layer *l, float *w, bm_rng *rng);
     /* Floats of l->kept, kept from forward to backward. NULL: 0. */
     size_t (*kept)(const bm_layer *l, const bm_pass *p);
+    /* Floats of l->work, which a call of forward or backward may use and layers
+     * share. NULL: 0. */
+    size_t (*work)(const bm_layer *l, const bm_pass *p);
     /* Cost of the products. NULL: no products. */
     bm_flops (*flops)(const bm_layer *l, const bm_pass *p);
     /* Called by bm_net_fuse() once the layer is planned. Adds e to l->after and
@@ -141,12 +150,13 @@ typedef struct bm_layer_ops {
 
 struct bm_layer {
     const bm_layer_ops *ops;
-    bm_backend *be;               /* borrowed */
-    size_t number;                /* among the layers that are BM_ALONE */
-    char name[40];                /* "2.lstm": prefix of its segments' names */
-    char args[40];                /* "32,3x3": the text behind the colon */
-    bm_word word;                 /* its place in the line */
-    size_t n_in, n_out;           /* features per frame */
+    bm_backend *be;     /* borrowed */
+    size_t number;      /* among the layers that are BM_ALONE */
+    char name[40];      /* "2.lstm": prefix of its segments' names */
+    char args[40];      /* "32,3x3": the text behind the colon */
+    bm_word word;       /* its place in the line */
+    size_t n_in, n_out; /* features per frame */
+    bool assumed;       /* n_in depends on the data, which is not known yet */
     size_t channels_in, channels; /* of a column of x, of y; 0: a flat frame */
     bm_window time; /* frames of x under a frame of y: T' = bm_windows(time, T),
                        for each sequence, too; one frame unless plan sets it */
@@ -162,6 +172,9 @@ struct bm_layer {
     bool last;       /* a separator: in front of the last branch */
     bm_tensor end;   /* a separator: its x, the output of a branch */
     float rate;      /* dropout's p */
+    float factor;    /* of scale */
+    size_t heads;    /* of attention */
+    size_t most;     /* frames of a sequence of x; 0: any number */
     short distances[BM_LAYER_DISTANCES]; /* of splice, rising */
     size_t n_distances;
     bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */
@@ -169,7 +182,7 @@ struct bm_layer {
     size_t fused;      /* set by bm_net_fuse: the layers behind it in `after` */
     float *w, *g;      /* learned weights, their gradient: views of params */
     float *s, *gs;     /* statistics, their decrements: likewise */
-    float *kept;       /* [kept()]: a view of the model's scratch */
+    float *kept, *work; /* [kept()], [work()]: views of the model's scratch */
 };
 
 /* For plan(): returns BM_ERR_CONFIG; the message marks the layer's word. */

@@ -31,6 +31,8 @@ static const char with_groups[] =
     "splice:-2,1..2 linear";
 
 static const char gru_layers[] = "bgru:5 gru:4 linear";
+static const char of_a_conformer[] =
+    "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 linear";
 
 static bm_backend *host(void)
 {
@@ -451,7 +453,8 @@ static void test_every_layer_has_a_counterpart(void **_)
     FOR_EACH (i, names) {
         if (strstr(every_layer, names[i]) == NULL &&
             strstr(with_groups, names[i]) == NULL &&
-            strstr(gru_layers, names[i]) == NULL)
+            strstr(gru_layers, names[i]) == NULL &&
+            strstr(of_a_conformer, names[i]) == NULL)
             fail_msg("no net of this test has %s", names[i]);
     }
 }
@@ -485,6 +488,40 @@ static void test_branches_meet_in_the_graph(void **_)
     (void)array(&d, "8.weight", 1, (size_t[]){5});
     assert_non_null(dump_find(&d, "10.bias")); /* the last of all */
     dump_free(&d);
+}
+
+/* PyTorch's Conv1d has its kernels as [features, 1, frames]. */
+static void test_layers_of_a_conformer_are_nodes_and_arrays(void **_)
+{
+    static const char *const nodes[] = {
+        "1.swish/Sigmoid", "1.swish/Mul", "2.glu/Slice",     "2.glu/Slice_2",
+        "2.glu/Mul",       "3.scale/Mul", "4.depthwise/Conv"};
+    bm_model *net = network(of_a_conformer);
+    size_t n = 0;
+    const bm_layer *l = bm_model_layers(net, &n);
+    const float *w = bm_layer_weight(&l[4], "w"), *turned = NULL;
+    Onnx__ModelProto *m = NULL;
+    dump d = {0};
+
+    (void)_;
+    write_model("conformer.safetensors", of_a_conformer, settings);
+    assert_code(
+        BMUF("export", "conformer.safetensors", "--onnx", "conformer.onnx"), 0);
+    m = read_graph("conformer.onnx");
+    FOR_EACH (i, nodes)
+        assert_int_equal(count_nodes(m, nodes[i]), 1);
+    assert_connected(m->graph);
+    onnx__model_proto__free_unpacked(m, NULL);
+    assert_code(
+        BMUF("export", "conformer.safetensors", "--npz", "conformer.npz"), 0);
+    d = dump_read("conformer.npz");
+    turned = array(&d, "4.weight", 3, (size_t[]){4, 1, 3});
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < 3; i++)
+            assert_true(turned[k * 3 + i] == w[i * 4 + k]);
+    (void)array(&d, "4.bias", 1, (size_t[]){4});
+    dump_free(&d);
+    bm_model_free(net);
 }
 
 static void test_a_layer_without_counterpart_is_refused_by_name(void **_)
@@ -805,6 +842,7 @@ int main(void)
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
         cmocka_unit_test(test_branches_meet_in_the_graph),
+        cmocka_unit_test(test_layers_of_a_conformer_are_nodes_and_arrays),
         cmocka_unit_test(test_a_layer_without_counterpart_is_refused_by_name),
         cmocka_unit_test(test_arrays_have_the_names_and_shapes_of_pytorch),
         cmocka_unit_test(test_bytes_are_within_half_a_step),

@@ -42,7 +42,7 @@ static size_t learned(const bm_layer *l)
     return sum;
 }
 
-/* Of the network of a preset, which has no branches. */
+/* Of the network of a preset. */
 static size_t weights_of(const char *path, size_t features, size_t classes)
 {
     bm_config *config = NULL;
@@ -68,9 +68,18 @@ static size_t weights_of(const char *path, size_t features, size_t classes)
 #define BLSTM(in, cells)  (2 * 4 * (cells) * ((in) + (cells) + 1))
 #define LINEAR(in, out)   (((in) + 1) * (out))
 #define CONV(in, w, h, n) LINEAR((in) * (w) * (h), n)
+#define NORM(d)           (2 * (d))
+#define FEED(d)           (NORM(d) + LINEAR(d, 4 * (d)) + LINEAR(4 * (d), d))
+#define ATTENTION(d)      (NORM(d) + 4 * LINEAR(d, d) + (d) * (d) + 2 * (d))
+#define MIX(d, frames)                                                         \
+    (NORM(d) + LINEAR(d, 2 * (d)) + ((frames) + 1) * (d) + NORM(d) +           \
+     LINEAR(d, d))
+#define CONFORMER(d, frames)                                                   \
+    (2 * FEED(d) + ATTENTION(d) + MIX(d, frames) + NORM(d))
 
 /* With features and classes of the published ones. Seide, Li and Yu count 45.1
- * million, Graves and others 3.8, kraken 4.0. */
+ * million, Graves and others 3.8, kraken 4.0; Gulati and others 10.3 with the
+ * decoder of a transducer. */
 static void test_networks_have_the_published_size(void **state)
 {
     static const struct {
@@ -86,6 +95,9 @@ static void test_networks_have_the_published_size(void **state)
         {"kaldi-tdnn", 40, 5000,
          LINEAR(5 * 40, 1280) + 3 * LINEAR(2 * 1280, 1280) +
              LINEAR(1280, 1280) + 5 * 2 * 1280 + LINEAR(1280, 5000)},
+        {"conformer-ctc", 80, 1024,
+         CONV(1, 3, 3, 144) + CONV(144, 3, 3, 144) + LINEAR(144 * 19, 144) +
+             16 * CONFORMER(144, 32) + LINEAR(144, 1024)},
         {"pylaia", 80, 90,
          CONV(1, 7, 7, 12) + CONV(12, 5, 5, 24) + CONV(24, 3, 3, 48) +
              CONV(48, 3, 3, 48) + BLSTM(48 * 10, 256) + 2 * BLSTM(512, 256) +

@@ -103,6 +103,65 @@ static void gemm(const trial *t, double *const *x)
         }
 }
 
+/* {count, m, n, k, transpose a, transpose b, shared}. Matrices of all three lie
+ * one behind the other, or, if shared, side by side in the same rows. */
+enum { BATCH_A, BATCH_B, BATCH_C };
+
+static bm_gemms gemms_of(const trial *t)
+{
+    const size_t *s = t->shape;
+    size_t rows_a = s[4] ? s[3] : s[1], cols_a = s[4] ? s[1] : s[3];
+    size_t rows_b = s[5] ? s[2] : s[3], cols_b = s[5] ? s[3] : s[2];
+    size_t times = s[6] ? s[0] : 1;
+
+    return (bm_gemms){.count = s[0],
+                      .m = s[1],
+                      .n = s[2],
+                      .k = s[3],
+                      .trans_a = s[4],
+                      .trans_b = s[5],
+                      .alpha = 1.5F,
+                      .lda = times * cols_a,
+                      .ldb = times * cols_b,
+                      .ldc = times * s[2],
+                      .apart_a = s[6] ? cols_a : rows_a * cols_a,
+                      .apart_b = s[6] ? cols_b : rows_b * cols_b,
+                      .apart_c = s[6] ? s[2] : s[1] * s[2]};
+}
+
+static void make_gemm_batch(trial *t)
+{
+    const size_t *s = t->shape;
+
+    drawn(t, INPUT, s[0] * s[1] * s[3]);
+    drawn(t, INPUT, s[0] * s[3] * s[2]);
+    output(t, s[0] * s[1] * s[2]);
+}
+
+static void queue_gemm_batch(bm_backend *be, trial *t, float *const *x)
+{
+    bm_gemms g = gemms_of(t);
+
+    bm_gemm_batch(be, &g, x[BATCH_A], x[BATCH_B], x[BATCH_C]);
+}
+
+static void gemm_batch(const trial *t, double *const *x)
+{
+    bm_gemms g = gemms_of(t);
+
+    for (size_t at = 0; at < g.count * g.m * g.n; at++) {
+        size_t c = at / g.m / g.n, i = at / g.n % g.m, j = at % g.n;
+        const double *a = x[BATCH_A] + c * g.apart_a;
+        const double *b = x[BATCH_B] + c * g.apart_b;
+        double sum = 0;
+
+        for (size_t l = 0; l < g.k; l++)
+            sum += a[g.trans_a ? l * g.lda + i : i * g.lda + l] *
+                   b[g.trans_b ? j * g.ldb + l : l * g.ldb + j];
+        x[BATCH_C][c * g.apart_c + i * g.ldc + j] = 1.5 * sum;
+    }
+}
+
 /* {rows, columns}; matrices begin one number behind their memory's begin */
 enum { ADD_Y, ADD_B };
 
@@ -245,6 +304,68 @@ static void queue_activate_in_place(bm_backend *be, trial *t, float *const *x)
     bm_axpby(be, n, 1, x[ACTIVATE_DY], 0, x[ACTIVATE_DX]);
     bm_activate(be, f, n, x[ACTIVATE_Y], x[ACTIVATE_Y]);
     bm_activate_back(be, f, n, x[ACTIVATE_Y], x[ACTIVATE_DX], x[ACTIVATE_DX]);
+}
+
+/* {n}; dx is made in place of dy as well */
+enum { SWISH_X, SWISH_DY, SWISH_Y, SWISH_DX };
+
+static void make_swish(trial *t)
+{
+    drawn(t, INPUT, t->shape[0]);
+    drawn(t, INPUT, t->shape[0]);
+    output(t, t->shape[0]);
+    output(t, t->shape[0]);
+}
+
+static void queue_swish(bm_backend *be, trial *t, float *const *x)
+{
+    bm_swish(be, t->shape[0], x[SWISH_X], x[SWISH_Y]);
+    bm_swish_back(be, t->shape[0], x[SWISH_X], x[SWISH_DY], x[SWISH_DX]);
+}
+
+static void queue_swish_in_place(bm_backend *be, trial *t, float *const *x)
+{
+    size_t n = t->shape[0];
+
+    bm_axpby(be, n, 1, x[SWISH_X], 0, x[SWISH_Y]);
+    bm_axpby(be, n, 1, x[SWISH_DY], 0, x[SWISH_DX]);
+    bm_swish(be, n, x[SWISH_Y], x[SWISH_Y]);
+    bm_swish_back(be, n, x[SWISH_X], x[SWISH_DX], x[SWISH_DX]);
+}
+
+static void swish(const trial *t, double *const *x)
+{
+    for (size_t i = 0; i < t->shape[0]; i++)
+        x[SWISH_Y][i] = x[SWISH_X][i] / (1 + exp(-x[SWISH_X][i]));
+}
+
+/* {rows, n} */
+enum { GLU_X, GLU_DY, GLU_Y, GLU_DX };
+
+static void make_glu(trial *t)
+{
+    size_t n = t->shape[0] * t->shape[1];
+
+    drawn(t, INPUT, 2 * n);
+    drawn(t, INPUT, n);
+    output(t, n);
+    output(t, 2 * n);
+}
+
+static void queue_glu(bm_backend *be, trial *t, float *const *x)
+{
+    bm_glu(be, t->shape[0], t->shape[1], x[GLU_X], x[GLU_Y]);
+    bm_glu_back(be, t->shape[0], t->shape[1], x[GLU_X], x[GLU_DY], x[GLU_DX]);
+}
+
+static void glu(const trial *t, double *const *x)
+{
+    size_t n = t->shape[1];
+
+    for (size_t i = 0; i < t->shape[0] * n; i++) {
+        const double *row = x[GLU_X] + i / n * 2 * n;
+        x[GLU_Y][i] = row[i % n] / (1 + exp(-row[n + i % n]));
+    }
 }
 
 /* {n, key} with p = 1/4 */
@@ -436,6 +557,72 @@ static void recurrent(const trial *t, double *const *x)
     for (size_t r = 0; r < t->shape[4]; r++)
         for (size_t b = 0; b < t->shape[1]; b++)
             recurrent_direction(t, x, r, b);
+}
+
+/* {T, B, D, size, stride, before, after}; padding of x and dy holds NaN */
+enum {
+    DEPTHWISE_X,
+    DEPTHWISE_W,
+    DEPTHWISE_B,
+    DEPTHWISE_DY,
+    DEPTHWISE_Y,
+    DEPTHWISE_DX,
+    DEPTHWISE_DW,
+    DEPTHWISE_DB
+};
+
+static bm_depthwise depthwise_of(const trial *t, const float *w, const float *b)
+{
+    const size_t *s = t->shape;
+
+    return (bm_depthwise){s[2], {s[3], s[4], s[5], s[6]}, w, b};
+}
+
+static void make_depthwise(trial *t)
+{
+    bm_depthwise c = depthwise_of(t, NULL, NULL);
+    size_t D = c.width, n = 0;
+
+    draw_frames(t, t->shape[0], t->shape[1], c.time);
+    n = t->out.T * t->out.B * D;
+    set_padding(&t->in, drawn(t, INPUT, t->in.T * t->in.B * D), D, NAN);
+    drawn(t, INPUT, c.time.size * D);
+    drawn(t, INPUT, D);
+    set_padding(&t->out, drawn(t, INPUT, n), D, NAN);
+    output(t, n);
+    output(t, t->in.T * t->in.B * D);
+    output(t, c.time.size * D);
+    output(t, D);
+}
+
+static void queue_depthwise(bm_backend *be, trial *t, float *const *x)
+{
+    bm_depthwise c = depthwise_of(t, x[DEPTHWISE_W], x[DEPTHWISE_B]);
+
+    bm_depthwise_forward(be, &c, t->in, t->out, x[DEPTHWISE_X], x[DEPTHWISE_Y]);
+    bm_depthwise_backward(be, &c, t->in, t->out, x[DEPTHWISE_X],
+                          x[DEPTHWISE_DY], x[DEPTHWISE_DX], x[DEPTHWISE_DW],
+                          x[DEPTHWISE_DB]);
+}
+
+static void depthwise(const trial *t, double *const *x)
+{
+    bm_depthwise c = depthwise_of(t, NULL, NULL);
+    size_t D = c.width;
+
+    for (size_t k = 0; k < t->arrays[DEPTHWISE_Y].n; k++) {
+        size_t frame = k / D / t->out.B, b = k / D % t->out.B, d = k % D;
+        double sum = x[DEPTHWISE_B][d];
+
+        for (size_t i = 0; i < c.time.size; i++) {
+            long at = (long)(frame * c.time.stride + i) - (long)c.time.before;
+
+            if (at >= 0 && at < t->in_frames[b])
+                sum += x[DEPTHWISE_W][i * D + d] *
+                       x[DEPTHWISE_X][((size_t)at * t->in.B + b) * D + d];
+        }
+        x[DEPTHWISE_Y][k] = inside(&t->out, k, D) ? sum : 0;
+    }
 }
 
 /* {T, B, H, C, N, then size, stride, before and after over time and rows} with
@@ -746,6 +933,104 @@ static void layernorm(const trial *t, double *const *x)
                                   sqrt(var + 1e-5) +
                               x[LAYERNORM_BETA][k]
                         : 0;
+    }
+}
+
+/* {T, D} */
+static void make_positions(trial *t)
+{
+    output(t, (2 * t->shape[0] - 1) * t->shape[1]);
+}
+
+static void queue_positions(bm_backend *be, trial *t, float *const *x)
+{
+    bm_positions(be, t->shape[0], t->shape[1], x[0]);
+}
+
+static void positions(const trial *t, double *const *x)
+{
+    size_t T = t->shape[0], D = t->shape[1];
+
+    for (size_t k = 0; k < t->arrays[0].n; k++) {
+        double p = (double)T - 1 - (double)(k / D);
+        size_t even = k % D / 2 * 2;
+        double angle = p / pow(10000, (double)even / (double)D);
+
+        x[0][k] = k % D == even ? sin(angle) : cos(angle);
+    }
+}
+
+/* {T, B, H}; scores and their gradients hold NaN past the ends of sequences.
+ * The weights are made from S and kept as A, their gradient is D. */
+enum {
+    ATTEND_R,
+    ATTEND_S,
+    ATTEND_D,
+    ATTEND_A,
+    ATTEND_DS,
+    ATTEND_DR,
+};
+
+static bm_attention attention_of(const trial *t)
+{
+    return (bm_attention){t->shape[2], 0.7F};
+}
+
+/* Is number k of [B, H, T, T] of two frames of a sequence? */
+static bool attends(const trial *t, size_t k)
+{
+    size_t T = t->shape[0], u = k % T, at = k / T % T;
+    size_t b = k / T / T / t->shape[2], n = (size_t)t->in_frames[b];
+
+    return u < n && at < n;
+}
+
+static void make_attention(trial *t)
+{
+    size_t T = t->shape[0], rows = t->shape[1] * t->shape[2] * T;
+    array *s = NULL, *d = NULL;
+
+    draw_frames(t, T, t->shape[1], each_frame);
+    drawn(t, INPUT, rows * (2 * T - 1));
+    s = drawn(t, INPUT, rows * T);
+    d = drawn(t, INPUT, rows * T);
+    for (size_t k = 0; k < rows * T; k++)
+        if (!attends(t, k))
+            s->x[k] = d->x[k] = NAN;
+    output(t, rows * T);
+    output(t, rows * T);
+    output(t, rows * (2 * T - 1));
+}
+
+static void queue_attention(bm_backend *be, trial *t, float *const *x)
+{
+    bm_attention a = attention_of(t);
+    size_t n = t->arrays[ATTEND_S].n;
+
+    bm_axpby(be, n, 1, x[ATTEND_S], 0, x[ATTEND_A]);
+    bm_attention_weights(be, &a, t->in, x[ATTEND_R], x[ATTEND_A]);
+    bm_axpby(be, n, 1, x[ATTEND_D], 0, x[ATTEND_DS]);
+    bm_attention_back(be, &a, t->in, x[ATTEND_A], x[ATTEND_DS], x[ATTEND_DR]);
+}
+
+static void attention(const trial *t, double *const *x)
+{
+    size_t T = t->shape[0], B = t->shape[1], H = t->shape[2];
+
+    for (size_t k = 0; k < t->arrays[ATTEND_A].n; k += T) {
+        size_t at = k / T % T, h = k / T / T % H, b = k / T / T / H;
+        const double *r =
+            x[ATTEND_R] + ((h * T + at) * B + b) * (2 * T - 1) + T - 1 - at;
+        double sum = 0;
+
+        for (size_t u = 0; u < T; u++)
+            if (attends(t, k + u))
+                sum += exp((double)0.7F * (x[ATTEND_S][k + u] + r[u]));
+        for (size_t u = 0; u < T; u++)
+            x[ATTEND_A][k + u] =
+                attends(t, k + u)
+                    ? exp((double)0.7F * (x[ATTEND_S][k + u] + r[u])) / sum
+                    : 0;
     }
 }
 
@@ -1211,6 +1496,23 @@ static const subject subjects[] = {
       {7, 5, 11, 1, 1, 1},
       {1, 1, 1, 0, 0, 0},
       {65, 40, 33, 0, 1, 1}}},
+    {"gemm_batch",
+     false,
+     make_gemm_batch,
+     queue_gemm_batch,
+     gemm_batch,
+     0,
+     0,
+     {{0, 0}},
+     1e-5,
+     0x1p-7,
+     {{3, 4, 5, 6, 0, 0, 0},
+      {3, 4, 5, 6, 0, 1, 1},
+      {4, 7, 3, 9, 1, 0, 1},
+      {2, 5, 5, 1, 1, 1, 0},
+      {7, 1, 1, 3, 0, 0, 1},
+      {2, 33, 17, 40, 0, 1, 1},
+      {3, 8, 8, 8, 1, 0, 0}}},
     {"add_rows",
      false,
      make_add_rows,
@@ -1308,6 +1610,39 @@ static const subject subjects[] = {
      1e-6,
      0x1p-8,
      {{1003, 1}, {1003, 2}, {7, 3}}},
+    {"swish swish_back",
+     false,
+     make_swish,
+     queue_swish,
+     swish,
+     SWISH_Y,
+     SWISH_DY,
+     {{SWISH_X, SWISH_DX}},
+     1e-5,
+     0x1p-7,
+     {{503}, {7}, {1}}},
+    {"swish swish_back",
+     false,
+     make_swish,
+     queue_swish_in_place,
+     swish,
+     SWISH_Y,
+     SWISH_DY,
+     {{SWISH_X, SWISH_DX}},
+     1e-5,
+     0x1p-7,
+     {{503}, {7}}},
+    {"glu glu_back",
+     false,
+     make_glu,
+     queue_glu,
+     glu,
+     GLU_Y,
+     GLU_DY,
+     {{GLU_X, GLU_DX}},
+     1e-5,
+     0x1p-7,
+     {{5, 7}, {1, 1}, {9, 33}}},
     {"linear_forward linear_backward",
      false,
      make_linear,
@@ -1356,6 +1691,25 @@ static const subject subjects[] = {
       {5, 2, 4, 2, 3, 3, 2, 1, 2, 1, 0},
       {3, 2, 1, 1, 1, 1, 1, 0, 1, 1, 0},
       {4, 4, 6, 1, 5, 2, 2, 1, 5, 3, 2}}},
+    {"depthwise_forward depthwise_backward",
+     false,
+     make_depthwise,
+     queue_depthwise,
+     depthwise,
+     DEPTHWISE_Y,
+     DEPTHWISE_DY,
+     {{DEPTHWISE_X, DEPTHWISE_DX},
+      {DEPTHWISE_W, DEPTHWISE_DW},
+      {DEPTHWISE_B, DEPTHWISE_DB}},
+     2e-5,
+     0x1p-6,
+     {{4, 3, 5, 3, 1, 1, 1},
+      {9, 4, 17, 8, 1, 3, 4},
+      {7, 4, 3, 5, 2, 2, 2},
+      {5, 3, 4, 2, 3, 0, 0},
+      {24, 3, 3, 31, 1, 15, 15},
+      {8, 2, 3, 4, 3, 3, 1},
+      {1, 1, 1, 1, 1, 0, 0}}},
     {"pooling_forward pooling_backward",
      false,
      make_pooling,
@@ -1398,6 +1752,28 @@ static const subject subjects[] = {
      2e-5,
      0x1p-6,
      {{4, 4, 5}, {5, 3, 16}, {3, 2, 37}, {2, 2, 270}, {70, 2, 3}, {2, 1, 1}}},
+    {"positions",
+     false,
+     make_positions,
+     queue_positions,
+     positions,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     1e-6,
+     {{1, 4}, {5, 7}, {600, 6}}},
+    {"attention_weights attention_back",
+     false,
+     make_attention,
+     queue_attention,
+     attention,
+     ATTEND_A,
+     ATTEND_D,
+     {{ATTEND_S, ATTEND_DS}, {ATTEND_R, ATTEND_DR}},
+     1e-5,
+     0x1p-6,
+     {{5, 3, 2}, {1, 2, 1}, {19, 2, 1}, {7, 4, 3}}},
     {"ctc_work ctc",
      false,
      make_ctc,

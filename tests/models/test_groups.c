@@ -254,7 +254,7 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"residual:2( relu ) linear", "what opens a group is"},
         {"residual( relu )3 linear", "word 3 ')3': only '*' and a number"},
         {"residual( relu )*0 linear", "'0' is not a number of layers"},
-        {"residual( relu )*99 linear", "word 3 ')*99': more than 256 layers"},
+        {"residual( relu )*500 linear", "word 3 ')*500': more than 1024 layers"},
         {"residual( linear:5 ) linear",
          "word 3 ')': branches of 1 x 5 and 1 x 3 numbers a frame"},
         {"residual( conv:2,3x3 ) linear",

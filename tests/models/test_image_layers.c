@@ -92,6 +92,8 @@ static void test_gradients_match_differences(void **state)
         "batchnorm",
         "layernorm",
         "leaky_relu",
+        "swish",
+        "scale:0.5",
         "dropout:0.3",
     };
 
@@ -101,6 +103,10 @@ static void test_gradients_match_differences(void **state)
         check_layer(nets[i], 4, 1);
         check_layer(nets[i], 5, 0);
     }
+    check_layer("attention:2", 1, 2);
+    check_layer("glu", 3, 4);
+    check_layer("glu", 6, 0);
+    check_layer("depthwise:3", 3, 2);
 }
 
 /* y, dx and g, concatenated. */
@@ -137,22 +143,29 @@ static const char *const image_nets[] = {"conv:19,3x5",
                                          "pool:3x3,stride:2x1",
                                          "batchnorm",
                                          "batchnorm leaky_relu pool:2x2",
-                                         "layernorm"};
+                                         "layernorm",
+                                         "depthwise:5",
+                                         "depthwise:4,stride:3"};
+
+static void check_threads(const char *net)
+{
+    size_t n = 0;
+    float *alone = everything(net, 1, BM_FP32, &n);
+
+    for (size_t threads = 2; threads <= 5; threads += 3) {
+        float *shared = everything(net, threads, BM_FP32, &n);
+        assert_memory_equal(shared, alone, n * sizeof *alone);
+        free(shared);
+    }
+    free(alone);
+}
 
 static void test_threads_change_no_bit(void **state)
 {
     (void)state;
-    FOR_EACH (i, image_nets) {
-        size_t n = 0;
-        float *alone = everything(image_nets[i], 1, BM_FP32, &n);
-
-        for (size_t threads = 2; threads <= 5; threads += 3) {
-            float *shared = everything(image_nets[i], threads, BM_FP32, &n);
-            assert_memory_equal(shared, alone, n * sizeof *alone);
-            free(shared);
-        }
-        free(alone);
-    }
+    FOR_EACH (i, image_nets)
+        check_threads(image_nets[i]);
+    check_threads("attention:5");
 }
 
 /* Both factors of a product and the stored result are rounded, by 2^-9 at most
@@ -373,6 +386,25 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"layernorm:3 linear", "ctc",
          "word 1 'layernorm:3': layernorm takes no arguments"},
         {"leaky_relu:3 linear", "ctc", "leaky_relu takes no arguments"},
+        {"swish:3 linear", "ctc", "swish takes no arguments"},
+        {"linear:4 glu:3 linear", "ctc", "word 2 'glu:3': glu takes no arg"},
+        {"linear:5 glu linear", "ctc",
+         "word 2 'glu': glu halves the features of its input, which has 5"},
+        {"conv:3,1x1 glu linear", "ctc", "halves the channels of its input"},
+        {"scale linear", "ctc", "the factor is missing, as in scale:0.5"},
+        {"scale:x linear", "ctc", "'x' is not a factor"},
+        {"scale:0 linear", "ctc", "'0' is not a factor"},
+        {"scale:inf linear", "ctc", "'inf' is not a factor"},
+        {"attention linear", "ctc", "the number of heads is missing"},
+        {"linear:10 attention:4 linear", "ctc",
+         "word 2 'attention:4': 4 heads cannot share 10 features"},
+        {"depthwise linear", "ctc", "the number of frames is missing"},
+        {"depthwise:0 linear", "ctc", "'0' is not a number of frames"},
+        {"depthwise:3,pad:1 linear", "ctc", "'pad:1' is not stride:FRAMES"},
+        {"depthwise:3,stride:0 linear", "ctc", "'0' is not a number of frames"},
+        {"depthwise:2000 linear", "ctc", "are at most 1024 frames"},
+        {"depthwise:3,stride:2 linear", "cross_entropy",
+         "an output for every frame"},
     };
 
     (void)state;

@@ -60,7 +60,15 @@ static void test_gradients_match_differences(void **state)
                                        "splice:0",
                                        "splice:-1..1",
                                        "splice:-4,-2,0,3",
-                                       "splice:2,7"};
+                                       "splice:2,7",
+                                       "swish",
+                                       "scale:-0.5",
+                                       "depthwise:3",
+                                       "depthwise:4",
+                                       "depthwise:9",
+                                       "depthwise:2,stride:3",
+                                       "attention:1",
+                                       "attention:3"};
 
     (void)state;
     FOR_EACH (i, nets)

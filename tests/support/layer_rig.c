@@ -82,6 +82,7 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
     rig r = {.l = l, .pass = {in, out, true, 5}};
     size_t n_out = l[l->fused].n_out;
     size_t kept = l->ops->kept != NULL ? l->ops->kept(l, &r.pass) : 0;
+    size_t work = l->ops->work != NULL ? l->ops->work(l, &r.pass) : 0;
 
     r.n_x = in.T * in.B * l->n_in;
     r.n_y = out.T * out.B * n_out;
@@ -99,6 +100,7 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
     l->s = place(cpu, r.s_host, r.n_s);
     l->gs = place(cpu, r.s_host, r.n_s);
     assert_ok(bm_alloc(cpu, kept, &l->kept));
+    assert_ok(bm_alloc(cpu, work, &l->work));
     r.x = tensor(in, l->n_in, r.x_host);
     r.dx = tensor(in, l->n_in, r.x_host);
     r.y = tensor(out, n_out, r.slope);
@@ -108,8 +110,8 @@ rig rig_open(const char *net, bm_extent in, size_t n_in, size_t channels,
 
 void rig_close(rig *r)
 {
-    float *all[] = {r->l->w,   r->l->g,   r->l->s,    r->l->gs,  r->l->kept,
-                    r->x.data, r->y.data, r->dy.data, r->dx.data};
+    float *all[] = {r->l->w,    r->l->g,   r->l->s,   r->l->gs,   r->l->kept,
+                    r->l->work, r->x.data, r->y.data, r->dy.data, r->dx.data};
 
     FOR_EACH (i, all)
         bm_free(cpu, all[i]);

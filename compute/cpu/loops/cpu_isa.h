@@ -30,6 +30,16 @@ typedef struct bm_loops {
     void (*activate)(bm_activation f, size_t n, const float *x, float *y);
     void (*activate_back)(bm_activation f, size_t n, const float *y,
                           const float *dy, float *dx);
+    /* y = a sigmoid(b), and back: da and db from dy. */
+    void (*gate)(size_t n, const float *a, const float *b, float *y);
+    void (*gate_back)(size_t n, const float *a, const float *b, const float *dy,
+                      float *da, float *db);
+    /* dx = dy f'(x) of f(x) = x sigmoid(x); dx may be dy. */
+    void (*swish_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* y [n] += the sum over k < count of x[k apart_x] w[k apart_w], vectors of
+     * n floats, in order. */
+    void (*taps)(size_t count, size_t n, const float *x, ptrdiff_t apart_x,
+                 const float *w, ptrdiff_t apart_w, float *y);
     /* Numbers first .. first + n - 1 of a vector. */
     void (*dropout)(size_t n, float p, uint64_t key, size_t first,
                     const float *x, float *y);
@@ -54,6 +64,12 @@ typedef struct bm_loops {
     void (*layernorm_back)(size_t n, const float *x, const float moments[2],
                            const float *gamma, const float *dy, float *dx,
                            float *dgamma, float *dbeta);
+
+    /* A row of bm_attention: s [n] <- softmax of scale (s + r). */
+    void (*attend)(size_t n, float scale, const float *r, float *s);
+    /* d and dr [n] <- the gradient of that, from weights s and d by them. */
+    void (*attend_back)(size_t n, float scale, const float *s, float *d,
+                        float *dr);
 
     /*
      * One frame of one sequence of an LSTM of hidden size n: adds b to gates

@@ -121,6 +121,52 @@ static void loop_activate_back(bm_activation f, size_t n, const float *y,
     }
 }
 
+static void loop_gate(size_t n, const float *a, const float *b, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * sigmoid(b[i]);
+}
+
+static void loop_gate_back(size_t n, const float *a, const float *b,
+                           const float *dy, float *da, float *db)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = dy[i], s = sigmoid(b[i]), slope = d * a[i] * (s * (1 - s));
+
+        da[i] = d * s;
+        db[i] = slope;
+    }
+}
+
+/* f' = s + x s (1 - s), s = sigmoid(x). */
+static void loop_swish_back(size_t n, const float *x, const float *dy,
+                            float *dx)
+{
+    for (size_t i = 0; i < n; i++) {
+        float s = sigmoid(x[i]);
+
+        dx[i] = dy[i] * (s + x[i] * (s * (1 - s)));
+    }
+}
+
+/* Four at a time, in order: y is read and written less often. */
+static void loop_taps(size_t count, size_t n, const float *restrict x,
+                      ptrdiff_t apart_x, const float *restrict w,
+                      ptrdiff_t apart_w, float *restrict y)
+{
+    for (; count >= 4; count -= 4, x += 4 * apart_x, w += 4 * apart_w)
+        for (size_t i = 0; i < n; i++) {
+            const float *p = x + i, *q = w + i;
+
+            y[i] = y[i] + p[0] * q[0] + p[apart_x] * q[apart_w] +
+                   p[2 * apart_x] * q[2 * apart_w] +
+                   p[3 * apart_x] * q[3 * apart_w];
+        }
+    for (; count > 0; count--, x += apart_x, w += apart_w)
+        for (size_t i = 0; i < n; i++)
+            y[i] += x[i] * w[i];
+}
+
 static void loop_dropout(size_t n, float p, uint64_t key, size_t first,
                          const float *x, float *y)
 {
@@ -243,6 +289,72 @@ static float spread_of(size_t n, const float *x, float mean)
     for (size_t i = whole; i < n; i++)
         sum[i - whole] += (x[i] - mean) * (x[i] - mean);
     return fold(sum);
+}
+
+static float dot_of(size_t n, const float *x, const float *y)
+{
+    float sum[SUMS] = {0};
+    size_t whole = n - n % SUMS;
+
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            sum[k] += x[i + k] * y[i + k];
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += x[i] * y[i];
+    return fold(sum);
+}
+
+static float largest_of(size_t n, const float *x)
+{
+    float top[SUMS];
+    size_t whole = n - n % SUMS;
+
+    for (size_t k = 0; k < SUMS; k++)
+        top[k] = -INFINITY;
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
+    for (size_t i = whole; i < n; i++)
+        top[i - whole] = x[i] > top[i - whole] ? x[i] : top[i - whole];
+    for (size_t k = 1; k < SUMS; k++)
+        top[0] = top[k] > top[0] ? top[k] : top[0];
+    return top[0];
+}
+
+/* e^x for x <= 0; below -87, where it leaves the normal numbers, 0. */
+static inline float exponential(float x)
+{
+    float a = x < -87 ? -87 : x, power, r;
+    int32_t n;
+
+    r = bm_exp_reduce(a, &n);
+    power = bm_exp_power(n);
+    return x < -87 ? 0 : MADD(power, bm_exp_curve(r), power);
+}
+
+static void loop_attend(size_t n, float scale, const float *restrict r,
+                        float *restrict s)
+{
+    float top = 0, factor = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s[i] = scale * (s[i] + r[i]);
+    top = largest_of(n, s);
+    for (size_t i = 0; i < n; i++)
+        s[i] = exponential(s[i] - top);
+    factor = 1 / sum_of(n, s);
+    for (size_t i = 0; i < n; i++)
+        s[i] *= factor;
+}
+
+/* Of a softmax s: s (d - sum of s d). */
+static void loop_attend_back(size_t n, float scale, const float *restrict s,
+                             float *restrict d, float *restrict dr)
+{
+    float mean = dot_of(n, s, d);
+
+    for (size_t i = 0; i < n; i++)
+        dr[i] = d[i] = scale * (s[i] * (d[i] - mean));
 }
 
 static void loop_layernorm(size_t n, const float *restrict x,
@@ -377,6 +489,10 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .add_rows = loop_add_rows,
     .activate = loop_activate,
     .activate_back = loop_activate_back,
+    .gate = loop_gate,
+    .gate_back = loop_gate_back,
+    .swish_back = loop_swish_back,
+    .taps = loop_taps,
     .dropout = loop_dropout,
     .round_bf16 = loop_round_bf16,
     .to_bf16 = loop_to_bf16,
@@ -385,6 +501,8 @@ const bm_loops BM_OF_ISA(bm_loops, BM_ISA) = {
     .adam = loop_adam,
     .layernorm = loop_layernorm,
     .layernorm_back = loop_layernorm_back,
+    .attend = loop_attend,
+    .attend_back = loop_attend_back,
     .lstm = loop_lstm,
     .lstm_back = loop_lstm_back,
     .gru = loop_gru,

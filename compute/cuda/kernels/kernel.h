@@ -83,6 +83,28 @@ BM_INLINE bm_bf16 bm_to_bf16(float x)
     return y;
 }
 
+/* Number i of a vector in either form. */
+BM_INLINE float bm_number(bm_in x, size_t i)
+{
+    return x.half ? bm_of_bf16(((const bm_bf16 *)x.x)[i])
+                  : ((const float *)x.x)[i];
+}
+
+BM_INLINE void bm_give(bm_out y, size_t i, float x)
+{
+    if (y.half)
+        ((bm_bf16 *)y.x)[i] = bm_to_bf16(x);
+    else
+        ((float *)y.x)[i] = x;
+}
+
+BM_INLINE float bm_warp_sum(float x)
+{
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(~0u, x, step);
+    return x;
+}
+
 /* The sum over a block of up to 1024 threads, on all of them, in a fixed order.
  * `room`: 32 numbers in shared memory. */
 template <typename T> __device__ static T bm_block_sum(T x, T *room)

@@ -119,6 +119,52 @@ cudaError_t bm_kernel_layernorm_backward(cudaStream_t stream,
 cudaError_t bm_kernel_layernorm_slopes(cudaStream_t stream,
                                        const bm_layernorm_pass *p);
 
+/* gate.cu: the operations of operations.h */
+cudaError_t bm_kernel_swish(cudaStream_t stream, size_t n, bm_in x, bm_out y);
+cudaError_t bm_kernel_swish_back(cudaStream_t stream, size_t n, bm_in x,
+                                 bm_in dy, bm_out dx);
+cudaError_t bm_kernel_glu(cudaStream_t stream, size_t rows, size_t n, bm_in x,
+                          bm_out y);
+cudaError_t bm_kernel_glu_back(cudaStream_t stream, size_t rows, size_t n,
+                               bm_in x, bm_in dy, bm_out dx);
+
+/* depthwise.cu */
+
+/* bm_depthwise of x [frames, B, width]. forward writes y [out_frames, B,
+ * width]; backward writes dx; slopes writes dw and db. */
+typedef struct bm_depthwise_pass {
+    size_t frames, out_frames, B, width;
+    size_t size, stride, before; /* of the window */
+    const int32_t *in, *out;     /* [B]: frames of each sequence */
+    const float *w, *b;
+    bm_in x, dy;
+    bm_out y, dx;
+    float *dw, *db;
+    float *work; /* [bm_kernel_depthwise_work] */
+} bm_depthwise_pass;
+size_t bm_kernel_depthwise_work(const bm_depthwise_pass *p);
+cudaError_t bm_kernel_depthwise_forward(cudaStream_t stream,
+                                        const bm_depthwise_pass *p);
+cudaError_t bm_kernel_depthwise_backward(cudaStream_t stream,
+                                         const bm_depthwise_pass *p);
+cudaError_t bm_kernel_depthwise_slopes(cudaStream_t stream,
+                                       const bm_depthwise_pass *p);
+
+/* attention.cu: the operations of operations.h */
+typedef struct bm_attention_pass {
+    size_t T, B, heads;
+    float scale;
+    const int32_t *lengths; /* [B] */
+    const float *r, *from;  /* of the scores, of weights */
+    float *s, *dr;          /* forward writes s; backward both */
+} bm_attention_pass;
+cudaError_t bm_kernel_positions(cudaStream_t stream, size_t T, size_t D,
+                                float *y);
+cudaError_t bm_kernel_attention_weights(cudaStream_t stream,
+                                        const bm_attention_pass *p);
+cudaError_t bm_kernel_attention_back(cudaStream_t stream,
+                                     const bm_attention_pass *p);
+
 /* update.cu */
 
 /* bm_momentum_step on a device with so many multiprocessors. w16, unless NULL,

@@ -8,27 +8,6 @@
 /* Frames of a part, at least; parts, at most. */
 static const size_t PART = 64, PARTS = 128;
 
-BM_INLINE float number(bm_in x, size_t i)
-{
-    return x.half ? bm_of_bf16(((const bm_bf16 *)x.x)[i])
-                  : ((const float *)x.x)[i];
-}
-
-BM_INLINE void put(bm_out y, size_t i, float x)
-{
-    if (y.half)
-        ((bm_bf16 *)y.x)[i] = bm_to_bf16(x);
-    else
-        ((float *)y.x)[i] = x;
-}
-
-BM_INLINE float warp_sum(float x)
-{
-    for (int step = 16; step > 0; step /= 2)
-        x += __shfl_xor_sync(~0u, x, step);
-    return x;
-}
-
 BM_INLINE bool is_inside(const bm_layernorm_pass &p, size_t frame)
 {
     return frame / p.B < (size_t)p.lengths[frame % p.B];
@@ -58,22 +37,22 @@ __global__ static void forward(bm_layernorm_pass p)
 
         if (!is_inside(p, i)) {
             for (size_t k = lane; k < D; k += 32)
-                put(p.y, i * D + k, 0);
+                bm_give(p.y, i * D + k, 0);
             continue;
         }
         for (size_t k = lane; k < D; k += 32)
-            sum += number(p.x, i * D + k);
-        mean = warp_sum(sum) / (float)D;
+            sum += bm_number(p.x, i * D + k);
+        mean = bm_warp_sum(sum) / (float)D;
         sum = 0;
         for (size_t k = lane; k < D; k += 32) {
-            float off = number(p.x, i * D + k) - mean;
+            float off = bm_number(p.x, i * D + k) - mean;
             sum += off * off;
         }
-        scale = rsqrtf(warp_sum(sum) / (float)D + (float)BM_NORM_EPSILON);
+        scale = rsqrtf(bm_warp_sum(sum) / (float)D + (float)BM_NORM_EPSILON);
         for (size_t k = lane; k < D; k += 32)
-            put(p.y, i * D + k,
-                p.gamma[k] * ((number(p.x, i * D + k) - mean) * scale) +
-                    p.beta[k]);
+            bm_give(p.y, i * D + k,
+                    p.gamma[k] * ((bm_number(p.x, i * D + k) - mean) * scale) +
+                        p.beta[k]);
         if (lane == 0) {
             p.moments[2 * i] = mean;
             p.moments[2 * i + 1] = scale;
@@ -97,23 +76,23 @@ __global__ static void backward(bm_layernorm_pass p)
 
         if (!is_inside(p, i)) {
             for (size_t k = lane; k < D; k += 32)
-                put(p.dx, i * D + k, 0);
+                bm_give(p.dx, i * D + k, 0);
             continue;
         }
         mean = p.moments[2 * i];
         scale = p.moments[2 * i + 1];
         for (size_t k = lane; k < D; k += 32) {
-            float g = p.gamma[k] * number(p.dy, i * D + k);
+            float g = p.gamma[k] * bm_number(p.dy, i * D + k);
             plain += g;
-            along += g * ((number(p.x, i * D + k) - mean) * scale);
+            along += g * ((bm_number(p.x, i * D + k) - mean) * scale);
         }
-        plain = warp_sum(plain) / (float)D;
-        along = warp_sum(along) / (float)D;
+        plain = bm_warp_sum(plain) / (float)D;
+        along = bm_warp_sum(along) / (float)D;
         for (size_t k = lane; k < D; k += 32) {
-            float z = (number(p.x, i * D + k) - mean) * scale;
-            put(p.dx, i * D + k,
-                scale *
-                    (p.gamma[k] * number(p.dy, i * D + k) - plain - z * along));
+            float z = (bm_number(p.x, i * D + k) - mean) * scale;
+            bm_give(p.dx, i * D + k,
+                    scale * (p.gamma[k] * bm_number(p.dy, i * D + k) - plain -
+                             z * along));
         }
     }
 }
@@ -150,8 +129,8 @@ __global__ static void slopes(bm_layernorm_pass p)
         return;
     for (size_t i = from; i < to; i++)
         if (is_inside(p, i)) {
-            float dy = number(p.dy, i * D + k);
-            float off = number(p.x, i * D + k) - p.moments[2 * i];
+            float dy = bm_number(p.dy, i * D + k);
+            float off = bm_number(p.x, i * D + k) - p.moments[2 * i];
 
             dgamma += dy * (off * p.moments[2 * i + 1]);
             dbeta += dy;

@@ -17,7 +17,8 @@ enum { WORKSPACE = 32 << 20, STREAMS = 3, BUCKETS = 256 };
 /* All that the answer depends on. It has no padding, as memcmp compares it. */
 typedef struct shape {
     size_t m, n, k, lda, ldb, ldc;
-    uint32_t align_a, align_b, align_c; /* bytes */
+    size_t count, apart_a, apart_b, apart_c; /* of a batch; count 1: none */
+    uint32_t align_a, align_b, align_c;      /* bytes */
     int trans_a, trans_b, type, c_type, epilogue, precision, accumulates;
 } shape;
 
@@ -101,6 +102,23 @@ static cudaDataType type_of(int type)
                                                &(value), sizeof(value)),       \
                 #what)
 
+/* Makes it the layout of `count` matrices. */
+static bm_status repeat(cublasLtMatrixLayout_t layout, size_t count,
+                        size_t apart)
+{
+    int32_t n = (int32_t)count;
+    int64_t offset = (int64_t)apart;
+
+    BM_TRY(blas_status(
+        cublasLtMatrixLayoutSetAttribute(
+            layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n),
+        "batch count"));
+    return blas_status(cublasLtMatrixLayoutSetAttribute(
+                           layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                           &offset, sizeof offset),
+                       "batch offset");
+}
+
 /* cuBLAS is column-major: it makes C' = op(B)' op(A)', so its A is our B. The
  * heuristic reads the address of the bias, not the bias. */
 static bm_status describe(plan *p, const void *bias)
@@ -132,9 +150,14 @@ static bm_status describe(plan *p, const void *bias)
                            &p->b, type_of(s->type), s->trans_a ? s->m : s->k,
                            s->trans_a ? s->k : s->m, (int64_t)s->lda),
                        "layout"));
-    return blas_status(cublasLtMatrixLayoutCreate(&p->c, type_of(s->c_type),
+    BM_TRY(blas_status(cublasLtMatrixLayoutCreate(&p->c, type_of(s->c_type),
                                                   s->n, s->m, (int64_t)s->ldc),
-                       "layout");
+                       "layout"));
+    if (s->count == 1)
+        return BM_OK;
+    BM_TRY(repeat(p->a, s->count, s->apart_b));
+    BM_TRY(repeat(p->b, s->count, s->apart_a));
+    return repeat(p->c, s->count, s->apart_c);
 }
 
 #define PREFER(preference, what, value)                                        \
@@ -239,6 +262,29 @@ static const void *aligned(bm_backend *be, cudaStream_t stream,
     return copy;
 }
 
+/* The product of a shape; `bias` is that of its epilogue, or NULL. */
+static void multiply(bm_backend *be, cudaStream_t stream, const shape *s,
+                     float alpha, const void *a, const void *b, float beta,
+                     void *c, const void *bias)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    plan *p = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(find(cuda->products, s, bias, &p));
+    if (bias != NULL)
+        BM_TRY_DONE(SET(p, BIAS_POINTER, bias));
+    status = blas_status(
+        cublasLtMatmul(cuda->products->lt, p->operation, &alpha, b, p->a, a,
+                       p->b, &beta, c, p->c, c, p->c, &p->algorithm,
+                       cuda->products->workspace[number_of(cuda, stream)],
+                       WORKSPACE, stream),
+        "product");
+done:
+    if (status != BM_OK)
+        bm_remember(be, status);
+}
+
 void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
                       size_t k, float alpha, bm_cuda_factor a, bm_cuda_factor b,
                       float beta, void *c, bm_cuda_type c_type, size_t ldc,
@@ -247,14 +293,13 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     bm_cuda *cuda = bm_cuda_of(be);
     size_t each = c_type == BM_CUDA_BF16 ? sizeof(bm_bf16) : sizeof(float);
     const void *bias = NULL;
-    plan *p = NULL;
     shape s = {0};
-    bm_status status = BM_OK;
 
     if (m == 0 || n == 0 || be->failed != BM_OK)
         return;
     BM_ASSERT(k > 0 && a.type == b.type && cuda->products != NULL);
     s.m = m, s.n = n, s.k = k, s.lda = a.ld, s.ldb = b.ld, s.ldc = ldc;
+    s.count = 1;
     s.align_a = alignment(a.x), s.align_b = alignment(b.x);
     s.align_c = alignment(c);
     s.trans_a = a.transposed, s.trans_b = b.transposed;
@@ -263,20 +308,42 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
     s.precision = cuda->precision;
     if (finish != NULL)
         bias = aligned(be, stream, finish->bias, n * each);
-    if (be->failed != BM_OK)
+    if (be->failed == BM_OK)
+        multiply(be, stream, &s, alpha, a.x, b.x, beta, c, bias);
+}
+
+/* That of each matrix of a batch. */
+static uint32_t alignment_of_all(const void *x, size_t apart, size_t each)
+{
+    uint32_t first = alignment(x);
+    uint32_t later = alignment((const void *)(uintptr_t)(apart * each));
+
+    return first < later ? first : later;
+}
+
+void bm_cuda_multiply_batch(bm_backend *be, cudaStream_t stream,
+                            const bm_gemms *p, bm_cuda_factor a,
+                            bm_cuda_factor b, float *c)
+{
+    bm_cuda *cuda = bm_cuda_of(be);
+    size_t each = a.type == BM_CUDA_BF16 ? sizeof(bm_bf16) : sizeof(float);
+    shape s = {0};
+
+    if (p->count == 0 || p->m == 0 || p->n == 0 || be->failed != BM_OK)
         return;
-    BM_TRY_DONE(find(cuda->products, &s, bias, &p));
-    if (bias != NULL)
-        BM_TRY_DONE(SET(p, BIAS_POINTER, bias));
-    status = blas_status(
-        cublasLtMatmul(cuda->products->lt, p->operation, &alpha, b.x, p->a, a.x,
-                       p->b, &beta, c, p->c, c, p->c, &p->algorithm,
-                       cuda->products->workspace[number_of(cuda, stream)],
-                       WORKSPACE, stream),
-        "product");
-done:
-    if (status != BM_OK)
-        bm_remember(be, status);
+    BM_ASSERT(p->k > 0 && a.type == b.type && cuda->products != NULL);
+    s.m = p->m, s.n = p->n, s.k = p->k;
+    s.lda = a.ld, s.ldb = b.ld, s.ldc = p->ldc;
+    s.count = p->count;
+    s.apart_a = p->apart_a, s.apart_b = p->apart_b, s.apart_c = p->apart_c;
+    s.align_a = alignment_of_all(a.x, p->apart_a, each);
+    s.align_b = alignment_of_all(b.x, p->apart_b, each);
+    s.align_c = alignment_of_all(c, p->apart_c, sizeof *c);
+    s.trans_a = a.transposed, s.trans_b = b.transposed;
+    s.type = a.type, s.c_type = BM_CUDA_F32;
+    s.epilogue = epilogue_of(NULL);
+    s.precision = cuda->precision;
+    multiply(be, stream, &s, p->alpha, a.x, b.x, 0, c, NULL);
 }
 
 bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,

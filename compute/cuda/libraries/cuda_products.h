@@ -35,6 +35,12 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
                       float beta, void *c, bm_cuda_type c_type, size_t ldc,
                       const bm_cuda_finish *finish);
 
+/* C_i = alpha op(A_i) op(B_i) for i < p->count, likewise, from the factors and
+ * C of i = 0; p has their leading dimensions, and p->k > 0. */
+void bm_cuda_multiply_batch(bm_backend *be, cudaStream_t stream,
+                            const bm_gemms *p, bm_cuda_factor a,
+                            bm_cuda_factor b, float *c);
+
 /* x [n] in the form that products take in this precision, as a factor. */
 bm_cuda_factor bm_cuda_factor_of(bm_backend *be, const float *x, size_t n,
                                  size_t ld, bool transposed);
