@@ -129,6 +129,29 @@ bm_status bm_features_describe(char **out, const char *kind,
     return BM_OK;
 }
 
+bm_status bm_features_describe_more(char **description, const char *key,
+                                    const bm_option *options,
+                                    const void *settings)
+{
+    json_t *all = json_loads(*description, 0, NULL), *object = json_object();
+    bool normed = json_object_get(all, mean_key) != NULL;
+    char *text = NULL;
+    int failed = 0;
+
+    for (const bm_option *o = options; o->key != NULL; o++)
+        failed |= json_object_set_new(object, o->key, to_json(o, settings));
+    failed |= json_object_set_new(all, key, object);
+    if (failed == 0)
+        text = json_dumps(all, normed ? JSON_REAL_PRECISION(17)
+                                      : JSON_REAL_PRECISION(12));
+    json_decref(all);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
+    free(*description);
+    *description = text;
+    return BM_OK;
+}
+
 bm_status bm_features_kind(const char *description, char **out)
 {
     json_t *all = json_loads(description, 0, NULL);
@@ -249,8 +272,8 @@ static void add(differences *d, const char *text)
 /* Of the recordings, or compared by other means. */
 static bool is_compared(const char *key)
 {
-    static const char *const free_to_differ[] = {"channel", "seed", mean_key,
-                                                 scale_key};
+    static const char *const free_to_differ[] = {"channel", "seed", "copies",
+                                                 mean_key, scale_key};
 
     for (size_t i = 0; i < sizeof free_to_differ / sizeof free_to_differ[0];
          i++)

@@ -249,12 +249,13 @@ static void work_piece(void *self, size_t member, void *next)
 
 /* ---- items --------------------------------------------------------------- */
 
-/* Sets the labels of an item to the classes of its frames, of which there were
+/* Sets the labels of an item to the classes of the frames of `id`, of which there were
  * `frames` before subsampling, or sets the problem. */
-static bm_status find_classes(bm_import_base *b, size_t frames, bm_item *item)
+static bm_status find_classes(bm_import_base *b, const char *id, size_t frames,
+                              bm_item *item)
 {
     size_t n = 0, step = 1;
-    const int32_t *found = bm_frame_classes_find(b->classes, item->id, &n);
+    const int32_t *found = bm_frame_classes_find(b->classes, id, &n);
 
     b->problem.text[0] = '\0';
     if (found == NULL)
@@ -307,7 +308,7 @@ static bm_status make_item(bm_importer *i, bm_manifest_row row,
         .features = good ? x->dim : 0,
     };
     if (good && b->classes != NULL) {
-        BM_TRY(find_classes(b, n_read, item));
+        BM_TRY(find_classes(b, row.of, n_read, item));
         item->problem = bm_problem_is(&b->problem) ? &b->problem : NULL;
     }
     return BM_OK;
@@ -436,8 +437,12 @@ bm_status bm_import_describe(bm_importer *i)
 
     if (b->chain != NULL)
         BM_TRY(bm_chain_norm(b->chain, &norm));
-    return bm_features_describe(&b->described, i->ops->name, i->ops->options,
-                                i->settings, norm);
+    BM_TRY(bm_features_describe(&b->described, i->ops->name, i->ops->options,
+                                i->settings, norm));
+    if (i->copies.count == 0)
+        return BM_OK;
+    return bm_features_describe_more(&b->described, "copies", bm_copies_options,
+                                     &i->copies);
 }
 
 bm_status bm_import_text(bm_importer *i, const char **text)

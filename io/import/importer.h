@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "io/features/feature_text.h"
+#include "io/import/copies/copies_settings.h"
 #include "io/import/problem.h"
 #include "io/shard/shard.h"
 
@@ -60,6 +61,7 @@ typedef struct bm_importer_ops {
     size_t settings_size;
     const char *store; /* default of shard.store: "f32", "u8" */
     bool words;        /* default of --units; false: characters */
+    bool copies;       /* it has the settings of [copies] */
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
     bm_status (*open)(bm_importer *i, const bm_import_source *source);
@@ -89,8 +91,9 @@ typedef struct bm_importer_ops {
 
 struct bm_importer {
     const bm_importer_ops *ops;
-    void *settings;  /* filled from the options table */
-    bm_cmvn norm;    /* of the training set, for normalise = global */
+    void *settings;            /* filled from the options table */
+    bm_copies_settings copies; /* filled likewise; texts as in settings */
+    bm_cmvn norm;              /* of the training set, for normalise = global */
     bm_vocab *vocab; /* of the labels; set by open, NULL: texts are in theirs */
     bool numbered;   /* labels are classes of any vocabulary, by number */
     void *self;

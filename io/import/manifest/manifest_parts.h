@@ -21,7 +21,8 @@ typedef struct bm_manifest_entry {
     size_t line, speaker_number;
     double start, duration;
     bool has_text;
-    bool made; /* the id, from the name of the file */
+    bool made;   /* the id, from the name of the file */
+    size_t copy; /* which one of its recording, from 1; 0: it is none */
 } bm_manifest_entry;
 
 /* A field that is not understood, and how many lines have it. */
@@ -56,6 +57,7 @@ struct bm_manifest {
     size_t n_unknown;
     bm_manifest_entry *entries;
     size_t n, room;
+    size_t copies; /* behind each recording */
     char *text;
     size_t used, text_room;
     size_t speakers;
@@ -79,6 +81,13 @@ void bm_manifest_count_unknown(bm_manifest *m, const char *key);
  * is made. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_add(bm_manifest *m, size_t line,
                                      const bm_manifest_fields *f);
+
+/* Keeps a text; *at: its offset in m->text. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_keep(bm_manifest *m, const char *text,
+                                      size_t *at);
+
+/* Notes a fault for each id that two rows have. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);
 
 /* Formats: a line of JSON; a line of a table, of which the first is the header.
  * Fail with BM_ERR_MEMORY. */
