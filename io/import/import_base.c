@@ -1,6 +1,7 @@
 #include "io/import/import_base.h"
 
 #include "core/team.h"
+#include "io/import/files/kaldi_cmvn.h"
 #include "io/import/images/line_source.h"
 
 #include <stdio.h>
@@ -403,13 +404,47 @@ static bm_status check_speakers(const bm_importer *i)
         bm_manifest_row row = bm_manifest_at(b->manifest, k);
         if (row.speaker[0] == '\0')
             return BM_FAIL(BM_ERR_CONFIG,
-                           "%s.normalise = speaker, but %s:%zu has no "
+                           "%s.normalise = %s, but %s:%zu has no "
                            "\"speaker\"; add it there, or normalise by "
                            "utterance or global",
-                           i->ops->section, bm_manifest_path(b->manifest),
-                           row.line);
+                           i->ops->section,
+                           bm_chain_needs_statistics(b->chain) ? "kaldi"
+                                                               : "speaker",
+                           bm_manifest_path(b->manifest), row.line);
     }
     return BM_OK;
+}
+
+static void take_statistics(void *self, size_t speaker, const double *moments)
+{
+    bm_chain_take(self, speaker, moments);
+}
+
+/* Gives the chain the statistics of cmvn.scp, beside the manifest. */
+static bm_status read_statistics(const bm_import_base *b, size_t dim)
+{
+    const char *list = bm_manifest_path(b->manifest);
+    const char *slash = strrchr(list, '/');
+    size_t speakers = bm_manifest_speakers(b->manifest);
+    const char **names = calloc(speakers, sizeof *names);
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%.*scmvn.scp",
+                     slash != NULL ? (int)(slash - list) + 1 : 0, list);
+    bm_status status = BM_OK;
+
+    if (names == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", speakers);
+    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
+        bm_manifest_row row = bm_manifest_at(b->manifest, k);
+        names[row.speaker_number] = row.speaker;
+    }
+    if (n < 0 || (size_t)n >= sizeof path)
+        status = BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", list);
+    else
+        status = bm_kaldi_cmvn_read(path, names, speakers, dim, take_statistics,
+                                    b->chain);
+    free(names);
+    return status;
 }
 
 bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
@@ -425,6 +460,8 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
     BM_TRY(bm_chain_give(b->chain, i->ops->section, &i->norm));
     if (bm_chain_needs_speakers(b->chain))
         BM_TRY(check_speakers(i));
+    if (bm_chain_needs_statistics(b->chain))
+        BM_TRY(read_statistics(b, dim));
     return bm_chain_learns(b->chain)
                ? walk_rows(&(walk){.i = i, .learning = true})
                : BM_OK;

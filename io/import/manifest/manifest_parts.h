@@ -9,6 +9,8 @@
 #include "io/import/manifest/lines.h"
 #include "io/import/manifest/manifest.h"
 
+#include <limits.h>
+
 enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64 };
 
 /* Longer ones are taken for an error in the unit. */
@@ -101,6 +103,11 @@ bool bm_manifest_is_header(const char *line);
 
 /* A data directory of Kaldi. Fails as bm_manifest_read. */
 BM_CHECKED bm_status bm_manifest_kaldi(bm_manifest *m, const char *directory);
+
+/* A path in a file of a data directory: relative to where Kaldi ran or, if there
+ * is no such file, to the directory. Returns `path` or `out`. */
+const char *bm_kaldi_resolve(const char *folder, const char *path,
+                             char out[PATH_MAX]);
 
 /* Line images at m->path as other programs keep them. Fails as
  * bm_line_source_read. */
