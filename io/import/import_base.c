@@ -53,6 +53,9 @@ static bm_status read_manifest(bm_manifest **out,
         bm_line_source_is(source->path, image_dir))
         return bm_manifest_read_lines(out, source->path, image_dir,
                                       source->most_missing);
+    if (strcmp(kind, "unipen") == 0)
+        return bm_manifest_read_unipen(out, source->path, source->level,
+                                       source->most_missing);
     return bm_manifest_read(out, source->path, kind, source->most_missing,
                             source->pipes);
 }

@@ -17,6 +17,7 @@
     X(images, "manifest of images, a folder, PAGE XML, ALTO or a PyLaia list") \
     X(features, "manifest of features; one line per sequence")                 \
     X(idx, "images in MNIST's format, with a class for each; see --labels")    \
+    X(unipen, "file of UNIPEN, or a folder of them; one segment per sequence") \
     X(returnn, "HDF5 file of RETURNN; more may follow behind the options")
 
 typedef struct bm_importer bm_importer;
@@ -32,6 +33,7 @@ typedef struct bm_import_source {
                              means normalise = global goes; NULL: by its own */
     const char *image_dir; /* folder of the images of a PyLaia list; NULL: it is
                               no such list */
+    const char *level;     /* type of the segments of UNIPEN; of the importer */
     double most_missing;   /* percent of files that may be missing */
     size_t threads;        /* that read files; 0: one */
     bool pipes;            /* paths that are commands are run */

@@ -569,6 +569,26 @@ done:
     return status;
 }
 
+bm_status bm_manifest_read_unipen(bm_manifest **out, const char *path,
+                                  const char *type, double most_missing)
+{
+    bm_manifest *m = calloc(1, sizeof *m);
+    bm_status status = BM_OK;
+
+    if (m != NULL)
+        m->path = strdup(path);
+    if (m == NULL || m->path == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
+    m->kind = "unipen";
+    BM_TRY_DONE(bm_manifest_unipen(m, type));
+    BM_TRY_DONE(check_rows(m, most_missing));
+    *out = m;
+    m = NULL;
+done:
+    bm_manifest_free(m);
+    return status;
+}
+
 void bm_manifest_free(bm_manifest *m)
 {
     if (m == NULL)

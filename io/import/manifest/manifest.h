@@ -28,7 +28,8 @@ typedef struct bm_manifest_row {
     const char *id, *path;      /* path: manifest's directory included */
     const char *text, *speaker; /* "" if missing */
     const char *shape; /* of a line on a page, as bm_line_shape_read takes it;
-                          "": the image is of this line alone */
+                          "": the image is of this line alone; of a segment of
+                          UNIPEN its delineation */
     bool has_text;     /* it is there, if only as "" */
     double start, duration; /* seconds; duration 0: up to the end */
     size_t line;            /* in the file, from 1 */
@@ -54,6 +55,12 @@ BM_CHECKED bm_status bm_manifest_read(bm_manifest **out, const char *path,
 BM_CHECKED bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
                                             const char *image_dir,
                                             double most_missing);
+
+/* The same for segments of a type in UNIPEN files; "": that of the first with a
+ * label. */
+BM_CHECKED bm_status bm_manifest_read_unipen(bm_manifest **out,
+                                             const char *path, const char *type,
+                                             double most_missing);
 void bm_manifest_free(bm_manifest *m);
 
 /* Puts `copies` rows ID-copy1, .. behind each row; at most once. Fails with

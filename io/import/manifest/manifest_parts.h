@@ -113,6 +113,10 @@ const char *bm_kaldi_resolve(const char *folder, const char *path,
  * bm_line_source_read. */
 BM_CHECKED bm_status bm_manifest_lines(bm_manifest *m, const char *image_dir);
 
+/* Segments of UNIPEN files at m->path, of this type; "": that of the first with a
+ * label. Fails as bm_unipen_read, or with BM_ERR_FORMAT if there are none. */
+BM_CHECKED bm_status bm_manifest_unipen(bm_manifest *m, const char *type);
+
 /* Fails with the faults, if there are any; `one` and `many`: singular and
  * plural of their noun. */
 BM_CHECKED bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
