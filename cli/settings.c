@@ -316,9 +316,11 @@ const bm_section *bm_train_sections(void)
 
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 {
-    out[0] = (bm_section){importer->section, importer->options, NULL};
-    out[1] = (bm_section){"shard", bm_shard_options, NULL};
-    out[2] = (bm_section){0};
+    *out++ = (bm_section){importer->section, importer->options, NULL};
+    if (importer->copies)
+        *out++ = (bm_section){"copies", bm_copies_options, bm_copies_check};
+    *out++ = (bm_section){"shard", bm_shard_options, NULL};
+    *out = (bm_section){0};
 }
 
 static bm_status fill(const bm_config *config, bm_settings *s)

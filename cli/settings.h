@@ -43,7 +43,7 @@ typedef struct bm_settings {
  * by several threads at a time. */
 const bm_section *bm_train_sections(void);
 
-/* The sections of `bmuf pack` with one importer: out [3], ended by {0}. */
+/* The sections of `bmuf pack` with one importer: out [4], ended by {0}. */
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*

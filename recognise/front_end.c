@@ -31,7 +31,8 @@ struct bm_front_end {
 static bm_status open_chain(bm_front_end *f, bm_chain_settings *s, size_t dim,
                             const char *description)
 {
-    if (strcmp(s->normalise, "speaker") == 0)
+    if (strcmp(s->normalise, "speaker") == 0 ||
+        strcmp(s->normalise, "kaldi") == 0)
         s->normalise = "utterance";
     BM_TRY(bm_chain_new(&f->chain, s, "features", dim, 1));
     BM_TRY(bm_cmvn_read(&f->norm, description));

@@ -166,6 +166,8 @@ const char *bm_section_about(const char *section)
                  "[tuning.md](tuning.md) for formulas and gains."},
         {"features", "The computation of features, see "
                      "[features.md](features.md)."},
+        {"copies", "Perturbed copies of recordings, see "
+                   "[augmentation.md](augmentation.md#copies-of-recordings)."},
         {"shard", "The files, see [shards.md](shards.md)."},
     };
 

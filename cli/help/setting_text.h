@@ -12,7 +12,7 @@ typedef struct bm_setting_group {
     char verb[60];              /* "bmuf train CONFIG", "bmuf pack --audio" */
     const char *help;           /* what the group is for */
     bool pack;                  /* of bmuf pack */
-    bm_section own[3];          /* what `sections` points to, of bmuf pack */
+    bm_section own[4];          /* what `sections` points to, of bmuf pack */
     const bm_section *sections; /* ends with {0} */
 } bm_setting_group;
 

@@ -437,7 +437,7 @@ static bm_status pack(const bm_arguments *a)
                                .pipes = bm_argument(a, "allow-pipes") != NULL};
     const bm_importer_ops *importer = NULL;
     long threads = 1;
-    bm_section sections[3];
+    bm_section sections[4];
     bm_status status = BM_OK;
 
     BM_TRY(find_source(a, &importer, &source.path));

@@ -6,17 +6,19 @@
 #include <string.h>
 
 /* What a mean is taken over. */
-typedef enum over { NONE, UTTERANCE, SPEAKER, GLOBAL } over;
+typedef enum over { NONE, UTTERANCE, SPEAKER, GLOBAL, SLIDING, KALDI } over;
 
-static const char *const names[] = {"none", "utterance", "speaker", "global"};
+static const char *const names[] = {"none",   "utterance", "speaker",
+                                    "global", "sliding",   "kaldi"};
 
 struct bm_chain {
     bm_chain_settings settings;
     over over;
     size_t dim, groups;
-    double *moments; /* [groups, BM_MOMENTS(dim with deltas)] */
-    bm_cmvn norm;    /* GLOBAL: made of the moments, or given */
-    bm_frames delta, stacked;
+    double *moments;  /* [groups, BM_MOMENTS(dim with deltas, but of KALDI)] */
+    bm_cmvn norm;     /* GLOBAL: made of the moments, or given */
+    bm_frames normed; /* KALDI: what deltas are added to */
+    bm_frames delta, slid, stacked;
 };
 
 bm_status bm_frames_shape(bm_frames *f, size_t n, size_t dim)
@@ -55,7 +57,7 @@ static bm_status choose(bm_chain *c, const char *section)
         }
     return BM_FAIL(BM_ERR_CONFIG,
                    "%s.normalise: '%s' is invalid; take none, utterance, "
-                   "speaker or global",
+                   "speaker, global, sliding or kaldi",
                    section, name);
 }
 
@@ -64,9 +66,15 @@ static size_t with_deltas(const bm_chain *c)
     return c->dim * ((size_t)c->settings.deltas + 1);
 }
 
+/* Each speaker has moments. */
+static bool by_speaker(const bm_chain *c)
+{
+    return c->over == SPEAKER || c->over == KALDI;
+}
+
 static size_t moments_size(const bm_chain *c)
 {
-    return BM_MOMENTS(with_deltas(c));
+    return BM_MOMENTS(c->over == KALDI ? c->dim : with_deltas(c));
 }
 
 bm_status bm_chain_new(bm_chain **out, const bm_chain_settings *s,
@@ -80,7 +88,7 @@ bm_status bm_chain_new(bm_chain **out, const bm_chain_settings *s,
     c->settings = *s;
     c->dim = dim;
     BM_TRY_DONE(choose(c, section));
-    c->groups = c->over == SPEAKER ? speakers : 1;
+    c->groups = by_speaker(c) ? speakers : 1;
     c->moments = calloc(c->groups, moments_size(c) * sizeof *c->moments);
     if (c->moments == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the means of %zu speakers",
@@ -124,7 +132,9 @@ void bm_chain_free(bm_chain *c)
         return;
     free(c->moments);
     bm_cmvn_free(&c->norm);
+    bm_frames_free(&c->normed);
     bm_frames_free(&c->delta);
+    bm_frames_free(&c->slid);
     bm_frames_free(&c->stacked);
     free(c);
 }
@@ -141,12 +151,23 @@ bool bm_chain_learns(const bm_chain *c)
 
 bool bm_chain_needs_speakers(const bm_chain *c)
 {
-    return c->over == SPEAKER;
+    return by_speaker(c);
+}
+
+bool bm_chain_needs_statistics(const bm_chain *c)
+{
+    return c->over == KALDI;
 }
 
 static double *moments_of(const bm_chain *c, size_t speaker)
 {
-    return c->moments + (c->over == SPEAKER ? speaker : 0) * moments_size(c);
+    return c->moments + (by_speaker(c) ? speaker : 0) * moments_size(c);
+}
+
+void bm_chain_take(bm_chain *c, size_t speaker, const double *moments)
+{
+    BM_ASSERT(c->over == KALDI && speaker < c->groups && moments[0] > 0);
+    memcpy(moments_of(c, speaker), moments, moments_size(c) * sizeof *moments);
 }
 
 /* c->delta: x and its deltas. */
@@ -207,25 +228,66 @@ bm_status bm_chain_norm(bm_chain *c, const bm_cmvn **out)
     return end_learning(c);
 }
 
+/* c->normed: x, normalised by the speaker's statistics. */
+static bm_status normalise_first(bm_chain *c, size_t speaker,
+                                 const bm_frames *x)
+{
+    const double *moments = moments_of(c, speaker);
+
+    BM_ASSERT(moments[0] > 0 && x->dim == c->dim);
+    BM_TRY(bm_frames_shape(&c->normed, x->n, x->dim));
+    memcpy(c->normed.x, x->x, x->n * x->dim * sizeof *x->x);
+    bm_normalise(c->normed.x, x->n, x->dim, moments, c->settings.variance);
+    return BM_OK;
+}
+
+/* Normalises c->delta; *y is where it is then. */
+static bm_status normalise(bm_chain *c, size_t speaker, bm_frames **y)
+{
+    const bm_chain_settings *s = &c->settings;
+    double *moments = moments_of(c, speaker);
+    bm_frames *x = &c->delta;
+
+    *y = x;
+    switch (c->over) {
+    case NONE:
+    case KALDI:
+        break;
+    case UTTERANCE:
+        memset(moments, 0, moments_size(c) * sizeof *moments);
+        bm_moments_add(moments, x->x, x->n, x->dim);
+        bm_normalise(x->x, x->n, x->dim, moments, s->variance);
+        break;
+    case SPEAKER:
+        BM_ASSERT(moments[0] > 0);
+        bm_normalise(x->x, x->n, x->dim, moments, s->variance);
+        break;
+    case GLOBAL:
+        BM_TRY(end_learning(c));
+        bm_cmvn_apply(&c->norm, x->x, x->n, x->dim);
+        break;
+    case SLIDING:
+        BM_TRY(bm_frames_shape(&c->slid, x->n, x->dim));
+        bm_normalise_sliding(x->x, x->n, x->dim, (size_t)s->sliding,
+                             s->variance, moments, c->slid.x);
+        *y = &c->slid;
+        break;
+    }
+    return BM_OK;
+}
+
 bm_status bm_chain_apply(bm_chain *c, size_t speaker, const bm_frames *x,
                          const bm_frames **out)
 {
     const bm_chain_settings *s = &c->settings;
-    double *moments = moments_of(c, speaker);
-    bm_frames *y = &c->delta;
+    bm_frames *y = NULL;
 
+    if (c->over == KALDI) {
+        BM_TRY(normalise_first(c, speaker, x));
+        x = &c->normed;
+    }
     BM_TRY(add_deltas(c, x));
-    if (c->over == UTTERANCE) {
-        memset(moments, 0, moments_size(c) * sizeof *moments);
-        bm_moments_add(moments, y->x, y->n, y->dim);
-    }
-    if (c->over == GLOBAL) {
-        BM_TRY(end_learning(c));
-        bm_cmvn_apply(&c->norm, y->x, y->n, y->dim);
-    } else if (c->over != NONE) {
-        BM_ASSERT(moments[0] > 0);
-        bm_normalise(y->x, y->n, y->dim, moments, s->variance);
-    }
+    BM_TRY(normalise(c, speaker, &y));
     *out = y;
     if (s->stack == 1 && s->subsample == 1)
         return BM_OK;

@@ -4,7 +4,8 @@
  *
  * Normalisation by speaker, or over all sequences, needs moments first: if
  * bm_chain_learns is true, pass every sequence to bm_chain_learn before the
- * first bm_chain_apply.
+ * first bm_chain_apply. Normalisation by Kaldi's statistics comes before the
+ * deltas, as in Kaldi; bm_chain_take gets them, of each speaker.
  */
 #ifndef BM_IO_FEATURES_FEATURE_CHAIN_H
 #define BM_IO_FEATURES_FEATURE_CHAIN_H
@@ -20,8 +21,10 @@ typedef struct bm_chain bm_chain;
 
 typedef struct bm_chain_settings {
     long deltas, delta_window, stack, subsample;
-    const char *normalise; /* none, utterance, speaker, global */
+    const char
+        *normalise; /* none, utterance, speaker, global, sliding, kaldi */
     bool variance;
+    long sliding; /* frames of a window */
 } bm_chain_settings;
 
 /* Rows of an option table, for a struct `owner` with these settings as member
@@ -40,10 +43,13 @@ typedef struct bm_chain_settings {
         BM_CHAIN_ROW(owner, subsample, BM_INT, "1", 1, 64, "frames",           \
                      "keep the first of this many"),                           \
         BM_CHAIN_ROW(owner, normalise, BM_CHOICE, "utterance", 0, 0,           \
-                     "none utterance speaker global",                          \
-                     "over what features are normalised to mean 0"),           \
+                     "none utterance speaker global sliding kaldi",            \
+                     "over what features are normalised to mean 0; sliding: "  \
+                     "a window around each frame; kaldi: by cmvn.scp"),        \
         BM_CHAIN_ROW(owner, variance, BM_FLAG, "yes", 0, 0, NULL,              \
-                     "normalise to variance 1 as well")
+                     "normalise to variance 1 as well"),                       \
+        BM_CHAIN_ROW(owner, sliding, BM_INT, "600", 2, 1e6, "frames",          \
+                     "window of normalise = sliding")
 
 /* Frames in memory that is reused. Starts as {0}; free with bm_frames_free. */
 typedef struct bm_frames {
@@ -70,6 +76,11 @@ void bm_chain_free(bm_chain *c);
 size_t bm_chain_features(const bm_chain *c); /* per frame of the output */
 bool bm_chain_learns(const bm_chain *c);
 bool bm_chain_needs_speakers(const bm_chain *c);
+bool bm_chain_needs_statistics(const bm_chain *c); /* by bm_chain_take */
+
+/* The moments [BM_MOMENTS(dim)], count > 0, of a speaker's features without
+ * deltas, in [0, speakers). Copied. */
+void bm_chain_take(bm_chain *c, size_t speaker, const double *moments);
 
 /* Adds x [T >= 1, dim] to the moments of a speaker, in [0, speakers). Fails
  * with BM_ERR_MEMORY. */

@@ -112,3 +112,36 @@ void bm_normalise(float *x, size_t frames, size_t dim, const double *moments,
             x[t * dim + d] = (float)((x[t * dim + d] - mean) * scale);
     }
 }
+
+/* Adds a frame, or takes it out again: sign = -1. */
+static void add_frame(double *moments, const float *x, size_t dim, double sign)
+{
+    double *sum = moments + 1, *squares = sum + dim;
+
+    moments[0] += sign;
+    for (size_t d = 0; d < dim; d++) {
+        sum[d] += sign * x[d];
+        squares[d] += sign * (double)x[d] * x[d];
+    }
+}
+
+void bm_normalise_sliding(const float *x, size_t frames, size_t dim,
+                          size_t window, bool variance, double *moments,
+                          float *y)
+{
+    size_t half = window / 2, begin = 0, end = 0; /* frames in the moments */
+
+    window = window < frames ? window : frames;
+    memset(moments, 0, BM_MOMENTS(dim) * sizeof *moments);
+    for (size_t t = 0; t < frames; t++) {
+        size_t first = t > half ? t - half : 0;
+
+        first = first < frames - window ? first : frames - window;
+        while (end < first + window)
+            add_frame(moments, x + end++ * dim, dim, 1);
+        while (begin < first)
+            add_frame(moments, x + begin++ * dim, dim, -1);
+        memcpy(y + t * dim, x + t * dim, dim * sizeof *y);
+        bm_normalise(y + t * dim, 1, dim, moments, variance);
+    }
+}

@@ -48,4 +48,14 @@ void bm_moments_norm(const double *moments, size_t dim, bool variance, size_t d,
 void bm_normalise(float *x, size_t frames, size_t dim, const double *moments,
                   bool variance);
 
+/*
+ * x [T, D] -> y [T, D], each frame normalised by the moments of `window` frames
+ * around it, t - window / 2 .. (Kaldi's apply-cmvn-sliding --center=true): at the
+ * ends the window is moved inwards, and with T < window it is all frames.
+ * moments [BM_MOMENTS(D)]: scratch.
+ */
+void bm_normalise_sliding(const float *x, size_t frames, size_t dim,
+                          size_t window, bool variance, double *moments,
+                          float *y);
+
 #endif

@@ -89,13 +89,28 @@ static json_t *to_json(const bm_option *o, const void *settings)
     return NULL;
 }
 
+/* The text of a setting that the table has. */
+static const char *text_of(const bm_option *options, const char *key,
+                           const void *settings)
+{
+    while (strcmp(options->key, key) != 0)
+        options++;
+    return *(const char *const *)(const void *)((const char *)settings +
+                                                options->offset);
+}
+
 /* Settings that were added later are left out at their defaults, "no": they
- * differ in nothing from descriptions that were made before. */
-static bool is_left_out(const bm_option *o, const void *settings)
+ * differ in nothing from descriptions that were made before. So is the length of
+ * a window that is not used. */
+static bool is_left_out(const bm_option *options, const bm_option *o,
+                        const void *settings)
 {
     static const char *const later[] = {"contrast", "slant", "binarise"};
     bool is_later = false, off = false;
     const char *field = (const char *)settings + o->offset;
+
+    if (strcmp(o->key, "sliding") == 0)
+        return strcmp(text_of(options, "normalise", settings), o->key) != 0;
 
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         is_later = is_later || strcmp(o->key, later[i]) == 0;
@@ -116,7 +131,7 @@ bm_status bm_features_describe(char **out, const char *kind,
 
     *out = NULL;
     for (const bm_option *o = options; o->key != NULL; o++)
-        if (!is_left_out(o, settings))
+        if (!is_left_out(options, o, settings))
             failed |= json_object_set_new(object, o->key, to_json(o, settings));
     if (normed)
         failed |= bm_cmvn_describe(norm, object);
@@ -126,6 +141,29 @@ bm_status bm_features_describe(char **out, const char *kind,
     json_decref(object);
     if (*out == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
+    return BM_OK;
+}
+
+bm_status bm_features_describe_more(char **description, const char *key,
+                                    const bm_option *options,
+                                    const void *settings)
+{
+    json_t *all = json_loads(*description, 0, NULL), *object = json_object();
+    bool normed = json_object_get(all, mean_key) != NULL;
+    char *text = NULL;
+    int failed = 0;
+
+    for (const bm_option *o = options; o->key != NULL; o++)
+        failed |= json_object_set_new(object, o->key, to_json(o, settings));
+    failed |= json_object_set_new(all, key, object);
+    if (failed == 0)
+        text = json_dumps(all, normed ? JSON_REAL_PRECISION(17)
+                                      : JSON_REAL_PRECISION(12));
+    json_decref(all);
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to describe features");
+    free(*description);
+    *description = text;
     return BM_OK;
 }
 
@@ -249,8 +287,8 @@ static void add(differences *d, const char *text)
 /* Of the recordings, or compared by other means. */
 static bool is_compared(const char *key)
 {
-    static const char *const free_to_differ[] = {"channel", "seed", mean_key,
-                                                 scale_key};
+    static const char *const free_to_differ[] = {"channel", "seed", "copies",
+                                                 mean_key, scale_key};
 
     for (size_t i = 0; i < sizeof free_to_differ / sizeof free_to_differ[0];
          i++)

@@ -44,6 +44,13 @@ BM_CHECKED bm_status bm_features_describe(char **out, const char *kind,
                                           const void *settings,
                                           const bm_cmvn *norm);
 
+/* Adds settings as an object `key` to a description, which is replaced; these
+ * differ freely between a model and a set. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_features_describe_more(char **description,
+                                               const char *key,
+                                               const bm_option *options,
+                                               const void *settings);
+
 /* The kind of features that a description names, "audio"; free(*out). NULL: it
  * is not known how they were made. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_features_kind(const char *description, char **out);
@@ -63,8 +70,8 @@ BM_CHECKED bm_status bm_cmvn_read(bm_cmvn *n, const char *description);
  * Compares the settings that made a model's and a set's features. Writes "\n
  * features.mels: 8, but the model's 40" for each difference to `out`, cut to
  * `room` bytes, and returns how many there are. An empty description is not
- * known and differs in nothing; neither do `channel` and `seed` count, which
- * belong to the recordings.
+ * known and differs in nothing; neither do `channel`, `seed` and `copies`
+ * count, which belong to the recordings.
  *
  * *raw: the set has what the model's features were before they were normalised
  * over the training set, and nothing else differs.

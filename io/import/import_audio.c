@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "io/features/recording_features.h"
+#include "io/import/copies/perturb.h"
 #include "io/import/import_base.h"
 #include "io/import/sound.h"
 
@@ -15,11 +16,13 @@
 typedef struct ear {
     bm_fbank *fbank;
     bm_sound sound;
+    bm_perturber *perturber; /* of copies; NULL: there are none */
 } ear;
 
 typedef struct audio {
     bm_import_base base; /* must be first */
     bm_sound probe;
+    bm_perturb *perturb;   /* of copies; NULL: there are none */
     long rate;             /* that all recordings must have; 0: any */
     bm_manifest_row first; /* the recording with this rate */
     size_t probed;         /* readable recordings so far */
@@ -45,11 +48,13 @@ static void close_ear(void *own)
 
     bm_fbank_free(e->fbank);
     bm_sound_free(&e->sound);
+    bm_perturber_free(e->perturber);
     free(e);
 }
 
 static bm_status open_ear(const bm_importer *i, void **own)
 {
+    const audio *a = i->self;
     bm_recording_settings s = *(const bm_recording_settings *)i->settings;
     ear *e = calloc(1, sizeof *e);
     bm_status status = BM_OK;
@@ -57,6 +62,8 @@ static bm_status open_ear(const bm_importer *i, void **own)
     if (e == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to read recordings");
     status = bm_recording_bank(&e->fbank, &s);
+    if (status == BM_OK && a->perturb != NULL)
+        status = bm_perturber_new(&e->perturber, a->perturb);
     if (status == BM_OK)
         *own = e;
     else
@@ -68,15 +75,21 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
                             const bm_manifest_row *row)
 {
     const bm_recording_settings *s = i->settings;
-    bm_sound *sound = &((ear *)r->own)->sound;
+    const audio *a = i->self;
+    ear *e = r->own;
+    bm_sound *sound = &e->sound;
+    double speed = a->perturb != NULL ? bm_perturb_speed(a->perturb, row) : 1;
 
     BM_TRY(bm_sound_read(sound, row->path, s->channel,
                          (bm_excerpt){row->start, row->duration}, &r->problem));
     if (bm_problem_is(&r->problem))
         return BM_OK;
     r->remark = bm_sound_remark(sound);
-    BM_TRY(check_rate(i->self, row, sound->rate));
-    return bm_sound_resample(sound, s->rate, &r->problem);
+    BM_TRY(check_rate(a, row, sound->rate));
+    BM_TRY(bm_sound_speed(sound, speed, s->rate, &r->problem));
+    if (row->copy == 0 || bm_problem_is(&r->problem))
+        return BM_OK;
+    return bm_perturb_apply(e->perturber, row, sound, &r->problem);
 }
 
 static bm_status audio_read(bm_importer *i, bm_import_reader *r,
@@ -139,6 +152,26 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
+/* Adds the rows of copies, and what they need. Classes of frames have the times
+ * of the recording. */
+static bm_status open_copies(bm_importer *i)
+{
+    const bm_recording_settings *s = i->settings;
+    audio *a = i->self;
+    bm_perturb_source source = {
+        .manifest = a->base.manifest, .rate = s->rate, .channel = s->channel};
+
+    if (i->copies.count == 0)
+        return BM_OK;
+    if (a->base.classes != NULL && i->copies.speed[0] != '\0')
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "copies.speed does not go with --targets, whose classes "
+                       "have the times of the recordings; use [augment] speed "
+                       "in training");
+    BM_TRY(bm_manifest_copy(a->base.manifest, (size_t)i->copies.count));
+    return bm_perturb_open(&a->perturb, &i->copies, &source);
+}
+
 static bm_status audio_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "audio",
@@ -155,6 +188,7 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
     BM_TRY(bm_recording_bank(&bank, s)); /* checks and completes *s */
     bm_fbank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
+    BM_TRY(open_copies(i));
     BM_TRY(bm_import_refine(i, &s->chain, (size_t)s->mels));
     return bm_import_describe(i);
 }
@@ -166,6 +200,7 @@ static void audio_close(bm_importer *i)
     if (a == NULL)
         return;
     bm_sound_free(&a->probe);
+    bm_perturb_close(a->perturb);
     bm_import_close(i);
 }
 
@@ -176,6 +211,7 @@ const bm_importer_ops bm_importer_audio = {
     .options = bm_recording_options,
     .settings_size = sizeof(bm_recording_settings),
     .store = "f32",
+    .copies = true,
     .open = audio_open,
     .close = audio_close,
     .text = bm_import_text,

@@ -1,6 +1,7 @@
 #include "io/import/import_base.h"
 
 #include "core/team.h"
+#include "io/import/files/kaldi_cmvn.h"
 #include "io/import/images/line_source.h"
 
 #include <stdio.h>
@@ -52,6 +53,9 @@ static bm_status read_manifest(bm_manifest **out,
         bm_line_source_is(source->path, image_dir))
         return bm_manifest_read_lines(out, source->path, image_dir,
                                       source->most_missing);
+    if (strcmp(kind, "unipen") == 0)
+        return bm_manifest_read_unipen(out, source->path, source->level,
+                                       source->most_missing);
     return bm_manifest_read(out, source->path, kind, source->most_missing,
                             source->pipes);
 }
@@ -249,12 +253,13 @@ static void work_piece(void *self, size_t member, void *next)
 
 /* ---- items --------------------------------------------------------------- */
 
-/* Sets the labels of an item to the classes of its frames, of which there were
+/* Sets the labels of an item to the classes of the frames of `id`, of which there were
  * `frames` before subsampling, or sets the problem. */
-static bm_status find_classes(bm_import_base *b, size_t frames, bm_item *item)
+static bm_status find_classes(bm_import_base *b, const char *id, size_t frames,
+                              bm_item *item)
 {
     size_t n = 0, step = 1;
-    const int32_t *found = bm_frame_classes_find(b->classes, item->id, &n);
+    const int32_t *found = bm_frame_classes_find(b->classes, id, &n);
 
     b->problem.text[0] = '\0';
     if (found == NULL)
@@ -307,7 +312,7 @@ static bm_status make_item(bm_importer *i, bm_manifest_row row,
         .features = good ? x->dim : 0,
     };
     if (good && b->classes != NULL) {
-        BM_TRY(find_classes(b, n_read, item));
+        BM_TRY(find_classes(b, row.of, n_read, item));
         item->problem = bm_problem_is(&b->problem) ? &b->problem : NULL;
     }
     return BM_OK;
@@ -402,13 +407,47 @@ static bm_status check_speakers(const bm_importer *i)
         bm_manifest_row row = bm_manifest_at(b->manifest, k);
         if (row.speaker[0] == '\0')
             return BM_FAIL(BM_ERR_CONFIG,
-                           "%s.normalise = speaker, but %s:%zu has no "
+                           "%s.normalise = %s, but %s:%zu has no "
                            "\"speaker\"; add it there, or normalise by "
                            "utterance or global",
-                           i->ops->section, bm_manifest_path(b->manifest),
-                           row.line);
+                           i->ops->section,
+                           bm_chain_needs_statistics(b->chain) ? "kaldi"
+                                                               : "speaker",
+                           bm_manifest_path(b->manifest), row.line);
     }
     return BM_OK;
+}
+
+static void take_statistics(void *self, size_t speaker, const double *moments)
+{
+    bm_chain_take(self, speaker, moments);
+}
+
+/* Gives the chain the statistics of cmvn.scp, beside the manifest. */
+static bm_status read_statistics(const bm_import_base *b, size_t dim)
+{
+    const char *list = bm_manifest_path(b->manifest);
+    const char *slash = strrchr(list, '/');
+    size_t speakers = bm_manifest_speakers(b->manifest);
+    const char **names = calloc(speakers, sizeof *names);
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%.*scmvn.scp",
+                     slash != NULL ? (int)(slash - list) + 1 : 0, list);
+    bm_status status = BM_OK;
+
+    if (names == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", speakers);
+    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
+        bm_manifest_row row = bm_manifest_at(b->manifest, k);
+        names[row.speaker_number] = row.speaker;
+    }
+    if (n < 0 || (size_t)n >= sizeof path)
+        status = BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", list);
+    else
+        status = bm_kaldi_cmvn_read(path, names, speakers, dim, take_statistics,
+                                    b->chain);
+    free(names);
+    return status;
 }
 
 bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
@@ -424,6 +463,8 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
     BM_TRY(bm_chain_give(b->chain, i->ops->section, &i->norm));
     if (bm_chain_needs_speakers(b->chain))
         BM_TRY(check_speakers(i));
+    if (bm_chain_needs_statistics(b->chain))
+        BM_TRY(read_statistics(b, dim));
     return bm_chain_learns(b->chain)
                ? walk_rows(&(walk){.i = i, .learning = true})
                : BM_OK;
@@ -436,8 +477,12 @@ bm_status bm_import_describe(bm_importer *i)
 
     if (b->chain != NULL)
         BM_TRY(bm_chain_norm(b->chain, &norm));
-    return bm_features_describe(&b->described, i->ops->name, i->ops->options,
-                                i->settings, norm);
+    BM_TRY(bm_features_describe(&b->described, i->ops->name, i->ops->options,
+                                i->settings, norm));
+    if (i->copies.count == 0)
+        return BM_OK;
+    return bm_features_describe_more(&b->described, "copies", bm_copies_options,
+                                     &i->copies);
 }
 
 bm_status bm_import_text(bm_importer *i, const char **text)

@@ -49,6 +49,9 @@ bm_status bm_importer_open(bm_importer **out, const char *name,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an importer");
     BM_TRY_DONE(
         bm_config_fill(config, ops->section, ops->options, i->settings));
+    if (ops->copies)
+        BM_TRY_DONE(
+            bm_config_fill(config, "copies", bm_copies_options, &i->copies));
     if (source->like != NULL)
         BM_TRY_DONE(bm_cmvn_read(&i->norm, source->like));
     BM_TRY_DONE(ops->open(i, source));

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "io/features/feature_text.h"
+#include "io/import/copies/copies_settings.h"
 #include "io/import/problem.h"
 #include "io/shard/shard.h"
 
@@ -16,6 +17,7 @@
     X(images, "manifest of images, a folder, PAGE XML, ALTO or a PyLaia list") \
     X(features, "manifest of features; one line per sequence")                 \
     X(idx, "images in MNIST's format, with a class for each; see --labels")    \
+    X(unipen, "file of UNIPEN, or a folder of them; one segment per sequence") \
     X(returnn, "HDF5 file of RETURNN; more may follow behind the options")
 
 typedef struct bm_importer bm_importer;
@@ -31,6 +33,7 @@ typedef struct bm_import_source {
                              means normalise = global goes; NULL: by its own */
     const char *image_dir; /* folder of the images of a PyLaia list; NULL: it is
                               no such list */
+    const char *level;     /* type of the segments of UNIPEN; of the importer */
     double most_missing;   /* percent of files that may be missing */
     size_t threads;        /* that read files; 0: one */
     bool pipes;            /* paths that are commands are run */
@@ -60,6 +63,7 @@ typedef struct bm_importer_ops {
     size_t settings_size;
     const char *store; /* default of shard.store: "f32", "u8" */
     bool words;        /* default of --units; false: characters */
+    bool copies;       /* it has the settings of [copies] */
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
     bm_status (*open)(bm_importer *i, const bm_import_source *source);
@@ -89,8 +93,9 @@ typedef struct bm_importer_ops {
 
 struct bm_importer {
     const bm_importer_ops *ops;
-    void *settings;  /* filled from the options table */
-    bm_cmvn norm;    /* of the training set, for normalise = global */
+    void *settings;            /* filled from the options table */
+    bm_copies_settings copies; /* filled likewise; texts as in settings */
+    bm_cmvn norm;              /* of the training set, for normalise = global */
     bm_vocab *vocab; /* of the labels; set by open, NULL: texts are in theirs */
     bool numbered;   /* labels are classes of any vocabulary, by number */
     void *self;

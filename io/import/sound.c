@@ -111,6 +111,9 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     }
     s->rate = f->info.samplerate;
     s->channels = f->info.channels;
+    s->seconds = 0;
+    if (f->info.frames > 0 && f->info.frames < SF_COUNT_MAX && s->rate > 0)
+        s->seconds = (double)f->info.frames / (double)s->rate;
     if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
         bm_problem_set(problem, "not a recording",
                        "%s: invalid header: %ld channels at %ld Hz", path,
@@ -323,15 +326,16 @@ const char *bm_sound_remark(const bm_sound *s)
     return 1000 * full >= s->n && full > 1 ? "clipped" : NULL;
 }
 
-bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
+bm_status bm_sound_speed(bm_sound *s, double speed, long rate,
+                         bm_problem *problem)
 {
-    double ratio = (double)rate / (double)s->rate;
+    double ratio = (double)rate / (double)s->rate / speed;
     bm_sound out = {.rate = rate, .channels = s->channels};
     SRC_DATA data = {0};
     int error = 0;
     bm_status status = BM_OK;
 
-    if (rate == s->rate || s->n == 0) {
+    if (ratio == 1 || s->n == 0) {
         s->rate = rate;
         return BM_OK;
     }
@@ -357,6 +361,11 @@ bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
 done:
     bm_sound_free(&out);
     return status;
+}
+
+bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
+{
+    return bm_sound_speed(s, 1, rate, problem);
 }
 
 void bm_sound_free(bm_sound *s)

@@ -16,8 +16,9 @@
 typedef struct bm_sound {
     float *x; /* [n], -32768 .. 32767 */
     size_t n, room;
-    long rate;     /* samples per second */
-    long channels; /* of the file */
+    long rate;      /* samples per second */
+    long channels;  /* of the file */
+    double seconds; /* of the file by its header; 0: unknown */
 } bm_sound;
 
 /* A part of a recording, in seconds. duration = 0: up to the end. */
@@ -25,7 +26,7 @@ typedef struct bm_excerpt {
     double start, duration;
 } bm_excerpt;
 
-/* Sets rate and channels from the header of the file. */
+/* Sets rate, channels and seconds from the header of the file. */
 BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
                                     bm_problem *problem);
 
@@ -43,6 +44,10 @@ const char *bm_sound_remark(const bm_sound *s);
 /* Resamples by band-limited interpolation. */
 BM_CHECKED bm_status bm_sound_resample(bm_sound *s, long rate,
                                        bm_problem *problem);
+/* The same, so that it is played `speed` times as fast: frequencies are
+ * multiplied by it. */
+BM_CHECKED bm_status bm_sound_speed(bm_sound *s, double speed, long rate,
+                                    bm_problem *problem);
 void bm_sound_free(bm_sound *s);
 
 #endif

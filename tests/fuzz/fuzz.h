@@ -33,6 +33,7 @@
     X(image)                                                                   \
     X(page)                                                                    \
     X(idx)                                                                     \
+    X(unipen)                                                                  \
     X(sound)                                                                   \
     X(texts)                                                                   \
     X(journal)                                                                 \

@@ -2,6 +2,7 @@
  * the other, and data directories whose files are the input, cut at lines "=". */
 #include "core/finite.h"
 #include "io/import/files/feature_files.h"
+#include "io/import/files/kaldi_cmvn.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/import/frame_classes.h"
 #include "io/import/manifest/manifest.h"
@@ -33,6 +34,30 @@ static void read_matrices(const char *path, size_t size)
     }
     bm_kaldi_close(&f);
     bm_frames_free(&x);
+}
+
+static void take_moments(void *self, size_t speaker, const double *moments)
+{
+    (void)self;
+    FUZZ_RULE(speaker < 2 && moments[0] >= 1 && isfinite(moments[2]));
+}
+
+/* Statistics, after a key, and a list of them beside the archive. */
+static void read_statistics(const char *path, const char *list)
+{
+    static const char *const names[] = {"a", "b"};
+    bm_kaldi_file f = {0};
+    bm_doubles x = {0};
+    bm_problem problem = {0};
+    char key[256] = "";
+
+    FUZZ_RULE(bm_kaldi_open(&f, path) == BM_OK);
+    FUZZ_RULE(bm_kaldi_key(&f, key, sizeof key, &problem) == BM_OK);
+    if (!bm_problem_is(&problem))
+        FUZZ_RULE(bm_kaldi_doubles(&f, &x, &problem) == BM_OK);
+    bm_kaldi_close(&f);
+    free(x.x);
+    (void)!bm_kaldi_cmvn_read(list, names, 2, 2, take_moments, NULL);
 }
 
 static void read_classes(const char *path)
@@ -95,6 +120,15 @@ static void run(const char *path, const uint8_t *data, size_t size)
 
     read_matrices(path, size);
     read_classes(path);
+    {
+        const char *cmvn = fuzz_path("cmvn.scp");
+        FILE *file = fopen(cmvn, "wb");
+
+        FUZZ_RULE(file != NULL);
+        fprintf(file, "a x.ark:2\n"); /* the input */
+        FUZZ_RULE(fwrite(data, 1, size, file) == size && fclose(file) == 0);
+        read_statistics(path, cmvn);
+    }
     write_directory(directory, data, size);
     read_directory(directory, "audio");
     snprintf(list, sizeof list, "%s/feats.scp", directory);

@@ -1,6 +1,6 @@
 #include "tools/speech/acoustics.h"
 
-#include "tools/pink_noise.h"
+#include "io/import/copies/pink_noise.h"
 
 #include <kiss_fftr.h>
 #include <math.h>

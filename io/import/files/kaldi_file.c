@@ -432,6 +432,73 @@ bm_status bm_kaldi_matrix(bm_kaldi_file *f, bm_frames *x, bm_problem *problem)
 
 /* ---- integers ------------------------------------------------------------ */
 
+static bm_status fit_doubles(bm_doubles *out, size_t rows, size_t columns)
+{
+    size_t n = rows * columns;
+    double *grown = NULL;
+
+    if (n > out->room) {
+        grown = realloc(out->x, n * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu numbers", n);
+        out->x = grown;
+        out->room = n;
+    }
+    out->rows = rows;
+    out->columns = columns;
+    return BM_OK;
+}
+
+/* Behind the token of DM. x: scratch, of which the size is checked. */
+static bm_status exact(bm_kaldi_file *f, bm_frames *x, bm_doubles *out,
+                       bm_problem *problem)
+{
+    int32_t rows = 0, columns = 0;
+
+    BM_TRY(take_size(f, &rows, problem));
+    if (!bm_problem_is(problem))
+        BM_TRY(take_size(f, &columns, problem));
+    BM_TRY(shape(f, rows, columns, sizeof *out->x, 0, x, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    BM_TRY(fit_doubles(out, x->n, x->dim));
+    return take(f, out->x, x->n * x->dim * sizeof *out->x, problem);
+}
+
+/* Any other form. */
+static bm_status widen(bm_kaldi_file *f, bm_frames *x, bm_doubles *out,
+                       bm_problem *problem)
+{
+    BM_TRY(bm_kaldi_matrix(f, x, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    BM_TRY(fit_doubles(out, x->n, x->dim));
+    for (size_t i = 0; i < x->n * x->dim; i++)
+        out->x[i] = x->x[i];
+    return BM_OK;
+}
+
+bm_status bm_kaldi_doubles(bm_kaldi_file *f, bm_doubles *out,
+                           bm_problem *problem)
+{
+    static const char token[5] = {'\0', 'B', 'D', 'M', ' '};
+    char found[sizeof token] = "";
+    uint64_t begin = at(f);
+    bm_frames x = {0};
+    bm_status status = BM_OK;
+
+    if (gzread(f->file, found, sizeof found) == (int)sizeof found &&
+        memcmp(found, token, sizeof token) == 0) {
+        status = exact(f, &x, out, problem);
+    } else {
+        status = bm_kaldi_seek(f, begin, problem);
+        if (status == BM_OK && !bm_problem_is(problem))
+            status = widen(f, &x, out, problem);
+    }
+    bm_frames_free(&x);
+    return status;
+}
+
 static bm_status reserve_integers(bm_integers *out, size_t n)
 {
     size_t room = 2 * n + 1024;

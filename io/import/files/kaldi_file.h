@@ -39,6 +39,16 @@ BM_CHECKED bm_status bm_kaldi_key(bm_kaldi_file *f, char *key, size_t room,
 BM_CHECKED bm_status bm_kaldi_matrix(bm_kaldi_file *f, bm_frames *x,
                                      bm_problem *problem);
 
+/* Numbers in memory that is reused. Starts as {0}; free(x). */
+typedef struct bm_doubles {
+    double *x; /* [rows, columns] */
+    size_t rows, columns, room;
+} bm_doubles;
+
+/* A matrix whose sums must not be rounded: of DM, all bits are kept. */
+BM_CHECKED bm_status bm_kaldi_doubles(bm_kaldi_file *f, bm_doubles *out,
+                                      bm_problem *problem);
+
 /* Integers, such as an alignment, in memory that is reused. Starts as {0};
  * free(x). */
 typedef struct bm_integers {

@@ -1,5 +1,6 @@
 /* image_jpeg.c - JPEG, by libjpeg-turbo. The grey of a colour image is its
- * brightness, as the file has it. */
+ * brightness, as the file has it. Photographs are turned upright. */
+#include "io/import/images/image_exif.h"
 #include "io/import/images/image_file_parts.h"
 
 #include <turbojpeg.h>
@@ -35,7 +36,9 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
         tjDecompress2(jpeg, s->bytes, s->size, out->grey, width, 0, height,
                       TJPF_GRAY, flags) != 0)
         damaged(s, jpeg, problem);
-    return BM_OK;
+    if (bm_problem_is(problem))
+        return BM_OK;
+    return bm_image_turn(out, bm_exif_orientation(s->bytes, s->size));
 }
 
 bm_status bm_image_jpeg(bm_line_image *out, const bm_image_source *s,

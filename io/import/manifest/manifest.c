@@ -111,6 +111,11 @@ static bm_status keep(bm_manifest *m, const char *text, size_t length,
     return BM_OK;
 }
 
+bm_status bm_manifest_keep(bm_manifest *m, const char *text, size_t *at)
+{
+    return keep(m, text, strlen(text), true, at);
+}
+
 static bm_status add(bm_manifest *m, bm_manifest_entry e)
 {
     if (m->n == m->room) {
@@ -324,6 +329,13 @@ static bm_status find_duplicates(bm_manifest *m, bool silent, bool *found)
     }
     free(keys);
     return BM_OK;
+}
+
+bm_status bm_manifest_check_ids(bm_manifest *m)
+{
+    bool found = false;
+
+    return find_duplicates(m, false, &found);
 }
 
 /* Makes the ids that are missing: of names or, if two files have one name, of
@@ -557,6 +569,26 @@ done:
     return status;
 }
 
+bm_status bm_manifest_read_unipen(bm_manifest **out, const char *path,
+                                  const char *type, double most_missing)
+{
+    bm_manifest *m = calloc(1, sizeof *m);
+    bm_status status = BM_OK;
+
+    if (m != NULL)
+        m->path = strdup(path);
+    if (m == NULL || m->path == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
+    m->kind = "unipen";
+    BM_TRY_DONE(bm_manifest_unipen(m, type));
+    BM_TRY_DONE(check_rows(m, most_missing));
+    *out = m;
+    m = NULL;
+done:
+    bm_manifest_free(m);
+    return status;
+}
+
 void bm_manifest_free(bm_manifest *m)
 {
     if (m == NULL)
@@ -582,6 +614,11 @@ size_t bm_manifest_speakers(const bm_manifest *m)
     return m->speakers;
 }
 
+size_t bm_manifest_copies(const bm_manifest *m)
+{
+    return m->copies;
+}
+
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
 {
     const bm_manifest_entry *e = &m->entries[row];
@@ -597,5 +634,7 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .duration = e->duration,
         .line = e->line,
         .speaker_number = e->speaker_number,
+        .copy = e->copy,
+        .of = m->text + m->entries[row - e->copy].id,
     };
 }

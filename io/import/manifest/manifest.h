@@ -28,11 +28,14 @@ typedef struct bm_manifest_row {
     const char *id, *path;      /* path: manifest's directory included */
     const char *text, *speaker; /* "" if missing */
     const char *shape; /* of a line on a page, as bm_line_shape_read takes it;
-                          "": the image is of this line alone */
+                          "": the image is of this line alone; of a segment of
+                          UNIPEN its delineation */
     bool has_text;     /* it is there, if only as "" */
     double start, duration; /* seconds; duration 0: up to the end */
     size_t line;            /* in the file, from 1 */
     size_t speaker_number;  /* from 0, in byte order of the names */
+    size_t copy;            /* which one of the recording, from 1; 0: itself */
+    const char *of;         /* of a copy: the recording's id; else the id */
 } bm_manifest_row;
 
 /*
@@ -52,13 +55,25 @@ BM_CHECKED bm_status bm_manifest_read(bm_manifest **out, const char *path,
 BM_CHECKED bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
                                             const char *image_dir,
                                             double most_missing);
+
+/* The same for segments of a type in UNIPEN files; "": that of the first with a
+ * label. */
+BM_CHECKED bm_status bm_manifest_read_unipen(bm_manifest **out,
+                                             const char *path, const char *type,
+                                             double most_missing);
 void bm_manifest_free(bm_manifest *m);
+
+/* Puts `copies` rows ID-copy1, .. behind each row; at most once. Fails with
+ * BM_ERR_FORMAT if there are such ids already or one gets too long, or with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_copy(bm_manifest *m, size_t copies);
 
 /* Is it a command with '|' at its end, as Kaldi has them? */
 bool bm_manifest_is_pipe(const char *path);
 
 const char *bm_manifest_path(const bm_manifest *m);
 size_t bm_manifest_size(const bm_manifest *m);     /* rows, at least 1 */
+size_t bm_manifest_copies(const bm_manifest *m);   /* behind each row */
 size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
 /* row: in [0, size). */
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row);

@@ -183,10 +183,8 @@ static pair *find(pairs *p, const char *key)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* A relative path is relative to where Kaldi ran or, if there is no such file,
- * to the data directory. */
-static const char *resolve(const directory *d, const char *path,
-                           char out[PATH_MAX])
+const char *bm_kaldi_resolve(const char *folder, const char *path,
+                             char out[PATH_MAX])
 {
     size_t n = strcspn(path, ":[");
     char file[PATH_MAX];
@@ -197,10 +195,10 @@ static const char *resolve(const directory *d, const char *path,
     snprintf(file, sizeof file, "%.*s", (int)n, path);
     if (access(file, F_OK) == 0)
         return path;
-    length = snprintf(out, PATH_MAX, "%s/%.*s", d->path, (int)n, path);
+    length = snprintf(out, PATH_MAX, "%s/%.*s", folder, (int)n, path);
     if (length < 0 || length >= PATH_MAX || access(out, F_OK) != 0)
         return path;
-    length = snprintf(out, PATH_MAX, "%s/%s", d->path, path);
+    length = snprintf(out, PATH_MAX, "%s/%s", folder, path);
     return length < PATH_MAX ? out : path;
 }
 
@@ -212,7 +210,7 @@ static bm_status add(directory *d, size_t line, const char *id,
     const pair *text = find(&d->texts, id), *speaker = find(&d->speakers, id);
 
     f.id = id;
-    f.path = resolve(d, path, resolved);
+    f.path = bm_kaldi_resolve(d->path, path, resolved);
     f.text = text != NULL ? text->value : NULL;
     f.speaker = speaker != NULL ? speaker->value : NULL;
     if (path[0] == '\0') {

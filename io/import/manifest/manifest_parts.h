@@ -9,6 +9,8 @@
 #include "io/import/manifest/lines.h"
 #include "io/import/manifest/manifest.h"
 
+#include <limits.h>
+
 enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64 };
 
 /* Longer ones are taken for an error in the unit. */
@@ -21,7 +23,8 @@ typedef struct bm_manifest_entry {
     size_t line, speaker_number;
     double start, duration;
     bool has_text;
-    bool made; /* the id, from the name of the file */
+    bool made;   /* the id, from the name of the file */
+    size_t copy; /* which one of its recording, from 1; 0: it is none */
 } bm_manifest_entry;
 
 /* A field that is not understood, and how many lines have it. */
@@ -56,6 +59,7 @@ struct bm_manifest {
     size_t n_unknown;
     bm_manifest_entry *entries;
     size_t n, room;
+    size_t copies; /* behind each recording */
     char *text;
     size_t used, text_room;
     size_t speakers;
@@ -80,6 +84,13 @@ void bm_manifest_count_unknown(bm_manifest *m, const char *key);
 BM_CHECKED bm_status bm_manifest_add(bm_manifest *m, size_t line,
                                      const bm_manifest_fields *f);
 
+/* Keeps a text; *at: its offset in m->text. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_keep(bm_manifest *m, const char *text,
+                                      size_t *at);
+
+/* Notes a fault for each id that two rows have. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);
+
 /* Formats: a line of JSON; a line of a table, of which the first is the header.
  * Fail with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_json(bm_manifest *m, size_t line,
@@ -93,9 +104,18 @@ bool bm_manifest_is_header(const char *line);
 /* A data directory of Kaldi. Fails as bm_manifest_read. */
 BM_CHECKED bm_status bm_manifest_kaldi(bm_manifest *m, const char *directory);
 
+/* A path in a file of a data directory: relative to where Kaldi ran or, if there
+ * is no such file, to the directory. Returns `path` or `out`. */
+const char *bm_kaldi_resolve(const char *folder, const char *path,
+                             char out[PATH_MAX]);
+
 /* Line images at m->path as other programs keep them. Fails as
  * bm_line_source_read. */
 BM_CHECKED bm_status bm_manifest_lines(bm_manifest *m, const char *image_dir);
+
+/* Segments of UNIPEN files at m->path, of this type; "": that of the first with a
+ * label. Fails as bm_unipen_read, or with BM_ERR_FORMAT if there are none. */
+BM_CHECKED bm_status bm_manifest_unipen(bm_manifest *m, const char *type);
 
 /* Fails with the faults, if there are any; `one` and `many`: singular and
  * plural of their noun. */

@@ -420,7 +420,7 @@ static void test_normalisation_is_by_group(void **state)
     FOR_EACH (k, groupings)
         for (int variance = 0; variance < 2; variance++) {
             bm_chain_settings set = {
-                0, 2, 1, 1, groupings[k].name, variance == 1};
+                0, 2, 1, 1, groupings[k].name, variance == 1, 600};
             float y[SEQUENCES][LONGEST * DIM];
 
             run_chain(&set, y);
@@ -445,7 +445,7 @@ static void test_wider_groups_do_not_normalise_narrower_ones(void **state)
     (void)state;
     for (size_t k = 1; k < 3; k++) {
         const size_t *narrow = groupings[k - 1].group;
-        bm_chain_settings set = {0, 2, 1, 1, groupings[k].name, true};
+        bm_chain_settings set = {0, 2, 1, 1, groupings[k].name, true, 600};
         float y[SEQUENCES][LONGEST * DIM];
 
         run_chain(&set, y);
@@ -462,7 +462,7 @@ static void test_wider_groups_do_not_normalise_narrower_ones(void **state)
 
 static void test_without_normalisation_the_bits_are_unchanged(void **state)
 {
-    bm_chain_settings s = {0, 2, 1, 1, "none", true};
+    bm_chain_settings s = {0, 2, 1, 1, "none", true, 600};
     bm_chain *chain = NULL;
     const bm_frames *y = NULL;
     corpus c;
@@ -492,7 +492,7 @@ static void test_constant_features_become_zero(void **state)
  * side by side, every second. */
 static void test_steps_of_the_chain_are_in_order(void **state)
 {
-    bm_chain_settings s = {2, 2, 3, 2, "utterance", false};
+    bm_chain_settings s = {2, 2, 3, 2, "utterance", false, 600};
     bm_chain *chain = NULL;
     const bm_frames *y = NULL;
     float deltas[LONGEST][3 * DIM];
@@ -521,9 +521,94 @@ static void test_steps_of_the_chain_are_in_order(void **state)
     bm_chain_free(chain);
 }
 
+/* Kaldi's apply-cmvn-sliding --center=true, frame by frame. */
+static void test_a_sliding_window_is_centred_and_moved_inwards(void **state)
+{
+    enum { T = 40 };
+    static const struct {
+        long frames, window;
+    } cases[] = {{T, 7}, {T, 8}, {T, 600}, {T, 2}, {1, 5}, {5, 5}, {6, 5}};
+    float x[T * DIM];
+
+    (void)state;
+    for (size_t i = 0; i < T * DIM; i++)
+        x[i] = (float)(sin(3.7 * (double)(i * i)) * 5 + 100);
+    FOR_EACH (k, cases)
+        for (int variance = 0; variance < 2; variance++) {
+            bm_chain_settings s = {
+                0, 2, 1, 1, "sliding", variance == 1, cases[k].window};
+            bm_chain *chain = NULL;
+            bm_frames in = {.x = x, .n = (size_t)cases[k].frames, .dim = DIM};
+            const bm_frames *y = NULL;
+
+            assert_ok(bm_chain_new(&chain, &s, "features", DIM, 1));
+            assert_false(bm_chain_learns(chain));
+            assert_ok(bm_chain_apply(chain, 0, &in, &y));
+            assert_int_equal(y->n, in.n);
+            for (long t = 0; t < cases[k].frames; t++)
+                for (size_t d = 0; d < DIM; d++) {
+                    long first = t - cases[k].window / 2;
+                    long end = first + cases[k].window;
+                    double mean = 0, var = 0, n;
+
+                    if (first < 0)
+                        end -= first, first = 0;
+                    if (end > cases[k].frames)
+                        first -= end - cases[k].frames, end = cases[k].frames;
+                    first = first < 0 ? 0 : first;
+                    n = (double)(end - first);
+                    for (long u = first; u < end; u++)
+                        mean += x[u * DIM + (long)d] / n;
+                    for (long u = first; u < end; u++)
+                        var += pow(x[u * DIM + (long)d] - mean, 2) / n;
+                    if (n == 1)
+                        assert_true(y->x[d] == 0);
+                    else
+                        assert_true(near(y->x[t * DIM + (long)d],
+                                         (x[t * DIM + (long)d] - mean) /
+                                             (variance ? sqrt(var) : 1),
+                                         1e-5));
+                }
+            bm_chain_free(chain);
+        }
+}
+
+/* Before the deltas, which are those of normalised features. */
+static void test_given_statistics_come_before_the_deltas(void **state)
+{
+    bm_chain_settings s = {1, 2, 1, 1, "kaldi", true, 600};
+    static const double bob[BM_MOMENTS(DIM)] = {4, 8, -4, 80, 20};
+    bm_chain *chain = NULL, *copy = NULL;
+    const bm_frames *y = NULL, *z = NULL;
+    float normed[LONGEST * DIM], expected[LONGEST * 2 * DIM];
+    corpus c;
+
+    (void)state;
+    make_corpus(&c);
+    for (size_t t = 0; t < LONGEST; t++) {
+        normed[t * DIM] = (float)((c.x[0][t * DIM] - 2.0) / 4); /* 80/4 - 2^2 */
+        normed[t * DIM + 1] = (float)((c.x[0][t * DIM + 1] + 1.0) / 2);
+    }
+    bm_deltas(normed, LONGEST, DIM, 1, 2, expected);
+    assert_ok(bm_chain_new(&chain, &s, "features", DIM, 3));
+    assert_true(bm_chain_needs_statistics(chain));
+    assert_true(bm_chain_needs_speakers(chain));
+    assert_false(bm_chain_learns(chain));
+    bm_chain_take(chain, 2, bob);
+    assert_ok(bm_chain_copy(&copy, chain));
+    assert_ok(bm_chain_apply(chain, 2, &c.frames[0], &y));
+    assert_ok(bm_chain_apply(copy, 2, &c.frames[0], &z));
+    for (size_t i = 0; i < LONGEST * 2 * DIM; i++) {
+        assert_true(near(y->x[i], expected[i], 1e-5));
+        assert_true(y->x[i] == z->x[i]);
+    }
+    bm_chain_free(chain);
+    bm_chain_free(copy);
+}
+
 static void test_unknown_normalisation_is_reported(void **state)
 {
-    bm_chain_settings s = {0, 2, 1, 1, "speakers", true};
+    bm_chain_settings s = {0, 2, 1, 1, "speakers", true, 600};
     bm_chain *chain = NULL;
 
     (void)state;
@@ -549,6 +634,8 @@ int main(void)
         cmocka_unit_test(test_without_normalisation_the_bits_are_unchanged),
         cmocka_unit_test(test_constant_features_become_zero),
         cmocka_unit_test(test_steps_of_the_chain_are_in_order),
+        cmocka_unit_test(test_a_sliding_window_is_centred_and_moved_inwards),
+        cmocka_unit_test(test_given_statistics_come_before_the_deltas),
         cmocka_unit_test(test_unknown_normalisation_is_reported),
     };
     return RUN_GROUP("features", tests);

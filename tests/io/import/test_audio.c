@@ -246,7 +246,11 @@ typedef struct recipe {
     X("features.stack=3", NULL, r.chain.stack = 3)                             \
     X("features.subsample=3", NULL, r.chain.subsample = 3)                     \
     X("features.variance=no", NULL, r.chain.variance = false)                  \
-    X("features.normalise=none", NULL, r.chain.normalise = "none")
+    X("features.normalise=none", NULL, r.chain.normalise = "none")             \
+    X("features.normalise=sliding", "features.sliding=20",                     \
+      (r.chain.normalise = "sliding", r.chain.sliding = 20))                   \
+    X("features.normalise=sliding", "features.sliding=9",                      \
+      (r.chain.normalise = "sliding", r.chain.sliding = 9))
 
 #define X(...) +1
 enum { N_RECIPES = 0 RECIPES(X) };
@@ -256,7 +260,7 @@ static recipe recipe_of(size_t k)
 {
     recipe r = {{NULL},
                 {8000, 40, 25, 10, "povey", 0.97, 20, 0, true},
-                {0, 2, 1, 1, "utterance", true},
+                {0, 2, 1, 1, "utterance", true, 600},
                 0,
                 0,
                 1};

@@ -3,6 +3,7 @@
  * byte.
  */
 #include "io/import/images/image_cleaning.h"
+#include "io/import/images/image_exif.h"
 #include "io/import/images/image_file.h"
 #include "io/import/images/image_frames.h"
 #include "tests/support/command.h"
@@ -231,6 +232,96 @@ static void test_photographs_are_read(void **_)
             assert_in_range(image.grey[i] + 2, smooth[i], smooth[i] + 4);
         bm_line_image_free(&image);
     }
+}
+
+/* Puts an Exif segment behind the first two bytes of a.jpg, to b.jpg: an entry
+ * of another tag, and the orientation. `little`: the order of its bytes. */
+static void add_exif(int orientation, bool little)
+{
+    static const uint8_t forms[2][44] = {
+        {0xff, 0xe1, 0, 42, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42,
+         0,    0,    0, 8,  0,   2,   1,   0,   0, 3, 0,   0,   0, 1,
+         0,    9,    0, 0,  1,   18,  0,   3,   0, 0, 0,   1},
+        {0xff, 0xe1, 0, 42, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0,
+         8,    0,    0, 0,  2,   0,   0,   1,   3, 0, 1,   0,   0,  0,
+         9,    0,    0, 0,  18,  1,   3,   0,   1, 0, 0,   0}};
+    size_t n = 0;
+    char *jpeg = slurp(in_folder("a.jpg"), &n);
+    char *whole = malloc(n + sizeof *forms);
+
+    assert_non_null(whole);
+    memcpy(whole, jpeg, 2);
+    memcpy(whole + 2, forms[little], sizeof *forms);
+    whole[2 + (little ? 40 : 41)] = (char)orientation;
+    memcpy(whole + 2 + sizeof *forms, jpeg + 2, n - 2);
+    write_bytes("b.jpg", whole, n + sizeof *forms);
+    free(whole);
+    free(jpeg);
+}
+
+/* What Exif says of orientations 1 to 8: the sides of what was seen at which row
+ * 0 and column 0 of the pixels are. */
+static void test_photographs_are_turned_upright(void **_)
+{
+    static const char *const sides[8] = {"tl", "tr", "br", "bl",
+                                         "lt", "rt", "rb", "lb"};
+    uint8_t smooth[PIXELS];
+
+    (void)_;
+    write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
+    for (int k = 0; k < 16; k++) {
+        const char *side = sides[k % 8];
+        bool turned = side[0] == 'l' || side[0] == 'r';
+        bm_line_image image;
+
+        add_exif(k % 8 + 1, k >= 8);
+        image = read_image("b.jpg");
+        assert_int_equal(image.width, turned ? HEIGHT : WIDTH);
+        assert_int_equal(image.height, turned ? WIDTH : HEIGHT);
+        for (size_t row = 0; row < HEIGHT; row++)
+            for (size_t column = 0; column < WIDTH; column++) {
+                /* How far from the top and from the left it was seen. */
+                size_t from_row =
+                    side[0] == 'b' || side[0] == 'r' ? HEIGHT - 1 - row : row;
+                size_t from_column = side[1] == 'b' || side[1] == 'r'
+                                         ? WIDTH - 1 - column
+                                         : column;
+                size_t y = turned ? from_column : from_row;
+                size_t x = turned ? from_row : from_column;
+
+                assert_in_range(image.grey[y * image.width + x] + 2,
+                                smooth[row * WIDTH + column],
+                                smooth[row * WIDTH + column] + 4);
+            }
+        bm_line_image_free(&image);
+    }
+}
+
+static void test_damaged_notes_of_a_camera_are_ignored(void **_)
+{
+    uint8_t smooth[PIXELS];
+    size_t n = 0;
+    char *jpeg = NULL;
+
+    (void)_;
+    write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
+    add_exif(6, true);
+    jpeg = slurp(in_folder("b.jpg"), &n);
+    assert_int_equal(bm_exif_orientation((uint8_t *)jpeg, n), 6);
+    for (size_t end = 0; end < 44;
+         end++) /* cut short, nothing is read behind */
+        (void)bm_exif_orientation((uint8_t *)jpeg, end);
+    for (size_t k = 2; k < 44;
+         k++) { /* any byte changed: a number from 1 to 8 */
+        char before = jpeg[k];
+
+        jpeg[k] = (char)0xff;
+        assert_in_range(bm_exif_orientation((uint8_t *)jpeg, n), 1, 8);
+        jpeg[k] = before;
+    }
+    jpeg[2 + 40] = 9; /* no orientation */
+    assert_int_equal(bm_exif_orientation((uint8_t *)jpeg, n), 1);
+    free(jpeg);
 }
 
 /* Beginnings of a file, without more than `end` bytes, are problems. */
@@ -479,6 +570,8 @@ int main(void)
         cmocka_unit_test(test_bits_are_black_and_white),
         cmocka_unit_test(test_colours_become_brightness),
         cmocka_unit_test(test_photographs_are_read),
+        cmocka_unit_test(test_photographs_are_turned_upright),
+        cmocka_unit_test(test_damaged_notes_of_a_camera_are_ignored),
         cmocka_unit_test(test_damaged_files_are_problems),
         cmocka_unit_test(test_sizes_are_checked_before_memory_is_taken),
         cmocka_unit_test(test_contrast_is_stretched),

@@ -15,18 +15,18 @@
 
 static void test_importers_are_listed_by_name(void **state)
 {
-    static const char *const names[] = {"audio", "images", "features", "idx",
-                                        "returnn"};
+    static const char *const names[] = {"audio", "images", "features",
+                                        "idx",   "unipen", "returnn"};
     bm_importer *i = NULL;
 
     (void)state;
     FOR_EACH (k, names)
         assert_string_equal(bm_importer_list()[k]->name, names[k]);
-    assert_null(bm_importer_list()[5]);
+    assert_null(bm_importer_list()[6]);
     assert_int_equal(open_importer(&i, "video", NULL, ""), BM_ERR_ARG);
-    assert_non_null(strstr(
-        bm_last_error(),
-        "'video'; the importers are: audio images features idx returnn"));
+    assert_non_null(
+        strstr(bm_last_error(), "'video'; the importers are: audio images "
+                                "features idx unipen returnn"));
 }
 
 /* ---- images ------------------------------------------------------------ */

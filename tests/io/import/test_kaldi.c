@@ -11,6 +11,7 @@
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -535,6 +536,104 @@ static void test_symbol_tables_are_vocabularies(void **state)
     }
 }
 
+/* ---- statistics ---------------------------------------------------------- */
+
+/* A matrix of doubles with its key. */
+static size_t put_doubles(char *to, const char *key, const double *x, int rows,
+                          int columns)
+{
+    static const char begin[6] = {'\0', 'B', 'D', 'M', ' ', 4};
+    int n = sprintf(to, "%s ", key);
+    char *at = to + n;
+
+    memcpy(at, begin, sizeof begin);
+    memcpy(at + 6, &rows, 4);
+    at[10] = 4;
+    memcpy(at + 11, &columns, 4);
+    memcpy(at + 15, x, sizeof *x * (size_t)(rows * columns));
+    return (size_t)n + 15 + sizeof *x * (size_t)(rows * columns);
+}
+
+/* Statistics of 2^30 frames, around a mean of 1000, whose variance floats cannot
+ * tell from 0: sum / n = 1000, squares / n = 10^6 + 0.25. */
+static void test_statistics_of_speakers_normalise_in_double(void **state)
+{
+    static const double n = 1 << 30;
+    double ann[4] = {1000 * n, n, (1e6 + .25) * n, 0};
+    double bob[4] = {5 * 4, 4, 29 * 4, 0}; /* mean 5, deviation 2 */
+    char ark[400], list[100];
+    size_t size = 0, first = 0;
+    bm_config *config = SET("features.normalise=kaldi");
+    bm_importer *i = NULL;
+    bm_item item;
+
+    (void)state;
+    make_directory();
+    write_text("data/y.ark",
+               "u1  [\n 1000\n 1001\n 999.5 ]\nu2  [\n 5\n 6 ]\n");
+    write_text("data/feats.scp", "u1 y.ark:3\nu2 y.ark:30\n");
+    first = put_doubles(ark, "ann", ann, 2, 2);
+    size = first + put_doubles(ark + first, "bob", bob, 2, 2);
+    write_bytes("data/cmvn.ark", ark, size);
+    snprintf(list, sizeof list,
+             "ann cmvn.ark:4\nbob cmvn.ark:%zu\nzoe nowhere.ark:1\n",
+             first + 4);
+    write_text("data/cmvn.scp", list);
+    assert_ok(bm_importer_open(&i, "features", config,
+                               &(bm_import_source){.path = in_folder("data")}));
+    bm_config_free(config);
+    item = next_item(i);
+    assert_int_equal(item.frames, 3);
+    assert_true(near(item.x[0], 0, 1e-6) && near(item.x[1], 2, 1e-6) &&
+                near(item.x[2], -1, 1e-6));
+    item = next_item(i);
+    assert_int_equal(item.frames, 2);
+    assert_true(item.x[0] == 0 && item.x[1] == .5F);
+    bm_importer_close(i);
+}
+
+static void test_wrong_statistics_say_what_is_wrong(void **state)
+{
+    static const double none[4] = {0, 0, 0, 0}, wide[6] = {1, 1, 1, 1, 1, 1},
+                        good[4] = {5, 1, 26, 0},
+                        odd[4] = {(double)NAN, 1, 1, 0};
+    static const struct {
+        const double *x;
+        int columns;
+        const char *list, *message;
+    } cases[] = {
+        {good, 2, "ann cmvn.ark:4\n",
+         "no statistics for 1 speaker, e.g. 'bob'"},
+        {good, 2, "ann cmvn.ark:4\nann cmvn.ark:4\n", "was there before"},
+        {good, 2, "ann cmvn.ark:5\n", "neither a binary matrix"},
+        {good, 2, "ann cmvn.ark:4000\n", "shorter"},
+        {good, 2, "ann cat cmvn.ark |\n", "not a place"},
+        {good, 2, "ann\n", "not a place"},
+        {good, 2, "ann gone.ark:4\n", "gone.ark"},
+        {wide, 3, "ann cmvn.ark:4\n", "2 x 3 numbers; of 1 features"},
+        {none, 2, "ann cmvn.ark:4\n", "of no frame"},
+        {odd, 2, "ann cmvn.ark:4\n", "not finite"},
+    };
+
+    (void)state;
+    make_frames("");
+    FOR_EACH (k, cases) {
+        char ark[200];
+        bm_importer *i = NULL;
+        bm_config *config = SET("features.normalise=kaldi");
+
+        write_bytes("data/cmvn.ark", ark,
+                    put_doubles(ark, "ann", cases[k].x, 2, cases[k].columns));
+        write_text("data/cmvn.scp", cases[k].list);
+        assert_true(bm_importer_open(&i, "features", config,
+                                     &(bm_import_source){
+                                         .path = in_folder("data")}) != BM_OK);
+        if (strstr(bm_last_error(), cases[k].message) == NULL)
+            fail_msg("%s: %s", cases[k].message, bm_last_error());
+        bm_config_free(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,6 +651,8 @@ int main(void)
         cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),
         cmocka_unit_test(test_a_network_is_trained_on_classes_of_frames),
         cmocka_unit_test(test_symbol_tables_are_vocabularies),
+        cmocka_unit_test(test_statistics_of_speakers_normalise_in_double),
+        cmocka_unit_test(test_wrong_statistics_say_what_is_wrong),
     };
 
     return cmocka_run_group_tests_name("kaldi", tests, folder_make,

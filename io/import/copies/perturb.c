@@ -1,0 +1,420 @@
+#include "io/import/copies/perturb.h"
+
+#include "core/rng.h"
+#include "io/import/copies/convolution.h"
+#include "io/import/copies/pink_noise.h"
+#include "io/import/copies/sound_folder.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { FEWEST_TALKERS = 3, MOST_TALKERS = 7 }; /* as Kaldi's recipes draw */
+
+static const double longest_room = 10; /* s of an impulse response */
+
+/* Streams of random numbers of a copy. */
+enum { SPEED, ROOM, NOISE };
+
+/* Kinds of noise. */
+typedef enum kind { WHITE, PINK, BABBLE, FROM_FOLDER } kind;
+
+struct bm_perturb {
+    bm_perturb_source source;
+    uint64_t seed;
+    bm_speeds speeds;
+    bool has_room, made_room;
+    bm_copies_range t60, direct, snr;
+    bm_sound_folder rooms, noises;
+    kind kinds[8];
+    size_t n_kinds; /* 0: no noise */
+};
+
+struct bm_perturber {
+    const bm_perturb *p;
+    bm_convolver *convolver;
+    bm_sound file; /* another recording, or an impulse response */
+    float *noise;  /* [room] */
+    size_t room;
+};
+
+/* ---- settings ------------------------------------------------------------ */
+
+static bm_status read_noise(bm_perturb *p, const bm_copies_settings *s)
+{
+    char word[16];
+    size_t n = bm_copies_noise_word(s->noise, 0, word);
+
+    if (strcmp(s->noise, "no") == 0)
+        return BM_OK;
+    if (!bm_copies_noise_made(s->noise)) {
+        p->kinds[p->n_kinds++] = FROM_FOLDER;
+        return bm_sound_folder_list(&p->noises, s->noise, "noise");
+    }
+    for (size_t i = 0; i < n && i < sizeof p->kinds / sizeof p->kinds[0]; i++) {
+        bm_copies_noise_word(s->noise, i, word);
+        p->kinds[p->n_kinds++] = word[0] == 'w'   ? WHITE
+                                 : word[0] == 'p' ? PINK
+                                                  : BABBLE;
+    }
+    return BM_OK;
+}
+
+static bm_status read_room(bm_perturb *p, const bm_copies_settings *s)
+{
+    p->has_room = strcmp(s->reverb, "no") != 0;
+    p->made_room = strcmp(s->reverb, "made") == 0;
+    if (!p->has_room || p->made_room)
+        return BM_OK;
+    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, "reverb"));
+    for (size_t i = 0; i < p->rooms.n; i++)
+        if (p->rooms.files[i].seconds > longest_room)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "copies.reverb: %s lasts %.1f s, more than the %g s "
+                           "of an impulse response; give a folder with "
+                           "impulse responses alone",
+                           p->rooms.files[i].path, p->rooms.files[i].seconds,
+                           longest_room);
+    return BM_OK;
+}
+
+/* Babble needs two recordings, and would run the command of one that is made
+ * by a command for each copy. */
+static bm_status check_babble(const bm_perturb *p)
+{
+    const bm_manifest *m = p->source.manifest;
+    size_t each = bm_manifest_copies(m) + 1, n = bm_manifest_size(m);
+    bool babble = false;
+
+    for (size_t i = 0; i < p->n_kinds; i++)
+        babble = babble || p->kinds[i] == BABBLE;
+    if (!babble)
+        return BM_OK;
+    if (n == each)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "copies.noise: babble is of other recordings, and %s "
+                       "has only one; take white or pink",
+                       bm_manifest_path(m));
+    for (size_t i = 0; i < n; i += each)
+        if (bm_manifest_is_pipe(bm_manifest_at(m, i).path))
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "copies.noise: babble would run the command of "
+                           "'%s', and of others, again for each copy; write "
+                           "the outputs of commands to files, or take white "
+                           "or pink",
+                           bm_manifest_at(m, i).id);
+    return BM_OK;
+}
+
+bm_status bm_perturb_open(bm_perturb **out, const bm_copies_settings *s,
+                          const bm_perturb_source *source)
+{
+    bm_perturb *p = calloc(1, sizeof *p);
+    bm_status status = BM_OK;
+
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for copies of recordings");
+    p->source = *source;
+    p->seed = (uint64_t)s->seed;
+    if (!bm_speeds_read(s->speed, &p->speeds) ||
+        !bm_copies_range_read(s->t60, &p->t60) ||
+        !bm_copies_range_read(s->direct, &p->direct) ||
+        !bm_copies_range_read(s->snr, &p->snr))
+        BM_FAIL_DONE(BM_ERR_CONFIG, "copies: a range is invalid");
+    BM_TRY_DONE(read_room(p, s));
+    BM_TRY_DONE(read_noise(p, s));
+    BM_TRY_DONE(check_babble(p));
+    *out = p;
+    p = NULL;
+done:
+    bm_perturb_close(p);
+    return status;
+}
+
+void bm_perturb_close(bm_perturb *p)
+{
+    if (p == NULL)
+        return;
+    bm_sound_folder_free(&p->rooms);
+    bm_sound_folder_free(&p->noises);
+    free(p);
+}
+
+bm_status bm_perturber_new(bm_perturber **out, const bm_perturb *p)
+{
+    bm_perturber *t = calloc(1, sizeof *t);
+    bm_status status = BM_OK;
+
+    if (t == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for copies of recordings");
+    t->p = p;
+    BM_TRY_DONE(bm_convolver_new(&t->convolver));
+    *out = t;
+    t = NULL;
+done:
+    bm_perturber_free(t);
+    return status;
+}
+
+void bm_perturber_free(bm_perturber *t)
+{
+    if (t == NULL)
+        return;
+    bm_convolver_free(t->convolver);
+    bm_sound_free(&t->file);
+    free(t->noise);
+    free(t);
+}
+
+/* ---- draws --------------------------------------------------------------- */
+
+static bm_rng random_of(const bm_perturb *p, const bm_manifest_row *row,
+                        uint64_t stream)
+{
+    uint64_t name = XXH3_64bits(row->of, strlen(row->of));
+    bm_rng rng = bm_rng_make(p->seed, "copies", name);
+
+    rng.key = bm_rng_fork(bm_rng_fork(rng.key, row->copy), stream);
+    return rng;
+}
+
+static double within(bm_rng *rng, bm_copies_range r)
+{
+    return r.least + (r.most - r.least) * bm_rng_uniform(rng);
+}
+
+double bm_perturb_speed(const bm_perturb *p, const bm_manifest_row *row)
+{
+    const bm_speeds *s = &p->speeds;
+    bm_rng rng = random_of(p, row, SPEED);
+
+    if (row->copy == 0)
+        return 1;
+    if (s->range)
+        return within(&rng, (bm_copies_range){s->factor[0], s->factor[1]});
+    return s->factor[(row->copy - 1) % (size_t)s->n];
+}
+
+static double power(const float *x, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * x[i];
+    return n > 0 ? sum / (double)n : 0;
+}
+
+static void scale(float *x, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(factor * x[i]);
+}
+
+/* Reads a part of a file to t->file, with the source's rate. */
+static bm_status read_file(bm_perturber *t, const char *path, long channel,
+                           bm_excerpt part, bm_problem *problem)
+{
+    BM_TRY(bm_sound_read(&t->file, path, channel, part, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    return bm_sound_resample(&t->file, t->p->source.rate, problem);
+}
+
+/* ---- rooms --------------------------------------------------------------- */
+
+static bm_status fit_noise(bm_perturber *t, size_t n)
+{
+    float *grown = NULL;
+
+    if (n <= t->room)
+        return BM_OK;
+    grown = realloc(t->noise, n * sizeof *grown);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", n);
+    t->noise = grown;
+    t->room = n;
+    return BM_OK;
+}
+
+/*
+ * h [taps] of a made room (Polack 1988): the direct sound 1, and Gaussian noise
+ * times exp(-d t), d = 3 ln 10 / T60, `direct` dB weaker.
+ */
+static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
+{
+    const bm_perturb *p = t->p;
+    double t60 = within(rng, p->t60), direct = within(rng, p->direct);
+    double fall = exp(-log(1000) / (t60 * (double)p->source.rate));
+    double level = 1, energy = 0;
+
+    *taps = (size_t)(t60 * (double)p->source.rate) + 2;
+    BM_TRY(fit_noise(t, *taps));
+    t->noise[0] = 1;
+    for (size_t i = 1; i < *taps; i++) {
+        level *= fall;
+        t->noise[i] = (float)(level * bm_rng_normal(rng));
+        energy += (double)t->noise[i] * t->noise[i];
+    }
+    scale(t->noise + 1, *taps - 1, sqrt(pow(10, -direct / 10) / energy));
+    return BM_OK;
+}
+
+/* The first channel of a drawn impulse response; *direct: where it is
+ * loudest. */
+static bm_status read_response(bm_perturber *t, bm_rng *rng, size_t *direct,
+                               bm_problem *problem)
+{
+    const bm_sound_folder *f = &t->p->rooms;
+    const char *path = f->files[bm_rng_below(rng, f->n)].path;
+    bm_sound *h = &t->file;
+    size_t most = (size_t)(longest_room * (double)t->p->source.rate);
+
+    *direct = 0;
+    BM_TRY(read_file(t, path, 1, (bm_excerpt){0, 0}, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    h->n = h->n < most ? h->n : most;
+    for (size_t i = 1; i < h->n; i++)
+        if (fabsf(h->x[i]) > fabsf(h->x[*direct]))
+            *direct = i;
+    if (h->n == 0 || h->x[*direct] == 0)
+        bm_problem_set(problem, "impulse response that is 0",
+                       "%s: all samples are 0", path);
+    return BM_OK;
+}
+
+static bm_status add_room(bm_perturber *t, bm_rng rng, bm_sound *s,
+                          bm_problem *problem)
+{
+    size_t taps = 0, direct = 0;
+    const float *h = NULL;
+    double before = power(s->x, s->n), after = 0;
+
+    if (t->p->made_room) {
+        BM_TRY(make_room(t, &rng, &taps));
+        h = t->noise;
+    } else {
+        BM_TRY(read_response(t, &rng, &direct, problem));
+        if (bm_problem_is(problem))
+            return BM_OK;
+        h = t->file.x;
+        taps = t->file.n;
+    }
+    BM_TRY(bm_convolve(t->convolver, h, taps, direct, s->x, s->n));
+    after = power(s->x, s->n);
+    if (after > 0)
+        scale(s->x, s->n, sqrt(before / after));
+    return BM_OK;
+}
+
+/* ---- noise --------------------------------------------------------------- */
+
+static void make_noise(float *x, size_t n, bool pink, bm_rng *rng)
+{
+    double state[3] = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        double white = bm_rng_normal(rng);
+
+        x[i] = (float)(pink ? bm_pink_noise(state, white) : white);
+    }
+}
+
+/* x [n] += factor times the file, which is repeated, from sample `at` on. */
+static void add_repeated(const bm_sound *file, size_t at, double factor,
+                         float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] += (float)(factor * file->x[at]);
+        at = at + 1 < file->n ? at + 1 : 0;
+    }
+}
+
+/* Several of the other recordings, equally loud. One that cannot be read is left
+ * out: its own row reports it. */
+static bm_status make_babble(bm_perturber *t, const bm_manifest_row *row,
+                             size_t n, bm_rng *rng)
+{
+    const bm_manifest *m = t->p->source.manifest;
+    size_t each = bm_manifest_copies(m) + 1, all = bm_manifest_size(m) / each;
+    size_t talkers =
+        FEWEST_TALKERS + bm_rng_below(rng, MOST_TALKERS - FEWEST_TALKERS + 1);
+
+    memset(t->noise, 0, n * sizeof *t->noise);
+    for (size_t k = 0; k < talkers;) {
+        bm_manifest_row other =
+            bm_manifest_at(m, each * bm_rng_below(rng, all));
+        double start = bm_rng_uniform(rng), loud = 0;
+        bm_problem problem = {0};
+
+        if (strcmp(other.id, row->of) == 0)
+            continue;
+        k++;
+        BM_TRY(read_file(t, other.path, t->p->source.channel,
+                         (bm_excerpt){other.start, other.duration}, &problem));
+        if (bm_problem_is(&problem) || t->file.n == 0)
+            continue;
+        loud = power(t->file.x, t->file.n);
+        if (loud > 0)
+            add_repeated(&t->file, (size_t)(start * (double)t->file.n),
+                         1 / sqrt(loud), t->noise, n);
+    }
+    return BM_OK;
+}
+
+/* A drawn part of a drawn file, or all of it again and again. */
+static bm_status read_noise_file(bm_perturber *t, size_t n, bm_rng *rng,
+                                 bm_problem *problem)
+{
+    const bm_sound_folder *f = &t->p->noises;
+    const bm_sound_file *file = &f->files[bm_rng_below(rng, f->n)];
+    double seconds = (double)n / (double)t->p->source.rate;
+    double start = bm_rng_uniform(rng), spare = file->seconds - seconds - 0.02;
+    bool longer = spare > 0;
+    bm_excerpt part = {longer ? start * spare : 0, longer ? seconds + 0.01 : 0};
+
+    memset(t->noise, 0, n * sizeof *t->noise);
+    BM_TRY(read_file(t, file->path, 1, part, problem));
+    if (bm_problem_is(problem) || t->file.n == 0)
+        return BM_OK;
+    add_repeated(&t->file, longer ? 0 : (size_t)(start * (double)t->file.n), 1,
+                 t->noise, n);
+    return BM_OK;
+}
+
+static bm_status add_noise(bm_perturber *t, const bm_manifest_row *row,
+                           bm_rng rng, bm_sound *s, bm_problem *problem)
+{
+    double snr = within(&rng, t->p->snr), loud = 0, gain = 0;
+    kind what = t->p->kinds[bm_rng_below(&rng, t->p->n_kinds)];
+
+    BM_TRY(fit_noise(t, s->n));
+    if (what == BABBLE)
+        BM_TRY(make_babble(t, row, s->n, &rng));
+    else if (what == FROM_FOLDER)
+        BM_TRY(read_noise_file(t, s->n, &rng, problem));
+    else
+        make_noise(t->noise, s->n, what == PINK, &rng);
+    loud = power(t->noise, s->n);
+    if (bm_problem_is(problem) || loud == 0)
+        return BM_OK;
+    gain = sqrt(power(s->x, s->n) / pow(10, snr / 10) / loud);
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] += (float)(gain * t->noise[i]);
+    return BM_OK;
+}
+
+bm_status bm_perturb_apply(bm_perturber *t, const bm_manifest_row *row,
+                           bm_sound *s, bm_problem *problem)
+{
+    const bm_perturb *p = t->p;
+
+    BM_ASSERT(row->copy > 0);
+    if (s->n > 0 && p->has_room)
+        BM_TRY(add_room(t, random_of(p, row, ROOM), s, problem));
+    if (s->n > 0 && p->n_kinds > 0 && !bm_problem_is(problem))
+        BM_TRY(add_noise(t, row, random_of(p, row, NOISE), s, problem));
+    return BM_OK;
+}

@@ -1,0 +1,106 @@
+#include "io/import/copies/sound_folder.h"
+
+#include "core/log.h"
+#include "core/words.h"
+#include "io/import/sound.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DEEPEST = 16 }; /* folders within each other; links may be circular */
+
+static int by_path(const void *left, const void *right)
+{
+    const bm_sound_file *a = left, *b = right;
+
+    return strcmp(a->path, b->path);
+}
+
+static bm_status keep(bm_sound_folder *f, const char *path, double seconds)
+{
+    if (f->n == f->room) {
+        size_t room = 2 * f->room + 64;
+        bm_sound_file *grown = realloc(f->files, room * sizeof *grown);
+
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu recordings", room);
+        f->files = grown;
+        f->room = room;
+    }
+    f->files[f->n].seconds = seconds;
+    f->files[f->n].path = strdup(path);
+    if (f->files[f->n].path == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the name of a recording");
+    f->n++;
+    return BM_OK;
+}
+
+/* Keeps a file if it is a recording. */
+static bm_status look_at(bm_sound_folder *f, const char *path)
+{
+    bm_sound s = {0};
+    bm_problem problem = {0};
+
+    BM_TRY(bm_sound_probe(&s, path, &problem));
+    if (bm_problem_is(&problem) || !(s.seconds > 0))
+        return BM_OK;
+    return keep(f, path, s.seconds);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): DEEPEST levels */
+static bm_status walk(bm_sound_folder *f, const char *path, int depth)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+    bm_status status = BM_OK;
+
+    if (folder == NULL)
+        return BM_FAIL(depth == 0 ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s", path,
+                       strerror(errno));
+    while (status == BM_OK && (entry = readdir(folder)) != NULL) {
+        char inner[PATH_MAX];
+        int n = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        struct stat info;
+
+        if (entry->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof inner ||
+            stat(inner, &info) != 0)
+            continue;
+        if (S_ISDIR(info.st_mode) && depth < DEEPEST)
+            status = walk(f, inner, depth + 1);
+        else if (S_ISREG(info.st_mode))
+            status = look_at(f, inner);
+    }
+    closedir(folder);
+    return status;
+}
+
+bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
+                               const char *key)
+{
+    double seconds = 0;
+
+    BM_TRY(walk(f, path, 0));
+    if (f->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "copies.%s = %s: there is no recording in this folder",
+                       key, path);
+    qsort(f->files, f->n, sizeof *f->files, by_path);
+    for (size_t i = 0; i < f->n; i++)
+        seconds += f->files[i].seconds;
+    bm_log(BM_NOTE, "copies.%s = %s: %s, %.1f s", key, path,
+           bm_count_noun((long long)f->n, "recording").text, seconds);
+    return BM_OK;
+}
+
+void bm_sound_folder_free(bm_sound_folder *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->files[i].path);
+    free(f->files);
+    *f = (bm_sound_folder){0};
+}

@@ -1,0 +1,31 @@
+/*
+ * sound_folder.h - the recordings of a folder and of folders within it: noise,
+ * or impulse responses.
+ */
+#ifndef BM_IO_IMPORT_COPIES_SOUND_FOLDER_H
+#define BM_IO_IMPORT_COPIES_SOUND_FOLDER_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+typedef struct bm_sound_file {
+    char *path;
+    double seconds; /* by its header */
+} bm_sound_file;
+
+/* Starts as {0}; free with bm_sound_folder_free. */
+typedef struct bm_sound_folder {
+    bm_sound_file *files; /* [n >= 1], in the byte order of their paths */
+    size_t n, room;
+} bm_sound_folder;
+
+/* Lists what libsndfile can read; other files, and names that begin with a dot,
+ * are left out. `key`: of [copies], for messages. Fails with BM_ERR_MISSING if
+ * there is no such folder, BM_ERR_FORMAT if it has no recording, or with
+ * BM_ERR_IO or BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
+                                          const char *key);
+void bm_sound_folder_free(bm_sound_folder *f);
+
+#endif
