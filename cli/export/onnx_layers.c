@@ -566,8 +566,8 @@ static void write_attention(flow *f, const bm_layer *l)
 {
     static const float least = -FLT_MAX;
     bm_graph *g = f->g;
-    size_t D = l->n_in;
-    float scale = (float)(1 / sqrt((double)(D / l->heads)));
+    size_t D = l->n_in, d = D / l->heads;
+    float scale = (float)(1 / sqrt((double)d));
     const char *a = NULL, *c = NULL;
 
     to_batch(f);
