@@ -124,8 +124,8 @@ static void test_gradients_match_differences(void **state)
         "branches( lstm:3 | blstm:2 | linear:4 ) linear",
         "branches( | tanh ) linear",
         "linear:6 splice:0..1 residual(layernorm linear:12) splice:-2,3 linear",
-        "linear:6 residual(attention:2) residual(glu depthwise:3 linear:6) "
-        "residual(swish scale:0.5) attention:3 linear",
+        "linear:4 residual(layernorm attention:2 scale:0.5) linear",
+        "linear:6 residual(glu depthwise:3 swish linear:6) linear",
         "linear:6 residual(branches(linear:2|residual(tanh) linear:4)) linear",
     };
 
