@@ -275,6 +275,7 @@ static void write_depthwise(flow *f, const bm_layer *l)
                       LIST((int64_t)t.before, 0, (int64_t)t.after, 0));
     f->zero = false;
     count_windows(f, t);
+    to_batch(f); /* y is flat */
 }
 
 /* One window over all? Such a kernel is larger than the format allows. */
