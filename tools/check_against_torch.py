@@ -7,8 +7,8 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, layernorm, relu, tanh, sigmoid, lstm, blstm, gru, bgru, dropout,
-stack, subsample and splice.
+linear, layernorm, relu, tanh, sigmoid, swish, glu, scale, depthwise, attention,
+lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
 """
 import glob
 import json
@@ -70,6 +70,22 @@ def recurrent(x, kind, w):
     return rnn(x.unsqueeze(1))[0].squeeze(1)
 
 
+def attention(x, heads, w):
+    """PyTorch's attention, to whose scores the mask adds those of distances."""
+    frames, size = x.shape
+    d = size // heads
+    q, k, v = (x @ w("w").T + w("b")).view(frames, 3, heads, d).permute(1, 2, 0, 3)
+    rate = 10000.0 ** (-torch.arange(0, size, 2, dtype=x.dtype) / size)
+    t = torch.arange(frames, dtype=x.dtype)
+    angle = (t[:, None] - t)[:, :, None] * rate
+    encoding = torch.stack((angle.sin(), angle.cos()), -1).flatten(2)[:, :, :size]
+    p = (encoding @ w("wr").T).view(frames, frames, heads, d)
+    add = w("uv").view(2, heads, 1, d)
+    near = torch.einsum("htd,tuhd->htu", q + add[1], p) / d ** 0.5
+    y = torch.nn.functional.scaled_dot_product_attention(q + add[0], k, v, near)
+    return y.transpose(0, 1).flatten(1) @ w("wo").T + w("bo")
+
+
 def layer(x, word, w):
     kind, _, size = word.partition(":")
     if kind in ("lstm", "blstm", "gru", "bgru"):
@@ -81,6 +97,20 @@ def layer(x, word, w):
             x, x.shape[1:], w("gamma"), w("beta"))
     if kind in ("relu", "tanh", "sigmoid"):
         return getattr(torch, kind)(x)
+    if kind == "swish":
+        return torch.nn.functional.silu(x)
+    if kind == "glu":
+        return torch.nn.functional.glu(x, 1)
+    if kind == "scale":
+        return float(size) * x
+    if kind == "depthwise":
+        kernel, _, stride = size.partition(",stride:")
+        n = int(kernel)
+        wide = torch.nn.functional.pad(x.T, ((n - 1) // 2, n // 2))
+        return torch.nn.functional.conv1d(
+            wide, w("w").T.unsqueeze(1), w("b"), int(stride or 1), groups=len(wide)).T
+    if kind == "attention":
+        return attention(x, int(size), w)
     if kind == "stack":
         n = int(size)
         return torch.nn.functional.pad(

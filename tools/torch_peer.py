@@ -27,6 +27,7 @@ import contextlib
 import copy
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -93,10 +94,71 @@ class Recurrent(nn.Module):
         return self.rnn(x)[0]
 
 
+class Frames(nn.Module):
+    """A layer of [batch, features, frames] between frames [T, B, D]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x.permute(1, 2, 0)).permute(2, 0, 1)
+
+
+class Scale(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return self.factor * x
+
+
+class Residual(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.inner = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+class Attention(nn.Module):
+    """With relative positions, as ESPnet's, over sequences of full length."""
+
+    def __init__(self, n, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out = nn.Linear(n, 3 * n), nn.Linear(n, n)
+        self.position = nn.Linear(n, n, bias=False)
+        self.u = nn.Parameter(torch.zeros(heads, 1, n // heads))
+        self.v = nn.Parameter(torch.zeros(heads, 1, n // heads))
+
+    def forward(self, x):
+        T, B, n = x.shape
+        rate = 10000.0 ** (-torch.arange(0, n, 2, device=x.device) / n)
+        angle = torch.arange(T - 1, -T, -1, device=x.device)[:, None] * rate
+        encoding = torch.stack((angle.sin(), angle.cos()), 2).flatten(1).to(x.dtype)
+        p = self.position(encoding).view(2 * T - 1, self.heads, -1).permute(1, 2, 0)
+        q, k, v = self.qkv(x).view(T, B, 3, self.heads, -1).permute(2, 1, 3, 0, 4)
+        near = F.pad((q + self.v) @ p, (1, 0)).view(B, self.heads, 2 * T, T)[:, :, 1:]
+        near = near.reshape(B, self.heads, T, 2 * T - 1)[..., :T] / k.shape[-1] ** 0.5
+        y = F.scaled_dot_product_attention(q + self.u, k, v, near)
+        return self.out(y.permute(2, 0, 1, 3).reshape(T, B, n))
+
+
+def expand(net):
+    """The words of a description, with groups ( .. )*N written out."""
+    group = re.compile(r"(?<!\S)\(((?:[^()]|\w\([^()]*\))*)\)(?:\*(\d+))?")
+    while group.search(net):
+        net = group.sub(lambda m: " ".join([m[1]] * int(m[2] or 1)), net)
+    return net.replace("(", "( ").replace(")", " ) ").split()
+
+
 def network(a, split):
     """The layers of a description in the syntax of bmuf."""
     layers, columns, n, channels, height = [], [], a.input, 1, a.input
-    words = a.net.split()
+    words, outer = expand(a.net), []
 
     def flatten():
         if columns:
@@ -116,6 +178,13 @@ def network(a, split):
             size = [int(k) for k in args.split("x")]
             columns.append(nn.MaxPool2d(size, ceil_mode=True))
             height = -(-height // size[1])
+        elif name == "residual(":
+            outer.append(layers)
+            layers = []
+        elif name == ")":
+            layers = outer.pop() + [Residual(layers)]
+        elif name == "batchnorm" and not columns:
+            layers.append(Frames(nn.BatchNorm1d(n)))
         elif name == "batchnorm":
             columns.append(nn.BatchNorm2d(channels))
         elif name == "layernorm" and not columns:
@@ -124,6 +193,15 @@ def network(a, split):
             one = {"relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.01),
                    "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid()}[name]
             (columns if columns else layers).append(one)
+        elif name in ("swish", "scale"):
+            layers.append(nn.SiLU() if name == "swish" else Scale(float(args)))
+        elif name == "glu":
+            layers.append(nn.GLU(-1))
+            n //= 2
+        elif name == "depthwise" and int(args) % 2 == 1:
+            layers.append(Frames(nn.Conv1d(n, n, int(args), padding=int(args) // 2, groups=n)))
+        elif name == "attention":
+            layers.append(Attention(n, int(args)))
         elif name in ("blstm", "bgru", "linear"):
             if columns:
                 flatten()

@@ -30,7 +30,7 @@ typedef bm_bench_work workload;
 /* Row i is the name of workload i. */
 static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
                                    "bgru 4x320",  "dnn 6x1024", "crnn",
-                                   "ctc alone",   NULL};
+                                   "conformer",   "ctc alone",  NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
@@ -47,6 +47,15 @@ static const workload workloads[] = {
      "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
      "blstm:256*3 linear",
      "ctc", 48, 104, 16, 600, 40},
+    {/* four blocks of experiments/presets/conformer-ctc.ini without dropout */
+     "linear:144 ("
+     " residual( layernorm linear:576 swish linear:144 scale:0.5 )"
+     " residual( layernorm attention:4 )"
+     " residual( layernorm linear:288 glu depthwise:31 batchnorm swish "
+     "linear:144 )"
+     " residual( layernorm linear:576 swish linear:144 scale:0.5 ) layernorm "
+     ")*4 linear",
+     "ctc", 320, 100, 16, 200, 40},
     {"", "ctc", 80, 80, 32, 800, 100},
 };
 

@@ -276,6 +276,7 @@ static void write_depthwise(flow *f, const bm_layer *l)
                       LIST((int64_t)t.before, 0, (int64_t)t.after, 0));
     f->zero = false;
     count_windows(f, t);
+    to_batch(f); /* y is flat */
 }
 
 /* One window over all? Such a kernel is larger than the format allows. */
@@ -567,8 +568,8 @@ static void write_attention(flow *f, const bm_layer *l)
 {
     static const float least = -FLT_MAX;
     bm_graph *g = f->g;
-    size_t D = l->n_in;
-    float scale = (float)(1 / sqrt((double)(D / l->heads)));
+    size_t D = l->n_in, d = D / l->heads;
+    float scale = (float)(1 / sqrt((double)d));
     const char *a = NULL, *c = NULL;
 
     to_batch(f);
@@ -605,8 +606,8 @@ static size_t matrices(const bm_recurrent *l)
 }
 
 /* wx or wh, with its matrices in ONNX's order. */
-static const char *turned(flow *f, const bm_recurrent *l, const char *name,
-                          const float *w, size_t columns)
+static const char *in_order(flow *f, const bm_recurrent *l, const char *name,
+                            const float *w, size_t columns)
 {
     size_t R = l->directions, G = matrices(l), n = l->n_hidden * columns;
     float *x = malloc(R * G * n * sizeof *x);
@@ -663,8 +664,8 @@ static void write_recurrent(flow *f, const bm_layer *l)
     to_time(f);
     lengths = NODE(g, "Cast", f->lengths);
     bm_graph_set(g, "to", BM_GRAPH_INT32);
-    y = NODE(g, gru ? "GRU" : "LSTM", f->x, turned(f, &v, "wx", v.wx, v.n_in),
-             turned(f, &v, "wh", v.wh, v.n_hidden), biases(f, &v), lengths);
+    y = NODE(g, gru ? "GRU" : "LSTM", f->x, in_order(f, &v, "wx", v.wx, v.n_in),
+             in_order(f, &v, "wh", v.wh, v.n_hidden), biases(f, &v), lengths);
     bm_graph_set_word(g, "direction",
                       v.directions == 2 ? "bidirectional" : "forward");
     bm_graph_set(g, "hidden_size", (int64_t)v.n_hidden);

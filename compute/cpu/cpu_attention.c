@@ -11,7 +11,8 @@
  * row, in doubles, whose error stays below 1e-12 for 4096 frames. */
 static void turn(size_t T, size_t D, size_t i, float *y)
 {
-    double angle = pow(10000, -(double)(i / 2 * 2) / (double)D);
+    size_t even = i / 2 * 2;
+    double angle = pow(10000, -(double)even / (double)D);
     double s = 0, c = 1, sin1 = sin(angle), cos1 = cos(angle);
 
     for (size_t p = 0; p < T; p++) {

@@ -280,9 +280,9 @@ static bm_linear projection(const bm_layer *l, size_t i)
 
 static bm_attention attention(const bm_layer *l)
 {
-    double d = (double)(l->n_in / l->heads);
+    size_t d = l->n_in / l->heads;
 
-    return (bm_attention){l->heads, (float)(1 / sqrt(d))};
+    return (bm_attention){l->heads, (float)(1 / sqrt((double)d))};
 }
 
 static void project(bm_layer *l, const bm_pass *p, const memory *m,

@@ -952,8 +952,8 @@ static void positions(const trial *t, double *const *x)
     size_t T = t->shape[0], D = t->shape[1];
 
     for (size_t k = 0; k < t->arrays[0].n; k++) {
-        double p = (double)T - 1 - (double)(k / D);
-        size_t even = k % D / 2 * 2;
+        size_t row = k / D, even = k % D / 2 * 2;
+        double p = (double)T - 1 - (double)row;
         double angle = p / pow(10000, (double)even / (double)D);
 
         x[0][k] = k % D == even ? sin(angle) : cos(angle);

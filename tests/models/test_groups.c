@@ -124,6 +124,8 @@ static void test_gradients_match_differences(void **state)
         "branches( lstm:3 | blstm:2 | linear:4 ) linear",
         "branches( | tanh ) linear",
         "linear:6 splice:0..1 residual(layernorm linear:12) splice:-2,3 linear",
+        "linear:4 residual(layernorm attention:2 scale:0.5) linear",
+        "linear:6 residual(glu depthwise:3 swish linear:6) linear",
         "linear:6 residual(branches(linear:2|residual(tanh) linear:4)) linear",
     };
 
@@ -254,7 +256,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"residual:2( relu ) linear", "what opens a group is"},
         {"residual( relu )3 linear", "word 3 ')3': only '*' and a number"},
         {"residual( relu )*0 linear", "'0' is not a number of layers"},
-        {"residual( relu )*500 linear", "word 3 ')*500': more than 1024 layers"},
+        {"residual( relu )*500 linear",
+         "word 3 ')*500': more than 1024 layers"},
         {"residual( linear:5 ) linear",
          "word 3 ')': branches of 1 x 5 and 1 x 3 numbers a frame"},
         {"residual( conv:2,3x3 ) linear",
@@ -305,6 +308,36 @@ static void test_settings_with_branches_that_may_fit_are_no_fault(void **state)
     bm_config_free(config);
 }
 
+/* Sizes that come from the data are not judged before these are known; those
+ * behind a layer with a size of its own are. */
+static void test_settings_with_sizes_of_the_data_are_no_fault(void **state)
+{
+    static const bm_section sections[] = {
+        {.name = "model", .options = bm_model_options, .check = bm_model_check},
+        {0}};
+    static const struct {
+        const char *net;
+        bm_status status;
+    } cases[] = {
+        {"model.net=attention:9 splice:-1..1 glu linear", BM_OK},
+        {"model.net=branches( attention:7 | linear:3 ) glu linear", BM_OK},
+        {"model.net=linear:10 attention:4 linear", BM_ERR_CONFIG},
+        {"model.net=linear:8 residual( attention:3 ) linear", BM_ERR_CONFIG},
+        {"model.net=blstm:4 branches( relu | linear:3 ) glu linear",
+         BM_ERR_CONFIG},
+        {"model.net=conv:3,3x3 glu linear", BM_ERR_CONFIG},
+    };
+    bm_config *config = NULL;
+
+    (void)state;
+    assert_ok(bm_config_new(&config));
+    FOR_EACH (i, cases) {
+        assert_ok(bm_config_set(config, cases[i].net));
+        assert_int_equal(bm_config_check(config, sections), cases[i].status);
+    }
+    bm_config_free(config);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +347,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_groups_have_frames_and_names),
         cmocka_unit_test(test_messages_mark_the_invalid_word),
         cmocka_unit_test(test_settings_with_branches_that_may_fit_are_no_fault),
+        cmocka_unit_test(test_settings_with_sizes_of_the_data_are_no_fault),
     };
 
     return RUN_GROUP_ON(argc, argv, "groups", tests);

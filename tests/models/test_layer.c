@@ -162,6 +162,51 @@ static void test_splice_refuses_what_are_no_distances(void **state)
     }
 }
 
+/* Its memory grows with the square of the frames. */
+static void test_attention_refuses_sequences_that_are_too_long(void **state)
+{
+    enum { LONG = BM_LAYER_ATTENDED + 1 };
+    static const int32_t frames[1] = {LONG};
+    bm_model_settings set = {"attention:1 linear", "ctc", "skip"};
+    bm_model_shape shape = {1, 4, 1};
+    float *x = zeros(LONG, sizeof *x);
+    bm_backend *be = NULL;
+    bm_model *m = NULL;
+    bm_batch b = {.extent = {LONG, 1, frames}};
+
+    (void)state;
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    assert_ok(bm_model_new(&m, &set, &shape, be, 1));
+    b.x = (bm_tensor){place(be, x, LONG), 3, {LONG, 1, 1, 1}};
+    bm_model_forward(m, &b);
+    assert_int_equal(bm_sync(be), BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(),
+                           "layer 0.attention: a sequence of 4097 frames, at "
+                           "most 4096 are possible"));
+    bm_free(be, b.x.data);
+    bm_model_free(m);
+    bm_backend_close(be);
+    free(x);
+}
+
+/* A mini-batch without frames: gradients are zero. */
+static void test_attention_of_nothing_is_nothing(void **state)
+{
+    static const int32_t none[2] = {0, 0};
+    rig r = rig_open("attention:2", (bm_extent){0, 2, none}, 4, 0, 3);
+    float *g = NULL;
+
+    (void)state;
+    (void)rig_outcome(&r);
+    r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
+    g = fetch(cpu, r.l->g, r.n_w);
+    assert_int_equal(r.n_w, 5 * 4 * 4 + 6 * 4);
+    for (size_t i = 0; i < r.n_w; i++)
+        assert_true(g[i] == 0);
+    free(g);
+    rig_close(&r);
+}
+
 static void test_dropout_is_active_in_training_only(void **state)
 {
     rig r = set_up("dropout:0.5", 3, false);
@@ -193,6 +238,8 @@ int main(void)
         cmocka_unit_test(test_subsample_keeps_the_first_of_each_group),
         cmocka_unit_test(test_splice_takes_frames_at_distances),
         cmocka_unit_test(test_splice_refuses_what_are_no_distances),
+        cmocka_unit_test(test_attention_refuses_sequences_that_are_too_long),
+        cmocka_unit_test(test_attention_of_nothing_is_nothing),
         cmocka_unit_test(test_dropout_is_active_in_training_only),
     };
     return cmocka_run_group_tests_name("layer", tests, open_cpu, close_cpu);
