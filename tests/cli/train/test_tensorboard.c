@@ -6,6 +6,7 @@
 #include "cli/telemetry/crc32c.h"
 #include "cli/telemetry/event_file.h"
 #include "core/log.h"
+#include "io/shard/crc32c.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
