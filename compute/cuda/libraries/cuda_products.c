@@ -234,10 +234,15 @@ static int epilogue_of(const bm_cuda_finish *f)
 }
 
 /* The heuristic assumes 256 unless it is set. */
+static uint32_t alignment_of_place(uintptr_t at)
+{
+    at |= 256;
+    return (uint32_t)(at & (~at + 1));
+}
+
 static uint32_t alignment(const void *x)
 {
-    uintptr_t at = (uintptr_t)x | 256;
-    return (uint32_t)(at & (~at + 1));
+    return alignment_of_place((uintptr_t)x);
 }
 
 static int number_of(const bm_cuda *cuda, cudaStream_t stream)
@@ -316,7 +321,7 @@ void bm_cuda_multiply(bm_backend *be, cudaStream_t stream, size_t m, size_t n,
 static uint32_t alignment_of_all(const void *x, size_t apart, size_t each)
 {
     uint32_t first = alignment(x);
-    uint32_t later = alignment((const void *)(uintptr_t)(apart * each));
+    uint32_t later = alignment_of_place(apart * each);
 
     return first < later ? first : later;
 }
