@@ -38,6 +38,13 @@ static bool maps(bm_window time, bm_extent in, bm_extent out)
     return in.B == out.B && bm_windows(time, in.T) == out.T;
 }
 
+static bool recurs(const bm_recurrent *l)
+{
+    return (l->directions == 1 || l->directions == 2) &&
+           (l->n_projected == 0 ||
+            (l->cell == BM_LSTM && l->n_projected < l->n_hidden));
+}
+
 static bool starts_inside(bm_window w)
 {
     return w.before < w.size;

@@ -83,6 +83,8 @@ static inline size_t bm_gemms_reach(size_t count, size_t rows, size_t cols,
  *     i, f, o = sigmoid(wx x + wh h + b)      g = tanh(wx x + wh h + b)
  *     c' = f c + i g                          h' = o tanh(c')
  *
+ *     With a projection (Sak et al. 2014) y = wr h', and wh reads y; else y = h'.
+ *
  *     BM_GRU (G = 3), values r, z, n, q (Cho et al. 2014, with the reset gate
  *     behind the product: PyTorch, cuDNN)
  *
@@ -97,9 +99,17 @@ typedef struct bm_recurrent {
     size_t n_in, n_hidden; /* D, H */
     size_t directions;     /* R: 1 or 2 */
     const float *wx;       /* [R G H, D] */
-    const float *wh;       /* [R, G H, H] */
+    const float *wh;       /* [R, G H, Y], see bm_recurrent_width */
     const float *b;        /* [R 4 H], for each value */
+    size_t n_projected;    /* P < H, of an LSTM; 0: no projection */
+    const float *wr;       /* [R, P, H] */
 } bm_recurrent;
+
+/* Y: outputs of one direction. */
+static inline size_t bm_recurrent_width(const bm_recurrent *l)
+{
+    return l->n_projected > 0 ? l->n_projected : l->n_hidden;
+}
 
 /* G H: rows of wx, and of wh, of one direction. */
 static inline size_t bm_recurrent_rows(const bm_recurrent *l)

@@ -150,26 +150,26 @@ BM_OPERATION(linear_backward, true,
 
 /* bm_recurrent_kept: the floats that the forward pass keeps for the backward
  * pass. */
-BM_SIZE_OPERATION(recurrent_kept, l->directions == 1 || l->directions == 2,
+BM_SIZE_OPERATION(recurrent_kept, recurs(l),
                   (bm_backend *be, const bm_recurrent *l, bm_extent e),
                   (be, l, e))
 
-/* bm_recurrent_forward: x [T, B, D] -> y [T, B, R H], kept [bm_recurrent_kept].
+/* bm_recurrent_forward: x [T, B, D] -> y [T, B, R Y], kept [bm_recurrent_kept].
  * Past a sequence's end x must be zero, and y becomes zero. */
-BM_OPERATION(recurrent_forward, l->directions == 1 || l->directions == 2,
+BM_OPERATION(recurrent_forward, recurs(l),
              (bm_backend *be, const bm_recurrent *l, bm_extent e,
               const float *x, float *y, float *kept),
              (be, l, e, x, y, kept))
 
-/* bm_recurrent_backward: dy [T, B, R H] -> dx [T, B, D], dwx, dwh, db (shaped as
- * wx, wh, b). dx may be NULL. x, y, kept and the extent are those of the forward
+/* bm_recurrent_backward: dy [T, B, R Y] -> dx [T, B, D], dwx, dwh, db, dwr (shaped
+ * as wx, wh, b, wr). dx may be NULL, and dwr without a projection. x, y, kept and the extent are those of the forward
  * pass; kept is overwritten. Past a sequence's end dy is not read, and dx
  * becomes zero. */
-BM_OPERATION(recurrent_backward, l->directions == 1 || l->directions == 2,
+BM_OPERATION(recurrent_backward, recurs(l) && (dwr != NULL || l->n_projected == 0),
              (bm_backend *be, const bm_recurrent *l, bm_extent e,
               const float *x, const float *y, const float *dy, float *kept,
-              float *dx, float *dwx, float *dwh, float *db),
-             (be, l, e, x, y, dy, kept, dx, dwx, dwh, db))
+              float *dx, float *dwx, float *dwh, float *db, float *dwr),
+             (be, l, e, x, y, dy, kept, dx, dwx, dwh, db, dwr))
 
 /* bm_conv_work: the floats of `work` for bm_conv_forward and _backward. */
 BM_SIZE_OPERATION(conv_work, true,

@@ -55,14 +55,18 @@ def read_data(directory):
 def recurrent(x, kind, w):
     """w: name of a weight -> tensor, in the layout of docs/layers.md."""
     gru, directions = kind.endswith("gru"), 2 if kind[0] == "b" else 1
-    hidden, rows = w("wh").shape[2], w("wh").shape[1]
+    width, rows = w("wh").shape[2], w("wh").shape[1]
+    hidden = rows // (3 if gru else 4)
+    more = {"proj_size": width} if width < hidden else {}
     rnn = (torch.nn.GRU if gru else torch.nn.LSTM)(
-        x.shape[1], hidden, bidirectional=directions == 2).double()
+        x.shape[1], hidden, bidirectional=directions == 2, **more).double()
     wx, b = w("wx").view(directions, rows, -1), w("b").view(directions, -1)
     for r in range(directions):
         end = "_l0" + ("_reverse" if r else "")
         getattr(rnn, "weight_ih" + end).copy_(wx[r])
         getattr(rnn, "weight_hh" + end).copy_(w("wh")[r])
+        if more:
+            getattr(rnn, "weight_hr" + end).copy_(w("wr")[r])
         getattr(rnn, "bias_ih" + end).copy_(b[r, :rows])
         getattr(rnn, "bias_hh" + end).zero_()
         if gru:

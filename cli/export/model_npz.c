@@ -64,17 +64,19 @@ static bm_status add_direction(bm_npz *z, size_t k, const bm_recurrent *l,
                                size_t r)
 {
     size_t D = l->n_in, H = l->n_hidden, n = bm_recurrent_rows(l);
+    size_t P = l->n_projected, Y = bm_recurrent_width(l);
     const float *b = l->b + r * BM_CELL_VALUES * H;
     float *second = calloc(n, sizeof *second);
     const struct {
         const char *name;
         const float *x;
-        size_t columns; /* 0: a vector */
+        size_t rows, columns; /* 0 columns: a vector */
     } arrays[] = {
-        {"weight_ih", l->wx + r * n * D, D},
-        {"weight_hh", l->wh + r * n * H, H},
-        {"bias_ih", b, 0},
-        {"bias_hh", second, 0},
+        {"weight_ih", l->wx + r * n * D, n, D},
+        {"weight_hh", l->wh + r * n * Y, n, Y},
+        {"bias_ih", b, n, 0},
+        {"bias_hh", second, n, 0},
+        {"weight_hr", P > 0 ? l->wr + r * P * H : NULL, P, H},
     };
     bm_status status = BM_OK;
 
@@ -83,8 +85,11 @@ static bm_status add_direction(bm_npz *z, size_t k, const bm_recurrent *l,
     if (l->cell == BM_GRU)
         memcpy(second + 2 * H, b + 3 * H, H * sizeof *second);
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        size_t dim[2] = {n, arrays[i].columns};
+        size_t dim[2] = {arrays[i].rows, arrays[i].columns};
         char name[32];
+
+        if (arrays[i].x == NULL)
+            continue;
 
         snprintf(name, sizeof name, "%s_l0%s", arrays[i].name,
                  r == 1 ? "_reverse" : "");

@@ -838,6 +838,13 @@ bm_status bm_onnx_layers(bm_graph *g, const bm_layer *layers, size_t n,
                          "layer %s: ONNX has no counterpart of '%s'; export "
                          "to --npz",
                          layers[k].name, layers[k].ops->name);
+    for (size_t k = 0; k < n; k++)
+        if (bm_layer_is_recurrent(&layers[k]) &&
+            bm_layer_recurrent(&layers[k]).n_projected > 0)
+            BM_FAIL_DONE(BM_ERR_UNSUPPORTED,
+                         "layer %s: ONNX's LSTM has no projection; export to "
+                         "--npz",
+                         layers[k].name);
     for (size_t k = 0; k < n; k++) {
         const bm_layer *l = &layers[k];
         char group[32];

@@ -1,7 +1,10 @@
 /* recurrent.c - lstm and blstm (Graves and Schmidhuber 2005, without
- * peepholes), gru and bgru (Cho et al. 2014): see bm_recurrent for the
- * equations. */
+ * peepholes), also with a projection (Sak et al. 2014), gru and bgru (Cho et al.
+ * 2014): see bm_recurrent for the equations. */
 #include "models/layers/recurrent.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* The layer without its sizes and weights. */
 static bm_recurrent kind(const bm_layer *l)
@@ -13,25 +16,54 @@ static bm_recurrent kind(const bm_layer *l)
                           .directions = both ? 2 : 1};
 }
 
+/* "256" or "256,project:128". */
+static bm_status read_arguments(const bm_layer *l, bm_recurrent *v)
+{
+    static const char key[] = "project:";
+    char args[sizeof l->args], *rest = args;
+    const char *word = NULL;
+
+    snprintf(args, sizeof args, "%s", l->args);
+    BM_TRY(bm_layer_count(l, "cells", bm_layer_argument(&rest), &v->n_hidden));
+    word = bm_layer_argument(&rest);
+    if (word == NULL)
+        return BM_OK;
+    if (v->cell != BM_LSTM)
+        return bm_layer_fail(l, "'%s': a GRU has a number of cells alone",
+                             word);
+    if (strncmp(word, key, strlen(key)) != 0 || rest != NULL)
+        return bm_layer_fail(l, "'%s' is not project:SIZE",
+                             rest != NULL ? rest : word);
+    BM_TRY(bm_layer_count(l, "projected outputs", word + strlen(key),
+                          &v->n_projected));
+    if (v->n_projected >= v->n_hidden)
+        return bm_layer_fail(l, "a projection to %zu is not below %zu cells",
+                             v->n_projected, v->n_hidden);
+    return BM_OK;
+}
+
 static bm_status plan(bm_layer *l)
 {
     bm_recurrent v = kind(l);
-    size_t R = v.directions, D = l->n_in, H = 0, rows = 0, stacked = 0;
+    size_t R = v.directions, D = l->n_in, H = 0, Y = 0, rows = 0, stacked = 0;
 
-    BM_TRY(bm_layer_count(l, "cells", l->args, &H));
-    v.n_hidden = H;
+    BM_TRY(read_arguments(l, &v));
+    H = v.n_hidden;
+    Y = bm_recurrent_width(&v);
     rows = bm_recurrent_rows(&v);
     stacked = R * rows / H;
-    l->n_out = R * H;
+    l->n_out = R * Y;
     l->weights[0] = (bm_weight){.name = "wx",
                                 .rank = 2,
                                 .dim = {R * rows, D, 1, 1},
                                 .stacked = stacked};
     l->weights[1] = (bm_weight){
-        .name = "wh", .rank = 3, .dim = {R, rows, H, 1}, .stacked = stacked};
+        .name = "wh", .rank = 3, .dim = {R, rows, Y, 1}, .stacked = stacked};
     l->weights[2] = (bm_weight){
         .name = "b", .rank = 1, .dim = {R * BM_CELL_VALUES * H, 1, 1, 1}};
-    l->n_weights = 3;
+    l->weights[3] =
+        (bm_weight){.name = "wr", .rank = 3, .dim = {R, Y, H, 1}, .stacked = R};
+    l->n_weights = v.n_projected > 0 ? 4 : 3;
     return BM_OK;
 }
 
@@ -39,14 +71,16 @@ static bm_status plan(bm_layer *l)
 static bm_recurrent view(const bm_layer *l, const float *w)
 {
     bm_recurrent v = kind(l);
-    size_t n = 0;
+    size_t n_b = l->weights[2].dim[0], n = 0;
 
     v.n_in = l->n_in;
-    v.n_hidden = l->n_out / v.directions;
+    v.n_hidden = n_b / (v.directions * BM_CELL_VALUES);
+    v.n_projected = l->n_weights > 3 ? l->n_out / v.directions : 0;
     n = v.directions * bm_recurrent_rows(&v);
     v.wx = w;
     v.wh = w + n * v.n_in;
-    v.b = v.wh + n * v.n_hidden;
+    v.b = v.wh + n * bm_recurrent_width(&v);
+    v.wr = v.n_projected > 0 ? v.b + n_b : NULL;
     return v;
 }
 
@@ -56,12 +90,15 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
 {
     bm_recurrent v = view(l, w);
     size_t H = v.n_hidden, n = v.directions * BM_CELL_VALUES * H;
+    size_t Y = bm_recurrent_width(&v);
     float *wh = w + (v.wh - v.wx), *b = w + (v.b - v.wx);
 
     bm_layer_glorot(w, (size_t)(v.wh - v.wx), v.n_in, H, rng);
-    bm_layer_glorot(wh, (size_t)(v.b - v.wh), H, H, rng);
+    bm_layer_glorot(wh, (size_t)(v.b - v.wh), Y, H, rng);
     for (size_t i = 0; i < n; i++)
         b[i] = v.cell == BM_LSTM && i / H % 4 == 1 ? 1 : 0;
+    if (v.n_projected > 0)
+        bm_layer_glorot(b + n, v.directions * Y * H, H, Y, rng);
 }
 
 static size_t kept(const bm_layer *l, const bm_pass *p)
@@ -70,17 +107,20 @@ static size_t kept(const bm_layer *l, const bm_pass *p)
     return bm_recurrent_kept(l->be, &v, p->in);
 }
 
-/* The recurrence is computed for every frame but the first. */
+/* The recurrence is computed for every frame but the first, a projection for
+ * all. */
 static bm_flops flops(const bm_layer *l, const bm_pass *p)
 {
     bm_recurrent v = view(l, l->w);
     double rows = (double)bm_recurrent_rows(&v) * (double)v.directions;
     double T = (double)p->in.T, B = (double)p->in.B;
     double after = T > 0 ? (T - 1) * B : 0;
+    double projected = (double)(v.directions * v.n_projected * v.n_hidden);
 
     return (bm_flops){
         .input = 2 * rows * T * B * (double)v.n_in,
-        .inner = 2 * rows * after * (double)v.n_hidden,
+        .inner = 2 * rows * after * (double)bm_recurrent_width(&v) +
+                 2 * projected * T * B,
     };
 }
 
@@ -95,9 +135,10 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 {
     bm_recurrent v = view(l, l->w);
     float *dwh = l->g + (v.wh - v.wx), *db = l->g + (v.b - v.wx);
+    float *dwr = v.n_projected > 0 ? l->g + (v.wr - v.wx) : NULL;
 
     bm_recurrent_backward(l->be, &v, p->in, x.data, y.data, dy.data, l->kept,
-                          dx.data, l->g, dwh, db);
+                          dx.data, l->g, dwh, db, dwr);
 }
 
 bool bm_layer_is_recurrent(const bm_layer *l)
@@ -122,9 +163,12 @@ bm_recurrent bm_layer_recurrent(const bm_layer *l)
         .backward = backward,                                                  \
     }
 
-RECURRENT(lstm, "lstm:CELLS  long short-term memory, forwards in time");
-RECURRENT(blstm, "blstm:CELLS  two LSTMs, forwards and backwards in time; 2 "
-                 "CELLS outputs");
+RECURRENT(
+    lstm,
+    "lstm:CELLS[,project:SIZE]  long short-term memory, forwards in time");
+RECURRENT(blstm,
+          "blstm:CELLS[,project:SIZE]  two LSTMs, forwards and backwards in "
+          "time; 2 CELLS or 2 SIZE outputs");
 RECURRENT(gru, "gru:CELLS  gated recurrent units, forwards in time");
 RECURRENT(bgru, "bgru:CELLS  two GRUs, forwards and backwards in time; 2 CELLS "
                 "outputs");

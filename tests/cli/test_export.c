@@ -421,6 +421,30 @@ static void test_a_gru_has_the_order_of_onnx_and_of_pytorch(void **_)
     bm_model_free(net);
 }
 
+static void test_a_projection_goes_to_numpy_alone(void **_)
+{
+    enum { H = 5, P = 2, WX = 2 * 4 * H * FEATURES, WH = 2 * 4 * H * P };
+    static const char net[] = "blstm:5,project:2 linear";
+    bm_model *m = network(net);
+    size_t n = 0;
+    const float *w = bm_model_layers(m, &n)->w, *x = NULL;
+    dump d = {0};
+
+    (void)_;
+    write_network(m, "projects.safetensors", net, settings);
+    assert_fails(BMUF("export", "projects.safetensors", "--onnx", "no.onnx"),
+                 78, "layer 0.blstm: ONNX's LSTM has no projection", "--npz");
+    assert_code(BMUF("export", "projects.safetensors", "--npz", "projects.npz"),
+                0);
+    d = dump_read("projects.npz");
+    x = array(&d, "0.weight_hh_l0_reverse", 2, (size_t[]){4 * H, P});
+    assert_memory_equal(x, w + WX + 4 * H * P, 4 * H * P * sizeof *x);
+    x = array(&d, "0.weight_hr_l0_reverse", 2, (size_t[]){P, H});
+    assert_memory_equal(x, w + WX + WH + 2 * 4 * H + P * H, P * H * sizeof *x);
+    dump_free(&d);
+    bm_model_free(m);
+}
+
 static void test_normalisation_is_part_of_the_graph(void **_)
 {
     static const char means[] =
@@ -839,6 +863,7 @@ int main(void)
         cmocka_unit_test(test_a_graph_has_names_shapes_and_texts),
         cmocka_unit_test(test_gates_and_kernels_have_the_order_of_onnx),
         cmocka_unit_test(test_a_gru_has_the_order_of_onnx_and_of_pytorch),
+        cmocka_unit_test(test_a_projection_goes_to_numpy_alone),
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
         cmocka_unit_test(test_branches_meet_in_the_graph),

@@ -1,5 +1,5 @@
 /*
- * LSTM and GRU against their equations in double, one sequence at a time, and
+ * LSTM, with and without projection, and GRU against their equations in double, one sequence at a time, and
  * gradients against central differences: on the CPU for every instruction set,
  * or on the backend that the first argument names, with the engine (BMUF_LSTM)
  * that the second one names, for the shapes that the engine supports.
@@ -23,16 +23,31 @@ static bm_backend *asked; /* whether it supports a shape */
 static size_t n_checked;
 static const char *const set_names[] = {"baseline", "avx2", "avx512"};
 
-enum { MOST_B = 24 };
+enum { MOST_B = 24, MOST_H = 64 };
 
 static bm_precision precision = BM_FP32;
 static bm_cell cell = BM_LSTM;
-static const bm_cell cells[] = {BM_LSTM, BM_GRU};
+static bool projects;
+static const struct {
+    bm_cell cell;
+    bool projects;
+} cells[] = {{BM_LSTM, false}, {BM_LSTM, true}, {BM_GRU, false}};
 
 typedef struct problem {
     size_t D, H, R, T, B;
     int32_t frames[MOST_B];
 } problem;
+
+/* P, and Y: outputs of a direction. */
+static size_t projected(const problem *p)
+{
+    return projects ? (p->H + 1) / 2 : 0;
+}
+
+static size_t width(const problem *p)
+{
+    return projects ? projected(p) : p->H;
+}
 
 static bm_extent extent(const problem *p)
 {
@@ -57,8 +72,8 @@ static const problem ordinary = {3, 8, 2, 5, 4, {2, 5, 0, 1}};
 
 /* Inputs and, in the same shapes, gradients: in doubles. */
 typedef struct numbers {
-    size_t n_x, n_y, n_wx, n_wh, n_b;
-    double *x, *wx, *wh, *b;
+    size_t n_x, n_y, n_wx, n_wh, n_b, n_wr;
+    double *x, *wx, *wh, *b, *wr;
 } numbers;
 
 static double *room(size_t n)
@@ -72,10 +87,11 @@ static numbers draw(const problem *p)
 {
     size_t R = p->R, H = p->H, D = p->D, G = cell == BM_GRU ? 3 : 4;
     numbers n = {.n_x = p->T * p->B * D,
-                 .n_y = p->T * p->B * R * H,
+                 .n_y = p->T * p->B * R * width(p),
                  .n_wx = R * G * H * D,
-                 .n_wh = R * G * H * H,
-                 .n_b = R * 4 * H};
+                 .n_wh = R * G * H * width(p),
+                 .n_b = R * 4 * H,
+                 .n_wr = R * projected(p) * H};
     bm_rng rng = bm_rng_make(1, "test", D * H);
     bm_extent e = extent(p);
 
@@ -83,6 +99,7 @@ static numbers draw(const problem *p)
     n.wx = room(n.n_wx);
     n.wh = room(n.n_wh);
     n.b = room(n.n_b);
+    n.wr = room(n.n_wr + 1);
     for (size_t i = 0; i < n.n_x; i++)
         if (inside(&e, i, D))
             n.x[i] = (float)bm_rng_normal(&rng);
@@ -92,6 +109,8 @@ static numbers draw(const problem *p)
         n.wh[i] = (float)(bm_rng_normal(&rng) / sqrt((double)H));
     for (size_t i = 0; i < n.n_b; i++)
         n.b[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < n.n_wr; i++)
+        n.wr[i] = (float)(bm_rng_normal(&rng) / sqrt((double)H));
     return n;
 }
 
@@ -101,6 +120,7 @@ static void release(numbers *n)
     free(n->wx);
     free(n->wh);
     free(n->b);
+    free(n->wr);
 }
 
 static double sigmoid(double x)
@@ -126,7 +146,7 @@ static double lstm(const problem *p, const numbers *n, size_t r, size_t j,
 
     for (size_t k = 0; k < 4; k++) {
         size_t row = (r * 4 + k) * p->H + j;
-        v[k] = product(n->wx, row, p->D, x) + product(n->wh, row, p->H, h) +
+        v[k] = product(n->wx, row, p->D, x) + product(n->wh, row, width(p), h) +
                n->b[row];
     }
     i = sigmoid(v[0]), f = sigmoid(v[1]), g = tanh(v[2]), o = sigmoid(v[3]);
@@ -153,11 +173,23 @@ static double gru(const problem *p, const numbers *n, size_t r, size_t j,
     return (1 - update) * out + update * h[j];
 }
 
+/* h, or its projection, to the outputs of frame t. */
+static void put_out(const problem *p, const numbers *n, size_t r, double *h,
+                    double *y)
+{
+    double out[MOST_H];
+
+    for (size_t j = 0; j < width(p); j++)
+        out[j] =
+            projects ? product(n->wr, r * projected(p) + j, p->H, h) : h[j];
+    memcpy(h, out, width(p) * sizeof *h);
+    memcpy(y, out, width(p) * sizeof *y);
+}
+
 /* One direction over one sequence, by the equations of bm_recurrent. */
 static void follow(const problem *p, const numbers *n, size_t r, size_t b,
                    double *y)
 {
-    enum { MOST_H = 64 };
     double h[MOST_H] = {0}, c[MOST_H] = {0}, new_h[MOST_H];
     size_t length = (size_t)p->frames[b];
 
@@ -170,8 +202,7 @@ static void follow(const problem *p, const numbers *n, size_t r, size_t b,
             new_h[j] = cell == BM_GRU ? gru(p, n, r, j, x, h)
                                       : lstm(p, n, r, j, x, h, &c[j]);
         memcpy(h, new_h, p->H * sizeof *h);
-        for (size_t j = 0; j < p->H; j++)
-            y[((t * p->B + b) * p->R + r) * p->H + j] = h[j];
+        put_out(p, n, r, h, y + ((t * p->B + b) * p->R + r) * width(p));
     }
 }
 
@@ -203,7 +234,7 @@ typedef struct device_side {
     bm_backend *be;
     bm_recurrent l;
     bm_extent e;
-    float *wx, *wh, *b, *x, *y, *dy, *dx, *dwx, *dwh, *db, *kept;
+    float *wx, *wh, *b, *wr, *x, *y, *dy, *dx, *dwx, *dwh, *db, *dwr, *kept;
 } device_side;
 
 /* n numbers on the backend: of x, or all of them NAN. */
@@ -231,9 +262,11 @@ static device_side set_up(const problem *p, const numbers *n)
     s.wh = place_all(s.be, n->wh, n->n_wh);
     s.b = place_all(s.be, n->b, n->n_b);
     s.x = place_all(s.be, n->x, n->n_x);
-    s.l = (bm_recurrent){cell, p->D, p->H, p->R, s.wx, s.wh, s.b};
+    s.wr = place_all(s.be, n->wr, n->n_wr);
+    s.l = (bm_recurrent){cell, p->D, p->H,         p->R, s.wx,
+                         s.wh, s.b,  projected(p), s.wr};
     for (size_t i = 0; i < n->n_y; i++)
-        dy[i] = inside(&s.e, i, p->R * p->H) ? slope(i) : NAN;
+        dy[i] = inside(&s.e, i, p->R * width(p)) ? slope(i) : NAN;
     s.dy = place_all(s.be, dy, n->n_y);
     s.y = place_all(s.be, NULL, n->n_y);
     s.dx = place_all(s.be, NULL, n->n_x);
@@ -241,6 +274,7 @@ static device_side set_up(const problem *p, const numbers *n)
     s.dwx = place_all(s.be, NULL, n->n_wx);
     s.dwh = place_all(s.be, NULL, n->n_wh);
     s.db = place_all(s.be, NULL, n->n_b);
+    s.dwr = place_all(s.be, NULL, n->n_wr);
     free(dy);
     return s;
 }
@@ -248,8 +282,11 @@ static device_side set_up(const problem *p, const numbers *n)
 /* Whether the engine supports the shape. */
 static bool possible(const problem *p)
 {
-    bm_recurrent l = {
-        .cell = cell, .n_in = p->D, .n_hidden = p->H, .directions = p->R};
+    bm_recurrent l = {.cell = cell,
+                      .n_in = p->D,
+                      .n_hidden = p->H,
+                      .directions = p->R,
+                      .n_projected = projected(p)};
     bm_status status = BM_OK;
 
     assert_ok(bm_backend_use(asked, 1, precision));
@@ -263,8 +300,8 @@ static bool possible(const problem *p)
 
 static void tear_down(device_side *s)
 {
-    float *all[] = {s->wx, s->wh,  s->b,   s->x,  s->y,   s->dy,
-                    s->dx, s->dwx, s->dwh, s->db, s->kept};
+    float *all[] = {s->wx, s->wh,  s->b,   s->wr, s->x,   s->y,   s->dy,
+                    s->dx, s->dwx, s->dwh, s->db, s->dwr, s->kept};
 
     FOR_EACH (i, all)
         bm_free(s->be, all[i]);
@@ -342,11 +379,13 @@ static void check(const problem *p)
     }
     conclude(&c, p);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
-                          s.dwh, s.db);
+                          s.dwh, s.db, s.dwr);
     check_gradient(p, &n, n.x, n.n_x, step, s.be, s.dx);
     check_gradient(p, &n, n.wx, n.n_wx, step, s.be, s.dwx);
     check_gradient(p, &n, n.wh, n.n_wh, step, s.be, s.dwh);
     check_gradient(p, &n, n.b, n.n_b, step, s.be, s.db);
+    if (projects)
+        check_gradient(p, &n, n.wr, n.n_wr, step, s.be, s.dwr);
     free(y);
     free(expected);
     tear_down(&s);
@@ -360,6 +399,14 @@ static bool bounded(const problem *p)
     return precision != BM_BF16 || p->D * p->H > 1;
 }
 
+/* Kind k of cell; false: the problem has none. */
+static bool choose(size_t k, const problem *p)
+{
+    cell = cells[k].cell;
+    projects = cells[k].projects;
+    return !projects || p->H > 1;
+}
+
 /* Of each cell, in each precision that the engine supports. */
 static void in_each_precision(const problem *p, void (*claim)(const problem *p))
 {
@@ -367,13 +414,11 @@ static void in_each_precision(const problem *p, void (*claim)(const problem *p))
 
     FOR_EACH (k, cells)
         FOR_EACH (i, all) {
-            cell = cells[k];
             precision = all[i];
-            if (bounded(p) && possible(p))
+            if (choose(k, p) && bounded(p) && possible(p))
                 claim(p);
         }
     precision = BM_FP32;
-    cell = BM_LSTM;
 }
 
 static void test_cells_match_their_equations(void **state)
@@ -394,13 +439,11 @@ static void test_cells_on_every_instruction_set(void **state)
         setenv("BMUF_ISA", set_names[i], 1);
         if (bm_backend_open(&be, "cpu", 0) == BM_OK)
             FOR_EACH (k, problems)
-                FOR_EACH (m, cells) {
-                    cell = cells[m];
-                    check(&problems[k]);
-                }
+                FOR_EACH (m, cells)
+                    if (choose(m, &problems[k]))
+                        check(&problems[k]);
         bm_backend_close(be);
     }
-    cell = BM_LSTM;
     unsetenv("BMUF_ISA");
 }
 
@@ -412,7 +455,7 @@ static void leave_out_input_gradient(const problem *p)
 
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
-                          s.dwh, s.db);
+                          s.dwh, s.db, s.dwr);
     dx = fetch(s.be, s.dx, n.n_x);
     for (size_t i = 0; i < n.n_x; i++)
         assert_true(isnan(dx[i])); /* as it was */
@@ -438,7 +481,7 @@ static void use_vectors_at_once(const problem *p)
     assert_non_null(nothing);
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, NULL, s.dwx,
-                          s.dwh, s.db);
+                          s.dwh, s.db, s.dwr);
     bm_axpby(s.be, n.n_wh, 2, s.dwh, 0, twice);
     now = fetch(s.be, twice, n.n_wh);
     later = fetch(s.be, s.dwh, n.n_wh);
@@ -447,7 +490,7 @@ static void use_vectors_at_once(const problem *p)
 
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     bm_recurrent_backward(s.be, &s.l, s.e, s.x, s.y, s.dy, s.kept, s.dx, s.dwx,
-                          s.dwh, s.db);
+                          s.dwh, s.db, s.dwr);
     bm_put(s.be, s.x, nothing, n.n_x);
     bm_recurrent_forward(s.be, &s.l, s.e, s.x, s.y, s.kept);
     check_gradient(p, &n, n.x, n.n_x, 1, s.be, s.dx);
@@ -480,7 +523,7 @@ static void pad(const problem *p)
 
     longer.T += 3;
     m.n_x = longer.T * p->B * p->D;
-    m.n_y = longer.T * p->B * p->R * p->H;
+    m.n_y = longer.T * p->B * p->R * width(p);
     free(m.x);
     m.x = room(m.n_x);
     memcpy(m.x, n.x, n.n_x * sizeof *n.x);

@@ -49,6 +49,8 @@ static void test_gradients_match_differences(void **state)
                                        "blstm:3",
                                        "gru:4",
                                        "bgru:3",
+                                       "lstm:5,project:2",
+                                       "blstm:4,project:3",
                                        "stack:1",
                                        "stack:2",
                                        "stack:3",

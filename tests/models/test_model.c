@@ -155,6 +155,7 @@ static void test_gradients_match_differences(void **state)
     check_network("blstm:4*2 linear", "cross_entropy");
     check_network("blstm:4*2 linear", "ctc");
     check_network("bgru:4 gru:3 linear", "ctc");
+    check_network("blstm:4,project:2*2 linear", "ctc");
     check_network("linear:4 lstm:5 stack:2 tanh linear", "ctc");
     check_network("subsample:2 blstm:3 dropout:0 linear", "ctc");
 }
@@ -494,6 +495,14 @@ static void test_messages_mark_the_invalid_word(void **state)
          "is not a number of cells"},
         {"stack:2 bgru linear", "ctc", "word 2 'bgru': the number of cells"},
         {"gru:0 linear", "ctc", "'0' is not a number of cells"},
+        {"gru:4,project:2 linear", "ctc",
+         "word 1 'gru:4,project:2': 'project:2': a GRU has a number of cells"},
+        {"lstm:4,projects:2 linear", "ctc", "'projects:2' is not project:SIZE"},
+        {"lstm:4,project:2,3 linear", "ctc", "'3' is not project:SIZE"},
+        {"lstm:4,project: linear", "ctc",
+         "the number of projected outputs is missing"},
+        {"linear:3 blstm:4,project:4 linear", "ctc",
+         "word 2 'blstm:4,project:4': a projection to 4 is not below 4 cells"},
         {"blstm:3* linear", "ctc", "'' is not a number of layers"},
         {"blstm:3*0 linear", "ctc", "'0' is not a number of layers"},
         {"blstm:3*600 blstm:4*600 linear", "ctc",

@@ -31,6 +31,7 @@ static const struct {
     {"linear:6 sigmoid stack:2 blstm:5 linear", "ctc", false},
     {"blstm:17*2 tanh subsample:2 linear:9 relu linear", "ctc", false},
     {"linear:5 stack:3 lstm:8 linear", "ctc", false},
+    {"linear:6 sigmoid blstm:8,project:5 linear", "ctc", false},
     {"linear:6 sigmoid bgru:5 stack:2 gru:17 linear", "ctc", false},
     {"linear:7 sigmoid lstm:33 linear", "cross_entropy", false},
     {"splice:-1..1 linear:6 sigmoid splice:-2,3 linear", "cross_entropy",

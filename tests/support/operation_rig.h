@@ -55,7 +55,7 @@ typedef struct subject {
     /* Expected numbers for all outputs, but gradients; NaN: not compared. */
     void (*reference)(const trial *t, double *const *x);
     int y, dy;             /* arrays of the sum that gradients are of */
-    gradient gradients[5]; /* ends with {0, 0} */
+    gradient gradients[6]; /* ends with {0, 0} */
     /* In fp32: of each number, relative to at least 1. Else: the norm of the
      * difference of a whole array, relative to the norm of the array. */
     double fp32, rounded;

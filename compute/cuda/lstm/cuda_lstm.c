@@ -54,7 +54,7 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_recurrent *l,
 
     if (e.T == 0 || e.B == 0 || be->failed != BM_OK)
         return NULL;
-    if (l->cell == BM_GRU)
+    if (l->cell == BM_GRU || l->n_projected > 0)
         return &bm_lstm_engine_steps;
     if (engine->obstacle != NULL)
         why = engine->obstacle(be, l, e);
@@ -99,18 +99,20 @@ static void clear(bm_backend *be, float *x, size_t n)
 void bm_cuda_recurrent_backward(bm_backend *be, const bm_recurrent *l,
                                 bm_extent e, const float *x, const float *y,
                                 const float *dy, float *kept, float *dx,
-                                float *dwx, float *dwh, float *db)
+                                float *dwx, float *dwh, float *db, float *dwr)
 {
     size_t R = l->directions, n = R * bm_recurrent_rows(l);
     const bm_lstm_engine *engine = engine_for(be, l, e);
 
     if (engine == NULL) {
         clear(be, dwx, n * l->n_in);
-        clear(be, dwh, n * l->n_hidden);
+        clear(be, dwh, n * bm_recurrent_width(l));
         clear(be, db, R * BM_CELL_VALUES * l->n_hidden);
+        if (l->n_projected > 0)
+            clear(be, dwr, R * l->n_projected * l->n_hidden);
     } else if (engine->sweep != NULL) {
         bm_lstm_around_backward(be, engine, l, e, x, y, dy, kept, dx, dwx, dwh,
-                                db);
+                                db, dwr);
     } else {
         engine->backward(be, l, e, x, y, dy, kept, dx, dwx, dwh, db);
     }

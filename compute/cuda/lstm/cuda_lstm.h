@@ -1,7 +1,7 @@
 /*
  * cuda_lstm.h - engines of the LSTM: each computes a layer as backend.h says.
  * The first one computes every layer, unless BMUF_LSTM names another; it alone
- * computes GRUs.
+ * computes GRUs and projections.
  *
  * To add one: a const bm_lstm_engine at the end of its file, and its line in
  * BM_LSTM_ENGINES. An engine that computes only the recurrence fills in `sweep`
@@ -24,8 +24,12 @@ typedef struct bm_lstm_sweep {
     const void *b;         /* S [R, 4 H]: of a GRU; else it is in the gates */
     void *gates;           /* S [T, B, R, 4, H] */
     float *cells;          /* [T, B, R, H] */
-    void *y;               /* S [T, B, R, H]; NULL backward */
-    const void *dy;        /* S [T, B, R, H]; NULL forward */
+    void *y;               /* S [T, B, R, Y]; NULL backward */
+    const void *dy;        /* S [T, B, R, Y]; NULL forward */
+    size_t P;              /* of a projection; 0: none, and Y = H */
+    const void *wr;        /* S [R, P, H] */
+    void *hidden, *down;   /* S [T, B, R, H]: h; S [T, B, R, P]: gradient of y,
+                              which backward writes */
 } bm_lstm_sweep;
 
 typedef struct bm_lstm_engine {
@@ -73,7 +77,8 @@ void bm_lstm_around_forward(bm_backend *be, const bm_lstm_engine *engine,
 void bm_lstm_around_backward(bm_backend *be, const bm_lstm_engine *engine,
                              const bm_recurrent *l, bm_extent e, const float *x,
                              const float *y, const float *dy, float *kept,
-                             float *dx, float *dwx, float *dwh, float *db);
+                             float *dx, float *dwx, float *dwh, float *db,
+                             float *dwr);
 
 /* Lends the vectors of a backward pass to `side`, which still computes the
  * gradients of weights. */

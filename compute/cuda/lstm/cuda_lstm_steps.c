@@ -21,8 +21,8 @@ enum { CHUNK = 16, ROUND = 8, GRAPHS = 256 };
  * compares it. */
 typedef struct known {
     size_t rows, H, R;
-    size_t n; /* rows of wh */
-    const void *wh, *b;
+    size_t n, P; /* rows of wh; of a projection, or 0 */
+    const void *wh, *b, *wr;
     int precision, backward;
 } known;
 
@@ -49,6 +49,8 @@ typedef struct state {
     float *carried;   /* [rows, H]: dc, or `past` of a GRU */
     void *h;          /* S [rows, H] */
     void *dgates;     /* S [rows, n] */
+    float *dhidden;   /* [rows, H]; with a projection, whose dh is [rows, P] */
+    void *p;          /* S [rows, P]: y, or its gradient */
 } state;
 
 static size_t line(size_t bytes)
@@ -59,13 +61,16 @@ static size_t line(size_t bytes)
 /* Bytes of that, with room for floats in both passes. */
 static size_t room_for_one(const known *k)
 {
+    size_t narrow = line(k->rows * k->H * sizeof(float));
+
     return 2 * line(k->rows * k->H * 4 * sizeof(float)) +
-           line(k->rows * k->H * sizeof(float));
+           (k->P > 0 ? 3 : 1) * narrow;
 }
 
 static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
 {
     size_t wide = line(k->rows * k->H * 4 * sizeof(float));
+    size_t narrow = line(k->rows * k->H * sizeof(float));
     char *at = (char *)own->state.x + r * room_for_one(k);
 
     return (state){
@@ -74,6 +79,8 @@ static state state_of(const struct bm_lstm_steps *own, const known *k, size_t r)
         .dh = (float *)(void *)at,
         .dgates = at + wide,
         .carried = (float *)(void *)(at + 2 * wide),
+        .dhidden = (float *)(void *)(at + 2 * wide + narrow),
+        .p = at + 2 * wide + 2 * narrow,
     };
 }
 
@@ -135,39 +142,86 @@ static void reserve(bm_backend *be, struct bm_lstm_steps *own, size_t bytes)
     (void)bm_cuda_room_for(be, &own->state, bytes);
 }
 
+/* One step of direction r, whose weights are wh and wr. */
+typedef struct one_step {
+    bm_lstm_step s;
+    state at;
+    bm_cuda_type type;
+    size_t n, Y; /* rows and columns of wh */
+    const void *wh, *wr;
+    bool lstm;
+} one_step;
+
+static void step_forward(bm_backend *be, cudaStream_t stream, const one_step *o)
+{
+    size_t rows = o->s.rows, H = o->s.H, P = o->s.P;
+    const void *y = P > 0 ? o->at.p : o->at.h;
+
+    bm_cuda_multiply(be, stream, rows, o->n, o->Y, 1,
+                     (bm_cuda_factor){y, o->type, o->Y, false},
+                     (bm_cuda_factor){o->wh, o->type, o->Y, true}, 0,
+                     o->at.recurrent, BM_CUDA_F32, o->n, NULL);
+    BM_CUDA(be, (o->lstm ? bm_kernel_lstm_step : bm_kernel_gru_step)(
+                    stream, &o->s, o->at.recurrent, o->at.h));
+    if (P == 0)
+        return;
+    bm_cuda_multiply(be, stream, rows, P, H, 1,
+                     (bm_cuda_factor){o->at.h, o->type, H, false},
+                     (bm_cuda_factor){o->wr, o->type, H, true}, 0, o->at.p,
+                     o->type, P, NULL);
+    BM_CUDA(be, bm_kernel_lstm_project(stream, &o->s, o->at.p));
+}
+
+static void step_backward(bm_backend *be, cudaStream_t stream,
+                          const one_step *o)
+{
+    size_t rows = o->s.rows, H = o->s.H, P = o->s.P;
+
+    bm_cuda_multiply(be, stream, rows, o->Y, o->n, 1,
+                     (bm_cuda_factor){o->at.dgates, o->type, o->n, false},
+                     (bm_cuda_factor){o->wh, o->type, o->Y, false}, 0, o->at.dh,
+                     BM_CUDA_F32, o->Y, NULL);
+    if (P > 0) {
+        BM_CUDA(be,
+                bm_kernel_lstm_project_back(stream, &o->s, o->at.dh, o->at.p));
+        bm_cuda_multiply(be, stream, rows, H, P, 1,
+                         (bm_cuda_factor){o->at.p, o->type, P, false},
+                         (bm_cuda_factor){o->wr, o->type, H, false}, 0,
+                         o->at.dhidden, BM_CUDA_F32, H, NULL);
+    }
+    BM_CUDA(be, (o->lstm ? bm_kernel_lstm_step_back : bm_kernel_gru_step_back)(
+                    stream, &o->s, P > 0 ? o->at.dhidden : o->at.dh,
+                    o->at.carried, o->at.dgates));
+}
+
 static void queue_step(bm_backend *be, cudaStream_t stream, const known *k,
                        size_t r, size_t step)
 {
     const struct bm_lstm_steps *own = bm_cuda_of(be)->lstm->steps;
-    bool bf16 = bm_lstm_in_bf16(be), lstm = k->n == 4 * k->H;
-    bm_cuda_type type = bf16 ? BM_CUDA_BF16 : BM_CUDA_F32;
-    size_t H = k->H, n = k->n;
-    const void *wh = bm_lstm_at(be, k->wh, r * n * H);
-    bm_lstm_step s = {.rows = k->rows,
-                      .H = H,
-                      .R = k->R,
-                      .r = r,
-                      .step = step,
-                      .bf16 = bf16,
-                      .b = bm_lstm_at(be, k->b, r * 4 * H),
-                      .at = own->place};
-    state at = state_of(own, k, r);
+    bool bf16 = bm_lstm_in_bf16(be);
+    size_t H = k->H, Y = k->P > 0 ? k->P : H;
+    one_step o = {.s = {.rows = k->rows,
+                        .H = H,
+                        .P = k->P,
+                        .R = k->R,
+                        .r = r,
+                        .step = step,
+                        .bf16 = bf16,
+                        .b = bm_lstm_at(be, k->b, r * 4 * H),
+                        .at = own->place},
+                  .at = state_of(own, k, r),
+                  .type = bf16 ? BM_CUDA_BF16 : BM_CUDA_F32,
+                  .n = k->n,
+                  .Y = Y,
+                  .wh = bm_lstm_at(be, k->wh, r * k->n * Y),
+                  .lstm = k->n == 4 * H};
 
-    if (k->backward) {
-        bm_cuda_multiply(be, stream, k->rows, H, n, 1,
-                         (bm_cuda_factor){at.dgates, type, n, false},
-                         (bm_cuda_factor){wh, type, H, false}, 0, at.dh,
-                         BM_CUDA_F32, H, NULL);
-        BM_CUDA(be, (lstm ? bm_kernel_lstm_step_back : bm_kernel_gru_step_back)(
-                        stream, &s, at.dh, at.carried, at.dgates));
-    } else {
-        bm_cuda_multiply(be, stream, k->rows, n, H, 1,
-                         (bm_cuda_factor){at.h, type, H, false},
-                         (bm_cuda_factor){wh, type, H, true}, 0, at.recurrent,
-                         BM_CUDA_F32, n, NULL);
-        BM_CUDA(be, (lstm ? bm_kernel_lstm_step : bm_kernel_gru_step)(
-                        stream, &s, at.recurrent, at.h));
-    }
+    if (k->P > 0)
+        o.wr = bm_lstm_at(be, k->wr, r * k->P * H);
+    if (k->backward)
+        step_backward(be, stream, &o);
+    else
+        step_forward(be, stream, &o);
 }
 
 static void queue_chunk(bm_backend *be, const known *k, size_t steps)
@@ -252,8 +306,10 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
                            .frames = s->frames,
                            .gates = s->gates,
                            .cells = s->cells,
-                           .y = s->y,
-                           .dy = s->dy};
+                           .y = s->P > 0 ? s->hidden : s->y,
+                           .dy = s->P > 0 ? NULL : s->dy,
+                           .projected = backward ? s->down : s->y,
+                           .dprojected = s->dy};
     struct bm_lstm_steps *own = own_of(be);
     bool graphs = bm_cuda_of(be)->graphs;
     cudaGraphExec_t exec = NULL;
@@ -261,8 +317,10 @@ static void sweep(bm_backend *be, const bm_lstm_sweep *s, bool backward)
                .H = s->H,
                .R = s->R,
                .n = s->rows,
+               .P = s->P,
                .wh = s->wh,
                .b = s->b,
+               .wr = s->wr,
                .precision = bm_cuda_of(be)->precision,
                .backward = backward};
     size_t bytes = s->R * room_for_one(&k);

@@ -86,10 +86,10 @@ cudaError_t bm_kernel_gru_step(cudaStream_t stream, const bm_lstm_step *s,
     bm_lstm_step of = *s;
 
     if (s->bf16)
-        return BM_LAUNCH(stream, step_forward<bm_bf16>, step_grid(s),
+        return BM_LAUNCH(stream, step_forward<bm_bf16>, step_grid(s, s->H),
                          step_block, 0, of, recurrent, (bm_bf16 *)h);
-    return BM_LAUNCH(stream, step_forward<float>, step_grid(s), step_block, 0,
-                     of, recurrent, (float *)h);
+    return BM_LAUNCH(stream, step_forward<float>, step_grid(s, s->H),
+                     step_block, 0, of, recurrent, (float *)h);
 }
 
 cudaError_t bm_kernel_gru_step_back(cudaStream_t stream, const bm_lstm_step *s,
@@ -98,8 +98,8 @@ cudaError_t bm_kernel_gru_step_back(cudaStream_t stream, const bm_lstm_step *s,
     bm_lstm_step of = *s;
 
     if (s->bf16)
-        return BM_LAUNCH(stream, step_backward<bm_bf16>, step_grid(s),
+        return BM_LAUNCH(stream, step_backward<bm_bf16>, step_grid(s, s->H),
                          step_block, 0, of, dh, past, (bm_bf16 *)dgates);
-    return BM_LAUNCH(stream, step_backward<float>, step_grid(s), step_block, 0,
-                     of, dh, past, (float *)dgates);
+    return BM_LAUNCH(stream, step_backward<float>, step_grid(s, s->H),
+                     step_block, 0, of, dh, past, (float *)dgates);
 }

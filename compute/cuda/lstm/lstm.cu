@@ -78,7 +78,8 @@ __global__ static void step_backward(bm_lstm_step s, const float *dh, float *dc,
             float c0 = first ? 0.0f : at.cells[unit(s, at.B, before, b, j)];
             float in = get(gates), forget = get(gates + H);
             float g = get(gates + 2 * H), out = get(gates + 3 * H);
-            float d_h = get((const S *)at.dy + u) + dh[i];
+            float above = at.dy != NULL ? get((const S *)at.dy + u) : 0.0f;
+            float d_h = above + dh[i];
             float squashed = tanhf(at.cells[u]);
             float d = dc[i] + d_h * out * (1 - squashed * squashed);
 
@@ -107,10 +108,10 @@ cudaError_t bm_kernel_lstm_step(cudaStream_t stream, const bm_lstm_step *s,
     bm_lstm_step of = *s;
 
     if (s->bf16)
-        return BM_LAUNCH(stream, step_forward<bm_bf16>, step_grid(s),
+        return BM_LAUNCH(stream, step_forward<bm_bf16>, step_grid(s, s->H),
                          step_block, 0, of, recurrent, (bm_bf16 *)h);
-    return BM_LAUNCH(stream, step_forward<float>, step_grid(s), step_block, 0,
-                     of, recurrent, (float *)h);
+    return BM_LAUNCH(stream, step_forward<float>, step_grid(s, s->H),
+                     step_block, 0, of, recurrent, (float *)h);
 }
 
 cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
@@ -119,10 +120,10 @@ cudaError_t bm_kernel_lstm_step_back(cudaStream_t stream, const bm_lstm_step *s,
     bm_lstm_step of = *s;
 
     if (s->bf16)
-        return BM_LAUNCH(stream, step_backward<bm_bf16>, step_grid(s),
+        return BM_LAUNCH(stream, step_backward<bm_bf16>, step_grid(s, s->H),
                          step_block, 0, of, dh, dc, (bm_bf16 *)dgates);
-    return BM_LAUNCH(stream, step_backward<float>, step_grid(s), step_block, 0,
-                     of, dh, dc, (float *)dgates);
+    return BM_LAUNCH(stream, step_backward<float>, step_grid(s, s->H),
+                     step_block, 0, of, dh, dc, (float *)dgates);
 }
 
 template <typename S, typename To>

@@ -19,11 +19,14 @@ extern "C" {
 typedef struct bm_lstm_place {
     size_t step; /* number of the first step of this chunk */
     size_t T, B;
-    const int32_t *frames; /* [B] */
-    void *gates;           /* S [T, B, R, 4, H], as bm_lstm_cluster says */
-    float *cells;          /* [T, B, R, H] */
-    void *y;               /* S [T, B, R, H]; not used backward */
-    const void *dy;        /* S [T, B, R, H]; only backward */
+    const int32_t *frames;  /* [B] */
+    void *gates;            /* S [T, B, R, 4, H], as bm_lstm_cluster says */
+    float *cells;           /* [T, B, R, H] */
+    void *y;                /* S [T, B, R, H]; not used backward */
+    const void *dy;         /* S [T, B, R, H]; only backward; may be NULL */
+    void *projected;        /* S [T, B, R, P]: y with a projection, whose h is
+                              the y above; backward, its gradient, from dy */
+    const void *dprojected; /* S [T, B, R, P]: dy with a projection */
 } bm_lstm_place;
 cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
                                  bm_lstm_place *at);
@@ -31,7 +34,7 @@ cudaError_t bm_kernel_lstm_place(cudaStream_t stream, const bm_lstm_place *from,
 /* Step at->step + `step` of direction r; a no-op from step T on. The other
  * arrays are those of this direction, for `rows` >= B sequences. */
 typedef struct bm_lstm_step {
-    size_t rows, H, R, r, step;
+    size_t rows, H, P, R, r, step;
     bool bf16;
     const void *b; /* S [4, H]: of a GRU */
     const bm_lstm_place *at;
@@ -52,6 +55,15 @@ cudaError_t bm_kernel_gru_step(cudaStream_t stream, const bm_lstm_step *s,
                                const float *recurrent, void *h);
 cudaError_t bm_kernel_gru_step_back(cudaStream_t stream, const bm_lstm_step *s,
                                     const float *dh, float *past, void *dgates);
+
+/* With a projection: stores p, S [rows, P], as y of this step. Backward: adds dp
+ * [rows, P], the gradient by wh, to that of y, and stores it, also as d, S [rows,
+ * P]; zeros past a sequence's end. */
+cudaError_t bm_kernel_lstm_project(cudaStream_t stream, const bm_lstm_step *s,
+                                   const void *p);
+cudaError_t bm_kernel_lstm_project_back(cudaStream_t stream,
+                                        const bm_lstm_step *s, const float *dp,
+                                        void *d);
 
 /* Copies pieces of n numbers each, from S to floats or to S. */
 enum { BM_LSTM_PIECES = 24 };

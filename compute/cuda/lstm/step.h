@@ -1,4 +1,4 @@
-/* step.h - what the kernels of one time step share: lstm.cu, gru.cu. */
+/* step.h - what the kernels of one time step share: lstm.cu, gru.cu, project.cu. */
 #ifndef BM_COMPUTE_CUDA_LSTM_STEP_H
 #define BM_COMPUTE_CUDA_LSTM_STEP_H
 
@@ -41,10 +41,10 @@ BM_INLINE size_t unit(const bm_lstm_step &s, size_t B, size_t t, size_t b,
 /* Small blocks, so that all multiprocessors get some: a step is short. */
 static const unsigned step_block = 128;
 
-/* Threads of a block along cells, along sequences. */
-static inline dim3 step_grid(const bm_lstm_step *s)
+/* Blocks along n cells or outputs, along sequences. */
+static inline dim3 step_grid(const bm_lstm_step *s, size_t n)
 {
-    return dim3((unsigned)((s->H + step_block - 1) / step_block),
+    return dim3((unsigned)((n + step_block - 1) / step_block),
                 (unsigned)(s->rows < 65535 ? s->rows : 65535));
 }
 

@@ -316,12 +316,12 @@ static void test_graphs_do_not_change_bits(void **state)
     }
 }
 
-/* A graph belongs to a matrix wh: those of an LSTM and of a GRU stay apart. */
-static void test_switches_do_not_change_the_bits_of_a_gru(void **state)
+/* A graph belongs to a matrix wh: those of several kinds stay apart. */
+static void test_switches_do_not_change_the_bits_of_other_cells(void **state)
 {
     (void)state;
     FOR_EACH (p, precisions) {
-        course c = {.net = "bgru:8 lstm:8 gru:8 linear",
+        course c = {.net = "bgru:8 lstm:8 blstm:8,project:4 gru:8 linear",
                     .loss = "ctc",
                     .precision = precisions[p],
                     .T = {40, 18},
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_nothing_is_kept_in_the_cache_directory),
         cmocka_unit_test(test_convolutions_have_engines),
         cmocka_unit_test(test_graphs_do_not_change_bits),
-        cmocka_unit_test(test_switches_do_not_change_the_bits_of_a_gru),
+        cmocka_unit_test(test_switches_do_not_change_the_bits_of_other_cells),
         cmocka_unit_test(test_a_second_stream_does_not_change_bits),
         cmocka_unit_test(test_a_second_stream_does_not_change_bits_of_clusters),
         cmocka_unit_test(test_a_step_launches_nothing_superfluous),
