@@ -154,6 +154,12 @@ static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
 {
     size_t channels = (size_t)s->channels;
 
+    if (channels == 1) { /* the same numbers, several at a time */
+        for (size_t i = 0; i < n; i++)
+            s->x[s->n + i] = 32768 * chunk[i];
+        s->n += n;
+        return;
+    }
     for (size_t i = 0; i < n; i++, chunk += channels) {
         double sum = 0;
 

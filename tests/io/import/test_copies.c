@@ -491,6 +491,39 @@ static void test_a_set_with_copies_fits_a_model_without(void **state)
     bm_importer_close(without);
 }
 
+/* A copy has the classes of its recording's frames, unless its speed differs. */
+static void test_copies_have_their_recordings_classes(void **state)
+{
+    char classes[400] = "a";
+    bm_config *slow = SET("copies.count=1", "copies.speed=0.9");
+    bm_config *noisy = SET("copies.count=1", "copies.noise=white");
+    bm_import_source source = {.path = in_folder("m.jsonl")};
+    bm_importer *i = NULL;
+
+    (void)state;
+    for (int t = 0; t < 98; t++)
+        snprintf(classes + strlen(classes), sizeof classes - strlen(classes),
+                 " %d", t % 7);
+    write_text("ali.txt", classes);
+    write_text("m.jsonl", one);
+    source.targets = in_folder("ali.txt");
+    assert_int_equal(bm_importer_open(&i, "audio", slow, &source),
+                     BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_message(), "--targets"));
+    assert_ok(bm_importer_open(&i, "audio", noisy, &source));
+    for (int copy = 0; copy < 2; copy++) {
+        bm_item item = next_item(i);
+
+        assert_null(item.problem);
+        assert_int_equal(item.n_labels, 98);
+        for (int t = 0; t < 98; t++)
+            assert_int_equal(item.labels[t], t % 7);
+    }
+    bm_importer_close(i);
+    bm_config_free(slow);
+    bm_config_free(noisy);
+}
+
 static void test_what_cannot_be_copied_is_refused(void **state)
 {
     static const char twice[] = "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"
@@ -609,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_copies_keep_text_and_speaker),
         cmocka_unit_test(test_threads_do_not_change_a_bit),
         cmocka_unit_test(test_a_set_with_copies_fits_a_model_without),
+        cmocka_unit_test(test_copies_have_their_recordings_classes),
         cmocka_unit_test(test_what_cannot_be_copied_is_refused),
         cmocka_unit_test(test_a_noise_file_that_is_damaged_leaves_the_copy_out),
         cmocka_unit_test(test_invalid_settings_are_listed),
