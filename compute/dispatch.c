@@ -45,6 +45,11 @@ static bool recurs(const bm_recurrent *l)
             (l->cell == BM_LSTM && l->n_projected < l->n_hidden));
 }
 
+static bool projects(const bm_recurrent *l, const float *dwr)
+{
+    return recurs(l) && (dwr != NULL || l->n_projected == 0);
+}
+
 static bool starts_inside(bm_window w)
 {
     return w.before < w.size;

@@ -161,11 +161,11 @@ BM_OPERATION(recurrent_forward, recurs(l),
               const float *x, float *y, float *kept),
              (be, l, e, x, y, kept))
 
-/* bm_recurrent_backward: dy [T, B, R Y] -> dx [T, B, D], dwx, dwh, db, dwr (shaped
- * as wx, wh, b, wr). dx may be NULL, and dwr without a projection. x, y, kept and the extent are those of the forward
- * pass; kept is overwritten. Past a sequence's end dy is not read, and dx
- * becomes zero. */
-BM_OPERATION(recurrent_backward, recurs(l) && (dwr != NULL || l->n_projected == 0),
+/* bm_recurrent_backward: dy [T, B, R Y] -> dx [T, B, D], dwx, dwh, db, dwr
+ * (shaped as wx, wh, b, wr). dx may be NULL, and dwr without a projection. x, y,
+ * kept and the extent are those of the forward pass; kept is overwritten. Past a
+ * sequence's end dy is not read, and dx becomes zero. */
+BM_OPERATION(recurrent_backward, projects(l, dwr),
              (bm_backend *be, const bm_recurrent *l, bm_extent e,
               const float *x, const float *y, const float *dy, float *kept,
               float *dx, float *dwx, float *dwh, float *db, float *dwr),

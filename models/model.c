@@ -101,7 +101,8 @@ static bool is_assumed_behind(const bm_layer *l)
     bool assumed = l->assumed;
 
     if (l->ops == &bm_layer_linear || l->ops == &bm_layer_lstm ||
-        l->ops == &bm_layer_blstm)
+        l->ops == &bm_layer_blstm || l->ops == &bm_layer_gru ||
+        l->ops == &bm_layer_bgru)
         return false;
     if (l->ops->role == BM_SEPARATES)
         return (l - l->opening)->assumed;

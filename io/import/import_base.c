@@ -253,8 +253,8 @@ static void work_piece(void *self, size_t member, void *next)
 
 /* ---- items --------------------------------------------------------------- */
 
-/* Sets the labels of an item to the classes of the frames of `id`, of which there were
- * `frames` before subsampling, or sets the problem. */
+/* Sets the labels of an item to the classes of the frames of `id`, of which
+ * there were `frames` before subsampling, or sets the problem. */
 static bm_status find_classes(bm_import_base *b, const char *id, size_t frames,
                               bm_item *item)
 {

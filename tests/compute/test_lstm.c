@@ -1,8 +1,9 @@
 /*
- * LSTM, with and without projection, and GRU against their equations in double, one sequence at a time, and
- * gradients against central differences: on the CPU for every instruction set,
- * or on the backend that the first argument names, with the engine (BMUF_LSTM)
- * that the second one names, for the shapes that the engine supports.
+ * LSTM, with and without projection, and GRU against their equations in double,
+ * one sequence at a time, and gradients against central differences: on the CPU
+ * for every instruction set, or on the backend that the first argument names,
+ * with the engine (BMUF_LSTM) that the second one names, for the shapes that the
+ * engine supports.
  *
  * In bf16 the norm of the difference is bounded relative to the norm of the
  * numbers: each path from an input to an output rounds its factors (x, w, b,

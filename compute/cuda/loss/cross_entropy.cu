@@ -1,9 +1,9 @@
 /*
  * cross_entropy.cu - cross entropy with a class for each frame: loss -log y,
- * dy = (y - target) / frames, where the target is (1 - e) onehot + e / C. Some threads take a frame. They read it once for
- * its largest logit and the sum of exponentials, and again, from a cache, for
- * the gradient. Whether a sequence is skipped is known when all its frames are
- * done; if one is, all gradients are computed again.
+ * dy = (y - target) / frames, where the target is (1 - e) onehot + e / C. Some
+ * threads take a frame. They read it once for its largest logit and the sum of
+ * exponentials, and again, from a cache, for the gradient. Whether a sequence is
+ * skipped is known at the end; if one is, all gradients are computed again.
  */
 #include "compute/cuda/kernels/vec4.h"
 

@@ -1,6 +1,6 @@
 /*
  * cuda_lstm_steps.c - an LSTM or a GRU step by step: a product and a kernel for
- * each, on any device and in any precision. Directions run side by side on two streams.
+ * each, on any device and in any precision; both directions on two streams.
  *
  * Every CHUNK steps, `place` on the device gets what has changed: the step, the
  * batch's vectors and lengths. h, c and their gradients are in `state`. So the

@@ -47,11 +47,12 @@ typedef struct bm_unipen {
 } bm_unipen;
 
 /*
- * Reads a file into an empty *u, plain or compressed with gzip. An .INCLUDE is relative to the
- * folder of `path`, or to one of the folders above it, or to `include` in one of
- * these; unless `quiet`, a warning names one that is not there. Fails with BM_ERR_FORMAT, naming
- * file and line, if points are no numbers or too many, or files include each
- * other; with BM_ERR_MISSING, BM_ERR_IO or BM_ERR_MEMORY.
+ * Reads a file into an empty *u, plain or compressed with gzip. An .INCLUDE is
+ * relative to the folder of `path`, or to one of the folders above it, or to
+ * `include` in one of these; unless `quiet`, a warning names one that is not
+ * there. Fails with BM_ERR_FORMAT, naming file and line, if points are no numbers
+ * or too many, or files include each other; with BM_ERR_MISSING, BM_ERR_IO or
+ * BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_unipen_read(bm_unipen *u, const char *path, bool quiet);
 void bm_unipen_free(bm_unipen *u);

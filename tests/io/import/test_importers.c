@@ -24,9 +24,9 @@ static void test_importers_are_listed_by_name(void **state)
         assert_string_equal(bm_importer_list()[k]->name, names[k]);
     assert_null(bm_importer_list()[6]);
     assert_int_equal(open_importer(&i, "video", NULL, ""), BM_ERR_ARG);
-    assert_non_null(
-        strstr(bm_last_error(), "'video'; the importers are: audio images "
-                                "features idx unipen returnn"));
+    assert_non_null(strstr(bm_last_error(),
+                           "'video'; the importers are: audio images "
+                           "features idx unipen returnn"));
 }
 
 /* ---- images ------------------------------------------------------------ */
