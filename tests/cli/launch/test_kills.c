@@ -87,11 +87,9 @@ static void kill_one_rank(program *p, bool known)
              p->code == 69 ? "rank %d died, but mpirun kept waiting for it"
                            : "rank %d on ",
              rank);
-    if (known)
-        assert_said(p, words);
-    else if (p->code == 69) /* the others may die of it in the same instant */
+    if (!known && p->code == 69) /* others may die of it in the same instant */
         assert_said(p, "died, but mpirun kept waiting for it");
-    else if (times_said(p, "mpirun or a rank") == 0)
+    else if (known || times_said(p, "mpirun or a rank") == 0)
         assert_said(p, words);
     if (p->code != 69)
         assert_said(p, "was killed by signal 9");
