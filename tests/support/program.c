@@ -373,12 +373,17 @@ int rank_of(pid_t pid)
     return rank;
 }
 
+bool is_gone(pid_t pid)
+{
+    return parent_of(pid) == 0;
+}
+
 void assert_gone(const pid_t *pids, size_t n)
 {
     double since = now();
 
     for (size_t i = 0; i < n; i++)
-        while (parent_of(pids[i]) != 0) {
+        while (!is_gone(pids[i])) {
             if (now() - since > 10)
                 fail_msg("process %ld (rank %d) still runs after 10 s",
                          (long)pids[i], rank_of(pids[i]));

@@ -62,6 +62,9 @@ enum { FAMILY = 32 };
 size_t family(const program *p, pid_t out[FAMILY]);
 /* The rank of a process; -1: it is not a rank. */
 int rank_of(pid_t pid);
+/* Has it ended? A zombie has. */
+bool is_gone(pid_t pid);
+
 /* Fails unless all processes end within ten seconds. */
 void assert_gone(const pid_t *pids, size_t n);
 
