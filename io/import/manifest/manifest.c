@@ -549,8 +549,11 @@ done:
     return status;
 }
 
-bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
-                                 const char *image_dir, double most_missing)
+/* Rows that `fill` makes of what is at the path. */
+static bm_status read_with(bm_manifest **out, const char *kind,
+                           const char *path, double most_missing,
+                           bm_status (*fill)(bm_manifest *m, const char *with),
+                           const char *with)
 {
     bm_manifest *m = calloc(1, sizeof *m);
     bm_status status = BM_OK;
@@ -559,8 +562,8 @@ bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
         m->path = strdup(path);
     if (m == NULL || m->path == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
-    m->kind = "image";
-    BM_TRY_DONE(bm_manifest_lines(m, image_dir));
+    m->kind = kind;
+    BM_TRY_DONE(fill(m, with));
     BM_TRY_DONE(check_rows(m, most_missing));
     *out = m;
     m = NULL;
@@ -569,24 +572,18 @@ done:
     return status;
 }
 
+bm_status bm_manifest_read_lines(bm_manifest **out, const char *path,
+                                 const char *image_dir, double most_missing)
+{
+    return read_with(out, "image", path, most_missing, bm_manifest_lines,
+                     image_dir);
+}
+
 bm_status bm_manifest_read_unipen(bm_manifest **out, const char *path,
                                   const char *type, double most_missing)
 {
-    bm_manifest *m = calloc(1, sizeof *m);
-    bm_status status = BM_OK;
-
-    if (m != NULL)
-        m->path = strdup(path);
-    if (m == NULL || m->path == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
-    m->kind = "unipen";
-    BM_TRY_DONE(bm_manifest_unipen(m, type));
-    BM_TRY_DONE(check_rows(m, most_missing));
-    *out = m;
-    m = NULL;
-done:
-    bm_manifest_free(m);
-    return status;
+    return read_with(out, "unipen", path, most_missing, bm_manifest_unipen,
+                     type);
 }
 
 void bm_manifest_free(bm_manifest *m)
