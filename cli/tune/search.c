@@ -99,9 +99,9 @@ static void draw(bm_search *s, double *x)
 
 static bool draw_new(bm_search *s, double *x)
 {
-    for (int i = 0; i < 2 * MOST_TRIES; i++) {
+    for (int i = 0; i < BM_LENIENCIES * MOST_TRIES; i++) {
         draw(s, x);
-        if (s->space.accepts(s->space.self, x, i < MOST_TRIES))
+        if (s->space.accepts(s->space.self, x, (bm_leniency)(i / MOST_TRIES)))
             return true;
     }
     return false;
@@ -241,7 +241,7 @@ static bool choose(bm_search *s, const bm_gauss *g, size_t n, const double *x,
     }
     qsort(list, CANDIDATES + NEIGHBOURS, sizeof *list, by_improvement);
     for (size_t i = 0; i < MOST_TRIES; i++)
-        if (s->space.accepts(s->space.self, list[i].x, true)) {
+        if (s->space.accepts(s->space.self, list[i].x, BM_STRICT)) {
             memcpy(out, list[i].x, d * sizeof *out);
             return true;
         }
@@ -287,7 +287,7 @@ static bm_status propose(bm_search *s, double *x, bm_search_origin *origin,
     if (s->n == 0 && s->given != NULL) {
         memcpy(x, s->given, s->set.axes * sizeof *x);
         *origin = BM_ORIGIN_GIVEN;
-        *found = s->space.accepts(s->space.self, x, false);
+        *found = s->space.accepts(s->space.self, x, BM_ANY);
         if (*found)
             return BM_OK;
     }

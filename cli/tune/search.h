@@ -44,15 +44,22 @@ typedef struct bm_search_settings {
     size_t trials; /* the most */
 } bm_search_settings;
 
+/* How bad a point may be. The search becomes lenient after many refusals. */
+typedef enum bm_leniency {
+    BM_STRICT,   /* nothing about it is unwise */
+    BM_AS_GIVEN, /* what is unwise is so at the given point too */
+    BM_ANY,      /* it can be trained */
+    BM_LENIENCIES,
+} bm_leniency;
+
 /* What the search asks about a point x [d]. */
 typedef struct bm_search_space {
     void *self;
     /* Epochs of a trial from its start to the end of a rung; the last rung has
      * all of them. */
     long (*epochs)(void *self, const double *x, int rung);
-    /* Whether the point is valid and no repetition. Not `strict`: after many
-     * refusals, whatever is possible at all. */
-    bool (*accepts)(void *self, const double *x, bool strict);
+    /* Whether the point is no repetition, and good enough. */
+    bool (*accepts)(void *self, const double *x, bm_leniency leniency);
 } bm_search_space;
 
 typedef enum bm_search_state {

@@ -77,9 +77,8 @@ static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
     return false;
 }
 
-/* Strictly, a point must not be warned of anything that the given configuration
- * is not warned of. */
-static bool accepts(void *self, const double *x, bool strict)
+/* What bm_advise warns of is unwise. */
+static bool accepts(void *self, const double *x, bm_leniency leniency)
 {
     bm_tuning *t = self;
     bm_assignments a;
@@ -87,6 +86,8 @@ static bool accepts(void *self, const double *x, bool strict)
     bm_settings set;
     unsigned warnings = 0;
     bool good = false;
+    const unsigned allowed[BM_LENIENCIES] = {
+        [BM_STRICT] = 0, [BM_AS_GIVEN] = t->warnings, [BM_ANY] = ~0U};
 
     bm_space_assign(&t->space, x, &a);
     if (bm_search_trials(t->search) == 0) /* the given configuration */
@@ -95,7 +96,7 @@ static bool accepts(void *self, const double *x, bool strict)
         return false;
     good = bm_trial_settings(t, &a, &config, &set) == BM_OK &&
            warnings_of(t, &set, &warnings) == BM_OK &&
-           (!strict || (warnings & ~t->warnings) == 0);
+           (warnings & ~allowed[leniency]) == 0;
     bm_config_free(config);
     return good;
 }

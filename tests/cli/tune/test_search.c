@@ -109,11 +109,11 @@ static long powers(void *self, const double *x, int rung)
     return lround(pow(3, rung));
 }
 
-static bool any(void *self, const double *x, bool strict)
+static bool any(void *self, const double *x, bm_leniency leniency)
 {
     (void)self;
     (void)x;
-    (void)strict;
+    (void)leniency;
     return true;
 }
 
@@ -192,16 +192,22 @@ static void test_a_failed_trial_is_never_promoted(void **_)
     bm_search_free(s);
 }
 
-static bool none(void *self, const double *x, bool strict)
+/* self [BM_LENIENCIES]: how often it was asked, never less leniently than
+ * before. */
+static bool none(void *self, const double *x, bm_leniency leniency)
 {
+    size_t *asked = self;
+
     (void)x;
-    *(size_t *)self += strict;
+    for (int more = leniency + 1; more < BM_LENIENCIES; more++)
+        assert_int_equal(asked[more], 0);
+    asked[leniency]++;
     return false;
 }
 
 static void test_a_space_without_points_ends_the_search(void **_)
 {
-    size_t asked = 0;
+    size_t asked[BM_LENIENCIES] = {0};
     bm_search_settings settings = {.seed = 1,
                                    .axes = 1,
                                    .rungs = 1,
@@ -215,10 +221,11 @@ static void test_a_space_without_points_ends_the_search(void **_)
 
     (void)_;
     assert_ok(
-        bm_search_new(&s, &settings, (bm_search_space){&asked, powers, none}));
+        bm_search_new(&s, &settings, (bm_search_space){asked, powers, none}));
     assert_ok(bm_search_next(s, &job, &state));
     assert_int_equal(state, BM_SEARCH_END);
-    assert_true(asked > 10);
+    for (int i = 0; i < BM_LENIENCIES; i++)
+        assert_true(asked[i] > 10);
     assert_int_equal(bm_search_trials(s), 0);
     bm_search_free(s);
 }

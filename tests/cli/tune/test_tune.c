@@ -133,6 +133,14 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
     o = BMUF("explain", "one/best.ini");
     assert_code(o, 0);
     assert_true(count_of(o.out, "warning") <= count_of(given.out, "warning"));
+    assert_true(count_of(given.out, "warning") > 0);
+    for (int i = 1; i <= 4; i++) {
+        char path[64];
+
+        snprintf(path, sizeof path, "one/trials/t%03d.ini", i);
+        o = BMUF("explain", path);
+        assert_int_equal(count_of(o.out, "warning"), 0);
+    }
     o = BMUF("info", "one/trials");
     assert_code(o, 0);
     assert_says(o.out, "t000-2");
