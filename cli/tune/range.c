@@ -13,7 +13,7 @@ static const char *const scales[] = {
 };
 
 /* NULL: there is no such setting. */
-static const bm_option *find(const bm_section *sections, const char *name)
+const bm_option *bm_axis_option(const bm_section *sections, const char *name)
 {
     size_t n = strcspn(name, ".");
 
@@ -133,7 +133,7 @@ bm_status bm_axis_parse(bm_axis *out, const char *text,
                        "SECTION.KEY=A,B",
                        text);
     memcpy(a.name, text, n);
-    o = find(sections, a.name);
+    o = bm_axis_option(sections, a.name);
     if (o == NULL)
         return BM_FAIL(BM_ERR_CONFIG,
                        "%s: there is no setting %s; bmuf options lists them",

@@ -35,6 +35,9 @@ typedef struct bm_axis {
     int n_words;
 } bm_axis;
 
+/* The setting "section.key"; NULL: there is none. Borrowed from `sections`. */
+const bm_option *bm_axis_option(const bm_section *sections, const char *name);
+
 /* Parses the text of a range; the setting must be in `sections`. Fails with
  * BM_ERR_CONFIG, and says what is wrong and what is possible. */
 BM_CHECKED bm_status bm_axis_parse(bm_axis *out, const char *text,

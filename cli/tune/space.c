@@ -194,6 +194,8 @@ static double given_on(const bm_axis *a, const bm_config *config,
         return nearest(a, set->train.rate);
     memcpy(section, a->name, n);
     text = bm_config_text(config, section, a->name + n + 1);
+    if (text == NULL)
+        text = bm_axis_option(bm_train_sections(), a->name)->fallback;
     place = text != NULL ? bm_axis_place(a, text) : NAN;
     if (isnan(place))
         return nearest(a, text != NULL ? strtod(text, NULL) : NAN);

@@ -142,6 +142,7 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     assert_true(has(&a, "bmuf.momentum=0.9375"));
     assert_true(has(&a, "bmuf.rate=1"));
     assert_true(has(&a, "train.rate=0.02"));
+    assert_true(has(&a, "sgd.local_state=reset")); /* its default */
     assert_true(has(&a, "block.warmup=0"));
     for (size_t k = 0; k < s.n; k++) {
         if (strcmp(s.axis[k].name, "block.steps") == 0)
