@@ -90,9 +90,14 @@ static double momentum_of(const bm_regime *s, int workers)
     return s->filtered && follows ? 1 - 1. / workers : s->momentum;
 }
 
+double bm_longest_time_constant(const bm_regime *s)
+{
+    return s->epoch_frames * fmax(1, (double)s->epochs / 10);
+}
+
 /* The fewest blocks per epoch: workers exchange more than once, block momentum
- * takes effect in the epochs there are, and its time constant is no longer than
- * an epoch. */
+ * takes effect in the epochs there are, and its time constant is not too
+ * long. */
 static double fewest_blocks(const bm_regime *s, int workers)
 {
     double eta = momentum_of(s, workers), least = workers > 1 ? 2 : 1;
@@ -100,7 +105,10 @@ static double fewest_blocks(const bm_regime *s, int workers)
     if (!s->filtered || eta <= 0)
         return least;
     least = fmax(least, ceil(warm_up(eta) / (double)s->epochs));
-    return workers > 1 ? fmax(least, ceil(-1 / log(eta))) : least;
+    if (workers > 1)
+        least = fmax(least, ceil(-1 / log(eta) * s->epoch_frames /
+                                 bm_longest_time_constant(s)));
+    return least;
 }
 
 /* Mini-batches until local momentum takes effect. */
@@ -256,12 +264,12 @@ static int advise_on_momentum(listener *l, const bm_regime *s,
              bm_count_noun(s->epochs, "epoch").text, s->momentum, warm);
         n++;
     }
-    if (s->workers > 1 && g->frames > s->epoch_frames) {
+    if (s->workers > 1 && g->frames > bm_longest_time_constant(s)) {
         warn(l, RULE_TIME_CONSTANT,
              "the time constant of block momentum, %.3g frames, is longer than "
-             "an epoch of %.3g frames, so the filter averages over the same "
-             "data again",
-             g->frames, s->epoch_frames);
+             "%s, %.3g frames: the model follows its workers too slowly",
+             g->frames, s->epochs > 10 ? "a tenth of training" : "an epoch",
+             bm_longest_time_constant(s));
         n++;
     }
     return n;

@@ -50,6 +50,9 @@ typedef struct bm_gains {
 
 bm_gains bm_gains_of(const bm_regime *s);
 
+/* Of block momentum, in frames: an epoch, or a tenth of a longer training. */
+double bm_longest_time_constant(const bm_regime *s);
+
 /*
  * Calls warn() for every doubtful choice. If some are about the number of
  * workers and the sizes of blocks and mini-batches, the last call proposes

@@ -86,15 +86,15 @@ static double gain_of(const bm_regime *r)
     return r->rate / (1 - r->momentum) / r->workers;
 }
 
-/* Within what bm_advise does not warn of: a time constant of at most an epoch,
- * and a gain from half to one and a half of N. Within a time constant below the
- * shortest block there is no momentum, and the gain would be the block rate. */
+/* Within what bm_advise does not warn of: a gain from half to one and a half of
+ * N, and no time constant that is too long. Within one below the shortest block
+ * there is no momentum, and the gain would be the block rate. */
 static void add_filter(bm_space *s, const bm_regime *r)
 {
-    double given = time_constant_of(r), high = r->epoch_frames;
+    double given = time_constant_of(r), high = bm_longest_time_constant(r);
     double shortest =
         fmin(least_steps(r), given_steps(r)) * r->workers * r->batch_frames;
-    double low = fmin(fmax(high / 64, shortest), high / 2);
+    double low = fmin(fmax(r->epoch_frames / 64, shortest), high / 2);
 
     if (given > 0) {
         low = fmin(low, given);

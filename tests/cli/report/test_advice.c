@@ -242,8 +242,18 @@ static void test_a_time_constant_longer_than_an_epoch_warns(void **_)
     /* 16 blocks of 1.8e6 / 16 for each worker have 14 steps of 8000 */
     assert_proposes(&s,
                     "time constant of block momentum, 2.97e+07 frames, is "
-                    "longer than an epoch of 2.88e+07 frames",
+                    "longer than an epoch, 2.88e+07 frames",
                     "block.frames_per_worker = 112500");
+    /* A tenth of 20 epochs of 8 blocks is 16 blocks, a tenth of 18 is 14.4;
+     * nine blocks in an epoch make it 16.2. */
+    s.epoch_frames = 8 * s.block_frames;
+    s.epochs = 20;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.epochs = 18;
+    assert_proposes(&s,
+                    "time constant of block momentum, 2.97e+07 frames, is "
+                    "longer than a tenth of training, 2.76e+07 frames",
+                    "block.frames_per_worker = 106666");
 }
 
 /* 1 / (1 - 0.9) = 10 steps. */
