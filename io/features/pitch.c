@@ -29,7 +29,7 @@ enum {
 };
 
 static const bm_sinc low_pass = {.cutoff = 1000, .zeros = 1};
-static const bm_sinc between_lags = {.cutoff = RATE / 2, .zeros = ZEROS};
+static const bm_sinc between_lags = {.cutoff = 0.5 * RATE, .zeros = ZEROS};
 static const double step = 0.005; /* from one lag to the next, relative */
 static const double soft_low_hz = 10, penalty = 0.1, ballast = 7000;
 
@@ -51,11 +51,10 @@ struct bm_pitch {
 
     double *x; /* [room_x]: the signal at RATE */
     size_t n, room_x;
-    size_t early;      /* samples: all but the last LATE */
-    double ballast[2]; /* of early samples, of all */
-    double *cut;       /* [window + LAST_LAG + BLOCK]: of a frame */
-    double *nccf;      /* [room, LAGS]: without ballast */
-    uint16_t *best;
+    size_t early;          /* samples: all but the last LATE */
+    double ballast[2];     /* of early samples, of all */
+    double *cut;           /* [window + LAST_LAG + BLOCK]: of a frame */
+    uint16_t *best;        /* [room] */
     bm_pitch_point *track; /* [room] */
     size_t room;           /* frames */
 };
@@ -122,10 +121,8 @@ done:
 
 static void free_room(bm_pitch *p)
 {
-    free(p->nccf);
     free(p->best);
     free(p->track);
-    p->nccf = NULL;
     p->best = NULL;
     p->track = NULL;
     p->room = 0;
@@ -169,10 +166,9 @@ static bm_status make_room(bm_pitch *p, size_t frames)
     if (frames <= p->room)
         return BM_OK;
     free_room(p);
-    p->nccf = malloc(frames * LAGS * sizeof *p->nccf);
     p->best = malloc(frames * sizeof *p->best);
     p->track = malloc(frames * sizeof *p->track);
-    if (p->nccf == NULL || p->best == NULL || p->track == NULL) {
+    if (p->best == NULL || p->track == NULL) {
         free_room(p);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the pitch of %zu frames",
                        frames);
@@ -248,66 +244,77 @@ static void correlate(const double *x, const double *y, size_t n,
     memcpy(out, sum, sizeof sum);
 }
 
-/* Of the frame in p->cut: voicing [LAGS] without ballast, pitch [LAGS] with b. */
-static void normalised_correlation(const bm_pitch *p, double b, double *voicing,
-                                   double *pitch)
+/* nccf [lags] of the frame in p->cut, from FIRST_LAG + first on, with ballast b */
+static void normalised_correlation(const bm_pitch *p, size_t first, size_t lags,
+                                   double b, double *nccf)
 {
-    const double *x = p->cut;
+    const double *x = p->cut, *y = x + FIRST_LAG + first;
     double product[BLOCKS * BLOCK], own = 0, energy = 0;
 
-    for (size_t k = 0; k < BLOCKS; k++)
-        correlate(x, x + FIRST_LAG + k * BLOCK, p->window, product + k * BLOCK);
+    for (size_t l = 0; l < lags; l += BLOCK)
+        correlate(x, y + l, p->window, product + l);
     for (size_t i = 0; i < p->window; i++) {
         own += x[i] * x[i];
-        energy += x[i + FIRST_LAG] * x[i + FIRST_LAG];
+        energy += y[i] * y[i];
     }
-    for (size_t l = 0; l < LAGS; l++) {
-        const double *out = &x[l + FIRST_LAG], *in = out + p->window;
-        double norm = own * fmax(energy, 0);
+    for (size_t l = 0; l < lags; l++) {
+        double norm = own * fmax(energy, 0) + b, out = y[l],
+               in = y[l + p->window];
 
-        voicing[l] = norm > 0 ? product[l] / sqrt(norm) : 0;
-        pitch[l] = norm + b > 0 ? product[l] / sqrt(norm + b) : 0;
-        if (l + 1 < LAGS)
-            energy += *in * *in - *out * *out;
+        nccf[l] = norm > 0 ? product[l] / sqrt(norm) : 0;
+        energy += in * in - out * out;
     }
 }
 
-/* The correlation [LAGS] at a state's lag. */
+/* nccf: the correlations from s->first on. Returns the one at the lag of s. */
 static double at_state(const state *s, const double *nccf)
 {
     double sum = 0;
 
     for (int i = 0; i < TAPS; i++)
-        sum += s->weight[i] * nccf[s->first + (size_t)i];
+        sum += s->weight[i] * nccf[i];
     return sum;
+}
+
+/* Adds the costs of frame t to the path. */
+static void add_frame(bm_pitch *p, size_t t)
+{
+    double nccf[LAGS];
+
+    cut(p, t);
+    normalised_correlation(p, 0, LAGS, ballast_at(p, t), nccf);
+    for (size_t i = 0; i < p->states; i++) {
+        const state *s = &p->state[i];
+        float c = (float)at_state(s, nccf + s->first);
+
+        p->cost[i] = 1 - c + s->soft * c;
+    }
+    bm_pitch_path_add(p->path, p->cost);
+}
+
+/* Frame t of the path, in state s. */
+static bm_pitch_point point_of(bm_pitch *p, size_t t, const state *s)
+{
+    double nccf[TAPS];
+
+    cut(p, t);
+    normalised_correlation(p, s->first, TAPS, 0, nccf);
+    return (bm_pitch_point){at_state(s, nccf), -log(s->lag)};
 }
 
 bm_status bm_pitch_track(bm_pitch *p, const float *x, size_t n, size_t frames,
                          const bm_pitch_point **out)
 {
-    double nccf[LAGS];
-
     BM_TRY(resample(p, x, n));
     BM_TRY(make_room(p, frames));
     p->early = p->n > LATE ? p->n - LATE : 0;
     p->ballast[false] = ballast_of(p, p->early);
     p->ballast[true] = ballast_of(p, p->n);
-    for (size_t t = 0; t < frames; t++) {
-        cut(p, t);
-        normalised_correlation(p, ballast_at(p, t), p->nccf + t * LAGS, nccf);
-        for (size_t i = 0; i < p->states; i++) {
-            const state *s = &p->state[i];
-            float c = (float)at_state(s, nccf);
-            p->cost[i] = 1 - c + s->soft * c;
-        }
-        bm_pitch_path_add(p->path, p->cost);
-    }
+    for (size_t t = 0; t < frames; t++)
+        add_frame(p, t);
     bm_pitch_path_end(p->path, p->best);
-    for (size_t t = 0; t < frames; t++) {
-        const state *s = &p->state[p->best[t]];
-        p->track[t] =
-            (bm_pitch_point){at_state(s, p->nccf + t * LAGS), -log(s->lag)};
-    }
+    for (size_t t = 0; t < frames; t++)
+        p->track[t] = point_of(p, t, &p->state[p->best[t]]);
     *out = p->track;
     return BM_OK;
 }

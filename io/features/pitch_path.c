@@ -4,12 +4,11 @@
  * which is made from left to right in linear time (P. Felzenszwalb and
  * D. Huttenlocher, "Distance transforms of sampled functions", Theory of
  * Computing 8, 2012). The parabolas meet in double, but costs are floats, as
- * Kaldi's are: in silence, where they differ little, rounding chooses the state.
+ * Kaldi's are: where they differ little, rounding chooses the state.
  */
 #include "io/features/pitch_path.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -28,7 +28,13 @@ double bm_sinc_at(const bm_sinc *s, double t)
 
 static long common_divisor(long a, long b)
 {
-    return b == 0 ? a : common_divisor(b, a % b);
+    while (b != 0) {
+        long rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 static void fill(bm_sinc_resampler *r, const bm_sinc *s, long from, long to)
