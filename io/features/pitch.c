@@ -99,8 +99,8 @@ bm_status bm_pitch_new(bm_pitch **out, const bm_pitch_settings *s)
 
     if ((double)s->rate < 2 * low_pass.cutoff)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "features.pitch: recordings of %ld Hz have too low a "
-                       "rate; it must be %g Hz at least",
+                       "features.pitch: a rate of %ld Hz is too low; %g Hz is "
+                       "the least; set features.rate, or features.pitch=no",
                        s->rate, 2 * low_pass.cutoff);
     if (s->window_ms < LEAST_MS)
         return BM_FAIL(BM_ERR_CONFIG,

@@ -521,7 +521,7 @@ static void test_invalid_settings_are_rejected(void **state)
         bm_pitch_settings s;
         const char *message;
     } cases[] = {
-        {{1999, 25, 20, true}, "features.pitch: recordings of 1999 Hz"},
+        {{1999, 25, 20, true}, "features.pitch: a rate of 1999 Hz"},
         {{8000, 9.9, 80, true}, "features.window_ms to 10 at least"},
     };
 
