@@ -17,9 +17,9 @@ struct bm_front_end {
     bm_recording_settings recording;
     bm_image_settings image;
     bm_feature_file_settings file;
-    bm_image_plan plan; /* of images */
-    bm_fbank *bank;
-    bm_chain *chain; /* NULL: images */
+    bm_image_plan plan;      /* of images */
+    bm_recording_bank *bank; /* of recordings */
+    bm_chain *chain;         /* NULL: images */
     bm_cmvn norm;
     bm_sound sound;
     bm_frames frames;
@@ -62,8 +62,8 @@ static bm_status open_recordings(bm_front_end *f, const char *description,
                        "the model does not say at which rate its recordings "
                        "were sampled");
     s->channel = channel;
-    BM_TRY(bm_recording_bank(&f->bank, s));
-    return open_chain(f, &s->chain, (size_t)s->mels, description);
+    BM_TRY(bm_recording_bank_new(&f->bank, s));
+    return open_chain(f, &s->chain, bm_recording_columns(s), description);
 }
 
 static bm_status open_images(bm_front_end *f, const char *description)
@@ -138,7 +138,7 @@ void bm_front_end_close(bm_front_end *f)
         return;
     bm_chain_free(f->chain);
     bm_cmvn_free(&f->norm);
-    bm_fbank_free(f->bank);
+    bm_recording_bank_free(f->bank);
     bm_sound_free(&f->sound);
     bm_frames_free(&f->frames);
     bm_config_free(f->config);

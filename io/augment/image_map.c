@@ -157,12 +157,27 @@ static float between(const source *s, double i, double j)
     return a + f * (c - a);
 }
 
+/* y <- the features without neighbours, resampled along time. */
+static void move_extra(const bm_layout *l, const source *of, const float *x,
+                       double at, float *y)
+{
+    source from = *of;
+
+    from.bands = 1;
+    for (size_t d = 0; d < l->features; d++)
+        if (l->extra > 0 && d % bm_layout_stride(l) >= l->bands) {
+            from.x = x + d;
+            y[d] = between(&from, at, 0);
+        }
+}
+
 void bm_image_map_apply(const bm_image_map *m, const bm_augment_settings *s,
                         const bm_layout *l, uint64_t key, const float *x,
                         float *y, float *work)
 {
     bool image = l->kind == BM_FRAMES_IMAGE, elastic = m->spacing > 0;
     size_t width = bm_layout_width(l), columns = image ? 1 : l->columns;
+    size_t stride = bm_layout_stride(l);
     double middle = ((double)l->bands - 1) / 2;
     source from = {x, (double)m->time.n_in, (double)l->bands, width, !image};
     field f = {0};
@@ -183,9 +198,10 @@ void bm_image_map_apply(const bm_image_map *m, const bm_augment_settings *s,
             if (elastic)
                 displace(&f, m, j, &strip, &band);
             for (size_t c = 0; c < columns; c++) {
-                from.x = x + c * l->bands;
-                y[c * l->bands + j] = between(&from, strip, band);
+                from.x = x + c * stride;
+                y[c * stride + j] = between(&from, strip, band);
             }
         }
+        move_extra(l, &from, x, at, y);
     }
 }

@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <string.h>
 
+enum { PITCH = 3 }; /* columns of io/features/pitch.h */
+
 /* A setting of [features], at least `least`. */
 static size_t setting(const json_t *all, const char *key, json_int_t least)
 {
@@ -20,6 +22,7 @@ static bm_layout read(const json_t *all, size_t features)
     if (json_object_get(all, "mels") != NULL) {
         l.kind = BM_FRAMES_SPEECH;
         l.bands = setting(all, "mels", 1);
+        l.extra = json_is_true(json_object_get(all, "pitch")) ? PITCH : 0;
     } else if (json_object_get(all, "height") != NULL) {
         l.kind = BM_FRAMES_IMAGE;
         l.bands = setting(all, "height", 1);
@@ -38,9 +41,9 @@ bm_layout bm_layout_of(const char *description, size_t features)
     bm_layout l = read(all, features);
 
     json_decref(all);
-    if (l.bands == 0 || features % l.bands != 0 ||
-        features / l.bands % l.orders != 0)
+    if (l.bands == 0 || features % bm_layout_stride(&l) != 0 ||
+        features / bm_layout_stride(&l) % l.orders != 0)
         l = (bm_layout){.features = features, .bands = features, .orders = 1};
-    l.columns = l.bands > 0 ? features / l.bands : 0;
+    l.columns = l.bands > 0 ? features / bm_layout_stride(&l) : 0;
     return l;
 }

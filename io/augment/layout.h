@@ -13,11 +13,13 @@ typedef enum bm_frame_kind {
     BM_FRAMES_IMAGE   /* columns of pixels; background 0, ink 1 */
 } bm_frame_kind;
 
-/* Feature d of a frame is band d % bands of column d / bands. */
+/* Feature d of a frame is in column d / stride, with stride = bands + extra: band
+ * d % stride, or a feature without neighbours behind the bands. */
 typedef struct bm_layout {
     bm_frame_kind kind;
-    size_t features; /* D = columns * bands */
+    size_t features; /* D = columns * stride */
     size_t bands;    /* frequencies, or the height in pixels */
+    size_t extra;    /* of the pitch: only changed along time, and by noise */
     size_t columns;  /* of an image: of pixels; else: stacked frames with their
                         deltas */
     size_t orders;   /* deltas + 1: column c has values if c % orders is 0, else
@@ -27,6 +29,11 @@ typedef struct bm_layout {
 /* From the description of a data set's features (feature_text.h). A frame that
  * the description does not fit, or without one, is a single column. */
 bm_layout bm_layout_of(const char *description, size_t features);
+
+static inline size_t bm_layout_stride(const bm_layout *l)
+{
+    return l->bands + l->extra;
+}
 
 /* Strips are what features are resampled along: columns of pixels of an image,
  * else frames. */

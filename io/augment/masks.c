@@ -23,7 +23,7 @@ static void mask_bands(const bm_layout *l, range bands, const float *fill,
                        float *x, range strips, size_t width)
 {
     for (size_t i = strips.from; i < strips.to; i++)
-        for (size_t c = 0; c < width; c += l->bands)
+        for (size_t c = 0; c < width; c += bm_layout_stride(l))
             for (size_t j = bands.from; j < bands.to; j++)
                 x[i * width + c + j] = fill[c + j];
 }

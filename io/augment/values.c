@@ -49,19 +49,21 @@ void bm_moments_find(bm_moments *m, const bm_layout *l, const float *x,
 
 /* ---- contrast, offset, noise ------------------------------------------------ */
 
-/* Slopes do not change with the volume. */
-static bool is_slope(const bm_layout *l, size_t d)
+/* Slopes and pitch do not change with the volume. */
+static bool has_volume(const bm_layout *l, size_t d)
 {
-    return d / l->bands % l->orders != 0;
+    size_t stride = bm_layout_stride(l);
+
+    return d / stride % l->orders == 0 && d % stride < l->bands;
 }
 
-/* The mean unit of all values that are no slopes. */
+/* The mean unit of all values that change with the volume. */
 static double mean_unit(const bm_layout *l, const bm_moments *m)
 {
     double sum = 0, n = 0;
 
     for (size_t d = 0; d < l->features; d++)
-        if (!is_slope(l, d)) {
+        if (has_volume(l, d)) {
             sum += (double)m->unit[d];
             n++;
         }
@@ -90,8 +92,8 @@ void bm_values_change(const bm_augment_settings *s, const bm_layout *l,
     size_t D = l->features;
 
     for (size_t d = 0; d < D; d++)
-        add[d] =
-            m->mean[d] * (1 - contrast) + (is_slope(l, d) ? 0 : (float)offset);
+        add[d] = m->mean[d] * (1 - contrast) +
+                 (has_volume(l, d) ? (float)offset : 0);
     for (size_t t = 0; t < frames; t++)
         for (size_t d = 0; d < D; d++)
             x[t * D + d] = contrast * x[t * D + d] + add[d];

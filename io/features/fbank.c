@@ -261,16 +261,22 @@ static float log_energy(const bm_fbank *f, const band *b)
     return (float)log(fmax(sum, 0x1p-23));
 }
 
-void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y)
+size_t bm_fbank_shift(const bm_fbank *f)
+{
+    return f->shift;
+}
+
+void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y,
+                    size_t stride)
 {
     size_t frames = bm_fbank_frames(f, n);
 
-    for (size_t t = 0; t < frames; t++) {
+    for (size_t t = 0; t < frames; t++, y += stride) {
         cut(f, x, n, t);
         shape(f);
         transform(f);
         for (size_t m = 0; m < f->mels; m++)
-            *y++ = log_energy(f, &f->bands[m]);
+            y[m] = log_energy(f, &f->bands[m]);
     }
 }
 

@@ -38,9 +38,13 @@ void bm_fbank_free(bm_fbank *f);
 /* The number of frames of so many samples; 0 for too few. */
 size_t bm_fbank_frames(const bm_fbank *f, size_t samples);
 
-/* x [n], in the range of 16-bit samples -> y [bm_fbank_frames(f, n), mels]. One
- * thread at a time: f has the scratch memory. */
-void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y);
+size_t bm_fbank_shift(const bm_fbank *f); /* samples between frames */
+
+/* x [n], in the range of 16-bit samples -> the first `mels` columns of
+ * y [bm_fbank_frames(f, n), stride]. One thread at a time: f has the scratch
+ * memory. */
+void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y,
+                    size_t stride);
 
 /* Adds Gaussian noise with standard deviation `amount`. Sample i of `key` gets
  * the same noise in every call. */

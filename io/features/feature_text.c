@@ -105,7 +105,8 @@ static const char *text_of(const bm_option *options, const char *key,
 static bool is_left_out(const bm_option *options, const bm_option *o,
                         const void *settings)
 {
-    static const char *const later[] = {"contrast", "slant", "binarise"};
+    static const char *const later[] = {"contrast", "slant", "binarise",
+                                        "pitch"};
     bool is_later = false, off = false;
     const char *field = (const char *)settings + o->offset;
 

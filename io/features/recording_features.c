@@ -1,7 +1,10 @@
 #include "io/features/recording_features.h"
 
 #include "core/rng.h"
+#include "io/features/fbank.h"
+#include "io/features/pitch.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -28,12 +31,19 @@ const bm_option bm_recording_options[] = {
      "high end of the bands; 0 or less: added to half the rate"},
     {ROW(snip_edges, BM_FLAG), "yes", 0, 0, NULL,
      "use whole windows only; no: reflect the signal at its ends"},
+    {ROW(pitch, BM_FLAG), "no", 0, 0, NULL,
+     "append three columns: voicing, pitch, and the slope of pitch"},
     BM_CHAIN_OPTIONS(bm_recording_settings),
     {ROW(seed, BM_INT), "1", 0, 0, NULL, "random seed of the dither"},
     {0},
 };
 
-bm_status bm_recording_bank(bm_fbank **out, bm_recording_settings *s)
+struct bm_recording_bank {
+    bm_fbank *fbank;
+    bm_pitch *pitch; /* NULL: none */
+};
+
+static bm_status open_fbank(bm_fbank **out, const bm_recording_settings *s)
 {
     const bm_fbank_settings bank = {
         .rate = s->rate,
@@ -47,10 +57,59 @@ bm_status bm_recording_bank(bm_fbank **out, bm_recording_settings *s)
         .snip_edges = s->snip_edges,
     };
 
-    BM_TRY(bm_fbank_new(out, &bank));
+    return bm_fbank_new(out, &bank);
+}
+
+/* Its frames begin where those of the filter bank do. */
+static bm_status open_pitch(bm_pitch **out, const bm_recording_settings *s,
+                            const bm_fbank *fbank)
+{
+    const bm_pitch_settings pitch = {
+        .rate = s->rate,
+        .window_ms = s->window_ms,
+        .shift = bm_fbank_shift(fbank),
+        .snip_edges = s->snip_edges,
+    };
+
+    return s->pitch ? bm_pitch_new(out, &pitch) : BM_OK;
+}
+
+bm_status bm_recording_bank_new(bm_recording_bank **out,
+                                bm_recording_settings *s)
+{
+    bm_recording_bank *b = calloc(1, sizeof *b);
+    bm_status status = BM_OK;
+
+    if (b == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for features");
+    BM_TRY_DONE(open_fbank(&b->fbank, s));
+    BM_TRY_DONE(open_pitch(&b->pitch, s, b->fbank));
     if (s->high_hz <= 0)
         s->high_hz += 0.5 * (double)s->rate;
-    return BM_OK;
+    *out = b;
+    b = NULL;
+done:
+    bm_recording_bank_free(b);
+    return status;
+}
+
+void bm_recording_bank_free(bm_recording_bank *b)
+{
+    if (b == NULL)
+        return;
+    bm_fbank_free(b->fbank);
+    bm_pitch_free(b->pitch);
+    free(b);
+}
+
+size_t bm_recording_bank_frames(const bm_recording_bank *b, size_t samples)
+{
+    return bm_fbank_frames(b->fbank, samples);
+}
+
+size_t bm_recording_columns(const bm_recording_settings *s)
+{
+    return (size_t)s->mels + (s->pitch ? BM_PITCH_COLUMNS : 0);
 }
 
 double bm_recording_shift(const bm_recording_settings *s)
@@ -58,20 +117,37 @@ double bm_recording_shift(const bm_recording_settings *s)
     return s->shift_ms / 1000 * (double)s->chain.subsample;
 }
 
-bm_status bm_recording_frames(bm_fbank *bank, const bm_recording_settings *s,
-                              const char *id, float *x, size_t n,
-                              bm_frames *out)
+static void add_dither(const bm_recording_settings *s, const char *id, float *x,
+                       size_t n)
 {
-    size_t frames = bm_fbank_frames(bank, n);
+    uint64_t name = XXH3_64bits(id, strlen(id));
+    bm_rng rng = bm_rng_make((uint64_t)s->seed, "dither", name);
 
-    if (s->dither > 0) {
-        uint64_t name = XXH3_64bits(id, strlen(id));
-        bm_rng rng = bm_rng_make((uint64_t)s->seed, "dither", name);
-
+    if (s->dither > 0)
         bm_dither(x, n, s->dither, rng.key);
-    }
-    BM_TRY(bm_frames_shape(out, frames, (size_t)s->mels));
-    if (frames > 0)
-        bm_fbank_apply(bank, x, n, out->x);
+}
+
+/* The columns behind the bands. */
+static bm_status add_pitch(bm_recording_bank *b, const float *x, size_t n,
+                           bm_frames *y)
+{
+    const bm_pitch_point *track = NULL;
+
+    BM_TRY(bm_pitch_track(b->pitch, x, n, y->n, &track));
+    bm_pitch_columns(track, y->n, y->x + y->dim - BM_PITCH_COLUMNS, y->dim);
+    return BM_OK;
+}
+
+bm_status bm_recording_frames(bm_recording_bank *b,
+                              const bm_recording_settings *s, const char *id,
+                              float *x, size_t n, bm_frames *out)
+{
+    BM_TRY(bm_frames_shape(out, bm_fbank_frames(b->fbank, n),
+                           bm_recording_columns(s)));
+    if (out->n > 0 && b->pitch != NULL)
+        BM_TRY(add_pitch(b, x, n, out));
+    add_dither(s, id, x, n);
+    if (out->n > 0)
+        bm_fbank_apply(b->fbank, x, n, out->x, out->dim);
     return BM_OK;
 }

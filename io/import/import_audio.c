@@ -1,5 +1,5 @@
 /*
- * import_audio.c - recordings to log-mel features, with the settings of
+ * import_audio.c - recordings to log-mel features and pitch, with the settings of
  * [features]: samples, the frames of recording_features.h, then the chain of
  * feature_chain.h.
  */
@@ -14,7 +14,7 @@
 
 /* Of a thread. */
 typedef struct ear {
-    bm_fbank *fbank;
+    bm_recording_bank *bank;
     bm_sound sound;
     bm_perturber *perturber; /* of copies; NULL: there are none */
 } ear;
@@ -46,7 +46,7 @@ static void close_ear(void *own)
 {
     ear *e = own;
 
-    bm_fbank_free(e->fbank);
+    bm_recording_bank_free(e->bank);
     bm_sound_free(&e->sound);
     bm_perturber_free(e->perturber);
     free(e);
@@ -61,7 +61,7 @@ static bm_status open_ear(const bm_importer *i, void **own)
 
     if (e == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to read recordings");
-    status = bm_recording_bank(&e->fbank, &s);
+    status = bm_recording_bank_new(&e->bank, &s);
     if (status == BM_OK && a->perturb != NULL)
         status = bm_perturber_new(&e->perturber, a->perturb);
     if (status == BM_OK)
@@ -101,7 +101,7 @@ static bm_status audio_read(bm_importer *i, bm_import_reader *r,
     BM_TRY(read_sound(i, r, row));
     if (bm_problem_is(&r->problem))
         return BM_OK;
-    BM_TRY(bm_recording_frames(e->fbank, s, row->id, e->sound.x, e->sound.n,
+    BM_TRY(bm_recording_frames(e->bank, s, row->id, e->sound.x, e->sound.n,
                                &r->frames));
     if (r->frames.n == 0)
         bm_problem_set(&r->problem, "shorter than a window",
@@ -179,17 +179,17 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
                                           .open_own = open_ear,
                                           .close_own = close_ear};
     bm_recording_settings *s = i->settings;
-    bm_fbank *bank = NULL;
+    bm_recording_bank *bank = NULL;
     audio *a = NULL;
 
     BM_TRY(bm_import_open(i, sizeof(audio), source, &parts));
     BM_TRY(bm_import_probe(i, audio_look, "recordings"));
     a = i->self;
-    BM_TRY(bm_recording_bank(&bank, s)); /* checks and completes *s */
-    bm_fbank_free(bank);
+    BM_TRY(bm_recording_bank_new(&bank, s)); /* checks and completes *s */
+    bm_recording_bank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
     BM_TRY(open_copies(i));
-    BM_TRY(bm_import_refine(i, &s->chain, (size_t)s->mels));
+    BM_TRY(bm_import_refine(i, &s->chain, bm_recording_columns(s)));
     return bm_import_describe(i);
 }
 

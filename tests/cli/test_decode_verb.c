@@ -309,6 +309,8 @@ static void test_files_have_the_features_of_packed_sets(void **_)
         {"speaker",
          {"features.normalise=speaker", "features.snip_edges=no",
           "features.mels=8"}},
+        {"pitch",
+         {"features.pitch=yes", "features.deltas=1", "features.mels=8"}},
     };
 
     (void)_;

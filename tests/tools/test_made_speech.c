@@ -360,12 +360,13 @@ static void test_labels_can_be_characters(void **state)
     assert_code(SPEECH("--out", "letters", "--units", "characters", "--hours",
                        "0.01", "--dev-hours", "0.002", "--test-hours", "0.002",
                        "--reverb", "0", "--store", "f32", "--set",
-                       "features.mels=23", "--set", "features.rate=16000"),
+                       "features.mels=23", "--set", "features.rate=16000",
+                       "--set", "features.pitch=yes"),
                 0);
     d = open_set("letters/train");
     /* the alphabet without letters that no word has, the space, the blank */
     assert_int_equal(d->classes, 26 + 2);
-    assert_int_equal(d->features, 23);
+    assert_int_equal(d->features, 23 + 3);
     bm_dataset_close(d);
     assert_code(BMUF("check", "letters/train"), 0);
 }

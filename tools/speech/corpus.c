@@ -113,7 +113,7 @@ static void size_sets(bm_corpus *c)
 static bm_status describe_features(bm_corpus *c)
 {
     bm_recording_settings *f = &c->features;
-    bm_fbank *bank = NULL;
+    bm_recording_bank *bank = NULL;
 
     if (f->rate == 0)
         f->rate = DEFAULT_RATE;
@@ -127,8 +127,8 @@ static bm_status describe_features(bm_corpus *c)
         return BM_FAIL(BM_ERR_CONFIG,
                        "features.channel = %ld: made speech has one channel",
                        f->channel);
-    BM_TRY(bm_recording_bank(&bank, f));
-    bm_fbank_free(bank);
+    BM_TRY(bm_recording_bank_new(&bank, f));
+    bm_recording_bank_free(bank);
     return bm_features_describe(&c->features_text, "audio",
                                 bm_recording_options, f, NULL);
 }

@@ -26,7 +26,7 @@ struct bm_shard_maker {
     bm_reverb *reverb;
     bm_noise *noise;
     bm_signal speech, background;
-    bm_fbank *bank;
+    bm_recording_bank *bank;
     bm_chain *chain;
     bm_frames frames;
     bm_shard_writer *writer;
@@ -189,7 +189,7 @@ static bm_status add(bm_shard_maker *m, const utterance *u)
 static double seconds(const bm_shard_maker *m)
 {
     const bm_recording_settings *f = &m->c->features;
-    size_t frames = bm_fbank_frames(m->bank, m->speech.n);
+    size_t frames = bm_recording_bank_frames(m->bank, m->speech.n);
 
     return (double)bm_subsampled(frames, (size_t)f->chain.subsample) *
            bm_recording_shift(f);
@@ -263,9 +263,9 @@ static bm_status open_all(bm_shard_maker *m)
     BM_TRY(bm_synthesis_open());
     BM_TRY(bm_reverb_new(&m->reverb));
     BM_TRY(bm_noise_new(&m->noise, (double)c->features.rate, &rng));
-    BM_TRY(bm_recording_bank(&m->bank, &features));
+    BM_TRY(bm_recording_bank_new(&m->bank, &features));
     BM_TRY(bm_chain_new(&m->chain, &c->features.chain, "features",
-                        (size_t)c->features.mels, 1));
+                        bm_recording_columns(&c->features), 1));
     return open_writer(m);
 }
 
@@ -301,7 +301,7 @@ void bm_shard_maker_free(bm_shard_maker *m)
     bm_noise_free(m->noise);
     bm_signal_free(&m->speech);
     bm_signal_free(&m->background);
-    bm_fbank_free(m->bank);
+    bm_recording_bank_free(m->bank);
     bm_chain_free(m->chain);
     bm_frames_free(&m->frames);
     bm_shard_writer_close(m->writer);

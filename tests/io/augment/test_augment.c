@@ -138,25 +138,32 @@ static void test_layouts_are_those_of_features(void **_)
         const char *text;
         size_t D;
         bm_frame_kind kind;
-        size_t bands, columns, orders;
+        size_t bands, columns, orders, extra;
     } rows[] = {
+        {"{\"kind\":\"audio\",\"mels\":80,\"pitch\":true}", 83,
+         BM_FRAMES_SPEECH, 80, 1, 1, 3},
+        {"{\"kind\":\"audio\",\"mels\":3,\"pitch\":true,\"deltas\":1,"
+         "\"stack\":2}",
+         24, BM_FRAMES_SPEECH, 3, 4, 2, 3},
+        {"{\"kind\":\"audio\",\"mels\":40,\"pitch\":true}", 80, BM_FRAMES_OTHER,
+         80, 1, 1, 0},
         {"{\"kind\":\"audio\",\"mels\":40,\"deltas\":0,\"stack\":1}", 40,
-         BM_FRAMES_SPEECH, 40, 1, 1},
+         BM_FRAMES_SPEECH, 40, 1, 1, 0},
         {"{\"kind\":\"audio\",\"mels\":40,\"deltas\":2,\"stack\":3}", 360,
-         BM_FRAMES_SPEECH, 40, 9, 3},
+         BM_FRAMES_SPEECH, 40, 9, 3, 0},
         {"{\"kind\":\"images\",\"height\":48,\"columns\":4}", 192,
-         BM_FRAMES_IMAGE, 48, 4, 1},
-        {"{\"kind\":\"idx\",\"pad\":2}", 32, BM_FRAMES_IMAGE, 32, 1, 1},
+         BM_FRAMES_IMAGE, 48, 4, 1, 0},
+        {"{\"kind\":\"idx\",\"pad\":2}", 32, BM_FRAMES_IMAGE, 32, 1, 1, 0},
         {"{\"kind\":\"features\",\"deltas\":1,\"stack\":2}", 52,
-         BM_FRAMES_OTHER, 13, 4, 2},
+         BM_FRAMES_OTHER, 13, 4, 2, 0},
         {"{\"kind\":\"features\",\"deltas\":1,\"stack\":2}", 50,
-         BM_FRAMES_OTHER, 50, 1, 1},
-        {"{\"kind\":\"audio\",\"mels\":41}", 40, BM_FRAMES_OTHER, 40, 1, 1},
-        {"{\"kind\":\"audio\",\"mels\":-1}", 40, BM_FRAMES_SPEECH, 1, 40, 1},
+         BM_FRAMES_OTHER, 50, 1, 1, 0},
+        {"{\"kind\":\"audio\",\"mels\":41}", 40, BM_FRAMES_OTHER, 40, 1, 1, 0},
+        {"{\"kind\":\"audio\",\"mels\":-1}", 40, BM_FRAMES_SPEECH, 1, 40, 1, 0},
         {"{\"mels\":1e300,\"deltas\":99,\"stack\":-4}", 6, BM_FRAMES_SPEECH, 1,
-         6, 1},
-        {"", 13, BM_FRAMES_OTHER, 13, 1, 1},
-        {"not JSON", 13, BM_FRAMES_OTHER, 13, 1, 1},
+         6, 1, 0},
+        {"", 13, BM_FRAMES_OTHER, 13, 1, 1, 0},
+        {"not JSON", 13, BM_FRAMES_OTHER, 13, 1, 1, 0},
     };
 
     (void)_;
@@ -165,9 +172,11 @@ static void test_layouts_are_those_of_features(void **_)
 
         if (l.features != rows[i].D || l.kind != rows[i].kind ||
             l.bands != rows[i].bands || l.columns != rows[i].columns ||
-            l.orders != rows[i].orders)
-            fail_msg("%s: kind %d, %zu bands, %zu columns, %zu orders",
-                     rows[i].text, l.kind, l.bands, l.columns, l.orders);
+            l.orders != rows[i].orders || l.extra != rows[i].extra)
+            fail_msg("%s: kind %d, %zu bands, %zu columns, %zu orders, %zu "
+                     "extra",
+                     rows[i].text, l.kind, l.bands, l.columns, l.orders,
+                     l.extra);
     }
 }
 
@@ -600,6 +609,57 @@ static void test_frames_are_distorted_by_their_layout(void **_)
     free(x);
 }
 
+/* Two stacked frames of four bands and three features of the pitch. Time is
+ * warped for all; bands alone are masked, shifted and have a volume. */
+static void test_pitch_is_only_changed_along_time(void **_)
+{
+    enum { T = 40, BANDS = 4, STRIDE = BANDS + 3, D = 2 * STRIDE };
+    static const char pitch[] = "{\"mels\": 4, \"pitch\": true, \"stack\": 2}";
+    static const char *const sets[][2] = {
+        {"frequency_masks=2", "frequency_width=4"},
+        {"shift=0.5", "elastic=0.2"},
+        {"offset=2", "contrast=0"}};
+    bm_augment_settings slow, shifted;
+    float *x = some(T * D);
+    size_t frames = 0;
+
+    (void)_;
+    FOR_EACH (k, sets) {
+        bm_augment_settings s = SETTINGS(sets[k][0], sets[k][1]);
+        size_t changed = 0;
+
+        for (int64_t i = 0; i < 20; i++) {
+            float *y =
+                augmented(&s, pitch, x, T, D, bm_augment_key(1, 2, i), &frames);
+
+            assert_int_equal(frames, T);
+            for (size_t j = 0; j < T * D; j++)
+                if (j % STRIDE >= BANDS)
+                    assert_true(y[j] == x[j]);
+                else
+                    changed += y[j] != x[j];
+            free(y);
+        }
+        assert_true(changed > T * D);
+    }
+    slow = SETTINGS("speed=0.5");
+    shifted = slow;
+    shifted.shift = 0.5;
+    for (int64_t i = 0; i < 20; i++) {
+        uint64_t key = bm_augment_key(1, 2, i);
+        float *y = augmented(&shifted, pitch, x, T, D, key, &frames);
+        float *z = augmented(&slow, pitch, x, T, D, key, &frames);
+
+        assert_int_equal(frames, 2 * T);
+        for (size_t j = 0; j < 2 * T * D; j++)
+            if (j % STRIDE >= BANDS)
+                assert_true(near(y[j], z[j], 1e-5));
+        free(y);
+        free(z);
+    }
+    free(x);
+}
+
 /* Of a ramp along one direction the change is the displacement. */
 static void test_elastic_displacements_have_their_size_and_are_smooth(void **_)
 {
@@ -918,6 +978,7 @@ int main(void)
         cmocka_unit_test(test_heights_are_scaled_around_the_middle),
         cmocka_unit_test(test_pixels_are_interpolated),
         cmocka_unit_test(test_frames_are_distorted_by_their_layout),
+        cmocka_unit_test(test_pitch_is_only_changed_along_time),
         cmocka_unit_test(
             test_elastic_displacements_have_their_size_and_are_smooth),
         cmocka_unit_test(test_strokes_grow_and_shrink_by_pixels),

@@ -123,7 +123,7 @@ static float *bank_of(const bm_fbank_settings *s, const float *x, size_t n,
     *frames = bm_fbank_frames(f, n);
     y = malloc((*frames * (size_t)s->mels + 1) * sizeof *y);
     assert_non_null(y);
-    bm_fbank_apply(f, x, n, y);
+    bm_fbank_apply(f, x, n, y, (size_t)s->mels);
     bm_fbank_free(f);
     return y;
 }

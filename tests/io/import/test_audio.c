@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "io/features/fbank.h"
 #include "io/features/feature_chain.h"
+#include "io/features/pitch.h"
 #include "io/import/sound.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -39,7 +40,7 @@ static void test_items_have_the_features_of_their_recordings(void **state)
     assert_ok(bm_fbank_new(&f, &bank));
     y = malloc(98 * 40 * sizeof *y);
     assert_non_null(y);
-    bm_fbank_apply(f, s.x, s.n, y);
+    bm_fbank_apply(f, s.x, s.n, y, 40);
     assert_ok(
         open_importer(&i, "audio", SET("features.normalise=none"), two_tones));
     item = next_item(i);
@@ -109,6 +110,7 @@ static void test_settings_are_described_as_json(void **state)
                 0.97);
     assert_true(json_is_true(json_object_get(object, "snip_edges")));
     assert_int_equal(json_object_size(object), 19);
+    assert_null(json_object_get(object, "pitch")); /* a later setting */
     json_decref(object);
     assert_int_equal(next_item(i).frames, 33); /* of 98 */
     bm_importer_close(i);
@@ -217,6 +219,7 @@ typedef struct recipe {
     long channel;
     double dither;
     uint64_t seed;
+    bool pitch;
 } recipe;
 
 /* One or two settings, and the resulting difference from the defaults. */
@@ -239,6 +242,11 @@ typedef struct recipe {
     X("features.channel=2", NULL, r.channel = 2)                               \
     X("features.dither=2", NULL, r.dither = 2)                                 \
     X("features.dither=2", "features.seed=5", (r.dither = 2, r.seed = 5))      \
+    X("features.pitch=yes", NULL, r.pitch = true)                              \
+    X("features.pitch=yes", "features.dither=2",                               \
+      (r.pitch = true, r.dither = 2))                                          \
+    X("features.pitch=yes", "features.snip_edges=no",                          \
+      (r.pitch = true, r.bank.snip_edges = false))                             \
     X("features.deltas=1", NULL, r.chain.deltas = 1)                           \
     X("features.deltas=2", NULL, r.chain.deltas = 2)                           \
     X("features.deltas=1", "features.delta_window=3",                          \
@@ -263,7 +271,8 @@ static recipe recipe_of(size_t k)
                 {0, 2, 1, 1, "utterance", true, 600},
                 0,
                 0,
-                1};
+                1,
+                false};
     size_t n = 0;
 
 #define X(one, other, change)                                                  \
@@ -277,6 +286,29 @@ static recipe recipe_of(size_t k)
     return r;
 }
 
+/* Appends the columns of the pitch to the bands in x. */
+static void append_pitch(const bm_fbank_settings *bank, const bm_sound *s,
+                         bm_frames *x)
+{
+    const bm_pitch_settings settings = {
+        bank->rate, bank->window_ms, bank->shift_ms * 1e-3 * (double)bank->rate,
+        bank->snip_edges};
+    size_t bands = x->dim, dim = bands + BM_PITCH_COLUMNS;
+    const bm_pitch_point *track = NULL;
+    bm_frames y = {0};
+    bm_pitch *p = NULL;
+
+    assert_ok(bm_pitch_new(&p, &settings));
+    assert_ok(bm_pitch_track(p, s->x, s->n, x->n, &track));
+    assert_ok(bm_frames_shape(&y, x->n, dim));
+    bm_pitch_columns(track, x->n, y.x + bands, dim);
+    for (size_t t = 0; t < x->n; t++)
+        memcpy(y.x + t * dim, x->x + t * bands, bands * sizeof *y.x);
+    bm_frames_free(x);
+    bm_pitch_free(p);
+    *x = y;
+}
+
 /* The frames of a.wav, step by step; borrowed from the chain. */
 static const bm_frames *prepare(const recipe *r, bm_chain **chain)
 {
@@ -286,21 +318,27 @@ static const bm_frames *prepare(const recipe *r, bm_chain **chain)
     bm_fbank *bank = NULL;
     bm_frames x = {0};
     const bm_frames *y = NULL;
+    float *heard = NULL;
 
     assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel,
                             (bm_excerpt){0, 0}, &problem));
     assert_ok(bm_sound_resample(&s, r->bank.rate, &problem));
     assert_false(bm_problem_is(&problem));
-    bm_dither(s.x, s.n, r->dither, noise.key);
     assert_ok(bm_fbank_new(&bank, &r->bank));
     assert_ok(
         bm_frames_shape(&x, bm_fbank_frames(bank, s.n), (size_t)r->bank.mels));
-    bm_fbank_apply(bank, s.x, s.n, x.x);
+    heard = zeros(s.n, sizeof *heard);
+    memcpy(heard, s.x, s.n * sizeof *heard);
+    bm_dither(heard, s.n, r->dither, noise.key);
+    bm_fbank_apply(bank, heard, s.n, x.x, x.dim);
+    if (r->pitch) /* has no dither */
+        append_pitch(&r->bank, &s, &x);
     assert_ok(bm_chain_new(chain, &r->chain, "features", x.dim, 1));
     assert_ok(bm_chain_apply(*chain, 0, &x, &y));
     bm_frames_free(&x);
     bm_fbank_free(bank);
     bm_sound_free(&s);
+    free(heard);
     return y;
 }
 
