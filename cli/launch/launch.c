@@ -28,10 +28,13 @@ static void tell_command(char *const *words)
 
 /* Reports deaths that no rank could report; returns the supervisor's exit
  * code. */
-static int finish(const bm_restarts *r, const bm_outcome *o)
+static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
 {
-    static const char advice[] = "; run the same command again to resume from "
-                                 "the last checkpoint";
+    const char *advice = r->run[0] != '\0'
+                             ? "; run the same command again to resume from "
+                               "the last checkpoint"
+                         : again != NULL ? again
+                                         : "";
     bool lost = o->why[0] != '\0' || o->code == 1;
 
     if (o->killed_by != 0)
@@ -42,8 +45,7 @@ static int finish(const bm_restarts *r, const bm_outcome *o)
         return bm_status_exit(BM_STOPPED);
     }
     if (o->why[0] != '\0')
-        bm_log(BM_ERROR, "%s%s", o->why,
-               r->run[0] != '\0' && !o->absent ? advice : "");
+        bm_log(BM_ERROR, "%s%s", o->why, o->absent ? "" : advice);
     return o->code;
 }
 
@@ -127,7 +129,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
             again = false;
         }
     }
-    *code = finish(&r, &o);
+    *code = finish(&r, &o, plan->again);
 done:
     bm_allocation_free(&fewer);
     bm_restarts_close(&r);

@@ -635,3 +635,8 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .of = m->text + m->entries[row - e->copy].id,
     };
 }
+
+const char *bm_manifest_why_missing(const bm_manifest *m, size_t row)
+{
+    return why_unusable(m, m->text + m->entries[row].path);
+}
