@@ -30,18 +30,23 @@ static void tell_command(char *const *words)
  * code. */
 static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
 {
-    const char *advice = r->run[0] != '\0'
-                             ? "; run the same command again to resume from "
-                               "the last checkpoint"
-                         : again != NULL ? again
-                                         : "";
-    bool lost = o->why[0] != '\0' || o->code == 1;
+    bool lost = o->why[0] != '\0' || o->code == 1, run = r->run[0] != '\0';
+    const char *advice =
+        run             ? "; run the same command again to resume from the "
+                          "last checkpoint"
+        : again != NULL ? again
+                        : "";
 
     if (o->killed_by != 0)
         return o->code;
-    if (o->asked && lost && r->run[0] != '\0') {
+    if (o->asked && lost && run) {
         bm_log(BM_WARNING, "the job ended before it had stopped cleanly (%s)%s",
                o->why[0] != '\0' ? o->why : "mpirun failed", advice);
+        return bm_status_exit(BM_STOPPED);
+    }
+    if (o->asked && lost &&
+        again != NULL) { /* its ranks do not catch signals */
+        bm_log(BM_WARNING, "stopped%s", advice);
         return bm_status_exit(BM_STOPPED);
     }
     if (o->why[0] != '\0')

@@ -99,7 +99,7 @@ static bm_status go_on(packing *p, const char *store, const bm_shard_meta *meta)
                                   b->n, &left_out));
     if (left_out > 0) {
         p->reasons.of[p->reasons.n++] = (struct counted){
-            .kind = "before the packing was stopped", .n = left_out};
+            .kind = "in what is packed already", .n = left_out};
         p->left_out = left_out;
     }
     p->n = b->n;

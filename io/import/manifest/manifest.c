@@ -399,8 +399,10 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
         if (why[0] != '\0')
             bm_manifest_fault(m, m->entries[i].line, "%.300s: %s", path, why);
     }
-    if ((double)m->faults.n * 100 <= most_missing * (double)m->n)
+    if ((double)m->faults.n * 100 <= most_missing * (double)m->n) {
+        m->faults = (bm_faults){0}; /* the rows are left out later */
         return BM_OK;
+    }
     if (m->faults.n == m->n)
         return bm_manifest_verdict(m, BM_ERR_MISSING, "file cannot be opened",
                                    "files cannot be opened");
