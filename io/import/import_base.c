@@ -1,5 +1,6 @@
 #include "io/import/import_base.h"
 
+#include "core/faults.h"
 #include "core/team.h"
 #include "io/import/files/kaldi_cmvn.h"
 #include "io/import/images/line_source.h"
@@ -433,20 +434,27 @@ bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
 static bm_status check_speakers(const bm_importer *i)
 {
     const bm_import_base *b = i->self;
+    const bm_manifest *m = b->manifest;
+    const char *norm =
+        bm_chain_needs_statistics(b->chain) ? "kaldi" : "speaker";
+    bm_faults faults = {0};
 
-    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
-        bm_manifest_row row = bm_manifest_at(b->manifest, k);
-        if (row.speaker[0] == '\0')
-            return BM_FAIL(BM_ERR_CONFIG,
-                           "%s.normalise = %s, but %s:%zu has no "
-                           "\"speaker\"; add it there, or normalise by "
-                           "utterance or global",
-                           i->ops->section,
-                           bm_chain_needs_statistics(b->chain) ? "kaldi"
-                                                               : "speaker",
-                           bm_manifest_path(b->manifest), row.line);
+    for (size_t k = 0; k < bm_manifest_size(m); k++) {
+        bm_manifest_row row = bm_manifest_at(m, k);
+        char where[600];
+
+        snprintf(where, sizeof where, "%.500s:%zu", bm_manifest_path(m),
+                 row.line);
+        if (row.speaker[0] == '\0' && row.copy == 0)
+            bm_fault_add(&faults, where, "%.100s has no \"speaker\"", row.id);
     }
-    return BM_OK;
+    if (faults.n == 0)
+        return BM_OK;
+    return BM_FAIL(
+        BM_ERR_CONFIG,
+        "%s.normalise = %s needs the speaker of each row; add it, or "
+        "normalise by utterance or global:%s%s",
+        i->ops->section, norm, faults.text, bm_faults_more(&faults).text);
 }
 
 static void take_statistics(void *self, size_t speaker, const double *moments)

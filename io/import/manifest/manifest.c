@@ -39,6 +39,14 @@ void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
     va_end(args);
 }
 
+bm_status bm_manifest_pass(bm_manifest *m, bm_status status)
+{
+    if (status != BM_ERR_FORMAT && status != BM_ERR_MISSING)
+        return status;
+    bm_fault_add(&m->faults, NULL, "%s", bm_last_message());
+    return BM_OK;
+}
+
 bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
                               const char *one, const char *many)
 {
