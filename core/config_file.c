@@ -208,20 +208,19 @@ static const char *other_kind(const char *path)
     return kind == bm_kind_configuration || kind == bm_kind_text ? NULL : kind;
 }
 
-/* A file with many more faults than settings is another text, of which each line
- * would be an error. `before`: faults of other files. */
+/* A file with more faults than settings is another text, of which each line would
+ * be an error. `before`: faults of other files. */
 static bm_status check_settings(const source *s, size_t before)
 {
     size_t n = s->config->faults.n - before;
 
-    if (s->status != BM_OK || n < 3 || n <= 2 * s->settings)
+    if (s->status != BM_OK || n < 3 || n <= s->settings)
         return s->status;
-    return BM_FAIL(
-        BM_ERR_CONFIG,
-        "%s is a text, not a configuration; %zu of its lines are "
-        "neither \"[section]\" nor \"key = value\" in a section, and "
-        "%zu are settings. bmuf options lists what can be set",
-        s->path, n, s->settings);
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s is a text, not a configuration; lines that are neither "
+                   "\"[section]\" nor \"key = value\" in a section: %zu, "
+                   "settings: %zu. bmuf options lists what can be set",
+                   s->path, n, s->settings);
 }
 
 /* Reads and closes the file. */

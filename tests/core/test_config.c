@@ -576,12 +576,11 @@ static void test_files_of_another_kind_are_told_in_one_line(void **state)
         {"#!/bin/sh\nx=1\n", "is a script, not a configuration; "},
         {"u1 wav/u1.wav\n", "is a Kaldi scp file, not a configuration; "},
         {"# Notes\n\nThis is\nno more\nthan a text\n",
-         "is a text, not a configuration; 3 of its lines are neither"},
+         "is a text, not a configuration; lines that are neither "
+         "\"[section]\" nor \"key = value\" in a section: 3, settings: 0. "},
         {"one\n[two]\nthree\nfour = 4\nfive\n",
-         "is a text, not a configuration; 3 of its lines are neither "
-         "\"[section]\" nor \"key = value\" in a section, and 1 are settings"},
-        {"a = 1\nb = 2\nc = 3\n",
-         "is a text, not a configuration; 3 of its lines"},
+         "in a section: 3, settings: 1. "},
+        {"a = 1\nb = 2\nc = 3\n", "in a section: 3, settings: 0. "},
     };
 
     (void)state;
