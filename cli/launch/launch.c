@@ -44,8 +44,7 @@ static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
                o->why[0] != '\0' ? o->why : "mpirun failed", advice);
         return bm_status_exit(BM_STOPPED);
     }
-    if (o->asked && lost &&
-        again != NULL) { /* its ranks do not catch signals */
+    if (o->asked && lost && again != NULL) {
         bm_log(BM_WARNING, "stopped%s", advice);
         return bm_status_exit(BM_STOPPED);
     }

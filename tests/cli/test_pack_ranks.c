@@ -271,6 +271,32 @@ static void test_a_packing_that_was_stopped_goes_on(void **_)
     assert_goes_on();
 }
 
+/* Rank 1 reads the second row, whose rate is known only then: in the pass for the
+ * means, or while shards are packed. */
+static void test_a_failure_of_one_rank_ends_the_job(void **_)
+{
+    static const char *const norms[] = {"features.normalise=global",
+                                        "features.normalise=none"};
+    char text[1000];
+
+    (void)_;
+    write_tone("low.wav", 8000, 1, 8000);
+    write_tone("high.wav", 8000, 1, 16000);
+    snprintf(text, sizeof text,
+             "{\"id\": \"a\", \"audio\": \"cat %s |\"}\n"
+             "{\"id\": \"b\", \"audio\": \"cat %s |\"}\n"
+             "{\"id\": \"c\", \"audio\": \"low.wav\"}\n"
+             "{\"id\": \"d\", \"audio\": \"low.wav\"}\n",
+             in_folder("low.wav"), in_folder("high.wav"));
+    write_text("rates.jsonl", text);
+    FOR_EACH (k, norms) {
+        assert_fails(BMUF("pack", "--audio", "rates.jsonl", "--out", "rates",
+                          "--allow-pipes", "--set", norms[k], "-n", "3"),
+                     65, " has 8000 Hz, but ", " has 16000 Hz");
+        assert_int_equal(shards_of("rates"), 0);
+    }
+}
+
 static int tidy(void **state)
 {
     programs_end(state);
@@ -287,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_what_ranks_cannot_share_is_refused),
         cmocka_unit_test(test_a_packing_that_lost_a_rank_goes_on),
         cmocka_unit_test(test_a_packing_that_was_stopped_goes_on),
+        cmocka_unit_test(test_a_failure_of_one_rank_ends_the_job),
     };
 
     return cmocka_run_group_tests_name("pack_ranks", tests, folder_make, tidy);
