@@ -96,7 +96,7 @@ static void test_ranks_do_not_change_a_byte(void **_)
 
         assert_code(alone, 0);
         for (int n = least; n <= most; n++) {
-            char ranks[8];
+            char ranks[16];
 
             snprintf(ranks, sizeof ranks, "%d", n);
             assert_code(PACK("more", norms[k], "--threads", "2", "-n", ranks),
