@@ -17,7 +17,8 @@ typedef struct source {
     const char *path;
     bm_config *config;
     int line;
-    bool open;   /* the last line was a setting, which can be continued */
+    size_t settings; /* in sections, so far */
+    bool open;       /* the last line was a setting, which can be continued */
     bool unread; /* the line is neither empty nor a comment, nor parsed yet */
     bool is_quoted; /* the line's value is `quoted`, not what inih has */
     char quoted[BM_LONGEST_LINE + 4];
@@ -189,6 +190,7 @@ static int take(void *context, const char *section, const char *key,
     else if (s->status == BM_OK)
         s->status = bm_config_add(s->config, section, key,
                                   s->is_quoted ? s->quoted : text, where);
+    s->settings += section[0] != '\0';
     s->open = !s->is_quoted && s->config->n > 0 &&
               bm_config_find(s->config, section, key) ==
                   &s->config->entries[s->config->n - 1];
@@ -206,10 +208,26 @@ static const char *other_kind(const char *path)
     return kind == bm_kind_configuration || kind == bm_kind_text ? NULL : kind;
 }
 
+/* A file with more faults than settings is another text, of which each line would
+ * be an error. `before`: faults of other files. */
+static bm_status check_settings(const source *s, size_t before)
+{
+    size_t n = s->config->faults.n - before;
+
+    if (s->status != BM_OK || n < 3 || n <= s->settings)
+        return s->status;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s is a text, not a configuration; lines that are neither "
+                   "\"[section]\" nor \"key = value\" in a section: %zu, "
+                   "settings: %zu. bmuf options lists what can be set",
+                   s->path, n, s->settings);
+}
+
 /* Reads and closes the file. */
 static bm_status read_stream(bm_config *config, const char *path, FILE *file)
 {
     source s = {.path = path, .config = config, .file = file};
+    size_t before = config->faults.n;
 
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
@@ -218,7 +236,7 @@ static bm_status read_stream(bm_config *config, const char *path, FILE *file)
             BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", path, strerror(errno));
     close_line(&s);
     fclose(s.file);
-    return s.status;
+    return check_settings(&s, before);
 }
 
 bm_status bm_config_read(bm_config *config, const char *path)

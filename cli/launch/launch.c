@@ -28,22 +28,28 @@ static void tell_command(char *const *words)
 
 /* Reports deaths that no rank could report; returns the supervisor's exit
  * code. */
-static int finish(const bm_restarts *r, const bm_outcome *o)
+static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
 {
-    static const char advice[] = "; run the same command again to resume from "
-                                 "the last checkpoint";
-    bool lost = o->why[0] != '\0' || o->code == 1;
+    bool lost = o->why[0] != '\0' || o->code == 1, run = r->run[0] != '\0';
+    const char *advice =
+        run             ? "; run the same command again to resume from the "
+                          "last checkpoint"
+        : again != NULL ? again
+                        : "";
 
     if (o->killed_by != 0)
         return o->code;
-    if (o->asked && lost && r->run[0] != '\0') {
+    if (o->asked && lost && run) {
         bm_log(BM_WARNING, "the job ended before it had stopped cleanly (%s)%s",
                o->why[0] != '\0' ? o->why : "mpirun failed", advice);
         return bm_status_exit(BM_STOPPED);
     }
+    if (o->asked && lost && again != NULL) {
+        bm_log(BM_WARNING, "stopped%s", advice);
+        return bm_status_exit(BM_STOPPED);
+    }
     if (o->why[0] != '\0')
-        bm_log(BM_ERROR, "%s%s", o->why,
-               r->run[0] != '\0' && !o->absent ? advice : "");
+        bm_log(BM_ERROR, "%s%s", o->why, o->absent ? "" : advice);
     return o->code;
 }
 
@@ -127,7 +133,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
             again = false;
         }
     }
-    *code = finish(&r, &o);
+    *code = finish(&r, &o, plan->again);
 done:
     bm_allocation_free(&fewer);
     bm_restarts_close(&r);

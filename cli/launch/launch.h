@@ -10,6 +10,8 @@
 typedef struct bm_launch_plan {
     const char *run;   /* directory of a run, which is restarted; NULL: none */
     long max_restarts; /* of the run */
+    const char *again; /* without a run: how to go on after a lost rank, "; .."
+                          behind the message; NULL: the job starts anew */
     bm_watchdog_limits limits;
 } bm_launch_plan;
 

@@ -193,6 +193,12 @@ bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
     return BM_OK;
 }
 
+bool bm_job_is_alone(void)
+{
+    return job.launcher == BM_LAUNCHER_NONE &&
+           !bm_allocation_is_parallel(&job.allocation);
+}
+
 void bm_job_one_a_host(void)
 {
     bm_hosts *h = &job.allocation.hosts;

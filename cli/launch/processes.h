@@ -30,6 +30,10 @@ extern const bm_job_plan bm_job_defaults;
 BM_CHECKED bm_status bm_job_ranks(const bm_arguments *a, const char *folder,
                                   long *ranks);
 
+/* After bm_job_ranks: neither a launcher nor this process starts ranks, so that a
+ * verb which needs no MPI may leave out bm_job_start. */
+bool bm_job_is_alone(void);
+
 /* After bm_job_ranks: the job gets one rank on each of several hosts. */
 void bm_job_one_a_host(void);
 

@@ -16,20 +16,17 @@ void bm_packed_free(bm_packed *p)
     *p = (bm_packed){0};
 }
 
-/* The shard must be what this packing would write. */
-static bm_status check_shard(const bm_packed *p, bm_shard *s, const char *path,
-                             const char *store, const bm_shard_meta *meta)
+/* The shard must be what this packing would write; `last`: no file follows. */
+static bm_status check_shard(const bm_packed *p, bm_shard *s, bool last,
+                             const char *path, const char *store,
+                             const bm_shard_meta *meta)
 {
     bm_shard_place place = bm_shard_place_of(s);
     const char *form = bm_shard_text_form(s), *what = NULL;
 
-    if (place.count > 0)
-        return BM_FAIL(BM_ERR_CREATE,
-                       "%s is the last one of a complete set; there is nothing "
-                       "to go on with",
-                       path);
     if (place.index != p->place.index || place.first != p->place.first ||
-        place.before != p->place.before)
+        place.before != p->place.before ||
+        (place.count > 0 && !(last && place.count == place.index + 1)))
         what = "another place in its set";
     else if (strcmp(bm_shard_features_text(s), meta->features_text) != 0)
         what = "features with other settings";
@@ -100,12 +97,13 @@ bm_status bm_packed_read(bm_packed *p, const char *directory, const char *name,
             return BM_OK;
         last = access(next, F_OK) != 0;
         BM_TRY(bm_shard_open(&s, path));
-        status = check_shard(p, s, path, store, meta);
-        if (status == BM_OK && !last)
+        status = check_shard(p, s, last, path, store, meta);
+        p->complete = bm_shard_place_of(s).count > 0;
+        if (status == BM_OK && (!last || p->complete))
             status = add_shard(p, s);
         bm_shard_close(s);
         BM_TRY(status);
-        if (last && unlink(path) != 0)
+        if (last && !p->complete && unlink(path) != 0)
             return BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", path,
                            strerror(errno));
         if (last)

@@ -12,13 +12,15 @@ typedef struct bm_packed {
     char **tags; /* [n] of all sequences, in order */
     size_t n, room, frames, labels, shards;
     bm_shard_place place; /* of the next shard */
+    bool complete;        /* the last shard of the set is there */
 } bm_packed;
 
 /*
  * Reads the shards NAME-00000 .. of a directory, which must be like those of a
- * writer with these settings. The last one is removed, to be written again: what
- * follows it may all be left out. Fails with BM_ERR_CREATE if they are complete,
- * or belong to other settings; as opening a shard does; or with BM_ERR_IO.
+ * writer with these settings. Unless the set is complete, the last one is
+ * removed, to be written again: what follows it may all be left out. Fails with
+ * BM_ERR_CREATE if they belong to other settings; as opening a shard does; or
+ * with BM_ERR_IO.
  */
 BM_CHECKED bm_status bm_packed_read(bm_packed *p, const char *directory,
                                     const char *name, const char *store,

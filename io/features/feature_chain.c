@@ -189,6 +189,12 @@ bm_status bm_chain_learn(bm_chain *c, size_t speaker, const bm_frames *x)
     return BM_OK;
 }
 
+double *bm_chain_moments(bm_chain *c, size_t *n)
+{
+    *n = c->groups * moments_size(c);
+    return c->moments;
+}
+
 bm_status bm_chain_give(bm_chain *c, const char *section, const bm_cmvn *norm)
 {
     if (c->over != GLOBAL || norm->dim == 0)

@@ -87,6 +87,10 @@ void bm_chain_take(bm_chain *c, size_t speaker, const double *moments);
 BM_CHECKED bm_status bm_chain_learn(bm_chain *c, size_t speaker,
                                     const bm_frames *x);
 
+/* All moments that were learned, [*n], to be given to the same chain of another
+ * rank. Owned by the chain. */
+double *bm_chain_moments(bm_chain *c, size_t *n);
+
 /* Normalisation over all sequences then takes these numbers, and learns
  * nothing; any other ignores them, and norm->dim = 0 is a no-op. Copied. Fails
  * with BM_ERR_CONFIG, naming `section`, if it is of another number of features,

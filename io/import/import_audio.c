@@ -189,8 +189,7 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
     bm_recording_bank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
     BM_TRY(open_copies(i));
-    BM_TRY(bm_import_refine(i, &s->chain, bm_recording_columns(s)));
-    return bm_import_describe(i);
+    return bm_import_refine(i, &s->chain, bm_recording_columns(s));
 }
 
 static void audio_close(bm_importer *i)
@@ -213,6 +212,7 @@ const bm_importer_ops bm_importer_audio = {
     .store = "f32",
     .copies = true,
     .open = audio_open,
+    .complete = bm_import_complete,
     .close = audio_close,
     .text = bm_import_text,
     .next = bm_import_next,

@@ -1,8 +1,11 @@
 #include "io/import/import_base.h"
 
+#include "core/faults.h"
 #include "core/team.h"
 #include "io/import/files/kaldi_cmvn.h"
 #include "io/import/images/line_source.h"
+#include "io/import/piece.h"
+#include "io/import/same_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,48 +176,44 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
 
 /* ---- several threads ----------------------------------------------------- */
 
-/* A row on its way through the team. */
-typedef struct piece {
-    size_t row;
-    bm_status status; /* of reading */
-    char message[1000];
-    bm_frames x;   /* as read while learning, else processed */
-    size_t n_read; /* frames before they were processed */
-    bm_problem problem;
-    const char *remark;
-} piece;
-
+/* Rank r of n reads rows first + r, first + r + n, .. on its threads, and sends
+ * them to rank 0, which takes all rows in order: docs/decisions/23-packing.md. */
 typedef struct walk {
     bm_importer *i;
     bool learning; /* the first pass */
-    size_t next;
+    size_t next;   /* row of this rank */
     bm_import_take *take;
     void *self;
 } walk;
 
+static size_t rank_of(const walk *w)
+{
+    return w->i->comm != NULL ? (size_t)bm_comm_rank(w->i->comm) : 0;
+}
+
+static size_t ranks_of(const walk *w)
+{
+    return w->i->comm != NULL ? (size_t)bm_comm_size(w->i->comm) : 1;
+}
+
 static void drop_piece(void *self, void *done)
 {
-    piece *p = done;
-
     (void)self;
-    bm_frames_free(&p->x);
-    free(p);
+    bm_piece_free(done);
 }
 
 static bm_status next_piece(void *self, const atomic_bool *stop, void **out)
 {
     walk *w = self;
     const bm_import_base *b = w->i->self;
-    piece *p = NULL;
+    bm_piece *p = NULL;
 
     (void)stop;
     *out = NULL;
-    if (w->next == bm_manifest_size(b->manifest))
+    if (w->next >= bm_manifest_size(b->manifest))
         return BM_OK;
-    p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sequence");
-    p->row = w->next++;
+    BM_TRY(bm_piece_new(&p, w->next));
+    w->next += ranks_of(w);
     *out = p;
     return BM_OK;
 }
@@ -226,7 +225,7 @@ static bm_status copy_frames(bm_frames *to, const bm_frames *from)
     return BM_OK;
 }
 
-static bm_status read_piece(walk *w, bm_import_reader *r, piece *p)
+static bm_status read_piece(walk *w, bm_import_reader *r, bm_piece *p)
 {
     const bm_import_base *b = w->i->self;
     bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
@@ -244,7 +243,7 @@ static void work_piece(void *self, size_t member, void *next)
 {
     walk *w = self;
     bm_import_base *b = w->i->self;
-    piece *p = next;
+    bm_piece *p = next;
 
     p->status = read_piece(w, &b->readers[member], p);
     if (p->status != BM_OK)
@@ -335,36 +334,67 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
     return make_item(i, row, x, r->frames.n, &r->problem, r->remark, item);
 }
 
+/* On rank 0. */
+static bm_status use_piece(walk *w, const bm_piece *p)
+{
+    bm_import_base *b = w->i->self;
+    bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
+    bm_item item = {0};
+
+    if (p->status != BM_OK)
+        return BM_FAIL(p->status, "%s", p->message);
+    if (w->learning)
+        return bm_problem_is(&p->problem)
+                   ? BM_OK
+                   : bm_chain_learn(b->chain, row.speaker_number, &p->x);
+    BM_TRY(
+        make_item(w->i, row, &p->x, p->n_read, &p->problem, p->remark, &item));
+    return w->take(w->self, &item);
+}
+
+/* The rows behind `row`, up to the next one of rank 0. */
+static bm_status use_others(walk *w, size_t row)
+{
+    const bm_import_base *b = w->i->self;
+    size_t n = bm_manifest_size(b->manifest);
+
+    for (size_t r = 1; r < ranks_of(w) && row + r < n; r++) {
+        bm_piece *p = NULL;
+        bm_status status = BM_OK;
+
+        BM_TRY(bm_piece_receive(w->i->comm, (int)r, &p));
+        BM_ASSERT(p->row == row + r);
+        status = use_piece(w, p);
+        bm_piece_free(p);
+        BM_TRY(status);
+    }
+    return BM_OK;
+}
+
 static bm_status take_piece(void *self, void *done)
 {
     walk *w = self;
-    bm_import_base *b = w->i->self;
-    piece *p = done;
-    bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
-    bm_item item = {0};
-    bm_status status = p->status;
+    bm_piece *p = done;
+    bm_status status = BM_OK;
 
-    if (status != BM_OK) {
-        status = BM_FAIL(p->status, "%s", p->message);
-    } else if (w->learning) {
-        if (!bm_problem_is(&p->problem))
-            status = bm_chain_learn(b->chain, row.speaker_number, &p->x);
-    } else {
-        status = make_item(w->i, row, &p->x, p->n_read, &p->problem, p->remark,
-                           &item);
-        if (status == BM_OK)
-            status = w->take(w->self, &item);
-    }
-    drop_piece(NULL, p);
+    if (rank_of(w) > 0)
+        status = bm_piece_send(w->i->comm, p, 0);
+    else
+        status = use_piece(w, p);
+    if (status == BM_OK && rank_of(w) == 0)
+        status = use_others(w, p->row);
+    bm_piece_free(p);
     return status;
 }
 
-static bm_status walk_rows(walk *w)
+/* *Collective*. From row `first` on. */
+static bm_status walk_rows(walk *w, size_t first)
 {
     const bm_import_base *b = w->i->self;
     const bm_team_work team = {w, next_piece, work_piece, take_piece,
                                drop_piece};
 
+    w->next = first + rank_of(w);
     return bm_team_run(&team, b->n_readers);
 }
 
@@ -375,8 +405,10 @@ bm_status bm_import_each(bm_importer *i, bm_import_take *take, void *self)
     for (size_t k = 1; k < b->n_readers && b->chain != NULL; k++)
         if (b->readers[k].chain == NULL)
             BM_TRY(bm_chain_copy(&b->readers[k].chain, b->chain));
-    return walk_rows(
-        &(walk){.i = i, .next = b->first_row, .take = take, .self = self});
+    if (i->comm != NULL)
+        BM_TRY(bm_comm_broadcast_bytes(i->comm, &b->first_row,
+                                       sizeof b->first_row, 0));
+    return walk_rows(&(walk){.i = i, .take = take, .self = self}, b->first_row);
 }
 
 bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
@@ -402,20 +434,27 @@ bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
 static bm_status check_speakers(const bm_importer *i)
 {
     const bm_import_base *b = i->self;
+    const bm_manifest *m = b->manifest;
+    const char *norm =
+        bm_chain_needs_statistics(b->chain) ? "kaldi" : "speaker";
+    bm_faults faults = {0};
 
-    for (size_t k = 0; k < bm_manifest_size(b->manifest); k++) {
-        bm_manifest_row row = bm_manifest_at(b->manifest, k);
-        if (row.speaker[0] == '\0')
-            return BM_FAIL(BM_ERR_CONFIG,
-                           "%s.normalise = %s, but %s:%zu has no "
-                           "\"speaker\"; add it there, or normalise by "
-                           "utterance or global",
-                           i->ops->section,
-                           bm_chain_needs_statistics(b->chain) ? "kaldi"
-                                                               : "speaker",
-                           bm_manifest_path(b->manifest), row.line);
+    for (size_t k = 0; k < bm_manifest_size(m); k++) {
+        bm_manifest_row row = bm_manifest_at(m, k);
+        char where[600];
+
+        snprintf(where, sizeof where, "%.500s:%zu", bm_manifest_path(m),
+                 row.line);
+        if (row.speaker[0] == '\0' && row.copy == 0)
+            bm_fault_add(&faults, where, "%.100s has no \"speaker\"", row.id);
     }
-    return BM_OK;
+    if (faults.n == 0)
+        return BM_OK;
+    return BM_FAIL(
+        BM_ERR_CONFIG,
+        "%s.normalise = %s needs the speaker of each row; add it, or "
+        "normalise by utterance or global:%s%s",
+        i->ops->section, norm, faults.text, bm_faults_more(&faults).text);
 }
 
 static void take_statistics(void *self, size_t speaker, const double *moments)
@@ -463,14 +502,29 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
     BM_TRY(bm_chain_give(b->chain, i->ops->section, &i->norm));
     if (bm_chain_needs_speakers(b->chain))
         BM_TRY(check_speakers(i));
-    if (bm_chain_needs_statistics(b->chain))
-        BM_TRY(read_statistics(b, dim));
-    return bm_chain_learns(b->chain)
-               ? walk_rows(&(walk){.i = i, .learning = true})
-               : BM_OK;
+    return bm_chain_needs_statistics(b->chain) ? read_statistics(b, dim)
+                                               : BM_OK;
 }
 
-bm_status bm_import_describe(bm_importer *i)
+/* *Collective*. The first pass, whose sums rank 0 makes in the order of the
+ * rows, for all ranks. */
+static bm_status learn(bm_importer *i)
+{
+    bm_import_base *b = i->self;
+    double *moments = NULL;
+    size_t n = 0;
+
+    if (b->chain == NULL || !bm_chain_learns(b->chain))
+        return BM_OK;
+    BM_TRY(walk_rows(&(walk){.i = i, .learning = true}, 0));
+    if (i->comm == NULL)
+        return BM_OK;
+    moments = bm_chain_moments(b->chain, &n);
+    return bm_comm_broadcast_bytes(i->comm, moments, n * sizeof *moments, 0);
+}
+
+/* Describes the settings as they are now, with those that the files decided. */
+static bm_status describe(bm_importer *i)
 {
     bm_import_base *b = i->self;
     const bm_cmvn *norm = NULL;
@@ -483,6 +537,16 @@ bm_status bm_import_describe(bm_importer *i)
         return BM_OK;
     return bm_features_describe_more(&b->described, "copies", bm_copies_options,
                                      &i->copies);
+}
+
+bm_status bm_import_complete(bm_importer *i)
+{
+    const bm_import_base *b = i->self;
+
+    if (i->comm != NULL)
+        BM_TRY(bm_same_files(i->comm, b->manifest));
+    BM_TRY(learn(i));
+    return describe(i);
 }
 
 bm_status bm_import_text(bm_importer *i, const char **text)

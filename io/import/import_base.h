@@ -78,17 +78,14 @@ void bm_import_close(bm_importer *i);
 BM_CHECKED bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
                                      const char *noun);
 
-/* Opens the readers' own parts and the chain for frames of `dim` features, and
- * passes all rows through its first pass if it has one. Fails with BM_ERR_CONFIG if settings are invalid or
- * speakers are missing, and as `read` does. */
+/* Opens the readers' own parts and the chain for frames of `dim` features. Fails
+ * with BM_ERR_CONFIG if settings are invalid or speakers are missing. */
 BM_CHECKED bm_status bm_import_refine(bm_importer *i,
                                       const bm_chain_settings *s, size_t dim);
 
-/* Describes the settings as they are now, with those that the files decided.
- * Fails with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_import_describe(bm_importer *i);
-
-/* Operations for bm_importer_ops. */
+/* Operations for bm_importer_ops. _complete passes all rows through the first
+ * pass of the chain, if it has one; fails as bm_same_files and `read` do. */
+BM_CHECKED bm_status bm_import_complete(bm_importer *i);
 BM_CHECKED bm_status bm_import_text(bm_importer *i, const char **text);
 BM_CHECKED bm_status bm_import_next(bm_importer *i, bm_item *item);
 BM_CHECKED bm_status bm_import_each(bm_importer *i, bm_import_take *take,

@@ -72,8 +72,7 @@ static bm_status features_open(bm_importer *i, const bm_import_source *source)
     BM_TRY(bm_import_probe(i, features_look, "files"));
     s->dim = (long)self->dim;
     self->base.frame_shift = s->shift_ms / 1000 * (double)s->chain.subsample;
-    BM_TRY(bm_import_refine(i, &s->chain, self->dim));
-    return bm_import_describe(i);
+    return bm_import_refine(i, &s->chain, self->dim);
 }
 
 const bm_importer_ops bm_importer_features = {
@@ -84,6 +83,7 @@ const bm_importer_ops bm_importer_features = {
     .settings_size = sizeof(bm_feature_file_settings),
     .store = "f32",
     .open = features_open,
+    .complete = bm_import_complete,
     .close = bm_import_close,
     .text = bm_import_text,
     .next = bm_import_next,

@@ -96,7 +96,7 @@ static bm_status images_open(bm_importer *i, const bm_import_source *source)
 
     BM_TRY(bm_import_open(i, sizeof(images), source, &parts));
     ((images *)i->self)->plan = bm_image_plan_of(i->settings);
-    return bm_import_describe(i);
+    return BM_OK;
 }
 
 static void images_meta(const bm_importer *i, bm_shard_meta *meta)
@@ -116,6 +116,7 @@ const bm_importer_ops bm_importer_images = {
     .settings_size = sizeof(bm_image_settings),
     .store = "u8",
     .open = images_open,
+    .complete = bm_import_complete,
     .close = bm_import_close,
     .text = bm_import_text,
     .next = bm_import_next,

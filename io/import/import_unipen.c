@@ -196,8 +196,7 @@ static bm_status unipen_open(bm_importer *i, const bm_import_source *source)
     self = i->self;
     self->step = s->step;
     BM_TRY(measure(self));
-    BM_TRY(bm_import_refine(i, &s->chain, BM_PEN_FEATURES));
-    return bm_import_describe(i);
+    return bm_import_refine(i, &s->chain, BM_PEN_FEATURES);
 }
 
 static void unipen_close(bm_importer *i)
@@ -218,6 +217,7 @@ const bm_importer_ops bm_importer_unipen = {
     .settings_size = sizeof(pen_settings),
     .store = "f32",
     .open = unipen_open,
+    .complete = bm_import_complete,
     .close = unipen_close,
     .text = bm_import_text,
     .next = bm_import_next,

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const bm_importer_ops *const importers[] = {
 #define X(name, file) &bm_importer_##name,
@@ -26,6 +27,43 @@ static const bm_importer_ops *find(const char *name)
     return NULL;
 }
 
+/* *Collective*. The status of all ranks. What rank 0 can open and another rank
+ * cannot, that one's host does not see. */
+static bm_status agree(bm_comm *comm, bm_status status)
+{
+    bm_status first = status;
+    char host[64] = "";
+
+    if (comm == NULL)
+        return status;
+    BM_TRY(bm_comm_broadcast_bytes(comm, &first, sizeof first, 0));
+    if (status != BM_OK && first == BM_OK) {
+        (void)gethostname(host, sizeof host - 1);
+        status = BM_FAIL(status,
+                         "%s (on host %s; rank 0 can open it: all hosts must "
+                         "see the same files by the same paths)",
+                         bm_last_message(), host);
+    }
+    return bm_comm_agree(comm, status);
+}
+
+/* What this process can do alone. */
+static bm_status open_own(bm_importer *i, const bm_config *config,
+                          const bm_import_source *source)
+{
+    const bm_importer_ops *ops = i->ops;
+
+    i->settings = calloc(1, ops->settings_size);
+    if (i->settings == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
+    BM_TRY(bm_config_fill(config, ops->section, ops->options, i->settings));
+    if (ops->copies)
+        BM_TRY(bm_config_fill(config, "copies", bm_copies_options, &i->copies));
+    if (source->like != NULL)
+        BM_TRY(bm_cmvn_read(&i->norm, source->like));
+    return ops->open(i, source);
+}
+
 bm_status bm_importer_open(bm_importer **out, const char *name,
                            const bm_config *config,
                            const bm_import_source *source)
@@ -40,21 +78,15 @@ bm_status bm_importer_open(bm_importer **out, const char *name,
                        "unknown importer '%s'; the importers are:%s", name,
                        BM_IMPORTERS(X));
 #undef X
+    BM_ASSERT(source->comm == NULL || ops->each != NULL);
     i = calloc(1, sizeof *i);
     if (i == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
     i->ops = ops;
-    i->settings = calloc(1, ops->settings_size);
-    if (i->settings == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for an importer");
-    BM_TRY_DONE(
-        bm_config_fill(config, ops->section, ops->options, i->settings));
-    if (ops->copies)
-        BM_TRY_DONE(
-            bm_config_fill(config, "copies", bm_copies_options, &i->copies));
-    if (source->like != NULL)
-        BM_TRY_DONE(bm_cmvn_read(&i->norm, source->like));
-    BM_TRY_DONE(ops->open(i, source));
+    i->comm = source->comm;
+    BM_TRY_DONE(agree(source->comm, open_own(i, config, source)));
+    if (ops->complete != NULL)
+        BM_TRY_DONE(ops->complete(i));
     *out = i;
     i = NULL;
 done:

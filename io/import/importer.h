@@ -5,6 +5,7 @@
 #ifndef BM_IO_IMPORT_IMPORTER_H
 #define BM_IO_IMPORT_IMPORTER_H
 
+#include "comm/comm.h"
 #include "core/config.h"
 #include "io/features/feature_text.h"
 #include "io/import/copies/copies_settings.h"
@@ -37,9 +38,11 @@ typedef struct bm_import_source {
     double most_missing;   /* percent of files that may be missing */
     size_t threads;        /* that read files; 0: one */
     bool pipes;            /* paths that are commands are run */
+    bm_comm *comm; /* of ranks that share the work; NULL: this process alone.
+                      Borrowed until the importer is closed */
 } bm_import_source;
 
-/* One sequence, borrowed until the next call. */
+/* One sequence, borrowed until the next call, with all texts. */
 typedef struct bm_item {
     const char *id, *speaker; /* speaker: "" if unknown */
     const char *text;         /* the transcript */
@@ -47,7 +50,7 @@ typedef struct bm_item {
     const int32_t *labels;    /* classes, in place of a text; NULL: a text */
     size_t n_labels;
     const bm_problem *problem; /* why it cannot be used; NULL: x is valid */
-    const char *remark;        /* "digital silence", static; NULL: none */
+    const char *remark;        /* "digital silence"; NULL: none */
     float *x;                  /* [frames, features] */
     size_t frames, features;
 } bm_item;
@@ -67,6 +70,9 @@ typedef struct bm_importer_ops {
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
     bm_status (*open)(bm_importer *i, const bm_import_source *source);
+    /* *Collective*. Called next: what takes a pass through all sequences. NULL:
+     * nothing does. */
+    bm_status (*complete)(bm_importer *i);
     /* Frees i->self, which may be NULL. */
     void (*close)(bm_importer *i);
     /* The text of the next sequence alone, to build a vocabulary; borrowed. At
@@ -76,12 +82,13 @@ typedef struct bm_importer_ops {
     /* The next sequence. At the end item->id is NULL, and the next call starts
      * again. */
     bm_status (*next)(bm_importer *i, bm_item *item);
-    /* Calls take(self, item) with all sequences in order, which are read by
-     * source.threads. A failure of `take` ends it. NULL: `next` does it. */
+    /* *Collective*. Calls take(self, item) on rank 0 with all sequences in
+     * order, which are read by source.threads of each rank. A failure of `take`
+     * ends it. NULL: `next` does it, and ranks cannot share the work. */
     bm_status (*each)(bm_importer *i, bm_import_take *take, void *self);
-    /* `each` begins behind the sequences with these n ids, which are in order;
-     * *left_out: how many others are between them. Fails with BM_ERR_FORMAT if
-     * they are not there. NULL: it cannot. */
+    /* On rank 0: `each` begins behind the sequences with these n ids, which are
+     * in order; *left_out: how many others are between them. Fails with
+     * BM_ERR_FORMAT if they are not there. NULL: it cannot. */
     bm_status (*skip)(bm_importer *i, const char *const *ids, size_t n,
                       size_t *left_out);
     /* The number of sequences, with those that have a problem. */
@@ -98,11 +105,13 @@ struct bm_importer {
     bm_cmvn norm;              /* of the training set, for normalise = global */
     bm_vocab *vocab; /* of the labels; set by open, NULL: texts are in theirs */
     bool numbered;   /* labels are classes of any vocabulary, by number */
+    bm_comm *comm;   /* borrowed; NULL: one process */
     void *self;
 };
 
-/* Opens a source with the importer called `name`. config: may be NULL, for
- * defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
+/* *Collective*, if the source has a comm: then all ranks must see the same files
+ * by the same paths. Opens a source with the importer called `name`. config: may
+ * be NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
  * setting, BM_ERR_FORMAT for the manifest or if no file can be read,
  * BM_ERR_MISSING if there is no manifest or more files are missing than may be;
  * the fault of one file is the problem of its item. Close with
@@ -112,8 +121,9 @@ BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_import_source *source);
 void bm_importer_close(bm_importer *i);
 
-/* Calls take(self, item) with all sequences, in order. Fails as reading or
- * `take` does. */
+/* *Collective*. Calls take(self, item) with all sequences, in order, on rank 0;
+ * the other ranks only read. Fails as reading or `take` does, on rank 0 alone:
+ * the others must be ended. */
 BM_CHECKED bm_status bm_importer_each(bm_importer *i, bm_import_take *take,
                                       void *self);
 

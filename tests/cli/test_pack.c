@@ -294,13 +294,61 @@ static void test_a_stopped_packing_goes_on(void **_)
     }
 }
 
-static void test_a_packing_goes_on_only_as_it_began(void **_)
+static void test_a_set_that_is_complete_is_up_to_date(void **_)
 {
-    outcome o = PACK("half", "--resume", "--quiet");
+    outcome o;
 
     (void)_;
-    assert_code(o, 73); /* it is complete */
-    assert_non_null(strstr(o.err, "is the last one of a complete set"));
+    assert_code(PACK("half", "--force"), 0);
+    o = PACK("half", "--resume");
+    assert_code(o, 0);
+    assert_string_equal(
+        o.out, "half: up to date; 58 sequences, 2320 frames, 116 labels in 6 "
+               "shards\n");
+    o = PACK("half", "--resume", "--json");
+    assert_code(o, 0);
+    assert_non_null(strstr(o.out, "\"up_to_date\": true"));
+    assert_non_null(strstr(o.out, "\"sequences\": 58"));
+    assert_same_sets("whole", "half");
+    assert_int_equal(access(in_folder("half/vocab.txt"), F_OK), 0);
+}
+
+static void test_a_complete_set_that_lacks_a_row_is_not_up_to_date(void **_)
+{
+    outcome o;
+    size_t n = 0;
+    char *text = slurp(in_folder("y.jsonl"), &n), more[60 * 64 + 100];
+
+    (void)_;
+    snprintf(more, sizeof more,
+             "%s{\"id\": \"60\", \"feats\": \"bad.mfc\", \"text\": "
+             "\"ab\"}\n",
+             text);
+    write_text("y.jsonl", more); /* cannot be read: left out */
+    assert_code(PACK("half", "--resume"), 0);
+    snprintf(more, sizeof more,
+             "%s{\"id\": \"new\", \"feats\": \"x.mfc\", \"text\": "
+             "\"ab\"}\n",
+             text);
+    write_text("y.jsonl", more);
+    assert_fails(PACK("half", "--resume"), 73,
+                 "half is complete, but lacks "
+                 "'new'",
+                 "--force");
+    assert_same_sets("whole", "half");
+    write_text("y.jsonl", text);
+    o = PACK("half", "--resume", "--set", "features.deltas=1");
+    assert_fails(o, 73, "features with other settings");
+    assert_same_sets("whole", "half");
+    assert_int_equal(access(in_folder("half/vocab.txt"), F_OK), 0);
+    free(text);
+}
+
+static void test_a_packing_goes_on_only_as_it_began(void **_)
+{
+    outcome o;
+
+    (void)_;
     keep_shards("half", 4);
     o = PACK("half", "--resume", "--set", "features.deltas=1");
     assert_code(o, 73);
@@ -335,6 +383,9 @@ int main(void)
         cmocka_unit_test(
             test_a_killed_packing_leaves_valid_shards_but_no_data_set),
         cmocka_unit_test(test_a_stopped_packing_goes_on),
+        cmocka_unit_test(test_a_set_that_is_complete_is_up_to_date),
+        cmocka_unit_test(
+            test_a_complete_set_that_lacks_a_row_is_not_up_to_date),
         cmocka_unit_test(test_a_packing_goes_on_only_as_it_began),
     };
 

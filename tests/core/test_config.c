@@ -575,6 +575,12 @@ static void test_files_of_another_kind_are_told_in_one_line(void **state)
         {"{\"id\": 1}\n", "is JSON, not a configuration; "},
         {"#!/bin/sh\nx=1\n", "is a script, not a configuration; "},
         {"u1 wav/u1.wav\n", "is a Kaldi scp file, not a configuration; "},
+        {"# Notes\n\nThis is\nno more\nthan a text\n",
+         "is a text, not a configuration; lines that are neither "
+         "\"[section]\" nor \"key = value\" in a section: 3, settings: 0. "},
+        {"one\n[two]\nthree\nfour = 4\nfive\n",
+         "in a section: 3, settings: 1. "},
+        {"a = 1\nb = 2\nc = 3\n", "in a section: 3, settings: 0. "},
     };
 
     (void)state;

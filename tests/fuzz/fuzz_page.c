@@ -60,7 +60,7 @@ static void note(void *to, const char *file, size_t line, const char *text)
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
-    const bm_line_taker taker = {take, note, NULL};
+    const bm_line_taker taker = {.take = take, .fault = note};
     bm_status status = BM_OK;
 
     (void)data;

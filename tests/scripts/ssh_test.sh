@@ -156,6 +156,30 @@ grep -q '^error  *start  *n3: ssh asks for a password' doctor.log ||
 grep -q '^error  *start  *nowhere: no host of this name' doctor.log ||
     fail 'the doctor has no word of the name'
 
+# Packing: 520 numbers are 40 frames of 13. Only n1 has /tmp/only.mfc, and only its
+# rank sees --out.
+{ printf '\000\000\002\010'; head -c 2080 /dev/zero; } >x.mfc
+cp x.mfc "$net_work/tmp.n1/only.mfc"
+for i in $(seq 39); do
+    printf '{"id": "%s", "feats": "x.mfc", "text": "ab"}\n' "$i"
+done >same.jsonl
+{ cat same.jsonl; echo '{"id": "o", "feats": "/tmp/only.mfc"}'; } >other.jsonl
+"$bmuf" pack --features same.jsonl --out set-1 >pack.log 2>&1 || fail 'packing'
+on "$bmuf" pack --features same.jsonl --out /tmp/set --hosts n1:2,n2:2 \
+    >pack.log 2>&1 || fail 'packing on two hosts'
+diff -r set-1 "$net_work/tmp.n1/set" ||
+    fail 'other shards of two hosts than of one process'
+for most in 1 5; do
+    code=0
+    on "$bmuf" pack --features other.jsonl --out /tmp/set-$most --hosts n1,n2 \
+        --max-left-out $most >pack.log 2>&1 || code=$?
+    [ "$code" = $((most == 1 ? 65 : 66)) ] || fail "exit $code of packing"
+    grep -q 'host n2.*all hosts must see the same files' pack.log ||
+        fail 'no word of the host that lacks a file'
+    [ "$(grep -c ^bmuf: pack.log)" = 1 ] || fail 'more than one message'
+    [ ! -e "$net_work/tmp.n1/set-$most" ] || fail 'something was packed'
+done
+
 # On n2 things are not as on n1: in folders that the hosts do not share.
 net_on 1 sh -c "mkdir -p /tmp/here && cd /tmp/here && cp -r $work/run.ini $work/train . &&
     exec timeout 100 '$bmuf' train run.ini --out run --hosts n1,n2" \

@@ -71,7 +71,9 @@ static bm_status read_line(const char *folder, const char *name,
         !bm_find_image(image, folder, id))
         return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
                        name);
-    BM_TRY(bm_file_read(path, BM_MOST_TEXT_BYTES, &text, &size));
+    status = bm_file_read(path, BM_MOST_TEXT_BYTES, &text, &size);
+    if (status != BM_OK)
+        return taker->pass(taker->to, status);
     for (char *c = id; *c != '\0'; c++)
         *c = *c == ' ' ? '_' : *c;
     if (strlen(text) != size)
@@ -93,7 +95,7 @@ static bm_status read_page(const char *folder, const char *name,
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
                        name);
-    return bm_page_read(path, taker);
+    return taker->pass(taker->to, bm_page_read(path, taker));
 }
 
 static void warn_of_images(const char *folder, size_t texts)

@@ -97,7 +97,7 @@ static bm_status read_pages(const char *path, const bm_line_taker *taker)
                      path, line) >= (int)sizeof page)
             BM_FAIL_DONE(BM_ERR_FORMAT, "%s: a path is longer than %d bytes",
                          path, PATH_MAX - 1);
-        BM_TRY_DONE(bm_page_read(page, taker));
+        BM_TRY_DONE(taker->pass(taker->to, bm_page_read(page, taker)));
     }
 done:
     free(text);

@@ -18,11 +18,13 @@ typedef struct bm_found_line {
 } bm_found_line;
 
 /* `take` may fail, which ends the reading; `fault` notes a line that is of no
- * use. */
+ * use. `pass` gets the status of reading one of several files: it notes a failure
+ * of that file, the last one, and returns BM_OK, and returns any other. */
 typedef struct bm_line_taker {
     bm_status (*take)(void *to, const bm_found_line *line);
     void (*fault)(void *to, const char *file, size_t line, const char *text);
     void *to;
+    bm_status (*pass)(void *to, bm_status status);
 } bm_line_taker;
 
 #endif

@@ -39,6 +39,14 @@ void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
     va_end(args);
 }
 
+bm_status bm_manifest_pass(bm_manifest *m, bm_status status)
+{
+    if (status != BM_ERR_FORMAT && status != BM_ERR_MISSING)
+        return status;
+    bm_fault_add(&m->faults, NULL, "%s", bm_last_message());
+    return BM_OK;
+}
+
 bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
                               const char *one, const char *many)
 {
@@ -399,8 +407,10 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
         if (why[0] != '\0')
             bm_manifest_fault(m, m->entries[i].line, "%.300s: %s", path, why);
     }
-    if ((double)m->faults.n * 100 <= most_missing * (double)m->n)
+    if ((double)m->faults.n * 100 <= most_missing * (double)m->n) {
+        m->faults = (bm_faults){0}; /* the rows are left out later */
         return BM_OK;
+    }
     if (m->faults.n == m->n)
         return bm_manifest_verdict(m, BM_ERR_MISSING, "file cannot be opened",
                                    "files cannot be opened");
@@ -634,4 +644,9 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .copy = e->copy,
         .of = m->text + m->entries[row - e->copy].id,
     };
+}
+
+const char *bm_manifest_why_missing(const bm_manifest *m, size_t row)
+{
+    return why_unusable(m, m->text + m->entries[row].path);
 }

@@ -78,4 +78,8 @@ size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
 /* row: in [0, size). */
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row);
 
+/* Why the file of a row cannot be opened now, borrowed until the next call; "":
+ * it can, or is the output of a command. */
+const char *bm_manifest_why_missing(const bm_manifest *m, size_t row);
+
 #endif

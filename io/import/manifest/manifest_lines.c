@@ -33,9 +33,14 @@ static void note(void *to, const char *file, size_t line, const char *text)
     m->file = m->path;
 }
 
+static bm_status pass(void *to, bm_status status)
+{
+    return bm_manifest_pass(to, status);
+}
+
 bm_status bm_manifest_lines(bm_manifest *m, const char *image_dir)
 {
-    const bm_line_taker taker = {take, note, m};
+    const bm_line_taker taker = {take, note, m, pass};
 
     m->folder = 0; /* paths are complete */
     m->file = m->path;

@@ -76,6 +76,10 @@ static inline bool bm_manifest_is_audio(const bm_manifest *m)
 void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Of reading one of several files: notes the last failure and returns BM_OK if it
+ * is BM_ERR_FORMAT or BM_ERR_MISSING, and returns any other status. */
+BM_CHECKED bm_status bm_manifest_pass(bm_manifest *m, bm_status status);
+
 /* Counts a field that is not understood. */
 void bm_manifest_count_unknown(bm_manifest *m, const char *key);
 

@@ -115,7 +115,8 @@ static bm_status add_folder(listing *l, const char *path, int depth)
             snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
 
         if (status == BM_OK && length > 0 && (size_t)length < sizeof inner)
-            status = !is_folder(inner) ? add_file(l, inner)
+            status = !is_folder(inner)
+                         ? bm_manifest_pass(l->m, add_file(l, inner))
                      : depth < DEEPEST ? add_folder(l, inner, depth + 1)
                                        : BM_OK;
         free(entries[i]);

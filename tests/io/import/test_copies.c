@@ -567,6 +567,20 @@ static void test_what_cannot_be_copied_is_refused(void **state)
     assert_non_null(strstr(bm_last_message(), "impulse response"));
 }
 
+static void test_copies_of_a_file_that_may_be_missing_are_left_out(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.jsonl", "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"
+                          "{\"id\":\"b\",\"audio\":\"missing.wav\"}\n");
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 50, false));
+    assert_ok(bm_manifest_copy(m, 1));
+    assert_int_equal(bm_manifest_size(m), 4);
+    bm_manifest_free(m);
+}
+
 static void test_a_noise_file_that_is_damaged_leaves_the_copy_out(void **state)
 {
     /* A header that promises 4096 bytes, of which 20 are there. */
@@ -644,6 +658,8 @@ int main(void)
         cmocka_unit_test(test_a_set_with_copies_fits_a_model_without),
         cmocka_unit_test(test_copies_have_their_recordings_classes),
         cmocka_unit_test(test_what_cannot_be_copied_is_refused),
+        cmocka_unit_test(
+            test_copies_of_a_file_that_may_be_missing_are_left_out),
         cmocka_unit_test(test_a_noise_file_that_is_damaged_leaves_the_copy_out),
         cmocka_unit_test(test_invalid_settings_are_listed),
     };

@@ -239,6 +239,32 @@ static void test_faults_of_pages_are_named(void **_)
     bm_importer_close(i);
 }
 
+/* A folder's pages, a list of pages with one that is missing, and texts. */
+static void test_all_files_of_no_use_are_named_at_once(void **_)
+{
+    static const char *const words[] = {"3 problems:", "many/a.xml:2: not XML",
+                                        "many/b.xml:1: not XML",
+                                        "many/c.xml:2: not XML"};
+
+    (void)_;
+    make_folder("many");
+    write_text("many/a.xml", "<PcGts><Page>\n</PcGts>\n");
+    write_text("many/b.xml", "");
+    write_text("many/c.xml", "<alto>\n</Page>\n");
+    FOR_EACH (k, words)
+        check_failure(in_folder("many"), "", BM_ERR_FORMAT, words[k]);
+    write_text("pages.lst", "many/a.xml\nnowhere.xml\nmany/c.xml\n");
+    check_failure(in_folder("pages.lst"), "", BM_ERR_FORMAT,
+                  "nowhere.xml: No such file");
+    check_failure(in_folder("pages.lst"), "", BM_ERR_FORMAT,
+                  "many/c.xml:2: not XML");
+    make_folder("texts");
+    make_folder("texts/a.gt.txt");
+    make_folder("texts/b.gt.txt");
+    check_failure(in_folder("texts"), "", BM_ERR_FORMAT, "a.gt.txt");
+    check_failure(in_folder("texts"), "", BM_ERR_FORMAT, "b.gt.txt");
+}
+
 /* One message, and nothing that libxml2 prints. */
 static void test_xml_in_another_encoding_is_one_message(void **_)
 {
@@ -281,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
+        cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),
         cmocka_unit_test(test_faults_of_pages_are_named),
         cmocka_unit_test(test_xml_in_another_encoding_is_one_message),
         cmocka_unit_test(test_pack_takes_what_users_have),

@@ -265,7 +265,7 @@ static void note(void *to, const char *file, size_t line, const char *text)
 
 static bm_status read_pages(pages *out, const char *name, const char *xml)
 {
-    bm_line_taker taker = {take, note, out};
+    bm_line_taker taker = {.take = take, .fault = note, .to = out};
 
     memset(out, 0, sizeof *out);
     write_text(name, xml);

@@ -226,6 +226,21 @@ static void test_invalid_files_say_where(void **state)
     }
 }
 
+static void test_all_invalid_files_of_a_folder_are_named(void **state)
+{
+    bm_importer *i = NULL;
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("pens"), 0777), 0);
+    write_text("pens/1.dat", ".PEN_DOWN\n1 nan\n");
+    write_text("pens/2.dat", ".SEGMENT A 0 ? \"a\"\n.PEN_DOWN\n1 2\n3 4\n");
+    write_text("pens/3.dat", ".COORD X T\n");
+    assert_int_equal(open_unipen(&i, NULL, "pens"), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_message(), "2 problems:"));
+    assert_non_null(strstr(bm_last_message(), "pens/1.dat:2: not the"));
+    assert_non_null(strstr(bm_last_message(), "pens/3.dat:1: "));
+}
+
 /* All digits of the training set of pendigits: 7,494 segments; 9,433 components,
  * as its .PEN_DOWN are; every point is on the path of its digit. */
 static void test_real_digits_are_read(void **state)
@@ -258,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_included_files_and_levels_are_found),
         cmocka_unit_test(test_segments_of_no_use_are_left_out),
         cmocka_unit_test(test_invalid_files_say_where),
+        cmocka_unit_test(test_all_invalid_files_of_a_folder_are_named),
         cmocka_unit_test(test_real_digits_are_read),
     };
 

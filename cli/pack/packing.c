@@ -1,0 +1,382 @@
+/*
+ * packing.c - packs the sequences of an importer: rank 0 counts them, makes their
+ * labels and writes the shards.
+ */
+#include "cli/pack/packing.h"
+
+#include "cli/json_output.h"
+#include "cli/pack/labels.h"
+#include "cli/pack/resume.h"
+#include "cli/progress.h"
+#include "core/file.h"
+#include "core/file_lock.h"
+#include "core/log.h"
+#include "core/words.h"
+#include "io/shard/shard_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_WARNINGS = 10, MOST_KINDS = 16, FIRST_IDS = 3 };
+
+static const char lock_name[] = ".pack.lock";
+static const char vocab_name[] = "vocab.txt";
+
+/* How many items are of each kind, and the names of the first. */
+typedef struct kinds {
+    struct counted {
+        char kind[80];
+        size_t n;
+        char ids[200];
+    } of[MOST_KINDS];
+    size_t n;
+} kinds;
+
+typedef struct packing {
+    const bm_packing_plan *plan;
+    bm_importer *importer; /* borrowed */
+    bm_texts *texts;       /* borrowed */
+    bm_labels labels;
+    bm_packed before; /* what an earlier packing has left */
+    bm_shard_writer *writer;
+    int lock; /* of the directory; -1: not taken */
+
+    kinds reasons, remarks; /* of items left out, of items packed */
+    size_t n, left_out, frames, n_labels;
+    size_t seen; /* packed or left out */
+} packing;
+
+/* What to do with the files of an earlier packing. */
+typedef enum found { REFUSE, REMOVE, KEEP } found;
+
+/* Removes the shards and the vocabulary, or keeps them, and the temporary files
+ * of a packing that was killed; or refuses shards. */
+static bm_status clear_directory(const char *path, found what)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry = NULL;
+    bm_status status = BM_OK;
+
+    if (directory == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
+    while (status == BM_OK && (entry = readdir(directory)) != NULL) {
+        char file[4096];
+        bool shard = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX);
+        bool vocab = strcmp(entry->d_name, vocab_name) == 0;
+
+        if (!bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX) &&
+            ((!shard && !vocab) || what == KEEP))
+            continue;
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        if (shard && what == REFUSE)
+            status = BM_FAIL(BM_ERR_CREATE,
+                             "%s already has shards; give another --out, "
+                             "--force to replace them, or --resume to go on "
+                             "with a packing that was stopped",
+                             path);
+        else if (what != REFUSE && unlink(file) != 0)
+            status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", file,
+                             strerror(errno));
+    }
+    closedir(directory);
+    return status;
+}
+
+/* Reads what is there, and lets the importer begin after it. */
+static bm_status go_on(packing *p, const char *store, const bm_shard_meta *meta)
+{
+    const bm_packing_plan *plan = p->plan;
+    const bm_packed *b = &p->before;
+    size_t left_out = 0;
+
+    BM_TRY(
+        bm_packed_read(&p->before, plan->directory, plan->name, store, meta));
+    BM_TRY(p->importer->ops->skip(p->importer, (const char *const *)b->tags,
+                                  b->n, &left_out));
+    if (left_out > 0) {
+        p->reasons.of[p->reasons.n++] = (struct counted){
+            .kind = "in what is packed already", .n = left_out};
+        p->left_out = left_out;
+    }
+    p->n = b->n;
+    p->frames = b->frames;
+    p->n_labels = b->labels;
+    p->seen = b->n + left_out;
+    if (!b->complete)
+        bm_log(BM_NOTE, "%s: going on behind %s of %s", plan->directory,
+               bm_count_noun((long long)b->n, "sequence").text,
+               bm_count_noun((long long)b->shards, "shard").text);
+    return BM_OK;
+}
+
+/* Not for a set that is complete. */
+static bm_status open_writer(packing *p)
+{
+    const bm_importer_ops *ops = p->importer->ops;
+    const bm_packing_plan *plan = p->plan;
+    bm_shard_settings set = plan->set;
+    bm_shard_meta meta = {0};
+
+    if (set.store == NULL)
+        set.store = ops->store;
+    ops->meta(p->importer, &meta);
+    meta.vocab = p->texts->vocab;
+    meta.text_form = p->texts->form;
+    if (!plan->resume)
+        return bm_shard_writer_open(&p->writer, plan->directory, plan->name,
+                                    &set, &meta);
+    BM_TRY(go_on(p, set.store, &meta));
+    if (p->before.complete)
+        return BM_OK;
+    return bm_shard_writer_resume(&p->writer, plan->directory, plan->name, &set,
+                                  &meta, &p->before.place);
+}
+
+/* Counts an item of this kind. */
+static void count(kinds *all, const char *kind, const char *id)
+{
+    struct counted *k = all->of;
+
+    while (k < all->of + all->n && strcmp(k->kind, kind) != 0)
+        k++;
+    if (k == all->of + MOST_KINDS)
+        k--;
+    if (k == all->of + all->n) {
+        all->n++;
+        snprintf(k->kind, sizeof k->kind, "%s",
+                 all->n < MOST_KINDS ? kind : "for other reasons");
+    }
+    if (k->n++ < FIRST_IDS)
+        snprintf(k->ids + strlen(k->ids), sizeof k->ids - strlen(k->ids),
+                 "%s%.60s", k->n > 1 ? ", " : "", id);
+}
+
+/* out <- "3 file not found, 2 shorter than a window" */
+static void list_kinds(const kinds *all, char *out, size_t room)
+{
+    int at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < all->n && at >= 0 && (size_t)at < room; i++)
+        at += snprintf(out + at, room - (size_t)at, "%s%zu %s",
+                       i > 0 ? ", " : "", all->of[i].n, all->of[i].kind);
+}
+
+static void leave_out(packing *p, const bm_item *item)
+{
+    if (p->left_out++ < MOST_WARNINGS)
+        bm_log(BM_WARNING, "left out %s: %s", item->id, item->problem->text);
+    count(&p->reasons, item->problem->kind, item->id);
+}
+
+static bm_status pack_item(void *self, const bm_item *item)
+{
+    packing *p = self;
+    bool labelled = item->has_text || item->labels != NULL;
+
+    bm_progress_count("sequences", ++p->seen,
+                      p->importer->ops->size(p->importer));
+    if (item->problem != NULL) {
+        leave_out(p, item);
+        return BM_OK;
+    }
+    if (item->remark != NULL)
+        count(&p->remarks, item->remark, item->id);
+    BM_TRY(bm_labels_make(&p->labels, p->texts, item));
+    BM_TRY(bm_shard_writer_add(p->writer, item->id, item->speaker, item->x,
+                               item->frames, labelled ? p->labels.x : NULL,
+                               p->labels.n));
+    p->n++;
+    p->frames += item->frames;
+    p->n_labels += p->labels.n;
+    return BM_OK;
+}
+
+/* What is behind the last sequence of a complete set was left out then, or is
+ * new. */
+static bm_status check_rest(void *self, const bm_item *item)
+{
+    packing *p = self;
+
+    if (item->problem == NULL)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s is complete, but lacks '%.100s', behind its last "
+                       "sequence; --force packs anew",
+                       p->plan->directory, item->id);
+    leave_out(p, item);
+    return BM_OK;
+}
+
+static void warn(const packing *p)
+{
+    const bm_labels *l = &p->labels;
+
+    if (p->left_out > MOST_WARNINGS)
+        bm_log(BM_WARNING, "left out %zu more", p->left_out - MOST_WARNINGS);
+    for (size_t i = 0; i < p->remarks.n; i++) {
+        const struct counted *k = &p->remarks.of[i];
+
+        bm_log(BM_WARNING, "%zu of %s %s %s: %s%s", k->n,
+               bm_count_noun((long long)p->n, "sequence").text,
+               k->n == 1 ? "is" : "are", k->kind, k->ids,
+               k->n > FIRST_IDS ? ", .." : "");
+    }
+    if (l->unknown > 0)
+        bm_log(BM_WARNING,
+               "%s in %s %s not in the vocabulary and %s skipped, e.g. '%s'",
+               bm_count_noun((long long)l->unknown, "symbol").text,
+               bm_count_noun((long long)l->with_unknown, "text").text,
+               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
+               l->first_unknown);
+}
+
+/* Fails if there is nothing, or too much was left out. */
+static bm_status check_left_out(const packing *p)
+{
+    size_t all = p->n + p->left_out;
+    double percent = 100 * (double)p->left_out / (double)(all > 0 ? all : 1);
+    char reasons[1024];
+
+    list_kinds(&p->reasons, reasons, sizeof reasons);
+    if (p->n == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "nothing to pack: left out all %zu of the manifest: %s",
+                       all, reasons);
+    if (percent > p->plan->most_left_out)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "left out %zu of %zu: %s. This is more than %g %%, and "
+                       "nothing was packed; mend the files or the manifest, or "
+                       "let them pass with --max-left-out %.0f",
+                       p->left_out, all, reasons, p->plan->most_left_out,
+                       ceil(percent));
+    return BM_OK;
+}
+
+static void print_summary(const packing *p, size_t shards)
+{
+    char reasons[1024];
+
+    list_kinds(&p->reasons, reasons, sizeof reasons);
+    printf(
+        "%s, %s, %s, %s in %s in %s; left out %zu of %zu%s%s; %s\n",
+        bm_count_noun((long long)p->n, "sequence").text,
+        bm_count_noun((long long)p->frames, "frame").text,
+        bm_count_noun((long long)p->n_labels, "label").text,
+        bm_count_noun((long long)bm_vocab_size(p->texts->vocab), "class").text,
+        bm_count_noun((long long)shards, "shard").text, p->plan->directory,
+        p->left_out, p->n + p->left_out, p->left_out > 0 ? ": " : "", reasons,
+        bm_count_noun((long long)p->labels.unknown, "unknown symbol").text);
+}
+
+static void print_up_to_date(const packing *p)
+{
+    printf("%s: up to date; %s, %s, %s in %s\n", p->plan->directory,
+           bm_count_noun((long long)p->n, "sequence").text,
+           bm_count_noun((long long)p->frames, "frame").text,
+           bm_count_noun((long long)p->n_labels, "label").text,
+           bm_count_noun((long long)p->before.shards, "shard").text);
+}
+
+static json_t *json_of(const kinds *all)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < all->n; i++)
+        json_object_set_new(o, all->of[i].kind,
+                            json_integer((json_int_t)all->of[i].n));
+    return o;
+}
+
+static void print_json(const packing *p, size_t shards)
+{
+    bm_json_print(
+        json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}",
+                  "path", p->plan->directory, "up_to_date",
+                  (int)p->before.complete, "shards", (json_int_t)shards,
+                  "sequences", (json_int_t)p->n, "frames",
+                  (json_int_t)p->frames, "labels", (json_int_t)p->n_labels,
+                  "classes", (json_int_t)bm_vocab_size(p->texts->vocab),
+                  "left_out", (json_int_t)p->left_out, "reasons",
+                  json_of(&p->reasons), "remarks", json_of(&p->remarks),
+                  "unknown_symbols", (json_int_t)p->labels.unknown),
+        JSON_INDENT(2));
+}
+
+/* On rank 0: all until the first sequence. */
+static bm_status begin(packing *p)
+{
+    const bm_packing_plan *plan = p->plan;
+
+    BM_TRY(bm_labels_open(&p->labels, p->texts, p->importer));
+    BM_TRY(bm_file_make_directory(plan->directory));
+    BM_TRY(bm_file_lock(&p->lock, plan->directory, lock_name));
+    BM_TRY(clear_directory(plan->directory, plan->resume  ? KEEP
+                                            : plan->force ? REMOVE
+                                                          : REFUSE));
+    BM_TRY(open_writer(p));
+    bm_progress_open(true);
+    return BM_OK;
+}
+
+static bm_status write_vocab(const packing *p)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", p->plan->directory, vocab_name);
+    return p->before.complete && access(path, F_OK) == 0
+               ? BM_OK
+               : bm_vocab_write(p->texts->vocab, path);
+}
+
+/* On rank 0: all behind the last sequence. */
+static bm_status finish(packing *p)
+{
+    size_t shards = p->before.shards;
+
+    bm_progress_close();
+    warn(p);
+    if (!p->before.complete) {
+        BM_TRY(check_left_out(p));
+        BM_TRY(bm_shard_writer_finish(p->writer, &shards));
+    }
+    BM_TRY(write_vocab(p));
+    if (p->plan->json)
+        print_json(p, shards);
+    else if (p->before.complete)
+        print_up_to_date(p);
+    else
+        print_summary(p, shards);
+    return BM_OK;
+}
+
+/* *Collective*. */
+static bm_status run(packing *p)
+{
+    bm_comm *comm = p->importer->comm;
+    bool first = comm == NULL || bm_comm_rank(comm) == 0;
+    bm_status status = first ? begin(p) : BM_OK;
+
+    BM_TRY(comm != NULL ? bm_comm_agree(comm, status) : status);
+    BM_TRY(bm_importer_each(p->importer,
+                            p->before.complete ? check_rest : pack_item, p));
+    status = first ? finish(p) : BM_OK;
+    return comm != NULL ? bm_comm_agree(comm, status) : status;
+}
+
+bm_status bm_packing_run(const bm_packing_plan *plan, bm_importer *importer,
+                         bm_texts *texts)
+{
+    packing p = {
+        .plan = plan, .importer = importer, .texts = texts, .lock = -1};
+    bm_status status = run(&p);
+
+    bm_shard_writer_close(p.writer);
+    bm_packed_free(&p.before);
+    bm_labels_free(&p.labels);
+    bm_file_unlock(p.lock, plan->directory, lock_name);
+    return status;
+}

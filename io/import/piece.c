@@ -1,0 +1,87 @@
+#include "io/import/piece.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A piece without its frames, which follow. All ranks run one program. */
+typedef struct letter {
+    int64_t row, status, frames, dim, n_read;
+    char kind[80], remark[80], text[1000];
+} letter;
+
+bm_status bm_piece_new(bm_piece **out, size_t row)
+{
+    bm_piece *p = calloc(1, sizeof *p);
+
+    if (p == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a sequence");
+    p->row = row;
+    *out = p;
+    return BM_OK;
+}
+
+void bm_piece_free(bm_piece *p)
+{
+    if (p == NULL)
+        return;
+    bm_frames_free(&p->x);
+    free(p);
+}
+
+bm_status bm_piece_send(bm_comm *comm, const bm_piece *p, int to)
+{
+    bool bad = bm_problem_is(&p->problem), failed = p->status != BM_OK;
+    letter l;
+
+    memset(&l, 0, sizeof l);
+    l.row = (int64_t)p->row;
+    l.status = p->status;
+    l.frames = bad || failed ? 0 : (int64_t)p->x.n;
+    l.dim = (int64_t)p->x.dim;
+    l.n_read = (int64_t)p->n_read;
+    snprintf(l.kind, sizeof l.kind, "%s", bad ? p->problem.kind : "");
+    snprintf(l.remark, sizeof l.remark, "%s",
+             p->remark != NULL ? p->remark : "");
+    snprintf(l.text, sizeof l.text, "%s",
+             failed ? p->message : p->problem.text);
+    bm_comm_send_bytes(comm, &l, sizeof l, to);
+    bm_comm_send(comm, p->x.x, (size_t)(l.frames * l.dim), to);
+    return bm_comm_wait(comm);
+}
+
+/* The texts of a piece. */
+static void read_letter(bm_piece *p, const letter *l)
+{
+    p->status = (bm_status)l->status;
+    p->n_read = (size_t)l->n_read;
+    memcpy(p->kind, l->kind, sizeof p->kind);
+    memcpy(p->remark_text, l->remark, sizeof p->remark_text);
+    p->remark = p->remark_text[0] != '\0' ? p->remark_text : NULL;
+    if (p->status != BM_OK)
+        snprintf(p->message, sizeof p->message, "%s", l->text);
+    else if (l->text[0] != '\0')
+        bm_problem_set(&p->problem, p->kind, "%s", l->text);
+}
+
+bm_status bm_piece_receive(bm_comm *comm, int from, bm_piece **out)
+{
+    letter l;
+    bm_piece *p = NULL;
+    bm_status status = BM_OK;
+
+    bm_comm_receive_bytes(comm, &l, sizeof l, from);
+    BM_TRY(bm_comm_wait(comm));
+    BM_TRY(bm_piece_new(&p, (size_t)l.row));
+    read_letter(p, &l);
+    if (l.frames > 0) {
+        BM_TRY_DONE(bm_frames_shape(&p->x, (size_t)l.frames, (size_t)l.dim));
+        bm_comm_receive(comm, p->x.x, (size_t)(l.frames * l.dim), from);
+        BM_TRY_DONE(bm_comm_wait(comm));
+    }
+    *out = p;
+    p = NULL;
+done:
+    bm_piece_free(p);
+    return status;
+}
