@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compute/cpu/blas.h"
+#include "compute/cpu/subnormals.h"
 
 #include <signal.h>
 #include <string.h>
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
     const bm_verb *verb = NULL;
     bm_status status = BM_OK;
 
+    bm_subnormals_to_zero();
     bm_blas_restart(argv);
     bm_heartbeat_begin();
     signal(SIGABRT, on_bug);

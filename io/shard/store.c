@@ -49,16 +49,17 @@ static float from_bits(uint32_t u)
     return x;
 }
 
-/* The bits of a half, shifted left, are a float whose exponent is 127 - 15 too
- * small. The product with 2^112 is exact, for subnormal halves as well. */
+/* A normal half has the bits of a float, shifted, with 127 - 15 less in the
+ * exponent; a subnormal one is a number of steps of 2^-24. */
 static float half_to_float(uint16_t h)
 {
-    uint32_t moved = (uint32_t)(h & 0x7fff) << 13;
-    uint32_t finite = bits(from_bits(moved) * 0x1p112f);
-    uint32_t special = moved | 0x7f800000u;
+    uint32_t u = h & 0x7fffu, sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t normal = (u << 13) + (112u << 23);
+    uint32_t subnormal = bits((float)u * 0x1p-24f);
+    uint32_t special = u << 13 | 0x7f800000u;
+    uint32_t finite = u < 0x0400u ? subnormal : normal;
 
-    return from_bits((moved < 0x7c00u << 13 ? finite : special) |
-                     (uint32_t)(h & 0x8000) << 16);
+    return from_bits((u < 0x7c00u ? finite : special) | sign);
 }
 
 /* To nearest, ties to even; a value that is too large becomes infinite. */
