@@ -1,17 +1,20 @@
 /*
- * cepstra.c - the transform is one matrix; sums are in double.
+ * cepstra.c - the transform is one matrix; sums are in double, of all cepstra of
+ * a frame together, which vector instructions can add.
  */
 #include "io/features/cepstra.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double pi = 3.14159265358979323846;
 static const double lifter = 22; /* Q */
 
 struct bm_cepstra {
     size_t bands, n;
-    double *weight; /* [n, bands] */
+    double *weight; /* [bands, n] */
+    double *sum;    /* [n] */
 };
 
 static void fill(bm_cepstra *c)
@@ -23,7 +26,7 @@ static void fill(bm_cepstra *c)
                        (1 + lifter / 2 * sin(pi * (double)k / lifter));
 
         for (size_t m = 0; m < c->bands; m++)
-            c->weight[k * c->bands + m] =
+            c->weight[m * c->n + k] =
                 scale * cos(pi * (double)k * ((double)m + 0.5) / M);
     }
 }
@@ -44,7 +47,8 @@ bm_status bm_cepstra_new(bm_cepstra **out, size_t bands, size_t n)
     c->bands = bands;
     c->n = n;
     c->weight = calloc(n * bands, sizeof *c->weight);
-    if (c->weight == NULL)
+    c->sum = calloc(n, sizeof *c->sum);
+    if (c->weight == NULL || c->sum == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu cepstra", n);
     fill(c);
     *out = c;
@@ -59,19 +63,27 @@ void bm_cepstra_free(bm_cepstra *c)
     if (c == NULL)
         return;
     free(c->weight);
+    free(c->sum);
     free(c);
 }
 
-void bm_cepstra_apply(const bm_cepstra *c, const float *x, size_t frames,
-                      float *y, size_t stride)
+/* c->sum <- the cepstra of x [bands] */
+static void transform(bm_cepstra *c, const float *x)
 {
-    for (size_t t = 0; t < frames; t++, x += c->bands, y += stride)
-        for (size_t k = 0; k < c->n; k++) {
-            const double *weight = c->weight + k * c->bands;
-            double sum = 0;
+    const double *weight = c->weight;
 
-            for (size_t m = 0; m < c->bands; m++)
-                sum += weight[m] * (double)x[m];
-            y[k] = (float)sum;
-        }
+    memset(c->sum, 0, c->n * sizeof *c->sum);
+    for (size_t m = 0; m < c->bands; m++, weight += c->n)
+        for (size_t k = 0; k < c->n; k++)
+            c->sum[k] += weight[k] * (double)x[m];
+}
+
+void bm_cepstra_apply(bm_cepstra *c, const float *x, size_t frames, float *y,
+                      size_t stride)
+{
+    for (size_t t = 0; t < frames; t++, x += c->bands, y += stride) {
+        transform(c, x);
+        for (size_t k = 0; k < c->n; k++)
+            y[k] = (float)c->sum[k];
+    }
 }

@@ -21,8 +21,9 @@ typedef struct bm_cepstra bm_cepstra;
 BM_CHECKED bm_status bm_cepstra_new(bm_cepstra **out, size_t bands, size_t n);
 void bm_cepstra_free(bm_cepstra *c);
 
-/* x [frames, bands] -> the first n columns of y [frames, stride]. */
-void bm_cepstra_apply(const bm_cepstra *c, const float *x, size_t frames,
-                      float *y, size_t stride);
+/* x [frames, bands] -> the first n columns of y [frames, stride]. One thread at a
+ * time: c has the scratch memory. */
+void bm_cepstra_apply(bm_cepstra *c, const float *x, size_t frames, float *y,
+                      size_t stride);
 
 #endif
