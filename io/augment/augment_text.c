@@ -67,6 +67,20 @@ static void add_values(list *l, const bm_augment_settings *s,
         add(l, "noise up to %g", s->noise);
 }
 
+static const char *noun_of(const bm_layout *l)
+{
+    switch (l->kind) {
+    case BM_FRAMES_IMAGE:
+        return "rows";
+    case BM_FRAMES_CEPSTRA:
+        return "cepstra";
+    case BM_FRAMES_SPEECH:
+    case BM_FRAMES_OTHER:
+        break;
+    }
+    return "bands";
+}
+
 static void add_masks(list *l, const bm_augment_settings *s,
                       const bm_layout *layout)
 {
@@ -77,8 +91,7 @@ static void add_masks(list *l, const bm_augment_settings *s,
     if (s->frequency_masks > 0)
         add(l, "%s of up to %ld of %zu %s",
             bm_count_noun(s->frequency_masks, "frequency mask").text,
-            s->frequency_width, layout->bands,
-            layout->kind == BM_FRAMES_IMAGE ? "rows" : "bands");
+            s->frequency_width, layout->bands, noun_of(layout));
     if (s->cutouts > 0)
         add(l, "%s of up to %.3g x %.3g",
             bm_count_noun(s->cutouts, "cut-out").text,
@@ -104,6 +117,29 @@ void bm_augment_describe(const bm_augment_settings *s, const bm_layout *layout,
 
 /* ---- what is doubtful ------------------------------------------------------- */
 
+/* Each cepstrum is a sum over all bands: to mask some of them hides no band. */
+static void advise_cepstra(const bm_augment_settings *s,
+                           void (*warn)(void *self, const char *text),
+                           void *self)
+{
+    const struct {
+        const char *key;
+        long value;
+    } masks[] = {{"frequency_masks", s->frequency_masks},
+                 {"cutouts", s->cutouts}};
+    char text[200];
+
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++)
+        if (masks[i].value > 0) {
+            snprintf(text, sizeof text,
+                     "augment.%s = %ld masks bands, but data.train has "
+                     "cepstra; set it to 0, or pack bands with "
+                     "features.cepstra = 0",
+                     masks[i].key, masks[i].value);
+            warn(self, text);
+        }
+}
+
 void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
                        void (*warn)(void *self, const char *text), void *self)
 {
@@ -119,8 +155,11 @@ void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
 
     if (!bm_augment_any(s))
         return;
+    if (l->kind == BM_FRAMES_CEPSTRA)
+        advise_cepstra(s, warn, self);
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
-        if (images[i].value > 0 && l->kind == BM_FRAMES_SPEECH) {
+        if (images[i].value > 0 &&
+            (l->kind == BM_FRAMES_SPEECH || l->kind == BM_FRAMES_CEPSTRA)) {
             snprintf(text, sizeof text,
                      "augment.%s = %g distorts images, but data.train has "
                      "recordings",
@@ -132,8 +171,7 @@ void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
             text, sizeof text,
             "augment.frequency_width = %ld: a mask may have more than half "
             "of the %zu %s",
-            s->frequency_width, l->bands,
-            l->kind == BM_FRAMES_IMAGE ? "rows" : "bands");
+            s->frequency_width, l->bands, noun_of(l));
         warn(self, text);
     }
 }

@@ -1,6 +1,7 @@
 #include "io/augment/layout.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { PITCH = 3 }; /* columns of io/features/pitch.h */
@@ -20,8 +21,10 @@ static bm_layout read(const json_t *all, size_t features)
     bm_layout l = {.features = features, .orders = deltas % 3 + 1};
 
     if (json_object_get(all, "mels") != NULL) {
-        l.kind = BM_FRAMES_SPEECH;
-        l.bands = setting(all, "mels", 1);
+        bool cepstra = setting(all, "cepstra", 0) > 0;
+
+        l.kind = cepstra ? BM_FRAMES_CEPSTRA : BM_FRAMES_SPEECH;
+        l.bands = setting(all, cepstra ? "cepstra" : "mels", 1);
         l.extra = json_is_true(json_object_get(all, "pitch")) ? PITCH : 0;
     } else if (json_object_get(all, "height") != NULL) {
         l.kind = BM_FRAMES_IMAGE;

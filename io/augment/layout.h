@@ -1,6 +1,7 @@
 /*
- * layout.h - what the features of a frame are: bands of a filter bank, pixels of
- * a line image, or unknown. Augmentation must know which are neighbours.
+ * layout.h - what the features of a frame are: bands of a filter bank, cepstra,
+ * pixels of a line image, or unknown. Augmentation must know which are
+ * neighbours.
  */
 #ifndef BM_IO_AUGMENT_LAYOUT_H
 #define BM_IO_AUGMENT_LAYOUT_H
@@ -9,8 +10,9 @@
 
 typedef enum bm_frame_kind {
     BM_FRAMES_OTHER,
-    BM_FRAMES_SPEECH, /* logarithms of energies in frequency bands */
-    BM_FRAMES_IMAGE   /* columns of pixels; background 0, ink 1 */
+    BM_FRAMES_SPEECH,  /* logarithms of energies in frequency bands */
+    BM_FRAMES_CEPSTRA, /* of speech; the first has the volume */
+    BM_FRAMES_IMAGE    /* columns of pixels; background 0, ink 1 */
 } bm_frame_kind;
 
 /* Feature d of a frame is in column d / stride, with stride = bands + extra: band
@@ -18,7 +20,7 @@ typedef enum bm_frame_kind {
 typedef struct bm_layout {
     bm_frame_kind kind;
     size_t features; /* D = columns * stride */
-    size_t bands;    /* frequencies, or the height in pixels */
+    size_t bands;    /* frequencies, cepstra, or the height in pixels */
     size_t extra;    /* of the pitch: only changed along time, and by noise */
     size_t columns;  /* of an image: of pixels; else: stacked frames with their
                         deltas */

@@ -49,12 +49,14 @@ void bm_moments_find(bm_moments *m, const bm_layout *l, const float *x,
 
 /* ---- contrast, offset, noise ------------------------------------------------ */
 
-/* Slopes and pitch do not change with the volume. */
+/* Slopes and pitch do not change with the volume, and of cepstra only the first
+ * does: the others have weights of the bands whose sum is 0. */
 static bool has_volume(const bm_layout *l, size_t d)
 {
     size_t stride = bm_layout_stride(l);
+    size_t end = l->kind == BM_FRAMES_CEPSTRA ? 1 : l->bands;
 
-    return d / stride % l->orders == 0 && d % stride < l->bands;
+    return d / stride % l->orders == 0 && d % stride < end;
 }
 
 /* The mean unit of all values that change with the volume. */

@@ -230,16 +230,26 @@ static void cut(bm_fbank *f, const float *x, size_t n, size_t t)
     }
 }
 
-static void shape(bm_fbank *f)
+/* The samples of frame t, less their mean. */
+static void centre(bm_fbank *f, const float *x, size_t n, size_t t)
 {
-    double mean = 0, p = f->preemphasis;
+    double mean = 0;
 
+    cut(f, x, n, t);
     for (size_t i = 0; i < f->window; i++)
         mean += f->frame[i];
     mean /= (double)f->window;
+    for (size_t i = 0; i < f->window; i++)
+        f->frame[i] -= mean;
+}
+
+static void shape(bm_fbank *f)
+{
+    double p = f->preemphasis;
+
     for (size_t i = f->window; i-- > 0;) {
-        double before = f->frame[i > 0 ? i - 1 : 0] - mean;
-        f->time[i] = (float)((f->frame[i] - mean - p * before) * f->shape[i]);
+        double before = f->frame[i > 0 ? i - 1 : 0];
+        f->time[i] = (float)((f->frame[i] - p * before) * f->shape[i]);
     }
 }
 
@@ -252,13 +262,18 @@ static void transform(bm_fbank *f)
     }
 }
 
-static float log_energy(const bm_fbank *f, const band *b)
+static float floored_log(double energy)
+{
+    return (float)log(fmax(energy, 0x1p-23));
+}
+
+static double band_energy(const bm_fbank *f, const band *b)
 {
     double sum = 0;
 
     for (size_t i = 0; i < b->n; i++)
         sum += b->weight[i] * f->power[b->first + i];
-    return (float)log(fmax(sum, 0x1p-23));
+    return sum;
 }
 
 size_t bm_fbank_shift(const bm_fbank *f)
@@ -272,11 +287,26 @@ void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y,
     size_t frames = bm_fbank_frames(f, n);
 
     for (size_t t = 0; t < frames; t++, y += stride) {
-        cut(f, x, n, t);
+        centre(f, x, n, t);
         shape(f);
         transform(f);
         for (size_t m = 0; m < f->mels; m++)
-            y[m] = log_energy(f, &f->bands[m]);
+            y[m] = floored_log(band_energy(f, &f->bands[m]));
+    }
+}
+
+void bm_fbank_energies(bm_fbank *f, const float *x, size_t n, float *y,
+                       size_t stride)
+{
+    size_t frames = bm_fbank_frames(f, n);
+
+    for (size_t t = 0; t < frames; t++, y += stride) {
+        double sum = 0;
+
+        centre(f, x, n, t);
+        for (size_t i = 0; i < f->window; i++)
+            sum += f->frame[i] * f->frame[i];
+        *y = floored_log(sum);
     }
 }
 

@@ -46,6 +46,11 @@ size_t bm_fbank_shift(const bm_fbank *f); /* samples between frames */
 void bm_fbank_apply(bm_fbank *f, const float *x, size_t n, float *y,
                     size_t stride);
 
+/* x [n] -> the first column of y [bm_fbank_frames(f, n), stride]: ln(max(sum of
+ * squares, 2^-23)) of each window less its mean, before pre-emphasis. */
+void bm_fbank_energies(bm_fbank *f, const float *x, size_t n, float *y,
+                       size_t stride);
+
 /* Adds Gaussian noise with standard deviation `amount`. Sample i of `key` gets
  * the same noise in every call. */
 void bm_dither(float *x, size_t n, double amount, uint64_t key);

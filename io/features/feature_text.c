@@ -99,14 +99,14 @@ static const char *text_of(const bm_option *options, const char *key,
                                                 options->offset);
 }
 
-/* Settings that were added later are left out at their defaults, "no": they
+/* Settings that were added later are left out at their defaults, "no" or 0: they
  * differ in nothing from descriptions that were made before. So is the length of
  * a window that is not used. */
 static bool is_left_out(const bm_option *options, const bm_option *o,
                         const void *settings)
 {
-    static const char *const later[] = {"contrast", "slant", "binarise",
-                                        "pitch"};
+    static const char *const later[] = {"contrast", "slant",  "binarise",
+                                        "cepstra",  "energy", "pitch"};
     bool is_later = false, off = false;
     const char *field = (const char *)settings + o->offset;
 
@@ -117,6 +117,8 @@ static bool is_left_out(const bm_option *options, const bm_option *o,
         is_later = is_later || strcmp(o->key, later[i]) == 0;
     if (is_later && o->type == BM_FLAG)
         off = !*(const bool *)(const void *)field;
+    else if (is_later && o->type == BM_INT)
+        off = *(const long *)(const void *)field == 0;
     else if (is_later)
         off = strcmp(*(const char *const *)(const void *)field, "no") == 0;
     return off;

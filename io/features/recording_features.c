@@ -1,6 +1,7 @@
 #include "io/features/recording_features.h"
 
 #include "core/rng.h"
+#include "io/features/cepstra.h"
 #include "io/features/fbank.h"
 #include "io/features/pitch.h"
 
@@ -31,6 +32,10 @@ const bm_option bm_recording_options[] = {
      "high end of the bands; 0 or less: added to half the rate"},
     {ROW(snip_edges, BM_FLAG), "yes", 0, 0, NULL,
      "use whole windows only; no: reflect the signal at its ends"},
+    {ROW(cepstra, BM_INT), "0", 0, 512, NULL,
+     "number of MFCC that replace the bands; 0: none, the bands"},
+    {ROW(energy, BM_FLAG), "no", 0, 0, NULL,
+     "the log energy of the window replaces the first of the cepstra"},
     {ROW(pitch, BM_FLAG), "no", 0, 0, NULL,
      "append three columns: voicing, pitch, and the slope of pitch"},
     BM_CHAIN_OPTIONS(bm_recording_settings),
@@ -40,7 +45,9 @@ const bm_option bm_recording_options[] = {
 
 struct bm_recording_bank {
     bm_fbank *fbank;
-    bm_pitch *pitch; /* NULL: none */
+    bm_cepstra *cepstra; /* NULL: the bands are features */
+    bm_frames bands;     /* of cepstra */
+    bm_pitch *pitch;     /* NULL: none */
 };
 
 static bm_status open_fbank(bm_fbank **out, const bm_recording_settings *s)
@@ -58,6 +65,17 @@ static bm_status open_fbank(bm_fbank **out, const bm_recording_settings *s)
     };
 
     return bm_fbank_new(out, &bank);
+}
+
+static bm_status open_cepstra(bm_cepstra **out, const bm_recording_settings *s)
+{
+    if (s->energy && s->cepstra == 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "features.energy = yes replaces the first of the "
+                       "cepstra, but features.cepstra = 0; set it to 13");
+    if (s->cepstra == 0)
+        return BM_OK;
+    return bm_cepstra_new(out, (size_t)s->mels, (size_t)s->cepstra);
 }
 
 /* Its frames begin where those of the filter bank do. */
@@ -83,6 +101,7 @@ bm_status bm_recording_bank_new(bm_recording_bank **out,
     if (b == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for features");
     BM_TRY_DONE(open_fbank(&b->fbank, s));
+    BM_TRY_DONE(open_cepstra(&b->cepstra, s));
     BM_TRY_DONE(open_pitch(&b->pitch, s, b->fbank));
     if (s->high_hz <= 0)
         s->high_hz += 0.5 * (double)s->rate;
@@ -98,6 +117,8 @@ void bm_recording_bank_free(bm_recording_bank *b)
     if (b == NULL)
         return;
     bm_fbank_free(b->fbank);
+    bm_cepstra_free(b->cepstra);
+    bm_frames_free(&b->bands);
     bm_pitch_free(b->pitch);
     free(b);
 }
@@ -109,7 +130,8 @@ size_t bm_recording_bank_frames(const bm_recording_bank *b, size_t samples)
 
 size_t bm_recording_columns(const bm_recording_settings *s)
 {
-    return (size_t)s->mels + (s->pitch ? BM_PITCH_COLUMNS : 0);
+    return (size_t)(s->cepstra > 0 ? s->cepstra : s->mels) +
+           (s->pitch ? BM_PITCH_COLUMNS : 0);
 }
 
 double bm_recording_shift(const bm_recording_settings *s)
@@ -138,6 +160,23 @@ static bm_status add_pitch(bm_recording_bank *b, const float *x, size_t n,
     return BM_OK;
 }
 
+/* The first columns: cepstra, or bands. */
+static bm_status add_spectrum(bm_recording_bank *b,
+                              const bm_recording_settings *s, const float *x,
+                              size_t n, bm_frames *y)
+{
+    if (b->cepstra == NULL) {
+        bm_fbank_apply(b->fbank, x, n, y->x, y->dim);
+        return BM_OK;
+    }
+    BM_TRY(bm_frames_shape(&b->bands, y->n, (size_t)s->mels));
+    bm_fbank_apply(b->fbank, x, n, b->bands.x, b->bands.dim);
+    bm_cepstra_apply(b->cepstra, b->bands.x, y->n, y->x, y->dim);
+    if (s->energy)
+        bm_fbank_energies(b->fbank, x, n, y->x, y->dim);
+    return BM_OK;
+}
+
 bm_status bm_recording_frames(bm_recording_bank *b,
                               const bm_recording_settings *s, const char *id,
                               float *x, size_t n, bm_frames *out)
@@ -147,7 +186,5 @@ bm_status bm_recording_frames(bm_recording_bank *b,
     if (out->n > 0 && b->pitch != NULL)
         BM_TRY(add_pitch(b, x, n, out));
     add_dither(s, id, x, n);
-    if (out->n > 0)
-        bm_fbank_apply(b->fbank, x, n, out->x, out->dim);
-    return BM_OK;
+    return out->n > 0 ? add_spectrum(b, s, x, n, out) : BM_OK;
 }

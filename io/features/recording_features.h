@@ -1,7 +1,8 @@
 /*
  * recording_features.h - features of a recording: the filter bank of the
- * recording with dither, then the pitch without, with the settings that
- * `[features]` has for recordings. The chain of feature_chain.h follows.
+ * recording with dither, or its cepstra, then the pitch without, with the
+ * settings that `[features]` has for recordings. The chain of feature_chain.h
+ * follows.
  */
 #ifndef BM_IO_FEATURES_RECORDING_FEATURES_H
 #define BM_IO_FEATURES_RECORDING_FEATURES_H
@@ -11,20 +12,22 @@
 
 typedef struct bm_recording_settings {
     long rate, mels, channel, seed;
+    long cepstra; /* 0: the bands */
     double window_ms, shift_ms;
     const char *window;
     double preemphasis, dither, low_hz, high_hz;
-    bool snip_edges, pitch;
+    bool snip_edges, energy, pitch;
     bm_chain_settings chain;
 } bm_recording_settings;
 
 extern const bm_option bm_recording_options[];
 
-/* What makes the columns of a frame: the bands, then the pitch. */
+/* What makes the columns of a frame: the bands or cepstra, then the pitch. */
 typedef struct bm_recording_bank bm_recording_bank;
 
-/* For s->rate > 0; sets s->high_hz to what it means. Fails as bm_fbank_new and
- * bm_pitch_new do. Free with bm_recording_bank_free; NULL is a no-op. */
+/* For s->rate > 0; sets s->high_hz to what it means. Fails with BM_ERR_CONFIG,
+ * naming a key of [features], if settings are invalid, or with BM_ERR_MEMORY.
+ * Free with bm_recording_bank_free; NULL is a no-op. */
 BM_CHECKED bm_status bm_recording_bank_new(bm_recording_bank **out,
                                            bm_recording_settings *s);
 void bm_recording_bank_free(bm_recording_bank *b);

@@ -1,7 +1,7 @@
 /*
- * import_audio.c - recordings to log-mel features and pitch, with the settings of
- * [features]: samples, the frames of recording_features.h, then the chain of
- * feature_chain.h.
+ * import_audio.c - recordings to log-mel features or MFCC, and pitch, with the
+ * settings of [features]: samples, the frames of recording_features.h, then the
+ * chain of feature_chain.h.
  */
 #include "core/log.h"
 #include "core/words.h"
@@ -205,7 +205,7 @@ static void audio_close(bm_importer *i)
 
 const bm_importer_ops bm_importer_audio = {
     .name = "audio",
-    .help = "Recordings (WAV, FLAC ..) to log-mel features",
+    .help = "Recordings (WAV, FLAC ..) to log-mel features or MFCC",
     .section = "features",
     .options = bm_recording_options,
     .settings_size = sizeof(bm_recording_settings),

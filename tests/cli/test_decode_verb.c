@@ -311,6 +311,8 @@ static void test_files_have_the_features_of_packed_sets(void **_)
           "features.mels=8"}},
         {"pitch",
          {"features.pitch=yes", "features.deltas=1", "features.mels=8"}},
+        {"cepstra",
+         {"features.cepstra=5", "features.energy=yes", "features.deltas=2"}},
     };
 
     (void)_;

@@ -116,6 +116,26 @@ static void test_explain_says_what_is_augmented(void **_)
     assert_null(strstr(o.out, "augment"));
 }
 
+static void test_explain_warns_of_masks_of_cepstra(void **_)
+{
+    outcome o = {0};
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "cepstra",
+                     "--set", "features.cepstra=13"),
+                0);
+    o = BMUF("explain", "tiny.ini", "--set", "data.train=cepstra", "--set",
+             "data.dev=", "--set", "augment.cutouts=1", "--set",
+             "augment.frequency_masks=2", "--set", "augment.slant=0.2");
+    assert_code(o, 0);
+    assert_says(o.out, "2 frequency masks of up to 8 of 13 cepstra");
+    assert_says(o.out, "warning: augment.frequency_masks = 2 masks bands, but "
+                       "data.train has cepstra; set it to 0, or pack bands "
+                       "with features.cepstra = 0\n");
+    assert_says(o.out, "warning: augment.cutouts = 1 masks bands");
+    assert_says(o.out, "warning: augment.slant = 0.2 distorts images");
+}
+
 /* Two layers: of 8 features to 1000, and of these to 5 classes. */
 static void test_explain_prints_block_options(void **_)
 {
@@ -322,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_explain_says_what_is_augmented),
+        cmocka_unit_test(test_explain_warns_of_masks_of_cepstra),
         cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),
         cmocka_unit_test(test_explain_counts_bytes_of_a_server),

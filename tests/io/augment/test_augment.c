@@ -147,6 +147,13 @@ static void test_layouts_are_those_of_features(void **_)
          24, BM_FRAMES_SPEECH, 3, 4, 2, 3},
         {"{\"kind\":\"audio\",\"mels\":40,\"pitch\":true}", 80, BM_FRAMES_OTHER,
          80, 1, 1, 0},
+        {"{\"kind\":\"audio\",\"mels\":23,\"cepstra\":13,\"deltas\":2}", 39,
+         BM_FRAMES_CEPSTRA, 13, 3, 3, 0},
+        {"{\"kind\":\"audio\",\"mels\":40,\"cepstra\":13,\"pitch\":true,"
+         "\"stack\":2}",
+         32, BM_FRAMES_CEPSTRA, 13, 2, 1, 3},
+        {"{\"kind\":\"audio\",\"mels\":40,\"cepstra\":0}", 40, BM_FRAMES_SPEECH,
+         40, 1, 1, 0},
         {"{\"kind\":\"audio\",\"mels\":40,\"deltas\":0,\"stack\":1}", 40,
          BM_FRAMES_SPEECH, 40, 1, 1, 0},
         {"{\"kind\":\"audio\",\"mels\":40,\"deltas\":2,\"stack\":3}", 360,
@@ -766,23 +773,18 @@ static void measure(const float *x, size_t T, size_t D, size_t d, double *mean,
 }
 
 /* With the draws of docs/augmentation.md: contrast, offset, then the level of
- * noise. */
-static void test_contrast_and_volume_are_as_drawn(void **_)
+ * noise. Of x [T, D] the first `loud` features have a volume. */
+static void check_contrast_and_volume(const char *description, const float *x,
+                                      size_t T, size_t D, size_t loud)
 {
-    enum { T = 30, BANDS = 2, D = 4 }; /* values, then their slopes */
-    static const char slopes[] = "{\"mels\": 2, \"deltas\": 1}";
     bm_augment_settings s = SETTINGS("contrast=0.5", "offset=2");
-    float *x = some(T * D);
     double unit = 0;
 
-    (void)_;
-    for (size_t t = 0; t < T; t++)
-        x[t * D + 1] = 100 + 10 * x[t * D + 1];
-    for (size_t d = 0; d < BANDS; d++) {
+    for (size_t d = 0; d < loud; d++) {
         double mean = 0, deviation = 0;
 
         measure(x, T, D, d, &mean, &deviation);
-        unit += deviation / BANDS;
+        unit += deviation / (double)loud;
     }
     for (int64_t i = 0; i < 50; i++) {
         uint64_t key = bm_augment_key(1, 2, i);
@@ -790,7 +792,7 @@ static void test_contrast_and_volume_are_as_drawn(void **_)
         double c = 1 + 0.5 * (2 * bm_rng_uniform(&r) - 1);
         double offset = 2 * (2 * bm_rng_uniform(&r) - 1) * unit;
         size_t frames = 0;
-        float *y = augmented(&s, slopes, x, T, D, key, &frames);
+        float *y = augmented(&s, description, x, T, D, key, &frames);
 
         for (size_t d = 0; d < D; d++) {
             double mean = 0, deviation = 0;
@@ -798,13 +800,26 @@ static void test_contrast_and_volume_are_as_drawn(void **_)
             measure(x, T, D, d, &mean, &deviation);
             for (size_t t = 0; t < T; t++) {
                 double want = mean + c * ((double)x[t * D + d] - mean) +
-                              (d < BANDS ? offset : 0);
+                              (d < loud ? offset : 0);
 
                 assert_true(near((double)y[t * D + d], want, 1e-5));
             }
         }
         free(y);
     }
+}
+
+static void test_contrast_and_volume_are_as_drawn(void **_)
+{
+    enum { T = 30, D = 4 }; /* values, then their slopes */
+    float *x = some(T * D);
+
+    (void)_;
+    for (size_t t = 0; t < T; t++)
+        x[t * D + 1] = 100 + 10 * x[t * D + 1];
+    check_contrast_and_volume("{\"mels\": 2, \"deltas\": 1}", x, T, D, 2);
+    check_contrast_and_volume("{\"mels\": 9, \"cepstra\": 2, \"deltas\": 1}", x,
+                              T, D, 1);
     free(x);
 }
 

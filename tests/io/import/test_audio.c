@@ -3,6 +3,7 @@
  */
 #include "core/log.h"
 #include "core/rng.h"
+#include "io/features/cepstra.h"
 #include "io/features/fbank.h"
 #include "io/features/feature_chain.h"
 #include "io/features/pitch.h"
@@ -110,7 +111,9 @@ static void test_settings_are_described_as_json(void **state)
                 0.97);
     assert_true(json_is_true(json_object_get(object, "snip_edges")));
     assert_int_equal(json_object_size(object), 19);
-    assert_null(json_object_get(object, "pitch")); /* a later setting */
+    assert_null(json_object_get(object, "pitch")); /* later settings */
+    assert_null(json_object_get(object, "cepstra"));
+    assert_null(json_object_get(object, "energy"));
     json_decref(object);
     assert_int_equal(next_item(i).frames, 33); /* of 98 */
     bm_importer_close(i);
@@ -219,7 +222,8 @@ typedef struct recipe {
     long channel;
     double dither;
     uint64_t seed;
-    bool pitch;
+    long cepstra;
+    bool energy, pitch;
 } recipe;
 
 /* One or two settings, and the resulting difference from the defaults. */
@@ -242,6 +246,13 @@ typedef struct recipe {
     X("features.channel=2", NULL, r.channel = 2)                               \
     X("features.dither=2", NULL, r.dither = 2)                                 \
     X("features.dither=2", "features.seed=5", (r.dither = 2, r.seed = 5))      \
+    X("features.cepstra=13", NULL, r.cepstra = 13)                             \
+    X("features.cepstra=40", "features.dither=2",                              \
+      (r.cepstra = 40, r.dither = 2))                                          \
+    X("features.cepstra=13", "features.energy=yes",                            \
+      (r.cepstra = 13, r.energy = true))                                       \
+    X("features.cepstra=13", "features.pitch=yes",                             \
+      (r.cepstra = 13, r.pitch = true))                                        \
     X("features.pitch=yes", NULL, r.pitch = true)                              \
     X("features.pitch=yes", "features.dither=2",                               \
       (r.pitch = true, r.dither = 2))                                          \
@@ -272,6 +283,8 @@ static recipe recipe_of(size_t k)
                 0,
                 0,
                 1,
+                0,
+                false,
                 false};
     size_t n = 0;
 
@@ -284,6 +297,23 @@ static recipe recipe_of(size_t k)
     RECIPES(X)
 #undef X
     return r;
+}
+
+/* Replaces the bands in x, of so many samples. */
+static void take_cepstra(const recipe *r, bm_fbank *bank, const float *samples,
+                         size_t n, bm_frames *x)
+{
+    bm_frames y = {0};
+    bm_cepstra *c = NULL;
+
+    assert_ok(bm_cepstra_new(&c, x->dim, (size_t)r->cepstra));
+    assert_ok(bm_frames_shape(&y, x->n, (size_t)r->cepstra));
+    bm_cepstra_apply(c, x->x, x->n, y.x, y.dim);
+    if (r->energy)
+        bm_fbank_energies(bank, samples, n, y.x, y.dim);
+    bm_frames_free(x);
+    bm_cepstra_free(c);
+    *x = y;
 }
 
 /* Appends the columns of the pitch to the bands in x. */
@@ -331,6 +361,8 @@ static const bm_frames *prepare(const recipe *r, bm_chain **chain)
     memcpy(heard, s.x, s.n * sizeof *heard);
     bm_dither(heard, s.n, r->dither, noise.key);
     bm_fbank_apply(bank, heard, s.n, x.x, x.dim);
+    if (r->cepstra > 0)
+        take_cepstra(r, bank, heard, s.n, &x);
     if (r->pitch) /* has no dither */
         append_pitch(&r->bank, &s, &x);
     assert_ok(bm_chain_new(chain, &r->chain, "features", x.dim, 1));
