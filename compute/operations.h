@@ -179,9 +179,7 @@ BM_SIZE_OPERATION(conv_work, true,
 /* bm_conv_forward: x [T, B, H, C] -> y [T', B, H', N], where T' and the frames
  * of `out` and H' follow from bm_windows. Past a sequence's end x is not read,
  * and y becomes zero. work [bm_conv_work] is scratch. */
-BM_OPERATION(conv_forward,
-             maps(c->time, in, out) && starts_inside(c->time) &&
-                 starts_inside(c->rows),
+BM_OPERATION(conv_forward, convolves(c, in, out),
              (bm_backend *be, const bm_conv *c, bm_extent in, bm_extent out,
               const float *x, float *y, float *work),
              (be, c, in, out, x, y, work))
@@ -189,9 +187,7 @@ BM_OPERATION(conv_forward,
 /* bm_conv_backward: dy [T', B, H', N] -> dx [T, B, H, C], dw and db (shaped as
  * w and b). dx may be NULL. Past a sequence's end x and dy are not read, and dx
  * becomes zero. work [bm_conv_work] is scratch. */
-BM_OPERATION(conv_backward,
-             maps(c->time, in, out) && starts_inside(c->time) &&
-                 starts_inside(c->rows),
+BM_OPERATION(conv_backward, convolves(c, in, out),
              (bm_backend *be, const bm_conv *c, bm_extent in, bm_extent out,
               const float *x, const float *dy, float *work, float *dx,
               float *dw, float *db),

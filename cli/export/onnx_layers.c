@@ -238,9 +238,13 @@ static const char *kernels(flow *f, const bm_layer *l)
 static void set_windows(bm_graph *g, const bm_layer *l)
 {
     bm_window t = l->time, h = l->rows;
+    int64_t apart[2] = {(int64_t)l->dilation[0], (int64_t)l->dilation[1]};
 
     bm_graph_set_list(g, "kernel_shape", 2,
-                      LIST((int64_t)t.size, (int64_t)h.size));
+                      LIST((int64_t)bm_window_taps(t, l->dilation[0]),
+                           (int64_t)bm_window_taps(h, l->dilation[1])));
+    if (apart[0] > 1 || apart[1] > 1)
+        bm_graph_set_list(g, "dilations", 2, apart);
     bm_graph_set_list(g, "strides", 2,
                       LIST((int64_t)t.stride, (int64_t)h.stride));
     bm_graph_set_list(g, "pads", 4,

@@ -647,17 +647,22 @@ static void depthwise(const trial *t, double *const *x)
     }
 }
 
-/* {T, B, H, C, N, then size, stride, before and after over time and rows} with
- * after = before; padding of x and dy holds NaN */
+/* {T, B, H, C, N, taps, stride, padding on both sides and dilation over time,
+ * the same over rows}; padding of x and dy holds NaN */
 enum { CONV_X, CONV_W, CONV_B, CONV_DY, CONV_Y, CONV_DX, CONV_DW, CONV_DB };
 
 static bm_conv conv_of(const trial *t, const float *w, const float *b)
 {
     const size_t *s = t->shape;
 
-    return (bm_conv){
-        s[2], s[3], s[4], {s[5], s[6], s[7], s[7]}, {s[8], s[9], s[10], s[10]},
-        w,    b};
+    return (bm_conv){.height = s[2],
+                     .channels = s[3],
+                     .out_channels = s[4],
+                     .time = {(s[5] - 1) * s[8] + 1, s[6], s[7], s[7]},
+                     .rows = {(s[9] - 1) * s[12] + 1, s[10], s[11], s[11]},
+                     .dilation = {s[8], s[12]},
+                     .w = w,
+                     .b = b};
 }
 
 static void make_conv(trial *t)
@@ -667,7 +672,7 @@ static void make_conv(trial *t)
 
     draw_frames(t, t->shape[0], t->shape[1], c.time);
     rows = bm_windows(c.rows, H);
-    n_w = c.time.size * c.rows.size * C * N;
+    n_w = bm_conv_taps(&c) * C * N;
     set_padding(&t->in, drawn(t, INPUT, t->in.T * t->in.B * H * C), H * C, NAN);
     drawn(t, INPUT, n_w);
     drawn(t, INPUT, N);
@@ -693,14 +698,15 @@ static void queue_conv(bm_backend *be, trial *t, float *const *x)
 static double convolved(const trial *t, const bm_conv *c, double *const *x,
                         size_t frame, size_t b, size_t h, size_t n)
 {
+    const size_t *s = t->shape, K = s[5], L = s[9];
     double sum = x[CONV_B][n];
 
-    for (size_t i = 0; i < c->time.size; i++)
-        for (size_t j = 0; j < c->rows.size; j++) {
-            size_t at = frame * c->time.stride + i - c->time.before;
-            size_t down = h * c->rows.stride + j - c->rows.before;
+    for (size_t i = 0; i < K; i++)
+        for (size_t j = 0; j < L; j++) {
+            size_t at = frame * s[6] + i * s[8] - s[7];
+            size_t down = h * s[10] + j * s[12] - s[11];
             size_t from = ((at * t->in.B + b) * c->height + down) * c->channels;
-            size_t w = (i * c->rows.size + j) * c->channels;
+            size_t w = (i * L + j) * c->channels;
 
             if (at >= (size_t)t->in_frames[b] || down >= c->height)
                 continue; /* places before the first one wrap around */
@@ -1712,10 +1718,13 @@ static const subject subjects[] = {
      {{CONV_X, CONV_DX}, {CONV_W, CONV_DW}, {CONV_B, CONV_DB}},
      1e-5,
      0x1p-6,
-     {{4, 3, 5, 3, 4, 3, 1, 1, 3, 1, 1},
-      {5, 2, 4, 2, 3, 3, 2, 1, 2, 1, 0},
-      {3, 2, 1, 1, 1, 1, 1, 0, 1, 1, 0},
-      {4, 4, 6, 1, 5, 2, 2, 1, 5, 3, 2}}},
+     {{4, 3, 5, 3, 4, 3, 1, 1, 1, 3, 1, 1, 1},
+      {5, 2, 4, 2, 3, 3, 2, 1, 1, 2, 1, 0, 1},
+      {3, 2, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1},
+      {4, 4, 6, 1, 5, 2, 2, 1, 1, 5, 3, 2, 1},
+      {7, 3, 6, 3, 4, 3, 1, 2, 2, 3, 1, 3, 3},
+      {9, 2, 5, 2, 3, 2, 2, 3, 4, 3, 1, 1, 1},
+      {5, 2, 8, 8, 3, 1, 1, 0, 1, 3, 2, 2, 2}}},
     {"depthwise_forward depthwise_backward",
      false,
      make_depthwise,

@@ -521,8 +521,9 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"stack:0 linear", "ctc", "'0' is not a number of frames"},
         {"stack:2 linear", "cross_entropy",
          "word 1 'stack:2': cross_entropy needs an output for every frame"},
-        {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ctc",
-         "longer than the limit"},
+        {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aaaaaaaaa",
+         "ctc", "longer than the limit of 63"},
         {"linear", "sum_of_squares", "model.loss: 'sum_of_squares' is unknown"},
     };
 

@@ -15,7 +15,7 @@
 
 #include "tests/support/support_backend.h"
 
-enum { MOST_ARRAYS = 12, MOST_SHAPE = 12, MOST_B = 8 };
+enum { MOST_ARRAYS = 12, MOST_SHAPE = 14, MOST_B = 8 };
 
 typedef enum role {
     INPUT,    /* keeps its bits */

@@ -137,7 +137,7 @@ static void convolve(void)
     static const float w[3 * 3 * 2 + 2];
     static const float x[20 * 2 * 5];
     int32_t frames[] = {20, 7};
-    bm_conv c = {5, 1, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL};
+    bm_conv c = {5, 1, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL};
     bm_extent e = {20, 2, frames};
     bm_backend *be = NULL;
     float *there = NULL, *in = NULL, *y = NULL, *work = NULL;
