@@ -133,6 +133,14 @@ BM_OPERATION(dropout, p >= 0 && p < 1,
               float *y),
              (be, n, p, key, x, y))
 
+/* bm_weight_dropout: as bm_dropout, of weights or of their gradient, which stay
+ * floats in every precision: so the result depends on x alone, not on what was
+ * computed with x before. */
+BM_OPERATION(weight_dropout, p >= 0 && p < 1,
+             (bm_backend *be, size_t n, float p, uint64_t key, const float *x,
+              float *y),
+             (be, n, p, key, x, y))
+
 /* bm_linear_forward: x [rows, K] -> y [rows, N]. One operation, so that a
  * device can finish a product before it stores it; on the host the bits are
  * those of gemm, add_rows and activate. */

@@ -120,6 +120,19 @@ bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
     return BM_OK;
 }
 
+bm_status bm_layer_probability(const bm_layer *l, const char *text, float *out)
+{
+    char *end = NULL;
+    float p = text != NULL ? strtof(text, &end) : 0;
+
+    if (text == NULL || text[0] == '\0')
+        return missing(l, "probability");
+    if (*end != '\0' || !(p >= 0) || !(p < 1))
+        return bm_layer_fail(l, "'%s' is not a probability in [0, 1)", text);
+    *out = p;
+    return BM_OK;
+}
+
 bm_status bm_layer_pair(const bm_layer *l, const char *what, const char *text,
                         size_t least, size_t out[2])
 {

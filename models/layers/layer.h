@@ -172,7 +172,7 @@ struct bm_layer {
                           `opening` */
     bool last;       /* a separator: in front of the last branch */
     bm_tensor end;   /* a separator: its x, the output of a branch */
-    float rate;      /* dropout's p */
+    float rate;      /* p of dropout, or of weight dropout */
     float factor;    /* of scale */
     size_t heads;    /* of attention */
     size_t most;     /* frames of a sequence of x; 0: any number */
@@ -195,6 +195,10 @@ bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
  * or NULL. */
 BM_CHECKED bm_status bm_layer_count(const bm_layer *l, const char *what,
                                     const char *text, size_t *out);
+
+/* Likewise a probability in [0, 1). */
+BM_CHECKED bm_status bm_layer_probability(const bm_layer *l, const char *text,
+                                          float *out);
 
 /* Likewise "3x5", numbers of frames and of rows, each at least `least`. */
 BM_CHECKED bm_status bm_layer_pair(const bm_layer *l, const char *what,

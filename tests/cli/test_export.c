@@ -30,7 +30,7 @@ static const char with_groups[] =
     "tanh | ) residual( linear:5 | linear:5 ) layernorm "
     "splice:-2,1..2 linear";
 
-static const char gru_layers[] = "bgru:5 gru:4 linear";
+static const char gru_layers[] = "bgru:5,weight_dropout:0.3 gru:4 linear";
 static const char of_a_conformer[] =
     "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 linear";
 

@@ -382,6 +382,12 @@ static void queue_dropout(bm_backend *be, trial *t, float *const *x)
     bm_dropout(be, t->shape[0], 0.25F, t->shape[1], x[DROPOUT_X], x[DROPOUT_Y]);
 }
 
+static void queue_weight_dropout(bm_backend *be, trial *t, float *const *x)
+{
+    bm_weight_dropout(be, t->shape[0], 0.25F, t->shape[1], x[DROPOUT_X],
+                      x[DROPOUT_Y]);
+}
+
 static void dropout(const trial *t, double *const *x)
 {
     for (size_t i = 0; i < t->shape[0]; i++) {
@@ -1637,6 +1643,17 @@ static const subject subjects[] = {
      {{0, 0}},
      1e-6,
      0x1p-8,
+     {{1003, 1}, {1003, 2}, {7, 3}}},
+    {"weight_dropout",
+     false,
+     make_dropout,
+     queue_weight_dropout,
+     dropout,
+     0,
+     0,
+     {{0, 0}},
+     1e-6,
+     1e-6,
      {{1003, 1}, {1003, 2}, {7, 3}}},
     {"swish swish_back",
      false,
