@@ -8,7 +8,7 @@
  * bm_cuda_<name> and the entries in the backends' tables come from the same
  * row. To add an operation: a row here, a struct in operands.h if it has many
  * parameters, bm_cpu_<name> in compute/cpu, bm_cuda_<name> in compute/cuda, and
- * a row in tests/compute/test_operations.c.
+ * a row in tests/compute/operations/.
  *
  * BM_SIZE_OPERATION returns a number of floats, at once; it returns 0 if the
  * backend lacks the operation. BM_DEVICE_OPERATION is for devices alone: on the

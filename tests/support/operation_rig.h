@@ -8,7 +8,7 @@
  *     gradients   arrays that hold derivatives of sum(dy y); the rig compares
  *                 them with central differences of `reference`
  *
- * See test_operations.c, which has a row for each operation.
+ * See tests/compute/operations/, which has a row for each operation.
  */
 #ifndef BM_TESTS_SUPPORT_OPERATION_RIG_H
 #define BM_TESTS_SUPPORT_OPERATION_RIG_H
