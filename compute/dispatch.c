@@ -55,6 +55,18 @@ static bool starts_inside(bm_window w)
     return w.before < w.size;
 }
 
+static bool dilates(bm_window w, size_t dilation)
+{
+    return dilation > 0 && (w.size - 1) % dilation == 0;
+}
+
+static bool convolves(const bm_conv *c, bm_extent in, bm_extent out)
+{
+    return maps(c->time, in, out) && starts_inside(c->time) &&
+           starts_inside(c->rows) && dilates(c->time, c->dilation[0]) &&
+           dilates(c->rows, c->dilation[1]);
+}
+
 static bool covers(bm_window w)
 {
     return starts_inside(w) && w.after < w.size;

@@ -139,20 +139,38 @@ static inline bool bm_windows_tile(bm_window w)
     return w.stride == w.size && w.before == 0 && w.after == w.size - 1;
 }
 
+/* How many places of a window are read, if each `dilation`-th of them is, from
+ * the first to the last. */
+static inline size_t bm_window_taps(bm_window w, size_t dilation)
+{
+    return (w.size - 1) / dilation + 1;
+}
+
 /*
  * Convolution over time and height. A frame is a column of pixels with
  * channels, [H, C]. Places outside of the image and past a sequence's own end
- * count as zeros (i, j: places in the window):
+ * count as zeros (i < K, j < L: taps of the window, d: dilation):
  *
- *     y[t', h', n] = b[n] + sum over i, j, c of w[i, j, c, n] x[t, h, c]
+ *     y[t', h', n] = b[n] + sum over i, j, c of
+ *                    w[i, j, c, n] x[t' stride + i d - before, h, c]
+ *
+ * and h likewise. A window spans d (K - 1) + 1 frames, which is time.size.
  */
 typedef struct bm_conv {
     size_t height, channels; /* of x: H, C */
     size_t out_channels;     /* N */
     bm_window time, rows;    /* before < size */
-    const float *w;          /* [time.size, rows.size, C, N] */
+    size_t dilation[2];      /* of time, of rows; from 1 on */
+    const float *w;          /* [K, L, C, N] */
     const float *b;          /* [N] */
 } bm_conv;
+
+/* K L, the taps of a window. */
+static inline size_t bm_conv_taps(const bm_conv *c)
+{
+    return bm_window_taps(c->time, c->dilation[0]) *
+           bm_window_taps(c->rows, c->dilation[1]);
+}
 
 /*
  * Convolution over time of each feature alone. Places before the first frame

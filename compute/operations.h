@@ -8,7 +8,7 @@
  * bm_cuda_<name> and the entries in the backends' tables come from the same
  * row. To add an operation: a row here, a struct in operands.h if it has many
  * parameters, bm_cpu_<name> in compute/cpu, bm_cuda_<name> in compute/cuda, and
- * a row in tests/compute/test_operations.c.
+ * a row in tests/compute/operations/.
  *
  * BM_SIZE_OPERATION returns a number of floats, at once; it returns 0 if the
  * backend lacks the operation. BM_DEVICE_OPERATION is for devices alone: on the
@@ -133,6 +133,14 @@ BM_OPERATION(dropout, p >= 0 && p < 1,
               float *y),
              (be, n, p, key, x, y))
 
+/* bm_weight_dropout: as bm_dropout, of weights or of their gradient, which stay
+ * floats in every precision: so the result depends on x alone, not on what was
+ * computed with x before. */
+BM_OPERATION(weight_dropout, p >= 0 && p < 1,
+             (bm_backend *be, size_t n, float p, uint64_t key, const float *x,
+              float *y),
+             (be, n, p, key, x, y))
+
 /* bm_linear_forward: x [rows, K] -> y [rows, N]. One operation, so that a
  * device can finish a product before it stores it; on the host the bits are
  * those of gemm, add_rows and activate. */
@@ -179,9 +187,7 @@ BM_SIZE_OPERATION(conv_work, true,
 /* bm_conv_forward: x [T, B, H, C] -> y [T', B, H', N], where T' and the frames
  * of `out` and H' follow from bm_windows. Past a sequence's end x is not read,
  * and y becomes zero. work [bm_conv_work] is scratch. */
-BM_OPERATION(conv_forward,
-             maps(c->time, in, out) && starts_inside(c->time) &&
-                 starts_inside(c->rows),
+BM_OPERATION(conv_forward, convolves(c, in, out),
              (bm_backend *be, const bm_conv *c, bm_extent in, bm_extent out,
               const float *x, float *y, float *work),
              (be, c, in, out, x, y, work))
@@ -189,9 +195,7 @@ BM_OPERATION(conv_forward,
 /* bm_conv_backward: dy [T', B, H', N] -> dx [T, B, H, C], dw and db (shaped as
  * w and b). dx may be NULL. Past a sequence's end x and dy are not read, and dx
  * becomes zero. work [bm_conv_work] is scratch. */
-BM_OPERATION(conv_backward,
-             maps(c->time, in, out) && starts_inside(c->time) &&
-                 starts_inside(c->rows),
+BM_OPERATION(conv_backward, convolves(c, in, out),
              (bm_backend *be, const bm_conv *c, bm_extent in, bm_extent out,
               const float *x, const float *dy, float *work, float *dx,
               float *dw, float *db),

@@ -120,6 +120,19 @@ bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
     return BM_OK;
 }
 
+bm_status bm_layer_probability(const bm_layer *l, const char *text, float *out)
+{
+    char *end = NULL;
+    float p = text != NULL ? strtof(text, &end) : 0;
+
+    if (text == NULL || text[0] == '\0')
+        return missing(l, "probability");
+    if (*end != '\0' || !(p >= 0) || !(p < 1))
+        return bm_layer_fail(l, "'%s' is not a probability in [0, 1)", text);
+    *out = p;
+    return BM_OK;
+}
+
 bm_status bm_layer_pair(const bm_layer *l, const char *what, const char *text,
                         size_t least, size_t out[2])
 {
@@ -156,39 +169,67 @@ static bm_window same(size_t size, size_t stride)
     return (bm_window){size, stride, (size - 1) / 2, size / 2};
 }
 
-bm_status bm_layer_windows(bm_layer *l, const char *what, const size_t size[2],
-                           const size_t stride[2], char *rest, bool *mean)
+/* What the words say; the padding counts if there is one. */
+typedef struct said {
+    size_t stride[2], pad[2], dilation[2];
+    bool padded, mean;
+} said;
+
+static bm_status read_words(const bm_layer *l, const bm_window_words *words,
+                            char *rest, said *s)
 {
-    size_t apart[2] = {stride[0], stride[1]}, pad[2] = {0};
-    size_t H = l->n_in / bm_layer_channels_in(l);
-    bool padded = false;
     const char *word = NULL;
 
     while ((word = bm_layer_argument(&rest)) != NULL)
         if (strncmp(word, "stride:", 7) == 0) {
-            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, apart));
+            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, s->stride));
         } else if (strncmp(word, "pad:", 4) == 0) {
-            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, pad));
-            padded = true;
-        } else if (mean != NULL && strcmp(word, "mean") == 0) {
-            *mean = true;
+            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, s->pad));
+            s->padded = true;
+        } else if (words->averages && strcmp(word, "mean") == 0) {
+            s->mean = true;
+        } else if (words->dilates && strncmp(word, "dilation:", 9) == 0) {
+            BM_TRY(bm_layer_pair(l, "dilation", word + 9, 1, s->dilation));
         } else {
             return bm_layer_fail(
-                l, "'%s' is neither %sstride:TIMExHEIGHT nor pad:TIMExHEIGHT",
-                word, mean != NULL ? "mean nor " : "");
+                l, "'%s' is neither %s%sstride:TIMExHEIGHT nor pad:TIMExHEIGHT",
+                word, words->averages ? "mean nor " : "",
+                words->dilates ? "dilation:TIMExHEIGHT nor " : "");
         }
-    l->time = same(size[0], apart[0]);
-    l->rows = same(size[1], apart[1]);
-    if (padded && (pad[0] >= size[0] || pad[1] >= size[1]))
+    return BM_OK;
+}
+
+bm_status bm_layer_windows(bm_layer *l, const bm_window_words *words,
+                           char *rest)
+{
+    said s = {.stride = {words->stride[0], words->stride[1]},
+              .dilation = {1, 1}};
+    size_t H = l->n_in / bm_layer_channels_in(l), size[2] = {0};
+
+    BM_TRY(read_words(l, words, rest, &s));
+    for (int i = 0; i < 2; i++) {
+        l->dilation[i] = s.dilation[i];
+        size[i] = (words->size[i] - 1) * s.dilation[i] + 1;
+        if (s.dilation[i] > 1 && size[i] > BM_LAYER_WINDOW)
+            return bm_layer_fail(l,
+                                 "with this dilation a %s spans %zu %s; the "
+                                 "limit is %d",
+                                 words->what, size[i], i ? "rows" : "frames",
+                                 BM_LAYER_WINDOW);
+    }
+    l->mean = s.mean;
+    l->time = same(size[0], s.stride[0]);
+    l->rows = same(size[1], s.stride[1]);
+    if (s.padded && (s.pad[0] >= size[0] || s.pad[1] >= size[1]))
         return bm_layer_fail(l, "the padding must be smaller than the %s",
-                             what);
-    if (padded) {
-        l->time.before = l->time.after = pad[0];
-        l->rows.before = l->rows.after = pad[1];
+                             words->what);
+    if (s.padded) {
+        l->time.before = l->time.after = s.pad[0];
+        l->rows.before = l->rows.after = s.pad[1];
     }
     if (bm_windows(l->rows, H) == 0)
         return bm_layer_fail(l, "the %s is higher than its input of %zu rows",
-                             what, H);
+                             words->what, H);
     return BM_OK;
 }
 
@@ -261,7 +302,7 @@ static bm_status parse_times(const bm_word *word, char *text, size_t *times)
 /* Parses "name:args*times". */
 static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
 {
-    char text[64], nearest[40];
+    char text[sizeof l->args], nearest[40];
     char *colon = NULL;
 
     if (word->length >= sizeof l->args)

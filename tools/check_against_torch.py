@@ -7,8 +7,8 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, layernorm, relu, tanh, sigmoid, swish, glu, scale, depthwise, attention,
-lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
+linear, conv, layernorm, relu, tanh, sigmoid, swish, glu, scale, depthwise,
+attention, lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
 """
 import glob
 import json
@@ -90,21 +90,44 @@ def attention(x, heads, w):
     return y.transpose(0, 1).flatten(1) @ w("wo").T + w("bo")
 
 
+def convolution(x, size, w):
+    """x: flat frames [T, H], or columns [T, H, C]."""
+    given = dict(word.split(":") for word in size.split(",")[2:])
+    stride, dilation = ([int(n) for n in given.get(name, "1x1").split("x")]
+                        for name in ("stride", "dilation"))
+    kernels = w("w").permute(3, 2, 0, 1)
+    before = after = None
+    if "pad" in given:
+        before = after = [int(n) for n in given["pad"].split("x")]
+    else:  # "same": the smaller half in front
+        reach = [d * (k - 1) for d, k in zip(dilation, kernels.shape[2:])]
+        before, after = [n // 2 for n in reach], [n - n // 2 for n in reach]
+    image = x.view(len(x), -1, kernels.shape[1]).permute(2, 0, 1)
+    image = torch.nn.functional.pad(image, (before[1], after[1], before[0], after[0]))
+    y = torch.nn.functional.conv2d(image.unsqueeze(0), kernels, w("b"), stride, dilation=dilation)
+    return y.squeeze(0).permute(1, 2, 0)
+
+
 def layer(x, word, w):
     kind, _, size = word.partition(":")
+    if kind == "conv":
+        return convolution(x, size, w)
+    if kind not in ("layernorm", "relu", "tanh", "sigmoid", "swish", "glu", "scale", "dropout"):
+        x = x.flatten(1)
     if kind in ("lstm", "blstm", "gru", "bgru"):
         return recurrent(x, kind, w)
     if kind == "linear":
         return x @ w("w").T + w("b")
     if kind == "layernorm":
+        shape = x.shape[1:]
         return torch.nn.functional.layer_norm(
-            x, x.shape[1:], w("gamma"), w("beta"))
+            x, shape, w("gamma").view(shape), w("beta").view(shape))
     if kind in ("relu", "tanh", "sigmoid"):
         return getattr(torch, kind)(x)
     if kind == "swish":
         return torch.nn.functional.silu(x)
     if kind == "glu":
-        return torch.nn.functional.glu(x, 1)
+        return torch.nn.functional.glu(x, -1)
     if kind == "scale":
         return float(size) * x
     if kind == "depthwise":

@@ -171,9 +171,15 @@ def network(a, split):
         if name == "conv":
             if not columns:
                 first[0] = channels
-            out, kernel = args.split(",")[0], [int(k) for k in args.split(",")[1].split("x")]
-            columns.append(nn.Conv2d(channels, int(out), kernel, padding=[k // 2 for k in kernel]))
+            out, kernel, *more = args.split(",")
+            given = {"stride": "1x1", "dilation": "1x1", **dict(w.split(":") for w in more)}
+            kernel, stride, dilation = (
+                [int(k) for k in w.split("x")] for w in (kernel, given["stride"], given["dilation"]))
+            pad = ([int(k) for k in given["pad"].split("x")] if "pad" in given
+                   else [d * (k // 2) for k, d in zip(kernel, dilation)])
+            columns.append(nn.Conv2d(channels, int(out), kernel, stride, pad, dilation))
             channels = int(out)
+            height = (height + 2 * pad[1] - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1
         elif name == "pool":
             size = [int(k) for k in args.split("x")]
             columns.append(nn.MaxPool2d(size, ceil_mode=True))

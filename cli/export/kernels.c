@@ -6,8 +6,8 @@ size_t bm_kernels_shape(const bm_layer *conv, size_t dim[4])
 
     dim[0] = depthwise ? conv->n_out : conv->channels;
     dim[1] = depthwise ? 1 : bm_layer_channels_in(conv);
-    dim[2] = conv->time.size;
-    dim[3] = depthwise ? 1 : conv->rows.size;
+    dim[2] = conv->weights[0].dim[0]; /* w is [K, L, C, N], or [K, D] */
+    dim[3] = depthwise ? 1 : conv->weights[0].dim[1];
     return dim[0] * dim[1] * dim[2] * dim[3];
 }
 

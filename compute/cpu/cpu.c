@@ -229,6 +229,12 @@ void bm_cpu_dropout(bm_backend *be, size_t n, float p, uint64_t key,
     run(be, &s, n, dropout_part);
 }
 
+void bm_cpu_weight_dropout(bm_backend *be, size_t n, float p, uint64_t key,
+                           const float *x, float *y)
+{
+    bm_cpu_dropout(be, n, p, key, x, y);
+}
+
 static void squares_part(void *self, size_t i)
 {
     const span *s = self;

@@ -6,7 +6,7 @@
  * of one column, from top to bottom, are the rows of a matrix without another
  * copy:
  *
- *     y[t'] = b + sum over i < time.size of windows(x[t' stride + i]) w[i]
+ *     y[t'] = b + sum over taps i of windows(x[t' stride + i dilation]) w[i]
  *
  * The gradient of x is the same sum over dy, spread by the strides with zeros
  * between, with the kernel reversed in time and height, and stride 1.
@@ -28,9 +28,10 @@ typedef struct sweep {
     size_t height, channels;         /* of x */
     size_t out_height, out_channels; /* of y */
     bm_window time, rows; /* `after` follows from the sizes, and is not used */
-    size_t apart[2];      /* places from frame to frame of x, row to row */
-    size_t column;        /* floats of a frame of x with its padding */
-    size_t chunk;         /* frames of y at a time */
+    size_t taps[2], dilation[2]; /* of a window: frames, rows */
+    size_t apart[2]; /* places from frame to frame of x, row to row */
+    size_t column;   /* floats of a frame of x with its padding */
+    size_t chunk;    /* frames of y at a time */
 } sweep;
 
 static size_t round_up(size_t n)
@@ -44,10 +45,13 @@ static size_t columns_of(const sweep *s, size_t n)
     return (n - 1) * s->time.stride + s->time.size;
 }
 
-static void measure(sweep *s)
+static void measure(sweep *s, const bm_conv *c)
 {
     size_t most = 0;
 
+    memcpy(s->dilation, c->dilation, sizeof s->dilation);
+    s->taps[0] = bm_window_taps(c->time, c->dilation[0]);
+    s->taps[1] = bm_window_taps(c->rows, c->dilation[1]);
     s->column =
         ((s->out_height - 1) * s->rows.stride + s->rows.size) * s->channels;
     most = CHUNK / s->column;
@@ -67,7 +71,7 @@ static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
                .rows = c->rows,
                .apart = {1, 1}};
 
-    measure(&s);
+    measure(&s, c);
     return s;
 }
 
@@ -88,7 +92,7 @@ static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
                .rows = turned(c->rows),
                .apart = {c->time.stride, c->rows.stride}};
 
-    measure(&s);
+    measure(&s, c);
     return s;
 }
 
@@ -104,9 +108,27 @@ static size_t room_for_columns(const sweep *s)
     return round_up(columns_of(s, s->chunk) * s->column);
 }
 
+/* Rows of the weights. */
 static size_t kernel(const sweep *s)
 {
-    return s->time.size * s->rows.size * s->channels;
+    return s->taps[0] * s->taps[1] * s->channels;
+}
+
+/* What windows read of columns: dense ones have the rows of a frame side by
+ * side. */
+static bm_taps taps_of(const sweep *s)
+{
+    bm_taps t = {.frames = s->taps[0],
+                 .rows = s->taps[1],
+                 .n = s->channels,
+                 .frame = s->dilation[0] * s->column,
+                 .row = s->dilation[1] * s->channels};
+
+    if (s->dilation[1] == 1) {
+        t.rows = 1;
+        t.n = s->taps[1] * s->channels;
+    }
+    return t;
 }
 
 /* Views into `work`, or NULLs; returns the floats that they take. */
@@ -209,6 +231,7 @@ static void convolve_part(void *self, size_t part)
     const job *j = self;
     const sweep *s = j->s;
     size_t frame = s->out_height * s->out_channels;
+    bm_taps taps = taps_of(s);
     float *columns = columns_for(j, part);
 
     for (chunk c = next(s, (chunk){0}); c.n > 0; c = next(s, c)) {
@@ -217,9 +240,8 @@ static void convolve_part(void *self, size_t part)
         gather(s, j->x, c, columns);
         for (size_t k = 0; k < c.n; k++)
             s->isa->conv->convolve(
-                s->out_height, s->out_channels, s->time.size,
-                s->rows.size * s->channels,
-                columns + k * s->time.stride * s->column, s->column,
+                s->out_height, s->out_channels, &taps,
+                columns + k * s->time.stride * s->column,
                 s->rows.stride * s->channels, j->r->packed, j->r->row,
                 j->y + bm_cpu_at(s->out, c.t + k, c.b, frame));
     }
@@ -261,7 +283,7 @@ static void learn_part(void *self, size_t part)
     const job *j = self;
     const sweep *s = j->s;
     size_t N = s->out_channels, frame = s->out_height * N;
-    size_t m = s->rows.size * s->channels;
+    bm_taps taps = taps_of(s);
     size_t from = bm_part(kernel(s), TILE, s->threads, part);
     size_t to = bm_part(kernel(s), TILE, s->threads, part + 1);
     float *columns = columns_for(j, part);
@@ -269,9 +291,12 @@ static void learn_part(void *self, size_t part)
     for (chunk c = next(s, (chunk){0}); c.n > 0; c = next(s, c)) {
         gather(s, j->x, c, columns);
         for (size_t row = from, n = 0; row < to; row += n) {
-            n = (row / m + 1) * m < to ? (row / m + 1) * m - row : to - row;
-            s->isa->conv->correlate(c.n, s->out_height, n, N,
-                                    columns + row / m * s->column + row % m,
+            size_t run = row / taps.n, end = (run + 1) * taps.n;
+            const float *x = columns + run / taps.rows * taps.frame +
+                             run % taps.rows * taps.row + row % taps.n;
+
+            n = (end < to ? end : to) - row;
+            s->isa->conv->correlate(c.n, s->out_height, n, N, x,
                                     s->time.stride * s->column,
                                     s->rows.stride * s->channels,
                                     j->dy + bm_cpu_at(s->out, c.t, c.b, frame),
@@ -320,7 +345,7 @@ static void learn(bm_backend *be, const sweep *s, const float *x,
 static void turn(const bm_conv *c, float *out)
 {
     size_t C = c->channels, N = c->out_channels;
-    size_t places = c->time.size * c->rows.size;
+    size_t places = bm_conv_taps(c);
 
     for (size_t i = 0; i < places; i++) {
         const float *w = c->w + (places - 1 - i) * C * N;

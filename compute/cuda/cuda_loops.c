@@ -96,6 +96,15 @@ void bm_cuda_dropout(bm_backend *be, size_t n, float p, uint64_t key,
     BM_CUDA(be, bm_kernel_dropout(bm_cuda_of(be)->stream, n, p, key, from, to));
 }
 
+void bm_cuda_weight_dropout(bm_backend *be, size_t n, float p, uint64_t key,
+                            const float *x, float *y)
+{
+    bm_in from = {bm_cuda_read(be, x, n), false};
+    bm_out to = {bm_cuda_write(be, y, n), false};
+
+    BM_CUDA(be, bm_kernel_dropout(bm_cuda_of(be)->stream, n, p, key, from, to));
+}
+
 static bool is_padded(bm_extent e)
 {
     for (size_t b = 0; b < e.B; b++)

@@ -8,17 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "32,3x3,stride:2x2,pad:1x1" */
+/* "32,3x3,stride:2x2,pad:1x1,dilation:2x1" */
 static bm_status read_arguments(bm_layer *l)
 {
-    size_t size[2] = {0};
+    bm_window_words words = {
+        .what = "kernel", .stride = {1, 1}, .dilates = true};
     char args[sizeof l->args], *rest = args;
 
     snprintf(args, sizeof args, "%s", l->args);
     BM_TRY(
         bm_layer_count(l, "channels", bm_layer_argument(&rest), &l->channels));
-    BM_TRY(bm_layer_pair(l, "kernel", bm_layer_argument(&rest), 1, size));
-    return bm_layer_windows(l, "kernel", size, (size_t[]){1, 1}, rest, NULL);
+    BM_TRY(bm_layer_pair(l, "kernel", bm_layer_argument(&rest), 1, words.size));
+    return bm_layer_windows(l, &words, rest);
 }
 
 static bm_status plan(bm_layer *l)
@@ -28,25 +29,30 @@ static bm_status plan(bm_layer *l)
     BM_TRY(read_arguments(l));
     N = l->channels;
     l->n_out = bm_windows(l->rows, H) * N;
-    l->weights[0] = (bm_weight){
-        .name = "w", .rank = 4, .dim = {l->time.size, l->rows.size, C, N}};
+    l->weights[0] =
+        (bm_weight){.name = "w",
+                    .rank = 4,
+                    .dim = {bm_window_taps(l->time, l->dilation[0]),
+                            bm_window_taps(l->rows, l->dilation[1]), C, N}};
     l->weights[1] = (bm_weight){.name = "b", .rank = 1, .dim = {N, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
 
+/* Numbers of x in a window. */
 static size_t kernel(const bm_layer *l)
 {
-    return l->time.size * l->rows.size * bm_layer_channels_in(l);
+    const bm_weight *w = &l->weights[0];
+
+    return w->dim[0] * w->dim[1] * w->dim[2];
 }
 
 static void init(const bm_layer *l, float *w, bm_rng *rng)
 {
-    size_t n = kernel(l) * l->channels;
+    size_t C = bm_layer_channels_in(l), N = l->channels, n = kernel(l) * N;
 
-    bm_layer_glorot(w, n, kernel(l), l->time.size * l->rows.size * l->channels,
-                    rng);
-    memset(w + n, 0, l->channels * sizeof *w);
+    bm_layer_glorot(w, n, kernel(l), kernel(l) / C * N, rng);
+    memset(w + n, 0, N * sizeof *w);
 }
 
 static bm_conv view(const bm_layer *l)
@@ -59,6 +65,7 @@ static bm_conv view(const bm_layer *l)
         .out_channels = l->channels,
         .time = l->time,
         .rows = l->rows,
+        .dilation = {l->dilation[0], l->dilation[1]},
         .w = l->w,
         .b = l->w + kernel(l) * l->channels,
     };
@@ -99,8 +106,8 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_conv = {
     .name = "conv",
-    .help = "conv:CHANNELS,TIMExHEIGHT[,stride:TxH][,pad:TxH]  convolution of "
-            "columns of pixels",
+    .help = "conv:CHANNELS,TIMExHEIGHT[,stride:TxH][,pad:TxH][,dilation:TxH]  "
+            "convolution of columns of pixels",
     .plan = plan,
     .init = init,
     .kept = kept,

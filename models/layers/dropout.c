@@ -5,17 +5,9 @@
  */
 #include "models/layers/layer.h"
 
-#include <stdlib.h>
-
 static bm_status plan(bm_layer *l)
 {
-    char *end = NULL;
-
-    l->rate = strtof(l->args, &end);
-    if (l->args[0] == '\0')
-        return bm_layer_fail(l, "the probability is missing: %s", l->ops->help);
-    if (*end != '\0' || !(l->rate >= 0) || !(l->rate < 1))
-        return bm_layer_fail(l, "'%s' is not a probability in [0, 1)", l->args);
+    BM_TRY(bm_layer_probability(l, l->args, &l->rate));
     l->n_out = l->n_in;
     l->channels = l->channels_in;
     return BM_OK;

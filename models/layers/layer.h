@@ -153,7 +153,7 @@ struct bm_layer {
     bm_backend *be;     /* borrowed */
     size_t number;      /* among the layers that are BM_ALONE */
     char name[40];      /* "2.lstm": prefix of its segments' names */
-    char args[40];      /* "32,3x3": the text behind the colon */
+    char args[64];      /* "32,3x3": the text behind the colon */
     bm_word word;       /* its place in the line */
     size_t n_in, n_out; /* features per frame */
     bool assumed;       /* n_in depends on the data, which is not known yet */
@@ -161,6 +161,7 @@ struct bm_layer {
     bm_window time; /* frames of x under a frame of y: T' = bm_windows(time, T),
                        for each sequence, too; one frame unless plan sets it */
     bm_window rows; /* likewise for a column's height; conv and pool only */
+    size_t dilation[2];                  /* of conv: of time, of rows */
     bm_frame_rate rate_in, rate_out;     /* of x, of y */
     bm_weight weights[BM_LAYER_WEIGHTS]; /* in the order they lie in w */
     int n_weights;
@@ -171,7 +172,7 @@ struct bm_layer {
                           `opening` */
     bool last;       /* a separator: in front of the last branch */
     bm_tensor end;   /* a separator: its x, the output of a branch */
-    float rate;      /* dropout's p */
+    float rate;      /* p of dropout, or of weight dropout */
     float factor;    /* of scale */
     size_t heads;    /* of attention */
     size_t most;     /* frames of a sequence of x; 0: any number */
@@ -195,23 +196,33 @@ bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
 BM_CHECKED bm_status bm_layer_count(const bm_layer *l, const char *what,
                                     const char *text, size_t *out);
 
+/* Likewise a probability in [0, 1). */
+BM_CHECKED bm_status bm_layer_probability(const bm_layer *l, const char *text,
+                                          float *out);
+
 /* Likewise "3x5", numbers of frames and of rows, each at least `least`. */
 BM_CHECKED bm_status bm_layer_pair(const bm_layer *l, const char *what,
                                    const char *text, size_t least,
                                    size_t out[2]);
 
+/* How bm_layer_windows() reads the words of a layer. */
+typedef struct bm_window_words {
+    const char *what; /* for messages: "kernel" */
+    size_t size[2];   /* of a window: of time, of rows; without dilation */
+    size_t stride[2]; /* if there is no word */
+    bool averages;    /* may one be `mean`? It sets l->mean. */
+    bool dilates;     /* dilation:TIMExHEIGHT? It sets l->dilation. */
+} bm_window_words;
+
 /*
- * Sets time and rows for windows of `size`, from the words that are left of the
- * arguments: stride:TIMExHEIGHT and pad:TIMExHEIGHT, and `mean` where *mean may
- * be set (NULL: unknown). Without stride windows are `stride` apart, and
- * without pad the padding is "same": size - 1 in total, the smaller half first.
- * `what` is for messages: "kernel". Fails as bm_layer_pair does, and if there
- * are no windows over the rows of x.
+ * Sets time and rows for such windows, from the words that are left of the
+ * arguments: stride:TIMExHEIGHT, pad:TIMExHEIGHT and those above. Dilation d
+ * makes d (size - 1) + 1 places of `size`. Without pad the padding is "same":
+ * places - 1 in total, the smaller half first. Fails as bm_layer_pair does, and
+ * if there are no windows over the rows of x.
  */
-BM_CHECKED bm_status bm_layer_windows(bm_layer *l, const char *what,
-                                      const size_t size[2],
-                                      const size_t stride[2], char *rest,
-                                      bool *mean);
+BM_CHECKED bm_status bm_layer_windows(bm_layer *l, const bm_window_words *words,
+                                      char *rest);
 
 /* Cuts the next of comma-separated arguments off *rest; NULL: no more. */
 const char *bm_layer_argument(char **rest);

@@ -24,7 +24,8 @@ static bool slides(const char *rest)
 /* "2x2", "3x3,stride:2x2,pad:1x1,mean", "all,mean" */
 static bm_status read_arguments(bm_layer *l)
 {
-    size_t size[2] = {WHOLE, WHOLE};
+    bm_window_words words = {
+        .what = "window", .size = {WHOLE, WHOLE}, .averages = true};
     char args[sizeof l->args], *rest = args;
     const char *word = NULL;
     bool slide = false;
@@ -33,14 +34,15 @@ static bm_status read_arguments(bm_layer *l)
     word = bm_layer_argument(&rest);
     slide = slides(rest);
     if (strcmp(word, "all") != 0)
-        BM_TRY(bm_layer_pair(l, "window", word, 1, size));
+        BM_TRY(bm_layer_pair(l, "window", word, 1, words.size));
     else if (slide)
         return bm_layer_fail(l, "the only window of pool:all has no stride and "
                                 "no padding");
-    BM_TRY(bm_layer_windows(l, "window", size, size, rest, &l->mean));
+    memcpy(words.stride, words.size, sizeof words.stride);
+    BM_TRY(bm_layer_windows(l, &words, rest));
     if (!slide) {
-        l->time = adjacent(size[0]);
-        l->rows = adjacent(size[1]);
+        l->time = adjacent(words.size[0]);
+        l->rows = adjacent(words.size[1]);
     }
     return BM_OK;
 }

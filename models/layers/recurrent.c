@@ -1,6 +1,13 @@
-/* recurrent.c - lstm and blstm (Graves and Schmidhuber 2005, without
+/*
+ * recurrent.c - lstm and blstm (Graves and Schmidhuber 2005, without
  * peepholes), also with a projection (Sak et al. 2014), gru and bgru (Cho et al.
- * 2014): see bm_recurrent for the equations. */
+ * 2014): see bm_recurrent for the equations.
+ *
+ * With weight dropout (DropConnect, Wan et al. 2013; of wh: Merity et al. 2018)
+ * each number of wh is zero with probability p in all frames of a mini-batch,
+ * and the others are scaled by 1 / (1 - p). The copy of wh with that mask is at
+ * the beginning of `kept`; backward applies the mask to dwh.
+ */
 #include "models/layers/recurrent.h"
 
 #include <stdio.h>
@@ -16,29 +23,38 @@ static bm_recurrent kind(const bm_layer *l)
                           .directions = both ? 2 : 1};
 }
 
-/* "256" or "256,project:128". */
-static bm_status read_arguments(const bm_layer *l, bm_recurrent *v)
+/* "project:128" or "weight_dropout:0.3". */
+static bm_status read_word(bm_layer *l, const char *word, bm_recurrent *v)
 {
-    static const char key[] = "project:";
+    static const char project[] = "project:", drop[] = "weight_dropout:";
+    bool projects = strncmp(word, project, strlen(project)) == 0;
+
+    if (strncmp(word, drop, strlen(drop)) == 0)
+        return bm_layer_probability(l, word + strlen(drop), &l->rate);
+    if (projects && v->cell == BM_GRU)
+        return bm_layer_fail(l, "'%s': a GRU has no projection", word);
+    if (!projects)
+        return bm_layer_fail(l, "'%s' is %s weight_dropout:P", word,
+                             v->cell == BM_GRU ? "not"
+                                               : "neither project:SIZE nor");
+    BM_TRY(bm_layer_count(l, "projected outputs", word + strlen(project),
+                          &v->n_projected));
+    if (v->n_projected >= v->n_hidden)
+        return bm_layer_fail(l, "a projection to %zu is not below %zu cells",
+                             v->n_projected, v->n_hidden);
+    return BM_OK;
+}
+
+/* "256", "256,project:128,weight_dropout:0.3". */
+static bm_status read_arguments(bm_layer *l, bm_recurrent *v)
+{
     char args[sizeof l->args], *rest = args;
     const char *word = NULL;
 
     snprintf(args, sizeof args, "%s", l->args);
     BM_TRY(bm_layer_count(l, "cells", bm_layer_argument(&rest), &v->n_hidden));
-    word = bm_layer_argument(&rest);
-    if (word == NULL)
-        return BM_OK;
-    if (v->cell != BM_LSTM)
-        return bm_layer_fail(l, "'%s': a GRU has a number of cells alone",
-                             word);
-    if (strncmp(word, key, strlen(key)) != 0 || rest != NULL)
-        return bm_layer_fail(l, "'%s' is not project:SIZE",
-                             rest != NULL ? rest : word);
-    BM_TRY(bm_layer_count(l, "projected outputs", word + strlen(key),
-                          &v->n_projected));
-    if (v->n_projected >= v->n_hidden)
-        return bm_layer_fail(l, "a projection to %zu is not below %zu cells",
-                             v->n_projected, v->n_hidden);
+    while ((word = bm_layer_argument(&rest)) != NULL)
+        BM_TRY(read_word(l, word, v));
     return BM_OK;
 }
 
@@ -101,10 +117,23 @@ static void init(const bm_layer *l, float *w, bm_rng *rng)
         bm_layer_glorot(b + n, v.directions * Y * H, H, Y, rng);
 }
 
+/* Floats of wh, and of `kept` for its copy. */
+static size_t n_wh(const bm_recurrent *v)
+{
+    return (size_t)(v->b - v->wh);
+}
+
+static size_t room_for_copy(const bm_layer *l, const bm_recurrent *v)
+{
+    enum { LINE = 256 / sizeof(float) }; /* what follows stays aligned */
+
+    return l->rate > 0 ? (n_wh(v) + LINE - 1) / LINE * LINE : 0;
+}
+
 static size_t kept(const bm_layer *l, const bm_pass *p)
 {
     bm_recurrent v = view(l, l->w);
-    return bm_recurrent_kept(l->be, &v, p->in);
+    return room_for_copy(l, &v) + bm_recurrent_kept(l->be, &v, p->in);
 }
 
 /* The recurrence is computed for every frame but the first, a projection for
@@ -127,7 +156,13 @@ static bm_flops flops(const bm_layer *l, const bm_pass *p)
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_recurrent v = view(l, l->w);
-    bm_recurrent_forward(l->be, &v, p->in, x.data, y.data, l->kept);
+    size_t copy = room_for_copy(l, &v);
+
+    if (p->training && l->rate > 0) {
+        bm_weight_dropout(l->be, n_wh(&v), l->rate, p->key, v.wh, l->kept);
+        v.wh = l->kept;
+    }
+    bm_recurrent_forward(l->be, &v, p->in, x.data, y.data, l->kept + copy);
 }
 
 static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
@@ -136,9 +171,15 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     bm_recurrent v = view(l, l->w);
     float *dwh = l->g + (v.wh - v.wx), *db = l->g + (v.b - v.wx);
     float *dwr = v.n_projected > 0 ? l->g + (v.wr - v.wx) : NULL;
+    size_t n = n_wh(&v), copy = room_for_copy(l, &v);
+    bool drops = p->training && l->rate > 0;
 
-    bm_recurrent_backward(l->be, &v, p->in, x.data, y.data, dy.data, l->kept,
-                          dx.data, l->g, dwh, db, dwr);
+    if (drops)
+        v.wh = l->kept;
+    bm_recurrent_backward(l->be, &v, p->in, x.data, y.data, dy.data,
+                          l->kept + copy, dx.data, l->g, dwh, db, dwr);
+    if (drops)
+        bm_weight_dropout(l->be, n, l->rate, p->key, dwh, dwh);
 }
 
 bool bm_layer_is_recurrent(const bm_layer *l)
@@ -163,12 +204,12 @@ bm_recurrent bm_layer_recurrent(const bm_layer *l)
         .backward = backward,                                                  \
     }
 
-RECURRENT(
-    lstm,
-    "lstm:CELLS[,project:SIZE]  long short-term memory, forwards in time");
+RECURRENT(lstm, "lstm:CELLS[,project:SIZE][,weight_dropout:P]  long short-term "
+                "memory, forwards in time");
 RECURRENT(blstm,
-          "blstm:CELLS[,project:SIZE]  two LSTMs, forwards and backwards in "
-          "time; 2 CELLS or 2 SIZE outputs");
-RECURRENT(gru, "gru:CELLS  gated recurrent units, forwards in time");
-RECURRENT(bgru, "bgru:CELLS  two GRUs, forwards and backwards in time; 2 CELLS "
-                "outputs");
+          "blstm:CELLS[,project:SIZE][,weight_dropout:P]  two LSTMs, forwards "
+          "and backwards in time; 2 CELLS or 2 SIZE outputs");
+RECURRENT(gru, "gru:CELLS[,weight_dropout:P]  gated recurrent units, forwards "
+               "in time");
+RECURRENT(bgru, "bgru:CELLS[,weight_dropout:P]  two GRUs, forwards and "
+                "backwards in time; 2 CELLS outputs");

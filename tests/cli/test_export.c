@@ -30,7 +30,7 @@ static const char with_groups[] =
     "tanh | ) residual( linear:5 | linear:5 ) layernorm "
     "splice:-2,1..2 linear";
 
-static const char gru_layers[] = "bgru:5 gru:4 linear";
+static const char gru_layers[] = "bgru:5,weight_dropout:0.3 gru:4 linear";
 static const char of_a_conformer[] =
     "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 linear";
 
@@ -335,9 +335,9 @@ static void test_gates_and_kernels_have_the_order_of_onnx(void **_)
     bm_model_free(net);
 }
 
-/* An integer among the attributes of a node. */
-static long attribute(const Onnx__ModelProto *m, const char *node,
-                      const char *name)
+/* An attribute of a node, NULL: there is none. */
+static const Onnx__AttributeProto *attribute(const Onnx__ModelProto *m,
+                                             const char *node, const char *name)
 {
     for (size_t i = 0; i < m->graph->n_node; i++) {
         const Onnx__NodeProto *at = m->graph->node[i];
@@ -345,10 +345,52 @@ static long attribute(const Onnx__ModelProto *m, const char *node,
         for (size_t k = 0; k < at->n_attribute; k++)
             if (strcmp(at->name, node) == 0 &&
                 strcmp(at->attribute[k]->name, name) == 0)
-                return (long)at->attribute[k]->i;
+                return at->attribute[k];
     }
-    fail_msg("%s has no attribute %s", node, name);
-    return 0;
+    return NULL;
+}
+
+static long integer(const Onnx__ModelProto *m, const char *node,
+                    const char *name)
+{
+    const Onnx__AttributeProto *a = attribute(m, node, name);
+
+    if (a == NULL)
+        fail_msg("%s has no attribute %s", node, name);
+    return a != NULL ? (long)a->i : 0;
+}
+
+static void check_list(const Onnx__ModelProto *m, const char *node,
+                       const char *name, size_t n, const int64_t *expected)
+{
+    const Onnx__AttributeProto *a = attribute(m, node, name);
+
+    if (a == NULL || a->n_ints != n)
+        fail_msg("%s has no %zu numbers %s", node, n, name);
+    else
+        assert_memory_equal(a->ints, expected, n * sizeof *expected);
+}
+
+/* Kernels have their own size; padding follows from the span, 5 x 7. */
+static void test_dilation_is_an_attribute_of_convolutions(void **_)
+{
+    Onnx__ModelProto *m = NULL;
+
+    (void)_;
+    write_model("dilated.safetensors",
+                "conv:4,3x4,stride:2x1,dilation:2x2 conv:2,3x3 linear",
+                settings);
+    assert_code(BMUF("export", "dilated.safetensors", "--onnx", "dilated.onnx"),
+                0);
+    m = read_graph("dilated.onnx");
+    assert_non_null(floats(m, "0.conv/w", 4, (int64_t[]){4, 1, 3, 4}));
+    check_list(m, "0.conv/Conv", "kernel_shape", 2, (int64_t[]){3, 4});
+    check_list(m, "0.conv/Conv", "dilations", 2, (int64_t[]){2, 2});
+    check_list(m, "0.conv/Conv", "strides", 2, (int64_t[]){2, 1});
+    check_list(m, "0.conv/Conv", "pads", 4, (int64_t[]){2, 3, 2, 3});
+    check_list(m, "1.conv/Conv", "kernel_shape", 2, (int64_t[]){3, 3});
+    assert_null(attribute(m, "1.conv/Conv", "dilations"));
+    onnx__model_proto__free_unpacked(m, NULL);
 }
 
 /* r, z, n of a direction become z, r, h, with a bias of x and one of h; b[i] is
@@ -379,8 +421,8 @@ static void check_gru_graph(const float *wx, const float *wh, size_t H,
                         (k == 2 ? (float)((r * 4 + 3) * H + j) : 0));
         }
     }
-    assert_int_equal(attribute(m, "0.bgru/GRU", "linear_before_reset"), 1);
-    assert_int_equal(attribute(m, "0.bgru/GRU", "hidden_size"), H);
+    assert_int_equal(integer(m, "0.bgru/GRU", "linear_before_reset"), 1);
+    assert_int_equal(integer(m, "0.bgru/GRU", "hidden_size"), H);
     onnx__model_proto__free_unpacked(m, NULL);
 }
 
@@ -862,6 +904,7 @@ int main(void)
         cmocka_unit_test(test_a_small_graph_has_known_bytes),
         cmocka_unit_test(test_a_graph_has_names_shapes_and_texts),
         cmocka_unit_test(test_gates_and_kernels_have_the_order_of_onnx),
+        cmocka_unit_test(test_dilation_is_an_attribute_of_convolutions),
         cmocka_unit_test(test_a_gru_has_the_order_of_onnx_and_of_pytorch),
         cmocka_unit_test(test_a_projection_goes_to_numpy_alone),
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),

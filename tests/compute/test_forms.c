@@ -123,6 +123,19 @@ static void drop_none(model *m, size_t n)
     memcpy(b.x, a.x, n * sizeof *a.x);
 }
 
+/* In place or not. */
+static void drop_no_weights(model *m, size_t n)
+{
+    part a, b;
+
+    draw_two(m, n, &a, &b);
+    if (draw(m, 2))
+        b = a;
+    bm_weight_dropout(m->be, n, 0, 1, a.d_x, b.d_x);
+    if (b.x != a.x)
+        memcpy(b.x, a.x, n * sizeof *a.x);
+}
+
 /* Rows of 8, times one. */
 static void multiply_some(model *m, size_t n)
 {
@@ -190,7 +203,7 @@ static void test_forms_of_overlapping_ranges_are_one_vector(void **state)
     static void (*const steps[])(model *, size_t) = {
         put_some,           get_some,      copy_some,     activate_some,
         activate_back_some, drop_none,     copy_runs,     clear_some,
-        step_some,          multiply_some, multiply_some,
+        step_some,          multiply_some, multiply_some, drop_no_weights,
     };
     model m = {.be = open_backend(), .rng = bm_rng_make(1, "forms", 0)};
     float one[64] = {0};
@@ -239,6 +252,27 @@ static void test_products_do_not_round_the_floats_they_read(void **state)
     assert_ok(bm_sync(be));
     assert_true(got == x);
     bm_free(be, d_x);
+    bm_free(be, d_one);
+    bm_backend_close(be);
+}
+
+/* Nor does what has read them change the bits of weights with dropout. */
+static void test_weight_dropout_keeps_floats(void **state)
+{
+    bm_backend *be = open_backend();
+    float x = 1 + 0x1p-9f, one = 1, got = 0;
+    float *d_x = place(be, &x, 1), *d_one = place(be, &one, 1);
+    float *d_y = place(be, &one, 1);
+
+    (void)state;
+    assert_true(through_product(be, d_x, d_one) == 1);
+    bm_weight_dropout(be, 1, 0, 1, d_x, d_y);
+    bm_weight_dropout(be, 1, 0, 1, d_y, d_y);
+    bm_get(be, &got, d_y, 1);
+    assert_ok(bm_sync(be));
+    assert_true(got == x);
+    bm_free(be, d_x);
+    bm_free(be, d_y);
     bm_free(be, d_one);
     bm_backend_close(be);
 }
@@ -486,6 +520,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms_of_overlapping_ranges_are_one_vector),
         cmocka_unit_test(test_products_do_not_round_the_floats_they_read),
+        cmocka_unit_test(test_weight_dropout_keeps_floats),
         cmocka_unit_test(test_products_use_the_weights_of_the_last_step),
         cmocka_unit_test(test_lengths_of_many_batches_arrive),
         cmocka_unit_test(test_idle_vectors_keep_their_numbers_on_a_full_device),

@@ -12,22 +12,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "Same" and other padding, strides, kernels of one, even and odd ones; enough
- * channels for tiles of every width. w and b are not set. */
+/* "Same" and other padding, strides, dilation, kernels of one, even and odd
+ * ones; enough channels for tiles of every width. w and b are not set. */
 static const bm_conv convolutions[] = {
-    {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, NULL, NULL},
-    {5, 1, 16, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL},
-    {6, 3, 5, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL},
-    {4, 2, 33, {2, 1, 0, 1}, {2, 1, 0, 1}, NULL, NULL},
-    {9, 16, 32, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL},
-    {7, 4, 20, {3, 2, 1, 1}, {3, 2, 1, 1}, NULL, NULL},
-    {8, 2, 3, {5, 3, 2, 2}, {1, 2, 0, 0}, NULL, NULL},
-    {5, 3, 48, {3, 1, 0, 0}, {5, 1, 0, 0}, NULL, NULL},
-    {6, 17, 7, {2, 2, 1, 1}, {4, 3, 3, 3}, NULL, NULL},
-    {40, 1, 2, {7, 1, 3, 3}, {3, 1, 1, 1}, NULL, NULL},
-    {700, 9, 4, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL},
-    {700, 37, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL}, /* in pieces, */
-    {700, 2, 37, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL}, /* as dy here */
+    {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1}, NULL, NULL},
+    {5, 1, 16, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL},
+    {6, 3, 5, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL},
+    {4, 2, 33, {2, 1, 0, 1}, {2, 1, 0, 1}, {1, 1}, NULL, NULL},
+    {9, 16, 32, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL},
+    {7, 4, 20, {3, 2, 1, 1}, {3, 2, 1, 1}, {1, 1}, NULL, NULL},
+    {8, 2, 3, {5, 3, 2, 2}, {1, 2, 0, 0}, {1, 1}, NULL, NULL},
+    {5, 3, 48, {3, 1, 0, 0}, {5, 1, 0, 0}, {1, 1}, NULL, NULL},
+    {6, 17, 7, {2, 2, 1, 1}, {4, 3, 3, 3}, {1, 1}, NULL, NULL},
+    {40, 1, 2, {7, 1, 3, 3}, {3, 1, 1, 1}, {1, 1}, NULL, NULL},
+    {9, 3, 16, {5, 1, 2, 2}, {5, 1, 2, 2}, {2, 2}, NULL, NULL},
+    {8, 16, 9, {4, 1, 1, 2}, {7, 1, 3, 3}, {3, 2}, NULL, NULL},
+    {7, 5, 17, {7, 2, 3, 3}, {3, 2, 0, 1}, {3, 1}, NULL, NULL},
+    {9, 2, 33, {2, 1, 1, 0}, {5, 3, 4, 2}, {1, 4}, NULL, NULL},
+    {700, 9, 4, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL},
+    {700,
+     37,
+     2,
+     {3, 1, 1, 1},
+     {3, 1, 1, 1},
+     {1, 1},
+     NULL,
+     NULL}, /* in pieces, */
+    {700,
+     2,
+     37,
+     {3, 1, 1, 1},
+     {3, 1, 1, 1},
+     {1, 1},
+     NULL,
+     NULL}, /* as dy here */
 };
 
 /* The definition, term by term. */
@@ -41,24 +59,27 @@ static void add_window(const bm_conv *c, const frames *x, const frames *dy,
 {
     size_t C = c->channels, N = c->out_channels;
     size_t to = ((t * B + b) * (dy->n / N) + h) * N;
+    size_t taps[2] = {(c->time.size - 1) / c->dilation[0] + 1,
+                      (c->rows.size - 1) / c->dilation[1] + 1};
 
-    for (size_t i = 0; i < c->time.size; i++)
-        for (size_t j = 0; j < c->rows.size; j++) {
-            size_t at = t * c->time.stride + i - c->time.before;
-            size_t down = h * c->rows.stride + j - c->rows.before;
-            size_t from = ((at * B + b) * c->height + down) * C;
-            size_t w = (i * c->rows.size + j) * C * N;
+    for (size_t tap = 0; tap < taps[0] * taps[1]; tap++) {
+        size_t i = tap / taps[1] * c->dilation[0];
+        size_t j = tap % taps[1] * c->dilation[1];
+        size_t at = t * c->time.stride + i - c->time.before;
+        size_t down = h * c->rows.stride + j - c->rows.before;
+        size_t from = ((at * B + b) * c->height + down) * C;
+        size_t w = tap * C * N;
 
-            if (at >= (size_t)x->lengths[b] || down >= c->height)
-                continue; /* or before the first place: they wrap around */
-            for (size_t k = 0; k < C * N; k++) {
-                double u = x->x[from + k / N], d = dy->x[to + k % N];
+        if (at >= (size_t)x->lengths[b] || down >= c->height)
+            continue; /* or before the first place: they wrap around */
+        for (size_t k = 0; k < C * N; k++) {
+            double u = x->x[from + k / N], d = dy->x[to + k % N];
 
-                out->y[to + k % N] += c->w[w + k] * u;
-                out->dx[from + k / N] += c->w[w + k] * d;
-                out->dw[w + k] += u * d;
-            }
+            out->y[to + k % N] += c->w[w + k] * u;
+            out->dx[from + k / N] += c->w[w + k] * d;
+            out->dw[w + k] += u * d;
         }
+    }
     for (size_t n = 0; n < N; n++) {
         out->y[to + n] += c->b[n];
         out->db[n] += dy->x[to + n];
@@ -80,7 +101,7 @@ static void check_conv(bm_backend *be, const bm_conv *c, const frames *x,
                        const frames *dy, const convolved *expected)
 {
     size_t N = c->out_channels;
-    size_t n_w = c->time.size * c->rows.size * c->channels * N;
+    size_t n_w = bm_conv_taps(c) * c->channels * N;
     bm_conv there = *c;
     float *w = place(be, c->w, n_w), *b = place(be, c->b, N), *work = NULL;
     float *x_there = place(be, x->x, frames_count(x)), *y = NULL;
@@ -119,7 +140,7 @@ static void compare_convolution(size_t k)
     bm_conv c = convolutions[k];
     size_t C = c.channels, N = c.out_channels;
     size_t rows = bm_windows(c.rows, c.height);
-    size_t n_w = c.time.size * c.rows.size * C * N;
+    size_t n_w = bm_conv_taps(&c) * C * N;
     float *w = draw_weights(n_w + N);
     frames *x = frames_draw((bm_window){1, 1, 0, 0}, c.height * C, k);
     frames *dy = frames_draw(c.time, rows * N, k + 100);
@@ -162,7 +183,7 @@ static void convolve_pixels(bm_extent e, size_t H, double near_weight)
     const float w[] = {2, 3};
     float *x = zeros(n, sizeof *x), *dy = zeros(n, sizeof *dy);
     double *y = doubles(n), *dx = doubles(n), dw[2] = {0};
-    bm_conv c = {H, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, NULL, NULL};
+    bm_conv c = {H, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1}, NULL, NULL};
 
     for (size_t i = 0; i < n; i++) {
         if (!inside(&e, i, H))
@@ -394,7 +415,7 @@ static void test_convolution_of_no_frames_has_zero_gradients(void **state)
     const float w[] = {2, 3}, x[2 * B] = {NAN}, g[] = {1, 1};
     const double zero[2 * B] = {0};
     bm_extent e = {2, B, none};
-    bm_conv c = {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, NULL, NULL};
+    bm_conv c = {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1}, NULL, NULL};
 
     (void)state;
     FOR_EACH_SET(be)

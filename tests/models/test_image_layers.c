@@ -80,6 +80,8 @@ static void test_gradients_match_differences(void **state)
         "conv:2,3x3,pad:0x0",
         "conv:2,4x2,stride:3x2,pad:3x1",
         "conv:2,3x3,pad:2x1,stride:2x2",
+        "conv:2,3x3,dilation:2x2",
+        "conv:2,2x3,dilation:3x1,pad:2x0,stride:2x1",
         "pool:2x2",
         "pool:3x1",
         "pool:1x4",
@@ -95,6 +97,8 @@ static void test_gradients_match_differences(void **state)
         "swish",
         "scale:0.5",
         "dropout:0.3",
+        "blstm:3,weight_dropout:0.4",
+        "gru:4,weight_dropout:0.4",
     };
 
     (void)state;
@@ -136,16 +140,11 @@ static float *everything(const char *net, size_t threads,
     return all;
 }
 
-static const char *const image_nets[] = {"conv:19,3x5",
-                                         "conv:33,4x3,stride:3x2",
-                                         "pool:2x2",
-                                         "pool:3x3,mean,stride:2x1",
-                                         "pool:3x3,stride:2x1",
-                                         "batchnorm",
-                                         "batchnorm leaky_relu pool:2x2",
-                                         "layernorm",
-                                         "depthwise:5",
-                                         "depthwise:4,stride:3"};
+static const char *const image_nets[] = {
+    "conv:19,3x5", "conv:33,4x3,stride:3x2",        "conv:18,3x3,dilation:2x2",
+    "pool:2x2",    "pool:3x3,mean,stride:2x1",      "pool:3x3,stride:2x1",
+    "batchnorm",   "batchnorm leaky_relu pool:2x2", "layernorm",
+    "depthwise:5", "depthwise:4,stride:3"};
 
 static void check_threads(const char *net)
 {
@@ -166,27 +165,35 @@ static void test_threads_change_no_bit(void **state)
     FOR_EACH (i, image_nets)
         check_threads(image_nets[i]);
     check_threads("attention:5");
+    check_threads("blstm:9,weight_dropout:0.3");
+    check_threads("gru:8,weight_dropout:0.3");
+}
+
+static void check_bf16(const char *net, double tolerance)
+{
+    size_t n = 0;
+    float *whole = everything(net, 1, BM_FP32, &n);
+    float *half = everything(net, 1, BM_BF16, &n);
+    double off = 0, norm = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        off += pow((double)half[k] - whole[k], 2);
+        norm += pow(whole[k], 2);
+    }
+    assert_true(off > 0 && sqrt(off) < tolerance * sqrt(norm));
+    free(whole);
+    free(half);
 }
 
 /* Both factors of a product and the stored result are rounded, by 2^-9 at most
- * and about as often up as down. */
+ * and about as often up as down; in recurrent layers in each frame. */
 static void test_bf16_is_near_fp32(void **state)
 {
     (void)state;
-    FOR_EACH (i, image_nets) {
-        size_t n = 0;
-        float *whole = everything(image_nets[i], 1, BM_FP32, &n);
-        float *half = everything(image_nets[i], 1, BM_BF16, &n);
-        double off = 0, norm = 0;
-
-        for (size_t k = 0; k < n; k++) {
-            off += pow((double)half[k] - whole[k], 2);
-            norm += pow(whole[k], 2);
-        }
-        assert_true(off > 0 && sqrt(off) < 0x1p-8 * sqrt(norm));
-        free(whole);
-        free(half);
-    }
+    FOR_EACH (i, image_nets)
+        check_bf16(image_nets[i], 0x1p-8);
+    check_bf16("blstm:9,weight_dropout:0.3", 0x1p-6);
+    check_bf16("gru:8,weight_dropout:0.3", 0x1p-6);
 }
 
 /* Bit for bit, without products of matrices. */
@@ -311,6 +318,10 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
         {"conv:2,4x1,stride:3x1", {0, 1, 1, 2, 3, 3}},
         {"conv:2,3x1,pad:0x0", {0, 0, 0, 3, 6, 7}},
         {"conv:2,3x1,pad:2x0", {0, 3, 4, 7, 10, 11}},
+        {"conv:2,3x3,dilation:2x2", {0, 1, 2, 5, 8, 9}},
+        {"conv:2,4x1,dilation:3x1,stride:2x1", {0, 1, 1, 3, 4, 5}},
+        {"conv:2,3x1,dilation:2x1,pad:0x0", {0, 0, 0, 1, 4, 5}},
+        {"conv:2,3x2,dilation:3x4,pad:3x2,stride:2x1", {0, 1, 1, 3, 4, 5}},
         {"pool:2x2", {0, 1, 1, 3, 4, 5}},
         {"pool:3x2", {0, 1, 1, 2, 3, 3}},
         {"pool:3x3,stride:2x1", {0, 1, 1, 3, 4, 5}},
@@ -336,6 +347,37 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
     }
 }
 
+/* A time-delay layer in both ways: frames side by side times the kernel, as a
+ * matrix, is the convolution. */
+static void
+test_a_dilated_convolution_is_a_product_with_spliced_frames(void **_)
+{
+    enum { D = 6, K = 3 * D, N = 5 };
+    rig r = set_up("conv:5,3x6,dilation:2x1,pad:2x0", D, 1);
+    rig s = set_up("splice:-2,0,2", D, 0);
+    float *y = NULL, *joined = NULL;
+
+    (void)_;
+    memcpy(s.x_host, r.x_host, r.n_x * sizeof *s.x_host);
+    (void)rig_outcome(&r);
+    (void)rig_outcome(&s);
+    assert_int_equal(r.n_y, T * B * N);
+    assert_int_equal(r.n_w, K * N + N);
+    y = fetch(cpu, r.y.data, r.n_y);
+    joined = fetch(cpu, s.y.data, s.n_y);
+    for (size_t i = 0; i < r.n_y; i++) {
+        double sum = r.w_host[K * N + i % N];
+
+        for (size_t k = 0; k < K; k++)
+            sum += (double)joined[i / N * K + k] * r.w_host[k * N + i % N];
+        assert_true(near(y[i], inside(&r.pass.out, i, N) ? sum : 0, 1e-5));
+    }
+    free(y);
+    free(joined);
+    rig_close(&r);
+    rig_close(&s);
+}
+
 static void test_messages_mark_the_invalid_word(void **state)
 {
     static const struct {
@@ -359,7 +401,23 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"conv:8,3x3,pad:-1x1 linear", "ctc", "'-1x1' is not a valid padding"},
         {"conv:8,3x3,pad: linear", "ctc", "the padding is missing"},
         {"conv:8,3x3,same linear", "ctc",
-         "'same' is neither stride:TIMExHEIGHT nor pad:TIMExHEIGHT"},
+         "'same' is neither dilation:TIMExHEIGHT nor stride:TIMExHEIGHT nor "
+         "pad:TIMExHEIGHT"},
+        {"conv:8,3x3,dilation:2 linear", "ctc", "'2' is not a valid dilation"},
+        {"conv:8,3x3,dilation:0x1 linear", "ctc",
+         "'0x1' is not a valid dilation; give FRAMESxROWS, as in 3x3, each "
+         "from 1 to 1024"},
+        {"conv:8,3x3,dilation: linear", "ctc", "the dilation is missing"},
+        {"conv:8,3x3,dilation:512x1 linear", "ctc",
+         "with this dilation a kernel spans 1025 frames; the limit is 1024"},
+        {"conv:8,3x300,dilation:1x4 linear", "ctc", "spans 1197 rows"},
+        {"conv:8,3x3,dilation:2x1,pad:5x0 linear", "ctc",
+         "the padding must be smaller than the kernel"},
+        {"conv:8,1x3,dilation:1x3,pad:0x0 linear", "ctc",
+         "the kernel is higher than its input of 6 rows"},
+        {"pool:2x2,dilation:2x2 linear", "ctc",
+         "'dilation:2x2' is neither mean nor stride:TIMExHEIGHT nor "
+         "pad:TIMExHEIGHT"},
         {"conv:8,3x3, linear", "ctc", "'' is neither"},
         {"conv:8,3x3,pad:3x1 linear", "ctc",
          "the padding must be smaller than the kernel"},
@@ -521,6 +579,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fusing_layers_changes_no_bit),
         cmocka_unit_test(test_columns_stay_columns_until_a_flat_layer),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
+        cmocka_unit_test(
+            test_a_dilated_convolution_is_a_product_with_spliced_frames),
         cmocka_unit_test(test_messages_mark_the_invalid_word),
         cmocka_unit_test(test_layers_that_keep_frames_suit_per_frame_losses),
     };

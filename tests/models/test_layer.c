@@ -2,11 +2,14 @@
  * Single layers: derivatives by weights and inputs against differences of L,
  * the sum of dy y with dy fixed.
  */
+#include "models/layers/recurrent.h"
 #include "models/model.h"
 #include "tests/support/layer_rig.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +80,11 @@ static void test_gradients_match_differences(void **state)
         check_layer(nets[i], false);
     check_layer("dropout:0.4", true);
     check_layer("dropout:0.4", false);
+    check_layer("lstm:4,weight_dropout:0.4", true);
+    check_layer("blstm:3,weight_dropout:0.4", true);
+    check_layer("blstm:4,weight_dropout:0.5,project:3", true);
+    check_layer("gru:4,weight_dropout:0.4", true);
+    check_layer("bgru:3,weight_dropout:0.4", true);
 }
 
 static void test_stack_concatenates_frames(void **state)
@@ -232,6 +240,94 @@ static void test_dropout_is_active_in_training_only(void **state)
     rig_close(&r);
 }
 
+/* A second layer with the same input, weights and slopes of outputs. */
+static rig set_up_like(const char *net, const rig *r)
+{
+    rig s = set_up(net, 3, r->pass.training);
+
+    assert_int_equal(s.n_w, r->n_w);
+    assert_int_equal(s.n_y, r->n_y);
+    memcpy(s.x_host, r->x_host, r->n_x * sizeof *s.x_host);
+    memcpy(s.w_host, r->w_host, r->n_w * sizeof *s.w_host);
+    memcpy(s.slope, r->slope, r->n_y * sizeof *s.slope);
+    bm_put(cpu, s.dy.data, s.slope, s.n_y);
+    return s;
+}
+
+static void check_same(const float *a, const float *b, size_t n)
+{
+    float *x = fetch(cpu, a, n), *y = fetch(cpu, b, n);
+
+    assert_memory_equal(x, y, n * sizeof *x);
+    free(x);
+    free(y);
+}
+
+/* Three of four weights are zero, the others four times as large; so are the
+ * slopes. 1 / (1 - 3/4) = 4 is exact. */
+static void check_weight_dropout(const char *plain)
+{
+    char net[64];
+    rig r, s;
+    bm_recurrent v;
+    size_t from = 0, n = 0, dropped = 0;
+    float *g = NULL, *h = NULL;
+
+    snprintf(net, sizeof net, "%s,weight_dropout:0.75", plain);
+    r = set_up(net, 3, true);
+    s = set_up_like(plain, &r);
+    v = bm_layer_recurrent(r.l);
+    from = (size_t)(v.wh - v.wx);
+    n = (size_t)(v.b - v.wh);
+    for (size_t i = 0; i < n; i++)
+        s.w_host[from + i] *= bm_rng_at(r.pass.key, i) >> 62 < 3 ? 0 : 4;
+    assert_true(rig_outcome(&r) == rig_outcome(&s));
+    check_same(r.y.data, s.y.data, r.n_y);
+    r.l->ops->backward(r.l, &r.pass, r.x, r.y, r.dy, r.dx);
+    s.l->ops->backward(s.l, &s.pass, s.x, s.y, s.dy, s.dx);
+    check_same(r.dx.data, s.dx.data, r.n_x);
+    g = fetch(cpu, r.l->g, r.n_w);
+    h = fetch(cpu, s.l->g, s.n_w);
+    for (size_t i = 0; i < r.n_w; i++) {
+        bool zero = i >= from && i < from + n && s.w_host[i] == 0;
+
+        assert_true(zero ? g[i] == 0
+                         : g[i] == (i >= from && i < from + n ? 4 : 1) * h[i]);
+        dropped += zero;
+    }
+    assert_true(fabs((double)dropped - 0.75 * (double)n) <
+                4 * sqrt(0.1875 * (double)n));
+    free(g);
+    free(h);
+    rig_close(&r);
+    rig_close(&s);
+}
+
+static void test_weight_dropout_masks_the_recurrent_weights(void **state)
+{
+    static const char *const nets[] = {"lstm:20", "blstm:16", "gru:20",
+                                       "bgru:16", "blstm:16,project:5"};
+
+    (void)state;
+    FOR_EACH (i, nets)
+        check_weight_dropout(nets[i]);
+}
+
+static void test_weight_dropout_is_active_in_training_only(void **state)
+{
+    rig r = set_up("bgru:7,weight_dropout:0.5", 3, false);
+    rig s = set_up_like("bgru:7", &r);
+    double without = rig_outcome(&s);
+
+    (void)state;
+    assert_true(rig_outcome(&r) == without);
+    check_same(r.y.data, s.y.data, r.n_y);
+    r.pass.training = true;
+    assert_true(rig_outcome(&r) != without);
+    rig_close(&r);
+    rig_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +339,8 @@ int main(void)
         cmocka_unit_test(test_attention_refuses_sequences_that_are_too_long),
         cmocka_unit_test(test_attention_of_nothing_is_nothing),
         cmocka_unit_test(test_dropout_is_active_in_training_only),
+        cmocka_unit_test(test_weight_dropout_masks_the_recurrent_weights),
+        cmocka_unit_test(test_weight_dropout_is_active_in_training_only),
     };
     return cmocka_run_group_tests_name("layer", tests, open_cpu, close_cpu);
 }

@@ -225,9 +225,9 @@ static void test_padding_does_not_change_gradients(void **state)
     bm_model_free(m);
 }
 
-static void test_the_key_selects_the_dropout_masks(void **state)
+static void check_masks(const char *net)
 {
-    bm_model *m = build("linear:8 dropout:0.5 tanh linear", "cross_entropy");
+    bm_model *m = build(net, "cross_entropy");
     bm_params *p = bm_model_params(m);
     float x[2 * N_X], *g[3];
     int32_t count[B];
@@ -235,7 +235,6 @@ static void test_the_key_selects_the_dropout_masks(void **state)
     double before = loss_of(m, &b);
     bm_score of_passes;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         bm_model_gradient(m, &b, i == 2 ? 43 : 42, 0);
         g[i] = fetch(cpu, p->g, p->n);
@@ -248,6 +247,13 @@ static void test_the_key_selects_the_dropout_masks(void **state)
         free(g[i]);
     bm_free(cpu, b.x.data);
     bm_model_free(m);
+}
+
+static void test_the_key_selects_the_dropout_masks(void **state)
+{
+    (void)state;
+    check_masks("linear:8 dropout:0.5 tanh linear");
+    check_masks("gru:8,weight_dropout:0.5 linear");
 }
 
 static void test_scores_add_up_until_they_are_read(void **state)
@@ -496,9 +502,16 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"stack:2 bgru linear", "ctc", "word 2 'bgru': the number of cells"},
         {"gru:0 linear", "ctc", "'0' is not a number of cells"},
         {"gru:4,project:2 linear", "ctc",
-         "word 1 'gru:4,project:2': 'project:2': a GRU has a number of cells"},
-        {"lstm:4,projects:2 linear", "ctc", "'projects:2' is not project:SIZE"},
-        {"lstm:4,project:2,3 linear", "ctc", "'3' is not project:SIZE"},
+         "word 1 'gru:4,project:2': 'project:2': a GRU has no projection"},
+        {"lstm:4,projects:2 linear", "ctc",
+         "'projects:2' is neither project:SIZE nor weight_dropout:P"},
+        {"lstm:4,project:2,3 linear", "ctc", "'3' is neither project:SIZE"},
+        {"gru:4,dropout:0.5 linear", "ctc",
+         "'dropout:0.5' is not weight_dropout:P"},
+        {"lstm:4,weight_dropout:1 linear", "ctc",
+         "'1' is not a probability in [0, 1)"},
+        {"linear:3 bgru:4,weight_dropout: linear", "ctc",
+         "word 2 'bgru:4,weight_dropout:': the probability is missing"},
         {"lstm:4,project: linear", "ctc",
          "the number of projected outputs is missing"},
         {"linear:3 blstm:4,project:4 linear", "ctc",
@@ -521,8 +534,9 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"stack:0 linear", "ctc", "'0' is not a number of frames"},
         {"stack:2 linear", "cross_entropy",
          "word 1 'stack:2': cross_entropy needs an output for every frame"},
-        {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ctc",
-         "longer than the limit"},
+        {"linear:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aaaaaaaaa",
+         "ctc", "longer than the limit of 63"},
         {"linear", "sum_of_squares", "model.loss: 'sum_of_squares' is unknown"},
     };
 

@@ -58,7 +58,7 @@ bool have_convolution(const char *name, bm_precision precision)
 {
     static const float numbers[] = {1, 2};
     int32_t one[] = {1};
-    bm_conv c = {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, NULL, NULL};
+    bm_conv c = {1, 1, 1, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1}, NULL, NULL};
     bm_extent e = {1, 1, one};
     bm_backend *be = NULL;
     float *x = NULL, *y = NULL, *work = NULL;

@@ -28,10 +28,30 @@ static void pack(size_t k, size_t n, const float *w, float *packed)
 
 /* The windows of one column, see bm_conv_loops. */
 typedef struct windows {
-    size_t taps, k;
+    const bm_taps *taps;
     const float *a;
-    size_t tap, lda;
+    size_t lda;
 } windows;
+
+/* sum [rows, width vectors] += the products of a run of n numbers of each
+ * window. Returns the panel behind the run's weights. */
+__attribute__((always_inline)) static inline const float *
+convolve_run(size_t rows, size_t width, size_t n, const float *a, size_t lda,
+             const float *panel, vector sum[ROWS][2])
+{
+    for (size_t l = 0; l < n; l++, panel += width * LANES) {
+        vector left = load(panel);
+        vector right = load(panel + (width - 1) * LANES);
+
+        for (size_t i = 0; i < rows; i++) {
+            vector x = SPREAD(a[i * lda + l]);
+            sum[i][0] = MADD(x, left, sum[i][0]);
+            if (width > 1)
+                sum[i][1] = MADD(x, right, sum[i][1]);
+        }
+    }
+    return panel;
+}
 
 /* tile [rows, width vectors], with rows ldt apart. `rows` and `width` are
  * constants at every call, so that the loops are unrolled. */
@@ -40,23 +60,16 @@ convolve_rows(size_t rows, size_t width, const windows *w, const float *panel,
               const float *b, float *tile, size_t ldt)
 {
     vector sum[ROWS][2];
+    const bm_taps taps = *w->taps;
 
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < width; v++)
             sum[i][v] = load(b + v * LANES);
-    for (size_t t = 0; t < w->taps; t++) {
-        const float *a = w->a + t * w->tap;
-        for (size_t l = 0; l < w->k; l++, panel += width * LANES) {
-            vector left = load(panel);
-            vector right = load(panel + (width - 1) * LANES);
-            for (size_t i = 0; i < rows; i++) {
-                vector x = SPREAD(a[i * w->lda + l]);
-                sum[i][0] = MADD(x, left, sum[i][0]);
-                if (width > 1)
-                    sum[i][1] = MADD(x, right, sum[i][1]);
-            }
-        }
-    }
+    for (size_t f = 0; f < taps.frames; f++)
+        for (size_t r = 0; r < taps.rows; r++)
+            panel = convolve_run(rows, width, taps.n,
+                                 w->a + f * taps.frame + r * taps.row, w->lda,
+                                 panel, sum);
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < width; v++)
             store(tile + i * ldt + v * LANES, sum[i][v]);
@@ -91,10 +104,10 @@ static void convolve_tile(size_t rows, size_t width, const windows *w,
     CHOOSE(convolve_rows, rows, width, w, panel, b, tile, ldt)
 }
 
-static void convolve(size_t m, size_t n, size_t taps, size_t k, const float *a,
-                     size_t tap, size_t lda, const float *packed,
-                     const float *b, float *y)
+static void convolve(size_t m, size_t n, const bm_taps *taps, const float *a,
+                     size_t lda, const float *packed, const float *b, float *y)
 {
+    size_t k = taps->frames * taps->rows * taps->n;
     float tile[ROWS * COLUMNS];
     size_t tiles = (m + ROWS - 1) / ROWS; /* with nearly equal rows */
 
@@ -103,7 +116,7 @@ static void convolve(size_t m, size_t n, size_t taps, size_t k, const float *a,
 
         for (size_t t = 0; t < tiles; t++) {
             size_t i = t * m / tiles, rows = (t + 1) * m / tiles - i;
-            windows w = {taps, k, a + i * lda, tap, lda};
+            windows w = {taps, a + i * lda, lda};
 
             if (n - j >= whole) {
                 convolve_tile(rows, width, &w, packed, b + j, y + i * n + j, n);
@@ -114,7 +127,7 @@ static void convolve(size_t m, size_t n, size_t taps, size_t k, const float *a,
                 memcpy(y + (i + r) * n + j, tile + r * whole,
                        (n - j) * sizeof *y);
         }
-        packed += taps * k * whole;
+        packed += k * whole;
     }
 }
 

@@ -10,16 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What windows read: frames x rows runs of n floats, from run to run of a frame
+ * and from frame to frame so many floats apart. */
+typedef struct bm_taps {
+    size_t frames, rows, n;
+    size_t frame, row;
+} bm_taps;
+
 typedef struct bm_conv_loops {
     /* Packs w [k, n] for convolve: at most bm_packed(k, n) floats. */
     void (*pack)(size_t k, size_t n, const float *w, float *packed);
 
-    /* y [m, n] = b + the sum over i < taps of A_i W_i. A_i [m, k] starts at
-     * a + i tap; its rows are lda apart and may overlap. W [taps, k, n] is
-     * packed, and b is padded with zeros up to bm_packed(1, n). */
-    void (*convolve)(size_t m, size_t n, size_t taps, size_t k, const float *a,
-                     size_t tap, size_t lda, const float *packed,
-                     const float *b, float *y);
+    /* y [m, n] = b + A W. The rows of A are windows, which begin lda floats
+     * apart from a on and may overlap. W is packed, and b is padded with zeros
+     * up to bm_packed(1, n). */
+    void (*convolve)(size_t m, size_t n, const bm_taps *taps, const float *a,
+                     size_t lda, const float *packed, const float *b, float *y);
 
     /* c [m, n] += the sum over f < frames of A_f' B_f, with A_f [rows, m] at
      * a + f a_frame and rows lda apart, B_f [rows, n] at b + f b_frame. */

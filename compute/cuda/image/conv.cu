@@ -24,10 +24,10 @@ BM_INLINE void give(float x, bm_bf16 *y)
     *y = bm_to_bf16(x);
 }
 
-/* Which of n places number i of a window is; n if it is outside. */
+/* Which of n places tap i of a window is; n if it is outside. */
 BM_INLINE unsigned place_of(bm_axis a, unsigned window, unsigned i, unsigned n)
 {
-    unsigned from = window * a.stride + i;
+    unsigned from = window * a.stride + i * a.dilation;
 
     if (from < a.before)
         return n;

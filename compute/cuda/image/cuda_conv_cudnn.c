@@ -73,9 +73,9 @@ static sweep sweep_of(const bm_backend *be, const bm_conv *c, bm_extent in,
     s.px = packed((out.T - 1) * c->time.stride + c->time.size,
                   (H - 1) * c->rows.stride + c->rows.size, C);
     s.py = packed(out.T, H, N);
-    s.filter = (bm_filter_layout){
-        (unsigned)(c->time.size * c->rows.size), (unsigned)c->channels,
-        (unsigned)c->out_channels, (unsigned)C, (unsigned)N};
+    s.filter =
+        (bm_filter_layout){(unsigned)bm_conv_taps(c), (unsigned)c->channels,
+                           (unsigned)c->out_channels, (unsigned)C, (unsigned)N};
     most = s.px.sequence > s.py.sequence ? s.px.sequence : s.py.sequence;
     s.sequences = most > 0 ? PIECE / s.size / most : 1;
     s.sequences = s.sequences > out.B ? out.B : s.sequences;
@@ -95,6 +95,7 @@ static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
     bm_precision precision = bm_cuda_of(be)->precision;
     cudnnDataType_t type = bm_cudnn_type(precision);
     const bm_window *time = &s->c->time, *rows = &s->c->rows;
+    const size_t *apart = s->c->dilation;
     const bm_images *all[2] = {&s->px, &s->py};
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
 
@@ -105,11 +106,12 @@ static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
     if (status == CUDNN_STATUS_SUCCESS)
         status = c->SetFilter4dDescriptor(c->filter, type, CUDNN_TENSOR_NHWC,
                                           (int)s->filter.n, (int)s->filter.c,
-                                          (int)time->size, (int)rows->size);
+                                          (int)bm_window_taps(*time, apart[0]),
+                                          (int)bm_window_taps(*rows, apart[1]));
     if (status == CUDNN_STATUS_SUCCESS)
         status = c->SetConvolution2dDescriptor(
-            c->conv, 0, 0, (int)time->stride, (int)rows->stride, 1, 1,
-            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+            c->conv, 0, 0, (int)time->stride, (int)rows->stride, (int)apart[0],
+            (int)apart[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
     if (status == CUDNN_STATUS_SUCCESS)
         status = c->SetConvolutionMathType(c->conv, bm_cudnn_math(precision));
     return status;
@@ -143,12 +145,12 @@ static cudnnStatus_t need_of(bm_backend *be, const sweep *s, size_t n,
 {
     struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
     const bm_window *time = &s->c->time, *rows = &s->c->rows;
-    const bm_cudnn_need of = {{n, (size_t)bm_cuda_of(be)->precision, s->px.T,
-                               s->px.H, s->px.C, s->py.T, s->py.H, s->py.C,
-                               time->size, time->stride, rows->size,
-                               rows->stride},
-                              0,
-                              c->needs};
+    const bm_cudnn_need of = {
+        {n, (size_t)bm_cuda_of(be)->precision, s->px.T, s->px.H, s->px.C,
+         s->py.T, s->py.H, s->py.C, time->size, time->stride, rows->size,
+         rows->stride, s->c->dilation[0], s->c->dilation[1]},
+        0,
+        c->needs};
     bm_cudnn_need *one = c->needs;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
 

@@ -56,10 +56,13 @@ static size_t size_of(const bm_backend *be)
                                                 : sizeof(float);
 }
 
-static bm_axis axis(bm_window w)
+static bm_axis axis(bm_window w, size_t dilation)
 {
-    return (bm_axis){(unsigned)w.size, (unsigned)w.stride, (unsigned)w.before,
-                     1};
+    return (bm_axis){.size = (unsigned)bm_window_taps(w, dilation),
+                     .stride = (unsigned)w.stride,
+                     .before = (unsigned)w.before,
+                     .apart = 1,
+                     .dilation = (unsigned)dilation};
 }
 
 static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
@@ -70,16 +73,19 @@ static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
                .out_height = bm_windows(c->rows, c->height),
                .out_channels = c->out_channels};
 
-    s.windows.time = axis(c->time);
-    s.windows.rows = axis(c->rows);
+    s.windows.time = axis(c->time, c->dilation[0]);
+    s.windows.rows = axis(c->rows, c->dilation[1]);
     measure(&s, true);
     return s;
 }
 
-static bm_axis reversed(bm_window w)
+static bm_axis reversed(bm_window w, size_t dilation)
 {
-    return (bm_axis){(unsigned)w.size, 1, (unsigned)(w.size - 1 - w.before),
-                     (unsigned)w.stride};
+    return (bm_axis){.size = (unsigned)bm_window_taps(w, dilation),
+                     .stride = 1,
+                     .before = (unsigned)(w.size - 1 - w.before),
+                     .apart = (unsigned)w.stride,
+                     .dilation = (unsigned)dilation};
 }
 
 static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
@@ -90,8 +96,8 @@ static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
                .out_height = c->height,
                .out_channels = c->channels};
 
-    s.windows.time = reversed(c->time);
-    s.windows.rows = reversed(c->rows);
+    s.windows.time = reversed(c->time, c->dilation[0]);
+    s.windows.rows = reversed(c->rows, c->dilation[1]);
     measure(&s, false);
     return s;
 }
@@ -100,7 +106,7 @@ static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
  * pixel. */
 static bm_gather plain(const sweep *s)
 {
-    static const bm_axis one = {1, 1, 0, 1};
+    static const bm_axis one = {1, 1, 0, 1, 1};
     bm_gather g = s->windows;
 
     g.in = g.out;
@@ -191,22 +197,27 @@ static void convolve(bm_backend *be, const sweep *s, const bm_kernel_of_conv *w,
     }
 }
 
+/* The weights' sizes, without the weights. */
+static bm_kernel_of_conv kernel_of(const bm_conv *c, bool turned)
+{
+    return (bm_kernel_of_conv){
+        .time = (unsigned)bm_window_taps(c->time, c->dilation[0]),
+        .rows = (unsigned)bm_window_taps(c->rows, c->dilation[1]),
+        .channels = (unsigned)c->channels,
+        .out_channels = (unsigned)c->out_channels,
+        .turned = turned};
+}
+
 static void forward(bm_backend *be, const bm_conv *c, bm_extent in,
                     bm_extent out, const float *x, float *y, float *work)
 {
     sweep s = forward_sweep(be, c);
-    bm_kernel_of_conv w = {(unsigned)c->time.size,
-                           (unsigned)c->rows.size,
-                           (unsigned)c->channels,
-                           (unsigned)c->out_channels,
-                           NULL,
-                           NULL,
-                           false};
+    size_t N = c->out_channels, n_w = bm_conv_taps(c) * c->channels * N;
+    bm_kernel_of_conv w = kernel_of(c, false);
     scratch r;
 
-    w.w = bm_cuda_read(
-        be, c->w, c->time.size * c->rows.size * c->channels * c->out_channels);
-    w.b = bm_cuda_read(be, c->b, c->out_channels);
+    w.w = bm_cuda_read(be, c->w, n_w);
+    w.b = bm_cuda_read(be, c->b, N);
     s.windows.B = in.B;
     s.windows.in = bm_cuda_frames(be, in);
     s.windows.out = bm_cuda_frames(be, out);
@@ -264,15 +275,8 @@ static void backward(bm_backend *be, const bm_conv *c, bm_extent in,
 {
     sweep there = forward_sweep(be, c), back = backward_sweep(be, c);
     cudaStream_t stream = bm_cuda_of(be)->stream;
-    size_t N = c->out_channels;
-    size_t n_w = c->time.size * c->rows.size * c->channels * N;
-    bm_kernel_of_conv w = {(unsigned)c->time.size,
-                           (unsigned)c->rows.size,
-                           (unsigned)c->channels,
-                           (unsigned)N,
-                           NULL,
-                           NULL,
-                           true};
+    size_t N = c->out_channels, n_w = bm_conv_taps(c) * c->channels * N;
+    bm_kernel_of_conv w = kernel_of(c, true);
     scratch r;
 
     there.windows.B = back.windows.B = in.B;

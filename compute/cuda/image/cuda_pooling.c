@@ -28,7 +28,7 @@ static size_t numbers(bm_extent e, size_t rows, size_t channels)
 static bm_axis axis(bm_window w)
 {
     return (bm_axis){(unsigned)w.size, (unsigned)w.stride, (unsigned)w.before,
-                     1};
+                     1, 1};
 }
 
 static bm_sliding sliding(const bm_pooling *p, const bm_panes *all)

@@ -17,9 +17,10 @@ extern "C" {
 /* conv.cu */
 
 /* Windows along an axis whose places are `apart` from each other, with zeros
- * between. Window i begins at i stride - before. */
+ * between. Window i begins at i stride - before; its `size` taps are `dilation`
+ * from each other. */
 typedef struct bm_axis {
-    unsigned size, stride, before, apart;
+    unsigned size, stride, before, apart, dilation;
 } bm_axis;
 
 /*

@@ -229,6 +229,28 @@ static void test_sums_of_mini_batches_have_one_result_on_any_ranks(void **state)
     SAME({"batch.accumulate=2", 1}, {"batch.accumulate=2", 3});
 }
 
+/* Also of a run that goes on with more ranks. */
+static void test_weight_dropout_has_one_result_on_any_ranks(void **state)
+{
+    static const char whole[] = "job.workers=4; model.net="
+                                "blstm:10,weight_dropout:0.3 "
+                                "gru:8,weight_dropout:0.2 linear";
+    char half[200];
+    program p;
+
+    (void)state;
+    snprintf(half, sizeof half, "train.epochs=1; %s", whole);
+    remove_run("p1");
+    remove_run("p3");
+    train(&p, "p1", 1, whole);
+    assert_ended(&p, 0);
+    train(&p, "p3", 2, half);
+    assert_ended(&p, 0);
+    train(&p, "p3", 3, whole);
+    assert_ended(&p, 0);
+    assert_same_model("p1", "p3");
+}
+
 static void test_synchronous_sgd_of_one_worker_is_local_training(void **state)
 {
     (void)state;
@@ -424,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_rounded_factors_have_one_result_on_any_ranks),
         cmocka_unit_test(
             test_sums_of_mini_batches_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_weight_dropout_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_augmented_runs_have_one_result_on_any_ranks),

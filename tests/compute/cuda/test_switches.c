@@ -137,7 +137,7 @@ static void convolve(void)
     static const float w[3 * 3 * 2 + 2];
     static const float x[20 * 2 * 5];
     int32_t frames[] = {20, 7};
-    bm_conv c = {5, 1, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, NULL, NULL};
+    bm_conv c = {5, 1, 2, {3, 1, 1, 1}, {3, 1, 1, 1}, {1, 1}, NULL, NULL};
     bm_extent e = {20, 2, frames};
     bm_backend *be = NULL;
     float *there = NULL, *in = NULL, *y = NULL, *work = NULL;
@@ -321,7 +321,8 @@ static void test_switches_do_not_change_the_bits_of_other_cells(void **state)
 {
     (void)state;
     FOR_EACH (p, precisions) {
-        course c = {.net = "bgru:8 lstm:8 blstm:8,project:4 gru:8 linear",
+        course c = {.net = "bgru:8 lstm:8,weight_dropout:0.3 "
+                           "blstm:8,project:4 gru:8,weight_dropout:0.3 linear",
                     .loss = "ctc",
                     .precision = precisions[p],
                     .T = {40, 18},
@@ -347,7 +348,7 @@ static void test_a_second_stream_does_not_change_bits(void **state)
 
 static void test_a_second_stream_does_not_change_bits_of_clusters(void **state)
 {
-    course c = {.net = "blstm:16 lstm:16 linear",
+    course c = {.net = "blstm:16,weight_dropout:0.3 lstm:16 linear",
                 .loss = "ctc",
                 .precision = BM_BF16,
                 .engine = "cluster",
