@@ -142,29 +142,71 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* y [n] -> its median, the upper one of two; y is sorted. */
+static double median(double *y, size_t n)
+{
+    qsort(y, n, sizeof *y, by_size);
+    return y[n / 2];
+}
+
 /* What is bad, or failed, counts as the median: how bad it was would only hide
  * the differences between good ones. y [n] */
 static void level(double *y, size_t n)
 {
-    double sorted[MOST_MODELLED];
+    double sorted[MOST_MODELLED], middle = 0;
 
     memcpy(sorted, y, n * sizeof *y);
-    qsort(sorted, n, sizeof *sorted, by_size);
+    middle = n > 0 ? median(sorted, n) : 0;
     for (size_t i = 0; i < n; i++)
-        y[i] = fmin(y[i], isfinite(sorted[n / 2]) ? sorted[n / 2] : 0);
+        y[i] = fmin(y[i], isfinite(middle) ? middle : 0);
 }
 
-/* The newest MOST_MODELLED results. x [room, d + 1], y [room]. */
+/* The last rung before `rung` that trial i has a finite score of; -1: none. */
+static int rung_before(const trial *t, int rung)
+{
+    while (--rung >= 0)
+        if (rung < t->known && isfinite(t->score[rung]))
+            break;
+    return rung;
+}
+
+/* change[r]: what training from the first rung to rung r does to a score, the
+ * median over the trials that reached it. Scores of different rungs can be compared
+ * only without it: all of the first rung are worse than those of the last. */
+static void find_changes(const bm_search *s, double change[BM_SEARCH_RUNGS])
+{
+    double found[MOST_MODELLED];
+
+    change[0] = 0;
+    for (int rung = 1; rung < s->set.rungs; rung++) {
+        size_t n = 0;
+
+        for (size_t i = s->n; i-- > 0 && n < MOST_MODELLED;) {
+            const trial *t = &s->trials[i];
+            int before = rung_before(t, rung);
+
+            if (rung < t->known && isfinite(t->score[rung]) && before >= 0)
+                found[n++] = change[before] + t->score[rung] - t->score[before];
+        }
+        change[rung] = n > 0 ? median(found, n) : change[rung - 1];
+    }
+}
+
+/* The newest MOST_MODELLED results, each as it would be at the end of training if
+ * all trials improved alike. x [room, d + 1], y [room]. */
 static size_t collect(const bm_search *s, double *x, double *y)
 {
+    double change[BM_SEARCH_RUNGS];
     size_t n = 0;
 
+    find_changes(s, change);
     for (size_t i = s->n; i-- > 0;)
         for (int rung = s->trials[i].known; rung-- > 0;) {
             if (n == MOST_MODELLED)
                 break;
             put_row(s, i, rung, x + n * (s->set.axes + 1));
-            y[n++] = s->trials[i].score[rung];
+            y[n++] = s->trials[i].score[rung] - change[rung] +
+                     change[s->set.rungs - 1];
         }
     level(y, n);
     return n;
