@@ -25,7 +25,6 @@ typedef enum rule {
     RULE_TOGETHER, /* the proposal, or that there is none */
     RULE_RATE,
     RULE_GAIN_HIGH,
-    RULE_GAIN_LOW,
     RULE_FEW_BLOCKS,
     RULE_TIME_CONSTANT,
     RULE_ONE_BLOCK,
@@ -74,19 +73,11 @@ typedef struct proposal {
     bool average;     /* sgd.local_state = average */
 } proposal;
 
-static bool gain_is_low(const bm_regime *s)
-{
-    return s->filtered && s->workers > 1 &&
-           s->rate / (1 - s->momentum) < 0.5 * s->workers;
-}
-
-/* eta with so many workers, and the warnings about it heeded. */
+/* eta with so many workers. */
 static double momentum_of(const bm_regime *s, int workers)
 {
     bool follows = fabs(s->momentum - (1 - 1. / s->workers)) < 1e-9; /* auto */
 
-    if (gain_is_low(s))
-        return fmax(1 - (s->renamed ? 1 : s->rate) / workers, 0);
     return s->filtered && follows ? 1 - 1. / workers : s->momentum;
 }
 
@@ -238,13 +229,6 @@ static void advise_on_filter(listener *l, const bm_regime *s, const bm_gains *g)
              "%s / (1 - %s) = %.4g is large for %d workers; the model may "
              "overshoot",
              zeta, eta, g->steady, s->workers);
-    if (gain_is_low(s))
-        warn(l, RULE_GAIN_LOW,
-             "%s / (1 - %s) = %.4g: a block moves the model less than %d "
-             "workers one after the other would; set %s = %.4g",
-             zeta, eta, g->steady, s->workers,
-             s->renamed ? "train.strategy = bmuf with bmuf.momentum" : eta,
-             fmax(1 - (s->renamed ? 1 : s->rate) / s->workers, 0));
 }
 
 /* Returns how many rules about the sizes of blocks and mini-batches do not

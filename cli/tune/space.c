@@ -86,9 +86,9 @@ static double gain_of(const bm_regime *r)
     return r->rate / (1 - r->momentum) / r->workers;
 }
 
-/* Within what bm_advise does not warn of: a gain from half to one and a half of
- * N, and no time constant that is too long. Within one below the shortest block
- * there is no momentum, and the gain would be the block rate. */
+/* Within what bm_advise does not warn of: a gain from 1, that of averaging, to one
+ * and a half of N, and no time constant that is too long. Within one below the
+ * shortest block there is no momentum, and the gain would be the block rate. */
 static void add_filter(bm_space *s, const bm_regime *r)
 {
     double given = time_constant_of(r), high = bm_longest_time_constant(r);
@@ -101,7 +101,8 @@ static void add_filter(bm_space *s, const bm_regime *r)
         high = fmax(high, given);
     }
     (void)add(s, time_constant, low, high, false);
-    (void)add(s, gain, fmin(0.5, gain_of(r)), fmax(1.5, gain_of(r)), false);
+    (void)add(s, gain, fmin(1. / r->workers, gain_of(r)), fmax(1.5, gain_of(r)),
+              false);
 }
 
 static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
