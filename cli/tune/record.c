@@ -45,24 +45,51 @@ static void take_difference(void *self, const char *section, const bm_option *o,
              "\n  %s.%s: was %s, now %s", section, o->key, was, is);
 }
 
-static bm_status compare(const bm_tuning *t, const char *path)
+/* The settings in which a file differs from a configuration. */
+static bm_status compare(const char *path, const bm_config *now,
+                         comparison *out)
 {
-    comparison c = {0};
     bm_config *then = NULL;
     bm_status status = BM_OK;
 
+    *out = (comparison){0};
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, path));
-    bm_config_compare(then, t->config, bm_train_sections(), take_difference,
-                      &c);
-    if (c.differing > 0)
-        BM_FAIL_DONE(BM_ERR_CONFIG,
-                     "%s was begun with other settings:%s\nGive another "
-                     "--out, or use the settings in %s",
-                     t->directory, c.list, path);
+    bm_config_compare(then, now, bm_train_sections(), take_difference, out);
 done:
     bm_config_free(then);
     return status;
+}
+
+static bm_status check_config(const bm_tuning *t, const char *path)
+{
+    comparison c;
+
+    BM_TRY(compare(path, t->config, &c));
+    return c.differing == 0
+               ? BM_OK
+               : BM_FAIL(BM_ERR_CONFIG,
+                         "%s was begun with other settings:%s\nGive another "
+                         "--out, or use the settings in %s",
+                         t->directory, c.list, path);
+}
+
+bm_status bm_record_check(const bm_tuning *t, const char *path,
+                          const bm_config *trial)
+{
+    struct stat info;
+    comparison c;
+
+    if (stat(path, &info) != 0)
+        return BM_OK;
+    BM_TRY(compare(path, trial, &c));
+    return c.differing == 0
+               ? BM_OK
+               : BM_FAIL(BM_ERR_CONFIG,
+                         "%s: this version of bmuf chooses other settings than "
+                         "the one that began the search:%s\nContinue with that "
+                         "one, or give another --out than %s",
+                         path, c.list, t->directory);
 }
 
 static bm_status keep(bm_tuning *t, const bm_tune_result *r)
@@ -161,7 +188,7 @@ bm_status bm_record_open(bm_tuning *t)
     BM_TRY(bm_file_lock(&t->lock, t->directory, "tune.lock"));
     BM_TRY(bm_file_make_directory(path));
     if (stat(config, &info) == 0)
-        BM_TRY(compare(t, config));
+        BM_TRY(check_config(t, config));
     BM_TRY(bm_settings_write(t->config, config));
     BM_TRY(read_results(t, record));
     name(t, "record/journal.jsonl", path);

@@ -58,6 +58,7 @@ bm_status bm_trial_write(bm_tuning *t, size_t trial)
     BM_TRY_DONE(bm_config_set(config, "train.checkpoint_every=0"));
     BM_TRY_DONE(bm_config_set(config, "train.keep=1"));
     BM_TRY_DONE(bm_config_set(config, "job.metrics=")); /* one for all trials */
+    BM_TRY_DONE(bm_record_check(t, path, config));
     status = bm_settings_write(config, path);
 done:
     bm_config_free(config);

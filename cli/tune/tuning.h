@@ -122,6 +122,11 @@ BM_CHECKED bm_status bm_trial_time(const bm_tuning *t,
 BM_CHECKED bm_status bm_record_open(bm_tuning *t);
 void bm_record_close(bm_tuning *t);
 
+/* Fails with BM_ERR_CONFIG if the file is that of a trial with other settings: the
+ * results in the record are not this trial's. */
+BM_CHECKED bm_status bm_record_check(const bm_tuning *t, const char *path,
+                                     const bm_config *trial);
+
 /* NULL: not known. */
 const bm_tune_result *bm_record_find(const bm_tuning *t, bm_tune_job job);
 

@@ -194,6 +194,23 @@ static void test_a_stopped_search_goes_on(void **_)
     assert_same_search("one", "stopped");
 }
 
+/* Results of trials that had other settings are not taken for those of these. */
+static void test_trials_of_another_version_are_refused(void **_)
+{
+    program p;
+
+    (void)_;
+    run_tool((char *[]){"cp", "-R", (char *)in_folder("one"),
+                        (char *)in_folder("other"), NULL});
+    run_tool((char *[]){"sed", "-i", "s/^rate = .*/rate = 0.9/",
+                        (char *)in_folder("other/trials/t001.ini"), NULL});
+    TUNE(&p, "other", "--jobs", "2");
+    assert_ended(&p, 78);
+    assert_said(&p, "other/trials/t001.ini: this version of bmuf chooses other "
+                    "settings");
+    assert_said(&p, "train.rate: was 0.9, now");
+}
+
 static void test_invalid_searches_are_refused(void **_)
 {
     (void)_;
@@ -325,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
+        cmocka_unit_test(test_trials_of_another_version_are_refused),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_time_to_a_target),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
