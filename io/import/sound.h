@@ -1,6 +1,6 @@
 /*
  * sound.h - reads one channel of a recording in a format of libsndfile (WAV,
- * FLAC, Ogg, NIST SPHERE ..) as samples in 16-bit range, and resamples it. A
+ * FLAC, Ogg, MP3, NIST SPHERE ..) as samples in 16-bit range, and resamples it. A
  * file that cannot be used sets *problem; functions fail with BM_ERR_MEMORY, or
  * with BM_ERR_IO if the disk does.
  */
