@@ -242,20 +242,25 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
     return BM_OK;
 }
 
-/* Moves to a frame. In compressed formats without an index all before it is
- * read. */
+/* Formats without an index; and FLAC in an archive, whose seeking could find a
+ * frame of the next recording. */
+static bool must_be_read(const source *f)
+{
+    return !f->info.seekable || family(f) == SF_FORMAT_OGG ||
+           family(f) == SF_FORMAT_MPEG ||
+           (f->bytes.begin > 0 && f->bytes.size == 0);
+}
+
+/* Moves to a frame. */
 static bm_status skip_to(source *f, bm_sound *s, sf_count_t frame)
 {
     sf_count_t skipped = 0;
 
-    if (frame == 0)
-        return BM_OK;
-    if (f->info.seekable && family(f) != SF_FORMAT_OGG &&
-        family(f) != SF_FORMAT_MPEG) {
+    if (frame > 0 && must_be_read(f))
+        return read_frames(f, s, 0, true, frame, &skipped);
+    if (frame > 0)
         (void)sf_seek(f->file, frame, SEEK_SET);
-        return BM_OK;
-    }
-    return read_frames(f, s, 0, true, frame, &skipped);
+    return BM_OK;
 }
 
 static bm_status read_part(source *f, bm_sound *s, long channel,

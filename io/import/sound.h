@@ -26,7 +26,8 @@ typedef struct bm_excerpt {
     double start, duration;
 } bm_excerpt;
 
-/* Sets rate, channels and seconds from the header of the file. */
+/* A path is a file, or a byte of an archive: "wav.ark:1234" (sound_bytes.h).
+ * Sets rate, channels and seconds from the header of the file. */
 BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
                                     bm_problem *problem);
 

@@ -1,7 +1,7 @@
 /*
  * manifest_json.c - JSON lines: our own, NeMo's manifests ("audio_filepath",
- * "offset", no id), WeNet's ("key", "wav", "txt"), and the cuts of Lhotse, each of which is a recording with
- * supervisions.
+ * "offset", no id), WeNet's lists ("key", "wav", "txt"), and the cuts of Lhotse,
+ * each of which is a recording with supervisions.
  */
 #include "io/import/manifest/manifest_parts.h"
 
