@@ -4,6 +4,7 @@
  */
 #include "io/import/sound.h"
 
+#include "core/file_kind.h"
 #include "io/import/sound_bytes.h"
 #include "io/import/sound_end.h"
 
@@ -76,10 +77,15 @@ static bm_status check_disk(const source *f)
 static void refuse(source *f, bm_problem *problem)
 {
     const char *why = sf_strerror(NULL), *path = f->bytes.path;
+    const char *kind = bm_file_kind(path);
 
     if (bm_sound_is_cut(&f->bytes, 0))
         bm_problem_set(problem, "damaged or truncated",
                        "%s: damaged or truncated: %s", path, why);
+    else if (kind != NULL && strcmp(kind, "a gzip file") == 0)
+        bm_problem_set(problem, "compressed",
+                       "%s is %s; only lists may be compressed: unpack it",
+                       path, kind);
     else
         bm_problem_set(problem, "not a recording", "%s: %s", path, why);
 }
