@@ -32,22 +32,29 @@ static size_t place_of_xing(const unsigned char *frame, int *samples)
     return 4 + checksum + (first ? mono ? 17 : 32 : mono ? 9 : 17);
 }
 
-/* at: position of the header in the recording; h: its bytes, 140. */
-static bool read_xing(const unsigned char *h, int64_t at, bm_mp3_head *out)
+/* h: the bytes of the header, 144. */
+static bool read_xing(const unsigned char *h, bm_mp3_head *out)
 {
     int64_t flags = four(h + 4);
-    size_t n = 8;
+    size_t n = 12;
 
     if ((flags & 1) == 0)
         return false;
-    out->frames = four(h + n);
-    n += 4;
-    out->bytes_at = flags & 2 ? at + (int64_t)n : 0;
+    out->frames = four(h + 8);
     n += (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
     /* LAME's: 21 bytes behind, 12 bits for each end */
     out->spare = h[n + 21] << 4 | h[n + 22] >> 4;
     out->spare += (h[n + 22] & 15) << 8 | h[n + 23];
     return out->frames > 0;
+}
+
+bool bm_mp3_is(bm_sound_bytes *b)
+{
+    unsigned char frame[4];
+    int samples = 0;
+
+    return bm_sound_bytes_get(b, tag_length(b), frame, sizeof frame) &&
+           place_of_xing(frame, &samples) > 0;
 }
 
 bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out)
@@ -56,15 +63,15 @@ bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out)
     unsigned char frame[192];
     size_t xing = 0;
 
-    *out = (bm_mp3_head){.begin = tag_length(b)};
-    if (!bm_sound_bytes_get(b, out->begin, frame, sizeof frame))
+    *out = (bm_mp3_head){0};
+    if (!bm_sound_bytes_get(b, tag_length(b), frame, sizeof frame))
         return false;
     xing = place_of_xing(frame, &out->samples);
     if (xing == 0)
         return false;
     if (memcmp(frame + xing, "Xing", 4) == 0 ||
         memcmp(frame + xing, "Info", 4) == 0)
-        return read_xing(frame + xing, out->begin + (int64_t)xing, out);
+        return read_xing(frame + xing, out);
     if (memcmp(frame + VBRI, "VBRI", 4) == 0)
         out->frames = four(frame + VBRI + 14);
     return out->frames > 0;

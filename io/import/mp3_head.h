@@ -6,12 +6,13 @@
 #include "io/import/sound_bytes.h"
 
 typedef struct bm_mp3_head {
-    int64_t frames;   /* 0: unknown */
-    int64_t spare;    /* samples of them at both ends that are not played */
-    int64_t begin;    /* of the first frame, in bytes */
-    int64_t bytes_at; /* position of the number of bytes, big-endian; 0: none */
-    int samples;      /* of a frame */
+    int64_t frames; /* 0: unknown */
+    int64_t spare;  /* samples of them at both ends that are not played */
+    int samples;    /* of a frame */
 } bm_mp3_head;
+
+/* Does it begin with a frame of MP3, or with an ID3 tag and a frame? */
+bool bm_mp3_is(bm_sound_bytes *b);
 
 /* False if it is no MP3, or has no such header. */
 bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out);

@@ -5,6 +5,7 @@
 #include "io/import/sound.h"
 
 #include "core/file_kind.h"
+#include "io/import/mp3_head.h"
 #include "io/import/sound_bytes.h"
 #include "io/import/sound_end.h"
 
@@ -22,6 +23,7 @@ enum { CHUNK = 16384 }; /* floats read at once */
  * reports a disk that fails as a file that is damaged. */
 typedef struct source {
     bm_sound_bytes bytes; /* must be first */
+    bool endless;         /* its end may not be looked for */
     SNDFILE *file;
     SF_INFO info;
 } source;
@@ -31,10 +33,15 @@ static sf_count_t length(void *self)
     return bm_sound_bytes_length(self);
 }
 
+/* By the length of an MP3 its decoder estimates the number of samples, of which
+ * no more are read, and it prints a warning if the header has another length. */
 static sf_count_t seek(sf_count_t offset, int whence, void *self)
 {
+    const source *f = self;
     bm_sound_bytes *b = self;
 
+    if (whence == SEEK_END && f->endless)
+        return -1;
     if (whence == SEEK_CUR)
         offset += b->at;
     else if (whence == SEEK_END)
@@ -103,7 +110,7 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     BM_TRY(bm_sound_bytes_open(&f->bytes, path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
-    bm_sound_mend_mp3(&f->bytes);
+    f->endless = bm_mp3_is(&f->bytes);
     f->bytes.at = 0;
     file = sf_open_virtual(&calls, SFM_READ, &f->info, f);
     if (f->bytes.error != 0) {

@@ -25,17 +25,6 @@ int64_t bm_sound_bytes_length(const bm_sound_bytes *b)
     return b->size > 0 && b->size < rest ? b->size : rest;
 }
 
-/* Puts b->change over the n bytes that were read from b->at on. */
-static void put_change(const bm_sound_bytes *b, unsigned char *to, size_t n)
-{
-    for (size_t i = 0; b->changed > 0 && i < sizeof b->change; i++) {
-        int64_t k = b->changed + (int64_t)i - b->at;
-
-        if (k >= 0 && k < (int64_t)n)
-            to[k] = b->change[i];
-    }
-}
-
 size_t bm_sound_bytes_read(bm_sound_bytes *b, void *to, size_t n)
 {
     size_t got = 0;
@@ -56,7 +45,6 @@ size_t bm_sound_bytes_read(bm_sound_bytes *b, void *to, size_t n)
             break;
         got += (size_t)k;
     }
-    put_change(b, to, got);
     b->at += (int64_t)got;
     return got;
 }

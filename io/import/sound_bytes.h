@@ -17,10 +17,8 @@ typedef struct bm_sound_bytes {
     const char *path; /* borrowed */
     int fd, error;    /* error: errno of the first failed read */
     int64_t begin;    /* of the recording in the file */
-    int64_t size;    /* of the recording, by its own header; 0: up to the end */
-    int64_t at;      /* position, from `begin` on */
-    int64_t changed; /* where `change` replaces what the file has; 0: nowhere */
-    unsigned char change[4];
+    int64_t size; /* of the recording, by its own header; 0: up to the end */
+    int64_t at;   /* position, from `begin` on */
 } bm_sound_bytes;
 
 /* path: a file, or a byte of an archive. Without a recording there it sets

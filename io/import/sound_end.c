@@ -59,16 +59,3 @@ bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples)
         return !ogg_ends(b);
     return !mp3_ends(b, samples);
 }
-
-void bm_sound_mend_mp3(bm_sound_bytes *b)
-{
-    bm_mp3_head h;
-    int64_t bytes = 0;
-
-    if (!bm_mp3_head_read(b, &h) || h.bytes_at == 0)
-        return;
-    bytes = bm_sound_bytes_length(b) - h.begin;
-    for (size_t i = 0; i < sizeof b->change; i++)
-        b->change[i] = (unsigned char)(bytes >> (24 - 8 * i));
-    b->changed = h.bytes_at;
-}

@@ -9,8 +9,4 @@
  * b->at. */
 bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples);
 
-/* Before libsndfile reads: its decoder of MP3 prints a warning if the number of
- * bytes in the header is wrong; it gets the right one. */
-void bm_sound_mend_mp3(bm_sound_bytes *b);
-
 #endif
