@@ -47,7 +47,7 @@ static const struct magic {
     {"OggS", 4, 0, "an Ogg recording", sounds},
     {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},
     {".snd", 4, 0, "an AU recording", sounds},
-    {"ID3", 3, 0, "an MP3 recording", sounds},
+    {"ID3", 3, 0, "an MP3 recording", sounds}, /* or is_mp3 */
     {"\x93NUMPY", 6, 0, "a NumPy array", features},
     {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
     {"II*\0", 4, 0, "a TIFF image", images},
@@ -71,6 +71,7 @@ static const struct magic {
 };
 
 /* Kinds that take more than a look at some bytes. */
+static const char mp3[] = "an MP3 recording";
 static const char wav[] = "a WAV recording";
 static const char aiff[] = "an AIFF recording";
 static const char npz[] = "a NumPy archive (.npz)";
@@ -89,6 +90,7 @@ static const struct use {
     const char *kind, *use;
 } uses[] = {
     {wav, sounds},
+    {mp3, sounds},
     {aiff, sounds},
     {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
           "manifest of its arrays"},
@@ -165,6 +167,17 @@ static bool is_ark(const head *h)
     return blank != NULL && has(h, (size_t)(blank - h->bytes), " \0B", 3);
 }
 
+/* The first frame of MPEG audio, layers II and III: 11 bits that are set, and no
+ * invalid version, bit rate or sampling rate. UTF-16 begins as layer I does. */
+static bool is_mp3(const head *h)
+{
+    unsigned rate = h->bytes[2] >> 4, layer = h->bytes[1] >> 1 & 3;
+
+    return h->n > 4 && h->bytes[0] == 0xff && h->bytes[1] >> 5 == 7 &&
+           (h->bytes[1] >> 3 & 3) != 1 && (layer == 1 || layer == 2) &&
+           rate > 0 && rate < 15 && (h->bytes[2] >> 2 & 3) != 3;
+}
+
 const char *bm_file_kind(const char *path)
 {
     head h;
@@ -174,6 +187,8 @@ const char *bm_file_kind(const char *path)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (has(&h, magics[i].at, magics[i].bytes, magics[i].n))
             return magics[i].kind;
+    if (is_mp3(&h))
+        return mp3;
     if (h.bytes[0] == 'R' && has(&h, 8, "WAVE", 4)) /* RIFF, RIFX, RF64 */
         return wav;
     if (has(&h, 0, "FORM", 4) && has(&h, 8, "AIF", 3))

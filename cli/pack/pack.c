@@ -32,10 +32,15 @@ static bm_status get_most_left_out(const bm_arguments *a, double *out)
 /* Features if the data directory has some, else recordings. */
 static const bm_importer_ops *importer_of_kaldi(const char *directory)
 {
+    static const char *const names[] = {"feats.scp", "feats.scp.gz"};
     char path[4096];
 
-    snprintf(path, sizeof path, "%s/feats.scp", directory);
-    return access(path, F_OK) == 0 ? &bm_importer_features : &bm_importer_audio;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[k]);
+        if (access(path, F_OK) == 0)
+            return &bm_importer_features;
+    }
+    return &bm_importer_audio;
 }
 
 /* The importer and manifest of the command line. */

@@ -4,9 +4,11 @@
  */
 #include "io/import/sound.h"
 
-#include "core/file.h"
+#include "core/file_kind.h"
+#include "io/import/mp3_head.h"
+#include "io/import/sound_bytes.h"
+#include "io/import/sound_end.h"
 
-#include <errno.h>
 #include <math.h>
 #include <samplerate.h>
 #include <sndfile.h>
@@ -14,74 +16,85 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CHUNK = 16384 }; /* floats read at once */
 
 /* An open recording. libsndfile reads the file through the functions below: it
  * reports a disk that fails as a file that is damaged. */
 typedef struct source {
-    const char *path;
-    int fd, error; /* error: errno of the first failed read */
+    bm_sound_bytes bytes; /* must be first */
+    bool endless;         /* its end may not be looked for */
     SNDFILE *file;
     SF_INFO info;
 } source;
 
 static sf_count_t length(void *self)
 {
-    const source *f = self;
-    struct stat info = {0};
-
-    return fstat(f->fd, &info) == 0 ? info.st_size : 0;
+    return bm_sound_bytes_length(self);
 }
 
+/* By the length of an MP3 its decoder estimates the number of samples, of which
+ * no more are read, and it prints a warning if the header has another length. */
 static sf_count_t seek(sf_count_t offset, int whence, void *self)
 {
     const source *f = self;
+    bm_sound_bytes *b = self;
 
-    return lseek(f->fd, offset, whence);
+    if (whence == SEEK_END && f->endless)
+        return -1;
+    if (whence == SEEK_CUR)
+        offset += b->at;
+    else if (whence == SEEK_END)
+        offset += bm_sound_bytes_length(b);
+    if (offset < 0)
+        return -1;
+    b->at = offset;
+    return offset;
 }
 
 static sf_count_t tell(void *self)
 {
-    return seek(0, SEEK_CUR, self);
+    const bm_sound_bytes *b = self;
+
+    return b->at;
 }
 
 static sf_count_t fetch(void *to, sf_count_t n, void *self)
 {
-    source *f = self;
-    sf_count_t got = 0;
-
-    while (got < n) {
-        ssize_t k = read(f->fd, (char *)to + got, (size_t)(n - got));
-
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0 && f->error == 0)
-            f->error = errno;
-        if (k <= 0)
-            break;
-        got += k;
-    }
-    return got;
+    return n > 0 ? (sf_count_t)bm_sound_bytes_read(self, to, (size_t)n) : 0;
 }
 
 static void close_source(source *f)
 {
     if (f->file != NULL)
         sf_close(f->file);
-    if (f->fd >= 0)
-        close(f->fd);
+    bm_sound_bytes_close(&f->bytes);
 }
 
 /* Fails if the disk did. */
 static bm_status check_disk(const source *f)
 {
-    if (f->error == 0)
+    if (f->bytes.error == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", f->path,
-                   strerror(f->error));
+    return BM_FAIL(BM_ERR_IO, "%s cannot be read: %s", f->bytes.path,
+                   strerror(f->bytes.error));
+}
+
+/* After libsndfile did not open it. A cut within the header is told as one. */
+static void refuse(source *f, bm_problem *problem)
+{
+    const char *why = sf_strerror(NULL), *path = f->bytes.path;
+    const char *kind = bm_file_kind(path);
+
+    if (bm_sound_is_cut(&f->bytes, 0))
+        bm_problem_set(problem, "damaged or truncated",
+                       "%s: damaged or truncated: %s", path, why);
+    else if (kind != NULL && strcmp(kind, "a gzip file") == 0)
+        bm_problem_set(problem, "compressed",
+                       "%s is %s; only lists may be compressed: unpack it",
+                       path, kind);
+    else
+        bm_problem_set(problem, "not a recording", "%s: %s", path, why);
 }
 
 /* f->file stays NULL if there is a problem. Close with close_source, also after
@@ -92,21 +105,21 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     SF_VIRTUAL_IO calls = {
         .get_filelen = length, .seek = seek, .read = fetch, .tell = tell};
     SNDFILE *file = NULL;
-    bm_status status = BM_OK;
 
-    *f = (source){.path = path, .fd = -1};
-    status = bm_file_open_regular(&f->fd, path);
-    if (status != BM_OK)
-        return bm_problem_of(status, path, problem);
+    *f = (source){0};
+    BM_TRY(bm_sound_bytes_open(&f->bytes, path, problem));
+    if (bm_problem_is(problem))
+        return BM_OK;
+    f->endless = bm_mp3_is(&f->bytes);
+    f->bytes.at = 0;
     file = sf_open_virtual(&calls, SFM_READ, &f->info, f);
-    if (f->error != 0) {
+    if (f->bytes.error != 0) {
         if (file != NULL)
             sf_close(file);
         return check_disk(f);
     }
     if (file == NULL) {
-        bm_problem_set(problem, "not a recording", "%s: %s", path,
-                       sf_strerror(NULL));
+        refuse(f, problem);
         return BM_OK;
     }
     s->rate = f->info.samplerate;
@@ -172,24 +185,6 @@ static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
     }
 }
 
-/*
- * True if a WAV file is shorter than its header says, which libsndfile does not
- * report. Programs that write to a pipe set the size to 0 or to almost 2^31 or
- * 2^32.
- */
-static bool is_cut_short(source *f)
-{
-    unsigned char head[8] = {0};
-    off_t size = 0;
-
-    if (seek(0, SEEK_SET, f) != 0 ||
-        fetch(head, sizeof head, f) != (sf_count_t)sizeof head ||
-        memcmp(head, "RIFF", 4) != 0)
-        return false;
-    size = head[4] | head[5] << 8 | head[6] << 16 | (off_t)head[7] << 24;
-    return size < 0x7ffff000 && size + 8 > length(f);
-}
-
 static int family(const source *f)
 {
     return f->info.format & SF_FORMAT_TYPEMASK;
@@ -203,10 +198,10 @@ static void check_length(source *f, const bm_sound *s, bm_problem *problem)
     bool wrong =
         expected > 0 && expected < SF_COUNT_MAX && s->n != (size_t)expected;
 
-    if (wrong || is_cut_short(f))
+    if (wrong || bm_sound_is_cut(&f->bytes, s->n))
         bm_problem_set(problem, "damaged or truncated",
-                       "%s: damaged or truncated after %zu samples", f->path,
-                       s->n);
+                       "%s: damaged or truncated after %zu samples",
+                       f->bytes.path, s->n);
 }
 
 static void check_samples(const source *f, const bm_sound *s,
@@ -215,7 +210,8 @@ static void check_samples(const source *f, const bm_sound *s,
     for (size_t i = 0; i < s->n; i++)
         if (!isfinite(s->x[i])) {
             bm_problem_set(problem, "NaN or infinite samples",
-                           "%s: sample %zu is NaN or infinite", f->path, i);
+                           "%s: sample %zu is NaN or infinite", f->bytes.path,
+                           i);
             return;
         }
 }
@@ -230,7 +226,8 @@ static void check_part(const source *f, bm_excerpt part, sf_count_t wanted,
         bm_problem_set(problem, "excerpt outside the recording",
                        "%s: the excerpt from %g s%s to %g s is outside the "
                        "recording",
-                       f->path, part.start, part.duration > 0 ? "" : " on",
+                       f->bytes.path, part.start,
+                       part.duration > 0 ? "" : " on",
                        part.start + part.duration);
 }
 
@@ -258,20 +255,25 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
     return BM_OK;
 }
 
-/* Moves to a frame. In compressed formats without an index all before it is
- * read. */
+/* Formats without an index; and FLAC in an archive, whose seeking could find a
+ * frame of the next recording. */
+static bool must_be_read(const source *f)
+{
+    return !f->info.seekable || family(f) == SF_FORMAT_OGG ||
+           family(f) == SF_FORMAT_MPEG ||
+           (f->bytes.begin > 0 && f->bytes.size == 0);
+}
+
+/* Moves to a frame. */
 static bm_status skip_to(source *f, bm_sound *s, sf_count_t frame)
 {
     sf_count_t skipped = 0;
 
-    if (frame == 0)
-        return BM_OK;
-    if (f->info.seekable && family(f) != SF_FORMAT_OGG &&
-        family(f) != SF_FORMAT_MPEG) {
+    if (frame > 0 && must_be_read(f))
+        return read_frames(f, s, 0, true, frame, &skipped);
+    if (frame > 0)
         (void)sf_seek(f->file, frame, SEEK_SET);
-        return BM_OK;
-    }
-    return read_frames(f, s, 0, true, frame, &skipped);
+    return BM_OK;
 }
 
 static bm_status read_part(source *f, bm_sound *s, long channel,
@@ -291,7 +293,7 @@ static bm_status read_part(source *f, bm_sound *s, long channel,
     if (!whole)
         check_part(f, part, wanted, n, problem);
     else if (sf_error(f->file) != SF_ERR_NO_ERROR)
-        bm_problem_set(problem, "damaged or truncated", "%s: %s", f->path,
+        bm_problem_set(problem, "damaged or truncated", "%s: %s", f->bytes.path,
                        sf_strerror(f->file));
     else
         check_length(f, s, problem);

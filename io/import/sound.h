@@ -1,6 +1,6 @@
 /*
  * sound.h - reads one channel of a recording in a format of libsndfile (WAV,
- * FLAC, Ogg, NIST SPHERE ..) as samples in 16-bit range, and resamples it. A
+ * FLAC, Ogg, MP3, NIST SPHERE ..) as samples in 16-bit range, and resamples it. A
  * file that cannot be used sets *problem; functions fail with BM_ERR_MEMORY, or
  * with BM_ERR_IO if the disk does.
  */
@@ -26,7 +26,8 @@ typedef struct bm_excerpt {
     double start, duration;
 } bm_excerpt;
 
-/* Sets rate, channels and seconds from the header of the file. */
+/* A path is a file, or a byte of an archive: "wav.ark:1234" (sound_bytes.h).
+ * Sets rate, channels and seconds from the header of the file. */
 BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
                                     bm_problem *problem);
 

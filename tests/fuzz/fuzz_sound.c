@@ -1,10 +1,24 @@
-/* fuzz_sound.c - recordings, resampled, and their features. */
+/* fuzz_sound.c - recordings, resampled, and their features; and as recordings in
+ * an archive, behind a key of four letters. */
 #include "io/features/fbank.h"
 #include "io/import/sound.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+static void read_archive(const char *path)
+{
+    char place[400];
+    bm_sound s = {0};
+    bm_problem problem = {0};
+
+    snprintf(place, sizeof place, "%s:5", path);
+    FUZZ_RULE(bm_sound_read(&s, place, 0, (bm_excerpt){0, 0}, &problem) ==
+              BM_OK);
+    bm_sound_free(&s);
+}
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
@@ -14,6 +28,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
 
     (void)data;
     (void)size;
+    read_archive(path);
     FUZZ_RULE(bm_sound_probe(&s, path, &problem) == BM_OK);
     if (bm_problem_is(&problem))
         return;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static char folder[] = "/tmp/bmuf_test_XXXXXX";
 
@@ -57,6 +58,15 @@ void write_bytes(const char *name, const void *bytes, size_t n)
 void write_text(const char *name, const char *text)
 {
     write_bytes(name, text, strlen(text));
+}
+
+void write_gzip(const char *name, const char *text)
+{
+    gzFile file = gzopen(in_folder(name), "wb");
+
+    assert_non_null(file);
+    assert_int_equal(gzputs(file, text), strlen(text));
+    assert_int_equal(gzclose(file), Z_OK);
 }
 
 const char *real_data(const char *name)

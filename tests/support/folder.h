@@ -20,6 +20,7 @@ const char *in_folder(const char *name);
 
 void write_bytes(const char *name, const void *bytes, size_t n);
 void write_text(const char *name, const char *text);
+void write_gzip(const char *name, const char *text); /* compressed */
 
 /* The path of a file of the real data. NULL: it is missing, which is printed;
  * the test is to skip. */

@@ -40,13 +40,27 @@ static bm_status keep(bm_sound_folder *f, const char *path, double seconds)
     return BM_OK;
 }
 
+/* s->seconds <- the length, for which a recording is read if its header does not
+ * tell, as that of some MP3 files does not. */
+static bm_status measure(bm_sound *s, const char *path, bm_problem *problem)
+{
+    BM_TRY(bm_sound_probe(s, path, problem));
+    if (bm_problem_is(problem) || s->seconds > 0)
+        return BM_OK;
+    BM_TRY(bm_sound_read(s, path, 0, (bm_excerpt){0, 0}, problem));
+    s->seconds = (double)s->n / (double)s->rate;
+    return BM_OK;
+}
+
 /* Keeps a file if it is a recording. */
 static bm_status look_at(bm_sound_folder *f, const char *path)
 {
     bm_sound s = {0};
     bm_problem problem = {0};
+    bm_status status = measure(&s, path, &problem);
 
-    BM_TRY(bm_sound_probe(&s, path, &problem));
+    bm_sound_free(&s);
+    BM_TRY(status);
     if (bm_problem_is(&problem) || !(s.seconds > 0))
         return BM_OK;
     return keep(f, path, s.seconds);

@@ -11,7 +11,7 @@
 
 typedef struct bm_sound_file {
     char *path;
-    double seconds; /* by its header */
+    double seconds;
 } bm_sound_file;
 
 /* Starts as {0}; free with bm_sound_folder_free. */

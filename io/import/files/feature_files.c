@@ -73,13 +73,23 @@ static bm_status read_whole(const bm_place *place, file_format format,
     return status;
 }
 
-/* What no list of features points at. */
-static bool is_other(const char *path)
+/* For what no list of features points at. */
+static void check_kind(const char *path, bm_problem *problem)
 {
     const char *kind = bm_file_kind(path);
 
-    return kind != NULL && kind != bm_kind_binary &&
-           strcmp(kind, "a Kaldi archive") != 0;
+    if (kind == NULL || kind == bm_kind_binary ||
+        strcmp(kind, "a Kaldi archive") == 0)
+        return;
+    if (strcmp(kind, "a gzip file") == 0)
+        bm_problem_set(problem, "compressed",
+                       "%s is %s; only lists may be compressed: unpack it",
+                       path, kind);
+    else
+        bm_problem_set(problem, "not a matrix",
+                       "%s is %s, neither a NumPy array, nor a file of HTK, "
+                       "Sphinx or Kaldi",
+                       path, kind);
 }
 
 static bm_status read_kaldi(const bm_place *place, bm_frames *x,
@@ -93,11 +103,8 @@ static bm_status read_kaldi(const bm_place *place, bm_frames *x,
     BM_TRY_DONE(bm_kaldi_seek(&f, place->offset, problem));
     if (!bm_problem_is(problem))
         status = bm_kaldi_matrix(&f, x, problem);
-    if (status == BM_OK && bm_problem_is(problem) && is_other(place->file))
-        bm_problem_set(problem, "not a matrix",
-                       "%s is %s, neither a NumPy array, nor a file of HTK, "
-                       "Sphinx or Kaldi",
-                       place->file, bm_file_kind(place->file));
+    if (status == BM_OK && bm_problem_is(problem))
+        check_kind(place->file, problem);
 done:
     bm_kaldi_close(&f);
     return status;

@@ -5,7 +5,7 @@
  */
 #include "io/import/images/line_source_parts.h"
 
-#include "core/file.h"
+#include "io/import/manifest/lines.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -146,14 +146,9 @@ bm_status bm_line_list_read(const char *path, const char *image_dir,
 {
     list l = {.path = path, .image_dir = image_dir, .taker = taker};
     char *all = NULL;
-    size_t size = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_file_read(path, BM_MOST_LIST_BYTES, &all, &size));
-    if (strlen(all) != size)
-        BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "%s: a zero byte; a list should be lines \"id text\"",
-                     path);
+    BM_TRY(bm_lines_all(path, BM_MOST_LIST_BYTES, &all));
     BM_TRY_DONE(walk(&l, all, true));
     status = walk(&l, all, false);
 done:

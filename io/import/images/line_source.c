@@ -1,10 +1,10 @@
 #include "io/import/images/line_source.h"
 
-#include "core/file.h"
 #include "core/file_kind.h"
 #include "core/words.h"
 #include "io/import/images/line_source_parts.h"
 #include "io/import/images/page_xml.h"
+#include "io/import/manifest/lines.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -53,28 +53,27 @@ static bool is_xml(const char *path)
     return kind != NULL && strcmp(kind, "XML") == 0;
 }
 
-/* out [room] <- the first line. */
-static void first_line(const char *path, char *out, int room)
+/* Whether its first line is the path of a page. Standard input could not be read
+ * again, and is a manifest. */
+static bool lists_pages(const char *path)
 {
-    FILE *file = NULL;
+    bm_lines *lines = NULL;
+    char *line = NULL;
+    size_t length = 0;
+    bool pages = false;
 
-    out[0] = '\0';
-    if (bm_file_open_stream(&file, path) != BM_OK)
-        return;
-    if (fgets(out, room, file) == NULL)
-        out[0] = '\0';
-    out[strcspn(out, "\r\n")] = '\0';
-    fclose(file);
+    if (strcmp(path, "-") == 0 || bm_lines_open(&lines, path) != BM_OK)
+        return false;
+    if (bm_lines_next(lines, &line, &length) == BM_OK && line != NULL)
+        pages = line[0] != '{' && bm_ends_with(line, ".xml");
+    bm_lines_close(lines);
+    return pages;
 }
 
 bool bm_line_source_is(const char *path, const char *image_dir)
 {
-    char line[PATH_MAX];
-
-    if (image_dir[0] != '\0' || is_folder(path) || is_xml(path))
-        return true;
-    first_line(path, line, sizeof line);
-    return line[0] != '{' && bm_ends_with(line, ".xml");
+    return image_dir[0] != '\0' || is_folder(path) || is_xml(path) ||
+           lists_pages(path);
 }
 
 /* Pages whose paths are in a file, one a line, relative to its folder. */
@@ -83,10 +82,9 @@ static bm_status read_pages(const char *path, const bm_line_taker *taker)
     const char *slash = strrchr(path, '/');
     int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
     char *text = NULL, *rest = NULL;
-    size_t size = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_file_read(path, BM_MOST_LIST_BYTES, &text, &size));
+    BM_TRY(bm_lines_all(path, BM_MOST_LIST_BYTES, &text));
     for (char *line = strtok_r(text, "\r\n", &rest); line != NULL;
          line = strtok_r(NULL, "\r\n", &rest)) {
         char page[PATH_MAX];

@@ -6,6 +6,8 @@
  *   - a list of PyLaia, "id t h e <space> t e x t", and a folder of images;
  *   - pages in PAGE XML or ALTO: a file, a folder of them, or a list of paths,
  *     one a line.
+ *
+ * Lists may be compressed with gzip; that of PyLaia may be "-", standard input.
  */
 #ifndef BM_IO_IMPORT_IMAGES_LINE_SOURCE_H
 #define BM_IO_IMPORT_IMAGES_LINE_SOURCE_H

@@ -140,3 +140,54 @@ size_t bm_lines_number(const bm_lines *l)
 {
     return l->number;
 }
+
+/* Appends a line to *text, which has *used of *room bytes. */
+static bm_status append(const bm_lines *l, const char *line, size_t length,
+                        char **text, size_t *used, size_t *room)
+{
+    char *grown = NULL;
+
+    if (*used + length + 2 > *room) {
+        *room = 2 * (*used + length + 2);
+        grown = realloc(*text, *room);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", l->path);
+        *text = grown;
+    }
+    memcpy(*text + *used, line, length);
+    *used += length;
+    (*text)[(*used)++] = '\n';
+    return BM_OK;
+}
+
+bm_status bm_lines_all(const char *path, size_t most, char **out)
+{
+    bm_lines *l = NULL;
+    char *line = NULL, *text = calloc(1, CHUNK);
+    size_t length = 0, used = 0, room = CHUNK;
+    bm_status status = BM_OK;
+
+    if (text == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
+    BM_TRY_DONE(bm_lines_open(&l, path));
+    for (;;) {
+        BM_TRY_DONE(bm_lines_next(l, &line, &length));
+        if (line == NULL)
+            break;
+        if (memchr(line, '\0', length) != NULL)
+            BM_FAIL_DONE(BM_ERR_FORMAT, "%s:%zu: a zero byte; it is not a list",
+                         l->path, l->number);
+        if (length >= most - used)
+            BM_FAIL_DONE(BM_ERR_FORMAT,
+                         "%s has more than %zu bytes; divide the list", l->path,
+                         most);
+        BM_TRY_DONE(append(l, line, length, &text, &used, &room));
+    }
+    text[used] = '\0';
+    *out = text;
+    text = NULL;
+done:
+    bm_lines_close(l);
+    free(text);
+    return status;
+}

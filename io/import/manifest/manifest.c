@@ -387,15 +387,17 @@ static const char *why_missing(const char *path)
 /* The same for the file of a row. */
 static const char *why_unusable(const bm_manifest *m, const char *path)
 {
+    bool audio = bm_manifest_is_audio(m);
     bm_place place;
 
     if (bm_manifest_is_pipe(path))
         return "";
-    if (strcmp(m->kind, "feats") != 0 || access(path, F_OK) == 0)
+    if ((!audio && strcmp(m->kind, "feats") != 0) || access(path, F_OK) == 0)
         return why_missing(path);
-    return bm_place_parse(&place, path)
-               ? why_missing(place.file)
-               : "not a place such as raw.ark:1234[0:99]";
+    if (!bm_place_parse(&place, path) || (audio && place.cut))
+        return audio ? "not a place such as wav.ark:1234"
+                     : "not a place such as raw.ark:1234[0:99]";
+    return why_missing(place.file);
 }
 
 static bm_status find_missing(bm_manifest *m, double most_missing)

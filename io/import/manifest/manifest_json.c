@@ -1,7 +1,7 @@
 /*
  * manifest_json.c - JSON lines: our own, NeMo's manifests ("audio_filepath",
- * "offset", no id), and the cuts of Lhotse, each of which is a recording with
- * supervisions.
+ * "offset", no id), WeNet's lists ("key", "wav", "txt"), and the cuts of Lhotse,
+ * each of which is a recording with supervisions.
  */
 #include "io/import/manifest/manifest_parts.h"
 
@@ -57,18 +57,20 @@ static double seconds_of(bm_manifest *m, size_t line, const json_t *object,
     return x;
 }
 
-/* ---- our own, and NeMo's ------------------------------------------------- */
+/* ---- our own, NeMo's, and WeNet's ---------------------------------------- */
 
-static void count_unknown(bm_manifest *m, json_t *object)
+static void count_unknown(bm_manifest *m, json_t *object, bool wenet)
 {
+    const char *others = wenet                     ? "key wav txt"
+                         : bm_manifest_is_audio(m) ? "audio_filepath"
+                                                   : "";
     const char *key = NULL;
     json_t *value = NULL;
 
     json_object_foreach(object, key, value)
     {
         if (!bm_is_word_of(key, "id text speaker start offset duration end") &&
-            strcmp(key, m->kind) != 0 &&
-            (!bm_manifest_is_audio(m) || strcmp(key, "audio_filepath") != 0))
+            strcmp(key, m->kind) != 0 && !bm_is_word_of(key, others))
             bm_manifest_count_unknown(m, key);
     }
 }
@@ -76,24 +78,28 @@ static void count_unknown(bm_manifest *m, json_t *object)
 static bm_status read_ours(bm_manifest *m, size_t line, json_t *object)
 {
     bool audio = bm_manifest_is_audio(m);
-    const json_t *id = json_object_get(object, "id"), *path = NULL;
+    bool wenet = audio && json_object_get(object, "wav") != NULL;
+    const char *file = wenet ? "wav" : audio ? "audio_filepath" : NULL;
+    const json_t *id = NULL, *path = NULL, *text = NULL;
     size_t before = m->faults.n;
     bm_manifest_fields f = {0};
 
+    id = value_of(m, line, object, "id", wenet ? "key" : NULL);
+    path = value_of(m, line, object, m->kind, file);
+    text = value_of(m, line, object, "text", wenet ? "txt" : NULL);
     if (id == NULL && json_object_get(object, "audio_filepath") == NULL)
         bm_manifest_fault(m, line, "\"id\" is missing");
     f.id = text_of(m, line, id, "id");
-    path = value_of(m, line, object, m->kind, audio ? "audio_filepath" : NULL);
     f.path = text_of(m, line, path, m->kind);
     if (path == NULL)
         bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
-    f.text = text_of(m, line, json_object_get(object, "text"), "text");
+    f.text = text_of(m, line, text, "text");
     f.speaker = text_of(m, line, json_object_get(object, "speaker"), "speaker");
     f.start = seconds_of(m, line, object, "start", "offset", 0);
     f.duration =
         seconds_of(m, line, object, "duration", NULL, BM_LEAST_SECONDS);
     f.end = seconds_of(m, line, object, "end", NULL, BM_LEAST_SECONDS);
-    count_unknown(m, object);
+    count_unknown(m, object, wenet);
     return m->faults.n > before ? BM_OK : bm_manifest_add(m, line, &f);
 }
 

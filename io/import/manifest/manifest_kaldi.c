@@ -8,7 +8,7 @@
  *     text      sequence words
  *     utt2spk   sequence speaker
  *
- * Rows are those of segments or else of wav.scp, or those of feats.scp, in the
+ * Each may be compressed, wav.scp.gz. Rows are those of segments or else of wav.scp, or those of feats.scp, in the
  * order of the file.
  */
 #include "io/import/manifest/manifest_parts.h"
@@ -131,15 +131,26 @@ static int by_key(const void *left, const void *right)
     return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
 
+/* p->path <- NAME in the directory, or NAME.gz if only that is there. */
+static bm_status find_file(const directory *d, pairs *p, const char *name)
+{
+    for (size_t k = 0; k < 2 && !p->there; k++) {
+        int n = snprintf(p->path, sizeof p->path, "%s/%s%s", d->path, name,
+                         k == 0 ? "" : ".gz");
+
+        if (n < 0 || (size_t)n >= sizeof p->path)
+            return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", d->path);
+        p->there = access(p->path, F_OK) == 0;
+    }
+    p->name = name;
+    return BM_OK;
+}
+
 static bm_status read_pairs(directory *d, pairs *p, const char *name)
 {
     bm_manifest *m = d->m;
-    int n = snprintf(p->path, sizeof p->path, "%s/%s", d->path, name);
 
-    if (n < 0 || (size_t)n >= sizeof p->path)
-        return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", d->path);
-    p->name = name;
-    p->there = access(p->path, F_OK) == 0;
+    BM_TRY(find_file(d, p, name));
     if (!p->there)
         return BM_OK;
     m->file = p->path;

@@ -1,5 +1,6 @@
 #include "io/import/returnn/returnn_file.h"
 
+#include "core/file_kind.h"
 #include "core/finite.h"
 #include "io/import/returnn/returnn_texts.h"
 #include "io/shard/shard.h"
@@ -280,8 +281,24 @@ static bm_status open_targets(bm_returnn_file *f)
     return read_size(f, key);
 }
 
+/* What bm_h5_open would take for a damaged shard. An HDF5 file may begin with
+ * other bytes: a binary file of unknown kind is left to the library. */
+static bm_status check_kind(const char *path)
+{
+    const char *kind = bm_file_kind(path);
+
+    if (kind == NULL)
+        kind = bm_text_kind(path);
+    if (kind == NULL || kind == bm_kind_binary ||
+        strcmp(kind, "an HDF5 file") == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not an HDF5 file of RETURNN; %s",
+                   path, kind, bm_file_kind_use(kind));
+}
+
 static bm_status open_all(bm_returnn_file *f, const char *target)
 {
+    BM_TRY(check_kind(f->path));
     BM_TRY(bm_h5_open(&f->h5, f->path));
     f->is_open = true;
     BM_TRY(find_keys(f));

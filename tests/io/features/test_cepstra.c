@@ -160,26 +160,28 @@ static void test_energy_is_that_of_the_window_less_its_mean(void **_)
     bm_fbank_free(f);
 }
 
-/* By compute-mfcc-feats' defaults, with --use-energy=false, and by
- * conf/mfcc_hires.conf: the first FIRST and the last LAST cepstra of frames 0 and
- * 2. Of 13 cepstra these are all. */
+/* By compute-mfcc-feats' defaults, with --use-energy=false, by
+ * conf/mfcc_hires.conf, and at 8 kHz with reflected ends: the first FIRST and the
+ * last LAST cepstra of the first and the last frame. Of 13 these are all. */
 static void test_features_have_the_known_answer(void **_)
 {
-    enum { N = 720, T = 3, FIRST = 7, LAST = 6, KNOWN = FIRST + LAST };
+    enum { N = 720, FIRST = 7, LAST = 6, KNOWN = FIRST + LAST, SET = 5 };
     static const struct {
-        const char *set[4];
-        size_t n;
+        const char *set[SET];
+        size_t n, frames;
         double y[2][KNOWN];
     } known[] = {
         {{"features.rate=16000", "features.mels=23", "features.cepstra=13",
           "features.energy=yes"},
          13,
+         3,
          {{23.3323, -17.3768, -0.2030, 10.9542, -40.7111, -79.5294, -29.7363,
            -70.2529, -67.1611, 28.2018, 14.6904, 0.6078, 52.7179},
           {23.3321, -15.3959, 1.3753, 15.0580, -33.0272, -82.5776, -29.8634,
            -63.6165, -59.1788, 36.4770, 14.6202, -2.2014, 59.5036}}},
         {{"features.rate=16000", "features.mels=23", "features.cepstra=13"},
          13,
+         3,
          {{84.4379, -17.3768, -0.2030, 10.9542, -40.7111, -79.5294, -29.7363,
            -70.2529, -67.1611, 28.2018, 14.6904, 0.6078, 52.7179},
           {84.2176, -15.3959, 1.3753, 15.0580, -33.0272, -82.5776, -29.8634,
@@ -187,34 +189,45 @@ static void test_features_have_the_known_answer(void **_)
         {{"features.rate=16000", "features.mels=40", "features.cepstra=40",
           "features.high_hz=-400"},
          40,
+         3,
          {{103.8503, -27.0930, 0.4466, -0.4641, -55.4175, -85.8830, -46.3945,
            8.8227, -0.3563, -8.0178, -2.0622, -7.9643, -5.0758},
           {103.8032, -23.8832, 2.7159, 6.5683, -45.0813, -90.2798, -45.4332,
            12.6359, 2.3767, -4.2404, -2.2122, -8.4377, -3.5115}}},
+        {{"features.rate=8000", "features.mels=30", "features.cepstra=20",
+          "features.high_hz=-200", "features.snip_edges=no"},
+         20,
+         9,
+         {{103.8662, 0.0554, 16.8942, -60.4436, -21.6134, -18.9999, -35.3059,
+           -7.3850, -1.1559, 4.1960, 1.5384, 1.2253, -3.3183},
+          {107.5522, -6.8301, 5.6183, -38.1406, -35.3371, -21.4490, -20.1131,
+           -11.7788, 6.0695, 3.1666, 0.5295, 3.1847, -3.3304}}},
     };
 
     (void)_;
     FOR_EACH (k, known) {
         bm_config *config = NULL;
-        bm_recording_settings s = settings_of(known[k].set, 4, &config);
+        bm_recording_settings s = settings_of(known[k].set, SET, &config);
         bm_recording_bank *bank = NULL;
         bm_frames y = {0};
+        double turn = 2 * pi / (double)s.rate;
         float x[N];
 
         for (size_t i = 0; i < N; i++)
-            x[i] = (float)round(8000 * sin(2 * pi * 440 * (double)i / 16000) +
-                                2000 * cos(2 * pi * 3000 * (double)i / 16000)) +
+            x[i] = (float)round(8000 * sin(turn * 440 * (double)i) +
+                                2000 * cos(turn * 3000 * (double)i)) +
                    (float)((31 * i * i + 17 * i) % 401) - 200;
         assert_ok(bm_recording_bank_new(&bank, &s));
         assert_ok(bm_recording_frames(bank, &s, "a", x, N, &y));
-        assert_int_equal(y.n, T);
+        assert_int_equal(y.n, known[k].frames);
         assert_int_equal(y.dim, known[k].n);
         assert_int_equal(bm_recording_columns(&s), known[k].n);
         for (size_t i = 0; i < KNOWN; i++) {
             size_t d = i < FIRST ? i : y.dim - KNOWN + i;
 
             assert_float_equal(y.x[d], known[k].y[0][i], 1e-3);
-            assert_float_equal(y.x[2 * y.dim + d], known[k].y[1][i], 1e-3);
+            assert_float_equal(y.x[(y.n - 1) * y.dim + d], known[k].y[1][i],
+                               1e-3);
         }
         bm_frames_free(&y);
         bm_recording_bank_free(bank);

@@ -184,6 +184,71 @@ static void test_filter_bank_has_the_known_answer(void **state)
     free(y);
 }
 
+/* The first FIRST and the last LAST bands of the first and the last frame, by
+ * kaldi-native-fbank 1.23.0, a port of Kaldi's code, without dither. */
+static void test_filter_bank_has_the_numbers_of_kaldi(void **state)
+{
+    enum { MOST = 3000, FIRST = 7, LAST = 6, KNOWN = FIRST + LAST };
+    static const struct {
+        bm_fbank_settings s;
+        size_t samples, frames;
+        double y[2][KNOWN];
+    } known[] = {
+        {{16000, 23, 25, 10, "povey", 0.97, 20, 0, true},
+         720,
+         3,
+         {{9.1192, 12.2986, 17.0444, 23.8389, 23.5368, 15.5390, 14.5450,
+           18.3798, 18.3085, 18.1309, 18.9631, 19.5872, 19.2652},
+          {10.5806, 12.4893, 17.0434, 23.8351, 23.5314, 15.6562, 14.4835,
+           17.7029, 17.6972, 18.1854, 18.7760, 19.1856, 19.4095}}},
+        {{8000, 40, 25, 10, "hamming", 0.97, 20, 0, false},
+         500,
+         6,
+         {{14.8401, 15.9571, 16.8257, 16.8899, 17.8543, 18.8401, 19.3464,
+           23.6276, 24.5009, 21.5117, 19.1520, 18.8746, 17.7614},
+          {14.6610, 14.8482, 15.9938, 16.6448, 16.9837, 17.6120, 18.3160,
+           23.4314, 24.6464, 20.3094, 18.7311, 18.0246, 17.3931}}},
+        {{16000, 80, 25, 10, "povey", 0.97, 20, -400, true},
+         720,
+         3,
+         {{8.4180, 8.0749, 7.0168, 5.8255, 8.1809, 9.9163, 11.7929, 18.5132,
+           18.5363, 18.0068, 18.1627, 18.0428, 18.1802},
+          {9.0434, 9.1754, 9.7796, 8.7379, 8.9252, 10.1471, 11.3876, 18.2130,
+           17.9119, 17.9271, 17.8160, 18.2330, 18.5862}}},
+        {{44100, 30, 32, 16, "hanning", 0.9, 60, 7600, true},
+         3000,
+         3,
+         {{12.2949, 11.5692, 14.0626, 21.8571, 25.8497, 24.8693, 16.1600,
+           18.2674, 18.4859, 18.2875, 18.6500, 18.9445, 19.1013},
+          {12.2537, 11.5644, 14.0787, 21.8571, 25.8496, 24.8691, 16.2142,
+           18.2683, 18.4812, 18.2836, 18.6516, 18.9428, 19.1016}}},
+    };
+    float x[MOST];
+
+    (void)state;
+    FOR_EACH (k, known) {
+        const bm_fbank_settings *s = &known[k].s;
+        double turn = 2 * pi / (double)s->rate;
+        size_t mels = (size_t)s->mels, frames = 0;
+        float *y = NULL;
+
+        for (size_t i = 0; i < known[k].samples; i++)
+            x[i] = (float)round(8000 * sin(turn * 440 * (double)i) +
+                                2000 * cos(turn * 3000 * (double)i)) +
+                   (float)((31 * i * i + 17 * i) % 401) - 200;
+        y = bank_of(s, x, known[k].samples, &frames);
+        assert_int_equal(frames, known[k].frames);
+        for (size_t i = 0; i < KNOWN; i++) {
+            size_t m = i < FIRST ? i : mels - KNOWN + i;
+
+            assert_float_equal(y[m], known[k].y[0][i], 1e-3);
+            assert_float_equal(y[(frames - 1) * mels + m], known[k].y[1][i],
+                               1e-3);
+        }
+        free(y);
+    }
+}
+
 static void test_invalid_filter_banks_are_rejected(void **state)
 {
     static const struct {
@@ -621,6 +686,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_filter_bank_equals_its_definition),
         cmocka_unit_test(test_filter_bank_has_the_known_answer),
+        cmocka_unit_test(test_filter_bank_has_the_numbers_of_kaldi),
         cmocka_unit_test(test_invalid_filter_banks_are_rejected),
         cmocka_unit_test(test_silence_gives_the_smallest_energy),
         cmocka_unit_test(test_too_few_samples_give_no_frames),

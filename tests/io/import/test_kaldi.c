@@ -144,6 +144,8 @@ static void test_wrong_places_are_problems(void **state)
         {BYTES("u  [ 1 x ]\n"), "x.ark:2", "a word that is no number"},
         {BYTES("u  [ ]\n"), "x.ark:2", "an empty matrix"},
         {BYTES("u  [ 1 nan ]\n"), "x.ark:2", "NaN or infinite"},
+        {BYTES("\x1f\x8b\x08\0"), "x.ark",
+         "x.ark is a gzip file; only lists may be compressed: unpack it"},
         {BYTES("u  [ 1 2 ]\n"), "x.ark:2[5:9]", "outside the matrix of 1 row"},
         {BYTES("u  [ 1 2 ]\n"), "x.ark:2[:,1:2]", "outside the matrix"},
         {BYTES("u  [ 1 2 ]\n"), "x.ark:2[1:0]", "not a place such as"},
@@ -230,6 +232,27 @@ static void test_a_data_directory_is_a_manifest(void **state)
     assert_string_equal(row.text, "one two");
     assert_int_equal(row.line, 2);
     bm_manifest_free(m);
+}
+
+static void test_files_of_a_data_directory_may_be_compressed(void **state)
+{
+    bm_manifest *m = NULL;
+    bm_manifest_row row;
+
+    (void)state;
+    make_directory();
+    unlink(in_folder("data/text"));
+    write_text("data/a.wav", "");
+    write_gzip("data/wav.scp.gz", "u1 a.wav\n");
+    write_gzip("data/text.gz", "u1 one\n");
+    assert_ok(open_directory(&m, "audio", false));
+    row = bm_manifest_at(m, 0);
+    assert_string_equal(row.path, in_folder("data/a.wav"));
+    assert_string_equal(row.text, "one");
+    assert_string_equal(row.speaker, "ann"); /* of a plain file */
+    bm_manifest_free(m);
+    unlink(in_folder("data/wav.scp.gz"));
+    unlink(in_folder("data/text.gz"));
 }
 
 static void test_segments_are_excerpts_of_recordings(void **state)
@@ -642,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_wrong_places_are_problems),
         cmocka_unit_test(test_ranges_take_a_part_of_a_matrix),
         cmocka_unit_test(test_a_data_directory_is_a_manifest),
+        cmocka_unit_test(test_files_of_a_data_directory_may_be_compressed),
         cmocka_unit_test(test_segments_are_excerpts_of_recordings),
         cmocka_unit_test(test_faults_of_a_data_directory_name_file_and_line),
         cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),

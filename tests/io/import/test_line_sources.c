@@ -149,6 +149,35 @@ static void test_lists_of_characters_are_read(void **_)
 }
 
 /* Two lines: one in the box that is black, one beside it. */
+static void test_lists_may_be_compressed_or_standard_input(void **_)
+{
+    static const char text[] = "l1 t o\nl2 b e\n";
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("zip");
+    write_page("zip/l1.png", 1, 1);
+    write_page("zip/l2.png", 1, 1);
+    write_gzip("tr.txt.gz", text);
+    write_text("input.txt", text);
+    for (size_t k = 0; k < 2; k++) {
+        if (k == 1)
+            assert_non_null(freopen(in_folder("input.txt"), "r", stdin));
+        open_images(&i, k == 0 ? in_folder("tr.txt.gz") : "-",
+                    in_folder("zip"));
+        check_item(i, "l1", "to", (15 + 3) / 4);
+        check_item(i, "l2", "be", (15 + 3) / 4);
+        assert_null(next_item(i).id);
+        bm_importer_close(i);
+    }
+    write_bytes("tr.txt.gz", "\x1f\x8b\x08", 3);
+    check_failure(in_folder("tr.txt.gz"), in_folder("zip"), BM_ERR_FORMAT,
+                  "damaged or end early");
+    write_bytes("zero.txt", "l1 a\n\0\n", 7);
+    check_failure(in_folder("zero.txt"), in_folder("zip"), BM_ERR_FORMAT,
+                  "zero.txt:2: a zero byte");
+}
+
 static const char xml[] =
     "<PcGts><Page imageFilename=\"%s.png\" imageWidth=\"120\" "
     "imageHeight=\"80\">\n"
@@ -199,8 +228,11 @@ static void test_pages_are_read_from_files_folders_and_lists(void **_)
     check_page(i, "p2", "two"); /* a second pass */
     bm_importer_close(i);
     write_text("pages.txt", "book/p2.xml\n# a comment\nbook/p1.xml\n");
-    for (size_t k = 0; k < 2; k++) {
-        open_images(&i, in_folder(k == 0 ? "book" : "pages.txt"), "");
+    write_gzip("pages.gz", "book/p2.xml\n# a comment\nbook/p1.xml\n");
+    for (size_t k = 0; k < 3; k++) {
+        static const char *const names[] = {"book", "pages.txt", "pages.gz"};
+
+        open_images(&i, in_folder(names[k]), "");
         assert_int_equal(i->ops->size(i), 4);
         check_page(i, k == 0 ? "p1" : "p2", k == 0 ? "one" : "two");
         check_page(i, k == 0 ? "p2" : "p1", k == 0 ? "two" : "one");
@@ -306,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),
         cmocka_unit_test(test_faults_of_pages_are_named),

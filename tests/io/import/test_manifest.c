@@ -346,6 +346,30 @@ static void test_cuts_of_lhotse_are_excerpts(void **state)
     bm_manifest_free(m);
 }
 
+static void test_lists_of_wenet_are_manifests(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("data.list",
+               "{\"key\": \"w1\", \"wav\": \"a.wav\", \"txt\": \"one\"}\n"
+               "{\"key\": \"w2\", \"wav\": \"a.wav\", \"txt\": \"two\", "
+               "\"start\": 0.5, \"end\": 2.5}\n");
+    assert_ok(bm_manifest_read(&m, in_folder("data.list"), "audio", 0, false));
+    assert_row(m, 0, "w1", "one", "", 0, 0);
+    assert_row(m, 1, "w2", "two", "", 0.5, 2);
+    assert_string_equal(bm_manifest_at(m, 1).path, in_folder("a.wav"));
+    bm_manifest_free(m);
+    write_text("data.list", "{\"key\": \"w1\", \"id\": \"w1\", "
+                            "\"wav\": \"a.wav\", \"txt\": \"one\"}\n");
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("data.list"), "audio", 0, false),
+        BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "data.list:1: both \"id\" and "
+                                            "\"key\"; give only one"));
+}
+
 static void test_faults_of_other_formats_name_the_line(void **state)
 {
     static const struct {
@@ -398,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_manifests_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_ids_are_made_of_names_of_files),
         cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),
+        cmocka_unit_test(test_lists_of_wenet_are_manifests),
         cmocka_unit_test(test_faults_of_other_formats_name_the_line),
     };
 

@@ -335,12 +335,34 @@ static void test_faults_of_files_name_what_is_wrong(void **state)
     assert_non_null(strstr(next_item(i).problem->text,
                            "label 0 is 7, but classes are 0 to 2"));
     bm_importer_close(i);
-    write_text("f.hdf", "no HDF5");
-    assert_int_equal(open_file(&i, in_folder("f.hdf"), NULL, 0, NULL),
-                     BM_ERR_FORMAT);
     assert_int_equal(open_file(&i, in_folder("none.hdf"), NULL, 0, NULL),
                      BM_ERR_MISSING);
 #undef GOOD
+}
+
+/* The message says what the file is, and which option reads it. */
+static void test_files_of_other_kinds_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *kind, *use;
+    } cases[] = {
+        {"fLaC", "is a FLAC recording, not an HDF5 file of RETURNN", "--audio"},
+        {"u1 raw.ark:12\n", "is a Kaldi scp file, not an", "--kaldi"},
+        {"{\"id\": \"a\"}\n", "is JSON, not an", "manifests"},
+        {"no HDF5\n", "is a text, not an", "manifests"},
+        {"\1\2\3", "truncated", "HDF5"}, /* such an HDF5 file may exist */
+    };
+    bm_importer *i = NULL;
+
+    (void)state;
+    FOR_EACH (k, cases) {
+        write_text("f.hdf", cases[k].text);
+        assert_int_equal(open_file(&i, in_folder("f.hdf"), NULL, 0, NULL),
+                         BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[k].kind) == NULL ||
+            strstr(bm_last_error(), cases[k].use) == NULL)
+            fail_msg("%s: %s", cases[k].kind, bm_last_error());
+    }
 }
 
 /* Truncated anywhere, a file gives an error or sequences. */
@@ -400,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_a_blank_among_the_classes_is_the_blank),
         cmocka_unit_test(test_one_of_several_targets_is_chosen),
         cmocka_unit_test(test_faults_of_files_name_what_is_wrong),
+        cmocka_unit_test(test_files_of_other_kinds_are_refused),
         cmocka_unit_test(test_damaged_files_never_crash),
         cmocka_unit_test(test_a_shard_is_packed_again),
     };

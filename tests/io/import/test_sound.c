@@ -181,6 +181,12 @@ static void test_invalid_recordings_are_problems(void **state)
     assert_non_null(strstr(problem.text, "text.wav: "));
     bm_sound_free(&s);
 
+    write_bytes("a.wav.gz", "\x1f\x8b\x08\0", 4);
+    s = read_sound("a.wav.gz", 0, &problem);
+    assert_non_null(strstr(problem.text, "a.wav.gz is a gzip file; only lists "
+                                         "may be compressed: unpack it"));
+    bm_sound_free(&s);
+
     write_tone("one.wav", 100, 1, 8000);
     s = read_sound("one.wav", 2, &problem);
     assert_non_null(strstr(problem.text, "no channel 2"));

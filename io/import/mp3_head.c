@@ -1,0 +1,78 @@
+#include "io/import/mp3_head.h"
+
+#include <string.h>
+
+static int64_t four(const unsigned char *p)
+{
+    return (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
+}
+
+/* The length of the ID3 tag in front of the frames, in steps of 7 bits. */
+static int64_t tag_length(bm_sound_bytes *b)
+{
+    unsigned char head[10];
+
+    if (!bm_sound_bytes_get(b, 0, head, sizeof head) ||
+        memcmp(head, "ID3", 3) != 0)
+        return 0;
+    return 10 + ((int64_t)(head[6] & 0x7f) << 21 | (head[7] & 0x7f) << 14 |
+                 (head[8] & 0x7f) << 7 | (head[9] & 0x7f));
+}
+
+/* Bytes between the start of a frame of layer III and its "Xing"; 0: it is no
+ * such frame. *samples: of each channel. */
+static size_t place_of_xing(const unsigned char *frame, int *samples)
+{
+    bool first = (frame[1] & 0x18) == 0x18, mono = frame[3] >> 6 == 3;
+    size_t checksum = frame[1] & 1 ? 0 : 2;
+
+    if (frame[0] != 0xff || (frame[1] & 0xe6) != 0xe2)
+        return 0;
+    *samples = first ? 1152 : 576;
+    return 4 + checksum + (first ? mono ? 17 : 32 : mono ? 9 : 17);
+}
+
+/* h: the bytes of the header, 144. */
+static bool read_xing(const unsigned char *h, bm_mp3_head *out)
+{
+    int64_t flags = four(h + 4);
+    size_t n = 12;
+
+    if ((flags & 1) == 0)
+        return false;
+    out->frames = four(h + 8);
+    n += (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
+    /* LAME's: 21 bytes behind, 12 bits for each end */
+    out->spare = h[n + 21] << 4 | h[n + 22] >> 4;
+    out->spare += (h[n + 22] & 15) << 8 | h[n + 23];
+    return out->frames > 0;
+}
+
+bool bm_mp3_is(bm_sound_bytes *b)
+{
+    unsigned char frame[4];
+    int samples = 0;
+
+    return bm_sound_bytes_get(b, tag_length(b), frame, sizeof frame) &&
+           place_of_xing(frame, &samples) > 0;
+}
+
+bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out)
+{
+    enum { VBRI = 36 };
+    unsigned char frame[192];
+    size_t xing = 0;
+
+    *out = (bm_mp3_head){0};
+    if (!bm_sound_bytes_get(b, tag_length(b), frame, sizeof frame))
+        return false;
+    xing = place_of_xing(frame, &out->samples);
+    if (xing == 0)
+        return false;
+    if (memcmp(frame + xing, "Xing", 4) == 0 ||
+        memcmp(frame + xing, "Info", 4) == 0)
+        return read_xing(frame + xing, out);
+    if (memcmp(frame + VBRI, "VBRI", 4) == 0)
+        out->frames = four(frame + VBRI + 14);
+    return out->frames > 0;
+}

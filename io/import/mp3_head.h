@@ -1,0 +1,20 @@
+/* mp3_head.h - what the first frame of an MP3 recording says of all of them: the
+ * header "Xing" or "Info", with the extension of LAME, or "VBRI". */
+#ifndef BM_IO_IMPORT_MP3_HEAD_H
+#define BM_IO_IMPORT_MP3_HEAD_H
+
+#include "io/import/sound_bytes.h"
+
+typedef struct bm_mp3_head {
+    int64_t frames; /* 0: unknown */
+    int64_t spare;  /* samples of them at both ends that are not played */
+    int samples;    /* of a frame */
+} bm_mp3_head;
+
+/* Does it begin with a frame of MP3, or with an ID3 tag and a frame? */
+bool bm_mp3_is(bm_sound_bytes *b);
+
+/* False if it is no MP3, or has no such header. */
+bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out);
+
+#endif

@@ -1,0 +1,61 @@
+#include "io/import/sound_end.h"
+
+#include "io/import/mp3_head.h"
+
+#include <string.h>
+
+enum { HEAD = 27, PAGE = HEAD + 255 + 255 * 255 }; /* bytes of a page of Ogg */
+
+/* The size of the page of which the first n bytes are there. */
+static size_t page_size(const unsigned char *page, size_t n)
+{
+    size_t segments = page[26], size = HEAD + segments;
+
+    if (size > n)
+        return size;
+    for (size_t i = 0; i < segments; i++)
+        size += page[HEAD + i];
+    return size;
+}
+
+/* The last page of Ogg must be complete, and have the mark of the end. */
+static bool ogg_ends(bm_sound_bytes *b)
+{
+    unsigned char tail[PAGE];
+    int64_t length = bm_sound_bytes_length(b);
+    size_t n = length < PAGE ? (size_t)length : PAGE;
+
+    if (!bm_sound_bytes_get(b, length - (int64_t)n, tail, n))
+        return false;
+    for (size_t i = n < HEAD ? 0 : n - HEAD + 1; i-- > 0;)
+        if (memcmp(tail + i, "OggS\0", 5) == 0)
+            return (tail[i + 5] & 4) != 0 &&
+                   page_size(tail + i, n - i) <= n - i;
+    return false;
+}
+
+/* Encoders count the frame with the header, or do not. */
+static bool mp3_ends(bm_sound_bytes *b, size_t samples)
+{
+    enum { SPARE = 1 };
+    bm_mp3_head h;
+
+    return !bm_mp3_head_read(b, &h) ||
+           (int64_t)samples + h.spare >= (h.frames - SPARE) * h.samples;
+}
+
+bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples)
+{
+    unsigned char head[8] = {0};
+    int64_t size = b->size;
+
+    if (!bm_sound_bytes_get(b, 0, head, sizeof head))
+        return false;
+    if (size == 0)
+        size = bm_wav_size(head);
+    if (size > bm_sound_bytes_length(b))
+        return true;
+    if (memcmp(head, "OggS", 4) == 0)
+        return !ogg_ends(b);
+    return !mp3_ends(b, samples);
+}

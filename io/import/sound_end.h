@@ -1,0 +1,12 @@
+/* sound_end.h - whether a recording ends too early by its own headers, where
+ * libsndfile does not report it: WAV, Ogg, MP3. */
+#ifndef BM_IO_IMPORT_SOUND_END_H
+#define BM_IO_IMPORT_SOUND_END_H
+
+#include "io/import/sound_bytes.h"
+
+/* samples: how many of each channel were read of the whole recording. Moves
+ * b->at. */
+bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples);
+
+#endif

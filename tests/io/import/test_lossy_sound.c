@@ -1,0 +1,263 @@
+/*
+ * Recordings in Vorbis, Opus and MP3: length and tone are right, excerpts are
+ * those of the whole, and files that end early are reported. A format that this
+ * libsndfile cannot write is left out, with a line that says so.
+ */
+#include "io/import/copies/sound_folder.h"
+#include "io/import/sound.h"
+#include "tests/support/folder.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RATE = 16000, LENGTH = 16000, HZ = 440 };
+
+static const struct {
+    const char *name;
+    int format;
+} files[] = {
+    {"a.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS},
+    {"a.opus", SF_FORMAT_OGG | SF_FORMAT_OPUS},
+    {"a.mp3", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III},
+};
+
+/* Writes a second of a tone; false if this libsndfile cannot. */
+static bool write_lossy(size_t f)
+{
+    static int x[LENGTH];
+    SF_INFO info = {
+        .samplerate = RATE, .channels = 1, .format = files[f].format};
+    SNDFILE *file = sf_open(in_folder("probe"), SFM_WRITE, &info);
+
+    if (file == NULL) {
+        print_message("left out %s: libsndfile cannot write it: %s\n",
+                      files[f].name, sf_strerror(NULL));
+        return false;
+    }
+    sf_close(file);
+    make_tone(x, LENGTH, 1, HZ, RATE);
+    write_sound(files[f].name, files[f].format, x, LENGTH, 1, RATE);
+    return true;
+}
+
+/* Reads it; the decoder must not print anything. kind: of the problem; "":
+ * there is none. */
+static bm_sound read_part(const char *name, bm_excerpt part, const char *kind)
+{
+    int kept = dup(STDERR_FILENO);
+    int file = open(in_folder("errors"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    bm_problem problem = {0};
+    bm_sound s = {0};
+    bm_status status = BM_OK;
+    char *printed = NULL;
+    size_t size = 0;
+
+    assert_true(kept >= 0 && file >= 0);
+    assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+    status = bm_sound_read(&s, in_folder(name), 0, part, &problem);
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    close(kept);
+    close(file);
+    assert_ok(status);
+    printed = slurp(in_folder("errors"), &size);
+    assert_string_equal(printed, "");
+    free(printed);
+    assert_string_equal(bm_problem_is(&problem) ? problem.kind : "", kind);
+    if (bm_problem_is(&problem))
+        assert_non_null(strstr(problem.text, name));
+    return s;
+}
+
+static bm_sound read_whole(const char *name)
+{
+    return read_part(name, (bm_excerpt){0, 0}, "");
+}
+
+/* Cycles of a loud tone: from well below zero to well above it. */
+static size_t cycles(const bm_sound *s)
+{
+    bool below = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        n += below && s->x[i] > 1000;
+        below = s->x[i] < -1000 || (below && s->x[i] <= 1000);
+    }
+    return n;
+}
+
+static void test_length_and_tone_are_those_that_were_written(void **state)
+{
+    (void)state;
+    FOR_EACH (f, files) {
+        bm_sound s = {0};
+        double power = 0;
+
+        if (!write_lossy(f))
+            continue;
+        s = read_whole(files[f].name);
+        assert_int_equal(s.rate, RATE);
+        assert_int_equal(s.n, LENGTH);
+        assert_in_range(cycles(&s), HZ - 2, HZ + 2);
+        for (size_t i = LENGTH / 4; i < 3 * LENGTH / 4; i++)
+            power += (double)s.x[i] * s.x[i] / (LENGTH / 2.0);
+        assert_true(near(power, 9000.0 * 9000 / 2, 0.05)); /* of the sine */
+        bm_sound_free(&s);
+    }
+}
+
+static void test_excerpts_are_parts_of_the_whole(void **state)
+{
+    static const struct {
+        bm_excerpt part;
+        size_t first, end;
+    } parts[] = {
+        {{0.5, 0}, 8000, 16000},
+        {{0, 0.25}, 0, 4000},
+        {{0.62505, 0.10005}, 10001, 11602}, /* 10000.8, 11601.6 */
+        {{0.75, 0.255}, 12000, 16000},      /* 80 samples are missing */
+    };
+
+    (void)state;
+    FOR_EACH (f, files) {
+        bm_sound all = {0};
+
+        if (!write_lossy(f))
+            continue;
+        all = read_whole(files[f].name);
+        FOR_EACH (p, parts) {
+            bm_sound s = read_part(files[f].name, parts[p].part, "");
+
+            assert_int_equal(s.n, parts[p].end - parts[p].first);
+            assert_memory_equal(s.x, all.x + parts[p].first, s.n * sizeof *s.x);
+            bm_sound_free(&s);
+        }
+        bm_sound_free(&all);
+    }
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void assert_truncated(const char *name)
+{
+    bm_sound s = read_part(name, (bm_excerpt){0, 0}, "damaged or truncated");
+
+    bm_sound_free(&s);
+}
+
+static void test_truncated_recordings_are_problems(void **state)
+{
+    enum { CUTS = 8, FIRST = 2 }; /* before these there may be no header yet */
+
+    (void)state;
+    FOR_EACH (f, files) {
+        size_t size = 0;
+        char *bytes = NULL;
+
+        if (!write_lossy(f))
+            continue;
+        bytes = slurp(in_folder(files[f].name), &size);
+        for (size_t k = FIRST; k < CUTS; k++) {
+            write_bytes(files[f].name, bytes, size * k / CUTS);
+            assert_truncated(files[f].name);
+        }
+        free(bytes);
+    }
+}
+
+/* A page of Ogg is complete or not, to the byte. */
+static void test_ogg_without_its_last_byte_is_truncated(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < 2; f++) {
+        size_t size = 0;
+        char *bytes = NULL;
+
+        if (!write_lossy(f))
+            continue;
+        bytes = slurp(in_folder(files[f].name), &size);
+        write_bytes(files[f].name, bytes, size - 1);
+        assert_truncated(files[f].name);
+        free(bytes);
+    }
+}
+
+/* ID3 in front, of 2 * 128 + 5 bytes, and more bytes behind than frames. */
+static void test_mp3_with_tags_is_complete(void **state)
+{
+    static const char tag[10 + 261] = {'I', 'D', '3', 4, 0, 0, 0, 0, 2, 5};
+    static const char last[] = {'T', 'A', 'G'};
+    static char all[100000];
+    size_t size = 0, n = sizeof tag;
+    char *bytes = NULL;
+    bm_sound s = {0};
+
+    (void)state;
+    if (!write_lossy(2))
+        skip();
+    bytes = slurp(in_folder("a.mp3"), &size);
+    memcpy(all, tag, n);
+    memcpy(all + n, bytes, size);
+    n += size;
+    memcpy(all + n, last, sizeof last);
+    n += 1280;
+    write_bytes("a.mp3", all, n);
+    s = read_whole("a.mp3");
+    assert_int_equal(s.n, LENGTH);
+    bm_sound_free(&s);
+    free(bytes);
+}
+
+/* With a variable bit rate the first frames say nothing of the length. The frame
+ * that had the header is silent, and the ends are played, too. */
+static void test_mp3_without_a_header_is_read_to_its_end(void **state)
+{
+    enum { SPARE = 4 * 576 };
+    size_t size = 0, at = 0;
+    char *bytes = NULL;
+    bm_sound_folder noises = {0};
+    bm_sound s = {0};
+
+    (void)state;
+    if (!write_lossy(2))
+        skip();
+    bytes = slurp(in_folder("a.mp3"), &size);
+    while (at + 4 < size && memcmp(bytes + at, "Xing", 4) != 0)
+        at++;
+    assert_true(at < 64);
+    memset(bytes + at, 0, 4);
+    write_bytes("a.mp3", bytes, size);
+    s = read_whole("a.mp3");
+    assert_in_range(s.n, LENGTH, LENGTH + SPARE);
+    assert_in_range(cycles(&s), HZ - 2, HZ + 2);
+    assert_int_equal(mkdir(in_folder("noises"), 0700), 0);
+    write_bytes("noises/a.mp3", bytes, size);
+    assert_ok(bm_sound_folder_list(&noises, in_folder("noises"), "noise"));
+    assert_int_equal(noises.n, 1);
+    assert_true(near(noises.files[0].seconds, (double)s.n / RATE, 1e-12));
+    bm_sound_folder_free(&noises);
+    bm_sound_free(&s);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_length_and_tone_are_those_that_were_written),
+        cmocka_unit_test(test_excerpts_are_parts_of_the_whole),
+        cmocka_unit_test(test_truncated_recordings_are_problems),
+        cmocka_unit_test(test_ogg_without_its_last_byte_is_truncated),
+        cmocka_unit_test(test_mp3_with_tags_is_complete),
+        cmocka_unit_test(test_mp3_without_a_header_is_read_to_its_end),
+    };
+
+    return cmocka_run_group_tests_name("lossy sound", tests, folder_make,
+                                       folder_remove);
+}
