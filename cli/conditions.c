@@ -44,7 +44,7 @@ static const struct condition {
     {"job.topology", "job.sum = hier"},
     {"job.audit", PER_BLOCK},
     {"batch.sequences batch.frames batch.order batch.accumulate", ""},
-    {"batch.buckets", "batch.order = random,sortagrad"},
+    {"batch.buckets", "batch.order = random,sortagrad,laplace"},
     {"augment", ""},
     {"augment.time_width augment.time_share", "augment.time_masks > 0"},
     {"augment.frequency_width", "augment.frequency_masks > 0"},
