@@ -25,6 +25,10 @@ typedef enum bm_activation {
 } bm_activation;
 #define BM_LEAK 0.01f
 
+/* Of gelu: 1 / sqrt(2), and 1 / sqrt(2 pi), the density of normal numbers at 0. */
+#define BM_SQRT_HALF   0.70710678f
+#define BM_NORMAL_PEAK 0.39894228f
+
 /*
  * A linear layer over rows, followed by an activation:
  *
