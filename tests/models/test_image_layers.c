@@ -95,6 +95,7 @@ static void test_gradients_match_differences(void **state)
         "layernorm",
         "leaky_relu",
         "swish",
+        "gelu",
         "scale:0.5",
         "dropout:0.3",
         "blstm:3,weight_dropout:0.4",
@@ -198,6 +199,7 @@ static void test_bf16_is_near_fp32(void **state)
     check_bf16("blstm:9,project:4", 0x1p-6);
     check_bf16("attention:4", 0x1p-4);
     check_bf16("swish", 0x1p-8);
+    check_bf16("gelu", 0x1p-8);
     check_bf16("glu", 0x1p-8);
 }
 
@@ -450,6 +452,7 @@ static void test_messages_mark_the_invalid_word(void **state)
          "word 1 'layernorm:3': layernorm takes no arguments"},
         {"leaky_relu:3 linear", "ctc", "leaky_relu takes no arguments"},
         {"swish:3 linear", "ctc", "swish takes no arguments"},
+        {"gelu:3 linear", "ctc", "gelu takes no arguments"},
         {"linear:4 glu:3 linear", "ctc", "word 2 'glu:3': glu takes no arg"},
         {"linear:5 glu linear", "ctc",
          "word 2 'glu': glu halves the features of its input, which has 5"},

@@ -37,7 +37,8 @@ static const struct {
     {"splice:-1..1 linear:6 sigmoid splice:-2,3 linear", "cross_entropy",
      false},
     {"linear:16 layernorm tanh blstm:5 linear", "ctc", false},
-    {"linear:8 swish glu depthwise:4 scale:0.5 depthwise:3,stride:2 linear",
+    {"linear:8 swish glu gelu depthwise:4 scale:0.5 depthwise:3,stride:2 "
+     "linear",
      "ctc", false},
     {"linear:6 attention:3 subsample:2 attention:2 linear", "ctc", false},
     {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride:1x2 lstm:6 linear",
