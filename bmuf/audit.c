@@ -344,7 +344,7 @@ bm_status bm_audit_verdict(bm_audit *a, bm_position at)
 
 void bm_audit_footprint(const bm_sgd_settings *set, bm_footprint *sum)
 {
-    double vectors = bm_sgd_is_adam(set) ? 2 : 1;
+    double vectors = bm_sgd_has_squares(set) ? 2 : 1;
     bool lends = bm_sgd_local_state(set) != BM_LOCAL_RESET;
 
     sum->memory += 3 + vectors * (lends ? 3 : 1);

@@ -140,7 +140,7 @@ static const char *invalid_local_state(const bm_config *config,
     return NULL;
 }
 
-/* AdamW does not depend on the length of a gradient. */
+/* AdamW and RMSProp do not depend on the length of a gradient. */
 static void check_scaling(const bm_config *config, bm_faults *faults,
                           const bm_strategy_ops *ops,
                           const bm_server_policy *server_policy)
@@ -149,11 +149,11 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     if (server_policy->push == BM_GRADIENT && server_policy->power != 0 &&
-        bm_sgd_is_adam(&sgd))
+        bm_sgd_has_squares(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling scales gradients, which has no effect with "
-                        "sgd.update = adamw; remove one of them",
-                        ops->name);
+                        "sgd.update = %s; remove one of them",
+                        ops->name, sgd.update);
 }
 
 /* A server in several shards where it needs the whole model. */
@@ -392,8 +392,8 @@ static bm_status set_default(bm_config *config, const char *assignment)
 
 /*
  * Defaults that follow from other settings: what the strategy's publication
- * uses; the rate of AdamW, whose step does not depend on the size of the
- * gradient; the momentum of one worker, whose model no exchange replaces.
+ * uses; the rate of updates whose step does not depend on the size of the
+ * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose model no exchange replaces.
  */
 static bm_status set_usual(bm_config *config)
 {
@@ -409,8 +409,12 @@ static bm_status set_usual(bm_config *config)
     for (; usual != NULL && *usual != NULL; usual++)
         BM_TRY(set_default(config, *usual));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_sgd_is_adam(&sgd))
+    if (bm_sgd_has_squares(&sgd))
         BM_TRY(set_default(config, "train.rate=0.001"));
+    if (bm_sgd_has_squares(&sgd) && !bm_sgd_is_adam(&sgd)) {
+        BM_TRY(set_default(config, "sgd.momentum=0"));
+        BM_TRY(set_default(config, "sgd.beta2=0.99"));
+    }
     bm_config_peek(config, "job", bm_job_options, &job);
     if (job.workers == 1 && ops->per == BM_BLOCK)
         BM_TRY(set_default(config, "sgd.local_state=keep"));

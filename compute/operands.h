@@ -25,6 +25,10 @@ typedef enum bm_activation {
 } bm_activation;
 #define BM_LEAK 0.01f
 
+/* Of gelu: 1 / sqrt(2), and 1 / sqrt(2 pi), the density of normal numbers at 0. */
+#define BM_SQRT_HALF   0.70710678f
+#define BM_NORMAL_PEAK 0.39894228f
+
 /*
  * A linear layer over rows, followed by an activation:
  *
@@ -275,10 +279,17 @@ typedef struct bm_momentum {
  *     v <- beta2 v + (1 - beta2) g^2
  *     w <- w - rate (decay w + m' / (sqrt(v') + epsilon))
  *
- * where m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t).
+ * where m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t). Or, with `rms`, of
+ * RMSProp:
+ *
+ *     g <- g min(1, clip / |g|) + decay w
+ *     v <- beta2 v + (1 - beta2) g^2
+ *     m <- beta1 m + g / (sqrt(v) + epsilon)
+ *     w <- w - rate m
  */
 typedef struct bm_adam {
     double rate, beta1, beta2, epsilon, decay, clip;
+    bool rms;
 } bm_adam;
 #define BM_ADAM_MOST 1e19 /* the largest clipped |g|: g^2 fits in a float */
 

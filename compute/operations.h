@@ -113,6 +113,16 @@ BM_OPERATION(swish_back, true,
               float *dx),
              (be, n, x, dy, dx))
 
+/* bm_gelu: y = x/2 erfc(-x / sqrt(2)), over n floats. y may be x. */
+BM_OPERATION(gelu, true, (bm_backend *be, size_t n, const float *x, float *y),
+             (be, n, x, y))
+
+/* bm_gelu_back: dx = dy f'(x) of the same f, over n floats. dx may be dy. */
+BM_OPERATION(gelu_back, true,
+             (bm_backend *be, size_t n, const float *x, const float *dy,
+              float *dx),
+             (be, n, x, dy, dx))
+
 /* bm_glu: x [rows, 2 n] -> y [rows, n] = a sigmoid(b), where a is the first
  * half of a row of x, b the second. */
 BM_OPERATION(glu, true,

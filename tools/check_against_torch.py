@@ -7,8 +7,8 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, conv, layernorm, relu, tanh, sigmoid, swish, glu, scale, depthwise,
-attention, lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
+linear, conv, layernorm, relu, tanh, sigmoid, swish, gelu, glu, scale,
+depthwise, attention, lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
 """
 import glob
 import json
@@ -112,7 +112,8 @@ def layer(x, word, w):
     kind, _, size = word.partition(":")
     if kind == "conv":
         return convolution(x, size, w)
-    if kind not in ("layernorm", "relu", "tanh", "sigmoid", "swish", "glu", "scale", "dropout"):
+    if kind not in ("layernorm", "relu", "tanh", "sigmoid", "swish", "gelu", "glu", "scale",
+                    "dropout"):
         x = x.flatten(1)
     if kind in ("lstm", "blstm", "gru", "bgru"):
         return recurrent(x, kind, w)
@@ -126,6 +127,8 @@ def layer(x, word, w):
         return getattr(torch, kind)(x)
     if kind == "swish":
         return torch.nn.functional.silu(x)
+    if kind == "gelu":
+        return torch.nn.functional.gelu(x)
     if kind == "glu":
         return torch.nn.functional.glu(x, -1)
     if kind == "scale":

@@ -201,6 +201,8 @@ def network(a, split):
             (columns if columns else layers).append(one)
         elif name in ("swish", "scale"):
             layers.append(nn.SiLU() if name == "swish" else Scale(float(args)))
+        elif name == "gelu":
+            layers.append(nn.GELU())
         elif name == "glu":
             layers.append(nn.GLU(-1))
             n //= 2

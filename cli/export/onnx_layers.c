@@ -53,6 +53,20 @@ static void write_swish(bm_flow *f, const bm_layer *l)
     f->x = BM_NODE(f->g, "Mul", f->x, BM_NODE(f->g, "Sigmoid", f->x));
 }
 
+static void write_gelu(bm_flow *f, const bm_layer *l)
+{
+    const float root = BM_SQRT_HALF, one = 1, half = 0.5F;
+    const char *y = NULL;
+
+    (void)l;
+    y = BM_NODE(f->g, "Mul", f->x,
+                bm_graph_floats(f->g, "root", 0, NULL, &root));
+    y = BM_NODE(f->g, "Erf", y);
+    y = BM_NODE(f->g, "Add", y, bm_graph_floats(f->g, "one", 0, NULL, &one));
+    y = BM_NODE(f->g, "Mul", y, bm_graph_floats(f->g, "half", 0, NULL, &half));
+    f->x = BM_NODE(f->g, "Mul", f->x, y);
+}
+
 static void write_glu(bm_flow *f, const bm_layer *l)
 {
     bool columns = l->channels_in > 0;
@@ -143,6 +157,7 @@ static const struct {
     {&bm_layer_tanh, write_tanh},
     {&bm_layer_sigmoid, write_sigmoid},
     {&bm_layer_swish, write_swish},
+    {&bm_layer_gelu, write_gelu},
     {&bm_layer_glu, write_glu},
     {&bm_layer_scale, write_scale},
     {&bm_layer_lstm, bm_onnx_write_recurrent},

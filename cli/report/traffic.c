@@ -85,7 +85,7 @@ static bm_status of_moments(const bm_settings *s, int ranks, const bm_params *p,
     if (local != BM_LOCAL_AVERAGE && local != BM_LOCAL_EXTRAPOLATE)
         return BM_OK;
     BM_TRY(of_sum(&s->job, ranks, p->n, out));
-    *out *= bm_sgd_is_adam(&s->sgd) ? 2 : 1;
+    *out *= bm_sgd_has_squares(&s->sgd) ? 2 : 1;
     return BM_OK;
 }
 

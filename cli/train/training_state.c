@@ -59,7 +59,7 @@ static bool belongs_to_position(const char *name)
  * of them in Delta and in local states is cleared. */
 static bool may_take(const bm_training *t, const char *name)
 {
-    static const char *const cleared[] = {"delta", "sgd.", "adam."};
+    static const char *const cleared[] = {"delta", "sgd.", "adam.", "rmsprop."};
     bool take = !bm_frozen_any(bm_training_params(t));
 
     for (size_t i = 0; i < sizeof cleared / sizeof cleared[0]; i++)

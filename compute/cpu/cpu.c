@@ -326,6 +326,9 @@ static bm_adam_factors factors_of(const bm_adam *a, double scale, double t)
         .by = (float)(a->rate / (1 - pow(a->beta1, t))),
         .root = (float)(1 / sqrt(1 - pow(a->beta2, t))),
         .epsilon = (float)a->epsilon,
+        .rms = a->rms,
+        .decay = (float)a->decay,
+        .rate = (float)a->rate,
     };
 }
 

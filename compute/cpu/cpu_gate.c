@@ -1,5 +1,8 @@
-/* cpu_gate.c - swish and gated linear units: a number times a sigmoid. */
+/* cpu_gate.c - swish and gated linear units, a number times a sigmoid, and gelu,
+ * a number times the distribution function of normal numbers. */
 #include "compute/cpu/cpu.h"
+
+#include <math.h>
 
 enum { GRAIN = 1 << 14 }; /* floats: fewer are not worth a second thread */
 
@@ -52,6 +55,43 @@ void bm_cpu_swish_back(bm_backend *be, size_t n, const float *x,
     gate g = {.rows = 1, .n = n, .x = x, .dy = dy, .to = dx};
 
     run(be, &g, swish_back_part);
+}
+
+static void gelu_part(void *self, size_t i)
+{
+    const gate *g = self;
+    size_t end = bm_part(g->n, GRAIN, g->parts, i + 1);
+
+    for (size_t k = bm_part(g->n, GRAIN, g->parts, i); k < end; k++)
+        g->to[k] = g->x[k] * (0.5F * erfcf(-BM_SQRT_HALF * g->x[k]));
+}
+
+void bm_cpu_gelu(bm_backend *be, size_t n, const float *x, float *y)
+{
+    gate g = {.rows = 1, .n = n, .x = x, .to = y};
+
+    run(be, &g, gelu_part);
+}
+
+/* f' = P(x) + x p(x), with the density p of normal numbers. */
+static void gelu_back_part(void *self, size_t i)
+{
+    const gate *g = self;
+    size_t end = bm_part(g->n, GRAIN, g->parts, i + 1);
+
+    for (size_t k = bm_part(g->n, GRAIN, g->parts, i); k < end; k++) {
+        float x = g->x[k], density = BM_NORMAL_PEAK * expf(-0.5F * x * x);
+
+        g->to[k] = g->dy[k] * (0.5F * erfcf(-BM_SQRT_HALF * x) + x * density);
+    }
+}
+
+void bm_cpu_gelu_back(bm_backend *be, size_t n, const float *x, const float *dy,
+                      float *dx)
+{
+    gate g = {.rows = 1, .n = n, .x = x, .dy = dy, .to = dx};
+
+    run(be, &g, gelu_back_part);
 }
 
 static void glu_part(void *self, size_t i)

@@ -67,6 +67,24 @@ void bm_cuda_swish_back(bm_backend *be, size_t n, const float *x,
     BM_CUDA(be, bm_kernel_swish_back(bm_cuda_of(be)->stream, n, at, from, to));
 }
 
+void bm_cuda_gelu(bm_backend *be, size_t n, const float *x, float *y)
+{
+    bm_in from = bm_cuda_in(be, x, n);
+    bm_out to = bm_cuda_out(be, y, n);
+
+    BM_CUDA(be, bm_kernel_gelu(bm_cuda_of(be)->stream, n, from, to));
+}
+
+void bm_cuda_gelu_back(bm_backend *be, size_t n, const float *x,
+                       const float *dy, float *dx)
+{
+    bm_in at = bm_cuda_in(be, x, n);
+    bm_in from = bm_cuda_in(be, dy, n);
+    bm_out to = bm_cuda_out(be, dx, n);
+
+    BM_CUDA(be, bm_kernel_gelu_back(bm_cuda_of(be)->stream, n, at, from, to));
+}
+
 void bm_cuda_glu(bm_backend *be, size_t rows, size_t n, const float *x,
                  float *y)
 {

@@ -19,9 +19,10 @@ const bm_option bm_batch_options[] = {
      "largest size of a mini-batch, padding included; a mini-batch may end "
      "earlier to save padding; 0: batch.sequences decides"},
     {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
-     "random sorted sortagrad file",
+     "random sorted sortagrad laplace file",
      "order of sequences in an epoch; sorted: short ones first; sortagrad: "
-     "sorted in the first epoch, then random"},
+     "sorted in the first epoch, then random; laplace: sorted by length in "
+     "random bins, up and down in turn"},
     {"buckets", BM_INT, offsetof(settings, buckets), "64", 1, 1e6,
      "mini-batches",
      "number of mini-batches drawn together and sorted by length before they "
@@ -51,6 +52,8 @@ static bm_order order_of(const char *name)
         return BM_ORDER_SORTED;
     if (strcmp(name, "sortagrad") == 0)
         return BM_ORDER_SORTAGRAD;
+    if (strcmp(name, "laplace") == 0)
+        return BM_ORDER_LAPLACE;
     return strcmp(name, "file") == 0 ? BM_ORDER_FILE : BM_ORDER_RANDOM;
 }
 

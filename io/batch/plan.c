@@ -72,7 +72,7 @@ static void put_in_order(bm_plan *p, item *items)
     for (size_t i = 0; i < p->d->n_units; i++)
         if (p->d->units[i].sequences > 0)
             p->units[p->n++] = i;
-    if (p->set.order == BM_ORDER_RANDOM)
+    if (bm_order_is_shuffled(p->set.order))
         bm_rng_shuffle(&rng, p->units, p->n);
     if (p->set.order != BM_ORDER_SORTED)
         return;

@@ -29,6 +29,7 @@ typedef enum bm_order {
     BM_ORDER_SORTED,    /* short ones first */
     BM_ORDER_SORTAGRAD, /* sorted in the first epoch, then random (Amodei and
                            others 2016) */
+    BM_ORDER_LAPLACE,   /* random, without the last step (RETURNN) */
     BM_ORDER_FILE       /* as in the shards */
 } bm_order;
 
@@ -39,8 +40,9 @@ typedef struct bm_plan_settings {
     long frames;    /* limit of a mini-batch, padding included; 0: `sequences`
                        decides; both 0: bm_plan_sized */
     bm_order order;
-    long buckets; /* in random order, a share is sorted by length in runs of so
-                     many mini-batches, then the mini-batches are shuffled */
+    long buckets; /* in random and Laplace order, a share is sorted by length in
+                     runs of so many mini-batches; in random order the
+                     mini-batches are then shuffled */
     long
         accumulate; /* mini-batches of an update; 0: as 1. Not part of the plan */
     long frames_per_worker, frames_total, steps; /* size of a block: one of them

@@ -1,9 +1,9 @@
 /*
  * plan_cut.c - cuts a share into mini-batches. Sequences are shuffled, sorted
  * by length in windows so that sequences of similar length are together, and
- * cut; then the mini-batches are shuffled. This is RETURNN's "laplace" order,
- * except for the last step, and that mini-batches with a size in frames end
- * where lengths jump.
+ * cut; then, in random order, the mini-batches are shuffled. Laplace order is
+ * RETURNN's, except that mini-batches with a size in frames end where lengths
+ * jump.
  */
 #include "io/batch/plan_parts.h"
 
@@ -70,7 +70,7 @@ static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
             items[n].frames = p->d->lengths[2 * items[n].sequence];
         }
     }
-    for (size_t i = n; p->set.order == BM_ORDER_RANDOM && i > 1; i--) {
+    for (size_t i = n; bm_order_is_shuffled(p->set.order) && i > 1; i--) {
         size_t j = (size_t)bm_rng_below(rng, i);
         item kept = items[i - 1];
         items[i - 1] = items[j];
@@ -95,10 +95,11 @@ static size_t window(const bm_plan *p, const item *items, size_t n)
 }
 
 /* Windows are sorted up and down in turn, so that a mini-batch across two of
- * them has similar lengths on both sides. */
-static void sort_windows(const bm_plan *p, item *items, size_t n)
+ * them has similar lengths on both sides; in Laplace order, where a share may be
+ * one window, the first ones of blocks likewise. */
+static void sort_windows(const bm_plan *p, int64_t block, item *items, size_t n)
 {
-    bool up = true;
+    bool up = p->set.order != BM_ORDER_LAPLACE || block % 2 == 0;
 
     if (p->set.order == BM_ORDER_FILE)
         return;
@@ -248,7 +249,7 @@ bm_status bm_plan_cut(const bm_plan *p, int64_t block, int worker, bm_cut *cut)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a share of %zu sequences",
                      n);
     list(p, block, worker, &rng, items);
-    sort_windows(p, items, n);
+    sort_windows(p, block, items, n);
     n_batches = ways != NULL
                     ? cut_by_frames(&p->set, items, n, ways, starts)
                     : cut_by_number((size_t)p->set.sequences, n, starts);

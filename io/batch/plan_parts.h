@@ -19,6 +19,12 @@ struct bm_plan {
     size_t *start; /* [blocks + 1]: where the blocks begin */
 };
 
+/* Are units and sequences shuffled before they are sorted in windows? */
+static inline bool bm_order_is_shuffled(bm_order order)
+{
+    return order == BM_ORDER_RANDOM || order == BM_ORDER_LAPLACE;
+}
+
 /* *batches: the number of mini-batches if n sequences of these lengths are
  * sorted together and cut by s->frames > 0. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_plan_count(const bm_plan_settings *s,

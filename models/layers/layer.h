@@ -38,6 +38,7 @@
     X(tanh)                                                                    \
     X(sigmoid)                                                                 \
     X(swish)                                                                   \
+    X(gelu)                                                                    \
     X(glu)                                                                     \
     X(scale)                                                                   \
     X(lstm)                                                                    \

@@ -32,7 +32,7 @@ static const char with_groups[] =
 
 static const char gru_layers[] = "bgru:5,weight_dropout:0.3 gru:4 linear";
 static const char of_a_conformer[] =
-    "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 linear";
+    "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 gelu linear";
 
 static bm_backend *host(void)
 {
@@ -560,8 +560,8 @@ static void test_branches_meet_in_the_graph(void **_)
 static void test_layers_of_a_conformer_are_nodes_and_arrays(void **_)
 {
     static const char *const nodes[] = {
-        "1.swish/Sigmoid", "1.swish/Mul", "2.glu/Slice",     "2.glu/Slice_2",
-        "2.glu/Mul",       "3.scale/Mul", "4.depthwise/Conv"};
+        "1.swish/Sigmoid", "1.swish/Mul", "2.glu/Slice",      "2.glu/Slice_2",
+        "2.glu/Mul",       "3.scale/Mul", "4.depthwise/Conv", "6.gelu/Erf"};
     bm_model *net = network(of_a_conformer);
     size_t n = 0;
     const bm_layer *l = bm_model_layers(net, &n);

@@ -96,11 +96,25 @@ static void test_given_settings_are_kept(void **state)
     assert_kept("fairseq", "sgd", "local_state", "average");
 }
 
+static void test_rmsprop_has_the_defaults_of_pytorch(void **state)
+{
+    program p;
+
+    (void)state;
+    run(&p, "average", "sgd.update=rmsprop");
+    assert_kept("average", "sgd", "momentum", "0");
+    assert_kept("average", "sgd", "beta2", "0.99");
+    run(&p, "average", "sgd.update=rmsprop; sgd.momentum=0.5; sgd.beta2=0.8");
+    assert_kept("average", "sgd", "momentum", "0.5");
+    assert_kept("average", "sgd", "beta2", "0.8");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_strategy_name_sets_the_rest),
         cmocka_unit_test(test_given_settings_are_kept),
+        cmocka_unit_test(test_rmsprop_has_the_defaults_of_pytorch),
     };
 
     return cmocka_run_group_tests_name("recipes", tests, digits_set_up,

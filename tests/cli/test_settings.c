@@ -115,6 +115,12 @@ static void test_conflicting_settings_are_rejected(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "sgd.nesterov=yes", "--set",
                       "sgd.update=adamw"),
                  78, "nesterov = yes has no effect with sgd.update");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "sgd.nesterov=yes", "--set",
+                      "sgd.update=rmsprop"),
+                 78, "nesterov = yes has no effect with sgd.update = rmsprop");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "sgd.update=rmsprop",
+                      "--set", "sgd.local_state=extrapolate"),
+                 78, "extrapolate needs sgd.update = adamw");
     assert_fails(
         BMUF("train", "tiny.ini", "--set", "sgd.local_state=extrapolate"), 78,
         "extrapolate needs sgd.update = adamw");
@@ -259,6 +265,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
         {"ssgd.overlap=layer", NULL, "ssgd.overlap = layer",
          "train.strategy = ssgd or block.warmup > 0"},
         {"sgd.beta1=0.8", NULL, "sgd.beta1 = 0.8", "sgd.update = adamw"},
+        {"sgd.beta1=0.8", "sgd.update=rmsprop", "sgd.beta1 = 0.8",
+         "sgd.update = adamw"},
         {"sgd.momentum=0.5", "sgd.update=adamw", "sgd.momentum = 0.5",
          "sgd.update = momentum"},
         {"schedule.kind=constant", "schedule.decay=0.7", "schedule.decay = 0.7",

@@ -1,4 +1,4 @@
-/* AdamW against PyTorch's numbers, and at its limits. test_operations.c
+/* AdamW and RMSProp against PyTorch's numbers, and at its limits. test_operations.c
  * compares the update with its equations. */
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
@@ -98,7 +98,7 @@ static void test_steps_match_pytorch(void **state)
 {
     static const double expected[] = {-0.001496000, 0.030959016, 1.655924451,
                                       -0.498996010};
-    const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0};
+    const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0, false};
     rig r = start(N - 4);
 
     (void)state;
@@ -116,10 +116,48 @@ static void test_steps_match_pytorch(void **state)
     stop(&r);
 }
 
+/*
+ * From PyTorch 2.15, in float64, with gradients as above:
+ *
+ *     torch.optim.RMSprop([w], lr=0.1)
+ *     torch.optim.RMSprop([w], lr=0.1, alpha=0.9, eps=0.01, momentum=0.5,
+ *                         weight_decay=0.2)
+ */
+static void test_rmsprop_steps_match_pytorch(void **state)
+{
+    static const struct {
+        bm_adam of;
+        double expected[4];
+    } rows[] = {
+        {{0.1, 0, 0.99, 1e-8, 0, 0, true},
+         {-2.744605366, 0.147173575, -1.431561468, -3.244375911}},
+        {{0.1, 0.5, 0.9, 0.01, 0.2, 0, true},
+         {-1.172522887, 0.152281345, 0.026959503, -0.005940910}},
+    };
+
+    (void)state;
+    FOR_EACH (k, rows) {
+        rig r = start(N - 4);
+
+        memset(r.m, 0, sizeof r.m);
+        memset(r.v, 0, sizeof r.v);
+        memcpy(r.w, (float[]){0.5F, -0.25F, 2, 0}, 4 * sizeof *r.w);
+        for (int s = 0; s < 5; s++) {
+            const float g[] = {1, -2 + (float)s, 0.25F * (float)s, 1e-3F};
+
+            memcpy(r.g, g, sizeof g);
+            step(&r, &rows[k].of);
+        }
+        for (int i = 0; i < 4; i++)
+            assert_true(near(r.w[i], rows[k].expected[i], 1e-6));
+        stop(&r);
+    }
+}
+
 static void test_gradient_without_a_finite_square_is_skipped(void **state)
 {
     const float bad[] = {NAN, INFINITY, -INFINITY, 2e19F};
-    const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0};
+    const bm_adam a = {0.1, 0.9, 0.999, 1e-8, 0.01, 0, false};
     rig before = start(3), r = before;
 
     (void)state;
@@ -140,7 +178,7 @@ static void test_gradient_without_a_finite_square_is_skipped(void **state)
 /* Clipping comes first: the square of the result is finite. */
 static void test_large_gradients_are_clipped_without_overflow(void **state)
 {
-    const bm_adam a = {0.5, 0, 0, 0, 0, 1};
+    const bm_adam a = {0.5, 0, 0, 0, 0, 1, false};
     rig r = start(0);
 
     (void)state;
@@ -159,7 +197,7 @@ static void test_large_gradients_are_clipped_without_overflow(void **state)
 /* Products read a bf16 copy, which exists since the first product. */
 static void test_products_read_the_updated_weights(void **state)
 {
-    const bm_adam a = {0.25, 0.9, 0.999, 1e-8, 0, 0};
+    const bm_adam a = {0.25, 0.9, 0.999, 1e-8, 0, 0, false};
     const float one = 1;
     rig r = start(0);
     float *x = place(chosen, &one, 1), *y = room(N), *got = NULL;
@@ -185,6 +223,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_match_pytorch),
+        cmocka_unit_test(test_rmsprop_steps_match_pytorch),
         cmocka_unit_test(test_gradient_without_a_finite_square_is_skipped),
         cmocka_unit_test(test_large_gradients_are_clipped_without_overflow),
         cmocka_unit_test(test_products_read_the_updated_weights),

@@ -67,6 +67,7 @@ static void test_gradients_match_differences(void **state)
                                        "splice:-4,-2,0,3",
                                        "splice:2,7",
                                        "swish",
+                                       "gelu",
                                        "scale:-0.5",
                                        "depthwise:3",
                                        "depthwise:4",

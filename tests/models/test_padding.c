@@ -37,11 +37,24 @@ static const struct {
     {"splice:-1..1 linear:6 sigmoid splice:-2,3 linear", "cross_entropy",
      false},
     {"linear:16 layernorm tanh blstm:5 linear", "ctc", false},
-    {"linear:8 swish glu depthwise:4 scale:0.5 depthwise:3,stride:2 linear",
+    {"linear:8 swish glu gelu depthwise:4 scale:0.5 depthwise:3,stride:2 "
+     "linear",
      "ctc", false},
     {"linear:6 attention:3 subsample:2 attention:2 linear", "ctc", false},
     {"conv:4,3x3 leaky_relu pool:2x2 conv:5,3x2,stride:1x2 lstm:6 linear",
      "ctc", false},
+    {"conv:4,3x3,dilation:2x2 sigmoid conv:3,2x3,dilation:3x1 linear", "ctc",
+     false},
+    {"linear:6 sigmoid conv:4,3x3 pool:3x2,mean conv:3,3x2 sigmoid "
+     "pool:3x2,mean,stride:1x1 linear",
+     "ctc", false},
+    {"conv:4,3x3 sigmoid residual( conv:4,3x3 sigmoid conv:4,3x3 ) "
+     "branches( conv:2,1x1 | pool:3x1,stride:1x1 sigmoid | ) linear:6 "
+     "residual( linear:6 sigmoid blstm:3 | linear:6 ) linear",
+     "ctc", false},
+    /* one frame, so that CTC aligns sequences of at most one label */
+    {"conv:4,3x3 sigmoid pool:all linear", "ctc", false},
+    {"conv:4,3x3,dilation:2x1 sigmoid pool:all,mean linear", "ctc", false},
     {"sigmoid conv:4,4x3 batchnorm relu pool:2x1 blstm:6 batchnorm linear",
      "ctc", true},
 };

@@ -231,7 +231,7 @@ static void test_statistics_are_updated_without_rate_and_momentum(void **state)
     stop(&f);
 }
 
-/* ---- AdamW -------------------------------------------------------------- */
+/* ---- AdamW, RMSProp ----------------------------------------------------- */
 
 static const bm_sgd_settings adamw = {.update = "adamw",
                                       .beta1 = 0.9,
@@ -270,6 +270,41 @@ static void test_adamw_follows_its_recurrence(void **state)
     stop(&f);
 }
 
+static const bm_sgd_settings rmsprop = {.update = "rmsprop",
+                                        .momentum = 0.5,
+                                        .beta2 = 0.9,
+                                        .epsilon = 1e-3,
+                                        .weight_decay = 0.1,
+                                        .clip = 5};
+
+/* Weight decay is part of the gradient, but not of the norm that is clipped. */
+static void test_rmsprop_follows_its_recurrence(void **state)
+{
+    fixture f = start(rmsprop);
+    double w[N] = {0}, m[N] = {0}, v[N] = {0};
+
+    (void)state;
+    for (int t = 0; t < STEPS; t++) {
+        double rate = 0.5 / (1 + t), scale = scale_of(t, 5);
+
+        for (int i = 0; i < N; i++)
+            f.g[i] = gradient(i, t);
+        bm_put(f.params.be, f.params.g, f.g, N);
+        bm_sgd_step(f.sgd, (float)rate);
+        bm_get(f.params.be, f.w, f.params.w, N);
+        assert_ok(bm_sync(f.params.be));
+        for (int i = 0; i < N; i++) {
+            double g = scale * gradient(i, t) + 0.1 * w[i];
+
+            v[i] = 0.9 * v[i] + 0.1 * g * g;
+            m[i] = 0.5 * m[i] + g / (sqrt(v[i]) + 1e-3);
+            w[i] -= rate * m[i];
+            assert_true(near(f.w[i], w[i], 1e-5));
+        }
+    }
+    stop(&f);
+}
+
 static void test_state_vectors_have_names(void **state)
 {
     bm_state s[BM_SGD_STATES];
@@ -289,6 +324,12 @@ static void test_state_vectors_have_names(void **state)
     assert_string_equal(s[2].name, "adam.t.12");
     assert_true(s[1].count == N && s[1].whole == N);
     assert_true(s[2].count == 1 && s[2].whole == 1);
+    stop(&f);
+    f = start(rmsprop);
+    assert_int_equal(bm_sgd_state(f.sgd, 12, s), 3);
+    assert_string_equal(s[0].name, "rmsprop.m.12");
+    assert_string_equal(s[1].name, "rmsprop.v.12");
+    assert_string_equal(s[2].name, "rmsprop.t.12");
     stop(&f);
 }
 
@@ -367,7 +408,7 @@ static void test_reset_clears_nan_and_infinity(void **state)
     stop(&f);
 }
 
-/* A step of momentum SGD and of AdamW with factor 3 of some weights is that with
+/* A step of momentum SGD, AdamW or RMSProp with factor 3 of some weights is that with
  * three times the rate; frozen ones have no part in the norm. */
 static void check_paces(const bm_sgd_settings *set)
 {
@@ -434,6 +475,7 @@ static void test_paces_are_rates_of_their_own(void **state)
     (void)state;
     check_paces(&momentum);
     check_paces(&adamw);
+    check_paces(&rmsprop);
 }
 
 int main(int argc, char **argv)
@@ -445,6 +487,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_gradient_that_is_not_finite_is_skipped),
         cmocka_unit_test(test_statistics_are_updated_without_rate_and_momentum),
         cmocka_unit_test(test_adamw_follows_its_recurrence),
+        cmocka_unit_test(test_rmsprop_follows_its_recurrence),
         cmocka_unit_test(test_state_vectors_have_names),
         cmocka_unit_test(test_a_copy_continues_alike_and_a_reset_from_zero),
         cmocka_unit_test(test_local_state_is_parsed),

@@ -244,7 +244,13 @@ static void loop_adam(const bm_adam_factors *f, size_t n,
 {
     const bm_adam_factors by = *f; /* a copy: outputs cannot alias it */
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; by.rms && i < n; i++) {
+        float x = by.scale * g[i] + by.decay * w[i];
+        v[i] = by.old2 * v[i] + by.new2 * x * x;
+        m[i] = by.old1 * m[i] + x / (sqrtf(v[i]) + by.epsilon);
+        w[i] -= by.rate * m[i];
+    }
+    for (size_t i = 0; !by.rms && i < n; i++) {
         float x = by.scale * g[i];
         m[i] = by.old1 * m[i] + by.new1 * x;
         v[i] = by.old2 * v[i] + by.new2 * x * x;

@@ -123,6 +123,9 @@ cudaError_t bm_kernel_layernorm_slopes(cudaStream_t stream,
 cudaError_t bm_kernel_swish(cudaStream_t stream, size_t n, bm_in x, bm_out y);
 cudaError_t bm_kernel_swish_back(cudaStream_t stream, size_t n, bm_in x,
                                  bm_in dy, bm_out dx);
+cudaError_t bm_kernel_gelu(cudaStream_t stream, size_t n, bm_in x, bm_out y);
+cudaError_t bm_kernel_gelu_back(cudaStream_t stream, size_t n, bm_in x,
+                                bm_in dy, bm_out dx);
 cudaError_t bm_kernel_glu(cudaStream_t stream, size_t rows, size_t n, bm_in x,
                           bm_out y);
 cudaError_t bm_kernel_glu_back(cudaStream_t stream, size_t rows, size_t n,

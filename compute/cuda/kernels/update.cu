@@ -1,5 +1,5 @@
 /*
- * update.cu - a step of momentum SGD or of AdamW over the flat vector: partial
+ * update.cu - a step of momentum SGD, of AdamW or of RMSProp over the flat vector: partial
  * sums of the gradient's norm, then one pass that moves 22 bytes for each
  * parameter (reads g, v and w, writes v, w and its bf16 twin), or 30 with m.
  */
@@ -173,7 +173,7 @@ cudaError_t bm_kernel_unit(cudaStream_t stream, size_t n, const float *x,
                      bm_block, 0, n, x, y, wide, parts, partial);
 }
 
-/* ---- AdamW -------------------------------------------------------------- */
+/* ---- AdamW, RMSProp ----------------------------------------------------- */
 
 /* The decision that the norm gives, for all blocks of the pass. */
 struct bm_adam_verdict {
@@ -194,6 +194,9 @@ BM_INLINE bm_adam_factors factors_of(const bm_adam &a, double scale, double t)
     f.by = (float)(a.rate / (1 - pow(a.beta1, t)));
     f.root = (float)(1 / sqrt(1 - pow(a.beta2, t)));
     f.epsilon = (float)a.epsilon;
+    f.rms = a.rms;
+    f.decay = (float)a.decay;
+    f.rate = (float)a.rate;
     return f;
 }
 
@@ -229,6 +232,17 @@ BM_INLINE void adam_step(const bm_adam_factors &f, float g, float *m, float *v,
                   __fadd_rn(__fmul_rn(f.root, __fsqrt_rn(*v)), f.epsilon)));
 }
 
+BM_INLINE void rms_step(const bm_adam_factors &f, float g, float *m, float *v,
+                        float *w)
+{
+    float x = __fadd_rn(__fmul_rn(f.scale, g), __fmul_rn(f.decay, *w));
+
+    *v = __fadd_rn(__fmul_rn(f.old2, *v), __fmul_rn(__fmul_rn(f.new2, x), x));
+    *m = __fadd_rn(__fmul_rn(f.old1, *m),
+                   __fdiv_rn(x, __fadd_rn(__fsqrt_rn(*v), f.epsilon)));
+    *w = __fsub_rn(*w, __fmul_rn(f.rate, *m));
+}
+
 __global__ __launch_bounds__(256, 4) static void adam(bm_adam_update u,
                                                       bool wide,
                                                       const double *partial)
@@ -248,7 +262,9 @@ __global__ __launch_bounds__(256, 4) static void adam(bm_adam_update u,
             bm_vec4 v = bm_load(u.v, 4 * j, n, wide);
 
             for (int k = 0; k < 4; k++)
-                if (4 * j + k < n)
+                if (4 * j + k < n && is.by.rms)
+                    rms_step(is.by, g.x[k], &m.x[k], &v.x[k], &w.x[k]);
+                else if (4 * j + k < n)
                     adam_step(is.by, g.x[k], &m.x[k], &v.x[k], &w.x[k]);
                 else
                     w.x[k] -= g.x[k];

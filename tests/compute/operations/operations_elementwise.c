@@ -85,6 +85,22 @@ static void swish(const trial *t, double *const *x)
         x[SWISH_Y][i] = x[SWISH_X][i] / (1 + exp(-x[SWISH_X][i]));
 }
 
+/* {n}, as of swish; dx is made in place of dy */
+static void queue_gelu(bm_backend *be, trial *t, float *const *x)
+{
+    size_t n = t->shape[0];
+
+    bm_gelu(be, n, x[SWISH_X], x[SWISH_Y]);
+    bm_axpby(be, n, 1, x[SWISH_DY], 0, x[SWISH_DX]);
+    bm_gelu_back(be, n, x[SWISH_X], x[SWISH_DX], x[SWISH_DX]);
+}
+
+static void gelu(const trial *t, double *const *x)
+{
+    for (size_t i = 0; i < t->shape[0]; i++)
+        x[SWISH_Y][i] = x[SWISH_X][i] / 2 * (1 + erf(x[SWISH_X][i] / sqrt(2)));
+}
+
 /* {rows, n} */
 enum { GLU_X, GLU_DY, GLU_Y, GLU_DX };
 
@@ -219,6 +235,17 @@ static const subject rows[] = {
      1e-5,
      0x1p-7,
      {{503}, {7}}},
+    {"gelu gelu_back",
+     false,
+     make_swish,
+     queue_gelu,
+     gelu,
+     SWISH_Y,
+     SWISH_DY,
+     {{SWISH_X, SWISH_DX}},
+     1e-5,
+     0x1p-7,
+     {{503}, {7}, {1}}},
     {"glu glu_back",
      false,
      make_glu,

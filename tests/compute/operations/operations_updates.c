@@ -1,4 +1,4 @@
-/* operations_updates.c - momentum, AdamW and unit norm. */
+/* operations_updates.c - momentum, AdamW, RMSProp and unit norm. */
 #include "tests/compute/operations/subjects.h"
 
 #include <math.h>
@@ -88,9 +88,13 @@ static void unit(const trial *t, double *const *x)
 }
 
 static const bm_adam adam_kinds[] = {
-    {0.01, 0.9, 0.999, 1e-8, 0, 0}, {0.01, 0.9, 0.999, 1e-8, 0.5, 0},
-    {0.01, 0.5, 0.9, 0.1, 0.1, 10}, {0.01, 0, 0, 1e-3, 0, 100},
-    {0, 0.9, 0.999, 1e-8, 0.5, 1},
+    {0.01, 0.9, 0.999, 1e-8, 0, 0, false},
+    {0.01, 0.9, 0.999, 1e-8, 0.5, 0, false},
+    {0.01, 0.5, 0.9, 0.1, 0.1, 10, false},
+    {0.01, 0, 0, 1e-3, 0, 100, false},
+    {0, 0.9, 0.999, 1e-8, 0.5, 1, false},
+    {0.01, 0, 0.99, 1e-8, 0, 0, true},
+    {0.01, 0.9, 0.9, 0.1, 0.25, 10, true},
 };
 
 static void make_adam(trial *t)
@@ -113,6 +117,25 @@ static void queue_adam(bm_backend *be, trial *t, float *const *x)
                  x[STEP_W] + off, x[STEP_T], (double *)(void *)x[STEP_SKIPPED]);
 }
 
+static void adam_number(const bm_adam *a, double count, double d, double *m,
+                        double *v, double *w)
+{
+    *m = a->beta1 * *m + (1 - a->beta1) * d;
+    *v = a->beta2 * *v + (1 - a->beta2) * d * d;
+    *w -= a->rate * (a->decay * *w +
+                     *m / (1 - pow(a->beta1, count)) /
+                         (sqrt(*v / (1 - pow(a->beta2, count))) + a->epsilon));
+}
+
+static void rms_number(const bm_adam *a, double d, double *m, double *v,
+                       double *w)
+{
+    d += a->decay * *w;
+    *v = a->beta2 * *v + (1 - a->beta2) * d * d;
+    *m = a->beta1 * *m + d / (sqrt(*v) + a->epsilon);
+    *w -= a->rate * *m;
+}
+
 static void adam(const trial *t, double *const *x)
 {
     const bm_adam *a = &adam_kinds[t->shape[2]];
@@ -121,16 +144,11 @@ static void adam(const trial *t, double *const *x)
     double *w = x[STEP_W] + off, count = *x[STEP_T] += 1;
     double scale = clip_of(t, g, a->clip);
 
-    for (size_t i = 0; i < n; i++) {
-        double d = scale * g[i];
-
-        m[i] = a->beta1 * m[i] + (1 - a->beta1) * d;
-        v[i] = a->beta2 * v[i] + (1 - a->beta2) * d * d;
-        w[i] -= a->rate *
-                (a->decay * w[i] +
-                 m[i] / (1 - pow(a->beta1, count)) /
-                     (sqrt(v[i] / (1 - pow(a->beta2, count))) + a->epsilon));
-    }
+    for (size_t i = 0; i < n; i++)
+        if (a->rms)
+            rms_number(a, scale * g[i], &m[i], &v[i], &w[i]);
+        else
+            adam_number(a, count, scale * g[i], &m[i], &v[i], &w[i]);
     for (size_t i = n; i < n + t->shape[1]; i++)
         w[i] -= g[i];
 }
@@ -165,7 +183,9 @@ static const subject rows[] = {
       {1003, 7, 1, 1, 1},
       {70, 1, 2, 1, 2},
       {5003, 2, 3},
-      {5003, 3, 4, 0, 2}}},
+      {5003, 3, 4, 0, 2},
+      {1003, 7, 5, 1},
+      {5003, 2, 6}}},
     {"unit",
      false,
      make_unit,

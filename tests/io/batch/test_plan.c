@@ -10,7 +10,8 @@
 #include <string.h>
 
 static const bm_order orders[] = {BM_ORDER_RANDOM, BM_ORDER_SORTED,
-                                  BM_ORDER_FILE, BM_ORDER_SORTAGRAD};
+                                  BM_ORDER_FILE, BM_ORDER_SORTAGRAD,
+                                  BM_ORDER_LAPLACE};
 
 /* ---- data sets --------------------------------------------------------- */
 
@@ -442,6 +443,93 @@ static void test_sortagrad_is_sorted_in_the_first_epoch_alone(void **state)
     lengths_drop(&d);
 }
 
+/* Are lengths in order from sequence `from` of a cut to `to`? */
+static bool in_order(const bm_cut *cut, const int32_t *lengths, size_t from,
+                     size_t to, bool up)
+{
+    for (size_t i = from + 1; i < to; i++) {
+        int32_t before = lengths[cut->sequences[i - 1]];
+        int32_t now = lengths[cut->sequences[i]];
+
+        if (up ? before > now : before < now)
+            return false;
+    }
+    return true;
+}
+
+/* RETURNN's laplace: bins of 2 mini-batches of 3, up and down in turn, and so
+ * are the first bins of blocks. */
+static void test_laplace_order_goes_up_and_down(void **state)
+{
+    enum { UNITS = 8, OF_UNIT = 5, SEQUENCES = UNITS * OF_UNIT, BIN = 6 };
+    int32_t counts[UNITS], lengths[SEQUENCES];
+    bm_dataset d;
+    bm_plan_settings s = {.sequences = 3,
+                          .order = BM_ORDER_LAPLACE,
+                          .buckets = 2,
+                          .frames_total = SEQUENCES * (SEQUENCES + 1) / 4};
+    bm_plan *p = NULL;
+    bm_cut cut = {0};
+
+    (void)state;
+    for (int i = 0; i < SEQUENCES; i++)
+        lengths[i] = 1 + i * 7 % SEQUENCES; /* each of 1 .. SEQUENCES */
+    for (int i = 0; i < UNITS; i++)
+        counts[i] = OF_UNIT;
+    d = lengths_make(UNITS, counts, given, lengths);
+    p = plan_of(&d, &s, 1, 4, 0);
+    assert_int_equal(bm_plan_blocks(p), 2);
+    for (int64_t b = 0; b < 2; b++) {
+        bool up = b == 0;
+
+        assert_ok(bm_plan_cut(p, b, 0, &cut));
+        assert_true(cut.n_sequences > 2 * BIN);
+        for (size_t i = 0; i < cut.n_sequences; i += BIN, up = !up) {
+            size_t end = i + BIN < cut.n_sequences ? i + BIN : cut.n_sequences;
+
+            assert_true(in_order(&cut, lengths, i, end, up));
+        }
+        assert_false(in_order(&cut, lengths, 0, cut.n_sequences, b == 0));
+        assert_int_equal(cut.ends[0], 3);
+    }
+    bm_cut_free(&cut);
+    bm_plan_free(p);
+    lengths_drop(&d);
+}
+
+/* Of the first block. */
+static void test_random_order_shuffles_the_batches_of_laplace(void **state)
+{
+    bm_rng rng = bm_rng_make(9, "test", 0);
+    bm_dataset d = lengths_random(&rng, 80, 9);
+    bm_plan_settings s = {.sequences = 3, .buckets = 4, .frames_total = 900};
+    bm_order both[] = {BM_ORDER_LAPLACE, BM_ORDER_RANDOM};
+    bm_cut cut[2] = {{0}, {0}};
+    size_t found = 0, moved = 0, size = 3 * sizeof *cut->sequences;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        bm_plan *p = NULL;
+
+        s.order = both[k];
+        p = plan_of(&d, &s, 2, 5, 0);
+        assert_ok(bm_plan_cut(p, 0, 0, &cut[k]));
+        bm_plan_free(p);
+    }
+    assert_int_equal(cut[0].n_sequences, cut[1].n_sequences);
+    for (size_t i = 0; i + 3 <= cut[0].n_sequences; i += 3)
+        for (size_t j = 0; j + 3 <= cut[1].n_sequences; j++)
+            if (memcmp(cut[0].sequences + i, cut[1].sequences + j, size) == 0) {
+                found++;
+                moved += i != j;
+            }
+    assert_int_equal(found, cut[0].n_sequences / 3);
+    assert_true(moved > found / 2);
+    bm_cut_free(&cut[0]);
+    bm_cut_free(&cut[1]);
+    lengths_drop(&d);
+}
+
 static void test_with_one_unit_the_other_workers_have_no_data(void **state)
 {
     const int32_t counts[] = {3};
@@ -520,6 +608,8 @@ int main(void)
         cmocka_unit_test(test_a_plan_in_file_order_by_hand),
         cmocka_unit_test(test_a_plan_in_sorted_order_by_hand),
         cmocka_unit_test(test_sorted_order_sorts_units_as_well),
+        cmocka_unit_test(test_laplace_order_goes_up_and_down),
+        cmocka_unit_test(test_random_order_shuffles_the_batches_of_laplace),
         cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
         cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
         cmocka_unit_test(test_no_sequences_give_no_blocks),
