@@ -209,11 +209,20 @@ static void test_momentum_has_the_same_bits_everywhere(void **state)
         }
 }
 
-static void test_adam_has_the_same_bits_everywhere(void **state)
+static void test_adam_and_rmsprop_have_the_same_bits_everywhere(void **state)
 {
     enum { N = 101 };
-    const bm_adam_factors f = {0.5f,  0.9f, 0.1f, 0.999f, 0.001f,
-                               0.99f, 0.3f, 7.0f, 1e-8f};
+    bm_adam_factors f = {.scale = 0.5f,
+                         .old1 = 0.9f,
+                         .new1 = 0.1f,
+                         .old2 = 0.999f,
+                         .new2 = 0.001f,
+                         .keep = 0.99f,
+                         .by = 0.3f,
+                         .root = 7.0f,
+                         .epsilon = 1e-8f,
+                         .decay = 0.01f,
+                         .rate = 0.1f};
     float g[N], start[3][N], x[3][N], first[3][N];
 
     (void)state;
@@ -222,13 +231,15 @@ static void test_adam_has_the_same_bits_everywhere(void **state)
         fill(start[k], N, 4 + (uint64_t)k);
     for (int i = 0; i < N; i++)
         start[1][i] = fabsf(start[1][i]); /* v */
-    FOR_EACH_ISA (isa) {
-        memcpy(x, start, sizeof x);
-        isa->loops->adam(&f, N, g, x[0], x[1], x[2]);
-        if (strcmp(isa->name, "baseline") == 0)
-            memcpy(first, x, sizeof x);
-        assert_memory_equal(x, first, sizeof x);
-    }
+    for (int rms = 0; rms < 2; rms++)
+        FOR_EACH_ISA (isa) {
+            f.rms = rms;
+            memcpy(x, start, sizeof x);
+            isa->loops->adam(&f, N, g, x[0], x[1], x[2]);
+            if (strcmp(isa->name, "baseline") == 0)
+                memcpy(first, x, sizeof x);
+            assert_memory_equal(x, first, sizeof x);
+        }
 }
 
 /* Each number against the definition; u has 24 bits. */
@@ -680,7 +691,7 @@ int main(int argc, char **argv)
             test_result_does_not_depend_on_the_place_in_the_vector),
         cmocka_unit_test(test_squares_have_the_same_bits_everywhere),
         cmocka_unit_test(test_momentum_has_the_same_bits_everywhere),
-        cmocka_unit_test(test_adam_has_the_same_bits_everywhere),
+        cmocka_unit_test(test_adam_and_rmsprop_have_the_same_bits_everywhere),
         cmocka_unit_test(test_dropout_follows_the_stream),
         cmocka_unit_test(test_bf16_is_rounded_to_nearest_even),
         cmocka_unit_test(test_products_of_all_sizes),
