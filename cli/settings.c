@@ -393,7 +393,8 @@ static bm_status set_default(bm_config *config, const char *assignment)
 /*
  * Defaults that follow from other settings: what the strategy's publication
  * uses; the rate of updates whose step does not depend on the size of the
- * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose model no exchange replaces.
+ * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose
+ * model no exchange replaces.
  */
 static bm_status set_usual(bm_config *config)
 {

@@ -1,6 +1,6 @@
 /*
- * update.cu - a step of momentum SGD, of AdamW or of RMSProp over the flat vector: partial
- * sums of the gradient's norm, then one pass that moves 22 bytes for each
+ * update.cu - a step of momentum SGD, of AdamW or of RMSProp over the flat vector:
+ * partial sums of the gradient's norm, then one pass that moves 22 bytes for each
  * parameter (reads g, v and w, writes v, w and its bf16 twin), or 30 with m.
  */
 #include "compute/adam.h"
