@@ -1,5 +1,6 @@
-/* mp3_head.h - the frames of an MP3 recording, and what the first one says of all
- * of them: the header "Xing" or "Info", with the extension of LAME, or "VBRI". */
+/* mp3_head.h - the frames of an MP3 recording, and what the first one says of
+ * all of them: the header "Xing" or "Info", with the extension of LAME, or
+ * "VBRI". */
 #ifndef BM_IO_IMPORT_MP3_HEAD_H
 #define BM_IO_IMPORT_MP3_HEAD_H
 

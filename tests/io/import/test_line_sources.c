@@ -334,7 +334,7 @@ static void test_pack_takes_what_users_have(void **_)
         64, "--image-dir goes with --images alone");
 }
 
-/* ---- ALTO, packed --------------------------------------------------------- */
+/* ---- ALTO, packed -------------------------------------------------------- */
 
 /* A pixel of a page with a shade for each, all of them light. */
 static uint8_t shade(size_t x, size_t y)
@@ -369,8 +369,8 @@ static bool box(size_t x, size_t y, size_t *page_x, size_t *page_y)
     return true;
 }
 
-/* Fails unless frames of 4 columns of 10 pixels are the ink of such a line of 40
- * columns. */
+/* Fails unless frames of 4 columns of 10 pixels are the ink of such a line of
+ * 40 columns. */
 static void check_pixels(const char *id, const float *x, place_of *place)
 {
     for (size_t k = 0; k < 400; k++) {
