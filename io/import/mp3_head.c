@@ -76,3 +76,52 @@ bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out)
         out->frames = four(frame + VBRI + 14);
     return out->frames > 0;
 }
+
+/* By the first 4 bytes of a frame of layer III; 0: they do not tell it. */
+static int64_t frame_size(const unsigned char *frame)
+{
+    static const int rates[] = {44100, 48000, 32000}; /* of MPEG-1 */
+    static const int kbits[2][15] = {
+        {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
+        {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}};
+    bool first = (frame[1] & 0x18) == 0x18, quarter = (frame[1] & 0x18) == 0;
+    int rate = frame[2] >> 2 & 3, kbit = frame[2] >> 4;
+
+    if (rate == 3 || kbit == 0 || kbit == 15)
+        return 0;
+    rate = rates[rate] / (first ? 1 : quarter ? 4 : 2);
+    return (first ? 144000 : 72000) * kbits[first][kbit] / rate +
+           (frame[2] >> 1 & 1);
+}
+
+/* Are these n bytes, up to 4, the start of another frame of the recording? Its
+ * version, layer and rate are those of the first frame. */
+static bool is_next(const unsigned char *first, const unsigned char *frame,
+                    size_t n)
+{
+    static const unsigned char same[4] = {0xff, 0xfe, 0x0c, 0};
+
+    for (size_t i = 0; i < n; i++)
+        if (((first[i] ^ frame[i]) & same[i]) != 0)
+            return false;
+    return true;
+}
+
+bool bm_mp3_ends_in_frame(bm_sound_bytes *b)
+{
+    int64_t length = bm_sound_bytes_length(b), at = tag_length(b), size = 0;
+    unsigned char first[4], frame[4];
+
+    if (!bm_mp3_is(b) || !bm_sound_bytes_get(b, at, first, sizeof first))
+        return false;
+    for (; at < length; at += size) {
+        size_t n = length - at < 4 ? (size_t)(length - at) : 4;
+
+        if (!bm_sound_bytes_get(b, at, frame, n) || !is_next(first, frame, n))
+            return false;
+        size = n == 4 ? frame_size(frame) : 4;
+        if (size == 0)
+            return false;
+    }
+    return at > length;
+}

@@ -1,5 +1,6 @@
-/* mp3_head.h - what the first frame of an MP3 recording says of all of them: the
- * header "Xing" or "Info", with the extension of LAME, or "VBRI". */
+/* mp3_head.h - the frames of an MP3 recording, and what the first one says of
+ * all of them: the header "Xing" or "Info", with the extension of LAME, or
+ * "VBRI". */
 #ifndef BM_IO_IMPORT_MP3_HEAD_H
 #define BM_IO_IMPORT_MP3_HEAD_H
 
@@ -16,5 +17,10 @@ bool bm_mp3_is(bm_sound_bytes *b);
 
 /* False if it is no MP3, or has no such header. */
 bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out);
+
+/* Does it end within a frame? A tag or other bytes behind the last frame are no
+ * frame; false if the sizes of its frames are not in their headers (free
+ * format). */
+bool bm_mp3_ends_in_frame(bm_sound_bytes *b);
 
 #endif

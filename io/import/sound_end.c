@@ -57,5 +57,5 @@ bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples)
         return true;
     if (memcmp(head, "OggS", 4) == 0)
         return !ogg_ends(b);
-    return !mp3_ends(b, samples);
+    return !mp3_ends(b, samples) || bm_mp3_ends_in_frame(b);
 }

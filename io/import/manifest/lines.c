@@ -58,39 +58,41 @@ void bm_lines_close(bm_lines *l)
     free(l);
 }
 
+bm_status bm_lines_reserve(const char *path, char **text, size_t *room,
+                           size_t needed)
+{
+    size_t more = 2 * needed + 4096;
+    char *grown = NULL;
+
+    if (needed <= *room)
+        return BM_OK;
+    grown = realloc(*text, more);
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", more,
+                       path);
+    *text = grown;
+    *room = more;
+    return BM_OK;
+}
+
 /* Makes room for one more chunk behind the text, and a '\0'. */
 static bm_status make_room(bm_lines *l)
 {
-    char *grown = NULL;
-
-    memmove(l->text, l->text + l->begin, l->end - l->begin);
+    if (l->begin > 0)
+        memmove(l->text, l->text + l->begin, l->end - l->begin);
     l->end -= l->begin;
     l->begin = 0;
     if (l->end > LONGEST)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: line %zu is longer than 256 MB; it is not a list",
                        l->path, l->number + 1);
-    if (l->room - l->end > CHUNK)
-        return BM_OK;
-    grown = realloc(l->text, 2 * l->room + CHUNK + 1);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for line %zu of %s",
-                       l->number + 1, l->path);
-    l->text = grown;
-    l->room = 2 * l->room + CHUNK + 1;
-    return BM_OK;
+    return bm_lines_reserve(l->path, &l->text, &l->room, l->end + CHUNK + 1);
 }
 
 static bm_status fill(bm_lines *l)
 {
     int got = 0, error = Z_OK;
 
-    if (l->text == NULL) {
-        l->text = malloc(CHUNK + 2);
-        if (l->text == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", l->path);
-        l->room = CHUNK + 2;
-    }
     BM_TRY(make_room(l));
     got = gzread(l->file, l->text + l->end, CHUNK);
     (void)gzerror(l->file, &error);
@@ -141,34 +143,14 @@ size_t bm_lines_number(const bm_lines *l)
     return l->number;
 }
 
-/* Appends a line to *text, which has *used of *room bytes. */
-static bm_status append(const bm_lines *l, const char *line, size_t length,
-                        char **text, size_t *used, size_t *room)
-{
-    char *grown = NULL;
-
-    if (*used + length + 2 > *room) {
-        *room = 2 * (*used + length + 2);
-        grown = realloc(*text, *room);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", l->path);
-        *text = grown;
-    }
-    memcpy(*text + *used, line, length);
-    *used += length;
-    (*text)[(*used)++] = '\n';
-    return BM_OK;
-}
-
 bm_status bm_lines_all(const char *path, size_t most, char **out)
 {
     bm_lines *l = NULL;
-    char *line = NULL, *text = calloc(1, CHUNK);
-    size_t length = 0, used = 0, room = CHUNK;
+    char *line = NULL, *text = NULL;
+    size_t length = 0, used = 0, room = 0;
     bm_status status = BM_OK;
 
-    if (text == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
+    BM_TRY_DONE(bm_lines_reserve(path, &text, &room, 1));
     BM_TRY_DONE(bm_lines_open(&l, path));
     for (;;) {
         BM_TRY_DONE(bm_lines_next(l, &line, &length));
@@ -181,7 +163,10 @@ bm_status bm_lines_all(const char *path, size_t most, char **out)
             BM_FAIL_DONE(BM_ERR_FORMAT,
                          "%s has more than %zu bytes; divide the list", l->path,
                          most);
-        BM_TRY_DONE(append(l, line, length, &text, &used, &room));
+        BM_TRY_DONE(bm_lines_reserve(l->path, &text, &room, used + length + 2));
+        memcpy(text + used, line, length);
+        used += length;
+        text[used++] = '\n';
     }
     text[used] = '\0';
     *out = text;

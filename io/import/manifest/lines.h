@@ -30,4 +30,10 @@ BM_CHECKED bm_status bm_lines_all(const char *path, size_t most, char **out);
 /* The number of that line, from 1. */
 size_t bm_lines_number(const bm_lines *l);
 
+/* Makes room for `needed` bytes in *text, which has *room of them and grows to
+ * twice as many; *text may be NULL at first. Fails with BM_ERR_MEMORY, which
+ * names the file. */
+BM_CHECKED bm_status bm_lines_reserve(const char *path, char **text,
+                                      size_t *room, size_t needed);
+
 #endif

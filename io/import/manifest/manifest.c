@@ -100,17 +100,8 @@ static void warn_of_unknown(bm_manifest *m)
 static bm_status keep(bm_manifest *m, const char *text, size_t length,
                       bool ends, size_t *at)
 {
-    size_t needed = m->used + length + 1;
-
-    if (needed > m->text_room) {
-        size_t room = 2 * needed + 4096;
-        char *grown = realloc(m->text, room);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu bytes of %s", room,
-                           m->path);
-        m->text = grown;
-        m->text_room = room;
-    }
+    BM_TRY(bm_lines_reserve(m->path, &m->text, &m->text_room,
+                            m->used + length + 1));
     *at = m->used;
     memcpy(m->text + m->used, text, length);
     m->used += length;

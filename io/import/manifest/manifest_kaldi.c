@@ -50,15 +50,7 @@ typedef struct directory {
 
 static bm_status append(pairs *p, const char *line, size_t length)
 {
-    char *grown = NULL;
-
-    if (p->size + length + 1 > p->room) {
-        p->room = 2 * (p->size + length + 1) + 4096;
-        grown = realloc(p->text, p->room);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", p->path);
-        p->text = grown;
-    }
+    BM_TRY(bm_lines_reserve(p->path, &p->text, &p->room, p->size + length + 1));
     memcpy(p->text + p->size, line, length);
     p->size += length;
     p->text[p->size++] = '\0';

@@ -2,11 +2,13 @@
  * Line images as other programs keep them: folders with .gt.txt, lists of PyLaia,
  * pages in XML. Pages and lines are drawn here.
  */
+#include "io/shard/dataset.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +334,141 @@ static void test_pack_takes_what_users_have(void **_)
         64, "--image-dir goes with --images alone");
 }
 
+/* ---- ALTO, packed -------------------------------------------------------- */
+
+/* A pixel of a page with a shade for each, all of them light. */
+static uint8_t shade(size_t x, size_t y)
+{
+    return (uint8_t)(130 + (7 * x + 13 * y) % 126);
+}
+
+/* Where pixel (x, y) of a line is on the page; false: outside of the outline,
+ * where lines are white. */
+typedef bool place_of(size_t x, size_t y, size_t *page_x, size_t *page_y);
+
+/* The left edge of the outline goes from (20, 30) to (25, 40). */
+static bool slanted_edge(size_t x, size_t y, size_t *page_x, size_t *page_y)
+{
+    *page_x = 20 + x;
+    *page_y = 30 + y;
+    return (double)x + 0.5 > ((double)y + 0.5) / 2;
+}
+
+/* Along (70, 10) to (70, 50): the tops of letters are at the right. */
+static bool downwards(size_t x, size_t y, size_t *page_x, size_t *page_y)
+{
+    *page_x = 69 - y;
+    *page_y = 10 + x;
+    return true;
+}
+
+static bool box(size_t x, size_t y, size_t *page_x, size_t *page_y)
+{
+    *page_x = 80 + x;
+    *page_y = 60 + y;
+    return true;
+}
+
+/* Fails unless frames of 4 columns of 10 pixels are the ink of such a line of
+ * 40 columns. */
+static void check_pixels(const char *id, const float *x, place_of *place)
+{
+    for (size_t k = 0; k < 400; k++) {
+        size_t page_x = 0, page_y = 0;
+        uint8_t ink = 0;
+
+        if (place(k / 10, k % 10, &page_x, &page_y))
+            ink = (uint8_t)(255 - shade(page_x, page_y));
+        if (fabs((double)x[k] - ink / 255.0) > 1e-6)
+            fail_msg("%s: column %zu, row %zu: %g, not %g", id, k / 10, k % 10,
+                     255 * (double)x[k], (double)ink);
+    }
+}
+
+static void write_alto_page(const char *name)
+{
+    uint8_t grey[HEIGHT][WIDTH];
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = WIDTH,
+                     .height = HEIGHT,
+                     .format = PNG_FORMAT_GRAY};
+
+    for (size_t y = 0; y < HEIGHT; y++)
+        for (size_t x = 0; x < WIDTH; x++)
+            grey[y][x] = shade(x, y);
+    assert_true(
+        png_image_write_to_file(&png, in_folder(name), 0, grey, 0, NULL));
+}
+
+/* Lengths are twice those in pixels, as in a file in millimetres. A baseline to
+ * the left is turned around, one downwards turns the line by 90 degrees. */
+static const char alto[] =
+    "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n"
+    "<alto xmlns=\"http://www.loc.gov/standards/alto/ns-v4#\">\n"
+    "<Description><MeasurementUnit>mm10</MeasurementUnit>\n"
+    "<sourceImageInformation><fileName>/scans/leaf 1.png</fileName>\n"
+    "</sourceImageInformation></Description>\n"
+    "<Layout><Page ID=\"p\" WIDTH=\"240\" HEIGHT=\"160\"><PrintSpace>\n"
+    "<ComposedBlock><TextBlock>\n"
+    "<TextLine ID=\"l1\" BASELINE=\"120 76 40 76\" HPOS=\"0\" VPOS=\"0\" "
+    "WIDTH=\"9\" HEIGHT=\"9\">"
+    "<Shape><Polygon POINTS=\"40,60 120,60 120,80 50,80\"/></Shape>\n"
+    "<String CONTENT=\"\xe9t\xe9\"/><SP/><String CONTENT=\"a\"/>"
+    "<HYP CONTENT=\"-\"/></TextLine></TextBlock></ComposedBlock>\n"
+    "<TextBlock><TextLine ID=\"l2\" BASELINE=\"140 20 140 100\">"
+    "<Shape><Polygon POINTS=\"120 20 140 20 140 100 120 100\"/></Shape>"
+    "<String CONTENT=\"ta\"/><String CONTENT=\"t\"/></TextLine>\n"
+    "<TextLine ID=\"l3\" BASELINE=\"136\" HPOS=\"160\" VPOS=\"120\" "
+    "WIDTH=\"80\" HEIGHT=\"20\"/></TextBlock>\n"
+    "</PrintSpace></Page></Layout></alto>\n";
+
+static void test_alto_is_packed(void **_)
+{
+    static const struct {
+        const char *id, *text; /* NULL: there is none */
+        place_of *place;
+    } lines[] = {{"leaf_1-l1", "\xc3\xa9t\xc3\xa9 a-", slanted_edge},
+                 {"leaf_1-l2", "ta t", downwards},
+                 {"leaf_1-l3", NULL, box}};
+    bm_dataset *d = NULL;
+    bm_sequences s = {0};
+    const int32_t *targets = NULL;
+    outcome o;
+
+    (void)_;
+    make_folder("alto");
+    write_alto_page("alto/leaf 1.png");
+    write_text("alto/leaf 1.xml", alto);
+    o = BMUF("pack", "--images", "alto", "--out", "d-alto", "--set",
+             "features.height=10", "--set", "features.columns=4");
+    assert_code(o, 0);
+    assert_says(o.out, "3 sequences, 30 frames, 10 labels");
+    assert_ok(bm_dataset_open(&d, in_folder("d-alto")));
+    assert_int_equal(d->n_units, 1);
+    assert_ok(bm_dataset_read(d, 0, &s));
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.features, 40);
+    targets = s.targets;
+    FOR_EACH (i, lines) {
+        const char *id = NULL;
+        char *text = NULL;
+
+        assert_ok(bm_dataset_tag(d, (int64_t)i, &id));
+        assert_string_equal(id, lines[i].id);
+        assert_int_equal(s.frames[i], 10);
+        check_pixels(id, s.x + i * 400, lines[i].place);
+        assert_ok(bm_vocab_decode(bm_dataset_vocab(d), targets,
+                                  (size_t)s.labels[i], &text));
+        assert_string_equal(text, lines[i].text != NULL ? lines[i].text : "");
+        assert_int_equal(bm_dataset_has_reference(d, (int64_t)i),
+                         lines[i].text != NULL);
+        targets += s.labels[i];
+        free(text);
+    }
+    bm_sequences_free(&s);
+    bm_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_pages_are_named),
         cmocka_unit_test(test_xml_in_another_encoding_is_one_message),
         cmocka_unit_test(test_pack_takes_what_users_have),
+        cmocka_unit_test(test_alto_is_packed),
     };
 
     return cmocka_run_group_tests_name("line_sources", tests, folder_make,

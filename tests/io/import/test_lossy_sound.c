@@ -172,11 +172,11 @@ static void test_truncated_recordings_are_problems(void **state)
     }
 }
 
-/* A page of Ogg is complete or not, to the byte. */
-static void test_ogg_without_its_last_byte_is_truncated(void **state)
+/* A page of Ogg is complete or not, to the byte, and so is a frame of MP3. */
+static void test_recordings_without_the_last_byte_are_truncated(void **state)
 {
     (void)state;
-    for (size_t f = 0; f < 2; f++) {
+    FOR_EACH (f, files) {
         size_t size = 0;
         char *bytes = NULL;
 
@@ -247,15 +247,64 @@ static void test_mp3_without_a_header_is_read_to_its_end(void **state)
     free(bytes);
 }
 
+/* Silent frames: all bytes behind the 4 of their header are zero. Sizes are 144
+ * times (MPEG-1) or 72 times bits over samples, rounded down, and one more byte
+ * with padding. The first frame may not be cut: without one it is no MP3. */
+static void test_mp3_without_a_header_may_only_end_between_frames(void **state)
+{
+    enum { FRAMES = 6, LARGEST = 2000 };
+    static const struct {
+        unsigned char head[4];
+        long rate;
+        size_t size, samples;
+    } kinds[] = {
+        {{0xff, 0xfb, 0x90, 0xc0}, 44100, 417, 1152}, /* 128 kbit/s */
+        {{0xff, 0xfb, 0x92, 0xc0}, 44100, 418, 1152}, /* .. with padding */
+        {{0xff, 0xfb, 0xe4, 0xc0}, 48000, 960, 1152}, /* 320 kbit/s */
+        {{0xff, 0xfb, 0x18, 0xc0}, 32000, 144, 1152}, /* 32 kbit/s */
+        {{0xff, 0xf3, 0x80, 0xc0}, 22050, 208, 576},  /* MPEG-2, 64 kbit/s */
+        {{0xff, 0xf3, 0x48, 0xc0}, 16000, 144, 576},  /* .. 32 kbit/s */
+        {{0xff, 0xe3, 0x18, 0xc0}, 8000, 72, 576},    /* MPEG-2.5, 8 kbit/s */
+    };
+    static const char tag[128] = {'T', 'A', 'G'};
+    static char all[FRAMES * LARGEST + sizeof tag];
+
+    (void)state;
+    if (!write_lossy(2))
+        skip();
+    FOR_EACH (k, kinds) {
+        size_t size = kinds[k].size, end = FRAMES * size;
+        bm_sound s = {0};
+
+        memset(all, 0, sizeof all);
+        for (size_t i = 0; i < FRAMES; i++)
+            memcpy(all + i * size, kinds[k].head, 4);
+        memcpy(all + end, tag, sizeof tag);
+        for (size_t i = 0; i < 3; i++) { /* complete, tagged, a frame less */
+            write_bytes("b.mp3", all,
+                        end + (i == 1 ? sizeof tag : 0) - (i == 2 ? size : 0));
+            s = read_whole("b.mp3");
+            assert_int_equal(s.rate, kinds[k].rate);
+            assert_int_equal(s.n, (FRAMES - (i == 2)) * kinds[k].samples);
+            bm_sound_free(&s);
+        }
+        for (size_t n = 1; n < size; n += n < 5 || n + 5 > size ? 1 : 13) {
+            write_bytes("b.mp3", all, end - n);
+            assert_truncated("b.mp3");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_length_and_tone_are_those_that_were_written),
         cmocka_unit_test(test_excerpts_are_parts_of_the_whole),
         cmocka_unit_test(test_truncated_recordings_are_problems),
-        cmocka_unit_test(test_ogg_without_its_last_byte_is_truncated),
+        cmocka_unit_test(test_recordings_without_the_last_byte_are_truncated),
         cmocka_unit_test(test_mp3_with_tags_is_complete),
         cmocka_unit_test(test_mp3_without_a_header_is_read_to_its_end),
+        cmocka_unit_test(test_mp3_without_a_header_may_only_end_between_frames),
     };
 
     return cmocka_run_group_tests_name("lossy sound", tests, folder_make,
