@@ -2,8 +2,6 @@
  * a number times the distribution function of normal numbers. */
 #include "compute/cpu/cpu.h"
 
-#include <math.h>
-
 enum { GRAIN = 1 << 14 }; /* floats: fewer are not worth a second thread */
 
 /* Rows of n numbers of y; of glu those of x are twice as long. */
@@ -60,10 +58,10 @@ void bm_cpu_swish_back(bm_backend *be, size_t n, const float *x,
 static void gelu_part(void *self, size_t i)
 {
     const gate *g = self;
-    size_t end = bm_part(g->n, GRAIN, g->parts, i + 1);
+    size_t at = bm_part(g->n, GRAIN, g->parts, i);
 
-    for (size_t k = bm_part(g->n, GRAIN, g->parts, i); k < end; k++)
-        g->to[k] = g->x[k] * (0.5F * erfcf(-BM_SQRT_HALF * g->x[k]));
+    g->loops->gelu(bm_part(g->n, GRAIN, g->parts, i + 1) - at, g->x + at,
+                   g->to + at);
 }
 
 void bm_cpu_gelu(bm_backend *be, size_t n, const float *x, float *y)
@@ -73,17 +71,13 @@ void bm_cpu_gelu(bm_backend *be, size_t n, const float *x, float *y)
     run(be, &g, gelu_part);
 }
 
-/* f' = P(x) + x p(x), with the density p of normal numbers. */
 static void gelu_back_part(void *self, size_t i)
 {
     const gate *g = self;
-    size_t end = bm_part(g->n, GRAIN, g->parts, i + 1);
+    size_t at = bm_part(g->n, GRAIN, g->parts, i);
 
-    for (size_t k = bm_part(g->n, GRAIN, g->parts, i); k < end; k++) {
-        float x = g->x[k], density = BM_NORMAL_PEAK * expf(-0.5F * x * x);
-
-        g->to[k] = g->dy[k] * (0.5F * erfcf(-BM_SQRT_HALF * x) + x * density);
-    }
+    g->loops->gelu_back(bm_part(g->n, GRAIN, g->parts, i + 1) - at, g->x + at,
+                        g->dy + at, g->to + at);
 }
 
 void bm_cpu_gelu_back(bm_backend *be, size_t n, const float *x, const float *dy,

@@ -3,8 +3,9 @@
  * instruction set, see core/isa.h: those of cpu_product.c, cpu_bytes.c,
  * cpu_matrix.c and cpu_*loops.c.
  *
- * Results of different sets may differ in the last bits where tanh, sigmoid or
- * a product of matrices is involved; all other results have the same bits.
+ * Results of different sets may differ in the last bits where tanh, sigmoid,
+ * gelu or a product of matrices is involved; all other results have the same
+ * bits.
  */
 #ifndef BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
 #define BM_COMPUTE_CPU_LOOPS_CPU_ISA_H
@@ -36,6 +37,11 @@ typedef struct bm_loops {
                       float *da, float *db);
     /* dx = dy f'(x) of f(x) = x sigmoid(x); dx may be dy. */
     void (*swish_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* f(x) = x Phi(x), with Phi, the distribution function of normal numbers,
+     * within 6 units in the last place, and dx = dy f'(x), f' within 2^-22; dx
+     * may be dy. */
+    void (*gelu)(size_t n, const float *x, float *y);
+    void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
     /* y [n] += the sum over k < count of x[k apart_x] w[k apart_w], vectors of
      * n floats, in order. */
     void (*taps)(size_t count, size_t n, const float *x, ptrdiff_t apart_x,
