@@ -390,11 +390,35 @@ static bm_status set_default(bm_config *config, const char *assignment)
     return bm_config_set(config, assignment);
 }
 
+/* More workers than a few, N: short blocks, as models of many workers drift
+ * apart, and a single momentum, that of the blocks. */
+static bm_status set_for_many(bm_config *config, const bm_strategy_ops *ops,
+                              long workers)
+{
+    bm_sgd_settings sgd = {0};
+    bm_block_settings block = {0};
+    double steps = 20. * BM_FEW_WORKERS / (double)workers;
+
+    if (workers <= BM_FEW_WORKERS || ops->per != BM_BLOCK)
+        return BM_OK;
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    if (ops->settings.one_momentum && bm_sgd_is_momentum(&sgd))
+        BM_TRY(set_default(config, "sgd.momentum=0"));
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    bm_config_peek(config, "block", bm_block_options, &block);
+    if (block.frames_per_worker.value[0] > 0 || block.frames_total.value[0] > 0)
+        return BM_OK;
+    if (bm_sgd_local_state(&sgd) == BM_LOCAL_RESET)
+        steps = fmax(steps, 1 / (1 - sgd.momentum));
+    return set_derived(config, "block.steps", (long)fmax(round(steps), 5));
+}
+
 /*
  * Defaults that follow from other settings: what the strategy's publication
  * uses; the rate of updates whose step does not depend on the size of the
  * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose
- * model no exchange replaces.
+ * model no exchange replaces; those of many workers; the rate without momentum,
+ * which makes steps as long as 0.02 with 0.9.
  */
 static bm_status set_usual(bm_config *config)
 {
@@ -419,6 +443,10 @@ static bm_status set_usual(bm_config *config)
     bm_config_peek(config, "job", bm_job_options, &job);
     if (job.workers == 1 && ops->per == BM_BLOCK)
         BM_TRY(set_default(config, "sgd.local_state=keep"));
+    BM_TRY(set_for_many(config, ops, job.workers));
+    bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
+    if (bm_sgd_is_momentum(&sgd) && sgd.momentum == 0)
+        BM_TRY(set_default(config, "train.rate=0.2"));
     return BM_OK;
 }
 

@@ -16,7 +16,7 @@ static const bm_option options[] = {
     {"momentum", BM_SERIES, offsetof(settings, momentum), "auto", 0, 0.9999,
      NULL,
      "eta: fraction of the last block's update kept in the next; auto: 1 - "
-     "1/N"},
+     "1/N, but at most 0.75"},
     {"rate", BM_SERIES, offsetof(settings, rate), "1", 0, 10, NULL,
      "zeta: weight of a block's own change"},
     {"time_constant", BM_FLOAT, offsetof(settings, time_constant), "0", 0, 1e18,
@@ -38,7 +38,7 @@ static double momentum_at(const settings *set, const bm_moment *at)
         return at->block_frames > 0
                    ? exp(-at->block_frames / set->time_constant)
                    : 0;
-    return isnan(eta) ? bm_filter_momentum(at->workers) : eta;
+    return isnan(eta) ? bm_filter_momentum_of_many(at->workers) : eta;
 }
 
 static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
@@ -69,6 +69,7 @@ static void check(const bm_config *config, bm_faults *faults)
 const bm_strategy_ops bm_strategy_bmuf = {
     .name = "bmuf",
     .help = "blockwise model-update filtering (Chen & Huo 2016)",
-    .settings = {options, sizeof(settings), check, .resolve = resolve},
+    .settings = {options, sizeof(settings), check, .one_momentum = true,
+                 .resolve = resolve},
     BM_FILTERED,
 };

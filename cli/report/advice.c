@@ -1,5 +1,6 @@
 #include "cli/report/advice.h"
 
+#include "bmuf/filter.h"
 #include "core/words.h"
 
 #include <math.h>
@@ -76,9 +77,13 @@ typedef struct proposal {
 /* eta with so many workers. */
 static double momentum_of(const bm_regime *s, int workers)
 {
-    bool follows = fabs(s->momentum - (1 - 1. / s->workers)) < 1e-9; /* auto */
-
-    return s->filtered && follows ? 1 - 1. / workers : s->momentum;
+    if (!s->filtered)
+        return s->momentum;
+    if (s->momentum == bm_filter_momentum_of_many(s->workers)) /* auto */
+        return bm_filter_momentum_of_many(workers);
+    if (s->momentum == bm_filter_momentum(s->workers)) /* of CNTK */
+        return bm_filter_momentum(workers);
+    return s->momentum;
 }
 
 double bm_longest_time_constant(const bm_regime *s)

@@ -14,7 +14,8 @@ const bm_option bm_batch_options[] = {
     {"sequences", BM_INT, offsetof(settings, sequences), "0", 0, 1e6,
      "sequences",
      "size of a mini-batch; 0: batch.frames decides; if that is 0 too, a "
-     "1000th of the training set, but at least 4 and at most 16"},
+     "1000th of the training set, but at least 4 and at most 16; with N > 4 "
+     "workers 4 / N of that"},
     {"frames", BM_INT, offsetof(settings, frames), "0", 0, 1e9, "frames",
      "largest size of a mini-batch, padding included; a mini-batch may end "
      "earlier to save padding; 0: batch.sequences decides"},

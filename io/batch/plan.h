@@ -43,6 +43,7 @@ typedef struct bm_plan_settings {
     long buckets; /* in random and Laplace order, a share is sorted by length in
                      runs of so many mini-batches; in random order the
                      mini-batches are then shuffled */
+    int workers;  /* that the default size of a mini-batch is for; 0: one */
     long
         accumulate; /* mini-batches of an update; 0: as 1. Not part of the plan */
     long frames_per_worker, frames_total, steps; /* size of a block: one of them
@@ -51,8 +52,14 @@ typedef struct bm_plan_settings {
                         not */
 } bm_plan_settings;
 
+/* Defaults are the same for up to so many workers. With N, more than these,
+ * mini-batches and blocks have as many times fewer sequences:
+ * docs/decisions/25-many-workers.md. */
+enum { BM_FEW_WORKERS = 4 };
+
 /* *s with a size of mini-batches: if it has none, a 1000th of the sequences of
- * the set, but at least 4 and at most 16 sequences. */
+ * the set, but at least 4 and at most 16; with many workers 4 / N of that, but
+ * at least one. */
 bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d);
 
 /* *s with the size of blocks and the order in an epoch. */

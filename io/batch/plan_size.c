@@ -14,13 +14,20 @@ enum { SHARES = 4 }; /* drawn at random to find the size of one */
  * updates. */
 enum { FEWEST = 4, MOST = 16, BATCHES = 1000 };
 
+static long default_sequences(const bm_plan_settings *s, const bm_dataset *d)
+{
+    double few = fmin(fmax(round((double)d->n / BATCHES), FEWEST), MOST);
+    double times = fmax((double)s->workers / BM_FEW_WORKERS, 1);
+
+    return (long)fmax(round(few / times), 1);
+}
+
 bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d)
 {
     bm_plan_settings sized = *s;
 
     if (s->frames == 0 && s->sequences == 0)
-        sized.sequences =
-            (long)fmin(fmax(round((double)d->n / BATCHES), FEWEST), MOST);
+        sized.sequences = default_sequences(s, d);
     return sized;
 }
 

@@ -31,7 +31,11 @@ static void test_one_size_or_the_default_is_used(void **state)
     static const struct {
         size_t n;
         long sequences;
-    } sets[] = {{0, 4}, {4499, 4}, {4501, 5}, {12000, 12}, {1000000, 16}};
+        int workers;
+    } sets[] = {{0, 4, 1},        {4499, 4, 1},     {4501, 5, 1},
+                {12000, 12, 4},   {1000000, 16, 4}, {12000, 6, 8},
+                {12000, 3, 16},   {12000, 1, 64},   {100, 1, 64},
+                {1000000, 1, 48}, {1000000, 2, 32}};
     bm_plan_settings s = {0};
 
     (void)state;
@@ -40,8 +44,10 @@ static void test_one_size_or_the_default_is_used(void **state)
     assert_int_equal(s.sequences + s.frames, 0);
     FOR_EACH (i, sets) {
         bm_dataset d = {.n = sets[i].n, .frames = 100};
-        bm_plan_settings sized = bm_plan_sized(&s, &d);
+        bm_plan_settings sized;
 
+        s.workers = sets[i].workers;
+        sized = bm_plan_sized(&s, &d);
         assert_int_equal(sized.sequences, sets[i].sequences);
         assert_int_equal(sized.frames, 0);
     }

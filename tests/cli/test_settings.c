@@ -5,6 +5,7 @@
 #include "bmuf/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/settings.h"
+#include "core/file.h"
 #include "tests/support/command.h"
 #include "tests/support/datasets.h"
 #include "tests/support/folder.h"
@@ -537,6 +538,56 @@ static void test_small_sets_have_more_epochs_by_default(void **_)
     }
 }
 
+/* What a run of data, net and one more setting has kept; see
+ * docs/decisions/25-many-workers.md. */
+static void test_defaults_of_many_workers(void **_)
+{
+    static const char bare[] = "[data]\ntrain = train\n"
+                               "[model]\nnet = stack:2 linear\n";
+    static const struct {
+        const char *workers, *more, *momentum, *rate, *steps;
+    } rows[] = {
+        {"4", "sgd.clip=5", "0.9", "0.02", "20"},
+        {"8", "sgd.clip=5", "0", "0.2", "10"},
+        {"16", "sgd.clip=5", "0", "0.2", "5"},
+        {"64", "sgd.clip=5", "0", "0.2", "5"},
+        {"1", "sgd.momentum=0", "0", "0.2", "20"},
+        {"16", "sgd.momentum=0.9", "0.9", "0.02", "10"},
+        {"16", "sgd.momentum=0.95", "0.95", "0.02", "20"},
+        {"16", "train.rate=0.3", "0", "0.3", "5"},
+        {"16", "block.steps=7", "0", "0.2", "7"},
+        {"16", "block.frames_total=900", "0", "0.2", "0"},
+        {"16", "sgd.update=adamw", "0.9", "0.001", "10"},
+        {"16", "sgd.update=muon", "0.9", "0.02", "10"},
+        {"16", "train.strategy=average", "0.9", "0.02", "10"},
+        {"16", "train.strategy=ssgd", "0.9", "0.02", "20"},
+    };
+
+    (void)_;
+    assert_ok(bm_file_write(in_folder("bare.ini"), bare, strlen(bare)));
+    FOR_EACH (i, rows) {
+        char workers[32], out[32], kept[48];
+        bm_config *config = NULL;
+        outcome o;
+
+        snprintf(workers, sizeof workers, "job.workers=%s", rows[i].workers);
+        snprintf(out, sizeof out, "many-%d", (int)i);
+        snprintf(kept, sizeof kept, "%s/config.ini", out);
+        o = BMUF("train", "bare.ini", "--out", out, "--set", workers, "--set",
+                 rows[i].more, "--set", "train.epochs=1");
+        assert_true(o.code == 0 || o.code == 76);
+        assert_ok(bm_config_new(&config));
+        assert_ok(bm_config_read(config, in_folder(kept)));
+        assert_string_equal(bm_config_text(config, "sgd", "momentum"),
+                            rows[i].momentum);
+        assert_string_equal(bm_config_text(config, "train", "rate"),
+                            rows[i].rate);
+        assert_string_equal(bm_config_text(config, "block", "steps"),
+                            rows[i].steps);
+        bm_config_free(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +604,7 @@ int main(void)
         cmocka_unit_test(
             test_train_and_explain_warn_of_settings_that_do_nothing),
         cmocka_unit_test(test_small_sets_have_more_epochs_by_default),
+        cmocka_unit_test(test_defaults_of_many_workers),
         cmocka_unit_test(test_explain_and_dry_run_end_as_training_does),
         cmocka_unit_test(test_a_dry_run_needs_a_folder_to_write_to),
         cmocka_unit_test(test_sequences_that_fit_are_counted),
