@@ -52,25 +52,30 @@ def read_data(directory):
                 at, label = at + n, label + k
 
 
-def recurrent(x, kind, w):
-    """w: name of a weight -> tensor, in the layout of docs/layers.md."""
-    gru, directions = kind.endswith("gru"), 2 if kind[0] == "b" else 1
-    width, rows = w("wh").shape[2], w("wh").shape[1]
-    hidden = rows // (3 if gru else 4)
-    more = {"proj_size": width} if width < hidden else {}
-    rnn = (torch.nn.GRU if gru else torch.nn.LSTM)(
-        x.shape[1], hidden, bidirectional=directions == 2, **more).double()
+def copy_recurrent(rnn, w):
+    """Copies weights to nn.LSTM or nn.GRU; w: name of a weight -> tensor, in the layout
+    of docs/layers.md."""
+    directions, rows, _ = w("wh").shape
     wx, b = w("wx").view(directions, rows, -1), w("b").view(directions, -1)
     for r in range(directions):
         end = "_l0" + ("_reverse" if r else "")
         getattr(rnn, "weight_ih" + end).copy_(wx[r])
         getattr(rnn, "weight_hh" + end).copy_(w("wh")[r])
-        if more:
+        if rnn.proj_size:
             getattr(rnn, "weight_hr" + end).copy_(w("wr")[r])
         getattr(rnn, "bias_ih" + end).copy_(b[r, :rows])
         getattr(rnn, "bias_hh" + end).zero_()
-        if gru:
-            getattr(rnn, "bias_hh" + end)[2 * hidden :] = b[r, rows:]
+        if rnn.mode == "GRU":
+            getattr(rnn, "bias_hh" + end)[2 * rnn.hidden_size :] = b[r, rows:]
+
+
+def recurrent(x, kind, w):
+    gru, width, rows = kind.endswith("gru"), w("wh").shape[2], w("wh").shape[1]
+    hidden = rows // (3 if gru else 4)
+    more = {"proj_size": width} if width < hidden else {}
+    rnn = (torch.nn.GRU if gru else torch.nn.LSTM)(
+        x.shape[1], hidden, bidirectional=kind[0] == "b", **more).double()
+    copy_recurrent(rnn, w)
     return rnn(x.unsqueeze(1))[0].squeeze(1)
 
 

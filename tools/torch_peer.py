@@ -39,20 +39,26 @@ from torch import nn
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 PRECISIONS = ["fp32", "tf32", "bf16", "fp16", "amp"]
 WAYS = {"eager", "graph", "compile", "update", "split"}
+FUNCTIONS = {"relu": nn.ReLU, "leaky_relu": lambda: nn.LeakyReLU(0.01), "tanh": nn.Tanh,
+             "sigmoid": nn.Sigmoid, "swish": nn.SiLU, "gelu": nn.GELU}
 
 
-class Columns(nn.Module):
-    """Layers on images [B, C, T, H]; input and output are frames [T, B, H C]."""
+class ToColumns(nn.Module):
+    """Frames [T, B, H C] to images [B, C, T, H]."""
 
-    def __init__(self, layers, channels):
+    def __init__(self, channels):
         super().__init__()
-        self.layers, self.channels = nn.Sequential(*layers), channels
+        self.channels = channels
 
     def forward(self, x):
-        t, b, d = x.shape
-        x = x.view(t, b, d // self.channels, self.channels).permute(1, 3, 0, 2)
-        y = self.layers(x)
-        return y.permute(2, 0, 3, 1).flatten(2)
+        return x.unflatten(2, (-1, self.channels)).permute(1, 3, 0, 2)
+
+
+class ToFrames(nn.Module):
+    """And back."""
+
+    def forward(self, x):
+        return x.permute(2, 0, 3, 1).flatten(2)
 
 
 class Split(nn.Module):
@@ -86,12 +92,26 @@ class Split(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self, kind, n_in, n, layers):
+    def __init__(self, kind, n_in, n, layers, **more):
         super().__init__()
-        self.rnn = kind(n_in, n, layers, bidirectional=True)
+        self.rnn = kind(n_in, n, layers, **more)
 
     def forward(self, x):
         return self.rnn(x)[0]
+
+
+class Splice(nn.Module):
+    """The frames [T, B, D] at these distances side by side, zeros beyond the ends."""
+
+    def __init__(self, distances):
+        super().__init__()
+        self.distances = distances
+        self.before, self.after = max(0, -distances[0]), max(0, distances[-1])
+
+    def forward(self, x):
+        wide = F.pad(x, (0, 0, 0, 0, self.before, self.after))
+        return torch.cat([wide[self.before + d:self.before + d + len(x)]
+                          for d in self.distances], 2)
 
 
 class Frames(nn.Module):
@@ -114,13 +134,16 @@ class Scale(nn.Module):
         return self.factor * x
 
 
-class Residual(nn.Module):
-    def __init__(self, layers):
+class Group(nn.Module):
+    """residual( .. ), whose branches are added, and branches( .. ): joined along `axis`."""
+
+    def __init__(self, branches, axis=None):
         super().__init__()
-        self.inner = nn.Sequential(*layers)
+        self.branches, self.axis = nn.ModuleList(branches), axis
 
     def forward(self, x):
-        return x + self.inner(x)
+        y = [branch(x) for branch in self.branches]
+        return sum(y[1:], y[0]) if self.axis is None else torch.cat(y, self.axis)
 
 
 class Attention(nn.Module):
@@ -147,86 +170,174 @@ class Attention(nn.Module):
         return self.out(y.permute(2, 0, 1, 3).reshape(T, B, n))
 
 
-def expand(net):
-    """The words of a description, with groups ( .. )*N written out."""
-    group = re.compile(r"(?<!\S)\(((?:[^()]|\w\([^()]*\))*)\)(?:\*(\d+))?")
-    while group.search(net):
-        net = group.sub(lambda m: " ".join([m[1]] * int(m[2] or 1)), net)
-    return net.replace("(", "( ").replace(")", " ) ").split()
+def pairs(args):
+    """"3x3,stride:2x2" as {"": [3, 3], "stride": [2, 2]}."""
+    words = (w.rpartition(":")[::2] for w in args)
+    return {name: [int(k) for k in value.split("x")] for name, value in words}
+
+
+def distances(args):
+    """"-3,0..2" as [-3, 0, 1, 2]."""
+    ranges = [(d.split("..") * 2)[:2] for d in args.split(",")]
+    return [d for first, last in ranges for d in range(int(first), int(last) + 1)]
+
+
+def window(args, adjacent=False):
+    """Kernel, stride, padding and dilation, and frames and rows that "same" padding has
+    more of at the end, for even kernels."""
+    given = pairs(args)
+    kernel = given[""]
+    stride = given.get("stride", kernel if adjacent else [1, 1])
+    dilation = given.get("dilation", [1, 1])
+    reach = [d * (k - 1) for k, d in zip(kernel, dilation)]
+    if "pad" in given or adjacent and "stride" not in given:
+        return kernel, stride, given.get("pad", [0, 0]), dilation, [0, 0]
+    return kernel, stride, [r // 2 for r in reach], dilation, [r % 2 for r in reach]
+
+
+class Builder:
+    """Makes the layers of a description in the syntax of bmuf, from left to right. What the
+    last one gives are `n` numbers a frame, or columns: `height` rows of `channels` > 0."""
+
+    def __init__(self, a, split):
+        self.a, self.split, self.n, self.channels, self.height = a, split, a.input, 0, 0
+        net = a.net.replace("(", "( ").replace(")", " ) ").replace("|", " | ")
+        self.words, self.at = net.split(), 0
+
+    def word(self):
+        return self.words[self.at] if self.at < len(self.words) else ""
+
+    def sequence(self):
+        """Layers up to `)`, `|` or the end."""
+        layers = []
+        while self.word() not in ("", ")", "|"):
+            self.at += 1
+            word = self.words[self.at - 1]
+            if word.endswith("("):
+                layers += self.group(word)
+                continue
+            name, args, times = re.fullmatch(r"(\w+):?(.*?)(?:\*(\d+))?", word).groups()
+            if name in ("lstm", "blstm", "gru", "bgru"):
+                layers += self.frames() + [self.recurrent(name, args, int(times or 1))]
+            else:
+                layers += [x for _ in range(int(times or 1)) for x in self.layer(name, args)]
+        return layers
+
+    def group(self, kind):
+        start = self.at
+        layers = self.branches(kind)
+        if self.word().startswith("*"):
+            end, times = self.at + 1, int(self.word()[1:])
+            for _ in range(times - 1):
+                self.at = start
+                layers += self.branches(kind)
+            self.at = end
+        return layers
+
+    def branches(self, kind):
+        """Those of one group, past its `)`."""
+        before, made, shapes, ends = (self.n, self.channels, self.height), [], [], "|"
+        while ends == "|":
+            self.n, self.channels, self.height = before
+            made.append(nn.Sequential(*self.sequence()))
+            shapes.append((self.n, self.channels))
+            ends = self.word()
+            self.at += 1
+        if ends != ")":
+            sys.exit("torch_peer: a group without ')'")
+        if kind == "(":
+            return made
+        if any((channels > 0) != (before[1] > 0) for _, channels in shapes):
+            sys.exit("torch_peer: columns that begin or end in a group are not supported")
+        if kind == "residual(":
+            return [Group(made if len(made) > 1 else [nn.Identity()] + made)]
+        self.n, self.channels = (sum(sizes) for sizes in zip(*shapes))
+        return [Group(made, 1 if self.channels else 2)]
+
+    def frames(self):
+        """What makes flat frames of columns, if they are columns."""
+        if not self.channels:
+            return []
+        self.n, self.channels = self.height * self.channels, 0
+        return [ToFrames()]
+
+    def columns(self):
+        if self.channels:
+            return []
+        self.channels, self.height = 1, self.n
+        return [ToColumns(1)]
+
+    def recurrent(self, name, args, times):
+        size, _, project = args.partition(",project:")
+        both, kind = name[0] == "b", nn.GRU if name.endswith("gru") else nn.LSTM
+        n, size, more = self.n, int(size), {"proj_size": int(project)} if project else {}
+        self.n = (2 if both else 1) * int(project or size)
+        if self.split and both and not more:
+            return Split(kind, n, size, times, self.a.device == "cuda")
+        return Recurrent(kind, n, size, times, bidirectional=both, **more)
+
+    def convolution(self, args):
+        before = self.columns()
+        out, *args = args.split(",")
+        kernel, stride, pad, dilation, more = window(args)
+        if any(more):
+            before.append(nn.ZeroPad2d((0, more[1], 0, more[0])))
+        conv = nn.Conv2d(self.channels, int(out), kernel, stride, pad, dilation)
+        room = self.height + 2 * pad[1] + more[1] - dilation[1] * (kernel[1] - 1) - 1
+        self.channels, self.height = int(out), room // stride[1] + 1
+        return before + [conv]
+
+    def pool(self, args):
+        before, args = self.columns(), args.split(",")
+        mean = "mean" in args
+        if args[0] == "all":
+            self.height = 1
+            return before + [nn.AdaptiveAvgPool2d(1) if mean else nn.AdaptiveMaxPool2d(1)]
+        kernel, stride, pad, _, more = window([w for w in args if w != "mean"], True)
+        if any(more):
+            sys.exit("torch_peer: an even window with a stride needs pad:PxQ")
+        ceil = len(args) == 1 + mean
+        room = self.height + 2 * pad[1] - kernel[1] + (stride[1] - 1 if ceil else 0)
+        self.height = room // stride[1] + 1
+        given = {"ceil_mode": ceil, **({"count_include_pad": False} if mean else {})}
+        return before + [(nn.AvgPool2d if mean else nn.MaxPool2d)(kernel, stride, pad, **given)]
+
+    def layer(self, name, args):
+        columns = self.channels > 0
+        if name in ("conv", "pool"):
+            return self.convolution(args) if name == "conv" else self.pool(args)
+        if name == "batchnorm":
+            return [nn.BatchNorm2d(self.channels) if columns else Frames(nn.BatchNorm1d(self.n))]
+        if name in FUNCTIONS:
+            return [FUNCTIONS[name]()]
+        if name == "scale":
+            return [Scale(float(args))]
+        if name == "glu":
+            self.n, self.channels = self.n // 2, self.channels // 2
+            return [nn.GLU(1 if columns else 2)]
+        if name == "layernorm" and not columns:
+            return [nn.LayerNorm(self.n)]
+        before = self.frames()
+        if name == "linear":
+            n, self.n = self.n, self.a.classes if self.at == len(self.words) else int(args)
+            return before + [nn.Linear(n, self.n)]
+        if name == "depthwise" and args.isdigit() and int(args) % 2 == 1:
+            n, size = self.n, int(args)
+            return before + [Frames(nn.Conv1d(n, n, size, padding=size // 2, groups=n))]
+        if name == "attention":
+            return before + [Attention(self.n, int(args))]
+        if name == "splice":
+            self.n *= len(distances(args))
+            return before + [Splice(distances(args))]
+        return sys.exit(f"torch_peer: layer '{name}:{args}' is not supported")
 
 
 def network(a, split):
-    """The layers of a description in the syntax of bmuf."""
-    layers, columns, n, channels, height = [], [], a.input, 1, a.input
-    words, outer = expand(a.net), []
-
-    def flatten():
-        if columns:
-            layers.append(Columns(list(columns), first[0]))
-            columns.clear()
-
-    first = [1]
-    for i, word in enumerate(words):
-        name, _, args = word.partition(":")
-        if name == "conv":
-            if not columns:
-                first[0] = channels
-            out, kernel, *more = args.split(",")
-            given = {"stride": "1x1", "dilation": "1x1", **dict(w.split(":") for w in more)}
-            kernel, stride, dilation = (
-                [int(k) for k in w.split("x")] for w in (kernel, given["stride"], given["dilation"]))
-            pad = ([int(k) for k in given["pad"].split("x")] if "pad" in given
-                   else [d * (k // 2) for k, d in zip(kernel, dilation)])
-            columns.append(nn.Conv2d(channels, int(out), kernel, stride, pad, dilation))
-            channels = int(out)
-            height = (height + 2 * pad[1] - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1
-        elif name == "pool":
-            size = [int(k) for k in args.split("x")]
-            columns.append(nn.MaxPool2d(size, ceil_mode=True))
-            height = -(-height // size[1])
-        elif name == "residual(":
-            outer.append(layers)
-            layers = []
-        elif name == ")":
-            layers = outer.pop() + [Residual(layers)]
-        elif name == "batchnorm" and not columns:
-            layers.append(Frames(nn.BatchNorm1d(n)))
-        elif name == "batchnorm":
-            columns.append(nn.BatchNorm2d(channels))
-        elif name == "layernorm" and not columns:
-            layers.append(nn.LayerNorm(n))
-        elif name in ("relu", "leaky_relu", "tanh", "sigmoid"):
-            one = {"relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.01),
-                   "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid()}[name]
-            (columns if columns else layers).append(one)
-        elif name in ("swish", "scale"):
-            layers.append(nn.SiLU() if name == "swish" else Scale(float(args)))
-        elif name == "gelu":
-            layers.append(nn.GELU())
-        elif name == "glu":
-            layers.append(nn.GLU(-1))
-            n //= 2
-        elif name == "depthwise" and int(args) % 2 == 1:
-            layers.append(Frames(nn.Conv1d(n, n, int(args), padding=int(args) // 2, groups=n)))
-        elif name == "attention":
-            layers.append(Attention(n, int(args)))
-        elif name in ("blstm", "bgru", "linear"):
-            if columns:
-                flatten()
-                n, channels = height * channels, 1
-            if name != "linear":
-                kind = nn.GRU if name == "bgru" else nn.LSTM
-                size, _, many = args.partition("*")
-                size, many = int(size), int(many or 1)
-                layers.append(Split(kind, n, size, many, a.device == "cuda") if split
-                              else Recurrent(kind, n, size, many))
-                n = 2 * size
-            else:
-                size = a.classes if i + 1 == len(words) else int(args)
-                layers.append(nn.Linear(n, size))
-                n = size
-        else:
-            sys.exit(f"torch_peer: layer '{word}' is not supported")
+    """The layers of a.net."""
+    builder = Builder(a, split)
+    layers = builder.sequence() + builder.frames()
+    if builder.word():
+        sys.exit(f"torch_peer: '{builder.word()}' without '('")
     return nn.Sequential(*layers)
 
 

@@ -3,113 +3,47 @@
 errors after each epoch, then a JSON object with those of the best epoch on TEST:
 
     bmuf train my.ini --out run/1             # leaves run/1/config.ini
-    tools/train_in_torch.py run/1/config.ini data/test [--seed N] [--threads N]
+    tools/train_in_torch.py run/1/config.ini data/test [--seed N] [--threads N] \\
+        [--init run/0/model.safetensors] [--check logits.npz]
 
 Data, network, mini-batches, rate, schedule, momentum, clipping, number of epochs and
 augmentation are those of the configuration; the number of workers is one, initial
-weights are PyTorch's, and random numbers differ. Stops with a message at what it does
-not know: layers other than linear, relu, tanh, sigmoid, lstm, blstm, dropout, stack
-and subsample; updates other than momentum; schedules other than constant, exponential
-and cosine; augmentation other than speed, noise and time masks. Needs torch, numpy and
-h5py.
+weights are PyTorch's, or with --init those of a model of bmuf, and random numbers
+differ. With --check it does not train: it compares the network's logits with those that
+`bmuf eval run/0/model.safetensors data/test --dump logits.npz` wrote.
+
+Stops with a message at what it does not know: layers other than those of
+network_in_torch.py; changes other than those of augmentation.py; updates other than
+momentum; the schedule newbob, and others. Needs torch, numpy and h5py.
 """
 import argparse
 import configparser
 import json
 import math
-import re
 import sys
 import time
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from check_against_torch import read_data
+from augmentation import Augmentation, image_height
+from check_against_torch import read_data, read_model
+from network_in_torch import Network, known
 
-
-def known(value, *values):
-    """One of these values, or the end."""
-    if value not in values:
-        sys.exit("'%s' is not supported; there is %s" % (value, ", ".join(values)))
-    return value
-
-
-class Network(nn.Module):
-    """x [T, B, D] of sequences with n frames -> logits [T', B, C], their frames."""
-
-    def __init__(self, net, features, classes):
-        super().__init__()
-        self.words, self.layers = [], nn.ModuleList()
-        for word in net.split():
-            one, times = re.fullmatch(r"(.*?)(?:\*(\d+))?", word).groups()
-            self.words += [one.partition(":")[::2]] * int(times or 1)
-        for k, (kind, size) in enumerate(self.words):
-            layer = nn.Identity()
-            if kind == "linear":
-                n = int(size or classes)
-                layer, features = nn.Linear(features, n), n
-            elif kind in ("lstm", "blstm"):
-                both, n = kind == "blstm", int(size)
-                layer = nn.LSTM(features, n, bidirectional=both)
-                features = n * (2 if both else 1)
-            elif kind == "dropout":
-                layer = nn.Dropout(float(size))
-            elif kind == "stack":
-                features *= int(size)
-            elif kind != "subsample":
-                layer = {"relu": nn.ReLU, "tanh": nn.Tanh,
-                         "sigmoid": nn.Sigmoid}[
-                             known(kind, "relu", "tanh", "sigmoid")]()
-            self.words[k] = (kind, size)
-            self.layers.append(layer)
-
-    def forward(self, x, n):
-        for (kind, size), layer in zip(self.words, self.layers):
-            if kind in ("lstm", "blstm"):
-                packed = pack_padded_sequence(x, n, enforce_sorted=False)
-                x, _ = pad_packed_sequence(layer(packed)[0], total_length=len(x))
-            elif kind in ("stack", "subsample"):
-                step = int(size)
-                x = nn.functional.pad(x, (0, 0, 0, 0, 0, -len(x) % step))
-                t, b, d = len(x) // step, x.shape[1], x.shape[2]
-                x = x.view(t, step, b, d).transpose(1, 2).reshape(t, b, -1)
-                x = x if kind == "stack" else x[:, :, :d]
-                n = (n + step - 1) // step
-            else:
-                x = layer(x)
-        return x, n
-
-
-def augment(x, s, random):
-    """x [T, D] -> [T', D]: another speed, noise, and masks in time, with the mean of
-    each feature, as docs/augmentation.md says."""
-    factors = s.get("speed", "").split()
-    mean, deviation = x.mean(0), x.std(0)
-    if factors:
-        frames = max(1, round(len(x) / float(random.choice(factors))))
-        at = np.clip((np.arange(frames) + 0.5) * len(x) / frames - 0.5, 0, len(x) - 1)
-        low = at.astype(int)
-        high = np.minimum(low + 1, len(x) - 1)
-        part = (at - low)[:, None]
-        x = x[low] * (1 - part) + x[high] * part
-    most = float(s.get("noise", 0))
-    if most > 0:
-        x = x + random.standard_normal(x.shape) * random.uniform(0, most) * deviation
-    for _ in range(int(s.get("time_masks", 0))):
-        limit = min(int(s.get("time_width", 40)),
-                    int(float(s.get("time_share", 0.2)) * len(x)))
-        width = random.integers(0, limit + 1)
-        start = random.integers(0, len(x) - width + 1)
-        x[start:start + width] = mean
-    return x
+ONLY = {  # settings of which only the default is supported
+    "model.loss": "ctc", "train.ema": "0", "train.label_smoothing": "0",
+    "train.freeze": "", "train.rates": "", "batch.order": "random",
+    "batch.accumulate": "1", "sgd.update": "momentum", "sgd.weight_decay": "0",
+    "sgd.nesterov": "no", "schedule.stop_after": "0"}
 
 
 def cut(order, lengths, s):
     """Mini-batches of an epoch: sorted by length within `buckets` of them."""
     frames, count = int(s.get("frames", 0)), int(s.get("sequences", 0))
     buckets = int(s.get("buckets", 64))
+    if not count and not frames:
+        count = min(max(len(lengths) // 1000, 4), 16)
     per = count or max(1, int(frames / np.mean(lengths)))
     batches = []
     for begin in range(0, len(order), per * buckets):
@@ -125,13 +59,29 @@ def cut(order, lengths, s):
     return batches
 
 
+def anneal(start, end, x):
+    """From `start` at x = 0 to `end` at x = 1 and later, along half a cosine."""
+    return end + (start - end) * (1 + math.cos(math.pi * min(x, 1))) / 2
+
+
 def rate_at(s, rate, progress, epochs):
     """The learning rate after `progress` epochs."""
-    kind = known(s.get("kind", "cosine"), "constant", "exponential", "cosine")
+    kind = known(s.get("kind", "cosine"), "constant", "exponential", "cosine", "noam",
+                 "onecycle")
+    warmup = float(s.get("warmup", 0))
+    if kind == "onecycle":
+        rise = warmup or 0.3 * epochs
+        if progress < rise:
+            return rate * anneal(1 / 25, 1, progress / rise)
+        return rate * anneal(1, 1e-4 / 25, (progress - rise) / max(epochs - rise, 1e-9))
     if kind == "exponential":
         rate *= float(s.get("decay", 0.5)) ** progress
     elif kind == "cosine":
-        rate *= (1 + math.cos(math.pi * progress / epochs)) / 2
+        rate *= anneal(1, 0, progress / epochs)
+    elif kind == "noam" and progress > warmup:
+        rate *= math.sqrt(warmup / progress)
+    if progress < warmup:
+        rate *= 0.1 + 0.9 * progress / warmup
     return rate
 
 
@@ -144,31 +94,51 @@ def distance(a, b):
     return row[-1]
 
 
+def least(labels):
+    """Frames that CTC needs for labels: one for each, and one between equal ones."""
+    return len(labels) + int((labels[1:] == labels[:-1]).sum())
+
+
 def together(sequences):
-    """Padded frames [T, B, D], their numbers, labels end to end, their numbers."""
+    """Padded frames [B, T, D], their numbers, labels end to end, their numbers."""
     x = nn.utils.rnn.pad_sequence([torch.from_numpy(np.ascontiguousarray(
-        s[0], np.float32)) for s in sequences])
+        s[0], np.float32)) for s in sequences], batch_first=True)
     return (x, torch.tensor([len(s[0]) for s in sequences]),
             torch.from_numpy(np.concatenate([s[1] for s in sequences])),
             torch.tensor([len(s[1]) for s in sequences]))
 
 
 @torch.no_grad()
+def logits(model, data):
+    """Yields the logits [T, C] of each sequence."""
+    model.eval()
+    for begin in range(0, len(data), 16):
+        x, n, _, _ = together(data[begin:begin + 16])
+        y, n = model(x, n)
+        yield from (one[:frames] for one, frames in zip(y, n))
+    model.train()
+
+
 def errors(model, data):
     """Wrong labels, and labels, by the best path."""
-    model.eval()
     wrong = labels = 0
-    for begin in range(0, len(data), 16):
-        part = data[begin:begin + 16]
-        x, n, _, _ = together(part)
-        y, n = model(x, n)
-        for b, (_, reference) in enumerate(part):
-            path = y[:n[b], b].argmax(1).tolist()
-            best = [c for c, before in zip(path, [0] + path) if c not in (0, before)]
-            wrong += distance(best, reference.tolist())
-            labels += len(reference)
-    model.train()
+    for y, (_, reference) in zip(logits(model, data), data):
+        path = y.argmax(1).tolist()
+        best = [c for c, before in zip(path, [0] + path) if c not in (0, before)]
+        wrong += distance(best, reference.tolist())
+        labels += len(reference)
     return wrong, labels
+
+
+def check(model, directory, dump):
+    """Compares logits with those of bmuf eval --dump."""
+    tags, data = zip(*((tag, (x, labels)) for tag, x, labels in read_data(directory)))
+    theirs, apart, largest = np.load(dump), 0.0, 0.0
+    for tag, y in zip(tags, logits(model, data)):
+        apart = max(apart, np.abs(y.numpy() - theirs[tag]).max())
+        largest = max(largest, y.abs().max().item())
+    print("%d sequences; largest logit %.3g, largest difference %.2g" % (
+        len(data), largest, apart))
 
 
 def main():
@@ -178,22 +148,33 @@ def main():
     parser.add_argument("test")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--init", metavar="MODEL")
+    parser.add_argument("--check", metavar="LOGITS")
     a = parser.parse_args()
     config = configparser.ConfigParser(inline_comment_prefixes=(";",))
     config.read(a.config)
     get = lambda section: config[section] if config.has_section(section) else {}
+    for name, value in ONLY.items():
+        section, key = name.split(".")
+        if get(section).get(key, value) != value:
+            sys.exit("%s = %s is not supported" % (name, config[section][key]))
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
     random = np.random.default_rng(a.seed)
-    sets = [[(x.astype(np.float32), labels) for _, x, labels in read_data(d)]
-            for d in (config["data"]["train"], config["data"]["dev"], a.test)]
-    train, dev, test = sets
-    classes = sum(1 for _ in open(config["data"]["train"] + "/vocab.txt",
-                                  encoding="utf-8"))
-    model = Network(" ".join(config["model"]["net"].split()), train[0][0].shape[1],
-                    classes)
+    directory, dev_directory = config["data"]["train"], config["data"]["dev"]
+    classes = sum(1 for _ in open(directory + "/vocab.txt", encoding="utf-8"))
+    features = next(read_data(a.test))[1].shape[1]
+    model = Network(" ".join(config["model"]["net"].split()), features, classes)
+    if a.init:
+        model.take(*read_model(a.init))
+    if a.check:
+        check(model, a.test, a.check)
+        return
+    train, dev, test = (
+        [(x.astype(np.float32), labels) for _, x, labels in read_data(d)]
+        for d in (directory, dev_directory, a.test))
+    augment = Augmentation(get("augment"), image_height(directory), random)
     sgd = get("sgd")
-    known(sgd.get("update", "momentum"), "momentum")
     epochs, rate = int(config["train"]["epochs"]), float(config["train"]["rate"])
     update = torch.optim.SGD(model.parameters(), rate,
                              momentum=float(sgd.get("momentum", 0.9)))
@@ -209,11 +190,12 @@ def main():
                 group["lr"] = rate_at(get("schedule"), rate,
                                       epoch + i / len(batches), epochs)
             x, n, labels, n_labels = together(
-                [(augment(train[k][0].copy(), get("augment"), random), train[k][1])
-                 for k in batch])
+                [(augment(x, lambda frames: model.frames(frames) >= least(labels)),
+                  labels) for x, labels in (train[k] for k in batch)])
             y, n = model(x, n)
-            loss = nn.functional.ctc_loss(y.log_softmax(2), labels, n, n_labels,
-                                          reduction="none", zero_infinity=True)
+            loss = nn.functional.ctc_loss(
+                y.log_softmax(2).transpose(0, 1), labels, n, n_labels,
+                reduction="none", zero_infinity=True)
             update.zero_grad()
             loss.mean().backward()
             nn.utils.clip_grad_norm_(model.parameters(), clip)
