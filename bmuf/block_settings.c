@@ -3,7 +3,6 @@
  */
 #include "bmuf/block_settings.h"
 
-#include "bmuf/job.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
@@ -103,13 +102,10 @@ static long take_size(const bm_series *size, bm_series *all)
 bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
 {
     bm_block_settings s = {0};
-    bm_job job = {0};
     bm_plan_settings plan = {0};
 
     BM_TRY(bm_batch_read(config, &plan));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s));
-    BM_TRY(bm_config_fill(config, "job", bm_job_options, &job));
-    plan.workers = (int)job.workers;
     plan.frames_per_worker = take_size(&s.frames_per_worker, &plan.sizes);
     plan.frames_total = take_size(&s.frames_total, &plan.sizes);
     plan.steps = take_size(&s.steps, &plan.sizes);

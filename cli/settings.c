@@ -337,6 +337,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
         bm_config_fill(config, "schedule", bm_schedule_options, &s->schedule));
     BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &s->clock));
     BM_TRY(bm_plan_read(config, &s->plan));
+    s->plan.workers = (int)s->job.workers;
     BM_TRY(bm_config_fill(config, "augment", bm_augment_options, &s->augment));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s->block));
     BM_TRY(bm_strategy_resolve(bm_strategy_find(s->train.strategy), config,

@@ -347,7 +347,7 @@ static void test_equal_workers_give_the_bits_of_one(void **state)
     FOR_EACH (i, sums) {
         fixture_set(f, sums[i]);
         check_alike(f, "bmuf",
-                    (bm_filter){.momentum = bm_filter_momentum(WORKERS),
+                    (bm_filter){.momentum = bm_filter_momentum_of_many(WORKERS),
                                 .rate = 1,
                                 .nesterov = true});
         check_alike(f, "average", (bm_filter){.rate = 1});
