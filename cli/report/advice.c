@@ -293,6 +293,7 @@ static void advise_on_balance(listener *l, const bm_regime *s,
     double share = s->epoch_frames / g->per_epoch / s->workers;
     bool whole = s->units > 0 && s->sequence_frames > 0 &&
                  s->epoch_frames / s->units < 1.5 * s->sequence_frames;
+    double units = s->units / g->per_epoch; /* of a block */
 
     if (s->balance <= 0 || s->balance >= 0.8)
         return;
@@ -301,6 +302,12 @@ static void advise_on_balance(listener *l, const bm_regime *s,
              "workers are busy %.0f %% of the time, as sequences are long "
              "compared with a share of %.0f frames; take longer blocks",
              100 * s->balance, share);
+    else if (units > 0 && units < s->workers)
+        warn(l, RULE_BALANCE,
+             "a block has about %.0f units of data for %d workers, and the "
+             "other workers learn nothing in it; pack with shard.unit_frames "
+             "= %.0f",
+             units, s->workers, fmax(floor(share / 8 + 1e-6), 1));
     else
         warn(l, RULE_BALANCE,
              "workers are busy %.0f %% of the time, as units of data are large "

@@ -82,14 +82,16 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
                          const bm_filling *f, double all, FILE *out)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
+    double batches = f->frames > 0 ? f->batches / f->frames : 0; /* a frame */
 
     fprintf(out,
             "block             %.0f frames = %.0f per worker = about %.1f "
             "mini-batches per worker\n"
-            "blocks            %.0f per epoch, %.0f in %s\n",
-            share * s->workers, share,
-            f->frames > 0 ? share * f->batches / f->frames : 0, g->per_epoch,
-            all, bm_count_noun(s->epochs, "epoch").text);
+            "blocks            %.0f per epoch, %.0f in %s\n"
+            "mini-batches      about %.0f of each worker in all epochs\n",
+            share * s->workers, share, share * batches, g->per_epoch, all,
+            bm_count_noun(s->epochs, "epoch").text,
+            s->epoch_frames * (double)s->epochs / s->workers * batches);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",

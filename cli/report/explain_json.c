@@ -31,6 +31,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     const bm_filling *f = e->filling;
     bm_gains g = bm_gains_of(r);
     double block = r->epoch_frames / g.per_epoch;
+    double batches = f->frames > 0 ? f->batches / f->frames : 0; /* a frame */
 
     json_object_set_new(o, "strategy",
                         json_string(e->settings->train.strategy));
@@ -52,8 +53,9 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add_filter(o, e, &g);
     add(o, "block_frames", block);
     add(o, "block_frames_per_worker", block / r->workers);
-    add(o, "batches_per_worker",
-        f->frames > 0 ? block / r->workers * f->batches / f->frames : 0);
+    add(o, "batches_per_worker", block / r->workers * batches);
+    add(o, "all_batches_per_worker",
+        r->epoch_frames * (double)r->epochs / r->workers * batches);
     add_count(o, "blocks_per_epoch", g.per_epoch);
     add_count(o, "epochs", (double)r->epochs);
     add(o, "balance", r->balance);

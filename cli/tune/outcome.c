@@ -341,10 +341,31 @@ static void print_best_trials(const bm_tuning *t)
     free(list);
 }
 
+/* The values of a list that no trial had. */
+static void print_untried(const bm_tuning *t)
+{
+    for (size_t k = 0; k < t->space.n; k++) {
+        const bm_axis *a = &t->space.axis[k];
+        bool tried[BM_AXIS_MOST_WORDS] = {false};
+
+        if (a->scale != BM_AXIS_WORDS)
+            continue;
+        for (size_t i = 0; i < t->n_trials; i++)
+            tried[(int)bm_axis_value(a, bm_search_point(t->search, i)[k])] =
+                true;
+        for (int w = 0; w < a->n_words; w++)
+            if (!tried[w])
+                printf("no trial had %s = %s; trials that bmuf explain warns "
+                       "of are avoided\n",
+                       a->name, a->words[w]);
+    }
+}
+
 void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
     print_head(t);
     print_best_trials(t);
+    print_untried(t);
     print_finals(t, list, n);
     if (n == 0 || list[0].n == 0)
         return;

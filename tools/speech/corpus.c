@@ -49,6 +49,10 @@ const bm_option bm_corpus_options[] = {
     {ROW(store, BM_CHOICE), "f16", 0, 0, "f16 f32", "how features are stored"},
     {ROW(shard_minutes, BM_FLOAT), "30", 0.1, 600, "minutes",
      "length of a shard at most; a process makes a shard at a time"},
+    {ROW(unit_frames, BM_INT), "2000", 1, 1e9, "frames",
+     "a unit, which is dealt to a worker as a whole, ends once it has this "
+     "many; "
+     "1: with each recording"},
     {ROW(listen, BM_INT), "0", 0, 1000, "recordings",
      "keep the sound of the first ones of each set, in DIR/listen: speech on "
      "the left, noise on the right"},
@@ -167,13 +171,14 @@ static bm_status describe(bm_corpus *c)
     json_t *features = json_loads(c->features_text, 0, NULL);
     json_t *all = json_pack(
         "{s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:s, s:s, s:s, s:s, s:s, s:f, "
-        "s:o}",
+        "s:I, s:o}",
         "made by", "bmuf_speech", "generation", GENERATION, "espeak-ng",
         bm_synthesis_version(), "hours", c->hours[BM_SPEECH_train], "dev_hours",
         c->hours[BM_SPEECH_dev], "test_hours", c->hours[BM_SPEECH_test], "seed",
         (json_int_t)s->seed, "language", s->language, "units", s->units, "snr",
         s->snr, "reverb", s->reverb, "store", s->store, "shard_minutes",
-        s->shard_minutes, "features", features);
+        s->shard_minutes, "unit_frames", (json_int_t)s->unit_frames, "features",
+        features);
 
     if (all != NULL)
         c->description =

@@ -18,7 +18,7 @@ typedef struct bm_corpus_settings {
     long seed;
     const char *language, *units, *snr, *reverb, *store;
     double shard_minutes;
-    long listen, jobs;
+    long unit_frames, listen, jobs;
 } bm_corpus_settings;
 
 extern const bm_option bm_corpus_options[];

@@ -243,6 +243,7 @@ static bm_status open_writer(bm_shard_maker *m)
 
     BM_TRY(bm_config_fill(NULL, "shard", bm_shard_options, &set));
     set.store = c->s.store;
+    set.unit_frames = c->s.unit_frames;
     BM_TRY(bm_corpus_path(c, m->set, directory));
     return bm_shard_part_open(&m->writer, directory, "data", &set, &meta);
 }

@@ -298,6 +298,10 @@ static void test_uneven_shares_warn(void **_)
     assert_warns(&s, "workers are busy 79 % of the time");
     assert_warns(&s, "share of 120000 frames; pack with shard.unit_frames = "
                      "15000");
+    s.units = 100 * 7;
+    assert_warns(&s, "a block has about 7 units of data for 16 workers, and "
+                     "the other workers learn nothing in it; pack with "
+                     "shard.unit_frames = 15000");
     s.sequence_frames = 70000; /* which no packing can cut */
     s.units = floor(s.epoch_frames / s.sequence_frames);
     assert_warns(&s, "sequences are long compared with a share of 120000 "

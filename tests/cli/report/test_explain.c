@@ -42,6 +42,7 @@ static void test_explain_agrees_with_the_formulas(void **_)
         assert_after(o.out, "= about ", block / 2 / (2 * frames / 42), 1);
         assert_after(o.out, "\nblocks    ", blocks, 6);
         assert_after(o.out, "per epoch, ", 7 * blocks, 6);
+        assert_after(o.out, "mini-batches      about ", 7 * 42 / 2. / 2, 1);
     }
 }
 
@@ -64,6 +65,7 @@ static void test_json_has_the_numbers_of_the_text(void **_)
         {"block   ", "block_frames", 1, 2},
         {"= about ", "batches_per_worker", 1, 1},
         {"blocks   ", "blocks_per_epoch", 1, 6},
+        {"mini-batches      about ", "all_batches_per_worker", 1, 0},
         {"are busy ", "balance", 0.01, 1},
         {"checkpoint        about ", "checkpoint_bytes", 1e6, 2},
         {"of which a rank copies ", "checkpoint_copy_bytes", 1e6, 2},

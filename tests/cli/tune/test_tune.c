@@ -211,6 +211,20 @@ static void test_trials_of_another_version_are_refused(void **_)
     assert_said(&p, "train.rate: was 0.9, now");
 }
 
+/* With blocks of two steps `reset` is warned of, so that no trial has it. */
+static void test_values_that_are_not_tried_are_named(void **_)
+{
+    program p;
+
+    (void)_;
+    TUNE(&p, "untried", "--set", "sgd.local_state=keep", "--over",
+         "train.rate=0.005..0.02", "--over", "sgd.local_state=keep,reset");
+    assert_ended(&p, 0);
+    assert_printed(&p, "no trial had sgd.local_state = reset; trials that bmuf "
+                       "explain warns of are avoided\n");
+    assert_int_equal(count_of(slurp(p.out, &(size_t){0}), "no trial had"), 1);
+}
+
 static void test_invalid_searches_are_refused(void **_)
 {
     (void)_;
@@ -343,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),
+        cmocka_unit_test(test_values_that_are_not_tried_are_named),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_time_to_a_target),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
