@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2034 # the variables are for those who read this file
+# shellcheck shell=sh disable=SC2034,SC2154 # the variables are for those who read this file
 # Sets config, train, dev and test of the corpus $corpus, a folder below data/: strings
 # and its variants, as strings-120000, or made speech, as digits-10h. Different amounts
 # of the same corpus have one test set.
