@@ -419,7 +419,7 @@ static bm_status set_for_many(bm_config *config, const bm_strategy_ops *ops,
  * uses; the rate of updates whose step does not depend on the size of the
  * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose
  * model no exchange replaces; those of many workers; the rate without momentum,
- * which makes steps as long as 0.02 with 0.9.
+ * half of what makes steps as long as 0.02 with 0.9.
  */
 static bm_status set_usual(bm_config *config)
 {
@@ -447,7 +447,7 @@ static bm_status set_usual(bm_config *config)
     BM_TRY(set_for_many(config, ops, job.workers));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     if (bm_sgd_is_momentum(&sgd) && sgd.momentum == 0)
-        BM_TRY(set_default(config, "train.rate=0.2"));
+        BM_TRY(set_default(config, "train.rate=0.1"));
     return BM_OK;
 }
 
