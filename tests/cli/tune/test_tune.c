@@ -215,6 +215,7 @@ static void test_trials_of_another_version_are_refused(void **_)
 static void test_values_that_are_not_tried_are_named(void **_)
 {
     program p;
+    char *printed;
 
     (void)_;
     TUNE(&p, "untried", "--set", "sgd.local_state=keep", "--over",
@@ -222,7 +223,9 @@ static void test_values_that_are_not_tried_are_named(void **_)
     assert_ended(&p, 0);
     assert_printed(&p, "no trial had sgd.local_state = reset; trials that bmuf "
                        "explain warns of are avoided\n");
-    assert_int_equal(count_of(slurp(p.out, &(size_t){0}), "no trial had"), 1);
+    printed = slurp(p.out, &(size_t){0});
+    assert_int_equal(count_of(printed, "no trial had"), 1);
+    free(printed);
 }
 
 static void test_invalid_searches_are_refused(void **_)
