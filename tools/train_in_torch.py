@@ -13,8 +13,8 @@ differ. With --check it does not train: it compares the network's logits with th
 `bmuf eval run/0/model.safetensors data/test --dump logits.npz` wrote.
 
 Stops with a message at what it does not know: layers other than those of
-network_in_torch.py; changes other than those of augmentation.py; updates other than
-momentum; the schedule newbob, and others. Needs torch, numpy and h5py.
+network_in_torch.py; changes other than those of augmentation.py; the update
+muon; the schedule newbob, and others. Needs torch, numpy and h5py.
 """
 import argparse
 import configparser
@@ -34,8 +34,7 @@ from network_in_torch import Network, known
 ONLY = {  # settings of which only the default is supported
     "model.loss": "ctc", "train.ema": "0", "train.label_smoothing": "0",
     "train.freeze": "", "train.rates": "", "batch.order": "random",
-    "batch.accumulate": "1", "sgd.update": "momentum", "sgd.weight_decay": "0",
-    "sgd.nesterov": "no", "schedule.stop_after": "0"}
+    "batch.accumulate": "1", "schedule.stop_after": "0"}
 
 
 def cut(order, lengths, s):
@@ -62,6 +61,22 @@ def cut(order, lengths, s):
 def anneal(start, end, x):
     """From `start` at x = 0 to `end` at x = 1 and later, along half a cosine."""
     return end + (start - end) * (1 + math.cos(math.pi * min(x, 1))) / 2
+
+
+def updater(s, weights, rate):
+    """The optimizer of [sgd]; docs/sgd.md has its formulas."""
+    kind = known(s.get("update", "momentum"), "momentum", "adamw", "rmsprop")
+    decay = float(s.get("weight_decay", 0))
+    epsilon = float(s.get("epsilon", 1e-8))
+    if kind == "adamw":
+        betas = float(s.get("beta1", 0.9)), float(s.get("beta2", 0.999))
+        return torch.optim.AdamW(weights, rate, betas, epsilon, decay)
+    if kind == "rmsprop":
+        return torch.optim.RMSprop(weights, rate, float(s.get("beta2", 0.99)), epsilon,
+                                   decay, float(s.get("momentum", 0)))
+    momentum = float(s.get("momentum", 0.9))
+    return torch.optim.SGD(weights, rate, momentum, weight_decay=decay,
+                           nesterov=s.get("nesterov") == "yes" and momentum > 0)
 
 
 def rate_at(s, rate, progress, epochs):
@@ -174,11 +189,9 @@ def main():
         [(x.astype(np.float32), labels) for _, x, labels in read_data(d)]
         for d in (directory, dev_directory, a.test))
     augment = Augmentation(get("augment"), image_height(directory), random)
-    sgd = get("sgd")
     epochs, rate = int(config["train"]["epochs"]), float(config["train"]["rate"])
-    update = torch.optim.SGD(model.parameters(), rate,
-                             momentum=float(sgd.get("momentum", 0.9)))
-    clip = float(sgd.get("clip", 5)) or math.inf
+    update = updater(get("sgd"), model.parameters(), rate)
+    clip = float(get("sgd").get("clip", 5)) or math.inf
     lengths = [len(x) for x, _ in train]
     seconds, best = 0.0, None
     for epoch in range(epochs):
