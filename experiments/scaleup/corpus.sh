@@ -1,14 +1,20 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # the variables are for those who read this file
-# Sets config, train, dev and test of the corpus $corpus, a folder below data/: strings
-# and its variants, as strings-120000, or made speech, as digits-10h. Different amounts
-# of the same corpus have one test set.
+# Sets config, train, dev and test of the corpus $corpus, and budget, the epochs of a
+# search: four times those of a run. $corpus is strings and its variants, as
+# strings-120000; lectaurep; or made speech, as digits-10h. Different amounts of
+# the same corpus have one test set.
 case $corpus in
     strings*)
-        config=experiments/strings/config.ini
+        config=experiments/strings/config.ini budget=24
         train=data/strings/train${corpus#strings} dev=data/strings/dev test=data/strings/test
         ;;
+    lectaurep)
+        config=experiments/lectaurep/config.ini budget=32
+        train=data/lectaurep/shards/train dev=data/lectaurep/shards/dev
+        test=data/lectaurep/shards/test
+        ;;
     *)
-        config=experiments/scaleup/config.ini
+        config=experiments/scaleup/config.ini budget=24
         train=data/$corpus/train dev=data/${corpus%-*}-10h/dev test=data/${corpus%-*}-10h/test
         ;;
 esac
