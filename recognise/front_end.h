@@ -7,7 +7,7 @@
 #define BM_RECOGNISE_FRONT_END_H
 
 #include "io/import/images/line_image.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 
 typedef enum bm_input_kind {
     BM_RECORDINGS,

@@ -9,7 +9,7 @@
  */
 #include "core/rng.h"
 #include "core/status.h"
-#include "io/import/copies/pink_noise.h"
+#include "io/sound/pink_noise.h"
 
 #include <math.h>
 #include <sndfile.h>

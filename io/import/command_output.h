@@ -6,7 +6,7 @@
 #define BM_IO_IMPORT_COMMAND_OUTPUT_H
 
 #include "core/status.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <limits.h>
 

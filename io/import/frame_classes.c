@@ -2,8 +2,8 @@
 
 #include "core/words.h"
 #include "io/import/files/kaldi_file.h"
-#include "io/import/files/place.h"
 #include "io/import/manifest/lines.h"
+#include "io/place.h"
 #include "io/shard/shard.h"
 
 #include <stdlib.h>

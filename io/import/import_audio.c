@@ -6,9 +6,9 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "io/features/recording_features.h"
-#include "io/import/copies/perturb.h"
+#include "io/import/copies/copies.h"
 #include "io/import/import_base.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ typedef struct ear {
 typedef struct audio {
     bm_import_base base; /* must be first */
     bm_sound probe;
-    bm_perturb *perturb;   /* of copies; NULL: there are none */
+    bm_copies *copies;     /* NULL: there are none */
     long rate;             /* that all recordings must have; 0: any */
     bm_manifest_row first; /* the recording with this rate */
     size_t probed;         /* readable recordings so far */
@@ -62,8 +62,8 @@ static bm_status open_ear(const bm_importer *i, void **own)
     if (e == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to read recordings");
     status = bm_recording_bank_new(&e->bank, &s);
-    if (status == BM_OK && a->perturb != NULL)
-        status = bm_perturber_new(&e->perturber, a->perturb);
+    if (status == BM_OK && a->copies != NULL)
+        status = bm_perturber_new(&e->perturber, bm_copies_perturb(a->copies));
     if (status == BM_OK)
         *own = e;
     else
@@ -78,7 +78,7 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     const audio *a = i->self;
     ear *e = r->own;
     bm_sound *sound = &e->sound;
-    double speed = a->perturb != NULL ? bm_perturb_speed(a->perturb, row) : 1;
+    double speed = a->copies != NULL ? bm_copies_speed(a->copies, row) : 1;
 
     BM_TRY(bm_sound_read(sound, row->path, s->channel,
                          (bm_excerpt){row->start, row->duration}, &r->problem));
@@ -89,7 +89,7 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     BM_TRY(bm_sound_speed(sound, speed, s->rate, &r->problem));
     if (row->copy == 0 || bm_problem_is(&r->problem))
         return BM_OK;
-    return bm_perturb_apply(e->perturber, row, sound, &r->problem);
+    return bm_copies_apply(a->copies, e->perturber, row, sound, &r->problem);
 }
 
 static bm_status audio_read(bm_importer *i, bm_import_reader *r,
@@ -158,7 +158,7 @@ static bm_status open_copies(bm_importer *i)
 {
     const bm_recording_settings *s = i->settings;
     audio *a = i->self;
-    bm_perturb_source source = {
+    bm_copies_source source = {
         .manifest = a->base.manifest, .rate = s->rate, .channel = s->channel};
 
     if (i->copies.count == 0)
@@ -169,7 +169,7 @@ static bm_status open_copies(bm_importer *i)
                        "have the times of the recordings; use [augment] speed "
                        "in training");
     BM_TRY(bm_manifest_copy(a->base.manifest, (size_t)i->copies.count));
-    return bm_perturb_open(&a->perturb, &i->copies, &source);
+    return bm_copies_open(&a->copies, &i->copies, &source);
 }
 
 static bm_status audio_open(bm_importer *i, const bm_import_source *source)
@@ -199,7 +199,7 @@ static void audio_close(bm_importer *i)
     if (a == NULL)
         return;
     bm_sound_free(&a->probe);
-    bm_perturb_close(a->perturb);
+    bm_copies_close(a->copies);
     bm_import_close(i);
 }
 

@@ -14,7 +14,7 @@
 #include "io/import/frame_classes.h"
 #include "io/import/importer.h"
 #include "io/import/manifest/manifest.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 /* What a thread that reads rows has of its own. */
 typedef struct bm_import_reader {

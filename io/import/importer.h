@@ -9,7 +9,7 @@
 #include "core/config.h"
 #include "io/features/feature_text.h"
 #include "io/import/copies/copies_settings.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 #include "io/shard/shard.h"
 
 /* Names, and what the FILE of each is. */

@@ -7,7 +7,7 @@
 
 #include "comm/comm.h"
 #include "io/features/feature_chain.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 typedef struct bm_piece {
     size_t row;

@@ -1,7 +1,7 @@
 /* fuzz_sound.c - recordings, resampled, and their features; and as recordings in
  * an archive, behind a key of four letters. */
 #include "io/features/fbank.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "tools/speech/acoustics.h"
 
-#include "io/import/copies/pink_noise.h"
+#include "io/sound/pink_noise.h"
 
 #include <kiss_fftr.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "core/words.h"
 #include "io/import/files/feature_parts.h"
 #include "io/import/files/kaldi_file.h"
-#include "io/import/files/place.h"
+#include "io/place.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #define BM_IO_IMPORT_FILES_FEATURE_FILES_H
 
 #include "io/features/feature_chain.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 /* `[features]` of such files. */
 typedef struct bm_feature_file_settings {

@@ -3,9 +3,9 @@
 #include "core/words.h"
 #include "io/features/feature_ops.h"
 #include "io/import/files/kaldi_file.h"
-#include "io/import/files/place.h"
 #include "io/import/manifest/lines.h"
 #include "io/import/manifest/manifest_parts.h"
+#include "io/place.h"
 
 #include <limits.h>
 #include <math.h>

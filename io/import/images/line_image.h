@@ -5,7 +5,7 @@
 #define BM_IO_IMPORT_IMAGES_LINE_IMAGE_H
 
 #include "core/status.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include "core/file_kind.h"
 #include "core/log.h"
 #include "core/words.h"
-#include "io/import/files/place.h"
+#include "io/place.h"
 #include "io/shard/shard.h"
 
 #include <errno.h>
@@ -635,6 +635,7 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .line = e->line,
         .speaker_number = e->speaker_number,
         .copy = e->copy,
+        .recording = row / (m->copies + 1),
         .of = m->text + m->entries[row - e->copy].id,
     };
 }

@@ -35,6 +35,7 @@ typedef struct bm_manifest_row {
     size_t line;            /* in the file, from 1 */
     size_t speaker_number;  /* from 0, in byte order of the names */
     size_t copy;            /* which one of the recording, from 1; 0: itself */
+    size_t recording;       /* its number, from 0; of a copy likewise */
     const char *of;         /* of a copy: the recording's id; else the id */
 } bm_manifest_row;
 

@@ -16,7 +16,7 @@
 #define BM_IO_IMPORT_RETURNN_RETURNN_FILE_H
 
 #include "io/features/feature_chain.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include "io/features/fbank.h"
 #include "io/features/feature_chain.h"
 #include "io/features/pitch.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"

@@ -4,9 +4,9 @@
  */
 #include "core/rng.h"
 #include "io/features/feature_text.h"
-#include "io/import/copies/convolution.h"
+#include "io/import/copies/copies.h"
 #include "io/import/copies/copies_settings.h"
-#include "io/import/copies/perturb.h"
+#include "io/sound/convolution.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
@@ -38,9 +38,9 @@ static void perturb(bm_config *config, const char *manifest, size_t copy,
                     const float *x, size_t n, float *y)
 {
     bm_copies_settings s = settings_of(config);
-    bm_perturb_source source = {.rate = RATE};
+    bm_copies_source source = {.rate = RATE};
     bm_manifest *m = NULL;
-    bm_perturb *p = NULL;
+    bm_copies *p = NULL;
     bm_perturber *t = NULL;
     bm_problem problem = {0};
     bm_manifest_row row;
@@ -50,21 +50,21 @@ static void perturb(bm_config *config, const char *manifest, size_t copy,
     assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
     assert_ok(bm_manifest_copy(m, (size_t)s.count));
     source.manifest = m;
-    assert_ok(bm_perturb_open(&p, &s, &source));
-    assert_ok(bm_perturber_new(&t, p));
+    assert_ok(bm_copies_open(&p, &s, &source));
+    assert_ok(bm_perturber_new(&t, bm_copies_perturb(p)));
     row = bm_manifest_at(m, copy);
     assert_string_equal(row.of, "a");
     assert_int_equal(row.copy, copy);
     sound.x = malloc(n * sizeof *x);
     assert_non_null(sound.x);
     memcpy(sound.x, x, n * sizeof *x);
-    assert_ok(bm_perturb_apply(t, &row, &sound, &problem));
+    assert_ok(bm_copies_apply(p, t, &row, &sound, &problem));
     assert_string_equal(problem.text, "");
     assert_int_equal(sound.n, n);
     memcpy(y, sound.x, n * sizeof *x);
     bm_sound_free(&sound);
     bm_perturber_free(t);
-    bm_perturb_close(p);
+    bm_copies_close(p);
     bm_manifest_free(m);
     bm_config_free(config);
 }

@@ -1,7 +1,7 @@
 /* pink_noise.h - white noise through three one-pole filters, which falls by
  * about 3 dB an octave (Paul Kellet's "economy" filter, musicdsp.org). */
-#ifndef BM_IO_IMPORT_COPIES_PINK_NOISE_H
-#define BM_IO_IMPORT_COPIES_PINK_NOISE_H
+#ifndef BM_IO_SOUND_PINK_NOISE_H
+#define BM_IO_SOUND_PINK_NOISE_H
 
 /* state: starts as {0}. */
 static inline double bm_pink_noise(double state[3], double white)

@@ -1,4 +1,4 @@
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * those of the whole, and files that end early are reported. A format that this
  * libsndfile cannot write is left out, with a line that says so.
  */
-#include "io/import/copies/sound_folder.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
+#include "io/sound/sound_folder.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"

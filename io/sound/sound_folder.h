@@ -2,8 +2,8 @@
  * sound_folder.h - the recordings of a folder and of folders within it: noise,
  * or impulse responses.
  */
-#ifndef BM_IO_IMPORT_COPIES_SOUND_FOLDER_H
-#define BM_IO_IMPORT_COPIES_SOUND_FOLDER_H
+#ifndef BM_IO_SOUND_SOUND_FOLDER_H
+#define BM_IO_SOUND_SOUND_FOLDER_H
 
 #include "core/status.h"
 
@@ -21,11 +21,12 @@ typedef struct bm_sound_folder {
 } bm_sound_folder;
 
 /* Lists what libsndfile can read; other files, and names that begin with a dot,
- * are left out. `key`: of [copies], for messages. Fails with BM_ERR_MISSING if
+ * are left out. `setting`: the name of
+ * the setting, for messages: "copies.noise". Fails with BM_ERR_MISSING if
  * there is no such folder, BM_ERR_FORMAT if it has no recording, or with
  * BM_ERR_IO or BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
-                                          const char *key);
+                                          const char *setting);
 void bm_sound_folder_free(bm_sound_folder *f);
 
 #endif

@@ -2,12 +2,12 @@
  * sound.c - recordings with libsndfile and libsamplerate. The length in a
  * header is not trusted: samples are read until the end of the file.
  */
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 
 #include "core/file_kind.h"
-#include "io/import/mp3_head.h"
-#include "io/import/sound_bytes.h"
-#include "io/import/sound_end.h"
+#include "io/sound/mp3_head.h"
+#include "io/sound/sound_bytes.h"
+#include "io/sound/sound_end.h"
 
 #include <math.h>
 #include <samplerate.h>

@@ -1,4 +1,4 @@
-#include "io/import/copies/convolution.h"
+#include "io/sound/convolution.h"
 
 #include <kiss_fftr.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* sound_end.h - whether a recording ends too early by its own headers, where
  * libsndfile does not report it: WAV, Ogg, MP3. */
-#ifndef BM_IO_IMPORT_SOUND_END_H
-#define BM_IO_IMPORT_SOUND_END_H
+#ifndef BM_IO_SOUND_SOUND_END_H
+#define BM_IO_SOUND_SOUND_END_H
 
-#include "io/import/sound_bytes.h"
+#include "io/sound/sound_bytes.h"
 
 /* samples: how many of each channel were read of the whole recording. Moves
  * b->at. */

@@ -1,32 +1,24 @@
-#include "io/import/copies/perturb.h"
+#include "io/sound/perturb.h"
 
-#include "core/rng.h"
-#include "io/import/copies/convolution.h"
-#include "io/import/copies/pink_noise.h"
-#include "io/import/copies/sound_folder.h"
+#include "io/sound/convolution.h"
+#include "io/sound/pink_noise.h"
+#include "io/sound/sound_folder.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 enum { FEWEST_TALKERS = 3, MOST_TALKERS = 7 }; /* as Kaldi's recipes draw */
 
 static const double longest_room = 10; /* s of an impulse response */
 
-/* Streams of random numbers of a copy. */
-enum { SPEED, ROOM, NOISE };
-
 /* Kinds of noise. */
 typedef enum kind { WHITE, PINK, BABBLE, FROM_FOLDER } kind;
 
 struct bm_perturb {
-    bm_perturb_source source;
-    uint64_t seed;
-    bm_speeds speeds;
+    long rate;
     bool has_room, made_room;
-    bm_copies_range t60, direct, snr;
+    bm_sound_range t60, direct, snr;
     bm_sound_folder rooms, noises;
     kind kinds[8];
     size_t n_kinds; /* 0: no noise */
@@ -42,19 +34,20 @@ struct bm_perturber {
 
 /* ---- settings ------------------------------------------------------------ */
 
-static bm_status read_noise(bm_perturb *p, const bm_copies_settings *s)
+static bm_status read_noise(bm_perturb *p, const bm_sound_settings *s,
+                            const char *setting)
 {
     char word[16];
-    size_t n = bm_copies_noise_word(s->noise, 0, word);
+    size_t n = bm_noise_word(s->noise, 0, word);
 
     if (strcmp(s->noise, "no") == 0)
         return BM_OK;
-    if (!bm_copies_noise_made(s->noise)) {
+    if (!bm_noise_made(s->noise)) {
         p->kinds[p->n_kinds++] = FROM_FOLDER;
-        return bm_sound_folder_list(&p->noises, s->noise, "noise");
+        return bm_sound_folder_list(&p->noises, s->noise, setting);
     }
     for (size_t i = 0; i < n && i < sizeof p->kinds / sizeof p->kinds[0]; i++) {
-        bm_copies_noise_word(s->noise, i, word);
+        bm_noise_word(s->noise, i, word);
         p->kinds[p->n_kinds++] = word[0] == 'w'   ? WHITE
                                  : word[0] == 'p' ? PINK
                                                   : BABBLE;
@@ -62,70 +55,49 @@ static bm_status read_noise(bm_perturb *p, const bm_copies_settings *s)
     return BM_OK;
 }
 
-static bm_status read_room(bm_perturb *p, const bm_copies_settings *s)
+static bm_status read_room(bm_perturb *p, const bm_sound_settings *s,
+                           const char *setting)
 {
     p->has_room = strcmp(s->reverb, "no") != 0;
     p->made_room = strcmp(s->reverb, "made") == 0;
     if (!p->has_room || p->made_room)
         return BM_OK;
-    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, "reverb"));
+    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, setting));
     for (size_t i = 0; i < p->rooms.n; i++)
         if (p->rooms.files[i].seconds > longest_room)
             return BM_FAIL(BM_ERR_FORMAT,
-                           "copies.reverb: %s lasts %.1f s, more than the %g s "
+                           "%s: %s lasts %.1f s, more than the %g s "
                            "of an impulse response; give a folder with "
                            "impulse responses alone",
-                           p->rooms.files[i].path, p->rooms.files[i].seconds,
-                           longest_room);
+                           setting, p->rooms.files[i].path,
+                           p->rooms.files[i].seconds, longest_room);
     return BM_OK;
 }
 
-/* Babble needs two recordings, and would run the command of one that is made
- * by a command for each copy. */
-static bm_status check_babble(const bm_perturb *p)
+bool bm_perturb_babbles(const bm_perturb *p)
 {
-    const bm_manifest *m = p->source.manifest;
-    size_t each = bm_manifest_copies(m) + 1, n = bm_manifest_size(m);
-    bool babble = false;
-
     for (size_t i = 0; i < p->n_kinds; i++)
-        babble = babble || p->kinds[i] == BABBLE;
-    if (!babble)
-        return BM_OK;
-    if (n == each)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "copies.noise: babble is of other recordings, and %s "
-                       "has only one; take white or pink",
-                       bm_manifest_path(m));
-    for (size_t i = 0; i < n; i += each)
-        if (bm_manifest_is_pipe(bm_manifest_at(m, i).path))
-            return BM_FAIL(BM_ERR_CONFIG,
-                           "copies.noise: babble would run the command of "
-                           "'%s', and of others, again for each copy; write "
-                           "the outputs of commands to files, or take white "
-                           "or pink",
-                           bm_manifest_at(m, i).id);
-    return BM_OK;
+        if (p->kinds[i] == BABBLE)
+            return true;
+    return false;
 }
 
-bm_status bm_perturb_open(bm_perturb **out, const bm_copies_settings *s,
-                          const bm_perturb_source *source)
+bm_status bm_perturb_open(bm_perturb **out, const bm_perturb_settings *s)
 {
+    const bm_sound_settings *sound = &s->sound;
     bm_perturb *p = calloc(1, sizeof *p);
     bm_status status = BM_OK;
 
     if (p == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for copies of recordings");
-    p->source = *source;
-    p->seed = (uint64_t)s->seed;
-    if (!bm_speeds_read(s->speed, &p->speeds) ||
-        !bm_copies_range_read(s->t60, &p->t60) ||
-        !bm_copies_range_read(s->direct, &p->direct) ||
-        !bm_copies_range_read(s->snr, &p->snr))
-        BM_FAIL_DONE(BM_ERR_CONFIG, "copies: a range is invalid");
-    BM_TRY_DONE(read_room(p, s));
-    BM_TRY_DONE(read_noise(p, s));
-    BM_TRY_DONE(check_babble(p));
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for rooms and noise");
+    p->rate = s->rate;
+    if (!bm_sound_range_read(sound->t60, &p->t60) ||
+        !bm_sound_range_read(sound->direct, &p->direct) ||
+        !bm_sound_range_read(sound->snr, &p->snr))
+        BM_FAIL_DONE(BM_ERR_CONFIG, "%s, %s: a range is invalid", s->reverb,
+                     s->noise);
+    BM_TRY_DONE(read_room(p, sound, s->reverb));
+    BM_TRY_DONE(read_noise(p, sound, s->noise));
     *out = p;
     p = NULL;
 done:
@@ -148,7 +120,7 @@ bm_status bm_perturber_new(bm_perturber **out, const bm_perturb *p)
     bm_status status = BM_OK;
 
     if (t == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for copies of recordings");
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for rooms and noise");
     t->p = p;
     BM_TRY_DONE(bm_convolver_new(&t->convolver));
     *out = t;
@@ -170,31 +142,9 @@ void bm_perturber_free(bm_perturber *t)
 
 /* ---- draws --------------------------------------------------------------- */
 
-static bm_rng random_of(const bm_perturb *p, const bm_manifest_row *row,
-                        uint64_t stream)
-{
-    uint64_t name = XXH3_64bits(row->of, strlen(row->of));
-    bm_rng rng = bm_rng_make(p->seed, "copies", name);
-
-    rng.key = bm_rng_fork(bm_rng_fork(rng.key, row->copy), stream);
-    return rng;
-}
-
-static double within(bm_rng *rng, bm_copies_range r)
+static double within(bm_rng *rng, bm_sound_range r)
 {
     return r.least + (r.most - r.least) * bm_rng_uniform(rng);
-}
-
-double bm_perturb_speed(const bm_perturb *p, const bm_manifest_row *row)
-{
-    const bm_speeds *s = &p->speeds;
-    bm_rng rng = random_of(p, row, SPEED);
-
-    if (row->copy == 0)
-        return 1;
-    if (s->range)
-        return within(&rng, (bm_copies_range){s->factor[0], s->factor[1]});
-    return s->factor[(row->copy - 1) % (size_t)s->n];
 }
 
 static double power(const float *x, size_t n)
@@ -219,7 +169,7 @@ static bm_status read_file(bm_perturber *t, const char *path, long channel,
     BM_TRY(bm_sound_read(&t->file, path, channel, part, problem));
     if (bm_problem_is(problem))
         return BM_OK;
-    return bm_sound_resample(&t->file, t->p->source.rate, problem);
+    return bm_sound_resample(&t->file, t->p->rate, problem);
 }
 
 /* ---- rooms --------------------------------------------------------------- */
@@ -246,10 +196,10 @@ static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
 {
     const bm_perturb *p = t->p;
     double t60 = within(rng, p->t60), direct = within(rng, p->direct);
-    double fall = exp(-log(1000) / (t60 * (double)p->source.rate));
+    double fall = exp(-log(1000) / (t60 * (double)p->rate));
     double level = 1, energy = 0;
 
-    *taps = (size_t)(t60 * (double)p->source.rate) + 2;
+    *taps = (size_t)(t60 * (double)p->rate) + 2;
     BM_TRY(fit_noise(t, *taps));
     t->noise[0] = 1;
     for (size_t i = 1; i < *taps; i++) {
@@ -269,7 +219,7 @@ static bm_status read_response(bm_perturber *t, bm_rng *rng, size_t *direct,
     const bm_sound_folder *f = &t->p->rooms;
     const char *path = f->files[bm_rng_below(rng, f->n)].path;
     bm_sound *h = &t->file;
-    size_t most = (size_t)(longest_room * (double)t->p->source.rate);
+    size_t most = (size_t)(longest_room * (double)t->p->rate);
 
     *direct = 0;
     BM_TRY(read_file(t, path, 1, (bm_excerpt){0, 0}, problem));
@@ -333,27 +283,25 @@ static void add_repeated(const bm_sound *file, size_t at, double factor,
 }
 
 /* Several of the other recordings, equally loud. One that cannot be read is left
- * out: its own row reports it. */
-static bm_status make_babble(bm_perturber *t, const bm_manifest_row *row,
+ * out. */
+static bm_status make_babble(bm_perturber *t, const bm_talkers *others,
                              size_t n, bm_rng *rng)
 {
-    const bm_manifest *m = t->p->source.manifest;
-    size_t each = bm_manifest_copies(m) + 1, all = bm_manifest_size(m) / each;
     size_t talkers =
         FEWEST_TALKERS + bm_rng_below(rng, MOST_TALKERS - FEWEST_TALKERS + 1);
 
     memset(t->noise, 0, n * sizeof *t->noise);
     for (size_t k = 0; k < talkers;) {
-        bm_manifest_row other =
-            bm_manifest_at(m, each * bm_rng_below(rng, all));
+        size_t other = bm_rng_below(rng, others->n);
         double start = bm_rng_uniform(rng), loud = 0;
         bm_problem problem = {0};
 
-        if (strcmp(other.id, row->of) == 0)
+        if (other == others->own)
             continue;
         k++;
-        BM_TRY(read_file(t, other.path, t->p->source.channel,
-                         (bm_excerpt){other.start, other.duration}, &problem));
+        BM_TRY(others->read(others->self, other, &t->file, &problem));
+        if (!bm_problem_is(&problem))
+            BM_TRY(bm_sound_resample(&t->file, t->p->rate, &problem));
         if (bm_problem_is(&problem) || t->file.n == 0)
             continue;
         loud = power(t->file.x, t->file.n);
@@ -370,7 +318,7 @@ static bm_status read_noise_file(bm_perturber *t, size_t n, bm_rng *rng,
 {
     const bm_sound_folder *f = &t->p->noises;
     const bm_sound_file *file = &f->files[bm_rng_below(rng, f->n)];
-    double seconds = (double)n / (double)t->p->source.rate;
+    double seconds = (double)n / (double)t->p->rate;
     double start = bm_rng_uniform(rng), spare = file->seconds - seconds - 0.02;
     bool longer = spare > 0;
     bm_excerpt part = {longer ? start * spare : 0, longer ? seconds + 0.01 : 0};
@@ -384,15 +332,16 @@ static bm_status read_noise_file(bm_perturber *t, size_t n, bm_rng *rng,
     return BM_OK;
 }
 
-static bm_status add_noise(bm_perturber *t, const bm_manifest_row *row,
-                           bm_rng rng, bm_sound *s, bm_problem *problem)
+static bm_status add_noise(bm_perturber *t, const bm_perturb_draw *draw,
+                           bm_sound *s, bm_problem *problem)
 {
+    bm_rng rng = draw->for_noise;
     double snr = within(&rng, t->p->snr), loud = 0, gain = 0;
     kind what = t->p->kinds[bm_rng_below(&rng, t->p->n_kinds)];
 
     BM_TRY(fit_noise(t, s->n));
     if (what == BABBLE)
-        BM_TRY(make_babble(t, row, s->n, &rng));
+        BM_TRY(make_babble(t, draw->talkers, s->n, &rng));
     else if (what == FROM_FOLDER)
         BM_TRY(read_noise_file(t, s->n, &rng, problem));
     else
@@ -406,15 +355,14 @@ static bm_status add_noise(bm_perturber *t, const bm_manifest_row *row,
     return BM_OK;
 }
 
-bm_status bm_perturb_apply(bm_perturber *t, const bm_manifest_row *row,
+bm_status bm_perturb_apply(bm_perturber *t, const bm_perturb_draw *draw,
                            bm_sound *s, bm_problem *problem)
 {
     const bm_perturb *p = t->p;
 
-    BM_ASSERT(row->copy > 0);
-    if (s->n > 0 && p->has_room)
-        BM_TRY(add_room(t, random_of(p, row, ROOM), s, problem));
-    if (s->n > 0 && p->n_kinds > 0 && !bm_problem_is(problem))
-        BM_TRY(add_noise(t, row, random_of(p, row, NOISE), s, problem));
+    if (s->n > 0 && draw->room && p->has_room)
+        BM_TRY(add_room(t, draw->for_room, s, problem));
+    if (s->n > 0 && draw->noise && p->n_kinds > 0 && !bm_problem_is(problem))
+        BM_TRY(add_noise(t, draw, s, problem));
     return BM_OK;
 }

@@ -1,8 +1,8 @@
-#include "io/import/copies/sound_folder.h"
+#include "io/sound/sound_folder.h"
 
 #include "core/log.h"
 #include "core/words.h"
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -94,19 +94,19 @@ static bm_status walk(bm_sound_folder *f, const char *path, int depth)
 }
 
 bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
-                               const char *key)
+                               const char *setting)
 {
     double seconds = 0;
 
     BM_TRY(walk(f, path, 0));
     if (f->n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "copies.%s = %s: there is no recording in this folder",
-                       key, path);
+                       "%s = %s: there is no recording in this folder", setting,
+                       path);
     qsort(f->files, f->n, sizeof *f->files, by_path);
     for (size_t i = 0; i < f->n; i++)
         seconds += f->files[i].seconds;
-    bm_log(BM_NOTE, "copies.%s = %s: %s, %.1f s", key, path,
+    bm_log(BM_NOTE, "%s = %s: %s, %.1f s", setting, path,
            bm_count_noun((long long)f->n, "recording").text, seconds);
     return BM_OK;
 }

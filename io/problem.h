@@ -2,8 +2,8 @@
  * problem.h - why one recording, image or file of a data set cannot be used. A
  * problem is not a failure: it is reported, and the other files are processed.
  */
-#ifndef BM_IO_IMPORT_PROBLEM_H
-#define BM_IO_IMPORT_PROBLEM_H
+#ifndef BM_IO_PROBLEM_H
+#define BM_IO_PROBLEM_H
 
 #include "core/status.h"
 

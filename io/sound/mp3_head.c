@@ -1,4 +1,4 @@
-#include "io/import/mp3_head.h"
+#include "io/sound/mp3_head.h"
 
 #include <string.h>
 

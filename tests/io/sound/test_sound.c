@@ -2,7 +2,7 @@
  * Recordings: files of libsndfile are read back, one channel, at another rate;
  * damaged ones are reported.
  */
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"

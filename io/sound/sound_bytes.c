@@ -1,7 +1,7 @@
-#include "io/import/sound_bytes.h"
+#include "io/sound/sound_bytes.h"
 
 #include "core/file.h"
-#include "io/import/files/place.h"
+#include "io/place.h"
 
 #include <errno.h>
 #include <string.h>

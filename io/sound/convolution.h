@@ -1,8 +1,8 @@
 /*
  * convolution.h - convolution with an impulse response, by FFT and overlap-add.
  */
-#ifndef BM_IO_IMPORT_COPIES_CONVOLUTION_H
-#define BM_IO_IMPORT_COPIES_CONVOLUTION_H
+#ifndef BM_IO_SOUND_CONVOLUTION_H
+#define BM_IO_SOUND_CONVOLUTION_H
 
 #include "core/status.h"
 

@@ -3,8 +3,8 @@
  * "raw.ark:1234"; a part of it, "raw.ark:1234[0:99]" or "[0:99,2:3]"; or an array
  * of a NumPy archive, "x.npz:name".
  */
-#ifndef BM_IO_IMPORT_FILES_PLACE_H
-#define BM_IO_IMPORT_FILES_PLACE_H
+#ifndef BM_IO_PLACE_H
+#define BM_IO_PLACE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -4,11 +4,11 @@
  * file that cannot be used sets *problem; functions fail with BM_ERR_MEMORY, or
  * with BM_ERR_IO if the disk does.
  */
-#ifndef BM_IO_IMPORT_SOUND_H
-#define BM_IO_IMPORT_SOUND_H
+#ifndef BM_IO_SOUND_SOUND_H
+#define BM_IO_SOUND_SOUND_H
 
 #include "core/status.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 /* mp3_head.h - the frames of an MP3 recording, and what the first one says of
  * all of them: the header "Xing" or "Info", with the extension of LAME, or
  * "VBRI". */
-#ifndef BM_IO_IMPORT_MP3_HEAD_H
-#define BM_IO_IMPORT_MP3_HEAD_H
+#ifndef BM_IO_SOUND_MP3_HEAD_H
+#define BM_IO_SOUND_MP3_HEAD_H
 
-#include "io/import/sound_bytes.h"
+#include "io/sound/sound_bytes.h"
 
 typedef struct bm_mp3_head {
     int64_t frames; /* 0: unknown */

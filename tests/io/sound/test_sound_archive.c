@@ -2,7 +2,7 @@
  * Recordings in archives: WAV files behind keys, as wav-copy of Kaldi writes
  * them, FLAC files, and "AUDIO" with a length, as kaldiio writes for ESPnet.
  */
-#include "io/import/sound.h"
+#include "io/sound/sound.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"

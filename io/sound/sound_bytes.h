@@ -3,11 +3,11 @@
  * archive, "wav.ark:1234", as wav-copy of Kaldi (a WAV file behind each key) and
  * kaldiio (also "AUDIO", a length and a file of any format) write them.
  */
-#ifndef BM_IO_IMPORT_SOUND_BYTES_H
-#define BM_IO_IMPORT_SOUND_BYTES_H
+#ifndef BM_IO_SOUND_SOUND_BYTES_H
+#define BM_IO_SOUND_SOUND_BYTES_H
 
 #include "core/status.h"
-#include "io/import/problem.h"
+#include "io/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

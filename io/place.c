@@ -1,4 +1,4 @@
-#include "io/import/files/place.h"
+#include "io/place.h"
 
 #include "core/words.h"
 

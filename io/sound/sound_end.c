@@ -1,6 +1,6 @@
-#include "io/import/sound_end.h"
+#include "io/sound/sound_end.h"
 
-#include "io/import/mp3_head.h"
+#include "io/sound/mp3_head.h"
 
 #include <string.h>
 
