@@ -317,7 +317,7 @@ const bm_section *bm_train_sections(void)
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 {
     *out++ = (bm_section){importer->section, importer->options, NULL};
-    if (importer->copies)
+    if (importer->recordings)
         *out++ = (bm_section){"copies", bm_copies_options, bm_copies_check};
     *out++ = (bm_section){"shard", bm_shard_options, NULL};
     *out = (bm_section){0};

@@ -281,6 +281,7 @@ static bm_status pack_all(const bm_arguments *a, const bm_config *config,
         status = bm_comm_agree(source->comm, status);
     source->like = texts.features_text;
     source->most_missing = plan->most_left_out;
+    source->samples = plan->set.samples;
     if (status == BM_OK)
         status = bm_importer_open(&importer, ops->name, config, source);
     if (status == BM_OK)

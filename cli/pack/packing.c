@@ -187,9 +187,9 @@ static bm_status pack_item(void *self, const bm_item *item)
     if (item->remark != NULL)
         count(&p->remarks, item->remark, item->id);
     BM_TRY(bm_labels_make(&p->labels, p->texts, item));
-    BM_TRY(bm_shard_writer_add(p->writer, item->id, item->speaker, item->x,
-                               item->frames, labelled ? p->labels.x : NULL,
-                               p->labels.n));
+    BM_TRY(bm_shard_writer_add_recording(
+        p->writer, item->id, item->speaker, item->x, item->frames,
+        labelled ? p->labels.x : NULL, p->labels.n, item->recording));
     p->n++;
     p->frames += item->frames;
     p->n_labels += p->labels.n;

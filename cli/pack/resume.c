@@ -38,6 +38,8 @@ static bm_status check_shard(const bm_packed *p, bm_shard *s, bool last,
         what = "another kind of labels";
     else if (strcmp(bm_store_name(bm_shard_store(s)), store) != 0)
         what = "another shard.store";
+    else if (bm_shard_sample_rate(s) != meta->sample_rate)
+        what = "another shard.samples";
     if (what != NULL)
         return BM_FAIL(BM_ERR_CREATE,
                        "%s has %s, so that packing cannot go on; give the "

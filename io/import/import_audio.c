@@ -10,7 +10,9 @@
 #include "io/import/import_base.h"
 #include "io/sound/sound.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of a thread. */
 typedef struct ear {
@@ -92,15 +94,30 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     return bm_copies_apply(a->copies, e->perturber, row, sound, &r->problem);
 }
 
+/* The sound in 16 bits; what is beyond their range is clipped, and remarked on. */
+static bm_status keep_samples(bm_import_reader *r, const bm_sound *sound)
+{
+    BM_TRY(bm_waveform_shape(&r->recording, sound->n));
+    for (size_t i = 0; i < sound->n; i++)
+        r->recording.x[i] =
+            (int16_t)fminf(fmaxf(rintf(sound->x[i]), INT16_MIN), INT16_MAX);
+    if (r->remark == NULL)
+        r->remark = bm_sound_remark(sound);
+    return BM_OK;
+}
+
 static bm_status audio_read(bm_importer *i, bm_import_reader *r,
                             const bm_manifest_row *row)
 {
     const bm_recording_settings *s = i->settings;
+    const audio *a = i->self;
     ear *e = r->own;
 
     BM_TRY(read_sound(i, r, row));
     if (bm_problem_is(&r->problem))
         return BM_OK;
+    if (a->base.sample_rate > 0)
+        BM_TRY(keep_samples(r, &e->sound)); /* without dither */
     BM_TRY(bm_recording_frames(e->bank, s, row->id, e->sound.x, e->sound.n,
                                &r->frames));
     if (r->frames.n == 0)
@@ -172,6 +189,26 @@ static bm_status open_copies(bm_importer *i)
     return bm_copies_open(&a->copies, &i->copies, &source);
 }
 
+/* Training makes features of the samples again, and has no means of speakers. */
+static bm_status open_samples(bm_importer *i, const bm_import_source *source)
+{
+    const bm_recording_settings *s = i->settings;
+    const char *norm = s->chain.normalise;
+    audio *a = i->self;
+
+    if (!source->samples)
+        return BM_OK;
+    if (strcmp(norm, "speaker") == 0 || strcmp(norm, "kaldi") == 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "shard.samples = yes does not go with "
+                       "features.normalise = %s: training normalises what it "
+                       "makes of the samples, and shards do not have the means "
+                       "of speakers; take utterance, sliding, global or none",
+                       norm);
+    a->base.sample_rate = s->rate;
+    return BM_OK;
+}
+
 static bm_status audio_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "audio",
@@ -188,6 +225,7 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
     BM_TRY(bm_recording_bank_new(&bank, s)); /* checks and completes *s */
     bm_recording_bank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
+    BM_TRY(open_samples(i, source));
     BM_TRY(open_copies(i));
     return bm_import_refine(i, &s->chain, bm_recording_columns(s));
 }
@@ -210,7 +248,7 @@ const bm_importer_ops bm_importer_audio = {
     .options = bm_recording_options,
     .settings_size = sizeof(bm_recording_settings),
     .store = "f32",
-    .copies = true,
+    .recordings = true,
     .open = audio_open,
     .complete = bm_import_complete,
     .close = audio_close,

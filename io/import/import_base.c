@@ -94,6 +94,7 @@ void bm_import_close(bm_importer *i)
         if (r->own != NULL)
             b->parts->close_own(r->own);
         bm_frames_free(&r->frames);
+        bm_waveform_free(&r->recording);
         bm_chain_free(r->chain);
         bm_command_output_remove(&r->output);
     }
@@ -236,7 +237,11 @@ static bm_status read_piece(walk *w, bm_import_reader *r, bm_piece *p)
     p->problem = r->problem;
     p->remark = r->remark;
     p->n_read = r->frames.n;
-    return bm_problem_is(&r->problem) ? BM_OK : copy_frames(&p->x, x);
+    if (bm_problem_is(&r->problem))
+        return BM_OK;
+    if (!w->learning)
+        bm_waveform_move(&p->recording, &r->recording);
+    return copy_frames(&p->x, x);
 }
 
 static void work_piece(void *self, size_t member, void *next)
@@ -331,7 +336,9 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
     }
     row = bm_manifest_at(b->manifest, b->next_row++);
     BM_TRY(process_row(i, r, row, &x));
-    return make_item(i, row, x, r->frames.n, &r->problem, r->remark, item);
+    BM_TRY(make_item(i, row, x, r->frames.n, &r->problem, r->remark, item));
+    item->recording = b->sample_rate > 0 ? &r->recording : NULL;
+    return BM_OK;
 }
 
 /* On rank 0. */
@@ -349,6 +356,7 @@ static bm_status use_piece(walk *w, const bm_piece *p)
                    : bm_chain_learn(b->chain, row.speaker_number, &p->x);
     BM_TRY(
         make_item(w->i, row, &p->x, p->n_read, &p->problem, p->remark, &item));
+    item.recording = b->sample_rate > 0 ? &p->recording : NULL;
     return w->take(w->self, &item);
 }
 
@@ -575,6 +583,7 @@ void bm_import_meta(const bm_importer *i, bm_shard_meta *meta)
         .features = b->chain != NULL ? bm_chain_features(b->chain) : 0,
         .features_text = b->described,
         .frame_shift = b->frame_shift,
+        .sample_rate = b->sample_rate,
         .per_frame = b->classes != NULL,
     };
 }

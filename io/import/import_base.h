@@ -21,6 +21,7 @@ typedef struct bm_import_reader {
     bm_frames frames;         /* of the last row, as read */
     bm_problem problem;       /* of the last row */
     const char *remark;       /* on the last row; NULL: none */
+    bm_waveform recording;    /* of the last row, with base.sample_rate > 0 */
     bm_command_output output; /* of the row's command, if it has one */
     bm_chain *chain; /* a copy; NULL: the first reader has the base's */
     void *own;       /* of the importer */
@@ -62,6 +63,7 @@ typedef struct bm_import_base {
     bm_problem problem; /* of the last item, if its classes are at fault */
     char *described;    /* the settings as JSON */
     double frame_shift; /* seconds, after subsampling */
+    long sample_rate;   /* Hz of the recordings that items have; 0: none */
 } bm_import_base;
 
 /* Allocates `self` of this size, and reads the manifest and the classes of

@@ -53,11 +53,16 @@ static bm_status open_own(bm_importer *i, const bm_config *config,
 {
     const bm_importer_ops *ops = i->ops;
 
+    if (source->samples && !ops->recordings)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "shard.samples = yes: %s has no recordings; set it to "
+                       "no",
+                       source->path);
     i->settings = calloc(1, ops->settings_size);
     if (i->settings == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
     BM_TRY(bm_config_fill(config, ops->section, ops->options, i->settings));
-    if (ops->copies)
+    if (ops->recordings)
         BM_TRY(bm_config_fill(config, "copies", bm_copies_options, &i->copies));
     if (source->like != NULL)
         BM_TRY(bm_cmvn_read(&i->norm, source->like));

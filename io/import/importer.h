@@ -38,6 +38,7 @@ typedef struct bm_import_source {
     double most_missing;   /* percent of files that may be missing */
     size_t threads;        /* that read files; 0: one */
     bool pipes;            /* paths that are commands are run */
+    bool samples;          /* items have the samples of their recordings */
     bm_comm *comm; /* of ranks that share the work; NULL: this process alone.
                       Borrowed until the importer is closed */
 } bm_import_source;
@@ -53,6 +54,8 @@ typedef struct bm_item {
     const char *remark;        /* "digital silence"; NULL: none */
     float *x;                  /* [frames, features] */
     size_t frames, features;
+    const bm_waveform *recording; /* what they were made of; NULL: not asked
+                                     for */
 } bm_item;
 
 /* Gets one sequence, on the thread of the caller. */
@@ -66,7 +69,8 @@ typedef struct bm_importer_ops {
     size_t settings_size;
     const char *store; /* default of shard.store: "f32", "u8" */
     bool words;        /* default of --units; false: characters */
-    bool copies;       /* it has the settings of [copies] */
+    bool recordings;   /* it reads recordings: it has the settings of [copies],
+                          and samples */
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
     bm_status (*open)(bm_importer *i, const bm_import_source *source);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece without its frames, which follow. All ranks run one program. */
+/* A piece without its frames and samples, which follow. All ranks run one program. */
 typedef struct letter {
-    int64_t row, status, frames, dim, n_read;
+    int64_t row, status, frames, dim, n_read, samples;
     char kind[80], remark[80], text[1000];
 } letter;
 
@@ -26,6 +26,7 @@ void bm_piece_free(bm_piece *p)
     if (p == NULL)
         return;
     bm_frames_free(&p->x);
+    bm_waveform_free(&p->recording);
     free(p);
 }
 
@@ -40,6 +41,7 @@ bm_status bm_piece_send(bm_comm *comm, const bm_piece *p, int to)
     l.frames = bad || failed ? 0 : (int64_t)p->x.n;
     l.dim = (int64_t)p->x.dim;
     l.n_read = (int64_t)p->n_read;
+    l.samples = l.frames > 0 ? (int64_t)p->recording.n : 0;
     snprintf(l.kind, sizeof l.kind, "%s", bad ? p->problem.kind : "");
     snprintf(l.remark, sizeof l.remark, "%s",
              p->remark != NULL ? p->remark : "");
@@ -47,6 +49,9 @@ bm_status bm_piece_send(bm_comm *comm, const bm_piece *p, int to)
              failed ? p->message : p->problem.text);
     bm_comm_send_bytes(comm, &l, sizeof l, to);
     bm_comm_send(comm, p->x.x, (size_t)(l.frames * l.dim), to);
+    if (l.samples > 0)
+        bm_comm_send_bytes(comm, p->recording.x,
+                           (size_t)l.samples * sizeof(int16_t), to);
     return bm_comm_wait(comm);
 }
 
@@ -77,6 +82,12 @@ bm_status bm_piece_receive(bm_comm *comm, int from, bm_piece **out)
     if (l.frames > 0) {
         BM_TRY_DONE(bm_frames_shape(&p->x, (size_t)l.frames, (size_t)l.dim));
         bm_comm_receive(comm, p->x.x, (size_t)(l.frames * l.dim), from);
+        BM_TRY_DONE(bm_comm_wait(comm));
+    }
+    if (l.samples > 0) {
+        BM_TRY_DONE(bm_waveform_shape(&p->recording, (size_t)l.samples));
+        bm_comm_receive_bytes(comm, p->recording.x,
+                              (size_t)l.samples * sizeof(int16_t), from);
         BM_TRY_DONE(bm_comm_wait(comm));
     }
     *out = p;

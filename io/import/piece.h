@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 #include "io/features/feature_chain.h"
 #include "io/problem.h"
+#include "io/shard/shard.h"
 
 typedef struct bm_piece {
     size_t row;
@@ -15,6 +16,7 @@ typedef struct bm_piece {
     char message[1000]; /* of a failure */
     bm_frames x;        /* as read in the first pass, else processed; owned */
     size_t n_read;      /* frames before they were processed */
+    bm_waveform recording; /* if items have one; owned */
     bm_problem problem;
     const char *remark;             /* NULL: none */
     char kind[80], remark_text[80]; /* of a piece of another rank: those of

@@ -47,6 +47,7 @@ typedef struct inspection {
     int stride;
     FILE *out;
     bm_sequences x;
+    bm_waveform wave;
     int32_t *min_frames; /* NULL: cannot be read */
     bool has_names;      /* tags can be read */
     bool labelled;       /* any sequence is */
@@ -257,6 +258,9 @@ static void inspect_unit(inspection *i, size_t unit)
         if (labels)
             repeats = inspect_labels(i, sequence, i->x.targets + label, n);
         inspect_length(i, sequence, n, repeats, frames);
+        if (bm_shard_sample_rate(i->s) > 0)
+            (void)succeeded(i,
+                            bm_shard_read_waveform(i->s, sequence, &i->wave));
         frame += frames;
         label += n;
     }
@@ -324,6 +328,7 @@ static void inspect(void *self, FILE *to)
             i.s->place.first, i.s->place.before, bm_shard_hash(i.s));
     free(i.min_frames);
     bm_sequences_free(&i.x);
+    bm_waveform_free(&i.wave);
     bm_shard_close(i.s);
 }
 

@@ -18,7 +18,8 @@ static const int32_t percent[QUANTILES] = {0, 5, 25, 50, 75, 95, 100};
 typedef struct summary {
     const char *path;
     size_t shards, units, sequences, features, classes;
-    int64_t frames, labels;
+    int64_t frames, labels, samples;
+    long sample_rate;      /* Hz; 0: no samples */
     double frame_shift;    /* seconds; 0: no audio */
     const char *store;     /* "mixed" if shards differ */
     const char *text_form; /* "nfc", "none", "unknown" */
@@ -65,6 +66,7 @@ static bm_status measure(const bm_dataset *d, const char *path, summary *s)
                    .frames = d->frames,
                    .labels = d->labels,
                    .frame_shift = bm_shard_frame_shift(first),
+                   .sample_rate = bm_shard_sample_rate(first),
                    .store = bm_store_name(bm_shard_store(first)),
                    .words = bm_vocab_words(bm_shard_vocab(first)),
                    .per_frame = bm_shard_per_frame(first),
@@ -74,6 +76,8 @@ static bm_status measure(const bm_dataset *d, const char *path, summary *s)
     for (size_t i = 1; i < d->n_shards; i++)
         if (bm_shard_store(d->shards[i]) != bm_shard_store(first))
             s->store = "mixed";
+    for (size_t i = 0; i < d->n_shards; i++)
+        s->samples += (int64_t)bm_shard_samples(d->shards[i]);
     quantiles(room, d->lengths, d->n, 0, s->of_frames);
     quantiles(room, d->lengths, d->n, 1, s->of_labels);
     free(room);
@@ -106,6 +110,9 @@ static void print_text(const summary *s, FILE *out)
                 s->frame_shift * 1000);
     fprintf(out, "\n  features   %zu a frame, stored as %s\n", s->features,
             s->store);
+    if (s->sample_rate > 0)
+        fprintf(out, "  recordings %" PRId64 " samples at %ld Hz\n", s->samples,
+                s->sample_rate);
     fprintf(out, "  labels     %" PRId64 "%s\n", s->labels,
             s->per_frame ? ", one a frame" : "");
     fprintf(
@@ -145,20 +152,21 @@ static bm_status print_json(const summary *s, FILE *out)
     int failed = 0;
 
     snprintf(hash, sizeof hash, "%016" PRIx64, s->hash);
-    root = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, "
-                     "s:s, s:s, s:o, "
-                     "s:o, s:o, s:o, s:s}",
-                     "path", s->path, "shards", (json_int_t)s->shards, "units",
-                     (json_int_t)s->units, "sequences",
-                     (json_int_t)s->sequences, "frames", (json_int_t)s->frames,
-                     "labels", (json_int_t)s->labels, "features",
-                     (json_int_t)s->features, "classes", (json_int_t)s->classes,
-                     "frame_shift", s->frame_shift, "store", s->store,
-                     "symbols", s->words ? "words" : "characters", "task",
-                     s->per_frame ? "frame" : "ctc", "text_form", s->text_form,
-                     "percent", list(percent), "frames_quantiles",
-                     list(s->of_frames), "labels_quantiles", list(s->of_labels),
-                     "made_with", made_with(s->features_text), "hash", hash);
+    root = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, "
+        "s:s, s:s, s:I, s:I, s:o, "
+        "s:o, s:o, s:o, s:s}",
+        "path", s->path, "shards", (json_int_t)s->shards, "units",
+        (json_int_t)s->units, "sequences", (json_int_t)s->sequences, "frames",
+        (json_int_t)s->frames, "labels", (json_int_t)s->labels, "features",
+        (json_int_t)s->features, "classes", (json_int_t)s->classes,
+        "frame_shift", s->frame_shift, "store", s->store, "symbols",
+        s->words ? "words" : "characters", "task",
+        s->per_frame ? "frame" : "ctc", "text_form", s->text_form,
+        "sample_rate", (json_int_t)s->sample_rate, "samples",
+        (json_int_t)s->samples, "percent", list(percent), "frames_quantiles",
+        list(s->of_frames), "labels_quantiles", list(s->of_labels), "made_with",
+        made_with(s->features_text), "hash", hash);
     failed = root == NULL || json_dumpf(root, out, JSON_INDENT(2)) != 0;
     json_decref(root);
     if (failed || fputc('\n', out) == EOF)

@@ -233,25 +233,43 @@ static void mark_open(opened *o, bm_shard *s)
     o->open[o->n_open - 1] = s;
 }
 
-bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
+/* The shard of a sequence, and its number there. */
+static bm_shard *shard_of(const bm_dataset *d, int64_t sequence, size_t *number)
 {
     size_t k = (size_t)sequence, i = 0;
 
     BM_ASSERT(sequence >= 0 && k < d->n);
     for (; k >= bm_shard_sequences(d->shards[i]); i++)
         k -= bm_shard_sequences(d->shards[i]);
-    mark_open((opened *)(void *)d, d->shards[i]);
-    return bm_shard_tag(d->shards[i], k, out);
+    *number = k;
+    return d->shards[i];
+}
+
+bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
+{
+    size_t number = 0;
+    bm_shard *s = shard_of(d, sequence, &number);
+
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_tag(s, number, out);
 }
 
 bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence)
 {
-    size_t k = (size_t)sequence, i = 0;
+    size_t number = 0;
+    const bm_shard *s = shard_of(d, sequence, &number);
 
-    BM_ASSERT(sequence >= 0 && k < d->n);
-    for (; k >= bm_shard_sequences(d->shards[i]); i++)
-        k -= bm_shard_sequences(d->shards[i]);
-    return bm_shard_has_reference(d->shards[i], k);
+    return bm_shard_has_reference(s, number);
+}
+
+bm_status bm_dataset_read_waveform(bm_dataset *d, int64_t sequence,
+                                   bm_waveform *out)
+{
+    size_t number = 0;
+    bm_shard *s = shard_of(d, sequence, &number);
+
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_read_waveform(s, number, out);
 }
 
 bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm)

@@ -54,6 +54,10 @@ bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence);
 /* Features are from now on normalised when they are read. Copied. Fails with
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm);
+/* Reads the recording of a sequence, in [0, n), of a shard that keeps them. Fails
+ * as bm_shard_read_waveform does. */
+BM_CHECKED bm_status bm_dataset_read_waveform(bm_dataset *d, int64_t sequence,
+                                              bm_waveform *out);
 /* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,
                                      bm_sequences *out);

@@ -60,6 +60,29 @@ void bm_sequences_free(bm_sequences *s)
     *s = (bm_sequences){0};
 }
 
+bm_status bm_waveform_shape(bm_waveform *w, size_t n)
+{
+    void *x = w->x;
+    bm_status status = make_room(&x, &w->room, n, sizeof *w->x);
+
+    w->x = x;
+    w->n = status == BM_OK ? n : 0;
+    return status;
+}
+
+void bm_waveform_move(bm_waveform *to, bm_waveform *from)
+{
+    bm_waveform_free(to);
+    *to = *from;
+    *from = (bm_waveform){0};
+}
+
+void bm_waveform_free(bm_waveform *w)
+{
+    free(w->x);
+    *w = (bm_waveform){0};
+}
+
 static void spell(XXH128_hash_t hash, char out[BM_DIGEST_LENGTH + 1])
 {
     snprintf(out, BM_DIGEST_LENGTH + 1, "%016llx%016llx",
@@ -87,6 +110,22 @@ bm_status bm_shard_digest(const bm_shard_tables *t,
         XXH3_128bits_update(state, t->scale, t->features * sizeof *t->scale);
         XXH3_128bits_update(state, t->offset, t->features * sizeof *t->offset);
     }
+    spell(XXH3_128bits_digest(state), out);
+    XXH3_freeState(state);
+    return BM_OK;
+}
+
+bm_status bm_sample_digest(const bm_sample_tables *t, size_t n,
+                           char out[BM_DIGEST_LENGTH + 1])
+{
+    XXH3_state_t *state = XXH3_createState();
+
+    if (state == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a hash");
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, &t->rate, sizeof t->rate);
+    XXH3_128bits_update(state, t->offset, (n + 1) * sizeof *t->offset);
+    XXH3_128bits_update(state, t->crc, n * sizeof *t->crc);
     spell(XXH3_128bits_digest(state), out);
     XXH3_freeState(state);
     return BM_OK;

@@ -62,6 +62,20 @@ BM_CHECKED bm_status bm_sequences_reserve(bm_sequences *s, size_t n,
                                           size_t features);
 void bm_sequences_free(bm_sequences *s);
 
+/* The samples of a recording, of 16 bits, owned by the caller and reused from read
+ * to read. Starts as {0}; free with bm_waveform_free. */
+typedef struct bm_waveform {
+    int16_t *x; /* [n] */
+    size_t n, room;
+} bm_waveform;
+
+/* Makes room for n samples, and sets n; contents are lost. Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_waveform_shape(bm_waveform *w, size_t n);
+/* `from` becomes empty. */
+void bm_waveform_move(bm_waveform *to, bm_waveform *from);
+void bm_waveform_free(bm_waveform *w);
+
 /* Reads and checks all tables. Close with bm_shard_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_shard_open(bm_shard **out, const char *path);
 void bm_shard_close(bm_shard *s);
@@ -75,6 +89,11 @@ bm_stored bm_shard_stored(const bm_shard *s); /* all fields except x */
 bm_unit_size bm_shard_unit(const bm_shard *s, size_t unit);
 bool bm_shard_per_frame(const bm_shard *s);     /* one label per frame */
 double bm_shard_frame_shift(const bm_shard *s); /* seconds; 0: no audio */
+
+/* Hz of the recordings that it keeps beside their features; 0: it keeps none.
+ * And their samples, of all sequences. */
+long bm_shard_sample_rate(const bm_shard *s);
+uint64_t bm_shard_samples(const bm_shard *s);
 
 /* [N, 2]: frames and labels of every sequence. Borrowed. */
 const int32_t *bm_shard_lengths(const bm_shard *s);
@@ -108,6 +127,11 @@ BM_CHECKED bm_status bm_shard_tag(bm_shard *s, size_t sequence,
 /* Reads a unit and verifies its checksums and the range of its labels. */
 BM_CHECKED bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out);
 
+/* Reads the recording of a sequence and verifies its checksum. The shard keeps
+ * recordings. */
+BM_CHECKED bm_status bm_shard_read_waveform(bm_shard *s, size_t sequence,
+                                            bm_waveform *out);
+
 /* ---- writing ---------------------------------------------------------- */
 
 /* [shard] of bmuf pack */
@@ -115,6 +139,7 @@ typedef struct bm_shard_settings {
     long unit_frames;  /* a unit ends once it has this many frames */
     double shard_mb;   /* a shard ends once it has this many MB */
     const char *store; /* f32, f16, u8 */
+    bool samples;      /* the importer gives samples, which are kept */
 } bm_shard_settings;
 
 extern const bm_option bm_shard_options[];
@@ -131,6 +156,7 @@ typedef struct bm_shard_meta {
     const char *features_text; /* how features were made, as JSON; copied */
     const char *text_form;     /* "nfc", "none"; NULL: unknown; static */
     double frame_shift;        /* seconds; 0: no audio */
+    long sample_rate;          /* Hz of the samples that are kept; 0: none */
     bool per_frame;            /* one label per frame, else label sequences */
     double quant_scale, quant_offset; /* u8: value = offset + scale stored */
 } bm_shard_meta;
@@ -168,6 +194,13 @@ BM_CHECKED bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
                                          const char *speaker, const float *x,
                                          size_t frames, const int32_t *labels,
                                          size_t n_labels);
+
+/* The same with the samples that the features were made of, copied. The meta data
+ * have a sample_rate. */
+BM_CHECKED bm_status bm_shard_writer_add_recording(
+    bm_shard_writer *w, const char *tag, const char *speaker, const float *x,
+    size_t frames, const int32_t *labels, size_t n_labels,
+    const bm_waveform *recording);
 
 /* Writes the last shard. *shards: the number of shards written. */
 BM_CHECKED bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards);

@@ -312,6 +312,36 @@ done:
     free(tables.offset);
 }
 
+/* The samples, where they are, their checksums, and the digest of these. */
+static void put_samples(target *t, const bm_shard_contents *c)
+{
+    char digest[BM_DIGEST_LENGTH + 1];
+    size_t n = sequences(c);
+    bm_sample_tables tables = {
+        .rate = c->meta.sample_rate,
+        .offset = calloc(n + 1, sizeof *tables.offset),
+        .crc = (uint32_t *)(void *)c->sample_crc.data,
+    };
+    bm_status status = BM_OK;
+
+    if (tables.rate == 0)
+        goto done;
+    if (tables.offset == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu offsets", n);
+    memcpy(tables.offset + 1, c->sample_ends.data, n * sizeof *tables.offset);
+    BM_TRY_DONE(bm_sample_digest(&tables, n, digest));
+    put_number(t, "bmuf", BM_SAMPLE_RATE, tables.rate);
+    put_text(t, "bmuf", BM_SAMPLE_DIGEST, digest);
+    put(t, "bmuf/sample_offset", H5T_STD_U64LE, n + 1, 0, tables.offset);
+    put(t, "bmuf/sample_crc32c", H5T_STD_U32LE, n, 0, tables.crc);
+    put(t, "bmuf/samples", H5T_STD_I16LE, count(&c->samples, sizeof(int16_t)),
+        0, c->samples.data);
+done:
+    if (t->status == BM_OK)
+        t->status = status;
+    free(tables.offset);
+}
+
 static void put_vocab(target *t, const bm_shard_contents *c)
 {
     char digest[BM_DIGEST_LENGTH + 1];
@@ -375,6 +405,7 @@ static void put_all(target *t, const bm_shard_contents *c,
     put_references(t, c);
     put_speakers(t, c);
     put_sequences(t, c);
+    put_samples(t, c);
 }
 
 static bm_status write_file(const bm_shard_contents *c, const char *path,
@@ -421,6 +452,7 @@ static bm_status read_back(const char *path, uint64_t *hash)
 {
     bm_shard *s = NULL;
     bm_sequences x = {0};
+    bm_waveform wave = {0};
     const char *tag = NULL;
     bm_status status = BM_OK;
 
@@ -429,9 +461,13 @@ static bm_status read_back(const char *path, uint64_t *hash)
     BM_TRY_DONE(bm_shard_tag(s, 0, &tag));
     for (size_t k = 0; k < bm_shard_units(s); k++)
         BM_TRY_DONE(bm_shard_read(s, k, &x));
+    for (size_t i = 0; i < bm_shard_sequences(s); i++)
+        if (bm_shard_sample_rate(s) > 0)
+            BM_TRY_DONE(bm_shard_read_waveform(s, i, &wave));
     *hash = bm_shard_hash(s);
 done:
     bm_sequences_free(&x);
+    bm_waveform_free(&wave);
     bm_shard_close(s);
     return status;
 }
@@ -456,10 +492,10 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
 
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)
 {
-    bm_bytes *const arrays[] = {&c->inputs,     &c->labels,    &c->lengths,
-                                &c->min_frames, &c->reference, &c->tags,
-                                &c->speaker,    &c->speakers,  &c->moments,
-                                &c->units,      &c->crc};
+    bm_bytes *const arrays[] = {
+        &c->inputs, &c->labels,  &c->lengths,     &c->min_frames, &c->reference,
+        &c->tags,   &c->speaker, &c->speakers,    &c->moments,    &c->units,
+        &c->crc,    &c->samples, &c->sample_ends, &c->sample_crc};
     char **names = (char **)(void *)c->speakers.data;
 
     for (size_t i = 0; i < c->speakers.n / sizeof *names; i++)

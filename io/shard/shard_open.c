@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 1 << 20 };
+enum { MOST_FEATURES = 1 << 20, MOST_HZ = 384000 };
 
 /* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
@@ -122,6 +122,39 @@ static bm_status read_shape(bm_shard *s)
     return BM_OK;
 }
 
+/* Checks the type and the rate of the samples, if there are some. */
+static bm_status read_sample_rate(bm_shard *s)
+{
+    if (!bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
+        return BM_OK;
+    BM_TRY(bm_h5_number(&s->file, "bmuf", BM_SAMPLE_RATE, &s->samples.rate));
+    if (s->samples.rate < 1 || s->samples.rate > MOST_HZ)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: invalid " BM_SAMPLE_RATE " %" PRId64,
+                       s->path, s->samples.rate);
+    if (s->waveforms.rank != 1 ||
+        H5Tequal(s->waveforms.type, H5T_STD_I16LE) <= 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /bmuf/samples is not a list of int16", s->path);
+    return BM_OK;
+}
+
+static bm_status read_sample_tables(bm_shard *s)
+{
+    bm_sample_tables *t = &s->samples;
+    uint64_t n = s->t.n, ends = n + 1;
+    void *p = NULL;
+
+    if (t->rate == 0)
+        return BM_OK;
+    BM_TRY(bm_h5_table(&s->file, "bmuf/sample_offset", H5T_STD_U64LE, 0, &ends,
+                       &p));
+    t->offset = p;
+    BM_TRY(
+        bm_h5_table(&s->file, "bmuf/sample_crc32c", H5T_STD_U32LE, 0, &n, &p));
+    t->crc = p;
+    return BM_OK;
+}
+
 static bm_status read_tables(bm_shard *s)
 {
     bm_shard_tables *t = &s->t;
@@ -157,6 +190,7 @@ static bm_status read_tables(bm_shard *s)
 /* Computed, and found equal to those in the file. */
 typedef struct digests {
     char tables[BM_DIGEST_LENGTH + 1], labels[BM_DIGEST_LENGTH + 1];
+    char samples[BM_DIGEST_LENGTH + 1]; /* "": there are none */
 } digests;
 
 /* Compares the tables with the digest in the file. */
@@ -174,6 +208,34 @@ static bm_status check_tables(bm_shard *s, char *found)
                          s->path);
     free(stored);
     return status;
+}
+
+/* Compares the tables of samples with their digest, then with each other. */
+static bm_status check_samples(bm_shard *s, char *found)
+{
+    const bm_sample_tables *t = &s->samples;
+    char *stored = NULL;
+    bool same = false, grows = true;
+
+    found[0] = '\0';
+    if (t->rate == 0)
+        return BM_OK;
+    BM_TRY(bm_sample_digest(t, s->t.n, found));
+    BM_TRY(bm_h5_text(&s->file, "bmuf", BM_SAMPLE_DIGEST, &stored));
+    same = strcmp(found, stored) == 0;
+    free(stored);
+    if (!same)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: the tables of samples are damaged; pack it again",
+                       s->path);
+    for (size_t i = 0; i < s->t.n; i++)
+        grows = grows && t->offset[i] <= t->offset[i + 1];
+    if (!grows || t->offset[0] != 0 || t->offset[s->t.n] != s->waveforms.dim[0])
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /bmuf/sample_offset is invalid, or disagrees with "
+                       "/bmuf/samples; pack it again",
+                       s->path);
+    return BM_OK;
 }
 
 static bm_status disagree(const bm_shard *s, size_t unit)
@@ -297,6 +359,7 @@ static bm_status hash_all(bm_shard *s, const digests *d)
     XXH3_64bits_update(state, shape, sizeof shape);
     XXH3_64bits_update(state, d->labels, BM_DIGEST_LENGTH);
     XXH3_64bits_update(state, d->tables, BM_DIGEST_LENGTH);
+    XXH3_64bits_update(state, d->samples, strlen(d->samples));
     XXH3_64bits_update(state, s->tags_digest, strlen(s->tags_digest));
     XXH3_64bits_update(state, s->features_text, strlen(s->features_text));
     if (s->reference != NULL)
@@ -315,9 +378,12 @@ static bm_status read_all(bm_shard *s)
     BM_TRY(bm_shard_file_open(s));
     BM_TRY(read_format(s));
     BM_TRY(read_shape(s));
+    BM_TRY(read_sample_rate(s));
     BM_TRY(read_tables(s));
+    BM_TRY(read_sample_tables(s));
     BM_TRY(check_tables(s, d.tables));
     BM_TRY(check_units(s));
+    BM_TRY(check_samples(s, d.samples));
     BM_TRY(check_scale(s));
     BM_TRY(read_vocab(s, d.labels));
     BM_TRY(bm_h5_text(&s->file, "bmuf", "tags_xxh3", &s->tags_digest));

@@ -14,6 +14,8 @@ static bm_status open_arrays(bm_shard *s)
 {
     BM_TRY(bm_h5_array_open(&s->file, "inputs", &s->inputs));
     BM_TRY(bm_h5_array_open(&s->file, "targets/data/classes", &s->targets));
+    if (bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
+        BM_TRY(bm_h5_array_open(&s->file, "bmuf/samples", &s->waveforms));
     return BM_OK;
 }
 
@@ -28,6 +30,7 @@ static void close_file(bm_shard *s)
 {
     bm_h5_array_close(&s->inputs);
     bm_h5_array_close(&s->targets);
+    bm_h5_array_close(&s->waveforms);
     if (s->file.id > 0)
         H5Fclose(s->file.id);
     s->file.id = H5I_INVALID_HID;
@@ -69,6 +72,8 @@ void bm_shard_close(bm_shard *s)
     bm_shard_tables_free(&s->t);
     bm_vocab_free(s->vocab);
     free(s->features_text);
+    free(s->samples.offset);
+    free(s->samples.crc);
     free(s->reference);
     free(s->tags_digest);
     free(s->tags);
@@ -150,6 +155,16 @@ bool bm_shard_has_reference(const bm_shard *s, size_t sequence)
 const char *bm_shard_features_text(const bm_shard *s)
 {
     return s->features_text;
+}
+
+long bm_shard_sample_rate(const bm_shard *s)
+{
+    return (long)s->samples.rate;
+}
+
+uint64_t bm_shard_samples(const bm_shard *s)
+{
+    return s->samples.rate > 0 ? s->samples.offset[s->t.n] : 0;
 }
 
 bm_shard_place bm_shard_place_of(const bm_shard *s)
@@ -344,4 +359,24 @@ bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
     }
     out->n = u.sequences;
     return BM_OK;
+}
+
+bm_status bm_shard_read_waveform(bm_shard *s, size_t sequence, bm_waveform *out)
+{
+    const bm_sample_tables *t = &s->samples;
+    uint64_t first = 0;
+    uint32_t found = 0;
+
+    BM_ASSERT(t->rate > 0 && sequence < s->t.n);
+    first = t->offset[sequence];
+    BM_TRY(bm_waveform_shape(out, t->offset[sequence + 1] - first));
+    BM_TRY(fetch(s, &s->waveforms, first, out->n, out->x));
+    found = bm_crc32c(out->x, out->n * sizeof *out->x);
+    if (found == t->crc[sequence])
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: the samples of sequence %s are damaged: checksum %08x, "
+                   "expected %08x; run bmuf check",
+                   s->path, bm_shard_tag_or(s, sequence), found,
+                   t->crc[sequence]);
 }

@@ -28,6 +28,9 @@ const bm_option bm_shard_options[] = {
      1e6, "MB", "a shard ends once it has this size"},
     {"store", BM_CHOICE, offsetof(bm_shard_settings, store), "f32", 0, 0,
      "f32 f16 u8", "how features are stored; default for images: u8"},
+    {"samples", BM_FLAG, offsetof(bm_shard_settings, samples), "no", 0, 0, NULL,
+     "keep the recordings, too, in 16 bits: [augment] reverb and noise_sound "
+     "change them"},
     {0},
 };
 
@@ -313,6 +316,22 @@ static bm_status add_speaker(bm_shard_contents *c, const char *speaker,
     return BM_OK;
 }
 
+/* wave NULL: there is none. */
+static bm_status add_waveform(bm_shard_contents *c, const bm_waveform *wave)
+{
+    uint64_t end = 0;
+    uint32_t crc = 0;
+
+    BM_ASSERT((wave != NULL) == (c->meta.sample_rate > 0));
+    if (wave == NULL)
+        return BM_OK;
+    crc = bm_crc32c(wave->x, wave->n * sizeof *wave->x);
+    BM_TRY(append(&c->samples, wave->x, wave->n * sizeof *wave->x));
+    end = c->samples.n / sizeof *wave->x;
+    BM_TRY(append(&c->sample_ends, &end, sizeof end));
+    return append(&c->sample_crc, &crc, sizeof crc);
+}
+
 static bm_status end_unit(bm_shard_writer *w)
 {
     bm_shard_contents *c = &w->c;
@@ -380,10 +399,11 @@ static bm_status begin_sequence(bm_shard_writer *w, const char *tag,
     return BM_OK;
 }
 
-bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
-                              const char *speaker, const float *x,
-                              size_t frames, const int32_t *labels,
-                              size_t n_labels)
+bm_status bm_shard_writer_add_recording(bm_shard_writer *w, const char *tag,
+                                        const char *speaker, const float *x,
+                                        size_t frames, const int32_t *labels,
+                                        size_t n_labels,
+                                        const bm_waveform *recording)
 {
     bm_shard_contents *c = &w->c;
     size_t row = c->meta.features * bm_store_size(c->store);
@@ -393,11 +413,21 @@ bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
     BM_TRY(append(&c->tags, tag, strlen(tag) + 1));
     BM_TRY(add_speaker(c, speaker, x, frames));
     BM_TRY(add_labels(c, frames, labels, n_labels));
+    BM_TRY(add_waveform(c, recording));
     if (c->inputs.n / row - w->first_frame < (size_t)w->unit_frames)
         return BM_OK;
     BM_TRY(end_unit(w));
-    w->full = (double)c->inputs.n >= w->shard_bytes;
+    w->full = (double)c->inputs.n + (double)c->samples.n >= w->shard_bytes;
     return BM_OK;
+}
+
+bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
+                              const char *speaker, const float *x,
+                              size_t frames, const int32_t *labels,
+                              size_t n_labels)
+{
+    return bm_shard_writer_add_recording(w, tag, speaker, x, frames, labels,
+                                         n_labels, NULL);
 }
 
 bm_status bm_shard_writer_finish(bm_shard_writer *w, size_t *shards)

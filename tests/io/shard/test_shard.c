@@ -408,7 +408,7 @@ static void test_an_invalid_sequence_behind_a_full_shard_is_skipped(void **_)
     size_t shards = 0;
 
     (void)_;
-    c.settings = (bm_shard_settings){1, 1e-6, "f16"}; /* one in each */
+    c.settings = (bm_shard_settings){1, 1e-6, "f16", false}; /* one in each */
     assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
     for (int i = 0; i < 3; i++) {
         char tag[] = {(char)('a' + i), '\0'};
@@ -443,7 +443,7 @@ static void test_a_writer_that_has_not_finished_leaves_nothing(void **_)
     int32_t good[] = {4};
 
     (void)_;
-    c.settings = (bm_shard_settings){1, 1e-6, "f32"};
+    c.settings = (bm_shard_settings){1, 1e-6, "f32", false};
     assert_ok(bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta));
     for (int i = 0; i < 3; i++)
         assert_ok(bm_shard_writer_add(w, "a", NULL, frame, 1, good, 1));
