@@ -16,6 +16,7 @@
  * A condition is one or several of these, joined by " or ":
  *
  *     section.key = word,word    the setting has one of these values
+ *     section.key != word
  *     section.key > 0
  *     train.strategy per block   or per step, per event
  *
@@ -46,6 +47,9 @@ static const struct condition {
     {"batch.sequences batch.frames batch.order batch.accumulate", ""},
     {"batch.buckets", "batch.order = random,sortagrad,laplace"},
     {"augment", ""},
+    {"augment.reverb_share", "augment.reverb != no"},
+    {"augment.t60 augment.direct", "augment.reverb = made"},
+    {"augment.noise_sound_share augment.snr", "augment.noise_sound != no"},
     {"augment.time_width augment.time_share", "augment.time_masks > 0"},
     {"augment.frequency_width", "augment.frequency_masks > 0"},
     {"augment.elastic_grid", "augment.elastic > 0"},
@@ -178,6 +182,8 @@ static bool holds(const bm_config *config, judge *named, const char *term,
     value = value_of(config, section, key);
     if (strcmp(relation, ">") == 0)
         yes = strtod(value, NULL) > strtod(right, NULL);
+    else if (strcmp(relation, "!=") == 0)
+        yes = strcmp(value, right) != 0;
     else if (strcmp(relation, "per") == 0)
         yes = exchanges_per(value, right);
     else

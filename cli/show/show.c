@@ -4,6 +4,7 @@
 #include "cli/verbs.h"
 #include "core/words.h"
 #include "io/augment/augment_text.h"
+#include "io/batch/sound_augment.h"
 #include "io/inspect/picture.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ typedef struct show {
     size_t n_labels;
     bool per_frame;
     bm_layout layout;
+    bm_sound_augmenter *sound; /* NULL: recordings are not changed */
     bm_augmenter *augmenter;
     bm_backend *be;
     bm_model *model;   /* planned: it decides which speeds fit */
@@ -127,6 +129,7 @@ static bm_status open_augmenter(show *s)
 
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
     BM_TRY(bm_model_plan(&s->model, &s->set.model, &shape, s->be));
+    BM_TRY(bm_sound_augmenter_open(&s->sound, s->d, NULL, &s->set.augment));
     return bm_augmenter_new(&s->augmenter, &s->set.augment, &s->layout,
                             s->per_frame);
 }
@@ -141,6 +144,8 @@ static bm_status augment(show *s, version *v, int64_t epoch)
     int32_t *targets = NULL;
     bm_status status = BM_OK;
 
+    if (s->sound != NULL)
+        BM_TRY(bm_sound_augment(s->sound, key, s->sequence, &in));
     v->frames = bm_augment_frames(s->augmenter, key, &in, &fit);
     v->x = malloc(v->frames * s->d->features * sizeof *v->x + 1);
     targets = malloc(v->frames * sizeof *targets);
@@ -247,6 +252,7 @@ static void close_show(show *s)
     free(s->versions);
     free(s->labels);
     bm_augmenter_free(s->augmenter);
+    bm_sound_augmenter_close(s->sound);
     bm_model_free(s->model);
     bm_backend_close(s->be);
     bm_dataset_close(s->d);

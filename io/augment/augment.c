@@ -47,7 +47,8 @@ bm_status bm_augmenter_new(bm_augmenter **out,
     if (a == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to augment sequences");
     a->set = *settings;
-    a->set.speed = NULL; /* borrowed by the caller */
+    a->set.speed = a->set.reverb = a->set.noise_sound = NULL; /* borrowed */
+    a->set.t60 = a->set.direct = a->set.snr = NULL;
     a->layout = *layout;
     a->per_frame = per_frame;
     BM_ASSERT(bm_speeds_read(settings->speed, &a->speeds));
@@ -88,12 +89,11 @@ uint64_t bm_augment_key(uint64_t seed, int64_t epoch, int64_t sequence)
     return bm_rng_fork(bm_rng_fork(key, (uint64_t)epoch), (uint64_t)sequence);
 }
 
-/* Is the sequence one of those that are changed? */
-static bool is_changed(const bm_augmenter *a, uint64_t key)
+bool bm_augment_changes(double share, uint64_t key)
 {
     bm_rng rng = bm_draw_stream(key, BM_DRAW_SHARE);
 
-    return bm_rng_uniform(&rng) < a->set.share;
+    return bm_rng_uniform(&rng) < share;
 }
 
 /* ---- frames ---------------------------------------------------------------- */
@@ -113,7 +113,7 @@ size_t bm_augment_frames(const bm_augmenter *a, uint64_t key,
 {
     double n = 0;
 
-    if (!is_changed(a, key))
+    if (!bm_augment_changes(a->set.share, key))
         return in->frames;
     n = floor((double)in->frames / draw_speed(&a->speeds, key) + 0.5);
     if (n < 1 || n > INT32_MAX)
@@ -248,7 +248,7 @@ bm_status bm_augment(bm_augmenter *a, uint64_t key, const bm_augmented *in,
     bm_time_map time = time_of(a, key, in, frames);
 
     BM_TRY(keep(a, in));
-    if (!is_changed(a, key)) {
+    if (!bm_augment_changes(a->set.share, key)) {
         memmove(y, a->x, frames * a->layout.features * sizeof *y);
         if (a->per_frame)
             memmove(targets, a->labels, frames * sizeof *targets);

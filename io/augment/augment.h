@@ -1,6 +1,7 @@
 /*
  * augment.h - changes the features of training sequences at random: resampling
- * along time, distortion of line images, contrast, volume, noise and masks.
+ * along time, distortion of line images, contrast, volume, noise and masks. What
+ * is changed before, the recordings, is in io/batch/sound_augment.h.
  *
  * What becomes of a sequence is a function of (seed, epoch, its number in the
  * data set, settings), so that it does not depend on the number of ranks, and a
@@ -33,7 +34,11 @@ void bm_augmenter_free(bm_augmenter *a);
  * by half a frame; 1: sequences keep their length. */
 double bm_augmenter_stretch(const bm_augmenter *a);
 
+/* The key of the random numbers for a sequence in an epoch. */
 uint64_t bm_augment_key(uint64_t seed, int64_t epoch, int64_t sequence);
+
+/* Is the sequence with this key one of augment.share? */
+bool bm_augment_changes(double share, uint64_t key);
 
 /* A sequence before it is changed: x [frames, D], and its labels, with per_frame
  * one for each frame. */

@@ -11,6 +11,22 @@
 const bm_option bm_augment_options[] = {
     {ROW(share, BM_FLOAT), "1", 0, 1, NULL,
      "fraction of the sequences that are changed, drawn anew in each epoch"},
+    {ROW(reverb, BM_TEXT), "no", 0, 0, "no made FOLDER",
+     "rooms for recordings: made ones, or impulse responses of a folder; the "
+     "shards must keep samples (shard.samples)"},
+    {ROW(reverb_share, BM_FLOAT), "0.5", 0, 1, NULL,
+     "fraction of the changed sequences that get a room"},
+    {ROW(t60, BM_TEXT), "0.2:0.8", 0, 0, "RANGE",
+     "seconds in which the sound of a made room falls by 60 dB"},
+    {ROW(direct, BM_TEXT), "0:12", 0, 0, "RANGE",
+     "dB of the direct sound over that of a made room"},
+    {ROW(noise_sound, BM_TEXT), "no", 0, 0, "no " BM_NOISES " FOLDER",
+     "noise for recordings: one of these kinds, or recordings of a folder; "
+     "babble is of other recordings; likewise needs shard.samples"},
+    {ROW(noise_sound_share, BM_FLOAT), "0.5", 0, 1, NULL,
+     "fraction of the changed sequences that get such noise"},
+    {ROW(snr, BM_TEXT), "5:20", 0, 0, "RANGE",
+     "dB of the recording over such noise"},
     {ROW(speed, BM_TEXT), "", 0, 0, "FACTORS",
      "factors of speed to draw from, as in \"0.9 1 1.1\", or from which to "
      "which, \"0.9:1.1\"; features are resampled along time"},
@@ -60,6 +76,7 @@ const bm_option bm_augment_options[] = {
 void bm_augment_check(const bm_config *config, bm_faults *faults)
 {
     bm_augment_settings s = {0};
+    bm_sound_settings sound;
     bm_speeds speeds;
 
     bm_config_peek(config, "augment", bm_augment_options, &s);
@@ -68,6 +85,24 @@ void bm_augment_check(const bm_config *config, bm_faults *faults)
                         "augment.speed = %s is invalid; it is up to %d factors "
                         "from 0.25 to 4, as in 0.9 1 1.1, or a range, 0.9:1.1",
                         s.speed, BM_MOST_SPEEDS);
+    sound = bm_augment_sound(&s);
+    bm_sound_settings_check(config, faults, "augment", &sound);
+}
+
+bm_sound_settings bm_augment_sound(const bm_augment_settings *s)
+{
+    return (bm_sound_settings){.reverb = s->reverb,
+                               .t60 = s->t60,
+                               .direct = s->direct,
+                               .noise = s->noise_sound,
+                               .snr = s->snr};
+}
+
+bool bm_augment_sounds(const bm_augment_settings *s)
+{
+    return s->share > 0 &&
+           ((strcmp(s->reverb, "no") != 0 && s->reverb_share > 0) ||
+            (strcmp(s->noise_sound, "no") != 0 && s->noise_sound_share > 0));
 }
 
 bool bm_augment_any(const bm_augment_settings *s)
@@ -77,7 +112,7 @@ bool bm_augment_any(const bm_augment_settings *s)
                 speeds.factor[0] == 1;
 
     return s->share > 0 &&
-           (!same || s->warp > 0 || s->time_masks > 0 ||
+           (bm_augment_sounds(s) || !same || s->warp > 0 || s->time_masks > 0 ||
             s->frequency_masks > 0 || s->offset > 0 || s->contrast > 0 ||
             s->noise > 0 || s->slant > 0 || s->height > 0 || s->shift > 0 ||
             s->elastic > 0 || s->stroke > 0 || s->cutouts > 0);

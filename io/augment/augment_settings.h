@@ -6,11 +6,18 @@
 #define BM_IO_AUGMENT_AUGMENT_SETTINGS_H
 
 #include "core/config.h"
+#include "io/augment/sound_settings.h"
 
 /* docs/augmentation.md says what each of them does. */
 typedef struct bm_augment_settings {
     double share;
-    const char *speed; /* see bm_speeds_read */
+    const char *speed;  /* see bm_speeds_read */
+    const char *reverb; /* of recordings, with the next three */
+    double reverb_share;
+    const char *t60, *direct;
+    const char *noise_sound; /* likewise, with the next two */
+    double noise_sound_share;
+    const char *snr;
     long warp;
     long time_masks, time_width;
     double time_share;
@@ -25,11 +32,18 @@ typedef struct bm_augment_settings {
 
 extern const bm_option bm_augment_options[];
 
-/* The check of a bm_section: augment.speed is a list or a range. */
+/* The check of a bm_section: augment.speed is a list or a range, and so are the
+ * settings of rooms and noise. */
 void bm_augment_check(const bm_config *config, bm_faults *faults);
 
 /* Do the settings change anything? */
 bool bm_augment_any(const bm_augment_settings *s);
+
+/* Do they add rooms or noise to recordings? */
+bool bm_augment_sounds(const bm_augment_settings *s);
+
+/* Rooms and noise; texts are those of `s`. */
+bm_sound_settings bm_augment_sound(const bm_augment_settings *s);
 
 /* Factors of the speed: "0.9 1 1.1", one of which is drawn, or "0.9:1.1", from
  * which to which they are drawn; "": 1. */

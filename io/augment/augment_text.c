@@ -27,6 +27,17 @@ __attribute__((format(printf, 2, 3))) static void add(list *l,
     va_end(rest);
 }
 
+static void add_sound(list *l, const bm_augment_settings *s)
+{
+    if (strcmp(s->reverb, "made") == 0 && s->reverb_share > 0)
+        add(l, "%g %% in made rooms (%s s)", 100 * s->reverb_share, s->t60);
+    else if (strcmp(s->reverb, "no") != 0 && s->reverb_share > 0)
+        add(l, "%g %% in rooms of %s", 100 * s->reverb_share, s->reverb);
+    if (strcmp(s->noise_sound, "no") != 0 && s->noise_sound_share > 0)
+        add(l, "%g %% with noise (%s, %s dB)", 100 * s->noise_sound_share,
+            s->noise_sound, s->snr);
+}
+
 static void add_time(list *l, const bm_augment_settings *s)
 {
     if (s->speed[0] != '\0')
@@ -109,6 +120,7 @@ void bm_augment_describe(const bm_augment_settings *s, const bm_layout *layout,
         return;
     if (s->share < 1)
         add(&l, "of %g %% of the sequences", 100 * s->share);
+    add_sound(&l, s);
     add_time(&l, s);
     add_place(&l, s, layout);
     add_values(&l, s, layout);

@@ -20,7 +20,9 @@ typedef enum bm_draw {
     BM_DRAW_NOISE,
     BM_DRAW_TIME_MASKS,
     BM_DRAW_FREQUENCY_MASKS,
-    BM_DRAW_CUTOUTS
+    BM_DRAW_CUTOUTS,
+    BM_DRAW_ROOM,
+    BM_DRAW_NOISE_SOUND
 } bm_draw;
 
 static inline bm_rng bm_draw_stream(uint64_t key, bm_draw use)

@@ -37,7 +37,8 @@ struct bm_reader {
     bm_dataset *d; /* borrowed */
     bm_reader_settings set;
     bool per_frame;
-    bm_augmenter *augmenter; /* used by the thread; NULL: none */
+    bm_augmenter *augmenter;   /* used by the thread; NULL: none */
+    bm_sound_augmenter *sound; /* likewise */
     int64_t epoch; /* at which it was opened; with set.once the only one */
     int64_t blocks[BM_SERIES_MOST]; /* of epochs with this size of a block */
     bm_collator collator;
@@ -154,6 +155,12 @@ static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 
 static bm_status read_share(bm_reader *r, block *b, bm_share *s)
 {
+    const bm_changes changes = {.sound = r->sound,
+                                .augmenter = r->augmenter,
+                                .fit = r->set.fit,
+                                .seed = r->set.seed,
+                                .epoch = b->at.epoch};
+
     for (size_t i = 0; i < s->n_units && !stopping(r); i++) {
         bm_status status = BM_OK;
 
@@ -163,8 +170,7 @@ static bm_status read_share(bm_reader *r, block *b, bm_share *s)
         BM_TRY(status);
         screen(r, b, s, i);
         if (r->augmenter != NULL)
-            BM_TRY(bm_share_augment(s, r->d, i, r->augmenter, &r->set.fit,
-                                    r->set.seed, b->at.epoch));
+            BM_TRY(bm_share_augment(s, r->d, i, &changes));
     }
     return BM_OK;
 }
@@ -311,6 +317,7 @@ static bm_status open_augmenter(bm_reader *r)
         return BM_OK;
     layout =
         bm_layout_of(bm_shard_features_text(r->d->shards[0]), r->d->features);
+    BM_TRY(bm_sound_augmenter_open(&r->sound, r->d, &r->shards, set));
     return bm_augmenter_new(&r->augmenter, set, &layout, r->per_frame);
 }
 
@@ -380,6 +387,7 @@ void bm_reader_close(bm_reader *r)
     }
     bm_collator_free(&r->collator);
     bm_augmenter_free(r->augmenter);
+    bm_sound_augmenter_close(r->sound);
     bm_plan_free(r->plan);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);

@@ -37,7 +37,8 @@ typedef struct bm_reader_settings {
 /*
  * Starts reading at `from`. `d` and `be` are borrowed and must outlive the
  * reader. Until it is closed, only the reader may use the shards of `d`; other
- * fields may be read. Fails with BM_ERR_MEMORY. Close with bm_reader_close;
+ * fields may be read. Fails with BM_ERR_MEMORY, or as bm_sound_augmenter_open
+ * does. Close with bm_reader_close;
  * NULL is a no-op.
  */
 BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
@@ -49,7 +50,8 @@ void bm_reader_close(bm_reader *r);
 /* Moves to a block. Blocks that are not in sequence, over the end of an epoch,
  * restart the thread there. *steps: the mini-batches in the longest share of
  * all N workers; 0 if the epoch has no such block. Fails with the failure of
- * the thread: as bm_dataset_read does; another call reads the block again. */
+ * the thread: as bm_dataset_read and bm_sound_augment do; another call reads the block
+ * again. */
 BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
                                      int64_t *steps);
 

@@ -152,9 +152,9 @@ bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
  * unit's memory, so that those before them are still there if they grow.
  */
 bm_status bm_share_augment(bm_share *s, const bm_dataset *d, size_t i,
-                           bm_augmenter *a, const bm_fit *fit, uint64_t seed,
-                           int64_t epoch)
+                           const bm_changes *changes)
 {
+    bm_augmenter *a = changes->augmenter;
     bm_place from = s->begin[i], to = s->begin[i + 1];
     int64_t first = d->units[s->units[i]].first;
     float *x = s->all.x + to.frames * d->features;
@@ -163,14 +163,16 @@ bm_status bm_share_augment(bm_share *s, const bm_dataset *d, size_t i,
     for (size_t k = to.sequences; k-- > from.sequences;) {
         bm_sample *p = &s->samples[k];
         int64_t sequence = first + (int64_t)(k - from.sequences);
-        uint64_t key = bm_augment_key(seed, epoch, sequence);
+        uint64_t key = bm_augment_key(changes->seed, changes->epoch, sequence);
         bm_augmented in = {p->x.x, (size_t)p->frames, p->targets,
                            (size_t)p->labels};
         size_t n = 0;
 
         if (p->frames == 0)
             continue;
-        n = bm_augment_frames(a, key, &in, fit);
+        if (changes->sound != NULL)
+            BM_TRY(bm_sound_augment(changes->sound, key, sequence, &in));
+        n = bm_augment_frames(a, key, &in, &changes->fit);
         x -= n * d->features;
         if (s->per_frame)
             targets -= n;

@@ -6,8 +6,8 @@
 #define BM_IO_BATCH_SHARE_H
 
 #include "compute/batch.h"
-#include "io/augment/augment.h"
 #include "io/batch/plan.h"
+#include "io/batch/sound_augment.h"
 
 /* A sequence; pointers into the memory of the share. */
 typedef struct bm_sample {
@@ -47,12 +47,19 @@ void bm_share_free(bm_share *s);
 /* Reads units[i]. Fails as bm_dataset_read does. */
 BM_CHECKED bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i);
 
-/* Changes the sequences of units[i], which was read as floats, in an epoch of
- * training. Fails with BM_ERR_MEMORY. */
+/* What changes sequences in an epoch of training. */
+typedef struct bm_changes {
+    bm_sound_augmenter *sound; /* first; NULL: none */
+    bm_augmenter *augmenter;
+    bm_fit fit;
+    uint64_t seed;
+    int64_t epoch;
+} bm_changes;
+
+/* Changes the sequences of units[i], which was read as floats. Fails as
+ * bm_sound_augment does. */
 BM_CHECKED bm_status bm_share_augment(bm_share *s, const bm_dataset *d,
-                                      size_t i, bm_augmenter *a,
-                                      const bm_fit *fit, uint64_t seed,
-                                      int64_t epoch);
+                                      size_t i, const bm_changes *changes);
 
 /* A sequence of a unit that was read, by its number in the data set;
  * borrowed. */
