@@ -10,6 +10,7 @@ void fuzz_read_shard(const char *path)
 {
     bm_shard *s = NULL;
     bm_sequences x = {0};
+    bm_waveform wave = {0};
 
     if (bm_describe_data(path, false, fuzz_null()) == BM_OK)
         FUZZ_RULE(bm_describe_data(path, true, fuzz_null()) == BM_OK);
@@ -21,6 +22,10 @@ void fuzz_read_shard(const char *path)
             for (size_t i = 0; i < x.n; i++)
                 FUZZ_RULE(x.frames[i] >= 0 && x.labels[i] >= 0);
     }
+    for (size_t i = 0; i < bm_shard_sequences(s); i++)
+        if (bm_shard_sample_rate(s) > 0 &&
+            bm_shard_read_waveform(s, i, &wave) == BM_OK)
+            FUZZ_RULE(wave.n <= bm_shard_samples(s));
     for (size_t i = 0; i < bm_shard_sequences(s); i++) {
         const char *tag = NULL;
 
@@ -29,6 +34,7 @@ void fuzz_read_shard(const char *path)
         fputs(tag, fuzz_null());
     }
     bm_sequences_free(&x);
+    bm_waveform_free(&wave);
     bm_shard_close(s);
 }
 

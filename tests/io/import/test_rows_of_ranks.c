@@ -28,6 +28,11 @@ static bm_piece *piece_of(int rank, size_t k)
         for (size_t i = 0; i < p->x.n * DIM; i++)
             p->x.x[i] = (float)((size_t)rank * 1000 + k * 100 + i);
     }
+    if (k == 1) { /* only this one with its recording */
+        assert_ok(bm_waveform_shape(&p->recording, 300));
+        for (size_t i = 0; i < 300; i++)
+            p->recording.x[i] = (int16_t)(rank * 1000 - (int)i);
+    }
     if (k == 1)
         p->remark = "digital silence";
     if (k == 2)
@@ -57,6 +62,10 @@ static void assert_same_piece(const bm_piece *a, const bm_piece *b)
     assert_string_equal(a->problem.text, b->problem.text);
     if (bm_problem_is(&b->problem))
         assert_string_equal(a->problem.kind, b->problem.kind);
+    assert_int_equal(a->recording.n, b->recording.n);
+    if (b->recording.n > 0)
+        assert_memory_equal(a->recording.x, b->recording.x,
+                            b->recording.n * sizeof *b->recording.x);
     assert_int_equal(a->x.n, b->x.n);
     if (b->x.n > 0) {
         assert_int_equal(a->x.dim, b->x.dim);
